@@ -1,0 +1,1 @@
+//! What the server knows of Kubernetes' own kinds: names, defaults and validation.

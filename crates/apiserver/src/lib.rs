@@ -1,0 +1,17 @@
+//! An embedded, Kubernetes-shaped API server: many logical clusters in one process.
+//!
+//! A request enters as an `http::Request`, is routed by [`rest`], decoded, defaulted,
+//! pruned and validated by [`schema`] and [`builtin`], patched by [`patch`], committed
+//! by compare-and-swap into [`store`], and fanned out to watchers there. Time, chance
+//! and failure come from [`env`](mod@env), so that a paused runtime replays exactly.
+//!
+//! Knows nothing of fleets.
+
+pub mod builtin;
+pub mod env;
+pub mod machinery;
+pub mod patch;
+pub mod registry;
+pub mod rest;
+pub mod schema;
+pub mod store;

@@ -1,0 +1,1 @@
+//! Which resources a cluster serves: built-in kinds and custom resource definitions.

@@ -1,0 +1,1 @@
+//! HTTP verbs on resources: routing, decoding, the write pipeline, lists and watch streams.

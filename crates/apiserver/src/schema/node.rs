@@ -1,0 +1,151 @@
+//! A schema as a tree in an arena, shared between clusters.
+//!
+//! Built-in kinds refer to each other, and some to themselves, so nodes are
+//! numbered and live in one [`Arena`]; a [`Schema`] is an arena and a root.
+//! [`NodeRef`] is what everyone walks: it is `Copy` and borrows the arena.
+//!
+//! Loading from OpenAPI lives beside this in the loaders, checking in `validate`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Position of a node in its arena.
+pub type NodeId = u32;
+
+/// All nodes of one or many schemas.
+#[derive(Debug, Default)]
+pub struct Arena {
+    /// The nodes; a [`NodeId`] is an index into this list.
+    pub nodes: Vec<Node>,
+}
+
+/// The JSON type a node asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Type {
+    /// No type stated: anything goes.
+    #[default]
+    Any,
+    /// A JSON object, with known fields or as a map.
+    Object,
+    /// A JSON array.
+    Array,
+    /// A string.
+    String,
+    /// A whole number.
+    Integer,
+    /// Any number.
+    Number,
+    /// `true` or `false`.
+    Boolean,
+}
+
+/// How a list is merged and compared.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum ListType {
+    /// Replaced as a whole.
+    #[default]
+    Atomic,
+    /// Scalars, each at most once.
+    Set,
+    /// Objects, identified by these keys.
+    Map(Vec<Box<str>>),
+}
+
+/// `x-kubernetes-patch-strategy`, for strategic merge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PatchStrategy {
+    /// `merge`: join with what is there instead of replacing it.
+    pub merge: bool,
+    /// `retainKeys`: drop what `$retainKeys` does not name.
+    pub retain_keys: bool,
+}
+
+/// One place in a schema.
+#[derive(Debug, Default)]
+pub struct Node {
+    /// Expected JSON type.
+    pub kind: Type,
+    /// Known fields of an object.
+    pub properties: BTreeMap<Box<str>, NodeId>,
+    /// Schema of each list element.
+    pub items: Option<NodeId>,
+    /// Schema of each map value (`additionalProperties`).
+    pub values: Option<NodeId>,
+    /// How a list is merged; `None` where the schema does not say.
+    pub list_type: Option<ListType>,
+    /// `x-kubernetes-map-type: atomic`, on maps and structs.
+    pub atomic_map: bool,
+    /// Merge key of strategic merge.
+    pub patch_merge_key: Option<Box<str>>,
+    /// Strategy of strategic merge.
+    pub patch_strategy: PatchStrategy,
+    /// Unknown fields below here are kept.
+    pub preserve_unknown: bool,
+    /// A whole Kubernetes object stands here.
+    pub embedded_resource: bool,
+    /// A number or a string.
+    pub int_or_string: bool,
+    /// `null` is a value here.
+    pub nullable: bool,
+}
+
+/// A root in an arena.
+#[derive(Debug, Clone)]
+pub struct Schema {
+    /// Where the nodes live.
+    pub arena: Arc<Arena>,
+    /// The object itself.
+    pub root: NodeId,
+}
+
+/// A node together with the arena that its children live in.
+#[derive(Debug, Clone, Copy)]
+pub struct NodeRef<'a> {
+    arena: &'a Arena,
+    node: &'a Node,
+}
+
+impl Schema {
+    /// The root node.
+    pub fn root(&self) -> NodeRef<'_> {
+        self.arena.at(self.root)
+    }
+}
+
+impl Arena {
+    /// The node with this number.
+    ///
+    /// # Panics
+    /// If the number is of another arena: loaders only hand out their own.
+    pub fn at(&self, id: NodeId) -> NodeRef<'_> {
+        NodeRef { arena: self, node: &self.nodes[id as usize] }
+    }
+}
+
+impl<'a> NodeRef<'a> {
+    /// The node itself.
+    pub fn node(self) -> &'a Node {
+        self.node
+    }
+
+    /// The schema of a field: a known property, else the map's value schema.
+    pub fn field(self, name: &str) -> Option<NodeRef<'a>> {
+        let id = self.node.properties.get(name).copied().or(self.node.values)?;
+        Some(self.arena.at(id))
+    }
+
+    /// The schema of each list element.
+    pub fn items(self) -> Option<NodeRef<'a>> {
+        self.node.items.map(|id| self.arena.at(id))
+    }
+
+    /// The schema of each map value.
+    pub fn values(self) -> Option<NodeRef<'a>> {
+        self.node.values.map(|id| self.arena.at(id))
+    }
+
+    /// Whether `name` is a known property, as opposed to a map key.
+    pub fn has_property(self, name: &str) -> bool {
+        self.node.properties.contains_key(name)
+    }
+}

@@ -1,0 +1,3 @@
+//! The `flagship` binary.
+
+fn main() {}

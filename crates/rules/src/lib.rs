@@ -1,0 +1,9 @@
+//! The pure core: one module per rule set, each `plan(&Observed) -> Plan`.
+//!
+//! Nothing here is async, reads a clock, logs, or draws a random number, so a
+//! rule cannot fail: it returns a plan with its reasons. The same functions run
+//! in unit tests, the model checker, the simulator and production.
+//!
+//! Still to come, one folder each: `placement`, `scheduling`, `rollout`,
+//! `update_run`, `work`, `overrides`, `apply`, `availability`, `membership`,
+//! `eviction`, `admission`, `why`.

@@ -1,0 +1,6 @@
+//! What a cluster does by itself, for embedded clusters: namespaces, garbage
+//! collection, Deployment -> ReplicaSet -> Pod, StatefulSet, DaemonSet, Job,
+//! Service, claims, budgets and quota.
+//!
+//! Each controller is a pure `plan` over what it sees; the shell in `run` reads
+//! from the embedded server and carries the plan out.

@@ -1,0 +1,3 @@
+//! Chores that make committed files: `cargo run -p xtask -- <chore>`.
+
+fn main() {}
