@@ -4,3 +4,16 @@
 //!
 //! Each controller is a pure `plan` over what it sees; the shell in `run` reads
 //! from the embedded server and carries the plan out.
+
+pub mod claim;
+pub mod condition;
+pub mod deployment;
+pub mod facts;
+pub mod hash;
+pub mod object;
+pub mod plan;
+pub mod replicaset;
+pub mod resources;
+pub mod selector;
+#[cfg(test)]
+mod world;
