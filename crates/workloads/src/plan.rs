@@ -64,8 +64,26 @@ pub enum Action {
         /// Said once the deletion is accepted.
         then: Option<Note>,
     },
+    /// Change one part of an object's metadata, whatever its kind.
+    Amend {
+        /// Which object.
+        target: Target,
+        /// What changes.
+        amendment: Amendment,
+    },
     /// Record an event.
     Say(Note),
+}
+
+/// A change of metadata that garbage collection makes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub enum Amendment {
+    /// Remove one finalizer.
+    DropFinalizer(String),
+    /// Remove the owners with these UIDs.
+    DropOwners(Vec<String>),
+    /// No owner has to wait for this object any more.
+    UnblockOwners,
 }
 
 /// Names one object and the version it was looked at.

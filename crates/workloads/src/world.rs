@@ -101,6 +101,12 @@ impl World {
                     self.objects.remove(&key);
                     self.said.extend(then.map(|n| n.message));
                 }
+                Action::Amend { target, amendment } => {
+                    let key = (target.resource.clone(), target.namespace, target.name);
+                    let mut object = self.objects[&key].clone();
+                    crate::gc::amend_object(&mut object, &amendment);
+                    self.write(&target.resource, object, false);
+                }
                 Action::Say(note) => self.said.push(note.message),
             }
         }

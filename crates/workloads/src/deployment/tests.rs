@@ -240,7 +240,7 @@ proptest! {
         replicas in 1_i64..8,
         surge in prop_oneof![(0_i64..4).prop_map(|n| json!(n)), Just(json!("25%")), Just(json!("50%"))],
         unavailable in prop_oneof![(1_i64..4).prop_map(|n| json!(n)), Just(json!("34%")), Just(json!(0))],
-        moves in prop::collection::vec((0_u8..5, any::<prop::sample::Index>()), 1..60),
+        moves in prop::collection::vec((0_u8..5, any::<prop::sample::Index>()), 1..30),
     ) {
         let mut world = World::new();
         let mut object = web(replicas, "nginx:0");
