@@ -5,12 +5,16 @@
 //! Each controller is a pure `plan` over what it sees; the shell in `run` reads
 //! from the embedded server and carries the plan out.
 
+pub mod behaviour;
 pub mod claim;
 pub mod condition;
+pub mod config;
 pub mod deployment;
 pub mod facts;
 pub mod gc;
 pub mod hash;
+pub mod image;
+pub mod kubelet;
 pub mod namespace;
 pub mod object;
 pub mod plan;
