@@ -64,6 +64,13 @@ pub enum Action {
         /// Said once the deletion is accepted.
         then: Option<Note>,
     },
+    /// Put a pod on a node.
+    Bind {
+        /// The pod.
+        target: Target,
+        /// Name of the node.
+        node: String,
+    },
     /// Change one part of an object's metadata, whatever its kind.
     Amend {
         /// Which object.

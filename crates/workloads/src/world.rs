@@ -101,6 +101,9 @@ impl World {
                     self.objects.remove(&key);
                     self.said.extend(then.map(|n| n.message));
                 }
+                Action::Bind { target, node } => {
+                    self.edit("pods", &target.name, |p| p["spec"]["nodeName"] = json!(node));
+                }
                 Action::Amend { target, amendment } => {
                     let key = (target.resource.clone(), target.namespace, target.name);
                     let mut object = self.objects[&key].clone();
