@@ -15,6 +15,7 @@ pub mod facts;
 pub mod gc;
 pub mod hash;
 pub mod image;
+pub mod job;
 pub mod kubelet;
 pub mod namespace;
 pub mod node;

@@ -59,7 +59,7 @@ pub fn plan(seen: &Observed) -> Plan {
         if surplus > 0 {
             sort_for_deletion(&mut active);
             for pod in active.iter().take(usize::try_from(surplus).unwrap_or(0)) {
-                plan.act(remove("replicaset", set, pod));
+                plan.act(remove(SOURCE, set, pod));
             }
         }
     }
@@ -97,11 +97,7 @@ fn make(set: &Value) -> Action {
 }
 
 /// Deletes one pod and says so in the owner's events.
-pub(crate) fn remove(controller: &'static str, owner: &Value, pod: &Pod) -> Action {
-    let source = match controller {
-        "replicaset" => SOURCE,
-        other => other,
-    };
+pub(crate) fn remove(source: &'static str, owner: &Value, pod: &Pod) -> Action {
     Action::Delete {
         target: Target {
             resource: "pods".into(),
