@@ -327,7 +327,7 @@ mod tests {
     proptest! {
         #[test]
         fn arbitrary_patches_never_panic(current in value(), patch in value()) {
-            let _: Result<Value, PatchError> = json(&current, &patch);
+            drop(json(&current, &patch));
         }
 
         #[test]

@@ -1,7 +1,5 @@
 //! Prints values in the notation that Kubernetes' own error texts use for them.
 
-use std::fmt::Write;
-
 use serde_json::Value;
 
 /// Longer texts are cut: an error message is no place for a whole object.
@@ -12,8 +10,8 @@ pub(super) fn printed(value: &Value) -> String {
     let mut text = String::new();
     write_value(&mut text, value);
     if text.len() > MAX_PRINTED {
-        let end = text.floor_char_boundary(MAX_PRINTED);
-        text.truncate(end);
+        let cut = text.char_indices().map(|(at, _)| at).take_while(|at| *at <= MAX_PRINTED).last();
+        text.truncate(cut.unwrap_or_default());
         text.push_str("...");
     }
     text
@@ -48,10 +46,7 @@ fn write_value(text: &mut String, value: &Value) {
             }
             text.push(']');
         }
-        scalar => {
-            // Writing to a string cannot fail.
-            let _: std::fmt::Result = write!(text, "{scalar}");
-        }
+        scalar => text.push_str(&scalar.to_string()),
     }
 }
 
