@@ -100,6 +100,7 @@ impl<'d> Loader<'d> {
         let id = self.reserve()?;
         self.known.insert(name.to_owned(), id);
         self.fill(id, schema, depth)?;
+        self.arena.nodes[id as usize].go_type = Some(go_type(name).into());
         Ok(id)
     }
 
@@ -129,8 +130,8 @@ impl<'d> Loader<'d> {
             }
             // Raw extensions and other free-form objects carry no properties at all.
             let closed = ["properties", "additionalProperties"];
-            node.preserve_unknown |=
-                node.kind != Type::Array && !closed.iter().any(|k| keywords.contains_key(*k));
+            node.preserve_unknown |= matches!(node.kind, Type::Object | Type::Any)
+                && !closed.iter().any(|k| keywords.contains_key(*k));
             node.int_or_string |= &*node.format == "int-or-string";
         }
         for (name, child) in object(keywords, "properties") {
@@ -291,6 +292,12 @@ fn reference(schema: &Value) -> Option<&str> {
         _ => return None,
     };
     path.rsplit('/').next()
+}
+
+/// `io.k8s.api.core.v1.PodSpec` is `v1.PodSpec` in Go.
+fn go_type(definition: &str) -> &str {
+    let package = definition.rmatch_indices('.').nth(1).map_or(0, |(at, _)| at + 1);
+    &definition[package..]
 }
 
 fn speaks_beside_reference(schema: &Value) -> bool {

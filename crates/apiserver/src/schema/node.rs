@@ -93,6 +93,8 @@ pub struct Node {
     pub format: Box<str>,
     /// Filled in where the field is missing.
     pub default: Option<Arc<Value>>,
+    /// The Go type behind a definition, such as `v1.PodSpec`; decoding errors name it.
+    pub go_type: Option<Arc<str>>,
     /// What a value must satisfy beyond its type; absent for most nodes.
     pub checks: Option<Arc<Checks>>,
 }
@@ -174,6 +176,13 @@ pub struct NodeRef<'a> {
 }
 
 impl Schema {
+    /// The schema of a field below this one, by name.
+    pub fn field(&self, name: &str) -> Option<Schema> {
+        let node = self.root().node();
+        let root = node.properties.get(name).copied().or(node.values)?;
+        Some(Schema { arena: self.arena.clone(), root })
+    }
+
     /// The root node.
     pub fn root(&self) -> NodeRef<'_> {
         self.arena.at(self.root)
