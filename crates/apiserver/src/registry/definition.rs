@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::kind::{Kind, Origin, Rules, ScalePaths, Version};
 use crate::machinery::gvk::{self, GroupVersion, version_rank};
 use crate::machinery::status::FieldError;
-use crate::schema::Schema;
+use crate::schema::{Compiled, Schema};
 
 /// The finalizer that keeps a definition until its objects are gone.
 pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
@@ -22,18 +22,25 @@ pub(super) fn compile(crd: &Value) -> Result<Kind, Vec<FieldError>> {
     let names = names_of(crd);
     let mut versions = Vec::new();
     let mut storage_name = String::new();
+    // Versions with the same schema share it, which also makes converting a splice.
+    let mut known: Vec<(&Value, Arc<Compiled>)> = Vec::new();
     for (index, version) in spec["versions"].as_array().into_iter().flatten().enumerate() {
         let name = version["name"].as_str().unwrap_or_default();
         if version["storage"] == true {
             storage_name = name.to_owned();
         }
-        let compiled = Schema::from_crd_version(version).map_err(|errors| {
-            let inside = |mut error: FieldError| {
-                error.path = format!("spec.versions[{index}].{}", error.path);
-                error
-            };
-            errors.into_iter().map(inside).collect::<Vec<_>>()
-        })?;
+        let schema = &version["schema"];
+        let compiled = match known.iter().find(|(seen, _)| *seen == schema) {
+            Some((_, compiled)) => compiled.clone(),
+            None => Arc::new(Schema::from_crd_version(version).map_err(|errors| {
+                let inside = |mut error: FieldError| {
+                    error.path = format!("spec.versions[{index}].{}", error.path);
+                    error
+                };
+                errors.into_iter().map(inside).collect::<Vec<_>>()
+            })?),
+        };
+        known.push((schema, compiled.clone()));
         versions.push(custom_version(&group, &names.kind, version, compiled));
     }
     versions.sort_by_key(|v| version_rank(&v.gv.version));
@@ -58,7 +65,7 @@ fn custom_version(
     group: &str,
     kind: &str,
     version: &Value,
-    compiled: crate::schema::Compiled,
+    compiled: Arc<Compiled>,
 ) -> Version {
     let name = version["name"].as_str().unwrap_or_default();
     let gv = GroupVersion::new(group, name);
@@ -80,7 +87,7 @@ fn custom_version(
         scale: scale_paths(&subresources["scale"]),
         deprecation,
         selectable,
-        rules: Rules::Custom(Arc::new(compiled)),
+        rules: Rules::Custom(compiled),
     }
 }
 

@@ -149,6 +149,14 @@ impl Kind {
             }
     }
 
+    /// Whether two versions differ in nothing but their name.
+    pub fn same_schema(&self, one: usize, other: usize) -> bool {
+        match (&self.versions[one].rules, &self.versions[other].rules) {
+            (Rules::Custom(one), Rules::Custom(other)) => Arc::ptr_eq(one, other),
+            _ => one == other,
+        }
+    }
+
     /// `plural.group` for messages, in the group that was asked for.
     pub fn qualified(&self, version: usize) -> String {
         gvk::qualified(&self.plural, &self.versions[version].gv.group)

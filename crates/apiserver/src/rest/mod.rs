@@ -22,7 +22,6 @@ mod managers;
 mod meta;
 mod negotiate;
 mod options;
-mod page;
 mod patching;
 mod present;
 mod read;
