@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use crate::builtin::{self, BuiltinKind, NameRule};
 use crate::machinery::gvk::{self, GroupVersion};
-use crate::schema::{Compiled, Schema};
+use crate::registry::seam::Compiled;
+use crate::schema::Schema;
 use crate::store::Resource;
 
 /// A kind, all its versions and the rules for writing it.

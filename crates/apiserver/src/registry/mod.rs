@@ -8,6 +8,7 @@ mod definition;
 mod discovery;
 mod kind;
 mod library;
+pub(crate) mod seam;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};

@@ -17,7 +17,7 @@ use crate::store::{ObjectKey, Store};
 /// The objects and kinds of one cluster.
 pub(crate) struct Cluster {
     pub(super) name: Arc<str>,
-    pub(super) store: Store,
+    pub(super) store: Arc<Store>,
     pub(super) registry: Registry,
     pub(super) env: Env,
     pub(super) shared: Arc<Shared>,
@@ -66,7 +66,7 @@ impl ClusterHandle {
     }
 
     /// The objects themselves, for those who persist, inspect or disturb them.
-    pub fn store(&self) -> &Store {
+    pub fn store(&self) -> &Arc<Store> {
         &self.cluster.store
     }
 

@@ -23,6 +23,7 @@ mod meta;
 mod negotiate;
 mod options;
 mod patching;
+mod pods;
 mod present;
 mod read;
 mod route;

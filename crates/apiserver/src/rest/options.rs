@@ -232,7 +232,7 @@ pub fn revision(text: Option<&str>) -> Result<Option<u64>, ApiError> {
 impl ListOptions {
     /// From a query.
     pub fn from_query(query: &Query) -> Result<Self, ApiError> {
-        let bad = ApiError::bad_request::<String>;
+        let bad = |says: String| ApiError::bad_request(says);
         let mut errors = Vec::new();
         let matching = match query.get("resourceVersionMatch") {
             None | Some("") => None,

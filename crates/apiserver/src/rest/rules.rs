@@ -44,10 +44,10 @@ pub(super) fn decode(
         }
         (Rules::Builtin(schema), Origin::Builtin(id)) => {
             if let Some(schema) = schema {
-                if let Some(says) = crate::schema::decode_error(schema, object) {
+                if let Some(says) = crate::registry::seam::decode_error(schema, object) {
                     return Err(ApiError::bad_request(describe(served, &says)));
                 }
-                schema.prune(object);
+                crate::registry::seam::prune(schema, object);
             }
             builtin::default_object(id, object);
         }
@@ -74,7 +74,7 @@ fn unknown_fields(served: &Served, object: &Value) -> Vec<String> {
             let meta = meta.into_iter().map(|path| format!("unknown field {path:?}"));
             meta.chain(compiled.unknown_fields(object)).collect()
         }
-        Rules::Builtin(Some(schema)) => schema.unknown_fields(object),
+        Rules::Builtin(Some(schema)) => crate::registry::seam::unknown_fields(schema, object),
         Rules::Builtin(None) => Vec::new(),
     }
 }

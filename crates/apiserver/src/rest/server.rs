@@ -10,7 +10,7 @@ use super::cluster::{Caller, Cluster, ClusterHandle};
 use super::{crd, write};
 use crate::env::Env;
 use crate::registry::{Library, Registry};
-use crate::store::Store;
+use crate::store::{Limits, Store};
 
 /// The namespaces every cluster begins with.
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
@@ -56,17 +56,13 @@ impl Server {
     /// Adds a cluster with its first namespaces. A cluster of the same name is replaced,
     /// as if it had been wiped: new objects, new uids, and its watches end.
     pub fn add_cluster(&self, name: &str) -> ClusterHandle {
-        self.add_cluster_in(name, self.shared.env.clone())
+        self.add_cluster_with(name, Store::new(self.shared.env.clone(), Limits::default()))
     }
 
-    /// Adds a cluster with an environment of its own, such as a skewed clock.
-    pub fn add_cluster_in(&self, name: &str, env: Env) -> ClusterHandle {
-        let store = Store::new(env.clone());
-        self.add_cluster_with(name, env, store)
-    }
-
-    /// Adds a cluster over a store, which may hold objects already.
-    pub fn add_cluster_with(&self, name: &str, env: Env, store: Store) -> ClusterHandle {
+    /// Adds a cluster over a store, which may have limits and a clock of its own, and may
+    /// hold objects already.
+    pub fn add_cluster_with(&self, name: &str, store: Arc<Store>) -> ClusterHandle {
+        let env = store.env().clone();
         let name: Arc<str> = name.into();
         let cluster = Cluster {
             name: name.clone(),
@@ -83,7 +79,7 @@ impl Server {
         }
         let handle = ClusterHandle {
             cluster: Arc::new(cluster),
-            caller: Arc::new(Caller::named("anonymous")),
+            caller: Arc::new(Caller { name: "anonymous".into(), manager: "unknown".into() }),
         };
         let mut clusters = self.shared.clusters.write().unwrap_or_else(PoisonError::into_inner);
         let replaced = clusters.insert(name, handle.clone());

@@ -71,12 +71,14 @@ pub(crate) async fn create(
     body: Decoded,
     options: &WriteOptions,
 ) -> Result<Written, Failure> {
-    let generated = meta::text(&body.value, "name").is_empty();
-    let attempts = if generated { NAME_ATTEMPTS } else { 1 };
+    // A name that was drawn and is taken is drawn again; only then is the body needed twice.
+    let attempts = if meta::text(&body.value, "name").is_empty() { NAME_ATTEMPTS } else { 1 };
     let mut taken = String::new();
-    for _ in 0..attempts {
-        let body = if generated { body.clone() } else { Decoded { value: body.value.clone(), ..body.clone() } };
-        let draft = draft_create(ctx.cluster, ctx.caller, ctx.place, body, options, Owner::Record)?;
+    let mut body = Some(body);
+    for attempt in 1..=attempts {
+        let sent = if attempt == attempts { body.take() } else { body.clone() };
+        let sent = sent.unwrap_or_default();
+        let draft = draft_create(ctx.cluster, ctx.caller, ctx.place, sent, options, Owner::Record)?;
         match commit_new(ctx, draft, options).await? {
             Ok(written) => return Ok(written),
             Err(name) => taken = name,
@@ -235,7 +237,7 @@ fn draft_create(
     name_it(cluster, &mut object);
     admit(cluster, caller, place, "create", Sub::Main, options, &mut object, None, &mut warnings, true)?;
     own_new(cluster, &mut object);
-    rules::prepare_create(cluster, served, &mut object);
+    rules::prepare_create(cluster, served, &mut object)?;
     if owner == Owner::Record {
         managers::record(cluster, served, None, &mut object, manager, Sub::Main);
     }
@@ -281,7 +283,7 @@ fn draft_update(
     let mut errors = meta::validate_update(&sent, &old);
     let mut new = sent;
     meta::carry_over(&mut new, &old);
-    rules::prepare_update(cluster, served, sub, &mut new, &old);
+    rules::prepare_update(cluster, served, sub, &mut new, &old)?;
     admit(cluster, caller, place, "update", sub, options, &mut new, Some(&old), &mut warnings, true)?;
     count_generation(served, sub, &mut new, &old);
     if !matches!(source, Source::Patch(Patch::Apply(_))) {
@@ -322,10 +324,17 @@ pub(super) async fn commit(
         Ok(stored) => stored,
         Err(error) => return Ok(Err(error)),
     };
-    let stored = crd::after_commit(ctx.cluster, kind, &stored, draft.removes).unwrap_or(stored);
+    let mut value = draft.value;
+    let settled = crd::after_commit(ctx.cluster, kind, &stored, draft.removes);
+    let stored = match settled {
+        Some(settled) => {
+            value = parse(&settled)?;
+            settled
+        }
+        None => stored,
+    };
     ctx.cluster.store.settled(stored.revision).await.map_err(ApiError::internal)?;
     ctx.pass(Point::PostCommit).await?;
-    let mut value = draft.value;
     let revision = stored.revision;
     meta::of_mut(&mut value).insert("resourceVersion".to_owned(), json!(revision.to_string()));
     let warnings = draft.warnings;
