@@ -9,6 +9,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde_json::Value;
+
 /// Position of a node in its arena.
 pub type NodeId = u32;
 
@@ -61,7 +63,7 @@ pub struct PatchStrategy {
 }
 
 /// One place in a schema.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Node {
     /// Expected JSON type.
     pub kind: Type,
@@ -87,6 +89,74 @@ pub struct Node {
     pub int_or_string: bool,
     /// `null` is a value here.
     pub nullable: bool,
+    /// The `format` keyword, such as `date-time`; empty when absent.
+    pub format: Box<str>,
+    /// Filled in where the field is missing.
+    pub default: Option<Arc<Value>>,
+    /// The Go type behind a definition, such as `v1.PodSpec`; decoding errors name it.
+    pub go_type: Option<Arc<str>>,
+    /// What a value must satisfy beyond its type; absent for most nodes.
+    pub checks: Option<Arc<Checks>>,
+}
+
+/// The value checks of a node: everything that does not shape the tree.
+#[derive(Debug, Default, Clone)]
+pub struct Checks {
+    /// Fields that must be present.
+    pub required: Vec<Box<str>>,
+    /// The only allowed values.
+    pub one_of_values: Option<Vec<Value>>,
+    /// A regular expression that must match somewhere in the string.
+    pub pattern: Option<Pattern>,
+    /// Smallest allowed number.
+    pub minimum: Option<Bound>,
+    /// Largest allowed number.
+    pub maximum: Option<Bound>,
+    /// The number divides by this without rest.
+    pub multiple_of: Option<f64>,
+    /// Length of a string in characters.
+    pub length: Range,
+    /// Number of list elements.
+    pub items: Range,
+    /// Number of fields.
+    pub properties: Range,
+    /// No element stands in the list twice.
+    pub unique_items: bool,
+    /// Every one of these holds.
+    pub all_of: Vec<NodeId>,
+    /// At least one of these holds.
+    pub any_of: Vec<NodeId>,
+    /// Exactly one of these holds.
+    pub one_of: Vec<NodeId>,
+    /// This does not hold.
+    pub not: Option<NodeId>,
+}
+
+/// An optional lower and upper bound on a count.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Range {
+    /// At least this many.
+    pub min: Option<u64>,
+    /// At most this many.
+    pub max: Option<u64>,
+}
+
+/// A bound on a number.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bound {
+    /// The limit.
+    pub value: f64,
+    /// Whether the limit itself is outside.
+    pub exclusive: bool,
+}
+
+/// A pattern and its compiled form, which is missing when it does not compile.
+#[derive(Debug, Clone)]
+pub struct Pattern {
+    /// As written in the schema.
+    pub text: Box<str>,
+    /// Ready to match.
+    pub regex: Option<regex::Regex>,
 }
 
 /// A root in an arena.
@@ -106,6 +176,13 @@ pub struct NodeRef<'a> {
 }
 
 impl Schema {
+    /// The schema of a field below this one, by name.
+    pub fn field(&self, name: &str) -> Option<Schema> {
+        let node = self.root().node();
+        let root = node.properties.get(name).copied().or(node.values)?;
+        Some(Schema { arena: self.arena.clone(), root })
+    }
+
     /// The root node.
     pub fn root(&self) -> NodeRef<'_> {
         self.arena.at(self.root)

@@ -1,0 +1,3 @@
+//! What the store costs in time and memory.
+
+fn main() {}
