@@ -51,6 +51,8 @@ pub struct Pod {
     pub ports: Vec<(String, String, i64)>,
     /// `spec.hostname`.
     pub hostname: String,
+    /// The node that its affinity names, for pods of DaemonSets.
+    pub aimed_at: String,
 }
 
 /// `status.phase`, in the order deletion prefers.
@@ -129,6 +131,12 @@ impl Pod {
                 })
                 .collect(),
             hostname: pod.text("/spec/hostname").to_owned(),
+            aimed_at: pod
+                .text(
+                    "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution\
+                     /nodeSelectorTerms/0/matchFields/0/values/0",
+                )
+                .to_owned(),
         }
     }
 

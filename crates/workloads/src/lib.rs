@@ -9,6 +9,7 @@ pub mod behaviour;
 pub mod claim;
 pub mod condition;
 pub mod config;
+pub mod daemonset;
 pub mod deployment;
 pub mod events;
 pub mod facts;
@@ -24,7 +25,9 @@ pub mod plan;
 pub mod queue;
 pub mod replicaset;
 pub mod resources;
+pub mod revision;
 pub mod schedule;
 pub mod selector;
+pub mod statefulset;
 #[cfg(test)]
 mod world;
