@@ -7,10 +7,12 @@
 
 pub mod behaviour;
 pub mod claim;
+pub mod claims;
 pub mod condition;
 pub mod config;
 pub mod daemonset;
 pub mod deployment;
+pub mod disruption;
 pub mod events;
 pub mod facts;
 pub mod gc;
@@ -23,11 +25,17 @@ pub mod node;
 pub mod object;
 pub mod plan;
 pub mod queue;
+pub mod quota;
 pub mod replicaset;
 pub mod resources;
 pub mod revision;
 pub mod schedule;
 pub mod selector;
+pub mod service;
+mod shell;
 pub mod statefulset;
 #[cfg(test)]
 mod world;
+
+pub use config::WorkloadConfig;
+pub use shell::{ACTOR, Running, Workloads};

@@ -47,7 +47,8 @@ impl Index {
         let (namespace, name): Place = (object.namespace().into(), object.name().into());
         let node = gc::Node::of(resource, object);
         self.note_owner(&node, work);
-        self.note_garbage(self_check(&mut self.graph, node), work);
+        let check = self.graph.put(node);
+        self.note_garbage(check, work);
         if self.going.contains(&namespace) {
             work.insert(Key::new(Controller::Namespace, "", &namespace));
         }
@@ -300,8 +301,4 @@ impl Index {
             work.insert(Key::new(Controller::Service, object.namespace(), service));
         }
     }
-}
-
-fn self_check(graph: &mut Graph, node: gc::Node) -> BTreeSet<gc::Uid> {
-    graph.put(node)
 }

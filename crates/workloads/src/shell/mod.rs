@@ -10,8 +10,6 @@ mod feed;
 mod index;
 mod key;
 mod observe;
-#[cfg(test)]
-mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
