@@ -68,6 +68,10 @@ impl Index {
             "services" => {
                 self.services.insert(place, object.strings("/spec/selector"));
             }
+            "persistentvolumes" => {
+                let claim = object.at("/spec/claimRef");
+                work.insert(Key::new(Controller::Claim, claim.text("/namespace"), claim.text("/name")));
+            }
             "poddisruptionbudgets.policy" => {
                 self.budgets.insert(place, object.at("/spec/selector").clone());
             }
