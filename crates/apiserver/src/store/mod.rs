@@ -185,8 +185,7 @@ impl Store {
 
     /// The oldest revision from which a resource can be watched or listed.
     pub fn oldest(&self, resource: &str) -> u64 {
-        let state = self.shared.read();
-        state.floor.max(state.tables.get(resource).map_or(0, |table| table.history.floor()))
+        self.shared.read().oldest(resource)
     }
 
     /// One object.
@@ -211,13 +210,9 @@ impl Store {
     ) -> Result<Snapshot, Expired> {
         let state = self.shared.read();
         let revision = revision.min(state.revision);
-        if revision < state.floor {
-            return Err(Expired { asked: revision, oldest: state.floor });
-        }
-        let items = match state.tables.get(resource) {
-            Some(table) => table.walk_at(within, revision)?,
-            None => Vec::new(),
-        };
+        state.reaches(resource, revision)?;
+        let table = state.tables.get(resource);
+        let items = table.map(|table| table.walk_at(within, revision)).unwrap_or_default();
         Ok(Snapshot { revision, items })
     }
 
@@ -312,6 +307,17 @@ impl Shared {
 impl State {
     fn at(revision: u64) -> Self {
         Self { revision, floor: 0, next_watch: 0, tables: BTreeMap::new() }
+    }
+
+    fn oldest(&self, resource: &str) -> u64 {
+        let table = self.tables.get(resource);
+        self.floor.max(table.map_or(0, |table| table.history.floor()))
+    }
+
+    /// Whether everything after a revision is still known.
+    fn reaches(&self, resource: &str, revision: u64) -> Result<(), Expired> {
+        let oldest = self.oldest(resource);
+        if revision < oldest { Err(Expired { asked: revision, oldest }) } else { Ok(()) }
     }
 
     fn table(&mut self, resource: &Resource) -> &mut Table {
