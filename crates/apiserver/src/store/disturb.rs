@@ -121,7 +121,7 @@ impl Subscription {
             self.shared.compact(Some(&self.resource), u64::MAX);
         }
         self.leave();
-        if let Some(waker) = self.inbox.close(Why::Dropped) {
+        if let Some(waker) = self.inbox.cut() {
             waker.wake();
         }
     }

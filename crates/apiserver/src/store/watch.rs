@@ -98,10 +98,8 @@ impl Store {
         let mut guard = shared.write();
         let state = &mut *guard;
         let revision = state.revision;
-        if let WatchFrom::After(after) = from
-            && after < state.floor
-        {
-            return Err(Expired { asked: after, oldest: state.floor });
+        if let WatchFrom::After(after) = from {
+            state.reaches(resource, after)?;
         }
         let id = state.next_watch;
         let resource = state.resource(resource);
@@ -112,7 +110,7 @@ impl Store {
             WatchFrom::Now => revision,
             WatchFrom::After(after) => {
                 let scope = filter.scope.borrow();
-                let missed = table.history.after(after)?;
+                let missed = table.history.after(after);
                 backlog = missed.filter(|event| scope.covers(&event.now.key)).cloned().collect();
                 after
             }
