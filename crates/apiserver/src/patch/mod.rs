@@ -6,6 +6,7 @@
 //!
 //! Choosing the patch type by media type, and retrying on conflict, is `rest`'s.
 
+pub mod apply;
 #[cfg(test)]
 mod arbitrary;
 mod depth;
