@@ -10,7 +10,7 @@ use flagship_apiserver::rest::{Body, ClusterHandle, Server};
 use http::{Method, Request};
 use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
-use tower::{Service, ServiceExt};
+use tower::Service;
 
 /// A server with one cluster.
 pub struct World {
@@ -43,7 +43,7 @@ impl World {
 
     pub async fn raw(&self, request: Request<Full<Bytes>>) -> http::Response<Body> {
         let mut service = self.cluster.clone();
-        service.ready().await.unwrap().call(request).await.unwrap()
+        service.call(request).await.unwrap()
     }
 
     /// Sends a request with headers, given as `Name: value`.
