@@ -127,7 +127,7 @@ impl Store {
         let done = (from == WatchFrom::CurrentThenLive).then_some(then);
         // While current objects are still to come, nothing can be promised.
         let read = if done.is_some() { 0 } else { after };
-        let inbox = Arc::new(Inbox::new(id, filter, after.max(revision), shared.limits.queue));
+        let inbox = Arc::new(Inbox::new(id, filter, after, shared.limits.queue));
         table.audience.join(inbox.clone());
         state.next_watch += 1;
         drop(guard);
