@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use super::*;
 use crate::env::plan::{Effect, Rule, Verbs, When, Window};
-use crate::env::trace::Entry;
 use crate::env::{Call, Interference, Plan, Point, Trace, Verdict};
 
 fn call<'a>(who: &'a str, verb: &'a str) -> Call<'a> {
@@ -12,16 +11,7 @@ fn call<'a>(who: &'a str, verb: &'a str) -> Call<'a> {
 }
 
 fn rule(point: Point, when: When, effect: Effect) -> Rule {
-    Rule {
-        point,
-        who: String::new(),
-        cluster: String::new(),
-        resource: String::new(),
-        verbs: Verbs::Any,
-        when,
-        window: None,
-        effect,
-    }
+    Rule { when, ..Rule::at(point, effect) }
 }
 
 fn disturbed(rules: Vec<Rule>) -> (Arc<Store>, Arc<Plan>) {
@@ -95,6 +85,22 @@ fn a_watch_may_begin_by_repeating_itself() {
     store.compact(Some("pods"), 5);
     let mut again = watch(&store, WatchFrom::After(4)).unwrap();
     assert_eq!(drain(&mut again).len(), 0);
+}
+
+#[test]
+fn a_watch_of_the_present_may_begin_in_the_past() {
+    let stale = Effect::Do(Verdict::Stale(2));
+    let (store, _) = disturbed(vec![rule(Point::WatchStart, When::Always, stale)]);
+    for content in 1..=3 {
+        store.set("pods", "a/x", "web", content);
+    }
+    let mut watch = watch(&store, WatchFrom::CurrentThenLive).unwrap();
+    store.set("pods", "a/x", "web", 4);
+    assert_eq!(
+        drain(&mut watch),
+        ["+ a/x web=1 @2", "= @2", "~ a/x web=2 @3", "~ a/x web=3 @4", "~ a/x web=4 @5"]
+    );
+    assert_eq!(watch.progress(), 5);
 }
 
 #[test]
@@ -192,10 +198,6 @@ async fn world(seed: u64) -> (u64, Vec<String>) {
     ];
     let plan = Arc::new(Plan::new(seed, env.clock.clone(), rules));
     let store = Store::new(env.with_faults(plan), Limits::default());
-    let record = |store: &Store, actor: &str, verb: &str, revision, code| {
-        let time = store.env().clock.now();
-        store.env().trace.record(&Entry { time, actor, verb, key: "pods/a/x", revision, code });
-    };
     let writer = |name: &'static str| {
         let store = store.clone();
         async move {
@@ -210,11 +212,12 @@ async fn world(seed: u64) -> (u64, Vec<String>) {
                     store.env().pass(Point::PostCommit, &call).await?;
                     Ok(written.revision)
                 };
-                match outcome.await {
-                    Ok(revision) => record(&store, name, "update", revision, 200),
-                    Err(Interference::Severed) => record(&store, name, "update", 0, 0),
-                    Err(Interference::Answer(e)) => record(&store, name, "update", 0, e.code),
-                }
+                let (revision, code) = match outcome.await {
+                    Ok(revision) => (revision, 200),
+                    Err(Interference::Severed) => (0, 0),
+                    Err(Interference::Answer(error)) => (0, error.code),
+                };
+                store.env().record(&call, revision, code);
             }
         }
     };
@@ -223,7 +226,7 @@ async fn world(seed: u64) -> (u64, Vec<String>) {
         loop {
             let mut subscription = watch(&store, from).expect("nothing is compacted");
             while let Some(seen) = subscription.next().await {
-                record(&store, "watcher", "watch", seen.revision(), 0);
+                store.env().record(&call("watcher", "watch"), seen.revision(), 0);
             }
             from = WatchFrom::After(subscription.progress());
         }

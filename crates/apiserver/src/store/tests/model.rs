@@ -221,3 +221,14 @@ fn history_is_bounded_by_count_and_by_bytes() {
     assert!(kept.event_json <= 300 && kept.events >= 2, "{kept:?}");
     assert_eq!(by_bytes.oldest("pods"), 11 - kept.events as u64);
 }
+
+#[test]
+fn a_body_outlives_the_object_in_the_store() {
+    let store = store();
+    let body = store.set("pods", "a/x", "web", 1).body();
+    let copy = body.clone();
+    store.unset("pods", "a/x");
+    drop(store);
+    assert_eq!(body, copy);
+    assert!(body.starts_with(b"{\"content\":1,\"metadata\":"), "{body:?}");
+}
