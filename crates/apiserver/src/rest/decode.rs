@@ -46,7 +46,9 @@ pub fn yaml(bytes: &[u8]) -> Result<Decoded, ApiError> {
     let text = std::str::from_utf8(bytes)
         .map_err(|_| ApiError::bad_request("the body of the request is not valid UTF-8"))?;
     // A key that stands twice is an error of YAML itself.
-    match serde_saphyr::from_str::<Value>(text) {
+    // Only `true` and `false` are booleans: `name: y` is a name.
+    let options = serde_saphyr::options! { strict_booleans: true };
+    match serde_saphyr::from_str_with_options::<Value>(text, options) {
         Ok(value) => Ok(value.into()),
         Err(why) => {
             // The full report draws the source; the first line says what is wrong.

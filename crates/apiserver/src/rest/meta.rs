@@ -193,7 +193,7 @@ pub fn validate(kind: &Kind, object: &Value) -> Vec<FieldError> {
     labels(&of(object)["labels"], "metadata.labels", &mut errors);
     annotations(&of(object)["annotations"], &mut errors);
     for (index, finalizer) in finalizers(object).enumerate() {
-        if let Some(complaint) = finalizer_complaint(finalizer) {
+        for complaint in names::qualified_name(finalizer) {
             let path = format!("metadata.finalizers[{index}]");
             errors.push(FieldError::invalid(path, json!(finalizer), complaint));
         }
@@ -205,18 +205,6 @@ pub fn validate(kind: &Kind, object: &Value) -> Vec<FieldError> {
     }
     owners(&of(object)["ownerReferences"], &mut errors);
     errors
-}
-
-/// A finalizer is a qualified name; without a prefix only the server's own are allowed.
-fn finalizer_complaint(finalizer: &str) -> Option<String> {
-    let complaints = names::qualified_name(finalizer);
-    if !complaints.is_empty() {
-        return Some(complaints.join("; "));
-    }
-    let standard = matches!(finalizer, ORPHAN | FOREGROUND | "kubernetes");
-    (!standard && !finalizer.contains('/')).then(|| {
-        "name is neither a standard finalizer name nor is it fully qualified".to_owned()
-    })
 }
 
 fn labels(labels: &Value, path: &str, errors: &mut Vec<FieldError>) {
