@@ -181,7 +181,13 @@ pub(super) fn validate_update(
         (Rules::Custom(compiled), _) if sub == Sub::Status => compiled.validate_status(new, old),
         (Rules::Custom(compiled), _) => compiled.validate(new, Some(old)),
         (Rules::Builtin(_), Origin::Builtin(id)) => {
-            let mut errors = builtin::validate_update(id, new, old);
+            let mut errors = match sub {
+                // These paths exist to change what an update of the object may not.
+                Sub::Binding | Sub::Resize | Sub::EphemeralContainers => {
+                    builtin::validate_create(id, new)
+                }
+                _ => builtin::validate_update(id, new, old),
+            };
             if id == builtin::Kind::CustomResourceDefinition && sub == Sub::Main {
                 errors.extend(crd::validate(cluster, new));
             }
