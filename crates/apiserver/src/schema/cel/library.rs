@@ -167,6 +167,8 @@ fn build() -> Result<Env, DeclarationError> {
     env.add_overload(meter::CHARGE, "charge", vec![DYN_TYPE], meter::charge)?;
     env.add_member_overload(MATCHES, "cached", STRING_TYPE, vec![STRING_TYPE], matches)?;
     env.add_overload(MATCHES, "cached_global", vec![STRING_TYPE, STRING_TYPE], matches)?;
+    env.add_overload(EQUAL, "equal", vec![DYN_TYPE, DYN_TYPE], equal)?;
+    env.add_overload(UNEQUAL, "unequal", vec![DYN_TYPE, DYN_TYPE], unequal)?;
     env.add_member_overload("find", "find", STRING_TYPE, vec![STRING_TYPE], find)?;
     env.add_member_overload("findAll", "all", STRING_TYPE, vec![STRING_TYPE], find_all)?;
     let limited = vec![STRING_TYPE, INT_TYPE];
@@ -266,6 +268,22 @@ pub(super) fn failed(why: impl Into<String>) -> ExecutionError {
 
 /// What rules call `matches`; ours keeps compiled patterns.
 pub(super) const MATCHES: &str = "@matches";
+
+/// What rules write as `==` and `!=`.
+pub(super) const EQUAL: &str = "@equal";
+pub(super) const UNEQUAL: &str = "@unequal";
+
+fn is_equal(args: &Args<'_, '_>) -> bool {
+    matches!(&args[..], [a, b] if a.equals(b.as_ref()) || b.equals(a.as_ref()))
+}
+
+fn equal<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
+    truth(is_equal(&args))
+}
+
+fn unequal<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
+    truth(!is_equal(&args))
+}
 
 fn matches<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
     truth(pattern(text(&args, 1)?)?.is_match(text(&args, 0)?))

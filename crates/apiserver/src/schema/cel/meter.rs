@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::library::NAMESPACES;
 
-/// Work allowed to one rule, in units of roughly a tenth of a microsecond.
+/// Work allowed to one rule, in units of roughly a tenth of a microsecond, as Kubernetes has it.
 pub(super) const PER_RULE: u64 = 1_000_000;
 /// Work allowed to all rules of one object.
 pub(super) const PER_OBJECT: u64 = 10_000_000;
@@ -23,6 +23,8 @@ pub(super) const PER_OBJECT: u64 = 10_000_000;
 pub(super) const CHARGE: &str = "@charge";
 /// Up to this estimate a rule runs unmetered.
 const CHEAP: u64 = 200_000;
+/// What each turn or argument costs apart from its size.
+const PER_CHARGE: u64 = 4;
 /// Bytes of text that cost one unit.
 const BYTES_PER_UNIT: u64 = 32;
 
@@ -44,8 +46,7 @@ pub(super) fn charge<'b, 'v>(
     mut args: Vec<CowVal<'b, 'v>>,
 ) -> Result<CowVal<'b, 'v>, ExecutionError> {
     let value = args.pop().ok_or(ExecutionError::MissingArgumentOrTarget)?;
-    let left = LEFT.get();
-    let mut budget = left;
+    let mut budget = LEFT.get().saturating_sub(PER_CHARGE);
     weigh(value.as_ref(), &mut budget, 0);
     LEFT.set(budget);
     if budget == 0 {
@@ -200,8 +201,9 @@ fn pay(expr: &mut IdedExpr) {
 /// Something whose size the object decides; `strings` in `strings.quote(x)` is no value.
 fn is_value(expr: &IdedExpr) -> bool {
     match &expr.expr {
-        Expr::Literal(_) => false,
-        Expr::Ident(name) => !NAMESPACES.contains(&name.as_str()),
+        Expr::Literal(_) | Expr::List(_) | Expr::Map(_) => false,
+        // A loop's own result stays bare, or `map` and `filter` lose their fast form.
+        Expr::Ident(name) => !name.starts_with('@') && !NAMESPACES.contains(&name.as_str()),
         Expr::Select(select) => !select.test,
         _ => true,
     }

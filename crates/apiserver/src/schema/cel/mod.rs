@@ -10,6 +10,8 @@ mod meter;
 mod net;
 mod quantity;
 pub(super) mod rule;
+#[cfg(test)]
+mod stories;
 mod value;
 
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 
 use cel::common::ast::{Expr, IdedExpr, LiteralValue, SourceInfo, operators};
 
-use super::library::{self, KNOWN, MATCHES, NAMESPACES};
+use super::library::{self, EQUAL, KNOWN, MATCHES, NAMESPACES, UNEQUAL};
 use super::meter::{Growth, children, children_mut, metered};
 use super::value::escape;
 use crate::machinery::status::FieldProblem;
@@ -304,24 +304,25 @@ fn known(node: NodeRef<'_>) -> Known<'_> {
 }
 
 fn is_operator(name: &str) -> bool {
-    name.starts_with(['_', '!', '-', '@'])
+    name.starts_with(['_', '!', '-']) || name.contains('@')
 }
 
-/// Changes that keep the meaning: patterns are cached, and an equality whose left side is
-/// a literal list turns round, because only views of JSON know both kinds of list.
+/// Changes that keep the meaning: patterns are cached, and equality asks both sides, because
+/// only views of JSON know both kinds of list. Beside a literal the plain operator does.
 fn adapt(expr: &mut IdedExpr) {
     children_mut(expr, &mut adapt);
     let Expr::Call(call) = &mut expr.expr else { return };
-    if call.func_name == "matches" {
-        MATCHES.clone_into(&mut call.func_name);
-    }
-    let equality = [operators::EQUALS, operators::NOT_EQUALS].contains(&call.func_name.as_str());
-    if equality
-        && let [left, right] = call.args.as_mut_slice()
-        && matches!(left.expr, Expr::List(_) | Expr::Map(_))
-    {
-        std::mem::swap(left, right);
-    }
+    let ours = match call.func_name.as_str() {
+        "matches" => MATCHES,
+        operators::EQUALS if !has_literal(&call.args) => EQUAL,
+        operators::NOT_EQUALS if !has_literal(&call.args) => UNEQUAL,
+        _ => return,
+    };
+    ours.clone_into(&mut call.func_name);
+}
+
+fn has_literal(args: &[IdedExpr]) -> bool {
+    args.iter().any(|arg| matches!(arg.expr, Expr::Literal(_)))
 }
 
 /// Whether a rule can be true at all, as far as its outermost part tells.
