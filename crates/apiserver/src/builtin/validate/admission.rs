@@ -20,7 +20,7 @@ fn webhook(hook: &Field<'_>, mutating: bool, out: &mut Findings) {
     required_name(&hook.get("name"), qualified_domain, out);
     let versions = hook.get("admissionReviewVersions");
     let known = versions.items().any(|version| matches!(version.text(), "v1" | "v1beta1"));
-    if versions.len() == 0 {
+    if versions.is_empty() {
         out.push(versions.required("must specify one of v1, v1beta1"));
     } else if !known {
         out.push(versions.invalid("must include at least one of v1, v1beta1"));
@@ -59,7 +59,7 @@ fn qualified_domain(name: &str) -> Vec<String> {
 fn rule_with_operations(rule: &Field<'_>, out: &mut Findings) {
     const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
     let operations = rule.get("operations");
-    if operations.len() == 0 {
+    if operations.is_empty() {
         out.push(operations.required(""));
     }
     if operations.len() > 1 && operations.items().any(|operation| operation.text() == "*") {
@@ -69,7 +69,7 @@ fn rule_with_operations(rule: &Field<'_>, out: &mut Findings) {
     operations.items().for_each(|operation| any_of(&operation, &OPERATIONS, out));
     for key in ["apiGroups", "apiVersions", "resources"] {
         let list = rule.get(key);
-        if list.len() == 0 {
+        if list.is_empty() {
             out.push(list.required(""));
         }
         if key != "resources" && list.len() > 1 && list.items().any(|item| item.text() == "*") {
@@ -140,7 +140,7 @@ pub(super) fn policy(object: &Field<'_>, out: &mut Findings) {
     let constraints = spec.get("matchConstraints");
     if constraints.is_set() {
         let rules = constraints.get("resourceRules");
-        if rules.len() == 0 {
+        if rules.is_empty() {
             out.push(rules.required(""));
         }
         match_resources(&constraints, out);
@@ -148,7 +148,7 @@ pub(super) fn policy(object: &Field<'_>, out: &mut Findings) {
         out.push(constraints.required(""));
     }
     let (checks, notes) = (spec.get("validations"), spec.get("auditAnnotations"));
-    if checks.len() + notes.len() == 0 {
+    if checks.is_empty() && notes.is_empty() {
         let says = "validations or auditAnnotations must be specified";
         out.push(checks.required(says));
         out.push(notes.required(says));
@@ -188,7 +188,7 @@ pub(super) fn policy_binding(object: &Field<'_>, out: &mut Findings) {
     required_name(&spec.get("policyName"), names::dns1123_subdomain, out);
     match_resources(&spec.get("matchResources"), out);
     let actions = spec.get("validationActions");
-    if actions.len() == 0 {
+    if actions.is_empty() {
         out.push(actions.required("at least one validation action is required"));
     }
     actions.items().for_each(|action| any_of(&action, &["Audit", "Deny", "Warn"], out));
@@ -258,7 +258,7 @@ fn definition_versions(versions: &Field<'_>, out: &mut Findings) {
     if stored != 1 {
         out.push(versions.invalid("must have exactly one version marked as storage version"));
     }
-    if versions.len() == 0 {
+    if versions.is_empty() {
         out.push(versions.required("must have at least one version"));
     }
     super::rules::unique(versions.items().map(|version| version.get("name")), out);
@@ -365,7 +365,7 @@ mod tests {
             "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}],
         });
         assert_eq!(said(Kind::CustomResourceDefinition, json!({"spec": spec})), "");
-        let mut other = spec.clone();
+        let mut other = spec;
         other["names"]["plural"] = json!("gadgets");
         other["versions"][0]["storage"] = json!(false);
         other["versions"][0]["schema"] = json!({});

@@ -22,7 +22,7 @@ enum Role {
 /// Both lists of containers of a pod's specification.
 pub(super) fn containers(spec: &Field<'_>, volumes: &[&str], out: &mut Findings) {
     let main = spec.get("containers");
-    if main.len() == 0 {
+    if main.is_empty() {
         out.push(main.required(""));
     }
     for item in main.items() {

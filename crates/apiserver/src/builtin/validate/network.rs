@@ -16,7 +16,7 @@ use crate::machinery::status::FieldError;
 pub(super) fn ingress(object: &Field<'_>, out: &mut Findings) {
     let spec = object.get("spec");
     let (rules, fallback) = (spec.get("rules"), spec.get("defaultBackend"));
-    if rules.len() == 0 && !fallback.is_set() {
+    if rules.is_empty() && !fallback.is_set() {
         let says = "either `defaultBackend` or `rules` must be specified";
         out.push(spec.invalid_as(rules.value().clone(), says));
     }
@@ -34,7 +34,7 @@ pub(super) fn ingress(object: &Field<'_>, out: &mut Findings) {
         let http = rule.get("http");
         if http.is_set() {
             let paths = http.get("paths");
-            if paths.len() == 0 {
+            if paths.is_empty() {
                 out.push(paths.required(""));
             }
             paths.items().for_each(|path| http_path(&path, out));

@@ -213,7 +213,7 @@ fn limit_item(item: &Field<'_>, out: &mut Findings) {
     let kind = item.get("type");
     if kind.text() == "Pod" {
         for key in ["default", "defaultRequest"] {
-            if item.get(key).len() > 0 {
+            if !item.get(key).is_empty() {
                 out.push(item.get(key).forbidden("may not be specified when `type` is 'Pod'"));
             }
         }

@@ -11,10 +11,10 @@ pub(super) fn role(object: &Field<'_>, namespaced: bool, out: &mut Findings) {
     for rule in object.get("rules").items() {
         let (verbs, urls) = (rule.get("verbs"), rule.get("nonResourceURLs"));
         let (groups, resources) = (rule.get("apiGroups"), rule.get("resources"));
-        if verbs.len() == 0 {
+        if verbs.is_empty() {
             out.push(verbs.required("verbs must contain at least one value"));
         }
-        if urls.len() > 0 {
+        if !urls.is_empty() {
             if namespaced {
                 out.push(urls.invalid("namespaced rules cannot apply to non-resource URLs"));
             }
@@ -24,10 +24,10 @@ pub(super) fn role(object: &Field<'_>, namespaced: bool, out: &mut Findings) {
             }
             continue;
         }
-        if groups.len() == 0 {
+        if groups.is_empty() {
             out.push(groups.required("resource rules must supply at least one api group"));
         }
-        if resources.len() == 0 {
+        if resources.is_empty() {
             out.push(resources.required("resource rules must supply at least one resource"));
         }
     }

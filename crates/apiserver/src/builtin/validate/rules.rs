@@ -161,11 +161,11 @@ pub(super) fn selector(selector: &Field<'_>, out: &mut Findings) {
         let values = expression.get("values");
         let operator = expression.get("operator");
         match operator.text() {
-            "In" | "NotIn" if values.len() == 0 => {
+            "In" | "NotIn" if values.is_empty() => {
                 let says = "must be specified when `operator` is 'In' or 'NotIn'";
                 out.push(values.required(says));
             }
-            "Exists" | "DoesNotExist" if values.len() > 0 => {
+            "Exists" | "DoesNotExist" if !values.is_empty() => {
                 let says = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
                 out.push(values.forbidden(says));
             }
@@ -179,7 +179,7 @@ pub(super) fn selector(selector: &Field<'_>, out: &mut Findings) {
 
 /// Whether a selector names nothing.
 pub(super) fn selects_nothing(selector: &Field<'_>) -> bool {
-    selector.get("matchLabels").len() == 0 && selector.get("matchExpressions").len() == 0
+    selector.get("matchLabels").is_empty() && selector.get("matchExpressions").is_empty()
 }
 
 /// Whether a selector matches a map of labels; a broken one is reported elsewhere.

@@ -80,7 +80,7 @@ pub(super) fn affinity(affinity: &Field<'_>, out: &mut Findings) {
     let required = node.get("requiredDuringSchedulingIgnoredDuringExecution");
     if required.is_set() {
         let terms = required.get("nodeSelectorTerms");
-        if terms.len() == 0 {
+        if terms.is_empty() {
             out.push(terms.required("must have at least one node selector term"));
         }
         terms.items().for_each(|term| node_term(&term, out));
@@ -117,11 +117,11 @@ fn node_term(term: &Field<'_>, out: &mut Findings) {
     for expression in term.get("matchExpressions").items() {
         let (operator, values) = (expression.get("operator"), expression.get("values"));
         match operator.text() {
-            "In" | "NotIn" if values.len() == 0 => {
+            "In" | "NotIn" if values.is_empty() => {
                 let says = "must be specified when `operator` is 'In' or 'NotIn'";
                 out.push(values.required(says));
             }
-            "Exists" | "DoesNotExist" if values.len() > 0 => {
+            "Exists" | "DoesNotExist" if !values.is_empty() => {
                 let says = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
                 out.push(values.forbidden(says));
             }

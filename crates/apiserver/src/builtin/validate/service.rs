@@ -18,7 +18,7 @@ pub(super) fn service(object: &Field<'_>, out: &mut Findings) {
     let headless = addresses.items().next().is_some_and(|ip| ip.text() == "None")
         || spec.get("clusterIP").text() == "None";
     let ports = spec.get("ports");
-    if ports.len() == 0 && !headless && kind.text() != "ExternalName" {
+    if ports.is_empty() && !headless && kind.text() != "ExternalName" {
         out.push(ports.required(""));
     }
     match kind.text() {
@@ -47,7 +47,7 @@ pub(super) fn service(object: &Field<'_>, out: &mut Findings) {
 
 fn external_name(spec: &Field<'_>, out: &mut Findings) {
     let addresses = spec.get("clusterIPs");
-    if addresses.len() > 0 {
+    if !addresses.is_empty() {
         out.push(addresses.forbidden("may not be set when `type` is 'ExternalName'"));
     }
     let name = spec.get("externalName");
@@ -110,7 +110,7 @@ fn affinity(spec: &Field<'_>, out: &mut Findings) {
 fn traffic(spec: &Field<'_>, kind: &str, out: &mut Findings) {
     let outside = spec.get("externalTrafficPolicy");
     let reachable = matches!(kind, "LoadBalancer" | "NodePort")
-        || (kind == "ClusterIP" && spec.get("externalIPs").len() > 0);
+        || (kind == "ClusterIP" && !spec.get("externalIPs").is_empty());
     if !outside.is_empty() && !reachable {
         out.push(outside.invalid("may only be set for externally-accessible services"));
     } else if !outside.is_empty() {
@@ -153,7 +153,7 @@ pub(super) fn service_change(new: &Field<'_>, old: &Field<'_>, out: &mut Finding
 pub(super) fn endpoints(object: &Field<'_>, out: &mut Findings) {
     for subset in object.get("subsets").items() {
         let (ready, waiting) = (subset.get("addresses"), subset.get("notReadyAddresses"));
-        if ready.len() + waiting.len() == 0 {
+        if ready.is_empty() && waiting.is_empty() {
             out.push(subset.required("must specify `addresses` or `notReadyAddresses`"));
         }
         for address in ready.items().chain(waiting.items()) {
@@ -180,7 +180,7 @@ pub(super) fn endpoint_slice(object: &Field<'_>, out: &mut Findings) {
     }
     for endpoint in endpoints.items() {
         let addresses = endpoint.get("addresses");
-        if addresses.len() == 0 {
+        if addresses.is_empty() {
             out.push(addresses.required("must contain at least 1 address"));
         } else if addresses.len() > 100 {
             out.push(addresses.too_many(100));

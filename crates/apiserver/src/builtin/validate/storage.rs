@@ -31,7 +31,7 @@ pub(super) fn volume(object: &Field<'_>, out: &mut Findings) {
     let spec = object.get("spec");
     access_modes(&spec.get("accessModes"), "", out);
     let capacity = spec.get("capacity");
-    if capacity.len() == 0 {
+    if capacity.is_empty() {
         out.push(capacity.required(""));
     } else if capacity.len() != 1 || capacity.value().get("storage").is_none() {
         out.push(capacity.not_supported(&["storage"]));
@@ -80,7 +80,7 @@ pub(super) fn volume_change(new: &Field<'_>, old: &Field<'_>, out: &mut Findings
 }
 
 fn access_modes(modes: &Field<'_>, missing: &str, out: &mut Findings) {
-    if modes.len() == 0 {
+    if modes.is_empty() {
         out.push(modes.required(missing));
     }
     let mut alone = false;

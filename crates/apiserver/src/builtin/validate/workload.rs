@@ -158,7 +158,7 @@ pub(super) fn replication_controller(object: &Field<'_>, out: &mut Findings) {
     not_negative(&spec.get("replicas"), out);
     not_negative(&spec.get("minReadySeconds"), out);
     let wanted = spec.get("selector");
-    if wanted.len() == 0 {
+    if wanted.is_empty() {
         out.push(wanted.required(""));
     }
     let template = spec.get("template");
