@@ -15,6 +15,7 @@ mod merge;
 mod printed;
 mod refused;
 mod strategic;
+pub mod three_way;
 
 pub use depth::MAX_DEPTH;
 pub use json::{MAX_OPERATIONS, json, json_bytes};
