@@ -79,7 +79,7 @@ fn autoscaler_to_v2(map: &mut Object) {
             _ => Vec::new(),
         };
         if let Some(percent) = spec.remove("targetCPUUtilizationPercentage") {
-            list.insert(0, cpu_metric(percent));
+            list.insert(0, cpu_metric(&percent));
         }
         if !list.is_empty() {
             spec.insert("metrics".to_owned(), list.into());
@@ -97,7 +97,7 @@ fn autoscaler_to_v2(map: &mut Object) {
     }
 }
 
-fn cpu_metric(percent: Value) -> Value {
+fn cpu_metric(percent: &Value) -> Value {
     let target = json!({"type": "Utilization", "averageUtilization": percent});
     json!({"type": "Resource", "resource": {"name": "cpu", "target": target}})
 }
@@ -176,7 +176,7 @@ mod tests {
             "metadata": {"name": "web"},
             "spec": {
                 "maxReplicas": 3,
-                "metrics": [cpu_metric(json!(70)), {"type": "Pods", "pods": {}}],
+                "metrics": [cpu_metric(&json!(70)), {"type": "Pods", "pods": {}}],
                 "behavior": {"scaleUp": {}},
             },
         });

@@ -9,12 +9,17 @@
 //!
 //! Custom resources are not known here, nor is anything that reads other objects.
 
+// Tests hand over what `json!` made; a reference would only add noise.
+#![cfg_attr(test, allow(clippy::needless_pass_by_value))]
+
 pub mod addresses;
 mod catalog;
 pub mod convert;
 mod default;
 mod json;
+pub mod limits;
 mod prepare;
+pub mod quota;
 pub mod scale;
 mod selectable;
 mod validate;
@@ -26,3 +31,6 @@ pub use default::default_object;
 pub use prepare::{prepare_create, prepare_finalize, prepare_status_update, prepare_update};
 pub use selectable::selectable_fields;
 pub use validate::{validate_create, validate_update};
+
+#[cfg(test)]
+mod hostile;

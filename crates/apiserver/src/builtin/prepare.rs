@@ -6,6 +6,8 @@
 mod pod;
 mod service;
 
+pub(super) use pod::qos_class;
+
 use serde_json::{Value, json};
 
 use super::addresses::Addresses;
@@ -38,7 +40,7 @@ pub fn prepare_create(
         Kind::Job => job_identity(object),
         Kind::PersistentVolumeClaim => data_sources(object),
         Kind::Service => {
-            service::allocate(object, None, addresses).map_err(|e| refused(object, &e))?
+            service::allocate(object, None, addresses).map_err(|e| refused(object, &e))?;
         }
         Kind::CustomResourceDefinition => stored_versions(object),
         _ => {}
@@ -127,7 +129,7 @@ fn initial_status(kind: Kind, object: &Object) -> Option<Value> {
     let status = match kind {
         Kind::Namespace => json!({"phase": "Active"}),
         Kind::Pod => {
-            let class = pod::qos_class(object.get("spec").unwrap_or(&Value::Null));
+            let class = qos_class(object.get("spec").unwrap_or(&Value::Null));
             json!({"phase": "Pending", "qosClass": class})
         }
         Kind::Service | Kind::Ingress => json!({"loadBalancer": {}}),
@@ -214,17 +216,27 @@ fn job_identity(object: &mut Object) {
     if spec.get("manualSelector") == Some(&Value::Bool(true)) || uid.is_empty() {
         return;
     }
-    let metadata = spec.child_or_new("template").and_then(|t| t.child_or_new("metadata"));
-    if let Some(labels) = metadata.and_then(|metadata| metadata.child_or_new("labels")) {
+    let template = spec.child_or_new("template").and_then(|t| t.child_or_new("metadata"));
+    let mut generated = Value::Null;
+    if let Some(labels) = template.and_then(|metadata| metadata.child_or_new("labels")) {
         // A user's own value stays, for validation to refuse.
         labels.fill("batch.kubernetes.io/controller-uid", uid);
         labels.fill("batch.kubernetes.io/job-name", name);
         labels.fill("controller-uid", uid);
         labels.fill("job-name", name);
+        generated = Value::Object(labels.clone());
     }
     let selector = spec.child_or_new("selector").and_then(|s| s.child_or_new("matchLabels"));
     if let Some(labels) = selector {
         labels.fill("batch.kubernetes.io/controller-uid", uid);
+    }
+    // Defaulting gives a job without labels those of its template, and would do so
+    // on the next write: now is the time, as a real server does when it reads back.
+    if at(&metadata, &["labels"]).as_object().is_none_or(Object::is_empty)
+        && generated.is_object()
+        && let Some(metadata) = object.child_or_new("metadata")
+    {
+        metadata.insert("labels".to_owned(), generated);
     }
 }
 
@@ -352,6 +364,7 @@ mod tests {
                 "controller-uid": "u", "job-name": "j",
             })
         );
+        assert_eq!(job["metadata"]["labels"], job["spec"]["template"]["metadata"]["labels"]);
     }
 
     #[test]

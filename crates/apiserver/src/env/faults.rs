@@ -13,6 +13,13 @@
 //! | [`Point::PostCommit`] | `Store::commit` succeeded, the reply not yet sent | `env.pass(PostCommit, &call).await?` |
 //! | [`Point::WatchStart`], [`Point::WatchEvent`] | asked by the store | `Store::watch_as(.., &call)` instead of `Store::watch` |
 //! | [`Point::Bookmark`] | asked by the store | `Subscription::bookmark()` instead of `progress()`: `None` means send none |
+//! | - | the outcome is fixed, whatever it is | `env.record(&call, revision, code)`, with code 0 when severed |
+//!
+//! Which verdicts mean something where: at `Request`, `PreCommit` and `PostCommit` `Delay`,
+//! `Sever`, `Hang` and `Answer`; at `Read` `Stale`; at `WatchStart` `Replay` (a watch after a
+//! revision begins earlier), `Stale` (a watch of the current state begins with an older one)
+//! and `Expire`; at `WatchEvent` `Delay`, `Drop`, `Sever` and `Expire`; at `Bookmark`
+//! `Starve`, `Drop`, `Sever` and `Expire`.
 //!
 //! `env.pass` itself waits out delays and hangs for ever where it must. Its error is
 //! [`Interference::Answer`], sent as any other refusal (with a `Retry-After` header when
@@ -179,5 +186,87 @@ fn injected(code: u16, retry_after: Option<u32>, call: &Call<'_>) -> ApiError {
     match retry_after {
         Some(seconds) => error.retry_after(seconds),
         None => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use futures::FutureExt;
+
+    use super::*;
+    use crate::env::Plan;
+    use crate::env::plan::{Effect, Rule};
+
+    const CALL: Call<'static> = Call {
+        cluster: "hub",
+        who: "agent",
+        verb: "update",
+        resource: "works",
+        namespace: "a",
+        name: "x",
+    };
+
+    fn env(verdict: Verdict) -> Env {
+        let env = Env::simulated(1);
+        let rules = vec![Rule::at(Point::Request, Effect::Do(verdict))];
+        let plan = Plan::new(1, env.clock.clone(), rules);
+        env.with_faults(Arc::new(plan))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_delayed_call_passes_later_and_a_hanging_one_never() {
+        let start = tokio::time::Instant::now();
+        let late = env(Verdict::Delay(Duration::from_secs(90)));
+        assert_eq!(late.pass(Point::Request, &CALL).await, Ok(()));
+        assert_eq!(start.elapsed().as_secs(), 90);
+        let hung = env(Verdict::Hang);
+        let wait =
+            tokio::time::timeout(Duration::from_secs(3600), hung.pass(Point::Request, &CALL));
+        assert!(wait.await.is_err());
+    }
+
+    #[test]
+    fn an_injected_answer_reads_like_a_real_one() {
+        let table = [
+            (
+                409,
+                None,
+                "Conflict",
+                "Operation cannot be fulfilled on works \"x\": the object has been modified; please apply your changes to the latest version and try again",
+            ),
+            (
+                429,
+                Some(2),
+                "TooManyRequests",
+                "the server has received too many requests and has asked us to try again later",
+            ),
+            (500, None, "InternalError", "Internal error occurred: injected fault"),
+            (
+                503,
+                None,
+                "ServiceUnavailable",
+                "the server is currently unable to handle the request",
+            ),
+            (418, None, "", "injected fault with code 418"),
+        ];
+        for (code, retry_after, reason, message) in table {
+            let env = env(Verdict::Answer { code, retry_after });
+            let answer = env.pass(Point::Request, &CALL).now_or_never();
+            let Some(Err(Interference::Answer(error))) = answer else { panic!("{answer:?}") };
+            assert_eq!((error.code, error.reason, error.message.as_str()), (code, reason, message));
+            let seconds = error.details.and_then(|details| details.retry_after_seconds);
+            assert_eq!(seconds, retry_after);
+        }
+    }
+
+    #[test]
+    fn verdicts_out_of_place_are_ignored() {
+        for verdict in [Verdict::Proceed, Verdict::Stale(3), Verdict::Drop, Verdict::Starve] {
+            let passed = env(verdict).pass(Point::Request, &CALL).now_or_never();
+            assert_eq!(passed, Some(Ok(())));
+        }
+        assert_eq!(env(Verdict::Stale(3)).staleness(&CALL), 0, "the rule is for another point");
     }
 }

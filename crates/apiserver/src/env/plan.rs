@@ -1,8 +1,9 @@
 //! Seeded rules that say which calls go wrong, when and how.
 //!
-//! A rule counts the calls it matches and draws from a generator of its own, so that
-//! adding or dropping one rule (as shrinking does) leaves the others' choices alone.
-//! The first rule that fires decides; every matching rule still counts.
+//! A rule counts the calls it matches and draws from a generator of its own, seeded by
+//! what it is about, so that adding, dropping or softening one rule (as shrinking does)
+//! leaves the others' choices alone. The first rule that fires decides; every matching
+//! rule still counts.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::clock::Clock;
 use super::faults::{Call, Faults, Point, Verdict};
+use super::trace::hash_of;
 
 /// One thing that goes wrong.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -138,12 +140,12 @@ impl Plan {
 
     /// Goes on with other rules; all counters start again.
     pub fn replace(&self, rules: Vec<Rule>) {
-        let active = rules.into_iter().enumerate().map(|(at, rule)| {
-            let salt = (at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            let chance = fastrand::Rng::with_seed(self.seed ^ salt);
-            Active { rule, chance, matched: 0, fired: 0 }
-        });
-        let active = active.collect();
+        let mut active: Vec<Active> = Vec::with_capacity(rules.len());
+        for rule in rules {
+            let twins = active.iter().filter(|other| other.rule.is_about_the_same(&rule)).count();
+            let chance = fastrand::Rng::with_seed(self.seed ^ rule.salt(twins));
+            active.push(Active { rule, chance, matched: 0, fired: 0 });
+        }
         self.state.lock().unwrap_or_else(PoisonError::into_inner).active = active;
     }
 
@@ -160,8 +162,18 @@ impl Plan {
 
     /// How often each rule has fired, in the order of the rules.
     pub fn fired(&self) -> Vec<u64> {
+        self.each(|active| active.fired)
+    }
+
+    /// How many calls each rule has matched, hit or not. A rule that never fires counts the
+    /// places at which a client can be killed.
+    pub fn matched(&self) -> Vec<u64> {
+        self.each(|active| active.matched)
+    }
+
+    fn each(&self, of: impl Fn(&Active) -> u64) -> Vec<u64> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.active.iter().map(|active| active.fired).collect()
+        state.active.iter().map(of).collect()
     }
 }
 
@@ -193,6 +205,34 @@ impl Faults for Plan {
 }
 
 impl Rule {
+    /// Hits every call of everyone, always; narrow it by setting fields.
+    pub fn at(point: Point, effect: Effect) -> Self {
+        Self {
+            point,
+            who: String::new(),
+            cluster: String::new(),
+            resource: String::new(),
+            verbs: Verbs::Any,
+            when: When::Always,
+            window: None,
+            effect,
+        }
+    }
+
+    fn is_about_the_same(&self, other: &Self) -> bool {
+        self.subject() == other.subject()
+    }
+
+    fn subject(&self) -> (Point, &str, &str, &str) {
+        (self.point, &self.who, &self.cluster, &self.resource)
+    }
+
+    /// Differs from rule to rule; `twins` tells rules about the same apart.
+    fn salt(&self, twins: usize) -> u64 {
+        let (point, who, cluster, resource) = self.subject();
+        hash_of(format!("{point:?}\n{who}\n{cluster}\n{resource}\n{twins}").as_bytes())
+    }
+
     fn covers(&self, point: Point, call: &Call<'_>, passed: Duration) -> bool {
         self.point == point
             && self.window.is_none_or(|window| (window.from..window.until).contains(&passed))
@@ -251,5 +291,143 @@ fn fits(pattern: &str, text: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(prefix) => text.starts_with(prefix),
         None => pattern.is_empty() || pattern == text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::env::Env;
+
+    const CALL: Call<'static> = Call {
+        cluster: "member-7",
+        who: "agent-7",
+        verb: "update",
+        resource: "works",
+        namespace: "a",
+        name: "x",
+    };
+
+    fn plan(rules: Vec<Rule>) -> Plan {
+        Plan::new(1, Env::simulated(1).clock, rules)
+    }
+
+    fn starve(point: Point) -> Rule {
+        Rule::at(point, Effect::Do(Verdict::Starve))
+    }
+
+    /// Which of ten calls were hit.
+    fn hits(plan: &Plan, call: &Call<'_>) -> String {
+        let one = |_| if plan.at(Point::Request, call) == Verdict::Proceed { '.' } else { 'x' };
+        (0..10).map(one).collect()
+    }
+
+    #[test]
+    fn a_rule_says_which_of_the_calls_it_hits() {
+        let table = [
+            (When::Always, "xxxxxxxxxx"),
+            (When::Nth(3), "..x......."),
+            (When::Nth(0), ".........."),
+            (When::Every(3), "..x..x..x."),
+            (When::Every(0), ".........."),
+            (When::First(2), "xx........"),
+            (When::Chance(0.0), ".........."),
+            (When::Chance(1.0), "xxxxxxxxxx"),
+        ];
+        for (when, expected) in table {
+            let plan = plan(vec![Rule { when, ..starve(Point::Request) }]);
+            assert_eq!(hits(&plan, &CALL), expected, "{when:?}");
+            assert_eq!(plan.matched(), [10]);
+            assert_eq!(plan.fired(), [expected.matches('x').count() as u64]);
+        }
+    }
+
+    #[test]
+    fn a_rule_says_whose_calls_it_hits() {
+        let base = || starve(Point::Request);
+        let only = |verb: &str| Verbs::Only(vec![verb.to_owned()]);
+        let table = [
+            (base(), true),
+            (starve(Point::Read), false),
+            (Rule { who: "agent-7".into(), ..base() }, true),
+            (Rule { who: "agent-*".into(), ..base() }, true),
+            (Rule { who: "agent-".into(), ..base() }, false),
+            (Rule { cluster: "hub".into(), ..base() }, false),
+            (Rule { resource: "works".into(), ..base() }, true),
+            (Rule { resource: "pods".into(), ..base() }, false),
+            (Rule { verbs: Verbs::Writes, ..base() }, true),
+            (Rule { verbs: Verbs::Reads, ..base() }, false),
+            (Rule { verbs: only("update"), ..base() }, true),
+            (Rule { verbs: only("patch"), ..base() }, false),
+        ];
+        for (rule, expected) in table {
+            let hit = plan(vec![rule.clone()]).at(Point::Request, &CALL) == Verdict::Starve;
+            assert_eq!(hit, expected, "{rule:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_rule_holds_in_its_window() {
+        let second = Duration::from_secs(1);
+        let window = Some(Window { from: 10 * second, until: 20 * second });
+        let plan = plan(vec![Rule { window, ..starve(Point::Request) }]);
+        let mut seen = String::new();
+        for _ in 0..25 {
+            let hit = plan.at(Point::Request, &CALL) == Verdict::Starve;
+            seen.push(if hit { 'x' } else { '.' });
+            tokio::time::advance(second).await;
+        }
+        assert_eq!(seen, "..........xxxxxxxxxx.....");
+    }
+
+    #[test]
+    fn adding_a_rule_leaves_the_draws_of_the_others_alone() {
+        let chance = || Rule { when: When::Chance(0.5), ..starve(Point::Request) };
+        let other = || Rule { when: When::Chance(0.5), ..starve(Point::Read) };
+        let alone = hits(&plan(vec![chance()]), &CALL);
+        let both = plan(vec![other(), chance()]);
+        let among: String = (0..10)
+            .map(|_| {
+                both.at(Point::Read, &CALL);
+                if both.at(Point::Request, &CALL) == Verdict::Proceed { '.' } else { 'x' }
+            })
+            .collect();
+        assert_eq!(alone, among);
+        assert!(alone.contains('x') && alone.contains('.'), "{alone}");
+    }
+
+    #[test]
+    fn the_first_rule_that_fires_decides_and_healing_ends_all() {
+        let delay = Effect::Do(Verdict::Delay(Duration::from_secs(1)));
+        let rules = vec![
+            Rule { when: When::Nth(2), ..Rule::at(Point::Request, Effect::Do(Verdict::Sever)) },
+            Rule::at(Point::Request, delay),
+        ];
+        let plan = plan(rules);
+        let verdicts = [(); 3].map(|()| plan.at(Point::Request, &CALL));
+        let second = Verdict::Delay(Duration::from_secs(1));
+        assert_eq!(verdicts, [second, Verdict::Sever, second]);
+        assert_eq!((plan.fired(), plan.matched()), (vec![1, 2], vec![3, 3]));
+        plan.heal();
+        assert_eq!(plan.at(Point::Request, &CALL), Verdict::Proceed);
+    }
+
+    #[test]
+    fn a_rule_can_be_written_in_a_file() {
+        let text = json!({
+            "point": "PostCommit", "who": "hub", "verbs": "Writes", "when": {"Nth": 3},
+            "effect": {"Do": {"Answer": {"code": 500, "retry_after": null}}},
+        });
+        let rule: Rule = serde_json::from_value(text).unwrap();
+        let answer = Effect::Do(Verdict::Answer { code: 500, retry_after: None });
+        let expected = Rule {
+            who: "hub".into(),
+            verbs: Verbs::Writes,
+            when: When::Nth(3),
+            ..Rule::at(Point::PostCommit, answer)
+        };
+        assert_eq!(rule, expected);
     }
 }

@@ -1,12 +1,14 @@
 //! What happened, as one number: two runs of a seed must end with the same hash.
 //!
-//! The REST layer records each call when its outcome is fixed, watches when they begin
-//! and end. Lines are kept only on request; the hash costs a few hundred nanoseconds.
+//! The REST layer calls [`Env::record`] for each call when its outcome is fixed, for watches
+//! when they begin and end. Lines are kept only on request; the hash costs a few hundred nanoseconds.
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 use jiff::Timestamp;
+
+use super::{Call, Env};
 
 /// A rolling hash over everything recorded, and the lines themselves when asked for.
 #[derive(Debug)]
@@ -104,6 +106,18 @@ impl Trace {
     }
 }
 
+impl Env {
+    /// Records the outcome of a call: what it wrote or read up to, and its status code.
+    pub fn record(&self, call: &Call<'_>, revision: u64, code: u16) {
+        if self.trace.is_on() {
+            let Call { cluster, who, verb, resource, namespace, name } = *call;
+            let key = format!("{cluster}/{resource}/{namespace}/{name}");
+            let time = self.clock.now();
+            self.trace.record(&Entry { time, actor: who, verb, key: &key, revision, code });
+        }
+    }
+}
+
 impl fmt::Display for Entry<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { time, actor, verb, key, revision, code } = self;
@@ -113,6 +127,12 @@ impl fmt::Display for Entry<'_> {
 
 const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
+
+pub(super) fn hash_of(bytes: &[u8]) -> u64 {
+    let mut hash = FNV_OFFSET;
+    mix(&mut hash, bytes);
+    hash
+}
 
 /// FNV-1a: tiny, stable across machines and versions, which std's hasher does not promise.
 fn mix(hash: &mut u64, bytes: &[u8]) {

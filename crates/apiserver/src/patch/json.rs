@@ -180,8 +180,8 @@ mod tests {
 
     use crate::patch::arbitrary::value;
 
-    fn patched(current: Value, patch: Value) -> Result<Value, String> {
-        json(&current, &patch).map_err(|e| e.to_string())
+    fn patched(current: &Value, patch: &Value) -> Result<Value, String> {
+        json(current, patch).map_err(|e| e.to_string())
     }
 
     #[test]
@@ -231,7 +231,7 @@ mod tests {
             (json!({"a": 1}), json!([]), json!({"a": 1})),
         ];
         for (current, patch, result) in cases {
-            assert_eq!(patched(current.clone(), patch.clone()), Ok(result), "{current} {patch}");
+            assert_eq!(patched(&current, &patch), Ok(result), "{current} {patch}");
         }
     }
 

@@ -6,6 +6,7 @@
 //!
 //! Choosing the patch type by media type, and retrying on conflict, is `rest`'s.
 
+pub mod apply;
 #[cfg(test)]
 mod arbitrary;
 mod depth;
@@ -14,6 +15,7 @@ mod merge;
 mod printed;
 mod refused;
 mod strategic;
+pub mod three_way;
 
 pub use depth::MAX_DEPTH;
 pub use json::{MAX_OPERATIONS, json, json_bytes};

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::kind::{Kind, Origin, Rules, ScalePaths, Version};
 use crate::machinery::gvk::{self, GroupVersion, version_rank};
 use crate::machinery::status::FieldError;
-use crate::registry::seam::{self, Compiled};
+use crate::schema::Compiled;
 
 /// The finalizer that keeps a definition until its objects are gone.
 pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
@@ -29,12 +29,12 @@ pub(super) fn compile(crd: &Value) -> Result<Kind, Vec<FieldError>> {
         if version["storage"] == true {
             storage_name = name.to_owned();
         }
-        let schema = &version["schema"];
+        let schema = &version["schema"]["openAPIV3Schema"];
         let compiled = match known.iter().find(|(seen, _)| *seen == schema) {
             Some((_, compiled)) => compiled.clone(),
-            None => Arc::new(seam::from_crd_version(version).map_err(|errors| {
+            None => Arc::new(Compiled::from_crd_version(schema).map_err(|errors| {
                 let inside = |mut error: FieldError| {
-                    error.path = format!("spec.versions[{index}].{}", error.path);
+                    error.path = format!("spec.versions[{index}].schema.{}", error.path);
                     error
                 };
                 errors.into_iter().map(inside).collect::<Vec<_>>()

@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use crate::builtin::{self, BuiltinKind, NameRule};
 use crate::machinery::gvk::{self, GroupVersion};
-use crate::registry::seam::Compiled;
-use crate::schema::Schema;
+use crate::schema::{Compiled, NodeRef, Schema};
 use crate::store::Resource;
 
 /// A kind, all its versions and the rules for writing it.
@@ -88,6 +87,16 @@ pub enum Rules {
     Builtin(Option<Schema>),
     /// The schema of a definition.
     Custom(Arc<Compiled>),
+}
+
+impl Version {
+    /// The schema that patches and server-side apply merge by.
+    pub fn merges_by(&self) -> Option<NodeRef<'_>> {
+        match &self.rules {
+            Rules::Builtin(schema) => schema.as_ref().map(Schema::root),
+            Rules::Custom(compiled) => Some(compiled.schema().root()),
+        }
+    }
 }
 
 impl Kind {

@@ -8,7 +8,6 @@ mod definition;
 mod discovery;
 mod kind;
 mod library;
-pub(crate) mod seam;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};

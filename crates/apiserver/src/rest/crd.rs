@@ -32,10 +32,6 @@ pub(super) fn prepare(crd: &mut Value) {
 
 /// What is wrong with a definition beyond its own shape: schemas that do not compile.
 pub(super) fn validate(cluster: &Cluster, crd: &Value) -> Vec<FieldError> {
-    let errors = crate::registry::seam::validate_crd(crd);
-    if !errors.is_empty() {
-        return errors;
-    }
     cluster.shared.library.kind(crd).err().unwrap_or_default()
 }
 

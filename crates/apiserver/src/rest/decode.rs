@@ -3,19 +3,17 @@
 //! Depth is bounded by the parsers, size by the caller. The last of two equal keys
 //! wins, as in Kubernetes; whether that is an error is for field validation to say.
 
-use std::fmt;
-
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Number, Value};
+use serde_json::Value;
 
 use crate::machinery::status::ApiError;
+use crate::schema::{ReadJson, read_json};
 
 /// A decoded body.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Decoded {
     /// The value.
     pub value: Value,
-    /// Paths of keys that stood twice in their object, such as `spec.replicas`.
+    /// Keys that stood twice in their object, as `duplicate field "spec.replicas"`.
     pub duplicates: Vec<String>,
 }
 
@@ -25,21 +23,13 @@ impl From<Value> for Decoded {
     }
 }
 
-/// How deep a document may nest. More than any real object, little enough for every
-/// walker that recurses.
-const MAX_DEPTH: usize = 100;
-
 /// Decodes JSON.
 pub fn json(bytes: &[u8]) -> Result<Decoded, ApiError> {
     if std::str::from_utf8(bytes).is_err() {
         return Err(ApiError::bad_request("the body of the request is not valid UTF-8"));
     }
-    let mut duplicates = Vec::new();
-    let mut parser = serde_json::Deserializer::from_slice(bytes);
-    let seed = Seed { duplicates: &mut duplicates, depth: MAX_DEPTH };
-    let value = seed.deserialize(&mut parser).and_then(|value| parser.end().map(|()| value));
-    match value {
-        Ok(value) => Ok(Decoded { value, duplicates }),
+    match read_json(bytes) {
+        Ok(ReadJson { value, duplicates }) => Ok(Decoded { value, duplicates }),
         Err(why) => Err(ApiError::bad_request(format!(
             "couldn't get version/kind; json parse error: {why}"
         ))),
@@ -55,118 +45,17 @@ pub fn yaml(bytes: &[u8]) -> Result<Decoded, ApiError> {
     }
     let text = std::str::from_utf8(bytes)
         .map_err(|_| ApiError::bad_request("the body of the request is not valid UTF-8"))?;
-    let mut duplicates = Vec::new();
-    let read = serde_saphyr::with_deserializer_from_str(text, |parser| {
-        Seed { duplicates: &mut duplicates, depth: MAX_DEPTH }.deserialize(parser)
-    });
-    match read {
-        Ok(value) => Ok(Decoded { value, duplicates }),
+    // A key that stands twice is an error of YAML itself.
+    // Only `true` and `false` are booleans: `name: y` is a name.
+    let options = serde_saphyr::options! { strict_booleans: true };
+    match serde_saphyr::from_str_with_options::<Value>(text, options) {
+        Ok(value) => Ok(value.into()),
         Err(why) => {
             // The full report draws the source; the first line says what is wrong.
             let why = why.to_string();
             let line = why.lines().next().unwrap_or_default();
             Err(ApiError::bad_request(format!("error converting YAML to JSON: yaml: {line}")))
         }
-    }
-}
-
-/// Builds a value and notes duplicates. Paths are put together only when there is one.
-struct Seed<'a> {
-    duplicates: &'a mut Vec<String>,
-    depth: usize,
-}
-
-impl<'de> DeserializeSeed<'de> for Seed<'_> {
-    type Value = Value;
-
-    fn deserialize<D: Deserializer<'de>>(self, parser: D) -> Result<Value, D::Error> {
-        parser.deserialize_any(self)
-    }
-}
-
-impl Seed<'_> {
-    fn inner<E: Error>(&mut self) -> Result<Seed<'_>, E> {
-        let depth = self.depth.checked_sub(1).ok_or_else(|| E::custom("exceeded max depth"))?;
-        Ok(Seed { duplicates: &mut *self.duplicates, depth })
-    }
-
-    /// Puts `prefix` before the paths found since there were `from` of them.
-    fn place(&mut self, from: usize, prefix: impl fmt::Display) {
-        for path in &mut self.duplicates[from..] {
-            let joint = if path.starts_with('[') { "" } else { "." };
-            *path = format!("{prefix}{joint}{path}");
-        }
-    }
-}
-
-impl<'de> Visitor<'de> for Seed<'_> {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
-        Ok(Value::Bool(value))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
-        Ok(Value::Number(value.into()))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        Ok(Value::Number(value.into()))
-    }
-
-    fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
-        Number::from_f64(value)
-            .map(Value::Number)
-            .ok_or_else(|| E::custom("a number that JSON cannot hold"))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
-        Ok(Value::String(value.to_owned()))
-    }
-
-    fn visit_string<E>(self, value: String) -> Result<Value, E> {
-        Ok(Value::String(value))
-    }
-
-    fn visit_none<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_some<D: Deserializer<'de>>(self, parser: D) -> Result<Value, D::Error> {
-        parser.deserialize_any(self)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<Value, A::Error> {
-        let mut list = Vec::new();
-        loop {
-            let from = self.duplicates.len();
-            let Some(item) = items.next_element_seed(self.inner()?)? else { break };
-            self.place(from, format_args!("[{}]", list.len()));
-            list.push(item);
-        }
-        Ok(Value::Array(list))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(mut self, mut entries: A) -> Result<Value, A::Error> {
-        let mut map = Map::new();
-        while let Some(key) = entries.next_key::<String>()? {
-            let from = self.duplicates.len();
-            let value = entries.next_value_seed(self.inner()?)?;
-            self.place(from, &key);
-            if map.contains_key(&key) {
-                self.duplicates.push(key.clone());
-            }
-            map.insert(key, value);
-        }
-        Ok(Value::Object(map))
     }
 }
 
@@ -182,7 +71,8 @@ mod tests {
         let text = br#"{"a":1,"a":2,"b":{"c":[{"d":1},{"d":1,"d":2}]},"b":{"e":1,"e":2}}"#;
         let got = json(text).unwrap();
         assert_eq!(got.value, json!({"a": 2, "b": {"e": 2}}));
-        assert_eq!(got.duplicates, ["a", "b.c[1].d", "b.e", "b"]);
+        let paths = ["a", "b.c[1].d", "b", "b.e"];
+        assert_eq!(got.duplicates, paths.map(|path| format!("duplicate field {path:?}")));
     }
 
     #[test]

@@ -154,6 +154,9 @@ impl Local {
             PatchKind::from_media("application/strategic-merge-patch+json", true)?;
         }
         let sub = Sub::of(&place.served, subresource).ok_or_else(|| place.not_found())?;
+        if kind != PatchKind::Apply {
+            kind.check(options)?;
+        }
         let ctx = self.ctx("patch", &place);
         let source = Source::Patch(kind.with(patch));
         let work = write::update(&ctx, &source, sub, options);

@@ -108,71 +108,13 @@ pub fn check_shape(object: &mut Value) -> Result<(), ApiError> {
     }
     // Empty lists and maps mean the same as none, and typed decoders drop them.
     map.retain(|key, value| match value {
-        Value::Array(list) => !list.is_empty(),
+        // An empty list of managers has a meaning: stop counting.
+        Value::Array(list) => !list.is_empty() || key == "managedFields",
         Value::Object(fields) => !fields.is_empty() || !matches!(key.as_str(), "labels" | "annotations"),
         Value::String(text) => !text.is_empty(),
         _ => true,
     });
     Ok(())
-}
-
-/// The metadata fields Kubernetes knows, for strict decoding.
-pub fn unknown_fields(object: &Value) -> Vec<String> {
-    const KNOWN: [&str; 15] = [
-        "annotations",
-        "creationTimestamp",
-        "deletionGracePeriodSeconds",
-        "deletionTimestamp",
-        "finalizers",
-        "generateName",
-        "generation",
-        "labels",
-        "managedFields",
-        "name",
-        "namespace",
-        "ownerReferences",
-        "resourceVersion",
-        "selfLink",
-        "uid",
-    ];
-    const OWNER: [&str; 6] =
-        ["apiVersion", "blockOwnerDeletion", "controller", "kind", "name", "uid"];
-    let mut unknown = Vec::new();
-    let Some(map) = of(object).as_object() else { return unknown };
-    for key in map.keys().filter(|key| !KNOWN.contains(&key.as_str())) {
-        unknown.push(format!("metadata.{key}"));
-    }
-    let owners = map.get("ownerReferences").and_then(Value::as_array).into_iter().flatten();
-    for (index, owner) in owners.enumerate() {
-        for key in owner.as_object().into_iter().flat_map(Map::keys) {
-            if !OWNER.contains(&key.as_str()) {
-                unknown.push(format!("metadata.ownerReferences[{index}].{key}"));
-            }
-        }
-    }
-    unknown
-}
-
-/// Drops metadata fields that no object has.
-pub fn prune(object: &mut Value) {
-    for path in unknown_fields(object) {
-        let Some(key) = path.strip_prefix("metadata.") else { continue };
-        if key.starts_with("ownerReferences[") {
-            let owners = of_mut(object).get_mut("ownerReferences").and_then(Value::as_array_mut);
-            let Some((index, field)) = key
-                .strip_prefix("ownerReferences[")
-                .and_then(|rest| rest.split_once("]."))
-                .and_then(|(index, field)| Some((index.parse::<usize>().ok()?, field)))
-            else {
-                continue;
-            };
-            if let Some(owner) = owners.and_then(|list| list.get_mut(index)?.as_object_mut()) {
-                owner.remove(field);
-            }
-        } else {
-            of_mut(object).remove(key);
-        }
-    }
 }
 
 /// Takes off what clients may not decide, before a create.
@@ -226,9 +168,13 @@ pub fn name_complaints(rule: NameRule, name: &str, is_prefix: bool) -> Vec<Strin
     complaints
 }
 
-/// Checks the metadata of an object that is about to be stored.
+/// Checks the metadata of a custom resource that is about to be stored. Built-in kinds
+/// check theirs along with the rest, in `builtin`.
 pub fn validate(kind: &Kind, object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
+    if kind.row().is_some() {
+        return errors;
+    }
     let rule = kind.name_rule();
     let generate = text(object, "generateName");
     if !generate.is_empty() {
@@ -247,7 +193,7 @@ pub fn validate(kind: &Kind, object: &Value) -> Vec<FieldError> {
     labels(&of(object)["labels"], "metadata.labels", &mut errors);
     annotations(&of(object)["annotations"], &mut errors);
     for (index, finalizer) in finalizers(object).enumerate() {
-        if let Some(complaint) = finalizer_complaint(finalizer) {
+        for complaint in names::qualified_name(finalizer) {
             let path = format!("metadata.finalizers[{index}]");
             errors.push(FieldError::invalid(path, json!(finalizer), complaint));
         }
@@ -259,18 +205,6 @@ pub fn validate(kind: &Kind, object: &Value) -> Vec<FieldError> {
     }
     owners(&of(object)["ownerReferences"], &mut errors);
     errors
-}
-
-/// A finalizer is a qualified name; without a prefix only the server's own are allowed.
-fn finalizer_complaint(finalizer: &str) -> Option<String> {
-    let complaints = names::qualified_name(finalizer);
-    if !complaints.is_empty() {
-        return Some(complaints.join("; "));
-    }
-    let standard = matches!(finalizer, ORPHAN | FOREGROUND | "kubernetes");
-    (!standard && !finalizer.contains('/')).then(|| {
-        "name is neither a standard finalizer name nor is it fully qualified".to_owned()
-    })
 }
 
 fn labels(labels: &Value, path: &str, errors: &mut Vec<FieldError>) {
@@ -334,7 +268,7 @@ fn owners(references: &Value, errors: &mut Vec<FieldError>) {
 
 /// Checks that an update changes nothing it may not. `sent` is the object before
 /// [`carry_over`].
-pub fn validate_update(sent: &Value, old: &Value) -> Vec<FieldError> {
+pub fn validate_update(kind: &Kind, sent: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for key in ["creationTimestamp", "uid"] {
         let (new, stored) = (text(sent, key), text(old, key));
@@ -348,6 +282,15 @@ pub fn validate_update(sent: &Value, old: &Value) -> Vec<FieldError> {
         let value = sent_deletion.cloned().unwrap_or_default();
         errors.push(FieldError::invalid("metadata.deletionTimestamp", value, "field is immutable"));
     }
+    if kind.row().is_none() {
+        errors.extend(late_finalizers(sent, old));
+    }
+    errors
+}
+
+/// Finalizers that were added after deletion began.
+fn late_finalizers(sent: &Value, old: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
     if terminating(old) {
         let had: Vec<&str> = finalizers(old).collect();
         let added: Vec<&str> = finalizers(sent).filter(|f| !had.contains(f)).collect();
@@ -393,17 +336,6 @@ mod tests {
     }
 
     #[test]
-    fn unknown_metadata_is_found_and_pruned() {
-        let mut object = json!({"metadata": {
-            "name": "a", "clusterName": "x", "ownerReferences": [{"name": "o", "odd": 1}],
-        }});
-        let want = ["metadata.clusterName", "metadata.ownerReferences[0].odd"];
-        assert_eq!(unknown_fields(&object), want);
-        prune(&mut object);
-        assert_eq!(object, json!({"metadata": {"name": "a", "ownerReferences": [{"name": "o"}]}}));
-    }
-
-    #[test]
     fn owners_are_checked() {
         let owner = |name: &str, controller: bool| {
             json!({"apiVersion": "v1", "kind": "Pod", "name": name, "uid": "u", "controller": controller})
@@ -425,12 +357,12 @@ mod tests {
     fn finalizers_cannot_be_added_while_terminating() {
         let old = json!({"metadata": {"deletionTimestamp": "t", "finalizers": ["a/b"]}});
         let sent = json!({"metadata": {"finalizers": ["a/b", "c/d"]}});
-        let errors = validate_update(&sent, &old);
+        let errors = late_finalizers(&sent, &old);
         assert_eq!(
             errors[0].to_string(),
             "metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{\"c/d\"}"
         );
-        assert_eq!(validate_update(&json!({"metadata": {}}), &old), []);
+        assert_eq!(late_finalizers(&json!({"metadata": {}}), &old), []);
     }
 
     #[test]

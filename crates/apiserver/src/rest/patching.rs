@@ -4,9 +4,10 @@ use serde_json::Value;
 
 use super::decode::{self, Decoded};
 use super::negotiate;
-use crate::machinery::status::ApiError;
+use super::options::WriteOptions;
+use crate::machinery::status::{ApiError, FieldError};
 use crate::patch;
-use crate::registry::{Rules, Served};
+use crate::registry::Served;
 
 /// A kind of patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +51,20 @@ impl PatchKind {
         }
     }
 
+    /// Holds the options against the kind of patch.
+    pub(super) fn check(self, options: &WriteOptions) -> Result<(), ApiError> {
+        let error = match self {
+            Self::Apply if options.field_manager.is_none() => {
+                FieldError::required("fieldManager", "is required for apply patch")
+            }
+            Self::Json | Self::Merge | Self::Strategic if options.force => {
+                FieldError::forbidden("force", "may not be specified for non-apply patch")
+            }
+            _ => return Ok(()),
+        };
+        Err(ApiError::invalid("meta.k8s.io", "PatchOptions", "", &[error]))
+    }
+
     /// Reads the body.
     pub(super) fn read(self, body: &[u8]) -> Result<Patch, ApiError> {
         match self {
@@ -84,11 +99,7 @@ impl Patch {
     pub(super) fn apply(&self, old: &Value, served: &Served) -> Result<Value, ApiError> {
         match self {
             Self::Strategic(body) => {
-                let schema = match &served.version().rules {
-                    Rules::Builtin(schema) => schema.as_ref().map(|schema| schema.root()),
-                    Rules::Custom(_) => None,
-                };
-                Ok(patch::strategic(old, &body.value, schema)?)
+                Ok(patch::strategic(old, &body.value, served.version().merges_by())?)
             }
             other => other.apply_plain(old),
         }

@@ -50,7 +50,7 @@ pub(super) async fn bind(
         "spec": {"nodeName": node},
     });
     let source = Source::Patch(Patch::Merge(patch.into()));
-    write::update(ctx, &source, Sub::Main, options).await?;
+    write::update(ctx, &source, Sub::Binding, options).await?;
     let scheduled = json!({"status": {"conditions": [{
         "type": "PodScheduled", "status": "True", "lastProbeTime": null,
         "lastTransitionTime": ctx.cluster.now(),

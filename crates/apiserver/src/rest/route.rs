@@ -286,10 +286,7 @@ impl Incoming<'_> {
         let media = negotiate::content_type(&self.parts.headers);
         let kind = PatchKind::from_media(&media, custom)?;
         let options = WriteOptions::from_query(&self.query, "PatchOptions")?;
-        if kind == PatchKind::Apply && options.field_manager.is_none() {
-            let says = "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch";
-            return Err(ApiError::bad_request(says).into());
-        }
+        kind.check(&options)?;
         let sub = Sub::of(&ctx.place.served, sub).ok_or_else(nowhere)?;
         let source = Source::Patch(kind.read(&self.body)?);
         let work = write::update(ctx, &source, sub, &options);

@@ -28,7 +28,7 @@ pub(super) fn decode(
 ) -> Result<Vec<String>, ApiError> {
     let mut found = Vec::new();
     if validation != FieldValidation::Ignore {
-        found.extend(duplicates.iter().map(|path| format!("duplicate field {path:?}")));
+        found.extend(duplicates.iter().cloned());
         found.extend(unknown_fields(served, object));
         found.truncate(MAX_SHOWN);
     }
@@ -38,16 +38,15 @@ pub(super) fn decode(
     }
     match (&served.version().rules, served.kind.origin) {
         (Rules::Custom(compiled), _) => {
-            meta::prune(object);
             compiled.prune(object);
             compiled.apply_defaults(object);
         }
         (Rules::Builtin(schema), Origin::Builtin(id)) => {
             if let Some(schema) = schema {
-                if let Some(says) = crate::registry::seam::decode_error(schema, object) {
+                if let Some(says) = crate::schema::decode_error(schema, object) {
                     return Err(ApiError::bad_request(describe(served, &says)));
                 }
-                crate::registry::seam::prune(schema, object);
+                schema.prune(object);
             }
             builtin::default_object(id, object);
         }
@@ -69,12 +68,8 @@ fn describe(served: &Served, says: &str) -> String {
 
 fn unknown_fields(served: &Served, object: &Value) -> Vec<String> {
     match &served.version().rules {
-        Rules::Custom(compiled) => {
-            let meta = meta::unknown_fields(object);
-            let meta = meta.into_iter().map(|path| format!("unknown field {path:?}"));
-            meta.chain(compiled.unknown_fields(object)).collect()
-        }
-        Rules::Builtin(Some(schema)) => crate::registry::seam::unknown_fields(schema, object),
+        Rules::Custom(compiled) => compiled.unknown_fields(object),
+        Rules::Builtin(Some(schema)) => schema.unknown_fields(object),
         Rules::Builtin(None) => Vec::new(),
     }
 }
@@ -183,9 +178,16 @@ pub(super) fn validate_update(
     old: &Value,
 ) -> Vec<FieldError> {
     match (&served.version().rules, served.kind.origin) {
+        (Rules::Custom(compiled), _) if sub == Sub::Status => compiled.validate_status(new, old),
         (Rules::Custom(compiled), _) => compiled.validate(new, Some(old)),
         (Rules::Builtin(_), Origin::Builtin(id)) => {
-            let mut errors = builtin::validate_update(id, new, old);
+            let mut errors = match sub {
+                // These paths exist to change what an update of the object may not.
+                Sub::Binding | Sub::Resize | Sub::EphemeralContainers => {
+                    builtin::validate_create(id, new)
+                }
+                _ => builtin::validate_update(id, new, old),
+            };
             if id == builtin::Kind::CustomResourceDefinition && sub == Sub::Main {
                 errors.extend(crd::validate(cluster, new));
             }

@@ -26,6 +26,8 @@ pub(crate) enum Sub {
     EphemeralContainers,
     /// `/resize` of pods.
     Resize,
+    /// `/binding` of pods: only ever posted, and written by the server itself.
+    Binding,
 }
 
 impl Sub {
@@ -60,6 +62,7 @@ impl Sub {
             Self::Finalize => "finalize",
             Self::EphemeralContainers => "ephemeralcontainers",
             Self::Resize => "resize",
+            Self::Binding => "binding",
         }
     }
 
@@ -73,7 +76,7 @@ impl Sub {
         options: &WriteOptions,
     ) -> Result<(Value, Vec<String>), ApiError> {
         match self {
-            Self::Main | Self::Status | Self::Finalize => {
+            Self::Main | Self::Status | Self::Finalize | Self::Binding => {
                 self.whole(ctx, old, source, manager, options)
             }
             Self::Scale => {

@@ -280,13 +280,13 @@ fn draft_update(
     warnings.extend(rules::decode(served, &mut sent, &duplicates, options.field_validation)?);
     check_preconditions(place, source, &sent, &old)?;
 
-    let mut errors = meta::validate_update(&sent, &old);
+    let mut errors = meta::validate_update(kind, &sent, &old);
     let mut new = sent;
     meta::carry_over(&mut new, &old);
     rules::prepare_update(cluster, served, sub, &mut new, &old)?;
     admit(cluster, caller, place, "update", sub, options, &mut new, Some(&old), &mut warnings, true)?;
     count_generation(served, sub, &mut new, &old);
-    if !matches!(source, Source::Patch(Patch::Apply(_))) {
+    if sub == Sub::Scale || !matches!(source, Source::Patch(Patch::Apply(_))) {
         managers::record(cluster, served, Some(&old), &mut new, manager, sub);
     }
 

@@ -11,6 +11,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::node::{
@@ -159,7 +160,7 @@ impl<'d> Loader<'d> {
         keywords: &Map<String, Value>,
         depth: usize,
     ) -> Result<Option<Checks>, LoadError> {
-        const KEYWORDS: [&str; 20] = [
+        const KEYWORDS: [&str; 21] = [
             "required",
             "enum",
             "pattern",
@@ -179,6 +180,7 @@ impl<'d> Loader<'d> {
             "anyOf",
             "oneOf",
             "not",
+            "additionalProperties",
             "x-kubernetes-validations",
         ];
         if !KEYWORDS.iter().any(|k| keywords.contains_key(*k)) {
@@ -202,10 +204,15 @@ impl<'d> Loader<'d> {
             items: range(keywords, "minItems", "maxItems"),
             properties: range(keywords, "minProperties", "maxProperties"),
             unique_items: flag(keywords, "uniqueItems"),
+            closed: keywords.get("additionalProperties") == Some(&Value::Bool(false)),
             all_of,
             any_of,
             one_of,
             not,
+            rules: keywords
+                .get("x-kubernetes-validations")
+                .and_then(|rules| Vec::deserialize(rules).ok())
+                .unwrap_or_default(),
         }))
     }
 

@@ -148,6 +148,12 @@ impl Inbox {
         state.waker.take()
     }
 
+    /// Closes and loses what has not been read.
+    pub(super) fn cut(&self) -> Option<Waker> {
+        self.lock().queue.clear();
+        self.close(Why::Dropped)
+    }
+
     pub(super) fn poll(&self, context: &Context<'_>) -> Poll<Option<Seen>> {
         let mut state = self.lock();
         if let Some(seen) = state.queue.pop_front() {

@@ -121,30 +121,31 @@ impl Subscription {
             self.shared.compact(Some(&self.resource), u64::MAX);
         }
         self.leave();
-        if let Some(waker) = self.inbox.close(Why::Dropped) {
+        if let Some(waker) = self.inbox.cut() {
             waker.wake();
         }
     }
 }
 
 impl Store {
-    /// Applies [`Point::WatchStart`]: begins earlier than asked, or forgets the history.
+    /// Applies [`Point::WatchStart`]: where to begin instead, and how old "current" is.
     pub(super) fn disturbed_start(
         &self,
         resource: &str,
         from: WatchFrom,
         call: &Call<'_>,
-    ) -> WatchFrom {
+    ) -> (WatchFrom, u64) {
         match (self.shared.env.faults.at(Point::WatchStart, call), from) {
             (Verdict::Replay(revisions), WatchFrom::After(after)) => {
                 let earlier = after.saturating_sub(revisions).max(self.oldest(resource));
-                WatchFrom::After(after.min(earlier))
+                (WatchFrom::After(after.min(earlier)), 0)
             }
+            (Verdict::Stale(revisions), from) => (from, revisions),
             (Verdict::Expire, from) => {
                 self.compact(Some(resource), u64::MAX);
-                from
+                (from, 0)
             }
-            (_, from) => from,
+            (_, from) => (from, 0),
         }
     }
 

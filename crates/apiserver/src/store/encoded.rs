@@ -40,20 +40,58 @@ impl Encoded {
     pub fn at(&self, revision: u64) -> Bytes {
         splice(&self.text, self.gap, self.gap, revision)
     }
-
-    pub(super) fn gap(&self) -> u32 {
-        u32::try_from(self.gap).unwrap_or_default()
-    }
 }
 
-/// `json` with the digits that start at `gap` replaced by `revision`. A gap of zero
-/// means that there is no place for one.
-pub(super) fn respliced(json: &[u8], gap: u32, revision: u64) -> Bytes {
-    let start = usize::try_from(gap).unwrap_or_default();
+/// Text made by [`Encoded::at`] with another revision in its gap. Where the gap is must be
+/// looked for: it is needed too seldom to be remembered with every object.
+pub(super) fn respliced(json: &[u8], revision: u64) -> Bytes {
+    let start = gap_of(json).unwrap_or_default();
     let digits = json.iter().skip(start).take_while(|byte| byte.is_ascii_digit()).count();
     splice(json, start, start + digits, revision)
 }
 
+/// Where `metadata.resourceVersion` of compact JSON begins.
+fn gap_of(json: &[u8]) -> Option<usize> {
+    let (mut depth, mut inside, mut at) = (0, false, 0);
+    while let Some(byte) = json.get(at) {
+        match byte {
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => {
+                depth -= 1;
+                inside &= depth > 1;
+            }
+            // A string with a colon behind it is a key, whatever it says.
+            b'"' => {
+                let rest = &json[at..];
+                if depth == 1 && rest.starts_with(b"\"metadata\":{") {
+                    inside = true;
+                } else if depth == 2 && inside && rest.starts_with(b"\"resourceVersion\":\"") {
+                    return Some(at + b"\"resourceVersion\":\"".len());
+                }
+                at += string_len(rest);
+                continue;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+/// Length of the string literal at the beginning, with its quotes.
+fn string_len(json: &[u8]) -> usize {
+    let mut at = 1;
+    while let Some(byte) = json.get(at) {
+        match byte {
+            b'"' => return at + 1,
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    json.len()
+}
+
+/// A start of zero means that there is no gap.
 fn splice(text: &[u8], start: usize, end: usize, revision: u64) -> Bytes {
     if start == 0 {
         return Bytes::copy_from_slice(text);
@@ -175,10 +213,21 @@ mod tests {
 
     #[test]
     fn an_old_revision_is_replaced_by_one_of_another_length() {
-        let encoded = Encoded::new(&json!({"metadata": {"name": "a", "uid": "5"}}));
-        let old = encoded.at(99);
-        let new = respliced(&old, encoded.gap(), 100);
-        assert_eq!(new, encoded.at(100));
-        assert_eq!(respliced(&new, encoded.gap(), 1), encoded.at(1));
+        for object in [
+            json!({"metadata": {"name": "a", "uid": "5"}}),
+            json!({}),
+            json!([7]),
+            json!({
+                "a": {"metadata": {"resourceVersion": "1"}}, "b": [{"resourceVersion": "2"}],
+                "c": "\"metadata\":{\"resourceVersion\":\"3\\", "kind": "metadata",
+                "metadata": {"annotations": {"resourceVersion": "4", "x\\": "}\"]"}, "list": [[]], "uid": "u"},
+                "status": {"resourceVersion": "5"},
+            }),
+        ] {
+            let encoded = Encoded::new(&object);
+            let new = respliced(&encoded.at(99), 100);
+            assert_eq!(new, encoded.at(100));
+            assert_eq!(respliced(&new, 1), encoded.at(1));
+        }
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use super::{Expired, Limits, ObjectKey, Scope, Stored};
+use super::{Limits, ObjectKey, Scope, Stored};
 
 /// One committed change.
 #[derive(Debug, Clone)]
@@ -74,13 +74,10 @@ impl History {
         self.bytes
     }
 
-    /// The events after a revision, oldest first.
-    pub(super) fn after(&self, revision: u64) -> Result<impl Iterator<Item = &Event>, Expired> {
-        if revision < self.floor {
-            return Err(Expired { asked: revision, oldest: self.floor });
-        }
+    /// The events after a revision, not below the floor, oldest first.
+    pub(super) fn after(&self, revision: u64) -> impl Iterator<Item = &Event> {
         let start = self.events.partition_point(|event| event.revision() <= revision);
-        Ok(self.events.range(start..))
+        self.events.range(start..)
     }
 
     /// What stood at each place that changed after a revision, as it stood then.
@@ -88,14 +85,12 @@ impl History {
         &self,
         within: Scope<'_>,
         revision: u64,
-    ) -> Result<BTreeMap<&ObjectKey, Option<&Arc<Stored>>>, Expired> {
+    ) -> BTreeMap<&ObjectKey, Option<&Arc<Stored>>> {
         let mut then = BTreeMap::new();
-        for event in self.after(revision)? {
-            if within.covers(&event.now.key) {
-                // The oldest event of a place knows what was there before all of them.
-                then.entry(&event.now.key).or_insert(event.before.as_ref());
-            }
+        for event in self.after(revision).filter(|event| within.covers(&event.now.key)) {
+            // The oldest event of a place knows what was there before all of them.
+            then.entry(&event.now.key).or_insert(event.before.as_ref());
         }
-        Ok(then)
+        then
     }
 }

@@ -58,7 +58,7 @@ impl Stored {
         let json = block(self.json.len()) - self.json.len();
         block(counts + size_of::<Self>())
             + block(counts + self.key.name.len())
-            + block(self.head.uid.len())
+            + block(self.head.uid.heap())
             + block(self.head.labels.heap())
             + block(self.head.fields.heap())
             + json

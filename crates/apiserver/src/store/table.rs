@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::audience::Audience;
 use super::history::History;
-use super::{Expired, ObjectKey, Scope, Stored};
+use super::{ObjectKey, Scope, Stored};
 
 /// One resource of one cluster.
 #[derive(Default)]
@@ -55,13 +55,9 @@ impl Table {
         slots.take_while(move |object| within.covers(&object.key))
     }
 
-    /// The objects of a scope as they stood at a revision.
-    pub(super) fn walk_at(
-        &self,
-        within: Scope<'_>,
-        revision: u64,
-    ) -> Result<Vec<Arc<Stored>>, Expired> {
-        let then = self.history.undone(within, revision)?;
+    /// The objects of a scope as they stood at a revision that the history reaches.
+    pub(super) fn walk_at(&self, within: Scope<'_>, revision: u64) -> Vec<Arc<Stored>> {
+        let then = self.history.undone(within, revision);
         let unchanged = self.walk(within).filter(|object| !then.contains_key(&object.key));
         let mut items: Vec<_> = unchanged.cloned().collect();
         if !then.is_empty() {
@@ -69,7 +65,7 @@ impl Table {
             // Two sorted runs: the stable sort merges them in one go.
             items.sort_by(|a, b| a.key.cmp(&b.key));
         }
-        Ok(items)
+        items
     }
 
     pub(super) fn len(&self) -> usize {

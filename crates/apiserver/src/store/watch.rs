@@ -94,34 +94,40 @@ impl Store {
         from: WatchFrom,
         filter: Filter,
     ) -> Result<Subscription, Expired> {
+        self.watch_back(resource, from, filter, 0)
+    }
+
+    /// Begins a watch for which "current" means some revisions ago.
+    fn watch_back(
+        &self,
+        resource: &str,
+        from: WatchFrom,
+        filter: Filter,
+        back: u64,
+    ) -> Result<Subscription, Expired> {
         let shared = &self.shared;
         let mut guard = shared.write();
         let state = &mut *guard;
         let revision = state.revision;
-        if let WatchFrom::After(after) = from
-            && after < state.floor
-        {
-            return Err(Expired { asked: after, oldest: state.floor });
+        if let WatchFrom::After(after) = from {
+            state.reaches(resource, after)?;
         }
+        let then = revision.saturating_sub(back).max(state.oldest(resource));
         let id = state.next_watch;
         let resource = state.resource(resource);
         let table = state.table(&resource);
-        let mut initial = Vec::new();
-        let mut backlog = VecDeque::new();
-        let read = match from {
-            WatchFrom::Now => revision,
-            WatchFrom::After(after) => {
-                let scope = filter.scope.borrow();
-                let missed = table.history.after(after)?;
-                backlog = missed.filter(|event| scope.covers(&event.now.key)).cloned().collect();
-                after
-            }
-            WatchFrom::CurrentThenLive => {
-                initial = table.walk(filter.scope.borrow()).cloned().collect();
-                0
-            }
+        let scope = filter.scope.borrow();
+        let (initial, after) = match from {
+            WatchFrom::Now => (Vec::new(), revision),
+            WatchFrom::After(after) => (Vec::new(), after),
+            WatchFrom::CurrentThenLive => (table.walk_at(scope, then), then),
         };
-        let inbox = Arc::new(Inbox::new(id, filter, read.max(revision), shared.limits.queue));
+        let missed = table.history.after(after).filter(|event| scope.covers(&event.now.key));
+        let backlog = missed.cloned().collect();
+        let done = (from == WatchFrom::CurrentThenLive).then_some(then);
+        // While current objects are still to come, nothing can be promised.
+        let read = if done.is_some() { 0 } else { after };
+        let inbox = Arc::new(Inbox::new(id, filter, after, shared.limits.queue));
         table.audience.join(inbox.clone());
         state.next_watch += 1;
         drop(guard);
@@ -130,7 +136,7 @@ impl Store {
             resource,
             inbox,
             initial: initial.into_iter(),
-            done: (from == WatchFrom::CurrentThenLive).then_some(revision),
+            done,
             backlog,
             read,
             disturbed: None,
@@ -149,8 +155,8 @@ impl Store {
         if faults.is_quiet() {
             return self.watch(resource, from, filter);
         }
-        let from = self.disturbed_start(resource, from, call);
-        let mut subscription = self.watch(resource, from, filter)?;
+        let (from, back) = self.disturbed_start(resource, from, call);
+        let mut subscription = self.watch_back(resource, from, filter, back)?;
         subscription.disturbed = Some(Box::new(Disturbed::new(faults.clone(), call)));
         Ok(subscription)
     }

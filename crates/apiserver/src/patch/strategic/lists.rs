@@ -77,13 +77,15 @@ fn replaced(list: &[Value]) -> Result<Value, PatchError> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(in crate::patch) enum Kind {
     Map,
     Scalar,
 }
 
 /// All elements must be of one type, and that not a list.
-fn element_kind<'a>(items: impl Iterator<Item = &'a Value>) -> Result<Option<Kind>, PatchError> {
+pub(in crate::patch) fn element_kind<'a>(
+    items: impl Iterator<Item = &'a Value>,
+) -> Result<Option<Kind>, PatchError> {
     let mut first: Option<&Value> = None;
     for item in items {
         if item.is_array() {
@@ -103,7 +105,7 @@ fn element_kind<'a>(items: impl Iterator<Item = &'a Value>) -> Result<Option<Kin
 }
 
 /// What tells an element from the others: its merge key, or itself.
-fn identity(item: &Value, key: Option<&str>) -> Result<String, PatchError> {
+pub(in crate::patch) fn identity(item: &Value, key: Option<&str>) -> Result<String, PatchError> {
     let Some(key) = key else { return Ok(item.to_string()) };
     match item.get(key) {
         Some(value) => Ok(value.to_string()),
@@ -189,8 +191,11 @@ fn merge_maps(
         }
     }
     if replace {
-        current.clear();
-    } else if !gone.is_empty() {
+        // The rest of the patch is the list, duplicates included.
+        let list = changes.into_iter().map(|map| fields_without(map).map(Value::Object));
+        return Ok((list.collect::<Result<_, _>>()?, BTreeMap::new()));
+    }
+    if !gone.is_empty() {
         current.retain(|item| !item.get(key).is_some_and(|id| gone.contains(&id.to_string())));
     }
     let mut index: BTreeMap<String, usize> = BTreeMap::new();

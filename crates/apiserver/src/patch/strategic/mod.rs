@@ -9,7 +9,7 @@
 //! `three_way`.
 
 mod directives;
-mod lists;
+pub(super) mod lists;
 
 use serde_json::{Map, Value};
 

@@ -4,6 +4,7 @@ mod disturbance;
 mod durability;
 mod model;
 mod paging;
+mod racing;
 mod replay;
 mod watching;
 
