@@ -1,11 +1,12 @@
 //! ResourceQuota: what a namespace uses, and the door that keeps it within limits.
 //!
 //! Usage is always computed from the objects themselves, both for the status and at
-//! the door, so the two cannot drift apart. Scopes other than none are not looked at:
-//! a quota with scopes is reported and not enforced.
+//! the door, so the two cannot drift apart. What an object counts for is known in
+//! the server's `builtin::quota`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use flagship_apiserver::builtin::{self, Kind, quota as rules};
 use flagship_apiserver::machinery::quantity::Quantity;
 use flagship_apiserver::machinery::status::ApiError;
 use flagship_apiserver::rest::{Admission, Review};
@@ -16,7 +17,7 @@ use crate::object::Fields;
 use crate::plan::Plan;
 use crate::resources;
 
-/// Used or requested amounts by name, such as `pods` or `requests.cpu`.
+/// Amounts by name, such as `pods` or `requests.cpu`.
 pub type Usage = BTreeMap<String, Quantity>;
 
 /// Reads all objects of a resource in the quota's namespace.
@@ -24,21 +25,14 @@ pub type List<'a> = &'a dyn Fn(&str) -> Vec<Value>;
 
 /// What the namespace uses of everything that the quota limits.
 pub fn used(quota: &Value, list: List<'_>) -> Usage {
-    let mut total = Usage::new();
-    let hard = quota.at("/spec/hard").as_object();
-    let mut lists: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for name in hard.into_iter().flat_map(Map::keys) {
-        total.insert(name.clone(), Quantity::ZERO);
-        if let Some(resource) = resource_of(name) {
-            lists.entry(resource).or_default().push(name.clone());
-        }
-    }
-    for (resource, names) in lists {
+    let hard = quota.at("/spec/hard");
+    let names = || hard.as_object().into_iter().flat_map(Map::keys);
+    let mut total: Usage = names().map(|name| (name.clone(), Quantity::ZERO)).collect();
+    let resources: BTreeSet<String> = names().filter_map(|name| resource_of(name)).collect();
+    for resource in resources {
         for object in list(&resource) {
-            for (name, amount) in charge(&resource, &object) {
-                if names.contains(&name)
-                    && let Some(sum) = total.get_mut(&name)
-                {
+            for (name, amount) in charge(quota, &resource, &object) {
+                if let Some(sum) = total.get_mut(&name) {
                     *sum = *sum + amount;
                 }
             }
@@ -69,59 +63,23 @@ fn resource_of(limit: &str) -> Option<String> {
         | "replicationcontrollers" => limit.into(),
         "pods" | "cpu" | "memory" | "ephemeral-storage" => "pods".into(),
         other if other.starts_with("requests.") || other.starts_with("limits.") => "pods".into(),
+        other if other.contains(".storageclass.storage.k8s.io/") => "persistentvolumeclaims".into(),
         _ => return None,
     })
 }
 
-/// What one object is charged for.
-fn charge(resource: &str, object: &Value) -> Usage {
-    let mut usage = Usage::new();
-    let one = Quantity::whole(1);
-    usage.insert(format!("count/{resource}"), one);
-    match resource {
-        "pods" => {
-            if ["Succeeded", "Failed"].contains(&object.text("/status/phase")) {
-                return usage;
-            }
-            usage.insert("pods".into(), one);
-            for (kind, list) in [("requests", "requests"), ("limits", "limits")] {
-                for container in object.list("/spec/containers") {
-                    let amounts = container.at("/resources").get(list).and_then(Value::as_object);
-                    for (name, amount) in amounts.into_iter().flatten() {
-                        let amount = resources::read(amount).unwrap_or(Quantity::ZERO);
-                        let mut add = |key: String| {
-                            let sum = usage.entry(key).or_insert(Quantity::ZERO);
-                            *sum = *sum + amount;
-                        };
-                        add(format!("{kind}.{name}"));
-                        if kind == "requests" {
-                            add(name.clone());
-                        }
-                    }
-                }
-            }
-        }
-        "services" => {
-            usage.insert("services".into(), one);
-            let kind = object.text("/spec/type");
-            if kind == "LoadBalancer" {
-                usage.insert("services.loadbalancers".into(), one);
-            }
-            if ["NodePort", "LoadBalancer"].contains(&kind) {
-                let ports = i64::try_from(object.list("/spec/ports").len()).unwrap_or(i64::MAX);
-                usage.insert("services.nodeports".into(), Quantity::whole(ports));
-            }
-        }
-        "persistentvolumeclaims" => {
-            usage.insert("persistentvolumeclaims".into(), one);
-            let size = resources::read(object.at("/spec/resources/requests/storage"));
-            usage.insert("requests.storage".into(), size.unwrap_or(Quantity::ZERO));
-        }
-        other => {
-            usage.insert(other.to_owned(), one);
-        }
+fn kind_of(resource: &str) -> Option<Kind> {
+    builtin::catalog().iter().find(|row| row.resource() == resource).map(|row| row.id)
+}
+
+/// What one object is charged for under one quota.
+fn charge(quota: &Value, resource: &str, object: &Value) -> Usage {
+    match kind_of(resource) {
+        Some(kind) if !rules::in_scope(kind, object, quota) => Usage::new(),
+        Some(kind) => rules::counted(quota.at("/spec/hard"), &rules::usage_of(kind, object)),
+        // A custom resource can only be counted.
+        None => Usage::from([(format!("count/{resource}"), Quantity::whole(1))]),
     }
-    usage
 }
 
 /// Refuses objects that would exceed a quota of their namespace.
@@ -130,7 +88,8 @@ pub struct QuotaDoor;
 
 impl Admission for QuotaDoor {
     fn validate(&self, review: &mut Review<'_>) -> Result<(), ApiError> {
-        if review.operation != "create" || review.namespace.is_empty() || !review.subresource.is_empty() {
+        let is_create = review.operation == "create" && review.subresource.is_empty();
+        if !is_create || review.namespace.is_empty() {
             return Ok(());
         }
         let scope = Scope::Namespace(review.namespace);
@@ -144,8 +103,7 @@ impl Admission for QuotaDoor {
         };
         for stored in quotas {
             let Ok(quota) = serde_json::from_slice::<Value>(&stored.json) else { continue };
-            let why = excess(&quota, review.resource, review.object, &list);
-            if let Some(why) = why {
+            if let Some(why) = excess(&quota, review.resource, review.object, &list) {
                 return Err(ApiError::forbidden(review.resource, review.name, &why));
             }
         }
@@ -155,61 +113,24 @@ impl Admission for QuotaDoor {
 
 /// Why an object does not fit into a quota, in Kubernetes' words.
 pub fn excess(quota: &Value, resource: &str, object: &Value, list: List<'_>) -> Option<String> {
-    let has_scopes = !quota.list("/spec/scopes").is_empty() || quota.at("/spec").get("scopeSelector").is_some();
-    let hard = quota.at("/spec/hard").as_object()?;
-    let is_ours = |name: &String| resource_of(name).as_deref() == Some(resource);
-    if has_scopes || !hard.keys().any(is_ours) {
+    let hard = quota.at("/spec/hard");
+    let asked = charge(quota, resource, object);
+    if let Some(kind) = kind_of(resource)
+        && rules::in_scope(kind, object, quota)
+        && let Some(why) = rules::unstated(quota.name(), kind, object, hard)
+    {
+        return Some(why);
+    }
+    if asked.is_empty() {
         return None;
     }
-    let asked = charge(resource, object);
-    if resource == "pods"
-        && let Some(missing) = unsaid(hard, object)
-    {
-        return Some(format!("failed quota: {}: must specify {missing}", quota.name()));
-    }
-    let used = used(quota, list);
-    let (mut over_asked, mut over_used, mut over_hard) = (Vec::new(), Vec::new(), Vec::new());
-    for (name, limit) in hard.iter().filter(|(name, _)| is_ours(name)) {
-        let Some(more) = asked.get(name).filter(|more| !more.is_zero()) else { continue };
-        let limit = resources::read(limit).unwrap_or(Quantity::ZERO);
-        let now = used.get(name).copied().unwrap_or(Quantity::ZERO);
-        if now + *more > limit {
-            over_asked.push(format!("{name}={more}"));
-            over_used.push(format!("{name}={now}"));
-            over_hard.push(format!("{name}={limit}"));
-        }
-    }
-    (!over_asked.is_empty()).then(|| {
-        format!(
-            "exceeded quota: {}, requested: {}, used: {}, limited: {}",
-            quota.name(),
-            over_asked.join(","),
-            over_used.join(","),
-            over_hard.join(",")
-        )
-    })
-}
-
-/// Containers must state what is limited: `limits.cpu for: web; requests.cpu for: web`.
-fn unsaid(hard: &Map<String, Value>, pod: &Value) -> Option<String> {
-    let mut missing = Vec::new();
-    for name in hard.keys() {
-        let (list, amount) = match name.split_once('.') {
-            Some((list @ ("requests" | "limits"), amount @ ("cpu" | "memory"))) => (list, amount),
-            None if ["cpu", "memory"].contains(&name.as_str()) => ("requests", name.as_str()),
-            _ => continue,
-        };
-        let silent: Vec<&str> = pod
-            .list("/spec/containers")
-            .iter()
-            .filter(|c| c.at("/resources").get(list).and_then(|l| l.get(amount)).is_none())
-            .map(|c| c.text("/name"))
-            .collect();
-        if !silent.is_empty() {
-            missing.push(format!("{name} for: {}", silent.join(",")));
-        }
-    }
-    (!missing.is_empty()).then(|| missing.join("; "))
+    let limits: Usage = hard
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter_map(|(name, limit)| Some((name.clone(), resources::read(limit)?)))
+        .collect();
+    rules::refusal(quota.name(), &limits, &used(quota, list), &asked)
 }
 
 #[cfg(test)]

@@ -75,14 +75,8 @@ impl Hands {
                 }
             }
             Action::Bind { target, node } => {
-                let patch = json!({"metadata": {"uid": target.uid}, "spec": {"nodeName": node}});
-                let options = WriteOptions::default();
-                let (space, name) = (&target.namespace, &target.name);
-                let patched = self
-                    .local
-                    .patch("pods", space, name, "", PatchKind::Merge, patch, &options)
-                    .await;
-                settled(patched)
+                let bound = self.local.bind_pod(&target.namespace, &target.name, &node).await;
+                bound.map_err(sort)
             }
             Action::Amend { target, amendment } => self.amend(&target, &amendment).await,
             Action::Say(note) => {
