@@ -13,7 +13,7 @@ pub struct WorkloadConfig {
     pub node_cpu: u32,
     /// Memory of each node, in GiB.
     pub node_memory_gib: u32,
-    /// Pods that fit on each node.
+    /// Pods that fit on each node, at most 250.
     pub node_pods: u32,
     /// From a pod's start until it is ready.
     pub ready_after: SignedDuration,

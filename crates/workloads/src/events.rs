@@ -16,6 +16,8 @@ use crate::plan::Note;
 /// Different messages allowed for one reason about one object within [`WINDOW`].
 const VARIETY: usize = 10;
 const WINDOW: SignedDuration = SignedDuration::from_mins(10);
+/// How long an Event is kept after it was last written.
+const LIFE: SignedDuration = SignedDuration::from_hours(1);
 /// Events remembered for counting; older ones start over.
 const MEMORY: usize = 1_024;
 
@@ -33,9 +35,11 @@ type Key = (String, &'static str, String, &'static str, bool);
 
 #[derive(Debug, Clone)]
 struct Known {
+    namespace: String,
     name: String,
     count: u64,
     first: Timestamp,
+    last: Timestamp,
 }
 
 #[derive(Debug)]
@@ -68,6 +72,7 @@ impl Recorder {
         let namespace = place(note);
         if let Some(known) = self.known.get_mut(&key) {
             known.count += 1;
+            known.last = now;
             return Record::Count {
                 namespace,
                 name: known.name.clone(),
@@ -78,7 +83,13 @@ impl Recorder {
         self.serial += 1;
         let nanos = now.as_nanosecond().unsigned_abs() as u64;
         let name = format!("{}.{:x}", note.about.text("/name"), nanos.wrapping_add(self.serial));
-        let known = Known { name: name.clone(), count: 1, first: now };
+        let known = Known {
+            namespace: namespace.clone(),
+            name: name.clone(),
+            count: 1,
+            first: now,
+            last: now,
+        };
         self.remember(key, known);
         Record::Create(event(note, &message, &namespace, &name, 1, now, now))
     }
@@ -89,6 +100,23 @@ impl Recorder {
         let known = self.known.get(&key_of(note, &message))?;
         let namespace = place(note);
         Some(event(note, &message, &namespace, &known.name, known.count, known.first, now))
+    }
+
+    /// An Event that has been silent for an hour and can go: namespace and name. Asked
+    /// for when another is written, so that a quiet cluster stays quiet.
+    pub fn expired(&mut self, now: Timestamp) -> Option<(String, String)> {
+        let oldest = self.order.front()?;
+        let known = self.known.get(oldest)?;
+        if now.duration_since(known.last) <= LIFE {
+            // Spoken of again since: it waits behind the others.
+            if now.duration_since(known.first) > LIFE {
+                self.order.rotate_left(1);
+            }
+            return None;
+        }
+        let key = self.order.pop_front()?;
+        let known = self.known.remove(&key)?;
+        Some((known.namespace, known.name))
     }
 
     fn combined(&mut self, note: &Note, now: Timestamp) -> String {
@@ -196,6 +224,20 @@ mod tests {
         assert_eq!(event["message"], "(combined from similar events): n10");
         assert!(matches!(recorder.record(&note("n11"), at(11)), Record::Count { .. }));
         assert!(matches!(recorder.record(&note("n12"), at(2_000)), Record::Create(_)), "forgotten");
+    }
+
+    #[test]
+    fn an_event_goes_an_hour_after_its_last_word() {
+        let mut recorder = Recorder::default();
+        recorder.record(&note("old"), at(0));
+        recorder.record(&note("spoken again"), at(1));
+        recorder.record(&note("spoken again"), at(3_000));
+        assert_eq!(recorder.expired(at(3_600)), None);
+        let (namespace, name) = recorder.expired(at(3_700)).expect("an hour has passed");
+        assert_eq!(namespace, "default");
+        assert!(name.starts_with("web."), "{name}");
+        assert_eq!(recorder.expired(at(3_700)), None);
+        assert!(recorder.expired(at(6_700)).is_some());
     }
 
     #[test]

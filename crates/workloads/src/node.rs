@@ -76,7 +76,8 @@ pub fn make(number: u32, config: &WorkloadConfig, now: Timestamp) -> Value {
         json!({
             "cpu": cpu, "memory": format!("{}Ki", memory.saturating_sub(reserved_memory)),
             "ephemeral-storage": "102350Mi", "hugepages-1Gi": "0", "hugepages-2Mi": "0",
-            "pods": config.node_pods.to_string(),
+            // More would not find an address in the node's range.
+            "pods": config.node_pods.min(250).to_string(),
         })
     };
     let at = stamp(now);

@@ -55,6 +55,10 @@ pub fn plan(seen: &Observed, config: &WorkloadConfig) -> Plan {
 fn stop(seen: &Observed, script: &Script) -> Plan {
     let pod = &seen.pod;
     let grace = pod.int("/metadata/deletionGracePeriodSeconds").unwrap_or(0);
+    if grace == 0 && !pod.list("/metadata/finalizers").is_empty() {
+        // Stopped already; whoever holds it lets it go.
+        return end_held(seen);
+    }
     let ended = ["Succeeded", "Failed"].contains(&pod.text("/status/phase"));
     let takes = if ended { SignedDuration::ZERO } else { script.stops };
     let takes = takes.min(SignedDuration::from_secs(grace));
@@ -76,12 +80,70 @@ fn stop(seen: &Observed, script: &Script) -> Plan {
             plan.act(Action::Say(note.on(host).container(name, false)));
         }
     }
+    if !pod.list("/metadata/finalizers").is_empty() && !ended {
+        plan.actions.extend(end_held(seen).actions);
+    }
     plan.act(Action::Delete {
         target: Target::of("pods", pod),
         propagation: Propagation::Background,
         grace: Some(0),
         then: None,
     });
+    plan
+}
+
+/// A pod that stays after its containers have stopped says that they have: jobs wait
+/// for that word before they let go.
+fn end_held(seen: &Observed) -> Plan {
+    let pod = &seen.pod;
+    let mut plan = Plan::wait("held by a finalizer");
+    if ["Succeeded", "Failed"].contains(&pod.text("/status/phase")) {
+        return plan;
+    }
+    let mut status = pod.at("/status").clone();
+    let at = stamp(seen.now);
+    let mut main = status.list("/containerStatuses").to_vec();
+    end_containers(&mut main, 143, &at);
+    crate::object::set(&mut status, &["phase"], json!("Failed"));
+    crate::object::set(&mut status, &["containerStatuses"], json!(main));
+    let mut conditions = status.list("/conditions").to_vec();
+    for kind in ["Ready", "ContainersReady"] {
+        let (reason, message) = ("PodFailed", String::new());
+        let draft = Draft { kind, status: "False", reason, message };
+        condition::put(&mut conditions, Style::Probed, seen.now, &draft);
+    }
+    crate::object::set(&mut status, &["conditions"], json!(conditions));
+    plan.status("pods", pod, status);
+    plan
+}
+
+/// Running containers end with a code.
+fn end_containers(containers: &mut [Value], code: i64, at: &str) {
+    for container in containers {
+        let since = container.at("/state/running/startedAt").clone();
+        if !since.is_null() {
+            container["state"] = json!({"terminated": {"exitCode": code, "reason": "Error",
+                "startedAt": since, "finishedAt": at,
+                "containerID": container.at("/containerID").clone()}});
+        }
+        container["ready"] = json!(false);
+        container["started"] = json!(false);
+    }
+}
+
+/// A pod whose node is gone is removed, as the pod collector does after a while.
+pub fn plan_lost(pod: &Value, now: Timestamp) -> Plan {
+    let mut plan = Plan::wait("its node does not exist");
+    let due = pod.created().and_then(|c| c.checked_add(SignedDuration::from_secs(40)).ok());
+    match due.filter(|due| *due > now) {
+        Some(due) => plan.wake_at(due),
+        None => plan.act(Action::Delete {
+            target: Target::of("pods", pod),
+            propagation: Propagation::Background,
+            grace: Some(0),
+            then: None,
+        }),
+    }
     plan
 }
 
@@ -298,16 +360,7 @@ impl Look<'_> {
         status["message"] = json!(message);
         let at = stamp(self.seen.now);
         let mut main = status.list("/containerStatuses").to_vec();
-        for container in &mut main {
-            let since = container.at("/state/running/startedAt").clone();
-            if !since.is_null() {
-                container["state"] = json!({"terminated": {"exitCode": 137, "reason": "Error",
-                    "startedAt": since, "finishedAt": at,
-                    "containerID": container.at("/containerID").clone()}});
-            }
-            container["ready"] = json!(false);
-            container["started"] = json!(false);
-        }
+        end_containers(&mut main, 137, &at);
         let init = status.list("/initContainerStatuses").to_vec();
         status["conditions"] = json!(self.conditions("Failed", &init, &main, true));
         status["containerStatuses"] = json!(main);

@@ -158,6 +158,14 @@ impl Hands {
             self.lost_events += 1;
             tracing::debug!(%error, reason = note.reason, "an event was lost");
         }
+        // One may go for each that comes, and another to catch up.
+        for _ in 0..2 {
+            let Some((namespace, name)) = self.recorder.expired(now) else { break };
+            let options = DeleteOptions::default();
+            if let Err(error) = self.local.delete("events", &namespace, &name, options).await {
+                tracing::debug!(%error, name, "an old event could not be removed");
+            }
+        }
     }
 }
 

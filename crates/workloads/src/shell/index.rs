@@ -111,6 +111,8 @@ impl Index {
             "nodes" => {
                 self.nodes.remove(object.name());
                 self.note_nodes(work);
+                let lost = self.pods.iter().filter(|(_, pod)| pod.node == object.name());
+                work.extend(lost.map(|((ns, name), _)| Key::new(Controller::Kubelet, ns, name)));
             }
             "namespaces" => {
                 self.going.remove(&place.1);

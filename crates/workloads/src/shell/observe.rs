@@ -229,8 +229,13 @@ impl View<'_> {
 
     fn kubelet(&self, space: &str, name: &str) -> Option<Plan> {
         let pod = self.get("pods", space, name)?;
-        // A pod on a node that is not simulated is somebody else's.
-        let node = self.index.nodes.get(pod.text("/spec/nodeName"))?;
+        let named = pod.text("/spec/nodeName");
+        if named.is_empty() {
+            return None;
+        }
+        let Some(node) = self.index.nodes.get(named) else {
+            return Some(kubelet::plan_lost(&pod, self.now));
+        };
         let none = BTreeSet::new();
         let taken = self.index.addresses.get(&node.name).unwrap_or(&none);
         let (host_ip, free_ip) = (node.ip.clone(), node.free_ip(taken));
