@@ -18,12 +18,15 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use flagship_apiserver::machinery::status::ApiError;
 use flagship_apiserver::rest::ClusterHandle;
 use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
 
 use crate::config::WorkloadConfig;
 use crate::events::Recorder;
 use crate::node;
+use crate::object::Fields;
 use crate::queue::Queue;
 use act::{Hands, Trouble};
 use feed::{Change, Feed};
@@ -161,22 +164,30 @@ impl Shell {
         }
         for number in 1..=self.config.nodes {
             let object = node::make(number, &self.config, self.now());
-            let status = object["status"].clone();
-            for attempt in 0..10_u32 {
-                let made = self.hands.local.create("nodes", "", object.clone()).await;
-                let Ok(mut made) = made else {
-                    tokio::time::sleep(pause(attempt)).await;
-                    continue;
-                };
-                if made["status"] != status {
-                    made["status"] = status.clone();
-                    if let Err(error) = self.hands.local.update_status("nodes", made).await {
-                        tracing::warn!(%error, "a node has no status");
-                    }
+            for attempt in 0..20 {
+                match self.make_node(&object).await {
+                    Ok(()) => break,
+                    Err(error) => tracing::debug!(%error, number, "a node could not be made"),
                 }
-                break;
+                tokio::time::sleep(pause(attempt)).await;
             }
         }
+    }
+
+    async fn make_node(&self, object: &Value) -> Result<(), ApiError> {
+        let local = &self.hands.local;
+        let mut made = match local.create("nodes", "", object.clone()).await {
+            // An answer that was lost the last time.
+            Err(error) if error.reason == "AlreadyExists" => {
+                local.get("nodes", "", object.name()).await?
+            }
+            other => other?,
+        };
+        if made["status"] != object["status"] {
+            made["status"] = object["status"].clone();
+            local.update_status("nodes", made).await?;
+        }
+        Ok(())
     }
 
     fn take_in(&mut self, changes: Vec<Change>) {

@@ -1,15 +1,17 @@
 //! One embedded cluster with its controllers, and the questions stories ask.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use flagship_apiserver::env::{Env, Trace};
 use flagship_apiserver::rest::{ClusterHandle, DeleteOptions, Local, Propagation, Server};
-use flagship_apiserver::store::{ObjectKey, Scope};
+use flagship_apiserver::store::{Limits, ObjectKey, Scope, Store};
 use flagship_workloads::quota::QuotaDoor;
 use flagship_workloads::{Running, WorkloadConfig, Workloads};
 use serde_json::{Value, json};
 
 /// A running cluster.
+#[allow(dead_code)] // not every story needs every part
 pub struct Town {
     pub cluster: ClusterHandle,
     pub user: Local,
@@ -22,10 +24,22 @@ pub struct Town {
 #[allow(dead_code)] // not every story asks every question
 impl Town {
     pub fn new(seed: u64, config: WorkloadConfig) -> Self {
-        let env = Env::simulated(seed).with_trace(std::sync::Arc::new(Trace::recording()));
+        Self::in_env(Env::simulated(seed), config)
+    }
+
+    pub fn in_env(env: Env, config: WorkloadConfig) -> Self {
+        Self::build(env, Limits::default(), config)
+    }
+
+    pub fn with_limits(seed: u64, limits: Limits, config: WorkloadConfig) -> Self {
+        Self::build(Env::simulated(seed), limits, config)
+    }
+
+    fn build(env: Env, limits: Limits, config: WorkloadConfig) -> Self {
+        let env = env.with_trace(Arc::new(Trace::recording()));
         let server = Server::new(env.clone());
-        server.add_admission(std::sync::Arc::new(QuotaDoor));
-        let cluster = server.add_cluster("member1");
+        server.add_admission(Arc::new(QuotaDoor));
+        let cluster = server.add_cluster_with("member1", Store::new(env.clone(), limits));
         let workloads = Workloads::new(config);
         let running = Some(workloads.spawn(cluster.clone()));
         let user = cluster.local("user");
