@@ -146,7 +146,10 @@ mod tests {
         let config = WorkloadConfig::default();
         let pod = |annotations: Value| json!({"metadata": {"annotations": annotations}});
         let plain = Script::of(&pod(json!({})), &config);
-        assert_eq!((plain.starts, plain.ready, plain.ends), (SECOND, Some(SignedDuration::ZERO), None));
+        assert_eq!(
+            (plain.starts, plain.ready, plain.ends),
+            (SECOND, Some(SignedDuration::ZERO), None)
+        );
         let slow = Script::of(&pod(json!({"workloads.flagship.dev/ready-after": "30s"})), &config);
         assert_eq!(slow.ready, Some(SignedDuration::from_secs(29)));
         let crash = Script::of(&pod(json!({"workloads.flagship.dev/crash-loop": "true"})), &config);

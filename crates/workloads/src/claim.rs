@@ -58,19 +58,14 @@ mod tests {
         let owner = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet",
             "metadata": {"name": "web", "uid": "u1"}});
         let wanted = json!({"matchLabels": {"app": "web"}});
-        let pod = |app: &str, owners: Value| {
-            json!({"metadata": {"name": "p", "labels": {"app": app}, "ownerReferences": owners}})
-        };
+        let pod = |app: &str, owners: Value| json!({"metadata": {"name": "p", "labels": {"app": app}, "ownerReferences": owners}});
         let ours = json!([controller_ref(&owner)]);
         let theirs = json!([{"uid": "u2", "controller": true}]);
         let loose = json!([{"uid": "u3"}]);
         assert_eq!(decide(&owner, &wanted, &pod("web", ours.clone())), Claim::Keep);
         assert_eq!(decide(&owner, &wanted, &pod("web", theirs)), Claim::Leave);
         assert_eq!(decide(&owner, &wanted, &pod("db", json!([]))), Claim::Leave);
-        assert_eq!(
-            decide(&owner, &wanted, &pod("db", ours.clone())),
-            Claim::Rewrite(pod("db", json!([])))
-        );
+        assert_eq!(decide(&owner, &wanted, &pod("db", ours)), Claim::Rewrite(pod("db", json!([]))));
         let Claim::Rewrite(adopted) = decide(&owner, &wanted, &pod("web", loose)) else {
             panic!("a free match is adopted");
         };

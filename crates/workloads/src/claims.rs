@@ -46,7 +46,7 @@ pub fn plan(seen: &Observed) -> Plan {
         if named.is_empty() && seen.provision {
             make(claim, &mut plan);
         } else {
-            let mut status = claim.at("/status").clone();
+            let mut status = crate::object::status_of(claim);
             set(&mut status, &["phase"], json!("Pending"));
             plan.status("persistentvolumeclaims", claim, status);
             plan.waiting.push("no volume".into());
@@ -87,7 +87,8 @@ pub fn plan_volume(volume: &Value, claim: Option<&Value>) -> Plan {
     }
     let owner = volume.text("/spec/claimRef/uid");
     let alive = claim.is_some_and(|c| c.uid() == owner);
-    if !owner.is_empty() && !alive && volume.text("/spec/persistentVolumeReclaimPolicy") == "Delete" {
+    if !owner.is_empty() && !alive && volume.text("/spec/persistentVolumeReclaimPolicy") == "Delete"
+    {
         plan.act(Action::Delete {
             target: Target::of("persistentvolumes", volume),
             propagation: Propagation::Background,
@@ -101,7 +102,7 @@ pub fn plan_volume(volume: &Value, claim: Option<&Value>) -> Plan {
         (false, true) => "Bound",
         (false, false) => "Released",
     };
-    let mut status = volume.at("/status").clone();
+    let mut status = crate::object::status_of(volume);
     set(&mut status, &["phase"], json!(phase));
     plan.status("persistentvolumes", volume, status);
     plan
@@ -137,7 +138,12 @@ fn make(claim: &Value, plan: &mut Plan) {
         object: json!({"apiVersion": "v1", "kind": "PersistentVolume",
             "metadata": {"name": name, "annotations": {PROVISIONED: PROVISIONER}}, "spec": spec}),
         then: Some(Note::normal(claim, SOURCE, "ProvisioningSucceeded", message)),
-        refused: Some(Note::warning(claim, SOURCE, "ProvisioningFailed", "failed to provision volume: ")),
+        refused: Some(Note::warning(
+            claim,
+            SOURCE,
+            "ProvisioningFailed",
+            "failed to provision volume: ",
+        )),
     });
 }
 
@@ -159,7 +165,10 @@ mod tests {
             world.apply(plan);
         }
         let claim = world.get("persistentvolumeclaims", "data").clone();
-        assert_eq!(claim["status"], json!({"phase": "Bound", "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "5Gi"}}));
+        assert_eq!(
+            claim["status"],
+            json!({"phase": "Bound", "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "5Gi"}})
+        );
         let volume = world.list("persistentvolumes").pop().unwrap();
         assert_eq!(claim["spec"]["volumeName"], volume["metadata"]["name"]);
         let kept = plan_volume(&volume, Some(&claim));

@@ -60,7 +60,8 @@ pub fn put(conditions: &mut Vec<Value>, style: Style, now: Timestamp, draft: &Dr
         .map(|c| c.text("/lastTransitionTime").to_owned())
         .filter(|t| !t.is_empty())
         .unwrap_or_else(|| stamp(now));
-    let mut fresh = json!({"type": draft.kind, "status": draft.status, "lastTransitionTime": since});
+    let mut fresh =
+        json!({"type": draft.kind, "status": draft.status, "lastTransitionTime": since});
     for (key, text) in [("reason", draft.reason), ("message", &draft.message)] {
         if !text.is_empty() {
             fresh[key] = json!(text);

@@ -80,9 +80,15 @@ pub fn plan(seen: &Observed) -> Plan {
             }
             continue;
         };
-        pods.iter().skip(1).filter(|p| !p.deleting).for_each(|p| plan.act(remove(SOURCE, owner, p)));
+        pods.iter()
+            .skip(1)
+            .filter(|p| !p.deleting)
+            .for_each(|p| plan.act(remove(SOURCE, owner, p)));
         if pod.phase.is_final() {
-            let message = format!("Found failed daemon pod {}/{} on node {}, will try to kill it", pod.namespace, pod.name, node.name);
+            let message = format!(
+                "Found failed daemon pod {}/{} on node {}, will try to kill it",
+                pod.namespace, pod.name, node.name
+            );
             plan.act(Action::Say(Note::warning(owner, SOURCE, "FailedDaemonPod", message)));
             plan.act(remove(SOURCE, owner, pod));
             continue;
@@ -200,13 +206,14 @@ fn pod_of(owner: &Value, node: &str, hash: &str) -> Value {
     set(&mut pod, &["spec", "tolerations"], json!(tolerations));
     if !node.is_empty() {
         let aim = json!({"key": "metadata.name", "operator": "In", "values": [node]});
-        let path = ["spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"];
+        let path =
+            ["spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"];
         let pointer = format!("/{}/nodeSelectorTerms", path.join("/"));
         let mut terms = pod.list(&pointer).to_vec();
         if terms.is_empty() {
             terms.push(json!({}));
         }
-        terms.iter_mut().for_each(|t| t["matchFields"] = json!([aim]));
+        terms.iter_mut().for_each(|t| set(t, &["matchFields"], json!([aim])));
         set(&mut pod, &[path[0], path[1], path[2], path[3], "nodeSelectorTerms"], json!(terms));
     }
     pod
@@ -243,7 +250,8 @@ mod tests {
                     "template": {"metadata": {"labels": {"app": "agent"}},
                         "spec": {"containers": [{"name": "a", "image": "agent:1"}]}}}}));
             let now = world.now;
-            let nodes = (1..=nodes).map(|n| Node::of(&crate::node::make(n, &config, now))).collect();
+            let nodes =
+                (1..=nodes).map(|n| Node::of(&crate::node::make(n, &config, now))).collect();
             Self { world, nodes }
         }
 
@@ -272,7 +280,8 @@ mod tests {
         }
 
         fn places(&self) -> Vec<String> {
-            let mut all: Vec<String> = self.world.pods().iter().map(|p| place(p).to_owned()).collect();
+            let mut all: Vec<String> =
+                self.world.pods().iter().map(|p| place(p).to_owned()).collect();
             all.sort();
             all
         }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::condition::{self, Draft, Style};
 use crate::deployment::{Round, resolve};
 use crate::facts::Pod;
-use crate::object::Fields;
+use crate::object::{Fields, set};
 use crate::plan::Plan;
 
 /// How long an eviction may take before it counts as given up.
@@ -46,28 +46,39 @@ pub fn plan(seen: &Observed) -> Plan {
     let size = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
     let is_healthy = |p: &&&Pod| p.is_ready() && !p.deleting && !disrupted.contains_key(&p.name);
     let healthy = size(pods.iter().filter(is_healthy).count());
-    let (expected, desired) = match (budget.at("/spec/minAvailable"), budget.at("/spec/maxUnavailable")) {
-        (Value::Null, Value::Null) => (size(pods.len()), 0),
-        (Value::Null, most) => {
-            let missing = resolve(most, seen.expected, Round::Up);
-            (seen.expected, (seen.expected - missing).max(0))
-        }
-        (least @ Value::Number(_), _) => (size(pods.len()), resolve(least, 0, Round::Up)),
-        (least, _) => (seen.expected, resolve(least, seen.expected, Round::Up)),
-    };
+    let (expected, desired) =
+        match (budget.at("/spec/minAvailable"), budget.at("/spec/maxUnavailable")) {
+            (Value::Null, Value::Null) => (size(pods.len()), 0),
+            (Value::Null, most) => {
+                let missing = resolve(most, seen.expected, Round::Up);
+                (seen.expected, (seen.expected - missing).max(0))
+            }
+            (least @ Value::Number(_), _) => (size(pods.len()), resolve(least, 0, Round::Up)),
+            (least, _) => (seen.expected, resolve(least, seen.expected, Round::Up)),
+        };
     let allowed = if expected > 0 { (healthy - desired).max(0) } else { 0 };
     let mut conditions = budget.list("/status/conditions").to_vec();
     let draft = if allowed > 0 {
-        Draft { kind: "DisruptionAllowed", status: "True", reason: "SufficientPods", message: String::new() }
+        Draft {
+            kind: "DisruptionAllowed",
+            status: "True",
+            reason: "SufficientPods",
+            message: String::new(),
+        }
     } else {
-        Draft { kind: "DisruptionAllowed", status: "False", reason: "InsufficientPods", message: String::new() }
+        Draft {
+            kind: "DisruptionAllowed",
+            status: "False",
+            reason: "InsufficientPods",
+            message: String::new(),
+        }
     };
     condition::put(&mut conditions, Style::Plain, seen.now, &draft);
     for condition in &mut conditions {
-        condition["observedGeneration"] = json!(budget.generation());
+        set(condition, &["observedGeneration"], json!(budget.generation()));
         // A required field, unlike in older kinds.
         if condition.at("/message").is_null() {
-            condition["message"] = json!("");
+            set(condition, &["message"], json!(""));
         }
     }
     let mut status = json!({
@@ -109,9 +120,15 @@ mod tests {
         ] {
             let budget = json!({"metadata": {"generation": 1}, "spec": spec});
             let plan = plan(&Observed { budget, pods: pods(healthy, sick), expected, now });
-            let crate::plan::Action::ReplaceStatus { object, .. } = &plan.actions[0] else { panic!("{plan:?}") };
+            let crate::plan::Action::ReplaceStatus { object, .. } = &plan.actions[0] else {
+                panic!("{plan:?}")
+            };
             let status = &object["status"];
-            assert_eq!((&status["disruptionsAllowed"], &status["desiredHealthy"]), (&json!(allowed), &json!(desired)), "{spec}");
+            assert_eq!(
+                (&status["disruptionsAllowed"], &status["desiredHealthy"]),
+                (&json!(allowed), &json!(desired)),
+                "{spec}"
+            );
         }
     }
 }

@@ -203,7 +203,9 @@ mod tests {
     #[test]
     fn the_same_words_are_counted() {
         let mut recorder = Recorder::default();
-        let Record::Create(event) = recorder.record(&note("back-off"), at(10)) else { panic!("new") };
+        let Record::Create(event) = recorder.record(&note("back-off"), at(10)) else {
+            panic!("new")
+        };
         assert_eq!((event["count"].as_u64(), event.text("/involvedObject/name")), (Some(1), "web"));
         let Record::Count { name, patch, .. } = recorder.record(&note("back-off"), at(20)) else {
             panic!("counted");
@@ -220,7 +222,9 @@ mod tests {
         for n in 0..10 {
             assert!(matches!(recorder.record(&note(&format!("n{n}")), at(n)), Record::Create(_)));
         }
-        let Record::Create(event) = recorder.record(&note("n10"), at(10)) else { panic!("combined") };
+        let Record::Create(event) = recorder.record(&note("n10"), at(10)) else {
+            panic!("combined")
+        };
         assert_eq!(event["message"], "(combined from similar events): n10");
         assert!(matches!(recorder.record(&note("n11"), at(11)), Record::Count { .. }));
         assert!(matches!(recorder.record(&note("n12"), at(2_000)), Record::Create(_)), "forgotten");

@@ -102,11 +102,7 @@ impl Pod {
             ready_since: ready.and_then(|c| c.time("/lastTransitionTime")),
             node: pod.text("/spec/nodeName").to_owned(),
             ip: pod.text("/status/podIP").to_owned(),
-            restarts: containers
-                .iter()
-                .filter_map(|c| c.int("/restartCount"))
-                .max()
-                .unwrap_or(0),
+            restarts: containers.iter().filter_map(|c| c.int("/restartCount")).max().unwrap_or(0),
             deletion_cost: pod
                 .annotation("controller.kubernetes.io/pod-deletion-cost")
                 .and_then(|c| c.parse().ok())
@@ -127,7 +123,11 @@ impl Pod {
                 .flat_map(|c| c.list("/ports"))
                 .filter_map(|p| {
                     let protocol = p.at("/protocol").as_str().unwrap_or("TCP");
-                    Some((p.text("/name").to_owned(), protocol.to_owned(), p.int("/containerPort")?))
+                    Some((
+                        p.text("/name").to_owned(),
+                        protocol.to_owned(),
+                        p.int("/containerPort")?,
+                    ))
                 })
                 .collect(),
             hostname: pod.text("/spec/hostname").to_owned(),

@@ -8,7 +8,8 @@
 pub fn parse(image: &str) -> Result<String, String> {
     let says = |why: &str| Err(format!("couldn't parse image name {image:?}: {why}"));
     const FORMAT: &str = "invalid reference format";
-    if image.len() == 64 && image.bytes().all(|b| b.is_ascii_hexdigit() && !b.is_ascii_uppercase()) {
+    if image.len() == 64 && image.bytes().all(|b| b.is_ascii_hexdigit() && !b.is_ascii_uppercase())
+    {
         return says(&format!(
             "invalid repository name ({image}), cannot specify 64-byte hexadecimal strings"
         ));
@@ -86,7 +87,9 @@ fn is_host(host: &str) -> bool {
     };
     let v6 = name.strip_prefix('[').and_then(|n| n.strip_suffix(']'));
     let named = match v6 {
-        Some(inner) => !inner.is_empty() && inner.bytes().all(|b| b.is_ascii_hexdigit() || b == b':'),
+        Some(inner) => {
+            !inner.is_empty() && inner.bytes().all(|b| b.is_ascii_hexdigit() || b == b':')
+        }
         None => name.split('.').all(label),
     };
     named && port.is_none_or(|p| !p.is_empty() && p.bytes().all(|b| b.is_ascii_digit()))
@@ -104,7 +107,8 @@ fn has_good_separators(part: &str) -> bool {
     let mut run = String::new();
     for c in part.chars() {
         if c.is_ascii_lowercase() || c.is_ascii_digit() {
-            let fits = matches!(run.as_str(), "" | "." | "_" | "__") || run.chars().all(|c| c == '-');
+            let fits =
+                matches!(run.as_str(), "" | "." | "_" | "__") || run.chars().all(|c| c == '-');
             if !fits {
                 return false;
             }
@@ -128,7 +132,9 @@ fn is_tag(tag: &str) -> bool {
 fn is_digest(digest: &str) -> bool {
     let Some((algorithm, hex)) = digest.split_once(':') else { return false };
     algorithm.bytes().next().is_some_and(|b| b.is_ascii_alphabetic())
-        && algorithm.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'.' | b'_' | b'-'))
+        && algorithm
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'.' | b'_' | b'-'))
         && hex.len() >= 32
         && hex.bytes().all(|b| b.is_ascii_hexdigit())
 }
@@ -165,7 +171,10 @@ mod tests {
             ("ng inx", "invalid reference format"),
             ("-nginx", "invalid reference format"),
             ("nginx@sha256:12", "invalid reference format"),
-            ("Nginx", "invalid reference format: repository name (library/Nginx) must be lowercase"),
+            (
+                "Nginx",
+                "invalid reference format: repository name (library/Nginx) must be lowercase",
+            ),
         ] {
             assert_eq!(
                 parse(image),

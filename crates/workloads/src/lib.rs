@@ -17,6 +17,8 @@ pub mod events;
 pub mod facts;
 pub mod gc;
 pub mod hash;
+#[cfg(test)]
+mod hostile;
 pub mod image;
 pub mod job;
 pub mod kubelet;

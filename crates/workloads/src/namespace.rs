@@ -103,7 +103,7 @@ fn drain(seen: &Observed) -> Plan {
             then: None,
         });
     }
-    let mut status = namespace.at("/status").clone();
+    let mut status = crate::object::status_of(namespace);
     set(&mut status, &["phase"], json!("Terminating"));
     let mut conditions = status.list("/conditions").to_vec();
     for draft in words(&seen.content) {
@@ -235,14 +235,29 @@ mod tests {
     fn what_is_left_and_what_holds_it_is_said() {
         let content = vec![
             item("configmaps", "a", true, &[]),
-            item("works.placement.kubernetes-fleet.io", "w", true, &["kubernetes-fleet.io/work-cleanup"]),
+            item(
+                "works.placement.kubernetes-fleet.io",
+                "w",
+                true,
+                &["kubernetes-fleet.io/work-cleanup"],
+            ),
         ];
         let plan = plan(&seen(true, content));
-        let Some(Action::ReplaceStatus { object, .. }) = plan.actions.last() else { panic!("{plan:?}") };
+        let Some(Action::ReplaceStatus { object, .. }) = plan.actions.last() else {
+            panic!("{plan:?}")
+        };
         let said: Vec<String> = object
             .list("/status/conditions")
             .iter()
-            .map(|c| format!("{} {} {}: {}", c.text("/type"), c.text("/status"), c.text("/reason"), c.text("/message")))
+            .map(|c| {
+                format!(
+                    "{} {} {}: {}",
+                    c.text("/type"),
+                    c.text("/status"),
+                    c.text("/reason"),
+                    c.text("/message")
+                )
+            })
             .collect();
         expect_test::expect![[r#"
             NamespaceDeletionDiscoveryFailure False ResourcesDiscovered: All resources successfully discovered

@@ -18,7 +18,8 @@ pub trait Fields {
     fn at(&self, pointer: &str) -> &Value;
     /// The string at a pointer, or an empty one.
     fn text(&self, pointer: &str) -> &str;
-    /// The whole number at a pointer.
+    /// The whole number at a pointer, held to the 32 bits that counts and seconds have,
+    /// so that sums of a few cannot overflow.
     fn int(&self, pointer: &str) -> Option<i64>;
     /// The list at a pointer, or an empty one.
     fn list(&self, pointer: &str) -> &[Value];
@@ -80,7 +81,8 @@ impl Fields for Value {
         self.at(pointer).as_str().unwrap_or("")
     }
     fn int(&self, pointer: &str) -> Option<i64> {
-        self.at(pointer).as_i64()
+        let number = self.at(pointer).as_i64()?;
+        Some(number.clamp(i64::from(i32::MIN), i64::from(i32::MAX)))
     }
     fn list(&self, pointer: &str) -> &[Value] {
         self.at(pointer).as_array().map_or(&[], Vec::as_slice)
@@ -94,6 +96,14 @@ impl Fields for Value {
     fn strings(&self, pointer: &str) -> Labels {
         let Some(map) = self.at(pointer).as_object() else { return Labels::new() };
         map.iter().filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned()))).collect()
+    }
+}
+
+/// The status of an object, ready to be written to; empty where there is none.
+pub fn status_of(object: &Value) -> Value {
+    match object.at("/status") {
+        Value::Object(status) => Value::Object(status.clone()),
+        _ => Value::Object(Map::new()),
     }
 }
 
@@ -167,7 +177,8 @@ pub fn means_the_same(a: &Value, b: &Value) -> bool {
                     means_the_same(value, other.get(key).unwrap_or(&Value::Null))
                 })
             };
-            same(left, right) && right.keys().all(|k| left.contains_key(k) || says_nothing(&right[k]))
+            same(left, right)
+                && right.keys().all(|k| left.contains_key(k) || says_nothing(&right[k]))
         }
         (Value::Array(left), Value::Array(right)) => {
             left.len() == right.len() && left.iter().zip(right).all(|(l, r)| means_the_same(l, r))

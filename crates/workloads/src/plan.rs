@@ -159,7 +159,7 @@ impl Plan {
     pub fn status(&mut self, resource: &'static str, seen: &Value, status: Value) {
         if !crate::object::means_the_same(seen.at("/status"), &status) {
             let mut object = seen.clone();
-            object["status"] = status;
+            crate::object::set(&mut object, &["status"], status);
             self.act(Action::ReplaceStatus { resource, object });
         }
     }

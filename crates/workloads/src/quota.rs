@@ -59,7 +59,11 @@ fn resource_of(limit: &str) -> Option<String> {
     Some(match limit {
         "services.loadbalancers" | "services.nodeports" => "services".into(),
         "requests.storage" => "persistentvolumeclaims".into(),
-        "configmaps" | "secrets" | "services" | "persistentvolumeclaims" | "resourcequotas"
+        "configmaps"
+        | "secrets"
+        | "services"
+        | "persistentvolumeclaims"
+        | "resourcequotas"
         | "replicationcontrollers" => limit.into(),
         "pods" | "cpu" | "memory" | "ephemeral-storage" => "pods".into(),
         other if other.starts_with("requests.") || other.starts_with("limits.") => "pods".into(),
@@ -143,14 +147,16 @@ mod tests {
 
     #[test]
     fn usage_is_summed_over_living_pods() {
-        let quota = json!({"spec": {"hard": {"pods": "3", "requests.cpu": "2", "configmaps": "5"}}});
+        let quota =
+            json!({"spec": {"hard": {"pods": "3", "requests.cpu": "2", "configmaps": "5"}}});
         let mut ended = pod("4");
         ended["status"] = json!({"phase": "Succeeded"});
         let list = |resource: &str| match resource {
             "pods" => vec![pod("500m"), pod("1"), ended.clone()],
             _ => vec![json!({})],
         };
-        let used: Vec<String> = used(&quota, &list).iter().map(|(n, q)| format!("{n}={q}")).collect();
+        let used: Vec<String> =
+            used(&quota, &list).iter().map(|(n, q)| format!("{n}={q}")).collect();
         assert_eq!(used, ["configmaps=1", "pods=2", "requests.cpu=1500m"]);
     }
 
@@ -158,10 +164,24 @@ mod tests {
     fn the_door_speaks_kubernetes_words() {
         let list = |_: &str| vec![pod("1500m")];
         for (hard, asked, why) in [
-            (json!({"pods": "1"}), pod("1"), Some("exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1")),
-            (json!({"requests.cpu": "2"}), pod("1"), Some("exceeded quota: q, requested: requests.cpu=1, used: requests.cpu=1500m, limited: requests.cpu=2")),
+            (
+                json!({"pods": "1"}),
+                pod("1"),
+                Some("exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1"),
+            ),
+            (
+                json!({"requests.cpu": "2"}),
+                pod("1"),
+                Some(
+                    "exceeded quota: q, requested: requests.cpu=1, used: requests.cpu=1500m, limited: requests.cpu=2",
+                ),
+            ),
             (json!({"requests.cpu": "3"}), pod("1"), None),
-            (json!({"limits.cpu": "3"}), pod("1"), Some("failed quota: q: must specify limits.cpu for: web")),
+            (
+                json!({"limits.cpu": "3"}),
+                pod("1"),
+                Some("failed quota: q: must specify limits.cpu for: web"),
+            ),
             (json!({"configmaps": "0"}), pod("1"), None),
         ] {
             let quota = json!({"metadata": {"name": "q"}, "spec": {"hard": hard}});

@@ -19,6 +19,8 @@ use crate::plan::{Action, Note, Plan, Propagation, Target};
 use crate::selector;
 
 const SOURCE: &str = "replicaset-controller";
+/// Pods made or removed in one pass; the next pass goes on.
+pub(crate) const BURST: i64 = 500;
 
 /// What one ReplicaSet looks like.
 #[derive(Debug, Clone, Serialize)]
@@ -54,11 +56,11 @@ pub fn plan(seen: &Observed) -> Plan {
     let surplus = active.len() as i64 - desired;
     if !set.is_deleting() {
         if surplus < 0 && seen.refusal.is_none() {
-            (0..-surplus).for_each(|_| plan.act(make(set)));
+            (0..(-surplus).min(BURST)).for_each(|_| plan.act(make(set)));
         }
         if surplus > 0 {
             sort_for_deletion(&mut active);
-            for pod in active.iter().take(usize::try_from(surplus).unwrap_or(0)) {
+            for pod in active.iter().take(usize::try_from(surplus.min(BURST)).unwrap_or(0)) {
                 plan.act(remove(SOURCE, set, pod));
             }
         }
@@ -183,7 +185,8 @@ mod tests {
     use crate::facts::Phase;
 
     fn pod(name: &str, node: &str, phase: Phase, ready: Option<i64>) -> Pod {
-        let mut pod = Pod::of(&json!({"metadata": {"name": name, "uid": name, "namespace": "default",
+        let mut pod =
+            Pod::of(&json!({"metadata": {"name": name, "uid": name, "namespace": "default",
             "labels": {"app": "web"}}}));
         pod.node = node.to_owned();
         pod.phase = phase;
@@ -225,16 +228,23 @@ mod tests {
         assert_eq!(
             names,
             // n1 holds three pods and n4 two, so their ready pods count as crowded.
-            ["unscheduled", "pending", "unready", "cheap", "old-ready", "crowding", "crowded", "new-ready"]
+            [
+                "unscheduled",
+                "pending",
+                "unready",
+                "cheap",
+                "old-ready",
+                "crowding",
+                "crowded",
+                "new-ready"
+            ]
         );
     }
 
     #[test]
     fn missing_pods_are_made_and_ended_ones_do_not_count() {
-        let pods = vec![
-            pod("a", "n1", Phase::Running, Some(10)),
-            pod("b", "n1", Phase::Failed, None),
-        ];
+        let pods =
+            vec![pod("a", "n1", Phase::Running, Some(10)), pod("b", "n1", Phase::Failed, None)];
         let plan = plan(&seen(3, pods));
         let made = plan.actions.iter().filter(|a| matches!(a, Action::Create { .. })).count();
         assert_eq!(made, 2);

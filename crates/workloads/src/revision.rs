@@ -29,7 +29,7 @@ pub fn latest(owner: &Value, revisions: &[Value], plan: &mut Plan) -> Latest {
     if let Some(found) = same {
         if found.int("/revision") != Some(highest) {
             let mut object = found.clone();
-            object["revision"] = json!(highest + 1);
+            set(&mut object, &["revision"], json!(highest + 1));
             plan.act(Action::Replace { resource: REVISIONS.into(), object });
         }
         let hash = found.at("/metadata/labels").get(LABEL).and_then(Value::as_str);
@@ -68,7 +68,8 @@ pub fn template<'a>(revisions: &'a [Value], name: &str) -> Option<&'a Value> {
 /// Removes the oldest revisions beyond the limit, except those in use.
 pub fn forget(owner: &Value, revisions: &[Value], in_use: &[&str], plan: &mut Plan) {
     let limit = owner.int("/spec/revisionHistoryLimit").unwrap_or(10).max(0);
-    let is_idle = |r: &&Value| !in_use.contains(&r.name()) && r.controller_uid() == Some(owner.uid());
+    let is_idle =
+        |r: &&Value| !in_use.contains(&r.name()) && r.controller_uid() == Some(owner.uid());
     let mut idle: Vec<&Value> = revisions.iter().filter(is_idle).collect();
     idle.sort_by_key(|r| r.int("/revision"));
     let surplus = idle.len().saturating_sub(usize::try_from(limit).unwrap_or(usize::MAX));

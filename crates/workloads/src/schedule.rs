@@ -112,10 +112,8 @@ fn refuse(seen: &Observed, reason: &str, message: String, say: bool) -> Plan {
     let mut conditions = pod.list("/status/conditions").to_vec();
     let draft = Draft { kind: "PodScheduled", status: "False", reason, message: message.clone() };
     condition::put(&mut conditions, Style::Probed, seen.now, &draft);
-    let mut status = pod.at("/status").clone();
-    if !status.is_object() {
-        status = serde_json::json!({"phase": "Pending"});
-    }
+    let mut status = crate::object::status_of(pod);
+    crate::object::set(&mut status, &["phase"], Value::String("Pending".into()));
     status["conditions"] = Value::Array(conditions);
     plan.status("pods", pod, status);
     if say && !plan.actions.is_empty() {
@@ -134,11 +132,13 @@ struct Misfit {
 fn fit(pod: &Value, asked: &Amounts, node: &Node, load: &Load) -> Result<(), Misfit> {
     let never = |reason: String| Err(Misfit { reasons: vec![reason], by_load: false });
     let tolerations = pod.list("/spec/tolerations");
-    let cordon = serde_json::json!({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"});
+    let cordon =
+        serde_json::json!({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"});
     if node.unschedulable && !is_tolerated(&cordon, tolerations) {
         return never("node(s) were unschedulable".into());
     }
-    let not_ready = serde_json::json!({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"});
+    let not_ready =
+        serde_json::json!({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"});
     let implied = (!node.ready).then_some(&not_ready);
     let hard = |t: &&Value| ["NoSchedule", "NoExecute"].contains(&t.text("/effect"));
     let mut taints = node.taints.iter().chain(implied).filter(hard);
@@ -225,9 +225,12 @@ mod tests {
     fn nodes(count: u32) -> Vec<(Node, Load)> {
         let config = WorkloadConfig { node_cpu: 2, ..WorkloadConfig::default() };
         let now = Timestamp::from_second(0).unwrap();
-        (1..=count).map(|n| (Node::of(&crate::node::make(n, &config, now)), Load::default())).collect()
+        (1..=count)
+            .map(|n| (Node::of(&crate::node::make(n, &config, now)), Load::default()))
+            .collect()
     }
 
+    #[allow(clippy::needless_pass_by_value)] // reads better at the call
     fn seen(spec: Value, nodes: Vec<(Node, Load)>) -> Observed {
         let pod = json!({"apiVersion": "v1", "kind": "Pod",
             "metadata": {"name": "web", "namespace": "default", "uid": "u"}, "spec": spec});
@@ -261,15 +264,29 @@ mod tests {
     fn misfits_are_counted_in_the_schedulers_words() {
         let plain = nodes(2);
         let mut full = nodes(2);
-        full.iter_mut().for_each(|(_, load)| { load.requests.insert("cpu".into(), 1_500); });
+        full.iter_mut().for_each(|(_, load)| {
+            load.requests.insert("cpu".into(), 1_500);
+        });
         let mut mixed = nodes(3);
         mixed[0].0.unschedulable = true;
         mixed[1].0.taints = vec![json!({"key": "gpu", "value": "yes", "effect": "NoSchedule"})];
         let selective = json!({"containers": [], "nodeSelector": {"zone": "a"}});
         for (spec, nodes, expected) in [
-            (asks("4"), plain.clone(), "0/2 nodes are available: 2 Insufficient cpu. no new claims to deallocate, preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."),
-            (asks("1"), full, "0/2 nodes are available: 2 Insufficient cpu. no new claims to deallocate, preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod."),
-            (selective.clone(), mixed, "0/3 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 1 node(s) had untolerated taint {gpu: yes}, 1 node(s) were unschedulable. no new claims to deallocate, preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."),
+            (
+                asks("4"),
+                plain,
+                "0/2 nodes are available: 2 Insufficient cpu. no new claims to deallocate, preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.",
+            ),
+            (
+                asks("1"),
+                full,
+                "0/2 nodes are available: 2 Insufficient cpu. no new claims to deallocate, preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod.",
+            ),
+            (
+                selective.clone(),
+                mixed,
+                "0/3 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 1 node(s) had untolerated taint {gpu: yes}, 1 node(s) were unschedulable. no new claims to deallocate, preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.",
+            ),
             (selective, vec![], "no nodes available to schedule pods"),
         ] {
             assert_eq!(outcome(&seen(spec, nodes)), expected);
@@ -281,7 +298,8 @@ mod tests {
         let mut all = nodes(2);
         all[0].0.taints = vec![json!({"key": "gpu", "value": "yes", "effect": "NoSchedule"})];
         all[1].0.unschedulable = true;
-        let tolerant = json!({"containers": [], "tolerations": [{"key": "gpu", "operator": "Exists"}]});
+        let tolerant =
+            json!({"containers": [], "tolerations": [{"key": "gpu", "operator": "Exists"}]});
         assert_eq!(outcome(&seen(tolerant, all.clone())), "node-1");
         let daemon = json!({"containers": [], "tolerations": [{"operator": "Exists"}],
             "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":

@@ -55,13 +55,28 @@ mod tests {
             (json!({}), true),
             (json!({"matchLabels": {"app": "web"}}), true),
             (json!({"matchLabels": {"app": "db"}}), false),
-            (json!({"matchExpressions": [{"key": "app", "operator": "In", "values": ["web"]}]}), true),
-            (json!({"matchExpressions": [{"key": "x", "operator": "NotIn", "values": ["web"]}]}), true),
+            (
+                json!({"matchExpressions": [{"key": "app", "operator": "In", "values": ["web"]}]}),
+                true,
+            ),
+            (
+                json!({"matchExpressions": [{"key": "x", "operator": "NotIn", "values": ["web"]}]}),
+                true,
+            ),
             (json!({"matchExpressions": [{"key": "x", "operator": "Exists"}]}), false),
             (json!({"matchExpressions": [{"key": "x", "operator": "DoesNotExist"}]}), true),
-            (json!({"matchExpressions": [{"key": "size", "operator": "Gt", "values": ["5"]}]}), true),
-            (json!({"matchExpressions": [{"key": "size", "operator": "Lt", "values": ["5"]}]}), false),
-            (json!({"matchExpressions": [{"key": "size", "operator": "Near", "values": ["5"]}]}), false),
+            (
+                json!({"matchExpressions": [{"key": "size", "operator": "Gt", "values": ["5"]}]}),
+                true,
+            ),
+            (
+                json!({"matchExpressions": [{"key": "size", "operator": "Lt", "values": ["5"]}]}),
+                false,
+            ),
+            (
+                json!({"matchExpressions": [{"key": "size", "operator": "Near", "values": ["5"]}]}),
+                false,
+            ),
         ] {
             assert_eq!(picks(&selector, &labels), expected, "{selector}");
         }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::facts::Pod;
 use crate::hash;
-use crate::object::{Fields, controller_ref, means_the_same};
+use crate::object::{Fields, controller_ref, means_the_same, set, status_of};
 use crate::plan::{Action, Plan, Propagation, Target};
 
 const SLICES: &str = "endpointslices.discovery.k8s.io";
@@ -58,7 +58,7 @@ pub fn plan(seen: &Observed) -> Plan {
 /// Removes what a service that is gone has left behind.
 pub fn cleared(endpoints: Option<&Value>, slices: &[Value]) -> Plan {
     let mut plan = Plan::default();
-    let managed = endpoints.filter(|e| e.annotation(CHANGED).is_some() || !e.list("/metadata/ownerReferences").is_empty() || e.at("/metadata/labels").get(OURS).is_some());
+    let managed = endpoints.filter(|e| e.at("/metadata/labels").get(OURS).is_some());
     for (resource, object) in
         managed.map(|e| ("endpoints", e)).into_iter().chain(slices.iter().map(|s| (SLICES, s)))
     {
@@ -67,7 +67,6 @@ pub fn cleared(endpoints: Option<&Value>, slices: &[Value]) -> Plan {
     plan
 }
 
-const CHANGED: &str = "endpoints.kubernetes.io/last-change-trigger-time";
 /// Marks Endpoints that this controller keeps.
 const OURS: &str = "endpoints.kubernetes.io/managed-by";
 
@@ -83,7 +82,7 @@ fn delete(resource: &str, object: &Value) -> Action {
 /// A load balancer's address, where the cluster has load balancers.
 fn balance(seen: &Observed, plan: &mut Plan) {
     let service = &seen.service;
-    let mut status = service.at("/status").clone();
+    let mut status = status_of(service);
     let wants = service.text("/spec/type") == "LoadBalancer";
     if wants && seen.load_balancer {
         if status.list("/loadBalancer/ingress").is_empty() {
@@ -131,11 +130,19 @@ fn target(pod: &Pod) -> Value {
     json!({"kind": "Pod", "name": pod.name, "namespace": pod.namespace, "uid": pod.uid})
 }
 
+/// Pods that offer the same ports.
+#[derive(Default)]
+struct Subset {
+    ready: Vec<Value>,
+    unready: Vec<Value>,
+    ports: Vec<Value>,
+}
+
 fn write_endpoints(seen: &Observed, pods: &[&Pod], plan: &mut Plan) {
     let service = &seen.service;
     let unready_too = service.is_true("/spec/publishNotReadyAddresses");
     // Pods with the same ports share a subset.
-    let mut subsets: BTreeMap<String, (Vec<Value>, Vec<Value>, Vec<Value>)> = BTreeMap::new();
+    let mut subsets: BTreeMap<String, Subset> = BTreeMap::new();
     for pod in pods.iter().filter(|p| !p.deleting || unready_too) {
         let Some(mut ports) = ports(service, pod) else { continue };
         for port in &mut ports {
@@ -150,12 +157,16 @@ fn write_endpoints(seen: &Observed, pods: &[&Pod], plan: &mut Plan) {
             address["hostname"] = json!(pod.hostname);
         }
         let subset = subsets.entry(json!(ports).to_string()).or_default();
-        subset.2 = ports;
-        if pod.is_ready() || unready_too { subset.0.push(address) } else { subset.1.push(address) }
+        subset.ports = ports;
+        if pod.is_ready() || unready_too {
+            subset.ready.push(address);
+        } else {
+            subset.unready.push(address);
+        }
     }
     let subsets: Vec<Value> = subsets
         .into_values()
-        .map(|(ready, unready, ports)| {
+        .map(|Subset { ready, unready, ports }| {
             let mut subset = json!({"ports": ports});
             for (field, list) in [("addresses", ready), ("notReadyAddresses", unready)] {
                 if !list.is_empty() {
@@ -231,16 +242,22 @@ fn write_slices(seen: &Observed, pods: &[&Pod], plan: &mut Plan) {
 }
 
 /// Creates the object, or brings the given fields and the labels up to date.
-fn put(plan: &mut Plan, resource: &'static str, wanted: Value, found: Option<&Value>, fields: &[&str]) {
+fn put(
+    plan: &mut Plan,
+    resource: &'static str,
+    wanted: Value,
+    found: Option<&Value>,
+    fields: &[&str],
+) {
     let Some(found) = found else {
         plan.act(Action::Create { resource, object: wanted, then: None, refused: None });
         return;
     };
     let mut object = found.clone();
     for field in fields {
-        object[*field] = wanted[*field].clone();
+        set(&mut object, &[field], wanted[*field].clone());
     }
-    object["metadata"]["labels"] = wanted["metadata"]["labels"].clone();
+    set(&mut object, &["metadata", "labels"], wanted["metadata"]["labels"].clone());
     if !means_the_same(&object, found) {
         plan.act(Action::Replace { resource: resource.into(), object });
     }
@@ -251,7 +268,8 @@ mod tests {
     use super::*;
 
     fn pod(name: &str, ip: &str, ready: bool) -> Pod {
-        let mut pod = Pod::of(&json!({"metadata": {"name": name, "namespace": "default", "uid": name},
+        let mut pod =
+            Pod::of(&json!({"metadata": {"name": name, "namespace": "default", "uid": name},
             "spec": {"containers": [{"ports": [{"name": "http", "containerPort": 8080}]}]}}));
         pod.ip = ip.into();
         pod.node = "node-1".into();
@@ -269,19 +287,26 @@ mod tests {
 
     #[test]
     fn ready_and_unready_pods_stand_apart() {
-        let seen = seen("ClusterIP", vec![
-            pod("b", "10.0.0.2", false),
-            pod("a", "10.0.0.1", true),
-            pod("starting", "", false),
-        ]);
+        let seen = seen(
+            "ClusterIP",
+            vec![
+                pod("b", "10.0.0.2", false),
+                pod("a", "10.0.0.1", true),
+                pod("starting", "", false),
+            ],
+        );
         let plan = plan(&seen);
-        let [Action::Create { object: endpoints, .. }, Action::Create { object: slice, .. }] = &plan.actions[..]
-        else { panic!("{plan:?}") };
+        let [Action::Create { object: endpoints, .. }, Action::Create { object: slice, .. }] =
+            &plan.actions[..]
+        else {
+            panic!("{plan:?}")
+        };
         let subset = &endpoints["subsets"][0];
         assert_eq!(subset["addresses"][0]["ip"], "10.0.0.1");
         assert_eq!(subset["notReadyAddresses"][0]["ip"], "10.0.0.2");
         assert_eq!(subset["ports"], json!([{"name": "web", "port": 8080, "protocol": "TCP"}]));
-        let ready: Vec<&Value> = slice.list("/endpoints").iter().map(|e| e.at("/conditions/ready")).collect();
+        let ready: Vec<&Value> =
+            slice.list("/endpoints").iter().map(|e| e.at("/conditions/ready")).collect();
         assert_eq!(ready, [&json!(true), &json!(false)]);
     }
 
@@ -290,7 +315,11 @@ mod tests {
         let mut seen = seen("ClusterIP", vec![pod("a", "10.0.0.1", true)]);
         for action in plan(&seen).actions {
             let Action::Create { resource, object, .. } = action else { panic!("{action:?}") };
-            if resource == "endpoints" { seen.endpoints = Some(object) } else { seen.slices.push(object) }
+            if resource == "endpoints" {
+                seen.endpoints = Some(object);
+            } else {
+                seen.slices.push(object);
+            }
         }
         assert_eq!(plan(&seen), Plan::idle());
         seen.pods[0].ready_since = None;
@@ -299,9 +328,13 @@ mod tests {
 
     #[test]
     fn many_pods_fill_several_slices() {
-        let pods = (0..250).map(|n| pod(&format!("p{n}"), &format!("10.0.{}.{}", n / 200, n % 200), true));
+        let pods =
+            (0..250).map(|n| pod(&format!("p{n}"), &format!("10.0.{}.{}", n / 200, n % 200), true));
         let plan = plan(&seen("ClusterIP", pods.collect()));
-        let slices = plan.actions.iter().filter(|a| matches!(a, Action::Create { resource, .. } if *resource == SLICES));
+        let slices = plan
+            .actions
+            .iter()
+            .filter(|a| matches!(a, Action::Create { resource, .. } if *resource == SLICES));
         assert_eq!(slices.count(), 3);
     }
 
@@ -311,7 +344,9 @@ mod tests {
         let waits = plan(&seen);
         assert_eq!(waits.waiting, ["this cluster has no load balancers"]);
         seen.load_balancer = true;
-        let Action::ReplaceStatus { object, .. } = &plan(&seen).actions[0] else { panic!("no status") };
+        let Action::ReplaceStatus { object, .. } = &plan(&seen).actions[0] else {
+            panic!("no status")
+        };
         assert_eq!(object["status"]["loadBalancer"]["ingress"][0]["ip"], "172.31.3.7");
     }
 }

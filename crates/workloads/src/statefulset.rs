@@ -14,7 +14,7 @@ use crate::claim::{self, Claim};
 use crate::facts::Pod;
 use crate::object::{Fields, set};
 use crate::plan::{Action, Note, Plan, Propagation, Target};
-use crate::replicaset::from_template;
+use crate::replicaset::{BURST, from_template};
 use crate::revision::{self, LABEL, Latest};
 
 const SETS: &str = "statefulsets.apps";
@@ -104,10 +104,12 @@ impl<'a> Work<'a> {
     fn arrange(&mut self) {
         let seen = self.seen;
         let parallel = seen.set.text("/spec/podManagementPolicy") == "Parallel";
+        let mut made = 0;
         for ordinal in self.first..self.first + self.replicas {
             let done = match self.pod(ordinal) {
                 None => {
                     self.make(ordinal);
+                    made += 1;
                     false
                 }
                 Some(pod) if pod.phase.is_final() && !pod.deleting => {
@@ -121,7 +123,7 @@ impl<'a> Work<'a> {
                     self.is_well(pod)
                 }
             };
-            if !done && !parallel {
+            if !done && (!parallel || made >= BURST) {
                 self.plan.waiting.push(format!("{}-{ordinal} is not well", seen.set.name()));
                 return;
             }
@@ -174,9 +176,11 @@ impl<'a> Work<'a> {
             return;
         }
         let old = ordinal < self.partition && self.current != self.update.name;
-        let template = old.then(|| revision::template(&self.seen.revisions, &self.current)).flatten();
+        let template =
+            old.then(|| revision::template(&self.seen.revisions, &self.current)).flatten();
         let label = if template.is_some() { &self.current } else { &self.update.name };
-        let mut pod = from_template(set_object, template.unwrap_or(set_object.at("/spec/template")));
+        let mut pod =
+            from_template(set_object, template.unwrap_or(set_object.at("/spec/template")));
         crate::object::unset(&mut pod, &["metadata", "generateName"]);
         set(&mut pod, &["metadata", "name"], json!(name));
         for (key, value) in [
@@ -195,7 +199,9 @@ impl<'a> Work<'a> {
         for template in set_object.list("/spec/volumeClaimTemplates") {
             let claim = format!("{}-{name}", template.name());
             volumes.retain(|v| v.text("/name") != template.name());
-            volumes.push(json!({"name": template.name(), "persistentVolumeClaim": {"claimName": claim}}));
+            volumes.push(
+                json!({"name": template.name(), "persistentVolumeClaim": {"claimName": claim}}),
+            );
             if !self.seen.claims.contains(&claim) {
                 self.make_claim(template, &claim, &name);
             }
@@ -225,8 +231,8 @@ impl<'a> Work<'a> {
     fn make_claim(&mut self, template: &Value, claim: &str, pod: &str) {
         let owner = &self.seen.set;
         let mut object = template.clone();
-        object["apiVersion"] = json!("v1");
-        object["kind"] = json!("PersistentVolumeClaim");
+        set(&mut object, &["apiVersion"], json!("v1"));
+        set(&mut object, &["kind"], json!("PersistentVolumeClaim"));
         crate::object::unset(&mut object, &["status"]);
         set(&mut object, &["metadata", "name"], json!(claim));
         set(&mut object, &["metadata", "namespace"], json!(owner.namespace()));
@@ -247,7 +253,9 @@ impl<'a> Work<'a> {
                 owner,
                 SOURCE,
                 "FailedCreate",
-                format!("create Claim {claim} for Pod {pod} in StatefulSet {set_name} failed error: "),
+                format!(
+                    "create Claim {claim} for Pod {pod} in StatefulSet {set_name} failed error: "
+                ),
             )),
         });
     }
@@ -336,7 +344,11 @@ mod tests {
             strays: vec![],
             taken: BTreeSet::new(),
             revisions: world.list("controllerrevisions.apps"),
-            claims: world.list("persistentvolumeclaims").iter().map(|c| c.name().to_owned()).collect(),
+            claims: world
+                .list("persistentvolumeclaims")
+                .iter()
+                .map(|c| c.name().to_owned())
+                .collect(),
             refusal: None,
             now: world.now,
             set,
@@ -379,7 +391,10 @@ mod tests {
             world.list("persistentvolumeclaims").iter().map(|c| c.name().to_owned()).collect();
         assert_eq!(claims, ["data-db-0", "data-db-1", "data-db-2"]);
         let status = &world.get("statefulsets.apps", "db")["status"];
-        assert_eq!((status["readyReplicas"].as_i64(), status["updatedReplicas"].as_i64()), (Some(3), Some(3)));
+        assert_eq!(
+            (status["readyReplicas"].as_i64(), status["updatedReplicas"].as_i64()),
+            (Some(3), Some(3))
+        );
         assert_eq!(status["currentRevision"], status["updateRevision"]);
         assert_eq!(world.said[0], "create Claim data-db-0 Pod db-0 in StatefulSet db success");
         assert_eq!(world.said[1], "create Pod db-0 in StatefulSet db successful");

@@ -111,12 +111,16 @@ async fn events_tell_the_story_of_one_pod() {
 
 #[tokio::test(start_paused = true)]
 async fn a_missing_image_backs_off_and_its_events_are_counted() {
-    let config = WorkloadConfig { missing_images: vec!["ghcr.io/none/*".into()], ..WorkloadConfig::default() };
+    let config = WorkloadConfig {
+        missing_images: vec!["ghcr.io/none/*".into()],
+        ..WorkloadConfig::default()
+    };
     let town = Town::new(1, config);
     town.create("deployments.apps", deployment("web", 1, "ghcr.io/none/app:1")).await;
     town.pass(1_000).await;
     let pod = town.list("pods", "default").remove(0);
-    let reason = pod["status"]["containerStatuses"][0]["state"]["waiting"]["reason"].as_str().unwrap();
+    let reason =
+        pod["status"]["containerStatuses"][0]["state"]["waiting"]["reason"].as_str().unwrap();
     assert!(["ErrImagePull", "ImagePullBackOff"].contains(&reason), "{reason}");
     let pulls: Vec<String> =
         town.events("default").into_iter().filter(|e| e.contains("Error: ErrImagePull")).collect();
@@ -168,22 +172,40 @@ async fn background_deletion_clears_up_and_orphaning_does_not() {
 #[tokio::test(start_paused = true)]
 async fn a_namespace_drains_with_everything_in_it() {
     let town = Town::new(1, WorkloadConfig::default());
-    town.create("namespaces", json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})).await;
+    town.create(
+        "namespaces",
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}),
+    )
+    .await;
     town.create("customresourcedefinitions.apiextensions.k8s.io", widgets()).await;
     town.pass(2).await;
     let mut web = deployment("web", 2, "nginx");
     web["metadata"]["namespace"] = json!("team");
     town.create("deployments.apps", web).await;
-    town.create("widgets.example.com", json!({"apiVersion": "example.com/v1", "kind": "Widget",
-        "metadata": {"name": "w", "namespace": "team", "finalizers": ["example.com/hold"]}})).await;
+    town.create(
+        "widgets.example.com",
+        json!({"apiVersion": "example.com/v1", "kind": "Widget",
+        "metadata": {"name": "w", "namespace": "team", "finalizers": ["example.com/hold"]}}),
+    )
+    .await;
     town.pass(10).await;
     assert_eq!(town.names("pods", "team").len(), 2);
     town.delete("namespaces", "", "team", Propagation::Background).await;
     town.pass(30).await;
     let namespace = town.get("namespaces", "", "team");
     assert_eq!(namespace["status"]["phase"], "Terminating");
-    let said: Vec<String> = namespace["status"]["conditions"].as_array().unwrap().iter()
-        .map(|c| format!("{}={}: {}", c["type"].as_str().unwrap(), c["status"].as_str().unwrap(), c["message"].as_str().unwrap()))
+    let said: Vec<String> = namespace["status"]["conditions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|c| {
+            format!(
+                "{}={}: {}",
+                c["type"].as_str().unwrap(),
+                c["status"].as_str().unwrap(),
+                c["message"].as_str().unwrap()
+            )
+        })
         .collect();
     expect![[r#"
         NamespaceDeletionDiscoveryFailure=False: All resources successfully discovered
@@ -214,13 +236,19 @@ async fn custom_resources_own_and_are_collected() {
     let town = Town::new(1, WorkloadConfig::default());
     town.create("customresourcedefinitions.apiextensions.k8s.io", widgets()).await;
     town.pass(1).await;
-    let widget = |name: &str, owners: Value| json!({"apiVersion": "example.com/v1", "kind": "Widget",
-        "metadata": {"name": name, "namespace": "default", "ownerReferences": owners}});
+    let widget = |name: &str, owners: Value| {
+        json!({"apiVersion": "example.com/v1", "kind": "Widget",
+        "metadata": {"name": name, "namespace": "default", "ownerReferences": owners}})
+    };
     let first = town.create("widgets.example.com", widget("a", json!([]))).await;
     let owner = json!([{"apiVersion": "example.com/v1", "kind": "Widget", "name": "a", "uid": first["metadata"]["uid"]}]);
     town.create("widgets.example.com", widget("b", owner.clone())).await;
-    town.create("configmaps", json!({"apiVersion": "v1", "kind": "ConfigMap",
-        "metadata": {"name": "c", "namespace": "default", "ownerReferences": owner}})).await;
+    town.create(
+        "configmaps",
+        json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "c", "namespace": "default", "ownerReferences": owner}}),
+    )
+    .await;
     town.pass(60).await;
     assert_eq!(town.names("widgets.example.com", "default"), ["a", "b"]);
     town.delete("widgets.example.com", "default", "a", Propagation::Background).await;
@@ -270,9 +298,13 @@ async fn a_running_job_that_is_deleted_takes_its_pods_along() {
 #[tokio::test(start_paused = true)]
 async fn stateful_and_daemon_sets_come_up_with_claims_and_endpoints() {
     let town = Town::new(1, WorkloadConfig { nodes: 3, ..WorkloadConfig::default() });
-    town.create("services", json!({"apiVersion": "v1", "kind": "Service",
+    town.create(
+        "services",
+        json!({"apiVersion": "v1", "kind": "Service",
         "metadata": {"name": "db", "namespace": "default"},
-        "spec": {"selector": {"app": "db"}, "ports": [{"port": 5432}]}})).await;
+        "spec": {"selector": {"app": "db"}, "ports": [{"port": 5432}]}}),
+    )
+    .await;
     town.create("statefulsets.apps", json!({"apiVersion": "apps/v1", "kind": "StatefulSet",
         "metadata": {"name": "db", "namespace": "default"},
         "spec": {"replicas": 3, "serviceName": "db", "selector": {"matchLabels": {"app": "db"}},
@@ -280,18 +312,25 @@ async fn stateful_and_daemon_sets_come_up_with_claims_and_endpoints() {
                 "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}],
             "template": {"metadata": {"labels": {"app": "db"}},
                 "spec": {"containers": [{"name": "db", "image": "postgres:17"}]}}}})).await;
-    town.create("daemonsets.apps", json!({"apiVersion": "apps/v1", "kind": "DaemonSet",
+    town.create(
+        "daemonsets.apps",
+        json!({"apiVersion": "apps/v1", "kind": "DaemonSet",
         "metadata": {"name": "agent", "namespace": "default"},
         "spec": {"selector": {"matchLabels": {"app": "agent"}},
             "template": {"metadata": {"labels": {"app": "agent"}},
-                "spec": {"containers": [{"name": "a", "image": "agent:1"}]}}}})).await;
+                "spec": {"containers": [{"name": "a", "image": "agent:1"}]}}}}),
+    )
+    .await;
     town.pass(60).await;
     let set = town.get("statefulsets.apps", "default", "db");
     assert_eq!(set["status"]["readyReplicas"], 3, "{set:#}");
     let daemon = town.get("daemonsets.apps", "default", "agent");
     assert_eq!(daemon["status"]["numberAvailable"], 3, "{daemon:#}");
     let claims = town.list("persistentvolumeclaims", "default");
-    assert!(claims.len() == 3 && claims.iter().all(|c| c["status"]["phase"] == "Bound"), "{claims:#?}");
+    assert!(
+        claims.len() == 3 && claims.iter().all(|c| c["status"]["phase"] == "Bound"),
+        "{claims:#?}"
+    );
     assert!(town.list("persistentvolumes", "").iter().all(|v| v["status"]["phase"] == "Bound"));
     let endpoints = town.get("endpoints", "default", "db");
     assert_eq!(endpoints["subsets"][0]["addresses"].as_array().unwrap().len(), 3);
@@ -308,14 +347,16 @@ async fn a_pod_that_fits_nowhere_waits_and_is_placed_when_room_appears() {
     let town = Town::new(1, WorkloadConfig { nodes: 2, node_cpu: 2, ..WorkloadConfig::default() });
     let hungry = |name: &str| {
         let mut web = deployment(name, 2, "nginx");
-        web["spec"]["template"]["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "1500m"}});
+        web["spec"]["template"]["spec"]["containers"][0]["resources"] =
+            json!({"requests": {"cpu": "1500m"}});
         web
     };
     town.create("deployments.apps", hungry("first")).await;
     town.pass(10).await;
     town.create("deployments.apps", hungry("second")).await;
     town.pass(10).await;
-    let warned: Vec<String> = town.events("default").into_iter().filter(|e| e.contains("FailedScheduling")).collect();
+    let warned: Vec<String> =
+        town.events("default").into_iter().filter(|e| e.contains("FailedScheduling")).collect();
     assert_eq!(warned.len(), 2);
     assert_eq!(
         warned[0],
@@ -330,32 +371,52 @@ async fn a_pod_that_fits_nowhere_waits_and_is_placed_when_room_appears() {
 #[tokio::test(start_paused = true)]
 async fn a_quota_holds_pods_back_and_lets_them_in_later() {
     let town = Town::new(1, WorkloadConfig::default());
-    town.create("resourcequotas", json!({"apiVersion": "v1", "kind": "ResourceQuota",
-        "metadata": {"name": "small", "namespace": "default"}, "spec": {"hard": {"pods": "2"}}})).await;
+    town.create(
+        "resourcequotas",
+        json!({"apiVersion": "v1", "kind": "ResourceQuota",
+        "metadata": {"name": "small", "namespace": "default"}, "spec": {"hard": {"pods": "2"}}}),
+    )
+    .await;
     town.create("deployments.apps", deployment("web", 3, "nginx")).await;
     town.pass(30).await;
     let quota = town.get("resourcequotas", "default", "small");
     assert_eq!(quota["status"], json!({"hard": {"pods": "2"}, "used": {"pods": "2"}}));
-    let failure = town.conditions("deployments.apps", "web").into_iter().find(|c| c.starts_with("ReplicaFailure"));
+    let failure = town
+        .conditions("deployments.apps", "web")
+        .into_iter()
+        .find(|c| c.starts_with("ReplicaFailure"));
     let failure = failure.expect("the refusal is told");
-    assert!(failure.contains("exceeded quota: small, requested: pods=1, used: pods=2, limited: pods=2"), "{failure}");
+    assert!(
+        failure.contains("exceeded quota: small, requested: pods=1, used: pods=2, limited: pods=2"),
+        "{failure}"
+    );
     town.edit("resourcequotas", "small", |q| q["spec"]["hard"]["pods"] = json!("5")).await;
     town.pass(1_200).await;
     let web = town.get("deployments.apps", "default", "web");
     assert_eq!(web["status"]["availableReplicas"], 3, "{web:#}");
-    assert!(!town.conditions("deployments.apps", "web").iter().any(|c| c.starts_with("ReplicaFailure")));
+    assert!(
+        !town.conditions("deployments.apps", "web").iter().any(|c| c.starts_with("ReplicaFailure"))
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_disruption_budget_knows_what_can_be_missed() {
     let town = Town::new(1, WorkloadConfig::default());
-    town.create("poddisruptionbudgets.policy", json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+    town.create(
+        "poddisruptionbudgets.policy",
+        json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
         "metadata": {"name": "web", "namespace": "default"},
-        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}}})).await;
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}}}),
+    )
+    .await;
     town.create("deployments.apps", deployment("web", 3, "nginx")).await;
     town.pass(30).await;
     let status = &town.get("poddisruptionbudgets.policy", "default", "web")["status"];
-    assert_eq!((&status["disruptionsAllowed"], &status["expectedPods"]), (&json!(1), &json!(3)), "{status:#}");
+    assert_eq!(
+        (&status["disruptionsAllowed"], &status["expectedPods"]),
+        (&json!(1), &json!(3)),
+        "{status:#}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -391,7 +452,10 @@ async fn an_idle_hour_costs_milliseconds() {
 }
 
 async fn busy_day(seed: u64) -> (u64, u64) {
-    let town = Town::new(seed, WorkloadConfig { missing_images: vec!["gone/*".into()], ..WorkloadConfig::default() });
+    let town = Town::new(
+        seed,
+        WorkloadConfig { missing_images: vec!["gone/*".into()], ..WorkloadConfig::default() },
+    );
     for (name, image) in [("a", "nginx"), ("b", "gone/app"), ("c", "bad:1:2")] {
         town.create("deployments.apps", deployment(name, 2, image)).await;
     }

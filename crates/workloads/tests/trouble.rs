@@ -36,10 +36,14 @@ async fn lost_answers_and_refusals_heal_without_a_pod_too_many() {
         let faults = Arc::new(Plan::new(seed, env.clock.clone(), rules));
         let town = Town::in_env(env.with_faults(faults.clone()), WorkloadConfig::default());
         town.create("deployments.apps", deployment("web", 3, "nginx:1")).await;
-        town.create("jobs.batch", json!({"apiVersion": "batch/v1", "kind": "Job",
+        town.create(
+            "jobs.batch",
+            json!({"apiVersion": "batch/v1", "kind": "Job",
             "metadata": {"name": "sum", "namespace": "default"},
             "spec": {"completions": 3, "parallelism": 3, "backoffLimit": 20, "template": {
-                "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "b"}]}}}})).await;
+                "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "b"}]}}}}),
+        )
+        .await;
         town.pass(60).await;
         town.edit("deployments.apps", "web", |d| {
             d["spec"]["template"]["spec"]["containers"][0]["image"] = json!("nginx:2");
@@ -54,7 +58,11 @@ async fn lost_answers_and_refusals_heal_without_a_pod_too_many() {
             (&json!(3), &json!(3), &json!(3)),
             "seed {seed}: {status:#}"
         );
-        assert_eq!(town.get("jobs.batch", "default", "sum")["status"]["succeeded"], 3, "seed {seed}");
+        assert_eq!(
+            town.get("jobs.batch", "default", "sum")["status"]["succeeded"],
+            3,
+            "seed {seed}"
+        );
         assert_eq!(town.names("nodes", ""), ["node-1", "node-2"]);
         assert!(town.list("nodes", "").iter().all(|n| n["status"]["capacity"]["cpu"] == "8"));
         let before = town.revision();
@@ -65,8 +73,12 @@ async fn lost_answers_and_refusals_heal_without_a_pod_too_many() {
 
 #[tokio::test(start_paused = true)]
 async fn more_changes_than_a_watch_can_hold_are_not_lost() {
-    let limits = flagship_apiserver::store::Limits { queue: 16, ..flagship_apiserver::store::Limits::member() };
-    let town = Town::with_limits(3, limits, WorkloadConfig { nodes: 1, ..WorkloadConfig::default() });
+    let limits = flagship_apiserver::store::Limits {
+        queue: 16,
+        ..flagship_apiserver::store::Limits::member()
+    };
+    let town =
+        Town::with_limits(3, limits, WorkloadConfig { nodes: 1, ..WorkloadConfig::default() });
     town.create("deployments.apps", deployment("web", 60, "nginx:1")).await;
     town.pass(120).await;
     let status = &town.get("deployments.apps", "default", "web")["status"];

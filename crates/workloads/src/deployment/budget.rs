@@ -64,7 +64,7 @@ pub enum Round {
 /// A number, or a percentage of `total`. Anything unreadable is zero.
 pub fn resolve(value: &Value, total: i64, round: Round) -> i64 {
     let text = match value {
-        Value::Number(n) => return n.as_i64().unwrap_or(0).max(0),
+        Value::Number(n) => return n.as_i64().unwrap_or(0).clamp(0, MOST),
         Value::String(text) => text,
         _ => return 0,
     };
@@ -72,11 +72,15 @@ pub fn resolve(value: &Value, total: i64, round: Round) -> i64 {
         return 0;
     };
     let product = percent.max(0).saturating_mul(total);
-    match round {
+    let resolved = match round {
         Round::Up => product.saturating_add(99) / 100,
         Round::Down => product / 100,
-    }
+    };
+    resolved.min(MOST)
 }
+
+/// No number of pods is larger.
+const MOST: i64 = i32::MAX as i64;
 
 /// Where pods of old sets can go: per set (spec, available), how many to take away.
 /// Unhealthy pods go first, at most `limit`; then healthy ones, while more than
@@ -155,14 +159,20 @@ mod tests {
             (5, json!("x"), json!(null), (0, 1)),
         ] {
             let budget = Budget::rolling(desired, &surge, &unavailable);
-            assert_eq!((budget.surge, budget.unavailable), expected, "{desired} {surge} {unavailable}");
+            assert_eq!(
+                (budget.surge, budget.unavailable),
+                expected,
+                "{desired} {surge} {unavailable}"
+            );
         }
     }
 
     #[test]
     fn the_new_set_grows_into_the_free_room() {
         let budget = Budget { desired: 10, surge: 3, unavailable: 2 };
-        for (size, total, expected) in [(0, 10, 3), (3, 13, 3), (3, 8, 8), (8, 10, 10), (0, 0, 10), (10, 15, 10)] {
+        for (size, total, expected) in
+            [(0, 10, 3), (3, 13, 3), (3, 8, 8), (8, 10, 10), (0, 0, 10), (10, 15, 10)]
+        {
             assert_eq!(budget.grown(size, total), expected, "{size} of {total}");
         }
     }

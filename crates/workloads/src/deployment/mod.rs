@@ -109,7 +109,7 @@ impl Pass<'_> {
             return self.plan;
         }
         if let Some(draft) = self.pause_changed() {
-            self.report(Some(draft));
+            self.report(Some(&draft));
             return self.plan;
         }
         let paused = deployment.is_true("/spec/paused");
@@ -255,7 +255,7 @@ impl Pass<'_> {
         let mut new = sets::make(self.deployment, newest, self.budget);
         if self.seen.taken.contains(new.name()) {
             // Another owner's set, or another template with our hash: hash again.
-            let mut status = self.deployment.at("/status").clone();
+            let mut status = crate::object::status_of(self.deployment);
             let count = status.int("/collisionCount").unwrap_or(0) + 1;
             set(&mut status, &["collisionCount"], json!(count));
             self.plan.status("deployments.apps", self.deployment, status);
@@ -268,7 +268,7 @@ impl Pass<'_> {
             let draft =
                 Draft { kind: "Progressing", status: "False", reason: reason::REFUSED, message };
             self.plan.waiting.push(why.clone());
-            return self.finish(progressing.then_some(draft));
+            return self.finish(progressing.then_some(&draft));
         }
         let message = format!("Created new replica set {:?}", new.name());
         let draft = Draft { kind: "Progressing", status: "True", reason: reason::CREATED, message };
@@ -284,7 +284,7 @@ impl Pass<'_> {
             then: scaled,
             refused: Some(refused),
         });
-        self.finish(progressing.then_some(draft))
+        self.finish(progressing.then_some(&draft))
     }
 
     /// Nothing to move: clean up once complete, and report.
@@ -301,7 +301,7 @@ impl Pass<'_> {
             message: format!("Found new replica set {:?}", set.name()),
         });
         let found = found.filter(|_| status::deadline(self.deployment).is_some());
-        self.finish(found)
+        self.finish(found.as_ref())
     }
 
     /// Removes sets beyond the history limit.
@@ -318,7 +318,7 @@ impl Pass<'_> {
     }
 
     /// Writes changed sets, then the deployment: its revision if that moved, else its status.
-    fn finish(mut self, draft: Option<Draft<'_>>) -> Plan {
+    fn finish(mut self, draft: Option<&Draft<'_>>) -> Plan {
         let mut writes = Vec::new();
         for set in self.new.iter().chain(&self.old).filter(|s| s.is_changed()) {
             writes.push(Action::Replace { resource: SETS.into(), object: set.now.clone() });
@@ -339,10 +339,10 @@ impl Pass<'_> {
         self.plan
     }
 
-    fn report(&mut self, draft: Option<Draft<'_>>) {
+    fn report(&mut self, draft: Option<&Draft<'_>>) {
         let (deployment, now) = (self.deployment, self.seen.now);
         let mut conditions = deployment.list("/status/conditions").to_vec();
-        if let Some(draft) = &draft {
+        if let Some(draft) = draft {
             status::put(&mut conditions, now, draft);
         }
         let (new, desired) = (self.new.as_ref(), self.budget.desired);

@@ -96,7 +96,8 @@ impl Set {
             set(&mut self.now, &["metadata", "annotations", REVISION], json!(revision.to_string()));
             if let Some(old) = old {
                 let before = self.now.annotation(HISTORY).unwrap_or("");
-                let history = if before.is_empty() { old.to_string() } else { format!("{before},{old}") };
+                let history =
+                    if before.is_empty() { old.to_string() } else { format!("{before},{old}") };
                 set(&mut self.now, &["metadata", "annotations", HISTORY], json!(history));
             }
         }
@@ -113,7 +114,8 @@ impl Set {
 /// The set made from the deployment's template, and the others, oldest first.
 pub(super) fn split(deployment: &Value, mut sets: Vec<Set>) -> (Option<Set>, Vec<Set>) {
     sets.sort_by(|a, b| (a.created(), a.name()).cmp(&(b.created(), b.name())));
-    let same = |s: &Set| is_same_template(deployment.at("/spec/template"), s.now.at("/spec/template"));
+    let same =
+        |s: &Set| is_same_template(deployment.at("/spec/template"), s.now.at("/spec/template"));
     let new = sets.iter().position(same).map(|at| sets.remove(at));
     (new, sets)
 }
@@ -166,7 +168,8 @@ pub(super) fn beyond_history(old: &[Set], limit: i64) -> Vec<&Set> {
 pub(super) fn largest_first(sets: &mut [&mut Set], growing: bool) {
     sets.sort_by(|a, b| {
         let age = if growing {
-            (Reverse(a.created()), Reverse(a.name())).cmp(&(Reverse(b.created()), Reverse(b.name())))
+            (Reverse(a.created()), Reverse(a.name()))
+                .cmp(&(Reverse(b.created()), Reverse(b.name())))
         } else {
             (a.created(), a.name()).cmp(&(b.created(), b.name()))
         };

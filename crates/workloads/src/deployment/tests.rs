@@ -19,7 +19,13 @@ fn deployed(replicas: i64) -> World {
 fn conditions(world: &World) -> Vec<String> {
     let deployment = world.get("deployments.apps", "web");
     let say = |c: &Value| {
-        format!("{}={} {}: {}", c.text("/type"), c.text("/status"), c.text("/reason"), c.text("/message"))
+        format!(
+            "{}={} {}: {}",
+            c.text("/type"),
+            c.text("/status"),
+            c.text("/reason"),
+            c.text("/message")
+        )
     };
     deployment.list("/status/conditions").iter().map(say).collect()
 }
@@ -34,7 +40,9 @@ fn set_image(world: &mut World, image: &str) {
 fn neat(world: &World, lines: &[String]) -> String {
     let mut text = lines.join("\n");
     let mut sets = world.list("replicasets.apps");
-    sets.sort_by_key(|s| s.text("/metadata/annotations/deployment.kubernetes.io~1revision").to_owned());
+    sets.sort_by_key(|s| {
+        s.text("/metadata/annotations/deployment.kubernetes.io~1revision").to_owned()
+    });
     for set in sets {
         let revision = set.annotation("deployment.kubernetes.io/revision").unwrap_or("?");
         text = text.replace(set.name(), &format!("web-r{revision}"));
@@ -119,7 +127,10 @@ fn going_back_finds_the_old_set_and_gives_it_a_new_revision() {
     world.settle("web");
     let sets = world.list("replicasets.apps");
     assert_eq!(sets.len(), 2);
-    let first = sets.iter().find(|s| s.text("/spec/template/spec/containers/0/image") == "nginx:1").unwrap();
+    let first = sets
+        .iter()
+        .find(|s| s.text("/spec/template/spec/containers/0/image") == "nginx:1")
+        .unwrap();
     assert_eq!(first.annotation("deployment.kubernetes.io/revision"), Some("3"));
     assert_eq!(first.annotation("deployment.kubernetes.io/revision-history"), Some("1"));
     assert_eq!(first["spec"]["replicas"], 2);
@@ -176,7 +187,8 @@ fn a_paused_deployment_scales_but_does_not_roll() {
     assert_eq!(world.list("replicasets.apps").len(), 1);
     assert_eq!(world.pods().len(), 4);
     assert!(
-        conditions(&world).contains(&"Progressing=Unknown DeploymentPaused: Deployment is paused".to_owned()),
+        conditions(&world)
+            .contains(&"Progressing=Unknown DeploymentPaused: Deployment is paused".to_owned()),
         "{:?}",
         conditions(&world)
     );

@@ -107,9 +107,8 @@ fn stand(
 }
 
 fn wait_for_dependents(graph: &Graph, node: &Node) -> Plan {
-    let blocks = |d: &&Node| {
-        d.uid != node.uid && d.owners.iter().any(|o| o.uid == node.uid && o.blocks)
-    };
+    let blocks =
+        |d: &&Node| d.uid != node.uid && d.owners.iter().any(|o| o.uid == node.uid && o.blocks);
     match graph.dependents(&node.uid).find(blocks) {
         Some(first) => Plan::wait(format!("{} {} goes first", first.resource, first.name)),
         None => {

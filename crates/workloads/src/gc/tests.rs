@@ -87,7 +87,8 @@ impl Family {
             let node = self.graph.get(&uid).cloned();
             let owners = node.iter().flat_map(|n| n.owners.iter());
             let missing = |o: &&Owner| !self.objects.contains_key(&*o.uid);
-            let absent: BTreeSet<Uid> = owners.filter(missing).map(|o| Arc::clone(&o.uid)).collect();
+            let absent: BTreeSet<Uid> =
+                owners.filter(missing).map(|o| Arc::clone(&o.uid)).collect();
             for action in plan(&self.graph, &Served, &uid, &absent).actions {
                 match action {
                     Action::Amend { target, amendment } => {
@@ -113,7 +114,8 @@ impl Family {
 
 #[test]
 fn dependents_follow_their_owner_down_the_line() {
-    let mut family = Family::of(&[thing("a", &[]), thing("b", &["a"]), thing("c", &["b"]), thing("d", &[])]);
+    let mut family =
+        Family::of(&[thing("a", &[]), thing("b", &["a"]), thing("c", &["b"]), thing("d", &[])]);
     family.delete("a", Propagation::Background);
     family.collect();
     assert_eq!(family.left(), ["d"]);
@@ -201,7 +203,9 @@ fn an_owner_in_another_namespace_does_not_count_and_is_reported() {
     assert_eq!(family.left(), ["a"]);
     assert_eq!(
         family.said,
-        ["ownerRef [x/v1/Thing, namespace: two, name: a, uid: uid-a] does not exist in namespace \"two\""]
+        [
+            "ownerRef [x/v1/Thing, namespace: two, name: a, uid: uid-a] does not exist in namespace \"two\""
+        ]
     );
 }
 

@@ -16,9 +16,9 @@ use serde_json::{Value, json};
 
 use crate::condition::{self, Draft, Style};
 use crate::facts::{Phase, Pod};
-use crate::object::{Fields, set, stamp};
+use crate::object::{Fields, set, stamp, status_of};
 use crate::plan::{Action, Amendment, Note, Plan, Propagation, Target};
-use crate::replicaset::{from_template, remove, sort_for_deletion};
+use crate::replicaset::{BURST, from_template, remove, sort_for_deletion};
 use indexes::Indexes;
 
 const JOBS: &str = "jobs.batch";
@@ -77,7 +77,7 @@ fn finish_of(job: &Value) -> Option<Timestamp> {
 fn after_end(seen: &Observed, done: Timestamp) -> Plan {
     let mut plan = release(&seen.pods);
     if plan.actions.is_empty() {
-        let mut status = seen.job.at("/status").clone();
+        let mut status = status_of(&seen.job);
         status["uncountedTerminatedPods"] = json!({});
         plan.status(JOBS, &seen.job, status);
     }
@@ -102,10 +102,7 @@ fn is_held(pod: &Pod) -> bool {
 }
 
 fn let_go(pod: &Pod) -> Action {
-    Action::Amend {
-        target: target(pod),
-        amendment: Amendment::DropFinalizer(TRACKING.into()),
-    }
+    Action::Amend { target: target(pod), amendment: Amendment::DropFinalizer(TRACKING.into()) }
 }
 
 fn target(pod: &Pod) -> Target {
@@ -132,10 +129,7 @@ struct Work<'a> {
 impl<'a> Work<'a> {
     fn of(seen: &'a Observed) -> Self {
         let job = &seen.job;
-        let status = match job.at("/status") {
-            Value::Null => json!({}),
-            status => status.clone(),
-        };
+        let status = status_of(job);
         Self {
             seen,
             job,
@@ -315,7 +309,7 @@ impl<'a> Work<'a> {
         }
         let busy: Vec<i64> = active.iter().filter_map(|p| p.index).collect();
         let mut free = (0..).filter(|i| !self.done.contains(*i) && !busy.contains(i));
-        for _ in 0..room.max(0) {
+        for _ in 0..room.clamp(0, BURST) {
             let index = if self.is_indexed() { free.next() } else { None };
             self.plan.act(make(job, index));
         }
@@ -419,7 +413,7 @@ fn make(job: &Value, index: Option<i64>) -> Action {
         for container in containers.into_iter().flatten() {
             let mut env = container.list("/env").to_vec();
             env.push(json!({"name": "JOB_COMPLETION_INDEX", "value": text}));
-            container["env"] = json!(env);
+            set(container, &["env"], json!(env));
         }
     }
     Action::Create {

@@ -35,12 +35,14 @@ impl Story {
     fn settle(&mut self) {
         for _ in 0..50 {
             let Some(job) = self.world.list("jobs.batch").pop() else { return };
-            let seen = Observed { job, pods: self.world.pods(), refusal: None, now: self.world.now };
+            let seen =
+                Observed { job, pods: self.world.pods(), refusal: None, now: self.world.now };
             let plan = super::plan(&seen);
             self.wake = plan.wake;
             // Deleting a held pod only marks it; its kubelet then ends it.
             let (deletes, rest): (Vec<Action>, Vec<Action>) = plan.actions.into_iter().partition(
-                |a| matches!(a, Action::Delete { target, .. } if target.resource == "pods"));
+                |a| matches!(a, Action::Delete { target, .. } if target.resource == "pods"),
+            );
             let acted = self.world.apply(Plan { actions: rest, ..Plan::default() });
             for action in &deletes {
                 if let Action::Delete { target, .. } = action {
@@ -75,7 +77,15 @@ impl Story {
     }
 
     fn conditions(&self) -> String {
-        let say = |c: &Value| format!("{}={} {}: {}", c.text("/type"), c.text("/status"), c.text("/reason"), c.text("/message"));
+        let say = |c: &Value| {
+            format!(
+                "{}={} {}: {}",
+                c.text("/type"),
+                c.text("/status"),
+                c.text("/reason"),
+                c.text("/message")
+            )
+        };
         self.job().list("/status/conditions").iter().map(say).collect::<Vec<_>>().join("\n")
     }
 }
@@ -123,7 +133,8 @@ fn too_many_failures_end_the_job_after_growing_pauses() {
 
 #[test]
 fn a_deadline_ends_the_job_and_its_pods() {
-    let mut story = Story::of(json!({"parallelism": 2, "completions": 2, "activeDeadlineSeconds": 30}));
+    let mut story =
+        Story::of(json!({"parallelism": 2, "completions": 2, "activeDeadlineSeconds": 30}));
     assert_eq!(story.wake.map(|w| w.as_second() - story.world.now.as_second()), Some(30));
     story.world.pass(30);
     story.settle();
@@ -149,7 +160,9 @@ fn a_suspended_job_has_no_pods_until_it_is_resumed() {
 
 #[test]
 fn indexed_pods_know_their_index_and_failed_ones_are_repeated() {
-    let mut story = Story::of(json!({"parallelism": 3, "completions": 3, "completionMode": "Indexed", "backoffLimit": 6}));
+    let mut story = Story::of(
+        json!({"parallelism": 3, "completions": 3, "completionMode": "Indexed", "backoffLimit": 6}),
+    );
     let pods = story.world.pods();
     assert_eq!(pods.iter().filter_map(|p| p.index).collect::<Vec<_>>(), [0, 1, 2]);
     assert!(pods[1].name.starts_with("sum-1-"));
@@ -159,7 +172,8 @@ fn indexed_pods_know_their_index_and_failed_ones_are_repeated() {
     assert_eq!(story.job()["status"]["completedIndexes"], "0,2");
     story.world.pass(10);
     story.settle();
-    let again: Vec<i64> = story.world.pods().iter().filter(|p| p.is_active()).filter_map(|p| p.index).collect();
+    let again: Vec<i64> =
+        story.world.pods().iter().filter(|p| p.is_active()).filter_map(|p| p.index).collect();
     assert_eq!(again, [1]);
     story.end_all("Succeeded");
     assert_eq!(story.job()["status"]["completedIndexes"], "0-2");
@@ -168,7 +182,8 @@ fn indexed_pods_know_their_index_and_failed_ones_are_repeated() {
 
 #[test]
 fn a_finished_job_goes_when_its_time_is_up() {
-    let mut story = Story::of(json!({"parallelism": 1, "completions": 1, "ttlSecondsAfterFinished": 100}));
+    let mut story =
+        Story::of(json!({"parallelism": 1, "completions": 1, "ttlSecondsAfterFinished": 100}));
     story.end_all("Succeeded");
     assert_eq!(story.wake.map(|w| w.as_second() - story.world.now.as_second()), Some(100));
     story.world.pass(100);

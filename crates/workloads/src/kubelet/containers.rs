@@ -61,7 +61,7 @@ impl Setting<'_> {
     /// Not started yet: creating, or an image is in the way.
     fn waiting(&self, container: &Value, old: &Value) -> Step {
         if self.now < self.starts {
-            let status = self.status(container, old, wait("ContainerCreating", ""), false);
+            let status = self.status(container, old, &wait("ContainerCreating", ""), false);
             return Step { status, next: Some(self.starts), notes: Vec::new() };
         }
         let name = container.text("/image");
@@ -72,8 +72,9 @@ impl Setting<'_> {
             }
             Ok(full) if self.image_missing => {
                 if container.text("/imagePullPolicy") == "Never" {
-                    let says =
-                        format!("Container image {name:?} is not present with pull policy of Never");
+                    let says = format!(
+                        "Container image {name:?} is not present with pull policy of Never"
+                    );
                     ("ErrImageNeverPull", says, None)
                 } else {
                     self.pulling(name, &full)
@@ -86,7 +87,7 @@ impl Setting<'_> {
         } else {
             image_notes(reason, name, &message)
         };
-        let status = self.status(container, old, wait(reason, &message), false);
+        let status = self.status(container, old, &wait(reason, &message), false);
         Step { status, next, notes }
     }
 
@@ -117,12 +118,15 @@ impl Setting<'_> {
             (
                 false,
                 "Pulled",
-                format!("Container image {:?} already present on machine", container.text("/image")),
+                format!(
+                    "Container image {:?} already present on machine",
+                    container.text("/image")
+                ),
             ),
             (false, "Created", format!("Created container: {name}")),
             (false, "Started", format!("Started container {name}")),
         ];
-        let mut status = self.status(container, old, running(self.now), false);
+        let mut status = self.status(container, old, &running(self.now), false);
         if let Some(last) = last {
             status["lastState"] = json!({"terminated": last});
             status["restartCount"] = json!(old.int("/restartCount").unwrap_or(0) + 1);
@@ -156,7 +160,7 @@ impl Setting<'_> {
         if let Some(at) = ready_at.filter(|at| *at > self.now) {
             next = Some(next.map_or(at, |n| n.min(at)));
         }
-        let status = self.status(container, old, running(since), ready || self.init);
+        let status = self.status(container, old, &running(since), ready || self.init);
         Step { status, next, notes: Vec::new() }
     }
 
@@ -164,7 +168,7 @@ impl Setting<'_> {
     fn ended(&self, container: &Value, old: &Value, ended: Value) -> Step {
         if !self.restarts(&ended) {
             let done = self.init && ended.int("/exitCode") == Some(0);
-            let status = self.status(container, old, json!({"terminated": ended}), done);
+            let status = self.status(container, old, &json!({"terminated": ended}), done);
             return Step { status, next: None, notes: Vec::new() };
         }
         let count = old.int("/restartCount").unwrap_or(0);
@@ -174,9 +178,10 @@ impl Setting<'_> {
         let name = container.name_of();
         let (pod, space, uid) = (self.pod.name(), self.pod.namespace(), self.pod.uid());
         let wait_for = go_duration(back_off(count));
-        let message =
-            format!("back-off {wait_for} restarting failed container={name} pod={pod}_{space}({uid})");
-        let mut status = self.status(container, old, wait("CrashLoopBackOff", &message), false);
+        let message = format!(
+            "back-off {wait_for} restarting failed container={name} pod={pod}_{space}({uid})"
+        );
+        let mut status = self.status(container, old, &wait("CrashLoopBackOff", &message), false);
         status["lastState"] = json!({"terminated": ended});
         let note =
             format!("Back-off restarting failed container {name} in pod {pod}_{space}({uid})");
@@ -204,7 +209,7 @@ impl Setting<'_> {
         }
     }
 
-    fn status(&self, container: &Value, old: &Value, state: Value, ready: bool) -> Value {
+    fn status(&self, container: &Value, old: &Value, state: &Value, ready: bool) -> Value {
         let is_running = !state.at("/running").is_null();
         let count = old.int("/restartCount").unwrap_or(0);
         let name = container.name_of();
@@ -217,11 +222,12 @@ impl Setting<'_> {
             let full = image::parse(container.text("/image")).unwrap_or_default();
             let repository = image::repository(&full);
             status["imageID"] = json!(format!("{repository}@sha256:{}", digest(&full, "")));
-            let restarted =
-                status.time("/state/running/startedAt").map_or(0, Timestamp::as_second);
+            let restarted = status.time("/state/running/startedAt").map_or(0, Timestamp::as_second);
             let salt = format!("{name}{count}{restarted}");
             status["containerID"] = match old.at("/containerID") {
-                Value::String(id) if old.at("/state/running") == status.at("/state/running") => json!(id),
+                Value::String(id) if old.at("/state/running") == status.at("/state/running") => {
+                    json!(id)
+                }
                 Value::String(id) if !status.at("/state/terminated").is_null() => json!(id),
                 _ => json!(format!("containerd://{}", digest(self.pod.uid(), &salt))),
             };

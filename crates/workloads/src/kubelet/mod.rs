@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::behaviour::Script;
 use crate::condition::{self, Draft, Style};
 use crate::config::WorkloadConfig;
-use crate::object::{Fields, stamp};
+use crate::object::{Fields, set, stamp};
 use crate::plan::{Action, Note, Plan, Propagation, Target};
 use containers::{Setting, Step};
 
@@ -100,19 +100,19 @@ fn end_held(seen: &Observed) -> Plan {
     if ["Succeeded", "Failed"].contains(&pod.text("/status/phase")) {
         return plan;
     }
-    let mut status = pod.at("/status").clone();
+    let mut status = crate::object::status_of(pod);
     let at = stamp(seen.now);
     let mut main = status.list("/containerStatuses").to_vec();
     end_containers(&mut main, 143, &at);
-    crate::object::set(&mut status, &["phase"], json!("Failed"));
-    crate::object::set(&mut status, &["containerStatuses"], json!(main));
+    set(&mut status, &["phase"], json!("Failed"));
+    set(&mut status, &["containerStatuses"], json!(main));
     let mut conditions = status.list("/conditions").to_vec();
     for kind in ["Ready", "ContainersReady"] {
         let (reason, message) = ("PodFailed", String::new());
         let draft = Draft { kind, status: "False", reason, message };
         condition::put(&mut conditions, Style::Probed, seen.now, &draft);
     }
-    crate::object::set(&mut status, &["conditions"], json!(conditions));
+    set(&mut status, &["conditions"], json!(conditions));
     plan.status("pods", pod, status);
     plan
 }
@@ -122,12 +122,13 @@ fn end_containers(containers: &mut [Value], code: i64, at: &str) {
     for container in containers {
         let since = container.at("/state/running/startedAt").clone();
         if !since.is_null() {
-            container["state"] = json!({"terminated": {"exitCode": code, "reason": "Error",
+            let ended = json!({"terminated": {"exitCode": code, "reason": "Error",
                 "startedAt": since, "finishedAt": at,
                 "containerID": container.at("/containerID").clone()}});
+            set(container, &["state"], ended);
         }
-        container["ready"] = json!(false);
-        container["started"] = json!(false);
+        set(container, &["ready"], json!(false));
+        set(container, &["started"], json!(false));
     }
 }
 
@@ -233,7 +234,7 @@ impl Look<'_> {
         if runs && container.text("/restartPolicy") != "Always" {
             let at = step.status.at("/state/running/startedAt").clone();
             step.status["state"] = json!({"terminated": {
-                "exitCode": 0, "reason": "Completed", "startedAt": at.clone(), "finishedAt": at,
+                "exitCode": 0, "reason": "Completed", "startedAt": at, "finishedAt": at,
                 "containerID": step.status.at("/containerID").clone()}});
             step.status["ready"] = json!(true);
             step.status["started"] = json!(false);
@@ -257,10 +258,7 @@ impl Look<'_> {
 
     fn status(&self, init: &[Value], main: &[Value], starts: Timestamp) -> Value {
         let (pod, now) = (&self.seen.pod, self.seen.now);
-        let mut status = pod.at("/status").clone();
-        if !status.is_object() {
-            status = json!({});
-        }
+        let mut status = crate::object::status_of(pod);
         let phase = phase(pod, init, main);
         status["phase"] = json!(phase);
         status["hostIP"] = json!(self.seen.host_ip);
@@ -315,7 +313,8 @@ impl Look<'_> {
             .find(|gate| !condition::is_true(old, gate));
         let mut ready = containers_ready("Ready");
         if let Some(gate) = closed_gate.filter(|_| ready.status == "True") {
-            let message = format!("corresponding condition of pod readiness gate {gate:?} does not exist.");
+            let message =
+                format!("corresponding condition of pod readiness gate {gate:?} does not exist.");
             ready = say("Ready", "False", "ReadinessGatesNotReady", message);
         }
         let drafts = [
@@ -342,7 +341,8 @@ impl Look<'_> {
         let mut all: Vec<Value> = Vec::new();
         for draft in &drafts {
             // Kept in this order, with the old one's time.
-            let mut one: Vec<Value> = condition::find(old, draft.kind).cloned().into_iter().collect();
+            let mut one: Vec<Value> =
+                condition::find(old, draft.kind).cloned().into_iter().collect();
             condition::put(&mut one, Style::Probed, now, draft);
             all.append(&mut one);
         }
@@ -353,7 +353,7 @@ impl Look<'_> {
 
     fn fail(&self, plan: &mut Plan) {
         let pod = &self.seen.pod;
-        let mut status = pod.at("/status").clone();
+        let mut status = crate::object::status_of(pod);
         let message = "Pod was active on the node longer than the specified deadline";
         status["phase"] = json!("Failed");
         status["reason"] = json!("DeadlineExceeded");
@@ -375,14 +375,16 @@ fn phase(pod: &Value, init: &[Value], main: &[Value]) -> &'static str {
     if init.iter().any(|s| !s.is_true("/ready")) {
         return "Pending";
     }
-    let never_ran = |s: &Value| !s.at("/state/waiting").is_null() && s.at("/lastState/terminated").is_null();
+    let never_ran =
+        |s: &Value| !s.at("/state/waiting").is_null() && s.at("/lastState/terminated").is_null();
     if main.iter().any(never_ran) {
         return "Pending";
     }
     if main.iter().any(|s| !s.at("/state/running").is_null()) {
         return "Running";
     }
-    let codes: Option<Vec<i64>> = main.iter().map(|s| s.int("/state/terminated/exitCode")).collect();
+    let codes: Option<Vec<i64>> =
+        main.iter().map(|s| s.int("/state/terminated/exitCode")).collect();
     let all_well = codes.as_ref().is_some_and(|codes| codes.iter().all(|c| *c == 0));
     match (pod.text("/spec/restartPolicy"), codes) {
         ("Never" | "OnFailure", Some(_)) if all_well => "Succeeded",

@@ -3,7 +3,6 @@
 use expect_test::expect;
 
 use super::*;
-use crate::object::set;
 
 /// A pod and what is said about it, on a node of its own.
 struct Story {
@@ -14,6 +13,7 @@ struct Story {
 }
 
 impl Story {
+    #[allow(clippy::needless_pass_by_value)] // reads better at the call
     fn of(annotations: Value, image: &str) -> Self {
         Self {
             pod: json!({
@@ -44,12 +44,16 @@ impl Story {
             let at = now.as_second() - self.start.as_second();
             for action in plan.actions {
                 match action {
-                    Action::ReplaceStatus { object, .. } => self.pod["status"] = object["status"].clone(),
+                    Action::ReplaceStatus { object, .. } => {
+                        self.pod["status"] = object["status"].clone();
+                    }
                     Action::Say(note) => {
                         let kind = if note.warning { "Warning" } else { "Normal" };
                         self.lines.push(format!("{at}s {kind} {}: {}", note.reason, note.message));
                     }
-                    Action::Delete { grace, .. } => self.lines.push(format!("{at}s deleted, grace {grace:?}")),
+                    Action::Delete { grace, .. } => {
+                        self.lines.push(format!("{at}s deleted, grace {grace:?}"));
+                    }
                     other => panic!("{other:?}"),
                 }
             }
@@ -77,8 +81,12 @@ impl Story {
                 "" => state.text("/terminated/reason"),
                 reason => reason,
             };
-            format!("{} ready={} restarts={}", if word.is_empty() { "Running" } else { word },
-                s.at("/ready"), s.at("/restartCount"))
+            format!(
+                "{} ready={} restarts={}",
+                if word.is_empty() { "Running" } else { word },
+                s.at("/ready"),
+                s.at("/restartCount")
+            )
         };
         let all: Vec<String> = status.list("/containerStatuses").iter().map(one).collect();
         format!("[{}] {}", status.text("/phase"), all.join(", "))
@@ -96,7 +104,10 @@ fn a_plain_pod_starts_becomes_ready_and_rests() {
         1s [Running] Running ready=true restarts=0"#]]
     .assert_eq(&story);
     let types: Vec<&str> = pod.list("/status/conditions").iter().map(|c| c.text("/type")).collect();
-    assert_eq!(types, ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"]);
+    assert_eq!(
+        types,
+        ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"]
+    );
     assert_eq!(pod["status"]["podIP"], "10.244.1.2");
     assert_eq!(pod["status"]["hostIP"], "10.0.0.1");
     assert_eq!(pod["status"]["qosClass"], "BestEffort");
@@ -147,7 +158,8 @@ fn a_missing_image_is_pulled_again_and_again() {
 
 #[test]
 fn a_crash_loop_backs_off_longer_each_time() {
-    let (story, pod) = Story::of(json!({"workloads.flagship.dev/crash-loop": "true"}), "nginx").run(40);
+    let (story, pod) =
+        Story::of(json!({"workloads.flagship.dev/crash-loop": "true"}), "nginx").run(40);
     let only_looks: Vec<&str> =
         story.lines().filter(|l| l.contains('[') || l.contains("BackOff")).collect();
     expect![[r#"
@@ -174,7 +186,8 @@ fn a_crash_loop_backs_off_longer_each_time() {
 
 #[test]
 fn a_slow_pod_runs_before_it_is_ready() {
-    let (story, _) = Story::of(json!({"workloads.flagship.dev/ready-after": "30s"}), "nginx").run(60);
+    let (story, _) =
+        Story::of(json!({"workloads.flagship.dev/ready-after": "30s"}), "nginx").run(60);
     let looks: Vec<&str> = story.lines().filter(|l| l.contains('[')).collect();
     assert_eq!(
         looks,
@@ -201,7 +214,11 @@ fn restart_policies_decide_what_an_end_means() {
         );
         story.pod["spec"]["restartPolicy"] = json!(policy);
         let (text, _) = story.run(8);
-        assert_eq!(text.lines().last().unwrap().split_once(' ').unwrap().1, expected, "{policy} {code}\n{text}");
+        assert_eq!(
+            text.lines().last().unwrap().split_once(' ').unwrap().1,
+            expected,
+            "{policy} {code}\n{text}"
+        );
     }
 }
 
@@ -211,14 +228,23 @@ fn init_containers_come_first_and_a_bad_one_blocks() {
     story.pod["spec"]["initContainers"] = json!([{"name": "setup", "image": "busybox"}]);
     let (_, pod) = story.run(10);
     assert_eq!(pod["status"]["phase"], "Running");
-    assert_eq!(pod["status"]["initContainerStatuses"][0]["state"]["terminated"]["reason"], "Completed");
+    assert_eq!(
+        pod["status"]["initContainerStatuses"][0]["state"]["terminated"]["reason"],
+        "Completed"
+    );
 
     let mut story = Story::of(json!({}), "nginx");
     story.pod["spec"]["initContainers"] = json!([{"name": "setup", "image": "BUSYBOX"}]);
     let (_, pod) = story.run(10);
     assert_eq!(pod["status"]["phase"], "Pending");
-    assert_eq!(pod["status"]["initContainerStatuses"][0]["state"]["waiting"]["reason"], "InvalidImageName");
-    assert_eq!(pod["status"]["containerStatuses"][0]["state"]["waiting"]["reason"], "PodInitializing");
+    assert_eq!(
+        pod["status"]["initContainerStatuses"][0]["state"]["waiting"]["reason"],
+        "InvalidImageName"
+    );
+    assert_eq!(
+        pod["status"]["containerStatuses"][0]["state"]["waiting"]["reason"],
+        "PodInitializing"
+    );
     let initialized = condition::find(pod.list("/status/conditions"), "Initialized").unwrap();
     assert_eq!(initialized["message"], "containers with incomplete status: [setup]");
 }

@@ -3,7 +3,7 @@
 use flagship_apiserver::machinery::status::ApiError;
 use flagship_apiserver::rest::{DeleteOptions, Local, PatchKind, Propagation, WriteOptions};
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::events::{Record, Recorder};
 use crate::gc::amend_object;
@@ -31,11 +31,7 @@ pub(super) struct Hands {
 
 impl Hands {
     /// Does everything in order, up to the first trouble.
-    pub async fn carry_out(
-        &mut self,
-        actions: Vec<Action>,
-        now: Timestamp,
-    ) -> Result<(), Trouble> {
+    pub async fn carry_out(&mut self, actions: Vec<Action>, now: Timestamp) -> Result<(), Trouble> {
         for action in actions {
             self.act(action, now).await?;
         }

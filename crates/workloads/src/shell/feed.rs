@@ -158,8 +158,10 @@ impl Line {
     fn take_back(&mut self, resource: &Arc<str>, changes: &mut Vec<Change>) {
         let told = std::mem::take(&mut self.told);
         let resource = || Arc::clone(resource);
-        changes.extend(
-            told.into_values().map(|object| Change { resource: resource(), object, gone: true }),
-        );
+        changes.extend(told.into_values().map(|object| Change {
+            resource: resource(),
+            object,
+            gone: true,
+        }));
     }
 }

@@ -70,7 +70,11 @@ impl Index {
             }
             "persistentvolumes" => {
                 let claim = object.at("/spec/claimRef");
-                work.insert(Key::new(Controller::Claim, claim.text("/namespace"), claim.text("/name")));
+                work.insert(Key::new(
+                    Controller::Claim,
+                    claim.text("/namespace"),
+                    claim.text("/name"),
+                ));
             }
             "poddisruptionbudgets.policy" => {
                 self.budgets.insert(place, object.at("/spec/selector").clone());
@@ -151,8 +155,7 @@ impl Index {
 
     /// The pods that an owner controls.
     pub fn pods_of(&self, uid: &str) -> Vec<Pod> {
-        let is_controller =
-            |n: &gc::Node| n.owners.iter().any(|o| o.controller && &*o.uid == uid);
+        let is_controller = |n: &gc::Node| n.owners.iter().any(|o| o.controller && &*o.uid == uid);
         let owned = self.graph.dependents(uid);
         let pods = owned.filter(|n| &*n.resource == "pods" && is_controller(n));
         pods.filter_map(|n| self.pods.get(&(n.namespace.clone(), n.name.clone())))
@@ -298,9 +301,11 @@ impl Index {
     fn note_endpoints(&self, resource: &str, object: &Value, work: &mut BTreeSet<Key>) {
         let service = match resource {
             "endpoints" => object.name(),
-            "endpointslices.discovery.k8s.io" => {
-                object.at("/metadata/labels").get("kubernetes.io/service-name").and_then(Value::as_str).unwrap_or("")
-            }
+            "endpointslices.discovery.k8s.io" => object
+                .at("/metadata/labels")
+                .get("kubernetes.io/service-name")
+                .and_then(Value::as_str)
+                .unwrap_or(""),
             _ => return,
         };
         if self.services.contains_key(&(object.namespace().into(), service.into())) {

@@ -235,11 +235,10 @@ impl Shell {
             now,
         };
         let plan = view.plan(&key);
-        let acted = !plan.actions.is_empty();
         let outcome = self.hands.carry_out(plan.actions, now).await;
         match outcome {
             Ok(()) => {
-                if acted && refusal.is_none() {
+                if refusal.is_none() {
                     self.tries.remove(&key);
                 }
                 for moment in plan.wake.into_iter().chain(refusal.map(|(_, until)| until)) {
@@ -256,10 +255,13 @@ impl Shell {
         *tries = tries.saturating_add(1);
         let later = SignedDuration::try_from(wait).ok().and_then(|w| now.checked_add(w).ok());
         let later = later.unwrap_or(now);
-        tracing::debug!(?key, ?trouble, tries = *tries, "a plan was not carried out");
         match trouble {
-            Trouble::LookAgain | Trouble::TryLater => self.queue.push(key, later),
+            Trouble::LookAgain | Trouble::TryLater => {
+                tracing::debug!(?key, ?trouble, tries = *tries, "a plan was not carried out");
+                self.queue.push(key, later);
+            }
             Trouble::Refused(message) => {
+                tracing::warn!(?key, message, tries = *tries, "the server refused");
                 // Looks at once, to report; asks again later.
                 self.refusals.insert(key.clone(), Refusal { message, until: later });
                 self.queue.push(key, now);

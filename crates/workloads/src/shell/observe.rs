@@ -132,8 +132,7 @@ impl View<'_> {
                 }
             }
         } else {
-            let furniture =
-                [("serviceaccounts", "default"), ("configmaps", "kube-root-ca.crt")];
+            let furniture = [("serviceaccounts", "default"), ("configmaps", "kube-root-ca.crt")];
             for (resource, object) in furniture {
                 let key = ObjectKey::new(name, object);
                 let stored = self.cluster.store().get(resource, &key);
@@ -201,7 +200,8 @@ impl View<'_> {
         let Some(job) = self.get("jobs.batch", space, name) else {
             let label = "batch.kubernetes.io/job-name";
             let left = self.index.pods_in(space);
-            let left: Vec<_> = left.filter(|p| p.labels.get(label).is_some_and(|n| n == name)).cloned().collect();
+            let left: Vec<_> =
+                left.filter(|p| p.labels.get(label).is_some_and(|n| n == name)).cloned().collect();
             return job::release(&left);
         };
         // Pods of an earlier job of the same name have nobody left to count them.
@@ -247,7 +247,8 @@ impl View<'_> {
         let slices = self.list("endpointslices.discovery.k8s.io", space);
         let is_ours = |s: &&Arc<Stored>| {
             s.head.labels.get("kubernetes.io/service-name") == Some(name)
-                && s.head.labels.get("endpointslice.kubernetes.io/managed-by") == Some(service::MANAGER)
+                && s.head.labels.get("endpointslice.kubernetes.io/managed-by")
+                    == Some(service::MANAGER)
         };
         let slices: Vec<Value> = slices.iter().filter(is_ours).filter_map(|s| parse(s)).collect();
         let endpoints = self.get("endpoints", space, name);

@@ -1,5 +1,7 @@
 //! One embedded cluster with its controllers, and the questions stories ask.
 
+#![allow(clippy::unwrap_used)] // a story that cannot be told has failed
+
 use std::sync::Arc;
 use std::time::Duration;
 
