@@ -26,6 +26,7 @@ pub mod namespace;
 pub mod node;
 pub mod object;
 pub mod plan;
+pub mod pods;
 pub mod queue;
 pub mod quota;
 pub mod replicaset;

@@ -24,7 +24,7 @@ use crate::claim::{self, Claim};
 use crate::condition::{self, Draft};
 use crate::facts::Pod;
 use crate::object::{Fields, set};
-use crate::plan::{Action, Note, Plan, Propagation, Target};
+use crate::plan::{Action, Note, Plan, Target};
 use crate::selector;
 use sets::{DESIRED, REVISION, Set};
 
@@ -308,12 +308,7 @@ impl Pass<'_> {
     fn forget(&mut self) {
         let Some(limit) = self.deployment.int("/spec/revisionHistoryLimit") else { return };
         for set in sets::beyond_history(&self.old, limit) {
-            self.plan.act(Action::Delete {
-                target: Target::of(SETS, &set.now),
-                propagation: Propagation::Background,
-                grace: None,
-                then: None,
-            });
+            self.plan.act(Action::delete(Target::of(SETS, &set.now)));
         }
     }
 
