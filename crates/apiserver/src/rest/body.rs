@@ -43,7 +43,13 @@ impl Body {
     /// A list: its head up to the opening bracket, then the stored bytes of each item.
     pub(super) fn list(head: Bytes, items: Vec<Arc<Stored>>, presenter: Presenter) -> Self {
         let items = items.into_iter();
-        Self(Inner::List(Box::new(ListBody { head: Some(head), items, presenter, first: true, done: false })))
+        Self(Inner::List(Box::new(ListBody {
+            head: Some(head),
+            items,
+            presenter,
+            first: true,
+            done: false,
+        })))
     }
 
     /// A watch.

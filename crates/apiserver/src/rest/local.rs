@@ -17,7 +17,7 @@ use super::options::{DeleteOptions, ListOptions, WriteOptions};
 use super::patching::PatchKind;
 use super::subresource::Sub;
 use super::write::{self, Source, Written};
-use super::{read, watch};
+use super::{read, rules, watch};
 use crate::env::{Env, Point};
 use crate::machinery::labels;
 use crate::machinery::status::ApiError;
@@ -47,9 +47,18 @@ impl Local {
     }
 
     /// One object. `namespace` is empty for cluster-scoped kinds.
-    pub async fn get(&self, resource: &str, namespace: &str, name: &str) -> Result<Value, ApiError> {
+    pub async fn get(
+        &self,
+        resource: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Value, ApiError> {
         let stored = self.get_stored(resource, namespace, name).await?;
-        write::parse(&stored)
+        let value = write::parse(&stored)?;
+        match self.cluster.registry.by_resource(resource) {
+            Some(kind) => Ok(rules::convert(&kind, kind.storage, value)),
+            None => Ok(value),
+        }
     }
 
     /// One object as it is stored, unparsed.
@@ -76,7 +85,8 @@ impl Local {
         let labels = labels::Selector::parse(label_selector.unwrap_or_default())
             .map_err(ApiError::bad_request)?;
         let options = ListOptions { labels, ..ListOptions::default() };
-        let page = run(&ctx, async { Ok(read::list(&ctx, &options)?) }, |page| (page.revision, 200));
+        let page =
+            run(&ctx, async { Ok(read::list(&ctx, &options)?) }, |page| (page.revision, 200));
         let page = page.await?;
         Ok((page.revision, page.items))
     }

@@ -80,11 +80,7 @@ pub(super) async fn evict(
 }
 
 /// Takes one disruption from the budget that covers the pod, if there is one.
-async fn spend_budget(
-    ctx: &Ctx<'_>,
-    pod: &Value,
-    options: &DeleteOptions,
-) -> Result<(), Failure> {
+async fn spend_budget(ctx: &Ctx<'_>, pod: &Value, options: &DeleteOptions) -> Result<(), Failure> {
     let scope = Scope::Namespace(&ctx.place.namespace);
     let mut covering = Vec::new();
     for stored in ctx.cluster.store.list(BUDGETS, scope).items {

@@ -55,30 +55,47 @@ impl Presenter {
     }
 
     fn versioned(&self, json: &Bytes) -> Result<Bytes, ApiError> {
-        if self.served.is_storage() {
+        let kind = &*self.served.kind;
+        if self.served.is_storage() && kind.versions.len() == 1 {
             return Ok(json.clone());
         }
-        let kind = &*self.served.kind;
-        if kind.origin == Origin::Custom && kind.same_schema(kind.storage, self.served.version) {
-            let from = &kind.versions[kind.storage].api_version;
-            if let Some(spliced) = splice(json, from, &self.served.version().api_version) {
-                return Ok(spliced);
-            }
+        let wanted = &self.served.version().api_version;
+        if begins_with(json, wanted) {
+            return Ok(json.clone());
+        }
+        // Which version it is in, among those with the same schema: then a splice will do.
+        let same = |v: &usize| kind.same_schema(*v, self.served.version);
+        let spliced = (0..kind.versions.len())
+            .filter(|_| kind.origin == Origin::Custom)
+            .filter(same)
+            .find_map(|v| splice(json, &kind.versions[v].api_version, wanted));
+        if let Some(spliced) = spliced {
+            return Ok(spliced);
         }
         let object: Value = serde_json::from_slice(json).map_err(ApiError::internal)?;
-        let object = rules::convert(kind, kind.storage, self.served.version, object);
-        Ok(object.to_string().into())
+        if object["apiVersion"] == **wanted {
+            return Ok(json.clone());
+        }
+        Ok(rules::convert(kind, self.served.version, object).to_string().into())
     }
 }
 
-/// Replaces `apiVersion` where it is the first key, as it nearly always is: keys are sorted.
+/// `apiVersion` is nearly always the first key: keys are sorted.
+const KEY: &[u8] = b"{\"apiVersion\":\"";
+
+/// What follows the version, where the first key is `apiVersion` with this one.
+fn after_version<'a>(json: &'a [u8], version: &str) -> Option<&'a [u8]> {
+    let rest = json.strip_prefix(KEY)?.strip_prefix(version.as_bytes())?;
+    rest.starts_with(b"\"").then_some(rest)
+}
+
+fn begins_with(json: &[u8], version: &str) -> bool {
+    after_version(json, version).is_some()
+}
+
+/// Replaces the leading `apiVersion`.
 fn splice(json: &[u8], from: &str, to: &str) -> Option<Bytes> {
-    const KEY: &[u8] = b"{\"apiVersion\":\"";
-    let rest = json.strip_prefix(KEY)?.strip_prefix(from.as_bytes())?;
-    if !rest.starts_with(b"\"") {
-        return None;
-    }
-    Some([KEY, to.as_bytes(), rest].concat().into())
+    Some([KEY, to.as_bytes(), after_version(json, from)?].concat().into())
 }
 
 /// Type and metadata of an object, the metadata untouched.

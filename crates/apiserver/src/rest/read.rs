@@ -27,7 +27,8 @@ pub(crate) fn get(ctx: &Ctx<'_>, revision: Option<u64>) -> Result<Arc<Stored>, A
     check_future(revision.unwrap_or_default(), store.revision())?;
     let resource = &ctx.place.served.kind.resource;
     let key = ctx.place.key();
-    let back = if ctx.cluster.env.faults.is_quiet() { 0 } else { ctx.cluster.env.staleness(&ctx.call()) };
+    let back =
+        if ctx.cluster.env.faults.is_quiet() { 0 } else { ctx.cluster.env.staleness(&ctx.call()) };
     let found = match back {
         0 => store.get(resource, &key),
         back => store.get_back(resource, &key, back),
@@ -101,9 +102,12 @@ fn snapshot(ctx: &Ctx<'_>, options: &ListOptions, scope: Scope<'_>) -> Result<Sn
     let asked = options.revision.unwrap_or_default();
     check_future(asked, store.revision())?;
     if options.matching == Some(Match::Exact) && asked > 0 {
-        return store.list_at(resource, scope, asked).map_err(|why| ApiError::expired(why.to_string()));
+        return store
+            .list_at(resource, scope, asked)
+            .map_err(|why| ApiError::expired(why.to_string()));
     }
-    let back = if ctx.cluster.env.faults.is_quiet() { 0 } else { ctx.cluster.env.staleness(&ctx.call()) };
+    let back =
+        if ctx.cluster.env.faults.is_quiet() { 0 } else { ctx.cluster.env.staleness(&ctx.call()) };
     let seen = match back {
         0 => store.list(resource, scope),
         back => store.list_back(resource, scope, back),

@@ -22,7 +22,7 @@ use super::present::Presenter;
 use super::service::respond;
 use super::subresource::Sub;
 use super::write::{self, Source, Written};
-use super::{crd, meta, read, scale, watch};
+use super::{meta, read, scale, watch};
 use crate::machinery::fields;
 use crate::machinery::path::{self, BadPath, ObjectPath, Target};
 use crate::machinery::query::Query;
@@ -257,12 +257,6 @@ impl Incoming<'_> {
     async fn create(&self, ctx: &Ctx<'_>, form: Form) -> Answer {
         let options = WriteOptions::from_query(&self.query, "CreateOptions")?;
         let body = self.decoded()?;
-        if crd::is_terminating(ctx.cluster, &ctx.place.served.kind) {
-            let says = "create not allowed while custom resource definition is terminating";
-            let mut error = ApiError::method_not_allowed(&ctx.place.qualified());
-            error.message = says.to_owned();
-            return Err(error.into());
-        }
         // The trace and the faults know the object by its name.
         let name = meta::text(&body.value, "name");
         let named = Place { name: name.into(), ..ctx.place.clone() };
@@ -318,7 +312,7 @@ impl Incoming<'_> {
         if !group.is_empty() {
             details["group"] = json!(group);
         }
-        let status = success(details);
+        let status = success(&details);
         Ok(respond(StatusCode::OK, Body::whole(status.to_string()), &object.warnings))
     }
 
@@ -354,7 +348,7 @@ impl Incoming<'_> {
     }
 }
 
-fn success(details: Value) -> Value {
+fn success(details: &Value) -> Value {
     json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
         "details": details,

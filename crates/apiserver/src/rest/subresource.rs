@@ -100,7 +100,8 @@ impl Sub {
                 let metadata = &sent["metadata"]["resourceVersion"];
                 new["metadata"]["resourceVersion"] = metadata.clone();
                 if self == Self::EphemeralContainers {
-                    new["spec"]["ephemeralContainers"] = sent["spec"]["ephemeralContainers"].clone();
+                    new["spec"]["ephemeralContainers"] =
+                        sent["spec"]["ephemeralContainers"].clone();
                 } else {
                     resize(&mut new, &sent);
                 }
@@ -118,11 +119,20 @@ impl Sub {
         options: &WriteOptions,
     ) -> Result<(Value, Vec<String>), ApiError> {
         match source {
-            Source::Object(Decoded { value, duplicates }) => Ok((value.clone(), duplicates.clone())),
+            Source::Object(Decoded { value, duplicates }) => {
+                Ok((value.clone(), duplicates.clone()))
+            }
             Source::Patch(Patch::Apply(Decoded { value, duplicates })) => {
                 let (cluster, served) = (ctx.cluster, &ctx.place.served);
-                let new =
-                    managers::apply(cluster, served, Some(old), value, manager, options.force, self)?;
+                let new = managers::apply(
+                    cluster,
+                    served,
+                    Some(old),
+                    value,
+                    manager,
+                    options.force,
+                    self,
+                )?;
                 Ok((new, duplicates.clone()))
             }
             Source::Patch(patch) => {

@@ -52,9 +52,10 @@ pub(crate) fn start(
         (0, _) | (_, Some(true)) => WatchFrom::CurrentThenLive,
         (after, _) => WatchFrom::After(after),
     };
-    let seconds = options.timeout_seconds.filter(|seconds| *seconds > 0).unwrap_or_else(|| {
-        DEFAULT_TIMEOUT + ctx.cluster.env.entropy.u64() % DEFAULT_TIMEOUT
-    });
+    let seconds = options
+        .timeout_seconds
+        .filter(|seconds| *seconds > 0)
+        .unwrap_or_else(|| DEFAULT_TIMEOUT + ctx.cluster.env.entropy.u64() % DEFAULT_TIMEOUT);
     let deadline = Instant::now() + Duration::from_secs(seconds.min(u64::from(u32::MAX)));
     let begun = match from {
         // Only another incarnation of this cluster can have handed it out: list again.
@@ -164,7 +165,8 @@ impl WatchStream {
 
     fn write_bookmark(&self, frame: &mut BytesMut, revision: u64, initial_end: bool) {
         let (kind, api_version) = self.presenter.type_of_object();
-        let mut metadata = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
+        let mut metadata =
+            json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
         if initial_end {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }

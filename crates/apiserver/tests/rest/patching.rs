@@ -39,7 +39,8 @@ async fn a_patch_of_nothing_is_not_found_and_an_apply_creates() {
         "configmaps \"a\" not found",
     );
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"k": "v"}});
-    let made = world.patch("apply", &format!("{MAPS}/a?fieldManager=me"), object.clone()).await.ok(201);
+    let made =
+        world.patch("apply", &format!("{MAPS}/a?fieldManager=me"), object.clone()).await.ok(201);
     assert_eq!(made["metadata"]["name"], "a");
     world.patch("apply", &format!("{MAPS}/a?fieldManager=me"), object).await.ok(200);
 }
@@ -59,7 +60,8 @@ async fn a_patch_may_carry_a_revision() {
 async fn strategic_patches_merge_lists_of_built_in_kinds_only() {
     let world = World::new();
     world.post(DEPLOYMENTS, deployment("web", 1)).await.ok(201);
-    let patch = json!({"spec": {"template": {"spec": {"containers": [{"name": "side", "image": "s:1"}]}}}});
+    let patch =
+        json!({"spec": {"template": {"spec": {"containers": [{"name": "side", "image": "s:1"}]}}}});
     let now = world.patch("strategic", &format!("{DEPLOYMENTS}/web"), patch).await.ok(200);
     let containers = now["spec"]["template"]["spec"]["containers"].as_array().unwrap();
     assert_eq!(containers.len(), 2);
@@ -70,7 +72,8 @@ async fn strategic_patches_merge_lists_of_built_in_kinds_only() {
         "UnsupportedMediaType",
         "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
     );
-    let odd = world.send_with("PATCH", &format!("{MAPS}/a"), &["Content-Type: text/plain"], "{}").await;
+    let odd =
+        world.send_with("PATCH", &format!("{MAPS}/a"), &["Content-Type: text/plain"], "{}").await;
     assert_eq!(odd.code, 415);
 }
 
@@ -79,7 +82,9 @@ fn managers(object: &Value) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     entries
         .iter()
-        .map(|e| format!("{} {} {}", text(&e["manager"]), text(&e["operation"]), text(&e["subresource"])))
+        .map(|e| {
+            format!("{} {} {}", text(&e["manager"]), text(&e["operation"]), text(&e["subresource"]))
+        })
         .map(|line| line.trim_end().to_owned())
         .collect()
 }
@@ -97,7 +102,8 @@ async fn every_write_records_its_manager() {
     assert_eq!(entry["time"], "2026-01-01T00:00:00Z");
     let path = format!("{GADGETS}/g");
     let status = json!({"status": {"ready": true}});
-    let now = world.patch("merge", &format!("{path}/status?fieldManager=agent"), status).await.ok(200);
+    let now =
+        world.patch("merge", &format!("{path}/status?fieldManager=agent"), status).await.ok(200);
     assert_eq!(managers(&now), ["agent Update status", "kubectl Update"]);
 }
 
@@ -142,12 +148,14 @@ async fn apply_has_its_own_rules() {
     assert_eq!(reply.code, 422);
     let yaml = "apiVersion: example.com/v1\nkind: Gadget\nspec:\n  size: 4\n";
     let header = "Content-Type: application/apply-patch+yaml";
-    let made = world.send_with("PATCH", &format!("{path}?fieldManager=m"), &[header], yaml).await.ok(201);
+    let made =
+        world.send_with("PATCH", &format!("{path}?fieldManager=m"), &[header], yaml).await.ok(201);
     assert_eq!(made["spec"]["size"], 4);
     // What a manager no longer applies goes away; what others added stays.
     let two = json!({"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {"labels": {"a": "b"}}, "spec": {"size": 4}});
     world.patch("apply", &format!("{path}?fieldManager=m"), two).await.ok(200);
-    let now = world.send_with("PATCH", &format!("{path}?fieldManager=m"), &[header], yaml).await.ok(200);
+    let now =
+        world.send_with("PATCH", &format!("{path}?fieldManager=m"), &[header], yaml).await.ok(200);
     assert_eq!(now["metadata"]["labels"], Value::Null);
 }
 
