@@ -479,6 +479,8 @@ static CATALOG: &[BuiltinKind] = &[
         short_names: &["sts"],
         categories: &["all"],
         subresources: SCALED,
+        // Its pods are named after it, and a pod's host name is a label.
+        name_rule: NameRule::DnsLabel,
         keeps_generation: true,
         ..row(
             Kind::StatefulSet,

@@ -149,7 +149,7 @@ pub(super) fn policy(object: &Field<'_>, out: &mut Findings) {
     }
     let (checks, notes) = (spec.get("validations"), spec.get("auditAnnotations"));
     if checks.is_empty() && notes.is_empty() {
-        let says = "validations or auditAnnotations must be specified";
+        let says = "validations or auditAnnotations must contain at least one item";
         out.push(checks.required(says));
         out.push(notes.required(says));
     }

@@ -37,8 +37,10 @@ pub fn validate_create(kind: Kind, object: &Value) -> Vec<FieldError> {
     let object = Field::root(object);
     meta::create(kind.info(), &object.get("metadata"), &mut out);
     content(kind, &object, &mut out);
-    if kind == Kind::Ingress {
-        network::ingress_class_choice(&object, &mut out);
+    match kind {
+        Kind::Ingress => network::ingress_class_choice(&object, &mut out),
+        Kind::Pod => pod::pod_create(&object, &mut out),
+        _ => {}
     }
     out
 }
@@ -64,7 +66,7 @@ fn content(kind: Kind, object: &Field<'_>, out: &mut Findings) {
         Kind::Service => service::service(object, out),
         Kind::Endpoints => service::endpoints(object, out),
         Kind::EndpointSlice => service::endpoint_slice(object, out),
-        Kind::Pod => pod::spec(&object.get("spec"), out),
+        Kind::Pod => pod::pod(object, out),
         Kind::PodTemplate => pod::template(&object.get("template"), out),
         Kind::ReplicationController => workload::replication_controller(object, out),
         Kind::Deployment => workload::deployment(object, out),
