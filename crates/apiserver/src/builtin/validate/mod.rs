@@ -40,6 +40,8 @@ pub fn validate_create(kind: Kind, object: &Value) -> Vec<FieldError> {
     match kind {
         Kind::Ingress => network::ingress_class_choice(&object, &mut out),
         Kind::Pod => pod::pod_create(&object, &mut out),
+        Kind::Job => batch::job_create(&object, &mut out),
+        Kind::CronJob => batch::cron_job_create(&object, &mut out),
         _ => {}
     }
     out
@@ -50,8 +52,15 @@ pub fn validate_update(kind: Kind, new: &Value, old: &Value) -> Vec<FieldError> 
     let mut out = Findings::new();
     let (new, old) = (Field::root(new), Field::root(old));
     meta::update(&new.get("metadata"), &old.get("metadata"), &mut out);
+    // Findings come in the order Kubernetes gives them.
+    let change_first = matches!(kind, Kind::Service | Kind::Secret | Kind::ConfigMap);
+    if change_first {
+        change(kind, &new, &old, &mut out);
+    }
     content(kind, &new, &mut out);
-    change(kind, &new, &old, &mut out);
+    if !change_first {
+        change(kind, &new, &old, &mut out);
+    }
     out
 }
 

@@ -37,9 +37,6 @@ pub(super) fn pod(pod: &Field<'_>, out: &mut Findings) {
 /// What only holds while a pod is new.
 pub(super) fn pod_create(pod: &Field<'_>, out: &mut Findings) {
     let spec = pod.get("spec");
-    if !spec.get("ephemeralContainers").is_empty() {
-        out.push(spec.get("ephemeralContainers").forbidden("cannot be set on create"));
-    }
     if !spec.get("nodeName").is_empty() && !spec.get("schedulingGates").is_empty() {
         let says = "cannot be set until all schedulingGates have been cleared";
         out.push(spec.get("nodeName").forbidden(says));

@@ -101,6 +101,14 @@ fn metric_source(metric: &Field<'_>, out: &mut Findings) {
             out.push(name.required("must specify a resource name"));
         }
         let target = source.get("target");
+        let kind = target.get("type");
+        if kind.is_empty() {
+            out.push(kind.required("must specify a metric target type"));
+        }
+        if !matches!(kind.text(), "Utilization" | "Value" | "AverageValue") {
+            let says = "must be either Utilization, Value, or AverageValue";
+            out.push(kind.invalid_as(kind.text(), says));
+        }
         let percent = target.get("averageUtilization");
         if percent.int().is_some_and(|percent| percent < 1) {
             out.push(percent.invalid(POSITIVE));
