@@ -30,9 +30,6 @@ enum Test {
     Below(i64),
 }
 
-/// Labels as [`crate::store::Head`] keeps them: sorted by key.
-pub type Labels = [(Box<str>, Box<str>)];
-
 impl Selector {
     /// Reads the query form, such as `app=web,tier in (a,b),!old`.
     pub fn parse(text: &str) -> Result<Self, String> {
@@ -46,14 +43,14 @@ impl Selector {
         if let Some(pairs) = selector.get("matchLabels").and_then(Value::as_object) {
             for (key, value) in pairs {
                 let value = value.as_str().ok_or("matchLabels: values must be strings")?;
-                requirements.push(requirement(key, "=", vec![value.into()])?);
+                requirements.push(requirement(key, "=", &[value.into()])?);
             }
         }
         let expressions = selector.get("matchExpressions").and_then(Value::as_array);
         for expression in expressions.into_iter().flatten() {
             let key = expression["key"].as_str().unwrap_or_default();
             let values = expression["values"].as_array().into_iter().flatten();
-            let values = values.filter_map(Value::as_str).map(Box::from).collect();
+            let values: Vec<Box<str>> = values.filter_map(Value::as_str).map(Box::from).collect();
             let operator = match expression["operator"].as_str().unwrap_or_default() {
                 "In" => "in",
                 "NotIn" => "notin",
@@ -61,7 +58,7 @@ impl Selector {
                 "DoesNotExist" => "!",
                 other => return Err(format!("{other:?} is not a valid label selector operator")),
             };
-            requirements.push(requirement(key, operator, values)?);
+            requirements.push(requirement(key, operator, &values)?);
         }
         Ok(Self { requirements })
     }
@@ -71,21 +68,19 @@ impl Selector {
         self.requirements.is_empty()
     }
 
-    /// Whether labels, sorted by key, satisfy every requirement.
-    pub fn matches(&self, labels: &Labels) -> bool {
-        self.requirements.iter().all(|requirement| requirement.matches(labels))
+    /// Whether the labels that `get` looks up satisfy every requirement.
+    pub fn matches<'a>(&self, get: impl Fn(&str) -> Option<&'a str>) -> bool {
+        self.requirements.iter().all(|requirement| requirement.matches(get(&requirement.key)))
     }
 }
 
 impl Requirement {
-    fn matches(&self, labels: &Labels) -> bool {
-        let found = labels.binary_search_by(|(key, _)| key.as_ref().cmp(&self.key));
-        let value = found.ok().map(|at| &labels[at].1);
+    fn matches(&self, value: Option<&str>) -> bool {
         match (&self.test, value) {
             (Test::Exists, value) => value.is_some(),
             (Test::Absent, value) => value.is_none(),
-            (Test::In(values), Some(value)) => values.contains(value),
-            (Test::NotIn(values), Some(value)) => !values.contains(value),
+            (Test::In(values), Some(value)) => values.iter().any(|v| &**v == value),
+            (Test::NotIn(values), Some(value)) => !values.iter().any(|v| &**v == value),
             (Test::NotIn(_), None) => true,
             (Test::Above(bound), Some(value)) => value.parse::<i64>().is_ok_and(|v| v > *bound),
             (Test::Below(bound), Some(value)) => value.parse::<i64>().is_ok_and(|v| v < *bound),
@@ -94,7 +89,7 @@ impl Requirement {
     }
 }
 
-fn requirement(key: &str, operator: &str, values: Vec<Box<str>>) -> Result<Requirement, String> {
+fn requirement(key: &str, operator: &str, values: &[Box<str>]) -> Result<Requirement, String> {
     check_key(key)?;
     let text: Value = values.iter().map(|v| Value::from(v.as_ref())).collect();
     let refuse = |detail: &str| FieldError::invalid("values", text.clone(), detail).to_string();
@@ -106,7 +101,7 @@ fn requirement(key: &str, operator: &str, values: Vec<Box<str>>) -> Result<Requi
             return Err(refuse("values set must be empty for exists and does not exist"));
         }
         "gt" | "lt" => {
-            let bound = match values.as_slice() {
+            let bound = match values {
                 [only] => only.parse::<i64>().ok(),
                 _ => None,
             };
@@ -116,8 +111,8 @@ fn requirement(key: &str, operator: &str, values: Vec<Box<str>>) -> Result<Requi
         }
         "exists" => Test::Exists,
         "!" => Test::Absent,
-        "!=" | "notin" => Test::NotIn(values.clone()),
-        _ => Test::In(values.clone()),
+        "!=" | "notin" => Test::NotIn(values.to_vec()),
+        _ => Test::In(values.to_vec()),
     };
     for (index, value) in values.iter().enumerate() {
         let complaints = names::label_value(value);
@@ -236,7 +231,7 @@ impl Parser {
         };
         check_key(&key)?;
         if matches!(self.peek(), Token::End | Token::Symbol(",")) {
-            return requirement(&key, if absent { "!" } else { "exists" }, Vec::new());
+            return requirement(&key, if absent { "!" } else { "exists" }, &[]);
         }
         if absent {
             // `!key=value`: the operator is not allowed after a negation.
@@ -248,7 +243,7 @@ impl Parser {
         match self.take() {
             Token::Word(word) if word == "in" || word == "notin" => {
                 let values = self.values()?;
-                requirement(&key, &word, values)
+                requirement(&key, &word, &values)
             }
             Token::Symbol(symbol @ ("=" | "==" | "!=" | ">" | "<")) => {
                 let value = match self.peek() {
@@ -261,7 +256,7 @@ impl Parser {
                     "<" => "lt",
                     other => other,
                 };
-                requirement(&key, operator, vec![value.into()])
+                requirement(&key, operator, &[value.into()])
             }
             other => {
                 let text = other.text();
@@ -303,18 +298,17 @@ impl Parser {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
 
-    fn labels(pairs: &[(&str, &str)]) -> Vec<(Box<str>, Box<str>)> {
-        pairs.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect()
-    }
-
     #[test]
     fn selectors_match_as_written() {
-        let web = labels(&[("app", "web"), ("n", "5"), ("tier", "front")]);
+        let web = BTreeMap::from([("app", "web"), ("n", "5"), ("tier", "front")]);
+        let get = |key: &str| web.get(key).copied();
         let table = [
             ("", true),
             ("app=web", true),
@@ -336,7 +330,7 @@ mod tests {
             ("example.com/x", false),
         ];
         for (text, want) in table {
-            assert_eq!(Selector::parse(text).map(|s| s.matches(&web)), Ok(want), "{text:?}");
+            assert_eq!(Selector::parse(text).map(|s| s.matches(get)), Ok(want), "{text:?}");
         }
     }
 
@@ -389,7 +383,7 @@ mod tests {
         #[test]
         fn no_text_panics(text in "[a-z=!(), <>/.-]{0,24}") {
             if let Ok(selector) = Selector::parse(&text) {
-                selector.matches(&[]);
+                selector.matches(|_| None);
             }
         }
     }

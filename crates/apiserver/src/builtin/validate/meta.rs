@@ -6,6 +6,7 @@ use super::super::catalog::{BuiltinKind, NameRule};
 use super::super::json::Field;
 use super::Findings;
 use crate::machinery::names;
+use crate::registry::CLEANUP_FINALIZER;
 
 /// All annotations of an object together, keys included.
 const ANNOTATIONS_MAX: usize = 256 * 1024;
@@ -155,7 +156,9 @@ fn finalizers(list: &Field<'_>, out: &mut Findings) {
         }
         orphans |= text == "orphan";
         foreground |= text == "foregroundDeletion";
-        if !text.contains('/') && !matches!(text, "kubernetes" | "orphan" | "foregroundDeletion") {
+        // Definitions carry the last one, which is older than the rule.
+        let standard = ["kubernetes", "orphan", "foregroundDeletion", CLEANUP_FINALIZER];
+        if !text.contains('/') && !standard.contains(&text) {
             let says = "name is neither a standard finalizer name nor is it fully qualified";
             out.push(finalizer.invalid(says));
         }

@@ -184,14 +184,8 @@ pub(super) fn selects_nothing(selector: &Field<'_>) -> bool {
 
 /// Whether a selector matches a map of labels; a broken one is reported elsewhere.
 pub(super) fn selects(selector: &Value, labels: &Value) -> bool {
-    let mut labels: Vec<(Box<str>, Box<str>)> = labels
-        .as_object()
-        .into_iter()
-        .flatten()
-        .map(|(key, value)| (key.as_str().into(), value.as_str().unwrap_or_default().into()))
-        .collect();
-    labels.sort();
-    Selector::from_value(selector).map_or(true, |selector| selector.matches(&labels))
+    Selector::from_value(selector)
+        .map_or(true, |selector| selector.matches(|key| labels.get(key)?.as_str()))
 }
 
 /// A quantity that parses; `None`, and a finding, when it does not.

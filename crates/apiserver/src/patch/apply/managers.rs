@@ -1,0 +1,270 @@
+//! `metadata.managedFields`: who set which fields, how and when.
+//!
+//! An entry belongs to a manager, an operation, a subresource and, for updates, an API
+//! version. All served versions of a kind have the same shape here, so sets of
+//! different versions are compared as they are.
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use super::fieldset::FieldSet;
+
+/// More Update entries than this are folded into one per API version.
+const MAX_UPDATERS: usize = 10;
+/// Who the folded entries belong to.
+const ANCIENT: &str = "ancient-changes";
+
+/// Who writes, as what, and when.
+#[derive(Debug, Clone, Copy)]
+pub struct Manager<'a> {
+    /// The field manager's name.
+    pub name: &'a str,
+    /// The API version that the request was made in, such as `apps/v1`.
+    pub api_version: &'a str,
+    /// The subresource written to; empty for the object itself.
+    pub subresource: &'a str,
+    /// The moment of the request.
+    pub time: Timestamp,
+}
+
+impl Manager<'_> {
+    /// The moment as `managedFields` carries it.
+    pub(super) fn stamp(&self) -> String {
+        // Whole seconds, as metav1.Time.
+        Timestamp::from_second(self.time.as_second()).unwrap_or(self.time).to_string()
+    }
+}
+
+/// How a manager came to own its fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Operation {
+    /// By server-side apply.
+    Apply,
+    /// By any other write.
+    Update,
+}
+
+/// One entry of `managedFields`.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub(super) manager: String,
+    pub(super) operation: Operation,
+    pub(super) api_version: String,
+    pub(super) subresource: String,
+    /// As written.
+    pub(super) time: Option<String>,
+    fields: Fields,
+}
+
+/// A set that is only read when somebody asks for it.
+#[derive(Debug, Clone)]
+enum Fields {
+    Written(Map<String, Value>),
+    Read(FieldSet),
+}
+
+impl Entry {
+    pub(super) fn new(by: &Manager<'_>, operation: Operation, set: FieldSet) -> Self {
+        Self {
+            manager: by.name.to_owned(),
+            operation,
+            api_version: by.api_version.to_owned(),
+            subresource: by.subresource.to_owned(),
+            time: Some(by.stamp()),
+            fields: Fields::Read(set),
+        }
+    }
+
+    /// Whether the entry is this manager's. Who applies keeps one entry across versions.
+    pub(super) fn is(&self, by: &Manager<'_>, operation: Operation) -> bool {
+        self.manager == by.name
+            && self.operation == operation
+            && self.subresource == by.subresource
+            && (operation == Operation::Apply || self.api_version == by.api_version)
+    }
+
+    /// The set, read if it was not yet.
+    pub(super) fn set(&mut self) -> &mut FieldSet {
+        if let Fields::Written(map) = &mut self.fields {
+            let written = Value::Object(std::mem::take(map));
+            // Entries are checked when they are taken in.
+            self.fields = Fields::Read(FieldSet::from_value(&written).unwrap_or_default());
+        }
+        match &mut self.fields {
+            Fields::Read(set) => set,
+            Fields::Written(_) => unreachable!("replaced above"),
+        }
+    }
+
+    pub(super) fn replace_set(&mut self, set: FieldSet) {
+        self.fields = Fields::Read(set);
+    }
+
+    /// Takes paths away, without reading a set that has none of them.
+    pub(super) fn lose(&mut self, paths: &FieldSet) {
+        let concerned = match &self.fields {
+            Fields::Written(map) => paths.touches(map),
+            Fields::Read(_) => true,
+        };
+        if concerned {
+            self.set().subtract(paths);
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        match &self.fields {
+            Fields::Written(map) => map.is_empty(),
+            Fields::Read(set) => set.is_empty(),
+        }
+    }
+
+    fn seconds(&self) -> i64 {
+        let time = self.time.as_deref().and_then(|t| t.parse::<Timestamp>().ok());
+        time.map_or(0, Timestamp::as_second)
+    }
+
+    fn parse(entry: Value, at: usize, trusted: bool) -> Result<Self, String> {
+        let Value::Object(mut entry) = entry else {
+            return Err(format!("managed fields entry {at} is not a map"));
+        };
+        let mut text = |name: &str| match entry.remove(name) {
+            Some(Value::String(text)) => Ok(text),
+            None | Some(Value::Null) => Ok(String::new()),
+            Some(_) => Err(format!("{name} must be a string in managed fields entry {at}")),
+        };
+        let operation = match text("operation")?.as_str() {
+            "Apply" => Operation::Apply,
+            "Update" => Operation::Update,
+            _ => return Err("operation must be `Apply` or `Update`".to_owned()),
+        };
+        let api_version = text("apiVersion")?;
+        if api_version.is_empty() {
+            return Err("apiVersion must not be empty".to_owned());
+        }
+        match text("fieldsType")?.as_str() {
+            "FieldsV1" => {}
+            "" => return Err(format!("missing fieldsType in managed fields entry {at}")),
+            other => {
+                return Err(format!("invalid fieldsType {other:?} in managed fields entry {at}"));
+            }
+        }
+        let (manager, subresource) = (text("manager")?, text("subresource")?);
+        let time = Some(text("time")?).filter(|t| !t.is_empty());
+        if let Some(Err(e)) = time.as_deref().map(str::parse::<Timestamp>) {
+            return Err(format!("invalid time in managed fields entry {at}: {e}"));
+        }
+        let fields = match entry.remove("fieldsV1") {
+            None | Some(Value::Null) => Fields::Read(FieldSet::new()),
+            Some(Value::Object(map)) if trusted => Fields::Written(map),
+            Some(fields) => Fields::Read(
+                FieldSet::from_value(&fields)
+                    .map_err(|e| format!("error decoding managed fields entry {at}: {e}"))?,
+            ),
+        };
+        Ok(Self { manager, operation, api_version, subresource, time, fields })
+    }
+
+    fn into_value(self) -> Value {
+        let mut entry = Map::new();
+        let mut put = |name: &str, text: String| {
+            if !text.is_empty() {
+                entry.insert(name.to_owned(), Value::String(text));
+            }
+        };
+        put("manager", self.manager);
+        let operation = match self.operation {
+            Operation::Apply => "Apply",
+            Operation::Update => "Update",
+        };
+        put("operation", operation.to_owned());
+        put("apiVersion", self.api_version);
+        put("fieldsType", "FieldsV1".to_owned());
+        put("subresource", self.subresource);
+        put("time", self.time.unwrap_or_default());
+        let fields = match self.fields {
+            Fields::Written(map) => Value::Object(map),
+            Fields::Read(set) => set.to_value(),
+        };
+        entry.insert("fieldsV1".to_owned(), fields);
+        Value::Object(entry)
+    }
+}
+
+/// Reads entries; the later of two for the same manager counts. `trusted` ones were
+/// written by this server and need not be checked.
+pub(super) fn read(managed: Value, trusted: bool) -> Result<Vec<Entry>, String> {
+    let list = match managed {
+        Value::Array(list) => list,
+        Value::Null => return Ok(Vec::new()),
+        _ => return Err("managedFields must be a list".to_owned()),
+    };
+    let mut entries: Vec<Entry> = Vec::with_capacity(list.len());
+    for (at, entry) in list.into_iter().enumerate() {
+        let entry = Entry::parse(entry, at, trusted)?;
+        let same = |other: &Entry| {
+            let version =
+                entry.operation == Operation::Apply || other.api_version == entry.api_version;
+            other.manager == entry.manager
+                && other.operation == entry.operation
+                && other.subresource == entry.subresource
+                && version
+        };
+        match entries.iter_mut().find(|other| same(other)) {
+            Some(earlier) => *earlier = entry,
+            None => entries.push(entry),
+        }
+    }
+    Ok(entries)
+}
+
+/// Writes entries in the order Kubernetes prints them. `None` if there are none.
+pub(super) fn write(mut entries: Vec<Entry>) -> Option<Value> {
+    entries.retain(|entry| !entry.is_empty());
+    if entries.is_empty() {
+        return None;
+    }
+    entries.sort_by_cached_key(|e| {
+        let names = (e.manager.clone(), e.api_version.clone(), e.subresource.clone());
+        (e.operation, e.seconds(), names)
+    });
+    Some(Value::Array(entries.into_iter().map(Entry::into_value).collect()))
+}
+
+/// Folds the oldest updaters of each API version together until few enough are left.
+pub(super) fn cap(entries: &mut Vec<Entry>) {
+    let is_updater = |e: &Entry| e.operation == Operation::Update;
+    let mut count = entries.iter().filter(|e| is_updater(e)).count();
+    if count <= MAX_UPDATERS {
+        return;
+    }
+    let (mut updaters, mut kept): (Vec<Entry>, Vec<Entry>) =
+        std::mem::take(entries).into_iter().partition(is_updater);
+    updaters.sort_by_cached_key(|e| {
+        (e.seconds(), e.manager.clone(), e.api_version.clone(), e.subresource.clone())
+    });
+    let is_bucket = |e: &Entry, version: &str| {
+        is_old(e) && e.api_version == version && e.subresource.is_empty()
+    };
+    let mut oldest: Vec<Entry> = Vec::new();
+    for mut entry in updaters {
+        let first = oldest.iter().position(|e| e.api_version == entry.api_version);
+        let (Some(first), true) = (first, count > MAX_UPDATERS) else {
+            oldest.push(entry);
+            continue;
+        };
+        let bucket = oldest.iter().position(|e| is_bucket(e, &entry.api_version)).unwrap_or(first);
+        let bucket = &mut oldest[bucket];
+        ANCIENT.clone_into(&mut bucket.manager);
+        bucket.subresource.clear();
+        bucket.set().union_with(std::mem::take(entry.set()));
+        // The younger time, as that entry was merged last.
+        bucket.time = entry.time;
+        count -= 1;
+    }
+    kept.append(&mut oldest);
+    *entries = kept;
+}
+
+fn is_old(entry: &Entry) -> bool {
+    entry.manager == ANCIENT
+}

@@ -1,0 +1,18 @@
+//! The server's promises, one test a sentence, over plain HTTP requests and through
+//! `kube::Client`. No sockets: the cluster is the service.
+
+mod creating;
+mod definitions;
+mod deleting;
+mod determinism;
+mod discovery;
+mod harness;
+mod kube;
+mod listing;
+mod local;
+mod negotiation;
+mod patching;
+mod pods;
+mod selecting;
+mod updating;
+mod watching;
