@@ -11,6 +11,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::node::{
@@ -100,6 +101,7 @@ impl<'d> Loader<'d> {
         let id = self.reserve()?;
         self.known.insert(name.to_owned(), id);
         self.fill(id, schema, depth)?;
+        self.arena.nodes[id as usize].go_type = Some(go_type(name).into());
         Ok(id)
     }
 
@@ -129,8 +131,8 @@ impl<'d> Loader<'d> {
             }
             // Raw extensions and other free-form objects carry no properties at all.
             let closed = ["properties", "additionalProperties"];
-            node.preserve_unknown |=
-                node.kind != Type::Array && !closed.iter().any(|k| keywords.contains_key(*k));
+            node.preserve_unknown |= matches!(node.kind, Type::Object | Type::Any)
+                && !closed.iter().any(|k| keywords.contains_key(*k));
             node.int_or_string |= &*node.format == "int-or-string";
         }
         for (name, child) in object(keywords, "properties") {
@@ -158,7 +160,7 @@ impl<'d> Loader<'d> {
         keywords: &Map<String, Value>,
         depth: usize,
     ) -> Result<Option<Checks>, LoadError> {
-        const KEYWORDS: [&str; 20] = [
+        const KEYWORDS: [&str; 21] = [
             "required",
             "enum",
             "pattern",
@@ -178,6 +180,7 @@ impl<'d> Loader<'d> {
             "anyOf",
             "oneOf",
             "not",
+            "additionalProperties",
             "x-kubernetes-validations",
         ];
         if !KEYWORDS.iter().any(|k| keywords.contains_key(*k)) {
@@ -201,10 +204,15 @@ impl<'d> Loader<'d> {
             items: range(keywords, "minItems", "maxItems"),
             properties: range(keywords, "minProperties", "maxProperties"),
             unique_items: flag(keywords, "uniqueItems"),
+            closed: keywords.get("additionalProperties") == Some(&Value::Bool(false)),
             all_of,
             any_of,
             one_of,
             not,
+            rules: keywords
+                .get("x-kubernetes-validations")
+                .and_then(|rules| Vec::deserialize(rules).ok())
+                .unwrap_or_default(),
         }))
     }
 
@@ -291,6 +299,12 @@ fn reference(schema: &Value) -> Option<&str> {
         _ => return None,
     };
     path.rsplit('/').next()
+}
+
+/// `io.k8s.api.core.v1.PodSpec` is `v1.PodSpec` in Go.
+fn go_type(definition: &str) -> &str {
+    let package = definition.rmatch_indices('.').nth(1).map_or(0, |(at, _)| at + 1);
+    &definition[package..]
 }
 
 fn speaks_beside_reference(schema: &Value) -> bool {

@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::Deserialize;
 use serde_json::Value;
 
 /// Position of a node in its arena.
@@ -93,6 +94,8 @@ pub struct Node {
     pub format: Box<str>,
     /// Filled in where the field is missing.
     pub default: Option<Arc<Value>>,
+    /// The Go type behind a definition, such as `v1.PodSpec`; decoding errors name it.
+    pub go_type: Option<Arc<str>>,
     /// What a value must satisfy beyond its type; absent for most nodes.
     pub checks: Option<Arc<Checks>>,
 }
@@ -120,6 +123,8 @@ pub struct Checks {
     pub properties: Range,
     /// No element stands in the list twice.
     pub unique_items: bool,
+    /// `additionalProperties: false`: unknown fields are refused, not dropped.
+    pub closed: bool,
     /// Every one of these holds.
     pub all_of: Vec<NodeId>,
     /// At least one of these holds.
@@ -128,6 +133,26 @@ pub struct Checks {
     pub one_of: Vec<NodeId>,
     /// This does not hold.
     pub not: Option<NodeId>,
+    /// `x-kubernetes-validations`, as written.
+    pub rules: Vec<RuleText>,
+}
+
+/// One entry of `x-kubernetes-validations`.
+#[derive(Debug, Default, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RuleText {
+    /// The CEL expression that must hold.
+    pub rule: String,
+    /// Said when it does not.
+    pub message: String,
+    /// A CEL expression that makes the message.
+    pub message_expression: String,
+    /// Which kind of finding it is, such as `FieldValueForbidden`.
+    pub reason: Option<String>,
+    /// The field to blame, relative to where the rule stands.
+    pub field_path: String,
+    /// Whether the rule also runs when there is no old value.
+    pub optional_old_self: Option<bool>,
 }
 
 /// An optional lower and upper bound on a count.
@@ -174,6 +199,13 @@ pub struct NodeRef<'a> {
 }
 
 impl Schema {
+    /// The schema of a field below this one, by name.
+    pub fn field(&self, name: &str) -> Option<Schema> {
+        let node = self.root().node();
+        let root = node.properties.get(name).copied().or(node.values)?;
+        Some(Schema { arena: self.arena.clone(), root })
+    }
+
     /// The root node.
     pub fn root(&self) -> NodeRef<'_> {
         self.arena.at(self.root)
@@ -200,6 +232,16 @@ impl<'a> NodeRef<'a> {
     pub fn field(self, name: &str) -> Option<NodeRef<'a>> {
         let id = self.node.properties.get(name).copied().or(self.node.values)?;
         Some(self.arena.at(id))
+    }
+
+    /// All known properties in order.
+    pub fn fields(self) -> impl Iterator<Item = (&'a str, NodeRef<'a>)> {
+        self.node.properties.iter().map(move |(name, id)| (&**name, self.arena.at(*id)))
+    }
+
+    /// Another node of the same arena, such as a branch of `anyOf`.
+    pub fn sibling(self, id: NodeId) -> NodeRef<'a> {
+        self.arena.at(id)
     }
 
     /// The schema of each list element.
