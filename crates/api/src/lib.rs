@@ -13,7 +13,6 @@ pub mod cluster_profile;
 pub mod crd;
 pub mod envelope;
 pub mod eviction;
-#[macro_use]
 pub mod kinds;
 pub mod overrides;
 pub mod placement;
