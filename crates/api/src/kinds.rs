@@ -7,18 +7,72 @@
 
 use serde_json::Value;
 
+use crate::approval::{ApprovalRequest, ClusterApprovalRequest};
+use crate::binding::{ClusterResourceBinding, ResourceBinding};
+use crate::cluster::{InternalMemberCluster, MemberCluster};
+use crate::cluster_profile::ClusterProfile;
 use crate::crd::versions::Edits;
-use crate::staged_update::{ClusterStagedUpdateRun, ClusterStagedUpdateStrategy};
+use crate::envelope::{ClusterResourceEnvelope, ResourceEnvelope};
+use crate::eviction::{ClusterResourcePlacementDisruptionBudget, ClusterResourcePlacementEviction};
+use crate::overrides::{
+    ClusterResourceOverride, ClusterResourceOverrideSnapshot, ResourceOverride,
+    ResourceOverrideSnapshot,
+};
+use crate::placement::{ClusterResourcePlacement, ResourcePlacement};
+use crate::placement_status::ClusterResourcePlacementStatus;
+use crate::snapshot::{
+    ClusterResourceSnapshot, ClusterSchedulingPolicySnapshot, ResourceSnapshot,
+    SchedulingPolicySnapshot,
+};
+use crate::staged_update::{
+    ClusterStagedUpdateRun, ClusterStagedUpdateStrategy, StagedUpdateRun, StagedUpdateStrategy,
+};
+use crate::work::{AppliedWork, Work};
 
 /// Short word -> API group, as a literal that `concat!` accepts.
 macro_rules! group {
-    (placement) => { "placement.kubernetes-fleet.io" };
-    (cluster) => { "cluster.kubernetes-fleet.io" };
-    (multicluster) => { "multicluster.x-k8s.io" };
+    (placement) => {
+        "placement.kubernetes-fleet.io"
+    };
+    (cluster) => {
+        "cluster.kubernetes-fleet.io"
+    };
+    (multicluster) => {
+        "multicluster.x-k8s.io"
+    };
 }
 pub(crate) use group;
 
-const ALL: &[&KindInfo] = &[ClusterStagedUpdateRun::INFO, ClusterStagedUpdateStrategy::INFO];
+const ALL: &[&KindInfo] = &[
+    AppliedWork::INFO,
+    ApprovalRequest::INFO,
+    ClusterApprovalRequest::INFO,
+    ClusterProfile::INFO,
+    ClusterResourceBinding::INFO,
+    ClusterResourceEnvelope::INFO,
+    ClusterResourceOverride::INFO,
+    ClusterResourceOverrideSnapshot::INFO,
+    ClusterResourcePlacement::INFO,
+    ClusterResourcePlacementDisruptionBudget::INFO,
+    ClusterResourcePlacementEviction::INFO,
+    ClusterResourcePlacementStatus::INFO,
+    ClusterResourceSnapshot::INFO,
+    ClusterSchedulingPolicySnapshot::INFO,
+    ClusterStagedUpdateRun::INFO,
+    ClusterStagedUpdateStrategy::INFO,
+    InternalMemberCluster::INFO,
+    MemberCluster::INFO,
+    ResourceBinding::INFO,
+    ResourceEnvelope::INFO,
+    ResourceOverride::INFO,
+    ResourceOverrideSnapshot::INFO,
+    ResourcePlacement::INFO,
+    ResourceSnapshot::INFO,
+    SchedulingPolicySnapshot::INFO,
+    StagedUpdateRun::INFO,
+    StagedUpdateStrategy::INFO,
+    Work::INFO,
+];
 
 /// Where objects of a kind live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -190,10 +244,8 @@ pub(crate) fn check_type_meta(
     api_version: Option<&str>,
     kind: Option<&str>,
 ) -> Result<(), String> {
-    let said_version = api_version.map_or_else(
-        || format!("{}/{}", info.group, info.versions[0].name),
-        str::to_owned,
-    );
+    let said_version = api_version
+        .map_or_else(|| format!("{}/{}", info.group, info.versions[0].name), str::to_owned);
     let said_kind = kind.unwrap_or(info.kind);
     if info.covers(&said_version, said_kind) {
         return Ok(());
@@ -207,10 +259,22 @@ pub(crate) fn check_type_meta(
     ))
 }
 
+/// JSON path of a field of one condition in an object's status.
+macro_rules! condition {
+    ($($type:literal)+, $field:literal) => {
+        concat!(".status.conditions[?(@.type==\"", $($type,)+ "\")].", $field)
+    };
+}
+pub(crate) use condition;
+
 /// Scope -> the marker type of `k8s-openapi`.
 macro_rules! scope_marker {
-    (Cluster) => { k8s_openapi::ClusterResourceScope };
-    (Namespaced) => { k8s_openapi::NamespaceResourceScope };
+    (Cluster) => {
+        k8s_openapi::ClusterResourceScope
+    };
+    (Namespaced) => {
+        k8s_openapi::NamespaceResourceScope
+    };
 }
 pub(crate) use scope_marker;
 
@@ -333,14 +397,22 @@ macro_rules! field_type {
 pub(crate) use field_type;
 
 macro_rules! written {
-    (optional $value:expr) => { $value.as_ref() };
-    ($mode:ident $value:expr) => { Some(&$value) };
+    (optional $value:expr) => {
+        $value.as_ref()
+    };
+    ($mode:ident $value:expr) => {
+        Some(&$value)
+    };
 }
 pub(crate) use written;
 
 macro_rules! read {
-    (optional $value:expr, $name:expr) => { $value };
-    (defaulted $value:expr, $name:expr) => { $value.unwrap_or_default() };
+    (optional $value:expr, $name:expr) => {
+        $value
+    };
+    (defaulted $value:expr, $name:expr) => {
+        $value.unwrap_or_default()
+    };
     (required $value:expr, $name:expr) => {
         $value.ok_or_else(|| serde::de::Error::missing_field($name))?
     };

@@ -16,6 +16,7 @@ pub mod eviction;
 pub mod kinds;
 pub mod overrides;
 pub mod placement;
+mod placement_rules;
 pub mod placement_status;
 pub mod policy;
 pub mod raw_json;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::crd::cel::{immutable, rules};
 use crate::crd::shape;
 use crate::crd::versions::Edits;
-use crate::kinds::{Column, Version, kind};
+use crate::kinds::{Column, Version, condition, kind};
 use crate::staged_update_status::UpdateRunStatus;
 
 /// What a run rolls out, in which order, and whether it may go on.
@@ -182,6 +182,35 @@ kind! {
     rules: &[],
 }
 
+kind! {
+    /// Rolls one version of a ResourcePlacement out, stage by stage.
+    pub struct StagedUpdateRun {
+        /// What to roll out, in which order, and whether to go on.
+        spec: required UpdateRunSpec,
+        /// How far the run has come, stage by stage and cluster by cluster.
+        status: optional UpdateRunStatus,
+    }
+    group: placement, version: "v1beta1", scope: Namespaced,
+    plural: "stagedupdateruns", short: ["sur"], status_subresource: true,
+    versions: [
+        Version::named("v1beta1").columns(RUN_COLUMNS),
+        Version::named("v1").columns(RUN_COLUMNS),
+    ],
+    rules: NAME_FITS_A_LABEL,
+}
+
+kind! {
+    /// Says in which order the clusters of a ResourcePlacement are updated.
+    pub struct StagedUpdateStrategy {
+        /// The stages, in order.
+        spec: required UpdateStrategySpec,
+    }
+    group: placement, version: "v1beta1", scope: Namespaced,
+    plural: "stagedupdatestrategies", short: ["sus"], status_subresource: false,
+    versions: [Version::named("v1beta1"), Version::named("v1")],
+    rules: &[],
+}
+
 /// A run's name becomes a label value on its approval requests.
 const NAME_FITS_A_LABEL: &[(&str, &str)] =
     &[("size(self.metadata.name) < 64", "metadata.name max length is 63")];
@@ -191,7 +220,7 @@ const RUN_COLUMNS: &[Column] = &[
     RESOURCE_INDEX,
     POLICY_INDEX,
     INITIALIZED,
-    Column::text("Progressing", r#".status.conditions[?(@.type=="Progressing")].status"#),
+    Column::text("Progressing", condition!("Progressing", "status")),
     SUCCEEDED,
     Column::AGE,
     STRATEGY,
@@ -204,10 +233,8 @@ const RESOURCE_INDEX: Column =
     Column::text("Resource-Snapshot-Index", ".spec.resourceSnapshotIndex");
 const POLICY_INDEX: Column =
     Column::text("Policy-Snapshot-Index", ".status.policySnapshotIndexUsed");
-const INITIALIZED: Column =
-    Column::text("Initialized", r#".status.conditions[?(@.type=="Initialized")].status"#);
-const SUCCEEDED: Column =
-    Column::text("Succeeded", r#".status.conditions[?(@.type=="Succeeded")].status"#);
+const INITIALIZED: Column = Column::text("Initialized", condition!("Initialized", "status"));
+const SUCCEEDED: Column = Column::text("Succeeded", condition!("Succeeded", "status"));
 const STRATEGY: Column = Column::wide("Strategy", ".spec.stagedRolloutStrategyName");
 
 /// v1alpha1 had runs that start at once and never stop: no state, a fixed spec.

@@ -126,7 +126,8 @@ mod tests {
 
     #[test]
     fn an_edit_reaches_every_field_its_path_ends_in() {
-        let field = |name: &str| json!({"properties": {name: {"type": "string"}}, "required": [name]});
+        let field =
+            |name: &str| json!({"properties": {name: {"type": "string"}}, "required": [name]});
         let root = json!({"properties": {
             "a": {"items": field("x")},
             "b": {"properties": {"a": {"additionalProperties": field("x")}}},
