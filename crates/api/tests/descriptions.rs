@@ -1,5 +1,7 @@
 //! `kubectl explain` has one short, helpful sentence for every field.
 
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
 use flagship_api::{crd, kinds};
 use serde_json::Value;
 

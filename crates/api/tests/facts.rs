@@ -5,6 +5,8 @@
 //! `<version> <path> | <facts>`. They are the contract, so there is no way to
 //! update them from here.
 
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
 use std::fmt::Write;
 
 use flagship_api::crd;

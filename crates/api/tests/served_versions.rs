@@ -3,6 +3,8 @@
 //! The samples are made from the schemas: one object with every field a version
 //! allows, once per enum value, and one with the required fields only.
 
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
 use std::fmt::Debug;
 
 use flagship_api::approval::*;

@@ -4,6 +4,8 @@
 //! Field rules are on the specs themselves.
 
 mod root;
+#[cfg(test)]
+mod tests;
 
 use serde_json::Value;
 
