@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use expect_test::expect;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube_core::{Resource, ResourceExt};
+use kube_core::{ObjectList, Resource, ResourceExt, WatchEvent};
 
 use super::{all, find};
 use crate::cluster::{ClusterState, InternalMemberCluster, MemberCluster};
@@ -141,4 +141,23 @@ fn a_value_the_api_does_not_check_is_kept() {
 fn a_work_without_a_spec_has_nothing_to_apply() {
     let work: Work = serde_json::from_str(r#"{"metadata":{"name":"w"}}"#).unwrap();
     assert!(work.spec.workload.manifests.is_empty());
+}
+
+#[test]
+fn lists_and_watch_events_of_payloads_are_read_in_any_order() {
+    let work = r#"{"metadata":{"name":"w"},"spec":{"workload":{"manifests":[{"z":1,"a":2}]}}}"#;
+    let list = format!(
+        r#"{{"items":[{work}],"kind":"WorkList","apiVersion":"placement.kubernetes-fleet.io/v1beta1","metadata":{{}}}}"#
+    );
+    let list: ObjectList<Work> = serde_json::from_str(&list).unwrap();
+    assert_eq!(list.items[0].spec.workload.manifests[0].text(), r#"{"z":1,"a":2}"#);
+
+    for event in [
+        format!(r#"{{"type":"ADDED","object":{work}}}"#),
+        format!(r#"{{"object":{work},"type":"ADDED"}}"#),
+    ] {
+        let event: WatchEvent<Work> = serde_json::from_str(&event).unwrap();
+        let WatchEvent::Added(work) = event else { panic!("{event:?}") };
+        assert_eq!(work.spec.workload.manifests.len(), 1);
+    }
 }
