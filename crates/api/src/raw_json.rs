@@ -95,11 +95,14 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_or_a_buffer_is_written_out_anew() {
+    fn a_tree_a_buffer_or_yaml_is_written_out_anew() {
         let value = serde_json::json!({"b": [1.5, null], "a": "x"});
         let anew = r#"{"a":"x","b":[1.5,null]}"#;
-        let from_tree: RawJson = serde_json::from_value(value.clone()).unwrap();
+        let from_tree: RawJson = serde_json::from_value(value).unwrap();
         assert_eq!(from_tree.text(), anew);
+
+        let from_yaml: RawJson = serde_saphyr::from_str("b: [1.5, null]\na: x\n").unwrap();
+        assert_eq!(from_yaml.text(), anew);
 
         #[derive(Deserialize)]
         #[serde(tag = "type", content = "object")]

@@ -8,7 +8,7 @@
 pub(crate) mod cel;
 pub(crate) mod shape;
 mod structural;
-pub mod versions;
+pub(crate) mod versions;
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;

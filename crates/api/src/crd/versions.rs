@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// A schema on its way to another version.
 #[derive(Debug)]
-pub struct Edits {
+pub(crate) struct Edits {
     root: Value,
     missed: Vec<String>,
 }
