@@ -111,18 +111,17 @@ impl Formatter for GoFormatter {
         fragment: &str,
     ) -> io::Result<()> {
         // Text that is kept as it was written still loses its spaces and gains
-        // escapes. A special character can only stand inside a string.
-        let mut inside = false;
-        let mut escaped = false;
-        for (at, c) in fragment.char_indices() {
-            if !inside && c.is_ascii_whitespace() {
-                continue;
+        // escapes. What must be escaped can only stand inside a string.
+        let (mut inside, mut escaped, mut start) = (false, false, 0);
+        for (at, byte) in fragment.bytes().enumerate() {
+            if !inside && byte.is_ascii_whitespace() {
+                self.write_string_fragment(out, &fragment[start..at])?;
+                start = at + 1;
             }
-            inside ^= c == '"' && !escaped;
-            escaped = inside && c == '\\' && !escaped;
-            self.write_string_fragment(out, &fragment[at..at + c.len_utf8()])?;
+            inside ^= byte == b'"' && !escaped;
+            escaped = inside && byte == b'\\' && !escaped;
         }
-        Ok(())
+        self.write_string_fragment(out, &fragment[start..])
     }
 }
 

@@ -4,16 +4,17 @@
 //! must come out as KubeFleet's would: hubs and members carry hashes written by
 //! it, and a different one means a needless rollout.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use k8s_openapi::ByteString;
 use serde::Serialize;
 use serde_json::{Result, Value};
 use sha2::{Digest, Sha256};
 
-use crate::go_json::{self, Sorted};
+use crate::go_json;
 
+mod declared;
 mod manifest;
 
+pub use declared::{cluster_override_hash, override_hash, policy_hash};
 pub use manifest::{cleaned, spec_hash};
 
 /// Hash of text that is already in its final form.
@@ -35,18 +36,20 @@ pub fn of_list<T: Serialize>(list: &[T]) -> Result<String> {
 
 /// Hash of the selected resources of a placement: all manifests of a snapshot
 /// group, normalised and in order, before the group is split into objects.
-pub fn of_resources<'a>(manifests: impl IntoIterator<Item = &'a Value>) -> Result<String> {
+/// Trees must be given as [`go_json::Sorted`]; kept text counts as it stands.
+pub fn of_resources<T: Serialize>(manifests: impl IntoIterator<Item = T>) -> Result<String> {
     #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
-    struct Selected<'a> {
-        selected_resources: Vec<Sorted<'a>>,
+    struct Selected<T> {
+        selected_resources: Vec<T>,
     }
-    of(&Selected { selected_resources: manifests.into_iter().map(Sorted).collect() })
+    of(&Selected { selected_resources: manifests.into_iter().collect() })
 }
 
-/// A hash as byte fields carry it: the base64 of the hex digits.
-pub fn on_the_wire(hex: &str) -> String {
-    STANDARD.encode(hex)
+/// A hash as byte fields of the API hold it: the bytes of its hex digits, which
+/// become base64 on the wire.
+pub fn byte_field(hex: &str) -> ByteString {
+    ByteString(hex.as_bytes().to_vec())
 }
 
 #[cfg(test)]
@@ -54,6 +57,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::go_json::Sorted;
+    use crate::raw_json::RawJson;
 
     const NULL: &str = "74234e98afe7498fb5daf1f36ac2d78acc339464f950703b8c019892f982b90b";
 
@@ -79,7 +84,7 @@ mod tests {
     #[test]
     fn selected_resources() {
         assert_eq!(
-            of_resources([]).unwrap(),
+            of_resources::<Value>([]).unwrap(),
             "83ff749c5d8eb5a0b62d714175bcbaef1409b371fc5a229a002db6fcc1f144e1"
         );
         let manifests = [
@@ -97,41 +102,25 @@ mod tests {
             }),
         ];
         assert_eq!(
-            of_resources(&manifests).unwrap(),
+            of_resources(manifests.iter().map(Sorted)).unwrap(),
+            "47765e86044204c2eb4ec5872fc4b3cd44a7873435e82da5eb7c3f5d1ed21601"
+        );
+        // The same as text, the way snapshots keep them.
+        let kept = manifests.map(|tree| {
+            RawJson::from_text(go_json::to_string(&Sorted(&tree)).unwrap()).unwrap()
+        });
+        assert_eq!(
+            of_resources(&kept).unwrap(),
             "47765e86044204c2eb4ec5872fc4b3cd44a7873435e82da5eb7c3f5d1ed21601"
         );
     }
 
     #[test]
-    fn policies_as_text() {
-        for (text, hash) in [
-            ("null", NULL),
-            (
-                r#"{"placementType":"PickAll"}"#,
-                "8cc57dee59684ff88766e26936c8fb125f4bde234a2beb5c54aded4569db0d5a",
-            ),
-            (
-                r#"{"placementType":"PickN"}"#,
-                "479f405eb7808cfc58366b2648680a3a815ef914fe6756ae8df0d6f74885416a",
-            ),
-            (
-                r#"{"placementType":"PickFixed"}"#,
-                "b77e88683ac48c5da8d9ec332ae68224437a9ecdc7679fa81f98364146558c8d",
-            ),
-            (
-                r#"{"placementType":"PickFixed","clusterNames":["member-1","member-2"]}"#,
-                "af934541d0dbdf1151c6c8d437f2dafdeaefd72bd0ac02a2046fd3556d5b57e3",
-            ),
-        ] {
-            assert_eq!(of_text(text), hash);
-        }
-    }
-
-    #[test]
     fn byte_fields_carry_the_base64_of_the_digits() {
-        assert!(on_the_wire(NULL).starts_with("NzQyMzRlOThhZmU3"));
+        let wire = |hex| serde_json::to_value(byte_field(hex)).unwrap();
+        assert!(wire(NULL).as_str().unwrap().starts_with("NzQyMzRlOThhZmU3"));
         assert_eq!(
-            on_the_wire("80d9b69e05acfdf1250256e7fbf6c8d40541721ed3de05df1b99fe87c5522ae6"),
+            wire("80d9b69e05acfdf1250256e7fbf6c8d40541721ed3de05df1b99fe87c5522ae6"),
             "ODBkOWI2OWUwNWFjZmRmMTI1MDI1NmU3ZmJmNmM4ZDQwNTQxNzIxZWQzZGUwNWRmMWI5OWZlODdjNTUyMmFlNg=="
         );
     }

@@ -20,6 +20,7 @@ mod snapshot;
 mod update_run;
 mod work;
 
+pub use crate::kinds::Scope;
 pub use binding::binding;
 pub use index::{IndexError, SnapshotIndex};
 pub use member::{
@@ -34,15 +35,6 @@ pub use work::{EnvelopeKind, EnvelopeRef, WorkBase};
 
 /// The namespace the system itself lives in, on the hub and on members.
 pub const SYSTEM_NAMESPACE: &str = "fleet-system";
-
-/// Whether an object lives in a namespace. Decided by nothing else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Scope {
-    /// It has no namespace.
-    Cluster,
-    /// It has one, and so has everything derived from it: the same.
-    Namespaced,
-}
 
 /// Namespace and name of an object; cluster-scoped ones have no namespace.
 ///
