@@ -106,9 +106,8 @@ mod tests {
             "47765e86044204c2eb4ec5872fc4b3cd44a7873435e82da5eb7c3f5d1ed21601"
         );
         // The same as text, the way snapshots keep them.
-        let kept = manifests.map(|tree| {
-            RawJson::from_text(go_json::to_string(&Sorted(&tree)).unwrap()).unwrap()
-        });
+        let kept = manifests
+            .map(|tree| RawJson::from_text(go_json::to_string(&Sorted(&tree)).unwrap()).unwrap());
         assert_eq!(
             of_resources(&kept).unwrap(),
             "47765e86044204c2eb4ec5872fc4b3cd44a7873435e82da5eb7c3f5d1ed21601"

@@ -339,7 +339,8 @@ mod tests {
         assert_eq!(super::super::of_text(text), hash);
         assert_eq!(cluster_override_hash(&read(text)).unwrap(), hash);
         // On the wire the value may be absent, and spaces do not count.
-        let stored = text.replace(r#","value":null"#, "").replace(r#"{"k":"v"}"#, r#"{ "k" : "v" }"#);
+        let stored =
+            text.replace(r#","value":null"#, "").replace(r#"{"k":"v"}"#, r#"{ "k" : "v" }"#);
         assert_eq!(cluster_override_hash(&read(&stored)).unwrap(), hash);
     }
 
