@@ -8,7 +8,9 @@ use std::path::Path;
 use flagship_api::{fuzz_harness, kinds};
 use proptest::prelude::*;
 
-const TARGETS: [(&str, fn(&[u8])); 5] = [
+type Check = fn(&[u8]);
+
+const TARGETS: [(&str, Check); 5] = [
     ("durations", fuzz_harness::durations),
     ("quantities", fuzz_harness::quantities),
     ("int_or_string", fuzz_harness::int_or_string),
