@@ -10,6 +10,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity as WireQuantity;
 use thiserror::Error;
 
 /// An exact amount of some resource.
@@ -126,6 +127,20 @@ impl FromStr for Quantity {
         };
         let nanos = if text.starts_with('-') { -size } else { size };
         Ok(Self { nanos, notation })
+    }
+}
+
+impl TryFrom<&WireQuantity> for Quantity {
+    type Error = QuantityError;
+
+    fn try_from(wire: &WireQuantity) -> Result<Self, QuantityError> {
+        wire.0.parse()
+    }
+}
+
+impl From<Quantity> for WireQuantity {
+    fn from(quantity: Quantity) -> Self {
+        Self(quantity.to_string())
     }
 }
 

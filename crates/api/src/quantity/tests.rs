@@ -100,6 +100,14 @@ fn sums_keep_the_notation_of_their_left_side() {
 }
 
 #[test]
+fn a_quantity_is_text_on_the_wire() {
+    let wire = WireQuantity::from(read("1.5Gi"));
+    assert_eq!(wire, WireQuantity("1536Mi".to_owned()));
+    assert_eq!(Quantity::try_from(&wire), Ok(read("1.5Gi")));
+    assert!(Quantity::try_from(&WireQuantity("much".to_owned())).is_err());
+}
+
+#[test]
 fn beyond_all_bounds_is_the_bound() {
     let huge = read("1e2147483647");
     assert_eq!(huge, read("9e999"));
