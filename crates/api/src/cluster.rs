@@ -114,7 +114,7 @@ pub struct MemberClusterStatus {
     #[serde(default, skip_serializing_if = "ResourceUsage::is_empty")]
     pub resource_usage: ResourceUsage,
 
-    /// Namespaces placed on the member, with the AppliedWork that owns each.
+    /// Namespaces in the member, each with the name of the AppliedWork that owns it, if any.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub namespaces: BTreeMap<String, String>,
 

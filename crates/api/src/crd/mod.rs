@@ -8,7 +8,7 @@
 pub(crate) mod cel;
 pub(crate) mod shape;
 mod structural;
-pub mod versions;
+pub(crate) mod versions;
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -67,7 +67,7 @@ fn version_entry(info: &KindInfo, version: &Version, stored: &Value, storage: bo
         "name": version.name,
         "served": true,
         "storage": storage,
-        "schema": { "openAPIV3Schema": version_schema(info, version, stored) },
+        "schema": { "openAPIV3Schema": version_schema(info, version, stored).0 },
     });
     if info.status_subresource {
         entry["subresources"] = json!({ "status": {} });
@@ -78,7 +78,8 @@ fn version_entry(info: &KindInfo, version: &Version, stored: &Value, storage: bo
     entry
 }
 
-fn version_schema(info: &KindInfo, version: &Version, stored: &Value) -> Value {
+/// The schema of one version, and the paths of edits that met nothing.
+fn version_schema(info: &KindInfo, version: &Version, stored: &Value) -> (Value, Vec<String>) {
     let mut root = stored.clone();
     root["properties"]["apiVersion"] = json!({
         "type": "string",
@@ -114,4 +115,20 @@ pub(crate) fn derived_schema<T: JsonSchema>() -> Value {
     settings.inline_subschemas = true;
     settings.meta_schema = None;
     settings.into_generator().into_root_schema_for::<T>().to_value()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_edit_of_every_version_meets_a_field() {
+        for info in kinds::all() {
+            let stored = structural::structural((info.schema)());
+            for version in info.versions {
+                let missed = version_schema(info, version, &stored).1;
+                assert!(missed.is_empty(), "{} {}: {missed:?}", info.kind, version.name);
+            }
+        }
+    }
 }
