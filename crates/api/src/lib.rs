@@ -18,6 +18,7 @@ pub mod defaults;
 pub mod duration;
 pub mod envelope;
 pub mod error_class;
+mod every_kind;
 pub mod eviction;
 pub mod fuzz_harness;
 pub mod go_json;

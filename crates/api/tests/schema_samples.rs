@@ -4,6 +4,8 @@
 //! again; nothing may be lost on the way, and defaults must come out the same
 //! whether the schema fills them in or the types do.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
 use flagship_api::defaults::SchemaDefaults;
 use flagship_api::{crd, decode};
 use proptest::prelude::*;
@@ -149,53 +151,23 @@ where
     assert_eq!(serde_json::to_value(&object).unwrap(), once);
 }
 
-macro_rules! check_all {
-    ($choices:expr; $($module:ident::$Kind:ident),* $(,)?) => {
-        $({
-            let definition = DEFINITIONS.with(|all| {
-                let named = |d: &&Value| d["spec"]["names"]["kind"] == stringify!($Kind);
-                all.iter().find(named).cloned().expect("every kind has a definition")
-            });
-            check::<flagship_api::$module::$Kind>(&definition, $choices);
-        })*
-    };
+fn check_every_kind(choices: &[u8]) {
+    macro_rules! check_each {
+        ($($module:ident::$Kind:ident),*) => {
+            $(check::<flagship_api::$module::$Kind>(&definition(stringify!($Kind)), choices);)*
+        };
+    }
+    flagship_api::every_kind!(check_each);
 }
 
 thread_local! {
     static DEFINITIONS: Vec<Value> = crd::all();
 }
 
-fn check_every_kind(choices: &[u8]) {
-    check_all![choices;
-        approval::ApprovalRequest,
-        approval::ClusterApprovalRequest,
-        binding::ClusterResourceBinding,
-        binding::ResourceBinding,
-        cluster::InternalMemberCluster,
-        cluster::MemberCluster,
-        cluster_profile::ClusterProfile,
-        envelope::ClusterResourceEnvelope,
-        envelope::ResourceEnvelope,
-        eviction::ClusterResourcePlacementDisruptionBudget,
-        eviction::ClusterResourcePlacementEviction,
-        overrides::ClusterResourceOverride,
-        overrides::ClusterResourceOverrideSnapshot,
-        overrides::ResourceOverride,
-        overrides::ResourceOverrideSnapshot,
-        placement::ClusterResourcePlacement,
-        placement::ResourcePlacement,
-        placement_status::ClusterResourcePlacementStatus,
-        snapshot::ClusterResourceSnapshot,
-        snapshot::ClusterSchedulingPolicySnapshot,
-        snapshot::ResourceSnapshot,
-        snapshot::SchedulingPolicySnapshot,
-        staged_update::ClusterStagedUpdateRun,
-        staged_update::ClusterStagedUpdateStrategy,
-        staged_update::StagedUpdateRun,
-        staged_update::StagedUpdateStrategy,
-        work::AppliedWork,
-        work::Work,
-    ];
+fn definition(kind: &str) -> Value {
+    DEFINITIONS.with(|all| {
+        all.iter().find(|found| found["spec"]["names"]["kind"] == kind).cloned().unwrap()
+    })
 }
 
 #[test]
