@@ -1,3 +1,5 @@
+use std::sync::LazyLock;
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -7,7 +9,7 @@ use crate::patch::arbitrary::{object, value};
 use crate::schema::Schema;
 
 /// A cut-down Deployment with every kind of list.
-fn schema() -> Schema {
+static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     let named = |key: &str, items: Value| {
         json!({"type": "array", "x-kubernetes-patch-merge-key": key,
                "x-kubernetes-patch-strategy": "merge", "items": items})
@@ -35,10 +37,10 @@ fn schema() -> Schema {
         }},
     }}))
     .unwrap()
-}
+});
 
 fn patched(current: &Value, patch: &Value) -> Result<Value, PatchError> {
-    strategic(current, patch, Some(schema().root()))
+    strategic(current, patch, Some(SCHEMA.root()))
 }
 
 /// Each case: current spec, patch of the spec, spec that comes out.
@@ -387,8 +389,7 @@ proptest! {
     #[test]
     fn arbitrary_patches_neither_panic_nor_leak(current in object(), patch in value()) {
         let current = plain(&current);
-        let schema = schema();
-        for root in [None, Some(schema.root())] {
+        for root in [None, Some(SCHEMA.root())] {
             if let Ok(result) = strategic(&current, &patch, root) {
                 prop_assert!(!has_directive(&result), "{result}");
             }
