@@ -14,6 +14,7 @@ mod conflict;
 mod element;
 mod extract;
 mod fieldset;
+mod fresh;
 mod last_applied;
 mod managers;
 mod merge;
@@ -30,6 +31,7 @@ pub use self::conflict::{ApplyError, Conflict};
 pub use self::element::Element;
 use self::extract::{Containers, fields};
 pub use self::fieldset::FieldSet;
+use self::fresh::fresh;
 pub use self::managers::Manager;
 use self::managers::{Entry, Operation};
 use self::place::Place;
@@ -77,7 +79,7 @@ pub fn apply(
     let mut entries = managers::read(Cow::Borrowed(managed(before)), true).unwrap_or_default();
     if entries.is_empty() && live.is_some() {
         let untracked = Manager { name: BEFORE_FIRST_APPLY, subresource: "", ..*manager };
-        entries = update::recorded(&nothing, before, entries, &untracked, schema);
+        entries = update::recorded(&fresh(before), before, entries, &untracked, schema);
     }
     let own = entries.iter().position(|e| e.is(manager, Operation::Apply));
     let own = own.map(|at| entries.remove(at));

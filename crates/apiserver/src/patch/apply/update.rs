@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::compare::compare;
+use super::fresh::fresh;
 use super::managers::{self, Entry, Manager, Operation};
 use super::place::Place;
 use crate::patch::depth::{MAX_DEPTH, fits};
@@ -36,8 +37,8 @@ pub fn record_update(
         put_managed(new, (!kept.is_null()).then(|| kept.clone()));
         return;
     }
-    let nothing = Value::Object(Map::new());
-    let entries = recorded(old.unwrap_or(&nothing), new, entries, manager, schema);
+    let fresh = fresh(new);
+    let entries = recorded(old.unwrap_or(&fresh), new, entries, manager, schema);
     put_managed(new, managers::write(entries));
 }
 

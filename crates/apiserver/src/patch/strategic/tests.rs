@@ -361,13 +361,13 @@ fn a_field_that_changes_its_type_takes_the_patch() {
 #[test]
 fn long_lists_are_merged_in_one_pass() {
     let item = |i: usize| json!({"name": format!("c{i}"), "image": "x"});
-    let many: Vec<Value> = (0..20_000).map(item).collect();
+    let many: Vec<Value> = (0..5_000).map(item).collect();
     let current = json!({"spec": {"containers": many}});
     let back: Vec<Value> =
-        (0..20_000).rev().map(|i| json!({"name": format!("c{i}"), "image": "y"})).collect();
+        (0..5_000).rev().map(|i| json!({"name": format!("c{i}"), "image": "y"})).collect();
     let result = patched(&current, &json!({"spec": {"containers": back}})).unwrap();
-    assert_eq!(result["spec"]["containers"][0], json!({"name": "c19999", "image": "y"}));
-    assert_eq!(result["spec"]["containers"].as_array().unwrap().len(), 20_000);
+    assert_eq!(result["spec"]["containers"][0], json!({"name": "c4999", "image": "y"}));
+    assert_eq!(result["spec"]["containers"].as_array().unwrap().len(), 5_000);
 }
 
 fn has_directive(value: &Value) -> bool {

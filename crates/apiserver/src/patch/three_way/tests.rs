@@ -8,12 +8,10 @@ use super::{merge, strategic};
 use crate::patch;
 use crate::patch::PatchError;
 use crate::patch::arbitrary::{object, value};
-use crate::schema::Schema;
+use crate::schema::{self, Schema};
 
-static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
-    let text = include_str!("../../../benches/patch/deployment-schema.json");
-    Schema::from_openapi(&serde_json::from_str(text).unwrap()).unwrap()
-});
+static SCHEMA: LazyLock<Schema> =
+    LazyLock::new(|| schema::builtin("apps", "v1", "Deployment").unwrap());
 
 /// Makes a patch and shows that it does what it says when applied.
 fn made(original: &Value, modified: &Value, current: &Value) -> (Value, Value) {
