@@ -30,9 +30,17 @@ pub(super) fn prepare(crd: &mut Value) {
     meta::of_mut(crd).insert("finalizers".to_owned(), list);
 }
 
-/// What is wrong with a definition beyond its own shape: schemas that do not compile.
-pub(super) fn validate(cluster: &Cluster, crd: &Value) -> Vec<FieldError> {
-    cluster.shared.library.kind(crd).err().unwrap_or_default()
+/// Adds what is wrong with a definition's schemas to what is known of it already.
+pub(super) fn validate(cluster: &Cluster, crd: &Value, errors: &mut Vec<FieldError>) {
+    for error in crate::schema::validate_crd(crd) {
+        // Names and versions were looked at before; one finding a field is enough.
+        if errors.iter().all(|known| known.path != error.path) {
+            errors.push(error);
+        }
+    }
+    if errors.is_empty() {
+        errors.extend(cluster.shared.library.kind(crd).err().unwrap_or_default());
+    }
 }
 
 /// What the author of a definition should know, such as rules that are not checked here.

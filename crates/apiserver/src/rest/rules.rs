@@ -185,7 +185,7 @@ pub(super) fn validate_create(
         (Rules::Builtin(_), Origin::Builtin(id)) => {
             let mut errors = builtin::validate_create(id, object);
             if id == builtin::Kind::CustomResourceDefinition {
-                errors.extend(crd::validate(cluster, object));
+                crd::validate(cluster, object, &mut errors);
             }
             errors
         }
@@ -213,7 +213,7 @@ pub(super) fn validate_update(
                 _ => builtin::validate_update(id, new, old),
             };
             if id == builtin::Kind::CustomResourceDefinition && sub == Sub::Main {
-                errors.extend(crd::validate(cluster, new));
+                crd::validate(cluster, new, &mut errors);
             }
             errors
         }
