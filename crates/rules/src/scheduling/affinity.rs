@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use flagship_api::policy::{
-    ClusterAffinity, ClusterSelectorTerm, PlacementPolicy, PropertySelectorOperator,
+    ClusterAffinity, ClusterSelectorTerm, PlacementPolicy, PropertySelectorRequirement,
     PropertySortOrder,
 };
 use flagship_api::property::{self, PropertyName};
@@ -34,8 +34,7 @@ struct Term<'a> {
 
 struct Expression<'a> {
     property: PropertyName<'a>,
-    operator: &'a str,
-    values: &'a [String],
+    wanted: &'a PropertySelectorRequirement,
 }
 
 /// A preferred term.
@@ -123,8 +122,7 @@ impl<'a> Term<'a> {
         for expression in wanted {
             expressions.push(Expression {
                 property: PropertyName::read(&expression.name).map_err(|e| e.to_string())?,
-                operator: word(&expression.operator),
-                values: &expression.values,
+                wanted: expression,
             });
         }
         Ok(Self { selector: labels_of(term)?, expressions })
@@ -140,7 +138,130 @@ impl<'a> Term<'a> {
                 Found::Malformed(why) => return Ok(Match::Malformed(why)),
                 Found::Value(value) => value,
             };
-            let holds = property::matches(Some(value), expression.operator, expression.values);
+            let holds = property::matches(Some(value), expression.wanted);
+            if !holds.map_err(|e| e.to_string())? {
+                return Ok(Match::No);
+            }
+        }
+        Ok(Match::Yes)
+    }
+}
+
+impl Preference<'_> {
+    fn worth(&self, cluster: &Cluster) -> Result<i32, String> {
+        if !self.selector.matches(&cluster.labels) {
+            return Ok(0);
+        }
+        let Some(sorter) = &self.sorter else { return Ok(self.weight) };
+        match (look_up(sorter.property, cluster), sorter.range) {
+            (Found::Value(value), Some(range)) => {
+                interpolate(sorter.order, self.weight, value.as_f64(), range)
+            }
+            _ => Ok(0),
+        }
+    }
+}
+
+/// A term without a label selector takes every cluster.
+fn labels_of(term: &ClusterSelectorTerm) -> Result<Selector, String> {
+    match &term.label_selector {
+        None => Ok(Selector::EVERYTHING),
+        selector => Selector::new(selector.as_ref()).map_err(|e| e.to_string()),
+    }
+}
+
+/// Smallest and largest value in the fleet; `None` when nobody reports it.
+    range: Option<(f64, f64)>,
+}
+
+impl<'a> Affinity<'a> {
+    /// Reads the policy and finds the extremes of every property that sorts.
+    pub fn of(policy: Option<&'a PlacementPolicy>, fleet: &[Cluster]) -> Result<Self, String> {
+        let affinity = policy.and_then(|p| p.affinity.as_ref()?.cluster_affinity.as_ref());
+        let mut read = Self { required: Vec::new(), preferred: Vec::new() };
+        let Some(ClusterAffinity {
+            required_during_scheduling_ignored_during_execution: required,
+            preferred_during_scheduling_ignored_during_execution: preferred,
+        }) = affinity
+        else {
+            return Ok(read);
+        };
+        for term in required.iter().flat_map(|r| &r.cluster_selector_terms) {
+            read.required.push(Term::read(term)?);
+        }
+        let mut ranges: BTreeMap<PropertyName<'a>, Option<(f64, f64)>> = BTreeMap::new();
+        for term in preferred {
+            let selector = labels_of(&term.preference)?;
+            let sorter = match &term.preference.property_sorter {
+                None => None,
+                Some(sorter) => {
+                    let property = PropertyName::read(&sorter.name).map_err(|e| e.to_string())?;
+                    let range =
+                        *ranges.entry(property).or_insert_with(|| range_over(fleet, property));
+                    Some(Sorter { property, order: sorter.sort_order, range })
+                }
+            };
+            read.preferred.push(Preference { selector, weight: term.weight, sorter });
+        }
+        Ok(read)
+    }
+
+    /// Why no required term admits the cluster; `None` when one does.
+    pub fn rejected(&self, cluster: &Cluster) -> Result<Option<String>, String> {
+        if self.required.is_empty() {
+            return Ok(None);
+        }
+        let mut malformed = None;
+        for term in &self.required {
+            match term.admits(cluster)? {
+                Match::Yes => return Ok(None),
+                Match::No => {}
+                Match::Malformed(why) => malformed = malformed.or(Some(why)),
+            }
+        }
+        Ok(Some(malformed.unwrap_or_else(|| NO_TERM.to_owned())))
+    }
+
+    /// The sum of what the preferred terms give this cluster.
+    pub fn score(&self, cluster: &Cluster) -> Result<i32, String> {
+        let mut total = 0i32;
+        for term in self.preferred.iter().filter(|t| t.weight != 0) {
+            total = total.saturating_add(term.worth(cluster)?);
+        }
+        Ok(total)
+    }
+}
+
+enum Match {
+    Yes,
+    No,
+    Malformed(String),
+}
+
+impl<'a> Term<'a> {
+    fn read(term: &'a ClusterSelectorTerm) -> Result<Self, String> {
+        let wanted = term.property_selector.as_ref().map_or(&[][..], |s| &s.match_expressions);
+        let mut expressions = Vec::new();
+        for expression in wanted {
+            expressions.push(Expression {
+                property: PropertyName::read(&expression.name).map_err(|e| e.to_string())?,
+                wanted: expression,
+            });
+        }
+        Ok(Self { selector: labels_of(term)?, expressions })
+    }
+
+    fn admits(&self, cluster: &Cluster) -> Result<Match, String> {
+        if !self.selector.matches(&cluster.labels) {
+            return Ok(Match::No);
+        }
+        for expression in &self.expressions {
+            let value = match look_up(expression.property, cluster) {
+                Found::Absent => return Ok(Match::No),
+                Found::Malformed(why) => return Ok(Match::Malformed(why)),
+                Found::Value(value) => value,
+            };
+            let holds = property::matches(Some(value), expression.wanted);
             if !holds.map_err(|e| e.to_string())? {
                 return Ok(Match::No);
             }
