@@ -269,10 +269,10 @@ fn a_list_element_without_its_merge_key_is_named() {
         );
     }
     let patch = json!({"spec": {"containers": [{"image": "nginx"}]}});
-    assert_eq!(refused(&current, &patch), PatchError::Misfit(says.into()));
+    assert_eq!(refused(&current, &patch), PatchError::Unmergeable(says.into()));
     let patch = json!({"spec": {"containers": [{"$patch": "delete"}]}});
     let says = "map: map[$patch:delete] does not contain declared merge key: name";
-    assert_eq!(refused(&current, &patch), PatchError::Misfit(says.into()));
+    assert_eq!(refused(&current, &patch), PatchError::Unmergeable(says.into()));
 }
 
 #[test]
@@ -313,7 +313,7 @@ fn unknown_and_misshapen_directives_are_malformed() {
 }
 
 #[test]
-fn patches_that_do_not_fit_the_list_are_misfits() {
+fn patches_that_do_not_fit_the_list_are_unmergeable() {
     let current = json!({"spec": {"containers": [{"name": "a"}], "replicas": 1, "keyless": [{"a": 1}]}, "metadata": {"finalizers": ["a"]}});
     let cases = [
         (
@@ -336,7 +336,7 @@ fn patches_that_do_not_fit_the_list_are_misfits() {
         ),
     ];
     for (patch, says) in cases {
-        assert_eq!(refused(&current, &patch), PatchError::Misfit(says.into()), "{patch}");
+        assert_eq!(refused(&current, &patch), PatchError::Unmergeable(says.into()), "{patch}");
     }
 }
 
