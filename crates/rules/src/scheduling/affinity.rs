@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use flagship_api::policy::{
-    ClusterAffinity, ClusterSelectorTerm, PlacementPolicy, PropertySelectorOperator,
+    ClusterAffinity, ClusterSelectorTerm, PlacementPolicy, PropertySelectorRequirement,
     PropertySortOrder,
 };
 use flagship_api::property::{self, PropertyName};
@@ -34,8 +34,7 @@ struct Term<'a> {
 
 struct Expression<'a> {
     property: PropertyName<'a>,
-    operator: &'a str,
-    values: &'a [String],
+    wanted: &'a PropertySelectorRequirement,
 }
 
 /// A preferred term.
@@ -123,8 +122,7 @@ impl<'a> Term<'a> {
         for expression in wanted {
             expressions.push(Expression {
                 property: PropertyName::read(&expression.name).map_err(|e| e.to_string())?,
-                operator: word(&expression.operator),
-                values: &expression.values,
+                wanted: expression,
             });
         }
         Ok(Self { selector: labels_of(term)?, expressions })
@@ -140,7 +138,7 @@ impl<'a> Term<'a> {
                 Found::Malformed(why) => return Ok(Match::Malformed(why)),
                 Found::Value(value) => value,
             };
-            let holds = property::matches(Some(value), expression.operator, expression.values);
+            let holds = property::matches(Some(value), expression.wanted);
             if !holds.map_err(|e| e.to_string())? {
                 return Ok(Match::No);
             }
@@ -169,18 +167,6 @@ fn labels_of(term: &ClusterSelectorTerm) -> Result<Selector, String> {
     match &term.label_selector {
         None => Ok(Selector::EVERYTHING),
         selector => Selector::new(selector.as_ref()).map_err(|e| e.to_string()),
-    }
-}
-
-fn word(operator: &PropertySelectorOperator) -> &str {
-    match operator {
-        PropertySelectorOperator::Gt => "Gt",
-        PropertySelectorOperator::Ge => "Ge",
-        PropertySelectorOperator::Eq => "Eq",
-        PropertySelectorOperator::Ne => "Ne",
-        PropertySelectorOperator::Lt => "Lt",
-        PropertySelectorOperator::Le => "Le",
-        PropertySelectorOperator::Other(other) => other,
     }
 }
 

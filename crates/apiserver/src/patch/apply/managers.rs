@@ -66,14 +66,14 @@ enum Fields<'v> {
 }
 
 impl<'v> Entry<'v> {
-    pub(super) fn new(by: &Manager<'_>, operation: Operation, set: FieldSet) -> Self {
+    pub(super) fn new(by: &Manager<'_>, operation: Operation, fields: Map<String, Value>) -> Self {
         Self {
             manager: by.name.to_owned(),
             operation,
             api_version: by.api_version.to_owned(),
             subresource: by.subresource.to_owned(),
             time: Some(by.stamp()),
-            fields: Fields::Read(set),
+            fields: Fields::Written(Cow::Owned(fields)),
         }
     }
 
@@ -83,6 +83,12 @@ impl<'v> Entry<'v> {
             && self.operation == operation
             && self.subresource == by.subresource
             && (operation == Operation::Apply || self.api_version == by.api_version)
+    }
+
+    /// The same entry in another version of the kind.
+    pub(super) fn in_version(mut self, api_version: &str) -> Self {
+        api_version.clone_into(&mut self.api_version);
+        self
     }
 
     /// The set, read if it was not yet.
@@ -114,11 +120,23 @@ impl<'v> Entry<'v> {
         }
     }
 
-    /// Takes paths away, without reading a set that has none of them.
+    /// Whether the set is written exactly so.
+    pub(super) fn is_written_as(&self, fields: &Map<String, Value>) -> bool {
+        matches!(&self.fields, Fields::Written(map) if **map == *fields)
+    }
+
     pub(super) fn lose(&mut self, paths: &FieldSet) {
-        match &self.fields {
+        match &mut self.fields {
             Fields::Written(map) if !paths.touches(map) => {}
-            _ => self.set().subtract(paths),
+            Fields::Written(map) => paths.subtract_from(map.to_mut()),
+            Fields::Read(set) => set.subtract(paths),
+        }
+    }
+
+    pub(super) fn gain(&mut self, paths: FieldSet) {
+        match &mut self.fields {
+            Fields::Written(map) => paths.add_to(map.to_mut()),
+            Fields::Read(set) => set.union_with(paths),
         }
     }
 
@@ -276,7 +294,7 @@ pub(super) fn cap(entries: &mut Vec<Entry<'_>>) {
         let bucket = &mut oldest[bucket];
         ANCIENT.clone_into(&mut bucket.manager);
         bucket.subresource.clear();
-        bucket.set().union_with(std::mem::take(entry.set()));
+        bucket.gain(std::mem::take(entry.set()));
         // The younger time, as that entry was merged last.
         bucket.time = entry.time;
         count -= 1;

@@ -83,10 +83,12 @@ pub fn apply(
     }
     let own = entries.iter().position(|e| e.is(manager, Operation::Apply));
     let own = own.map(|at| entries.remove(at));
-    let last = own.as_ref().map(Entry::read).unwrap_or_default();
     let set = fields(applied, root, Containers::Named, 0);
+    let written = set.to_map();
+    let moved = own.as_ref().is_none_or(|entry| !entry.is_written_as(&written));
     let mut object = merge::merge(update::without_managed(before), applied, root, 0);
-    if !last.difference(&set).is_empty() {
+    if let (Some(own), true) = (&own, moved) {
+        let last = own.read();
         let owners = entries.iter_mut().map(|entry| &*entry.set());
         let owners = Owners(owners.chain([&set]).collect());
         prune::prune(&mut object, root, &last, &owners);
@@ -115,7 +117,13 @@ pub fn apply(
         last_applied::follow(&mut object, applied);
     }
     let unchanged = live.is_some_and(|live| same_but_managed(live, &object));
-    entries.extend(own_entry(own, &last, set, manager, unchanged));
+    if !written.is_empty() {
+        entries.push(match own {
+            // Its time moves when the object or the set does.
+            Some(own) if unchanged && !moved => own.in_version(manager.api_version),
+            _ => Entry::new(manager, Operation::Apply, written),
+        });
+    }
     put_managed(&mut object, managers::write(entries));
     let changed = !unchanged || managed(before) != managed(&object);
     Ok(Applied { object, changed })
@@ -161,30 +169,6 @@ fn conflicts(entries: &[Entry<'_>], touched: &FieldSet) -> Vec<(usize, Vec<Eleme
     }
     found.sort_by(|(a, _), (b, _)| entries[*a].manager.cmp(&entries[*b].manager));
     found
-}
-
-/// The applying manager's new entry. Its time moves when the object or the set does.
-fn own_entry<'v>(
-    own: Option<Entry<'v>>,
-    last: &FieldSet,
-    set: FieldSet,
-    manager: &Manager<'_>,
-    unchanged: bool,
-) -> Option<Entry<'v>> {
-    if set.is_empty() {
-        return None;
-    }
-    match own {
-        // The set is left as it was written.
-        Some(mut entry) if *last == set => {
-            manager.api_version.clone_into(&mut entry.api_version);
-            if !unchanged {
-                entry.time = Some(manager.stamp());
-            }
-            Some(entry)
-        }
-        _ => Some(Entry::new(manager, Operation::Apply, set)),
-    }
 }
 
 fn same_but_managed(live: &Value, object: &Value) -> bool {

@@ -58,10 +58,10 @@ pub(super) fn recorded<'v>(
     if !touched.is_empty() {
         match entries.iter_mut().find(|e| e.is(manager, Operation::Update)) {
             Some(own) => {
-                own.set().union_with(touched);
+                own.gain(touched);
                 own.time = Some(manager.stamp());
             }
-            None => entries.push(Entry::new(manager, Operation::Update, touched)),
+            None => entries.push(Entry::new(manager, Operation::Update, touched.to_map())),
         }
     }
     entries.retain(|entry| !entry.is_empty());

@@ -269,10 +269,10 @@ fn a_list_element_without_its_merge_key_is_named() {
         );
     }
     let patch = json!({"spec": {"containers": [{"image": "nginx"}]}});
-    assert_eq!(refused(&current, &patch), PatchError::Misfit(says.into()));
+    assert_eq!(refused(&current, &patch), PatchError::Unmergeable(says.into()));
     let patch = json!({"spec": {"containers": [{"$patch": "delete"}]}});
     let says = "map: map[$patch:delete] does not contain declared merge key: name";
-    assert_eq!(refused(&current, &patch), PatchError::Misfit(says.into()));
+    assert_eq!(refused(&current, &patch), PatchError::Unmergeable(says.into()));
 }
 
 #[test]
@@ -313,7 +313,7 @@ fn unknown_and_misshapen_directives_are_malformed() {
 }
 
 #[test]
-fn patches_that_do_not_fit_the_list_are_misfits() {
+fn patches_that_do_not_fit_the_list_are_unmergeable() {
     let current = json!({"spec": {"containers": [{"name": "a"}], "replicas": 1, "keyless": [{"a": 1}]}, "metadata": {"finalizers": ["a"]}});
     let cases = [
         (
@@ -336,7 +336,7 @@ fn patches_that_do_not_fit_the_list_are_misfits() {
         ),
     ];
     for (patch, says) in cases {
-        assert_eq!(refused(&current, &patch), PatchError::Misfit(says.into()), "{patch}");
+        assert_eq!(refused(&current, &patch), PatchError::Unmergeable(says.into()), "{patch}");
     }
 }
 
@@ -399,5 +399,81 @@ proptest! {
     #[test]
     fn an_empty_patch_changes_nothing(current in object()) {
         prop_assert_eq!(patched(&current, &json!({})).unwrap(), current);
+    }
+}
+
+/// What the task "Update API Objects in Place Using kubectl patch" of the Kubernetes
+/// documentation promises, with the schema of real Deployments.
+mod the_documented_patches {
+    use super::*;
+    use crate::schema::builtin;
+
+    fn demo(strategy: &Value) -> Value {
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "patch-demo"}, "spec": {
+            "replicas": 2, "selector": {"matchLabels": {"app": "nginx"}}, "strategy": strategy,
+            "template": {"metadata": {"labels": {"app": "nginx"}}, "spec": {
+                "containers": [{"name": "patch-demo-ctr", "image": "nginx"}],
+                "tolerations": [{"effect": "NoSchedule", "key": "dedicated", "value": "test-team"}],
+            }},
+        }})
+    }
+
+    fn after(strategy: &Value, patch: &Value) -> Value {
+        let schema = builtin("apps", "v1", "Deployment").unwrap();
+        strategic(&demo(strategy), patch, Some(schema.root())).unwrap()
+    }
+
+    fn rolling() -> Value {
+        json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "30%"}})
+    }
+
+    #[test]
+    fn a_patch_adds_a_container() {
+        let container = json!({"name": "patch-demo-ctr-2", "image": "redis"});
+        let patch = json!({"spec": {"template": {"spec": {"containers": [container]}}}});
+        assert_eq!(
+            after(&rolling(), &patch)["spec"]["template"]["spec"]["containers"],
+            json!([container, {"name": "patch-demo-ctr", "image": "nginx"}])
+        );
+    }
+
+    #[test]
+    fn a_patch_replaces_tolerations() {
+        let toleration = json!({"effect": "NoSchedule", "key": "disktype", "value": "ssd"});
+        let patch = json!({"spec": {"template": {"spec": {"tolerations": [toleration]}}}});
+        assert_eq!(
+            after(&rolling(), &patch)["spec"]["template"]["spec"]["tolerations"],
+            json!([toleration])
+        );
+    }
+
+    #[test]
+    fn a_change_of_strategy_needs_retained_keys() {
+        let patch = json!({"spec": {"strategy": {"type": "Recreate"}}});
+        // Without them the old field stays, and validation will refuse the pair.
+        assert_eq!(
+            after(&rolling(), &patch)["spec"]["strategy"],
+            json!({"type": "Recreate", "rollingUpdate": {"maxSurge": "30%"}})
+        );
+        let patch = json!({"spec": {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}}});
+        assert_eq!(after(&rolling(), &patch)["spec"]["strategy"], json!({"type": "Recreate"}));
+    }
+
+    #[test]
+    fn a_selector_is_merged_though_apply_takes_it_as_a_whole() {
+        let patch = json!({"spec": {"selector": {"matchLabels": {"tier": "web"}}}});
+        assert_eq!(
+            after(&rolling(), &patch)["spec"]["selector"],
+            json!({"matchLabels": {"app": "nginx", "tier": "web"}})
+        );
+    }
+
+    #[test]
+    fn a_rollout_restart_only_annotates_the_template() {
+        let annotations = json!({"kubectl.kubernetes.io/restartedAt": "2026-01-01T00:00:00Z"});
+        let patch = json!({"spec": {"template": {"metadata": {"annotations": annotations}}}});
+        let mut expected = demo(&rolling());
+        expected["spec"]["template"]["metadata"]["annotations"] = annotations;
+        assert_eq!(after(&rolling(), &patch), expected);
     }
 }

@@ -103,7 +103,7 @@ fn owned(desk: &Desk, manager: &str) -> FieldSet {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
     fn apply_is_idempotent(history in history(), config in config()) {
