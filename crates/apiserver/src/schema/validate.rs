@@ -94,7 +94,7 @@ impl Report {
                 passed += 1 + u32::from(format.is_some());
             }
             Value::Number(number) => {
-                checks.iter().for_each(|checks| self.check_number(number, node, checks, path));
+                checks.iter().for_each(|checks| self.check_number(number, checks, path));
                 passed += 2;
             }
             _ => {}
@@ -187,15 +187,9 @@ impl Report {
         }
     }
 
-    fn check_number(
-        &mut self,
-        number: &serde_json::Number,
-        node: NodeRef<'_>,
-        checks: &Checks,
-        path: &Path<'_>,
-    ) {
+    fn check_number(&mut self, number: &serde_json::Number, checks: &Checks, path: &Path<'_>) {
         let Some(value) = number.as_f64() else { return };
-        let whole = number.as_i64().is_some() && node.node().kind != Type::Number;
+        let whole = number.as_i64().is_some();
         let shown = |limit: f64| if whole { format!("{}", limit as i64) } else { go_float(limit) };
         let mut wrong = |says: String| {
             let detail = format!("{} in body should be {says}", path.text());

@@ -15,7 +15,7 @@ use kube::api::{
 use kube::core::PartialObjectMeta;
 use kube::discovery::Discovery;
 use kube::runtime::wait::{await_condition, conditions};
-use kube::runtime::{WatchStreamExt, metadata_watcher, reflector, watcher};
+use kube::runtime::{WatchStreamExt, reflector, watcher};
 use kube::{Client, ResourceExt};
 
 use crate::harness::gadget_definition;
@@ -160,13 +160,9 @@ async fn a_definition_is_installed_and_used_through_the_client() {
     assert_eq!(status.reason, "Invalid");
     assert_eq!(status.details.unwrap().causes[0].field, "spec.size");
 
-    let deleted = await_condition(
-        definitions.clone(),
-        "gadgets.example.com",
-        conditions::is_deleted(
-            &definitions.get("gadgets.example.com").await.unwrap().uid().unwrap(),
-        ),
-    );
+    let uid = definitions.get("gadgets.example.com").await.unwrap().uid().unwrap();
+    let gone = conditions::is_deleted(&uid);
+    let deleted = await_condition(definitions.clone(), "gadgets.example.com", gone);
     definitions.delete("gadgets.example.com", &DeleteParams::default()).await.unwrap();
     deleted.await.unwrap();
     let gone = api.get("g").await.unwrap_err();
@@ -178,8 +174,8 @@ async fn metadata_is_watched_without_its_object() {
     let (_server, handle) = cluster();
     let maps: Api<ConfigMap> = Api::default_namespaced(client(&handle));
     maps.create(&PostParams::default(), &config("a", "1")).await.unwrap();
-    let mut events =
-        Box::pin(metadata_watcher(maps.clone(), watcher::Config::default()).applied_objects());
+    let partial: Api<PartialObjectMeta<ConfigMap>> = Api::default_namespaced(client(&handle));
+    let mut events = Box::pin(watcher(partial, watcher::Config::default()).applied_objects());
     let first: PartialObjectMeta<ConfigMap> = events.next().await.unwrap().unwrap();
     assert_eq!(first.name_any(), "a");
     maps.create(&PostParams::default(), &config("b", "1")).await.unwrap();

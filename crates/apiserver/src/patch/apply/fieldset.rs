@@ -188,9 +188,13 @@ impl FieldSet {
     /// Reads `FieldsV1`.
     pub fn from_value(fields: &Value) -> Result<Self, String> {
         match fields {
-            Value::Object(map) => Self::read(map, MAX_DEPTH),
+            Value::Object(map) => Self::from_map(map),
             other => Err(format!("fields must be a map, not {other}")),
         }
+    }
+
+    pub(super) fn from_map(fields: &Map<String, Value>) -> Result<Self, String> {
+        Self::read(fields, MAX_DEPTH)
     }
 
     fn read(map: &Map<String, Value>, depth: usize) -> Result<Self, String> {

@@ -14,12 +14,15 @@ mod conflict;
 mod element;
 mod extract;
 mod fieldset;
+mod fresh;
 mod last_applied;
 mod managers;
 mod merge;
 mod place;
 mod prune;
 mod update;
+
+use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
@@ -28,12 +31,13 @@ pub use self::conflict::{ApplyError, Conflict};
 pub use self::element::Element;
 use self::extract::{Containers, fields};
 pub use self::fieldset::FieldSet;
+use self::fresh::fresh;
 pub use self::managers::Manager;
 use self::managers::{Entry, Operation};
 use self::place::Place;
 use self::prune::Owners;
 pub use self::update::record_update;
-use self::update::{managed, put_managed, take_managed};
+use self::update::{managed, put_managed};
 use crate::patch::depth::{MAX_DEPTH, fits};
 use crate::schema::NodeRef;
 
@@ -72,27 +76,24 @@ pub fn apply(
     if !fits(before, MAX_DEPTH) {
         return Err(ApplyError::BadRequest("the object nests too deep".to_owned()));
     }
-    let mut entries = managers::read(managed(before).clone(), true).unwrap_or_default();
+    let mut entries = managers::read(Cow::Borrowed(managed(before)), true).unwrap_or_default();
     if entries.is_empty() && live.is_some() {
         let untracked = Manager { name: BEFORE_FIRST_APPLY, subresource: "", ..*manager };
-        entries = update::recorded(&nothing, before, entries, &untracked, schema);
+        entries = update::recorded(&fresh(before), before, entries, &untracked, schema);
     }
     let own = entries.iter().position(|e| e.is(manager, Operation::Apply));
-    let mut own = own.map(|at| entries.remove(at));
-    let last = own.as_mut().map(|entry| std::mem::take(entry.set())).unwrap_or_default();
-
+    let own = own.map(|at| entries.remove(at));
+    let last = own.as_ref().map(Entry::read).unwrap_or_default();
     let set = fields(applied, root, Containers::Named, 0);
-    let mut object = before.clone();
-    take_managed(&mut object);
-    let mut object = merge::merge(object, applied, root, 0);
-    if !last.is_empty() {
+    let mut object = merge::merge(update::without_managed(before), applied, root, 0);
+    if !last.difference(&set).is_empty() {
         let owners = entries.iter_mut().map(|entry| &*entry.set());
         let owners = Owners(owners.chain([&set]).collect());
         prune::prune(&mut object, root, &last, &owners);
     }
     let (touched, removed) = compare(before, &object, root).into_touched();
     if !force {
-        let mut conflicts = conflicts(&mut entries, &touched);
+        let mut conflicts = conflicts(&entries, &touched);
         if !conflicts.is_empty() && manager.name == last_applied::KUBECTL {
             let allowed = last_applied::still_as_applied(before, manager.api_version, root);
             conflicts.retain(|(_, path)| !allowed.contains(path));
@@ -116,7 +117,7 @@ pub fn apply(
     let unchanged = live.is_some_and(|live| same_but_managed(live, &object));
     entries.extend(own_entry(own, &last, set, manager, unchanged));
     put_managed(&mut object, managers::write(entries));
-    let changed = live.is_none_or(|live| *live != object);
+    let changed = !unchanged || managed(before) != managed(&object);
     Ok(Applied { object, changed })
 }
 
@@ -152,10 +153,10 @@ fn admit(applied: &Value, manager: &Manager<'_>, root: Place<'_>) -> Result<(), 
 }
 
 /// What others own among the fields that get a new value: (whose entry, path).
-fn conflicts(entries: &mut [Entry], touched: &FieldSet) -> Vec<(usize, Vec<Element>)> {
+fn conflicts(entries: &[Entry<'_>], touched: &FieldSet) -> Vec<(usize, Vec<Element>)> {
     let mut found = Vec::new();
-    for (at, entry) in entries.iter_mut().enumerate() {
-        let both = entry.set().intersection(touched);
+    for (at, entry) in entries.iter().enumerate() {
+        let both = entry.shared_with(touched);
         found.extend(both.paths().into_iter().map(|path| (at, path)));
     }
     found.sort_by(|(a, _), (b, _)| entries[*a].manager.cmp(&entries[*b].manager));
@@ -163,20 +164,23 @@ fn conflicts(entries: &mut [Entry], touched: &FieldSet) -> Vec<(usize, Vec<Eleme
 }
 
 /// The applying manager's new entry. Its time moves when the object or the set does.
-fn own_entry(
-    own: Option<Entry>,
+fn own_entry<'v>(
+    own: Option<Entry<'v>>,
     last: &FieldSet,
     set: FieldSet,
     manager: &Manager<'_>,
     unchanged: bool,
-) -> Option<Entry> {
+) -> Option<Entry<'v>> {
     if set.is_empty() {
         return None;
     }
     match own {
-        Some(mut entry) if unchanged && *last == set => {
+        // The set is left as it was written.
+        Some(mut entry) if *last == set => {
             manager.api_version.clone_into(&mut entry.api_version);
-            entry.replace_set(set);
+            if !unchanged {
+                entry.time = Some(manager.stamp());
+            }
             Some(entry)
         }
         _ => Some(Entry::new(manager, Operation::Apply, set)),

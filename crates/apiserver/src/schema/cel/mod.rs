@@ -92,12 +92,19 @@ impl RuleTable {
         !self.rules.is_empty()
     }
 
-    /// Runs every rule that applies.
+    /// Whether this rule of a node looks at the old value; `None` if it does not run.
+    pub(super) fn uses_old(&self, node: NodeId, rule: &str) -> Option<bool> {
+        let rules = self.rules.get(&node)?;
+        rules.iter().find(|r| r.text.rule == rule).map(|r| r.uses_old)
+    }
+
+    /// Runs every rule that applies to `new`, which stands at `path`.
     pub(super) fn check(
         &self,
         schema: &Schema,
         new: &Value,
         old: Option<&Value>,
+        path: &Path<'_>,
     ) -> Vec<FieldError> {
         if !self.visited.get(schema.root as usize).copied().unwrap_or(false) {
             return Vec::new();
@@ -112,7 +119,7 @@ impl RuleTable {
             found: Vec::new(),
         };
         let pair = old.map(|old| (new, old));
-        run.walk(schema.root, new, old, pair, &Path::Root, 0);
+        run.walk(schema.root, new, old, pair, path, 0);
         run.found
     }
 }

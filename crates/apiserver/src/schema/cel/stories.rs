@@ -251,7 +251,7 @@ fn rules_that_cannot_work_are_told_with_their_place() {
         ),
         (
             "self.i.x == 1",
-            "compilation failed: ERROR: <input>:1:7: type 'integer' does not support field selection\n | self.i.x == 1\n | ......^",
+            "compilation failed: ERROR: <input>:1:7: type 'int' does not support field selection\n | self.i.x == 1\n | ......^",
         ),
         ("self.i + 1", "cel expression must evaluate to a bool"),
         ("'text'", "cel expression must evaluate to a bool"),

@@ -1,6 +1,7 @@
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
+use super::update::without_managed;
 use super::*;
 use crate::patch::arbitrary::{object, value};
 
@@ -101,14 +102,8 @@ fn owned(desk: &Desk, manager: &str) -> FieldSet {
     all
 }
 
-fn without_managed(object: &Value) -> Value {
-    let mut object = object.clone();
-    update::take_managed(&mut object);
-    object
-}
-
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
     fn apply_is_idempotent(history in history(), config in config()) {
