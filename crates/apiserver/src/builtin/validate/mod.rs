@@ -148,11 +148,26 @@ fn invalid(path: String, value: &str, detail: &str) -> FieldError {
 
 #[cfg(test)]
 mod tests {
+    use super::super::default_object;
     use super::*;
+    use serde_json::json;
 
     fn lines(findings: &[FieldError]) -> String {
         let all: Vec<String> = findings.iter().map(ToString::to_string).collect();
         all.join("\n")
+    }
+
+    /// A named object of a kind with these fields, defaulted.
+    pub(super) fn object(kind: Kind, fields: &Value) -> Value {
+        let mut object = json!({"metadata": {"name": "x"}});
+        if kind.info().namespaced {
+            object["metadata"]["namespace"] = json!("n");
+        }
+        for (key, value) in fields.as_object().unwrap() {
+            object[key] = value.clone();
+        }
+        default_object(kind, &mut object);
+        object
     }
 
     /// What is said about a new object, a line a finding.

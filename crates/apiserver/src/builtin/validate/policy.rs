@@ -351,21 +351,8 @@ pub(super) fn runtime_class_change(new: &Field<'_>, old: &Field<'_>, out: &mut F
 #[cfg(test)]
 mod tests {
     use super::super::super::catalog::Kind;
-    use super::super::super::default_object;
-    use super::super::tests::{on_create, on_update};
+    use super::super::tests::{object, on_create, on_update};
     use serde_json::{Value, json};
-
-    fn object(kind: Kind, fields: &Value) -> Value {
-        let mut object = json!({"metadata": {"name": "x"}});
-        if kind.info().namespaced {
-            object["metadata"]["namespace"] = json!("n");
-        }
-        for (key, value) in fields.as_object().unwrap() {
-            object[key] = value.clone();
-        }
-        default_object(kind, &mut object);
-        object
-    }
 
     fn said(kind: Kind, fields: &Value) -> String {
         on_create(kind, &object(kind, fields))

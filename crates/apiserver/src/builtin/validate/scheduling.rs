@@ -2,7 +2,7 @@
 
 use super::super::json::Field;
 use super::Findings;
-use super::rules::{any_of, named, one_of, selector};
+use super::rules::{any_of, named, one_of, operator_values, selector};
 use crate::machinery::names;
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
@@ -124,19 +124,12 @@ fn node_term(term: &Field<'_>, out: &mut Findings) {
     for expression in term.get("matchExpressions").items() {
         let (operator, values) = (expression.get("operator"), expression.get("values"));
         match operator.text() {
-            "In" | "NotIn" if values.is_empty() => {
-                let says = "must be specified when `operator` is 'In' or 'NotIn'";
-                out.push(values.required(says));
-            }
-            "Exists" | "DoesNotExist" if !values.is_empty() => {
-                let says = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
-                out.push(values.forbidden(says));
-            }
             "Gt" | "Lt" if values.len() != 1 => {
                 let says = "must be specified single value when `operator` is 'Lt' or 'Gt'";
                 out.push(values.required(says));
             }
-            "In" | "NotIn" | "Exists" | "DoesNotExist" | "Gt" | "Lt" => {}
+            "Gt" | "Lt" => {}
+            other if operator_values(other, &values, out) => {}
             _ => out.push(operator.invalid("not a valid selector operator")),
         }
         named(&expression.get("key"), names::qualified_name, out);

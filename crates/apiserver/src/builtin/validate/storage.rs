@@ -204,22 +204,9 @@ pub(super) fn attachment(object: &Field<'_>, out: &mut Findings) {
 #[cfg(test)]
 mod tests {
     use super::super::super::catalog::Kind;
-    use super::super::super::default_object;
-    use super::super::tests::{on_create, on_update};
+    use super::super::tests::{object, on_create, on_update};
     use super::*;
     use serde_json::json;
-
-    fn object(kind: Kind, fields: &Value) -> Value {
-        let mut object = json!({"metadata": {"name": "x"}});
-        if kind.info().namespaced {
-            object["metadata"]["namespace"] = json!("n");
-        }
-        for (key, value) in fields.as_object().unwrap() {
-            object[key] = value.clone();
-        }
-        default_object(kind, &mut object);
-        object
-    }
 
     fn claim(extra: &Value) -> Value {
         let mut spec = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}});
