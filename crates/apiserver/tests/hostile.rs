@@ -1,5 +1,7 @@
 //! Input that means harm: refused, or served with bounded memory, and never a panic.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
+
 use bytes::Bytes;
 use flagship_apiserver::env::Env;
 use flagship_apiserver::rest::{Body, ClusterHandle, Server};

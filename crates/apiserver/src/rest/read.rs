@@ -59,8 +59,7 @@ pub(crate) fn list(ctx: &Ctx<'_>, options: &ListOptions) -> Result<Page, ApiErro
         None if ctx.place.namespace.is_empty() => Scope::All,
         None => Scope::Namespace(&ctx.place.namespace),
     };
-    let query = format!("{} {options:?}", ctx.place.namespace);
-    let query = strip_position(options, &ctx.place.namespace).unwrap_or(query);
+    let query = selection(options, &ctx.place.namespace);
     let (snapshot, start) = match &options.token {
         Some(token) => {
             if options.revision.is_some_and(|revision| revision > 0) {
@@ -90,10 +89,9 @@ pub(crate) fn list(ctx: &Ctx<'_>, options: &ListOptions) -> Result<Page, ApiErro
     Ok(Page { revision: snapshot.revision, items, token, remaining })
 }
 
-/// The part of the options that pages of one list have in common, as text.
-fn strip_position(options: &ListOptions, namespace: &str) -> Option<String> {
-    let ListOptions { labels, fields, .. } = options;
-    Some(format!("{namespace}|{labels:?}|{fields:?}"))
+/// What the pages of one list have in common, as text.
+fn selection(ListOptions { labels, fields, .. }: &ListOptions, namespace: &str) -> String {
+    format!("{namespace}|{labels:?}|{fields:?}")
 }
 
 fn snapshot(ctx: &Ctx<'_>, options: &ListOptions, scope: Scope<'_>) -> Result<Snapshot, ApiError> {

@@ -55,10 +55,7 @@ pub(super) async fn handle(handle: &ClusterHandle, parts: &Parts, body: Bytes) -
             let request = Incoming { handle, parts, query, body };
             request.object(&at).await
         }
-        other if parts.method != Method::GET => {
-            _ = other;
-            Err(ApiError::method_not_allowed("").into())
-        }
+        _ if parts.method != Method::GET => Err(ApiError::method_not_allowed("").into()),
         other => document(handle, parts, &other),
     }
 }

@@ -57,18 +57,18 @@ pub(crate) fn start(
         .filter(|seconds| *seconds > 0)
         .unwrap_or_else(|| DEFAULT_TIMEOUT + ctx.cluster.env.entropy.u64() % DEFAULT_TIMEOUT);
     let deadline = Instant::now() + Duration::from_secs(seconds.min(u64::from(u32::MAX)));
-    let begun = match from {
-        // Only another incarnation of this cluster can have handed it out: list again.
-        WatchFrom::After(after) if after > store.revision() => {
-            Err(format!("too new resource version: {after} ({})", store.revision()))
-        }
-        _ => store
-            .watch_as(&ctx.place.served.kind.resource, from, filter(ctx, options), &ctx.call())
-            .map_err(|why| why.to_string()),
+    let known = match from {
+        WatchFrom::After(after) => check_future(after, store.revision()),
+        WatchFrom::Now | WatchFrom::CurrentThenLive => Ok(()),
     };
+    let begun = known.and_then(|()| {
+        let resource = &ctx.place.served.kind.resource;
+        let begun = store.watch_as(resource, from, filter(ctx, options), &ctx.call());
+        begun.map_err(|why| ApiError::expired(why.to_string()))
+    });
     let (subscription, first) = match begun {
         Ok(subscription) => (Some(subscription), None),
-        Err(why) => (None, Some(error_event(&ApiError::expired(why)))),
+        Err(error) => (None, Some(error_event(&error))),
     };
     let mut stream = WatchStream {
         subscription,
@@ -81,6 +81,15 @@ pub(crate) fn start(
     };
     stream.schedule();
     Ok(stream)
+}
+
+/// A revision that was never handed out here is of another incarnation of the cluster,
+/// which was wiped since. Kubernetes would wait for it; listing again heals.
+pub(super) fn check_future(after: u64, current: u64) -> Result<(), ApiError> {
+    if after > current {
+        return Err(ApiError::expired(format!("too new resource version: {after} ({current})")));
+    }
+    Ok(())
 }
 
 /// What the subscription lets through.

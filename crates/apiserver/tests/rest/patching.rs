@@ -1,5 +1,11 @@
 //! The four kinds of patches and who owns what afterwards.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use flagship_apiserver::env::plan::{Effect, Rule, Verbs, When};
+use flagship_apiserver::env::{Env, Plan, Point, Verdict};
+use flagship_apiserver::rest::{PatchKind, WriteOptions};
 use serde_json::{Value, json};
 
 use crate::harness::{GADGETS, MAPS, World, gadget, gadget_definition};
@@ -171,4 +177,42 @@ async fn an_applied_status_goes_to_its_own_path() {
     assert_eq!(now["status"], json!({"ready": true}));
     assert_eq!(now["spec"]["size"], 1);
     assert!(managers(&now).contains(&"agent Apply status".to_owned()), "{:?}", managers(&now));
+}
+
+#[tokio::test(start_paused = true)]
+async fn racing_patches_all_arrive_and_racing_updates_conflict() {
+    let env = Env::simulated(3);
+    let slow = Rule {
+        point: Point::PreCommit,
+        who: "racer".to_owned(),
+        cluster: String::new(),
+        resource: "configmaps".to_owned(),
+        verbs: Verbs::Writes,
+        when: When::Always,
+        window: None,
+        effect: Effect::Do(Verdict::Delay(Duration::from_millis(5))),
+    };
+    let plan = Plan::new(1, env.clock.clone(), vec![slow]);
+    let world = World::in_env(env.with_faults(Arc::new(plan)));
+    world.config("a", json!({})).await;
+    let local = world.cluster.local("racer");
+    let options = WriteOptions::default();
+    let patches = (0..4).map(|n| {
+        let patch = json!({"data": {(format!("k{n}")): "v"}});
+        local.patch("configmaps", "default", "a", "", PatchKind::Merge, patch, &options)
+    });
+    for outcome in futures::future::join_all(patches).await {
+        outcome.unwrap();
+    }
+    let now = local.get("configmaps", "default", "a").await.unwrap();
+    assert_eq!(now["data"].as_object().unwrap().len(), 5);
+    let updates = (0..3).map(|n| {
+        let mut object = now.clone();
+        object["data"]["n"] = json!(n.to_string());
+        local.update("configmaps", object)
+    });
+    let outcomes = futures::future::join_all(updates).await;
+    let codes: Vec<u16> =
+        outcomes.into_iter().map(|outcome| outcome.map_or_else(|e| e.code, |_| 200)).collect();
+    assert_eq!(codes, [200, 409, 409]);
 }
