@@ -124,7 +124,7 @@ pub(super) enum Drafted {
 pub(super) fn draft_update(
     ctx: &Ctx<'_>,
     current: &Stored,
-    source: &Source,
+    source: &mut Source,
     sub: Sub,
     options: &WriteOptions,
 ) -> Result<Drafted, ApiError> {
@@ -135,19 +135,21 @@ pub(super) fn draft_update(
     warnings.extend(served.version().deprecation.as_deref().map(str::to_owned));
 
     let stored = parse(current)?;
-    let old = rules::convert(kind, served.version, stored.clone());
+    let converted = (stored["apiVersion"] != *served.version().api_version)
+        .then(|| rules::convert(kind, served.version, stored.clone()));
+    let old = converted.as_ref().unwrap_or(&stored);
     let manager = options.field_manager.as_deref().unwrap_or(&caller.manager);
-    let (mut sent, duplicates) = sub.evaluate(ctx, &old, source, manager, options)?;
+    let (mut sent, duplicates) = sub.evaluate(ctx, old, source, manager, options)?;
     check_type(served, &mut sent)?;
     meta::check_shape(&mut sent)?;
     check_place(place, &mut sent)?;
     warnings.extend(rules::decode(served, &mut sent, &duplicates, options.field_validation)?);
-    check_preconditions(place, source, &sent, &old)?;
+    check_preconditions(place, source, &sent, old)?;
 
-    let mut errors = meta::validate_update(kind, &sent, &old);
+    let mut errors = meta::validate_update(kind, &sent, old);
     let mut new = sent;
-    meta::carry_over(&mut new, &old);
-    rules::prepare_update(cluster, served, sub, &mut new, &old)?;
+    meta::carry_over(&mut new, old);
+    rules::prepare_update(cluster, served, sub, &mut new, old)?;
     admit(
         cluster,
         caller,
@@ -156,17 +158,17 @@ pub(super) fn draft_update(
         sub,
         options,
         &mut new,
-        Some(&old),
+        Some(old),
         &mut warnings,
         true,
     )?;
-    count_generation(served, sub, &mut new, &old);
+    count_generation(served, sub, &mut new, old);
     if sub == Sub::Scale || !matches!(source, Source::Patch(Patch::Apply(_))) {
-        managers::record(cluster, served, Some(&old), &mut new, manager, sub);
+        managers::record(cluster, served, Some(old), &mut new, manager, sub);
     }
 
     errors.extend(meta::validate(kind, &new));
-    errors.extend(rules::validate_update(cluster, served, sub, &new, &old));
+    errors.extend(rules::validate_update(cluster, served, sub, &new, old));
     refuse_invalid(served, &new, &errors)?;
     if sub == Sub::Main {
         warnings.extend(crd::warnings(cluster, kind, &new));
@@ -179,7 +181,7 @@ pub(super) fn draft_update(
         sub,
         options,
         &mut new,
-        Some(&old),
+        Some(old),
         &mut warnings,
         false,
     )?;

@@ -143,7 +143,7 @@ impl Local {
         let ctx = self.ctx("update", &place);
         let source = Source::Object(object.into());
         let options = WriteOptions::default();
-        let work = write::update(&ctx, &source, sub, &options);
+        let work = write::update(&ctx, source, sub, &options);
         Ok(run(&ctx, work, |written| (written.revision, 200)).await?.value)
     }
 
@@ -169,7 +169,7 @@ impl Local {
         }
         let ctx = self.ctx("patch", &place);
         let source = Source::Patch(kind.with(patch));
-        let work = write::update(&ctx, &source, sub, options);
+        let work = write::update(&ctx, source, sub, options);
         Ok(run(&ctx, work, |written: &Written| (written.revision, 200)).await?.value)
     }
 

@@ -267,7 +267,7 @@ impl Incoming<'_> {
         let options = WriteOptions::from_query(&self.query, "UpdateOptions")?;
         let sub = Sub::of(&ctx.place.served, sub).ok_or_else(nowhere)?;
         let source = Source::Object(self.decoded()?);
-        let work = write::update(ctx, &source, sub, &options);
+        let work = write::update(ctx, source, sub, &options);
         let written = traced(ctx, work, |w| (w.revision, code(w).as_u16())).await?;
         self.show_sub(ctx, &written, sub, form)
     }
@@ -280,7 +280,7 @@ impl Incoming<'_> {
         kind.check(&options)?;
         let sub = Sub::of(&ctx.place.served, sub).ok_or_else(nowhere)?;
         let source = Source::Patch(kind.read(&self.body)?);
-        let work = write::update(ctx, &source, sub, &options);
+        let work = write::update(ctx, source, sub, &options);
         let written = traced(ctx, work, |w| (w.revision, code(w).as_u16())).await?;
         self.show_sub(ctx, &written, sub, form)
     }
