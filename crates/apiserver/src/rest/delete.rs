@@ -56,7 +56,7 @@ pub(crate) async fn delete(ctx: &Ctx<'_>, options: &DeleteOptions) -> Result<Del
         let revision = current.revision;
         if !removes && value == old {
             let object =
-                Written { value, json: current.json.clone(), revision, created: false, warnings };
+                Written { value, json: current.body(), revision, created: false, warnings };
             return Ok(Deleted { object, gone: false });
         }
         if options.dry_run {
