@@ -5,7 +5,7 @@ use std::hint::black_box;
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use flagship_apiserver::patch::apply::{Manager, apply, field_set, record_update};
 use flagship_apiserver::patch::{json, merge, strategic};
-use flagship_apiserver::schema::Schema;
+use flagship_apiserver::schema;
 use jiff::Timestamp;
 use serde_json::{Value, json as value};
 
@@ -19,8 +19,7 @@ fn parse(text: &str) -> Value {
 }
 
 fn patches(c: &mut Criterion) {
-    let schema = Schema::from_openapi(&parse(include_str!("patch/deployment-schema.json")))
-        .expect("a schema of this repository");
+    let schema = schema::builtin("apps", "v1", "Deployment").expect("Deployments are built in");
     let root = Some(schema.root());
     let config = parse(include_str!("patch/deployment.json"));
     let mut group = c.benchmark_group("deployment");

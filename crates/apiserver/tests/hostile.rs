@@ -1,5 +1,7 @@
 //! Input that means harm: refused, or served with bounded memory, and never a panic.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
+
 use bytes::Bytes;
 use flagship_apiserver::env::Env;
 use flagship_apiserver::rest::{Body, ClusterHandle, Server};
@@ -56,7 +58,8 @@ async fn an_object_over_one_and_a_half_mebibytes_is_refused() {
         },
     });
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    let (code, _) = send(&cluster, "POST", definitions, "application/json", secret.to_string()).await;
+    let (code, _) =
+        send(&cluster, "POST", definitions, "application/json", secret.to_string()).await;
     assert_eq!(code, 201);
     let blob = |bytes: usize| {
         let object = json!({
@@ -88,9 +91,15 @@ async fn a_hundred_thousand_levels_are_refused() {
         assert_eq!(post(&cluster, inside).await.0, 400);
         let yaml = send(&cluster, "POST", MAPS, "application/yaml", deep.clone()).await;
         assert_eq!(yaml.0, 400);
-        for media in ["merge-patch+json", "json-patch+json", "strategic-merge-patch+json", "apply-patch+yaml"] {
+        for media in [
+            "merge-patch+json",
+            "json-patch+json",
+            "strategic-merge-patch+json",
+            "apply-patch+yaml",
+        ] {
             let path = format!("{MAPS}/a?fieldManager=m");
-            let (code, _) = send(&cluster, "PATCH", &path, &format!("application/{media}"), deep.clone()).await;
+            let (code, _) =
+                send(&cluster, "PATCH", &path, &format!("application/{media}"), deep.clone()).await;
             assert_eq!(code, 400, "{media}");
         }
     }
@@ -229,11 +238,13 @@ async fn strange_objects_never_panic() {
     ];
     for path in resources {
         for object in &strange {
-            let (code, _) = send(&cluster, "POST", path, "application/json", object.to_string()).await;
+            let (code, _) =
+                send(&cluster, "POST", path, "application/json", object.to_string()).await;
             assert!(matches!(code, 201 | 400 | 409 | 422), "{path} {code} {object}");
             for half in ["spec", "status", "metadata"] {
                 let odd = json!({"metadata": {"name": "b"}, half: object});
-                let (code, _) = send(&cluster, "POST", path, "application/json", odd.to_string()).await;
+                let (code, _) =
+                    send(&cluster, "POST", path, "application/json", odd.to_string()).await;
                 assert!(matches!(code, 201 | 400 | 409 | 422), "{path} {code} {half} {object}");
             }
         }

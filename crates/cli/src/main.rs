@@ -1,3 +1,62 @@
-//! The `flagship` binary.
+//! The `flagship` binary: reads the command line, runs one command, says how it
+//! went by exit code.
+//!
+//! 0 is done, 1 is a failure, 2 is a command line that cannot be meant. Commands
+//! are one file each and write to `out`, so that their tests are strings.
 
-fn main() {}
+mod crds;
+mod up;
+
+use std::io::{self, ErrorKind, Write};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// A fleet control plane for Kubernetes
+#[derive(Parser)]
+#[command(name = "flagship", version, disable_help_subcommand = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Crds(crds::Crds),
+    Up(up::Up),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let result = match cli.command {
+        Command::Crds(command) => command.run(&mut out),
+        Command::Up(command) => command.run(&mut out),
+    };
+    match result.and_then(|()| Ok(out.flush()?)) {
+        Ok(()) => ExitCode::SUCCESS,
+        // The reader has seen enough: `flagship crds | head` is no failure.
+        Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Nothing is left to say it to if this fails too.
+            drop(writeln!(io::stderr(), "error: {error:#}"));
+            if error.is::<crds::UnknownKind>() { ExitCode::from(2) } else { ExitCode::FAILURE }
+        }
+    }
+}
+
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    let cause = error.downcast_ref::<io::Error>();
+    cause.is_some_and(|cause| cause.kind() == ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
+}

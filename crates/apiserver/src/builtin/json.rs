@@ -134,6 +134,12 @@ impl<'a> Field<'a> {
             .map(|(key, value)| (key.as_str(), self.below(value, Here::MapKey(key))))
     }
 
+    /// The same value, reported at another place: some of Kubernetes' paths are not
+    /// where the field is, and people have learned to read them.
+    pub fn reported_at(&self, place: &Self) -> Self {
+        Self { value: self.value, step: place.step.clone() }
+    }
+
     /// The value itself; null when absent.
     pub fn value(&self) -> &'a Value {
         self.value

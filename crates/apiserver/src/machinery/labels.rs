@@ -43,14 +43,14 @@ impl Selector {
         if let Some(pairs) = selector.get("matchLabels").and_then(Value::as_object) {
             for (key, value) in pairs {
                 let value = value.as_str().ok_or("matchLabels: values must be strings")?;
-                requirements.push(requirement(key, "=", vec![value.into()])?);
+                requirements.push(requirement(key, "=", &[value.into()])?);
             }
         }
         let expressions = selector.get("matchExpressions").and_then(Value::as_array);
         for expression in expressions.into_iter().flatten() {
             let key = expression["key"].as_str().unwrap_or_default();
             let values = expression["values"].as_array().into_iter().flatten();
-            let values = values.filter_map(Value::as_str).map(Box::from).collect();
+            let values: Vec<Box<str>> = values.filter_map(Value::as_str).map(Box::from).collect();
             let operator = match expression["operator"].as_str().unwrap_or_default() {
                 "In" => "in",
                 "NotIn" => "notin",
@@ -58,7 +58,7 @@ impl Selector {
                 "DoesNotExist" => "!",
                 other => return Err(format!("{other:?} is not a valid label selector operator")),
             };
-            requirements.push(requirement(key, operator, values)?);
+            requirements.push(requirement(key, operator, &values)?);
         }
         Ok(Self { requirements })
     }
@@ -89,7 +89,7 @@ impl Requirement {
     }
 }
 
-fn requirement(key: &str, operator: &str, values: Vec<Box<str>>) -> Result<Requirement, String> {
+fn requirement(key: &str, operator: &str, values: &[Box<str>]) -> Result<Requirement, String> {
     check_key(key)?;
     let text: Value = values.iter().map(|v| Value::from(v.as_ref())).collect();
     let refuse = |detail: &str| FieldError::invalid("values", text.clone(), detail).to_string();
@@ -101,7 +101,7 @@ fn requirement(key: &str, operator: &str, values: Vec<Box<str>>) -> Result<Requi
             return Err(refuse("values set must be empty for exists and does not exist"));
         }
         "gt" | "lt" => {
-            let bound = match values.as_slice() {
+            let bound = match values {
                 [only] => only.parse::<i64>().ok(),
                 _ => None,
             };
@@ -111,8 +111,8 @@ fn requirement(key: &str, operator: &str, values: Vec<Box<str>>) -> Result<Requi
         }
         "exists" => Test::Exists,
         "!" => Test::Absent,
-        "!=" | "notin" => Test::NotIn(values.clone()),
-        _ => Test::In(values.clone()),
+        "!=" | "notin" => Test::NotIn(values.to_vec()),
+        _ => Test::In(values.to_vec()),
     };
     for (index, value) in values.iter().enumerate() {
         let complaints = names::label_value(value);
@@ -231,7 +231,7 @@ impl Parser {
         };
         check_key(&key)?;
         if matches!(self.peek(), Token::End | Token::Symbol(",")) {
-            return requirement(&key, if absent { "!" } else { "exists" }, Vec::new());
+            return requirement(&key, if absent { "!" } else { "exists" }, &[]);
         }
         if absent {
             // `!key=value`: the operator is not allowed after a negation.
@@ -243,7 +243,7 @@ impl Parser {
         match self.take() {
             Token::Word(word) if word == "in" || word == "notin" => {
                 let values = self.values()?;
-                requirement(&key, &word, values)
+                requirement(&key, &word, &values)
             }
             Token::Symbol(symbol @ ("=" | "==" | "!=" | ">" | "<")) => {
                 let value = match self.peek() {
@@ -256,7 +256,7 @@ impl Parser {
                     "<" => "lt",
                     other => other,
                 };
-                requirement(&key, operator, vec![value.into()])
+                requirement(&key, operator, &[value.into()])
             }
             other => {
                 let text = other.text();

@@ -61,12 +61,7 @@ pub(super) fn compile(crd: &Value) -> Result<Kind, Vec<FieldError>> {
     })
 }
 
-fn custom_version(
-    group: &str,
-    kind: &str,
-    version: &Value,
-    compiled: Arc<Compiled>,
-) -> Version {
+fn custom_version(group: &str, kind: &str, version: &Value, compiled: Arc<Compiled>) -> Version {
     let name = version["name"].as_str().unwrap_or_default();
     let gv = GroupVersion::new(group, name);
     let subresources = &version["subresources"];
@@ -241,12 +236,8 @@ mod tests {
     #[test]
     fn a_condition_keeps_its_time_while_the_truth_stays() {
         let mut crd = json!({});
-        let says = |truth| Condition {
-            kind: "Established",
-            truth,
-            reason: "R",
-            message: "m".to_owned(),
-        };
+        let says =
+            |truth| Condition { kind: "Established", truth, reason: "R", message: "m".to_owned() };
         conditions(&mut crd, &[says(false)], "t1");
         conditions(&mut crd, &[says(false)], "t2");
         assert_eq!(crd["status"]["conditions"][0]["lastTransitionTime"], "t1");

@@ -58,7 +58,8 @@ pub fn group(registry: &Registry, name: &str) -> Option<Value> {
 }
 
 fn group_value(name: &str, versions: &[String]) -> Value {
-    let entry = |version: &String| json!({"groupVersion": format!("{name}/{version}"), "version": version});
+    let entry =
+        |version: &String| json!({"groupVersion": format!("{name}/{version}"), "version": version});
     let list: Vec<Value> = versions.iter().map(entry).collect();
     let preferred = list.first().cloned().unwrap_or(Value::Null);
     json!({"name": name, "versions": list, "preferredVersion": preferred})
@@ -97,7 +98,9 @@ pub fn resources(registry: &Registry, group: &str, version: &str) -> Option<Valu
     }
     list.sort_by(|a, b| a["name"].as_str().cmp(&b["name"].as_str()));
     let gv = crate::machinery::gvk::GroupVersion::new(group, version).to_string();
-    Some(json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": gv, "resources": list}))
+    Some(
+        json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": gv, "resources": list}),
+    )
 }
 
 /// `/api` (`core`) or `/apis` in the aggregated form, `apidiscovery.k8s.io/v2`.
@@ -128,9 +131,7 @@ fn aggregated_resources(kinds: &[Arc<Kind>], group: &str, version: &str) -> Vec<
     let mut list = Vec::new();
     for kind in kinds {
         let Some(index) = kind.served(group, version) else { continue };
-        let gvk = |group: &str, version: &str, kind: &str| {
-            json!({"group": group, "version": version, "kind": kind})
-        };
+        let gvk = |group: &str, version: &str, kind: &str| json!({"group": group, "version": version, "kind": kind});
         let mut entry = json!({
             "resource": kind.plural, "responseKind": gvk(group, version, &kind.kind),
             "scope": if kind.namespaced { "Namespaced" } else { "Cluster" },

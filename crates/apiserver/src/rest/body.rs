@@ -43,7 +43,13 @@ impl Body {
     /// A list: its head up to the opening bracket, then the stored bytes of each item.
     pub(super) fn list(head: Bytes, items: Vec<Arc<Stored>>, presenter: Presenter) -> Self {
         let items = items.into_iter();
-        Self(Inner::List(Box::new(ListBody { head: Some(head), items, presenter, first: true, done: false })))
+        Self(Inner::List(Box::new(ListBody {
+            head: Some(head),
+            items,
+            presenter,
+            first: true,
+            done: false,
+        })))
     }
 
     /// A watch.
@@ -53,11 +59,23 @@ impl Body {
 }
 
 impl ListBody {
+    /// Room for the next piece, so that it is not moved while it grows.
+    fn size_of_piece(&self) -> usize {
+        let mut size = self.head.as_ref().map_or(2, |head| head.len() + 2);
+        for item in self.items.as_slice() {
+            size += item.json.len() + 1;
+            if size > PIECE {
+                break;
+            }
+        }
+        size
+    }
+
     fn next(&mut self) -> Option<Bytes> {
         if self.done {
             return None;
         }
-        let mut piece = BytesMut::with_capacity(PIECE.min(4096));
+        let mut piece = BytesMut::with_capacity(self.size_of_piece());
         if let Some(head) = self.head.take() {
             piece.extend_from_slice(&head);
         }

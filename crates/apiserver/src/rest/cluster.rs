@@ -1,6 +1,6 @@
 //! One logical cluster and the handle that everyone uses it through.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
@@ -21,6 +21,8 @@ pub(crate) struct Cluster {
     pub(super) registry: Registry,
     pub(super) env: Env,
     pub(super) shared: Arc<Shared>,
+    /// Held while a service is committed, so that no two get the same address.
+    pub(super) allocating: Mutex<()>,
 }
 
 /// One logical cluster: a `tower::Service`, and the way to its in-process API.

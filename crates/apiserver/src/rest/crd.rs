@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use super::cluster::Cluster;
 use super::options::DeleteOptions;
 use super::subresource::Sub;
-use super::{delete, managers, meta, write};
+use super::{delete, draft, managers, meta, write};
 use crate::builtin;
 use crate::machinery::status::FieldError;
-use crate::registry::{CLEANUP_FINALIZER, Condition, Kind, Served, conditions, names_of};
+use crate::registry::{CLEANUP_FINALIZER, Condition, Kind, Rules, Served, conditions, names_of};
 use crate::store::{Change, Expect, ObjectKey, Scope, Stored, Write};
 
 /// Where definitions are stored.
@@ -30,9 +30,33 @@ pub(super) fn prepare(crd: &mut Value) {
     meta::of_mut(crd).insert("finalizers".to_owned(), list);
 }
 
-/// What is wrong with a definition beyond its own shape: schemas that do not compile.
-pub(super) fn validate(cluster: &Cluster, crd: &Value) -> Vec<FieldError> {
-    cluster.shared.library.kind(crd).err().unwrap_or_default()
+/// Adds what is wrong with a definition's schemas to what is known of it already.
+pub(super) fn validate(cluster: &Cluster, crd: &Value, errors: &mut Vec<FieldError>) {
+    for error in crate::schema::validate_crd(crd) {
+        // Names and versions were looked at before; one finding a field is enough.
+        if errors.iter().all(|known| known.path != error.path) {
+            errors.push(error);
+        }
+    }
+    if errors.is_empty() {
+        errors.extend(cluster.shared.library.kind(crd).err().unwrap_or_default());
+    }
+}
+
+/// What the author of a definition should know, such as rules that are not checked here.
+pub(super) fn warnings(cluster: &Cluster, kind: &Kind, crd: &Value) -> Vec<String> {
+    if !kind.is(builtin::Kind::CustomResourceDefinition) {
+        return Vec::new();
+    }
+    let Ok(defined) = cluster.shared.library.kind(crd) else { return Vec::new() };
+    let mut warnings: Vec<String> = Vec::new();
+    for version in &defined.versions {
+        if let Rules::Custom(compiled) = &version.rules {
+            warnings.extend(compiled.warnings().iter().cloned());
+        }
+    }
+    warnings.dedup();
+    warnings
 }
 
 /// Serves the kinds of definitions that are in the store already.
@@ -111,7 +135,7 @@ fn settle(cluster: &Cluster, key: &ObjectKey) -> Option<Arc<Stored>> {
     let kind = cluster.registry.by_resource(DEFINITIONS)?;
     let served = Served { version: kind.storage, kind: kind.clone() };
     managers::record(cluster, &served, Some(&old), &mut crd, "kube-apiserver", Sub::Status);
-    let removes = write::is_released(&kind, &crd);
+    let removes = draft::is_released(&kind, &crd);
     let (head, json) = write::encode(&kind, &crd).ok()?;
     let change = match removes {
         true => Change::Delete { head, json },

@@ -103,7 +103,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn json_reads_what_serde_json_writes(n: i64, s in ".{0,10}", f in -1e300..1e300) {
+        fn json_reads_what_serde_json_writes(n: i64, s in ".{0,10}", eighths: i32) {
+            let f = f64::from(eighths) / 8.0;
             let value = json!({"n": n, "s": s, "f": f, "l": [n, s], "o": {"x": null}});
             let got = json(value.to_string().as_bytes()).unwrap();
             prop_assert_eq!(got, Decoded::from(value));

@@ -6,13 +6,14 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::cluster::Ctx;
-use super::failure::{Failure, commit_error};
+use super::cluster::Place;
+use super::draft::{self, Draft};
+use super::failure::Failure;
 use super::meta::{self, FOREGROUND, ORPHAN};
 use super::options::{DeleteOptions, ListOptions, Propagation, WriteOptions};
 use super::read;
 use super::subresource::Sub;
-use super::write::{self, Draft, Written};
-use super::cluster::Place;
+use super::write::{self, Lost, Written};
 use crate::builtin;
 use crate::machinery::status::ApiError;
 use crate::machinery::time;
@@ -36,10 +37,7 @@ pub(crate) struct Deleted {
 }
 
 /// Deletes one object, or marks it for deletion.
-pub(crate) async fn delete(
-    ctx: &Ctx<'_>,
-    options: &DeleteOptions,
-) -> Result<Deleted, Failure> {
+pub(crate) async fn delete(ctx: &Ctx<'_>, options: &DeleteOptions) -> Result<Deleted, Failure> {
     let place = ctx.place;
     let kind = &place.served.kind;
     for _ in 0..ATTEMPTS {
@@ -57,7 +55,8 @@ pub(crate) async fn delete(
         let Doomed { value, removes } = doom(kind, &old, options, ctx.cluster.env.clock.now());
         let revision = current.revision;
         if !removes && value == old {
-            let object = Written { value, json: current.json.clone(), revision, created: false, warnings };
+            let object =
+                Written { value, json: current.body(), revision, created: false, warnings };
             return Ok(Deleted { object, gone: false });
         }
         if options.dry_run {
@@ -68,8 +67,8 @@ pub(crate) async fn delete(
         let draft = Draft { value, warnings, removes };
         match write::commit(ctx, draft, place.key(), Expect::At(revision)).await? {
             Ok(object) => return Ok(Deleted { object, gone: removes }),
-            Err(CommitError::Moved(_) | CommitError::Gone) => {}
-            Err(other) => return Err(commit_error(&other, &place.qualified(), &place.name).into()),
+            Err(Lost::Address | Lost::Store(CommitError::Moved(_) | CommitError::Gone)) => {}
+            Err(lost) => return Err(lost.into_error(&place.qualified(), &place.name).into()),
         }
     }
     Err(ApiError::stale(&place.qualified(), &place.name).into())
@@ -112,9 +111,17 @@ fn review(
     let options = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
     for mutating in [true, false] {
         let mut object = old.clone();
-        write::admit(
-            ctx.cluster, ctx.caller, ctx.place, "delete", Sub::Main, &options, &mut object,
-            Some(old), warnings, mutating,
+        draft::admit(
+            ctx.cluster,
+            ctx.caller,
+            ctx.place,
+            "delete",
+            Sub::Main,
+            &options,
+            &mut object,
+            Some(old),
+            warnings,
+            mutating,
         )?;
     }
     Ok(())
@@ -171,7 +178,7 @@ pub(super) fn doom(kind: &Kind, old: &Value, options: &DeleteOptions, now: Times
             new["status"]["phase"] = json!("Terminating");
         }
     }
-    if !write::is_released(kind, &new) {
+    if !draft::is_released(kind, &new) {
         return Doomed { value: new, removes: false };
     }
     // Whoever watches sees the object as it was, unless it had been terminating.
@@ -225,7 +232,8 @@ fn shorten(object: &mut Value, grace: i64) {
         return;
     }
     let at = metadata["deletionTimestamp"].as_str().and_then(time::parse);
-    let sooner = at.and_then(|at| at.checked_sub(jiff::SignedDuration::from_secs(had - grace)).ok());
+    let sooner =
+        at.and_then(|at| at.checked_sub(jiff::SignedDuration::from_secs(had - grace)).ok());
     let metadata = meta::of_mut(object);
     if let Some(sooner) = sooner {
         metadata.insert("deletionTimestamp".to_owned(), json!(time::seconds(sooner)));

@@ -17,7 +17,7 @@ use super::options::{DeleteOptions, ListOptions, WriteOptions};
 use super::patching::PatchKind;
 use super::subresource::Sub;
 use super::write::{self, Source, Written};
-use super::{read, watch};
+use super::{read, rules, watch};
 use crate::env::{Env, Point};
 use crate::machinery::labels;
 use crate::machinery::status::ApiError;
@@ -47,9 +47,18 @@ impl Local {
     }
 
     /// One object. `namespace` is empty for cluster-scoped kinds.
-    pub async fn get(&self, resource: &str, namespace: &str, name: &str) -> Result<Value, ApiError> {
+    pub async fn get(
+        &self,
+        resource: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Value, ApiError> {
         let stored = self.get_stored(resource, namespace, name).await?;
-        write::parse(&stored)
+        let value = write::parse(&stored)?;
+        match self.cluster.registry.by_resource(resource) {
+            Some(kind) => Ok(rules::convert(&kind, kind.storage, value)),
+            None => Ok(value),
+        }
     }
 
     /// One object as it is stored, unparsed.
@@ -76,7 +85,8 @@ impl Local {
         let labels = labels::Selector::parse(label_selector.unwrap_or_default())
             .map_err(ApiError::bad_request)?;
         let options = ListOptions { labels, ..ListOptions::default() };
-        let page = run(&ctx, async { Ok(read::list(&ctx, &options)?) }, |page| (page.revision, 200));
+        let page =
+            run(&ctx, async { Ok(read::list(&ctx, &options)?) }, |page| (page.revision, 200));
         let page = page.await?;
         Ok((page.revision, page.items))
     }
@@ -143,7 +153,7 @@ impl Local {
         let ctx = self.ctx("update", &place);
         let source = Source::Object(object.into());
         let options = WriteOptions::default();
-        let work = write::update(&ctx, &source, sub, &options);
+        let work = write::update(&ctx, source, sub, &options);
         Ok(run(&ctx, work, |written| (written.revision, 200)).await?.value)
     }
 
@@ -169,7 +179,7 @@ impl Local {
         }
         let ctx = self.ctx("patch", &place);
         let source = Source::Patch(kind.with(patch));
-        let work = write::update(&ctx, &source, sub, options);
+        let work = write::update(&ctx, source, sub, options);
         Ok(run(&ctx, work, |written: &Written| (written.revision, 200)).await?.value)
     }
 
@@ -201,6 +211,7 @@ impl Local {
             let filter = watch::filter(&ctx, &options);
             let resource = &place.served.kind.resource;
             let from = WatchFrom::After(after);
+            watch::check_future(&ctx.cluster.store, after)?;
             let begun = ctx.cluster.store.watch_as(resource, from, filter, &ctx.call());
             Ok(begun.map_err(|why| ApiError::expired(why.to_string()))?)
         };

@@ -110,7 +110,9 @@ pub fn check_shape(object: &mut Value) -> Result<(), ApiError> {
     map.retain(|key, value| match value {
         // An empty list of managers has a meaning: stop counting.
         Value::Array(list) => !list.is_empty() || key == "managedFields",
-        Value::Object(fields) => !fields.is_empty() || !matches!(key.as_str(), "labels" | "annotations"),
+        Value::Object(fields) => {
+            !fields.is_empty() || !matches!(key.as_str(), "labels" | "annotations")
+        }
         Value::String(text) => !text.is_empty(),
         _ => true,
     });
@@ -314,7 +316,8 @@ mod tests {
 
     #[test]
     fn wrong_types_are_refused_and_empty_things_dropped() {
-        let mut good = json!({"metadata": {"name": "a", "labels": {}, "finalizers": [], "uid": null}});
+        let mut good =
+            json!({"metadata": {"name": "a", "labels": {}, "finalizers": [], "uid": null}});
         check_shape(&mut good).unwrap();
         assert_eq!(good, json!({"metadata": {"name": "a"}}));
         let mut none = json!({"kind": "X"});
@@ -337,9 +340,7 @@ mod tests {
 
     #[test]
     fn owners_are_checked() {
-        let owner = |name: &str, controller: bool| {
-            json!({"apiVersion": "v1", "kind": "Pod", "name": name, "uid": "u", "controller": controller})
-        };
+        let owner = |name: &str, controller: bool| json!({"apiVersion": "v1", "kind": "Pod", "name": name, "uid": "u", "controller": controller});
         let mut errors = Vec::new();
         owners(&json!([owner("a", true), owner("b", false)]), &mut errors);
         assert_eq!(errors, []);

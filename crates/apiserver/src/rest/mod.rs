@@ -16,6 +16,7 @@ mod cluster;
 mod crd;
 mod decode;
 mod delete;
+mod draft;
 mod failure;
 mod local;
 mod managers;

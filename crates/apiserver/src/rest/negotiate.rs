@@ -105,7 +105,10 @@ mod tests {
             ("application/vnd.kubernetes.protobuf", Err(406)),
             ("application/cbor", Err(406)),
             ("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1", Ok(Form::Metadata)),
-            ("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1", Ok(Form::Metadata)),
+            (
+                "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+                Ok(Form::Metadata),
+            ),
             ("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1beta1", Err(406)),
             ("application/json;as=Table;v=v1;g=meta.k8s.io,application/json", Ok(Form::Whole)),
             ("application/json;q=0", Err(406)),
@@ -117,7 +120,8 @@ mod tests {
 
     #[test]
     fn discovery_knows_its_own_form() {
-        let header = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
+        let header =
+            "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
         assert_eq!(picked(header, true), Ok(Form::Aggregated));
         assert_eq!(picked("application/json", true), Ok(Form::Whole));
     }

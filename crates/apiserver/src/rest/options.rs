@@ -325,9 +325,17 @@ mod tests {
     fn list_parameters_that_contradict_each_other_are_refused() {
         let table = [
             ("resourceVersionMatch=Exact", 422, "forbidden unless resourceVersion is provided"),
-            ("resourceVersionMatch=Exact&resourceVersion=0", 422, "forbidden for resourceVersion \"0\""),
+            (
+                "resourceVersionMatch=Exact&resourceVersion=0",
+                422,
+                "forbidden for resourceVersion \"0\"",
+            ),
             ("resourceVersionMatch=Odd&resourceVersion=1", 422, "Unsupported value: \"Odd\""),
-            ("resourceVersionMatch=Exact&resourceVersion=1&continue=x", 422, "when continue is provided"),
+            (
+                "resourceVersionMatch=Exact&resourceVersion=1&continue=x",
+                422,
+                "when continue is provided",
+            ),
             ("watch=1&sendInitialEvents=true", 422, "requires setting resourceVersionMatch"),
             ("sendInitialEvents=true", 422, "forbidden for list"),
             ("resourceVersion=abc", 400, "Invalid value: \"abc\""),
@@ -345,7 +353,8 @@ mod tests {
 
     #[test]
     fn delete_options_come_from_query_and_body() {
-        let query = Query::parse("gracePeriodSeconds=5&propagationPolicy=Orphan&dryRun=All").unwrap();
+        let query =
+            Query::parse("gracePeriodSeconds=5&propagationPolicy=Orphan&dryRun=All").unwrap();
         let options = DeleteOptions::read(&query, None).unwrap();
         assert_eq!(options.grace_period_seconds, Some(5));
         assert_eq!(options.propagation, Some(Propagation::Orphan));
@@ -362,7 +371,8 @@ mod tests {
 
     #[test]
     fn write_options_are_checked() {
-        let read = |text: &str| WriteOptions::from_query(&Query::parse(text).unwrap(), "CreateOptions");
+        let read =
+            |text: &str| WriteOptions::from_query(&Query::parse(text).unwrap(), "CreateOptions");
         assert!(read("dryRun=All&fieldManager=me&force=true").unwrap().dry_run);
         let error = read("dryRun=Some").unwrap_err();
         assert_eq!(

@@ -50,13 +50,13 @@ pub(super) async fn bind(
         "spec": {"nodeName": node},
     });
     let source = Source::Patch(Patch::Merge(patch.into()));
-    write::update(ctx, &source, Sub::Binding, options).await?;
+    write::update(ctx, source, Sub::Binding, options).await?;
     let scheduled = json!({"status": {"conditions": [{
         "type": "PodScheduled", "status": "True", "lastProbeTime": null,
         "lastTransitionTime": ctx.cluster.now(),
     }]}});
     let source = Source::Patch(Patch::Strategic(scheduled.into()));
-    write::update(ctx, &source, Sub::Status, options).await?;
+    write::update(ctx, source, Sub::Status, options).await?;
     Ok(())
 }
 
@@ -80,11 +80,7 @@ pub(super) async fn evict(
 }
 
 /// Takes one disruption from the budget that covers the pod, if there is one.
-async fn spend_budget(
-    ctx: &Ctx<'_>,
-    pod: &Value,
-    options: &DeleteOptions,
-) -> Result<(), Failure> {
+async fn spend_budget(ctx: &Ctx<'_>, pod: &Value, options: &DeleteOptions) -> Result<(), Failure> {
     let scope = Scope::Namespace(&ctx.place.namespace);
     let mut covering = Vec::new();
     for stored in ctx.cluster.store.list(BUDGETS, scope).items {
@@ -136,6 +132,6 @@ async fn spend_budget(
         },
     });
     let source = Source::Patch(Patch::Merge(patch.into()));
-    write::update(&budget_ctx, &source, Sub::Status, &WriteOptions::default()).await?;
+    write::update(&budget_ctx, source, Sub::Status, &WriteOptions::default()).await?;
     Ok(())
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::cluster::Ctx;
 use super::options::{ListOptions, Match};
 use crate::machinery::status::ApiError;
-use crate::store::{ObjectKey, PageError, Scope, Snapshot, Stored};
+use crate::store::{ObjectKey, PageError, Scope, Snapshot, Store, Stored};
 
 /// A page of a list.
 #[derive(Debug)]
@@ -24,10 +24,11 @@ pub(crate) struct Page {
 /// One object. A revision asked for is a lower bound.
 pub(crate) fn get(ctx: &Ctx<'_>, revision: Option<u64>) -> Result<Arc<Stored>, ApiError> {
     let store = &ctx.cluster.store;
-    check_future(revision.unwrap_or_default(), store.revision())?;
+    check_future(store, revision.unwrap_or_default())?;
     let resource = &ctx.place.served.kind.resource;
     let key = ctx.place.key();
-    let back = if ctx.cluster.env.faults.is_quiet() { 0 } else { ctx.cluster.env.staleness(&ctx.call()) };
+    let back =
+        if ctx.cluster.env.faults.is_quiet() { 0 } else { ctx.cluster.env.staleness(&ctx.call()) };
     let found = match back {
         0 => store.get(resource, &key),
         back => store.get_back(resource, &key, back),
@@ -58,8 +59,7 @@ pub(crate) fn list(ctx: &Ctx<'_>, options: &ListOptions) -> Result<Page, ApiErro
         None if ctx.place.namespace.is_empty() => Scope::All,
         None => Scope::Namespace(&ctx.place.namespace),
     };
-    let query = format!("{} {options:?}", ctx.place.namespace);
-    let query = strip_position(options, &ctx.place.namespace).unwrap_or(query);
+    let query = selection(options, &ctx.place.namespace);
     let (snapshot, start) = match &options.token {
         Some(token) => {
             if options.revision.is_some_and(|revision| revision > 0) {
@@ -89,21 +89,23 @@ pub(crate) fn list(ctx: &Ctx<'_>, options: &ListOptions) -> Result<Page, ApiErro
     Ok(Page { revision: snapshot.revision, items, token, remaining })
 }
 
-/// The part of the options that pages of one list have in common, as text.
-fn strip_position(options: &ListOptions, namespace: &str) -> Option<String> {
-    let ListOptions { labels, fields, .. } = options;
-    Some(format!("{namespace}|{labels:?}|{fields:?}"))
+/// What the pages of one list have in common, as text.
+fn selection(ListOptions { labels, fields, .. }: &ListOptions, namespace: &str) -> String {
+    format!("{namespace}|{labels:?}|{fields:?}")
 }
 
 fn snapshot(ctx: &Ctx<'_>, options: &ListOptions, scope: Scope<'_>) -> Result<Snapshot, ApiError> {
     let store = &ctx.cluster.store;
     let resource = &ctx.place.served.kind.resource;
     let asked = options.revision.unwrap_or_default();
-    check_future(asked, store.revision())?;
+    check_future(store, asked)?;
     if options.matching == Some(Match::Exact) && asked > 0 {
-        return store.list_at(resource, scope, asked).map_err(|why| ApiError::expired(why.to_string()));
+        return store
+            .list_at(resource, scope, asked)
+            .map_err(|why| ApiError::expired(why.to_string()));
     }
-    let back = if ctx.cluster.env.faults.is_quiet() { 0 } else { ctx.cluster.env.staleness(&ctx.call()) };
+    let back =
+        if ctx.cluster.env.faults.is_quiet() { 0 } else { ctx.cluster.env.staleness(&ctx.call()) };
     let seen = match back {
         0 => store.list(resource, scope),
         back => store.list_back(resource, scope, back),
@@ -126,7 +128,15 @@ pub(super) fn matches(options: &ListOptions, key: &ObjectKey, object: &Stored) -
         && options.fields.matches(&key.namespace, &key.name, |path| head.fields.get(path))
 }
 
-fn check_future(asked: u64, current: u64) -> Result<(), ApiError> {
+/// The store's revision, to be held against one that a client knows. A watcher may know of
+/// a commit an instant before it is finished; asking under the lock waits for that.
+pub(super) fn current(store: &Store, asked: u64) -> u64 {
+    let published = store.revision();
+    if asked <= published { published } else { store.list("", Scope::All).revision }
+}
+
+fn check_future(store: &Store, asked: u64) -> Result<(), ApiError> {
+    let current = current(store, asked);
     if asked <= current {
         return Ok(());
     }

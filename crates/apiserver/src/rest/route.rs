@@ -22,7 +22,7 @@ use super::present::Presenter;
 use super::service::respond;
 use super::subresource::Sub;
 use super::write::{self, Source, Written};
-use super::{crd, meta, read, scale, watch};
+use super::{meta, read, scale, watch};
 use crate::machinery::fields;
 use crate::machinery::path::{self, BadPath, ObjectPath, Target};
 use crate::machinery::query::Query;
@@ -55,10 +55,7 @@ pub(super) async fn handle(handle: &ClusterHandle, parts: &Parts, body: Bytes) -
             let request = Incoming { handle, parts, query, body };
             request.object(&at).await
         }
-        other if parts.method != Method::GET => {
-            _ = other;
-            Err(ApiError::method_not_allowed("").into())
-        }
+        _ if parts.method != Method::GET => Err(ApiError::method_not_allowed("").into()),
         other => document(handle, parts, &other),
     }
 }
@@ -219,7 +216,7 @@ impl Incoming<'_> {
                 let shown = scale::of(served, &write::parse(&stored)?).ok_or_else(nowhere)?;
                 shown.to_string().into()
             }
-            _ => Presenter::new(served.clone(), form).object(&stored.json)?,
+            _ => Presenter::new(served.clone(), form).body(&stored.json)?,
         };
         Ok(respond(StatusCode::OK, Body::whole(body), &warnings))
     }
@@ -257,12 +254,6 @@ impl Incoming<'_> {
     async fn create(&self, ctx: &Ctx<'_>, form: Form) -> Answer {
         let options = WriteOptions::from_query(&self.query, "CreateOptions")?;
         let body = self.decoded()?;
-        if crd::is_terminating(ctx.cluster, &ctx.place.served.kind) {
-            let says = "create not allowed while custom resource definition is terminating";
-            let mut error = ApiError::method_not_allowed(&ctx.place.qualified());
-            error.message = says.to_owned();
-            return Err(error.into());
-        }
         // The trace and the faults know the object by its name.
         let name = meta::text(&body.value, "name");
         let named = Place { name: name.into(), ..ctx.place.clone() };
@@ -276,7 +267,7 @@ impl Incoming<'_> {
         let options = WriteOptions::from_query(&self.query, "UpdateOptions")?;
         let sub = Sub::of(&ctx.place.served, sub).ok_or_else(nowhere)?;
         let source = Source::Object(self.decoded()?);
-        let work = write::update(ctx, &source, sub, &options);
+        let work = write::update(ctx, source, sub, &options);
         let written = traced(ctx, work, |w| (w.revision, code(w).as_u16())).await?;
         self.show_sub(ctx, &written, sub, form)
     }
@@ -289,7 +280,7 @@ impl Incoming<'_> {
         kind.check(&options)?;
         let sub = Sub::of(&ctx.place.served, sub).ok_or_else(nowhere)?;
         let source = Source::Patch(kind.read(&self.body)?);
-        let work = write::update(ctx, &source, sub, &options);
+        let work = write::update(ctx, source, sub, &options);
         let written = traced(ctx, work, |w| (w.revision, code(w).as_u16())).await?;
         self.show_sub(ctx, &written, sub, form)
     }
@@ -318,7 +309,7 @@ impl Incoming<'_> {
         if !group.is_empty() {
             details["group"] = json!(group);
         }
-        let status = success(details);
+        let status = success(&details);
         Ok(respond(StatusCode::OK, Body::whole(status.to_string()), &object.warnings))
     }
 
@@ -329,7 +320,7 @@ impl Incoming<'_> {
         let (revision, deleted) = traced(ctx, work, |(revision, _)| (*revision, 200)).await?;
         let presenter = Presenter::new(ctx.place.served.clone(), form);
         let items: Result<Vec<Bytes>, ApiError> =
-            deleted.iter().map(|written| presenter.object(&written.json)).collect();
+            deleted.iter().map(|written| presenter.body(&written.json)).collect();
         let page = read::Page { revision, items: Vec::new(), token: None, remaining: None };
         let mut body = page.head(presenter.type_of_list()).to_vec();
         body.extend_from_slice(&items?.join(&b','));
@@ -354,7 +345,7 @@ impl Incoming<'_> {
     }
 }
 
-fn success(details: Value) -> Value {
+fn success(details: &Value) -> Value {
     json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
         "details": details,
@@ -366,6 +357,6 @@ fn code(written: &Written) -> StatusCode {
 }
 
 fn show(ctx: &Ctx<'_>, written: &Written, form: Form) -> Answer {
-    let body = Presenter::new(ctx.place.served.clone(), form).object(&written.json)?;
+    let body = Presenter::new(ctx.place.served.clone(), form).body(&written.json)?;
     Ok(respond(code(written), Body::whole(body), &written.warnings))
 }

@@ -3,17 +3,19 @@
 //! Nothing is decided here; each function asks the schema of a custom version, or the
 //! published schema and the hand-written rules of a built-in kind.
 
+use std::net::IpAddr;
+
 use serde_json::{Value, json};
 
 use super::cluster::Cluster;
 use super::options::FieldValidation;
 use super::subresource::Sub;
 use super::{crd, meta};
-use crate::builtin::addresses::ServiceRanges;
+use crate::builtin::addresses::{Addresses, ServiceRanges};
 use crate::builtin::{self, convert};
 use crate::machinery::status::{ApiError, FieldError};
 use crate::registry::{Kind, Origin, Rules, Served};
-use crate::store::{Pairs, Scope};
+use crate::store::{ObjectKey, Pairs, Scope};
 
 /// Unknown and duplicate fields shown in one answer; the rest would only fill headers.
 const MAX_SHOWN: usize = 32;
@@ -154,14 +156,36 @@ fn addresses(cluster: &Cluster, id: builtin::Kind) -> ServiceRanges {
     ranges
 }
 
+/// Whether another service took an address or port of this one since it was drafted.
+pub(super) fn is_allocated(cluster: &Cluster, key: &ObjectKey, service: &Value) -> bool {
+    let mut taken = ServiceRanges::default();
+    for other in cluster.store.list("services", Scope::All).items {
+        if other.key != *key
+            && let Ok(other) = serde_json::from_slice(&other.json)
+        {
+            taken.observe(&other);
+        }
+    }
+    let spec = &service["spec"];
+    let ip = spec["clusterIP"].as_str().filter(|ip| ip.parse::<IpAddr>().is_ok());
+    let ports = spec["ports"].as_array().into_iter().flatten();
+    let mut ports = ports.filter_map(|port| u16::try_from(port["nodePort"].as_u64()?).ok());
+    ip.is_some_and(|ip| taken.claim_ip(ip).is_err())
+        || ports.any(|port| port != 0 && taken.claim_port(port).is_err())
+}
+
 /// Findings about a new object.
-pub(super) fn validate_create(cluster: &Cluster, served: &Served, object: &Value) -> Vec<FieldError> {
+pub(super) fn validate_create(
+    cluster: &Cluster,
+    served: &Served,
+    object: &Value,
+) -> Vec<FieldError> {
     match (&served.version().rules, served.kind.origin) {
         (Rules::Custom(compiled), _) => compiled.validate(object, None),
         (Rules::Builtin(_), Origin::Builtin(id)) => {
             let mut errors = builtin::validate_create(id, object);
             if id == builtin::Kind::CustomResourceDefinition {
-                errors.extend(crd::validate(cluster, object));
+                crd::validate(cluster, object, &mut errors);
             }
             errors
         }
@@ -189,7 +213,7 @@ pub(super) fn validate_update(
                 _ => builtin::validate_update(id, new, old),
             };
             if id == builtin::Kind::CustomResourceDefinition && sub == Sub::Main {
-                errors.extend(crd::validate(cluster, new));
+                crd::validate(cluster, new, &mut errors);
             }
             errors
         }
@@ -197,12 +221,13 @@ pub(super) fn validate_update(
     }
 }
 
-/// An object of one version in another.
-pub(super) fn convert(kind: &Kind, from: usize, to: usize, mut object: Value) -> Value {
-    if from == to {
+/// An object in another version than the one it is in. Objects may still be stored in
+/// a version that was the storage version once.
+pub(super) fn convert(kind: &Kind, to: usize, mut object: Value) -> Value {
+    let target = &kind.versions[to];
+    if object["apiVersion"] == *target.api_version {
         return object;
     }
-    let target = &kind.versions[to];
     match (&target.rules, kind.origin) {
         (Rules::Custom(compiled), _) => {
             object["apiVersion"] = json!(target.api_version);

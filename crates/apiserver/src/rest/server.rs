@@ -1,7 +1,7 @@
 //! Many clusters in one process.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use serde_json::json;
 
@@ -70,6 +70,7 @@ impl Server {
             registry: Registry::default(),
             env,
             shared: self.shared.clone(),
+            allocating: Mutex::default(),
         };
         crd::load(&cluster);
         let system = Caller::named("kube-apiserver");

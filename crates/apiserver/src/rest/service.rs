@@ -56,7 +56,10 @@ where
     }
 }
 
-async fn answer<B>(handle: &ClusterHandle, request: Request<B>) -> Result<Response<Body>, Disconnected>
+async fn answer<B>(
+    handle: &ClusterHandle,
+    request: Request<B>,
+) -> Result<Response<Body>, Disconnected>
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
@@ -173,4 +176,3 @@ where
         }
     }
 }
-

@@ -71,7 +71,7 @@ impl Sub {
         self,
         ctx: &Ctx<'_>,
         old: &Value,
-        source: &Source,
+        source: &mut Source,
         manager: &str,
         options: &WriteOptions,
     ) -> Result<(Value, Vec<String>), ApiError> {
@@ -100,7 +100,8 @@ impl Sub {
                 let metadata = &sent["metadata"]["resourceVersion"];
                 new["metadata"]["resourceVersion"] = metadata.clone();
                 if self == Self::EphemeralContainers {
-                    new["spec"]["ephemeralContainers"] = sent["spec"]["ephemeralContainers"].clone();
+                    new["spec"]["ephemeralContainers"] =
+                        sent["spec"]["ephemeralContainers"].clone();
                 } else {
                     resize(&mut new, &sent);
                 }
@@ -113,16 +114,31 @@ impl Sub {
         self,
         ctx: &Ctx<'_>,
         old: &Value,
-        source: &Source,
+        source: &mut Source,
         manager: &str,
         options: &WriteOptions,
     ) -> Result<(Value, Vec<String>), ApiError> {
         match source {
-            Source::Object(Decoded { value, duplicates }) => Ok((value.clone(), duplicates.clone())),
+            Source::Object(body) if !meta::text(&body.value, "resourceVersion").is_empty() => {
+                let Decoded { value, duplicates } = std::mem::take(body);
+                *source = Source::Spent;
+                Ok((value, duplicates))
+            }
+            Source::Spent => Err(ApiError::stale(&ctx.place.qualified(), &ctx.place.name)),
+            Source::Object(Decoded { value, duplicates }) => {
+                Ok((value.clone(), duplicates.clone()))
+            }
             Source::Patch(Patch::Apply(Decoded { value, duplicates })) => {
                 let (cluster, served) = (ctx.cluster, &ctx.place.served);
-                let new =
-                    managers::apply(cluster, served, Some(old), value, manager, options.force, self)?;
+                let new = managers::apply(
+                    cluster,
+                    served,
+                    Some(old),
+                    value,
+                    manager,
+                    options.force,
+                    self,
+                )?;
                 Ok((new, duplicates.clone()))
             }
             Source::Patch(patch) => {
@@ -138,6 +154,7 @@ fn patched(shown: &Value, source: &Source) -> Result<Value, ApiError> {
     match source {
         Source::Object(body) => Ok(body.value.clone()),
         Source::Patch(patch) => patch.apply_plain(shown),
+        Source::Spent => Err(ApiError::internal("only whole objects are spent")),
     }
 }
 

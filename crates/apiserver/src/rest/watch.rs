@@ -15,7 +15,7 @@ use super::options::ListOptions;
 use super::present::Presenter;
 use super::read;
 use crate::machinery::status::ApiError;
-use crate::store::{Filter, OwnedScope, Seen, Selects, Subscription, WatchFrom};
+use crate::store::{Filter, OwnedScope, Seen, Selects, Store, Subscription, WatchFrom};
 
 /// Frames are filled up to about this many bytes while events are waiting.
 const FRAME: usize = 64 * 1024;
@@ -52,22 +52,23 @@ pub(crate) fn start(
         (0, _) | (_, Some(true)) => WatchFrom::CurrentThenLive,
         (after, _) => WatchFrom::After(after),
     };
-    let seconds = options.timeout_seconds.filter(|seconds| *seconds > 0).unwrap_or_else(|| {
-        DEFAULT_TIMEOUT + ctx.cluster.env.entropy.u64() % DEFAULT_TIMEOUT
-    });
+    let seconds = options
+        .timeout_seconds
+        .filter(|seconds| *seconds > 0)
+        .unwrap_or_else(|| DEFAULT_TIMEOUT + ctx.cluster.env.entropy.u64() % DEFAULT_TIMEOUT);
     let deadline = Instant::now() + Duration::from_secs(seconds.min(u64::from(u32::MAX)));
-    let begun = match from {
-        // Only another incarnation of this cluster can have handed it out: list again.
-        WatchFrom::After(after) if after > store.revision() => {
-            Err(format!("too new resource version: {after} ({})", store.revision()))
-        }
-        _ => store
-            .watch_as(&ctx.place.served.kind.resource, from, filter(ctx, options), &ctx.call())
-            .map_err(|why| why.to_string()),
+    let known = match from {
+        WatchFrom::After(after) => check_future(store, after),
+        WatchFrom::Now | WatchFrom::CurrentThenLive => Ok(()),
     };
+    let begun = known.and_then(|()| {
+        let resource = &ctx.place.served.kind.resource;
+        let begun = store.watch_as(resource, from, filter(ctx, options), &ctx.call());
+        begun.map_err(|why| ApiError::expired(why.to_string()))
+    });
     let (subscription, first) = match begun {
         Ok(subscription) => (Some(subscription), None),
-        Err(why) => (None, Some(error_event(&ApiError::expired(why)))),
+        Err(error) => (None, Some(error_event(&error))),
     };
     let mut stream = WatchStream {
         subscription,
@@ -80,6 +81,16 @@ pub(crate) fn start(
     };
     stream.schedule();
     Ok(stream)
+}
+
+/// A revision that was never handed out here is of another incarnation of the cluster,
+/// which was wiped since. Kubernetes would wait for it; listing again heals.
+pub(super) fn check_future(store: &Store, after: u64) -> Result<(), ApiError> {
+    let current = read::current(store, after);
+    if after > current {
+        return Err(ApiError::expired(format!("too new resource version: {after} ({current})")));
+    }
+    Ok(())
 }
 
 /// What the subscription lets through.
@@ -164,7 +175,8 @@ impl WatchStream {
 
     fn write_bookmark(&self, frame: &mut BytesMut, revision: u64, initial_end: bool) {
         let (kind, api_version) = self.presenter.type_of_object();
-        let mut metadata = json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
+        let mut metadata =
+            json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
         if initial_end {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }

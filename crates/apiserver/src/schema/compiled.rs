@@ -106,7 +106,7 @@ impl Compiled {
             errors.extend(repeated);
         }
         if !errors.iter().any(hides_rules) {
-            errors.extend(self.rules.check(&self.schema, new, old));
+            errors.extend(self.rules.check(&self.schema, new, old, &Path::Root));
         } else if self.rules.is_used() {
             let detail = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
             errors.push(FieldError::invalid("<nil>", Value::Null, detail));

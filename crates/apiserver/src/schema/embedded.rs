@@ -115,7 +115,7 @@ pub(super) fn not_a_dns_1035_label(text: &str) -> Option<String> {
         && bytes.iter().all(|b| inner(b) || *b == b'-');
     let mut why = Vec::new();
     if bytes.len() > 63 {
-        why.push("must be no more than 63 bytes");
+        why.push("must be no more than 63 characters");
     }
     if !shaped {
         why.push(SHAPE);

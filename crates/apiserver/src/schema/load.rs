@@ -313,10 +313,13 @@ fn speaks_beside_reference(schema: &Value) -> bool {
 }
 
 /// Compiles a pattern with bounded size; Go's syntax is RE2, which `regex` follows.
+pub(super) fn try_compile(pattern: &str) -> Result<regex::Regex, regex::Error> {
+    regex::RegexBuilder::new(pattern).size_limit(MAX_PATTERN_BYTES).nest_limit(100).build()
+}
+
+/// As [`try_compile`], for patterns that were accepted once.
 pub(super) fn compile(pattern: &str) -> Pattern {
-    let regex =
-        regex::RegexBuilder::new(pattern).size_limit(MAX_PATTERN_BYTES).nest_limit(100).build();
-    Pattern { text: pattern.into(), regex: regex.ok() }
+    Pattern { text: pattern.into(), regex: try_compile(pattern).ok() }
 }
 
 fn object<'a>(

@@ -5,19 +5,25 @@ mod cel;
 mod compiled;
 mod decode;
 mod default;
+mod definition;
 mod embedded;
 mod format;
+mod keywords;
+#[cfg(test)]
+mod laws;
 mod lists;
 mod load;
 mod node;
 mod path;
 mod prune;
 mod read;
+mod structural;
 mod validate;
 
 pub use builtin::{builtin, builtin_kinds, object_meta};
 pub use compiled::Compiled;
 pub use decode::decode_error;
+pub use definition::validate_crd;
 pub use load::LoadError;
 pub use node::{
     Arena, Bound, Checks, ListType, Node, NodeId, NodeRef, PatchStrategy, Pattern, Range, RuleText,

@@ -61,6 +61,8 @@ fn place<'s>(node: Option<NodeRef<'s>>, is_resource: bool, key: &str) -> Place<'
     match node.field(key) {
         Some(field) => Place::Known(Some(field)),
         None if node.node().preserve_unknown => Place::Opaque,
+        // `additionalProperties: false` refuses in validation, so what it refuses must get there.
+        None if node.node().checks.as_deref().is_some_and(|c| c.closed) => Place::Known(None),
         None => Place::Unknown,
     }
 }

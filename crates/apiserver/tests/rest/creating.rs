@@ -1,7 +1,10 @@
 //! Creating objects.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use flagship_apiserver::env::plan::{Effect, Rule, Verbs, When};
+use flagship_apiserver::env::{Env, Plan, Point, Verdict};
 use flagship_apiserver::machinery::status::ApiError;
 use flagship_apiserver::rest::{Admission, Review};
 use serde_json::{Value, json};
@@ -12,10 +15,13 @@ use crate::harness::{GADGETS, Hook, MAPS, World, gadget, gadget_definition, revi
 async fn the_server_owns_identity_and_time() {
     let world = World::new();
     let made = world
-        .post(MAPS, json!({"metadata": {
-            "name": "a", "uid": "mine", "creationTimestamp": "2000-01-01T00:00:00Z",
-            "deletionTimestamp": "2000-01-01T00:00:00Z", "generation": 7, "selfLink": "/x",
-        }}))
+        .post(
+            MAPS,
+            json!({"metadata": {
+                "name": "a", "uid": "mine", "creationTimestamp": "2000-01-01T00:00:00Z",
+                "deletionTimestamp": "2000-01-01T00:00:00Z", "generation": 7, "selfLink": "/x",
+            }}),
+        )
         .await
         .ok(201);
     let meta = &made["metadata"];
@@ -70,7 +76,10 @@ async fn names_are_checked_by_kind() {
     assert_eq!(bad.body["details"]["causes"][0]["field"], "metadata.name");
     assert_eq!(bad.body["details"]["causes"][0]["reason"], "FieldValueInvalid");
     // A namespace is a label, a role nearly anything.
-    assert_eq!(world.post("/api/v1/namespaces", json!({"metadata": {"name": "a.b"}})).await.code, 422);
+    assert_eq!(
+        world.post("/api/v1/namespaces", json!({"metadata": {"name": "a.b"}})).await.code,
+        422
+    );
     let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
     world.post(roles, json!({"metadata": {"name": "system:x"}, "rules": []})).await.ok(201);
 }
@@ -79,8 +88,14 @@ async fn names_are_checked_by_kind() {
 async fn the_object_must_fit_the_path() {
     let world = World::new();
     let table = [
-        (json!({"kind": "Secret", "metadata": {"name": "a"}}), "the kind in the data (Secret) does not match the expected kind (ConfigMap)"),
-        (json!({"apiVersion": "v2", "metadata": {"name": "a"}}), "the API version in the data (v2) does not match the expected API version (v1)"),
+        (
+            json!({"kind": "Secret", "metadata": {"name": "a"}}),
+            "the kind in the data (Secret) does not match the expected kind (ConfigMap)",
+        ),
+        (
+            json!({"apiVersion": "v2", "metadata": {"name": "a"}}),
+            "the API version in the data (v2) does not match the expected API version (v1)",
+        ),
         (json!([]), "the object provided is unrecognized (must be of type ConfigMap)"),
         (
             json!({"metadata": {"name": "a", "namespace": "other"}}),
@@ -264,4 +279,35 @@ async fn hooks_change_and_refuse() {
         "Forbidden",
         "configmaps \"forbidden\" is forbidden: no",
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn services_never_share_an_address_even_when_they_race() {
+    let env = Env::simulated(3);
+    let slow = Rule {
+        point: Point::PreCommit,
+        who: String::new(),
+        cluster: String::new(),
+        resource: "services".to_owned(),
+        verbs: Verbs::Writes,
+        when: When::Always,
+        window: None,
+        effect: Effect::Do(Verdict::Delay(Duration::from_millis(5))),
+    };
+    let plan = Plan::new(1, env.clock.clone(), vec![slow]);
+    let world = World::in_env(env.with_faults(Arc::new(plan)));
+    let local = world.cluster.local("x");
+    let service = |name: String| {
+        let spec = json!({"type": "NodePort", "ports": [{"port": 80}], "selector": {"a": "b"}});
+        local.create("services", "default", json!({"metadata": {"name": name}, "spec": spec}))
+    };
+    let made = futures::future::join_all((0..5).map(|n| service(format!("s{n}")))).await;
+    let made: Vec<Value> = made.into_iter().map(Result::unwrap).collect();
+    for part in ["/spec/clusterIP", "/spec/ports/0/nodePort"] {
+        let mut values: Vec<String> =
+            made.iter().map(|service| service.pointer(part).unwrap().to_string()).collect();
+        values.sort();
+        values.dedup();
+        assert_eq!(values.len(), 5, "{part}: {values:?}");
+    }
 }

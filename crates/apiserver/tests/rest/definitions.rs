@@ -18,7 +18,10 @@ async fn a_definition_is_accepted_and_served() {
     assert_eq!(condition(&crd, "Established")["reason"], "InitialNamesAccepted");
     assert_eq!(crd["status"]["storedVersions"], json!(["v1"]));
     assert_eq!(crd["status"]["acceptedNames"]["listKind"], "GadgetList");
-    assert_eq!(crd["metadata"]["finalizers"], json!(["customresourcecleanup.apiextensions.k8s.io"]));
+    assert_eq!(
+        crd["metadata"]["finalizers"],
+        json!(["customresourcecleanup.apiextensions.k8s.io"])
+    );
     let list = world.get(GADGETS).await.ok(200);
     assert_eq!(list["kind"], "GadgetList");
     assert_eq!(list["apiVersion"], "example.com/v1");
@@ -33,7 +36,12 @@ async fn deleting_a_definition_deletes_its_objects() {
     held["metadata"]["finalizers"] = json!(["x.io/y"]);
     world.post(GADGETS, held).await.ok(201);
     let path = format!("{DEFINITIONS}/gadgets.example.com");
-    let mut watch = world.watch(&format!("{GADGETS}?watch=true&resourceVersion={}", world.cluster.store().revision())).await;
+    let mut watch = world
+        .watch(&format!(
+            "{GADGETS}?watch=true&resourceVersion={}",
+            world.cluster.store().revision()
+        ))
+        .await;
     let crd = world.delete(&path).await.ok(200);
     assert_eq!(condition(&crd, "Terminating")["reason"], "InstanceDeletionInProgress");
     assert_eq!(watch.line().await, "DELETED a");
@@ -44,7 +52,10 @@ async fn deleting_a_definition_deletes_its_objects() {
         (refused.code, refused.body["message"].as_str()),
         (405, Some("create not allowed while custom resource definition is terminating"))
     );
-    world.patch("merge", &format!("{GADGETS}/b"), json!({"metadata": {"finalizers": null}})).await.ok(200);
+    world
+        .patch("merge", &format!("{GADGETS}/b"), json!({"metadata": {"finalizers": null}}))
+        .await
+        .ok(200);
     assert_eq!(watch.line().await, "DELETED b");
     assert_eq!(watch.line().await, "END");
     assert_eq!(world.get(&path).await.code, 404);
@@ -99,7 +110,11 @@ async fn versions_show_the_same_object() {
     let at = |version: &str| format!("/apis/example.com/{version}/namespaces/default/gadgets");
     let v2 = world.get(&format!("{}/g", at("v2"))).await.ok(200);
     assert_eq!(v2["apiVersion"], "example.com/v2");
-    assert_eq!(v2["spec"], json!({"size": 1, "color": "red"}), "what v2 does not know is not shown");
+    assert_eq!(
+        v2["spec"],
+        json!({"size": 1, "color": "red"}),
+        "what v2 does not know is not shown"
+    );
     let beta = world.get(&format!("{}/g", at("v1beta1"))).await;
     assert_eq!(beta.warnings, [r#"299 - "example.com/v1beta1 Gadget is deprecated""#]);
     let mut beta = beta.ok(200);
@@ -146,8 +161,18 @@ async fn the_storage_version_is_remembered_when_it_moves() {
     // Objects written before are still shown in the version asked for.
     let old = world.get(&format!("{GADGETS}/g")).await.ok(200);
     assert_eq!(old["apiVersion"], "example.com/v1");
-    let list = world.get(GADGETS).await.ok(200);
-    assert_eq!(list["items"][0]["apiVersion"], "example.com/v1");
+    for version in ["v1", "v1beta1", "v2"] {
+        let path = format!("/apis/example.com/{version}/namespaces/default/gadgets");
+        let list = world.get(&path).await.ok(200);
+        assert_eq!(list["items"][0]["apiVersion"], format!("example.com/{version}"));
+    }
+    let beta = "/apis/example.com/v1beta1/namespaces/default/gadgets/g";
+    let mut object = world.get(beta).await.ok(200);
+    object["spec"]["size"] = json!(2);
+    world.put(beta, object).await.ok(200);
+    let local = world.cluster.local("x");
+    let stored = local.get("gadgets.example.com", "default", "g").await.unwrap();
+    assert_eq!(stored["apiVersion"], "example.com/v1beta1");
 }
 
 #[tokio::test]
@@ -182,7 +207,8 @@ async fn definitions_that_make_no_sense_are_refused() {
 async fn equal_definitions_are_compiled_once() {
     let world = World::new();
     for name in ["m1", "m2", "m3"] {
-        let member = World { cluster: world.server.add_cluster(name), server: world.server.clone() };
+        let member =
+            World { cluster: world.server.add_cluster(name), server: world.server.clone() };
         member.define(gadget_definition()).await;
     }
     assert_eq!(world.server.compiled_kinds(), 1);

@@ -40,9 +40,11 @@ async fn finalizers_hold_an_object_until_the_last_is_removed() {
     assert_eq!(reply.body["details"]["causes"][0]["field"], "metadata.finalizers");
     assert_eq!(reply.body["details"]["causes"][0]["reason"], "FieldValueForbidden");
 
-    let one = world.patch("merge", &path, json!({"metadata": {"finalizers": ["b.io/y"]}})).await.ok(200);
+    let one =
+        world.patch("merge", &path, json!({"metadata": {"finalizers": ["b.io/y"]}})).await.ok(200);
     assert_eq!(one["metadata"]["deletionTimestamp"], marked["metadata"]["deletionTimestamp"]);
-    let mut watch = world.watch(&format!("{GADGETS}?watch=true&resourceVersion={}", revision(&one))).await;
+    let mut watch =
+        world.watch(&format!("{GADGETS}?watch=true&resourceVersion={}", revision(&one))).await;
     world.patch("merge", &path, json!({"metadata": {"finalizers": null}})).await.ok(200);
     assert_eq!(world.get(&path).await.code, 404);
     let event = watch.next().await.unwrap();

@@ -5,7 +5,8 @@ use tower::Service;
 
 use crate::harness::{World, gadget_definition, reply};
 
-const AGGREGATED: &str = "Accept: application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
+const AGGREGATED: &str =
+    "Accept: application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
 
 fn entry<'a>(list: &'a Value, key: &str, name: &str) -> &'a Value {
     list.as_array().unwrap().iter().find(|e| e[key] == name).unwrap_or(&Value::Null)
@@ -34,10 +35,13 @@ async fn the_legacy_documents_name_groups_and_resources() {
     assert_eq!(gadgets["singularName"], "gadget");
     assert_eq!(gadgets["namespaced"], true);
     let scale = entry(&custom["resources"], "name", "gadgets/scale");
-    assert_eq!(scale, &json!({
-        "name": "gadgets/scale", "singularName": "", "namespaced": true,
-        "kind": "Scale", "group": "autoscaling", "version": "v1", "verbs": ["get", "patch", "update"],
-    }));
+    assert_eq!(
+        scale,
+        &json!({
+            "name": "gadgets/scale", "singularName": "", "namespaced": true,
+            "kind": "Scale", "group": "autoscaling", "version": "v1", "verbs": ["get", "patch", "update"],
+        })
+    );
     for path in ["/apis/nothing", "/apis/example.com/v9", "/api/v2", "/nothing"] {
         assert_eq!(world.get(path).await.code, 404, "{path}");
     }
@@ -59,7 +63,10 @@ async fn the_aggregated_document_is_one_answer() {
     let gadgets = &ours["versions"][0]["resources"][0];
     assert_eq!(gadgets["resource"], "gadgets");
     assert_eq!(gadgets["scope"], "Namespaced");
-    assert_eq!(gadgets["responseKind"], json!({"group": "example.com", "version": "v1", "kind": "Gadget"}));
+    assert_eq!(
+        gadgets["responseKind"],
+        json!({"group": "example.com", "version": "v1", "kind": "Gadget"})
+    );
     let core = world.send_with("GET", "/api", &[AGGREGATED], "").await.ok(200);
     assert_eq!(core["items"][0]["versions"][0]["version"], "v1");
 }
@@ -80,10 +87,16 @@ async fn clusters_stand_side_by_side_under_one_door() {
     world.server.add_cluster("m1");
     let send = |path: &str| {
         let mut service = world.server.service();
-        let request = http::Request::builder().uri(path).body(http_body_util::Full::<bytes::Bytes>::default()).unwrap();
+        let request = http::Request::builder()
+            .uri(path)
+            .body(http_body_util::Full::<bytes::Bytes>::default())
+            .unwrap();
         async move { reply(service.call(request).await.unwrap()).await }
     };
-    assert_eq!(send("/clusters/m1/api/v1/namespaces?limit=500").await.ok(200)["kind"], "NamespaceList");
+    assert_eq!(
+        send("/clusters/m1/api/v1/namespaces?limit=500").await.ok(200)["kind"],
+        "NamespaceList"
+    );
     assert_eq!(send("/clusters/hub/version").await.code, 200);
     assert_eq!(send("/clusters/m2/version").await.code, 404);
     assert_eq!(send("/version").await.code, 404);

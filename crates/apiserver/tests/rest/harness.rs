@@ -107,9 +107,9 @@ impl World {
     /// Installs a definition and expects it to be served.
     pub async fn define(&self, crd: Value) -> Value {
         let made = self.post(DEFINITIONS, crd).await.ok(201);
-        let established = made["status"]["conditions"]
-            .as_array()
-            .is_some_and(|all| all.iter().any(|c| c["type"] == "Established" && c["status"] == "True"));
+        let established = made["status"]["conditions"].as_array().is_some_and(|all| {
+            all.iter().any(|c| c["type"] == "Established" && c["status"] == "True")
+        });
         assert!(established, "{made:#}");
         made
     }

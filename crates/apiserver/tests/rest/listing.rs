@@ -85,14 +85,13 @@ async fn a_revision_asked_for_is_a_lower_bound_or_exact() {
     let a = world.config("a", json!({})).await;
     world.config("b", json!({})).await;
     let at = revision(&a);
-    let exact = world
-        .get(&format!("{MAPS}?resourceVersion={at}&resourceVersionMatch=Exact"))
-        .await
-        .ok(200);
+    let exact =
+        world.get(&format!("{MAPS}?resourceVersion={at}&resourceVersionMatch=Exact")).await.ok(200);
     assert_eq!(names(&exact), ["a"]);
     assert_eq!(revision(&exact), at);
     let bound = format!("{MAPS}?resourceVersion={at}&resourceVersionMatch=NotOlderThan");
-    for path in [format!("{MAPS}?resourceVersion={at}"), bound, format!("{MAPS}?resourceVersion=0")] {
+    for path in [format!("{MAPS}?resourceVersion={at}"), bound, format!("{MAPS}?resourceVersion=0")]
+    {
         assert_eq!(names(&world.get(&path).await.ok(200)), ["a", "b"], "{path}");
     }
     world.cluster.store().compact(None, u64::MAX);

@@ -90,7 +90,10 @@ async fn faults_strike_before_and_after_the_commit() {
 async fn a_fault_reaches_http_clients_as_an_answer_or_a_cut_connection() {
     let env = Env::simulated(3);
     let busy = Verdict::Answer { code: 429, retry_after: Some(2) };
-    let rules = vec![rule(Point::Request, busy), Rule { when: When::Nth(2), ..rule(Point::Request, Verdict::Sever) }];
+    let rules = vec![
+        rule(Point::Request, busy),
+        Rule { when: When::Nth(2), ..rule(Point::Request, Verdict::Sever) },
+    ];
     let plan = Plan::new(1, env.clock.clone(), rules);
     let mut world = World::in_env(env.with_faults(Arc::new(plan)));
     world.cluster = world.cluster.called_by("agent");
@@ -98,14 +101,17 @@ async fn a_fault_reaches_http_clients_as_an_answer_or_a_cut_connection() {
     assert_eq!(reply.code, 429);
     assert_eq!(reply.headers["retry-after"], "2");
     let mut service = world.cluster.clone();
-    let request = http::Request::post(MAPS).body(http_body_util::Full::<bytes::Bytes>::from(r#"{"metadata":{"name":"a"}}"#)).unwrap();
+    let request = http::Request::post(MAPS)
+        .body(http_body_util::Full::<bytes::Bytes>::from(r#"{"metadata":{"name":"a"}}"#))
+        .unwrap();
     assert!(tower::Service::call(&mut service, request).await.is_err());
 }
 
 #[tokio::test(start_paused = true)]
 async fn reads_can_be_stale() {
     let env = Env::simulated(3);
-    let stale = Rule { verbs: Verbs::Reads, when: When::Always, ..rule(Point::Read, Verdict::Stale(1)) };
+    let stale =
+        Rule { verbs: Verbs::Reads, when: When::Always, ..rule(Point::Read, Verdict::Stale(1)) };
     let plan = Plan::new(1, env.clock.clone(), vec![stale]);
     let world = World::in_env(env.with_faults(Arc::new(plan)));
     world.config("a", json!({})).await;

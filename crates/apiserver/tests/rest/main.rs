@@ -1,6 +1,8 @@
 //! The server's promises, one test a sentence, over plain HTTP requests and through
 //! `kube::Client`. No sockets: the cluster is the service.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
+
 mod creating;
 mod definitions;
 mod deleting;

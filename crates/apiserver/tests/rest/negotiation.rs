@@ -5,12 +5,15 @@ use serde_json::json;
 use crate::harness::{MAPS, World, names};
 
 const PARTIAL: &str = "Accept: application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
-const PARTIAL_LIST: &str = "Accept: application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+const PARTIAL_LIST: &str =
+    "Accept: application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
 #[tokio::test]
 async fn answers_are_json_unless_only_something_else_is_accepted() {
     let world = World::new();
-    for accept in ["*/*", "application/json", "application/vnd.kubernetes.protobuf,application/json"] {
+    for accept in
+        ["*/*", "application/json", "application/vnd.kubernetes.protobuf,application/json"]
+    {
         let header = format!("Accept: {accept}");
         let reply = world.send_with("GET", MAPS, &[&header], "").await;
         assert_eq!(reply.headers["content-type"], "application/json", "{accept}");
@@ -28,7 +31,8 @@ async fn answers_are_json_unless_only_something_else_is_accepted() {
 async fn bodies_are_json_or_yaml() {
     let world = World::new();
     let yaml = "metadata:\n  name: y\ndata:\n  answer: \"42\"\n";
-    let made = world.send_with("POST", MAPS, &["Content-Type: application/yaml"], yaml).await.ok(201);
+    let made =
+        world.send_with("POST", MAPS, &["Content-Type: application/yaml"], yaml).await.ok(201);
     assert_eq!(made["data"]["answer"], "42");
     let plain = r#"{"metadata":{"name":"j"}}"#;
     world.send_with("POST", MAPS, &[], plain).await.ok(201);

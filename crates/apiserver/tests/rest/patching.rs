@@ -1,5 +1,11 @@
 //! The four kinds of patches and who owns what afterwards.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use flagship_apiserver::env::plan::{Effect, Rule, Verbs, When};
+use flagship_apiserver::env::{Env, Plan, Point, Verdict};
+use flagship_apiserver::rest::{PatchKind, WriteOptions};
 use serde_json::{Value, json};
 
 use crate::harness::{GADGETS, MAPS, World, gadget, gadget_definition};
@@ -39,7 +45,8 @@ async fn a_patch_of_nothing_is_not_found_and_an_apply_creates() {
         "configmaps \"a\" not found",
     );
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"k": "v"}});
-    let made = world.patch("apply", &format!("{MAPS}/a?fieldManager=me"), object.clone()).await.ok(201);
+    let made =
+        world.patch("apply", &format!("{MAPS}/a?fieldManager=me"), object.clone()).await.ok(201);
     assert_eq!(made["metadata"]["name"], "a");
     world.patch("apply", &format!("{MAPS}/a?fieldManager=me"), object).await.ok(200);
 }
@@ -59,7 +66,8 @@ async fn a_patch_may_carry_a_revision() {
 async fn strategic_patches_merge_lists_of_built_in_kinds_only() {
     let world = World::new();
     world.post(DEPLOYMENTS, deployment("web", 1)).await.ok(201);
-    let patch = json!({"spec": {"template": {"spec": {"containers": [{"name": "side", "image": "s:1"}]}}}});
+    let patch =
+        json!({"spec": {"template": {"spec": {"containers": [{"name": "side", "image": "s:1"}]}}}});
     let now = world.patch("strategic", &format!("{DEPLOYMENTS}/web"), patch).await.ok(200);
     let containers = now["spec"]["template"]["spec"]["containers"].as_array().unwrap();
     assert_eq!(containers.len(), 2);
@@ -70,7 +78,8 @@ async fn strategic_patches_merge_lists_of_built_in_kinds_only() {
         "UnsupportedMediaType",
         "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
     );
-    let odd = world.send_with("PATCH", &format!("{MAPS}/a"), &["Content-Type: text/plain"], "{}").await;
+    let odd =
+        world.send_with("PATCH", &format!("{MAPS}/a"), &["Content-Type: text/plain"], "{}").await;
     assert_eq!(odd.code, 415);
 }
 
@@ -79,7 +88,9 @@ fn managers(object: &Value) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     entries
         .iter()
-        .map(|e| format!("{} {} {}", text(&e["manager"]), text(&e["operation"]), text(&e["subresource"])))
+        .map(|e| {
+            format!("{} {} {}", text(&e["manager"]), text(&e["operation"]), text(&e["subresource"]))
+        })
         .map(|line| line.trim_end().to_owned())
         .collect()
 }
@@ -97,7 +108,8 @@ async fn every_write_records_its_manager() {
     assert_eq!(entry["time"], "2026-01-01T00:00:00Z");
     let path = format!("{GADGETS}/g");
     let status = json!({"status": {"ready": true}});
-    let now = world.patch("merge", &format!("{path}/status?fieldManager=agent"), status).await.ok(200);
+    let now =
+        world.patch("merge", &format!("{path}/status?fieldManager=agent"), status).await.ok(200);
     assert_eq!(managers(&now), ["agent Update status", "kubectl Update"]);
 }
 
@@ -142,12 +154,14 @@ async fn apply_has_its_own_rules() {
     assert_eq!(reply.code, 422);
     let yaml = "apiVersion: example.com/v1\nkind: Gadget\nspec:\n  size: 4\n";
     let header = "Content-Type: application/apply-patch+yaml";
-    let made = world.send_with("PATCH", &format!("{path}?fieldManager=m"), &[header], yaml).await.ok(201);
+    let made =
+        world.send_with("PATCH", &format!("{path}?fieldManager=m"), &[header], yaml).await.ok(201);
     assert_eq!(made["spec"]["size"], 4);
     // What a manager no longer applies goes away; what others added stays.
     let two = json!({"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {"labels": {"a": "b"}}, "spec": {"size": 4}});
     world.patch("apply", &format!("{path}?fieldManager=m"), two).await.ok(200);
-    let now = world.send_with("PATCH", &format!("{path}?fieldManager=m"), &[header], yaml).await.ok(200);
+    let now =
+        world.send_with("PATCH", &format!("{path}?fieldManager=m"), &[header], yaml).await.ok(200);
     assert_eq!(now["metadata"]["labels"], Value::Null);
 }
 
@@ -163,4 +177,42 @@ async fn an_applied_status_goes_to_its_own_path() {
     assert_eq!(now["status"], json!({"ready": true}));
     assert_eq!(now["spec"]["size"], 1);
     assert!(managers(&now).contains(&"agent Apply status".to_owned()), "{:?}", managers(&now));
+}
+
+#[tokio::test(start_paused = true)]
+async fn racing_patches_all_arrive_and_racing_updates_conflict() {
+    let env = Env::simulated(3);
+    let slow = Rule {
+        point: Point::PreCommit,
+        who: "racer".to_owned(),
+        cluster: String::new(),
+        resource: "configmaps".to_owned(),
+        verbs: Verbs::Writes,
+        when: When::Always,
+        window: None,
+        effect: Effect::Do(Verdict::Delay(Duration::from_millis(5))),
+    };
+    let plan = Plan::new(1, env.clock.clone(), vec![slow]);
+    let world = World::in_env(env.with_faults(Arc::new(plan)));
+    world.config("a", json!({})).await;
+    let local = world.cluster.local("racer");
+    let options = WriteOptions::default();
+    let patches = (0..4).map(|n| {
+        let patch = json!({"data": {(format!("k{n}")): "v"}});
+        local.patch("configmaps", "default", "a", "", PatchKind::Merge, patch, &options)
+    });
+    for outcome in futures::future::join_all(patches).await {
+        outcome.unwrap();
+    }
+    let now = local.get("configmaps", "default", "a").await.unwrap();
+    assert_eq!(now["data"].as_object().unwrap().len(), 5);
+    let updates = (0..3).map(|n| {
+        let mut object = now.clone();
+        object["data"]["n"] = json!(n.to_string());
+        local.update("configmaps", object)
+    });
+    let outcomes = futures::future::join_all(updates).await;
+    let codes: Vec<u16> =
+        outcomes.into_iter().map(|outcome| outcome.map_or_else(|e| e.code, |_| 200)).collect();
+    assert_eq!(codes, [200, 409, 409]);
 }

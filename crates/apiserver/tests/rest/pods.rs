@@ -17,7 +17,8 @@ async fn running(world: &World, name: &str) -> Value {
 #[tokio::test]
 async fn a_pod_is_bound_once() {
     let world = World::new();
-    let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let pod =
+        json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
     world.post(PODS, pod).await.ok(201);
     let binding = json!({"kind": "Binding", "target": {"kind": "Node", "name": "n1"}});
     let done = world.post(&format!("{PODS}/p/binding"), binding.clone()).await.ok(201);
@@ -42,7 +43,8 @@ async fn an_eviction_respects_the_budget() {
         "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "x"}}},
     });
     world.post(budgets, budget).await.ok(201);
-    let eviction = json!({"kind": "Eviction", "apiVersion": "policy/v1", "metadata": {"name": "p"}});
+    let eviction =
+        json!({"kind": "Eviction", "apiVersion": "policy/v1", "metadata": {"name": "p"}});
     let reply = world.post(&format!("{PODS}/p/eviction"), eviction.clone()).await.refused(
         429,
         "TooManyRequests",

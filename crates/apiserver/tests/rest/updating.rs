@@ -42,7 +42,8 @@ async fn a_write_that_changes_nothing_takes_no_revision() {
     let before = world.cluster.store().revision();
     let same = world.put(&format!("{MAPS}/a"), made.clone()).await.ok(200);
     assert_eq!(same, made);
-    let patched = world.patch("merge", &format!("{MAPS}/a"), json!({"data": {"k": "v"}})).await.ok(200);
+    let patched =
+        world.patch("merge", &format!("{MAPS}/a"), json!({"data": {"k": "v"}})).await.ok(200);
     assert_eq!(revision(&patched), revision(&made));
     assert_eq!(world.cluster.store().revision(), before);
 }
@@ -182,8 +183,10 @@ async fn scale_shows_and_sets_replicas() {
     assert_eq!(scale["kind"], "Scale");
     assert_eq!(scale["spec"], json!({"replicas": 2}));
     assert_eq!(scale["status"]["selector"], "app=web");
-    let patched =
-        world.patch("merge", &format!("{path}/web/scale"), json!({"spec": {"replicas": 5}})).await.ok(200);
+    let patched = world
+        .patch("merge", &format!("{path}/web/scale"), json!({"spec": {"replicas": 5}}))
+        .await
+        .ok(200);
     assert_eq!(patched["spec"]["replicas"], 5);
     assert_eq!(world.get(&format!("{path}/web")).await.ok(200)["spec"]["replicas"], 5);
     let stale = world.put(&format!("{path}/web/scale"), scale).await;

@@ -25,7 +25,8 @@ async fn without_a_revision_the_present_comes_first() {
 async fn events_come_strictly_after_a_revision_and_in_order() {
     let world = World::new();
     let a = world.config("a", json!({})).await;
-    let mut watch = world.watch(&format!("{MAPS}?watch=true&resourceVersion={}", revision(&a))).await;
+    let mut watch =
+        world.watch(&format!("{MAPS}?watch=true&resourceVersion={}", revision(&a))).await;
     assert!(watch.is_quiet().await);
     world.config("b", json!({})).await;
     world.patch("merge", &format!("{MAPS}/a"), json!({"data": {"k": "w"}})).await.ok(200);
@@ -69,7 +70,9 @@ async fn a_revision_too_old_is_an_error_event() {
     assert_eq!(event["object"]["kind"], "Status");
     assert_eq!(event["object"]["code"], 410);
     assert_eq!(event["object"]["reason"], "Expired");
-    assert!(event["object"]["message"].as_str().unwrap().starts_with("too old resource version: 1 ("));
+    assert!(
+        event["object"]["message"].as_str().unwrap().starts_with("too old resource version: 1 (")
+    );
     assert_eq!(watch.next().await, None);
 }
 
@@ -120,7 +123,10 @@ async fn initial_events_end_in_a_marked_bookmark() {
     assert_eq!(watch.line().await, "ADDED a");
     let mark = watch.next().await.unwrap();
     assert_eq!(mark["type"], "BOOKMARK");
-    assert_eq!(mark["object"]["metadata"]["annotations"], json!({"k8s.io/initial-events-end": "true"}));
+    assert_eq!(
+        mark["object"]["metadata"]["annotations"],
+        json!({"k8s.io/initial-events-end": "true"})
+    );
     assert_eq!(revision(&mark["object"]), world.cluster.store().revision());
     world.config("b", json!({})).await;
     assert_eq!(watch.line().await, "ADDED b");
@@ -140,7 +146,9 @@ async fn a_single_object_can_be_watched_by_its_path() {
 #[tokio::test(start_paused = true)]
 async fn a_slow_reader_is_cut_off_and_writers_never_wait() {
     let world = World::new();
-    let mut watch = world.watch(&format!("{MAPS}?watch=true&resourceVersion={}", world.cluster.store().revision())).await;
+    let mut watch = world
+        .watch(&format!("{MAPS}?watch=true&resourceVersion={}", world.cluster.store().revision()))
+        .await;
     world.config("a", json!({})).await;
     for n in 0..3_000 {
         let patch = json!({"data": {"k": n.to_string()}});

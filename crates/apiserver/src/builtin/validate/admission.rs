@@ -22,8 +22,19 @@ fn webhook(hook: &Field<'_>, mutating: bool, out: &mut Findings) {
     let known = versions.items().any(|version| matches!(version.text(), "v1" | "v1beta1"));
     if versions.is_empty() {
         out.push(versions.required("must specify one of v1, v1beta1"));
-    } else if !known {
-        out.push(versions.invalid("must include at least one of v1, v1beta1"));
+    } else {
+        let mut seen: Vec<&str> = Vec::new();
+        for version in versions.items() {
+            if seen.contains(&version.text()) {
+                out.push(version.invalid("duplicate version"));
+                continue;
+            }
+            seen.push(version.text());
+            super::rules::named(&version, names::dns1035_label, out);
+        }
+        if !known {
+            out.push(versions.invalid("must include at least one of v1, v1beta1"));
+        }
     }
     hook.get("rules").items().for_each(|rule| rule_with_operations(&rule, out));
     any_of(&hook.get("failurePolicy"), &["Fail", "Ignore"], out);
@@ -149,7 +160,7 @@ pub(super) fn policy(object: &Field<'_>, out: &mut Findings) {
     }
     let (checks, notes) = (spec.get("validations"), spec.get("auditAnnotations"));
     if checks.is_empty() && notes.is_empty() {
-        let says = "validations or auditAnnotations must be specified";
+        let says = "validations or auditAnnotations must contain at least one item";
         out.push(checks.required(says));
         out.push(notes.required(says));
     }

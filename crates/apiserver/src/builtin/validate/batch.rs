@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 use super::super::json::{Field, Fill, at};
 use super::rules::{IMMUTABLE, any_of, immutable, not_negative, one_of, selector, selects};
 use super::{Findings, cron, pod};
+use crate::machinery::names;
 use crate::machinery::status::FieldError;
 
 const INDEXED_PODS_MAX: i64 = 100_000;
 
 pub(super) fn job(object: &Field<'_>, out: &mut Findings) {
     let spec = object.get("spec");
-    generated(object, &spec, out);
     job_spec(&spec, out);
     let wanted = spec.get("selector");
     if wanted.is_set() {
@@ -22,7 +22,23 @@ pub(super) fn job(object: &Field<'_>, out: &mut Findings) {
     }
 }
 
-/// What the server generated is still what it would generate.
+/// What only holds while a job is new: its identity is what the server generated.
+pub(super) fn job_create(object: &Field<'_>, out: &mut Findings) {
+    let spec = object.get("spec");
+    generated(object, &spec, out);
+    let (name, count) = (object.get("metadata").get("name"), spec.get("completions"));
+    if spec.get("completionMode").text() == "Indexed"
+        && let Some(count) = count.int().filter(|count| *count > 0)
+    {
+        // Pods are named after the job and their index, and that is their host name.
+        let last = format!("{}-{}", name.text(), count - 1);
+        if !names::dns1123_label(&last).is_empty() {
+            let says = format!("will not able to create pod with invalid DNS label: {last}");
+            out.push(name.invalid(says));
+        }
+    }
+}
+
 fn generated(object: &Field<'_>, spec: &Field<'_>, out: &mut Findings) {
     let wanted = spec.get("selector");
     if spec.get("manualSelector").is_true() || !wanted.is_set() {
@@ -34,10 +50,10 @@ fn generated(object: &Field<'_>, spec: &Field<'_>, out: &mut Findings) {
         out.push(metadata.get("uid").required(""));
     }
     let expected = [
-        ("batch.kubernetes.io/controller-uid", uid),
-        ("batch.kubernetes.io/job-name", name),
         ("controller-uid", uid),
         ("job-name", name),
+        ("batch.kubernetes.io/controller-uid", uid),
+        ("batch.kubernetes.io/job-name", name),
     ];
     let labels = spec.get("template").get("metadata").get("labels");
     for (key, value) in expected {
@@ -84,11 +100,19 @@ fn job_spec(spec: &Field<'_>, out: &mut Findings) {
             out.push(parallelism.invalid(says));
         }
     }
-    let per_index = spec.get("backoffLimitPerIndex");
-    if per_index.is_set() && !indexed {
-        out.push(per_index.invalid("requires indexed completion mode"));
+    if !indexed {
+        for key in ["backoffLimitPerIndex", "maxFailedIndexes", "successPolicy"] {
+            if spec.get(key).is_set() {
+                out.push(spec.get(key).invalid("requires indexed completion mode"));
+            }
+        }
     }
-    any_of(&spec.get("podReplacementPolicy"), &["Failed", "TerminatingOrFailed"], out);
+    let replacement: &[&str] = if spec.get("podFailurePolicy").is_set() {
+        &["Failed"]
+    } else {
+        &["Failed", "TerminatingOrFailed"]
+    };
+    any_of(&spec.get("podReplacementPolicy"), replacement, out);
     let template = spec.get("template");
     pod::template(&template, out);
     let restart = template.get("spec").get("restartPolicy");
@@ -107,9 +131,14 @@ pub(super) fn job_change(new: &Field<'_>, old: &Field<'_>, out: &mut Findings) {
     let status = old.get("status");
     let (new, old) = (new.get("spec"), old.get("spec"));
     completions_change(&new, &old, out);
-    for key in
-        ["selector", "completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy"]
-    {
+    for key in [
+        "selector",
+        "completionMode",
+        "podFailurePolicy",
+        "backoffLimitPerIndex",
+        "managedBy",
+        "successPolicy",
+    ] {
         immutable(&new.get(key), &old.get(key), out);
     }
     // Where a job waits to start, something else may still decide where it runs.
@@ -150,12 +179,16 @@ fn completions_change(new: &Field<'_>, old: &Field<'_>, out: &mut Findings) {
     }
 }
 
-pub(super) fn cron_job(object: &Field<'_>, out: &mut Findings) {
+/// What only holds while a cron job is new.
+pub(super) fn cron_job_create(object: &Field<'_>, out: &mut Findings) {
     let name = object.get("metadata").get("name");
     if name.text().len() > 52 {
         // Eleven characters are added to name the jobs.
         out.push(name.invalid("must be no more than 52 characters"));
     }
+}
+
+pub(super) fn cron_job(object: &Field<'_>, out: &mut Findings) {
     let spec = object.get("spec");
     let schedule = spec.get("schedule");
     match schedule.text() {
@@ -241,7 +274,7 @@ mod tests {
     fn a_job_makes_its_own_selector() {
         let said = on_create(Kind::Job, &job(&json!({"selector": {"matchLabels": {"a": "b"}}})));
         assert_eq!(
-            said.lines().next(),
+            said.lines().last(),
             Some(
                 "spec.selector: Invalid value: {\"matchLabels\":{\"a\":\"b\",\"batch.kubernetes.io/controller-uid\":\"u\"}}: `selector` not auto-generated"
             )

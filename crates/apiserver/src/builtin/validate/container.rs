@@ -5,8 +5,8 @@ use serde_json::Value;
 use super::super::json::Field;
 use super::Findings;
 use super::rules::{
-    NOT_NEGATIVE, POSITIVE, amount, any_of, config_key, named, not_negative, one_of, port_name,
-    port_number, port_number_or_name, required, required_name, unique,
+    POSITIVE, amount, any_of, config_key, named, not_negative, one_of, port_name, port_number,
+    port_number_or_name, required, required_name, unique,
 };
 use crate::machinery::names;
 
@@ -21,31 +21,62 @@ enum Role {
 
 /// Both lists of containers of a pod's specification.
 pub(super) fn containers(spec: &Field<'_>, volumes: &[&str], out: &mut Findings) {
+    let grace = spec.get("terminationGracePeriodSeconds").int();
     let main = spec.get("containers");
     if main.is_empty() {
         out.push(main.required(""));
     }
     for item in main.items() {
-        container(&item, Role::Main, volumes, out);
+        container(&item, Role::Main, volumes, grace, out);
     }
-    host_ports(&main, spec, out);
+    host_ports(&main, out);
     let init = spec.get("initContainers");
     for item in init.items() {
-        container(&item, Role::Init, volumes, out);
+        container(&item, Role::Init, volumes, grace, out);
     }
     let all = main.items().chain(init.items()).map(|item| item.get("name"));
     unique(all, out);
 }
 
-fn container(container: &Field<'_>, role: Role, volumes: &[&str], out: &mut Findings) {
-    required_name(&container.get("name"), names::dns1123_label, out);
-    let image = container.get("image");
-    if image.text().is_empty() {
-        out.push(image.required(""));
-    } else if image.text().trim() != image.text() {
-        out.push(image.invalid("must not have leading or trailing whitespace"));
+/// Containers of a pod, as opposed to a template, name their images exactly.
+pub(super) fn trimmed_images(spec: &Field<'_>, out: &mut Findings) {
+    for list in ["containers", "initContainers"] {
+        for container in spec.get(list).items() {
+            let image = container.get("image");
+            if image.text().trim() != image.text() {
+                out.push(image.invalid("must not have leading or trailing whitespace"));
+            }
+        }
     }
-    any_of(&container.get("terminationMessagePolicy"), &["FallbackToLogsOnError", "File"], out);
+}
+
+/// On the host's network a port is the host's port. Templates may leave it open.
+pub(super) fn host_network_ports(spec: &Field<'_>, in_pod: bool, out: &mut Findings) {
+    if !spec.get("hostNetwork").is_true() {
+        return;
+    }
+    for container in spec.get("containers").items() {
+        for port in container.get("ports").items() {
+            let host = port.get("hostPort");
+            let (taken, inner) = (host.int().unwrap_or(0), port.get("containerPort").int());
+            if (in_pod || taken != 0) && taken != inner.unwrap_or(0) {
+                let says = "must match `containerPort` when `hostNetwork` is true";
+                out.push(host.invalid_as(taken, says));
+            }
+        }
+    }
+}
+
+fn container(
+    container: &Field<'_>,
+    role: Role,
+    volumes: &[&str],
+    grace: Option<i64>,
+    out: &mut Findings,
+) {
+    required_name(&container.get("name"), names::dns1123_label, out);
+    required(&container.get("image"), out);
+    any_of(&container.get("terminationMessagePolicy"), &["File", "FallbackToLogsOnError"], out);
     any_of(&container.get("imagePullPolicy"), &["Always", "IfNotPresent", "Never"], out);
     ports(&container.get("ports"), out);
     environment(container, out);
@@ -68,7 +99,7 @@ fn container(container: &Field<'_>, role: Role, volumes: &[&str], out: &mut Find
             let says = "may not be set for init containers without restartPolicy=Always";
             out.push(field.forbidden(says));
         } else if key == "lifecycle" {
-            lifecycle(&field, out);
+            lifecycle(&field, grace, out);
         } else {
             probe(&field, key, out);
         }
@@ -99,17 +130,12 @@ fn ports(ports: &Field<'_>, out: &mut Findings) {
 }
 
 /// Two containers of a pod cannot share a port of the host.
-fn host_ports(containers: &Field<'_>, spec: &Field<'_>, out: &mut Findings) {
-    let shared = spec.get("hostNetwork").is_true();
+fn host_ports(containers: &Field<'_>, out: &mut Findings) {
     let mut taken: Vec<String> = Vec::new();
     for container in containers.items() {
         for port in container.get("ports").items() {
             let host = port.get("hostPort");
             let number = host.int().unwrap_or(0);
-            if shared && host.value() != port.get("containerPort").value() {
-                let says = "must match `hostPort` when `hostNetwork` is true";
-                out.push(port.get("containerPort").invalid(says));
-            }
             if number == 0 {
                 continue;
             }
@@ -134,14 +160,12 @@ fn environment(container: &Field<'_>, out: &mut Findings) {
         }
         let source = variable.get("valueFrom");
         if source.is_set() {
-            let says = "may not be specified when `value` is not empty";
-            if !variable.get("value").text().is_empty() {
-                out.push(source.invalid_as("", says));
-            }
-            variable_source(&source, out);
+            variable_source(&source, !variable.get("value").text().is_empty(), out);
         }
     }
-    for source in container.get("envFrom").items() {
+    // Kubernetes names the list here, not the entry.
+    let sources = container.get("envFrom");
+    for source in sources.items() {
         let prefix = source.get("prefix");
         if !prefix.text().is_empty() {
             named(&prefix, variable_name, out);
@@ -154,12 +178,12 @@ fn environment(container: &Field<'_>, out: &mut Findings) {
         match found.as_slice() {
             [] => {
                 let says = "must specify one of: `configMapRef` or `secretRef`";
-                out.push(source.invalid_as("", says));
+                out.push(sources.invalid_as("", says));
             }
             [only] => required_name(&only.get("name"), names::dns1123_subdomain, out),
             _ => {
                 let says = "may not have more than one field specified at a time";
-                out.push(source.invalid_as("", says));
+                out.push(sources.invalid_as("", says));
             }
         }
     }
@@ -173,24 +197,15 @@ fn variable_name(name: &str) -> Vec<String> {
     vec!["a valid environment variable name must consist only of printable ASCII characters other than '='".to_owned()]
 }
 
-fn variable_source(source: &Field<'_>, out: &mut Findings) {
+fn variable_source(source: &Field<'_>, valued: bool, out: &mut Findings) {
     const SOURCES: [&str; 5] =
         ["fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"];
-    match SOURCES.iter().filter(|key| source.get(key).is_set()).count() {
-        0 => {
-            let says = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`";
-            out.push(source.invalid_as("", says));
-        }
-        1 => {}
-        _ => {
-            let says = "may not have more than one field specified at a time";
-            out.push(source.invalid_as("", says));
-        }
-    }
     for key in ["configMapKeyRef", "secretKeyRef"] {
         let reference = source.get(key);
         if reference.is_set() {
-            required(&reference.get("name"), out);
+            let name = reference.get("name");
+            let complaints = names::dns1123_subdomain(name.text());
+            out.extend(complaints.into_iter().map(|says| name.invalid_as(name.text(), says)));
             required_name(&reference.get("key"), config_key, out);
         }
     }
@@ -202,6 +217,16 @@ fn variable_source(source: &Field<'_>, out: &mut Findings) {
     if resource.is_set() {
         required(&resource.get("resource"), out);
     }
+    let count = SOURCES.iter().filter(|key| source.get(key).is_set()).count();
+    let says = match (count, valued) {
+        (0, _) => {
+            "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`"
+        }
+        (_, true) => "may not be specified when `value` is not empty",
+        (1, false) => return,
+        (_, false) => "may not have more than one field specified at a time",
+    };
+    out.push(source.invalid_as("", says));
 }
 
 fn mounts(mounts: &Field<'_>, volumes: &[&str], out: &mut Findings) {
@@ -210,7 +235,8 @@ fn mounts(mounts: &Field<'_>, volumes: &[&str], out: &mut Findings) {
         let name = mount.get("name");
         if name.text().is_empty() {
             out.push(name.required(""));
-        } else if !volumes.contains(&name.text()) {
+        }
+        if !volumes.contains(&name.text()) {
             out.push(name.not_found());
         }
         let path = mount.get("mountPath");
@@ -222,19 +248,19 @@ fn mounts(mounts: &Field<'_>, volumes: &[&str], out: &mut Findings) {
         }
         paths.push(path.text());
         let (sub, expression) = (mount.get("subPath"), mount.get("subPathExpr"));
-        for inner in [&sub, &expression] {
-            if !inner.text().is_empty() {
-                super::volume::inner_path(inner, out);
-            }
-        }
         if !sub.text().is_empty() && !expression.text().is_empty() {
             out.push(expression.invalid("subPathExpr and subPath are mutually exclusive"));
+        }
+        for (inner, key) in [(sub, "subPath"), (expression, "subPathExpr")] {
+            if !inner.text().is_empty() {
+                super::volume::inner_path(&inner.reported_at(&mounts.get(key)), out);
+            }
         }
     }
 }
 
 fn probe(probe: &Field<'_>, key: &str, out: &mut Findings) {
-    handler(probe, &["exec", "httpGet", "tcpSocket", "grpc"], out);
+    handler(probe, &["exec", "httpGet", "tcpSocket", "grpc"], None, out);
     for number in [
         "initialDelaySeconds",
         "timeoutSeconds",
@@ -258,17 +284,17 @@ fn probe(probe: &Field<'_>, key: &str, out: &mut Findings) {
     }
 }
 
-fn lifecycle(lifecycle: &Field<'_>, out: &mut Findings) {
+fn lifecycle(lifecycle: &Field<'_>, grace: Option<i64>, out: &mut Findings) {
     for key in ["postStart", "preStop"] {
         let field = lifecycle.get(key);
         if field.is_set() {
-            handler(&field, &["exec", "httpGet", "tcpSocket", "sleep"], out);
+            handler(&field, &["exec", "httpGet", "tcpSocket", "sleep"], grace, out);
         }
     }
 }
 
 /// Exactly one way to ask, and that one complete.
-fn handler(handler: &Field<'_>, kinds: &[&'static str], out: &mut Findings) {
+fn handler(handler: &Field<'_>, kinds: &[&'static str], grace: Option<i64>, out: &mut Findings) {
     let mut count = 0;
     for kind in kinds {
         let field = handler.get(kind);
@@ -290,9 +316,13 @@ fn handler(handler: &Field<'_>, kinds: &[&'static str], out: &mut Findings) {
             "tcpSocket" => port_number_or_name(&field.get("port"), out),
             "grpc" => port_number(&field.get("port"), out),
             _ => {
-                let seconds = field.get("seconds");
-                if seconds.int().is_some_and(|seconds| seconds < 0) {
-                    out.push(seconds.invalid(NOT_NEGATIVE));
+                let seconds = field.get("seconds").int().unwrap_or(0);
+                let grace = grace.unwrap_or(30);
+                if !(0..=grace).contains(&seconds) {
+                    let says = format!(
+                        "must be non-negative and less than terminationGracePeriodSeconds ({grace})"
+                    );
+                    out.push(field.invalid_as(seconds, says));
                 }
             }
         }
@@ -344,7 +374,9 @@ fn resource(
     let standard = matches!(name, "cpu" | "memory" | "ephemeral-storage");
     let extended = name.contains('/');
     if !standard && !extended && !name.starts_with("hugepages-") {
-        out.push(field.invalid_as(name, "must be a standard resource type or fully qualified"));
+        if !is_standard(name) {
+            out.push(field.invalid_as(name, "must be a standard resource type or fully qualified"));
+        }
         out.push(field.invalid_as(name, "must be a standard resource for containers"));
     }
     let found = amount(field, out)?;
@@ -352,6 +384,26 @@ fn resource(
         out.push(field.invalid("must be an integer"));
     }
     Some(found)
+}
+
+/// Names that mean something to quotas, though not to containers.
+pub(super) fn is_standard(name: &str) -> bool {
+    let counted = [
+        "pods",
+        "services",
+        "replicationcontrollers",
+        "resourcequotas",
+        "secrets",
+        "configmaps",
+        "persistentvolumeclaims",
+        "storage",
+        "services.nodeports",
+        "services.loadbalancers",
+    ];
+    let (list, plain) = name.split_once('.').unwrap_or(("", name));
+    let sized = matches!(plain, "cpu" | "memory" | "ephemeral-storage" | "storage")
+        || plain.starts_with("hugepages-");
+    counted.contains(&name) || (sized && matches!(list, "" | "requests" | "limits"))
 }
 
 fn security(context: &Field<'_>, out: &mut Findings) {

@@ -5,20 +5,23 @@ use super::rules::amount;
 use super::{Findings, scheduling};
 
 pub(super) fn namespace(object: &Field<'_>, out: &mut Findings) {
-    for finalizer in object.get("spec").get("finalizers").items() {
+    let list = object.get("spec").get("finalizers");
+    for finalizer in list.items() {
         if !finalizer.text().contains('/') && finalizer.text() != "kubernetes" {
             let says = "name is neither a standard finalizer name nor is it fully qualified";
-            out.push(finalizer.invalid(says));
+            out.push(finalizer.reported_at(&list).invalid(says));
         }
     }
 }
 
 pub(super) fn node(object: &Field<'_>, out: &mut Findings) {
-    scheduling::taints(&object.get("spec").get("taints"), out);
+    // Kubernetes reports taints below `metadata`, and amounts as if they were fields.
+    let taints = object.get("spec").get("taints");
+    scheduling::taints(&taints.reported_at(&object.get("metadata").get("taints")), out);
     let status = object.get("status");
     for list in ["capacity", "allocatable"] {
-        for (_, field) in status.get(list).entries() {
-            amount(&field, out);
+        for (name, field) in status.get(list).entries() {
+            amount(&field.reported_at(&status.get(list).get(name)), out);
         }
     }
 }
@@ -61,7 +64,7 @@ mod tests {
         let node = json!({"metadata": {"name": "n"}, "spec": {"taints": [taint, taint]}});
         assert_eq!(
             on_create(Kind::Node, &node),
-            "spec.taints[1]: Duplicate value: {\"effect\":\"NoSchedule\",\"key\":\"a\"}"
+            "metadata.taints[1]: Duplicate value: {\"effect\":\"NoSchedule\",\"key\":\"a\"}: taints must be unique by key and effect pair"
         );
         let known = |id: &str| json!({"metadata": {"name": "n"}, "spec": {"providerID": id}});
         assert_eq!(on_update(Kind::Node, &known("a"), &known("")), "");

@@ -37,8 +37,12 @@ pub fn validate_create(kind: Kind, object: &Value) -> Vec<FieldError> {
     let object = Field::root(object);
     meta::create(kind.info(), &object.get("metadata"), &mut out);
     content(kind, &object, &mut out);
-    if kind == Kind::Ingress {
-        network::ingress_class_choice(&object, &mut out);
+    match kind {
+        Kind::Ingress => network::ingress_class_choice(&object, &mut out),
+        Kind::Pod => pod::pod_create(&object, &mut out),
+        Kind::Job => batch::job_create(&object, &mut out),
+        Kind::CronJob => batch::cron_job_create(&object, &mut out),
+        _ => {}
     }
     out
 }
@@ -48,8 +52,15 @@ pub fn validate_update(kind: Kind, new: &Value, old: &Value) -> Vec<FieldError> 
     let mut out = Findings::new();
     let (new, old) = (Field::root(new), Field::root(old));
     meta::update(&new.get("metadata"), &old.get("metadata"), &mut out);
+    // Findings come in the order Kubernetes gives them.
+    let change_first = matches!(kind, Kind::Service | Kind::Secret | Kind::ConfigMap);
+    if change_first {
+        change(kind, &new, &old, &mut out);
+    }
     content(kind, &new, &mut out);
-    change(kind, &new, &old, &mut out);
+    if !change_first {
+        change(kind, &new, &old, &mut out);
+    }
     out
 }
 
@@ -64,7 +75,7 @@ fn content(kind: Kind, object: &Field<'_>, out: &mut Findings) {
         Kind::Service => service::service(object, out),
         Kind::Endpoints => service::endpoints(object, out),
         Kind::EndpointSlice => service::endpoint_slice(object, out),
-        Kind::Pod => pod::spec(&object.get("spec"), out),
+        Kind::Pod => pod::pod(object, out),
         Kind::PodTemplate => pod::template(&object.get("template"), out),
         Kind::ReplicationController => workload::replication_controller(object, out),
         Kind::Deployment => workload::deployment(object, out),
@@ -137,11 +148,26 @@ fn invalid(path: String, value: &str, detail: &str) -> FieldError {
 
 #[cfg(test)]
 mod tests {
+    use super::super::default_object;
     use super::*;
+    use serde_json::json;
 
     fn lines(findings: &[FieldError]) -> String {
         let all: Vec<String> = findings.iter().map(ToString::to_string).collect();
         all.join("\n")
+    }
+
+    /// A named object of a kind with these fields, defaulted.
+    pub(super) fn object(kind: Kind, fields: &Value) -> Value {
+        let mut object = json!({"metadata": {"name": "x"}});
+        if kind.info().namespaced {
+            object["metadata"]["namespace"] = json!("n");
+        }
+        for (key, value) in fields.as_object().unwrap() {
+            object[key] = value.clone();
+        }
+        default_object(kind, &mut object);
+        object
     }
 
     /// What is said about a new object, a line a finding.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::json::{Field, Fill, Object, is_empty};
-use super::rules::{any_of, named, one_of, required_name, unique};
+use super::rules::{any_of, named, one_of, unique};
 use super::{Findings, container, meta, scheduling, volume};
 use crate::machinery::names;
 
@@ -12,10 +12,35 @@ const FROZEN: &str = "pod updates may not change fields other than `spec.contain
 
 /// Labels, annotations and specification of a template.
 pub(super) fn template(template: &Field<'_>, out: &mut Findings) {
+    template_metadata(template, out);
+    let inner = template.get("spec");
+    spec(&inner, out);
+    container::host_network_ports(&inner, false, out);
+}
+
+/// Labels and annotations of a template, which Kubernetes reports beside `metadata`.
+pub(super) fn template_metadata(template: &Field<'_>, out: &mut Findings) {
     let metadata = template.get("metadata");
-    meta::labels(&metadata.get("labels"), out);
-    meta::annotations(&metadata.get("annotations"), out);
-    spec(&template.get("spec"), out);
+    meta::labels(&metadata.get("labels").reported_at(&template.get("labels")), out);
+    let annotations = metadata.get("annotations");
+    meta::annotations(&annotations.reported_at(&template.get("annotations")), out);
+}
+
+/// The specification of a pod itself.
+pub(super) fn pod(pod: &Field<'_>, out: &mut Findings) {
+    let inner = pod.get("spec");
+    spec(&inner, out);
+    container::host_network_ports(&inner, true, out);
+    container::trimmed_images(&inner, out);
+}
+
+/// What only holds while a pod is new.
+pub(super) fn pod_create(pod: &Field<'_>, out: &mut Findings) {
+    let spec = pod.get("spec");
+    if !spec.get("nodeName").is_empty() && !spec.get("schedulingGates").is_empty() {
+        let says = "cannot be set until all schedulingGates have been cleared";
+        out.push(spec.get("nodeName").forbidden(says));
+    }
 }
 
 /// The specification of a pod or of a template.
@@ -24,9 +49,10 @@ pub(super) fn spec(spec: &Field<'_>, out: &mut Findings) {
     volume::volumes(&volumes, out);
     let known: Vec<&str> = volumes.items().map(|volume| volume.get("name").text()).collect();
     container::containers(spec, &known, out);
-    one_of(&spec.get("restartPolicy"), &["Always", "Never", "OnFailure"], out);
-    let dns = ["ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"];
+    one_of(&spec.get("restartPolicy"), &["Always", "OnFailure", "Never"], out);
+    let dns = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
     one_of(&spec.get("dnsPolicy"), &dns, out);
+    dns_config(spec, out);
     meta::labels(&spec.get("nodeSelector"), out);
     for (key, rule) in [
         ("nodeName", names::dns1123_subdomain as fn(&str) -> Vec<String>),
@@ -49,17 +75,35 @@ pub(super) fn spec(spec: &Field<'_>, out: &mut Findings) {
         super::rules::ip(&alias.get("ip"), out);
         alias.get("hostnames").items().for_each(|n| named(&n, names::dns1123_subdomain, out));
     }
-    for gate in spec.get("schedulingGates").items() {
-        required_name(&gate.get("name"), names::qualified_name, out);
+    let gates = spec.get("schedulingGates");
+    for gate in gates.items() {
+        named(&gate.get("name").reported_at(&gate), names::qualified_name, out);
     }
-    unique(spec.get("schedulingGates").items().map(|gate| gate.get("name")), out);
-    any_of(&spec.get("preemptionPolicy"), &["Never", "PreemptLowerPriority"], out);
+    unique(gates.items().map(|gate| gate.get("name").reported_at(&gate)), out);
+    any_of(&spec.get("preemptionPolicy"), &["PreemptLowerPriority", "Never"], out);
     scheduling::affinity(&spec.get("affinity"), out);
     scheduling::tolerations(&spec.get("tolerations"), out);
     scheduling::spreading(&spec.get("topologySpreadConstraints"), out);
     if spec.get("resources").is_set() {
         container::resources(&spec.get("resources"), out);
     }
+}
+
+fn dns_config(spec: &Field<'_>, out: &mut Findings) {
+    let config = spec.get("dnsConfig");
+    let servers = config.get("nameservers");
+    if spec.get("dnsPolicy").text() == "None" {
+        if !config.is_set() {
+            out.push(config.required("must provide `dnsConfig` when `dnsPolicy` is None"));
+        } else if servers.is_empty() {
+            let says = "must provide at least one DNS nameserver when `dnsPolicy` is None";
+            out.push(servers.required(says));
+        }
+    }
+    if servers.len() > 3 {
+        out.push(servers.invalid("must not have more than 3 nameservers"));
+    }
+    servers.items().for_each(|server| super::rules::ip(&server, out));
 }
 
 /// What may change in a pod: images, deadlines, and tolerations that are added.
@@ -79,6 +123,17 @@ pub(super) fn change(new: &Field<'_>, old: &Field<'_>, out: &mut Findings) {
     if !kept {
         let says = "existing toleration can not be modified except its tolerationSeconds";
         out.push(now.forbidden(says));
+    }
+    let held = old.get("schedulingGates");
+    for gate in new.get("schedulingGates").items() {
+        let name = gate.get("name");
+        if !held.items().any(|held| held.get("name").text() == name.text()) {
+            let says = format!(
+                "only deletion is allowed, but found new scheduling gate '{}'",
+                name.text()
+            );
+            out.push(name.forbidden(says));
+        }
     }
     if out.len() == before
         && frozen_part(new.value(), old.value()) != frozen_part(old.value(), new.value())
@@ -120,7 +175,10 @@ fn frozen_part(spec: &Value, other: &Value) -> Value {
     let gates =
         |spec: &Value| spec.get("schedulingGates").and_then(Value::as_array).map_or(0, Vec::len);
     if gates(spec) + gates(other) > 0 {
-        map.remove("schedulingGates");
+        // While gated, a pod may still be told where to go.
+        for key in ["schedulingGates", "nodeSelector", "affinity"] {
+            map.remove(key);
+        }
     }
     let grace = |spec: &Value| spec.get("terminationGracePeriodSeconds").and_then(Value::as_i64);
     let ended = |a: Option<i64>, b: Option<i64>| a == Some(1) && b.is_some_and(|b| b < 0);
@@ -281,11 +339,11 @@ mod tests {
     fn environment_variables_are_named_and_have_one_source() {
         assert_eq!(
             container(
-                &json!({"env": [{"name": "A=B"}, {"name": "C", "value": "x", "valueFrom": {}}]})
+                &json!({"env": [{"name": "A=B"}, {"name": "C", "value": "x", "valueFrom": {}}], "envFrom": [{}]})
             ),
             "spec.containers[0].env[0].name: Invalid value: \"A=B\": a valid environment variable name must consist only of printable ASCII characters other than '='\n\
-             spec.containers[0].env[1].valueFrom: Invalid value: \"\": may not be specified when `value` is not empty\n\
-             spec.containers[0].env[1].valueFrom: Invalid value: \"\": must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`"
+             spec.containers[0].env[1].valueFrom: Invalid value: \"\": must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`\n\
+             spec.containers[0].envFrom: Invalid value: \"\": must specify one of: `configMapRef` or `secretRef`"
         );
     }
 

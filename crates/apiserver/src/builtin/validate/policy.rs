@@ -4,8 +4,9 @@ use serde_json::Value;
 
 use super::super::json::{Field, same};
 use super::Findings;
+use super::container::is_standard;
 use super::rules::{
-    NOT_NEGATIVE, POSITIVE, amount, any_of, immutable, int_or_percent, named, required, selector,
+    NOT_NEGATIVE, POSITIVE, amount, any_of, immutable, int_or_percent, named, selector,
 };
 use crate::machinery::names;
 use crate::machinery::quantity::Quantity;
@@ -100,6 +101,14 @@ fn metric_source(metric: &Field<'_>, out: &mut Findings) {
             out.push(name.required("must specify a resource name"));
         }
         let target = source.get("target");
+        let kind = target.get("type");
+        if kind.is_empty() {
+            out.push(kind.required("must specify a metric target type"));
+        }
+        if !matches!(kind.text(), "Utilization" | "Value" | "AverageValue") {
+            let says = "must be either Utilization, Value, or AverageValue";
+            out.push(kind.invalid_as(kind.text(), says));
+        }
         let percent = target.get("averageUtilization");
         if percent.int().is_some_and(|percent| percent < 1) {
             out.push(percent.invalid(POSITIVE));
@@ -161,8 +170,9 @@ pub(super) fn priority_class_change(new: &Field<'_>, old: &Field<'_>, out: &mut 
 pub(super) fn resource_quota(object: &Field<'_>, out: &mut Findings) {
     for list in [object.get("spec").get("hard"), object.get("status").get("hard")] {
         for (name, field) in list.entries() {
-            for says in names::qualified_name(name) {
-                out.push(field.invalid_as(name, says));
+            resource_name(name, &field, out);
+            if !name.contains('/') && !is_standard(name) {
+                out.push(field.invalid_as(name, "must be a standard resource for quota"));
             }
             let counted = matches!(
                 name,
@@ -181,6 +191,35 @@ pub(super) fn resource_quota(object: &Field<'_>, out: &mut Findings) {
             }
         }
     }
+    let scopes = object.get("spec").get("scopes");
+    let has = |name: &str| scopes.items().any(|scope| scope.text() == name);
+    let known = [
+        "Terminating",
+        "NotTerminating",
+        "BestEffort",
+        "NotBestEffort",
+        "PriorityClass",
+        "CrossNamespacePodAffinity",
+    ];
+    for scope in scopes.items() {
+        if !known.contains(&scope.text()) {
+            out.push(scopes.invalid("unsupported scope"));
+        }
+    }
+    for (one, other) in [("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating")] {
+        if has(one) && has(other) {
+            out.push(scopes.invalid("conflicting scopes"));
+        }
+    }
+}
+
+/// A qualified name that is either standard or has a domain.
+fn resource_name(name: &str, field: &Field<'_>, out: &mut Findings) {
+    let complaints = names::qualified_name(name);
+    if complaints.is_empty() && !name.contains('/') && !is_standard(name) {
+        out.push(field.invalid_as(name, "must be a standard resource type or fully qualified"));
+    }
+    out.extend(complaints.into_iter().map(|says| field.invalid_as(name, says)));
 }
 
 pub(super) fn resource_quota_change(new: &Field<'_>, old: &Field<'_>, out: &mut Findings) {
@@ -200,7 +239,11 @@ pub(super) fn limit_range(object: &Field<'_>, out: &mut Findings) {
     let mut kinds: Vec<&str> = Vec::new();
     for item in limits.items() {
         let kind = item.get("type");
-        required(&kind, out);
+        named(&kind, names::qualified_name, out);
+        let standard = ["Container", "Pod", "PersistentVolumeClaim"];
+        if !kind.is_empty() && !kind.text().contains('/') && !standard.contains(&kind.text()) {
+            out.push(kind.invalid("must be a standard limit type or fully qualified"));
+        }
         if kinds.contains(&kind.text()) {
             out.push(kind.duplicate());
         }
@@ -209,59 +252,76 @@ pub(super) fn limit_range(object: &Field<'_>, out: &mut Findings) {
     }
 }
 
+const LIMIT_LISTS: [&str; 5] = ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"];
+
 fn limit_item(item: &Field<'_>, out: &mut Findings) {
-    let kind = item.get("type");
-    if kind.text() == "Pod" {
+    let kind = item.get("type").text();
+    if kind == "Pod" {
         for key in ["default", "defaultRequest"] {
             if !item.get(key).is_empty() {
                 out.push(item.get(key).forbidden("may not be specified when `type` is 'Pod'"));
             }
         }
     }
-    if kind.text() == "PersistentVolumeClaim" {
-        let named = |list: &str| item.value().get(list).and_then(|l| l.get("storage")).is_some();
-        if !named("min") && !named("max") {
+    if kind == "PersistentVolumeClaim" {
+        let bounded = |list: &str| item.value().get(list).and_then(|l| l.get("storage")).is_some();
+        if !bounded("min") && !bounded("max") {
             let says =
                 "either minimum or maximum storage value is required, but neither was provided";
-            out.push(item.required(says));
+            out.push(item.get("limits").required(says));
         }
     }
-    for list in ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"] {
-        for (_, field) in item.get(list).entries() {
+    let mut keys: Vec<&str> = Vec::new();
+    for list in LIMIT_LISTS {
+        for (name, field) in item.get(list).entries() {
+            resource_name(name, &field, out);
             amount(&field, out);
-        }
-    }
-    let value = |list: &str, name: &str| {
-        let text = item.value().get(list)?.get(name)?.as_str()?;
-        text.parse::<Quantity>().ok()
-    };
-    let bounds = [
-        ("min", "min", "max", "max"),
-        ("defaultRequest", "default request", "max", "max"),
-        ("defaultRequest", "default request", "default", "default limit"),
-        ("default", "default", "max", "max"),
-    ];
-    for (lower, lower_name, upper, upper_name) in bounds {
-        for (name, field) in item.get(lower).entries() {
-            if let (Some(low), Some(high)) = (value(lower, name), value(upper, name))
-                && low > high
-            {
-                let says =
-                    format!("{lower_name} value {low} is greater than {upper_name} value {high}");
-                out.push(field.invalid(says));
+            if !keys.contains(&name) {
+                keys.push(name);
             }
         }
     }
-    for (name, _) in item.get("default").entries() {
-        if let (Some(low), Some(given)) = (value("min", name), value("default", name))
-            && low > given
+    keys.sort_unstable();
+    for name in keys {
+        limit_bounds(item, name, out);
+    }
+}
+
+/// The amounts of one resource stand in order: min, default request, default, max.
+fn limit_bounds(item: &Field<'_>, name: &str, out: &mut Findings) {
+    let value = |list: &str| {
+        let text = item.value().get(list)?.get(name)?.as_str()?;
+        text.parse::<Quantity>().ok()
+    };
+    // List at fault, what is said of both sides, and which of them is printed.
+    let table = [
+        ("min", ("min", "min"), ("max", "max"), 0),
+        ("defaultRequest", ("min", "min"), ("defaultRequest", "default request"), 1),
+        ("defaultRequest", ("defaultRequest", "default request"), ("max", "max"), 0),
+        ("defaultRequest", ("defaultRequest", "default request"), ("default", "default limit"), 0),
+        ("default", ("min", "min"), ("default", "default"), 0),
+        ("default", ("default", "default"), ("max", "max"), 1),
+    ];
+    for (fault, (lower, lower_name), (upper, upper_name), printed) in table {
+        if let (Some(low), Some(high)) = (value(lower), value(upper))
+            && low > high
         {
+            let shown = if printed == 0 { low } else { high };
             out.push(FieldError::invalid(
-                format!("{}[{name}]", item.get("min").path()),
-                Value::from(low.to_string()),
-                format!("min value {low} is greater than default value {given}"),
+                format!("{}[{name}]", item.get(fault).path()),
+                Value::from(shown.to_string()),
+                format!("{lower_name} value {low} is greater than {upper_name} value {high}"),
             ));
         }
+    }
+    if let Some(ratio) = value("maxLimitRequestRatio")
+        && ratio < Quantity::whole(1)
+    {
+        out.push(FieldError::invalid(
+            format!("{}[{name}]", item.get("maxLimitRequestRatio").path()),
+            Value::from(ratio.to_string()),
+            format!("ratio {ratio} is less than 1"),
+        ));
     }
 }
 
@@ -291,21 +351,8 @@ pub(super) fn runtime_class_change(new: &Field<'_>, old: &Field<'_>, out: &mut F
 #[cfg(test)]
 mod tests {
     use super::super::super::catalog::Kind;
-    use super::super::super::default_object;
-    use super::super::tests::{on_create, on_update};
+    use super::super::tests::{object, on_create, on_update};
     use serde_json::{Value, json};
-
-    fn object(kind: Kind, fields: &Value) -> Value {
-        let mut object = json!({"metadata": {"name": "x"}});
-        if kind.info().namespaced {
-            object["metadata"]["namespace"] = json!("n");
-        }
-        for (key, value) in fields.as_object().unwrap() {
-            object[key] = value.clone();
-        }
-        default_object(kind, &mut object);
-        object
-    }
 
     fn said(kind: Kind, fields: &Value) -> String {
         on_create(kind, &object(kind, fields))
@@ -365,7 +412,8 @@ mod tests {
                 &json!({"spec": {"limits": [{"type": "Container", "min": {"cpu": "2"}, "max": {"cpu": "1"}}]}})
             ),
             "spec.limits[0].min[cpu]: Invalid value: \"2\": min value 2 is greater than max value 1\n\
-             spec.limits[0].min[cpu]: Invalid value: \"2\": min value 2 is greater than default value 1"
+             spec.limits[0].defaultRequest[cpu]: Invalid value: \"1\": min value 2 is greater than default request value 1\n\
+             spec.limits[0].default[cpu]: Invalid value: \"2\": min value 2 is greater than default value 1"
         );
         assert_eq!(
             said(Kind::ResourceQuota, &json!({"spec": {"hard": {"pods": "1500m", "cpu": "-1"}}})),

@@ -160,21 +160,29 @@ pub(super) fn selector(selector: &Field<'_>, out: &mut Findings) {
     for expression in expressions.items() {
         let values = expression.get("values");
         let operator = expression.get("operator");
-        match operator.text() {
-            "In" | "NotIn" if values.is_empty() => {
-                let says = "must be specified when `operator` is 'In' or 'NotIn'";
-                out.push(values.required(says));
-            }
-            "Exists" | "DoesNotExist" if !values.is_empty() => {
-                let says = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
-                out.push(values.forbidden(says));
-            }
-            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
-            _ => out.push(operator.invalid("not a valid selector operator")),
+        if !operator_values(operator.text(), &values, out) {
+            out.push(operator.invalid("not a valid selector operator"));
         }
         named(&expression.get("key"), names::qualified_name, out);
         values.items().for_each(|value| named(&value, names::label_value, out));
     }
+}
+
+/// Whether the operator is one of the four all selectors know; checks its values.
+pub(super) fn operator_values(operator: &str, values: &Field<'_>, out: &mut Findings) -> bool {
+    match operator {
+        "In" | "NotIn" if values.is_empty() => {
+            let says = "must be specified when `operator` is 'In' or 'NotIn'";
+            out.push(values.required(says));
+        }
+        "Exists" | "DoesNotExist" if !values.is_empty() => {
+            let says = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
+            out.push(values.forbidden(says));
+        }
+        "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
+        _ => return false,
+    }
+    true
 }
 
 /// Whether a selector names nothing.

@@ -2,10 +2,10 @@
 
 use super::super::json::Field;
 use super::Findings;
-use super::rules::{any_of, named, one_of, selector};
+use super::rules::{any_of, named, one_of, operator_values, selector};
 use crate::machinery::names;
 
-const EFFECTS: [&str; 3] = ["NoExecute", "NoSchedule", "PreferNoSchedule"];
+const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
 /// Tolerations of a pod's specification.
 pub(super) fn tolerations(list: &Field<'_>, out: &mut Findings) {
@@ -24,10 +24,15 @@ pub(super) fn tolerations(list: &Field<'_>, out: &mut Findings) {
             out.push(effect.invalid_as(effect.text(), says));
         }
         match operator.text() {
-            "" | "Equal" => named(&value, names::label_value, out),
+            "" | "Equal" => {
+                let complaints = names::label_value(value.text());
+                if !complaints.is_empty() {
+                    out.push(operator.invalid_as(value.text(), complaints.join(";")));
+                }
+            }
             "Exists" if !value.text().is_empty() => {
                 let says = "value must be empty when `operator` is 'Exists'";
-                out.push(operator.invalid(says));
+                out.push(operator.invalid_as(toleration.value().clone(), says));
             }
             "Exists" => {}
             _ => out.push(operator.not_supported(&["Equal", "Exists"])),
@@ -47,7 +52,9 @@ pub(super) fn taints(list: &Field<'_>, out: &mut Findings) {
         one_of(&taint.get("effect"), &EFFECTS, out);
         let identity = (taint.get("key").text(), taint.get("effect").text());
         if seen.contains(&identity) {
-            out.push(taint.duplicate());
+            let mut finding = taint.duplicate();
+            finding.detail = "taints must be unique by key and effect pair".to_owned();
+            out.push(finding);
         }
         seen.push(identity);
     }
@@ -117,19 +124,12 @@ fn node_term(term: &Field<'_>, out: &mut Findings) {
     for expression in term.get("matchExpressions").items() {
         let (operator, values) = (expression.get("operator"), expression.get("values"));
         match operator.text() {
-            "In" | "NotIn" if values.is_empty() => {
-                let says = "must be specified when `operator` is 'In' or 'NotIn'";
-                out.push(values.required(says));
-            }
-            "Exists" | "DoesNotExist" if !values.is_empty() => {
-                let says = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
-                out.push(values.forbidden(says));
-            }
             "Gt" | "Lt" if values.len() != 1 => {
                 let says = "must be specified single value when `operator` is 'Lt' or 'Gt'";
                 out.push(values.required(says));
             }
-            "In" | "NotIn" | "Exists" | "DoesNotExist" | "Gt" | "Lt" => {}
+            "Gt" | "Lt" => {}
+            other if operator_values(other, &values, out) => {}
             _ => out.push(operator.invalid("not a valid selector operator")),
         }
         named(&expression.get("key"), names::qualified_name, out);

@@ -46,9 +46,11 @@ pub(super) fn service(object: &Field<'_>, out: &mut Findings) {
 }
 
 fn external_name(spec: &Field<'_>, out: &mut Findings) {
-    let addresses = spec.get("clusterIPs");
-    if !addresses.is_empty() {
-        out.push(addresses.forbidden("may not be set when `type` is 'ExternalName'"));
+    for key in ["clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+        let field = spec.get(key);
+        if !field.is_empty() {
+            out.push(field.forbidden("may not be set for ExternalName services"));
+        }
     }
     let name = spec.get("externalName");
     match name.text().trim_end_matches('.') {
@@ -101,7 +103,17 @@ fn service_ports(ports: &Field<'_>, kind: &str, out: &mut Findings) {
 
 fn affinity(spec: &Field<'_>, out: &mut Findings) {
     one_of(&spec.get("sessionAffinity"), &["ClientIP", "None"], out);
-    let timeout = spec.get("sessionAffinityConfig").get("clientIP").get("timeoutSeconds");
+    let config = spec.get("sessionAffinityConfig");
+    match spec.get("sessionAffinity").text() {
+        "ClientIP" if !config.is_set() => {
+            out.push(config.required("when session affinity type is ClientIP"));
+        }
+        "None" if config.is_set() => {
+            out.push(config.forbidden("must not be set when session affinity is None"));
+        }
+        _ => {}
+    }
+    let timeout = config.get("clientIP").get("timeoutSeconds");
     if timeout.int().is_some_and(|seconds| !(1..=86400).contains(&seconds)) {
         out.push(timeout.invalid("must be greater than 0 and less than 86400"));
     }
@@ -116,13 +128,21 @@ fn traffic(spec: &Field<'_>, kind: &str, out: &mut Findings) {
     } else if !outside.is_empty() {
         any_of(&outside, &["Cluster", "Local"], out);
     }
+    let health = spec.get("healthCheckNodePort");
+    if health.int().unwrap_or(0) != 0 && !(kind == "LoadBalancer" && outside.text() == "Local") {
+        let says =
+            "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'";
+        out.push(health.invalid(says));
+    }
     any_of(&spec.get("internalTrafficPolicy"), &["Cluster", "Local"], out);
     if kind != "LoadBalancer" {
         let only = "may only be used when `type` is 'LoadBalancer'";
-        for key in
-            ["loadBalancerSourceRanges", "allocateLoadBalancerNodePorts", "loadBalancerClass"]
-        {
-            let field = spec.get(key);
+        for (key, shown) in [
+            ("loadBalancerSourceRanges", "LoadBalancerSourceRanges"),
+            ("allocateLoadBalancerNodePorts", "allocateLoadBalancerNodePorts"),
+            ("loadBalancerClass", "loadBalancerClass"),
+        ] {
+            let field = spec.get(key).reported_at(&spec.get(shown));
             if !field.is_empty() {
                 out.push(field.forbidden(only));
             }

@@ -127,8 +127,9 @@ pub(super) fn claim(object: &Field<'_>, out: &mut Findings) {
 }
 
 pub(super) fn claim_change(new: &Field<'_>, old: &Field<'_>, out: &mut Findings) {
-    let bound = old.get("status").get("phase").text() == "Bound";
-    let capacity = new.get("status").get("capacity").value().get("storage").cloned();
+    let bound = new.get("status").get("phase").text() == "Bound";
+    let capacity = old.get("status").get("capacity").value().get("storage").cloned();
+    let root = new;
     let (new, old) = (new.get("spec"), old.get("spec"));
     let frozen = |spec: &Value, other: &Value| {
         let mut copy = spec.clone();
@@ -140,11 +141,9 @@ pub(super) fn claim_change(new: &Field<'_>, old: &Field<'_>, out: &mut Findings)
                 map.remove(key);
             }
         }
-        if bound {
-            map.remove("volumeAttributesClassName");
-            if let Some(resources) = map.get_mut("resources").and_then(Value::as_object_mut) {
-                resources.remove("requests");
-            }
+        map.remove("volumeAttributesClassName");
+        if bound && let Some(resources) = map.get_mut("resources").and_then(Value::as_object_mut) {
+            resources.remove("requests");
         }
         map.retain(|_, value| !is_empty(value));
         copy
@@ -158,12 +157,13 @@ pub(super) fn claim_change(new: &Field<'_>, old: &Field<'_>, out: &mut Findings)
     let floor = capacity.as_ref().and_then(size);
     if let (Some(now), Some(before)) = (storage(&new), storage(&old))
         && now < before
-        && floor.is_none_or(|floor| now < floor)
+        && floor.is_some_and(|floor| now <= floor)
     {
         let path = "spec.resources.requests.storage";
         out.push(FieldError::forbidden(path, "field can not be less than status.capacity"));
     }
-    immutable(&new.get("volumeMode"), &old.get("volumeMode"), out);
+    let mode = new.get("volumeMode").reported_at(&root.get("volumeMode"));
+    immutable(&mode, &old.get("volumeMode"), out);
 }
 
 pub(super) fn class(object: &Field<'_>, out: &mut Findings) {
@@ -204,22 +204,9 @@ pub(super) fn attachment(object: &Field<'_>, out: &mut Findings) {
 #[cfg(test)]
 mod tests {
     use super::super::super::catalog::Kind;
-    use super::super::super::default_object;
-    use super::super::tests::{on_create, on_update};
+    use super::super::tests::{object, on_create, on_update};
     use super::*;
     use serde_json::json;
-
-    fn object(kind: Kind, fields: &Value) -> Value {
-        let mut object = json!({"metadata": {"name": "x"}});
-        if kind.info().namespaced {
-            object["metadata"]["namespace"] = json!("n");
-        }
-        for (key, value) in fields.as_object().unwrap() {
-            object[key] = value.clone();
-        }
-        default_object(kind, &mut object);
-        object
-    }
 
     fn claim(extra: &Value) -> Value {
         let mut spec = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}});
@@ -248,20 +235,26 @@ mod tests {
 
     #[test]
     fn a_bound_claim_only_grows() {
-        let mut old = claim(&json!({}));
+        let old = claim(&json!({}));
+        let bound = |extra: &Value| {
+            let mut claim = claim(extra);
+            claim["status"] = json!({"phase": "Bound", "capacity": {"storage": "1Gi"}});
+            claim
+        };
         let grown = claim(&json!({"resources": {"requests": {"storage": "2Gi"}}}));
         assert_eq!(
             on_update(Kind::PersistentVolumeClaim, &grown, &old),
             format!("spec: Forbidden: {FROZEN_CLAIM}")
         );
-        old["status"]["phase"] = json!("Bound");
+        let old = bound(&json!({}));
+        let grown = bound(&json!({"resources": {"requests": {"storage": "2Gi"}}}));
         assert_eq!(on_update(Kind::PersistentVolumeClaim, &grown, &old), "");
-        let shrunk = claim(&json!({"resources": {"requests": {"storage": "1Mi"}}}));
+        let shrunk = bound(&json!({"resources": {"requests": {"storage": "1Mi"}}}));
         assert_eq!(
             on_update(Kind::PersistentVolumeClaim, &shrunk, &old),
             "spec.resources.requests.storage: Forbidden: field can not be less than status.capacity"
         );
-        let named = claim(&json!({"volumeName": "pv"}));
+        let named = bound(&json!({"volumeName": "pv"}));
         assert_eq!(on_update(Kind::PersistentVolumeClaim, &named, &old), "");
     }
 

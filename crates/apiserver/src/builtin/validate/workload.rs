@@ -6,7 +6,7 @@ use super::super::json::{Field, is_empty};
 use super::rules::{
     any_of, immutable, int_or_percent, is_zero, not_negative, selector, selects_nothing,
 };
-use super::{Findings, meta, pod};
+use super::{Findings, pod};
 
 const FROZEN_SET: &str = "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
 
@@ -116,9 +116,7 @@ pub(super) fn stateful_set(object: &Field<'_>, out: &mut Findings) {
     }
     // The pod itself is left alone: its mounts may name claims, and a real server
     // only finds out when it makes the pods.
-    let metadata = spec.get("template").get("metadata");
-    meta::labels(&metadata.get("labels"), out);
-    meta::annotations(&metadata.get("annotations"), out);
+    pod::template_metadata(&spec.get("template"), out);
     let template = spec.get("template").get("spec");
     let restart = template.get("restartPolicy");
     if !restart.is_empty() && restart.text() != "Always" {

@@ -29,14 +29,14 @@ pub struct Conflict {
 }
 
 impl Conflict {
-    pub(super) fn new(entry: &Entry, path: &[Element]) -> Self {
+    pub(super) fn new(entry: &Entry<'_>, path: &[Element]) -> Self {
         let field = path.iter().map(ToString::to_string).collect();
         Self { owner: printed(entry), field }
     }
 }
 
 /// Applying managers keep one entry across versions, so only updates name theirs.
-fn printed(entry: &Entry) -> String {
+fn printed(entry: &Entry<'_>) -> String {
     let mut text = format!("{:?}", entry.manager);
     if !entry.subresource.is_empty() {
         text.push_str(&format!(" with subresource {:?}", entry.subresource));

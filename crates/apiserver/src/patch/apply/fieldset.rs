@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use serde_json::map::Entry;
 use serde_json::{Map, Value};
 
 use super::element::Element;
@@ -188,9 +189,13 @@ impl FieldSet {
     /// Reads `FieldsV1`.
     pub fn from_value(fields: &Value) -> Result<Self, String> {
         match fields {
-            Value::Object(map) => Self::read(map, MAX_DEPTH),
+            Value::Object(map) => Self::from_map(map),
             other => Err(format!("fields must be a map, not {other}")),
         }
+    }
+
+    pub(super) fn from_map(fields: &Map<String, Value>) -> Result<Self, String> {
+        Self::read(fields, MAX_DEPTH)
     }
 
     fn read(map: &Map<String, Value>, depth: usize) -> Result<Self, String> {
@@ -213,29 +218,76 @@ impl FieldSet {
 
     /// Writes `FieldsV1`.
     pub fn to_value(&self) -> Value {
-        Value::Object(self.nodes.iter().map(|node| (node.element.text(), node.inside())).collect())
+        Value::Object(self.to_map())
     }
 
-    /// Whether a set in its written form has a path in common with this one. Spares
-    /// reading sets that a change does not concern.
+    pub(super) fn to_map(&self) -> Map<String, Value> {
+        self.nodes.iter().map(|node| (node.element.text(), node.inside())).collect()
+    }
+
+    /// Whether a set in its written form has a path in common with this one.
     pub(super) fn touches(&self, fields: &Map<String, Value>) -> bool {
         self.nodes.iter().any(|node| {
             let Some(Value::Object(inside)) = fields.get(&node.element.text()) else {
                 return false;
             };
-            (node.member && (inside.is_empty() || inside.contains_key(".")))
-                || node.below.touches(inside)
+            (node.member && is_member(inside)) || node.below.touches(inside)
         })
+    }
+
+    /// Removes all paths from a set in its written form. Costs as much as this set is
+    /// large, while reading and writing the other would cost as much as that one is.
+    pub(super) fn subtract_from(&self, fields: &mut Map<String, Value>) {
+        for node in &self.nodes {
+            let text = node.element.text();
+            let Some(Value::Object(inside)) = fields.get_mut(&text) else { continue };
+            let member = is_member(inside) && !node.member;
+            inside.remove(".");
+            node.below.subtract_from(inside);
+            if !inside.is_empty() {
+                mark(inside, member);
+            } else if !member {
+                fields.remove(&text);
+            }
+        }
+    }
+
+    /// Adds all paths to a set in its written form.
+    pub(super) fn add_to(&self, fields: &mut Map<String, Value>) {
+        for node in &self.nodes {
+            match fields.entry(node.element.text()) {
+                Entry::Occupied(mut found) => {
+                    let Value::Object(inside) = found.get_mut() else { continue };
+                    let member = is_member(inside) || node.member;
+                    inside.remove(".");
+                    node.below.add_to(inside);
+                    if !inside.is_empty() {
+                        mark(inside, member);
+                    }
+                }
+                Entry::Vacant(free) => {
+                    free.insert(node.inside());
+                }
+            }
+        }
+    }
+}
+
+/// Whether a written path is in its set: with nothing below, or with a mark.
+fn is_member(inside: &Map<String, Value>) -> bool {
+    inside.is_empty() || inside.contains_key(".")
+}
+
+fn mark(inside: &mut Map<String, Value>, member: bool) {
+    if member {
+        inside.insert(".".to_owned(), Value::Object(Map::new()));
     }
 }
 
 impl Node {
     fn inside(&self) -> Value {
-        let mut inside = Map::new();
-        if self.member && !self.below.is_empty() {
-            inside.insert(".".to_owned(), Value::Object(Map::new()));
-        }
-        inside.extend(self.below.nodes.iter().map(|node| (node.element.text(), node.inside())));
+        let mut inside = self.below.to_map();
+        mark(&mut inside, self.member && !self.below.is_empty());
         Value::Object(inside)
     }
 }
@@ -359,8 +411,14 @@ mod tests {
             for path in union.paths() {
                 prop_assert_eq!(union.contains(&path), a.contains(&path) || b.contains(&path));
             }
-            let touches = match b.to_value() { Value::Object(map) => a.touches(&map), _ => false };
-            prop_assert_eq!(touches, !a.intersection(&b).is_empty());
+            // The same on written sets.
+            prop_assert_eq!(a.touches(&b.to_map()), !a.intersection(&b).is_empty());
+            let mut written = a.to_map();
+            b.add_to(&mut written);
+            prop_assert_eq!(written, union.to_map());
+            let mut written = a.to_map();
+            b.subtract_from(&mut written);
+            prop_assert_eq!(written, a.difference(&b).to_map());
         }
     }
 }

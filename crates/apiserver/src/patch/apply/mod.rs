@@ -14,12 +14,15 @@ mod conflict;
 mod element;
 mod extract;
 mod fieldset;
+mod fresh;
 mod last_applied;
 mod managers;
 mod merge;
 mod place;
 mod prune;
 mod update;
+
+use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
@@ -28,12 +31,13 @@ pub use self::conflict::{ApplyError, Conflict};
 pub use self::element::Element;
 use self::extract::{Containers, fields};
 pub use self::fieldset::FieldSet;
+use self::fresh::fresh;
 pub use self::managers::Manager;
 use self::managers::{Entry, Operation};
 use self::place::Place;
 use self::prune::Owners;
 pub use self::update::record_update;
-use self::update::{managed, put_managed, take_managed};
+use self::update::{managed, put_managed};
 use crate::patch::depth::{MAX_DEPTH, fits};
 use crate::schema::NodeRef;
 
@@ -58,6 +62,12 @@ pub fn field_set(object: &Value, schema: Option<NodeRef<'_>>) -> FieldSet {
 }
 
 /// Applies a configuration. `live` is `None` where the object does not exist yet.
+///
+/// The result is to be defaulted and validated like any other write; what defaulting
+/// fills in then belongs to nobody. A `uid` or `resourceVersion` in the configuration
+/// stands in the result as it was sent, for the caller to compare. Equal values are
+/// shared; an apply that changes neither object nor ownership gives back the live
+/// object exactly, times included.
 pub fn apply(
     live: Option<&Value>,
     applied: &Value,
@@ -72,27 +82,26 @@ pub fn apply(
     if !fits(before, MAX_DEPTH) {
         return Err(ApplyError::BadRequest("the object nests too deep".to_owned()));
     }
-    let mut entries = managers::read(managed(before).clone(), true).unwrap_or_default();
+    let mut entries = managers::read(Cow::Borrowed(managed(before)), true).unwrap_or_default();
     if entries.is_empty() && live.is_some() {
         let untracked = Manager { name: BEFORE_FIRST_APPLY, subresource: "", ..*manager };
-        entries = update::recorded(&nothing, before, entries, &untracked, schema);
+        entries = update::recorded(&fresh(before), before, entries, &untracked, schema);
     }
     let own = entries.iter().position(|e| e.is(manager, Operation::Apply));
-    let mut own = own.map(|at| entries.remove(at));
-    let last = own.as_mut().map(|entry| std::mem::take(entry.set())).unwrap_or_default();
-
+    let own = own.map(|at| entries.remove(at));
     let set = fields(applied, root, Containers::Named, 0);
-    let mut object = before.clone();
-    take_managed(&mut object);
-    let mut object = merge::merge(object, applied, root, 0);
-    if !last.is_empty() {
+    let written = set.to_map();
+    let moved = own.as_ref().is_none_or(|entry| !entry.is_written_as(&written));
+    let mut object = merge::merge(update::without_managed(before), applied, root, 0);
+    if let (Some(own), true) = (&own, moved) {
+        let last = own.read();
         let owners = entries.iter_mut().map(|entry| &*entry.set());
         let owners = Owners(owners.chain([&set]).collect());
         prune::prune(&mut object, root, &last, &owners);
     }
     let (touched, removed) = compare(before, &object, root).into_touched();
     if !force {
-        let mut conflicts = conflicts(&mut entries, &touched);
+        let mut conflicts = conflicts(&entries, &touched);
         if !conflicts.is_empty() && manager.name == last_applied::KUBECTL {
             let allowed = last_applied::still_as_applied(before, manager.api_version, root);
             conflicts.retain(|(_, path)| !allowed.contains(path));
@@ -114,9 +123,15 @@ pub fn apply(
         last_applied::follow(&mut object, applied);
     }
     let unchanged = live.is_some_and(|live| same_but_managed(live, &object));
-    entries.extend(own_entry(own, &last, set, manager, unchanged));
+    if !written.is_empty() {
+        entries.push(match own {
+            // Its time moves when the object or the set does.
+            Some(own) if unchanged && !moved => own.in_version(manager.api_version),
+            _ => Entry::new(manager, Operation::Apply, written),
+        });
+    }
     put_managed(&mut object, managers::write(entries));
-    let changed = live.is_none_or(|live| *live != object);
+    let changed = !unchanged || managed(before) != managed(&object);
     Ok(Applied { object, changed })
 }
 
@@ -152,35 +167,14 @@ fn admit(applied: &Value, manager: &Manager<'_>, root: Place<'_>) -> Result<(), 
 }
 
 /// What others own among the fields that get a new value: (whose entry, path).
-fn conflicts(entries: &mut [Entry], touched: &FieldSet) -> Vec<(usize, Vec<Element>)> {
+fn conflicts(entries: &[Entry<'_>], touched: &FieldSet) -> Vec<(usize, Vec<Element>)> {
     let mut found = Vec::new();
-    for (at, entry) in entries.iter_mut().enumerate() {
-        let both = entry.set().intersection(touched);
+    for (at, entry) in entries.iter().enumerate() {
+        let both = entry.shared_with(touched);
         found.extend(both.paths().into_iter().map(|path| (at, path)));
     }
     found.sort_by(|(a, _), (b, _)| entries[*a].manager.cmp(&entries[*b].manager));
     found
-}
-
-/// The applying manager's new entry. Its time moves when the object or the set does.
-fn own_entry(
-    own: Option<Entry>,
-    last: &FieldSet,
-    set: FieldSet,
-    manager: &Manager<'_>,
-    unchanged: bool,
-) -> Option<Entry> {
-    if set.is_empty() {
-        return None;
-    }
-    match own {
-        Some(mut entry) if unchanged && *last == set => {
-            manager.api_version.clone_into(&mut entry.api_version);
-            entry.replace_set(set);
-            Some(entry)
-        }
-        _ => Some(Entry::new(manager, Operation::Apply, set)),
-    }
 }
 
 fn same_but_managed(live: &Value, object: &Value) -> bool {

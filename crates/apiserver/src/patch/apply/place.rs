@@ -7,33 +7,17 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::element::Element;
-use crate::schema::{ListType, NodeRef, Schema, Type};
+use crate::schema::{self, ListType, NodeRef, Schema, Type};
 
 /// Below this depth values are taken as a whole: a field set nests as deep as its
 /// object, and both must stay readable inside one document.
 pub(super) const MAX_TRACKED: usize = 64;
 
 /// Metadata of every object, for schemas that leave it open as CRDs do.
-static OBJECT_META: LazyLock<Schema> = LazyLock::new(|| {
-    let text = json!({"type": "string"});
-    let texts = json!({"type": "object", "additionalProperties": text});
-    let schema = json!({"type": "object", "properties": {
-        "name": text, "generateName": text, "namespace": text, "selfLink": text, "uid": text,
-        "resourceVersion": text, "generation": {"type": "integer"}, "creationTimestamp": text,
-        "deletionTimestamp": text, "deletionGracePeriodSeconds": {"type": "integer"},
-        "labels": texts, "annotations": texts, "clusterName": text,
-        "finalizers": {"type": "array", "x-kubernetes-list-type": "set", "items": text},
-        "managedFields": {"type": "array", "x-kubernetes-list-type": "atomic"},
-        "ownerReferences": {
-            "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["uid"],
-            "items": {"type": "object", "x-kubernetes-map-type": "atomic", "properties": {"uid": text}},
-        },
-    }});
-    Schema::from_openapi(&schema).expect("a small literal schema without references")
-});
+static OBJECT_META: LazyLock<Schema> = LazyLock::new(schema::object_meta);
 
 /// One place in an object.
 #[derive(Debug, Clone, Copy)]
@@ -203,13 +187,8 @@ pub(super) fn step<'k>(
 }
 
 fn default_key(items: Place<'_>, key: &str) -> Option<Value> {
-    if let Place::Node(node) = items.field(key)
-        && let Some(default) = &node.node().default
-    {
-        return Some((**default).clone());
-    }
-    // Published schemas of built-in kinds leave defaults out; this is their only key with one.
-    (key == "protocol").then(|| Value::from("TCP"))
+    let Place::Node(node) = items.field(key) else { return None };
+    node.node().default.as_deref().cloned()
 }
 
 /// The elements of a list with their steps; those without a usable key go by position.

@@ -1,8 +1,11 @@
 //! Bookkeeping for creates, updates and patches: who changed what is found by comparing.
 
-use serde_json::{Map, Value};
+use std::borrow::Cow;
+
+use serde_json::Value;
 
 use super::compare::compare;
+use super::fresh::fresh;
 use super::managers::{self, Entry, Manager, Operation};
 use super::place::Place;
 use crate::patch::depth::{MAX_DEPTH, fits};
@@ -34,19 +37,19 @@ pub fn record_update(
         put_managed(new, (!kept.is_null()).then(|| kept.clone()));
         return;
     }
-    let nothing = Value::Object(Map::new());
-    let entries = recorded(old.unwrap_or(&nothing), new, entries, manager, schema);
+    let fresh = fresh(new);
+    let entries = recorded(old.unwrap_or(&fresh), new, entries, manager, schema);
     put_managed(new, managers::write(entries));
 }
 
 /// The entries after `manager` turned `old` into `new`.
-pub(super) fn recorded(
+pub(super) fn recorded<'v>(
     old: &Value,
     new: &Value,
-    mut entries: Vec<Entry>,
+    mut entries: Vec<Entry<'v>>,
     manager: &Manager<'_>,
     schema: Option<NodeRef<'_>>,
-) -> Vec<Entry> {
+) -> Vec<Entry<'v>> {
     let (touched, removed) = compare(old, new, Place::Root(schema)).into_touched();
     for entry in &mut entries {
         entry.lose(&touched);
@@ -55,10 +58,10 @@ pub(super) fn recorded(
     if !touched.is_empty() {
         match entries.iter_mut().find(|e| e.is(manager, Operation::Update)) {
             Some(own) => {
-                own.set().union_with(touched);
+                own.gain(touched);
                 own.time = Some(manager.stamp());
             }
-            None => entries.push(Entry::new(manager, Operation::Update, touched)),
+            None => entries.push(Entry::new(manager, Operation::Update, touched.to_map())),
         }
     }
     entries.retain(|entry| !entry.is_empty());
@@ -66,13 +69,13 @@ pub(super) fn recorded(
     entries
 }
 
-enum Tracked {
+enum Tracked<'v> {
     Nothing,
-    Entries(Vec<Entry>),
+    Entries(Vec<Entry<'v>>),
 }
 
-fn entries(sent: Value, kept: &Value, ignore_sent: bool) -> Tracked {
-    let kept_entries = || match managers::read(kept.clone(), true) {
+fn entries(sent: Value, kept: &Value, ignore_sent: bool) -> Tracked<'_> {
+    let kept_entries = || match managers::read(Cow::Borrowed(kept), true) {
         Ok(entries) if !entries.is_empty() => Tracked::Entries(entries),
         _ => Tracked::Nothing,
     };
@@ -83,7 +86,7 @@ fn entries(sent: Value, kept: &Value, ignore_sent: bool) -> Tracked {
         return Tracked::Nothing;
     }
     let trusted = sent == *kept;
-    match managers::read(sent, trusted) {
+    match managers::read(Cow::Owned(sent), trusted) {
         Ok(entries) if !entries.is_empty() => Tracked::Entries(entries),
         _ => kept_entries(),
     }
@@ -104,6 +107,23 @@ fn is_reset(sent: &Value) -> bool {
 /// `metadata.managedFields`, or null.
 pub(super) fn managed(object: &Value) -> &Value {
     &object["metadata"]["managedFields"]
+}
+
+/// A copy of an object without its `metadata.managedFields`, often half of it.
+pub(super) fn without_managed(object: &Value) -> Value {
+    let Value::Object(fields) = object else { return object.clone() };
+    let copy = |(name, value): (&String, &Value)| {
+        let value = match value {
+            Value::Object(metadata) if name == "metadata" => metadata
+                .iter()
+                .filter(|(name, _)| *name != "managedFields")
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect(),
+            other => other.clone(),
+        };
+        (name.clone(), value)
+    };
+    fields.iter().map(copy).collect()
 }
 
 /// Takes `metadata.managedFields` out of an object; null if there are none.

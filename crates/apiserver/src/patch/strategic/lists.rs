@@ -45,7 +45,7 @@ impl ListChange<'_> {
         let key = match (kind, node.and_then(|n| n.patch_merge_key.as_deref())) {
             (Kind::Map, None) => {
                 let says = "cannot merge lists without merge key for type struct";
-                return Err(PatchError::Misfit(says.to_owned()));
+                return Err(PatchError::Unmergeable(says.to_owned()));
             }
             (Kind::Map, Some(key)) => Some(key),
             (Kind::Scalar, _) => None,
@@ -89,7 +89,7 @@ pub(in crate::patch) fn element_kind<'a>(
     let mut first: Option<&Value> = None;
     for item in items {
         if item.is_array() {
-            return Err(PatchError::Misfit("lists of lists are not supported".to_owned()));
+            return Err(PatchError::Unmergeable("lists of lists are not supported".to_owned()));
         }
         match first {
             None => first = Some(item),
@@ -97,7 +97,7 @@ pub(in crate::patch) fn element_kind<'a>(
             Some(seen) => {
                 let both = printed(&Value::Array(vec![seen.clone(), item.clone()]));
                 let says = format!("list element types are not identical: {both}");
-                return Err(PatchError::Misfit(says));
+                return Err(PatchError::Unmergeable(says));
             }
         }
     }
@@ -115,7 +115,7 @@ pub(in crate::patch) fn identity(item: &Value, key: Option<&str>) -> Result<Stri
 
 fn no_merge_key(item: &Value, key: &str) -> PatchError {
     let map = printed(item);
-    PatchError::Misfit(format!("map: {map} does not contain declared merge key: {key}"))
+    PatchError::Unmergeable(format!("map: {map} does not contain declared merge key: {key}"))
 }
 
 /// The first position of each element.
@@ -148,7 +148,7 @@ fn agrees(patch: &[Value], order: &[Value], key: Option<&str>) -> Result<(), Pat
         if !found {
             let patch = printed(&Value::Array(patch.to_vec()));
             let order = printed(&Value::Array(order.to_vec()));
-            return Err(PatchError::Misfit(format!(
+            return Err(PatchError::Unmergeable(format!(
                 "The order in patch list:\n{patch}\n doesn't match $setElementOrder list:\n{order}\n"
             )));
         }

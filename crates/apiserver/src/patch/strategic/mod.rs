@@ -97,7 +97,7 @@ fn merge_map(
 
 fn not_a_list(value: &Value) -> PatchError {
     let got = type_name(value);
-    PatchError::Misfit(format!("expected a []interface {{}}, but received a {got}"))
+    PatchError::Unmergeable(format!("expected a []interface {{}}, but received a {got}"))
 }
 
 #[cfg(test)]

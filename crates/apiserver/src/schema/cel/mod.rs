@@ -22,7 +22,7 @@ use cel::{Context, ExecutionError};
 use serde_json::Value;
 
 use super::MAX_VALUE_DEPTH;
-use super::lists::counterpart;
+use super::lists::{counterpart, is_unchanged};
 use super::node::{Arena, NodeId, NodeRef, Schema};
 use super::path::Path;
 use super::validate::type_name;
@@ -92,12 +92,19 @@ impl RuleTable {
         !self.rules.is_empty()
     }
 
-    /// Runs every rule that applies.
+    /// Whether this rule of a node looks at the old value; `None` if it does not run.
+    pub(super) fn uses_old(&self, node: NodeId, rule: &str) -> Option<bool> {
+        let rules = self.rules.get(&node)?;
+        rules.iter().find(|r| r.text.rule == rule).map(|r| r.uses_old)
+    }
+
+    /// Runs every rule that applies to `new`, which stands at `path`.
     pub(super) fn check(
         &self,
         schema: &Schema,
         new: &Value,
         old: Option<&Value>,
+        path: &Path<'_>,
     ) -> Vec<FieldError> {
         if !self.visited.get(schema.root as usize).copied().unwrap_or(false) {
             return Vec::new();
@@ -111,8 +118,8 @@ impl RuleTable {
             left: meter::PER_OBJECT,
             found: Vec::new(),
         };
-        let pair = old.map(|old| (new, old));
-        run.walk(schema.root, new, old, pair, &Path::Root, 0);
+        let pair = old.map(|old| (new, old, schema.root));
+        run.walk(schema.root, new, old, pair, path, 0);
         run.found
     }
 }
@@ -126,8 +133,8 @@ struct Run<'r> {
     found: Vec<FieldError>,
 }
 
-/// New and old state of the nearest part that has both.
-type Pair<'v> = Option<(&'v Value, &'v Value)>;
+/// New and old state of the nearest part that has both, and its schema.
+type Pair<'v> = Option<(&'v Value, &'v Value, NodeId)>;
 
 impl<'r> Run<'r> {
     /// Returns whether to go on: not after the budget is used up.
@@ -184,7 +191,7 @@ impl<'r> Run<'r> {
         path: &Path<'_>,
         depth: usize,
     ) -> bool {
-        let pair = old.map(|old| (new, old)).or(pair);
+        let pair = old.map(|old| (new, old, id)).or(pair);
         self.walk(id, new, old, pair, path, depth + 1)
     }
 
@@ -232,7 +239,9 @@ impl<'r> Run<'r> {
                     continue;
                 }
             };
-            let unchanged = || pair.is_some_and(|(new, old)| new == old);
+            let arena = self.arena;
+            let unchanged =
+                || pair.is_some_and(|(new, old, id)| is_unchanged(new, old, arena.at(id)));
             if verdict || (!rule.uses_old && unchanged()) {
                 continue;
             }

@@ -29,6 +29,8 @@ pub(super) struct Expression {
     pub(super) plain: IdedExpr,
     pub(super) metered: IdedExpr,
     pub(super) growth: Growth,
+    /// What it evaluates to, where the schema tells.
+    kind: Type,
 }
 
 /// Why a rule cannot run.
@@ -54,7 +56,8 @@ impl Rule {
             Defect::Message(why) => Defect::Rule(why),
             other => other,
         })?;
-        if !may_be_bool(&expression.plain) {
+        if !may_be_bool(&expression.plain) || ![Type::Any, Type::Boolean].contains(&expression.kind)
+        {
             return Err(Defect::Rule("cel expression must evaluate to a bool".to_owned()));
         }
         let message = match text.message_expression.trim() {
@@ -64,6 +67,10 @@ impl Rule {
                 other => other,
             })?),
         };
+        if message.as_ref().is_some_and(|m| ![Type::Any, Type::String].contains(&m.kind)) {
+            let why = "messageExpression must evaluate to a string";
+            return Err(Defect::Message(why.to_owned()));
+        }
         let problem = match text.reason.as_deref() {
             Some("FieldValueForbidden") => FieldProblem::Forbidden,
             Some("FieldValueRequired") => FieldProblem::Required,
@@ -133,7 +140,7 @@ impl<'s> Scope<'s> {
         let mut findings = Vec::new();
         let mut missing = Vec::new();
         let check = &mut Check { scope: self, findings: &mut findings, missing: &mut missing };
-        check.visit(program.expression(), &mut Vec::new());
+        let known = check.visit(program.expression(), &mut Vec::new());
         if let Some((id, says)) = findings.first() {
             let shown = at(program.source_info(), *id, source, says);
             return Err(Defect::Message(format!("compilation failed: {shown}")));
@@ -143,7 +150,11 @@ impl<'s> Scope<'s> {
         }
         let mut plain = program.expression().clone();
         adapt(&mut plain);
-        Ok(Expression { metered: metered(&plain), growth: Growth::of(&plain), plain })
+        let kind = match known {
+            Known::Node { node, .. } if !node.node().int_or_string => node.node().kind,
+            _ => Type::Any,
+        };
+        Ok(Expression { metered: metered(&plain), growth: Growth::of(&plain), plain, kind })
     }
 }
 
@@ -171,7 +182,9 @@ impl<'s> Check<'_, 's> {
             Expr::Ident(name) => self.ident(expr.id, name, bound),
             Expr::Select(select) => {
                 let operand = self.visit(&select.operand, bound);
-                self.field(expr.id, operand, &select.field)
+                let field = self.field(expr.id, operand, &select.field);
+                // `has(..)` is a test, whatever the field is.
+                if select.test { Known::Nothing } else { field }
             }
             Expr::Comprehension(c) => {
                 let range = self.visit(&c.iter_range, bound);
@@ -286,10 +299,14 @@ impl<'s> Check<'_, 's> {
                     }
                     None if n.kind == Type::Object => undefined(),
                     None => {
-                        let says = format!(
-                            "type '{}' does not support field selection",
-                            crate::schema::validate::type_name(n.kind)
-                        );
+                        let kind = match n.kind {
+                            Type::Integer => "int",
+                            Type::Number => "double",
+                            Type::Boolean => "bool",
+                            Type::Array => "list",
+                            _ => "string",
+                        };
+                        let says = format!("type '{kind}' does not support field selection");
                         self.findings.push((id, says));
                         Known::Nothing
                     }

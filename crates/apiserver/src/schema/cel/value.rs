@@ -76,6 +76,10 @@ impl<'v> MapView<'v> {
         } else {
             self.map.get_key_value(key)?
         };
+        // In a struct, null is as good as absent.
+        if self.is_struct() && value.is_null() {
+            return None;
+        }
         let field = self.node.and_then(|n| n.field(name));
         Some(view(value, field))
     }
@@ -148,6 +152,7 @@ impl<'v> Val for MapView<'v> {
                 let ours = key.downcast_ref::<CelString>().and_then(|k| self.find(k.inner()));
                 match (ours, indexer.get(key.as_ref())) {
                     (Some(ours), Ok(theirs)) => ours.equals(theirs.as_ref()),
+                    (None, Err(_)) => true,
                     _ => false,
                 }
             })

@@ -1,6 +1,7 @@
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
+use super::update::without_managed;
 use super::*;
 use crate::patch::arbitrary::{object, value};
 
@@ -99,12 +100,6 @@ fn owned(desk: &Desk, manager: &str) -> FieldSet {
         }
     }
     all
-}
-
-fn without_managed(object: &Value) -> Value {
-    let mut object = object.clone();
-    update::take_managed(&mut object);
-    object
 }
 
 proptest! {

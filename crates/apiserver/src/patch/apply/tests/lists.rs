@@ -1,6 +1,5 @@
 use super::*;
 
-#[allow(clippy::needless_pass_by_value, reason = "callers read better with a literal")]
 fn containers(list: Value) -> Value {
     json!({"spec": {"template": {"spec": {"containers": list}}}})
 }

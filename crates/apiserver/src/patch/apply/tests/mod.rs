@@ -12,21 +12,13 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::machinery::status::ApiError;
-use crate::schema::Schema;
+use crate::schema::{self, Schema};
 
-static DEPLOYMENT: LazyLock<Schema> = LazyLock::new(|| {
-    let text = include_str!("../../../../benches/patch/deployment-schema.json");
-    Schema::from_openapi(&serde_json::from_str(text).unwrap()).unwrap()
-});
+static DEPLOYMENT: LazyLock<Schema> =
+    LazyLock::new(|| schema::builtin("apps", "v1", "Deployment").unwrap());
 
-static CONFIG_MAP: LazyLock<Schema> = LazyLock::new(|| {
-    let texts = json!({"type": "object", "additionalProperties": {"type": "string"}});
-    Schema::from_openapi(&json!({"type": "object", "properties": {
-        "apiVersion": {"type": "string"}, "kind": {"type": "string"},
-        "metadata": {"type": "object"}, "data": texts,
-    }}))
-    .unwrap()
-});
+static CONFIG_MAP: LazyLock<Schema> =
+    LazyLock::new(|| schema::builtin("", "v1", "ConfigMap").unwrap());
 
 /// One object and a clock that moves a second with every write.
 struct Desk {

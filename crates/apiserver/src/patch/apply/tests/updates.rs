@@ -1,21 +1,75 @@
 use super::*;
 
 #[test]
-fn a_create_owns_every_field_and_the_containers_it_made() {
+fn a_created_deployment_is_recorded_as_kubernetes_records_it() {
     let mut desk = Desk::deployment();
     desk.put(
         "kubectl-create",
         json!({
-            "metadata": {"uid": "u", "resourceVersion": "1", "generation": 1, "creationTimestamp": "2026-01-01T00:00:00Z",
-                         "namespace": "default", "labels": {"app": "web"},
-                         "ownerReferences": [{"uid": "o", "name": "x"}]},
-            "spec": {"replicas": 1, "strategy": {}, "template": {"spec": {"containers": [{"name": "web", "ports": [{"containerPort": 80, "protocol": "TCP"}]}]}}},
+            "metadata": {
+                "uid": "u", "resourceVersion": "1", "generation": 1, "namespace": "default",
+                "creationTimestamp": "2026-01-01T00:00:00Z", "labels": {"app": "nginx"},
+            },
+            "spec": {
+                "progressDeadlineSeconds": 600, "replicas": 1, "revisionHistoryLimit": 10,
+                "selector": {"matchLabels": {"app": "nginx"}},
+                "strategy": {"rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}, "type": "RollingUpdate"},
+                "template": {
+                    "metadata": {"labels": {"app": "nginx"}},
+                    "spec": {
+                        "containers": [{
+                            "image": "nginx", "imagePullPolicy": "Always", "name": "nginx", "resources": {},
+                            "ports": [{"containerPort": 80, "protocol": "TCP"}],
+                        }],
+                        "dnsPolicy": "ClusterFirst", "securityContext": {},
+                    },
+                },
+            },
+            "status": {},
         }),
     );
     assert_eq!(
+        desk.get("/metadata/managedFields"),
+        json!([{
+            "apiVersion": "apps/v1", "fieldsType": "FieldsV1", "manager": "kubectl-create",
+            "operation": "Update", "time": "2026-01-01T00:00:01Z",
+            "fieldsV1": {
+                "f:metadata": {"f:labels": {".": {}, "f:app": {}}},
+                "f:spec": {
+                    "f:progressDeadlineSeconds": {}, "f:replicas": {}, "f:revisionHistoryLimit": {},
+                    "f:selector": {},
+                    "f:strategy": {
+                        "f:rollingUpdate": {".": {}, "f:maxSurge": {}, "f:maxUnavailable": {}},
+                        "f:type": {},
+                    },
+                    "f:template": {
+                        "f:metadata": {"f:labels": {".": {}, "f:app": {}}},
+                        "f:spec": {
+                            "f:containers": {"k:{\"name\":\"nginx\"}": {
+                                ".": {}, "f:image": {}, "f:imagePullPolicy": {}, "f:name": {}, "f:resources": {},
+                                "f:ports": {".": {}, "k:{\"containerPort\":80,\"protocol\":\"TCP\"}": {
+                                    ".": {}, "f:containerPort": {}, "f:protocol": {},
+                                }},
+                            }},
+                            "f:dnsPolicy": {}, "f:securityContext": {},
+                        },
+                    },
+                },
+            },
+        }])
+    );
+}
+
+#[test]
+fn a_created_custom_resource_owns_its_containers_too() {
+    let mut desk = Desk::deployment();
+    desk.api_version = "example.com/v1";
+    let owner = json!({"uid": "o", "name": "x", "kind": "Y", "apiVersion": "v1"});
+    desk.put("me", json!({"metadata": {"ownerReferences": [owner]}, "spec": {"replicas": 1}}));
+    assert_eq!(
         desk.owners(),
         [
-            r#"kubectl-create Update 1s {"f:metadata":{"f:labels":{".":{},"f:app":{}},"f:ownerReferences":{".":{},"k:{\"uid\":\"o\"}":{}}},"f:spec":{".":{},"f:replicas":{},"f:strategy":{},"f:template":{".":{},"f:spec":{".":{},"f:containers":{".":{},"k:{\"name\":\"web\"}":{".":{},"f:name":{},"f:ports":{".":{},"k:{\"containerPort\":80,\"protocol\":\"TCP\"}":{".":{},"f:containerPort":{},"f:protocol":{}}}}}}}}}"#
+            r#"me Update 1s {"f:metadata":{"f:ownerReferences":{".":{},"k:{\"uid\":\"o\"}":{}}},"f:spec":{".":{},"f:replicas":{}}}"#
         ]
     );
 }
@@ -192,4 +246,22 @@ fn very_deep_values_are_tracked_down_to_a_bound() {
     let bottomless = (0..1000).fold(json!({}), |inner, _| json!({"a": inner}));
     desk.put("two", json!({"spec": bottomless}));
     assert!(desk.owners()[0].starts_with("one Update"));
+}
+
+#[test]
+fn a_flood_of_managers_is_read_and_folded_in_one_pass() {
+    let mut desk = Desk::config_map();
+    desk.apply("one", json!({"data": {"a": "1"}}));
+    let entry = |i: usize| {
+        json!({"manager": format!("m{i}"), "operation": "Update", "apiVersion": format!("v{}", i % 2000),
+               "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {format!("f:k{i}"): {}}}})
+    };
+    let flood: Vec<Value> = (0..20_000).map(entry).collect();
+    desk.edit("two", |o| {
+        o["metadata"]["managedFields"] = flood.into();
+        o["data"]["b"] = "2".into();
+    });
+    // One for each version that anybody claims.
+    let entries = desk.get("/metadata/managedFields");
+    assert_eq!(entries.as_array().unwrap().len(), 2000);
 }

@@ -1,0 +1,120 @@
+//! The architecture as a test: which crate may depend on which, and how long files are.
+//!
+//! The arrows are those of `docs/ARCHITECTURE.md`. Reading the manifests, not the
+//! code, is enough: without the dependency there is nothing to import.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+/// Each crate, and the crates of ours it may name in its manifest.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("api", &[]),
+    ("rules", &["api"]),
+    ("apiserver", &[]),
+    ("workloads", &["apiserver"]),
+    ("runtime", &["api"]),
+    ("hub", &["api", "rules", "runtime"]),
+    ("member", &["api", "rules", "runtime"]),
+    ("console", &["api", "rules", "runtime"]),
+    ("sim", &["api", "rules", "apiserver", "workloads", "runtime", "hub", "member", "console"]),
+    (
+        "cli",
+        &["api", "rules", "apiserver", "workloads", "runtime", "hub", "member", "console", "sim"],
+    ),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Every arrow that the table does not allow, as `from -> to`.
+fn forbidden(manifests: &BTreeMap<String, String>) -> Vec<String> {
+    let allowed: BTreeMap<&str, BTreeSet<&str>> =
+        ARROWS.iter().map(|(from, to)| (*from, to.iter().copied().collect())).collect();
+    let mut wrong = Vec::new();
+    for (from, text) in manifests {
+        let Some(allowed) = allowed.get(from.as_str()) else {
+            wrong.push(format!("{from} is not in the table"));
+            continue;
+        };
+        let manifest: toml::Table = text.parse().expect("cargo has read this manifest already");
+        for section in ["dependencies", "dev-dependencies", "build-dependencies"] {
+            let Some(named) = manifest.get(section).and_then(toml::Value::as_table) else {
+                continue;
+            };
+            for to in named.keys().filter_map(|name| name.strip_prefix("flagship-")) {
+                if !allowed.contains(to) {
+                    wrong.push(format!("{from} -> {to} ({section})"));
+                }
+            }
+        }
+    }
+    wrong
+}
+
+fn manifests() -> BTreeMap<String, String> {
+    let crates = fs::read_dir(root().join("crates")).expect("the workspace has crates/");
+    crates
+        .map(|entry| entry.expect("a readable folder").path())
+        .map(|path| {
+            let name = path.file_name().expect("a named folder").to_string_lossy().into_owned();
+            (name, fs::read_to_string(path.join("Cargo.toml")).expect("each crate has a manifest"))
+        })
+        .collect()
+}
+
+#[test]
+fn crates_depend_only_along_the_arrows() {
+    let manifests = manifests();
+    assert_eq!(manifests.len(), ARROWS.len(), "a crate was added or lost: update the table");
+    assert_eq!(forbidden(&manifests), Vec::<String>::new());
+}
+
+#[test]
+fn a_wrong_arrow_is_found() {
+    let text = "[dependencies]\nflagship-hub.workspace = true\n".to_owned();
+    let manifests = BTreeMap::from([("member".to_owned(), text)]);
+    assert_eq!(forbidden(&manifests), ["member -> hub (dependencies)"]);
+}
+
+#[test]
+fn file_lengths_are_printed() {
+    let mut lengths = Vec::new();
+    for folder in ["crates", "xtask"] {
+        measure(&root().join(folder), &mut lengths);
+    }
+    lengths.sort();
+    assert!(!lengths.is_empty(), "no source file was found");
+    let at = |share: usize| lengths[(lengths.len() - 1) * share / 100].0;
+    let longest: Vec<String> = lengths
+        .iter()
+        .rev()
+        .take(5)
+        .map(|(lines, path)| format!("{lines} {}", path.display()))
+        .collect();
+    // Straight to stderr: the runner hides what `println!` writes in a passing test.
+    let told = writeln!(
+        std::io::stderr(),
+        "{} source files: median {} lines, nine in ten under {}; longest: {}",
+        lengths.len(),
+        at(50),
+        at(90),
+        longest.join(", ")
+    );
+    told.expect("stderr is open");
+}
+
+fn measure(folder: &Path, into: &mut Vec<(usize, PathBuf)>) {
+    for entry in fs::read_dir(folder).expect("a readable folder") {
+        let path = entry.expect("a readable entry").path();
+        if path.is_dir() {
+            measure(&path, into);
+        } else if path.extension().is_some_and(|ext| ext == "rs") {
+            let lines = fs::read_to_string(&path).expect("source is UTF-8").lines().count();
+            let shown = path.strip_prefix(root()).unwrap_or(&path).to_path_buf();
+            into.push((lines, shown));
+        }
+    }
+}
