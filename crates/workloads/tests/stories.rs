@@ -27,6 +27,8 @@ async fn a_deployment_becomes_available() {
     town.pass(10).await;
     let web = town.get("deployments.apps", "default", "web");
     assert_eq!(web["status"]["availableReplicas"], 3, "{web:#}");
+    assert_eq!(web["metadata"]["annotations"]["deployment.kubernetes.io/revision"], "1");
+    assert_eq!(web["metadata"]["generation"], 1, "nobody but its user changes it");
     let pods = town.list("pods", "default");
     let mut ips: Vec<&str> = pods.iter().filter_map(|p| p["status"]["podIP"].as_str()).collect();
     ips.sort_unstable();
