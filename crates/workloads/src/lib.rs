@@ -10,6 +10,7 @@ pub mod claim;
 pub mod claims;
 pub mod condition;
 pub mod config;
+pub mod cronjob;
 pub mod daemonset;
 pub mod deployment;
 pub mod disruption;

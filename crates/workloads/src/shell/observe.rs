@@ -17,8 +17,8 @@ use crate::config::WorkloadConfig;
 use crate::object::{Fields, Labels};
 use crate::plan::{Plan, Target};
 use crate::{
-    claims, daemonset, deployment, disruption, gc, job, kubelet, namespace, quota, replicaset,
-    schedule, selector, service, statefulset,
+    claims, cronjob, daemonset, deployment, disruption, gc, job, kubelet, namespace, quota,
+    replicaset, schedule, selector, service, statefulset,
 };
 
 /// Everything a look needs.
@@ -41,6 +41,7 @@ impl View<'_> {
             Controller::ReplicaSet => self.replica_set(space, name),
             Controller::StatefulSet => self.stateful_set(space, name),
             Controller::DaemonSet => self.daemon_set(space, name),
+            Controller::CronJob => self.cron_job(space, name),
             Controller::Job => return self.job(space, name),
             Controller::Scheduler => self.scheduler(space, name),
             Controller::Kubelet => self.kubelet(space, name),
@@ -218,6 +219,15 @@ impl View<'_> {
         }
         let pods = self.index.pods_of(job.uid());
         job::plan(&job::Observed { job, pods, refusal, now })
+    }
+
+    fn cron_job(&self, space: &str, name: &str) -> Option<Plan> {
+        let cron = self.get("cronjobs.batch", space, name)?;
+        let owned = self.index.graph.dependents(cron.uid());
+        let owned = owned.filter(|n| &*n.resource == "jobs.batch");
+        let jobs = owned.filter_map(|n| self.get("jobs.batch", &n.namespace, &n.name)).collect();
+        let (refusal, now) = (self.refusal.clone(), self.now);
+        Some(cronjob::plan(&cronjob::Observed { cron, jobs, refusal, now }))
     }
 
     fn scheduler(&self, space: &str, name: &str) -> Option<Plan> {
