@@ -197,7 +197,7 @@ impl Shell {
         let mut kinds_changed = false;
         for Change { resource, object, gone } in changes {
             kinds_changed |= &*resource == "customresourcedefinitions.apiextensions.k8s.io";
-            let Some(object) = observe::parse(&object) else { continue };
+            let Some(object) = observe::parse_as(&resource, &object) else { continue };
             if gone {
                 self.index.remove(&resource, &object, &mut work);
             } else {

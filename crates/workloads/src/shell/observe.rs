@@ -334,6 +334,21 @@ pub(super) fn parse(stored: &Stored) -> Option<Value> {
     serde_json::from_slice(&stored.json).ok()
 }
 
+/// What the index has to know of an object: of most resources no more than metadata.
+pub(super) fn parse_as(resource: &str, stored: &Stored) -> Option<Value> {
+    #[derive(serde::Deserialize)]
+    struct Metadata {
+        metadata: Value,
+    }
+    let is_watched =
+        Controller::of_resource(resource).is_some() || ["pods", "nodes"].contains(&resource);
+    if is_watched {
+        return parse(stored);
+    }
+    let only: Metadata = serde_json::from_slice(&stored.json).ok()?;
+    Some(serde_json::json!({"metadata": only.metadata}))
+}
+
 fn labels_of(stored: &Stored) -> Labels {
     stored.head.labels.iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect()
 }
