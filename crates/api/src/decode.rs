@@ -1,0 +1,166 @@
+//! Reads objects one by one, so that a bad one harms nobody else.
+//!
+//! An error names the object as far as it can be read and the field that is
+//! wrong, because it becomes a condition or an event on that very object. A list
+//! gives its good objects and one error for each bad one. No input panics:
+//! nesting is limited by the parser, size by [`LARGEST_OBJECT`].
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use thiserror::Error;
+
+use crate::names::ObjectKey;
+
+mod identity;
+
+/// Largest object that is read; no API server stores one of half this size.
+pub const LARGEST_OBJECT: usize = 8 << 20;
+
+/// What an object calls itself, as far as it can be read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// `kind`.
+    pub kind: Option<String>,
+    /// `metadata.namespace` and `metadata.name`.
+    pub key: Option<ObjectKey>,
+}
+
+impl fmt::Display for Identity {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = self.kind.as_deref().unwrap_or("object");
+        match &self.key {
+            Some(key) => write!(out, "{kind} {key}"),
+            None => write!(out, "{kind} without a readable name"),
+        }
+    }
+}
+
+/// Why an object cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{object}: {}{problem}", if .path.is_empty() { String::new() } else { format!("{path}: ") })]
+pub struct DecodeError {
+    /// Which object.
+    pub object: Identity,
+    /// Which field, such as `spec.stages[0].name`; empty if it is the whole.
+    pub path: String,
+    /// What is wrong there.
+    pub problem: String,
+}
+
+/// Reads one object.
+pub fn decode<K: DeserializeOwned>(bytes: &[u8]) -> Result<K, DecodeError> {
+    if bytes.len() > LARGEST_OBJECT {
+        let problem = format!("{} bytes are more than the {LARGEST_OBJECT} allowed", bytes.len());
+        return Err(DecodeError {
+            object: identity::of_bytes(bytes),
+            path: String::new(),
+            problem,
+        });
+    }
+    // Good objects are the rule: only a bad one is read again, to learn where.
+    serde_json::from_slice(bytes).map_err(|error| {
+        let reader = &mut serde_json::Deserializer::from_slice(bytes);
+        let located = serde_path_to_error::deserialize::<_, K>(reader).err();
+        located_error(identity::of_bytes(bytes), located, &error)
+    })
+}
+
+/// Reads one object from a JSON tree.
+pub fn decode_value<K: DeserializeOwned>(value: &Value) -> Result<K, DecodeError> {
+    K::deserialize(value).map_err(|error| {
+        let located = serde_path_to_error::deserialize::<_, K>(value).err();
+        located_error(identity::of_value(value), located, &error)
+    })
+}
+
+/// What a list held.
+#[derive(Clone, Debug)]
+pub struct DecodedList<K> {
+    /// `metadata.resourceVersion`: where a watch may go on.
+    pub resource_version: Option<String>,
+    /// `metadata.continue`: more to come, if present.
+    pub continue_token: Option<String>,
+    /// The good objects, in order.
+    pub items: Vec<K>,
+    /// One error for each bad one, in order.
+    pub errors: Vec<DecodeError>,
+}
+
+/// Reads a list. Only a list that is none is an error as a whole.
+pub fn decode_list<K: DeserializeOwned>(bytes: &[u8]) -> Result<DecodedList<K>, DecodeError> {
+    let list: RawList<'_> = serde_json::from_slice(bytes).map_err(|error| {
+        let reader = &mut serde_json::Deserializer::from_slice(bytes);
+        let located = serde_path_to_error::deserialize::<_, RawList<'_>>(reader).err();
+        located_error(identity::of_bytes(bytes), located, &error)
+    })?;
+    let kind_of_items = list.kind.as_deref().and_then(|kind| kind.strip_suffix("List"));
+    let mut decoded = DecodedList {
+        resource_version: list.metadata.resource_version,
+        continue_token: list.metadata.r#continue.filter(|token| !token.is_empty()),
+        items: Vec::with_capacity(list.items.len()),
+        errors: Vec::new(),
+    };
+    for item in list.items {
+        match decode(item.get().as_bytes()) {
+            Ok(item) => decoded.items.push(item),
+            Err(mut error) => {
+                // Lists of built-in kinds leave the kind of their items out.
+                error.object.kind = error.object.kind.or(kind_of_items.map(str::to_owned));
+                decoded.errors.push(error);
+            }
+        }
+    }
+    Ok(decoded)
+}
+
+#[derive(Deserialize)]
+struct RawList<'a> {
+    #[serde(default)]
+    kind: Option<String>,
+    #[serde(default)]
+    metadata: RawListMeta,
+    #[serde(borrow)]
+    items: Vec<&'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawListMeta {
+    #[serde(default)]
+    resource_version: Option<String>,
+    #[serde(default)]
+    r#continue: Option<String>,
+}
+
+/// Longest problem text: a message quotes what it found, which may be large.
+const LONGEST_PROBLEM: usize = 500;
+
+fn located_error(
+    object: Identity,
+    located: Option<serde_path_to_error::Error<serde_json::Error>>,
+    plain: &serde_json::Error,
+) -> DecodeError {
+    // Trailing text behind a whole object has no place inside it.
+    let Some(located) = located else {
+        return DecodeError { object, path: String::new(), problem: shortened(plain.to_string()) };
+    };
+    let path = match located.path().to_string() {
+        path if path == "." => String::new(),
+        path => shortened(path),
+    };
+    DecodeError { object, path, problem: shortened(located.inner().to_string()) }
+}
+
+fn shortened(text: String) -> String {
+    match text.char_indices().nth(LONGEST_PROBLEM) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+//! Finds out what a broken object calls itself.
+//!
+//! The text is read as far as it goes and whatever was met before the break
+//! counts. Skipped parts do not recurse, so depth is no limit here.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::Value;
+
+use super::Identity;
+use crate::names::ObjectKey;
+
+pub(super) fn of_bytes(bytes: &[u8]) -> Identity {
+    let mut found = Found::default();
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    // Broken is what it is supposed to be; what was found before is the answer.
+    drop(Root(&mut found).deserialize(&mut reader));
+    found.into_identity()
+}
+
+pub(super) fn of_value(value: &Value) -> Identity {
+    let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+    let found = Found {
+        kind: text("/kind"),
+        name: text("/metadata/name"),
+        namespace: text("/metadata/namespace"),
+    };
+    found.into_identity()
+}
+
+#[derive(Default)]
+struct Found {
+    kind: Option<String>,
+    name: Option<String>,
+    namespace: Option<String>,
+}
+
+impl Found {
+    fn into_identity(self) -> Identity {
+        let key = self.name.map(|name| ObjectKey::new(self.namespace.as_deref(), &name));
+        Identity { kind: self.kind, key }
+    }
+}
+
+struct Root<'a>(&'a mut Found);
+
+impl<'de> DeserializeSeed<'de> for Root<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<(), D::Error> {
+        reader.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Root<'_> {
+    type Value = ();
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("an object")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<(), M::Error> {
+        while let Some(key) = map.next_key::<String>()? {
+            match key.as_str() {
+                "kind" => self.0.kind = Some(map.next_value()?),
+                "metadata" => map.next_value_seed(Metadata(self.0))?,
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(())
+    }
+}
+
+struct Metadata<'a>(&'a mut Found);
+
+impl<'de> DeserializeSeed<'de> for Metadata<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<(), D::Error> {
+        reader.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Metadata<'_> {
+    type Value = ();
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("metadata")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<(), M::Error> {
+        while let Some(key) = map.next_key::<String>()? {
+            match key.as_str() {
+                "name" => self.0.name = Some(map.next_value()?),
+                "namespace" => self.0.namespace = Some(map.next_value()?),
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(())
+    }
+}

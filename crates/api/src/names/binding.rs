@@ -1,0 +1,71 @@
+//! Names of bindings.
+
+use super::rule;
+
+const PLACEMENT_AT_MOST: usize = 26;
+const CLUSTER_AT_MOST: usize = 27;
+const SUFFIX: usize = 8;
+
+/// Name of a new binding: `{placement, 26 characters}-{cluster, 27}-{suffix, 8}`,
+/// so 63 at most. The suffix is random and comes from the caller, because two
+/// pairs of long names may be cut to the same text.
+///
+/// A dot, legal in both names and illegal here, becomes a dash. What is wrong
+/// with a name that is still no DNS label is returned as Kubernetes says it.
+pub fn binding(placement: &str, cluster: &str, suffix: &str) -> Result<String, Vec<String>> {
+    let part = |text: &str, length: usize| -> String {
+        text.chars().take(length).map(|c| if c == '.' { '-' } else { c }).collect()
+    };
+    let name = format!(
+        "{}-{}-{}",
+        part(placement, PLACEMENT_AT_MOST),
+        part(cluster, CLUSTER_AT_MOST),
+        part(suffix, SUFFIX)
+    );
+    let problems = rule::dns_label(&name);
+    if problems.is_empty() { Ok(name) } else { Err(problems) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_binding_is_named_after_placement_and_cluster() {
+        assert_eq!(
+            binding("example-placement", "member2", "43991b15-aaaa-bbbb").unwrap(),
+            "example-placement-member2-43991b15"
+        );
+    }
+
+    #[test]
+    fn long_names_are_cut_to_a_label() {
+        let name = binding(&"p".repeat(40), &"c".repeat(50), "0123456789").unwrap();
+        assert_eq!(name, format!("{}-{}-01234567", "p".repeat(26), "c".repeat(27)));
+        assert_eq!(name.len(), 63);
+    }
+
+    #[test]
+    fn a_cut_may_leave_a_dash_inside() {
+        let placement = format!("{}-tail", "p".repeat(25));
+        assert_eq!(
+            binding(&placement, "c", "01234567").unwrap(),
+            format!("{}--c-01234567", "p".repeat(25))
+        );
+    }
+
+    #[test]
+    fn dots_become_dashes() {
+        assert_eq!(binding("web.app", "eu.m1", "01234567").unwrap(), "web-app-eu-m1-01234567");
+    }
+
+    #[test]
+    fn a_name_kubernetes_would_refuse_is_refused_here() {
+        for (placement, cluster, suffix) in
+            [("Web", "c", "01234567"), ("", "c", "01234567"), ("w", "c", "")]
+        {
+            assert_eq!(binding(placement, cluster, suffix).unwrap_err().len(), 1);
+        }
+        assert!(binding("ü", "c", "01234567").is_err());
+    }
+}

@@ -1,0 +1,93 @@
+//! The running number of a snapshot, as labels and annotations carry it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+use crate::go_number::{NotANumber, atoi};
+
+/// Index of a snapshot, counted from 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SnapshotIndex(i64);
+
+/// Why a text is not an index, a sub-index or a count.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum IndexError {
+    /// Not a whole number.
+    #[error(transparent)]
+    NotANumber(#[from] NotANumber),
+    /// A whole number below 0.
+    #[error("must not be negative")]
+    Negative,
+}
+
+impl SnapshotIndex {
+    /// The first index.
+    pub const FIRST: Self = Self(0);
+
+    /// The index of the next snapshot.
+    pub const fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+
+    /// As a number, never negative.
+    pub const fn get(self) -> i64 {
+        self.0
+    }
+}
+
+impl TryFrom<i64> for SnapshotIndex {
+    type Error = IndexError;
+
+    fn try_from(index: i64) -> Result<Self, IndexError> {
+        if index < 0 { Err(IndexError::Negative) } else { Ok(Self(index)) }
+    }
+}
+
+impl From<u32> for SnapshotIndex {
+    fn from(index: u32) -> Self {
+        Self(i64::from(index))
+    }
+}
+
+impl FromStr for SnapshotIndex {
+    type Err = IndexError;
+
+    fn from_str(text: &str) -> Result<Self, IndexError> {
+        atoi(text)?.try_into()
+    }
+}
+
+impl fmt::Display for SnapshotIndex {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_is_a_number_from_zero() {
+        assert_eq!("0".parse(), Ok(SnapshotIndex::FIRST));
+        assert_eq!("+5".parse(), Ok(SnapshotIndex::from(5)));
+        assert_eq!("10".parse::<SnapshotIndex>().unwrap().next().to_string(), "11");
+    }
+
+    #[test]
+    fn anything_else_says_why() {
+        for (text, why) in [
+            ("", r#"strconv.Atoi: parsing "": invalid syntax"#),
+            ("x", r#"strconv.Atoi: parsing "x": invalid syntax"#),
+            ("-1", "must not be negative"),
+            (
+                "9223372036854775808",
+                r#"strconv.Atoi: parsing "9223372036854775808": value out of range"#,
+            ),
+        ] {
+            assert_eq!(text.parse::<SnapshotIndex>().unwrap_err().to_string(), why);
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! Resource quantities: `100m`, `1.5Gi`, `2e3`.
+//!
+//! Held in billionths, exactly; finer parts are rounded up, as wanting a little
+//! must not become wanting nothing. `1000m` equals `1`, and `1Gi` exceeds `1G`.
+//! Sums keep the notation of their left side, because people read them.
+//!
+//! Which property of a cluster is compared, and how, is in [`crate::property`].
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+/// An exact amount of some resource.
+#[derive(Clone, Copy, Debug)]
+pub struct Quantity {
+    nanos: i128,
+    notation: Notation,
+}
+
+/// How an amount was written, and will be again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Notation {
+    /// Powers of 1000: `k`, `M`, `m`.
+    Decimal,
+    /// Powers of 1024: `Ki`, `Mi`.
+    Binary,
+    /// `e3`.
+    Exponent,
+}
+
+/// Why a text is not a quantity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum QuantityError {
+    /// It does not have the form of one.
+    #[error(
+        "quantities must match the regular expression \
+         '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+    )]
+    Form,
+    /// It has the form, but no digit.
+    #[error("unable to parse numeric part of quantity")]
+    Number,
+    /// It has a suffix nobody knows.
+    #[error("unable to parse quantity's suffix")]
+    Suffix,
+}
+
+const NANO: i128 = 1_000_000_000;
+
+/// Largest amount in binary notation.
+const LARGEST_BINARY: i128 = i64::MAX as i128 * NANO;
+
+/// Powers of ten that an `i128` of billionths can still hold.
+const LARGEST_POWER: i64 = 38;
+
+impl Quantity {
+    /// Nothing.
+    pub const ZERO: Self = Self { nanos: 0, notation: Notation::Decimal };
+
+    /// So many whole units.
+    pub const fn of(units: i64) -> Self {
+        Self { nanos: units as i128 * NANO, notation: Notation::Decimal }
+    }
+
+    /// The sum, up to the limit of the type.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self { nanos: self.nanos.saturating_add(other.nanos), notation: self.notation }
+    }
+
+    /// The difference, down to the limit of the type; it may be negative.
+    #[must_use]
+    pub const fn minus(self, other: Self) -> Self {
+        Self { nanos: self.nanos.saturating_sub(other.nanos), notation: self.notation }
+    }
+
+    /// The nearest floating-point number.
+    pub fn as_f64(self) -> f64 {
+        let (whole, rest) = (self.nanos / NANO, self.nanos % NANO);
+        // Dividing the whole of it would round twice.
+        if rest == 0 { whole as f64 } else { self.nanos as f64 / NANO as f64 }
+    }
+}
+
+impl PartialEq for Quantity {
+    fn eq(&self, other: &Self) -> bool {
+        self.nanos == other.nanos
+    }
+}
+
+impl Eq for Quantity {}
+
+impl PartialOrd for Quantity {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Quantity {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.nanos.cmp(&other.nanos)
+    }
+}
+
+impl FromStr for Quantity {
+    type Err = QuantityError;
+
+    fn from_str(text: &str) -> Result<Self, QuantityError> {
+        let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+        let (whole, rest) = split_digits(unsigned);
+        let (fraction, suffix) = match rest.strip_prefix('.') {
+            Some(rest) => split_digits(rest),
+            None => ("", rest),
+        };
+        if unsigned.is_empty() || !has_suffix_form(suffix) {
+            return Err(QuantityError::Form);
+        }
+        if whole.is_empty() && fraction.is_empty() {
+            return Err(QuantityError::Number);
+        }
+        let (size, notation) = match suffix_power(suffix).ok_or(QuantityError::Suffix)? {
+            Power::Ten(power, notation) => (decimal(whole, fraction, power), notation),
+            Power::Two(power) => (binary(whole, fraction, power), Notation::Binary),
+        };
+        let nanos = if text.starts_with('-') { -size } else { size };
+        Ok(Self { nanos, notation })
+    }
+}
+
+enum Power {
+    Ten(i64, Notation),
+    Two(u32),
+}
+
+fn split_digits(text: &str) -> (&str, &str) {
+    text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
+}
+
+/// `[eEinumkKMGTP]*[-+]?[0-9]*`
+fn has_suffix_form(suffix: &str) -> bool {
+    let rest = suffix.trim_start_matches(|c| "eEinumkKMGTP".contains(c));
+    let rest = rest.strip_prefix(['+', '-']).unwrap_or(rest);
+    rest.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn suffix_power(suffix: &str) -> Option<Power> {
+    let ten = |power| Some(Power::Ten(power, Notation::Decimal));
+    match suffix {
+        "n" => ten(-9),
+        "u" => ten(-6),
+        "m" => ten(-3),
+        "" => ten(0),
+        "k" => ten(3),
+        "M" => ten(6),
+        "G" => ten(9),
+        "T" => ten(12),
+        "P" => ten(15),
+        "E" => ten(18),
+        "Ki" => Some(Power::Two(10)),
+        "Mi" => Some(Power::Two(20)),
+        "Gi" => Some(Power::Two(30)),
+        "Ti" => Some(Power::Two(40)),
+        "Pi" => Some(Power::Two(50)),
+        "Ei" => Some(Power::Two(60)),
+        _ => {
+            let power: i32 = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
+            Some(Power::Ten(i64::from(power), Notation::Exponent))
+        }
+    }
+}
+
+/// Billionths in `whole.fraction * 10^power`, rounded up and capped.
+fn decimal(whole: &str, fraction: &str, power: i64) -> i128 {
+    let digits = whole.bytes().chain(fraction.bytes()).map(|byte| i128::from(byte - b'0'));
+    // The power of ten that the current digit stands for, in billionths.
+    let mut place = i64::try_from(whole.len()).unwrap_or(i64::MAX).saturating_add(power + 9);
+    let mut nanos: i128 = 0;
+    let mut below = false;
+    for digit in digits {
+        place -= 1;
+        if digit == 0 && nanos == 0 {
+            continue;
+        }
+        if place < 0 {
+            below |= digit > 0;
+        } else if place >= LARGEST_POWER {
+            return i128::MAX;
+        } else {
+            nanos = nanos.saturating_mul(10).saturating_add(digit);
+        }
+    }
+    for _ in 0..if nanos == 0 { 0 } else { place.max(0) } {
+        nanos = nanos.saturating_mul(10);
+    }
+    nanos.saturating_add(i128::from(below))
+}
+
+/// Billionths in `whole.fraction * 2^power`, rounded up and capped.
+fn binary(whole: &str, fraction: &str, power: u32) -> i128 {
+    let units = decimal(whole, "", 0) / NANO;
+    if units > i128::from(i64::MAX) >> power {
+        return LARGEST_BINARY;
+    }
+    // From the last digit to the first: what carries out is the part above a
+    // billionth, what stays behind only decides whether to round up.
+    let factor = (1i128 << power) * NANO;
+    let (mut carry, mut below) = (0i128, false);
+    for byte in fraction.bytes().rev() {
+        let step = i128::from(byte - b'0') * factor + carry;
+        below |= step % 10 > 0;
+        carry = step / 10;
+    }
+    let nanos = (units << power) * NANO + carry + i128::from(below);
+    nanos.min(LARGEST_BINARY)
+}
+
+impl fmt::Display for Quantity {
+    /// Canonical form: no fraction, and the largest suffix that allows it.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let small = self.nanos.abs() < 1024 * NANO;
+        match self.notation {
+            Notation::Binary if !small => fmt_binary(self.nanos, out),
+            Notation::Binary | Notation::Decimal => fmt_decimal(self.nanos, out, |power| {
+                let suffixes = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
+                suffixes.get(power / 3).map(|suffix| (*suffix).to_owned())
+            }),
+            Notation::Exponent => fmt_decimal(self.nanos, out, |power| {
+                let power = i64::try_from(power).ok()? - 9;
+                Some(if power == 0 { String::new() } else { format!("e{power}") })
+            }),
+        }
+    }
+}
+
+/// Takes out thousands as long as there is a suffix for them.
+fn fmt_decimal(
+    nanos: i128,
+    out: &mut fmt::Formatter<'_>,
+    suffix: impl Fn(usize) -> Option<String>,
+) -> fmt::Result {
+    if nanos == 0 {
+        return out.write_str("0");
+    }
+    let (mut number, mut power) = (nanos, 0);
+    while number % 1000 == 0 && suffix(power + 3).is_some() {
+        number /= 1000;
+        power += 3;
+    }
+    write!(out, "{number}{}", suffix(power).unwrap_or_default())
+}
+
+fn fmt_binary(nanos: i128, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let away_from_zero = if nanos % NANO == 0 { 0 } else { nanos.signum() };
+    let mut number = nanos / NANO + away_from_zero;
+    let mut suffixes = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"].into_iter();
+    let mut suffix = suffixes.next().unwrap_or_default();
+    while number % 1024 == 0 {
+        let Some(next) = suffixes.next() else { break };
+        number /= 1024;
+        suffix = next;
+    }
+    write!(out, "{number}{suffix}")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,42 @@
+//! Reasons of Kubernetes events that have no condition of the same name.
+//!
+//! Agent and property events reuse the reason of the condition they announce.
+
+use crate::listed::listed;
+
+listed! {
+    /// Placements: RolloutStarted turned True.
+    PLACEMENT_ROLLOUT_STARTED = "PlacementRolloutStarted";
+    /// Placements: Overridden turned True.
+    PLACEMENT_OVERRIDDEN = "PlacementOverriddenSucceeded";
+    /// Placements: WorkSynchronized turned True.
+    PLACEMENT_WORK_SYNCHRONIZED = "PlacementWorkSynchronized";
+    /// Placements: Applied turned True.
+    PLACEMENT_APPLIED = "PlacementApplied";
+    /// Placements: Available turned True.
+    PLACEMENT_AVAILABLE = "PlacementAvailable";
+    /// Placements: DiffReported turned True.
+    PLACEMENT_DIFF_REPORTED = "PlacementDiffReported";
+    /// Placements: every expected condition is True.
+    PLACEMENT_ROLLOUT_COMPLETED = "PlacementRolloutCompleted";
+    /// Placements: snapshots deleted, finalizer gone.
+    PLACEMENT_CLEANUP_FINALIZER_REMOVED = "PlacementCleanupFinalizerRemoved";
+    /// Bindings: two works for one envelope.
+    DUPLICATE_ENVELOPE_WORKS = "DuplicateEnvelopeWorks";
+    /// MemberClusters: namespace made.
+    NAMESPACE_CREATED = "NamespaceCreated";
+    /// MemberClusters: label added to the namespace.
+    NAMESPACE_PATCHED = "NamespacePatched";
+    /// MemberClusters: role made.
+    ROLE_CREATED = "RoleCreated";
+    /// MemberClusters: role repaired.
+    ROLE_UPDATED = "RoleUpdated";
+    /// MemberClusters: role binding made.
+    ROLE_BINDING_CREATED = "RoleBindingCreated";
+    /// MemberClusters: role binding repaired.
+    ROLE_BINDING_UPDATED = "RoleBindingUpdated";
+    /// MemberClusters: hub-side counterpart made.
+    INTERNAL_MEMBER_CREATED = "InternalMemberClusterCreated";
+    /// MemberClusters: hub-side counterpart changed.
+    INTERNAL_MEMBER_UPDATED = "InternalMemberClusterSpecUpdated";
+}
