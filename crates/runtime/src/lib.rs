@@ -6,7 +6,10 @@
 //! every time. Knows nothing of placements: rules are in `flagship-rules`, what
 //! they are applied to in `flagship-hub` and `flagship-member`.
 
+pub mod client;
 pub mod env;
+#[cfg(test)]
+mod fake;
 pub mod metrics;
 pub mod queue;
 pub mod verdict;

@@ -59,8 +59,7 @@ impl SkewedClock {
 
 impl Clock for SkewedClock {
     fn now(&self) -> Timestamp {
-        let past_the_end =
-            if self.ahead.is_negative() { Timestamp::MIN } else { Timestamp::MAX };
+        let past_the_end = if self.ahead.is_negative() { Timestamp::MIN } else { Timestamp::MAX };
         self.truth.now().checked_add(self.ahead).unwrap_or(past_the_end)
     }
 }

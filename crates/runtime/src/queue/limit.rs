@@ -64,7 +64,8 @@ impl Bucket {
         if self.tokens >= 0.0 {
             return Duration::ZERO;
         }
-        Duration::try_from_secs_f64(-self.tokens / limit.qps).map_or(limit.max, |d| d.min(limit.max))
+        Duration::try_from_secs_f64(-self.tokens / limit.qps)
+            .map_or(limit.max, |d| d.min(limit.max))
     }
 }
 

@@ -118,9 +118,14 @@ struct Slot {
 #[derive(Clone, Copy)]
 enum Place {
     Waiting(Instant, Seq),
-    Ready { since: Instant, seq: Seq },
+    Ready {
+        since: Instant,
+        seq: Seq,
+    },
     /// With a worker; `again` is when it was asked for in the meantime.
-    Active { again: Option<Instant> },
+    Active {
+        again: Option<Instant>,
+    },
 }
 
 struct Instruments {

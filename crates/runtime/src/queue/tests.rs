@@ -8,7 +8,7 @@ use futures::FutureExt;
 use proptest::prelude::*;
 
 use super::*;
-use crate::verdict::Failure;
+use crate::verdict::{Failure, Verdict};
 
 fn queue<K: Ord + Clone>() -> Queue<K> {
     Queue::new(QueueConfig::named("test"), &Metrics::default())
@@ -378,7 +378,8 @@ async fn a_panicking_key_does_not_stop_the_others() {
 
 #[tokio::test(start_paused = true)]
 async fn outcomes_become_waits_and_results() {
-    let (queue, metrics) = (queue(), Metrics::default());
+    let metrics = Metrics::default();
+    let queue = Queue::new(QueueConfig::named("test"), &metrics);
     let log = Log::default();
     (0..5).for_each(|key| queue.add(key));
     let begun = Instant::now();
@@ -411,8 +412,6 @@ async fn outcomes_become_waits_and_results() {
         assert!(text.contains(line), "{line} is missing in\n{text}");
     }
 }
-
-use crate::verdict::Verdict;
 
 #[tokio::test(start_paused = true)]
 async fn dropping_the_workers_ends_their_passes() {

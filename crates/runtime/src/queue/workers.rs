@@ -50,9 +50,7 @@ impl Outcome {
                 // An object that is there or not against expectation: the pass saw
                 // old news, and the next one will know better.
                 Verdict::Reread | Verdict::AlreadyExists | Verdict::NotFound => SOON,
-                Verdict::BackOff { after } => {
-                    Next::BackOff { at_least: after.unwrap_or_default() }
-                }
+                Verdict::BackOff { after } => Next::BackOff { at_least: after.unwrap_or_default() },
                 Verdict::GiveUp => Next::Forget,
             },
         }
@@ -109,9 +107,11 @@ where
             }
             while passes.try_join_next().is_some() {}
             let Some(claim) = self.queue.next().await else { break };
-            let span = tracing::info_span!("pass", controller = self.queue.name(), key = ?claim.key());
+            let span =
+                tracing::info_span!("pass", controller = self.queue.name(), key = ?claim.key());
             // The call itself may panic before there is a future; so it is made inside.
-            let started = std::panic::catch_unwind(AssertUnwindSafe(|| reconcile(claim.key().clone())));
+            let started =
+                std::panic::catch_unwind(AssertUnwindSafe(|| reconcile(claim.key().clone())));
             let pass = one_pass(claim, started.ok(), self.gauges.clone());
             passes.spawn(pass.instrument(span));
         }
