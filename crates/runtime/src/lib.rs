@@ -12,4 +12,5 @@ pub mod env;
 mod fake;
 pub mod metrics;
 pub mod queue;
+pub mod reflector;
 pub mod verdict;
