@@ -7,9 +7,12 @@
 //! they are applied to in `flagship-hub` and `flagship-member`.
 
 pub mod client;
+pub mod effects;
 pub mod env;
+pub mod events;
 #[cfg(test)]
 mod fake;
+pub mod lease;
 pub mod metrics;
 pub mod queue;
 pub mod reflector;

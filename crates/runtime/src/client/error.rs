@@ -106,6 +106,12 @@ pub enum ClientError {
         /// Which object.
         object: String,
     },
+    /// We no longer lead; nothing was sent.
+    #[error("{object} was not written: we no longer lead")]
+    Deposed {
+        /// Which object.
+        object: String,
+    },
     /// Any other refusal.
     #[error("{object}: refused with {code}: {message}")]
     Refused {
@@ -134,6 +140,7 @@ impl ClientError {
             Self::Invalid { .. }
             | Self::Malformed(_)
             | Self::Unfenced { .. }
+            | Self::Deposed { .. }
             | Self::Refused { .. } => Verdict::GiveUp,
         }
     }

@@ -70,12 +70,15 @@ pub enum Propagation {
 }
 
 /// What a delete achieved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Deleted {
     /// The object is gone.
     Gone,
     /// Finalizers hold it; it goes when they are done.
-    Terminating,
+    Terminating {
+        /// The version that carries the date of deletion.
+        resource_version: String,
+    },
 }
 
 impl<K> Default for Listed<K> {
@@ -274,8 +277,11 @@ impl<K: DeserializeOwned> Objects<K> {
         let answer: Value = serde_json::from_slice(&body).unwrap_or_default();
         let meta = &answer["metadata"];
         let held = meta["finalizers"].as_array().is_some_and(|held| !held.is_empty());
-        let terminating = held && !meta["deletionTimestamp"].is_null();
-        Ok(if terminating { Deleted::Terminating } else { Deleted::Gone })
+        if !held || meta["deletionTimestamp"].is_null() {
+            return Ok(Deleted::Gone);
+        }
+        let resource_version = meta["resourceVersion"].as_str().unwrap_or_default().to_owned();
+        Ok(Deleted::Terminating { resource_version })
     }
 
     async fn merge(&self, key: &ObjectKey, sub: &str, patch: Value) -> Result<K, ClientError> {

@@ -26,6 +26,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use store::Progress;
 pub use store::{Change, Entry, IndexId, Origin, Revision, Store, Subscription};
 
 /// How a reflector behaves.

@@ -86,7 +86,7 @@ struct Shared<V> {
 
 /// How far a store has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Progress {
+pub(crate) struct Progress {
     synced: bool,
     revision: Revision,
 }
@@ -147,6 +147,11 @@ impl<V> Store<V> {
     /// The object of that key.
     pub fn get(&self, key: &ObjectKey) -> Option<Arc<V>> {
         self.state().objects.get(key).map(|held| held.value.clone())
+    }
+
+    /// Whether that very object is there, not a namesake that came later.
+    pub fn holds(&self, key: &ObjectKey, uid: &str) -> bool {
+        self.state().objects.get(key).is_some_and(|held| *held.uid == *uid)
     }
 
     /// All objects, ordered by namespace and name.
@@ -212,6 +217,11 @@ impl<V> Store<V> {
     /// Waits until everything up to that revision has been seen.
     pub async fn reached(&self, revision: Revision) {
         self.0.progress.subscribe().wait_for(|progress| progress.revision >= revision).await.ok();
+    }
+
+    /// Tells of every step forward.
+    pub(crate) fn progress(&self) -> watch::Receiver<Progress> {
+        self.0.progress.subscribe()
     }
 
     /// Calls `handle` for every object there is and for every change from now on,
