@@ -7,6 +7,7 @@
 //! they are applied to in `flagship-hub` and `flagship-member`.
 
 pub mod client;
+pub mod dynamic;
 pub mod effects;
 pub mod env;
 pub mod events;

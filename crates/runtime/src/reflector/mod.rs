@@ -6,7 +6,7 @@
 //! held twice. All pauses are explicit and drawn from the seeded source.
 //!
 //! [`store`] is what others read. The wire is in [`crate::client::watch`], types
-//! that come and go in `crate::dynamic`.
+//! that come and go in [`crate::dynamic`].
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -359,6 +359,11 @@ impl<V> Store<V> {
         }
     }
 
+    /// All objects are gone, because their type is.
+    pub(crate) fn clear(&self) {
+        self.keep_only(&BTreeSet::new());
+    }
+
     pub(super) fn set_synced(&self) {
         self.0.progress.send_if_modified(|progress| !std::mem::replace(&mut progress.synced, true));
     }
