@@ -5,7 +5,7 @@
 //! (The retry layer that `kube` adds to real clients is switched off: it draws
 //! its pauses from a hasher, and it would repeat writes behind our back.)
 //!
-//! [`Objects`] has the verbs, [`error`] the sorting of answers, [`watch`] the
+//! [`Objects`] has the verbs, [`ClientError`] the sorting of answers, [`watch`] the
 //! stream of changes. Keeping objects is the reflector's work.
 
 use std::path::Path;

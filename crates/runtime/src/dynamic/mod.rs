@@ -7,7 +7,7 @@
 //! API must not look like the deletion of everything in it.
 //!
 //! [`Registry`] is what others read. What a single reflector does is in
-//! [`crate::reflector`], how types are found in [`discovery`].
+//! [`crate::reflector`], how types are found in [`discover`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -34,8 +34,10 @@ struct State<V> {
     handlers: Vec<Handler<V>>,
 }
 
+type Handle<V> = dyn Fn(&ServedType, &Change<V>) + Send + Sync;
+
 struct Handler<V> {
-    handle: Arc<dyn Fn(&ServedType, &Change<V>) + Send + Sync>,
+    handle: Arc<Handle<V>>,
     wanted: Arc<AtomicBool>,
     /// One for each type.
     subscriptions: BTreeMap<ResourceType, Subscription>,

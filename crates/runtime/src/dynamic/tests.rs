@@ -20,10 +20,13 @@ use crate::fake::status;
 #[derive(Clone, Default)]
 struct Menu(Arc<Mutex<Docs>>);
 
+/// Plurals with their kinds.
+type Types = Vec<(&'static str, &'static str)>;
+
 #[derive(Default)]
 struct Docs {
-    /// `group -> versions -> (plural, kind)`; a group of `None` fails.
-    groups: BTreeMap<&'static str, Option<Vec<(&'static str, Vec<(&'static str, &'static str)>)>>>,
+    /// Versions by group; a group of `None` fails.
+    groups: BTreeMap<&'static str, Option<Vec<(&'static str, Types)>>>,
     aggregated: bool,
     down: bool,
     looks: u32,

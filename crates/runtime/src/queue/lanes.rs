@@ -90,10 +90,8 @@ impl<K, G: Ord + Clone> Lanes<K, G> {
             .rev()
             .find(|&lane| open[lane].is_some() && self.lanes[lane].passed_over >= PATIENCE);
         let chosen = patience_ended.or_else(|| open.iter().position(Option::is_some))?;
-        for lane in chosen + 1..self.lanes.len() {
-            if open[lane].is_some() {
-                self.lanes[lane].passed_over += 1;
-            }
+        for (lane, open) in self.lanes.iter_mut().zip(&open).skip(chosen + 1) {
+            lane.passed_over += u32::from(open.is_some());
         }
         let turn = self.number();
         let group = open.into_iter().nth(chosen).flatten()?;

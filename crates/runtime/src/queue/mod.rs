@@ -6,8 +6,8 @@
 //! (a cancelled task) puts its key back with a back-off.
 //!
 //! The order is decided by ready time, priority, turn of the group and sequence
-//! number, never by hashing or chance. [`lanes`] decides among ready keys,
-//! [`limit`] how long a failed key waits, [`workers`] runs passes.
+//! number, never by hashing or chance. `lanes` decides among ready keys,
+//! [`RateLimit`] how long a failed key waits, [`Workers`] runs passes.
 
 use std::collections::BTreeMap;
 use std::pin::pin;

@@ -5,7 +5,7 @@
 //! A list is streamed through the watch where the server can, so no page is ever
 //! held twice. All pauses are explicit and drawn from the seeded source.
 //!
-//! [`store`] is what others read. The wire is in [`crate::client::watch`], types
+//! [`Store`] is what others read. The wire is in [`crate::client::watch`], types
 //! that come and go in [`crate::dynamic`].
 
 use std::collections::BTreeSet;

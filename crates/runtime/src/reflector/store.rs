@@ -103,13 +103,17 @@ struct Held<V> {
     version: Box<str>,
 }
 
+type IndexKeys<V> = dyn Fn(&ObjectKey, &V) -> Vec<String> + Send + Sync;
+
 struct Index<V> {
-    keys: Box<dyn Fn(&ObjectKey, &V) -> Vec<String> + Send + Sync>,
+    keys: Box<IndexKeys<V>>,
     entries: BTreeMap<String, BTreeSet<Arc<ObjectKey>>>,
 }
 
+type Handle<V> = dyn FnMut(&Change<V>) + Send;
+
 struct Registered<V> {
-    handle: Box<dyn FnMut(&Change<V>) + Send>,
+    handle: Box<Handle<V>>,
     wanted: Arc<AtomicBool>,
 }
 
