@@ -11,7 +11,7 @@ use super::cel::RuleTable;
 use super::cel::rule::Defect;
 use super::embedded::embedded_objects;
 use super::lists::duplicates;
-use super::node::Schema;
+use super::node::{ListType, Schema};
 use super::path::Path;
 use super::prune::{prune_resource, unknown_in_resource};
 use super::validate::structure;
@@ -23,6 +23,9 @@ pub struct Compiled {
     schema: Schema,
     rules: RuleTable,
     warnings: Vec<String>,
+    /// Whether any list is a set or keyed, and any object embedded: most schemas have neither.
+    has_identities: bool,
+    has_embedded: bool,
 }
 
 impl Compiled {
@@ -48,7 +51,14 @@ impl Compiled {
                 }
             }
         }
-        if errors.is_empty() { Ok(Self { schema, rules, warnings }) } else { Err(errors) }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let nodes = &schema.arena.nodes;
+        let has_identities =
+            nodes.iter().any(|n| matches!(n.list_type, Some(ListType::Set | ListType::Map(_))));
+        let has_embedded = nodes.iter().any(|n| n.embedded_resource);
+        Ok(Self { schema, rules, warnings, has_identities, has_embedded })
     }
 
     /// The schema itself, for patches and server-side apply.
@@ -79,7 +89,9 @@ impl Compiled {
     /// Everything wrong with `new`; on update, findings about unchanged parts are forgiven.
     pub fn validate(&self, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
         let mut errors = structure(new, old, self.schema.root(), &Path::Root);
-        errors.extend(embedded_objects(new, self.schema.root()));
+        if self.has_embedded {
+            errors.extend(embedded_objects(new, self.schema.root()));
+        }
         self.finish(errors, new, old)
     }
 
@@ -100,10 +112,12 @@ impl Compiled {
         new: &Value,
         old: Option<&Value>,
     ) -> Vec<FieldError> {
-        let root = self.schema.root();
-        let repeated = duplicates(new, root);
-        if !repeated.is_empty() && old.is_none_or(|old| duplicates(old, root).is_empty()) {
-            errors.extend(repeated);
+        if self.has_identities {
+            let root = self.schema.root();
+            let repeated = duplicates(new, root);
+            if !repeated.is_empty() && old.is_none_or(|old| duplicates(old, root).is_empty()) {
+                errors.extend(repeated);
+            }
         }
         if !errors.iter().any(hides_rules) {
             errors.extend(self.rules.check(&self.schema, new, old, &Path::Root));
