@@ -140,3 +140,30 @@ fn hides_rules(error: &FieldError) -> bool {
             | FieldProblem::TypeInvalid
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn one_compiled_schema_serves_all_threads() {
+        fn shared<T: Send + Sync>(_: &T) {}
+        let compiled = Compiled::from_crd_version(&json!({"type": "object"})).unwrap();
+        shared(&compiled);
+    }
+
+    #[test]
+    fn a_status_write_is_judged_by_its_status() {
+        let compiled = Compiled::from_crd_version(&json!({"type": "object", "properties": {
+            "spec": {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}},
+            "status": {"type": "object", "properties": {"phase": {"type": "string", "enum": ["A"]}}},
+        }}))
+        .unwrap();
+        let old = json!({"spec": {"n": 0}});
+        let new = json!({"spec": {"n": 0}, "status": {"phase": "B"}});
+        let found: Vec<String> =
+            compiled.validate_status(&new, &old).iter().map(ToString::to_string).collect();
+        assert_eq!(found, [r#"status.phase: Unsupported value: "B": supported values: "A""#]);
+    }
+}
