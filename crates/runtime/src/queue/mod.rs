@@ -243,6 +243,10 @@ impl<K: Ord + Clone, G: Ord + Clone> Queue<K, G> {
         for key in state.lanes.clear() {
             state.slots.remove(&key);
         }
+        // Only keys with workers are left; they end where they are.
+        for slot in state.slots.values_mut() {
+            slot.place = Place::Active { again: None };
+        }
         self.measure(&state);
         drop(state);
         self.0.woken.notify_waiters();
