@@ -105,43 +105,14 @@ struct Kinded {
 /// Checks the laws of decoding for one kind, if it is one of ours.
 pub fn reader_of(kind: &str) -> Option<fn(&[u8])> {
     macro_rules! readers {
-        ($($module:ident::$Kind:ident),* $(,)?) => {
+        ($($module:ident::$Kind:ident),*) => {
             match kind {
                 $(stringify!($Kind) => survives::<crate::$module::$Kind>,)*
                 _ => return None,
             }
         };
     }
-    Some(readers![
-        approval::ApprovalRequest,
-        approval::ClusterApprovalRequest,
-        binding::ClusterResourceBinding,
-        binding::ResourceBinding,
-        cluster::InternalMemberCluster,
-        cluster::MemberCluster,
-        cluster_profile::ClusterProfile,
-        envelope::ClusterResourceEnvelope,
-        envelope::ResourceEnvelope,
-        eviction::ClusterResourcePlacementDisruptionBudget,
-        eviction::ClusterResourcePlacementEviction,
-        overrides::ClusterResourceOverride,
-        overrides::ClusterResourceOverrideSnapshot,
-        overrides::ResourceOverride,
-        overrides::ResourceOverrideSnapshot,
-        placement::ClusterResourcePlacement,
-        placement::ResourcePlacement,
-        placement_status::ClusterResourcePlacementStatus,
-        snapshot::ClusterResourceSnapshot,
-        snapshot::ClusterSchedulingPolicySnapshot,
-        snapshot::ResourceSnapshot,
-        snapshot::SchedulingPolicySnapshot,
-        staged_update::ClusterStagedUpdateRun,
-        staged_update::ClusterStagedUpdateStrategy,
-        staged_update::StagedUpdateRun,
-        staged_update::StagedUpdateStrategy,
-        work::AppliedWork,
-        work::Work,
-    ])
+    Some(crate::every_kind!(readers))
 }
 
 fn survives<K: DeserializeOwned + Serialize + PartialEq + Debug>(data: &[u8]) {

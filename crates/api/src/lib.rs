@@ -17,6 +17,8 @@ pub mod decode;
 pub mod defaults;
 pub mod duration;
 pub mod envelope;
+pub mod error_class;
+mod every_kind;
 pub mod eviction;
 pub mod fuzz_harness;
 pub mod go_json;

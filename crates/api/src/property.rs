@@ -9,6 +9,7 @@ use std::str::FromStr;
 use thiserror::Error;
 
 use crate::keys::property::RESOURCE_PREFIX;
+use crate::policy::{PropertySelectorOperator, PropertySelectorRequirement};
 use crate::quantity::{Quantity, QuantityError};
 
 /// A property by name, sorted by where its value is found.
@@ -118,69 +119,42 @@ impl FromStr for Capacity {
     }
 }
 
-/// How a property is compared with a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Comparison {
-    /// Greater.
-    Gt,
-    /// Greater or equal.
-    Ge,
-    /// Equal.
-    Eq,
-    /// Not equal.
-    Ne,
-    /// Less.
-    Lt,
-    /// Less or equal.
-    Le,
-}
-
-impl Comparison {
-    /// Whether `observed` stands in this relation to `wanted`.
-    pub fn holds(self, observed: Quantity, wanted: Quantity) -> bool {
-        match self {
-            Self::Gt => observed > wanted,
-            Self::Ge => observed >= wanted,
-            Self::Eq => observed == wanted,
-            Self::Ne => observed != wanted,
-            Self::Lt => observed < wanted,
-            Self::Le => observed <= wanted,
-        }
-    }
-}
-
-impl FromStr for Comparison {
-    type Err = PropertyError;
-
-    fn from_str(text: &str) -> Result<Self, PropertyError> {
-        Ok(match text {
-            "Gt" => Self::Gt,
-            "Ge" => Self::Ge,
-            "Eq" => Self::Eq,
-            "Ne" => Self::Ne,
-            "Lt" => Self::Lt,
-            "Le" => Self::Le,
-            other => return Err(PropertyError::BadOperator(other.to_owned())),
-        })
-    }
-}
-
 /// Evaluates one expression of a property selector. A property that is not
 /// reported matches nothing, before anything else is even looked at.
 pub fn matches(
     observed: Option<Quantity>,
-    operator: &str,
-    values: &[String],
+    expression: &PropertySelectorRequirement,
 ) -> Result<bool, PropertyError> {
     let Some(observed) = observed else { return Ok(false) };
-    let [value] = values else { return Err(PropertyError::NotOneValue) };
+    let [value] = expression.values.as_slice() else { return Err(PropertyError::NotOneValue) };
     let wanted =
         value.parse().map_err(|source| PropertyError::BadValue { value: value.clone(), source })?;
-    Ok(operator.parse::<Comparison>()?.holds(observed, wanted))
+    holds(observed, &expression.operator, wanted)
+}
+
+/// Whether `observed` stands in this relation to `wanted`.
+fn holds(
+    observed: Quantity,
+    operator: &PropertySelectorOperator,
+    wanted: Quantity,
+) -> Result<bool, PropertyError> {
+    Ok(match operator {
+        PropertySelectorOperator::Gt => observed > wanted,
+        PropertySelectorOperator::Ge => observed >= wanted,
+        PropertySelectorOperator::Eq => observed == wanted,
+        PropertySelectorOperator::Ne => observed != wanted,
+        PropertySelectorOperator::Lt => observed < wanted,
+        PropertySelectorOperator::Le => observed <= wanted,
+        PropertySelectorOperator::Other(word) => {
+            return Err(PropertyError::BadOperator(word.clone()));
+        }
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -225,8 +199,9 @@ mod tests {
     }
 
     fn check(observed: &str, operator: &str, values: &[&str]) -> Result<bool, String> {
-        let values: Vec<String> = values.iter().map(|value| (*value).to_owned()).collect();
-        matches(observed.parse().ok(), operator, &values).map_err(|error| error.to_string())
+        let expression = json!({"name": "p", "operator": operator, "values": values});
+        let expression = serde_json::from_value(expression).unwrap();
+        matches(observed.parse().ok(), &expression).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -250,7 +225,7 @@ mod tests {
     #[test]
     fn a_property_that_is_not_there_matches_nothing() {
         for operator in ["Eq", "Ne", "nonsense"] {
-            assert_eq!(matches(None, operator, &[]), Ok(false));
+            assert_eq!(check("", operator, &[]), Ok(false));
         }
     }
 

@@ -10,6 +10,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity as WireQuantity;
 use thiserror::Error;
 
 /// An exact amount of some resource.
@@ -129,6 +130,20 @@ impl FromStr for Quantity {
     }
 }
 
+impl TryFrom<&WireQuantity> for Quantity {
+    type Error = QuantityError;
+
+    fn try_from(wire: &WireQuantity) -> Result<Self, QuantityError> {
+        wire.0.parse()
+    }
+}
+
+impl From<Quantity> for WireQuantity {
+    fn from(quantity: Quantity) -> Self {
+        Self(quantity.to_string())
+    }
+}
+
 enum Power {
     Ten(i64, Notation),
     Two(u32),
@@ -219,9 +234,10 @@ fn binary(whole: &str, fraction: &str, power: u32) -> i128 {
 impl fmt::Display for Quantity {
     /// Canonical form: no fraction, and the largest suffix that allows it.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let small = self.nanos.abs() < 1024 * NANO;
+        // Powers of 1024 cannot say a fraction, and say little about a small number.
+        let fits_binary = self.nanos.abs() >= 1024 * NANO && self.nanos % NANO == 0;
         match self.notation {
-            Notation::Binary if !small => fmt_binary(self.nanos, out),
+            Notation::Binary if fits_binary => fmt_binary(self.nanos / NANO, out),
             Notation::Binary | Notation::Decimal => fmt_decimal(self.nanos, out, |power| {
                 let suffixes = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
                 suffixes.get(power / 3).map(|suffix| (*suffix).to_owned())
@@ -251,9 +267,7 @@ fn fmt_decimal(
     write!(out, "{number}{}", suffix(power).unwrap_or_default())
 }
 
-fn fmt_binary(nanos: i128, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let away_from_zero = if nanos % NANO == 0 { 0 } else { nanos.signum() };
-    let mut number = nanos / NANO + away_from_zero;
+fn fmt_binary(mut number: i128, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     let mut suffixes = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"].into_iter();
     let mut suffix = suffixes.next().unwrap_or_default();
     while number % 1024 == 0 {

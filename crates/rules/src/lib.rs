@@ -4,6 +4,7 @@
 //! rule cannot fail: it returns a plan with its reasons. The same functions run
 //! in unit tests, the model checker, the simulator and production.
 //!
-//! Still to come, one folder each: `placement`, `scheduling`, `rollout`,
-//! `update_run`, `work`, `overrides`, `apply`, `availability`, `membership`,
-//! `eviction`, `admission`, `why`.
+//! Still to come, one folder each: `placement`, `rollout`, `update_run`, `work`,
+//! `overrides`, `apply`, `availability`, `membership`, `eviction`, `admission`, `why`.
+
+pub mod scheduling;

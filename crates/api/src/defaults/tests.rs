@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::*;
 
 /// A placement spec with these fields added to the one that is always needed.
-fn spec(fields: Value) -> PlacementSpec {
+fn spec(fields: &Value) -> PlacementSpec {
     let mut whole =
         json!({"resourceSelectors": [{"group": "", "version": "v1", "kind": "Namespace"}]});
     for (key, value) in fields.as_object().unwrap() {
@@ -18,7 +18,7 @@ fn written(spec: &PlacementSpec) -> Value {
     written
 }
 
-fn completed(fields: Value) -> Value {
+fn completed(fields: &Value) -> Value {
     let mut spec = spec(fields);
     complete_placement(&mut spec);
     let once = written(&spec);
@@ -30,7 +30,7 @@ fn completed(fields: Value) -> Value {
 #[test]
 fn a_bare_placement_picks_all_and_rolls_by_client_side_apply() {
     assert_eq!(
-        completed(json!({})),
+        completed(&json!({})),
         json!({
             "policy": {"placementType": "PickAll"},
             "strategy": {
@@ -55,7 +55,7 @@ fn a_bare_placement_picks_all_and_rolls_by_client_side_apply() {
 
 #[test]
 fn an_external_strategy_gets_no_rolling_update() {
-    let strategy = completed(json!({"strategy": {"type": "External"}}))["strategy"].clone();
+    let strategy = completed(&json!({"strategy": {"type": "External"}}))["strategy"].clone();
     assert_eq!(strategy["type"], "External");
     assert_eq!(strategy.get("rollingUpdate"), None);
     assert_eq!(strategy["applyStrategy"]["type"], "ClientSideApply");
@@ -63,7 +63,7 @@ fn an_external_strategy_gets_no_rolling_update() {
 
 #[test]
 fn server_side_apply_gets_its_settings() {
-    let strategy = completed(json!({"strategy": {"applyStrategy": {"type": "ServerSideApply"}}}));
+    let strategy = completed(&json!({"strategy": {"applyStrategy": {"type": "ServerSideApply"}}}));
     assert_eq!(strategy["strategy"]["applyStrategy"]["serverSideApplyConfig"], json!({}));
     let forced = ApplyStrategy {
         r#type: Some(ApplyStrategyType::ServerSideApply),
@@ -100,12 +100,12 @@ fn what_is_given_stays() {
         "revisionHistoryLimit": 1,
         "statusReportingScope": "NamespaceAccessible",
     });
-    assert_eq!(completed(given.clone()), given);
+    assert_eq!(completed(&given), given);
 }
 
 #[test]
 fn parts_of_a_policy_are_filled_in() {
-    let policy = completed(json!({"policy": {
+    let policy = completed(&json!({"policy": {
         "topologySpreadConstraints": [{"topologyKey": "region"}],
         "tolerations": [{"key": "k", "value": "v"}],
     }}))["policy"]
@@ -126,13 +126,13 @@ fn parts_of_a_policy_are_filled_in() {
 /// leave out what the other layer adds.
 #[test]
 fn the_schema_alone_adds_no_policy_and_no_strategy() {
-    let mut bare = spec(json!({}));
+    let mut bare = spec(&json!({}));
     bare.fill_schema_defaults();
     assert_eq!(
         written(&bare),
         json!({"revisionHistoryLimit": 10, "statusReportingScope": "ClusterScopeOnly"})
     );
-    let mut empty = spec(json!({"policy": {}, "strategy": {}}));
+    let mut empty = spec(&json!({"policy": {}, "strategy": {}}));
     empty.fill_schema_defaults();
     let empty = written(&empty);
     assert_eq!(empty["policy"], json!({"placementType": "PickAll"}));
@@ -141,7 +141,7 @@ fn the_schema_alone_adds_no_policy_and_no_strategy() {
 
 #[test]
 fn a_missing_policy_hashes_differently_before_and_after_admission() {
-    let mut placement = spec(json!({}));
+    let mut placement = spec(&json!({}));
     let nil = crate::hash::policy_hash(placement.policy.as_ref()).unwrap();
     assert_eq!(nil, "74234e98afe7498fb5daf1f36ac2d78acc339464f950703b8c019892f982b90b");
     complete_placement(&mut placement);

@@ -13,6 +13,7 @@ use std::str::FromStr;
 use thiserror::Error;
 
 mod binding;
+mod eviction;
 mod index;
 mod member;
 pub mod rule;
@@ -22,6 +23,7 @@ mod work;
 
 pub use crate::kinds::Scope;
 pub use binding::binding;
+pub use eviction::drain_eviction;
 pub use index::{IndexError, SnapshotIndex};
 pub use member::{
     LONGEST_CLUSTER, LONGEST_CLUSTER_WITH_NAMESPACE, MEMBER_NAMESPACE_PREFIX, cluster_of_namespace,
@@ -35,6 +37,13 @@ pub use work::{EnvelopeKind, EnvelopeRef, WorkBase};
 
 /// The namespace the system itself lives in, on the hub and on members.
 pub const SYSTEM_NAMESPACE: &str = "fleet-system";
+
+/// Lease the agents that talk to the hub elect their leader by.
+pub const HUB_LEASE: &str = "136224848560.hub.fleet.azure.com";
+
+/// Lease the part of a member agent that talks to its own cluster elects its
+/// leader by.
+pub const MEMBER_LEASE: &str = "136224848560.member.fleet.azure.com";
 
 /// Namespace and name of an object; cluster-scoped ones have no namespace.
 ///

@@ -75,6 +75,7 @@ fn amounts_are_printed_in_canonical_form() {
         ("1000", "1k"),
         ("1024Ki", "1Mi"),
         ("1000Ki", "1000Ki"),
+        ("1.13Gi", "1213328261120m"),
         ("512Ki", "512Ki"),
         ("0.5Ki", "512"),
         ("1e3", "1e3"),
@@ -97,6 +98,14 @@ fn sums_keep_the_notation_of_their_left_side() {
     assert_eq!(read("2").minus(read("500m")).plus(read("250m")).to_string(), "1750m");
     assert!(read("1").minus(read("2")) < Quantity::ZERO);
     assert_eq!(Quantity::of(3).plus(read("1Ki")).to_string(), "1027");
+}
+
+#[test]
+fn a_quantity_is_text_on_the_wire() {
+    let wire = WireQuantity::from(read("1.5Gi"));
+    assert_eq!(wire, WireQuantity("1536Mi".to_owned()));
+    assert_eq!(Quantity::try_from(&wire), Ok(read("1.5Gi")));
+    assert!(Quantity::try_from(&WireQuantity("much".to_owned())).is_err());
 }
 
 #[test]

@@ -1,0 +1,26 @@
+//! PickAll: every cluster that passes the filters. Always fulfilled, never scored.
+
+use super::classify::Classes;
+use super::cross_reference::Changes;
+use super::decision::{self, Decision, Score, Verdict};
+use super::filter::Sieve;
+use super::observed::Observed;
+use super::{Failure, Outcome};
+
+/// One pass.
+pub fn plan(seen: &Observed, classes: &Classes<'_>) -> Result<Outcome, Failure> {
+    let sieved = Sieve::new(seen, classes).and_then(|sieve| sieve.run()).map_err(Failure)?;
+    let picked: Vec<_> =
+        sieved.passed.iter().map(|c| (c.name.as_str(), Some(Score::default()))).collect();
+    let changes = Changes::between(&picked, classes)?;
+    let filtered = sieved.filtered.iter().map(|(c, why)| Decision::filtered(&c.name, why));
+    let found = changes.gained() + classes.present();
+    let decisions = decision::list(changes.selected(classes), Vec::new(), filtered.collect());
+    let verdict = Verdict { fulfilled: true, found };
+    Ok(Outcome {
+        report: decision::report(&seen.snapshot, decisions, verdict),
+        actions: changes.actions(true).collect(),
+        again: false,
+        remarks: Vec::new(),
+    })
+}

@@ -1,0 +1,86 @@
+//! What is recorded, and when it is written.
+
+use super::fleet::{World, cluster, pick_n, silent};
+use crate::scheduling::decision::{MOST_DECISIONS, list};
+use crate::scheduling::{Decision, Score};
+
+fn picked(range: std::ops::Range<usize>) -> Vec<Decision> {
+    range.map(|i| Decision::picked(&format!("c{i:04}"), Some(Score::default()))).collect()
+}
+
+fn outscored(range: std::ops::Range<usize>) -> Vec<Decision> {
+    range.map(|i| Decision::outscored(&format!("c{i:04}"), Score::default())).collect()
+}
+
+fn filtered(range: std::ops::Range<usize>) -> Vec<Decision> {
+    range.map(|i| Decision::filtered(&format!("c{i:04}"), "no")).collect()
+}
+
+#[test]
+fn the_list_is_cut_at_its_limits() {
+    let rows = [
+        ("only selected", list(picked(0..3), vec![], vec![]), 3),
+        ("not picked", list(picked(0..3), outscored(3..5), vec![]), 5),
+        ("filtered", list(picked(0..3), vec![], filtered(3..6)), 6),
+        ("both", list(picked(0..3), outscored(3..5), filtered(5..7)), 7),
+        ("over twenty", list(picked(0..3), outscored(3..18), filtered(18..99)), 23),
+        ("over twenty not picked", list(vec![], outscored(0..30), filtered(30..40)), 20),
+        ("over a thousand", list(picked(0..1200), outscored(1200..1210), vec![]), MOST_DECISIONS),
+        (
+            "just under a thousand",
+            list(picked(0..995), outscored(995..1010), vec![]),
+            MOST_DECISIONS,
+        ),
+    ];
+    for (what, listed, want) in rows {
+        assert_eq!(listed.len(), want, "{what}");
+    }
+}
+
+#[test]
+fn a_cluster_that_is_listed_already_uses_up_its_place() {
+    let listed = list(picked(0..5), vec![], filtered(0..30));
+    assert_eq!(listed.len(), 5 + 15);
+}
+
+#[test]
+fn equal_decisions_in_another_order_are_not_written() {
+    let mut world = pick_n(2).over(["a", "b", "c"].map(|n| cluster(n, "")));
+    world.settle();
+    world.seen.snapshot.recorded.as_mut().unwrap().decisions.reverse();
+    // Enough is present: only the selected ones are listed from now on.
+    let second = world.settle();
+    assert_eq!(second.report.map(|r| r.decisions.len()), Some(2));
+    world.seen.snapshot.recorded.as_mut().unwrap().decisions.reverse();
+    assert_eq!(world.settle().report, None);
+}
+
+#[test]
+fn the_status_is_written_again_when_only_the_generation_changed() {
+    let mut world = World::new(None).over([cluster("a", "")]);
+    world.settle();
+    assert_eq!(world.plan().report, None);
+    world.seen.snapshot.placement_generation = 2;
+    assert_eq!(world.plan().report.unwrap().placement_generation, 2);
+}
+
+#[test]
+fn selected_and_filtered_clusters_are_listed_once() {
+    let mut world = World::new(None).over([cluster("a", ""), silent("b", "")]);
+    world.settle();
+    world.cluster("a").agent = None;
+    let plan = world.plan();
+    assert_eq!(plan.report, None, "a keeps its decision and is not also listed as filtered");
+}
+
+#[test]
+fn requeue_only_when_limited_and_the_limit_was_reached() {
+    let spread = serde_json::json!({"placementType": "PickN",
+        "topologySpreadConstraints": [{"topologyKey": "region"}]});
+    let mut world =
+        World::new(super::fleet::policy(spread)).wanting(2).over([cluster("a", "region=east")]);
+    assert!(world.step().again, "one of two was picked, so look again");
+    let second = world.step();
+    assert!(!second.again, "nothing was picked: wait for a trigger");
+    assert_eq!(second.report.unwrap().verdict.found, 1);
+}

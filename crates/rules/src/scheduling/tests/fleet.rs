@@ -1,0 +1,227 @@
+//! A small world for scheduling stories: a fleet, a policy, and a scheduler that carries
+//! its own plans out.
+
+use std::collections::BTreeMap;
+
+use flagship_api::policy::PlacementPolicy;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+
+use crate::scheduling::observed::{Agent, Health};
+use crate::scheduling::{
+    Action, Binding, Cluster, Decision, Observed, Options, Plan, Recorded, Snapshot, State, plan,
+};
+
+pub fn now() -> Timestamp {
+    "2026-01-01T12:00:00Z".parse().unwrap()
+}
+
+pub fn ago(seconds: i64) -> Timestamp {
+    now() - SignedDuration::from_secs(seconds)
+}
+
+/// A healthy cluster with labels written as `env=prod region=east`.
+pub fn cluster(name: &str, labels: &str) -> Cluster {
+    let labels = labels.split_whitespace().map(|l| l.split_once('=').unwrap());
+    Cluster {
+        name: name.into(),
+        labels: labels.map(|(k, v)| (k.to_owned(), v.to_owned())).collect(),
+        agent: Some(Agent {
+            heartbeat: ago(10),
+            joined: true,
+            health: Some(Health { healthy: true, since: ago(3600) }),
+        }),
+        ..Cluster::default()
+    }
+}
+
+/// A cluster whose agent was never heard of.
+pub fn silent(name: &str, labels: &str) -> Cluster {
+    Cluster { agent: None, ..cluster(name, labels) }
+}
+
+pub fn with_property(mut cluster: Cluster, name: &str, value: &str) -> Cluster {
+    cluster.properties.insert(name.into(), value.into());
+    cluster
+}
+
+pub fn policy(text: serde_json::Value) -> Option<PlacementPolicy> {
+    Some(serde_json::from_value(text).unwrap())
+}
+
+pub fn pick_n(n: u32) -> World {
+    World::new(policy(json!({"placementType": "PickN"}))).wanting(n)
+}
+
+/// The world of one placement.
+pub struct World {
+    pub seen: Observed,
+    created: usize,
+}
+
+impl World {
+    pub fn new(policy: Option<PlacementPolicy>) -> Self {
+        let snapshot = Snapshot {
+            name: "web-0".into(),
+            policy,
+            number_of_clusters: None,
+            placement_generation: 1,
+            recorded: None,
+        };
+        let seen = Observed {
+            now: now(),
+            namespace: None,
+            placement: "web".into(),
+            snapshot,
+            clusters: Vec::new(),
+            bindings: Vec::new(),
+            options: Options::default(),
+        };
+        Self { seen, created: 0 }
+    }
+
+    pub fn wanting(mut self, n: u32) -> Self {
+        self.seen.snapshot.number_of_clusters = Some(n.to_string());
+        self
+    }
+
+    pub fn over(mut self, clusters: impl IntoIterator<Item = Cluster>) -> Self {
+        self.seen.clusters = clusters.into_iter().collect();
+        self.seen.clusters.sort_by(|a, b| a.name.cmp(&b.name));
+        self
+    }
+
+    /// A new policy snapshot takes the place of the old one.
+    pub fn repolicy(&mut self, policy: Option<PlacementPolicy>) {
+        let snapshot = &mut self.seen.snapshot;
+        let index: u32 = snapshot.name.rsplit_once('-').unwrap().1.parse().unwrap();
+        snapshot.name = format!("web-{}", index + 1);
+        snapshot.policy = policy;
+        snapshot.placement_generation += 1;
+        snapshot.recorded = None;
+    }
+
+    /// Adds a binding by hand.
+    pub fn bind(&mut self, cluster: &str, state: State, snapshot: &str) -> &mut Binding {
+        self.created += 1;
+        let binding = Binding {
+            name: format!("web-{cluster}-{:08x}", self.created),
+            cluster: cluster.into(),
+            state,
+            policy_snapshot: snapshot.into(),
+            deleting: false,
+            guarded: true,
+            previous: None,
+            created: ago(1000 - i64::try_from(self.created).unwrap()),
+            decision: Some(Decision::picked(cluster, Some(Default::default()))),
+        };
+        self.seen.bindings.push(binding);
+        self.seen.bindings.sort_by(|a, b| a.name.cmp(&b.name));
+        let at = self.seen.bindings.iter().position(|b| b.cluster == cluster).unwrap();
+        &mut self.seen.bindings[at]
+    }
+
+    pub fn plan(&self) -> Plan {
+        plan(&self.seen)
+    }
+
+    /// Carries one plan out, as the shell would.
+    pub fn step(&mut self) -> Plan {
+        let plan = self.plan();
+        for action in &plan.actions {
+            self.apply(action);
+        }
+        if let Some(report) = &plan.report {
+            self.seen.snapshot.recorded = Some(Recorded {
+                placement_generation: report.placement_generation,
+                decisions: report.decisions.clone(),
+                verdict: Some(report.verdict),
+            });
+        }
+        plan
+    }
+
+    /// Runs until the plan asks for nothing more; returns the last plan with a report.
+    pub fn settle(&mut self) -> Plan {
+        for _ in 0..200 {
+            let plan = self.step();
+            if !plan.again {
+                return plan;
+            }
+        }
+        panic!("the scheduler never settles");
+    }
+
+    fn apply(&mut self, action: &Action) {
+        let snapshot = self.seen.snapshot.name.clone();
+        match action {
+            Action::Create { decision } => {
+                let binding = self.bind(&decision.cluster, State::Scheduled, &snapshot);
+                binding.decision = Some(decision.clone());
+            }
+            Action::Take { binding, state, decision } => {
+                let binding = self.named(binding);
+                binding.state = *state;
+                binding.policy_snapshot = snapshot;
+                binding.decision = Some(decision.clone());
+                binding.previous = None;
+            }
+            Action::Release { binding, previous } => {
+                let binding = self.named(binding);
+                binding.state = State::Unscheduled;
+                binding.previous = Some(*previous);
+            }
+            Action::Unguard { binding } => self.named(binding).guarded = false,
+        }
+    }
+
+    fn named(&mut self, name: &str) -> &mut Binding {
+        self.seen.bindings.iter_mut().find(|b| b.name == name).expect("the plan names a binding")
+    }
+
+    /// The rollout side binds everything that is scheduled.
+    pub fn bind_all(&mut self) {
+        for binding in &mut self.seen.bindings {
+            if binding.state == State::Scheduled {
+                binding.state = State::Bound;
+            }
+        }
+    }
+
+    pub fn cluster(&mut self, name: &str) -> &mut Cluster {
+        self.seen.clusters.iter_mut().find(|c| c.name == name).unwrap()
+    }
+
+    /// Clusters with a live binding of the current snapshot.
+    pub fn placed(&self) -> Vec<&str> {
+        let live = |b: &&Binding| {
+            b.state != State::Unscheduled
+                && !b.deleting
+                && b.policy_snapshot == self.seen.snapshot.name
+        };
+        let mut names: Vec<&str> =
+            self.seen.bindings.iter().filter(live).map(|b| b.cluster.as_str()).collect();
+        names.sort_unstable();
+        names
+    }
+
+    pub fn unscheduled(&self) -> Vec<(&str, State)> {
+        let gone = self.seen.bindings.iter().filter(|b| b.state == State::Unscheduled);
+        gone.map(|b| (b.cluster.as_str(), b.previous.unwrap())).collect()
+    }
+}
+
+/// What people read: the verdict, then a line per decision.
+pub fn told(plan: &Plan) -> String {
+    let report = plan.report.as_ref().expect("the plan reports");
+    let mut text = format!("{}: {}\n", report.verdict.reason(), report.verdict.message());
+    for decision in &report.decisions {
+        let mark = if decision.selected { '+' } else { '-' };
+        text.push_str(&format!("{mark} {}: {}\n", decision.cluster, decision.reason));
+    }
+    text
+}
+
+pub fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
+}

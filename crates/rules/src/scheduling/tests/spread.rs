@@ -1,0 +1,150 @@
+//! Spread constraints over whole passes.
+
+use expect_test::expect;
+use flagship_api::policy::PlacementPolicy;
+use serde_json::{Value, json};
+
+use super::fleet::{World, cluster, policy, silent, told};
+use crate::scheduling::State;
+
+fn spread(constraints: Value, preferred: Value) -> Option<PlacementPolicy> {
+    policy(json!({"placementType": "PickN", "topologySpreadConstraints": constraints,
+        "affinity": {"clusterAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}}))
+}
+
+fn strict(key: &str) -> Value {
+    json!({"topologyKey": key, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"})
+}
+
+fn lenient(key: &str) -> Value {
+    json!({"topologyKey": key, "maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway"})
+}
+
+#[test]
+fn a_strict_spread_fills_one_cluster_a_pass() {
+    let mut world = World::new(spread(json!([strict("region")]), json!([]))).wanting(3).over([
+        cluster("a1", "region=east"),
+        cluster("a2", "region=east"),
+        cluster("b1", "region=west"),
+    ]);
+    let mut order = Vec::new();
+    loop {
+        let plan = world.step();
+        let made = plan.actions.iter().map(|a| format!("{a:?}"));
+        order.extend(made.map(|a| a.split('"').nth(1).unwrap().to_owned()));
+        if !plan.again {
+            assert_eq!(plan.report.unwrap().verdict.found, 3);
+            break;
+        }
+        assert_eq!(plan.report, None, "no status before the last pass");
+    }
+    assert_eq!(order, ["b1", "a2", "a1"]);
+}
+
+#[test]
+fn a_violation_keeps_the_policy_unfulfilled() {
+    let mut world = World::new(spread(json!([strict("region")]), json!([]))).wanting(3).over([
+        cluster("a1", "region=east"),
+        cluster("a2", "region=east"),
+        cluster("a3", "region=east"),
+        silent("b1", "region=west"),
+    ]);
+    expect![[r#"
+        SchedulingPolicyUnfulfilled: could not find all clusters needed as specified by the scheduling policy, found 1 cluster(s) instead
+        + a3: Successfully scheduled resources for placement in "a3" (affinity score: 0, topology spread score: -1): picked by scheduling policy
+        - a1: ClusterUnschedulable, violated doNotSchedule topology spread constraint "region" (max skew 1)
+        - a2: ClusterUnschedulable, violated doNotSchedule topology spread constraint "region" (max skew 1)
+        - b1: ClusterUnschedulable, cluster is not connected to the fleet: member agent not online yet
+    "#]].assert_eq(&told(&world.settle()));
+}
+
+#[test]
+fn counting_feasible_clusters_only_frees_what_an_unreachable_domain_pins() {
+    let mut world = World::new(spread(json!([strict("region")]), json!([]))).wanting(3).over([
+        cluster("a1", "region=east"),
+        cluster("a2", "region=east"),
+        cluster("a3", "region=east"),
+        silent("b1", "region=west"),
+    ]);
+    world.seen.options.spread_over_feasible_clusters = true;
+    world.settle();
+    assert_eq!(world.placed(), ["a1", "a2", "a3"]);
+}
+
+#[test]
+fn preference_order_with_spread_keeps_what_was_chosen() {
+    let mut world =
+        World::new(policy(json!({"placementType": "PickN", "affinity": {"clusterAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": {"clusterSelectorTerms": [
+            {"labelSelector": {"matchLabels": {"region": "east"}}}]}}}})))
+        .wanting(2)
+        .over([
+            cluster("cluster-1", "region=east env=prod"),
+            cluster("cluster-2", "region=east env=canary"),
+            cluster("cluster-3", "region=west env=prod"),
+        ]);
+    world.settle();
+    world.bind_all();
+    assert_eq!(world.placed(), ["cluster-1", "cluster-2"]);
+    let prod =
+        json!([{"weight": 20, "preference": {"labelSelector": {"matchLabels": {"env": "prod"}}}}]);
+    world.repolicy(spread(json!([lenient("region")]), prod));
+
+    let first = world.step();
+    assert!(first.again);
+    assert_eq!(world.unscheduled(), [], "nothing is let go before the last pass");
+    world.settle();
+    assert_eq!(world.placed(), ["cluster-1", "cluster-3"]);
+    assert_eq!(world.unscheduled(), [("cluster-2", State::Bound)]);
+}
+
+#[test]
+fn a_lenient_violation_costs_a_thousand_and_is_still_picked_when_needed() {
+    let mut world = World::new(spread(json!([lenient("region")]), json!([]))).wanting(3).over([
+        cluster("a1", "region=east"),
+        cluster("a2", "region=east"),
+        cluster("a3", "region=east"),
+        silent("b1", "region=west"),
+    ]);
+    let report = world.settle().report.unwrap();
+    assert_eq!(world.placed(), ["a1", "a2", "a3"]);
+    let last = report.decisions.iter().find(|d| d.cluster == "a1").unwrap();
+    assert_eq!(last.score.unwrap().spread, -1000);
+}
+
+#[test]
+fn two_keys_and_mixed_strictness_are_summed() {
+    let both = json!([strict("region"), lenient("zone")]);
+    let mut world = World::new(spread(both, json!([]))).wanting(2).over([
+        cluster("a", "region=east zone=1"),
+        cluster("b", "region=east zone=2"),
+        cluster("c", "region=west zone=2"),
+        cluster("d", "region=west zone=1"),
+    ]);
+    world.settle();
+    // d is first by name; then region asks for east and zone for 2.
+    assert_eq!(world.placed(), ["b", "d"]);
+    let two_strict = json!([strict("region"), strict("zone")]);
+    let mut world = World::new(spread(two_strict, json!([]))).wanting(2).over([
+        cluster("a", "region=east zone=1"),
+        cluster("c", "region=west zone=1"),
+        cluster("d", "region=west zone=2"),
+    ]);
+    world.settle();
+    assert_eq!(world.placed(), ["a", "d"]);
+}
+
+#[test]
+fn balance_is_restored_when_a_cluster_joins() {
+    let mut world = World::new(spread(json!([strict("region")]), json!([]))).wanting(2).over([
+        cluster("a1", "region=east"),
+        cluster("a2", "region=east"),
+        silent("b1", "region=west"),
+    ]);
+    world.settle();
+    assert_eq!(world.placed(), ["a2"]);
+    *world.cluster("b1") = cluster("b1", "region=west");
+    let plan = world.settle();
+    assert_eq!(world.placed(), ["a2", "b1"]);
+    assert!(plan.report.unwrap().verdict.fulfilled);
+}

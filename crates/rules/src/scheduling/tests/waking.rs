@@ -1,0 +1,76 @@
+//! Which cluster changes wake which placements.
+
+use serde_json::json;
+
+use super::fleet::{ago, cluster, map, now, policy, silent};
+use crate::scheduling::observed::Health;
+use crate::scheduling::{Cluster, ClusterChange, Taint, cluster_change, concerns};
+
+fn change(old: &Cluster, edit: impl FnOnce(&mut Cluster)) -> ClusterChange {
+    let mut new = old.clone();
+    edit(&mut new);
+    cluster_change(old, &new, now())
+}
+
+#[test]
+fn each_change_of_a_cluster() {
+    use ClusterChange::{Nature, Nothing, Numbers};
+    let taint =
+        |value: &str| Taint { key: "k".into(), value: value.into(), effect: "NoSchedule".into() };
+    let mut old = cluster("a", "env=prod");
+    old.taints = vec![taint("v")];
+    assert_eq!(change(&silent("a", ""), |c| *c = cluster("a", "")), Nature, "becomes ready");
+    assert_eq!(change(&old, |c| c.labels.clear()), Nature);
+    assert_eq!(change(&old, |c| c.properties = map(&[("p", "1")])), Numbers);
+    assert_eq!(change(&old, |c| c.capacity = map(&[("cpu", "1")])), Numbers);
+    assert_eq!(change(&old, |c| c.allocatable = map(&[("cpu", "1")])), Numbers);
+    assert_eq!(change(&old, |c| c.available = map(&[("cpu", "1")])), Numbers);
+    assert_eq!(change(&old, |c| c.namespaces = Some(map(&[("team", "")]))), Nature);
+    assert_eq!(
+        change(&old, |c| c.taints.push(taint("w"))),
+        Nothing,
+        "an added taint opens nothing"
+    );
+    assert_eq!(change(&old, |c| c.taints = vec![taint("w")]), Nature, "an altered one may");
+    assert_eq!(change(&old, |c| c.taints.clear()), Nature);
+    assert_eq!(change(&old, |c| c.agent = None), Nothing, "out of sync");
+    let sick = |c: &mut Cluster| {
+        c.agent.as_mut().unwrap().health = Some(Health { healthy: false, since: ago(900) });
+    };
+    assert_eq!(change(&old, sick), Nothing);
+    let mut was_sick = old.clone();
+    sick(&mut was_sick);
+    assert_eq!(cluster_change(&was_sick, &old, now()), Nature, "and back");
+    assert_eq!(
+        change(&old, |c| {
+            c.leaving = true;
+            c.labels.clear();
+        }),
+        Nothing,
+        "leaving is ignored until removed"
+    );
+    assert_eq!(change(&old, |_| ()), Nothing);
+}
+
+#[test]
+fn quantities_that_mean_the_same_are_no_change() {
+    let old = Cluster { available: map(&[("cpu", "1000m")]), ..cluster("a", "") };
+    assert_eq!(change(&old, |c| c.available = map(&[("cpu", "1")])), ClusterChange::Nothing);
+}
+
+#[test]
+fn fully_scheduled_placements_are_left_alone() {
+    use ClusterChange::{Nature, Nothing, Numbers};
+    let pick_n = policy(json!({"placementType": "PickN"}));
+    let fixed = policy(json!({"placementType": "PickFixed"}));
+    let sorter = policy(json!({"placementType": "PickN", "affinity": {"clusterAffinity": {
+        "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": {
+            "propertySorter": {"name": "p", "sortOrder": "Ascending"}}}]}}}));
+    assert!(concerns(Nature, None, true), "no policy means PickAll");
+    assert!(!concerns(Nature, pick_n.as_ref(), true));
+    assert!(concerns(Nature, pick_n.as_ref(), false));
+    assert!(concerns(Nature, fixed.as_ref(), false));
+    assert!(!concerns(Nothing, None, false));
+    assert!(!concerns(Numbers, pick_n.as_ref(), false), "it reads no property");
+    assert!(concerns(Numbers, sorter.as_ref(), false));
+}
