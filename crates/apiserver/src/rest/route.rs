@@ -216,7 +216,7 @@ impl Incoming<'_> {
                 let shown = scale::of(served, &write::parse(&stored)?).ok_or_else(nowhere)?;
                 shown.to_string().into()
             }
-            _ => Presenter::new(served.clone(), form).object(&stored.json)?,
+            _ => Presenter::new(served.clone(), form).body(&stored.json)?,
         };
         Ok(respond(StatusCode::OK, Body::whole(body), &warnings))
     }
@@ -320,7 +320,7 @@ impl Incoming<'_> {
         let (revision, deleted) = traced(ctx, work, |(revision, _)| (*revision, 200)).await?;
         let presenter = Presenter::new(ctx.place.served.clone(), form);
         let items: Result<Vec<Bytes>, ApiError> =
-            deleted.iter().map(|written| presenter.object(&written.json)).collect();
+            deleted.iter().map(|written| presenter.body(&written.json)).collect();
         let page = read::Page { revision, items: Vec::new(), token: None, remaining: None };
         let mut body = page.head(presenter.type_of_list()).to_vec();
         body.extend_from_slice(&items?.join(&b','));
@@ -357,6 +357,6 @@ fn code(written: &Written) -> StatusCode {
 }
 
 fn show(ctx: &Ctx<'_>, written: &Written, form: Form) -> Answer {
-    let body = Presenter::new(ctx.place.served.clone(), form).object(&written.json)?;
+    let body = Presenter::new(ctx.place.served.clone(), form).body(&written.json)?;
     Ok(respond(code(written), Body::whole(body), &written.warnings))
 }

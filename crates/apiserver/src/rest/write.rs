@@ -244,7 +244,7 @@ pub(super) async fn commit(
     let revision = stored.revision;
     meta::of_mut(&mut value).insert("resourceVersion".to_owned(), json!(revision.to_string()));
     let warnings = draft.warnings;
-    Ok(Ok(Written { value, json: stored.json.clone(), revision, created: false, warnings }))
+    Ok(Ok(Written { value, json: stored.body(), revision, created: false, warnings }))
 }
 
 /// Commits without waiting for anything. Services are checked once more under a lock.
@@ -280,7 +280,7 @@ pub(super) fn parse(stored: &Stored) -> Result<Value, ApiError> {
 fn unchanged(current: &Arc<Stored>, warnings: Vec<String>) -> Result<Written, ApiError> {
     Ok(Written {
         value: parse(current)?,
-        json: current.json.clone(),
+        json: current.body(),
         revision: current.revision,
         created: false,
         warnings,
