@@ -119,7 +119,7 @@ async fn mirrored(seed: u64) -> Vec<String> {
     let store = world.mirror();
     let told: Arc<Mutex<Vec<String>>> = Arc::default();
     let (log, begun) = (told.clone(), Instant::now());
-    let _subscription = store.subscribe(move |change| {
+    let subscription = store.subscribe(move |change| {
         let said = format!("{:?} {} {:?}", begun.elapsed(), change.key, change.new);
         log.lock().unwrap().push(said);
     });
@@ -135,8 +135,8 @@ async fn mirrored(seed: u64) -> Vec<String> {
         .collect();
     let held: Vec<_> = store.all().iter().map(|(_, value)| value.to_string()).collect();
     assert_eq!(held, expected, "seed {seed}");
-    let told = told.lock().unwrap().clone();
-    told
+    drop(subscription);
+    std::mem::take(&mut *told.lock().unwrap())
 }
 
 #[tokio::test(start_paused = true)]
@@ -270,7 +270,7 @@ async fn two_hubs_never_lead_at_once_however_the_network_behaves() {
                         .lead(async |leadership| {
                             *changes.lock().unwrap() += 1;
                             leading.lock().unwrap().insert(hub, leadership);
-                            std::future::pending().await
+                            std::future::pending::<()>().await;
                         })
                         .await;
                     assert_eq!(ended, Ended::Lost);
