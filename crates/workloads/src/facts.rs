@@ -1,7 +1,7 @@
 //! A pod, reduced to what controllers, services and the scheduler ask about it.
 //!
 //! The shell keeps one of these for every pod of a cluster and reads whole pods
-//! only when a kubelet acts on one: a pod as JSON costs a hundred times as much.
+//! only when a kubelet acts on one: a pod as JSON costs many times as much.
 
 use jiff::Timestamp;
 use serde::Serialize;

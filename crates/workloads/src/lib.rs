@@ -1,9 +1,14 @@
 //! What a cluster does by itself, for embedded clusters: namespaces, garbage
-//! collection, Deployment -> ReplicaSet -> Pod, StatefulSet, DaemonSet, Job,
-//! Service, claims, budgets and quota.
+//! collection, Deployment -> ReplicaSet -> Pod, StatefulSet, DaemonSet, Job, CronJob,
+//! nodes, scheduling, kubelets, Service, claims, budgets and quota.
 //!
-//! Each controller is a pure `plan` over what it sees; the shell in `run` reads
-//! from the embedded server and carries the plan out.
+//! Each controller is a pure `plan` over what it sees; the shell behind [`Workloads`]
+//! reads from the embedded server and carries the plan out. How pods behave is
+//! scripted by annotations, listed in [`behaviour`]. Quota is enforced where
+//! [`quota::QuotaDoor`] is added to the server's admission.
+//!
+//! Not simulated: ReplicationControllers, autoscaling, affinity between pods,
+//! preemption, eviction from failing nodes.
 
 pub mod behaviour;
 pub mod claim;
