@@ -92,7 +92,8 @@ pub fn prepare_status_update(kind: Kind, new: &mut Value, old: &Value) {
     restore(new, old);
     if kind == Kind::Deployment
         && noted.is_object()
-        && let Some(metadata) = new.as_object_mut().and_then(|object| object.child_or_new("metadata"))
+        && let Some(metadata) =
+            new.as_object_mut().and_then(|object| object.child_or_new("metadata"))
     {
         metadata.insert("annotations".to_owned(), noted);
     }
