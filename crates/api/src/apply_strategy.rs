@@ -87,7 +87,7 @@ pub enum WhenToTakeOver {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ServerSideApplyConfig {
     /// Whether to win conflicts with other field managers.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default)]
     pub force: bool,
 }
 
@@ -113,8 +113,12 @@ pub enum DeletePropagationPolicy {
 
 /// Whether and where the status of placed resources comes back to the hub.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+// The type is required and has a default: who leaves it out gets the default,
+// as the server fills it in before it checks.
+#[schemars(extend("required" = ["type"]))]
 pub struct ReportBackStrategy {
     /// Whether the status in the member is copied back to the hub.
+    #[serde(default)]
     #[schemars(extend("default" = ReportBackStrategyType::default()))]
     pub r#type: ReportBackStrategyType,
 

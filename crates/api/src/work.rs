@@ -16,7 +16,7 @@ use crate::raw_json::RawJson;
 #[serde(rename_all = "camelCase")]
 pub struct WorkSpec {
     /// What to apply.
-    #[serde(default, skip_serializing_if = "WorkloadTemplate::is_empty")]
+    #[serde(default)]
     pub workload: WorkloadTemplate,
 
     /// How manifests meet what is already in the cluster.
@@ -35,12 +35,6 @@ pub struct WorkloadTemplate {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "shape::manifests")]
     pub manifests: Vec<RawJson>,
-}
-
-impl WorkloadTemplate {
-    fn is_empty(&self) -> bool {
-        self.manifests.is_empty()
-    }
 }
 
 /// What became of a Work.

@@ -57,10 +57,10 @@ fn invent(schema: &Value, choices: &mut Choices<'_>) -> Value {
 
 fn invent_object(schema: &Value, choices: &mut Choices<'_>) -> Value {
     let mut object = Map::new();
-    let required: Vec<&str> =
-        schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
-        if required.contains(&name.as_str()) || choices.below(3) > 0 {
+        // The server fills in defaults before it asks for what is required.
+        let needed = is_required(schema, name) && field["default"].is_null();
+        if needed || choices.below(3) > 0 {
             object.insert(name.clone(), invent(field, choices));
         }
     }
@@ -80,22 +80,37 @@ fn invent_text(schema: &Value, choices: &mut Choices<'_>) -> Value {
     }
 }
 
-/// Fills in defaults the way an API server does.
-fn fill_in(schema: &Value, value: &mut Value) {
+/// Which defaults to fill in.
+#[derive(Clone, Copy, PartialEq)]
+enum Defaults {
+    /// All, as an API server does.
+    All,
+    /// Those of required fields: the types cannot leave them out.
+    Required,
+}
+
+fn fill_in(which: Defaults, schema: &Value, value: &mut Value) {
     match value {
         Value::Object(object) => {
             for (name, field) in schema["properties"].as_object().into_iter().flatten() {
-                if !object.contains_key(name) && !field["default"].is_null() {
+                let wanted = which == Defaults::All || is_required(schema, name);
+                if wanted && !object.contains_key(name) && !field["default"].is_null() {
                     object.insert(name.clone(), field["default"].clone());
                 }
                 if let Some(inner) = object.get_mut(name) {
-                    fill_in(field, inner);
+                    fill_in(which, field, inner);
                 }
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| fill_in(&schema["items"], item)),
+        Value::Array(items) => {
+            items.iter_mut().for_each(|item| fill_in(which, &schema["items"], item));
+        }
         _ => {}
     }
+}
+
+fn is_required(schema: &Value, field: &str) -> bool {
+    schema["required"].as_array().into_iter().flatten().any(|name| name == field)
 }
 
 /// Without what means the same as its absence.
@@ -103,7 +118,12 @@ fn bare(value: &Value) -> Value {
     match value {
         Value::Object(object) => {
             let kept = object.iter().map(|(key, value)| (key.clone(), bare(value)));
-            Value::Object(kept.filter(|(_, value)| !means_nothing(value)).collect())
+            // An empty selector or policy is not the same as none; these two are.
+            let nothing = |key: &str, value: &Value| {
+                let only_data = ["resourceUsage", "version"].contains(&key);
+                means_nothing(value) || only_data && *value == json!({})
+            };
+            Value::Object(kept.filter(|(key, value)| !nothing(key, value)).collect())
         }
         Value::Array(items) => items.iter().map(bare).collect(),
         other => other.clone(),
@@ -117,7 +137,7 @@ fn means_nothing(value: &Value) -> bool {
         Value::Number(number) => number.as_i64() == Some(0),
         Value::String(text) => text.is_empty(),
         Value::Array(items) => items.is_empty(),
-        Value::Object(fields) => fields.is_empty(),
+        Value::Object(_) => false,
     }
 }
 
@@ -137,13 +157,20 @@ where
     let mut object: K =
         decode::decode_value(&invented).unwrap_or_else(|error| panic!("{error}\n{invented:#}"));
     let written = serde_json::to_value(&object).unwrap();
-    assert_eq!(bare(&written), bare(&invented), "{kind} lost something");
+    let mut expected = invented.clone();
+    fill_in(Defaults::Required, schema, &mut expected);
+    if kind == "Work" {
+        // Written even when there is nothing to apply.
+        let spec = expected.as_object_mut().unwrap().entry("spec").or_insert_with(|| json!({}));
+        spec.as_object_mut().unwrap().entry("workload").or_insert_with(|| json!({}));
+    }
+    assert_eq!(bare(&written), bare(&expected), "{kind} lost something");
     assert_eq!(decode::decode_value::<K>(&written).unwrap(), object);
     let text = serde_json::to_vec(&object).unwrap();
     assert_eq!(decode::decode::<K>(&text).unwrap(), object);
 
     let mut filled = invented;
-    fill_in(schema, &mut filled);
+    fill_in(Defaults::All, schema, &mut filled);
     object.fill_schema_defaults();
     assert_eq!(object, decode::decode_value::<K>(&filled).unwrap(), "{kind} has other defaults");
     let once = serde_json::to_value(&object).unwrap();
