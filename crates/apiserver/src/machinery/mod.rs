@@ -1,4 +1,12 @@
 //! Small pieces of Kubernetes' API machinery, each pure: errors, names, paths,
-//! selectors, quantities, time.
+//! quantities, selectors, time.
 
+pub mod fields;
+pub mod gvk;
+pub mod labels;
+pub mod names;
+pub mod path;
+pub mod quantity;
+pub mod query;
 pub mod status;
+pub mod time;

@@ -1,1 +1,46 @@
 //! HTTP verbs on resources: routing, decoding, the write pipeline, lists and watch streams.
+//!
+//! [`Server`] holds many logical clusters; a [`ClusterHandle`] is one of them and a
+//! `tower::Service`, so that the same object serves sockets and `kube::Client`.
+//! Controllers inside the process use [`Local`], which skips HTTP and nothing else:
+//! both end in `write`, `read` and `watch`.
+//!
+//! ```text
+//! service -> route -> options, negotiate, decode -> write | read | watch -> store
+//! local  ------------------------------------------^
+//! ```
+
+mod admission;
+mod body;
+mod cluster;
+mod crd;
+mod decode;
+mod delete;
+mod draft;
+mod failure;
+mod local;
+mod managers;
+mod meta;
+mod negotiate;
+mod options;
+mod patching;
+mod pods;
+mod present;
+mod read;
+mod route;
+mod rules;
+mod scale;
+mod server;
+mod service;
+mod subresource;
+mod watch;
+mod write;
+
+pub use admission::{Admission, Review};
+pub use body::Body;
+pub use cluster::{Caller, ClusterHandle};
+pub use local::Local;
+pub use options::{DeleteOptions, FieldValidation, Propagation, WriteOptions};
+pub use patching::PatchKind;
+pub use server::Server;
+pub use service::{Disconnected, ServerService};

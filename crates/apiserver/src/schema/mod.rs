@@ -1,5 +1,40 @@
 //! Schemas of resources: the tree, its loaders, and what is done with it.
 
+#[cfg(test)]
+mod authors;
+mod builtin;
+mod cel;
+mod compiled;
+mod decode;
+mod default;
+mod definition;
+mod embedded;
+mod format;
+mod keywords;
+#[cfg(test)]
+mod laws;
+mod lists;
+mod load;
 mod node;
+mod path;
+mod prune;
+mod read;
+mod structural;
+mod validate;
+#[cfg(test)]
+mod verdicts;
+mod walk;
 
-pub use node::{Arena, ListType, Node, NodeId, NodeRef, PatchStrategy, Schema, Type};
+pub use builtin::{builtin, builtin_kinds, object_meta};
+pub use compiled::Compiled;
+pub use decode::decode_error;
+pub use definition::validate_crd;
+pub use load::LoadError;
+pub use node::{
+    Arena, Bound, Checks, ListType, Node, NodeId, NodeRef, PatchStrategy, Pattern, Range, RuleText,
+    Schema, Type,
+};
+pub use read::{ReadJson, read_json};
+
+/// How deep walkers follow an object; the JSON reader stops at 128 by itself.
+const MAX_VALUE_DEPTH: usize = 256;

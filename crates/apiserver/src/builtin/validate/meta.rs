@@ -1,0 +1,234 @@
+//! Metadata: names, labels, annotations, owners and finalizers.
+
+use serde_json::json;
+
+use super::super::catalog::{BuiltinKind, NameRule};
+use super::super::json::Field;
+use super::Findings;
+use crate::machinery::names;
+use crate::registry::CLEANUP_FINALIZER;
+
+/// All annotations of an object together, keys included.
+const ANNOTATIONS_MAX: usize = 256 * 1024;
+
+/// Metadata of a new object.
+pub(super) fn create(kind: &BuiltinKind, metadata: &Field<'_>, out: &mut Findings) {
+    let prefix = metadata.get("generateName");
+    if !prefix.text().is_empty() {
+        // A trailing dash is fine where letters follow.
+        let masked = match prefix.text().strip_suffix('-') {
+            Some(rest) if !rest.is_empty() => format!("{rest}a"),
+            _ => prefix.text().to_owned(),
+        };
+        let complaints = name_complaints(kind.name_rule, &masked);
+        out.extend(complaints.into_iter().map(|says| prefix.invalid(says)));
+    }
+    let name = metadata.get("name");
+    if name.text().is_empty() {
+        out.push(name.required("name or generateName is required"));
+    } else {
+        let complaints = name_complaints(kind.name_rule, name.text());
+        out.extend(complaints.into_iter().map(|says| name.invalid(says)));
+    }
+    let namespace = metadata.get("namespace");
+    match (kind.namespaced, namespace.text()) {
+        (true, "") => out.push(namespace.required("")),
+        (true, text) => {
+            out.extend(names::dns1123_label(text).into_iter().map(|says| namespace.invalid(says)));
+        }
+        (false, "") => {}
+        (false, _) => out.push(namespace.forbidden("not allowed on this type")),
+    }
+    common(metadata, out);
+}
+
+/// Metadata that changed.
+pub(super) fn update(new: &Field<'_>, old: &Field<'_>, out: &mut Findings) {
+    common(new, out);
+    if old.get("deletionTimestamp").is_set() {
+        let before = old.get("finalizers");
+        let known: Vec<&str> = before.items().map(|f| f.text()).collect();
+        let after = new.get("finalizers");
+        let added: Vec<String> = after
+            .items()
+            .map(|f| f.text())
+            .filter(|f| !known.contains(f))
+            .map(|f| format!("{f:?}"))
+            .collect();
+        if !added.is_empty() {
+            out.push(after.forbidden(format!(
+                "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+                added.join(", ")
+            )));
+        }
+    }
+    for key in ["name", "namespace", "uid", "creationTimestamp"] {
+        let (now, before) = (new.get(key), old.get(key));
+        if before.is_set() && now.value() != before.value() {
+            out.push(now.invalid("field is immutable"));
+        }
+    }
+}
+
+pub(super) fn name_complaints(rule: NameRule, name: &str) -> Vec<String> {
+    match rule {
+        NameRule::DnsLabel => names::dns1123_label(name),
+        NameRule::Dns1035Label => names::dns1035_label(name),
+        NameRule::Subdomain => names::dns1123_subdomain(name),
+        NameRule::PathSegment => names::path_segment(name),
+    }
+}
+
+fn common(metadata: &Field<'_>, out: &mut Findings) {
+    labels(&metadata.get("labels"), out);
+    annotations(&metadata.get("annotations"), out);
+    owners(&metadata.get("ownerReferences"), out);
+    finalizers(&metadata.get("finalizers"), out);
+}
+
+/// A map of labels, wherever it stands.
+pub(super) fn labels(labels: &Field<'_>, out: &mut Findings) {
+    for (key, value) in labels.entries() {
+        for says in names::qualified_name(key) {
+            out.push(labels.invalid_as(key, says));
+        }
+        for says in names::label_value(value.text()) {
+            out.push(labels.invalid_as(value.text(), says));
+        }
+    }
+}
+
+/// A map of annotations, wherever it stands.
+pub(super) fn annotations(annotations: &Field<'_>, out: &mut Findings) {
+    let mut size = 0;
+    for (key, value) in annotations.entries() {
+        for says in names::qualified_name(&key.to_lowercase()) {
+            out.push(annotations.invalid_as(key, says));
+        }
+        size += key.len() + value.text().len();
+    }
+    if size > ANNOTATIONS_MAX {
+        out.push(annotations.too_long(ANNOTATIONS_MAX));
+    }
+}
+
+fn owners(owners: &Field<'_>, out: &mut Findings) {
+    let mut controller: Option<String> = None;
+    for owner in owners.items() {
+        // Kubernetes names the list, not the entry.
+        let about = |key| {
+            let value = owner.get(key);
+            (format!("{}.{key}", owners.path()), value.text())
+        };
+        let (path, version) = about("apiVersion");
+        if version.is_empty() || version.ends_with('/') {
+            out.push(super::invalid(path, version, "version must not be empty"));
+        }
+        for key in ["kind", "name", "uid"] {
+            let (path, text) = about(key);
+            if text.is_empty() {
+                out.push(super::invalid(path, "", "must not be empty"));
+            }
+        }
+        let (kind, name) = (owner.get("kind").text(), owner.get("name").text());
+        if version == "v1" && kind == "Event" {
+            let says = "/v1, Kind=Event is disallowed from being an owner";
+            out.push(owners.invalid_as(owner.value().clone(), says));
+        }
+        if owner.get("controller").is_true() {
+            let this = format!("{kind}/{name}");
+            match &controller {
+                None => controller = Some(this),
+                Some(first) => out.push(owners.invalid(format!(
+                    "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {this}"
+                ))),
+            }
+        }
+    }
+}
+
+fn finalizers(list: &Field<'_>, out: &mut Findings) {
+    let (mut orphans, mut foreground) = (false, false);
+    for finalizer in list.items() {
+        let text = finalizer.text();
+        for says in names::qualified_name(text) {
+            out.push(list.invalid_as(text, says));
+        }
+        orphans |= text == "orphan";
+        foreground |= text == "foregroundDeletion";
+        // Definitions carry the last one, which is older than the rule.
+        let standard = ["kubernetes", "orphan", "foregroundDeletion", CLEANUP_FINALIZER];
+        if !text.contains('/') && !standard.contains(&text) {
+            let says = "name is neither a standard finalizer name nor is it fully qualified";
+            out.push(finalizer.invalid(says));
+        }
+    }
+    if orphans && foreground {
+        let says = "finalizer orphan and foregroundDeletion cannot be both set";
+        out.push(list.invalid_as(json!(list.value()), says));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::catalog::Kind;
+    use super::super::tests::{on_create, on_update};
+    use serde_json::json;
+
+    #[test]
+    fn names_follow_the_rule_of_the_kind() {
+        let said =
+            on_create(Kind::ConfigMap, &json!({"metadata": {"name": "My_Map", "namespace": "a"}}));
+        assert!(said.starts_with("metadata.name: Invalid value: \"My_Map\": a lowercase RFC 1123 subdomain must consist"), "{said}");
+        let said = on_create(Kind::Namespace, &json!({"metadata": {"name": "a.b"}}));
+        assert_eq!(said, "metadata.name: Invalid value: \"a.b\": must not contain dots");
+        let said = on_create(Kind::ConfigMap, &json!({"metadata": {"namespace": "a"}}));
+        assert_eq!(said, "metadata.name: Required value: name or generateName is required");
+        let role = json!({"metadata": {"name": "system:a", "namespace": "a"}});
+        assert_eq!(on_create(Kind::Role, &role), "");
+        let space = json!({"metadata": {"name": "a", "namespace": "a"}});
+        assert_eq!(
+            on_create(Kind::Namespace, &space),
+            "metadata.namespace: Forbidden: not allowed on this type"
+        );
+    }
+
+    #[test]
+    fn labels_annotations_owners_and_finalizers_are_checked() {
+        let map = json!({"metadata": {
+            "name": "a", "namespace": "b", "labels": {"a": "b c"},
+            "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "", "controller": true}],
+            "finalizers": ["mine"],
+        }});
+        let said = on_create(Kind::ConfigMap, &map);
+        let lines: Vec<&str> = said.lines().collect();
+        assert!(lines[0].starts_with(
+            "metadata.labels: Invalid value: \"b c\": a valid label must be an empty string"
+        ));
+        assert_eq!(
+            lines[1],
+            "metadata.ownerReferences.uid: Invalid value: \"\": must not be empty"
+        );
+        assert_eq!(
+            lines[2],
+            "metadata.finalizers[0]: Invalid value: \"mine\": name is neither a standard finalizer name nor is it fully qualified"
+        );
+        let big = json!({"metadata": {"name": "a", "namespace": "b", "annotations": {"a": "x".repeat(262_144)}}});
+        assert_eq!(
+            on_create(Kind::ConfigMap, &big),
+            "metadata.annotations: Too long: may not be more than 262144 bytes"
+        );
+    }
+
+    #[test]
+    fn a_terminating_object_takes_no_new_finalizers() {
+        let old = json!({"metadata": {"name": "a", "namespace": "b", "deletionTimestamp": "t", "finalizers": ["a/b"]}});
+        let mut new = old.clone();
+        new["metadata"]["finalizers"] = json!(["a/b", "a/c"]);
+        new["metadata"]["uid"] = json!("u");
+        assert_eq!(
+            on_update(Kind::ConfigMap, &new, &old),
+            "metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{\"a/c\"}"
+        );
+    }
+}

@@ -1,0 +1,195 @@
+//! Discovery documents: which groups, versions and resources a cluster serves.
+//!
+//! Both forms are built from the same walk: the legacy ones (`APIVersions`,
+//! `APIGroupList`, `APIGroup`, `APIResourceList`) and the aggregated
+//! `APIGroupDiscoveryList`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::Registry;
+use super::kind::Kind;
+use crate::machinery::gvk::version_rank;
+
+const CUSTOM_VERBS: &[&str] =
+    &["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+const SUBRESOURCE_VERBS: &[&str] = &["get", "patch", "update"];
+
+/// Group, then versions in order of preference.
+type Groups = BTreeMap<String, Vec<String>>;
+
+fn served_groups(registry: &Registry) -> Groups {
+    let mut groups = Groups::new();
+    for kind in registry.all() {
+        for version in kind.versions.iter().filter(|v| v.served) {
+            let names = groups.entry(version.gv.group.clone()).or_default();
+            if !names.contains(&version.gv.version) {
+                names.push(version.gv.version.clone());
+            }
+        }
+    }
+    for names in groups.values_mut() {
+        names.sort_by_key(|name| version_rank(name));
+    }
+    groups
+}
+
+/// `/apis`: every group but the core one.
+pub fn groups(registry: &Registry) -> Value {
+    let all = served_groups(registry);
+    let list: Vec<Value> = all
+        .iter()
+        .filter(|(name, _)| !name.is_empty())
+        .map(|(name, versions)| group_value(name, versions))
+        .collect();
+    json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": list})
+}
+
+/// `/apis/<group>`.
+pub fn group(registry: &Registry, name: &str) -> Option<Value> {
+    let all = served_groups(registry);
+    let versions = all.get(name).filter(|_| !name.is_empty())?;
+    let mut value = group_value(name, versions);
+    value["kind"] = json!("APIGroup");
+    value["apiVersion"] = json!("v1");
+    Some(value)
+}
+
+fn group_value(name: &str, versions: &[String]) -> Value {
+    let entry =
+        |version: &String| json!({"groupVersion": format!("{name}/{version}"), "version": version});
+    let list: Vec<Value> = versions.iter().map(entry).collect();
+    let preferred = list.first().cloned().unwrap_or(Value::Null);
+    json!({"name": name, "versions": list, "preferredVersion": preferred})
+}
+
+/// `/api/v1` and `/apis/<group>/<version>`.
+pub fn resources(registry: &Registry, group: &str, version: &str) -> Option<Value> {
+    let mut list = Vec::new();
+    for kind in registry.all() {
+        let Some(index) = kind.served(group, version) else { continue };
+        let mut entry = json!({
+            "name": kind.plural, "singularName": kind.singular, "namespaced": kind.namespaced,
+            "kind": kind.kind, "verbs": verbs(&kind),
+        });
+        if !kind.short_names.is_empty() {
+            entry["shortNames"] = json!(kind.short_names);
+        }
+        if !kind.categories.is_empty() {
+            entry["categories"] = json!(kind.categories);
+        }
+        list.push(entry);
+        for sub in subresources(&kind, index) {
+            let mut entry = json!({
+                "name": format!("{}/{}", kind.plural, sub.name), "singularName": "",
+                "namespaced": kind.namespaced, "kind": sub.kind, "verbs": sub.verbs,
+            });
+            if let Some((group, version)) = sub.gv {
+                entry["group"] = json!(group);
+                entry["version"] = json!(version);
+            }
+            list.push(entry);
+        }
+    }
+    if list.is_empty() {
+        return None;
+    }
+    list.sort_by(|a, b| a["name"].as_str().cmp(&b["name"].as_str()));
+    let gv = crate::machinery::gvk::GroupVersion::new(group, version).to_string();
+    Some(
+        json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": gv, "resources": list}),
+    )
+}
+
+/// `/api` (`core`) or `/apis` in the aggregated form, `apidiscovery.k8s.io/v2`.
+pub fn aggregated(registry: &Registry, core: bool) -> Value {
+    let kinds = registry.all();
+    let items: Vec<Value> = served_groups(registry)
+        .iter()
+        .filter(|(name, _)| name.is_empty() == core)
+        .map(|(group, versions)| {
+            let versions: Vec<Value> = versions
+                .iter()
+                .map(|version| {
+                    let resources = aggregated_resources(&kinds, group, version);
+                    json!({"version": version, "resources": resources, "freshness": "Current"})
+                })
+                .collect();
+            let metadata = if core { json!({}) } else { json!({"name": group}) };
+            json!({"metadata": metadata, "versions": versions})
+        })
+        .collect();
+    json!({
+        "kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2",
+        "metadata": {}, "items": items,
+    })
+}
+
+fn aggregated_resources(kinds: &[Arc<Kind>], group: &str, version: &str) -> Vec<Value> {
+    let mut list = Vec::new();
+    for kind in kinds {
+        let Some(index) = kind.served(group, version) else { continue };
+        let gvk = |group: &str, version: &str, kind: &str| json!({"group": group, "version": version, "kind": kind});
+        let mut entry = json!({
+            "resource": kind.plural, "responseKind": gvk(group, version, &kind.kind),
+            "scope": if kind.namespaced { "Namespaced" } else { "Cluster" },
+            "singularResource": kind.singular, "verbs": verbs(kind),
+        });
+        if !kind.short_names.is_empty() {
+            entry["shortNames"] = json!(kind.short_names);
+        }
+        if !kind.categories.is_empty() {
+            entry["categories"] = json!(kind.categories);
+        }
+        let subs: Vec<Value> = subresources(kind, index)
+            .into_iter()
+            .map(|sub| {
+                let (g, v) = sub.gv.unwrap_or((group, version));
+                json!({
+                    "subresource": sub.name, "responseKind": gvk(g, v, sub.kind), "verbs": sub.verbs,
+                })
+            })
+            .collect();
+        if !subs.is_empty() {
+            entry["subresources"] = json!(subs);
+        }
+        list.push(entry);
+    }
+    list.sort_by(|a, b| a["resource"].as_str().cmp(&b["resource"].as_str()));
+    list
+}
+
+fn verbs(kind: &Kind) -> &'static [&'static str] {
+    kind.row().map_or(CUSTOM_VERBS, |row| row.verbs)
+}
+
+struct Sub<'a> {
+    name: &'static str,
+    kind: &'a str,
+    gv: Option<(&'static str, &'static str)>,
+    verbs: &'static [&'static str],
+}
+
+fn subresources(kind: &Kind, version: usize) -> Vec<Sub<'_>> {
+    if let Some(row) = kind.row() {
+        let each = row.subresources.iter().map(|sub| Sub {
+            name: sub.name,
+            kind: sub.kind.unwrap_or(&kind.kind),
+            gv: sub.group_version,
+            verbs: sub.verbs,
+        });
+        return each.collect();
+    }
+    let mut subs = Vec::new();
+    let version = &kind.versions[version];
+    if version.scale.is_some() {
+        let gv = Some(("autoscaling", "v1"));
+        subs.push(Sub { name: "scale", kind: "Scale", gv, verbs: SUBRESOURCE_VERBS });
+    }
+    if version.status {
+        subs.push(Sub { name: "status", kind: &kind.kind, gv: None, verbs: SUBRESOURCE_VERBS });
+    }
+    subs
+}

@@ -1,0 +1,145 @@
+//! Response bodies: one piece, a list put together as it is read, or a watch.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::vec;
+
+use bytes::{Bytes, BytesMut};
+use http_body::{Frame, SizeHint};
+
+use super::present::Presenter;
+use super::watch::WatchStream;
+use crate::store::Stored;
+
+/// Pieces of a list have about this many bytes.
+const PIECE: usize = 64 * 1024;
+
+/// The body of a response. Watches stream until they end.
+pub struct Body(Inner);
+
+enum Inner {
+    Whole(Option<Bytes>),
+    List(Box<ListBody>),
+    Watch(Box<WatchStream>),
+}
+
+struct ListBody {
+    head: Option<Bytes>,
+    items: vec::IntoIter<Arc<Stored>>,
+    presenter: Presenter,
+    first: bool,
+    done: bool,
+}
+
+impl Body {
+    /// A body that is known already.
+    pub(crate) fn whole(bytes: impl Into<Bytes>) -> Self {
+        Self(Inner::Whole(Some(bytes.into())))
+    }
+
+    /// A list: its head up to the opening bracket, then the stored bytes of each item.
+    pub(super) fn list(head: Bytes, items: Vec<Arc<Stored>>, presenter: Presenter) -> Self {
+        let items = items.into_iter();
+        Self(Inner::List(Box::new(ListBody {
+            head: Some(head),
+            items,
+            presenter,
+            first: true,
+            done: false,
+        })))
+    }
+
+    /// A watch.
+    pub(super) fn watch(stream: WatchStream) -> Self {
+        Self(Inner::Watch(Box::new(stream)))
+    }
+}
+
+impl ListBody {
+    /// Room for the next piece, so that it is not moved while it grows.
+    fn size_of_piece(&self) -> usize {
+        let mut size = self.head.as_ref().map_or(2, |head| head.len() + 2);
+        for item in self.items.as_slice() {
+            size += item.json.len() + 1;
+            if size > PIECE {
+                break;
+            }
+        }
+        size
+    }
+
+    fn next(&mut self) -> Option<Bytes> {
+        if self.done {
+            return None;
+        }
+        let mut piece = BytesMut::with_capacity(self.size_of_piece());
+        if let Some(head) = self.head.take() {
+            piece.extend_from_slice(&head);
+        }
+        while piece.len() < PIECE {
+            let Some(item) = self.items.next() else {
+                piece.extend_from_slice(b"]}");
+                self.done = true;
+                break;
+            };
+            // What the server stored, it can also show; an item that it cannot is left out
+            // rather than breaking the whole list.
+            let Ok(json) = self.presenter.object(&item.json) else {
+                tracing::error!(name = %item.key.name, "a stored object cannot be shown");
+                continue;
+            };
+            if !std::mem::take(&mut self.first) {
+                piece.extend_from_slice(b",");
+            }
+            piece.extend_from_slice(&json);
+        }
+        Some(piece.freeze())
+    }
+}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let next = match &mut self.get_mut().0 {
+            Inner::Whole(bytes) => Poll::Ready(bytes.take().filter(|bytes| !bytes.is_empty())),
+            Inner::List(list) => Poll::Ready(list.next()),
+            Inner::Watch(stream) => stream.poll_bytes(context),
+        };
+        next.map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            Inner::Whole(bytes) => bytes.as_ref().is_none_or(Bytes::is_empty),
+            Inner::List(list) => list.done,
+            Inner::Watch(_) => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Inner::Whole(bytes) => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+            }
+            Inner::List(_) | Inner::Watch(_) => SizeHint::default(),
+        }
+    }
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0 {
+            Inner::Whole(_) => "Body::Whole",
+            Inner::List(_) => "Body::List",
+            Inner::Watch(_) => "Body::Watch",
+        })
+    }
+}

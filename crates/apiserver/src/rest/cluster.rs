@@ -1,0 +1,174 @@
+//! One logical cluster and the handle that everyone uses it through.
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+
+use super::admission::Admission;
+use super::failure::Failure;
+use super::local::Local;
+use super::server::Shared;
+use crate::env::trace::Entry;
+use crate::env::{Call, Env, Point};
+use crate::machinery::status::ApiError;
+use crate::registry::{Registry, Served};
+use crate::store::{ObjectKey, Store};
+
+/// The objects and kinds of one cluster.
+pub(crate) struct Cluster {
+    pub(super) name: Arc<str>,
+    pub(super) store: Arc<Store>,
+    pub(super) registry: Registry,
+    pub(super) env: Env,
+    pub(super) shared: Arc<Shared>,
+    /// Held while a service is committed, so that no two get the same address.
+    pub(super) allocating: Mutex<()>,
+}
+
+/// One logical cluster: a `tower::Service`, and the way to its in-process API.
+#[derive(Clone)]
+pub struct ClusterHandle {
+    pub(super) cluster: Arc<Cluster>,
+    /// Who the requests of this handle come from when they do not say.
+    pub(super) caller: Arc<Caller>,
+}
+
+/// Who a request comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    /// The name faults and traces know it by.
+    pub name: Arc<str>,
+    /// Owner of the fields it writes, unless the request names one.
+    pub manager: Arc<str>,
+}
+
+impl Caller {
+    /// A caller whose fields are its own.
+    pub fn named(name: &str) -> Self {
+        let name: Arc<str> = name.into();
+        Self { manager: name.clone(), name }
+    }
+}
+
+impl ClusterHandle {
+    /// The name the cluster was added under.
+    pub fn name(&self) -> &str {
+        &self.cluster.name
+    }
+
+    /// The same cluster for another caller; simulators name their clients with this.
+    #[must_use]
+    pub fn called_by(&self, name: &str) -> Self {
+        Self { cluster: self.cluster.clone(), caller: Arc::new(Caller::named(name)) }
+    }
+
+    /// The in-process API, for a controller of this name.
+    pub fn local(&self, actor: &str) -> Local {
+        Local::new(self.cluster.clone(), Caller::named(actor))
+    }
+
+    /// The objects themselves, for those who persist, inspect or disturb them.
+    pub fn store(&self) -> &Arc<Store> {
+        &self.cluster.store
+    }
+
+    /// The kinds the cluster serves.
+    pub fn registry(&self) -> &Registry {
+        &self.cluster.registry
+    }
+
+    /// What the cluster gets from outside itself.
+    pub fn env(&self) -> &Env {
+        &self.cluster.env
+    }
+}
+
+/// A resolved place: a kind, a namespace and maybe a name.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    pub(super) served: Served,
+    /// Empty for cluster-scoped kinds, and for requests across namespaces.
+    pub(super) namespace: Arc<str>,
+    /// Empty for collections.
+    pub(super) name: Arc<str>,
+}
+
+impl Place {
+    pub(super) fn key(&self) -> ObjectKey {
+        ObjectKey { namespace: self.namespace.clone(), name: self.name.clone() }
+    }
+
+    /// `plural.group`, for messages.
+    pub(super) fn qualified(&self) -> String {
+        self.served.kind.qualified(self.served.version)
+    }
+
+    pub(super) fn not_found(&self) -> ApiError {
+        ApiError::not_found(&self.qualified(), &self.name)
+    }
+}
+
+/// A request under way: who, what, where.
+pub(crate) struct Ctx<'a> {
+    pub(super) cluster: &'a Cluster,
+    pub(super) caller: &'a Caller,
+    pub(super) verb: &'static str,
+    pub(super) place: &'a Place,
+}
+
+impl Ctx<'_> {
+    pub(super) fn call(&self) -> Call<'_> {
+        Call {
+            cluster: &self.cluster.name,
+            who: &self.caller.name,
+            verb: self.verb,
+            resource: &self.place.served.kind.resource,
+            namespace: &self.place.namespace,
+            name: &self.place.name,
+        }
+    }
+
+    /// Takes the request past a fault point.
+    pub(super) async fn pass(&self, point: Point) -> Result<(), Failure> {
+        let env = &self.cluster.env;
+        if env.faults.is_quiet() {
+            return Ok(());
+        }
+        env.pass(point, &self.call()).await.map_err(Failure::from)
+    }
+
+    /// Notes the outcome in the trace.
+    pub(super) fn record(&self, revision: u64, code: u16) {
+        let env = &self.cluster.env;
+        if !env.trace.is_on() {
+            return;
+        }
+        let Place { served, namespace, name } = self.place;
+        let key = format!("{}/{}/{namespace}/{name}", self.cluster.name, served.kind.resource);
+        env.trace.record(&Entry {
+            time: env.clock.now(),
+            actor: &self.caller.name,
+            verb: self.verb,
+            key: &key,
+            revision,
+            code,
+        });
+    }
+}
+
+impl Cluster {
+    /// The present moment as `metadata` writes it.
+    pub(super) fn now(&self) -> String {
+        crate::machinery::time::seconds(self.env.clock.now())
+    }
+
+    pub(super) fn admission(&self) -> Arc<[Arc<dyn Admission>]> {
+        self.shared.admission()
+    }
+
+    /// A stored object as a value, for kinds the server itself acts upon.
+    pub(super) fn read(&self, resource: &str, key: &ObjectKey) -> Option<Value> {
+        let stored = self.store.get(resource, key)?;
+        serde_json::from_slice(&stored.json).ok()
+    }
+}

@@ -1,0 +1,262 @@
+//! The life of a CustomResourceDefinition, done in step with its writes.
+//!
+//! A real API server leaves this to controllers that follow a moment later; here the
+//! names are accepted, the kind is served and instances are cleaned up before the write
+//! is answered. Watchers see the same sequence of objects.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::cluster::Cluster;
+use super::options::DeleteOptions;
+use super::subresource::Sub;
+use super::{delete, draft, managers, meta, write};
+use crate::builtin;
+use crate::machinery::status::FieldError;
+use crate::registry::{CLEANUP_FINALIZER, Condition, Kind, Rules, Served, conditions, names_of};
+use crate::store::{Change, Expect, ObjectKey, Scope, Stored, Write};
+
+/// Where definitions are stored.
+pub(super) const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
+
+/// A new definition is held until its objects are gone.
+pub(super) fn prepare(crd: &mut Value) {
+    let mut list: Vec<&str> = meta::finalizers(crd).collect();
+    if !list.contains(&CLEANUP_FINALIZER) {
+        list.push(CLEANUP_FINALIZER);
+    }
+    let list = json!(list);
+    meta::of_mut(crd).insert("finalizers".to_owned(), list);
+}
+
+/// Adds what is wrong with a definition's schemas to what is known of it already.
+pub(super) fn validate(cluster: &Cluster, crd: &Value, errors: &mut Vec<FieldError>) {
+    for error in crate::schema::validate_crd(crd) {
+        // Names and versions were looked at before; one finding a field is enough.
+        if errors.iter().all(|known| known.path != error.path) {
+            errors.push(error);
+        }
+    }
+    if errors.is_empty() {
+        errors.extend(cluster.shared.library.kind(crd).err().unwrap_or_default());
+    }
+}
+
+/// What the author of a definition should know, such as rules that are not checked here.
+pub(super) fn warnings(cluster: &Cluster, kind: &Kind, crd: &Value) -> Vec<String> {
+    if !kind.is(builtin::Kind::CustomResourceDefinition) {
+        return Vec::new();
+    }
+    let Ok(defined) = cluster.shared.library.kind(crd) else { return Vec::new() };
+    let mut warnings: Vec<String> = Vec::new();
+    for version in &defined.versions {
+        if let Rules::Custom(compiled) = &version.rules {
+            warnings.extend(compiled.warnings().iter().cloned());
+        }
+    }
+    warnings.dedup();
+    warnings
+}
+
+/// Serves the kinds of definitions that are in the store already.
+pub(super) fn load(cluster: &Cluster) {
+    for stored in cluster.store.list(DEFINITIONS, Scope::All).items {
+        if let Ok(crd) = write::parse(&stored)
+            && is_established(&crd)
+            && let Ok(kind) = cluster.shared.library.kind(&crd)
+        {
+            cluster.registry.put(kind);
+        }
+    }
+}
+
+fn is_established(crd: &Value) -> bool {
+    let list = crd["status"]["conditions"].as_array().into_iter().flatten();
+    list.into_iter().any(|c| c["type"] == "Established" && c["status"] == "True")
+}
+
+/// Whether the definition of a custom kind is on its way out, so that nothing new may come.
+pub(super) fn is_terminating(cluster: &Cluster, kind: &Kind) -> bool {
+    kind.row().is_none()
+        && cluster
+            .store
+            .get(DEFINITIONS, &ObjectKey::new("", &*kind.resource))
+            .is_some_and(|stored| stored.head.terminating)
+}
+
+/// Acts on a write that was just committed. Returns the definition as it then stands,
+/// when it was one and changed again.
+pub(super) fn after_commit(
+    cluster: &Cluster,
+    kind: &Kind,
+    stored: &Arc<Stored>,
+    removed: bool,
+) -> Option<Arc<Stored>> {
+    if kind.is(builtin::Kind::CustomResourceDefinition) {
+        if removed {
+            withdraw(cluster, &stored.key.name);
+            return None;
+        }
+        return settle(cluster, &stored.key);
+    }
+    if removed && is_terminating(cluster, kind) {
+        settle(cluster, &ObjectKey::new("", &*kind.resource));
+    }
+    None
+}
+
+/// Stops serving a kind whose definition is gone, and lets others have its names.
+fn withdraw(cluster: &Cluster, resource: &str) {
+    cluster.registry.remove(resource);
+    cluster.store.forget(resource);
+    let group = resource.split_once('.').map_or("", |(_, group)| group);
+    for other in cluster.store.list(DEFINITIONS, Scope::All).items {
+        if other.key.name.split_once('.').is_some_and(|(_, g)| g == group) {
+            settle(cluster, &other.key);
+        }
+    }
+}
+
+/// Brings a definition's conditions, and what the cluster serves, up to date.
+fn settle(cluster: &Cluster, key: &ObjectKey) -> Option<Arc<Stored>> {
+    let current = cluster.store.get(DEFINITIONS, key)?;
+    let old = write::parse(&current).ok()?;
+    let mut crd = old.clone();
+    let now = cluster.now();
+    if meta::terminating(&crd) {
+        terminate(cluster, &mut crd, &now);
+    } else {
+        accept(cluster, &mut crd, &now);
+    }
+    if crd == old {
+        return None;
+    }
+    let kind = cluster.registry.by_resource(DEFINITIONS)?;
+    let served = Served { version: kind.storage, kind: kind.clone() };
+    managers::record(cluster, &served, Some(&old), &mut crd, "kube-apiserver", Sub::Status);
+    let removes = draft::is_released(&kind, &crd);
+    let (head, json) = write::encode(&kind, &crd).ok()?;
+    let change = match removes {
+        true => Change::Delete { head, json },
+        false => Change::Put { head, json },
+    };
+    let expect = Expect::At(current.revision);
+    let write = Write { resource: &kind.resource, key: key.clone(), expect, change };
+    let stored = cluster.store.commit(write).ok()?;
+    if removes {
+        withdraw(cluster, &key.name);
+    }
+    Some(stored)
+}
+
+/// Accepts the names unless another kind of the group has them, and serves the kind.
+fn accept(cluster: &Cluster, crd: &mut Value, now: &str) {
+    let names = names_of(crd);
+    let group = crd["spec"]["group"].as_str().unwrap_or_default().to_owned();
+    let own = format!("{}.{group}", names.plural);
+    let clash = cluster
+        .registry
+        .all()
+        .iter()
+        .filter(|kind| *kind.group == *group && *kind.resource != *own)
+        .find_map(|kind| names.clash(kind));
+    let (accepted, established) = match clash {
+        Some((reason, message)) => (
+            Condition { kind: "NamesAccepted", truth: false, reason, message },
+            Condition {
+                kind: "Established",
+                truth: false,
+                reason: "NotAccepted",
+                message: "not all names are accepted".to_owned(),
+            },
+        ),
+        None => {
+            crd["status"]["acceptedNames"] = names.to_value();
+            (
+                Condition {
+                    kind: "NamesAccepted",
+                    truth: true,
+                    reason: "NoConflicts",
+                    message: "no conflicts found".to_owned(),
+                },
+                Condition {
+                    kind: "Established",
+                    truth: true,
+                    reason: "InitialNamesAccepted",
+                    message: "the initial names have been accepted".to_owned(),
+                },
+            )
+        }
+    };
+    // A kind that is being served stays served, whatever its new names are worth.
+    let serves = established.truth || is_established(crd);
+    let mut set = vec![accepted];
+    if serves == established.truth {
+        set.push(established);
+    }
+    conditions(crd, &set, now);
+    if serves && let Ok(kind) = cluster.shared.library.kind(crd) {
+        cluster.registry.put(kind);
+    }
+}
+
+/// Deletes what is left of the kind; the definition goes when nothing is.
+fn terminate(cluster: &Cluster, crd: &mut Value, now: &str) {
+    let holds = meta::finalizers(crd).any(|finalizer| finalizer == CLEANUP_FINALIZER);
+    if !holds {
+        return;
+    }
+    let resource = meta::text(crd, "name").to_owned();
+    if let Some(kind) = cluster.registry.by_resource(&resource) {
+        sweep(cluster, &kind);
+    }
+    let left = cluster.store.list(&resource, Scope::All).items.len();
+    let condition = if left > 0 {
+        Condition {
+            kind: "Terminating",
+            truth: true,
+            reason: "InstanceDeletionInProgress",
+            message: "CustomResource deletion is in progress".to_owned(),
+        }
+    } else {
+        let rest: Vec<&str> =
+            meta::finalizers(crd).filter(|finalizer| *finalizer != CLEANUP_FINALIZER).collect();
+        let rest = json!(rest);
+        let metadata = meta::of_mut(crd);
+        if rest.as_array().is_some_and(Vec::is_empty) {
+            metadata.remove("finalizers");
+        } else {
+            metadata.insert("finalizers".to_owned(), rest);
+        }
+        Condition {
+            kind: "Terminating",
+            truth: false,
+            reason: "InstanceDeletionCompleted",
+            message: "removed all instances".to_owned(),
+        }
+    };
+    conditions(crd, &[condition], now);
+}
+
+/// Deletes every object of a kind; those with finalizers are marked and stay.
+fn sweep(cluster: &Cluster, kind: &Kind) {
+    let options = DeleteOptions::default();
+    for stored in cluster.store.list(&kind.resource, Scope::All).items {
+        let Ok(old) = write::parse(&stored) else { continue };
+        let doomed = delete::doom(kind, &old, &options, cluster.env.clock.now());
+        if !doomed.removes && doomed.value == old {
+            continue;
+        }
+        let Ok((head, json)) = write::encode(kind, &doomed.value) else { continue };
+        let change = match doomed.removes {
+            true => Change::Delete { head, json },
+            false => Change::Put { head, json },
+        };
+        let expect = Expect::At(stored.revision);
+        let write = Write { resource: &kind.resource, key: stored.key.clone(), expect, change };
+        if let Err(why) = cluster.store.commit(write) {
+            tracing::debug!(%why, key = %stored.key.name, "changed while its kind was removed");
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! Making the object that a write is to commit: every rule between decoding and commit.
+//!
+//! A draft is a function of the request and of the object as it was read; it may be made
+//! again when somebody else wrote in between. Nothing here commits or waits.
+
+use serde_json::{Value, json};
+
+use super::admission::Hooks;
+use super::cluster::{Caller, Cluster, Ctx, Place};
+use super::decode::Decoded;
+use super::options::WriteOptions;
+use super::patching::Patch;
+use super::subresource::Sub;
+use super::write::{Source, parse};
+use super::{crd, managers, meta, rules};
+use crate::builtin;
+use crate::machinery::names;
+use crate::machinery::status::{ApiError, FieldError};
+use crate::registry::{Kind, Served};
+use crate::store::{ObjectKey, Stored};
+
+/// An object ready to be committed, in its storage version.
+pub(super) struct Draft {
+    pub(super) value: Value,
+    pub(super) warnings: Vec<String>,
+    /// The write removes the object: it was terminating and nothing holds it any more.
+    pub(super) removes: bool,
+}
+
+/// Who owns the fields of a new object.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// The writer, by what it wrote.
+    Record,
+    /// The applier, by what it asked for.
+    Apply,
+}
+
+/// Drafts a new object.
+pub(super) fn draft_create(
+    cluster: &Cluster,
+    caller: &Caller,
+    place: &Place,
+    body: Decoded,
+    options: &WriteOptions,
+    owner: Owner,
+) -> Result<Draft, ApiError> {
+    let served = &place.served;
+    let kind = &*served.kind;
+    if crd::is_terminating(cluster, kind) {
+        let mut error = ApiError::method_not_allowed(&place.qualified());
+        error.message =
+            "create not allowed while custom resource definition is terminating".to_owned();
+        return Err(error);
+    }
+    let dry_run = options.dry_run;
+    let hooks = Hooks { cluster, caller, place, operation: "create", sub: Sub::Main, dry_run };
+    let mut warnings = Vec::new();
+    warnings.extend(served.version().deprecation.as_deref().map(str::to_owned));
+
+    let Decoded { value: mut object, duplicates } = body;
+    check_type(served, &mut object)?;
+    meta::check_shape(&mut object)?;
+    check_place(place, &mut object)?;
+    if !meta::text(&object, "resourceVersion").is_empty() {
+        let says = "resourceVersion should not be set on objects to be created";
+        return Err(ApiError::bad_request(says));
+    }
+    let manager = options.field_manager.as_deref().unwrap_or(&caller.manager);
+    if owner == Owner::Apply {
+        object =
+            managers::apply(cluster, served, None, &object, manager, options.force, Sub::Main)?;
+    }
+    warnings.extend(rules::decode(served, &mut object, &duplicates, options.field_validation)?);
+    check_namespace(cluster, place, &object)?;
+
+    meta::strip_server_owned(&mut object);
+    name_it(cluster, &mut object);
+    hooks.mutate(&mut object, None, &mut warnings)?;
+    own_new(cluster, &mut object);
+    rules::prepare_create(cluster, served, &mut object)?;
+    if owner == Owner::Record {
+        managers::record(cluster, served, None, &mut object, manager, Sub::Main);
+    }
+
+    let mut errors = meta::validate(kind, &object);
+    errors.extend(rules::validate_create(cluster, served, &object));
+    refuse_invalid(served, &object, &errors)?;
+    warnings.extend(crd::warnings(cluster, kind, &object));
+    hooks.validate(&mut object, None, &mut warnings)?;
+
+    let value = rules::convert(kind, kind.storage, object);
+    Ok(Draft { value, warnings, removes: false })
+}
+
+/// What a change amounts to.
+pub(super) enum Drafted {
+    /// Nothing would change.
+    Same(Vec<String>),
+    Changed(Draft),
+}
+
+/// Drafts the change of an object.
+pub(super) fn draft_update(
+    ctx: &Ctx<'_>,
+    current: &Stored,
+    source: &mut Source,
+    sub: Sub,
+    options: &WriteOptions,
+) -> Result<Drafted, ApiError> {
+    let Ctx { cluster, caller, place, .. } = ctx;
+    let served = &place.served;
+    let kind = &*served.kind;
+    let dry_run = options.dry_run;
+    let hooks = Hooks { cluster, caller, place, operation: "update", sub, dry_run };
+    let mut warnings: Vec<String> = Vec::new();
+    warnings.extend(served.version().deprecation.as_deref().map(str::to_owned));
+
+    let stored = parse(current)?;
+    let converted = (stored["apiVersion"] != *served.version().api_version)
+        .then(|| rules::convert(kind, served.version, stored.clone()));
+    let old = converted.as_ref().unwrap_or(&stored);
+    let manager = options.field_manager.as_deref().unwrap_or(&caller.manager);
+    let (mut sent, duplicates) = sub.evaluate(ctx, old, source, manager, options)?;
+    check_type(served, &mut sent)?;
+    meta::check_shape(&mut sent)?;
+    check_place(place, &mut sent)?;
+    warnings.extend(rules::decode(served, &mut sent, &duplicates, options.field_validation)?);
+    check_preconditions(place, source, &sent, old)?;
+
+    let mut errors = meta::validate_update(kind, &sent, old);
+    let mut new = sent;
+    meta::carry_over(&mut new, old);
+    rules::prepare_update(cluster, served, sub, &mut new, old)?;
+    hooks.mutate(&mut new, Some(old), &mut warnings)?;
+    count_generation(served, sub, &mut new, old);
+    if sub == Sub::Scale || !matches!(source, Source::Patch(Patch::Apply(_))) {
+        managers::record(cluster, served, Some(old), &mut new, manager, sub);
+    }
+
+    errors.extend(meta::validate(kind, &new));
+    errors.extend(rules::validate_update(cluster, served, sub, &new, old));
+    refuse_invalid(served, &new, &errors)?;
+    if sub == Sub::Main {
+        warnings.extend(crd::warnings(cluster, kind, &new));
+    }
+    hooks.validate(&mut new, Some(old), &mut warnings)?;
+
+    let mut value = rules::convert(kind, kind.storage, new);
+    let revision = meta::of(&stored)["resourceVersion"].clone();
+    meta::of_mut(&mut value).insert("resourceVersion".to_owned(), revision);
+    if value == stored {
+        return Ok(Drafted::Same(warnings));
+    }
+    let removes = is_released(kind, &value);
+    Ok(Drafted::Changed(Draft { value, warnings, removes }))
+}
+
+/// Holds `apiVersion` and `kind` against the path. Built-in kinds may leave them out.
+fn check_type(served: &Served, object: &mut Value) -> Result<(), ApiError> {
+    let Some(map) = object.as_object_mut() else {
+        let kind = &served.kind.kind;
+        let says = format!("the object provided is unrecognized (must be of type {kind})");
+        return Err(ApiError::bad_request(says));
+    };
+    let wanted = [("apiVersion", &served.version().api_version), ("kind", &served.kind.kind)];
+    for (key, want) in wanted {
+        match map.get(key) {
+            Some(Value::String(got)) if **got == **want => {}
+            None | Some(Value::Null) if served.kind.row().is_some() => {
+                map.insert(key.to_owned(), json!(want));
+            }
+            Some(Value::String(got)) if got.is_empty() && served.kind.row().is_some() => {
+                map.insert(key.to_owned(), json!(want));
+            }
+            Some(Value::String(got)) if key == "apiVersion" && !got.is_empty() => {
+                return Err(ApiError::bad_request(format!(
+                    "the API version in the data ({got}) does not match the expected API version ({want})"
+                )));
+            }
+            Some(Value::String(got)) if !got.is_empty() => {
+                return Err(ApiError::bad_request(format!(
+                    "the kind in the data ({got}) does not match the expected kind ({want})"
+                )));
+            }
+            _ => {
+                let name = if key == "kind" { "Kind" } else { key };
+                let says = format!("Object '{name}' is missing or not a string");
+                return Err(ApiError::bad_request(says));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Holds name and namespace against the path, and fills in what the object leaves out.
+fn check_place(place: &Place, object: &mut Value) -> Result<(), ApiError> {
+    let namespace = meta::text(object, "namespace");
+    if !place.served.kind.namespaced {
+        if !namespace.is_empty() {
+            let says = "namespace must not be set on cluster-scoped resources";
+            return Err(ApiError::bad_request(format!("metadata.namespace: {says}")));
+        }
+    } else if namespace.is_empty() {
+        meta::of_mut(object).insert("namespace".to_owned(), json!(place.namespace));
+    } else if namespace != &*place.namespace {
+        let says = format!(
+            "the namespace of the provided object does not match the namespace sent on the request (expected {}, got {namespace})",
+            place.namespace
+        );
+        return Err(ApiError::bad_request(says));
+    }
+    let name = meta::text(object, "name");
+    if place.name.is_empty() {
+        return Ok(());
+    }
+    if name.is_empty() {
+        meta::of_mut(object).insert("name".to_owned(), json!(place.name));
+    } else if name != &*place.name {
+        let says = format!(
+            "the name of the object ({name}) does not match the name on the URL ({})",
+            place.name
+        );
+        return Err(ApiError::bad_request(says));
+    }
+    Ok(())
+}
+
+/// A namespaced object needs a namespace that is there to stay.
+fn check_namespace(cluster: &Cluster, place: &Place, object: &Value) -> Result<(), ApiError> {
+    if !place.served.kind.namespaced {
+        return Ok(());
+    }
+    let namespace = &*place.namespace;
+    let key = ObjectKey::new("", namespace);
+    let Some(stored) = cluster.store.get("namespaces", &key) else {
+        return Err(ApiError::not_found("namespaces", namespace));
+    };
+    if !stored.head.terminating {
+        return Ok(());
+    }
+    let why = format!(
+        "unable to create new content in namespace {namespace} because it is being terminated"
+    );
+    let error = ApiError::forbidden(&place.qualified(), meta::text(object, "name"), &why);
+    let says = format!("namespace {namespace} is being terminated");
+    Err(error.with_cause("NamespaceTerminating", &says, "metadata.namespace"))
+}
+
+/// uid and resourceVersion that the client expects.
+fn check_preconditions(
+    place: &Place,
+    source: &Source,
+    sent: &Value,
+    old: &Value,
+) -> Result<(), ApiError> {
+    let (uid, had) = (meta::text(sent, "uid"), meta::text(old, "uid"));
+    if !uid.is_empty() && uid != had {
+        let why =
+            format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {had}");
+        return Err(ApiError::conflict(&place.qualified(), &place.name, &why));
+    }
+    let (revision, had) = (meta::text(sent, "resourceVersion"), meta::text(old, "resourceVersion"));
+    if revision.is_empty() {
+        let kind = &place.served.kind;
+        let unconditional = kind.row().is_some_and(|row| row.unconditional_update);
+        if matches!(source, Source::Object(_)) && !unconditional {
+            let detail = "must be specified for an update";
+            let error = FieldError::invalid("metadata.resourceVersion", json!(0), detail);
+            let group = &place.served.version().gv.group;
+            return Err(ApiError::invalid(group, &kind.kind, &place.name, &[error]));
+        }
+        return Ok(());
+    }
+    if revision != had {
+        return Err(ApiError::stale(&place.qualified(), &place.name));
+    }
+    Ok(())
+}
+
+fn name_it(cluster: &Cluster, object: &mut Value) {
+    let base = meta::text(object, "generateName");
+    if meta::text(object, "name").is_empty() && !base.is_empty() {
+        let name = names::generate(base, &cluster.env.entropy);
+        meta::of_mut(object).insert("name".to_owned(), json!(name));
+    }
+}
+
+/// What the server decides about a new object.
+fn own_new(cluster: &Cluster, object: &mut Value) {
+    let (uid, now) = (cluster.env.entropy.uuid(), cluster.now());
+    let metadata = meta::of_mut(object);
+    metadata.insert("uid".to_owned(), json!(uid));
+    metadata.insert("creationTimestamp".to_owned(), json!(now));
+}
+
+/// Custom resources count every change of what a user writes. Built-in kinds do this
+/// in their own preparation.
+fn count_generation(served: &Served, sub: Sub, new: &mut Value, old: &Value) {
+    if served.kind.row().is_some() || sub == Sub::Status {
+        return;
+    }
+    let has_status = served.version().status;
+    let counts = |key: &str| key != "metadata" && !(has_status && key == "status");
+    let same = match (new.as_object(), old.as_object()) {
+        (Some(new), Some(old)) => {
+            let pick = |map: &serde_json::Map<String, Value>| {
+                map.iter().filter(|(k, _)| counts(k)).count()
+            };
+            pick(new) == pick(old)
+                && new.iter().filter(|(k, _)| counts(k)).all(|(k, v)| old.get(k) == Some(v))
+        }
+        _ => false,
+    };
+    if !same {
+        let generation = meta::of(old)["generation"].as_i64().unwrap_or_default() + 1;
+        meta::of_mut(new).insert("generation".to_owned(), json!(generation));
+    }
+}
+
+/// Whether a terminating object has nothing left that holds it.
+pub(super) fn is_released(kind: &Kind, object: &Value) -> bool {
+    let released = meta::terminating(object)
+        && meta::finalizers(object).next().is_none()
+        && meta::of(object)["deletionGracePeriodSeconds"].as_i64().unwrap_or_default() == 0;
+    let held = kind.is(builtin::Kind::Namespace)
+        && object["spec"]["finalizers"].as_array().is_some_and(|list| !list.is_empty());
+    released && !held
+}
+
+fn refuse_invalid(served: &Served, object: &Value, errors: &[FieldError]) -> Result<(), ApiError> {
+    if errors.is_empty() {
+        return Ok(());
+    }
+    let group = &served.version().gv.group;
+    let name = match meta::text(object, "name") {
+        "" => meta::text(object, "generateName"),
+        name => name,
+    };
+    Err(ApiError::invalid(group, &served.kind.kind, name, errors))
+}

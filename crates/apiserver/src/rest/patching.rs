@@ -1,0 +1,117 @@
+//! The four kinds of patches and how their bodies are read.
+
+use serde_json::Value;
+
+use super::decode::{self, Decoded};
+use super::negotiate;
+use super::options::WriteOptions;
+use crate::machinery::status::{ApiError, FieldError};
+use crate::patch;
+use crate::registry::Served;
+
+/// A kind of patch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PatchKind {
+    /// RFC 6902 operations.
+    Json,
+    /// RFC 7386.
+    Merge,
+    /// Kubernetes' own, which merges lists by key. Only for built-in kinds.
+    Strategic,
+    /// Server-side apply.
+    Apply,
+}
+
+/// A patch with its body.
+#[derive(Debug, Clone)]
+pub(crate) enum Patch {
+    Json(Decoded),
+    Merge(Decoded),
+    Strategic(Decoded),
+    Apply(Decoded),
+}
+
+impl PatchKind {
+    /// By the media type of the body.
+    pub(super) fn from_media(media: &str, custom: bool) -> Result<Self, ApiError> {
+        match media {
+            "application/json-patch+json" => Ok(Self::Json),
+            "application/merge-patch+json" => Ok(Self::Merge),
+            "application/strategic-merge-patch+json" if !custom => Ok(Self::Strategic),
+            "application/apply-patch+yaml" => Ok(Self::Apply),
+            _ => {
+                let all = [
+                    "application/json-patch+json",
+                    "application/merge-patch+json",
+                    "application/apply-patch+yaml",
+                    "application/strategic-merge-patch+json",
+                ];
+                Err(negotiate::unknown_format(&all[..all.len() - usize::from(custom)]))
+            }
+        }
+    }
+
+    /// Holds the options against the kind of patch.
+    pub(super) fn check(self, options: &WriteOptions) -> Result<(), ApiError> {
+        let error = match self {
+            Self::Apply if options.field_manager.is_none() => {
+                FieldError::required("fieldManager", "is required for apply patch")
+            }
+            Self::Json | Self::Merge | Self::Strategic if options.force => {
+                FieldError::forbidden("force", "may not be specified for non-apply patch")
+            }
+            _ => return Ok(()),
+        };
+        Err(ApiError::invalid("meta.k8s.io", "PatchOptions", "", &[error]))
+    }
+
+    /// Reads the body.
+    pub(super) fn read(self, body: &[u8]) -> Result<Patch, ApiError> {
+        match self {
+            Self::Json => Ok(Patch::Json(decode::json(body)?)),
+            Self::Merge => Ok(Patch::Merge(decode::json(body)?)),
+            Self::Strategic => Ok(Patch::Strategic(decode::json(body)?)),
+            Self::Apply => Ok(Patch::Apply(decode::yaml(body)?)),
+        }
+    }
+
+    /// With a body that is a value already.
+    pub(super) fn with(self, value: Value) -> Patch {
+        match self {
+            Self::Json => Patch::Json(value.into()),
+            Self::Merge => Patch::Merge(value.into()),
+            Self::Strategic => Patch::Strategic(value.into()),
+            Self::Apply => Patch::Apply(value.into()),
+        }
+    }
+}
+
+impl Patch {
+    /// Duplicate keys in the body. Operations of a JSON patch have other paths than the object.
+    pub(super) fn duplicates(&self) -> &[String] {
+        match self {
+            Self::Json(_) => &[],
+            Self::Merge(body) | Self::Strategic(body) | Self::Apply(body) => &body.duplicates,
+        }
+    }
+
+    /// The object after the patch. Server-side apply goes through `managers` instead.
+    pub(super) fn apply(&self, old: &Value, served: &Served) -> Result<Value, ApiError> {
+        match self {
+            Self::Strategic(body) => {
+                Ok(patch::strategic(old, &body.value, served.version().merges_by())?)
+            }
+            other => other.apply_plain(old),
+        }
+    }
+
+    /// The same for a value without a schema, such as a Scale.
+    pub(super) fn apply_plain(&self, old: &Value) -> Result<Value, ApiError> {
+        match self {
+            Self::Json(body) => Ok(patch::json(old, &body.value)?),
+            Self::Merge(body) | Self::Strategic(body) | Self::Apply(body) => {
+                Ok(patch::merge(old, &body.value)?)
+            }
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! `pods/binding` and `pods/eviction`: small requests that change a pod on the way.
+
+use serde_json::{Value, json};
+
+use super::cluster::{Ctx, Place};
+use super::delete;
+use super::failure::Failure;
+use super::options::{DeleteOptions, WriteOptions};
+use super::patching::Patch;
+use super::subresource::Sub;
+use super::write::{self, Source};
+use crate::machinery::labels;
+use crate::machinery::query::Query;
+use crate::machinery::status::ApiError;
+use crate::registry::Served;
+use crate::store::Scope;
+
+const BUDGETS: &str = "poddisruptionbudgets.policy";
+
+/// Assigns a pod to a node. A pod is assigned once.
+pub(super) async fn bind(
+    ctx: &Ctx<'_>,
+    body: &Value,
+    options: &WriteOptions,
+) -> Result<(), Failure> {
+    let node = body["target"]["name"].as_str().unwrap_or_default();
+    let kind = body["target"]["kind"].as_str().unwrap_or("Node");
+    if node.is_empty() || !matches!(kind, "" | "Node") {
+        let says = "a binding needs a target of kind Node with a name";
+        return Err(ApiError::bad_request(says).into());
+    }
+    let name = &ctx.place.name;
+    let pod = ctx.cluster.read("pods", &ctx.place.key()).ok_or_else(|| ctx.place.not_found())?;
+    let assigned = pod["spec"]["nodeName"].as_str().unwrap_or_default();
+    if !assigned.is_empty() {
+        let why = format!("pod {name} is already assigned to node {assigned:?}");
+        return Err(ApiError::conflict("pods/binding", name, &why).into());
+    }
+    if !pod["metadata"]["deletionTimestamp"].is_null() {
+        let why = format!("pod {name} is being deleted, cannot be assigned to a host");
+        return Err(ApiError::conflict("pods/binding", name, &why).into());
+    }
+    let revision = &pod["metadata"]["resourceVersion"];
+    let mut annotations = json!({});
+    if body["metadata"]["annotations"].is_object() {
+        annotations = body["metadata"]["annotations"].clone();
+    }
+    let patch = json!({
+        "metadata": {"resourceVersion": revision, "annotations": annotations},
+        "spec": {"nodeName": node},
+    });
+    let source = Source::Patch(Patch::Merge(patch.into()));
+    write::update(ctx, source, Sub::Binding, options).await?;
+    let scheduled = json!({"status": {"conditions": [{
+        "type": "PodScheduled", "status": "True", "lastProbeTime": null,
+        "lastTransitionTime": ctx.cluster.now(),
+    }]}});
+    let source = Source::Patch(Patch::Strategic(scheduled.into()));
+    write::update(ctx, source, Sub::Status, options).await?;
+    Ok(())
+}
+
+/// Deletes a pod unless a disruption budget forbids it.
+pub(super) async fn evict(
+    ctx: &Ctx<'_>,
+    body: &Value,
+    options: &WriteOptions,
+) -> Result<(), Failure> {
+    let pod = ctx.cluster.read("pods", &ctx.place.key()).ok_or_else(|| ctx.place.not_found())?;
+    let wanted = body.get("deleteOptions").filter(|options| options.is_object());
+    let mut delete_options = DeleteOptions::read(&Query::default(), wanted)?;
+    delete_options.dry_run |= options.dry_run;
+    let idle = matches!(pod["status"]["phase"].as_str(), Some("Pending" | "Succeeded" | "Failed"));
+    let going = pod["metadata"]["deletionTimestamp"].is_string();
+    if !idle && !going {
+        spend_budget(ctx, &pod, &delete_options).await?;
+    }
+    delete::delete(ctx, &delete_options).await?;
+    Ok(())
+}
+
+/// Takes one disruption from the budget that covers the pod, if there is one.
+async fn spend_budget(ctx: &Ctx<'_>, pod: &Value, options: &DeleteOptions) -> Result<(), Failure> {
+    let scope = Scope::Namespace(&ctx.place.namespace);
+    let mut covering = Vec::new();
+    for stored in ctx.cluster.store.list(BUDGETS, scope).items {
+        let budget = write::parse(&stored)?;
+        let selector = &budget["spec"]["selector"];
+        let covers = selector.is_object()
+            && labels::Selector::from_value(selector)
+                .is_ok_and(|s| s.matches(|label| pod["metadata"]["labels"][label].as_str()));
+        if covers {
+            covering.push(budget);
+        }
+    }
+    let budget = match covering.as_slice() {
+        [] => return Ok(()),
+        [one] => one,
+        _ => {
+            let says = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
+            return Err(ApiError::new(500, "InternalError", says).into());
+        }
+    };
+    let number = |key: &str| budget["status"][key].as_i64().unwrap_or_default();
+    let name = budget["metadata"]["name"].as_str().unwrap_or_default();
+    if number("disruptionsAllowed") < 1 {
+        let says = "Cannot evict pod as it would violate the pod's disruption budget.";
+        let why = format!(
+            "The disruption budget {name} needs {} healthy pods and has {} currently",
+            number("desiredHealthy"),
+            number("currentHealthy")
+        );
+        let error = ApiError::new(429, "TooManyRequests", says);
+        return Err(error.with_cause("DisruptionBudget", &why, "").into());
+    }
+    if options.dry_run {
+        return Ok(());
+    }
+    let Some(kind) = ctx.cluster.registry.by_resource(BUDGETS) else { return Ok(()) };
+    let place = Place {
+        served: Served { version: kind.storage, kind },
+        namespace: ctx.place.namespace.clone(),
+        name: name.into(),
+    };
+    let budget_ctx = Ctx { place: &place, ..*ctx };
+    // Its revision makes sure that no other eviction spends the same disruption.
+    let patch = json!({
+        "metadata": {"resourceVersion": budget["metadata"]["resourceVersion"]},
+        "status": {
+            "disruptionsAllowed": number("disruptionsAllowed") - 1,
+            "disruptedPods": {(&*ctx.place.name): ctx.cluster.now()},
+        },
+    });
+    let source = Source::Patch(Patch::Merge(patch.into()));
+    write::update(&budget_ctx, source, Sub::Status, &WriteOptions::default()).await?;
+    Ok(())
+}

@@ -1,0 +1,362 @@
+//! From an HTTP request to a verb on a resource, and back to a response.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, USER_AGENT};
+use http::request::Parts;
+use http::{HeaderValue, Method, Response, StatusCode};
+use serde_json::{Value, json};
+
+use super::body::Body;
+use super::cluster::{Caller, ClusterHandle, Ctx, Place};
+use super::decode::{self, Decoded};
+use super::delete::{self, Deleted};
+use super::failure::Failure;
+use super::local::traced;
+use super::negotiate::{self, Form};
+use super::options::{self, DeleteOptions, ListOptions, WriteOptions};
+use super::patching::PatchKind;
+use super::pods;
+use super::present::Presenter;
+use super::service::respond;
+use super::subresource::Sub;
+use super::write::{self, Source, Written};
+use super::{meta, read, scale, watch};
+use crate::machinery::fields;
+use crate::machinery::path::{self, BadPath, ObjectPath, Target};
+use crate::machinery::query::Query;
+use crate::machinery::status::ApiError;
+use crate::registry;
+
+type Answer = Result<Response<Body>, Failure>;
+
+/// Bodies that objects may come in.
+const OBJECT_MEDIA: [&str; 2] = ["application/json", "application/yaml"];
+
+/// 404 for paths where nothing is.
+pub(super) fn nowhere() -> ApiError {
+    let says = "the server could not find the requested resource";
+    let mut error = ApiError::new(404, "NotFound", says);
+    error.details = Some(Box::default());
+    error
+}
+
+/// Answers one request.
+pub(super) async fn handle(handle: &ClusterHandle, parts: &Parts, body: Bytes) -> Answer {
+    let target = path::parse(parts.uri.path()).map_err(|bad| match bad {
+        BadPath::Undecodable => ApiError::bad_request("the path cannot be decoded"),
+        BadPath::Nowhere => nowhere(),
+    })?;
+    let query = Query::parse(parts.uri.query().unwrap_or_default())
+        .map_err(|bad| ApiError::bad_request(format!("invalid URL escape in {bad:?}")))?;
+    match target {
+        Target::Object(at) => {
+            let request = Incoming { handle, parts, query, body };
+            request.object(&at).await
+        }
+        _ if parts.method != Method::GET => Err(ApiError::method_not_allowed("").into()),
+        other => document(handle, parts, &other),
+    }
+}
+
+/// Discovery, version and health.
+fn document(handle: &ClusterHandle, parts: &Parts, target: &Target) -> Answer {
+    let registry = handle.registry();
+    let found = match target {
+        Target::CoreVersions | Target::Groups => {
+            let core = *target == Target::CoreVersions;
+            if negotiate::accept(&parts.headers, true)? == Form::Aggregated {
+                let body = registry::aggregated(registry, core).to_string();
+                let mut response = respond(StatusCode::OK, Body::whole(body), &[]);
+                let media = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+                let headers = response.headers_mut();
+                headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
+                headers.insert(http::header::VARY, HeaderValue::from_static("Accept"));
+                return Ok(response);
+            }
+            Some(if core {
+                json!({
+                    "kind": "APIVersions", "versions": ["v1"],
+                    "serverAddressByClientCIDRs": [],
+                })
+            } else {
+                registry::groups(registry)
+            })
+        }
+        Target::Group(group) => registry::group(registry, group),
+        Target::Resources { group, version } => registry::resources(registry, group, version),
+        Target::Other(path) => return other(path),
+        Target::Object(_) => None,
+    };
+    let found = found.ok_or_else(nowhere)?;
+    negotiate::accept(&parts.headers, true)?;
+    Ok(respond(StatusCode::OK, Body::whole(found.to_string()), &[]))
+}
+
+fn other(path: &str) -> Answer {
+    match path {
+        "version" => {
+            let version = json!({
+                "major": "1", "minor": "34", "gitVersion": "v1.34.0+flagship",
+                "gitCommit": "", "gitTreeState": "", "buildDate": "1970-01-01T00:00:00Z",
+                "goVersion": "", "compiler": "rustc", "platform": "",
+            });
+            Ok(respond(StatusCode::OK, Body::whole(version.to_string()), &[]))
+        }
+        "healthz" | "livez" | "readyz" | "healthz/ping" | "livez/ping" | "readyz/ping" => {
+            let mut response = respond(StatusCode::OK, Body::whole("ok"), &[]);
+            let text = HeaderValue::from_static("text/plain; charset=utf-8");
+            response.headers_mut().insert(CONTENT_TYPE, text);
+            Ok(response)
+        }
+        _ => Err(nowhere().into()),
+    }
+}
+
+/// A request for a collection, an object or a subresource.
+struct Incoming<'a> {
+    handle: &'a ClusterHandle,
+    parts: &'a Parts,
+    query: Query,
+    body: Bytes,
+}
+
+impl Incoming<'_> {
+    async fn object(&self, at: &ObjectPath) -> Answer {
+        let cluster = &self.handle.cluster;
+        let served =
+            cluster.registry.find(&at.group, &at.version, &at.resource).ok_or_else(nowhere)?;
+        if at.namespace.is_some() && !served.kind.namespaced {
+            return Err(nowhere().into());
+        }
+        let across = served.kind.namespaced && at.namespace.is_none();
+        let place = Place {
+            served,
+            namespace: at.namespace.as_deref().unwrap_or_default().into(),
+            name: at.name.as_deref().unwrap_or_default().into(),
+        };
+        let caller = self.caller();
+        let method = &self.parts.method;
+        let ctx = |verb| Ctx { cluster, caller: &caller, verb, place: &place };
+        let refuse = || Failure::from(ApiError::method_not_allowed(&place.qualified()));
+        let form = negotiate::accept(&self.parts.headers, false)?;
+
+        if across && (at.name.is_some() || method != Method::GET) {
+            // Across namespaces things can only be looked at.
+            return Err(if at.name.is_some() { nowhere().into() } else { refuse() });
+        }
+        match (method, &at.name, at.subresource.as_deref().unwrap_or_default()) {
+            (&Method::GET, None, _) => self.list_or_watch(&place, &caller, form, None).await,
+            (&Method::POST, None, _) => self.create(&ctx("create"), form).await,
+            (&Method::DELETE, None, _) => {
+                let allowed = place.served.kind.row();
+                if allowed.is_some_and(|row| !row.verbs.contains(&"deletecollection")) {
+                    return Err(refuse());
+                }
+                self.delete_collection(&ctx("deletecollection"), form).await
+            }
+            (&Method::GET, Some(name), "") if self.query.flag("watch") => {
+                self.list_or_watch(&place, &caller, form, Some(name)).await
+            }
+            (&Method::GET, Some(_), sub) => self.get(&ctx("get"), sub, form).await,
+            (&Method::PUT, Some(_), sub) => self.update(&ctx("update"), sub, form).await,
+            (&Method::PATCH, Some(_), sub) => self.patch(&ctx("patch"), sub, form).await,
+            (&Method::DELETE, Some(_), "") => self.delete(&ctx("delete"), form).await,
+            (&Method::POST, Some(_), sub @ ("binding" | "eviction"))
+                if place.served.kind.is(crate::builtin::Kind::Pod) =>
+            {
+                self.act_on_pod(&ctx("create"), sub).await
+            }
+            _ => Err(refuse()),
+        }
+    }
+
+    fn caller(&self) -> Arc<Caller> {
+        let agent = self.parts.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
+        let manager = agent.and_then(|agent| agent.split('/').next()).unwrap_or_default();
+        if manager.is_empty() {
+            return self.handle.caller.clone();
+        }
+        let manager: String = manager.chars().filter(|c| !c.is_control()).take(128).collect();
+        Arc::new(Caller { name: self.handle.caller.name.clone(), manager: manager.into() })
+    }
+
+    /// The body as an object.
+    fn decoded(&self) -> Result<Decoded, ApiError> {
+        match negotiate::content_type(&self.parts.headers).as_str() {
+            "" | "application/json" => decode::json(&self.body),
+            "application/yaml" | "application/x-yaml" | "text/yaml" => decode::yaml(&self.body),
+            _ => Err(negotiate::unknown_format(&OBJECT_MEDIA)),
+        }
+    }
+
+    fn delete_options(&self) -> Result<DeleteOptions, ApiError> {
+        let body = match self.body.is_empty() {
+            true => None,
+            false => Some(self.decoded()?.value),
+        };
+        DeleteOptions::read(&self.query, body.as_ref())
+    }
+
+    async fn get(&self, ctx: &Ctx<'_>, sub: &str, form: Form) -> Answer {
+        let revision = options::revision(self.query.get("resourceVersion"))?;
+        let served = &ctx.place.served;
+        if sub == "log" && served.kind.is(crate::builtin::Kind::Pod) {
+            let says = "this server runs no containers and keeps no logs";
+            return Err(ApiError::new(501, "NotImplemented", says).into());
+        }
+        let sub = Sub::of(served, sub).ok_or_else(nowhere)?;
+        let work = async { Ok(read::get(ctx, revision)?) };
+        let stored = traced(ctx, work, |stored| (stored.revision, 200)).await?;
+        let warnings: Vec<String> =
+            served.version().deprecation.as_deref().map(str::to_owned).into_iter().collect();
+        let body = match sub {
+            Sub::Scale => {
+                let shown = scale::of(served, &write::parse(&stored)?).ok_or_else(nowhere)?;
+                shown.to_string().into()
+            }
+            _ => Presenter::new(served.clone(), form).body(&stored.json)?,
+        };
+        Ok(respond(StatusCode::OK, Body::whole(body), &warnings))
+    }
+
+    async fn list_or_watch(
+        &self,
+        place: &Place,
+        caller: &Caller,
+        form: Form,
+        name: Option<&str>,
+    ) -> Answer {
+        let mut options = ListOptions::from_query(&self.query)?;
+        // Watching one object by its path is the old way of selecting it by name.
+        let collection = Place { name: "".into(), ..place.clone() };
+        if let Some(name) = name {
+            options.fields = fields::Selector::named(name);
+        }
+        let presenter = Presenter::new(place.served.clone(), form);
+        let warnings: Vec<String> =
+            place.served.version().deprecation.as_deref().map(str::to_owned).into_iter().collect();
+        let verb = if options.watch { "watch" } else { "list" };
+        let ctx = Ctx { cluster: &self.handle.cluster, caller, verb, place: &collection };
+        if options.watch {
+            let since = options.revision.unwrap_or_default();
+            let work = async { Ok(watch::start(&ctx, &options, presenter)?) };
+            let stream = traced(&ctx, work, |_| (since, 200)).await?;
+            return Ok(respond(StatusCode::OK, Body::watch(stream), &warnings));
+        }
+        let work = async { Ok(read::list(&ctx, &options)?) };
+        let page = traced(&ctx, work, |page| (page.revision, 200)).await?;
+        let head = page.head(presenter.type_of_list());
+        Ok(respond(StatusCode::OK, Body::list(head, page.items, presenter), &warnings))
+    }
+
+    async fn create(&self, ctx: &Ctx<'_>, form: Form) -> Answer {
+        let options = WriteOptions::from_query(&self.query, "CreateOptions")?;
+        let body = self.decoded()?;
+        // The trace and the faults know the object by its name.
+        let name = meta::text(&body.value, "name");
+        let named = Place { name: name.into(), ..ctx.place.clone() };
+        let ctx = Ctx { place: &named, ..*ctx };
+        let written =
+            traced(&ctx, write::create(&ctx, body, &options), |w| (w.revision, 201)).await?;
+        show(&ctx, &written, form)
+    }
+
+    async fn update(&self, ctx: &Ctx<'_>, sub: &str, form: Form) -> Answer {
+        let options = WriteOptions::from_query(&self.query, "UpdateOptions")?;
+        let sub = Sub::of(&ctx.place.served, sub).ok_or_else(nowhere)?;
+        let source = Source::Object(self.decoded()?);
+        let work = write::update(ctx, source, sub, &options);
+        let written = traced(ctx, work, |w| (w.revision, code(w).as_u16())).await?;
+        self.show_sub(ctx, &written, sub, form)
+    }
+
+    async fn patch(&self, ctx: &Ctx<'_>, sub: &str, form: Form) -> Answer {
+        let custom = ctx.place.served.kind.row().is_none();
+        let media = negotiate::content_type(&self.parts.headers);
+        let kind = PatchKind::from_media(&media, custom)?;
+        let options = WriteOptions::from_query(&self.query, "PatchOptions")?;
+        kind.check(&options)?;
+        let sub = Sub::of(&ctx.place.served, sub).ok_or_else(nowhere)?;
+        let source = Source::Patch(kind.read(&self.body)?);
+        let work = write::update(ctx, source, sub, &options);
+        let written = traced(ctx, work, |w| (w.revision, code(w).as_u16())).await?;
+        self.show_sub(ctx, &written, sub, form)
+    }
+
+    fn show_sub(&self, ctx: &Ctx<'_>, written: &Written, sub: Sub, form: Form) -> Answer {
+        if sub != Sub::Scale {
+            return show(ctx, written, form);
+        }
+        let shown = scale::of(&ctx.place.served, &written.value).ok_or_else(nowhere)?;
+        Ok(respond(StatusCode::OK, Body::whole(shown.to_string()), &written.warnings))
+    }
+
+    async fn delete(&self, ctx: &Ctx<'_>, form: Form) -> Answer {
+        let options = self.delete_options()?;
+        let work = delete::delete(ctx, &options);
+        let Deleted { object, gone } =
+            traced(ctx, work, |done| (done.object.revision, 200)).await?;
+        if !gone || delete::returns_object(&ctx.place.served.kind) {
+            return show(ctx, &object, form);
+        }
+        let kind = &ctx.place.served.kind;
+        let mut details = json!({
+            "name": ctx.place.name, "kind": kind.plural, "uid": meta::text(&object.value, "uid"),
+        });
+        let group = &ctx.place.served.version().gv.group;
+        if !group.is_empty() {
+            details["group"] = json!(group);
+        }
+        let status = success(&details);
+        Ok(respond(StatusCode::OK, Body::whole(status.to_string()), &object.warnings))
+    }
+
+    async fn delete_collection(&self, ctx: &Ctx<'_>, form: Form) -> Answer {
+        let options = self.delete_options()?;
+        let list = ListOptions::from_query(&self.query)?;
+        let work = delete::delete_collection(ctx, &list, &options);
+        let (revision, deleted) = traced(ctx, work, |(revision, _)| (*revision, 200)).await?;
+        let presenter = Presenter::new(ctx.place.served.clone(), form);
+        let items: Result<Vec<Bytes>, ApiError> =
+            deleted.iter().map(|written| presenter.body(&written.json)).collect();
+        let page = read::Page { revision, items: Vec::new(), token: None, remaining: None };
+        let mut body = page.head(presenter.type_of_list()).to_vec();
+        body.extend_from_slice(&items?.join(&b','));
+        body.extend_from_slice(b"]}");
+        Ok(respond(StatusCode::OK, Body::whole(body), &[]))
+    }
+
+    async fn act_on_pod(&self, ctx: &Ctx<'_>, sub: &str) -> Answer {
+        let options = WriteOptions::from_query(&self.query, "CreateOptions")?;
+        let body = self.decoded()?.value;
+        let work = async {
+            match sub {
+                "binding" => pods::bind(ctx, &body, &options).await,
+                _ => pods::evict(ctx, &body, &options).await,
+            }
+        };
+        traced(ctx, work, |()| (0, 201)).await?;
+        let status = json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201,
+        });
+        Ok(respond(StatusCode::CREATED, Body::whole(status.to_string()), &[]))
+    }
+}
+
+fn success(details: &Value) -> Value {
+    json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
+        "details": details,
+    })
+}
+
+fn code(written: &Written) -> StatusCode {
+    if written.created { StatusCode::CREATED } else { StatusCode::OK }
+}
+
+fn show(ctx: &Ctx<'_>, written: &Written, form: Form) -> Answer {
+    let body = Presenter::new(ctx.place.served.clone(), form).body(&written.json)?;
+    Ok(respond(code(written), Body::whole(body), &written.warnings))
+}

@@ -1,0 +1,267 @@
+//! What a kind's own rules say about an object: one door to schemas and built-in kinds.
+//!
+//! Nothing is decided here; each function asks the schema of a custom version, or the
+//! published schema and the hand-written rules of a built-in kind.
+
+use std::net::IpAddr;
+
+use serde_json::{Value, json};
+
+use super::cluster::Cluster;
+use super::options::FieldValidation;
+use super::subresource::Sub;
+use super::{crd, meta};
+use crate::builtin::addresses::{Addresses, ServiceRanges};
+use crate::builtin::{self, convert};
+use crate::machinery::status::{ApiError, FieldError};
+use crate::registry::{Kind, Origin, Rules, Served};
+use crate::store::{ObjectKey, Pairs, Scope};
+
+/// Unknown and duplicate fields shown in one answer; the rest would only fill headers.
+const MAX_SHOWN: usize = 32;
+
+/// Turns what was sent into an object of the kind: unknown fields are reported and
+/// dropped, wrong types refused, defaults filled in. Returns warnings.
+pub(super) fn decode(
+    served: &Served,
+    object: &mut Value,
+    duplicates: &[String],
+    validation: FieldValidation,
+) -> Result<Vec<String>, ApiError> {
+    let mut found = Vec::new();
+    if validation != FieldValidation::Ignore {
+        found.extend(duplicates.iter().cloned());
+        found.extend(unknown_fields(served, object));
+        found.truncate(MAX_SHOWN);
+    }
+    if validation == FieldValidation::Strict && !found.is_empty() {
+        let says = format!("strict decoding error: {}", found.join(", "));
+        return Err(ApiError::bad_request(describe(served, &says)));
+    }
+    match (&served.version().rules, served.kind.origin) {
+        (Rules::Custom(compiled), _) => {
+            compiled.prune(object);
+            compiled.apply_defaults(object);
+        }
+        (Rules::Builtin(schema), Origin::Builtin(id)) => {
+            if let Some(schema) = schema {
+                if let Some(says) = crate::schema::decode_error(schema, object) {
+                    return Err(ApiError::bad_request(describe(served, &says)));
+                }
+                schema.prune(object);
+            }
+            builtin::default_object(id, object);
+        }
+        (Rules::Builtin(_), Origin::Custom) => {}
+    }
+    Ok(found)
+}
+
+fn describe(served: &Served, says: &str) -> String {
+    let Served { kind, .. } = served;
+    match kind.origin {
+        Origin::Custom => says.to_owned(),
+        Origin::Builtin(_) => {
+            let (name, version) = (&kind.kind, &served.version().gv.version);
+            format!("{name} in version {version:?} cannot be handled as a {name}: {says}")
+        }
+    }
+}
+
+fn unknown_fields(served: &Served, object: &Value) -> Vec<String> {
+    match &served.version().rules {
+        Rules::Custom(compiled) => compiled.unknown_fields(object),
+        Rules::Builtin(Some(schema)) => schema.unknown_fields(object),
+        Rules::Builtin(None) => Vec::new(),
+    }
+}
+
+/// What the kind decides about a new object.
+pub(super) fn prepare_create(
+    cluster: &Cluster,
+    served: &Served,
+    object: &mut Value,
+) -> Result<(), ApiError> {
+    match served.kind.origin {
+        Origin::Builtin(id) => {
+            builtin::prepare_create(id, object, &mut addresses(cluster, id))?;
+            if id == builtin::Kind::CustomResourceDefinition {
+                crd::prepare(object);
+            }
+        }
+        Origin::Custom => {
+            if served.version().status
+                && let Some(map) = object.as_object_mut()
+            {
+                map.remove("status");
+            }
+            meta::of_mut(object).insert("generation".to_owned(), json!(1));
+        }
+    }
+    Ok(())
+}
+
+/// What the kind decides about a changed object. `new` has what the server owns already.
+pub(super) fn prepare_update(
+    cluster: &Cluster,
+    served: &Served,
+    sub: Sub,
+    new: &mut Value,
+    old: &Value,
+) -> Result<(), ApiError> {
+    match (served.kind.origin, sub) {
+        (Origin::Builtin(id), Sub::Status) => builtin::prepare_status_update(id, new, old),
+        (Origin::Builtin(_), Sub::Finalize) => builtin::prepare_finalize(new, old),
+        (Origin::Builtin(id), _) => {
+            builtin::prepare_update(id, new, old, &mut addresses(cluster, id))?;
+        }
+        (Origin::Custom, Sub::Status) => {
+            let status = new.get_mut("status").map(Value::take);
+            let managers = meta::of(new).get("managedFields").cloned();
+            *new = old.clone();
+            if let Some(map) = new.as_object_mut() {
+                match status {
+                    Some(status) if !status.is_null() => map.insert("status".to_owned(), status),
+                    _ => map.remove("status"),
+                };
+            }
+            if let Some(managers) = managers {
+                meta::of_mut(new).insert("managedFields".to_owned(), managers);
+            }
+        }
+        (Origin::Custom, _) => {
+            if served.version().status
+                && let Some(map) = new.as_object_mut()
+            {
+                match old.get("status") {
+                    Some(status) => map.insert("status".to_owned(), status.clone()),
+                    None => map.remove("status"),
+                };
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The addresses and ports that the stored services have taken.
+fn addresses(cluster: &Cluster, id: builtin::Kind) -> ServiceRanges {
+    let mut ranges = ServiceRanges::default();
+    if id == builtin::Kind::Service {
+        for service in cluster.store.list("services", Scope::All).items {
+            if let Ok(service) = serde_json::from_slice(&service.json) {
+                ranges.observe(&service);
+            }
+        }
+    }
+    ranges
+}
+
+/// Whether another service took an address or port of this one since it was drafted.
+pub(super) fn is_allocated(cluster: &Cluster, key: &ObjectKey, service: &Value) -> bool {
+    let mut taken = ServiceRanges::default();
+    for other in cluster.store.list("services", Scope::All).items {
+        if other.key != *key
+            && let Ok(other) = serde_json::from_slice(&other.json)
+        {
+            taken.observe(&other);
+        }
+    }
+    let spec = &service["spec"];
+    let ip = spec["clusterIP"].as_str().filter(|ip| ip.parse::<IpAddr>().is_ok());
+    let ports = spec["ports"].as_array().into_iter().flatten();
+    let mut ports = ports.filter_map(|port| u16::try_from(port["nodePort"].as_u64()?).ok());
+    ip.is_some_and(|ip| taken.claim_ip(ip).is_err())
+        || ports.any(|port| port != 0 && taken.claim_port(port).is_err())
+}
+
+/// Findings about a new object.
+pub(super) fn validate_create(
+    cluster: &Cluster,
+    served: &Served,
+    object: &Value,
+) -> Vec<FieldError> {
+    match (&served.version().rules, served.kind.origin) {
+        (Rules::Custom(compiled), _) => compiled.validate(object, None),
+        (Rules::Builtin(_), Origin::Builtin(id)) => {
+            let mut errors = builtin::validate_create(id, object);
+            if id == builtin::Kind::CustomResourceDefinition {
+                crd::validate(cluster, object, &mut errors);
+            }
+            errors
+        }
+        (Rules::Builtin(_), Origin::Custom) => Vec::new(),
+    }
+}
+
+/// Findings about a changed object.
+pub(super) fn validate_update(
+    cluster: &Cluster,
+    served: &Served,
+    sub: Sub,
+    new: &Value,
+    old: &Value,
+) -> Vec<FieldError> {
+    match (&served.version().rules, served.kind.origin) {
+        (Rules::Custom(compiled), _) if sub == Sub::Status => compiled.validate_status(new, old),
+        (Rules::Custom(compiled), _) => compiled.validate(new, Some(old)),
+        (Rules::Builtin(_), Origin::Builtin(id)) => {
+            let mut errors = match sub {
+                // These paths exist to change what an update of the object may not.
+                Sub::Binding | Sub::Resize | Sub::EphemeralContainers => {
+                    builtin::validate_create(id, new)
+                }
+                _ => builtin::validate_update(id, new, old),
+            };
+            if id == builtin::Kind::CustomResourceDefinition && sub == Sub::Main {
+                crd::validate(cluster, new, &mut errors);
+            }
+            errors
+        }
+        (Rules::Builtin(_), Origin::Custom) => Vec::new(),
+    }
+}
+
+/// An object in another version than the one it is in. Objects may still be stored in
+/// a version that was the storage version once.
+pub(super) fn convert(kind: &Kind, to: usize, mut object: Value) -> Value {
+    let target = &kind.versions[to];
+    if object["apiVersion"] == *target.api_version {
+        return object;
+    }
+    match (&target.rules, kind.origin) {
+        (Rules::Custom(compiled), _) => {
+            object["apiVersion"] = json!(target.api_version);
+            compiled.prune(&mut object);
+            compiled.apply_defaults(&mut object);
+        }
+        (_, Origin::Builtin(id)) if to == kind.storage => convert::to_storage(id, &mut object),
+        (_, Origin::Builtin(id)) => convert::from_storage(id, &target.api_version, &mut object),
+        (Rules::Builtin(_), Origin::Custom) => {}
+    }
+    object
+}
+
+/// The fields that selectors may name, as text.
+pub(super) fn selectable(kind: &Kind, object: &Value) -> Pairs {
+    match kind.origin {
+        Origin::Builtin(id) => {
+            Pairs::new(builtin::selectable_fields(id, object).iter().map(|(k, v)| (&**k, &**v)))
+        }
+        Origin::Custom => {
+            let paths = &kind.versions[kind.storage].selectable;
+            Pairs::new(paths.iter().map(|path| (&**path, text_at(object, path))))
+        }
+    }
+}
+
+fn text_at(object: &Value, path: &str) -> String {
+    let mut at = object;
+    for key in path.split('.') {
+        at = &at[key];
+    }
+    match at {
+        Value::String(text) => text.clone(),
+        Value::Bool(_) | Value::Number(_) => at.to_string(),
+        Value::Null | Value::Array(_) | Value::Object(_) => String::new(),
+    }
+}

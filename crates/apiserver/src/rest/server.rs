@@ -1,0 +1,120 @@
+//! Many clusters in one process.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use serde_json::json;
+
+use super::admission::Admission;
+use super::cluster::{Caller, Cluster, ClusterHandle};
+use super::{crd, write};
+use crate::env::Env;
+use crate::registry::{Library, Registry};
+use crate::store::{Limits, Store};
+
+/// The namespaces every cluster begins with.
+const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
+
+/// A set of logical clusters that share compiled schemas and admission hooks.
+#[derive(Clone)]
+pub struct Server {
+    shared: Arc<Shared>,
+}
+
+/// What all clusters have in common.
+pub(crate) struct Shared {
+    env: Env,
+    pub(super) library: Library,
+    clusters: RwLock<BTreeMap<Arc<str>, ClusterHandle>>,
+    admission: RwLock<Arc<[Arc<dyn Admission>]>>,
+}
+
+impl Shared {
+    pub(super) fn admission(&self) -> Arc<[Arc<dyn Admission>]> {
+        self.admission.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Server {
+    /// A server without clusters.
+    pub fn new(env: Env) -> Self {
+        let shared = Shared {
+            env,
+            library: Library::default(),
+            clusters: RwLock::default(),
+            admission: RwLock::new(Arc::new([])),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Adds a hook that sees every write to every cluster, after those added before.
+    pub fn add_admission(&self, hook: Arc<dyn Admission>) {
+        let mut hooks = self.shared.admission.write().unwrap_or_else(PoisonError::into_inner);
+        *hooks = hooks.iter().cloned().chain([hook]).collect();
+    }
+
+    /// Adds a cluster with its first namespaces. A cluster of the same name is replaced,
+    /// as if it had been wiped: new objects, new uids, and its watches end.
+    pub fn add_cluster(&self, name: &str) -> ClusterHandle {
+        self.add_cluster_with(name, Store::new(self.shared.env.clone(), Limits::default()))
+    }
+
+    /// Adds a cluster over a store, which may have limits and a clock of its own, and may
+    /// hold objects already.
+    pub fn add_cluster_with(&self, name: &str, store: Arc<Store>) -> ClusterHandle {
+        let env = store.env().clone();
+        let name: Arc<str> = name.into();
+        let cluster = Cluster {
+            name: name.clone(),
+            store,
+            registry: Registry::default(),
+            env,
+            shared: self.shared.clone(),
+            allocating: Mutex::default(),
+        };
+        crd::load(&cluster);
+        let system = Caller::named("kube-apiserver");
+        for namespace in NAMESPACES {
+            let object = json!({"metadata": {"name": namespace}});
+            write::seed(&cluster, &system, "namespaces", object);
+        }
+        let handle = ClusterHandle {
+            cluster: Arc::new(cluster),
+            caller: Arc::new(Caller { name: "anonymous".into(), manager: "unknown".into() }),
+        };
+        let mut clusters = self.shared.clusters.write().unwrap_or_else(PoisonError::into_inner);
+        let replaced = clusters.insert(name, handle.clone());
+        drop(clusters);
+        if let Some(replaced) = replaced {
+            replaced.cluster.store.close();
+        }
+        handle
+    }
+
+    /// The cluster of this name.
+    pub fn cluster(&self, name: &str) -> Option<ClusterHandle> {
+        self.shared.clusters.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    /// The names of all clusters, sorted.
+    pub fn clusters(&self) -> Vec<Arc<str>> {
+        let clusters = self.shared.clusters.read().unwrap_or_else(PoisonError::into_inner);
+        clusters.keys().cloned().collect()
+    }
+
+    /// Removes a cluster and ends its watches. Whether there was one.
+    pub fn remove_cluster(&self, name: &str) -> bool {
+        let mut clusters = self.shared.clusters.write().unwrap_or_else(PoisonError::into_inner);
+        let removed = clusters.remove(name);
+        drop(clusters);
+        if let Some(handle) = &removed {
+            handle.cluster.store.close();
+        }
+        removed.is_some()
+    }
+
+    /// How many compiled custom kinds are in use; equal definitions count once.
+    pub fn compiled_kinds(&self) -> usize {
+        self.shared.library.len()
+    }
+}

@@ -1,0 +1,212 @@
+//! Watch streams: events, bookmarks and the end, as lines of JSON.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use futures::Stream;
+use serde_json::json;
+use tokio::time::{Instant, Sleep};
+
+use super::cluster::Ctx;
+use super::options::ListOptions;
+use super::present::Presenter;
+use super::read;
+use crate::machinery::status::ApiError;
+use crate::store::{Filter, OwnedScope, Seen, Selects, Store, Subscription, WatchFrom};
+
+/// Frames are filled up to about this many bytes while events are waiting.
+const FRAME: usize = 64 * 1024;
+/// How often a client that wants bookmarks gets one.
+const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+/// A watch that names no timeout ends after one to two of these.
+const DEFAULT_TIMEOUT: u64 = 1800;
+
+/// A running watch.
+pub(crate) struct WatchStream {
+    /// `None` once the watch has ended.
+    subscription: Option<Subscription>,
+    presenter: Presenter,
+    /// Wakes at the deadline or for the next bookmark, whichever is sooner.
+    timer: Pin<Box<Sleep>>,
+    deadline: Instant,
+    bookmarks: bool,
+    /// The client asked to be told when the initial state is complete.
+    announces_end: bool,
+    /// Sent before anything else: the error of a watch that could not begin.
+    first: Option<Bytes>,
+}
+
+/// Begins a watch. A revision that is too old is an event, not a refusal.
+pub(crate) fn start(
+    ctx: &Ctx<'_>,
+    options: &ListOptions,
+    presenter: Presenter,
+) -> Result<WatchStream, ApiError> {
+    read::check_fields(ctx, options)?;
+    let store = &ctx.cluster.store;
+    let from = match (options.revision.unwrap_or_default(), options.initial_events) {
+        (0, Some(false)) => WatchFrom::Now,
+        (0, _) | (_, Some(true)) => WatchFrom::CurrentThenLive,
+        (after, _) => WatchFrom::After(after),
+    };
+    let seconds = options
+        .timeout_seconds
+        .filter(|seconds| *seconds > 0)
+        .unwrap_or_else(|| DEFAULT_TIMEOUT + ctx.cluster.env.entropy.u64() % DEFAULT_TIMEOUT);
+    let deadline = Instant::now() + Duration::from_secs(seconds.min(u64::from(u32::MAX)));
+    let known = match from {
+        WatchFrom::After(after) => check_future(store, after),
+        WatchFrom::Now | WatchFrom::CurrentThenLive => Ok(()),
+    };
+    let begun = known.and_then(|()| {
+        let resource = &ctx.place.served.kind.resource;
+        let begun = store.watch_as(resource, from, filter(ctx, options), &ctx.call());
+        begun.map_err(|why| ApiError::expired(why.to_string()))
+    });
+    let (subscription, first) = match begun {
+        Ok(subscription) => (Some(subscription), None),
+        Err(error) => (None, Some(error_event(&error))),
+    };
+    let mut stream = WatchStream {
+        subscription,
+        presenter,
+        timer: Box::pin(tokio::time::sleep_until(deadline)),
+        deadline,
+        bookmarks: options.bookmarks,
+        announces_end: options.initial_events == Some(true) && options.bookmarks,
+        first,
+    };
+    stream.schedule();
+    Ok(stream)
+}
+
+/// A revision that was never handed out here is of another incarnation of the cluster,
+/// which was wiped since. Kubernetes would wait for it; listing again heals.
+pub(super) fn check_future(store: &Store, after: u64) -> Result<(), ApiError> {
+    let current = read::current(store, after);
+    if after > current {
+        return Err(ApiError::expired(format!("too new resource version: {after} ({current})")));
+    }
+    Ok(())
+}
+
+/// What the subscription lets through.
+pub(super) fn filter(ctx: &Ctx<'_>, options: &ListOptions) -> Filter {
+    let scope = match read::only_object(ctx, options) {
+        Some(key) => OwnedScope::Object(key),
+        None if ctx.place.namespace.is_empty() => OwnedScope::All,
+        None => OwnedScope::Namespace(ctx.place.namespace.clone()),
+    };
+    let (labels, fields) = (options.labels.clone(), options.fields.clone());
+    let selects = (!labels.is_everything() || !fields.is_everything()).then(|| {
+        let selects: Selects = Arc::new(move |key, head| {
+            labels.matches(|label| head.labels.get(label))
+                && fields.matches(&key.namespace, &key.name, |path| head.fields.get(path))
+        });
+        selects
+    });
+    Filter { scope, selects }
+}
+
+impl WatchStream {
+    fn schedule(&mut self) {
+        let next = Instant::now() + BOOKMARK_EVERY;
+        let at = if self.bookmarks { next.min(self.deadline) } else { self.deadline };
+        self.timer.as_mut().reset(at);
+    }
+
+    /// The next piece of the stream; `None` at its end.
+    pub(super) fn poll_bytes(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if let Some(first) = self.first.take() {
+            return Poll::Ready(Some(first));
+        }
+        let mut frame = BytesMut::new();
+        while let Some(subscription) = &mut self.subscription {
+            match Pin::new(&mut *subscription).poll_next(context) {
+                Poll::Ready(Some(seen)) => {
+                    self.write(&mut frame, &seen);
+                    if frame.len() >= FRAME {
+                        break;
+                    }
+                }
+                Poll::Ready(None) => self.subscription = None,
+                Poll::Pending if !frame.is_empty() => break,
+                Poll::Pending => {
+                    if self.timer.as_mut().poll_elapsed(context).is_pending() {
+                        return Poll::Pending;
+                    }
+                    let over = Instant::now() >= self.deadline;
+                    if self.bookmarks
+                        && let Some(revision) = subscription.bookmark()
+                    {
+                        self.write_bookmark(&mut frame, revision, false);
+                    }
+                    if over {
+                        self.subscription = None;
+                    } else {
+                        self.schedule();
+                    }
+                }
+            }
+        }
+        if frame.is_empty() { Poll::Ready(None) } else { Poll::Ready(Some(frame.freeze())) }
+    }
+
+    fn write(&mut self, frame: &mut BytesMut, seen: &Seen) {
+        let (kind, object) = match seen {
+            Seen::Added(object) => ("ADDED", object),
+            Seen::Modified(object) => ("MODIFIED", object),
+            Seen::Deleted(object) => ("DELETED", object),
+            Seen::InitialDone(revision) => {
+                if self.announces_end {
+                    self.write_bookmark(frame, *revision, true);
+                }
+                return;
+            }
+        };
+        match self.presenter.object(&object.json) {
+            Ok(json) => event(frame, kind, &json),
+            Err(error) => frame.extend_from_slice(&error_event(&error)),
+        }
+    }
+
+    fn write_bookmark(&self, frame: &mut BytesMut, revision: u64, initial_end: bool) {
+        let (kind, api_version) = self.presenter.type_of_object();
+        let mut metadata =
+            json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
+        if initial_end {
+            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        let object = json!({"kind": kind, "apiVersion": api_version, "metadata": metadata});
+        event(frame, "BOOKMARK", object.to_string().as_bytes());
+    }
+}
+
+fn event(frame: &mut BytesMut, kind: &str, object: &[u8]) {
+    frame.reserve(kind.len() + object.len() + 24);
+    frame.put_slice(b"{\"type\":\"");
+    frame.put_slice(kind.as_bytes());
+    frame.put_slice(b"\",\"object\":");
+    frame.put_slice(object);
+    frame.put_slice(b"}\n");
+}
+
+fn error_event(error: &ApiError) -> Bytes {
+    let mut frame = BytesMut::new();
+    event(&mut frame, "ERROR", error.to_status().to_string().as_bytes());
+    frame.freeze()
+}
+
+/// `Sleep` as a plain poll.
+trait Elapsed {
+    fn poll_elapsed(self, context: &mut Context<'_>) -> Poll<()>;
+}
+
+impl Elapsed for Pin<&mut Sleep> {
+    fn poll_elapsed(self, context: &mut Context<'_>) -> Poll<()> {
+        std::future::Future::poll(self, context)
+    }
+}

@@ -1,0 +1,300 @@
+//! Creating and changing objects: the pipeline every write goes through.
+//!
+//! decode -> strict, prune, default -> metadata rules -> mutating hooks -> what the server
+//! owns -> managedFields -> validation -> validating hooks -> compare-and-swap. All but the
+//! last is in `draft`; here is the loop around it, which drafts again when somebody else
+//! wrote in between.
+//!
+//! Deletion is in `delete`; what patches mean is in `patching`.
+
+use std::sync::{Arc, PoisonError};
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::cluster::{Caller, Cluster, Ctx, Place};
+use super::decode::Decoded;
+use super::draft::{Draft, Drafted, Owner, draft_create, draft_update};
+use super::failure::{Failure, commit_error};
+use super::options::WriteOptions;
+use super::patching::Patch;
+use super::subresource::Sub;
+use super::{crd, meta, rules};
+use crate::builtin;
+use crate::env::Point;
+use crate::machinery::status::ApiError;
+use crate::registry::{Kind, Served};
+use crate::store::{Change, CommitError, Encoded, Expect, Head, ObjectKey, Stored, Write};
+
+/// Objects may have this many bytes, as in etcd.
+const MAX_OBJECT: usize = 1_572_864;
+/// How often a write is tried again when somebody else wrote in between.
+const ATTEMPTS: usize = 5;
+/// How often a name or an address is drawn.
+const DRAWS: usize = 8;
+
+/// What came of a write.
+#[derive(Debug)]
+pub(crate) struct Written {
+    /// The object in its storage version, `resourceVersion` included.
+    pub(super) value: Value,
+    /// The same as bytes.
+    pub(super) json: Bytes,
+    /// The revision of the object; 0 for a dry-run create.
+    pub(super) revision: u64,
+    /// Whether the object is new.
+    pub(super) created: bool,
+    /// What to tell the client in `Warning` headers.
+    pub(super) warnings: Vec<String>,
+}
+
+/// What a client wants an existing object to become.
+pub(crate) enum Source {
+    /// This.
+    Object(Decoded),
+    /// What it is, patched.
+    Patch(Patch),
+    /// An object that named its revision and was drafted already: there is no second try.
+    Spent,
+}
+
+/// Creates an object.
+pub(crate) async fn create(
+    ctx: &Ctx<'_>,
+    body: Decoded,
+    options: &WriteOptions,
+) -> Result<Written, Failure> {
+    // What was drawn and is taken is drawn again; only then is the body needed twice.
+    let draws_name = meta::text(&body.value, "name").is_empty();
+    let draws = draws_name || ctx.place.served.kind.is(builtin::Kind::Service);
+    let attempts = if draws { DRAWS } else { 1 };
+    let mut body = Some(body);
+    for attempt in 1..=attempts {
+        let sent = if attempt == attempts { body.take() } else { body.clone() };
+        let sent = sent.unwrap_or_default();
+        let draft = draft_create(ctx.cluster, ctx.caller, ctx.place, sent, options, Owner::Record)?;
+        let name = meta::text(&draft.value, "name").to_owned();
+        match commit_new(ctx, draft, options).await? {
+            Ok(written) => return Ok(written),
+            Err(Lost::Address) if attempt < attempts => {}
+            Err(Lost::Store(CommitError::Exists(_))) if draws_name && attempt < attempts => {}
+            Err(lost) => return Err(lost.into_error(&ctx.place.qualified(), &name).into()),
+        }
+    }
+    Err(ApiError::internal("every attempt ended above").into())
+}
+
+/// Commits a new object.
+async fn commit_new(
+    ctx: &Ctx<'_>,
+    draft: Draft,
+    options: &WriteOptions,
+) -> Result<Result<Written, Lost>, Failure> {
+    let key = key_of(&draft.value);
+    if options.dry_run {
+        let kind = &ctx.place.served.kind;
+        return Ok(match ctx.cluster.store.get(&kind.resource, &key) {
+            Some(there) => Err(Lost::Store(CommitError::Exists(there))),
+            None => Ok(dry(draft, 0, true)),
+        });
+    }
+    let written = commit(ctx, draft, key, Expect::Absent).await?;
+    Ok(written.map(|written| Written { created: true, ..written }))
+}
+
+/// Why a draft could not be committed; another draft may be.
+pub(super) enum Lost {
+    /// The object is not what it was, or is there already.
+    Store(CommitError),
+    /// Another service took the address or port that was drawn.
+    Address,
+}
+
+impl Lost {
+    /// What the client is told when no further attempt is made.
+    pub(super) fn into_error(self, resource: &str, name: &str) -> ApiError {
+        match self {
+            Self::Store(error) => commit_error(&error, resource, name),
+            Self::Address => ApiError::conflict(resource, name, "provided IP is already allocated"),
+        }
+    }
+}
+
+/// Changes an object, or a part of it.
+pub(crate) async fn update(
+    ctx: &Ctx<'_>,
+    mut source: Source,
+    sub: Sub,
+    options: &WriteOptions,
+) -> Result<Written, Failure> {
+    let kind = &ctx.place.served.kind;
+    let key = ctx.place.key();
+    for _ in 0..ATTEMPTS {
+        let Some(current) = ctx.cluster.store.get(&kind.resource, &key) else {
+            return update_missing(ctx, &source, sub, options).await;
+        };
+        let draft = match draft_update(ctx, &current, &mut source, sub, options)? {
+            Drafted::Same(warnings) => return Ok(unchanged(&current, warnings)?),
+            Drafted::Changed(draft) => draft,
+        };
+        if options.dry_run {
+            return Ok(dry(draft, current.revision, false));
+        }
+        match commit(ctx, draft, key.clone(), Expect::At(current.revision)).await? {
+            Ok(written) => return Ok(written),
+            // Patches and unconditional updates are made again on the new object.
+            Err(Lost::Address | Lost::Store(CommitError::Moved(_) | CommitError::Gone))
+                if !matches!(source, Source::Spent) => {}
+            Err(lost) => return Err(lost.into_error(&ctx.place.qualified(), &key.name).into()),
+        }
+    }
+    Err(ApiError::stale(&ctx.place.qualified(), &ctx.place.name).into())
+}
+
+/// Server-side apply creates what is missing, and so does PUT for a few kinds.
+async fn update_missing(
+    ctx: &Ctx<'_>,
+    source: &Source,
+    sub: Sub,
+    options: &WriteOptions,
+) -> Result<Written, Failure> {
+    let place = ctx.place;
+    let (body, owner) = match source {
+        Source::Patch(Patch::Apply(body)) if sub == Sub::Main => {
+            let uid = meta::text(&body.value, "uid");
+            if !uid.is_empty() {
+                let why = format!(
+                    "Precondition failed: UID in precondition: {uid}, UID in object meta: "
+                );
+                return Err(ApiError::conflict(&place.qualified(), &place.name, &why).into());
+            }
+            (body.clone(), Owner::Apply)
+        }
+        // With a revision the client means an object that it has seen.
+        Source::Object(body)
+            if sub == Sub::Main
+                && meta::text(&body.value, "resourceVersion").is_empty()
+                && place.served.kind.row().is_some_and(|row| row.create_on_update) =>
+        {
+            (body.clone(), Owner::Record)
+        }
+        _ => return Err(place.not_found().into()),
+    };
+    let draft = draft_create(ctx.cluster, ctx.caller, place, body, options, owner)?;
+    match commit_new(ctx, draft, options).await? {
+        Ok(written) => Ok(written),
+        Err(lost) => Err(lost.into_error(&place.qualified(), &place.name).into()),
+    }
+}
+
+/// Creates an object of the server's own, past faults and hooks. An object that is there
+/// already stays.
+pub(super) fn seed(cluster: &Cluster, caller: &Caller, resource: &str, object: Value) {
+    let Some(kind) = cluster.registry.by_resource(resource) else { return };
+    let served = Served { version: kind.storage, kind };
+    let place = Place { served, namespace: "".into(), name: "".into() };
+    let options = WriteOptions::default();
+    let draft = draft_create(cluster, caller, &place, object.into(), &options, Owner::Record);
+    if let Ok(draft) = draft
+        && let Ok((head, json)) = encode(&place.served.kind, &draft.value)
+    {
+        let key = key_of(&draft.value);
+        let write = Write {
+            resource: &place.served.kind.resource,
+            key,
+            expect: Expect::Absent,
+            change: Change::Put { head, json },
+        };
+        if let Err(why) = cluster.store.commit(write) {
+            tracing::debug!(%why, resource, "the object is there already");
+        }
+    }
+}
+
+/// Commits a draft past both fault points. The inner error is for the caller to judge.
+pub(super) async fn commit(
+    ctx: &Ctx<'_>,
+    draft: Draft,
+    key: ObjectKey,
+    expect: Expect,
+) -> Result<Result<Written, Lost>, Failure> {
+    let kind = &ctx.place.served.kind;
+    let (head, json) = encode(kind, &draft.value)?;
+    ctx.pass(Point::PreCommit).await?;
+    let change = match draft.removes {
+        true => Change::Delete { head, json },
+        false => Change::Put { head, json },
+    };
+    let write = Write { resource: &kind.resource, key, expect, change };
+    let stored = match commit_now(ctx.cluster, kind, write, &draft) {
+        Ok(stored) => stored,
+        Err(lost) => return Ok(Err(lost)),
+    };
+    let mut value = draft.value;
+    let settled = crd::after_commit(ctx.cluster, kind, &stored, draft.removes);
+    let stored = match settled {
+        Some(settled) => {
+            value = parse(&settled)?;
+            settled
+        }
+        None => stored,
+    };
+    ctx.cluster.store.settled(stored.revision).await.map_err(ApiError::internal)?;
+    ctx.pass(Point::PostCommit).await?;
+    let revision = stored.revision;
+    meta::of_mut(&mut value).insert("resourceVersion".to_owned(), json!(revision.to_string()));
+    let warnings = draft.warnings;
+    Ok(Ok(Written { value, json: stored.body(), revision, created: false, warnings }))
+}
+
+/// Commits without waiting for anything. Services are checked once more under a lock.
+fn commit_now(
+    cluster: &Cluster,
+    kind: &Kind,
+    write: Write<'_>,
+    draft: &Draft,
+) -> Result<Arc<Stored>, Lost> {
+    let held = kind
+        .is(builtin::Kind::Service)
+        .then(|| cluster.allocating.lock().unwrap_or_else(PoisonError::into_inner));
+    if held.is_some() && !draft.removes && rules::is_allocated(cluster, &write.key, &draft.value) {
+        return Err(Lost::Address);
+    }
+    cluster.store.commit(write).map_err(Lost::Store)
+}
+
+/// The facts and bytes of an object; 413 when it is too large.
+pub(super) fn encode(kind: &Kind, value: &Value) -> Result<(Head, Encoded), ApiError> {
+    let json = Encoded::new(value);
+    if json.len() > MAX_OBJECT {
+        let says = format!("Request entity too large: limit is {MAX_OBJECT}");
+        return Err(ApiError::new(413, "RequestEntityTooLarge", says));
+    }
+    Ok((Head::of(value, rules::selectable(kind, value)), json))
+}
+
+pub(super) fn parse(stored: &Stored) -> Result<Value, ApiError> {
+    serde_json::from_slice(&stored.json).map_err(ApiError::internal)
+}
+
+fn unchanged(current: &Arc<Stored>, warnings: Vec<String>) -> Result<Written, ApiError> {
+    Ok(Written {
+        value: parse(current)?,
+        json: current.body(),
+        revision: current.revision,
+        created: false,
+        warnings,
+    })
+}
+
+fn dry(draft: Draft, revision: u64, created: bool) -> Written {
+    let Draft { mut value, warnings, .. } = draft;
+    if created {
+        meta::of_mut(&mut value).remove("resourceVersion");
+    }
+    Written { json: value.to_string().into(), value, revision, created, warnings }
+}
+
+pub(super) fn key_of(object: &Value) -> ObjectKey {
+    ObjectKey::new(meta::text(object, "namespace"), meta::text(object, "name"))
+}

@@ -1,0 +1,194 @@
+//! Who listens to a resource, found by the place of the object that changed.
+//!
+//! Ten thousand agents, each watching its own namespace, cost a write one look-up.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use super::ObjectKey;
+use super::history::Event;
+use super::watch::{Filter, Judge, OwnedScope, Seen, Why};
+
+/// The open watches of one resource, indexed by scope.
+#[derive(Default)]
+pub(super) struct Audience {
+    all: Row,
+    by_namespace: BTreeMap<Arc<str>, Row>,
+    by_object: BTreeMap<ObjectKey, Row>,
+}
+
+/// Inboxes in the order in which they were opened, which is the order of their ids.
+type Row = Vec<Arc<Inbox>>;
+
+/// The queue of one watch: written by commits, read by its subscription.
+pub(super) struct Inbox {
+    pub(super) id: u64,
+    pub(super) filter: Filter,
+    /// Events up to this revision are not wanted.
+    after: u64,
+    /// Longest the queue may grow.
+    limit: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Seen>,
+    waker: Option<Waker>,
+    closed: Option<Why>,
+}
+
+impl Audience {
+    pub(super) fn join(&mut self, inbox: Arc<Inbox>) {
+        match &inbox.filter.scope {
+            OwnedScope::All => self.all.push(inbox),
+            OwnedScope::Namespace(name) => {
+                self.by_namespace.entry(name.clone()).or_default().push(inbox);
+            }
+            OwnedScope::Object(key) => {
+                self.by_object.entry(key.clone()).or_default().push(inbox);
+            }
+        }
+    }
+
+    pub(super) fn leave(&mut self, inbox: &Inbox) {
+        match &inbox.filter.scope {
+            OwnedScope::All => take_out(&mut self.all, inbox.id),
+            OwnedScope::Namespace(name) => {
+                if let Some(row) = self.by_namespace.get_mut(name) {
+                    take_out(row, inbox.id);
+                    if row.is_empty() {
+                        self.by_namespace.remove(name);
+                    }
+                }
+            }
+            OwnedScope::Object(key) => {
+                if let Some(row) = self.by_object.get_mut(key) {
+                    take_out(row, inbox.id);
+                    if row.is_empty() {
+                        self.by_object.remove(key);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Hands an event to everyone it concerns. The wakers are to be called once the
+    /// store's lock is released.
+    pub(super) fn deliver(&mut self, event: &Event) -> Vec<Waker> {
+        let key = &event.now.key;
+        let mut judge = Judge::new(event);
+        let mut wakers = Vec::new();
+        let mut lagging = Vec::new();
+        let namespace = self.by_namespace.get(&key.namespace).into_iter().flatten();
+        let object = self.by_object.get(key).into_iter().flatten();
+        for inbox in self.all.iter().chain(namespace).chain(object) {
+            if event.revision() <= inbox.after {
+                continue;
+            }
+            if let Some(seen) = judge.seen_through(&inbox.filter)
+                && !inbox.push(seen, &mut wakers)
+            {
+                lagging.push(inbox.clone());
+            }
+        }
+        for inbox in lagging {
+            self.leave(&inbox);
+        }
+        wakers
+    }
+
+    /// Ends every watch.
+    pub(super) fn close(&mut self, why: Why) -> Vec<Waker> {
+        let Self { all, by_namespace, by_object } = std::mem::take(self);
+        let rows = by_namespace.into_values().chain(by_object.into_values());
+        let inboxes = all.into_iter().chain(rows.flatten());
+        inboxes.filter_map(|inbox| inbox.close(why)).collect()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        let rows = self.by_namespace.values().chain(self.by_object.values());
+        self.all.len() + rows.map(Vec::len).sum::<usize>()
+    }
+}
+
+fn take_out(row: &mut Row, id: u64) {
+    if let Ok(at) = row.binary_search_by_key(&id, |inbox| inbox.id) {
+        row.remove(at);
+    }
+}
+
+impl Inbox {
+    pub(super) fn new(id: u64, filter: Filter, after: u64, limit: usize) -> Self {
+        Self { id, filter, after, limit, state: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// False when the queue is full: the watch is then closed. What it holds can still be
+    /// read, for up to there nothing is missing.
+    fn push(&self, seen: Seen, wakers: &mut Vec<Waker>) -> bool {
+        let mut state = self.lock();
+        let fits = state.queue.len() < self.limit;
+        if fits {
+            state.queue.push_back(seen);
+        } else {
+            state.closed = Some(Why::Lagged);
+        }
+        wakers.extend(state.waker.take());
+        fits
+    }
+
+    pub(super) fn close(&self, why: Why) -> Option<Waker> {
+        let mut state = self.lock();
+        state.closed.get_or_insert(why);
+        state.waker.take()
+    }
+
+    /// Closes and loses what has not been read.
+    pub(super) fn cut(&self) -> Option<Waker> {
+        self.lock().queue.clear();
+        self.close(Why::Dropped)
+    }
+
+    pub(super) fn poll(&self, context: &Context<'_>) -> Poll<Option<Seen>> {
+        let mut state = self.lock();
+        if let Some(seen) = state.queue.pop_front() {
+            // A burst should not be paid for ever after.
+            if state.queue.is_empty() && state.queue.capacity() > 64 {
+                state.queue = VecDeque::new();
+            }
+            return Poll::Ready(Some(seen));
+        }
+        if state.closed.is_some() {
+            return Poll::Ready(None);
+        }
+        let known = state.waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker()));
+        if !known {
+            state.waker = Some(context.waker().clone());
+        }
+        Poll::Pending
+    }
+
+    pub(super) fn closed(&self) -> Option<Why> {
+        self.lock().closed
+    }
+
+    pub(super) fn queued(&self) -> usize {
+        self.lock().queue.len()
+    }
+
+    /// How far a reader that has read everything up to `read` is, when the cluster has
+    /// published everything up to `published`.
+    pub(super) fn progress(&self, read: u64, published: u64) -> u64 {
+        let state = self.lock();
+        match state.queue.front() {
+            Some(next) => read.max(next.revision().saturating_sub(1)),
+            None if state.closed.is_some() => read,
+            None => read.max(published),
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The objects of one resource with their history and audience.
+
+use std::borrow::Borrow;
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::audience::Audience;
+use super::history::History;
+use super::{ObjectKey, Scope, Stored};
+
+/// One resource of one cluster.
+#[derive(Default)]
+pub(super) struct Table {
+    objects: BTreeSet<Slot>,
+    pub(super) history: History,
+    pub(super) audience: Audience,
+}
+
+/// An object ordered by its place. A set of these needs no second copy of the key, which
+/// saves some 50 bytes an object against a map.
+struct Slot(Arc<Stored>);
+
+impl Table {
+    pub(super) fn get(&self, key: &ObjectKey) -> Option<&Arc<Stored>> {
+        self.objects.get(key).map(|slot| &slot.0)
+    }
+
+    /// Puts an object at its place. What stood there is dropped.
+    pub(super) fn put(&mut self, object: Arc<Stored>) {
+        self.objects.replace(Slot(object));
+    }
+
+    pub(super) fn remove(&mut self, key: &ObjectKey) {
+        self.objects.remove(key);
+    }
+
+    /// The same key, sharing the text of a namespace that is already here.
+    pub(super) fn shared(&self, key: ObjectKey) -> ObjectKey {
+        let first = self.walk(Scope::Namespace(&key.namespace)).next();
+        match first.map(|object| object.key.namespace.clone()) {
+            Some(namespace) => ObjectKey { namespace, ..key },
+            None => key,
+        }
+    }
+
+    /// The objects of a scope in the order of their keys.
+    pub(super) fn walk<'a>(&'a self, within: Scope<'a>) -> impl Iterator<Item = &'a Arc<Stored>> {
+        let from = match within {
+            Scope::All => ObjectKey::new("", ""),
+            Scope::Namespace(namespace) => ObjectKey::new(namespace, ""),
+            Scope::Object(key) => key.clone(),
+        };
+        let slots = self.objects.range(from..).map(|slot| &slot.0);
+        slots.take_while(move |object| within.covers(&object.key))
+    }
+
+    /// The objects of a scope as they stood at a revision that the history reaches.
+    pub(super) fn walk_at(&self, within: Scope<'_>, revision: u64) -> Vec<Arc<Stored>> {
+        let then = self.history.undone(within, revision);
+        let unchanged = self.walk(within).filter(|object| !then.contains_key(&object.key));
+        let mut items: Vec<_> = unchanged.cloned().collect();
+        if !then.is_empty() {
+            items.extend(then.values().filter_map(|before| before.cloned()));
+            // Two sorted runs: the stable sort merges them in one go.
+            items.sort_by(|a, b| a.key.cmp(&b.key));
+        }
+        items
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.objects.len()
+    }
+}
+
+impl Borrow<ObjectKey> for Slot {
+    fn borrow(&self) -> &ObjectKey {
+        &self.0.key
+    }
+}
+
+impl PartialEq for Slot {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.key == other.0.key
+    }
+}
+
+impl Eq for Slot {}
+
+impl PartialOrd for Slot {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Slot {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.key.cmp(&other.0.key)
+    }
+}

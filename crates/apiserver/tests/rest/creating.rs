@@ -1,0 +1,313 @@
+//! Creating objects.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use flagship_apiserver::env::plan::{Effect, Rule, Verbs, When};
+use flagship_apiserver::env::{Env, Plan, Point, Verdict};
+use flagship_apiserver::machinery::status::ApiError;
+use flagship_apiserver::rest::{Admission, Review};
+use serde_json::{Value, json};
+
+use crate::harness::{GADGETS, Hook, MAPS, World, gadget, gadget_definition, revision};
+
+#[tokio::test]
+async fn the_server_owns_identity_and_time() {
+    let world = World::new();
+    let made = world
+        .post(
+            MAPS,
+            json!({"metadata": {
+                "name": "a", "uid": "mine", "creationTimestamp": "2000-01-01T00:00:00Z",
+                "deletionTimestamp": "2000-01-01T00:00:00Z", "generation": 7, "selfLink": "/x",
+            }}),
+        )
+        .await
+        .ok(201);
+    let meta = &made["metadata"];
+    assert_eq!(meta["uid"].as_str().map(str::len), Some(36));
+    assert_eq!(meta["creationTimestamp"], "2026-01-01T00:00:00Z");
+    for absent in ["deletionTimestamp", "generation", "selfLink"] {
+        assert_eq!(meta[absent], Value::Null, "{absent}");
+    }
+    assert_eq!(made["apiVersion"], "v1");
+    assert_eq!(made["kind"], "ConfigMap");
+    assert_eq!(meta["namespace"], "default");
+    assert!(revision(&made) > 0);
+}
+
+#[tokio::test]
+async fn a_name_that_is_taken_is_refused() {
+    let world = World::new();
+    world.config("a", json!({})).await;
+    let body = world.post(MAPS, json!({"metadata": {"name": "a"}})).await.refused(
+        409,
+        "AlreadyExists",
+        "configmaps \"a\" already exists",
+    );
+    assert_eq!(body["details"], json!({"name": "a", "kind": "configmaps"}));
+}
+
+#[tokio::test]
+async fn generated_names_end_in_five_letters() {
+    let world = World::new();
+    let mut seen = Vec::new();
+    for _ in 0..20 {
+        let made = world.post(MAPS, json!({"metadata": {"generateName": "job-"}})).await.ok(201);
+        let name = made["metadata"]["name"].as_str().unwrap().to_owned();
+        let tail = name.strip_prefix("job-").unwrap();
+        assert_eq!(tail.len(), 5);
+        assert!(tail.chars().all(|c| "bcdfghjklmnpqrstvwxz2456789".contains(c)), "{name}");
+        assert!(!seen.contains(&name));
+        seen.push(name);
+    }
+}
+
+#[tokio::test]
+async fn names_are_checked_by_kind() {
+    let world = World::new();
+    world.post(MAPS, json!({"metadata": {}})).await.refused(
+        422,
+        "Invalid",
+        "ConfigMap \"\" is invalid: metadata.name: Required value: name or generateName is required",
+    );
+    let bad = world.post(MAPS, json!({"metadata": {"name": "A_b"}})).await;
+    assert_eq!(bad.code, 422);
+    assert_eq!(bad.body["details"]["causes"][0]["field"], "metadata.name");
+    assert_eq!(bad.body["details"]["causes"][0]["reason"], "FieldValueInvalid");
+    // A namespace is a label, a role nearly anything.
+    assert_eq!(
+        world.post("/api/v1/namespaces", json!({"metadata": {"name": "a.b"}})).await.code,
+        422
+    );
+    let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+    world.post(roles, json!({"metadata": {"name": "system:x"}, "rules": []})).await.ok(201);
+}
+
+#[tokio::test]
+async fn the_object_must_fit_the_path() {
+    let world = World::new();
+    let table = [
+        (
+            json!({"kind": "Secret", "metadata": {"name": "a"}}),
+            "the kind in the data (Secret) does not match the expected kind (ConfigMap)",
+        ),
+        (
+            json!({"apiVersion": "v2", "metadata": {"name": "a"}}),
+            "the API version in the data (v2) does not match the expected API version (v1)",
+        ),
+        (json!([]), "the object provided is unrecognized (must be of type ConfigMap)"),
+        (
+            json!({"metadata": {"name": "a", "namespace": "other"}}),
+            "the namespace of the provided object does not match the namespace sent on the request (expected default, got other)",
+        ),
+        (
+            json!({"metadata": {"name": "a", "resourceVersion": "5"}}),
+            "resourceVersion should not be set on objects to be created",
+        ),
+    ];
+    for (body, says) in table {
+        world.post(MAPS, body).await.refused(400, "BadRequest", says);
+    }
+    world.post("/api/v1/configmaps", json!({"metadata": {"name": "a"}})).await.refused(
+        405,
+        "MethodNotAllowed",
+        "the server does not allow this method on the requested resource",
+    );
+}
+
+#[tokio::test]
+async fn metadata_of_the_wrong_type_is_refused() {
+    let world = World::new();
+    for metadata in [json!(3), json!({"labels": []}), json!({"name": "a", "labels": {"a": 1}})] {
+        let reply = world.post(MAPS, json!({"metadata": metadata})).await;
+        assert_eq!(reply.code, 400, "{metadata}: {}", reply.body);
+    }
+    let labels = json!({"name": "a", "labels": {"a b": "c"}, "annotations": {"/": ""}});
+    let reply = world.post(MAPS, json!({"metadata": labels})).await;
+    assert_eq!(reply.code, 422, "{}", reply.body);
+    let owners = json!({"name": "a", "ownerReferences": [{"kind": "X"}]});
+    assert_eq!(world.post(MAPS, json!({"metadata": owners})).await.code, 422);
+}
+
+#[tokio::test]
+async fn a_namespace_must_exist_and_stay() {
+    let world = World::new();
+    let path = "/api/v1/namespaces/gone/configmaps";
+    let body = json!({"metadata": {"name": "a"}});
+    world.post(path, body.clone()).await.refused(404, "NotFound", "namespaces \"gone\" not found");
+    world.post("/api/v1/namespaces", json!({"metadata": {"name": "gone"}})).await.ok(201);
+    world.post(path, body.clone()).await.ok(201);
+    let namespace = world.delete("/api/v1/namespaces/gone").await.ok(200);
+    assert_eq!(namespace["status"]["phase"], "Terminating");
+    let reply = world.post(path, json!({"metadata": {"name": "b"}})).await.refused(
+        403,
+        "Forbidden",
+        "configmaps \"b\" is forbidden: unable to create new content in namespace gone because it is being terminated",
+    );
+    assert_eq!(
+        reply["details"]["causes"],
+        json!([{
+            "reason": "NamespaceTerminating", "message": "namespace gone is being terminated",
+            "field": "metadata.namespace",
+        }])
+    );
+}
+
+#[tokio::test]
+async fn a_dry_run_does_everything_but_commit() {
+    let world = World::new();
+    let before = world.cluster.store().revision();
+    let path = format!("{MAPS}?dryRun=All");
+    let made = world.post(&path, json!({"metadata": {"name": "a"}})).await.ok(201);
+    assert_eq!(made["metadata"]["uid"].as_str().map(str::len), Some(36));
+    assert_eq!(made["metadata"]["resourceVersion"], Value::Null);
+    assert_eq!(world.cluster.store().revision(), before);
+    assert_eq!(world.get(&format!("{MAPS}/a")).await.code, 404);
+    world.config("a", json!({})).await;
+    assert_eq!(world.post(&path, json!({"metadata": {"name": "a"}})).await.code, 409);
+    let deleted = world.delete(&format!("{MAPS}/a?dryRun=All")).await.ok(200);
+    assert_eq!(deleted["status"], "Success");
+    world.get(&format!("{MAPS}/a")).await.ok(200);
+}
+
+#[tokio::test]
+async fn unknown_and_duplicate_fields_are_refused_warned_of_or_ignored() {
+    let world = World::new();
+    world.define(gadget_definition()).await;
+    let body = |name: &str| {
+        format!(
+            r#"{{"apiVersion":"example.com/v1","kind":"Gadget","metadata":{{"name":"{name}"}},"spec":{{"size":1,"size":2,"shape":"round"}}}}"#
+        )
+    };
+    let send = |mode: &'static str, name: &'static str| {
+        let path = format!("{GADGETS}?fieldValidation={mode}");
+        let body = body(name);
+        let world = &world;
+        async move { world.send_with("POST", &path, &[], body).await }
+    };
+    send("Strict", "a").await.refused(
+        400,
+        "BadRequest",
+        "strict decoding error: duplicate field \"spec.size\", unknown field \"spec.shape\"",
+    );
+    let warned = send("Warn", "b").await;
+    assert_eq!(
+        warned.warnings,
+        [r#"299 - "duplicate field \"spec.size\"""#, r#"299 - "unknown field \"spec.shape\"""#]
+    );
+    let made = warned.ok(201);
+    assert_eq!(made["spec"], json!({"size": 2, "color": "red"}));
+    let ignored = send("Ignore", "c").await;
+    assert_eq!(ignored.warnings, [""; 0]);
+    assert_eq!(ignored.ok(201)["spec"]["shape"], Value::Null);
+}
+
+#[tokio::test]
+async fn built_in_kinds_are_decoded_strictly_too() {
+    let world = World::new();
+    let body = json!({"metadata": {"name": "a"}, "data": {"k": "v"}, "dta": {}});
+    world.post(&format!("{MAPS}?fieldValidation=Strict"), body).await.refused(
+        400,
+        "BadRequest",
+        "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: strict decoding error: unknown field \"dta\"",
+    );
+    let reply = world.post(MAPS, json!({"metadata": {"name": "a"}, "data": {"k": 1}})).await;
+    assert_eq!(reply.code, 400);
+    assert_eq!(
+        reply.body["message"],
+        "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: json: cannot unmarshal number into Go struct field ConfigMap.data of type string"
+    );
+}
+
+#[tokio::test]
+async fn custom_resources_are_defaulted_pruned_and_validated() {
+    let world = World::new();
+    world.define(gadget_definition()).await;
+    let mut object = gadget("a", 3);
+    object["status"] = json!({"ready": true});
+    let made = world.post(GADGETS, object).await.ok(201);
+    assert_eq!(made["spec"], json!({"size": 3, "color": "red"}));
+    assert_eq!(made["status"], Value::Null, "the main path ignores status");
+    assert_eq!(made["metadata"]["generation"], 1);
+
+    let bad = json!({
+        "apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {"name": "b"},
+        "spec": {"size": -1, "color": "green"},
+    });
+    let reply = world.post(GADGETS, bad).await;
+    assert_eq!(reply.code, 422);
+    assert_eq!(reply.body["reason"], "Invalid");
+    let causes = reply.body["details"]["causes"].as_array().unwrap();
+    let fields: Vec<&str> = causes.iter().map(|c| c["field"].as_str().unwrap()).collect();
+    // The last says that rules were not even asked.
+    assert_eq!(fields, ["spec.color", "spec.size", "<nil>"]);
+
+    let untyped = json!({"metadata": {"name": "c"}, "spec": {"size": 1}});
+    assert_eq!(world.post(GADGETS, untyped).await.code, 400);
+}
+
+struct Labeller;
+
+impl Admission for Labeller {
+    fn mutate(&self, review: &mut Review<'_>) -> Result<(), ApiError> {
+        if review.operation == "create" && review.resource == "configmaps" {
+            review.object["metadata"]["labels"]["by"] = json!("hook");
+            review.warnings.push("labelled".to_owned());
+        }
+        Ok(())
+    }
+
+    fn validate(&self, review: &mut Review<'_>) -> Result<(), ApiError> {
+        match review.name {
+            "forbidden" => Err(ApiError::forbidden(review.resource, review.name, "no")),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[tokio::test]
+async fn hooks_change_and_refuse() {
+    let world = World::new();
+    let hook: Hook = Arc::new(Labeller);
+    world.server.add_admission(hook);
+    let reply = world.post(MAPS, json!({"metadata": {"name": "a"}})).await;
+    assert_eq!(reply.warnings, [r#"299 - "labelled""#]);
+    assert_eq!(reply.ok(201)["metadata"]["labels"], json!({"by": "hook"}));
+    world.post(MAPS, json!({"metadata": {"name": "forbidden"}})).await.refused(
+        403,
+        "Forbidden",
+        "configmaps \"forbidden\" is forbidden: no",
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn services_never_share_an_address_even_when_they_race() {
+    let env = Env::simulated(3);
+    let slow = Rule {
+        point: Point::PreCommit,
+        who: String::new(),
+        cluster: String::new(),
+        resource: "services".to_owned(),
+        verbs: Verbs::Writes,
+        when: When::Always,
+        window: None,
+        effect: Effect::Do(Verdict::Delay(Duration::from_millis(5))),
+    };
+    let plan = Plan::new(1, env.clock.clone(), vec![slow]);
+    let world = World::in_env(env.with_faults(Arc::new(plan)));
+    let local = world.cluster.local("x");
+    let service = |name: String| {
+        let spec = json!({"type": "NodePort", "ports": [{"port": 80}], "selector": {"a": "b"}});
+        local.create("services", "default", json!({"metadata": {"name": name}, "spec": spec}))
+    };
+    let made = futures::future::join_all((0..5).map(|n| service(format!("s{n}")))).await;
+    let made: Vec<Value> = made.into_iter().map(Result::unwrap).collect();
+    for part in ["/spec/clusterIP", "/spec/ports/0/nodePort"] {
+        let mut values: Vec<String> =
+            made.iter().map(|service| service.pointer(part).unwrap().to_string()).collect();
+        values.sort();
+        values.dedup();
+        assert_eq!(values.len(), 5, "{part}: {values:?}");
+    }
+}

@@ -1,0 +1,236 @@
+//! The life of custom resource definitions.
+
+use serde_json::{Value, json};
+
+use crate::harness::{DEFINITIONS, GADGETS, World, gadget, gadget_definition, names, revision};
+
+fn condition<'a>(crd: &'a Value, kind: &str) -> &'a Value {
+    let all = crd["status"]["conditions"].as_array().unwrap();
+    all.iter().find(|c| c["type"] == kind).unwrap_or(&Value::Null)
+}
+
+#[tokio::test]
+async fn a_definition_is_accepted_and_served() {
+    let world = World::new();
+    assert_eq!(world.get(GADGETS).await.code, 404);
+    let crd = world.define(gadget_definition()).await;
+    assert_eq!(condition(&crd, "NamesAccepted")["status"], "True");
+    assert_eq!(condition(&crd, "Established")["reason"], "InitialNamesAccepted");
+    assert_eq!(crd["status"]["storedVersions"], json!(["v1"]));
+    assert_eq!(crd["status"]["acceptedNames"]["listKind"], "GadgetList");
+    assert_eq!(
+        crd["metadata"]["finalizers"],
+        json!(["customresourcecleanup.apiextensions.k8s.io"])
+    );
+    let list = world.get(GADGETS).await.ok(200);
+    assert_eq!(list["kind"], "GadgetList");
+    assert_eq!(list["apiVersion"], "example.com/v1");
+}
+
+#[tokio::test]
+async fn deleting_a_definition_deletes_its_objects() {
+    let world = World::new();
+    world.define(gadget_definition()).await;
+    world.post(GADGETS, gadget("a", 1)).await.ok(201);
+    let mut held = gadget("b", 1);
+    held["metadata"]["finalizers"] = json!(["x.io/y"]);
+    world.post(GADGETS, held).await.ok(201);
+    let path = format!("{DEFINITIONS}/gadgets.example.com");
+    let mut watch = world
+        .watch(&format!(
+            "{GADGETS}?watch=true&resourceVersion={}",
+            world.cluster.store().revision()
+        ))
+        .await;
+    let crd = world.delete(&path).await.ok(200);
+    assert_eq!(condition(&crd, "Terminating")["reason"], "InstanceDeletionInProgress");
+    assert_eq!(watch.line().await, "DELETED a");
+    assert_eq!(watch.line().await, "MODIFIED b");
+    assert_eq!(names(&world.get(GADGETS).await.ok(200)), ["b"]);
+    let refused = world.post(GADGETS, gadget("c", 1)).await;
+    assert_eq!(
+        (refused.code, refused.body["message"].as_str()),
+        (405, Some("create not allowed while custom resource definition is terminating"))
+    );
+    world
+        .patch("merge", &format!("{GADGETS}/b"), json!({"metadata": {"finalizers": null}}))
+        .await
+        .ok(200);
+    assert_eq!(watch.line().await, "DELETED b");
+    assert_eq!(watch.line().await, "END");
+    assert_eq!(world.get(&path).await.code, 404);
+    assert_eq!(world.get(GADGETS).await.code, 404);
+    // Coming back begins anew.
+    world.define(gadget_definition()).await;
+    assert_eq!(world.get(GADGETS).await.ok(200)["items"], json!([]));
+}
+
+#[tokio::test]
+async fn names_that_are_taken_are_not_accepted_until_free() {
+    let world = World::new();
+    world.define(gadget_definition()).await;
+    let mut rival = gadget_definition();
+    rival["metadata"]["name"] = json!("widgets.example.com");
+    rival["spec"]["names"] = json!({"plural": "widgets", "singular": "widget", "kind": "Gadget", "listKind": "WidgetList"});
+    let made = world.post(DEFINITIONS, rival).await.ok(201);
+    assert_eq!(condition(&made, "NamesAccepted")["status"], "False");
+    assert_eq!(condition(&made, "NamesAccepted")["reason"], "KindConflict");
+    assert_eq!(condition(&made, "NamesAccepted")["message"], "\"Gadget\" is already in use");
+    assert_eq!(condition(&made, "Established")["status"], "False");
+    let widgets = "/apis/example.com/v1/namespaces/default/widgets";
+    assert_eq!(world.get(widgets).await.code, 404);
+    world.delete(&format!("{DEFINITIONS}/gadgets.example.com")).await.ok(200);
+    world.get(widgets).await.ok(200);
+}
+
+fn two_versions() -> Value {
+    let mut crd = gadget_definition();
+    let mut second = crd["spec"]["versions"][0].clone();
+    second["name"] = json!("v2");
+    second["storage"] = json!(false);
+    second["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+        .as_object_mut()
+        .unwrap()
+        .remove("fixed");
+    let mut same = crd["spec"]["versions"][0].clone();
+    same["name"] = json!("v1beta1");
+    same["storage"] = json!(false);
+    same["deprecated"] = json!(true);
+    crd["spec"]["versions"].as_array_mut().unwrap().extend([second, same]);
+    crd
+}
+
+#[tokio::test]
+async fn versions_show_the_same_object() {
+    let world = World::new();
+    world.define(two_versions()).await;
+    let mut object = gadget("g", 1);
+    object["spec"]["fixed"] = json!("x");
+    let v1 = world.post(GADGETS, object).await.ok(201);
+    let at = |version: &str| format!("/apis/example.com/{version}/namespaces/default/gadgets");
+    let v2 = world.get(&format!("{}/g", at("v2"))).await.ok(200);
+    assert_eq!(v2["apiVersion"], "example.com/v2");
+    assert_eq!(
+        v2["spec"],
+        json!({"size": 1, "color": "red"}),
+        "what v2 does not know is not shown"
+    );
+    let beta = world.get(&format!("{}/g", at("v1beta1"))).await;
+    assert_eq!(beta.warnings, [r#"299 - "example.com/v1beta1 Gadget is deprecated""#]);
+    let mut beta = beta.ok(200);
+    assert_eq!(beta["apiVersion"], "example.com/v1beta1");
+    assert_eq!(beta["spec"], v1["spec"]);
+
+    beta["spec"]["size"] = json!(7);
+    let written = world.put(&format!("{}/g", at("v1beta1")), beta).await.ok(200);
+    assert_eq!(written["apiVersion"], "example.com/v1beta1");
+    let stored = world.get(&format!("{GADGETS}/g")).await.ok(200);
+    assert_eq!(stored["apiVersion"], "example.com/v1");
+    assert_eq!((stored["spec"]["size"].as_i64(), &stored["spec"]["fixed"]), (Some(7), &json!("x")));
+
+    let list = world.get(&at("v2")).await.ok(200);
+    assert_eq!(list["apiVersion"], "example.com/v2");
+    assert_eq!(list["items"][0]["apiVersion"], "example.com/v2");
+    let mut watch = world.watch(&format!("{}?watch=true", at("v2"))).await;
+    let event = watch.next().await.unwrap();
+    assert_eq!(event["object"]["apiVersion"], "example.com/v2");
+    assert_eq!(event["object"]["spec"]["fixed"], Value::Null);
+}
+
+#[tokio::test]
+async fn a_version_that_is_no_longer_served_is_gone() {
+    let world = World::new();
+    let mut crd = world.define(two_versions()).await;
+    let v2 = "/apis/example.com/v2/namespaces/default/gadgets";
+    world.get(v2).await.ok(200);
+    crd["spec"]["versions"][1]["served"] = json!(false);
+    world.put(&format!("{DEFINITIONS}/gadgets.example.com"), crd).await.ok(200);
+    assert_eq!(world.get(v2).await.code, 404);
+    world.get(GADGETS).await.ok(200);
+}
+
+#[tokio::test]
+async fn the_storage_version_is_remembered_when_it_moves() {
+    let world = World::new();
+    let mut crd = world.define(two_versions()).await;
+    world.post(GADGETS, gadget("g", 1)).await.ok(201);
+    crd["spec"]["versions"][0]["storage"] = json!(false);
+    crd["spec"]["versions"][2]["storage"] = json!(true);
+    let now = world.put(&format!("{DEFINITIONS}/gadgets.example.com"), crd).await.ok(200);
+    assert_eq!(now["status"]["storedVersions"], json!(["v1", "v1beta1"]));
+    // Objects written before are still shown in the version asked for.
+    let old = world.get(&format!("{GADGETS}/g")).await.ok(200);
+    assert_eq!(old["apiVersion"], "example.com/v1");
+    for version in ["v1", "v1beta1", "v2"] {
+        let path = format!("/apis/example.com/{version}/namespaces/default/gadgets");
+        let list = world.get(&path).await.ok(200);
+        assert_eq!(list["items"][0]["apiVersion"], format!("example.com/{version}"));
+    }
+    let beta = "/apis/example.com/v1beta1/namespaces/default/gadgets/g";
+    let mut object = world.get(beta).await.ok(200);
+    object["spec"]["size"] = json!(2);
+    world.put(beta, object).await.ok(200);
+    let local = world.cluster.local("x");
+    let stored = local.get("gadgets.example.com", "default", "g").await.unwrap();
+    assert_eq!(stored["apiVersion"], "example.com/v1beta1");
+}
+
+#[tokio::test]
+async fn a_changed_schema_judges_the_next_write() {
+    let world = World::new();
+    let mut crd = world.define(gadget_definition()).await;
+    world.post(GADGETS, gadget("g", 50)).await.ok(201);
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["size"]
+        ["maximum"] = json!(10);
+    world.put(&format!("{DEFINITIONS}/gadgets.example.com"), crd).await.ok(200);
+    assert_eq!(world.post(GADGETS, gadget("h", 50)).await.code, 422);
+    world.post(GADGETS, gadget("h", 5)).await.ok(201);
+}
+
+#[tokio::test]
+async fn definitions_that_make_no_sense_are_refused() {
+    let world = World::new();
+    let mut wrong_name = gadget_definition();
+    wrong_name["metadata"]["name"] = json!("other.example.com");
+    let mut no_storage = gadget_definition();
+    no_storage["spec"]["versions"][0]["storage"] = json!(false);
+    let mut bad_rule = gadget_definition();
+    bad_rule["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+        ["fixed"]["x-kubernetes-validations"][0]["rule"] = json!("self ==");
+    for (what, crd) in [("name", wrong_name), ("storage", no_storage), ("rule", bad_rule)] {
+        let reply = world.post(DEFINITIONS, crd).await;
+        assert_eq!((reply.code, reply.body["reason"].as_str()), (422, Some("Invalid")), "{what}");
+    }
+}
+
+#[tokio::test]
+async fn equal_definitions_are_compiled_once() {
+    let world = World::new();
+    for name in ["m1", "m2", "m3"] {
+        let member =
+            World { cluster: world.server.add_cluster(name), server: world.server.clone() };
+        member.define(gadget_definition()).await;
+    }
+    assert_eq!(world.server.compiled_kinds(), 1);
+    let m1 = World { cluster: world.server.cluster("m1").unwrap(), server: world.server.clone() };
+    m1.post(GADGETS, gadget("g", 1)).await.ok(201);
+    let m2 = World { cluster: world.server.cluster("m2").unwrap(), server: world.server.clone() };
+    assert_eq!(m2.get(GADGETS).await.ok(200)["items"], json!([]), "objects are not shared");
+    for name in ["m1", "m2", "m3"] {
+        world.server.remove_cluster(name);
+    }
+    drop((m1, m2));
+    assert_eq!(world.server.compiled_kinds(), 0);
+}
+
+#[tokio::test]
+async fn watchers_of_definitions_see_them_become_established() {
+    let world = World::new();
+    let from = world.cluster.store().revision();
+    let mut watch = world.watch(&format!("{DEFINITIONS}?watch=true&resourceVersion={from}")).await;
+    let made = world.define(gadget_definition()).await;
+    assert_eq!(watch.line().await, "ADDED gadgets.example.com");
+    let last = watch.next().await.unwrap();
+    assert_eq!(last["type"], "MODIFIED");
+    assert_eq!(revision(&last["object"]), revision(&made));
+}

@@ -1,0 +1,218 @@
+//! The four kinds of patches and who owns what afterwards.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use flagship_apiserver::env::plan::{Effect, Rule, Verbs, When};
+use flagship_apiserver::env::{Env, Plan, Point, Verdict};
+use flagship_apiserver::rest::{PatchKind, WriteOptions};
+use serde_json::{Value, json};
+
+use crate::harness::{GADGETS, MAPS, World, gadget, gadget_definition};
+use crate::updating::deployment;
+
+const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
+
+#[tokio::test]
+async fn json_patches_apply_or_are_refused_whole() {
+    let world = World::new();
+    world.config("a", json!({})).await;
+    let path = format!("{MAPS}/a");
+    let good = json!([
+        {"op": "test", "path": "/data/k", "value": "v"},
+        {"op": "replace", "path": "/data/k", "value": "w"},
+        {"op": "add", "path": "/data/n", "value": "1"},
+    ]);
+    let now = world.patch("json", &path, good).await.ok(200);
+    assert_eq!(now["data"], json!({"k": "w", "n": "1"}));
+    for bad in [
+        json!([{"op": "test", "path": "/data/k", "value": "v"}]),
+        json!([{"op": "remove", "path": "/data/gone"}]),
+        json!([{"op": "replace", "path": "/data/gone/deeper", "value": 1}]),
+    ] {
+        let reply = world.patch("json", &path, bad.clone()).await;
+        assert_eq!((reply.code, reply.body["reason"].as_str()), (422, Some("Invalid")), "{bad}");
+    }
+    assert_eq!(world.get(&path).await.ok(200)["data"], now["data"]);
+}
+
+#[tokio::test]
+async fn a_patch_of_nothing_is_not_found_and_an_apply_creates() {
+    let world = World::new();
+    world.patch("merge", &format!("{MAPS}/a"), json!({})).await.refused(
+        404,
+        "NotFound",
+        "configmaps \"a\" not found",
+    );
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"k": "v"}});
+    let made =
+        world.patch("apply", &format!("{MAPS}/a?fieldManager=me"), object.clone()).await.ok(201);
+    assert_eq!(made["metadata"]["name"], "a");
+    world.patch("apply", &format!("{MAPS}/a?fieldManager=me"), object).await.ok(200);
+}
+
+#[tokio::test]
+async fn a_patch_may_carry_a_revision() {
+    let world = World::new();
+    let made = world.config("a", json!({})).await;
+    let path = format!("{MAPS}/a");
+    let old = made["metadata"]["resourceVersion"].clone();
+    let patch = |value: &str| json!({"metadata": {"resourceVersion": old}, "data": {"k": value}});
+    world.patch("merge", &path, patch("1")).await.ok(200);
+    assert_eq!(world.patch("merge", &path, patch("2")).await.code, 409);
+}
+
+#[tokio::test]
+async fn strategic_patches_merge_lists_of_built_in_kinds_only() {
+    let world = World::new();
+    world.post(DEPLOYMENTS, deployment("web", 1)).await.ok(201);
+    let patch =
+        json!({"spec": {"template": {"spec": {"containers": [{"name": "side", "image": "s:1"}]}}}});
+    let now = world.patch("strategic", &format!("{DEPLOYMENTS}/web"), patch).await.ok(200);
+    let containers = now["spec"]["template"]["spec"]["containers"].as_array().unwrap();
+    assert_eq!(containers.len(), 2);
+    world.define(gadget_definition()).await;
+    world.post(GADGETS, gadget("g", 1)).await.ok(201);
+    world.patch("strategic", &format!("{GADGETS}/g"), json!({})).await.refused(
+        415,
+        "UnsupportedMediaType",
+        "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
+    );
+    let odd =
+        world.send_with("PATCH", &format!("{MAPS}/a"), &["Content-Type: text/plain"], "{}").await;
+    assert_eq!(odd.code, 415);
+}
+
+fn managers(object: &Value) -> Vec<String> {
+    let entries = object["metadata"]["managedFields"].as_array().unwrap();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    entries
+        .iter()
+        .map(|e| {
+            format!("{} {} {}", text(&e["manager"]), text(&e["operation"]), text(&e["subresource"]))
+        })
+        .map(|line| line.trim_end().to_owned())
+        .collect()
+}
+
+#[tokio::test]
+async fn every_write_records_its_manager() {
+    let world = World::new();
+    world.define(gadget_definition()).await;
+    let agent = "User-Agent: kubectl/v1.34 (linux)";
+    let made = world.send_with("POST", GADGETS, &[agent], gadget("g", 1).to_string()).await.ok(201);
+    assert_eq!(managers(&made), ["kubectl Update"]);
+    let entry = &made["metadata"]["managedFields"][0];
+    assert_eq!(entry["apiVersion"], "example.com/v1");
+    assert_eq!(entry["fieldsType"], "FieldsV1");
+    assert_eq!(entry["time"], "2026-01-01T00:00:00Z");
+    let path = format!("{GADGETS}/g");
+    let status = json!({"status": {"ready": true}});
+    let now =
+        world.patch("merge", &format!("{path}/status?fieldManager=agent"), status).await.ok(200);
+    assert_eq!(managers(&now), ["agent Update status", "kubectl Update"]);
+}
+
+#[tokio::test]
+async fn apply_refuses_what_others_own_until_forced() {
+    let world = World::new();
+    world.define(gadget_definition()).await;
+    world.post(&format!("{GADGETS}?fieldManager=first"), gadget("g", 1)).await.ok(201);
+    let path = format!("{GADGETS}/g");
+    let reply = world.patch("apply", &format!("{path}?fieldManager=second"), gadget("g", 2)).await;
+    assert_eq!((reply.code, reply.body["reason"].as_str()), (409, Some("Conflict")));
+    let cause = &reply.body["details"]["causes"][0];
+    assert_eq!(cause["reason"], "FieldManagerConflict");
+    assert_eq!(cause["field"], ".spec.size");
+    assert!(cause["message"].as_str().unwrap().starts_with("conflict with \"first\""));
+    let forced = format!("{path}?fieldManager=second&force=true");
+    let now = world.patch("apply", &forced, gadget("g", 2)).await.ok(200);
+    assert_eq!(now["spec"]["size"], 2);
+    assert!(managers(&now).contains(&"second Apply".to_owned()), "{:?}", managers(&now));
+    let same = world.patch("apply", &forced, gadget("g", 2)).await.ok(200);
+    assert_eq!(same["metadata"]["resourceVersion"], now["metadata"]["resourceVersion"]);
+}
+
+#[tokio::test]
+async fn apply_has_its_own_rules() {
+    let world = World::new();
+    world.define(gadget_definition()).await;
+    let path = format!("{GADGETS}/g");
+    world.patch("apply", &path, gadget("g", 1)).await.refused(
+        422,
+        "Invalid",
+        "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch",
+    );
+    let mut managed = gadget("g", 1);
+    managed["metadata"]["managedFields"] = json!([{"manager": "x"}]);
+    world.patch("apply", &format!("{path}?fieldManager=m"), managed).await.refused(
+        400,
+        "BadRequest",
+        "metadata.managedFields must be nil",
+    );
+    let reply = world.patch("merge", &format!("{path}?force=true"), json!({})).await;
+    assert_eq!(reply.code, 422);
+    let yaml = "apiVersion: example.com/v1\nkind: Gadget\nspec:\n  size: 4\n";
+    let header = "Content-Type: application/apply-patch+yaml";
+    let made =
+        world.send_with("PATCH", &format!("{path}?fieldManager=m"), &[header], yaml).await.ok(201);
+    assert_eq!(made["spec"]["size"], 4);
+    // What a manager no longer applies goes away; what others added stays.
+    let two = json!({"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {"labels": {"a": "b"}}, "spec": {"size": 4}});
+    world.patch("apply", &format!("{path}?fieldManager=m"), two).await.ok(200);
+    let now =
+        world.send_with("PATCH", &format!("{path}?fieldManager=m"), &[header], yaml).await.ok(200);
+    assert_eq!(now["metadata"]["labels"], Value::Null);
+}
+
+#[tokio::test]
+async fn an_applied_status_goes_to_its_own_path() {
+    let world = World::new();
+    world.define(gadget_definition()).await;
+    world.post(GADGETS, gadget("g", 1)).await.ok(201);
+    let mut object = gadget("g", 9);
+    object["status"] = json!({"ready": true});
+    let path = format!("{GADGETS}/g/status?fieldManager=agent");
+    let now = world.patch("apply", &path, object).await.ok(200);
+    assert_eq!(now["status"], json!({"ready": true}));
+    assert_eq!(now["spec"]["size"], 1);
+    assert!(managers(&now).contains(&"agent Apply status".to_owned()), "{:?}", managers(&now));
+}
+
+#[tokio::test(start_paused = true)]
+async fn racing_patches_all_arrive_and_racing_updates_conflict() {
+    let env = Env::simulated(3);
+    let slow = Rule {
+        point: Point::PreCommit,
+        who: "racer".to_owned(),
+        cluster: String::new(),
+        resource: "configmaps".to_owned(),
+        verbs: Verbs::Writes,
+        when: When::Always,
+        window: None,
+        effect: Effect::Do(Verdict::Delay(Duration::from_millis(5))),
+    };
+    let plan = Plan::new(1, env.clock.clone(), vec![slow]);
+    let world = World::in_env(env.with_faults(Arc::new(plan)));
+    world.config("a", json!({})).await;
+    let local = world.cluster.local("racer");
+    let options = WriteOptions::default();
+    let patches = (0..4).map(|n| {
+        let patch = json!({"data": {(format!("k{n}")): "v"}});
+        local.patch("configmaps", "default", "a", "", PatchKind::Merge, patch, &options)
+    });
+    for outcome in futures::future::join_all(patches).await {
+        outcome.unwrap();
+    }
+    let now = local.get("configmaps", "default", "a").await.unwrap();
+    assert_eq!(now["data"].as_object().unwrap().len(), 5);
+    let updates = (0..3).map(|n| {
+        let mut object = now.clone();
+        object["data"]["n"] = json!(n.to_string());
+        local.update("configmaps", object)
+    });
+    let outcomes = futures::future::join_all(updates).await;
+    let codes: Vec<u16> =
+        outcomes.into_iter().map(|outcome| outcome.map_or_else(|e| e.code, |_| 200)).collect();
+    assert_eq!(codes, [200, 409, 409]);
+}

@@ -1,0 +1,68 @@
+//! Binding and evicting pods.
+
+use serde_json::{Value, json};
+
+use crate::harness::{PODS, World};
+
+async fn running(world: &World, name: &str) -> Value {
+    let pod = json!({
+        "metadata": {"name": name, "labels": {"app": "x"}},
+        "spec": {"containers": [{"name": "c", "image": "i"}], "nodeName": "n1"},
+    });
+    world.post(PODS, pod).await.ok(201);
+    let status = json!({"status": {"phase": "Running"}});
+    world.patch("merge", &format!("{PODS}/{name}/status"), status).await.ok(200)
+}
+
+#[tokio::test]
+async fn a_pod_is_bound_once() {
+    let world = World::new();
+    let pod =
+        json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    world.post(PODS, pod).await.ok(201);
+    let binding = json!({"kind": "Binding", "target": {"kind": "Node", "name": "n1"}});
+    let done = world.post(&format!("{PODS}/p/binding"), binding.clone()).await.ok(201);
+    assert_eq!(done["status"], "Success");
+    let pod = world.get(&format!("{PODS}/p")).await.ok(200);
+    assert_eq!(pod["spec"]["nodeName"], "n1");
+    assert_eq!(pod["status"]["conditions"][0]["type"], "PodScheduled");
+    world.post(&format!("{PODS}/p/binding"), binding).await.refused(
+        409,
+        "Conflict",
+        "Operation cannot be fulfilled on pods/binding \"p\": pod p is already assigned to node \"n1\"",
+    );
+}
+
+#[tokio::test]
+async fn an_eviction_respects_the_budget() {
+    let world = World::new();
+    running(&world, "p").await;
+    let budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
+    let budget = json!({
+        "metadata": {"name": "b"},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "x"}}},
+    });
+    world.post(budgets, budget).await.ok(201);
+    let eviction =
+        json!({"kind": "Eviction", "apiVersion": "policy/v1", "metadata": {"name": "p"}});
+    let reply = world.post(&format!("{PODS}/p/eviction"), eviction.clone()).await.refused(
+        429,
+        "TooManyRequests",
+        "Cannot evict pod as it would violate the pod's disruption budget.",
+    );
+    assert_eq!(reply["details"]["causes"][0]["reason"], "DisruptionBudget");
+    let allowed = json!({"status": {"disruptionsAllowed": 1, "currentHealthy": 2, "desiredHealthy": 1, "expectedPods": 2}});
+    world.patch("merge", &format!("{budgets}/b/status"), allowed).await.ok(200);
+    world.post(&format!("{PODS}/p/eviction"), eviction).await.ok(201);
+    let pod = world.get(&format!("{PODS}/p")).await.ok(200);
+    assert!(pod["metadata"]["deletionTimestamp"].is_string());
+    let budget = world.get(&format!("{budgets}/b")).await.ok(200);
+    assert_eq!(budget["status"]["disruptionsAllowed"], 0);
+}
+
+#[tokio::test]
+async fn logs_are_honestly_absent() {
+    let world = World::new();
+    running(&world, "p").await;
+    assert_eq!(world.get(&format!("{PODS}/p/log")).await.code, 501);
+}

@@ -1,0 +1,68 @@
+//! Selectors in lists and watches.
+
+use serde_json::json;
+
+use crate::harness::{GADGETS, MAPS, World, gadget, gadget_definition, names};
+
+#[tokio::test]
+async fn labels_select() {
+    let world = World::new();
+    world.config("a", json!({"app": "web", "tier": "front"})).await;
+    world.config("b", json!({"app": "db"})).await;
+    world.config("c", json!({})).await;
+    let table = [
+        ("app=web", vec!["a"]),
+        ("app==web", vec!["a"]),
+        ("app!=web", vec!["b", "c"]),
+        ("app in (web,db)", vec!["a", "b"]),
+        ("app notin (web)", vec!["b", "c"]),
+        ("tier", vec!["a"]),
+        ("!tier", vec!["b", "c"]),
+        ("app,!tier", vec!["b"]),
+    ];
+    for (selector, want) in table {
+        let query = selector.replace(' ', "%20").replace('=', "%3D").replace(',', "%2C");
+        let list = world.get(&format!("{MAPS}?labelSelector={query}")).await.ok(200);
+        assert_eq!(names(&list), want, "{selector}");
+    }
+    world.get(&format!("{MAPS}?labelSelector=a%20b")).await.refused(
+        400,
+        "BadRequest",
+        "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt",
+    );
+}
+
+#[tokio::test]
+async fn fields_select_what_the_kind_allows() {
+    let world = World::new();
+    world.config("a", json!({})).await;
+    world.config("b", json!({})).await;
+    let named = world.get(&format!("{MAPS}?fieldSelector=metadata.name%3Da")).await.ok(200);
+    assert_eq!(names(&named), ["a"]);
+    let across = "/api/v1/configmaps?fieldSelector=metadata.namespace%3Ddefault,metadata.name!%3Da";
+    assert_eq!(names(&world.get(across).await.ok(200)), ["b"]);
+    world.get(&format!("{MAPS}?fieldSelector=data.k%3Dv")).await.refused(
+        400,
+        "BadRequest",
+        "field label not supported: data.k",
+    );
+    let phases = "/api/v1/namespaces?fieldSelector=status.phase%3DActive";
+    assert_eq!(names(&world.get(phases).await.ok(200)).len(), 4);
+    let secret = json!({"metadata": {"name": "s"}, "type": "example.com/x"});
+    world.post("/api/v1/namespaces/default/secrets", secret).await.ok(201);
+    let typed = "/api/v1/secrets?fieldSelector=type%3Dexample.com/x";
+    assert_eq!(names(&world.get(typed).await.ok(200)), ["s"]);
+}
+
+#[tokio::test]
+async fn a_definition_names_its_own_fields() {
+    let world = World::new();
+    world.define(gadget_definition()).await;
+    world.post(GADGETS, gadget("red", 1)).await.ok(201);
+    let mut blue = gadget("blue", 1);
+    blue["spec"]["color"] = json!("blue");
+    world.post(GADGETS, blue).await.ok(201);
+    let list = world.get(&format!("{GADGETS}?fieldSelector=spec.color%3Dblue")).await.ok(200);
+    assert_eq!(names(&list), ["blue"]);
+    assert_eq!(world.get(&format!("{GADGETS}?fieldSelector=spec.size%3D1")).await.code, 400);
+}

@@ -1,0 +1,184 @@
+//! Watches.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::harness::{MAPS, World, revision};
+
+#[tokio::test(start_paused = true)]
+async fn without_a_revision_the_present_comes_first() {
+    let world = World::new();
+    world.config("b", json!({})).await;
+    world.config("a", json!({})).await;
+    for query in ["watch=true", "watch=1&resourceVersion=0", "&watch=true&resourceVersion="] {
+        let mut watch = world.watch(&format!("{MAPS}?{query}&timeoutSeconds=5")).await;
+        assert_eq!(watch.line().await, "ADDED a");
+        assert_eq!(watch.line().await, "ADDED b");
+        assert!(watch.is_quiet().await);
+        assert_eq!(watch.line().await, "END");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_come_strictly_after_a_revision_and_in_order() {
+    let world = World::new();
+    let a = world.config("a", json!({})).await;
+    let mut watch =
+        world.watch(&format!("{MAPS}?watch=true&resourceVersion={}", revision(&a))).await;
+    assert!(watch.is_quiet().await);
+    world.config("b", json!({})).await;
+    world.patch("merge", &format!("{MAPS}/a"), json!({"data": {"k": "w"}})).await.ok(200);
+    world.delete(&format!("{MAPS}/b")).await.ok(200);
+    assert_eq!(watch.line().await, "ADDED b");
+    assert_eq!(watch.line().await, "MODIFIED a");
+    let last = watch.next().await.unwrap();
+    assert_eq!(last["type"], "DELETED");
+    assert_eq!(revision(&last["object"]), world.cluster.store().revision());
+    assert_eq!(last["object"]["data"], json!({"k": "v"}), "the final object is whole");
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_enter_and_leave_a_selection() {
+    let world = World::new();
+    let start = world.cluster.store().revision();
+    let path = format!("{MAPS}?watch=true&labelSelector=on%3Dyes&resourceVersion={start}");
+    let mut watch = world.watch(&path).await;
+    world.config("a", json!({"on": "no"})).await;
+    let labels = |on: &str| json!({"metadata": {"labels": {"on": on}}});
+    world.patch("merge", &format!("{MAPS}/a"), labels("yes")).await.ok(200);
+    world.patch("merge", &format!("{MAPS}/a"), json!({"data": {"k": "w"}})).await.ok(200);
+    let left = world.patch("merge", &format!("{MAPS}/a"), labels("no")).await.ok(200);
+    world.delete(&format!("{MAPS}/a")).await.ok(200);
+    assert_eq!(watch.line().await, "ADDED a");
+    assert_eq!(watch.line().await, "MODIFIED a");
+    let gone = watch.next().await.unwrap();
+    assert_eq!(gone["type"], "DELETED");
+    assert_eq!(revision(&gone["object"]), revision(&left));
+    assert!(watch.is_quiet().await, "its deletion is nobody's business here");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_revision_too_old_is_an_error_event() {
+    let world = World::new();
+    world.config("a", json!({})).await;
+    world.cluster.store().compact(None, u64::MAX);
+    let mut watch = world.watch(&format!("{MAPS}?watch=true&resourceVersion=1")).await;
+    let event = watch.next().await.unwrap();
+    assert_eq!(event["type"], "ERROR");
+    assert_eq!(event["object"]["kind"], "Status");
+    assert_eq!(event["object"]["code"], 410);
+    assert_eq!(event["object"]["reason"], "Expired");
+    assert!(
+        event["object"]["message"].as_str().unwrap().starts_with("too old resource version: 1 (")
+    );
+    assert_eq!(watch.next().await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_ends_when_it_said_it_would() {
+    let world = World::new();
+    let begun = Instant::now();
+    let lines = world.watch(&format!("{MAPS}?watch=true&timeoutSeconds=90")).await.rest().await;
+    assert_eq!(lines, [""; 0]);
+    assert_eq!(begun.elapsed(), Duration::from_secs(90));
+    let begun = Instant::now();
+    world.watch(&format!("{MAPS}?watch=true")).await.rest().await;
+    let minutes = begun.elapsed().as_secs() / 60;
+    assert!((30..=60).contains(&minutes), "{minutes}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn bookmarks_come_every_minute_and_at_the_end() {
+    let world = World::new();
+    let a = world.config("a", json!({})).await;
+    let path = format!(
+        "{MAPS}?watch=true&allowWatchBookmarks=true&timeoutSeconds=150&resourceVersion={}",
+        revision(&a)
+    );
+    let mut watch = world.watch(&path).await;
+    // Something elsewhere moves the cluster on; the bookmark tells.
+    world.post("/api/v1/namespaces", json!({"metadata": {"name": "x"}})).await.ok(201);
+    let begun = Instant::now();
+    let mut at = Vec::new();
+    while let Some(event) = watch.next().await {
+        assert_eq!(event["type"], "BOOKMARK");
+        assert_eq!(event["object"]["kind"], "ConfigMap");
+        assert_eq!(event["object"]["apiVersion"], "v1");
+        assert_eq!(revision(&event["object"]), world.cluster.store().revision());
+        at.push(begun.elapsed().as_secs());
+    }
+    assert_eq!(at, [60, 120, 150]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn initial_events_end_in_a_marked_bookmark() {
+    let world = World::new();
+    world.config("a", json!({})).await;
+    let path = format!(
+        "{MAPS}?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&resourceVersion=0"
+    );
+    let mut watch = world.watch(&path).await;
+    assert_eq!(watch.line().await, "ADDED a");
+    let mark = watch.next().await.unwrap();
+    assert_eq!(mark["type"], "BOOKMARK");
+    assert_eq!(
+        mark["object"]["metadata"]["annotations"],
+        json!({"k8s.io/initial-events-end": "true"})
+    );
+    assert_eq!(revision(&mark["object"]), world.cluster.store().revision());
+    world.config("b", json!({})).await;
+    assert_eq!(watch.line().await, "ADDED b");
+    let without = world.get(&format!("{MAPS}?watch=true&sendInitialEvents=true")).await;
+    assert_eq!(without.code, 422);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_single_object_can_be_watched_by_its_path() {
+    let world = World::new();
+    world.config("a", json!({})).await;
+    world.config("b", json!({})).await;
+    let watch = world.watch(&format!("{MAPS}/b?watch=true&timeoutSeconds=1")).await;
+    assert_eq!(watch.rest().await, ["ADDED b"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_reader_is_cut_off_and_writers_never_wait() {
+    let world = World::new();
+    let mut watch = world
+        .watch(&format!("{MAPS}?watch=true&resourceVersion={}", world.cluster.store().revision()))
+        .await;
+    world.config("a", json!({})).await;
+    for n in 0..3_000 {
+        let patch = json!({"data": {"k": n.to_string()}});
+        world.patch("merge", &format!("{MAPS}/a"), patch).await.ok(200);
+    }
+    let mut seen = 0;
+    while let Some(event) = watch.next().await {
+        assert_ne!(event["type"], "ERROR");
+        seen += 1;
+    }
+    assert!(seen < 3_001, "the queue is bounded");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_watches_of_a_removed_cluster_end() {
+    let world = World::new();
+    let mut watch = world.watch(&format!("{MAPS}?watch=true")).await;
+    assert!(watch.is_quiet().await);
+    assert!(world.server.remove_cluster("hub"));
+    assert_eq!(watch.next().await, None::<Value>);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wiped_cluster_sends_old_watchers_back_to_listing() {
+    let world = World::new();
+    for name in ["a", "b", "c"] {
+        world.config(name, json!({})).await;
+    }
+    let old = world.cluster.store().revision();
+    let wiped = World { cluster: world.server.add_cluster("hub"), server: world.server };
+    let mut watch = wiped.watch(&format!("{MAPS}?watch=true&resourceVersion={old}")).await;
+    assert_eq!(watch.next().await.unwrap()["object"]["code"], 410);
+}
