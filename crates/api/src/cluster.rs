@@ -101,7 +101,7 @@ pub enum ClusterState {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MemberClusterStatus {
-    /// Whether the member is ready, has joined, is healthy and reports its properties.
+    /// Whether the member is ready, has joined and reports its properties.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "shape::conditions")]
     pub conditions: Vec<Condition>,

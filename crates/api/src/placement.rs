@@ -41,7 +41,7 @@ pub struct PlacementSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strategy: Option<RolloutStrategy>,
 
-    /// How many old snapshots to keep.
+    /// How many snapshots to keep, the latest included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1000), extend("default" = 10))]
     pub revision_history_limit: Option<i32>,

@@ -18,7 +18,7 @@ use crate::raw_json::RawJson;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceSnapshotSpec {
-    /// The selected resources, complete, in the order they are applied.
+    /// The selected resources without server-set fields, sorted by kind.
     #[schemars(schema_with = "shape::manifests")]
     pub selected_resources: Vec<RawJson>,
 }
