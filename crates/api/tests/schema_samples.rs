@@ -6,79 +6,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
+use flagship_api::decode;
 use flagship_api::defaults::SchemaDefaults;
-use flagship_api::{crd, decode};
 use proptest::prelude::*;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-/// Draws choices from a list of bytes; when it is used up, always zero.
-struct Choices<'a>(std::slice::Iter<'a, u8>);
+mod invent;
 
-impl Choices<'_> {
-    fn below(&mut self, limit: usize) -> usize {
-        usize::from(self.0.next().copied().unwrap_or(0)) % limit
-    }
-}
-
-/// Invents a value that the schema admits.
-fn invent(schema: &Value, choices: &mut Choices<'_>) -> Value {
-    if let Some(values) = schema["enum"].as_array() {
-        return values[choices.below(values.len())].clone();
-    }
-    // A quantity may be a number too, but is always written as text.
-    if schema["pattern"].as_str().is_some_and(|pattern| pattern.contains("KMGTPE")) {
-        return json!("2Gi");
-    }
-    if schema["x-kubernetes-int-or-string"] == true {
-        return [json!(2), json!("25%")][choices.below(2)].clone();
-    }
-    if schema["x-kubernetes-embedded-resource"] == true {
-        return json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a<b"}});
-    }
-    match schema["type"].as_str() {
-        Some("object") => invent_object(schema, choices),
-        Some("array") => {
-            let fewest = schema["minItems"].as_u64().unwrap_or(0);
-            let count = fewest + choices.below(2) as u64;
-            (0..count).map(|_| invent(&schema["items"], choices)).collect()
-        }
-        Some("string") => invent_text(schema, choices),
-        Some("integer") => {
-            let lowest = schema["minimum"].as_i64().unwrap_or(-1);
-            json!(lowest + choices.below(3) as i64)
-        }
-        Some("boolean") => json!(choices.below(2) == 1),
-        // Anything goes.
-        _ => json!({"any": [1, "thing"]}),
-    }
-}
-
-fn invent_object(schema: &Value, choices: &mut Choices<'_>) -> Value {
-    let mut object = Map::new();
-    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
-        // The server fills in defaults before it asks for what is required.
-        let needed = is_required(schema, name) && field["default"].is_null();
-        if needed || choices.below(3) > 0 {
-            object.insert(name.clone(), invent(field, choices));
-        }
-    }
-    if schema["additionalProperties"].is_object() {
-        object.insert("some/key".to_owned(), invent(&schema["additionalProperties"], choices));
-    }
-    Value::Object(object)
-}
-
-fn invent_text(schema: &Value, choices: &mut Choices<'_>) -> Value {
-    match (schema["format"].as_str(), schema["pattern"].as_str()) {
-        (Some("date-time"), _) => json!("2026-01-02T03:04:05Z"),
-        (Some("byte"), _) => json!("YWJj"),
-        (_, Some(pattern)) if pattern.contains("(?:s|m|h)") => json!("1m0s"),
-        (_, Some(_)) => json!("abc"),
-        _ => json!(["text", "a<b", "1"][choices.below(3)]),
-    }
-}
+use invent::is_required;
 
 /// Which defaults to fill in.
 #[derive(Clone, Copy, PartialEq)]
@@ -107,10 +44,6 @@ fn fill_in(which: Defaults, schema: &Value, value: &mut Value) {
         }
         _ => {}
     }
-}
-
-fn is_required(schema: &Value, field: &str) -> bool {
-    schema["required"].as_array().into_iter().flatten().any(|name| name == field)
 }
 
 /// Without what means the same as its absence.
@@ -145,14 +78,9 @@ fn check<K>(definition: &Value, choices: &[u8])
 where
     K: DeserializeOwned + Serialize + PartialEq + std::fmt::Debug + SchemaDefaults,
 {
-    let version = &definition["spec"]["versions"][0];
-    let schema = &version["schema"]["openAPIV3Schema"];
+    let schema = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
     let kind = &definition["spec"]["names"]["kind"];
-    let mut invented = invent_object(schema, &mut Choices(choices.iter()));
-    let group = definition["spec"]["group"].as_str().unwrap();
-    invented["apiVersion"] = json!(format!("{group}/{}", version["name"].as_str().unwrap()));
-    invented["kind"] = kind.clone();
-    invented["metadata"] = json!({"name": "web", "generation": 3});
+    let invented = invent::object_of(definition, choices);
 
     let mut object: K =
         decode::decode_value(&invented).unwrap_or_else(|error| panic!("{error}\n{invented:#}"));
@@ -181,20 +109,10 @@ where
 fn check_every_kind(choices: &[u8]) {
     macro_rules! check_each {
         ($($module:ident::$Kind:ident),*) => {
-            $(check::<flagship_api::$module::$Kind>(&definition(stringify!($Kind)), choices);)*
+            $(check::<flagship_api::$module::$Kind>(&invent::definition(stringify!($Kind)), choices);)*
         };
     }
     flagship_api::every_kind!(check_each);
-}
-
-thread_local! {
-    static DEFINITIONS: Vec<Value> = crd::all();
-}
-
-fn definition(kind: &str) -> Value {
-    DEFINITIONS.with(|all| {
-        all.iter().find(|found| found["spec"]["names"]["kind"] == kind).cloned().unwrap()
-    })
 }
 
 #[test]
