@@ -317,7 +317,8 @@ mod tests {
             # eviction
             VALID    Valid
             EXECUTED Executed
-        "#]].assert_eq(&text);
+        "#]]
+        .assert_eq(&text);
     }
 
     #[test]

@@ -20,6 +20,7 @@ pub mod envelope;
 pub mod error_class;
 mod every_kind;
 pub mod eviction;
+pub mod fence;
 pub mod fuzz_harness;
 pub mod go_json;
 pub mod go_number;

@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 
-use super::SnapshotIndex;
+use super::{SnapshotIndex, SubIndex};
 
 /// Policy snapshot: `{placement}-{index}`.
 pub fn policy_snapshot(placement: &str, index: SnapshotIndex) -> String {
@@ -19,8 +19,12 @@ pub fn master_snapshot(placement: &str, index: SnapshotIndex) -> String {
 
 /// Further objects of the group: `{placement}-{index}-{subindex}`; sub-index 0
 /// is the second object.
-pub fn sub_snapshot(placement: &str, index: SnapshotIndex, subindex: SnapshotIndex) -> String {
-    format!("{placement}-{index}-{subindex}")
+pub fn sub_snapshot(
+    placement: &str,
+    index: SnapshotIndex,
+    subindex: impl Into<SubIndex>,
+) -> String {
+    format!("{placement}-{index}-{}", subindex.into())
 }
 
 /// Snapshot of an override: `{override}-{index}`.
@@ -37,7 +41,7 @@ pub enum SnapshotName {
         /// The group.
         index: SnapshotIndex,
         /// Its place, counted from 0 at the second object.
-        subindex: SnapshotIndex,
+        subindex: SubIndex,
     },
     /// The first object of a group.
     Master {
@@ -55,17 +59,17 @@ impl SnapshotName {
         let (read, again) = if last == "snapshot" {
             (Self::Master { index }, master_snapshot(placement, index))
         } else {
-            let subindex: SnapshotIndex = last.parse().ok()?;
+            let subindex: SubIndex = last.parse().ok()?;
             (Self::Sub { index, subindex }, sub_snapshot(placement, index, subindex))
         };
         (again == name).then_some(read)
     }
 
     /// Group, then master or not, then place in the group.
-    const fn rank(self) -> (SnapshotIndex, bool, SnapshotIndex) {
+    const fn rank(self) -> (SnapshotIndex, bool, SubIndex) {
         match self {
             Self::Sub { index, subindex } => (index, false, subindex),
-            Self::Master { index } => (index, true, SnapshotIndex::FIRST),
+            Self::Master { index } => (index, true, SubIndex::FIRST),
         }
     }
 }
@@ -106,7 +110,7 @@ mod tests {
         let index = seven();
         let read = SnapshotName::read;
         assert_eq!(read("web", "web-7-snapshot"), Some(SnapshotName::Master { index }));
-        let subindex = SnapshotIndex::from(12);
+        let subindex = SubIndex::from(SnapshotIndex::from(12));
         assert_eq!(read("web", "web-7-12"), Some(SnapshotName::Sub { index, subindex }));
         assert_eq!(read("web-7", "web-7-7-snapshot"), Some(SnapshotName::Master { index }));
     }
@@ -158,7 +162,7 @@ mod tests {
             subindex in 0..=i64::MAX,
         ) {
             let index = SnapshotIndex::try_from(index).unwrap();
-            let subindex = SnapshotIndex::try_from(subindex).unwrap();
+            let subindex = SubIndex::from(SnapshotIndex::try_from(subindex).unwrap());
             let master = master_snapshot(&placement, index);
             prop_assert_eq!(SnapshotName::read(&placement, &master), Some(SnapshotName::Master { index }));
             let sub = sub_snapshot(&placement, index, subindex);
