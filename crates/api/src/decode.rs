@@ -8,13 +8,14 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use thiserror::Error;
 
 use crate::names::ObjectKey;
+use crate::null::or_default;
 
 mod identity;
 
@@ -62,6 +63,10 @@ pub fn decode<K: DeserializeOwned>(bytes: &[u8]) -> Result<K, DecodeError> {
             problem,
         });
     }
+    let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
+    if first.is_some_and(|first| *first != b'{') {
+        return Err(not_an_object());
+    }
     // Good objects are the rule: only a bad one is read again, to learn where.
     serde_json::from_slice(bytes).map_err(|error| {
         let reader = &mut serde_json::Deserializer::from_slice(bytes);
@@ -72,10 +77,19 @@ pub fn decode<K: DeserializeOwned>(bytes: &[u8]) -> Result<K, DecodeError> {
 
 /// Reads one object from a JSON tree.
 pub fn decode_value<K: DeserializeOwned>(value: &Value) -> Result<K, DecodeError> {
+    if !value.is_object() {
+        return Err(not_an_object());
+    }
     K::deserialize(value).map_err(|error| {
         let located = serde_path_to_error::deserialize::<_, K>(value).err();
         located_error(identity::of_value(value), located, &error)
     })
+}
+
+/// The types would take a list of their fields for an object.
+fn not_an_object() -> DecodeError {
+    let problem = "not a JSON object".to_owned();
+    DecodeError { object: Identity::default(), path: String::new(), problem }
 }
 
 /// What a list held.
@@ -94,6 +108,9 @@ pub struct DecodedList<K> {
 /// Reads a list. Only a list that is none is an error as a whole.
 pub fn decode_list<K: DeserializeOwned>(bytes: &[u8]) -> Result<DecodedList<K>, DecodeError> {
     let text = splittable(bytes);
+    if !text.trim_start().starts_with('{') {
+        return Err(not_an_object());
+    }
     let list: RawList<'_> = serde_json::from_str(&text).map_err(|error| {
         let reader = &mut serde_json::Deserializer::from_str(&text);
         let located = serde_path_to_error::deserialize::<_, RawList<'_>>(reader).err();
@@ -146,15 +163,6 @@ struct RawList<'a> {
     /// Must be there, but an empty list may be written as null.
     #[serde(borrow, deserialize_with = "or_default")]
     items: Vec<&'a RawValue>,
-}
-
-/// Null means the same as nothing.
-fn or_default<'de, D, T>(input: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Default + Deserialize<'de>,
-{
-    Option::deserialize(input).map(Option::unwrap_or_default)
 }
 
 #[derive(Default, Deserialize)]

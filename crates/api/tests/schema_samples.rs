@@ -106,6 +106,64 @@ where
     assert_eq!(serde_json::to_value(&object).unwrap(), once);
 }
 
+/// The object without each optional field in turn, and with null in its place;
+/// lists may be null even where they are required.
+fn without_and_null(schema: &Value, whole: &Value, at: &str, pairs: &mut Vec<(Value, Value)>) {
+    match whole.pointer(at) {
+        Some(Value::Array(items)) => {
+            for n in 0..items.len() {
+                without_and_null(&schema["items"], whole, &format!("{at}/{n}"), pairs);
+            }
+        }
+        Some(Value::Object(object)) => {
+            let properties = schema["properties"].as_object().into_iter().flatten();
+            for (name, field) in properties.filter(|(name, _)| object.contains_key(*name)) {
+                without_and_null(field, whole, &format!("{at}/{name}"), pairs);
+                let absent = match is_required(schema, name) && field["default"].is_null() {
+                    false => None,
+                    true if field["type"] == "array" => Some(json!([])),
+                    true => continue,
+                };
+                let with = |value| with_field(whole, at, name, value);
+                pairs.push((with(absent), with(Some(Value::Null))));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The same object with one field replaced or left out.
+fn with_field(whole: &Value, at: &str, name: &str, value: Option<Value>) -> Value {
+    let mut changed = whole.clone();
+    let fields = changed.pointer_mut(at).unwrap().as_object_mut().unwrap();
+    match value {
+        Some(value) => fields.insert(name.to_owned(), value),
+        None => fields.remove(name),
+    };
+    changed
+}
+
+fn check_null<K: DeserializeOwned + PartialEq + std::fmt::Debug>(definition: &Value) {
+    let schema = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    let mut pairs = Vec::new();
+    without_and_null(schema, &invent::object_of(definition, &[1; 4096]), "", &mut pairs);
+    assert!(pairs.len() > 2);
+    for (without, null) in pairs {
+        let read = decode::decode_value::<K>(&null).unwrap_or_else(|e| panic!("{e}\n{null:#}"));
+        assert_eq!(read, decode::decode_value::<K>(&without).unwrap());
+    }
+}
+
+#[test]
+fn null_means_the_same_as_absence_in_every_field_of_every_kind() {
+    macro_rules! check_each {
+        ($($module:ident::$Kind:ident),*) => {
+            $(check_null::<flagship_api::$module::$Kind>(&invent::definition(stringify!($Kind)));)*
+        };
+    }
+    flagship_api::every_kind!(check_each);
+}
+
 fn check_every_kind(choices: &[u8]) {
     macro_rules! check_each {
         ($($module:ident::$Kind:ident),*) => {

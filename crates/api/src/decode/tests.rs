@@ -109,12 +109,24 @@ fn text_that_breaks_off_still_says_whose_it_is() {
         "Sample app/web: spec.state: EOF while parsing a string at line 1 column 80",
     );
     refused("", "object without a readable name: EOF while parsing a value at line 1 column 0");
-    refused(
-        "[]",
-        "object without a readable name: invalid length 0, expected struct Sample with 2 elements \
-         at line 1 column 2",
-    );
     refused("{}{}", "object without a readable name: missing field `metadata` at line 1 column 2");
+}
+
+/// A list of the fields in their order would do for serde.
+#[test]
+fn what_does_not_begin_with_a_brace_is_no_object() {
+    let complaint = "object without a readable name: not a JSON object";
+    for text in [r#" [{"name":"web"},{"state":"Run"}]"#, "[]", "7", "null", "\"x\"", "\u{feff}{}"] {
+        refused(text, complaint);
+        if let Ok(tree) = serde_json::from_str(text) {
+            assert_eq!(decode_value::<Sample>(&tree).unwrap_err().to_string(), complaint);
+        }
+        let list = decode_list::<Sample>(text.as_bytes());
+        assert_eq!(list.unwrap_err().to_string(), complaint);
+    }
+    assert!(
+        decode::<Sample>(with_spec(r#"{"state":"Run"}"#).replace('{', "\n{").as_bytes()).is_ok()
+    );
 }
 
 #[test]
@@ -216,7 +228,7 @@ fn a_list_gives_its_good_objects_and_an_error_for_each_bad_one() {
         said,
         [
             "Sample odd: spec.state: unknown variant `Walk`, expected `Run` or `Stop` at line 1 column 49",
-            "Sample without a readable name: invalid type: integer `7`, expected struct Sample at line 1 column 1",
+            "Sample without a readable name: not a JSON object",
         ]
     );
 }
