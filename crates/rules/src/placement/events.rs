@@ -74,7 +74,9 @@ pub fn remarks(placement: &Placement, found: &[Remark]) -> Vec<Event> {
     let event = |remark: &Remark| match remark {
         Remark::Disabled { selector } => Event::warning(
             TYPE_NOT_PROPAGATED,
-            format!("Resources of this type are not propagated, so nothing is selected by {selector}"),
+            format!(
+                "Resources of this type are not propagated, so nothing is selected by {selector}"
+            ),
         ),
         Remark::Missing { selector } => Event::normal(
             RESOURCE_NOT_FOUND,
@@ -96,10 +98,9 @@ fn announcement(step: Step) -> Option<Event> {
             reason::PLACEMENT_WORK_SYNCHRONIZED,
             "Work(s) have been created or updated successfully for the selected cluster(s)",
         ),
-        Step::Applied => (
-            reason::PLACEMENT_APPLIED,
-            "Resources have been applied to the selected cluster(s)",
-        ),
+        Step::Applied => {
+            (reason::PLACEMENT_APPLIED, "Resources have been applied to the selected cluster(s)")
+        }
         Step::Available => {
             (reason::PLACEMENT_AVAILABLE, "Resources are available on the selected cluster(s)")
         }

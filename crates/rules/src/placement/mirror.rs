@@ -104,9 +104,8 @@ pub fn after_failure(
     api_error: &str,
     now: Timestamp,
 ) -> Option<PlacementStatus> {
-    let error = ErrorClass::ApiServer.message(format!(
-        "failed to create or update ClusterResourcePlacementStatus: {api_error}"
-    ));
+    let error = ErrorClass::ApiServer
+        .message(format!("failed to create or update ClusterResourcePlacementStatus: {api_error}"));
     let mut status = mirror.status.clone();
     restore(&mut status, placement, Step::StatusSynced);
     draft(Step::StatusSynced.on(Scope::Cluster))

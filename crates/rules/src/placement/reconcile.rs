@@ -95,7 +95,9 @@ pub fn plan(seen: &Observed) -> Plan {
 /// Everything after the finalizer; returns the status to report, if the pass got so far.
 fn settle(seen: &Observed, plan: &mut Plan) -> Option<PlacementStatus> {
     let placement = &seen.placement;
-    if let Some(message) = placement.is_mirrored().then(|| mirror::inconsistency(placement)).flatten() {
+    if let Some(message) =
+        placement.is_mirrored().then(|| mirror::inconsistency(placement)).flatten()
+    {
         return Some(refused(seen, message));
     }
     let (mut status, complete) = match &seen.selection {

@@ -40,7 +40,8 @@ pub fn binding_change(old: &Binding, new: &Binding) -> BindingChange {
     if !same {
         return BindingChange::News;
     }
-    let said = |conditions: &Vec<_>, kind: &str| conditions.of_type(kind).map(|c| c.message.clone());
+    let said =
+        |conditions: &Vec<_>, kind: &str| conditions.of_type(kind).map(|c| c.message.clone());
     let reworded = |kind: &&str| said(&was.conditions, kind) != said(&is.conditions, kind);
     if steps.iter().any(reworded) { BindingChange::Wording } else { BindingChange::Nothing }
 }
@@ -50,8 +51,7 @@ fn same_failures(old: &[FailedResourcePlacement], new: &[FailedResourcePlacement
     let (old, new) = (sorted(old, |f| &f.resource), sorted(new, |f| &f.resource));
     old.len() == new.len()
         && old.iter().zip(&new).all(|(was, is)| {
-            was.resource == is.resource
-                && says_the_same(Some(&was.condition), Some(&is.condition))
+            was.resource == is.resource && says_the_same(Some(&was.condition), Some(&is.condition))
         })
 }
 
@@ -97,33 +97,25 @@ pub struct Changed<'a> {
 
 /// Whether a placement should look again after such a change.
 pub fn concerns(placement: &Placement, changed: &Changed<'_>) -> bool {
-    match (&placement.namespace, changed.namespace) {
-        (None, None) => {
-            is_listed(placement, changed)
-                || changed.labels.is_some_and(|labels| {
-                    placement.spec.resource_selectors.iter().any(|term| {
-                        kind_of(term) == *changed.kind && means(term, changed.name, labels)
-                    })
-                })
-        }
+    let mut terms = placement.spec.resource_selectors.iter();
+    match (placement.namespace.as_deref(), changed.namespace) {
         // Cluster-scoped placements reach into namespaces through the Namespace object.
         (None, Some(namespace)) => changed.namespace_labels.is_some_and(|labels| {
             is_listed(placement, changed)
-                || placement.spec.resource_selectors.iter().any(|term| {
+                || terms.any(|term| {
                     kind_of(term).is_namespace()
                         && term.selection_scope != Some(SelectionScope::NamespaceOnly)
                         && means(term, namespace, labels)
                 })
         }),
-        (Some(own), Some(namespace)) if own == namespace => {
-            is_listed(placement, changed)
-                || changed.labels.is_some_and(|labels| {
-                    placement.spec.resource_selectors.iter().any(|term| {
-                        kind_of(term) == *changed.kind && means(term, changed.name, labels)
-                    })
-                })
+        (own, namespace) if own == namespace => {
+            let selects = |labels| {
+                terms
+                    .any(|term| kind_of(term) == *changed.kind && means(term, changed.name, labels))
+            };
+            is_listed(placement, changed) || changed.labels.is_some_and(selects)
         }
-        (Some(_), _) => false,
+        _ => false,
     }
 }
 

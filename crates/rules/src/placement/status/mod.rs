@@ -110,14 +110,9 @@ pub fn report(facts: &Facts<'_>) -> Result<PlacementStatus, Trouble> {
         status.conditions.retain(|condition| condition.type_ == Step::Scheduled.on(scope));
     } else {
         match facts.version {
-            Version::Latest(_) => roll_up(
-                &mut status.conditions,
-                &entries,
-                pass.expected,
-                scope,
-                generation,
-                now,
-            ),
+            Version::Latest(_) => {
+                roll_up(&mut status.conditions, &entries, pass.expected, scope, generation, now)
+            }
             Version::LeftToRuns { snapshots, .. } => {
                 roll_up_runs(&mut status, &entries, snapshots, &pass, scope);
             }

@@ -82,10 +82,11 @@ impl Pass<'_> {
         let scheduled = Step::Scheduled.per_cluster();
         let before = before.and_then(|before| before.conditions.of_type(scheduled));
         let mut conditions: Vec<_> = before.cloned().into_iter().collect();
-        draft(scheduled)
-            .is_false(reason::SCHEDULE_FAILED)
-            .because(&decision.reason)
-            .set(&mut conditions, self.generation, self.now);
+        draft(scheduled).is_false(reason::SCHEDULE_FAILED).because(&decision.reason).set(
+            &mut conditions,
+            self.generation,
+            self.now,
+        );
         PerClusterPlacementStatus { conditions, ..PerClusterPlacementStatus::default() }
     }
 
@@ -97,10 +98,11 @@ impl Pass<'_> {
         let step = Step::RolloutStarted.per_cluster();
         let own = Generation(binding.generation);
         if binding.status.conditions.is_false_at(step, own) {
-            draft(step)
-                .is_false(reason::ROLLOUT_NOT_STARTED_YET)
-                .because(words::BLOCKED)
-                .set(&mut entry.conditions, self.generation, self.now);
+            draft(step).is_false(reason::ROLLOUT_NOT_STARTED_YET).because(words::BLOCKED).set(
+                &mut entry.conditions,
+                self.generation,
+                self.now,
+            );
         } else {
             self.unknown(entry, Step::RolloutStarted);
         }

@@ -31,9 +31,8 @@ pub fn roll_up(
             !entry.applicable_resource_overrides.is_empty()
                 || !entry.applicable_cluster_resource_overrides.is_empty()
         };
-        let nothing_to_override = *step == Step::Overridden
-            && truth == Truth::True
-            && !entries.iter().any(overridden);
+        let nothing_to_override =
+            *step == Step::Overridden && truth == Truth::True && !entries.iter().any(overridden);
         let draft = if nothing_to_override {
             words::nothing_overridden(scope)
         } else {

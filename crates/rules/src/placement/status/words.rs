@@ -16,7 +16,9 @@ pub fn of_placement(step: Step, scope: Scope, truth: Truth, n: usize) -> Draft {
     let (reason, message) = match (step, truth) {
         (Step::RolloutStarted, Truth::Unknown) => (
             reason::ROLLOUT_STARTED_UNKNOWN,
-            format!("There are still {n} cluster(s) in the process of deciding whether to roll out the latest resources or not"),
+            format!(
+                "There are still {n} cluster(s) in the process of deciding whether to roll out the latest resources or not"
+            ),
         ),
         (Step::RolloutStarted, Truth::False) => (
             reason::ROLLOUT_NOT_STARTED_YET,
@@ -28,7 +30,9 @@ pub fn of_placement(step: Step, scope: Scope, truth: Truth, n: usize) -> Draft {
         ),
         (Step::Overridden, Truth::Unknown) => (
             reason::OVERRIDDEN_PENDING,
-            format!("There are still {n} cluster(s) in the process of overriding the selected resources if there is any override defined"),
+            format!(
+                "There are still {n} cluster(s) in the process of overriding the selected resources if there is any override defined"
+            ),
         ),
         (Step::Overridden, Truth::False) => {
             (reason::OVERRIDDEN_FAILED, format!("Failed to override resources in {n} cluster(s)"))
@@ -39,23 +43,33 @@ pub fn of_placement(step: Step, scope: Scope, truth: Truth, n: usize) -> Draft {
         ),
         (Step::WorkSynchronized, Truth::Unknown) => (
             reason::WORK_SYNCHRONIZED_UNKNOWN,
-            format!("There are still {n} cluster(s) in the process of creating or updating the work object(s) in the hub cluster"),
+            format!(
+                "There are still {n} cluster(s) in the process of creating or updating the work object(s) in the hub cluster"
+            ),
         ),
         (Step::WorkSynchronized, Truth::False) => (
             reason::WORK_NOT_SYNCHRONIZED_YET,
-            format!("There are {n} cluster(s) which have not finished creating or updating work(s) yet"),
+            format!(
+                "There are {n} cluster(s) which have not finished creating or updating work(s) yet"
+            ),
         ),
         (Step::WorkSynchronized, Truth::True) => (
             reason::WORK_SYNCHRONIZED,
-            format!("Work(s) are successfully created or updated in {n} target cluster(s)' namespaces"),
+            format!(
+                "Work(s) are successfully created or updated in {n} target cluster(s)' namespaces"
+            ),
         ),
         (Step::Applied, Truth::Unknown) => (
             reason::APPLY_PENDING,
-            format!("There are still {n} cluster(s) in the process of applying the resources on the member cluster"),
+            format!(
+                "There are still {n} cluster(s) in the process of applying the resources on the member cluster"
+            ),
         ),
         (Step::Applied, Truth::False) => (
             reason::APPLY_FAILED,
-            format!("Failed to apply resources to {n} cluster(s), please check the `failedPlacements` status"),
+            format!(
+                "Failed to apply resources to {n} cluster(s), please check the `failedPlacements` status"
+            ),
         ),
         (Step::Applied, Truth::True) => (
             reason::APPLY_SUCCEEDED,
@@ -63,7 +77,9 @@ pub fn of_placement(step: Step, scope: Scope, truth: Truth, n: usize) -> Draft {
         ),
         (Step::Available, Truth::Unknown) => (
             reason::AVAILABLE_UNKNOWN,
-            format!("There are still {n} cluster(s) in the process of checking the availability of the selected resources"),
+            format!(
+                "There are still {n} cluster(s) in the process of checking the availability of the selected resources"
+            ),
         ),
         (Step::Available, Truth::False) => (
             reason::NOT_AVAILABLE_YET,
@@ -75,7 +91,9 @@ pub fn of_placement(step: Step, scope: Scope, truth: Truth, n: usize) -> Draft {
         ),
         (Step::DiffReported, Truth::Unknown) => (
             reason::DIFF_REPORTING_PENDING,
-            format!("There are still {n} cluster(s) in the process of checking for configuration differences"),
+            format!(
+                "There are still {n} cluster(s) in the process of checking for configuration differences"
+            ),
         ),
         (Step::DiffReported, Truth::False) => (
             reason::DIFF_REPORTING_INCOMPLETE_OR_FAILED,
@@ -140,9 +158,7 @@ pub fn schedule_pending(scope: Scope) -> Draft {
 
 /// Scheduled, when the user must change the selectors.
 pub fn invalid_selectors(scope: Scope, message: String) -> Draft {
-    draft(Step::Scheduled.on(scope))
-        .is_false(reason::INVALID_RESOURCE_SELECTORS)
-        .because(message)
+    draft(Step::Scheduled.on(scope)).is_false(reason::INVALID_RESOURCE_SELECTORS).because(message)
 }
 
 /// RolloutStarted, while update runs decide and there is nothing to roll up yet.
