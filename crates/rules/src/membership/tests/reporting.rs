@@ -17,7 +17,8 @@ fn other() -> AgentType {
 /// What the agents said, whether networking agents are expected, what is told.
 #[test]
 fn joined_is_what_all_expected_agents_say() {
-    let rows: Vec<(&[(AgentType, &str)], bool, &str)> = vec![
+    type Row<'a> = (&'a [(AgentType, &'a str)], bool, &'a str);
+    let rows: Vec<Row<'_>> = vec![
         (
             &[(MEMBER, "True")],
             false,
