@@ -3,6 +3,8 @@
 //! The rules are written as they stand in the resources; the schemas around them are cut down
 //! to the fields that a rule reads.
 
+#![allow(clippy::needless_pass_by_value, reason = "tables read better without references")]
+
 use flagship_apiserver::schema::Compiled;
 use serde_json::{Value, json};
 
@@ -380,7 +382,7 @@ fn selectors() -> Value {
 
 fn namespace(extra: Value) -> Value {
     let mut selector = json!({"group": "", "version": "v1", "kind": "Namespace"});
-    for (key, value) in extra.as_object().unwrap() {
+    for (key, value) in extra.as_object().into_iter().flatten() {
         selector[key] = value.clone();
     }
     selector

@@ -516,7 +516,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn crd(schema: Value) -> Value {
+    fn crd(schema: &Value) -> Value {
         json!({
             "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
             "metadata": {"name": "things.example.com"},
@@ -528,9 +528,9 @@ mod tests {
         })
     }
 
-    fn with_x(schema: Value) -> Value {
+    fn with_x(schema: &Value) -> Value {
         crd(
-            json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"x": schema}}}}),
+            &json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"x": schema}}}}),
         )
     }
 
@@ -636,13 +636,13 @@ mod tests {
             ),
         ] {
             let expected: Vec<String> = expected.iter().map(|e| format!("{X}{e}")).collect();
-            assert_eq!(says(&with_x(schema.clone())), expected, "{schema}");
+            assert_eq!(says(&with_x(&schema)), expected, "{schema}");
         }
     }
 
     #[test]
     fn names_versions_and_columns_are_checked() {
-        let fine = || crd(json!({"type": "object", "properties": {"spec": {"type": "object"}}}));
+        let fine = || crd(&json!({"type": "object", "properties": {"spec": {"type": "object"}}}));
         assert_eq!(says(&fine()), [""; 0]);
         let mut two = fine();
         let mut second = two["spec"]["versions"][0].clone();
@@ -703,7 +703,7 @@ mod tests {
             deep = json!({"type": "object", "properties": {"d": deep}});
         }
         assert_eq!(
-            says(&with_x(deep)),
+            says(&with_x(&deep)),
             [
                 r#"spec.validation.openAPIV3Schema: Invalid value: "": schema nests deeper than 128 levels"#
             ]

@@ -189,7 +189,7 @@ fn is_credit_card(text: &str) -> bool {
         .enumerate()
         .map(|(at, d)| if at % 2 == 0 { *d } else { (d * 2) / 10 + (d * 2) % 10 })
         .sum();
-    (13..=16).contains(&digits.len()) && luhn % 10 == 0
+    (13..=16).contains(&digits.len()) && luhn.is_multiple_of(10)
 }
 
 fn is_date(text: &str) -> bool {

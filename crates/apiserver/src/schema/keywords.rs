@@ -169,7 +169,7 @@ impl Check<'_> {
             let field = Path::Field(path, name);
             match schema.get(name) {
                 Some(Value::Object(branch)) => {
-                    self.visit(branch, None, false, place, &field, depth + 1)
+                    self.visit(branch, None, false, place, &field, depth + 1);
                 }
                 Some(Value::Array(list)) => {
                     for (at, branch) in list.iter().enumerate() {

@@ -3,8 +3,6 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use crate::machinery::status::FieldProblem;
-
 use super::{Compiled, builtin, decode_error, read_json, validate_crd};
 
 fn value(depth: u32) -> impl Strategy<Value = Value> {
@@ -131,10 +129,8 @@ proptest! {
         compiled.validate_status(&new, &old);
         let (new, old) = (prepare(new), prepare(old));
         compiled.validate(&new, Some(&old));
-        // What did not change is not refused; only embedded objects are looked at every time.
         for error in compiled.validate(&old, Some(&old)) {
-            prop_assert!(matches!(error.problem, FieldProblem::Invalid | FieldProblem::Required), "{}", error);
-            prop_assert!(error.detail != "fixed", "{}", error);
+            prop_assert!(error.detail != "fixed", "{} although nothing changed", error);
         }
     }
 

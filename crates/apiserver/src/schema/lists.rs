@@ -16,8 +16,45 @@ pub(super) fn counterpart<'v>(
     list: NodeRef<'_>,
 ) -> Option<&'v Value> {
     let Some(ListType::Map(keys)) = &list.node().list_type else { return None };
+    // With a single key, an element without it is nobody.
+    if let [key] = keys.as_slice()
+        && !value.get(&**key).is_some_and(is_scalar)
+    {
+        return None;
+    }
     let same = |other: &&Value| keys.iter().all(|k| other.get(&**k) == value.get(&**k));
     old?.as_array()?.iter().find(same)
+}
+
+fn is_scalar(value: &Value) -> bool {
+    matches!(value, Value::Bool(_) | Value::Number(_) | Value::String(_))
+}
+
+/// Whether nothing changed here, as far as the schema can tell: fields it does not know have
+/// no old state, so what contains them counts as changed.
+pub(super) fn is_unchanged(new: &Value, old: &Value, node: NodeRef<'_>) -> bool {
+    match (new, old) {
+        (Value::Object(new), Value::Object(old)) => {
+            new.len() == old.len()
+                && new.iter().all(|(key, value)| match (old.get(key), node.field(key)) {
+                    (Some(old), Some(field)) => is_unchanged(value, old, field),
+                    _ => false,
+                })
+        }
+        (Value::Array(list), Value::Array(before)) => {
+            match (&node.node().list_type, node.items()) {
+                (Some(ListType::Map(_)), Some(items)) => {
+                    list.len() == before.len()
+                        && list.iter().all(|value| {
+                            counterpart(value, Some(old), node)
+                                .is_some_and(|old| is_unchanged(value, old, items))
+                        })
+                }
+                _ => new == old,
+            }
+        }
+        _ => new == old,
+    }
 }
 
 /// Elements that stand twice in a set, or twice under one key in a map.
@@ -82,8 +119,8 @@ fn search_map(list: &[Value], keys: &[Box<str>], path: &Path<'_>, found: &mut Ve
     let identities: Vec<Value> = list
         .iter()
         .map(|element| {
-            let field = |k: &Box<str>| Some((k.to_string(), element.get(&**k)?.clone()));
-            Value::Object(keys.iter().filter_map(field).collect::<Map<_, _>>())
+            let field = |k: &str| Some((k.to_owned(), element.get(k)?.clone()));
+            Value::Object(keys.iter().filter_map(|k| field(k)).collect::<Map<_, _>>())
         })
         .collect();
     repeated(identities.iter(), |at, identity| {

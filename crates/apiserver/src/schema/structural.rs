@@ -47,7 +47,7 @@ impl Check {
                 self.spine(items, Level::Item, &Path::Field(path, "items"), depth + 1);
             }
             None if kind == "array" => {
-                self.required(&Path::Field(path, "items"), "must be specified")
+                self.required(&Path::Field(path, "items"), "must be specified");
             }
             _ => {}
         }

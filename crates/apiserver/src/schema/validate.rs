@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::MAX_VALUE_DEPTH;
 use super::format::Format;
-use super::lists::counterpart;
+use super::lists::{counterpart, is_unchanged};
 use super::node::{Checks, NodeRef, Type};
 use super::path::Path;
 use crate::machinery::status::{FieldError, FieldProblem};
@@ -49,7 +49,7 @@ impl Report {
     ) -> u32 {
         let before = self.findings.len();
         let passed = self.check(value, old, node, path, depth);
-        if self.findings.len() > before && old == Some(value) {
+        if self.findings.len() > before && old.is_some_and(|old| is_unchanged(value, old, node)) {
             self.findings.truncate(before);
         }
         passed
@@ -201,14 +201,16 @@ impl Report {
                 wrong(format!("a multiple of {}", shown(factor)));
             }
         }
+        // Whole numbers meet whole limits, whatever the schema says.
+        let limit = |limit: f64| if whole { limit.trunc() } else { limit };
         if let Some(min) = checks.minimum
-            && (value < min.value || min.exclusive && value <= min.value)
+            && (value < limit(min.value) || min.exclusive && value <= limit(min.value))
         {
             let or_equal = if min.exclusive { "" } else { " or equal to" };
             wrong(format!("greater than{or_equal} {}", shown(min.value)));
         }
         if let Some(max) = checks.maximum
-            && (value > max.value || max.exclusive && value >= max.value)
+            && (value > limit(max.value) || max.exclusive && value >= limit(max.value))
         {
             let or_equal = if max.exclusive { "" } else { " or equal to" };
             wrong(format!("less than{or_equal} {}", shown(max.value)));
@@ -346,7 +348,7 @@ impl Report {
             if valid == 0 {
                 self.composite(format!("{place:?} must validate at least one schema (anyOf)"));
             }
-            self.findings.extend(best);
+            best.into_iter().for_each(|error| self.push(error));
             passed += count;
         }
         if !checks.one_of.is_empty() {
@@ -361,27 +363,24 @@ impl Report {
                     "{place:?} must validate one and only one schema (oneOf). {found}"
                 ));
             }
-            self.findings.extend(best);
+            best.into_iter().for_each(|error| self.push(error));
             passed += count;
         }
-        let before = self.findings.len();
         let mut valid = 0;
         for branch in &checks.all_of {
-            let start = self.findings.len();
-            passed += self.check(value, None, node.sibling(*branch), path, depth + 1);
-            valid += usize::from(self.findings.len() == start);
+            let (count, found) = self.apart(value, node.sibling(*branch), path, depth);
+            passed += count;
+            valid += usize::from(found.is_empty());
+            found.into_iter().for_each(|error| self.push(error));
         }
-        if self.findings.len() > before {
+        if valid < checks.all_of.len() {
             let none = if valid == 0 { ". None validated" } else { "" };
             self.composite(format!("{place:?} must validate all the schemas (allOf){none}"));
         }
         if let Some(not) = checks.not {
-            let start = self.findings.len();
-            self.check(value, None, node.sibling(not), path, depth + 1);
-            if self.findings.len() == start {
+            let (_, found) = self.apart(value, node.sibling(not), path, depth);
+            if found.is_empty() {
                 self.composite(format!("{place:?} must not validate the schema (not)"));
-            } else {
-                self.findings.truncate(start);
             }
         }
         passed
@@ -397,13 +396,11 @@ impl Report {
         depth: usize,
         stop_at_first: bool,
     ) -> (usize, Vec<FieldError>, u32) {
-        let start = self.findings.len();
         let mut valid = 0;
         let mut first_valid = 0;
         let mut best: Option<(u32, Vec<FieldError>)> = None;
         for branch in branches {
-            let passed = self.check(value, None, node.sibling(*branch), path, depth + 1);
-            let findings = self.findings.split_off(start);
+            let (passed, findings) = self.apart(value, node.sibling(*branch), path, depth);
             if findings.is_empty() {
                 if valid == 0 {
                     first_valid = passed;
@@ -420,6 +417,19 @@ impl Report {
             Some((passed, findings)) if valid == 0 => (0, findings, passed),
             _ => (valid, Vec::new(), first_valid),
         }
+    }
+
+    /// Checks one branch with findings of its own, so that none hides behind an equal one.
+    fn apart(
+        &mut self,
+        value: &Value,
+        branch: NodeRef<'_>,
+        path: &Path<'_>,
+        depth: usize,
+    ) -> (u32, Vec<FieldError>) {
+        let outer = std::mem::take(&mut self.findings);
+        let passed = self.check(value, None, branch, path, depth + 1);
+        (passed, std::mem::replace(&mut self.findings, outer))
     }
 
     fn too_many(&mut self, path: &Path<'_>, size: u64, max: u64) {
@@ -506,7 +516,7 @@ mod tests {
     use crate::schema::Schema;
     use serde_json::json;
 
-    fn findings(schema: Value, value: Value) -> Vec<String> {
+    fn findings(schema: &Value, value: &Value) -> Vec<String> {
         let schema = json!({"type": "object", "properties": {"spec": {
             "type": "object", "properties": {"x": schema}}}});
         let schema = Schema::from_openapi(&schema).unwrap();
@@ -653,7 +663,7 @@ mod tests {
             ),
         ];
         for (schema, value, expected) in cases {
-            assert_eq!(findings(schema.clone(), value.clone()), [expected], "{schema} {value}");
+            assert_eq!(findings(&schema, &value), [expected], "{schema} {value}");
         }
     }
 
@@ -670,7 +680,7 @@ mod tests {
             (json!({"x-kubernetes-preserve-unknown-fields": true}), json!([{"a": 1}])),
             (json!({"type": "string", "format": "no-such-format"}), json!("x")),
         ] {
-            assert_eq!(findings(schema.clone(), value.clone()), [""; 0], "{schema} {value}");
+            assert_eq!(findings(&schema, &value), [""; 0], "{schema} {value}");
         }
     }
 
@@ -681,7 +691,7 @@ mod tests {
             "pattern": "^(100|[1-9][0-9]?)%$",
         });
         assert_eq!(
-            findings(schema.clone(), json!(true)),
+            findings(&schema, &json!(true)),
             [
                 r#"spec.x: Invalid value: "boolean": spec.x in body must be of type integer,string: "boolean""#,
                 r#"<nil>: Invalid value: "": "spec.x" must validate at least one schema (anyOf)"#,
@@ -689,7 +699,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            findings(schema, json!("101%")),
+            findings(&schema, &json!("101%")),
             [
                 r#"spec.x: Invalid value: "101%": spec.x in body should match '^(100|[1-9][0-9]?)%$'"#
             ]
@@ -702,22 +712,22 @@ mod tests {
             "a": {"type": "string"}, "b": {"type": "string"}},
             "oneOf": [{"required": ["a"]}, {"required": ["b"]}]});
         assert_eq!(
-            findings(schema.clone(), json!({})),
+            findings(&schema, &json!({})),
             [
                 r#"<nil>: Invalid value: "": "spec.x" must validate one and only one schema (oneOf). Found none valid"#,
                 "spec.x.a: Required value",
             ]
         );
         assert_eq!(
-            findings(schema.clone(), json!({"a": "", "b": ""})),
+            findings(&schema, &json!({"a": "", "b": ""})),
             [
                 r#"<nil>: Invalid value: "": "spec.x" must validate one and only one schema (oneOf). Found 2 valid alternatives"#
             ]
         );
-        assert_eq!(findings(schema, json!({"a": ""})), [""; 0]);
+        assert_eq!(findings(&schema, &json!({"a": ""})), [""; 0]);
         let all = json!({"type": "integer", "allOf": [{"minimum": 1}, {"maximum": 3}]});
         assert_eq!(
-            findings(all, json!(4)),
+            findings(&all, &json!(4)),
             [
                 "spec.x: Invalid value: 4: spec.x in body should be less than or equal to 3",
                 r#"<nil>: Invalid value: "": "spec.x" must validate all the schemas (allOf)"#,

@@ -5,6 +5,7 @@
 //! different versions are compared as they are.
 
 use std::borrow::Cow;
+use std::collections::{BTreeMap, btree_map};
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -147,6 +148,19 @@ impl<'v> Entry<'v> {
         }
     }
 
+    /// What tells entries apart.
+    fn identity(&self) -> (Operation, String, String, String) {
+        let version = match self.operation {
+            Operation::Apply => String::new(),
+            Operation::Update => self.api_version.clone(),
+        };
+        (self.operation, self.manager.clone(), version, self.subresource.clone())
+    }
+
+    fn is_ancient(&self) -> bool {
+        self.manager == ANCIENT && self.subresource.is_empty()
+    }
+
     fn seconds(&self) -> i64 {
         let time = self.time.as_deref().and_then(|t| t.parse::<Timestamp>().ok());
         time.map_or(0, Timestamp::as_second)
@@ -237,19 +251,15 @@ pub(super) fn read(managed: Cow<'_, Value>, trusted: bool) -> Result<Vec<Entry<'
         _ => return Err("managedFields must be a list".to_owned()),
     };
     let mut entries: Vec<Entry<'_>> = Vec::with_capacity(list.len());
+    let mut known = BTreeMap::new();
     for (at, entry) in list.into_iter().enumerate() {
         let entry = Entry::parse(entry, at, trusted)?;
-        let same = |other: &Entry<'_>| {
-            let version =
-                entry.operation == Operation::Apply || other.api_version == entry.api_version;
-            other.manager == entry.manager
-                && other.operation == entry.operation
-                && other.subresource == entry.subresource
-                && version
-        };
-        match entries.iter_mut().find(|other| same(other)) {
-            Some(earlier) => *earlier = entry,
-            None => entries.push(entry),
+        match known.entry(entry.identity()) {
+            btree_map::Entry::Occupied(earlier) => entries[*earlier.get()] = entry,
+            btree_map::Entry::Vacant(free) => {
+                free.insert(entries.len());
+                entries.push(entry);
+            }
         }
     }
     Ok(entries)
@@ -280,18 +290,23 @@ pub(super) fn cap(entries: &mut Vec<Entry<'_>>) {
     updaters.sort_by_cached_key(|e| {
         (e.seconds(), e.manager.clone(), e.api_version.clone(), e.subresource.clone())
     });
-    let is_bucket = |e: &Entry<'_>, version: &str| {
-        is_old(e) && e.api_version == version && e.subresource.is_empty()
-    };
-    let mut oldest: Vec<Entry<'_>> = Vec::new();
+    let mut left: Vec<Entry<'_>> = Vec::new();
+    // The oldest entry of each version, into which the next ones are folded.
+    let mut buckets: BTreeMap<String, usize> = BTreeMap::new();
     for mut entry in updaters {
-        let first = oldest.iter().position(|e| e.api_version == entry.api_version);
-        let (Some(first), true) = (first, count > MAX_UPDATERS) else {
-            oldest.push(entry);
-            continue;
+        let bucket = match buckets.entry(entry.api_version.clone()) {
+            btree_map::Entry::Occupied(found) => &mut left[*found.get()],
+            btree_map::Entry::Vacant(free) => {
+                free.insert(left.len());
+                left.push(entry);
+                continue;
+            }
         };
-        let bucket = oldest.iter().position(|e| is_bucket(e, &entry.api_version)).unwrap_or(first);
-        let bucket = &mut oldest[bucket];
+        let collides = bucket.is_ancient() && entry.is_ancient();
+        if count <= MAX_UPDATERS && !collides {
+            left.push(entry);
+            continue;
+        }
         ANCIENT.clone_into(&mut bucket.manager);
         bucket.subresource.clear();
         bucket.gain(std::mem::take(entry.set()));
@@ -299,10 +314,6 @@ pub(super) fn cap(entries: &mut Vec<Entry<'_>>) {
         bucket.time = entry.time;
         count -= 1;
     }
-    kept.append(&mut oldest);
+    kept.append(&mut left);
     *entries = kept;
-}
-
-fn is_old(entry: &Entry<'_>) -> bool {
-    entry.manager == ANCIENT
 }

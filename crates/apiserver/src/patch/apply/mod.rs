@@ -62,6 +62,12 @@ pub fn field_set(object: &Value, schema: Option<NodeRef<'_>>) -> FieldSet {
 }
 
 /// Applies a configuration. `live` is `None` where the object does not exist yet.
+///
+/// The result is to be defaulted and validated like any other write; what defaulting
+/// fills in then belongs to nobody. A `uid` or `resourceVersion` in the configuration
+/// stands in the result as it was sent, for the caller to compare. Equal values are
+/// shared; an apply that changes neither object nor ownership gives back the live
+/// object exactly, times included.
 pub fn apply(
     live: Option<&Value>,
     applied: &Value,

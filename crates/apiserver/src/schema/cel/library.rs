@@ -5,6 +5,11 @@
 //! not when an object does. Values with a type of their own live in `quantity`
 //! and `net`.
 
+#![allow(
+    clippy::needless_pass_by_value,
+    reason = "overloads are plain functions of their arguments, taken by value"
+)]
+
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};

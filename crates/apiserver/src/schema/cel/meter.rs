@@ -96,7 +96,7 @@ pub(super) fn weight(value: &Value, cap: u64) -> u64 {
             _ => {}
         }
     }
-    fn more<'v>(values: &mut dyn Iterator<Item = &'v Value>, left: &mut u64) {
+    fn more(values: &mut dyn Iterator<Item = &Value>, left: &mut u64) {
         while *left > 0
             && let Some(value) = values.next()
         {

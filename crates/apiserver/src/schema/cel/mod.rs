@@ -22,7 +22,7 @@ use cel::{Context, ExecutionError};
 use serde_json::Value;
 
 use super::MAX_VALUE_DEPTH;
-use super::lists::counterpart;
+use super::lists::{counterpart, is_unchanged};
 use super::node::{Arena, NodeId, NodeRef, Schema};
 use super::path::Path;
 use super::validate::type_name;
@@ -118,7 +118,7 @@ impl RuleTable {
             left: meter::PER_OBJECT,
             found: Vec::new(),
         };
-        let pair = old.map(|old| (new, old));
+        let pair = old.map(|old| (new, old, schema.root));
         run.walk(schema.root, new, old, pair, path, 0);
         run.found
     }
@@ -133,8 +133,8 @@ struct Run<'r> {
     found: Vec<FieldError>,
 }
 
-/// New and old state of the nearest part that has both.
-type Pair<'v> = Option<(&'v Value, &'v Value)>;
+/// New and old state of the nearest part that has both, and its schema.
+type Pair<'v> = Option<(&'v Value, &'v Value, NodeId)>;
 
 impl<'r> Run<'r> {
     /// Returns whether to go on: not after the budget is used up.
@@ -191,7 +191,7 @@ impl<'r> Run<'r> {
         path: &Path<'_>,
         depth: usize,
     ) -> bool {
-        let pair = old.map(|old| (new, old)).or(pair);
+        let pair = old.map(|old| (new, old, id)).or(pair);
         self.walk(id, new, old, pair, path, depth + 1)
     }
 
@@ -239,7 +239,9 @@ impl<'r> Run<'r> {
                     continue;
                 }
             };
-            let unchanged = || pair.is_some_and(|(new, old)| new == old);
+            let arena = self.arena;
+            let unchanged =
+                || pair.is_some_and(|(new, old, id)| is_unchanged(new, old, arena.at(id)));
             if verdict || (!rule.uses_old && unchanged()) {
                 continue;
             }

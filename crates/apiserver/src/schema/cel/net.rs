@@ -1,5 +1,7 @@
 //! Addresses: `url(..)`, `ip(..)`, `cidr(..)` and what can be asked of them.
 
+#![allow(clippy::needless_pass_by_value, reason = "overloads take their arguments by value")]
+
 use std::net::IpAddr;
 
 use cel::common::functions::Function;

@@ -2,6 +2,8 @@
 //!
 //! Held exactly, in billionths, as a 128-bit integer: the largest suffix fits with room.
 
+#![allow(clippy::needless_pass_by_value, reason = "overloads take their arguments by value")]
+
 use std::cmp::Ordering;
 
 use cel::common::functions::Function;

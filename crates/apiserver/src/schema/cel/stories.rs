@@ -14,7 +14,7 @@ fn verdict(compiled: &Compiled, new: &Value, old: Option<&Value>) -> Vec<String>
 }
 
 /// A rule at `spec` over a bit of everything.
-fn spec_with(rule: Value) -> Value {
+fn spec_with(rule: &Value) -> Value {
     json!({"type": "object", "properties": {"spec": {
         "type": "object",
         "x-kubernetes-validations": [rule],
@@ -32,7 +32,7 @@ fn spec_with(rule: Value) -> Value {
 }
 
 fn holds(rule: &str, spec: &Value) -> Vec<String> {
-    let compiled = compile(&spec_with(json!({"rule": rule, "message": "no"})));
+    let compiled = compile(&spec_with(&json!({"rule": rule, "message": "no"})));
     assert_eq!(compiled.warnings(), [""; 0], "{rule}");
     verdict(&compiled, &json!({"spec": spec}), None)
 }
@@ -196,7 +196,7 @@ fn message_reason_and_field_shape_the_finding() {
             r#"spec: Invalid value: "object": 'no such overload': call arguments did not match a supported operator, function or macro signature for rule: m"#,
         ),
     ] {
-        let compiled = compile(&spec_with(rule.clone()));
+        let compiled = compile(&spec_with(&rule));
         assert_eq!(verdict(&compiled, &json!({"spec": spec}), None), [expected], "{rule}");
     }
 }
@@ -204,7 +204,7 @@ fn message_reason_and_field_shape_the_finding() {
 #[test]
 fn an_optional_old_self_is_there_on_create_too() {
     let rule = json!({"rule": "oldSelf.hasValue() || self.i == 1", "message": "starts at one", "optionalOldSelf": true});
-    let compiled = compile(&spec_with(rule));
+    let compiled = compile(&spec_with(&rule));
     let at = |i: i64| json!({"spec": {"i": i}});
     assert_eq!(verdict(&compiled, &at(1), None), [""; 0]);
     assert_eq!(
@@ -216,7 +216,7 @@ fn an_optional_old_self_is_there_on_create_too() {
 
 #[test]
 fn a_broken_rule_on_an_unchanged_part_is_forgiven() {
-    let compiled = compile(&spec_with(json!({"rule": "self.i > 9", "message": "small"})));
+    let compiled = compile(&spec_with(&json!({"rule": "self.i > 9", "message": "small"})));
     let old = json!({"metadata": {"name": "a"}, "spec": {"i": 5}});
     let new = json!({"metadata": {"name": "a", "labels": {"x": "y"}}, "spec": {"i": 5}});
     assert_eq!(verdict(&compiled, &new, Some(&old)), [""; 0]);
@@ -225,7 +225,7 @@ fn a_broken_rule_on_an_unchanged_part_is_forgiven() {
 
 #[test]
 fn nothing_is_asked_of_null_or_of_broken_objects() {
-    let mut schema = spec_with(json!({"rule": "self.i > 9", "message": "small"}));
+    let mut schema = spec_with(&json!({"rule": "self.i > 9", "message": "small"}));
     schema["properties"]["spec"]["nullable"] = json!(true);
     let compiled = compile(&schema);
     assert_eq!(verdict(&compiled, &json!({"spec": null}), None), [""; 0]);
@@ -256,16 +256,16 @@ fn rules_that_cannot_work_are_told_with_their_place() {
         ("self.i + 1", "cel expression must evaluate to a bool"),
         ("'text'", "cel expression must evaluate to a bool"),
     ] {
-        let errors = Compiled::from_crd_version(&spec_with(json!({"rule": rule}))).unwrap_err();
+        let errors = Compiled::from_crd_version(&spec_with(&json!({"rule": rule}))).unwrap_err();
         assert_eq!(errors[0].detail, expected, "{rule}");
     }
-    let errors = Compiled::from_crd_version(&spec_with(json!({"rule": "self.i ="}))).unwrap_err();
+    let errors = Compiled::from_crd_version(&spec_with(&json!({"rule": "self.i ="}))).unwrap_err();
     assert!(errors[0].detail.starts_with("compilation failed: ERROR: <input>:1:"), "{errors:?}");
 }
 
 #[test]
 fn a_rule_with_a_function_we_lack_is_skipped_with_a_warning() {
-    let compiled = compile(&spec_with(json!({"rule": "semver(self.s).major() > 1"})));
+    let compiled = compile(&spec_with(&json!({"rule": "semver(self.s).major() > 1"})));
     assert_eq!(verdict(&compiled, &json!({"spec": {"s": "1.0.0"}}), None), [""; 0]);
     assert_eq!(
         compiled.warnings(),

@@ -247,3 +247,21 @@ fn very_deep_values_are_tracked_down_to_a_bound() {
     desk.put("two", json!({"spec": bottomless}));
     assert!(desk.owners()[0].starts_with("one Update"));
 }
+
+#[test]
+fn a_flood_of_managers_is_read_and_folded_in_one_pass() {
+    let mut desk = Desk::config_map();
+    desk.apply("one", json!({"data": {"a": "1"}}));
+    let entry = |i: usize| {
+        json!({"manager": format!("m{i}"), "operation": "Update", "apiVersion": format!("v{}", i % 2000),
+               "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {format!("f:k{i}"): {}}}})
+    };
+    let flood: Vec<Value> = (0..20_000).map(entry).collect();
+    desk.edit("two", |o| {
+        o["metadata"]["managedFields"] = flood.into();
+        o["data"]["b"] = "2".into();
+    });
+    // One for each version that anybody claims.
+    let entries = desk.get("/metadata/managedFields");
+    assert_eq!(entries.as_array().unwrap().len(), 2000);
+}
