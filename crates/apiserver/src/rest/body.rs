@@ -59,11 +59,23 @@ impl Body {
 }
 
 impl ListBody {
+    /// Room for the next piece, so that it is not moved while it grows.
+    fn size_of_piece(&self) -> usize {
+        let mut size = self.head.as_ref().map_or(2, |head| head.len() + 2);
+        for item in self.items.as_slice() {
+            size += item.json.len() + 1;
+            if size > PIECE {
+                break;
+            }
+        }
+        size
+    }
+
     fn next(&mut self) -> Option<Bytes> {
         if self.done {
             return None;
         }
-        let mut piece = BytesMut::with_capacity(PIECE.min(4096));
+        let mut piece = BytesMut::with_capacity(self.size_of_piece());
         if let Some(head) = self.head.take() {
             piece.extend_from_slice(&head);
         }

@@ -143,7 +143,7 @@ impl Local {
         let ctx = self.ctx("update", &place);
         let source = Source::Object(object.into());
         let options = WriteOptions::default();
-        let work = write::update(&ctx, &source, sub, &options);
+        let work = write::update(&ctx, source, sub, &options);
         Ok(run(&ctx, work, |written| (written.revision, 200)).await?.value)
     }
 
@@ -169,7 +169,7 @@ impl Local {
         }
         let ctx = self.ctx("patch", &place);
         let source = Source::Patch(kind.with(patch));
-        let work = write::update(&ctx, &source, sub, options);
+        let work = write::update(&ctx, source, sub, options);
         Ok(run(&ctx, work, |written: &Written| (written.revision, 200)).await?.value)
     }
 
@@ -201,7 +201,7 @@ impl Local {
             let filter = watch::filter(&ctx, &options);
             let resource = &place.served.kind.resource;
             let from = WatchFrom::After(after);
-            watch::check_future(after, ctx.cluster.store.revision())?;
+            watch::check_future(&ctx.cluster.store, after)?;
             let begun = ctx.cluster.store.watch_as(resource, from, filter, &ctx.call());
             Ok(begun.map_err(|why| ApiError::expired(why.to_string()))?)
         };

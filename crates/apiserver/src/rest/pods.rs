@@ -50,13 +50,13 @@ pub(super) async fn bind(
         "spec": {"nodeName": node},
     });
     let source = Source::Patch(Patch::Merge(patch.into()));
-    write::update(ctx, &source, Sub::Binding, options).await?;
+    write::update(ctx, source, Sub::Binding, options).await?;
     let scheduled = json!({"status": {"conditions": [{
         "type": "PodScheduled", "status": "True", "lastProbeTime": null,
         "lastTransitionTime": ctx.cluster.now(),
     }]}});
     let source = Source::Patch(Patch::Strategic(scheduled.into()));
-    write::update(ctx, &source, Sub::Status, options).await?;
+    write::update(ctx, source, Sub::Status, options).await?;
     Ok(())
 }
 
@@ -132,6 +132,6 @@ async fn spend_budget(ctx: &Ctx<'_>, pod: &Value, options: &DeleteOptions) -> Re
         },
     });
     let source = Source::Patch(Patch::Merge(patch.into()));
-    write::update(&budget_ctx, &source, Sub::Status, &WriteOptions::default()).await?;
+    write::update(&budget_ctx, source, Sub::Status, &WriteOptions::default()).await?;
     Ok(())
 }

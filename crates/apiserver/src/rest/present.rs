@@ -4,6 +4,8 @@
 //! is the same only has its `apiVersion` spliced in; otherwise the object is parsed,
 //! converted and written again.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::Value;
@@ -26,12 +28,20 @@ impl Presenter {
         Self { served, form }
     }
 
-    /// One object.
-    pub(super) fn object(&self, json: &Bytes) -> Result<Bytes, ApiError> {
+    /// One object; borrowed where it is sent as it lies.
+    pub(super) fn object<'a>(&self, json: &'a [u8]) -> Result<Cow<'a, [u8]>, ApiError> {
         match self.form {
-            Form::Metadata => partial(json).map_err(ApiError::internal),
+            Form::Metadata => partial(json).map(Cow::Owned).map_err(ApiError::internal),
             Form::Whole | Form::Aggregated => self.versioned(json),
         }
+    }
+
+    /// One object as a body.
+    pub(super) fn body(&self, json: &[u8]) -> Result<Bytes, ApiError> {
+        Ok(match self.object(json)? {
+            Cow::Borrowed(same) => Bytes::copy_from_slice(same),
+            Cow::Owned(other) => other.into(),
+        })
     }
 
     /// `kind` and `apiVersion` of single objects.
@@ -54,14 +64,14 @@ impl Presenter {
         }
     }
 
-    fn versioned(&self, json: &Bytes) -> Result<Bytes, ApiError> {
+    fn versioned<'a>(&self, json: &'a [u8]) -> Result<Cow<'a, [u8]>, ApiError> {
         let kind = &*self.served.kind;
         if self.served.is_storage() && kind.versions.len() == 1 {
-            return Ok(json.clone());
+            return Ok(Cow::Borrowed(json));
         }
         let wanted = &self.served.version().api_version;
         if begins_with(json, wanted) {
-            return Ok(json.clone());
+            return Ok(Cow::Borrowed(json));
         }
         // Which version it is in, among those with the same schema: then a splice will do.
         let same = |v: &usize| kind.same_schema(*v, self.served.version);
@@ -70,13 +80,13 @@ impl Presenter {
             .filter(same)
             .find_map(|v| splice(json, &kind.versions[v].api_version, wanted));
         if let Some(spliced) = spliced {
-            return Ok(spliced);
+            return Ok(Cow::Owned(spliced));
         }
         let object: Value = serde_json::from_slice(json).map_err(ApiError::internal)?;
         if object["apiVersion"] == **wanted {
-            return Ok(json.clone());
+            return Ok(Cow::Borrowed(json));
         }
-        Ok(rules::convert(kind, self.served.version, object).to_string().into())
+        Ok(Cow::Owned(rules::convert(kind, self.served.version, object).to_string().into_bytes()))
     }
 }
 
@@ -94,12 +104,12 @@ fn begins_with(json: &[u8], version: &str) -> bool {
 }
 
 /// Replaces the leading `apiVersion`.
-fn splice(json: &[u8], from: &str, to: &str) -> Option<Bytes> {
-    Some([KEY, to.as_bytes(), after_version(json, from)?].concat().into())
+fn splice(json: &[u8], from: &str, to: &str) -> Option<Vec<u8>> {
+    Some([KEY, to.as_bytes(), after_version(json, from)?].concat())
 }
 
 /// Type and metadata of an object, the metadata untouched.
-fn partial(json: &[u8]) -> Result<Bytes, serde_json::Error> {
+fn partial(json: &[u8]) -> Result<Vec<u8>, serde_json::Error> {
     #[derive(Deserialize)]
     struct Partial<'a> {
         #[serde(borrow)]
@@ -110,7 +120,7 @@ fn partial(json: &[u8]) -> Result<Bytes, serde_json::Error> {
     Ok(format!(
         "{{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{metadata}}}"
     )
-    .into())
+    .into_bytes())
 }
 
 #[cfg(test)]

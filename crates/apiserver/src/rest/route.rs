@@ -216,7 +216,7 @@ impl Incoming<'_> {
                 let shown = scale::of(served, &write::parse(&stored)?).ok_or_else(nowhere)?;
                 shown.to_string().into()
             }
-            _ => Presenter::new(served.clone(), form).object(&stored.json)?,
+            _ => Presenter::new(served.clone(), form).body(&stored.json)?,
         };
         Ok(respond(StatusCode::OK, Body::whole(body), &warnings))
     }
@@ -267,7 +267,7 @@ impl Incoming<'_> {
         let options = WriteOptions::from_query(&self.query, "UpdateOptions")?;
         let sub = Sub::of(&ctx.place.served, sub).ok_or_else(nowhere)?;
         let source = Source::Object(self.decoded()?);
-        let work = write::update(ctx, &source, sub, &options);
+        let work = write::update(ctx, source, sub, &options);
         let written = traced(ctx, work, |w| (w.revision, code(w).as_u16())).await?;
         self.show_sub(ctx, &written, sub, form)
     }
@@ -280,7 +280,7 @@ impl Incoming<'_> {
         kind.check(&options)?;
         let sub = Sub::of(&ctx.place.served, sub).ok_or_else(nowhere)?;
         let source = Source::Patch(kind.read(&self.body)?);
-        let work = write::update(ctx, &source, sub, &options);
+        let work = write::update(ctx, source, sub, &options);
         let written = traced(ctx, work, |w| (w.revision, code(w).as_u16())).await?;
         self.show_sub(ctx, &written, sub, form)
     }
@@ -320,7 +320,7 @@ impl Incoming<'_> {
         let (revision, deleted) = traced(ctx, work, |(revision, _)| (*revision, 200)).await?;
         let presenter = Presenter::new(ctx.place.served.clone(), form);
         let items: Result<Vec<Bytes>, ApiError> =
-            deleted.iter().map(|written| presenter.object(&written.json)).collect();
+            deleted.iter().map(|written| presenter.body(&written.json)).collect();
         let page = read::Page { revision, items: Vec::new(), token: None, remaining: None };
         let mut body = page.head(presenter.type_of_list()).to_vec();
         body.extend_from_slice(&items?.join(&b','));
@@ -357,6 +357,6 @@ fn code(written: &Written) -> StatusCode {
 }
 
 fn show(ctx: &Ctx<'_>, written: &Written, form: Form) -> Answer {
-    let body = Presenter::new(ctx.place.served.clone(), form).object(&written.json)?;
+    let body = Presenter::new(ctx.place.served.clone(), form).body(&written.json)?;
     Ok(respond(code(written), Body::whole(body), &written.warnings))
 }

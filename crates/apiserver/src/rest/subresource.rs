@@ -71,7 +71,7 @@ impl Sub {
         self,
         ctx: &Ctx<'_>,
         old: &Value,
-        source: &Source,
+        source: &mut Source,
         manager: &str,
         options: &WriteOptions,
     ) -> Result<(Value, Vec<String>), ApiError> {
@@ -114,11 +114,17 @@ impl Sub {
         self,
         ctx: &Ctx<'_>,
         old: &Value,
-        source: &Source,
+        source: &mut Source,
         manager: &str,
         options: &WriteOptions,
     ) -> Result<(Value, Vec<String>), ApiError> {
         match source {
+            Source::Object(body) if !meta::text(&body.value, "resourceVersion").is_empty() => {
+                let Decoded { value, duplicates } = std::mem::take(body);
+                *source = Source::Spent;
+                Ok((value, duplicates))
+            }
+            Source::Spent => Err(ApiError::stale(&ctx.place.qualified(), &ctx.place.name)),
             Source::Object(Decoded { value, duplicates }) => {
                 Ok((value.clone(), duplicates.clone()))
             }
@@ -148,6 +154,7 @@ fn patched(shown: &Value, source: &Source) -> Result<Value, ApiError> {
     match source {
         Source::Object(body) => Ok(body.value.clone()),
         Source::Patch(patch) => patch.apply_plain(shown),
+        Source::Spent => Err(ApiError::internal("only whole objects are spent")),
     }
 }
 

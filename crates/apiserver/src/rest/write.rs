@@ -54,6 +54,8 @@ pub(crate) enum Source {
     Object(Decoded),
     /// What it is, patched.
     Patch(Patch),
+    /// An object that named its revision and was drafted already: there is no second try.
+    Spent,
 }
 
 /// Creates an object.
@@ -121,7 +123,7 @@ impl Lost {
 /// Changes an object, or a part of it.
 pub(crate) async fn update(
     ctx: &Ctx<'_>,
-    source: &Source,
+    mut source: Source,
     sub: Sub,
     options: &WriteOptions,
 ) -> Result<Written, Failure> {
@@ -129,9 +131,9 @@ pub(crate) async fn update(
     let key = ctx.place.key();
     for _ in 0..ATTEMPTS {
         let Some(current) = ctx.cluster.store.get(&kind.resource, &key) else {
-            return update_missing(ctx, source, sub, options).await;
+            return update_missing(ctx, &source, sub, options).await;
         };
-        let draft = match draft_update(ctx, &current, source, sub, options)? {
+        let draft = match draft_update(ctx, &current, &mut source, sub, options)? {
             Drafted::Same(warnings) => return Ok(unchanged(&current, warnings)?),
             Drafted::Changed(draft) => draft,
         };
@@ -140,9 +142,9 @@ pub(crate) async fn update(
         }
         match commit(ctx, draft, key.clone(), Expect::At(current.revision)).await? {
             Ok(written) => return Ok(written),
-            // Patches and unconditional updates are made again on the new object; a
-            // conditional one finds by itself that its resourceVersion is stale.
-            Err(Lost::Address | Lost::Store(CommitError::Moved(_) | CommitError::Gone)) => {}
+            // Patches and unconditional updates are made again on the new object.
+            Err(Lost::Address | Lost::Store(CommitError::Moved(_) | CommitError::Gone))
+                if !matches!(source, Source::Spent) => {}
             Err(lost) => return Err(lost.into_error(&ctx.place.qualified(), &key.name).into()),
         }
     }
@@ -242,7 +244,7 @@ pub(super) async fn commit(
     let revision = stored.revision;
     meta::of_mut(&mut value).insert("resourceVersion".to_owned(), json!(revision.to_string()));
     let warnings = draft.warnings;
-    Ok(Ok(Written { value, json: stored.json.clone(), revision, created: false, warnings }))
+    Ok(Ok(Written { value, json: stored.body(), revision, created: false, warnings }))
 }
 
 /// Commits without waiting for anything. Services are checked once more under a lock.
@@ -278,7 +280,7 @@ pub(super) fn parse(stored: &Stored) -> Result<Value, ApiError> {
 fn unchanged(current: &Arc<Stored>, warnings: Vec<String>) -> Result<Written, ApiError> {
     Ok(Written {
         value: parse(current)?,
-        json: current.json.clone(),
+        json: current.body(),
         revision: current.revision,
         created: false,
         warnings,
