@@ -157,6 +157,8 @@ fn every(schema: &Value) -> Value {
         return match (schema.get("items"), schema.get("additionalProperties")) {
             (Some(items), _) => json!([every(items)]),
             (_, Some(values)) => json!({KEY: every(values)}),
+            // Types leave a zero out, as Go's do.
+            _ if schema["type"] == "integer" => json!(7),
             _ => value(schema, &[]),
         };
     };
