@@ -2,7 +2,8 @@
 //!
 //! Held in billionths, exactly; finer parts are rounded up, as wanting a little
 //! must not become wanting nothing. `1000m` equals `1`, and `1Gi` exceeds `1G`.
-//! Sums keep the notation of their left side, because people read them.
+//! Sums keep the notation of their left side, because people read them; nothing
+//! has no notation, and takes that of the right side.
 //!
 //! Which property of a cluster is compared, and how, is in [`crate::property`].
 
@@ -68,13 +69,17 @@ impl Quantity {
     /// The sum, up to the limit of the type.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
-        Self { nanos: self.nanos.saturating_add(other.nanos), notation: self.notation }
+        Self { nanos: self.nanos.saturating_add(other.nanos), notation: self.notation_with(other) }
     }
 
     /// The difference, down to the limit of the type; it may be negative.
     #[must_use]
     pub const fn minus(self, other: Self) -> Self {
-        Self { nanos: self.nanos.saturating_sub(other.nanos), notation: self.notation }
+        Self { nanos: self.nanos.saturating_sub(other.nanos), notation: self.notation_with(other) }
+    }
+
+    const fn notation_with(self, other: Self) -> Notation {
+        if self.nanos == 0 { other.notation } else { self.notation }
     }
 
     /// The nearest floating-point number.

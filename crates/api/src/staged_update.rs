@@ -12,6 +12,7 @@ use crate::crd::cel::{immutable, rules};
 use crate::crd::shape;
 use crate::crd::versions::Edits;
 use crate::kinds::{Column, Version, condition, kind};
+use crate::null::or_default;
 use crate::staged_update_status::UpdateRunStatus;
 
 /// What a run rolls out, in which order, and whether it may go on.
@@ -38,7 +39,7 @@ pub struct UpdateRunSpec {
     pub placement_name: String,
 
     /// Index of the resource snapshot to roll out; left out, the latest is used or one is taken.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     #[schemars(extend("x-kubernetes-validations" = immutable("resourceSnapshotIndex is immutable")))]
     pub resource_snapshot_index: String,
 
@@ -68,6 +69,7 @@ pub enum UpdateRunState {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UpdateStrategySpec {
     /// Stages, carried out one after the other.
+    #[serde(deserialize_with = "or_default")]
     #[schemars(length(max = 31))]
     pub stages: Vec<StageConfig>,
 }
@@ -86,7 +88,7 @@ pub struct StageConfig {
     pub label_selector: Option<LabelSelector>,
 
     /// Label whose number on each cluster orders the clusters; left out, they go by name.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     pub sorting_label_key: String,
 
     /// How many clusters are updated at once, as a number or a percentage of the stage.
@@ -102,7 +104,7 @@ pub struct StageConfig {
     pub max_concurrency: Option<IntOrString>,
 
     /// What must happen after the last cluster and before the next stage.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 2), extend("x-kubernetes-validations" = rules(&[
         APPROVAL_HAS_NO_WAIT,
         (
@@ -113,7 +115,7 @@ pub struct StageConfig {
     pub after_stage_tasks: Vec<StageTask>,
 
     /// What must happen before the first cluster.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1), extend("x-kubernetes-validations" = rules(&[
         APPROVAL_HAS_NO_WAIT,
         ("!self.exists(e, e.type == 'TimedWait')", "BeforeStageTaskType cannot be TimedWait"),

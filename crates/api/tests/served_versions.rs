@@ -81,7 +81,7 @@ where
 
                 object["apiVersion"] = K::api_version(&()).as_ref().into();
                 if K::INFO.kind == "Work" && only_required {
-                    object["spec"] = json!({});
+                    object["spec"] = json!({"workload": {}});
                 }
                 assert_eq!(encoded, object, "{api_version} {}", K::INFO.kind);
             }

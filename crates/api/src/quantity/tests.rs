@@ -101,6 +101,15 @@ fn sums_keep_the_notation_of_their_left_side() {
 }
 
 #[test]
+fn a_sum_that_starts_from_nothing_is_written_like_its_parts() {
+    let nodes = ["4Gi", "512Mi"];
+    let total = nodes.into_iter().fold(Quantity::ZERO, |sum, node| sum.plus(read(node)));
+    assert_eq!(total.to_string(), "4608Mi");
+    assert_eq!(Quantity::ZERO.minus(read("2e3")).to_string(), "-2e3");
+    assert_eq!(read("1Gi").plus(Quantity::ZERO).to_string(), "1Gi");
+}
+
+#[test]
 fn a_quantity_is_text_on_the_wire() {
     let wire = WireQuantity::from(read("1.5Gi"));
     assert_eq!(wire, WireQuantity("1536Mi".to_owned()));

@@ -1,7 +1,7 @@
 //! Every condition reason, one module per rule set.
 //!
-//! Reasons are API: dashboards and scripts match on them, and each has a page
-//! in `docs/reasons`. The golden test below prints all of them.
+//! Reasons are API: dashboards and scripts match on them. The golden test below
+//! prints all of them.
 //!
 //! Condition *types* live in [`crate::condition_type`], reasons of Kubernetes
 //! events in [`event`].
