@@ -289,9 +289,9 @@ where
 {
     let version = fleet.kind(K::INFO.kind).storage();
     for mut sample in [samples::full(version.schema()), samples::along(version.schema(), &[])] {
-        // A type always writes its spec, as Go's do; Works alone may be without one.
-        if sample["spec"].is_null() && !version.schema()["properties"]["spec"].is_null() {
-            sample["spec"] = json!({});
+        // The one type that writes more than the schema asks for, as Go's does.
+        if K::INFO.kind == "Work" && sample["spec"].is_null() {
+            sample["spec"] = json!({"workload": {}});
         }
         let reply = fleet.create(version, sample).await;
         assert!(reply.code < 300, "{}: {:#}", version.label(), reply.body);
