@@ -1,3 +1,5 @@
+//! What setting, reading, carrying over and cutting a condition promise.
+
 use proptest::prelude::*;
 
 use super::*;
