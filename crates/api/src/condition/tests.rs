@@ -194,6 +194,13 @@ fn a_stale_reader_carries_nothing_back() {
 }
 
 #[test]
+fn a_copy_from_another_object_takes_the_generation_of_its_new_place() {
+    let mut copied = vec![draft("Joined").is_true("R").into_condition(TWO, at(4))];
+    relabel(&mut copied, ONE);
+    assert_eq!(told(&copied), ["Joined=True R \"\" @1 since 4"]);
+}
+
+#[test]
 fn a_message_the_api_would_refuse_is_cut() {
     let message =
         |text: String| draft("A").is_true("R").because(text).into_condition(ONE, at(1)).message;
