@@ -6,9 +6,9 @@
 
 use serde_json::Value;
 
-use super::MAX_VALUE_DEPTH;
 use super::node::{NodeRef, Schema, Type};
 use super::path::Path;
+use crate::machinery::bounds::MAX_WALK;
 
 /// What Go's JSON decoder would say, if anything, such as `json: cannot unmarshal string
 /// into Go struct field DeploymentSpec.spec.replicas of type int32`.
@@ -24,7 +24,7 @@ fn misfit(
     path: &Path<'_>,
     depth: usize,
 ) -> Option<String> {
-    if depth > MAX_VALUE_DEPTH {
+    if depth > MAX_WALK {
         return Some("json: exceeded max depth".to_owned());
     }
     if value.is_null() {
