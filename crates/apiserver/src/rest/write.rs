@@ -22,6 +22,7 @@ use super::subresource::Sub;
 use super::{crd, meta, rules};
 use crate::builtin;
 use crate::env::Point;
+use crate::machinery::bounds::{MAX_DEPTH, fits};
 use crate::machinery::status::ApiError;
 use crate::registry::{Kind, Served};
 use crate::store::{Change, CommitError, Encoded, Expect, Head, ObjectKey, Stored, Write};
@@ -263,8 +264,13 @@ fn commit_now(
     cluster.store.commit(write).map_err(Lost::Store)
 }
 
-/// The facts and bytes of an object; 413 when it is too large.
+/// The facts and bytes of an object; 413 when it is too large, or nests so deep that it
+/// could not be read again.
 pub(super) fn encode(kind: &Kind, value: &Value) -> Result<(Head, Encoded), ApiError> {
+    if !fits(value, MAX_DEPTH) {
+        let says = format!("Request entity too large: nesting is limited to {MAX_DEPTH} levels");
+        return Err(ApiError::new(413, "RequestEntityTooLarge", says));
+    }
     let json = Encoded::new(value);
     if json.len() > MAX_OBJECT {
         let says = format!("Request entity too large: limit is {MAX_OBJECT}");
