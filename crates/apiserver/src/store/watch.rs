@@ -17,7 +17,7 @@ use std::vec;
 
 use futures::Stream;
 
-use super::audience::Inbox;
+use super::audience::{Inbox, Room};
 use super::disturb::Disturbed;
 use super::history::Event;
 use super::{Expired, Head, ObjectKey, Resource, Scope, Shared, Store, Stored};
@@ -127,7 +127,8 @@ impl Store {
         let done = (from == WatchFrom::CurrentThenLive).then_some(then);
         // While current objects are still to come, nothing can be promised.
         let read = if done.is_some() { 0 } else { after };
-        let inbox = Arc::new(Inbox::new(id, filter, after, shared.limits.queue));
+        let room = Room { events: shared.limits.queue, bytes: shared.limits.history_bytes };
+        let inbox = Arc::new(Inbox::new(id, filter, after, room));
         table.audience.join(inbox.clone());
         state.next_watch += 1;
         drop(guard);
@@ -266,6 +267,11 @@ impl Seen {
             Self::Added(object) | Self::Modified(object) | Self::Deleted(object) => object.revision,
             Self::InitialDone(revision) => *revision,
         }
+    }
+
+    /// Bytes of JSON.
+    pub(super) fn bytes(&self) -> usize {
+        self.object().map_or(0, |object| object.json.len())
     }
 
     /// The object, if there is one.
