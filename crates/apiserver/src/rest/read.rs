@@ -135,7 +135,8 @@ pub(super) fn current(store: &Store, asked: u64) -> u64 {
     if asked <= published { published } else { store.list("", Scope::All).revision }
 }
 
-fn check_future(store: &Store, asked: u64) -> Result<(), ApiError> {
+/// Refuses a revision that is yet to come.
+pub(super) fn check_future(store: &Store, asked: u64) -> Result<(), ApiError> {
     let current = current(store, asked);
     if asked <= current {
         return Ok(());

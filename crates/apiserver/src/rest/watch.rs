@@ -49,7 +49,11 @@ pub(crate) fn start(
     let store = &ctx.cluster.store;
     let from = match (options.revision.unwrap_or_default(), options.initial_events) {
         (0, Some(false)) => WatchFrom::Now,
-        (0, _) | (_, Some(true)) => WatchFrom::CurrentThenLive,
+        (0, _) => WatchFrom::CurrentThenLive,
+        (oldest, Some(true)) => {
+            read::check_future(store, oldest)?;
+            WatchFrom::CurrentNotOlderThan(oldest)
+        }
         (after, _) => WatchFrom::After(after),
     };
     let seconds = options
@@ -59,7 +63,7 @@ pub(crate) fn start(
     let deadline = Instant::now() + Duration::from_secs(seconds.min(u64::from(u32::MAX)));
     let known = match from {
         WatchFrom::After(after) => check_future(store, after),
-        WatchFrom::Now | WatchFrom::CurrentThenLive => Ok(()),
+        WatchFrom::Now | WatchFrom::CurrentThenLive | WatchFrom::CurrentNotOlderThan(_) => Ok(()),
     };
     let begun = known.and_then(|()| {
         let resource = &ctx.place.served.kind.resource;

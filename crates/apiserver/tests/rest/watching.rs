@@ -1,7 +1,10 @@
 //! Watches.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use flagship_apiserver::env::plan::{Effect, Rule, Verbs, When};
+use flagship_apiserver::env::{Env, Plan, Point, Verdict};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -132,6 +135,43 @@ async fn initial_events_end_in_a_marked_bookmark() {
     assert_eq!(watch.line().await, "ADDED b");
     let without = world.get(&format!("{MAPS}?watch=true&sendInitialEvents=true")).await;
     assert_eq!(without.code, 422);
+}
+
+#[tokio::test(start_paused = true)]
+async fn initial_events_are_never_older_than_asked_for() {
+    let env = Env::simulated(3);
+    let stale = Rule {
+        point: Point::WatchStart,
+        who: String::new(),
+        cluster: String::new(),
+        resource: "configmaps".to_owned(),
+        verbs: Verbs::Any,
+        when: When::Always,
+        window: None,
+        effect: Effect::Do(Verdict::Stale(100)),
+    };
+    let plan = Plan::new(1, env.clock.clone(), vec![stale]);
+    let world = World::in_env(env.with_faults(Arc::new(plan)));
+    world.config("a", json!({})).await;
+    let b = world.config("b", json!({})).await;
+    world.config("c", json!({})).await;
+    let watch = |asked: u64| {
+        format!(
+            "{MAPS}?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=5&resourceVersion={asked}"
+        )
+    };
+    let mut seen = world.watch(&watch(revision(&b))).await;
+    assert_eq!(seen.line().await, "ADDED a");
+    assert_eq!(seen.line().await, "ADDED b");
+    assert_eq!(
+        revision(&seen.next().await.unwrap()["object"]),
+        revision(&b),
+        "stale, but not too stale"
+    );
+    assert_eq!(seen.line().await, "ADDED c");
+    let future = world.cluster.store().revision() + 1;
+    let says = format!("Too large resource version: {future}, current: {}", future - 1);
+    world.get(&watch(future)).await.refused(504, "Timeout", &says);
 }
 
 #[tokio::test(start_paused = true)]
