@@ -128,6 +128,10 @@ impl WatchStream {
             return Poll::Ready(Some(first));
         }
         let mut frame = BytesMut::new();
+        // Time comes first: a watch whose events never cease must end all the same.
+        if Instant::now() >= self.timer.deadline() {
+            self.tick(&mut frame);
+        }
         while let Some(subscription) = &mut self.subscription {
             match Pin::new(&mut *subscription).poll_next(context) {
                 Poll::Ready(Some(seen)) => {
@@ -139,24 +143,29 @@ impl WatchStream {
                 Poll::Ready(None) => self.subscription = None,
                 Poll::Pending if !frame.is_empty() => break,
                 Poll::Pending => {
-                    if self.timer.as_mut().poll_elapsed(context).is_pending() {
+                    if self.timer.as_mut().poll(context).is_pending() {
                         return Poll::Pending;
                     }
-                    let over = Instant::now() >= self.deadline;
-                    if self.bookmarks
-                        && let Some(revision) = subscription.bookmark()
-                    {
-                        self.write_bookmark(&mut frame, revision, false);
-                    }
-                    if over {
-                        self.subscription = None;
-                    } else {
-                        self.schedule();
-                    }
+                    self.tick(&mut frame);
                 }
             }
         }
         if frame.is_empty() { Poll::Ready(None) } else { Poll::Ready(Some(frame.freeze())) }
+    }
+
+    /// What is due now: a bookmark, and perhaps the end.
+    fn tick(&mut self, frame: &mut BytesMut) {
+        let Some(subscription) = &mut self.subscription else { return };
+        if self.bookmarks
+            && let Some(revision) = subscription.bookmark()
+        {
+            self.write_bookmark(frame, revision, false);
+        }
+        if Instant::now() >= self.deadline {
+            self.subscription = None;
+        } else {
+            self.schedule();
+        }
     }
 
     fn write(&mut self, frame: &mut BytesMut, seen: &Seen) {
@@ -202,15 +211,4 @@ fn error_event(error: &ApiError) -> Bytes {
     let mut frame = BytesMut::new();
     event(&mut frame, "ERROR", error.to_status().to_string().as_bytes());
     frame.freeze()
-}
-
-/// `Sleep` as a plain poll.
-trait Elapsed {
-    fn poll_elapsed(self, context: &mut Context<'_>) -> Poll<()>;
-}
-
-impl Elapsed for Pin<&mut Sleep> {
-    fn poll_elapsed(self, context: &mut Context<'_>) -> Poll<()> {
-        std::future::Future::poll(self, context)
-    }
 }

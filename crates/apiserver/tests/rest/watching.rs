@@ -175,6 +175,30 @@ async fn initial_events_are_never_older_than_asked_for() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_watch_that_is_never_idle_gets_bookmarks_and_ends_all_the_same() {
+    let world = World::new();
+    world.config("a", json!({})).await;
+    let start = world.cluster.store().revision();
+    let path = format!(
+        "{MAPS}?watch=true&allowWatchBookmarks=true&timeoutSeconds=150&resourceVersion={start}"
+    );
+    let mut watch = world.watch(&path).await;
+    let begun = Instant::now();
+    let mut marks = Vec::new();
+    for n in 0..100 {
+        let patch = json!({"data": {"k": n.to_string()}});
+        world.patch("merge", &format!("{MAPS}/a"), patch).await.ok(200);
+        tokio::time::advance(Duration::from_secs(10)).await;
+        let Some(event) = watch.next().await else { break };
+        if event["type"] == "BOOKMARK" {
+            marks.push(begun.elapsed().as_secs());
+        }
+    }
+    assert_eq!(marks, [60, 120, 150]);
+    assert!(begun.elapsed() < Duration::from_secs(200), "{:?}", begun.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_single_object_can_be_watched_by_its_path() {
     let world = World::new();
     world.config("a", json!({})).await;
