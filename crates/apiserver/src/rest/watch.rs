@@ -90,7 +90,7 @@ pub(crate) fn start(
 /// A revision that was never handed out here is of another incarnation of the cluster,
 /// which was wiped since. Kubernetes would wait for it; listing again heals.
 pub(super) fn check_future(store: &Store, after: u64) -> Result<(), ApiError> {
-    let current = read::current(store, after);
+    let current = store.revision();
     if after > current {
         return Err(ApiError::expired(format!("too new resource version: {after} ({current})")));
     }
@@ -128,10 +128,6 @@ impl WatchStream {
             return Poll::Ready(Some(first));
         }
         let mut frame = BytesMut::new();
-        // Time comes first: a watch whose events never cease must end all the same.
-        if Instant::now() >= self.timer.deadline() {
-            self.tick(&mut frame);
-        }
         while let Some(subscription) = &mut self.subscription {
             match Pin::new(&mut *subscription).poll_next(context) {
                 Poll::Ready(Some(seen)) => {
@@ -149,6 +145,10 @@ impl WatchStream {
                     self.tick(&mut frame);
                 }
             }
+        }
+        // A watch whose events never cease must get its bookmarks and end all the same.
+        if Instant::now() >= self.timer.deadline() {
+            self.tick(&mut frame);
         }
         if frame.is_empty() { Poll::Ready(None) } else { Poll::Ready(Some(frame.freeze())) }
     }
