@@ -34,18 +34,23 @@ const CUT: &str = "...";
 /// At most `max` bytes of a text, and a mark where it was cut.
 pub fn clip(mut text: String, max: usize) -> String {
     if text.len() > max {
-        text.truncate(text.floor_char_boundary(max));
+        text.truncate(boundary(&text, max));
         text.push_str(CUT);
         text.shrink_to_fit();
     }
     text
 }
 
+/// The last place at or before `max` where a text can be cut.
+fn boundary(text: &str, max: usize) -> usize {
+    (0..=max.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+}
+
 /// A value as Kubernetes prints it, with strings quoted, clipped.
 pub fn print(value: &Value) -> String {
     match value {
         Value::String(text) if text.len() > MAX_VALUE => {
-            let shown = &text[..text.floor_char_boundary(MAX_VALUE)];
+            let shown = &text[..boundary(text, MAX_VALUE)];
             format!("{:?}", format!("{shown}{CUT}"))
         }
         Value::String(text) => format!("{text:?}"),
