@@ -359,14 +359,21 @@ async fn an_altered_token_never_panics_and_never_leaks() {
 
 #[tokio::test(start_paused = true)]
 async fn ten_thousand_idle_watches_cost_little_and_all_end() {
+    const WATCHES: usize = 10_000;
+    let _alone = MEASURING.lock().await;
     let cluster = cluster();
     let mut watches = Vec::new();
-    for n in 0..10_000 {
+    forget_peak();
+    let before = memory(NOW);
+    for n in 0..WATCHES {
         let namespace = if n % 2 == 0 { "default" } else { "kube-public" };
         let path = format!("/api/v1/namespaces/{namespace}/secrets?watch=true&timeoutSeconds=300");
         let request = Request::get(path).body(Full::<Bytes>::default()).unwrap();
         watches.push(raw(&cluster, request).await.into_body());
     }
+    // About 2 KiB each, and what others do meanwhile.
+    let grown = memory(PEAK).saturating_sub(before);
+    assert!(grown < 100, "{WATCHES} watches take {grown} MiB");
     // Writes elsewhere wake none of them; one here wakes half.
     let (code, _) = post(&cluster, json!({"metadata": {"name": "a"}}).to_string()).await;
     assert_eq!(code, 201);
