@@ -254,6 +254,23 @@ mod tests {
         object
     }
 
+    /// Nothing is timed: where every port is held against every other, this takes minutes.
+    #[test]
+    fn fifty_thousand_ports_are_judged_one_by_one() {
+        let port = |n: usize| json!({"name": format!("p{n}"), "port": n % 65_535 + 1, "protocol": "TCP", "targetPort": 1});
+        let mut ports: Vec<Value> = (0..50_000).map(port).collect();
+        ports.push(ports[0].clone());
+        let object = json!({"metadata": {"name": "web", "namespace": "n"}, "spec": {
+            "type": "ClusterIP", "clusterIP": "None", "sessionAffinity": "None", "ports": ports,
+        }});
+        let found = on_create(Kind::Service, &object);
+        assert!(
+            found.contains("spec.ports[50000]: Duplicate value: {\"port\":1,\"protocol\":\"TCP\"}"),
+            "{found}"
+        );
+        assert!(found.contains("spec.ports[50000].name: Duplicate value: \"p0\""), "{found}");
+    }
+
     fn said(spec: Value) -> String {
         on_create(Kind::Service, &service(spec))
     }
