@@ -280,10 +280,18 @@ async fn what_nests_too_deep_to_be_read_again_is_never_stored() {
             assert_eq!(send(&cluster, "DELETE", &path, "application/json", "").await.0, 200);
         }
     }
+    // Callers in the same process send values that nobody has parsed.
+    let local = cluster.local("tester");
+    let deep = |levels| (0..levels).fold(json!(1), |inner, _| json!([inner]));
+    let made = local.create("blobs.example.com", "", blob(json!({"s": deep(126)}))).await;
+    assert_eq!(made.map_err(|error| error.code), Err(413));
+    let made = local.create("blobs.example.com", "", blob(json!({"s": deep(125)}))).await;
+    assert!(made.is_ok(), "{made:?}");
+    let path = format!("{BLOBS}/b");
+    assert_eq!(send(&cluster, "DELETE", &path, "application/json", "").await.0, 200);
     // A patch can build deeper than it is itself.
     let object = blob(json!({"a": {}})).to_string();
     assert_eq!(send(&cluster, "POST", BLOBS, "application/json", object).await.0, 201);
-    let path = format!("{BLOBS}/b");
     for (levels, want) in [(123, 200), (124, 200), (125, 413), (126, 400)] {
         let patch =
             format!("[{{\"op\":\"add\",\"path\":\"/spec/a/b\",\"value\":{}}}]", nested(levels));
