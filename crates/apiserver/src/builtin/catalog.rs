@@ -95,6 +95,8 @@ pub struct BuiltinKind {
     pub name_rule: NameRule,
     /// Whether deletion waits for a grace period (pods).
     pub graceful_deletion: bool,
+    /// Whether a deletion that says nothing leaves dependents behind.
+    pub orphans_by_default: bool,
     /// Whether PUT without a resourceVersion overwrites.
     pub unconditional_update: bool,
     /// Whether PUT on a missing object creates it.

@@ -9,6 +9,7 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value};
 
+use crate::machinery::bounds::{Clipped, MAX_PATH};
 use crate::machinery::status::{FieldError, FieldProblem};
 
 /// A JSON object.
@@ -179,7 +180,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// The path, as Kubernetes writes it.
+    /// The path, as Kubernetes writes it, clipped.
     pub fn path(&self) -> String {
         let mut steps = Vec::new();
         let mut step = self.step.as_deref();
@@ -187,17 +188,19 @@ impl<'a> Field<'a> {
             steps.push(here);
             step = before.as_deref();
         }
-        let mut path = String::new();
-        for here in steps.into_iter().rev() {
-            // Writing to a String cannot fail.
-            match here {
-                Here::Key(key) if path.is_empty() => path.push_str(key),
-                Here::Key(key) => path.extend([".", key]),
-                Here::MapKey(key) => path.extend(["[", key, "]"]),
-                Here::Index(index) => drop(write!(path, "[{index}]")),
+        let mut path = Clipped::new(MAX_PATH);
+        for (at, here) in steps.into_iter().rev().enumerate() {
+            let room = match here {
+                Here::Key(key) if at == 0 => path.write_str(key),
+                Here::Key(key) => write!(path, ".{key}"),
+                Here::MapKey(key) => write!(path, "[{key}]"),
+                Here::Index(index) => write!(path, "[{index}]"),
+            };
+            if room.is_err() {
+                break;
             }
         }
-        path
+        path.finish()
     }
 
     /// The value breaks a rule.

@@ -30,7 +30,7 @@ pub use catalog::{
 pub use default::default_object;
 pub use prepare::{prepare_create, prepare_finalize, prepare_status_update, prepare_update};
 pub use selectable::selectable_fields;
-pub use validate::{validate_create, validate_update};
+pub use validate::{late_finalizers, validate_create, validate_metadata, validate_update};
 
 #[cfg(test)]
 mod hostile;

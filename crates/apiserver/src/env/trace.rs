@@ -1,7 +1,9 @@
 //! What happened, as one number: two runs of a seed must end with the same hash.
 //!
-//! The REST layer calls [`Env::record`] for each call when its outcome is fixed, for watches
-//! when they begin and end. Lines are kept only on request; the hash costs a few hundred nanoseconds.
+//! The REST layer calls [`Env::record`] once for each call, when its outcome is fixed; for a
+//! watch that is when it begins. What a watch delivers and when it ends is not in here: a
+//! test that cares records what it saw. Lines are kept only on request; the hash costs a few
+//! hundred nanoseconds.
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};

@@ -1,6 +1,7 @@
-//! Small pieces of Kubernetes' API machinery, each pure: errors, names, paths,
+//! Small pieces of Kubernetes' API machinery, each pure: bounds, errors, names, paths,
 //! quantities, selectors, time.
 
+pub mod bounds;
 pub mod fields;
 pub mod gvk;
 pub mod labels;

@@ -86,6 +86,11 @@ impl Quantity {
         i64::try_from(divide_away(self.nano, MILLI)).unwrap_or(bound)
     }
 
+    /// The amount as a float, close to it.
+    pub fn to_f64(self) -> f64 {
+        self.nano as f64 / NANO as f64
+    }
+
     /// The same, no finer than a thousandth, as resource lists are kept.
     #[must_use]
     pub fn round_up_to_milli(self) -> Self {

@@ -8,6 +8,8 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::bounds::{self, MAX_PATH, MAX_SENTENCE, MAX_SHOWN};
+
 /// A refused request. Turns into the `Status` object that clients expect.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApiError {
@@ -177,32 +179,28 @@ impl FieldError {
         Self { problem: FieldProblem::TooLong, path: path.into(), value: None, detail }
     }
 
-    /// The message without the path, as it stands in a cause.
+    fn place(&self) -> String {
+        bounds::clip(self.path.clone(), MAX_PATH)
+    }
+
+    /// The message without the path, as it stands in a cause. Long values are clipped.
     pub fn body(&self) -> String {
         let mut text = self.problem.words().to_owned();
         if let Some(value) = &self.value {
             text.push_str(": ");
-            text.push_str(&printed(value));
+            text.push_str(&bounds::print(value));
         }
         if !self.detail.is_empty() {
             text.push_str(": ");
             text.push_str(&self.detail);
         }
-        text
+        bounds::clip(text, MAX_SENTENCE)
     }
 }
 
 impl fmt::Display for FieldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path, self.body())
-    }
-}
-
-/// Kubernetes quotes strings and prints everything else as compact JSON.
-fn printed(value: &Value) -> String {
-    match value {
-        Value::String(text) => format!("{text:?}"),
-        other => other.to_string(),
+        write!(f, "{}: {}", self.place(), self.body())
     }
 }
 
@@ -279,17 +277,22 @@ impl ApiError {
         Self::new(500, "InternalError", format!("Internal error occurred: {says}"))
     }
 
-    /// 422: the object was understood and is wrong. One cause a field.
+    /// 422: the object was understood and is wrong. One cause a field, up to a bound.
     pub fn invalid(group: &str, kind: &str, name: &str, errors: &[FieldError]) -> Self {
         let qualified = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
-        let all: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        let (shown, rest) = errors.split_at(errors.len().min(MAX_SHOWN));
+        let mut all: Vec<String> = shown.iter().map(ToString::to_string).collect();
+        if !rest.is_empty() {
+            // Who found them may have stopped counting.
+            all.push(format!("and at least {} more", rest.len()));
+        }
         let list = match all.as_slice() {
             [only] => only.clone(),
             many => format!("[{}]", many.join(", ")),
         };
-        let causes = errors
+        let causes = shown
             .iter()
-            .map(|e| Cause { reason: e.problem.cause(), message: e.body(), field: e.path.clone() })
+            .map(|e| Cause { reason: e.problem.cause(), message: e.body(), field: e.place() })
             .collect();
         let details = Details {
             name: name.to_owned(),
@@ -377,6 +380,18 @@ mod tests {
             "Service \"s\" is invalid: [metadata.name: Required value: name or generateName is required, \
              spec.type: Unsupported value: \"X\": supported values: \"A\", \"B\"]"
         );
+    }
+
+    #[test]
+    fn an_answer_stays_small_however_much_is_wrong() {
+        let key = "k".repeat(100_000);
+        let errors: Vec<FieldError> = (0..5000)
+            .map(|n| FieldError::invalid(format!("data[{key}{n}]"), json!(key), key.as_str()))
+            .collect();
+        let error = ApiError::invalid("", "ConfigMap", "a", &errors);
+        assert!(error.message.ends_with(", and at least 4900 more]"));
+        assert_eq!(error.details.as_ref().unwrap().causes.len(), 100);
+        assert!(error.to_status().to_string().len() < 600_000);
     }
 
     #[test]

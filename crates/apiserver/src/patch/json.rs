@@ -8,8 +8,8 @@ use json_patch::jsonptr::Pointer;
 use json_patch::{Patch, PatchErrorKind, PatchOperation};
 use serde_json::Value;
 
-use super::depth::{MAX_DEPTH, fits};
 use super::refused::PatchError;
+use crate::machinery::bounds::{MAX_DEPTH, fits};
 
 /// How many operations one patch may carry.
 pub const MAX_OPERATIONS: usize = 10_000;
@@ -17,13 +17,6 @@ pub const MAX_OPERATIONS: usize = 10_000;
 const MAX_COPIED: usize = 3 * 1024 * 1024;
 /// How many list elements all operations together may push aside.
 const MAX_SHIFTED: usize = 50_000_000;
-
-/// Applies a JSON patch given as text.
-pub fn json_bytes(current: &Value, patch: &[u8]) -> Result<Value, PatchError> {
-    let patch: Value =
-        serde_json::from_slice(patch).map_err(|e| PatchError::Malformed(e.to_string()))?;
-    json(current, &patch)
-}
 
 /// Applies a JSON patch: a list of operations.
 pub fn json(current: &Value, patch: &Value) -> Result<Value, PatchError> {
@@ -280,9 +273,9 @@ mod tests {
     #[test]
     fn what_is_no_patch_is_malformed() {
         for patch in
-            [&b"{}"[..], b"[1]", b"[{\"op\":\"jump\",\"path\":\"\"}]", b"[{\"op\":\"add\"}]", b"["]
+            [json!({}), json!([1]), json!([{"op": "jump", "path": ""}]), json!([{"op": "add"}])]
         {
-            assert!(matches!(json_bytes(&json!({}), patch), Err(PatchError::Malformed(_))));
+            assert!(matches!(json(&json!({}), &patch), Err(PatchError::Malformed(_))));
         }
     }
 

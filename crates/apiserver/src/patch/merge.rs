@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::depth::{MAX_DEPTH, fits};
 use super::refused::PatchError;
+use crate::machinery::bounds::{MAX_DEPTH, fits};
 
 /// Applies a merge patch. The patch must be an object, as the result must be one.
 pub fn merge(current: &Value, patch: &Value) -> Result<Value, PatchError> {

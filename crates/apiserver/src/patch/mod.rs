@@ -9,7 +9,6 @@
 pub mod apply;
 #[cfg(test)]
 mod arbitrary;
-mod depth;
 mod json;
 mod merge;
 mod printed;
@@ -17,8 +16,7 @@ mod refused;
 mod strategic;
 pub mod three_way;
 
-pub use depth::MAX_DEPTH;
-pub use json::{MAX_OPERATIONS, json, json_bytes};
+pub use json::{MAX_OPERATIONS, json};
 pub use merge::merge;
 pub use refused::PatchError;
 pub use strategic::strategic;

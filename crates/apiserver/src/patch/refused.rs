@@ -2,6 +2,7 @@
 
 use thiserror::Error;
 
+use crate::machinery::bounds::MAX_DEPTH;
 use crate::machinery::status::{ApiError, Cause};
 
 /// A patch that could not be applied.
@@ -23,7 +24,7 @@ pub enum PatchError {
 
 impl PatchError {
     pub(super) fn too_deep() -> Self {
-        Self::TooLarge(format!("the object would nest deeper than {} levels", super::MAX_DEPTH))
+        Self::TooLarge(format!("the object would nest deeper than {MAX_DEPTH} levels"))
     }
 }
 

@@ -8,7 +8,6 @@ use super::admission::Admission;
 use super::failure::Failure;
 use super::local::Local;
 use super::server::Shared;
-use crate::env::trace::Entry;
 use crate::env::{Call, Env, Point};
 use crate::machinery::status::ApiError;
 use crate::registry::{Registry, Served};
@@ -139,20 +138,7 @@ impl Ctx<'_> {
 
     /// Notes the outcome in the trace.
     pub(super) fn record(&self, revision: u64, code: u16) {
-        let env = &self.cluster.env;
-        if !env.trace.is_on() {
-            return;
-        }
-        let Place { served, namespace, name } = self.place;
-        let key = format!("{}/{}/{namespace}/{name}", self.cluster.name, served.kind.resource);
-        env.trace.record(&Entry {
-            time: env.clock.now(),
-            actor: &self.caller.name,
-            verb: self.verb,
-            key: &key,
-            revision,
-            code,
-        });
+        self.cluster.env.record(&self.call(), revision, code);
     }
 }
 

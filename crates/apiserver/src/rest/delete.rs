@@ -21,8 +21,6 @@ use crate::machinery::time;
 use crate::registry::Kind;
 use crate::store::{CommitError, Expect, Stored};
 
-/// How often a deletion is tried again when somebody else wrote in between.
-const ATTEMPTS: usize = 5;
 /// The grace period of a pod that does not name one.
 const DEFAULT_GRACE: i64 = 30;
 /// Namespaces that must stay.
@@ -41,7 +39,8 @@ pub(crate) struct Deleted {
 pub(crate) async fn delete(ctx: &Ctx<'_>, options: &DeleteOptions) -> Result<Deleted, Failure> {
     let place = ctx.place;
     let kind = &place.served.kind;
-    for _ in 0..ATTEMPTS {
+    // With a revision the second look refuses; without one, whoever loses tries again.
+    loop {
         let Some(current) = ctx.cluster.store.get(&kind.resource, &place.key()) else {
             return Err(place.not_found().into());
         };
@@ -72,7 +71,6 @@ pub(crate) async fn delete(ctx: &Ctx<'_>, options: &DeleteOptions) -> Result<Del
             Err(lost) => return Err(lost.into_error(&place.qualified(), &place.name).into()),
         }
     }
-    Err(ApiError::stale(&place.qualified(), &place.name).into())
 }
 
 /// Deletes everything the selectors match, one by one.
@@ -156,7 +154,8 @@ pub(super) struct Doomed {
 /// Decides what deletion makes of an object. No clock but `now`, no store.
 pub(super) fn doom(kind: &Kind, old: &Value, options: &DeleteOptions, now: Timestamp) -> Doomed {
     let mut new = old.clone();
-    propagate(&mut new, options.propagation);
+    let orphans = kind.row().is_some_and(|row| row.orphans_by_default);
+    propagate(&mut new, options.propagation, orphans);
     let grace = grace_period(kind, old, options);
     if meta::terminating(old) {
         shorten(&mut new, grace);
@@ -180,8 +179,12 @@ pub(super) fn doom(kind: &Kind, old: &Value, options: &DeleteOptions, now: Times
     Doomed { value, removes: true }
 }
 
-fn propagate(object: &mut Value, policy: Option<Propagation>) {
-    let Some(policy) = policy else { return };
+/// Notes what is to become of dependents. Without a word, what the object's finalizers
+/// say already holds, and then the habit of its kind.
+fn propagate(object: &mut Value, policy: Option<Propagation>, orphans_by_default: bool) {
+    let decided = meta::finalizers(object).any(|f| f == ORPHAN || f == FOREGROUND);
+    let habit = (orphans_by_default && !decided).then_some(Propagation::Orphan);
+    let Some(policy) = policy.or(habit) else { return };
     let wanted = match policy {
         Propagation::Orphan => Some(ORPHAN),
         Propagation::Foreground => Some(FOREGROUND),

@@ -4,13 +4,9 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::builtin::NameRule;
-use crate::machinery::names;
+use crate::builtin;
 use crate::machinery::status::{ApiError, FieldError};
 use crate::registry::Kind;
-
-/// All annotations of an object together may have this many bytes.
-const MAX_ANNOTATIONS: usize = 256 * 1024;
 
 /// Finalizers that the server itself sets and acts upon.
 pub const ORPHAN: &str = "orphan";
@@ -83,7 +79,7 @@ pub fn check_shape(object: &mut Value) -> Result<(), ApiError> {
     for (key, value) in map.iter() {
         let fits = match key.as_str() {
             "name" | "generateName" | "namespace" | "selfLink" | "uid" | "resourceVersion"
-            | "creationTimestamp" | "deletionTimestamp" => value.is_string() || (value.is_null()),
+            | "creationTimestamp" | "deletionTimestamp" => value.is_string(),
             "generation" | "deletionGracePeriodSeconds" => value.is_i64(),
             "labels" | "annotations" => {
                 value.as_object().is_some_and(|map| map.values().all(Value::is_string))
@@ -147,124 +143,12 @@ pub fn carry_over(new: &mut Value, old: &Value) {
     }
 }
 
-/// Complaints about a name under a kind's rule. A generated name's base is allowed
-/// to end in a dash, because letters follow.
-pub fn name_complaints(rule: NameRule, name: &str, is_prefix: bool) -> Vec<String> {
-    let masked;
-    let name = match name.strip_suffix('-') {
-        Some(base) if is_prefix => {
-            masked = format!("{base}a");
-            masked.as_str()
-        }
-        _ => name,
-    };
-    let mut complaints = names::path_segment(name);
-    if complaints.is_empty() {
-        complaints = match rule {
-            NameRule::DnsLabel => names::dns1123_label(name),
-            NameRule::Dns1035Label => names::dns1035_label(name),
-            NameRule::Subdomain => names::dns1123_subdomain(name),
-            NameRule::PathSegment => Vec::new(),
-        };
-    }
-    complaints
-}
-
 /// Checks the metadata of a custom resource that is about to be stored. Built-in kinds
 /// check theirs along with the rest, in `builtin`.
 pub fn validate(kind: &Kind, object: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    if kind.row().is_some() {
-        return errors;
-    }
-    let rule = kind.name_rule();
-    let generate = text(object, "generateName");
-    if !generate.is_empty() {
-        for complaint in name_complaints(rule, generate, true) {
-            errors.push(FieldError::invalid("metadata.generateName", json!(generate), complaint));
-        }
-    }
-    let name = text(object, "name");
-    if name.is_empty() {
-        errors.push(FieldError::required("metadata.name", "name or generateName is required"));
-    } else {
-        for complaint in name_complaints(rule, name, false) {
-            errors.push(FieldError::invalid("metadata.name", json!(name), complaint));
-        }
-    }
-    labels(&of(object)["labels"], "metadata.labels", &mut errors);
-    annotations(&of(object)["annotations"], &mut errors);
-    for (index, finalizer) in finalizers(object).enumerate() {
-        for complaint in names::qualified_name(finalizer) {
-            let path = format!("metadata.finalizers[{index}]");
-            errors.push(FieldError::invalid(path, json!(finalizer), complaint));
-        }
-    }
-    let all: Vec<&str> = finalizers(object).collect();
-    if all.contains(&ORPHAN) && all.contains(&FOREGROUND) {
-        let detail = "finalizer orphan and foregroundDeletion cannot be both set";
-        errors.push(FieldError::invalid("metadata.finalizers", json!(all), detail));
-    }
-    owners(&of(object)["ownerReferences"], &mut errors);
-    errors
-}
-
-fn labels(labels: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    for (key, value) in labels.as_object().into_iter().flatten() {
-        let value = value.as_str().unwrap_or_default();
-        for complaint in names::qualified_name(key) {
-            errors.push(FieldError::invalid(path, json!(key), complaint));
-        }
-        for complaint in names::label_value(value) {
-            errors.push(FieldError::invalid(path, json!(value), complaint));
-        }
-    }
-}
-
-fn annotations(annotations: &Value, errors: &mut Vec<FieldError>) {
-    let mut total = 0;
-    for (key, value) in annotations.as_object().into_iter().flatten() {
-        for complaint in names::qualified_name(&key.to_lowercase()) {
-            errors.push(FieldError::invalid("metadata.annotations", json!(key), complaint));
-        }
-        total += key.len() + value.as_str().unwrap_or_default().len();
-    }
-    if total > MAX_ANNOTATIONS {
-        errors.push(FieldError::too_long("metadata.annotations", MAX_ANNOTATIONS));
-    }
-}
-
-fn owners(references: &Value, errors: &mut Vec<FieldError>) {
-    let mut controller: Option<String> = None;
-    let path = "metadata.ownerReferences";
-    for (index, owner) in references.as_array().into_iter().flatten().enumerate() {
-        let part = |key: &str| owner[key].as_str().unwrap_or_default();
-        for key in ["apiVersion", "kind", "name", "uid"] {
-            if part(key).is_empty() {
-                let at = format!("{path}[{index}].{key}");
-                let error = match key {
-                    "apiVersion" => FieldError::invalid(at, json!(""), "version must not be empty"),
-                    _ => FieldError::invalid(at, json!(""), "must not be empty"),
-                };
-                errors.push(error);
-            }
-        }
-        if part("apiVersion") == "v1" && part("kind") == "Event" {
-            let detail = format!("{} is disallowed from being an owner", "/v1, Kind=Event");
-            errors.push(FieldError::invalid(format!("{path}[{index}]"), owner.clone(), detail));
-        }
-        if owner["controller"] == true {
-            let name = format!("{}/{}", part("kind"), part("name"));
-            match &controller {
-                Some(first) => {
-                    let detail = format!(
-                        "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {name}"
-                    );
-                    errors.push(FieldError::invalid(path, references.clone(), detail));
-                }
-                None => controller = Some(name),
-            }
-        }
+    match kind.row() {
+        Some(_) => Vec::new(),
+        None => builtin::validate_metadata(object),
     }
 }
 
@@ -285,27 +169,7 @@ pub fn validate_update(kind: &Kind, sent: &Value, old: &Value) -> Vec<FieldError
         errors.push(FieldError::invalid("metadata.deletionTimestamp", value, "field is immutable"));
     }
     if kind.row().is_none() {
-        errors.extend(late_finalizers(sent, old));
-    }
-    errors
-}
-
-/// Finalizers that were added after deletion began.
-fn late_finalizers(sent: &Value, old: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    if terminating(old) {
-        let had: Vec<&str> = finalizers(old).collect();
-        let added: Vec<&str> = finalizers(sent).filter(|f| !had.contains(f)).collect();
-        if !added.is_empty() {
-            let list: Vec<String> = added.iter().map(|f| format!("{f:?}")).collect();
-            errors.push(FieldError::forbidden(
-                "metadata.finalizers",
-                format!(
-                    "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
-                    list.join(", ")
-                ),
-            ));
-        }
+        errors.extend(builtin::late_finalizers(sent, old));
     }
     errors
 }
@@ -339,37 +203,14 @@ mod tests {
     }
 
     #[test]
-    fn owners_are_checked() {
-        let owner = |name: &str, controller: bool| json!({"apiVersion": "v1", "kind": "Pod", "name": name, "uid": "u", "controller": controller});
-        let mut errors = Vec::new();
-        owners(&json!([owner("a", true), owner("b", false)]), &mut errors);
-        assert_eq!(errors, []);
-        owners(&json!([owner("a", true), owner("b", true)]), &mut errors);
-        assert_eq!(errors.len(), 1);
-        assert!(errors[0].detail.ends_with("Found \"true\" in references for Pod/a and Pod/b"));
-        errors.clear();
-        owners(&json!([{"kind": "X"}]), &mut errors);
-        let paths: Vec<&str> = errors.iter().map(|e| e.path.as_str()).collect();
-        let at = |key: &str| format!("metadata.ownerReferences[0].{key}");
-        assert_eq!(paths, [at("apiVersion"), at("name"), at("uid")]);
-    }
-
-    #[test]
     fn finalizers_cannot_be_added_while_terminating() {
         let old = json!({"metadata": {"deletionTimestamp": "t", "finalizers": ["a/b"]}});
         let sent = json!({"metadata": {"finalizers": ["a/b", "c/d"]}});
-        let errors = late_finalizers(&sent, &old);
+        let error = builtin::late_finalizers(&sent, &old).unwrap();
         assert_eq!(
-            errors[0].to_string(),
+            error.to_string(),
             "metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{\"c/d\"}"
         );
-        assert_eq!(late_finalizers(&json!({"metadata": {}}), &old), []);
-    }
-
-    #[test]
-    fn a_generated_base_may_end_in_a_dash() {
-        assert!(name_complaints(NameRule::DnsLabel, "web-", true).is_empty());
-        assert!(!name_complaints(NameRule::DnsLabel, "web-", false).is_empty());
-        assert!(!name_complaints(NameRule::PathSegment, "a/b", false).is_empty());
+        assert_eq!(builtin::late_finalizers(&json!({"metadata": {}}), &old), None);
     }
 }

@@ -49,7 +49,11 @@ pub(crate) fn start(
     let store = &ctx.cluster.store;
     let from = match (options.revision.unwrap_or_default(), options.initial_events) {
         (0, Some(false)) => WatchFrom::Now,
-        (0, _) | (_, Some(true)) => WatchFrom::CurrentThenLive,
+        (0, _) => WatchFrom::CurrentThenLive,
+        (oldest, Some(true)) => {
+            read::check_future(store, oldest)?;
+            WatchFrom::CurrentNotOlderThan(oldest)
+        }
         (after, _) => WatchFrom::After(after),
     };
     let seconds = options
@@ -59,7 +63,7 @@ pub(crate) fn start(
     let deadline = Instant::now() + Duration::from_secs(seconds.min(u64::from(u32::MAX)));
     let known = match from {
         WatchFrom::After(after) => check_future(store, after),
-        WatchFrom::Now | WatchFrom::CurrentThenLive => Ok(()),
+        WatchFrom::Now | WatchFrom::CurrentThenLive | WatchFrom::CurrentNotOlderThan(_) => Ok(()),
     };
     let begun = known.and_then(|()| {
         let resource = &ctx.place.served.kind.resource;
@@ -86,7 +90,7 @@ pub(crate) fn start(
 /// A revision that was never handed out here is of another incarnation of the cluster,
 /// which was wiped since. Kubernetes would wait for it; listing again heals.
 pub(super) fn check_future(store: &Store, after: u64) -> Result<(), ApiError> {
-    let current = read::current(store, after);
+    let current = store.revision();
     if after > current {
         return Err(ApiError::expired(format!("too new resource version: {after} ({current})")));
     }
@@ -135,24 +139,33 @@ impl WatchStream {
                 Poll::Ready(None) => self.subscription = None,
                 Poll::Pending if !frame.is_empty() => break,
                 Poll::Pending => {
-                    if self.timer.as_mut().poll_elapsed(context).is_pending() {
+                    if self.timer.as_mut().poll(context).is_pending() {
                         return Poll::Pending;
                     }
-                    let over = Instant::now() >= self.deadline;
-                    if self.bookmarks
-                        && let Some(revision) = subscription.bookmark()
-                    {
-                        self.write_bookmark(&mut frame, revision, false);
-                    }
-                    if over {
-                        self.subscription = None;
-                    } else {
-                        self.schedule();
-                    }
+                    self.tick(&mut frame);
                 }
             }
         }
+        // A watch whose events never cease must get its bookmarks and end all the same.
+        if Instant::now() >= self.timer.deadline() {
+            self.tick(&mut frame);
+        }
         if frame.is_empty() { Poll::Ready(None) } else { Poll::Ready(Some(frame.freeze())) }
+    }
+
+    /// What is due now: a bookmark, and perhaps the end.
+    fn tick(&mut self, frame: &mut BytesMut) {
+        let Some(subscription) = &mut self.subscription else { return };
+        if self.bookmarks
+            && let Some(revision) = subscription.bookmark()
+        {
+            self.write_bookmark(frame, revision, false);
+        }
+        if Instant::now() >= self.deadline {
+            self.subscription = None;
+        } else {
+            self.schedule();
+        }
     }
 
     fn write(&mut self, frame: &mut BytesMut, seen: &Seen) {
@@ -198,15 +211,4 @@ fn error_event(error: &ApiError) -> Bytes {
     let mut frame = BytesMut::new();
     event(&mut frame, "ERROR", error.to_status().to_string().as_bytes());
     frame.freeze()
-}
-
-/// `Sleep` as a plain poll.
-trait Elapsed {
-    fn poll_elapsed(self, context: &mut Context<'_>) -> Poll<()>;
-}
-
-impl Elapsed for Pin<&mut Sleep> {
-    fn poll_elapsed(self, context: &mut Context<'_>) -> Poll<()> {
-        std::future::Future::poll(self, context)
-    }
 }

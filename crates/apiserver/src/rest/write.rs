@@ -22,14 +22,13 @@ use super::subresource::Sub;
 use super::{crd, meta, rules};
 use crate::builtin;
 use crate::env::Point;
+use crate::machinery::bounds::{MAX_DEPTH, fits};
 use crate::machinery::status::ApiError;
 use crate::registry::{Kind, Served};
 use crate::store::{Change, CommitError, Encoded, Expect, Head, ObjectKey, Stored, Write};
 
 /// Objects may have this many bytes, as in etcd.
 const MAX_OBJECT: usize = 1_572_864;
-/// How often a write is tried again when somebody else wrote in between.
-const ATTEMPTS: usize = 5;
 /// How often a name or an address is drawn.
 const DRAWS: usize = 8;
 
@@ -129,9 +128,20 @@ pub(crate) async fn update(
 ) -> Result<Written, Failure> {
     let kind = &ctx.place.served.kind;
     let key = ctx.place.key();
-    for _ in 0..ATTEMPTS {
+    // Whoever loses does so because somebody else was done: there is no end to wait for.
+    let mut addresses = 0;
+    loop {
         let Some(current) = ctx.cluster.store.get(&kind.resource, &key) else {
-            return update_missing(ctx, &source, sub, options).await;
+            match update_missing(ctx, &source, sub, options).await? {
+                Ok(written) => return Ok(written),
+                // Somebody else created it meanwhile: then it is an update after all.
+                Err(Lost::Store(CommitError::Exists(_))) if !options.dry_run => continue,
+                Err(Lost::Address) if addresses < DRAWS => {
+                    addresses += 1;
+                    continue;
+                }
+                Err(lost) => return Err(lost.into_error(&ctx.place.qualified(), &key.name).into()),
+            }
         };
         let draft = match draft_update(ctx, &current, &mut source, sub, options)? {
             Drafted::Same(warnings) => return Ok(unchanged(&current, warnings)?),
@@ -143,12 +153,14 @@ pub(crate) async fn update(
         match commit(ctx, draft, key.clone(), Expect::At(current.revision)).await? {
             Ok(written) => return Ok(written),
             // Patches and unconditional updates are made again on the new object.
-            Err(Lost::Address | Lost::Store(CommitError::Moved(_) | CommitError::Gone))
+            Err(Lost::Store(CommitError::Moved(_) | CommitError::Gone))
                 if !matches!(source, Source::Spent) => {}
+            Err(Lost::Address) if addresses < DRAWS && !matches!(source, Source::Spent) => {
+                addresses += 1;
+            }
             Err(lost) => return Err(lost.into_error(&ctx.place.qualified(), &key.name).into()),
         }
     }
-    Err(ApiError::stale(&ctx.place.qualified(), &ctx.place.name).into())
 }
 
 /// Server-side apply creates what is missing, and so does PUT for a few kinds.
@@ -157,7 +169,7 @@ async fn update_missing(
     source: &Source,
     sub: Sub,
     options: &WriteOptions,
-) -> Result<Written, Failure> {
+) -> Result<Result<Written, Lost>, Failure> {
     let place = ctx.place;
     let (body, owner) = match source {
         Source::Patch(Patch::Apply(body)) if sub == Sub::Main => {
@@ -181,10 +193,7 @@ async fn update_missing(
         _ => return Err(place.not_found().into()),
     };
     let draft = draft_create(ctx.cluster, ctx.caller, place, body, options, owner)?;
-    match commit_new(ctx, draft, options).await? {
-        Ok(written) => Ok(written),
-        Err(lost) => Err(lost.into_error(&place.qualified(), &place.name).into()),
-    }
+    commit_new(ctx, draft, options).await
 }
 
 /// Creates an object of the server's own, past faults and hooks. An object that is there
@@ -263,8 +272,13 @@ fn commit_now(
     cluster.store.commit(write).map_err(Lost::Store)
 }
 
-/// The facts and bytes of an object; 413 when it is too large.
+/// The facts and bytes of an object; 413 when it is too large, or nests so deep that it
+/// could not be read again.
 pub(super) fn encode(kind: &Kind, value: &Value) -> Result<(Head, Encoded), ApiError> {
+    if !fits(value, MAX_DEPTH) {
+        let says = format!("Request entity too large: nesting is limited to {MAX_DEPTH} levels");
+        return Err(ApiError::new(413, "RequestEntityTooLarge", says));
+    }
     let json = Encoded::new(value);
     if json.len() > MAX_OBJECT {
         let says = format!("Request entity too large: limit is {MAX_OBJECT}");

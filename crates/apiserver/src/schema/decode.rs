@@ -6,9 +6,10 @@
 
 use serde_json::Value;
 
-use super::MAX_VALUE_DEPTH;
 use super::node::{NodeRef, Schema, Type};
 use super::path::Path;
+use crate::machinery::bounds::MAX_WALK;
+use crate::machinery::quantity::Quantity;
 
 /// What Go's JSON decoder would say, if anything, such as `json: cannot unmarshal string
 /// into Go struct field DeploymentSpec.spec.replicas of type int32`.
@@ -24,7 +25,7 @@ fn misfit(
     path: &Path<'_>,
     depth: usize,
 ) -> Option<String> {
-    if depth > MAX_VALUE_DEPTH {
+    if depth > MAX_WALK {
         return Some("json: exceeded max depth".to_owned());
     }
     if value.is_null() {
@@ -69,10 +70,9 @@ fn misfit(
 fn special(value: &Value, node: NodeRef<'_>, owner: &str, path: &Path<'_>) -> Option<String> {
     let n = node.node();
     match value {
-        Value::String(text) if &*n.format == "quantity" => (!looks_like_quantity(text)).then(|| {
-            "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-                .to_owned()
-        }),
+        Value::String(text) if &*n.format == "quantity" => {
+            text.parse::<Quantity>().err().map(|why| why.to_string())
+        }
         Value::String(_) => None,
         Value::Number(number) if n.int_or_string => {
             let fits = number.as_i64().is_some_and(|i| i32::try_from(i).is_ok());
@@ -105,23 +105,6 @@ fn bad_text(text: &str, format: &str) -> Option<String> {
         }
         _ => None,
     }
-}
-
-pub(super) fn looks_like_quantity(text: &str) -> bool {
-    let text = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, suffix) = text.split_at(digits);
-    let dots = number.matches('.').count();
-    let known =
-        ["", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
-    let exponent = || {
-        let digits = suffix.strip_prefix(['e', 'E'])?;
-        let digits = digits.strip_prefix(['+', '-']).unwrap_or(digits);
-        Some(!digits.is_empty() && digits.len() < 4 && digits.bytes().all(|b| b.is_ascii_digit()))
-    };
-    number.bytes().any(|b| b.is_ascii_digit())
-        && dots <= 1
-        && (known.contains(&suffix) || exponent() == Some(true))
 }
 
 fn cannot(what: &str, node: NodeRef<'_>, owner: &str, path: &Path<'_>) -> String {
@@ -230,11 +213,14 @@ mod tests {
 
     #[test]
     fn quantities_are_recognised() {
-        for good in ["1", "0.5", "100m", "1Gi", "-5", "1e3", "2E-3", ".5", "1."] {
-            assert!(looks_like_quantity(good), "{good}");
+        let quota = builtin("", "v1", "ResourceQuota").unwrap();
+        let says = |text: &str| decode_error(&quota, &json!({"spec": {"hard": {"cpu": text}}}));
+        for good in ["1", "0.5", "100m", "1Gi", "-5", "1e3", "2E-3", ".5", "1.", "1e4000"] {
+            assert_eq!(says(good), None, "{good}");
         }
         for bad in ["", "m", "1x", "1.2.3", "1ee3", "Gi", "1e", "+"] {
-            assert!(!looks_like_quantity(bad), "{bad}");
+            let why = bad.parse::<Quantity>().unwrap_err().to_string();
+            assert_eq!(says(bad), Some(why), "{bad}");
         }
     }
 }

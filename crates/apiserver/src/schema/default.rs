@@ -5,8 +5,8 @@
 
 use serde_json::Value;
 
-use super::MAX_VALUE_DEPTH;
 use super::node::{NodeRef, Schema};
+use crate::machinery::bounds::MAX_WALK;
 
 impl Schema {
     /// Fills in what is missing and has a default.
@@ -16,7 +16,7 @@ impl Schema {
 }
 
 fn fill(value: &mut Value, node: NodeRef<'_>, depth: usize) {
-    if depth > MAX_VALUE_DEPTH {
+    if depth > MAX_WALK {
         return;
     }
     match value {

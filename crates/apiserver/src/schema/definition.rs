@@ -51,7 +51,7 @@ impl Check {
                 .push(FieldError::required("metadata.name", "name or generateName is required"));
         } else if name != format!("{plural}.{group}") {
             let detail = r#"must be spec.names.plural+"."+spec.group"#;
-            self.found.push(FieldError::invalid("metadata.name", name.into(), detail));
+            self.found.add(FieldError::invalid("metadata.name", name.into(), detail));
         }
     }
 
@@ -153,7 +153,7 @@ impl Check {
             format!("[{}]: {detail}", shown.join(",")),
         );
         error.value = None;
-        self.found.push(error);
+        self.found.add(error);
     }
 
     fn deprecation(&mut self, version: &Object, path: &Path<'_>) {
@@ -187,7 +187,7 @@ impl Check {
         }
         if super::structural::flag(schema, "nullable") {
             let path = Path::Field(path, "openAPIV3Schema.nullable");
-            self.found.push(FieldError::forbidden(
+            self.found.add(FieldError::forbidden(
                 path.to_string(),
                 "nullable cannot be true at the root",
             ));
@@ -352,7 +352,7 @@ impl Check {
                 self.found.invalid(&place, json_path.into(), detail);
             }
             if seen.iter().any(|s| s == json_path) {
-                self.found.push(FieldError::duplicate(place.to_string(), json_path.into()));
+                self.found.add(FieldError::duplicate(place.to_string(), json_path.into()));
             } else {
                 seen.push(json_path.to_owned());
             }
@@ -438,10 +438,10 @@ impl Check {
         } else {
             let detail = "should not be set when strategy is not set to Webhook";
             if client.is_some() {
-                self.found.push(FieldError::forbidden(client_path.to_string(), detail));
+                self.found.add(FieldError::forbidden(client_path.to_string(), detail));
             }
             if review.is_some_and(|r| !r.is_empty()) {
-                self.found.push(FieldError::forbidden(review_path.to_string(), detail));
+                self.found.add(FieldError::forbidden(review_path.to_string(), detail));
             }
         }
     }
@@ -474,7 +474,7 @@ impl Check {
         if value.is_empty() {
             self.found.required(path, "");
         } else if !accepted.contains(&value) {
-            self.found.push(FieldError::not_supported(path.to_string(), value.into(), accepted));
+            self.found.add(FieldError::not_supported(path.to_string(), value.into(), accepted));
         }
     }
 

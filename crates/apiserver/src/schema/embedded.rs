@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::builtin::object_meta;
 use super::decode::decode_error;
 use super::node::NodeRef;
-use super::path::Path;
+use super::path::{Findings, Path};
 use super::walk::visit;
 use crate::machinery::status::FieldError;
 
@@ -28,16 +28,16 @@ fn object(map: &Map<String, Value>, path: &Path<'_>, found: &mut Vec<FieldError>
     {
         let path = Path::Field(path, name).to_string();
         match map.get(name) {
-            None => found.push(FieldError::required(path, "")),
+            None => found.add(FieldError::required(path, "")),
             Some(Value::String(text)) if text.is_empty() => {
-                found.push(FieldError::invalid(path, "".into(), "must not be empty"));
+                found.add(FieldError::invalid(path, "".into(), "must not be empty"));
             }
             Some(Value::String(text)) => {
-                let wrong =
-                    check(text).map(|why| FieldError::invalid(path, text.as_str().into(), why));
-                found.extend(wrong);
+                if let Some(why) = check(text) {
+                    found.add(FieldError::invalid(path, text.as_str().into(), why));
+                }
             }
-            Some(other) => found.push(FieldError::invalid(path, other.clone(), "must be a string")),
+            Some(other) => found.add(FieldError::invalid(path, other.clone(), "must be a string")),
         }
     }
     if let Some(metadata) = map.get("metadata") {
@@ -57,7 +57,7 @@ fn check_kind(text: &str) -> Option<String> {
 
 fn check_metadata(metadata: &Value, path: &Path<'_>, found: &mut Vec<FieldError>) {
     if let Some(why) = decode_error(&object_meta(), metadata) {
-        found.push(FieldError::invalid(path.to_string(), metadata.clone(), why));
+        found.add(FieldError::invalid(path.to_string(), metadata.clone(), why));
         return;
     }
     for name in ["name", "generateName"] {
@@ -70,7 +70,9 @@ fn check_metadata(metadata: &Value, path: &Path<'_>, found: &mut Vec<FieldError>
                 .find(|c| text.contains(**c))
                 .map(|c| format!("may not contain '{c}'")),
         };
-        found.extend(wrong.map(|why| FieldError::invalid(path, text.into(), why)));
+        if let Some(why) = wrong {
+            found.add(FieldError::invalid(path, text.into(), why));
+        }
     }
 }
 

@@ -6,11 +6,11 @@ use serde_json::{Map, Value, json};
 use super::cel::rule::{Defect, field_path};
 use super::cel::{BrokenRule, RuleTable};
 use super::embedded::embedded_objects;
-use super::load::MAX_DEPTH;
 use super::node::{NodeId, NodeRef, RuleText, Schema};
 use super::path::{Findings, Path};
 use super::structural::{fields, flag, text};
 use super::validate::structure;
+use crate::machinery::bounds::MAX_SCHEMA_DEPTH;
 use crate::machinery::status::FieldError;
 
 type Keywords = Map<String, Value>;
@@ -73,7 +73,7 @@ impl Check<'_> {
 
     /// Defaults are of the right shape, without unknown fields, and keep the rules.
     fn defaults(&mut self, schema: &Keywords, id: NodeId, path: &Path<'_>, depth: usize) {
-        if depth > MAX_DEPTH {
+        if depth > MAX_SCHEMA_DEPTH {
             return;
         }
         if let Some(default) = schema.get("default").filter(|d| !d.is_null()) {
@@ -103,7 +103,7 @@ impl Check<'_> {
         }
         if pruned != *default {
             let detail = "must not have unknown fields";
-            self.found.push(FieldError::invalid(path.to_string(), default.clone(), detail));
+            self.found.add(FieldError::invalid(path.to_string(), default.clone(), detail));
         }
         let mut embedded = embedded_objects(default, node);
         for error in &mut embedded {
@@ -130,7 +130,7 @@ impl Check<'_> {
         path: &Path<'_>,
         depth: usize,
     ) {
-        if depth > MAX_DEPTH {
+        if depth > MAX_SCHEMA_DEPTH {
             return;
         }
         let before = self.found.len();
@@ -219,7 +219,7 @@ impl Check<'_> {
         let kind = text(schema, "type");
         if !kind.is_empty() && !TYPES.contains(&kind) {
             let path = Path::Field(path, "type").to_string();
-            self.found.push(FieldError::not_supported(path, kind.into(), &TYPES));
+            self.found.add(FieldError::not_supported(path, kind.into(), &TYPES));
         }
         if schema.contains_key("default") && !place.allow_defaults {
             let reason = place.reason.as_ref().map(|r| format!(" {r}")).unwrap_or_default();
@@ -285,7 +285,7 @@ impl Check<'_> {
             }
             if !allowed.contains(&value) {
                 let path = Path::Field(path, name).to_string();
-                self.found.push(FieldError::not_supported(path, value.into(), allowed));
+                self.found.add(FieldError::not_supported(path, value.into(), allowed));
             }
         }
         let list_type = text(schema, "x-kubernetes-list-type");
@@ -430,7 +430,7 @@ impl Check<'_> {
             }
             if let Some(reason) = rule.reason.as_deref().filter(|r| !REASONS.contains(r)) {
                 let path = Path::Field(&place, "reason").to_string();
-                self.found.push(FieldError::not_supported(path, reason.into(), &REASONS));
+                self.found.add(FieldError::not_supported(path, reason.into(), &REASONS));
             }
             let field = rule.field_path.as_str();
             let field_place = Path::Field(&place, "fieldPath");

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::node::{ListType, NodeRef};
-use super::path::Path;
+use super::path::{Findings, Path};
 use super::walk::visit;
 use crate::machinery::status::FieldError;
 
@@ -65,7 +65,7 @@ pub(super) fn duplicates(value: &Value, node: NodeRef<'_>) -> Vec<FieldError> {
         match &node.node().list_type {
             Some(ListType::Set) => repeated(list.iter(), |at, value| {
                 let path = Path::Index(path, at).to_string();
-                found.push(FieldError::duplicate(path, value.clone()));
+                found.add(FieldError::duplicate(path, value.clone()));
             }),
             Some(ListType::Map(keys)) => search_map(list, keys, path, &mut found),
             _ => {}
@@ -77,7 +77,7 @@ pub(super) fn duplicates(value: &Value, node: NodeRef<'_>) -> Vec<FieldError> {
 fn search_map(list: &[Value], keys: &[Box<str>], path: &Path<'_>, found: &mut Vec<FieldError>) {
     if let Some((at, odd)) = list.iter().enumerate().find(|(_, v)| !v.is_object() && !v.is_null()) {
         let detail = "must be an object for an array of list-type map";
-        found.push(FieldError::invalid(Path::Index(path, at).to_string(), odd.clone(), detail));
+        found.add(FieldError::invalid(Path::Index(path, at).to_string(), odd.clone(), detail));
         return;
     }
     if list.len() < 2 {
@@ -91,7 +91,7 @@ fn search_map(list: &[Value], keys: &[Box<str>], path: &Path<'_>, found: &mut Ve
         })
         .collect();
     repeated(identities.iter(), |at, identity| {
-        found.push(FieldError::duplicate(Path::Index(path, at).to_string(), identity.clone()));
+        found.add(FieldError::duplicate(Path::Index(path, at).to_string(), identity.clone()));
     });
 }
 

@@ -17,9 +17,8 @@ use serde_json::{Map, Value};
 use super::node::{
     Arena, Bound, Checks, ListType, Node, NodeId, PatchStrategy, Pattern, Range, Schema, Type,
 };
+use crate::machinery::bounds::MAX_SCHEMA_DEPTH;
 
-/// How deep a schema may nest before it is refused.
-pub const MAX_DEPTH: usize = 128;
 /// How many nodes one schema may have.
 const MAX_NODES: usize = 200_000;
 /// Compiled size of one pattern; a repetition bomb is refused beyond it.
@@ -28,8 +27,8 @@ const MAX_PATTERN_BYTES: usize = 1 << 20;
 /// Why a schema cannot be read at all.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LoadError {
-    /// Nested deeper than `MAX_DEPTH`.
-    #[error("schema nests deeper than {MAX_DEPTH} levels")]
+    /// Nested deeper than `MAX_SCHEMA_DEPTH`.
+    #[error("schema nests deeper than {MAX_SCHEMA_DEPTH} levels")]
     TooDeep,
     /// More nodes than fit.
     #[error("schema has more than {MAX_NODES} nodes")]
@@ -118,7 +117,7 @@ impl<'d> Loader<'d> {
     }
 
     fn fill(&mut self, id: NodeId, schema: &Value, depth: usize) -> Result<(), LoadError> {
-        if depth > MAX_DEPTH {
+        if depth > MAX_SCHEMA_DEPTH {
             return Err(LoadError::TooDeep);
         }
         let Value::Object(keywords) = schema else { return Ok(()) };
@@ -222,7 +221,7 @@ impl<'d> Loader<'d> {
             self.borrowed.iter().map(|(id, target, _)| (*id, *target)).collect();
         for (id, target, beside) in self.borrowed {
             let mut end = target;
-            for _ in 0..MAX_DEPTH {
+            for _ in 0..MAX_SCHEMA_DEPTH {
                 match targets.get(&end) {
                     Some(next) => end = *next,
                     None => break,

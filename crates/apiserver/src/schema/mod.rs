@@ -35,6 +35,3 @@ pub use node::{
     Schema, Type,
 };
 pub use read::{ReadJson, read_json};
-
-/// How deep walkers follow an object; the JSON reader stops at 128 by itself.
-const MAX_VALUE_DEPTH: usize = 256;

@@ -3,10 +3,11 @@
 //! Kubernetes prints map keys in two ways: structural validation and strict decoding
 //! with a dot, everything else in brackets. The walker chooses by the variant it pushes.
 
-use std::fmt;
+use std::fmt::{self, Write};
 
 use serde_json::Value;
 
+use crate::machinery::bounds::{Clipped, MAX_FINDINGS, MAX_PATH};
 use crate::machinery::status::FieldError;
 
 /// A chain of steps from the root; each walker frame owns one link.
@@ -31,24 +32,40 @@ impl Path<'_> {
     pub(super) fn text(&self) -> String {
         if self.is_root() { String::new() } else { self.to_string() }
     }
-}
 
-impl fmt::Display for Path<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn write(&self, out: &mut Clipped) -> fmt::Result {
         match self {
-            Path::Root => f.write_str("<nil>"),
-            Path::Field(Path::Root, name) => f.write_str(name),
-            Path::Field(parent, name) => write!(f, "{parent}.{name}"),
-            Path::Key(Path::Root, key) => write!(f, "[{key}]"),
-            Path::Key(parent, key) => write!(f, "{parent}[{key}]"),
-            Path::Index(Path::Root, at) => write!(f, "[{at}]"),
-            Path::Index(parent, at) => write!(f, "{parent}[{at}]"),
+            Path::Root => return out.write_str("<nil>"),
+            Path::Field(parent, _) | Path::Key(parent, _) | Path::Index(parent, _) => {
+                if !parent.is_root() {
+                    parent.write(out)?;
+                }
+            }
+        }
+        match self {
+            Path::Root => Ok(()),
+            Path::Field(Path::Root, name) => out.write_str(name),
+            Path::Field(_, name) => write!(out, ".{name}"),
+            Path::Key(_, key) => write!(out, "[{key}]"),
+            Path::Index(_, at) => write!(out, "[{at}]"),
         }
     }
 }
 
-/// A list of findings that takes paths as they are.
+impl fmt::Display for Path<'_> {
+    /// Keys are as long as somebody likes, and a path is printed for every finding below it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = Clipped::new(MAX_PATH);
+        // Full is the only way to fail, and then the text says so.
+        self.write(&mut text).ok();
+        f.write_str(&text.finish())
+    }
+}
+
+/// A list of findings that takes paths as they are, and no more than are worth keeping.
 pub(super) trait Findings {
+    /// Adds a finding unless there are too many.
+    fn add(&mut self, error: FieldError);
     /// The field is missing.
     fn required(&mut self, path: &Path<'_>, detail: &str);
     /// The field may not be set.
@@ -58,16 +75,22 @@ pub(super) trait Findings {
 }
 
 impl Findings for Vec<FieldError> {
+    fn add(&mut self, error: FieldError) {
+        if self.len() < MAX_FINDINGS {
+            self.push(error);
+        }
+    }
+
     fn required(&mut self, path: &Path<'_>, detail: &str) {
-        self.push(FieldError::required(path.to_string(), detail));
+        self.add(FieldError::required(path.to_string(), detail));
     }
 
     fn forbidden(&mut self, path: &Path<'_>, detail: &str) {
-        self.push(FieldError::forbidden(path.to_string(), detail));
+        self.add(FieldError::forbidden(path.to_string(), detail));
     }
 
     fn invalid(&mut self, path: &Path<'_>, value: Value, detail: &str) {
-        self.push(FieldError::invalid(path.to_string(), value, detail));
+        self.add(FieldError::invalid(path.to_string(), value, detail));
     }
 }
 
@@ -83,5 +106,9 @@ mod tests {
         assert_eq!(Path::Field(&key, "x").to_string(), "spec[0][a/b].x");
         assert_eq!(Path::Root.to_string(), "<nil>");
         assert_eq!(Path::Root.text(), "");
+        assert_eq!(Path::Index(&Path::Key(&Path::Root, "k"), 1).to_string(), "[k][1]");
+        let long = "k".repeat(100_000);
+        let shown = Path::Field(&Path::Field(&spec, &long), "x").to_string();
+        assert_eq!(shown, format!("spec.{}...", "k".repeat(251)));
     }
 }

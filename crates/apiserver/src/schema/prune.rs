@@ -8,10 +8,10 @@
 
 use serde_json::{Map, Value};
 
-use super::MAX_VALUE_DEPTH;
 use super::builtin::object_meta;
 use super::node::{NodeRef, Schema};
 use super::path::Path;
+use crate::machinery::bounds::{MAX_SHOWN, MAX_WALK};
 
 /// What the schema says about one key of an object.
 enum Place<'s> {
@@ -31,7 +31,8 @@ impl Schema {
         drop_unknown(value, Some(self.root()), false, 0);
     }
 
-    /// Names every field that the schema does not know, as `unknown field "spec.foo"`.
+    /// Names the fields that the schema does not know, as `unknown field "spec.foo"`, up to
+    /// a bound.
     pub fn unknown_fields(&self, value: &Value) -> Vec<String> {
         list_unknown(value, self.root(), false)
     }
@@ -80,7 +81,7 @@ fn element<'s>(node: Option<NodeRef<'s>>) -> Option<Option<NodeRef<'s>>> {
 }
 
 fn drop_unknown(value: &mut Value, node: Option<NodeRef<'_>>, is_resource: bool, depth: usize) {
-    if depth > MAX_VALUE_DEPTH {
+    if depth > MAX_WALK {
         return;
     }
     match value {
@@ -125,12 +126,15 @@ fn name_unknown(
     depth: usize,
     found: &mut Vec<String>,
 ) {
-    if depth > MAX_VALUE_DEPTH {
+    if depth > MAX_WALK {
         return;
     }
     match value {
         Value::Object(map) => {
             for (key, value) in map {
+                if found.len() >= MAX_SHOWN {
+                    return;
+                }
                 let path = Path::Field(path, key);
                 match place(node, is_resource, key) {
                     Place::Unknown => found.push(format!("unknown field \"{path}\"")),
@@ -157,7 +161,7 @@ fn name_unknown(
 }
 
 fn drop_nulls(value: &mut Value, node: Option<NodeRef<'_>>, depth: usize) {
-    if depth > MAX_VALUE_DEPTH {
+    if depth > MAX_WALK {
         return;
     }
     let Some(node) = node else { return };

@@ -10,16 +10,14 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visi
 use serde_json::{Map, Number, Value};
 
 use super::path::Path;
-
-/// How many repeated fields are named; more say nothing new.
-const MAX_NAMED: usize = 100;
+use crate::machinery::bounds::MAX_SHOWN;
 
 /// What was read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReadJson {
     /// The value; of repeated keys the last one counts.
     pub value: Value,
-    /// One entry a repeated key, as `duplicate field "spec.foo"`.
+    /// One entry a repeated key, as `duplicate field "spec.foo"`, up to a bound.
     pub duplicates: Vec<String>,
 }
 
@@ -95,7 +93,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
         let mut map = Map::new();
         while let Some(key) = entries.next_key::<String>()? {
             let path = Path::Field(&self.path, &key);
-            if map.contains_key(&key) && self.duplicates.borrow().len() < MAX_NAMED {
+            if map.contains_key(&key) && self.duplicates.borrow().len() < MAX_SHOWN {
                 self.duplicates.borrow_mut().push(format!("duplicate field \"{path}\""));
             }
             let value = entries.next_value_seed(Seed { path, duplicates: self.duplicates })?;

@@ -6,8 +6,8 @@
 
 use serde_json::{Map, Value};
 
-use super::load::MAX_DEPTH;
 use super::path::{Findings, Path};
+use crate::machinery::bounds::MAX_SCHEMA_DEPTH;
 use crate::machinery::status::FieldError;
 
 /// Where a schema stands; the words differ.
@@ -35,7 +35,7 @@ struct Check {
 
 impl Check {
     fn spine(&mut self, schema: &Keywords, level: Level, path: &Path<'_>, depth: usize) {
-        if depth > MAX_DEPTH {
+        if depth > MAX_SCHEMA_DEPTH {
             return;
         }
         let kind = text(schema, "type");
@@ -174,7 +174,7 @@ impl Check {
 
     /// A branch of `allOf` and the like: checks only.
     fn nested(&mut self, schema: &Keywords, skip_any_of: bool, path: &Path<'_>, depth: usize) {
-        if depth > MAX_DEPTH {
+        if depth > MAX_SCHEMA_DEPTH {
             return;
         }
         self.value_checks(schema, skip_any_of, false, path, depth);
@@ -230,7 +230,7 @@ impl Check {
         path: &Path<'_>,
         depth: usize,
     ) {
-        if depth > MAX_DEPTH {
+        if depth > MAX_SCHEMA_DEPTH {
             return;
         }
         for (name, at, branch) in branches(checks) {

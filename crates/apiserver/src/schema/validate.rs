@@ -9,11 +9,11 @@
 
 use serde_json::Value;
 
-use super::MAX_VALUE_DEPTH;
 use super::format::Format;
 use super::lists::{counterpart, is_unchanged};
 use super::node::{Checks, NodeRef, Type};
 use super::path::Path;
+use crate::machinery::bounds::MAX_WALK;
 use crate::machinery::status::{FieldError, FieldProblem};
 
 /// After this many findings the rest is not looked for.
@@ -63,7 +63,7 @@ impl Report {
         path: &Path<'_>,
         depth: usize,
     ) -> u32 {
-        if depth > MAX_VALUE_DEPTH {
+        if depth > MAX_WALK {
             self.composite("object nests too deeply".to_owned());
             return 0;
         }

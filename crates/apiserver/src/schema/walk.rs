@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::MAX_VALUE_DEPTH;
 use super::node::NodeRef;
 use super::path::Path;
+use crate::machinery::bounds::MAX_WALK;
 
 /// Calls with each value that the schema knows, its schema and its path, parents first.
 /// Keys of maps are printed in brackets.
@@ -23,7 +23,7 @@ fn step(
     depth: usize,
     call: &mut dyn FnMut(&Value, NodeRef<'_>, &Path<'_>),
 ) {
-    if depth > MAX_VALUE_DEPTH {
+    if depth > MAX_WALK {
         return;
     }
     call(value, node, path);

@@ -27,14 +27,24 @@ pub(super) struct Inbox {
     pub(super) filter: Filter,
     /// Events up to this revision are not wanted.
     after: u64,
-    /// Longest the queue may grow.
-    limit: usize,
+    /// How much the queue may hold.
+    room: Room,
     state: Mutex<State>,
+}
+
+/// How much may wait for one watcher.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Room {
+    pub(super) events: usize,
+    /// Bytes of JSON; one event fits however large it is.
+    pub(super) bytes: usize,
 }
 
 #[derive(Default)]
 struct State {
     queue: VecDeque<Seen>,
+    /// Bytes of JSON in the queue.
+    bytes: usize,
     waker: Option<Waker>,
     closed: Option<Why>,
 }
@@ -120,8 +130,8 @@ fn take_out(row: &mut Row, id: u64) {
 }
 
 impl Inbox {
-    pub(super) fn new(id: u64, filter: Filter, after: u64, limit: usize) -> Self {
-        Self { id, filter, after, limit, state: Mutex::default() }
+    pub(super) fn new(id: u64, filter: Filter, after: u64, room: Room) -> Self {
+        Self { id, filter, after, room, state: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -132,8 +142,11 @@ impl Inbox {
     /// read, for up to there nothing is missing.
     fn push(&self, seen: Seen, wakers: &mut Vec<Waker>) -> bool {
         let mut state = self.lock();
-        let fits = state.queue.len() < self.limit;
+        let bytes = state.bytes + seen.bytes();
+        let fits = state.queue.is_empty()
+            || (state.queue.len() < self.room.events && bytes <= self.room.bytes);
         if fits {
+            state.bytes = bytes;
             state.queue.push_back(seen);
         } else {
             state.closed = Some(Why::Lagged);
@@ -150,13 +163,17 @@ impl Inbox {
 
     /// Closes and loses what has not been read.
     pub(super) fn cut(&self) -> Option<Waker> {
-        self.lock().queue.clear();
+        let mut state = self.lock();
+        state.queue.clear();
+        state.bytes = 0;
+        drop(state);
         self.close(Why::Dropped)
     }
 
     pub(super) fn poll(&self, context: &Context<'_>) -> Poll<Option<Seen>> {
         let mut state = self.lock();
         if let Some(seen) = state.queue.pop_front() {
+            state.bytes -= seen.bytes();
             // A burst should not be paid for ever after.
             if state.queue.is_empty() && state.queue.capacity() > 64 {
                 state.queue = VecDeque::new();

@@ -95,7 +95,7 @@ pub struct Snapshot {
 pub struct Limits {
     /// Events kept for each resource.
     pub history: usize,
-    /// Bytes of JSON kept in the events of each resource.
+    /// Bytes of JSON kept in the events of each resource, and waiting for a slow watcher.
     pub history_bytes: usize,
     /// Events that may wait for a slow watcher before it is cut off.
     pub queue: usize,

@@ -17,7 +17,7 @@ use std::vec;
 
 use futures::Stream;
 
-use super::audience::Inbox;
+use super::audience::{Inbox, Room};
 use super::disturb::Disturbed;
 use super::history::Event;
 use super::{Expired, Head, ObjectKey, Resource, Scope, Shared, Store, Stored};
@@ -32,6 +32,8 @@ pub enum WatchFrom {
     After(u64),
     /// With an [`Seen::Added`] for every current object, then [`Seen::InitialDone`].
     CurrentThenLive,
+    /// The same, where "current" is never older than this revision, which has been reached.
+    CurrentNotOlderThan(u64),
 }
 
 /// What a watch wants to see.
@@ -112,22 +114,28 @@ impl Store {
         if let WatchFrom::After(after) = from {
             state.reaches(resource, after)?;
         }
-        let then = revision.saturating_sub(back).max(state.oldest(resource));
+        let bound = match from {
+            WatchFrom::CurrentNotOlderThan(bound) => bound.min(revision),
+            WatchFrom::Now | WatchFrom::After(_) | WatchFrom::CurrentThenLive => 0,
+        };
+        let then = revision.saturating_sub(back).max(state.oldest(resource)).max(bound);
         let id = state.next_watch;
         let resource = state.resource(resource);
         let table = state.table(&resource);
         let scope = filter.scope.borrow();
-        let (initial, after) = match from {
-            WatchFrom::Now => (Vec::new(), revision),
-            WatchFrom::After(after) => (Vec::new(), after),
-            WatchFrom::CurrentThenLive => (table.walk_at(scope, then), then),
+        let (initial, after, done) = match from {
+            WatchFrom::Now => (Vec::new(), revision, None),
+            WatchFrom::After(after) => (Vec::new(), after, None),
+            WatchFrom::CurrentThenLive | WatchFrom::CurrentNotOlderThan(_) => {
+                (table.walk_at(scope, then), then, Some(then))
+            }
         };
         let missed = table.history.after(after).filter(|event| scope.covers(&event.now.key));
         let backlog = missed.cloned().collect();
-        let done = (from == WatchFrom::CurrentThenLive).then_some(then);
         // While current objects are still to come, nothing can be promised.
         let read = if done.is_some() { 0 } else { after };
-        let inbox = Arc::new(Inbox::new(id, filter, after, shared.limits.queue));
+        let room = Room { events: shared.limits.queue, bytes: shared.limits.history_bytes };
+        let inbox = Arc::new(Inbox::new(id, filter, after, room));
         table.audience.join(inbox.clone());
         state.next_watch += 1;
         drop(guard);
@@ -266,6 +274,11 @@ impl Seen {
             Self::Added(object) | Self::Modified(object) | Self::Deleted(object) => object.revision,
             Self::InitialDone(revision) => *revision,
         }
+    }
+
+    /// Bytes of JSON.
+    pub(super) fn bytes(&self) -> usize {
+        self.object().map_or(0, |object| object.json.len())
     }
 
     /// The object, if there is one.

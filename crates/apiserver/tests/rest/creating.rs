@@ -311,3 +311,17 @@ async fn services_never_share_an_address_even_when_they_race() {
         assert_eq!(values.len(), 5, "{part}: {values:?}");
     }
 }
+
+#[tokio::test]
+async fn a_generated_name_that_is_taken_is_drawn_again() {
+    let draw = json!({"metadata": {"generateName": "web-"}});
+    let name = |object: &Value| object["metadata"]["name"].as_str().unwrap().to_owned();
+    let world = World::new();
+    world.config("first", json!({})).await;
+    let drawn = name(&world.post(MAPS, draw.clone()).await.ok(201));
+    // The same world again, where the name that will be drawn is taken.
+    let world = World::new();
+    world.config(&drawn, json!({})).await;
+    let other = name(&world.post(MAPS, draw).await.ok(201));
+    assert!(other.starts_with("web-") && other != drawn, "{other}");
+}

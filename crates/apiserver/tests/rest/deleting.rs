@@ -90,6 +90,28 @@ async fn propagation_leaves_its_finalizer() {
 }
 
 #[tokio::test]
+async fn jobs_leave_their_pods_behind_unless_told_otherwise() {
+    let world = World::new();
+    let jobs = "/apis/batch/v1/namespaces/default/jobs";
+    let job = json!({"metadata": {"name": "a"}, "spec": {"template": {"spec": {
+        "restartPolicy": "Never", "containers": [{"name": "c", "image": "i:1"}],
+    }}}});
+    world.post(jobs, job.clone()).await.ok(201);
+    let path = format!("{jobs}/a");
+    let marked = world.delete(&path).await.ok(200);
+    assert_eq!(marked["metadata"]["finalizers"], json!(["orphan"]));
+    world.delete(&format!("{path}?propagationPolicy=Foreground")).await.ok(200);
+    let again = world.delete(&path).await.ok(200);
+    assert_eq!(
+        again["metadata"]["finalizers"],
+        json!(["foregroundDeletion"]),
+        "what was decided stays"
+    );
+    world.delete(&format!("{path}?propagationPolicy=Background")).await.ok(200);
+    assert_eq!(world.get(&path).await.code, 404);
+}
+
+#[tokio::test]
 async fn a_collection_is_deleted_by_selector() {
     let world = World::new();
     for (name, app) in [("a", "x"), ("b", "y"), ("c", "x")] {

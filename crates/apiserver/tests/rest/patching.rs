@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use flagship_apiserver::env::plan::{Effect, Rule, Verbs, When};
 use flagship_apiserver::env::{Env, Plan, Point, Verdict};
-use flagship_apiserver::rest::{PatchKind, WriteOptions};
+use flagship_apiserver::rest::{DeleteOptions, PatchKind, WriteOptions};
 use serde_json::{Value, json};
 
 use crate::harness::{GADGETS, MAPS, World, gadget, gadget_definition};
@@ -179,25 +179,30 @@ async fn an_applied_status_goes_to_its_own_path() {
     assert!(managers(&now).contains(&"agent Apply status".to_owned()), "{:?}", managers(&now));
 }
 
-#[tokio::test(start_paused = true)]
-async fn racing_patches_all_arrive_and_racing_updates_conflict() {
+/// A world where every write of `racer` waits before it is committed.
+fn slow_world() -> World {
     let env = Env::simulated(3);
     let slow = Rule {
         point: Point::PreCommit,
         who: "racer".to_owned(),
         cluster: String::new(),
-        resource: "configmaps".to_owned(),
+        resource: String::new(),
         verbs: Verbs::Writes,
         when: When::Always,
         window: None,
         effect: Effect::Do(Verdict::Delay(Duration::from_millis(5))),
     };
     let plan = Plan::new(1, env.clock.clone(), vec![slow]);
-    let world = World::in_env(env.with_faults(Arc::new(plan)));
+    World::in_env(env.with_faults(Arc::new(plan)))
+}
+
+#[tokio::test(start_paused = true)]
+async fn racing_patches_all_arrive_and_racing_updates_conflict() {
+    let world = slow_world();
     world.config("a", json!({})).await;
     let local = world.cluster.local("racer");
     let options = WriteOptions::default();
-    let patches = (0..4).map(|n| {
+    let patches = (0..20).map(|n| {
         let patch = json!({"data": {(format!("k{n}")): "v"}});
         local.patch("configmaps", "default", "a", "", PatchKind::Merge, patch, &options)
     });
@@ -205,7 +210,7 @@ async fn racing_patches_all_arrive_and_racing_updates_conflict() {
         outcome.unwrap();
     }
     let now = local.get("configmaps", "default", "a").await.unwrap();
-    assert_eq!(now["data"].as_object().unwrap().len(), 5);
+    assert_eq!(now["data"].as_object().unwrap().len(), 21);
     let updates = (0..3).map(|n| {
         let mut object = now.clone();
         object["data"]["n"] = json!(n.to_string());
@@ -215,4 +220,59 @@ async fn racing_patches_all_arrive_and_racing_updates_conflict() {
     let codes: Vec<u16> =
         outcomes.into_iter().map(|outcome| outcome.map_or_else(|e| e.code, |_| 200)).collect();
     assert_eq!(codes, [200, 409, 409]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn unconditional_updates_and_deletions_outlast_any_race() {
+    let world = slow_world();
+    let mut object = world.config("a", json!({})).await;
+    object["metadata"].as_object_mut().unwrap().remove("resourceVersion");
+    let local = world.cluster.local("racer");
+    let updates = (0..10).map(|n| {
+        let mut object = object.clone();
+        object["data"]["n"] = json!(n.to_string());
+        local.update("configmaps", object)
+    });
+    for outcome in futures::future::join_all(updates).await {
+        outcome.unwrap();
+    }
+    let labels = |n: usize| json!({"metadata": {"labels": {"n": n.to_string()}}});
+    // Somebody quicker writes each time before the deletion is committed.
+    let quick = async {
+        for n in 0..10 {
+            world.patch("merge", &format!("{MAPS}/a"), labels(n)).await.ok(200);
+            tokio::time::sleep(Duration::from_millis(4)).await;
+        }
+    };
+    let deletion = local.delete("configmaps", "default", "a", DeleteOptions::default());
+    let ((), gone) = futures::join!(quick, deletion);
+    gone.unwrap();
+    assert_eq!(world.get(&format!("{MAPS}/a")).await.code, 404);
+}
+
+#[tokio::test(start_paused = true)]
+async fn racing_applies_and_puts_of_a_new_object_become_updates() {
+    let world = slow_world();
+    let local = world.cluster.local("racer");
+    let applies = ["one", "two", "three"].map(|manager| {
+        let local = local.clone();
+        async move {
+            let patch = json!({
+                "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {manager: "v"},
+            });
+            let options =
+                WriteOptions { field_manager: Some(manager.into()), ..WriteOptions::default() };
+            local.patch("configmaps", "default", "a", "", PatchKind::Apply, patch, &options).await
+        }
+    });
+    for outcome in futures::future::join_all(applies).await {
+        outcome.unwrap();
+    }
+    let now = local.get("configmaps", "default", "a").await.unwrap();
+    assert_eq!(now["data"], json!({"one": "v", "three": "v", "two": "v"}));
+    let account = |key: &str| json!({"metadata": {"name": "a", "namespace": "default", "labels": {"by": key}}});
+    let puts = ["one", "two", "three"].map(|key| local.update("endpoints", account(key)));
+    for outcome in futures::future::join_all(puts).await {
+        outcome.unwrap();
+    }
 }

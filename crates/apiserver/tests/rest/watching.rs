@@ -1,7 +1,10 @@
 //! Watches.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use flagship_apiserver::env::plan::{Effect, Rule, Verbs, When};
+use flagship_apiserver::env::{Env, Plan, Point, Verdict};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -135,6 +138,69 @@ async fn initial_events_end_in_a_marked_bookmark() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn initial_events_are_never_older_than_asked_for() {
+    let env = Env::simulated(3);
+    let stale = Rule {
+        point: Point::WatchStart,
+        who: String::new(),
+        cluster: String::new(),
+        resource: "configmaps".to_owned(),
+        verbs: Verbs::Any,
+        when: When::Always,
+        window: None,
+        effect: Effect::Do(Verdict::Stale(100)),
+    };
+    let plan = Plan::new(1, env.clock.clone(), vec![stale]);
+    let world = World::in_env(env.with_faults(Arc::new(plan)));
+    world.config("a", json!({})).await;
+    let b = world.config("b", json!({})).await;
+    world.config("c", json!({})).await;
+    let watch = |asked: u64| {
+        format!(
+            "{MAPS}?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=5&resourceVersion={asked}"
+        )
+    };
+    let mut seen = world.watch(&watch(revision(&b))).await;
+    assert_eq!(seen.line().await, "ADDED a");
+    assert_eq!(seen.line().await, "ADDED b");
+    assert_eq!(
+        revision(&seen.next().await.unwrap()["object"]),
+        revision(&b),
+        "stale, but not too stale"
+    );
+    assert_eq!(seen.line().await, "ADDED c");
+    let future = world.cluster.store().revision() + 1;
+    let says = format!("Too large resource version: {future}, current: {}", future - 1);
+    world.get(&watch(future)).await.refused(504, "Timeout", &says);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_is_never_idle_gets_bookmarks_and_ends_all_the_same() {
+    let world = World::new();
+    world.config("a", json!({})).await;
+    let start = world.cluster.store().revision();
+    let path = format!(
+        "{MAPS}?watch=true&allowWatchBookmarks=true&timeoutSeconds=150&resourceVersion={start}"
+    );
+    let mut watch = world.watch(&path).await;
+    let begun = Instant::now();
+    let (mut last, mut marks) = (start, 0);
+    for n in 0..100 {
+        let patch = json!({"data": {"k": n.to_string()}});
+        world.patch("merge", &format!("{MAPS}/a"), patch).await.ok(200);
+        tokio::time::advance(Duration::from_secs(10)).await;
+        let Some(event) = watch.next().await else { break };
+        if event["type"] == "BOOKMARK" {
+            assert_eq!(revision(&event["object"]), last, "all before it has been sent");
+            marks += 1;
+        }
+        last = revision(&event["object"]);
+    }
+    assert_eq!(marks, 3, "two on the way and one at the end");
+    assert!(begun.elapsed() < Duration::from_secs(300), "{:?}", begun.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_single_object_can_be_watched_by_its_path() {
     let world = World::new();
     world.config("a", json!({})).await;
@@ -159,7 +225,7 @@ async fn a_slow_reader_is_cut_off_and_writers_never_wait() {
         assert_ne!(event["type"], "ERROR");
         seen += 1;
     }
-    assert!(seen < 3_001, "the queue is bounded");
+    assert_eq!(seen, 1024, "the queue is bounded, and what it holds has no gap");
 }
 
 #[tokio::test(start_paused = true)]

@@ -111,6 +111,7 @@ const fn row(
         selectable: &[],
         name_rule: NameRule::Subdomain,
         graceful_deletion: false,
+        orphans_by_default: false,
         unconditional_update: true,
         create_on_update: false,
         keeps_generation: false,
@@ -197,6 +198,7 @@ pub(super) static CATALOG: &[BuiltinKind] = &[
         categories: &["all"],
         subresources: SCALED,
         selectable: REPLICAS_FIELD,
+        orphans_by_default: true,
         keeps_generation: true,
         ..row(
             Kind::ReplicationController,
@@ -321,6 +323,7 @@ pub(super) static CATALOG: &[BuiltinKind] = &[
             path: &["status", "succeeded"],
             absent: "0",
         }],
+        orphans_by_default: true,
         keeps_generation: true,
         ..row(Kind::Job, "batch", "Job", "JobList", "jobs", "job")
     },

@@ -2,6 +2,8 @@
 //!
 //! Of definitions only the frame is checked here; their schemas are the registry's.
 
+use std::collections::BTreeSet;
+
 use super::super::json::{Field, same};
 use super::Findings;
 use super::rules::{IMMUTABLE, any_of, required, required_name, selector};
@@ -23,13 +25,12 @@ fn webhook(hook: &Field<'_>, mutating: bool, out: &mut Findings) {
     if versions.is_empty() {
         out.push(versions.required("must specify one of v1, v1beta1"));
     } else {
-        let mut seen: Vec<&str> = Vec::new();
+        let mut seen = BTreeSet::new();
         for version in versions.items() {
-            if seen.contains(&version.text()) {
+            if !seen.insert(version.text()) {
                 out.push(version.invalid("duplicate version"));
                 continue;
             }
-            seen.push(version.text());
             super::rules::named(&version, names::dns1035_label, out);
         }
         if !known {

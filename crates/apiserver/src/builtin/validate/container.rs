@@ -1,5 +1,7 @@
 //! Containers: names, images, ports, environment, mounts, probes and resources.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::super::json::Field;
@@ -20,7 +22,7 @@ enum Role {
 }
 
 /// Both lists of containers of a pod's specification.
-pub(super) fn containers(spec: &Field<'_>, volumes: &[&str], out: &mut Findings) {
+pub(super) fn containers(spec: &Field<'_>, volumes: &BTreeSet<&str>, out: &mut Findings) {
     let grace = spec.get("terminationGracePeriodSeconds").int();
     let main = spec.get("containers");
     if main.is_empty() {
@@ -70,7 +72,7 @@ pub(super) fn host_network_ports(spec: &Field<'_>, in_pod: bool, out: &mut Findi
 fn container(
     container: &Field<'_>,
     role: Role,
-    volumes: &[&str],
+    volumes: &BTreeSet<&str>,
     grace: Option<i64>,
     out: &mut Findings,
 ) {
@@ -131,7 +133,7 @@ fn ports(ports: &Field<'_>, out: &mut Findings) {
 
 /// Two containers of a pod cannot share a port of the host.
 fn host_ports(containers: &Field<'_>, out: &mut Findings) {
-    let mut taken: Vec<String> = Vec::new();
+    let mut taken = BTreeSet::new();
     for container in containers.items() {
         for port in container.get("ports").items() {
             let host = port.get("hostPort");
@@ -141,10 +143,8 @@ fn host_ports(containers: &Field<'_>, out: &mut Findings) {
             }
             let (protocol, ip) = (port.get("protocol").text(), port.get("hostIP").text());
             let key = format!("{protocol}/{ip}/{number}");
-            if taken.contains(&key) {
+            if !taken.insert(key.clone()) {
                 out.push(crate::machinery::status::FieldError::duplicate(host.path(), key.into()));
-            } else {
-                taken.push(key);
             }
         }
     }
@@ -229,24 +229,23 @@ fn variable_source(source: &Field<'_>, valued: bool, out: &mut Findings) {
     out.push(source.invalid_as("", says));
 }
 
-fn mounts(mounts: &Field<'_>, volumes: &[&str], out: &mut Findings) {
-    let mut paths: Vec<&str> = Vec::new();
+fn mounts(mounts: &Field<'_>, volumes: &BTreeSet<&str>, out: &mut Findings) {
+    let mut paths = BTreeSet::new();
     for mount in mounts.items() {
         let name = mount.get("name");
         if name.text().is_empty() {
             out.push(name.required(""));
         }
-        if !volumes.contains(&name.text()) {
+        if !volumes.contains(name.text()) {
             out.push(name.not_found());
         }
         let path = mount.get("mountPath");
         if path.text().is_empty() {
             out.push(path.required(""));
         }
-        if paths.contains(&path.text()) {
+        if !paths.insert(path.text()) {
             out.push(path.invalid("must be unique"));
         }
-        paths.push(path.text());
         let (sub, expression) = (mount.get("subPath"), mount.get("subPathExpr"));
         if !sub.text().is_empty() && !expression.text().is_empty() {
             out.push(expression.invalid("subPathExpr and subPath are mutually exclusive"));

@@ -1,35 +1,43 @@
 //! Metadata: names, labels, annotations, owners and finalizers.
 
-use serde_json::json;
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
 
 use super::super::catalog::{BuiltinKind, NameRule};
 use super::super::json::Field;
 use super::Findings;
+use crate::machinery::bounds::MAX_ANNOTATIONS;
 use crate::machinery::names;
+use crate::machinery::status::{FieldError, FieldProblem};
 use crate::registry::CLEANUP_FINALIZER;
 
-/// All annotations of an object together, keys included.
-const ANNOTATIONS_MAX: usize = 256 * 1024;
+/// Which finalizers an object may carry.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Finalizers {
+    /// Qualified ones, and the few plain ones that Kubernetes knows.
+    Standard,
+    /// Any qualified name, with or without a prefix.
+    Any,
+}
+
+/// Findings about the metadata of a custom resource, whose names are subdomains.
+pub fn validate_metadata(object: &Value) -> Vec<FieldError> {
+    let mut out = Findings::default();
+    let metadata = Field::root(object).get("metadata");
+    given_names(NameRule::Subdomain, &metadata, &mut out);
+    common(&metadata, Finalizers::Any, &mut out);
+    out.kept
+}
+
+/// A finding when finalizers were added after deletion began.
+pub fn late_finalizers(new: &Value, old: &Value) -> Option<FieldError> {
+    late(&Field::root(new).get("metadata"), &Field::root(old).get("metadata"))
+}
 
 /// Metadata of a new object.
 pub(super) fn create(kind: &BuiltinKind, metadata: &Field<'_>, out: &mut Findings) {
-    let prefix = metadata.get("generateName");
-    if !prefix.text().is_empty() {
-        // A trailing dash is fine where letters follow.
-        let masked = match prefix.text().strip_suffix('-') {
-            Some(rest) if !rest.is_empty() => format!("{rest}a"),
-            _ => prefix.text().to_owned(),
-        };
-        let complaints = name_complaints(kind.name_rule, &masked);
-        out.extend(complaints.into_iter().map(|says| prefix.invalid(says)));
-    }
-    let name = metadata.get("name");
-    if name.text().is_empty() {
-        out.push(name.required("name or generateName is required"));
-    } else {
-        let complaints = name_complaints(kind.name_rule, name.text());
-        out.extend(complaints.into_iter().map(|says| name.invalid(says)));
-    }
+    given_names(kind.name_rule, metadata, out);
     let namespace = metadata.get("namespace");
     match (kind.namespaced, namespace.text()) {
         (true, "") => out.push(namespace.required("")),
@@ -39,35 +47,59 @@ pub(super) fn create(kind: &BuiltinKind, metadata: &Field<'_>, out: &mut Finding
         (false, "") => {}
         (false, _) => out.push(namespace.forbidden("not allowed on this type")),
     }
-    common(metadata, out);
+    common(metadata, Finalizers::Standard, out);
+}
+
+fn given_names(rule: NameRule, metadata: &Field<'_>, out: &mut Findings) {
+    let prefix = metadata.get("generateName");
+    if !prefix.text().is_empty() {
+        // A trailing dash is fine where letters follow.
+        let masked = match prefix.text().strip_suffix('-') {
+            Some(rest) if !rest.is_empty() => format!("{rest}a"),
+            _ => prefix.text().to_owned(),
+        };
+        let complaints = name_complaints(rule, &masked);
+        out.extend(complaints.into_iter().map(|says| prefix.invalid(says)));
+    }
+    let name = metadata.get("name");
+    if name.text().is_empty() {
+        out.push(name.required("name or generateName is required"));
+    } else {
+        let complaints = name_complaints(rule, name.text());
+        out.extend(complaints.into_iter().map(|says| name.invalid(says)));
+    }
 }
 
 /// Metadata that changed.
 pub(super) fn update(new: &Field<'_>, old: &Field<'_>, out: &mut Findings) {
-    common(new, out);
-    if old.get("deletionTimestamp").is_set() {
-        let before = old.get("finalizers");
-        let known: Vec<&str> = before.items().map(|f| f.text()).collect();
-        let after = new.get("finalizers");
-        let added: Vec<String> = after
-            .items()
-            .map(|f| f.text())
-            .filter(|f| !known.contains(f))
-            .map(|f| format!("{f:?}"))
-            .collect();
-        if !added.is_empty() {
-            out.push(after.forbidden(format!(
-                "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
-                added.join(", ")
-            )));
-        }
-    }
+    common(new, Finalizers::Standard, out);
+    out.extend(late(new, old));
     for key in ["name", "namespace", "uid", "creationTimestamp"] {
         let (now, before) = (new.get(key), old.get(key));
         if before.is_set() && now.value() != before.value() {
             out.push(now.invalid("field is immutable"));
         }
     }
+}
+
+fn late(new: &Field<'_>, old: &Field<'_>) -> Option<FieldError> {
+    if !old.get("deletionTimestamp").is_set() {
+        return None;
+    }
+    let (before, after) = (old.get("finalizers"), new.get("finalizers"));
+    let known: BTreeSet<&str> = before.items().map(|f| f.text()).collect();
+    let added: Vec<String> = after
+        .items()
+        .map(|f| f.text())
+        .filter(|f| !known.contains(f))
+        .map(|f| format!("{f:?}"))
+        .collect();
+    (!added.is_empty()).then(|| {
+        after.forbidden(format!(
+            "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+            added.join(", ")
+        ))
+    })
 }
 
 pub(super) fn name_complaints(rule: NameRule, name: &str) -> Vec<String> {
@@ -79,11 +111,11 @@ pub(super) fn name_complaints(rule: NameRule, name: &str) -> Vec<String> {
     }
 }
 
-fn common(metadata: &Field<'_>, out: &mut Findings) {
+fn common(metadata: &Field<'_>, allowed: Finalizers, out: &mut Findings) {
     labels(&metadata.get("labels"), out);
     annotations(&metadata.get("annotations"), out);
     owners(&metadata.get("ownerReferences"), out);
-    finalizers(&metadata.get("finalizers"), out);
+    finalizers(&metadata.get("finalizers"), allowed, out);
 }
 
 /// A map of labels, wherever it stands.
@@ -107,13 +139,13 @@ pub(super) fn annotations(annotations: &Field<'_>, out: &mut Findings) {
         }
         size += key.len() + value.text().len();
     }
-    if size > ANNOTATIONS_MAX {
-        out.push(annotations.too_long(ANNOTATIONS_MAX));
+    if size > MAX_ANNOTATIONS {
+        out.push(annotations.too_long(MAX_ANNOTATIONS));
     }
 }
 
 fn owners(owners: &Field<'_>, out: &mut Findings) {
-    let mut controller: Option<String> = None;
+    let mut controllers = Vec::new();
     for owner in owners.items() {
         // Kubernetes names the list, not the entry.
         let about = |key| {
@@ -135,19 +167,21 @@ fn owners(owners: &Field<'_>, out: &mut Findings) {
             let says = "/v1, Kind=Event is disallowed from being an owner";
             out.push(owners.invalid_as(owner.value().clone(), says));
         }
-        if owner.get("controller").is_true() {
-            let this = format!("{kind}/{name}");
-            match &controller {
-                None => controller = Some(this),
-                Some(first) => out.push(owners.invalid(format!(
-                    "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {this}"
-                ))),
-            }
+        // The list is long when somebody means harm: the first two tell enough.
+        if owner.get("controller").is_true() && controllers.len() < 2 {
+            controllers.push(format!("{kind}/{name}"));
         }
+    }
+    if let [first, second] = controllers.as_slice() {
+        let detail = format!(
+            "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {second}"
+        );
+        let problem = FieldProblem::Invalid;
+        out.push(FieldError { problem, path: owners.path(), value: None, detail });
     }
 }
 
-fn finalizers(list: &Field<'_>, out: &mut Findings) {
+fn finalizers(list: &Field<'_>, allowed: Finalizers, out: &mut Findings) {
     let (mut orphans, mut foreground) = (false, false);
     for finalizer in list.items() {
         let text = finalizer.text();
@@ -158,7 +192,7 @@ fn finalizers(list: &Field<'_>, out: &mut Findings) {
         foreground |= text == "foregroundDeletion";
         // Definitions carry the last one, which is older than the rule.
         let standard = ["kubernetes", "orphan", "foregroundDeletion", CLEANUP_FINALIZER];
-        if !text.contains('/') && !standard.contains(&text) {
+        if allowed == Finalizers::Standard && !text.contains('/') && !standard.contains(&text) {
             let says = "name is neither a standard finalizer name nor is it fully qualified";
             out.push(finalizer.invalid(says));
         }
@@ -218,6 +252,31 @@ mod tests {
             on_create(Kind::ConfigMap, &big),
             "metadata.annotations: Too long: may not be more than 262144 bytes"
         );
+    }
+
+    #[test]
+    fn one_finding_names_two_controllers_however_many_there_are() {
+        let owner = |name: usize| json!({"apiVersion": "v1", "kind": "Pod", "name": format!("p{name}"), "uid": "u", "controller": true});
+        let owners: Vec<_> = (0..500).map(owner).collect();
+        let map = json!({"metadata": {"name": "a", "namespace": "b", "ownerReferences": owners}});
+        assert_eq!(
+            on_create(Kind::ConfigMap, &map),
+            "metadata.ownerReferences: Invalid value: Only one reference can have Controller set to true. Found \"true\" in references for Pod/p0 and Pod/p1"
+        );
+    }
+
+    #[test]
+    fn custom_resources_are_judged_at_the_same_places() {
+        let object = json!({"metadata": {
+            "name": "A", "generateName": "web-", "finalizers": ["mine", "b/"], "ownerReferences": [{"kind": "X"}],
+        }});
+        let found = super::validate_metadata(&object);
+        let paths: Vec<&str> = found.iter().map(|error| error.path.as_str()).collect();
+        let owner = |key: &str| format!("metadata.ownerReferences.{key}");
+        let [version, name, uid] = ["apiVersion", "name", "uid"].map(owner);
+        let finalizers = "metadata.finalizers";
+        assert_eq!(paths, ["metadata.name", &version, &name, &uid, finalizers, finalizers]);
+        assert!(found[4].detail.starts_with("name part must"), "{}", found[4].detail);
     }
 
     #[test]

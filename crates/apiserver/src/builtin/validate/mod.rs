@@ -24,16 +24,40 @@ mod workload;
 
 use serde_json::Value;
 
+pub use self::meta::{late_finalizers, validate_metadata};
 use super::catalog::Kind;
 use super::json::Field;
+use crate::machinery::bounds::MAX_FINDINGS;
 use crate::machinery::status::FieldError;
 
-/// What was found so far.
-type Findings = Vec<FieldError>;
+/// What was found so far, up to a bound.
+#[derive(Debug, Default)]
+struct Findings {
+    kept: Vec<FieldError>,
+    /// How many were found, kept or not.
+    count: usize,
+}
+
+impl Findings {
+    fn push(&mut self, error: FieldError) {
+        self.count += 1;
+        if self.kept.len() < MAX_FINDINGS {
+            self.kept.push(error);
+        }
+    }
+
+    fn extend(&mut self, errors: impl IntoIterator<Item = FieldError>) {
+        errors.into_iter().for_each(|error| self.push(error));
+    }
+
+    fn len(&self) -> usize {
+        self.count
+    }
+}
 
 /// Findings about a new object, after defaulting and preparation.
 pub fn validate_create(kind: Kind, object: &Value) -> Vec<FieldError> {
-    let mut out = Findings::new();
+    let mut out = Findings::default();
     let object = Field::root(object);
     meta::create(kind.info(), &object.get("metadata"), &mut out);
     content(kind, &object, &mut out);
@@ -44,12 +68,12 @@ pub fn validate_create(kind: Kind, object: &Value) -> Vec<FieldError> {
         Kind::CronJob => batch::cron_job_create(&object, &mut out),
         _ => {}
     }
-    out
+    out.kept
 }
 
 /// Findings about a changed object, after defaulting and preparation.
 pub fn validate_update(kind: Kind, new: &Value, old: &Value) -> Vec<FieldError> {
-    let mut out = Findings::new();
+    let mut out = Findings::default();
     let (new, old) = (Field::root(new), Field::root(old));
     meta::update(&new.get("metadata"), &old.get("metadata"), &mut out);
     // Findings come in the order Kubernetes gives them.
@@ -61,7 +85,7 @@ pub fn validate_update(kind: Kind, new: &Value, old: &Value) -> Vec<FieldError> 
     if !change_first {
         change(kind, &new, &old, &mut out);
     }
-    out
+    out.kept
 }
 
 /// What must hold of every object of a kind.

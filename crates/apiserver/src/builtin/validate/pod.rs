@@ -1,5 +1,7 @@
 //! Pods and pod templates: the specification as a whole, and what may change in it.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::super::json::{Field, Fill, Object, is_empty};
@@ -47,7 +49,7 @@ pub(super) fn pod_create(pod: &Field<'_>, out: &mut Findings) {
 pub(super) fn spec(spec: &Field<'_>, out: &mut Findings) {
     let volumes = spec.get("volumes");
     volume::volumes(&volumes, out);
-    let known: Vec<&str> = volumes.items().map(|volume| volume.get("name").text()).collect();
+    let known: BTreeSet<&str> = volumes.items().map(|volume| volume.get("name").text()).collect();
     container::containers(spec, &known, out);
     one_of(&spec.get("restartPolicy"), &["Always", "OnFailure", "Never"], out);
     let dns = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];

@@ -1,5 +1,7 @@
 //! Budgets, autoscalers, priorities, quotas, limits and leases.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::super::json::{Field, same};
@@ -236,7 +238,7 @@ pub(super) fn resource_quota_change(new: &Field<'_>, old: &Field<'_>, out: &mut 
 
 pub(super) fn limit_range(object: &Field<'_>, out: &mut Findings) {
     let limits = object.get("spec").get("limits");
-    let mut kinds: Vec<&str> = Vec::new();
+    let mut kinds = BTreeSet::new();
     for item in limits.items() {
         let kind = item.get("type");
         named(&kind, names::qualified_name, out);
@@ -244,10 +246,9 @@ pub(super) fn limit_range(object: &Field<'_>, out: &mut Findings) {
         if !kind.is_empty() && !kind.text().contains('/') && !standard.contains(&kind.text()) {
             out.push(kind.invalid("must be a standard limit type or fully qualified"));
         }
-        if kinds.contains(&kind.text()) {
+        if !kinds.insert(kind.text()) {
             out.push(kind.duplicate());
         }
-        kinds.push(kind.text());
         limit_item(&item, out);
     }
 }
@@ -271,17 +272,14 @@ fn limit_item(item: &Field<'_>, out: &mut Findings) {
             out.push(item.get("limits").required(says));
         }
     }
-    let mut keys: Vec<&str> = Vec::new();
+    let mut keys = BTreeSet::new();
     for list in LIMIT_LISTS {
         for (name, field) in item.get(list).entries() {
             resource_name(name, &field, out);
             amount(&field, out);
-            if !keys.contains(&name) {
-                keys.push(name);
-            }
+            keys.insert(name);
         }
     }
-    keys.sort_unstable();
     for name in keys {
         limit_bounds(item, name, out);
     }

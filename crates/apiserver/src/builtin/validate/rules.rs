@@ -1,5 +1,7 @@
 //! Checks that many kinds share, each with Kubernetes' sentence for it.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::super::json::{Field, same};
@@ -230,15 +232,10 @@ pub(super) fn ip(field: &Field<'_>, out: &mut Findings) {
 
 /// Reports every item that stands in the list a second time.
 pub(super) fn unique<'a>(fields: impl Iterator<Item = Field<'a>>, out: &mut Findings) {
-    let mut seen: Vec<&Value> = Vec::new();
-    for field in fields {
-        if field.is_empty() {
-            continue;
-        }
-        if seen.contains(&field.value()) {
+    let mut seen = BTreeSet::new();
+    for field in fields.filter(|field| !field.is_empty()) {
+        if !seen.insert(field.value().to_string()) {
             out.push(field.duplicate());
-        } else {
-            seen.push(field.value());
         }
     }
 }
@@ -249,9 +246,9 @@ mod tests {
     use serde_json::json;
 
     fn said(check: impl Fn(&Field<'_>, &mut Findings), value: &Value) -> Vec<String> {
-        let mut out = Findings::new();
+        let mut out = Findings::default();
         check(&Field::root(value).get("f"), &mut out);
-        out.iter().map(ToString::to_string).collect()
+        out.kept.iter().map(ToString::to_string).collect()
     }
 
     #[test]

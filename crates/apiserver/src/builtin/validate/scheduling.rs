@@ -1,5 +1,7 @@
 //! Where a pod may run: affinity, tolerations and spreading.
 
+use std::collections::BTreeSet;
+
 use super::super::json::Field;
 use super::Findings;
 use super::rules::{any_of, named, one_of, operator_values, selector};
@@ -45,18 +47,17 @@ pub(super) fn tolerations(list: &Field<'_>, out: &mut Findings) {
 
 /// Taints of a node.
 pub(super) fn taints(list: &Field<'_>, out: &mut Findings) {
-    let mut seen: Vec<(&str, &str)> = Vec::new();
+    let mut seen = BTreeSet::new();
     for taint in list.items() {
         named(&taint.get("key"), names::qualified_name, out);
         named(&taint.get("value"), names::label_value, out);
         one_of(&taint.get("effect"), &EFFECTS, out);
         let identity = (taint.get("key").text(), taint.get("effect").text());
-        if seen.contains(&identity) {
+        if !seen.insert(identity) {
             let mut finding = taint.duplicate();
             finding.detail = "taints must be unique by key and effect pair".to_owned();
             out.push(finding);
         }
-        seen.push(identity);
     }
 }
 

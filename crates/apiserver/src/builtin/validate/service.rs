@@ -1,6 +1,8 @@
 //! Service, Endpoints and EndpointSlice.
 
-use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+use serde_json::json;
 
 use super::super::json::Field;
 use super::container::PROTOCOLS;
@@ -64,8 +66,8 @@ fn external_name(spec: &Field<'_>, out: &mut Findings) {
 
 fn service_ports(ports: &Field<'_>, kind: &str, out: &mut Findings) {
     let several = ports.len() > 1;
-    let mut seen: Vec<(&str, i64)> = Vec::new();
-    let mut nodes: Vec<(&str, i64)> = Vec::new();
+    let mut seen = BTreeSet::new();
+    let mut nodes = BTreeSet::new();
     for port in ports.items() {
         let name = port.get("name");
         if several || !name.text().is_empty() {
@@ -80,11 +82,10 @@ fn service_ports(ports: &Field<'_>, kind: &str, out: &mut Findings) {
             named(&app, names::qualified_name, out);
         }
         let number = port.get("port").int().unwrap_or(0);
-        if seen.contains(&(protocol.text(), number)) {
+        if !seen.insert((protocol.text(), number)) {
             let shown = json!({"protocol": protocol.text(), "port": number});
             out.push(FieldError::duplicate(port.path(), shown));
         }
-        seen.push((protocol.text(), number));
         let node = port.get("nodePort");
         let number = node.int().unwrap_or(0);
         if number == 0 {
@@ -93,10 +94,9 @@ fn service_ports(ports: &Field<'_>, kind: &str, out: &mut Findings) {
         if kind == "ClusterIP" {
             out.push(node.forbidden("may not be used when `type` is 'ClusterIP'"));
         }
-        if nodes.contains(&(protocol.text(), number)) {
+        if !nodes.insert((protocol.text(), number)) {
             out.push(node.duplicate());
         }
-        nodes.push((protocol.text(), number));
     }
     unique(ports.items().map(|port| port.get("name")), out);
 }
@@ -229,13 +229,12 @@ pub(super) fn endpoint_slice(object: &Field<'_>, out: &mut Findings) {
 
 /// In a slice the empty name counts as a name.
 fn unique_names(ports: &Field<'_>, out: &mut Findings) {
-    let mut seen: Vec<&Value> = Vec::new();
+    let mut seen = BTreeSet::new();
     for port in ports.items() {
         let name = port.get("name");
-        if seen.contains(&name.value()) {
+        if !seen.insert(name.value().to_string()) {
             out.push(name.duplicate());
         }
-        seen.push(name.value());
     }
 }
 
@@ -246,12 +245,30 @@ mod tests {
     use super::super::super::{default_object, prepare_create};
     use super::super::tests::{on_create, on_update};
     use super::*;
+    use serde_json::Value;
 
     fn service(spec: Value) -> Value {
         let mut object = json!({"metadata": {"name": "web", "namespace": "n"}, "spec": spec});
         default_object(Kind::Service, &mut object);
         prepare_create(Kind::Service, &mut object, &mut ServiceRanges::default()).unwrap();
         object
+    }
+
+    /// Nothing is timed: where every port is held against every other, this takes minutes.
+    #[test]
+    fn fifty_thousand_ports_are_judged_one_by_one() {
+        let port = |n: usize| json!({"name": format!("p{n}"), "port": n % 65_535 + 1, "protocol": "TCP", "targetPort": 1});
+        let mut ports: Vec<Value> = (0..50_000).map(port).collect();
+        ports.push(ports[0].clone());
+        let object = json!({"metadata": {"name": "web", "namespace": "n"}, "spec": {
+            "type": "ClusterIP", "clusterIP": "None", "sessionAffinity": "None", "ports": ports,
+        }});
+        let found = on_create(Kind::Service, &object);
+        assert!(
+            found.contains("spec.ports[50000]: Duplicate value: {\"port\":1,\"protocol\":\"TCP\"}"),
+            "{found}"
+        );
+        assert!(found.contains("spec.ports[50000].name: Duplicate value: \"p0\""), "{found}");
     }
 
     fn said(spec: Value) -> String {

@@ -111,12 +111,10 @@ pub(super) fn claim(object: &Field<'_>, out: &mut Findings) {
     match requests.value().get("storage") {
         None => out.push(FieldError::required(path, "")),
         Some(_) => {
-            let start = out.len();
-            positive(&requests.get("storage"), out);
+            let mut found = Findings::default();
+            positive(&requests.get("storage"), &mut found);
             // Kubernetes leaves `requests` out of the path.
-            for finding in &mut out[start..] {
-                finding.path.clone_from(&path);
-            }
+            out.extend(found.kept.into_iter().map(|f| FieldError { path: path.clone(), ..f }));
         }
     }
     let class = spec.get("storageClassName");

@@ -6,6 +6,7 @@ use thiserror::Error;
 
 use super::element::Element;
 use super::managers::{Entry, Operation};
+use crate::machinery::bounds::{self, MAX_PATH, MAX_SHOWN};
 use crate::machinery::status::{ApiError, Cause};
 
 /// A configuration that could not be applied.
@@ -30,7 +31,7 @@ pub struct Conflict {
 
 impl Conflict {
     pub(super) fn new(entry: &Entry<'_>, path: &[Element]) -> Self {
-        let field = path.iter().map(ToString::to_string).collect();
+        let field = bounds::clip(path.iter().map(ToString::to_string).collect(), MAX_PATH);
         Self { owner: printed(entry), field }
     }
 }
@@ -53,7 +54,7 @@ fn summary(conflicts: &[Conflict]) -> String {
         return format!("Apply failed with 1 conflict: conflict with {owner}: {field}");
     }
     let mut by_owner: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for conflict in conflicts {
+    for conflict in conflicts.iter().take(MAX_SHOWN) {
         by_owner.entry(&conflict.owner).or_default().push(&conflict.field);
     }
     let mut lines = Vec::new();
@@ -71,14 +72,29 @@ impl From<ApplyError> for ApiError {
             ApplyError::BadRequest(_) => ApiError::bad_request(message),
             ApplyError::Conflicts(conflicts) => {
                 let mut error = ApiError::new(409, "Conflict", message);
-                let causes = conflicts.into_iter().map(|Conflict { owner, field }| Cause {
-                    reason: "FieldManagerConflict",
-                    message: format!("conflict with {owner}"),
-                    field,
-                });
+                let causes =
+                    conflicts.into_iter().take(MAX_SHOWN).map(|Conflict { owner, field }| Cause {
+                        reason: "FieldManagerConflict",
+                        message: format!("conflict with {owner}"),
+                        field,
+                    });
                 error.details.get_or_insert_default().causes.extend(causes);
                 error
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_counts_all_conflicts_and_shows_a_hundred() {
+        let one = |n| Conflict { owner: "\"m\"".to_owned(), field: format!(".data.k{n}") };
+        let error = ApiError::from(ApplyError::Conflicts((0..5000).map(one).collect()));
+        assert!(error.message.starts_with("Apply failed with 5000 conflicts: "));
+        assert_eq!(error.message.lines().count(), 101);
+        assert_eq!(error.details.unwrap().causes.len(), 100);
     }
 }

@@ -9,7 +9,7 @@ use serde_json::map::Entry;
 use serde_json::{Map, Value};
 
 use super::element::Element;
-use crate::patch::MAX_DEPTH;
+use crate::machinery::bounds::MAX_DEPTH;
 
 /// A set of field paths.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

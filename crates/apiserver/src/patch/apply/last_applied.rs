@@ -10,12 +10,11 @@ use super::compare::compare;
 use super::extract::{Containers, fields};
 use super::fieldset::FieldSet;
 use super::place::Place;
+use crate::machinery::bounds::MAX_ANNOTATIONS;
 
 /// Only this manager migrates; to opt out one takes another name.
 pub(super) const KUBECTL: &str = "kubectl";
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
-/// What all annotations of an object may hold together.
-const MAX_ANNOTATIONS: usize = 256 * 1024;
 
 fn last_applied(live: &Value) -> Option<&str> {
     let text = live["metadata"]["annotations"][ANNOTATION].as_str()?;

@@ -38,7 +38,7 @@ use self::place::Place;
 use self::prune::Owners;
 pub use self::update::record_update;
 use self::update::{managed, put_managed};
-use crate::patch::depth::{MAX_DEPTH, fits};
+use crate::machinery::bounds::{MAX_DEPTH, fits};
 use crate::schema::NodeRef;
 
 /// Who owns the fields of an object that was never tracked when it is first applied to.

@@ -8,7 +8,7 @@ use super::compare::compare;
 use super::fresh::fresh;
 use super::managers::{self, Entry, Manager, Operation};
 use super::place::Place;
-use crate::patch::depth::{MAX_DEPTH, fits};
+use crate::machinery::bounds::{MAX_DEPTH, fits};
 use crate::schema::NodeRef;
 
 /// Records in `new.metadata.managedFields` what `manager` changed from `old`.

@@ -15,9 +15,9 @@ use serde_json::{Map, Value};
 
 use self::directives::{Directives, Whole};
 use self::lists::ListChange;
-use super::depth::{MAX_DEPTH, fits};
 use super::printed::type_name;
 use super::refused::PatchError;
+use crate::machinery::bounds::{MAX_DEPTH, fits};
 use crate::schema::NodeRef;
 
 /// Applies a strategic merge patch. Without a schema no list is merged.

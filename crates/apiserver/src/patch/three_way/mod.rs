@@ -14,8 +14,8 @@ mod tests;
 
 use serde_json::{Map, Value};
 
-use super::depth::{MAX_DEPTH, fits};
 use super::refused::PatchError;
+use crate::machinery::bounds::{MAX_DEPTH, fits};
 use crate::schema::NodeRef;
 
 type Fields = Map<String, Value>;

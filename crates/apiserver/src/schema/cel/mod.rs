@@ -21,11 +21,11 @@ use cel::common::value::Val;
 use cel::{Context, ExecutionError};
 use serde_json::Value;
 
-use super::MAX_VALUE_DEPTH;
 use super::lists::{counterpart, is_unchanged};
 use super::node::{Arena, NodeId, NodeRef, Schema};
-use super::path::Path;
+use super::path::{Findings, Path};
 use super::validate::type_name;
+use crate::machinery::bounds::MAX_WALK;
 use crate::machinery::status::{FieldError, FieldProblem};
 use rule::{Defect, Expression, Rule};
 
@@ -148,7 +148,7 @@ impl<'r> Run<'r> {
         depth: usize,
     ) -> bool {
         let visited = self.table.visited[id as usize];
-        if !visited || new.is_null() || depth > MAX_VALUE_DEPTH {
+        if !visited || new.is_null() || depth > MAX_WALK {
             return true;
         }
         let old = old.filter(|old| !old.is_null());
@@ -225,7 +225,7 @@ impl<'r> Run<'r> {
                 Ok(value) => value.downcast_ref::<CelBool>().is_some_and(|b| *b.inner()),
                 Err(Stop::OutOfBudget) => {
                     let detail = "validation failed due to running out of cost budget, no further validation rules will be run";
-                    self.found.push(FieldError::invalid(path.to_string(), kind.into(), detail));
+                    self.found.add(FieldError::invalid(path.to_string(), kind.into(), detail));
                     return false;
                 }
                 Err(Stop::TooExpensive) => {
@@ -233,12 +233,12 @@ impl<'r> Run<'r> {
                         "'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call cost exceeds limit for rule: {}",
                         rule.name()
                     );
-                    self.found.push(FieldError::invalid(path.to_string(), kind.into(), detail));
+                    self.found.add(FieldError::invalid(path.to_string(), kind.into(), detail));
                     return false;
                 }
                 Err(Stop::Failed(error)) => {
                     let detail = failure(&error, rule.name());
-                    self.found.push(FieldError::invalid(path.to_string(), kind.into(), detail));
+                    self.found.add(FieldError::invalid(path.to_string(), kind.into(), detail));
                     continue;
                 }
             };
@@ -266,7 +266,7 @@ impl<'r> Run<'r> {
             FieldProblem::Duplicate => (Some(kind.into()), String::new()),
             _ => (Some(kind.into()), detail),
         };
-        self.found.push(FieldError { problem: rule.problem, path, value, detail });
+        self.found.add(FieldError { problem: rule.problem, path, value, detail });
     }
 
     fn message(

@@ -1,6 +1,6 @@
 //! `quantity('1.5Gi')` and what can be asked of it.
 //!
-//! Held exactly, in billionths, as a 128-bit integer: the largest suffix fits with room.
+//! What a quantity is stands in `machinery`; here are the functions that rules call.
 
 #![allow(clippy::needless_pass_by_value, reason = "overloads take their arguments by value")]
 
@@ -12,64 +12,11 @@ use cel::common::value::CowVal;
 use cel::{DeclarationError, Env, ExecutionError};
 
 use super::library::{Answer, Args, Boxed, Native, failed, int, native, number, text, truth};
+use crate::machinery::quantity::{Quantity, QuantityError};
 
 static TYPE: Type = Type::new_unspecified_type("kubernetes.Quantity");
-const ONE: i128 = 1_000_000_000;
-
-/// An amount with a unit, in billionths.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Quantity(i128);
-
 impl Native for Quantity {
     const TYPE: &'static Type = &TYPE;
-}
-
-impl Quantity {
-    fn parse(text: &str) -> Option<Self> {
-        if !crate::schema::decode::looks_like_quantity(text) {
-            return None;
-        }
-        let at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
-        let (digits, suffix) = text.split_at(at);
-        let (negative, digits) = match digits.strip_prefix('-') {
-            Some(rest) => (true, rest),
-            None => (false, digits.strip_prefix('+').unwrap_or(digits)),
-        };
-        let (multiplier, divisor): (i128, i128) = match suffix {
-            "" => (1, 1),
-            "n" => (1, ONE),
-            "u" => (1, 1_000_000),
-            "m" => (1, 1_000),
-            "k" => (1_000, 1),
-            "M" => (1_000_000, 1),
-            "G" => (ONE, 1),
-            "T" => (ONE * 1_000, 1),
-            "P" => (ONE * 1_000_000, 1),
-            "E" => (ONE * ONE, 1),
-            "Ki" => (1 << 10, 1),
-            "Mi" => (1 << 20, 1),
-            "Gi" => (1 << 30, 1),
-            "Ti" => (1 << 40, 1),
-            "Pi" => (1 << 50, 1),
-            "Ei" => (1 << 60, 1),
-            exponent => {
-                let power: i32 = exponent[1..].parse().ok()?;
-                let scale = 10_i128.checked_pow(power.unsigned_abs())?;
-                if power < 0 { (1, scale) } else { (scale, 1) }
-            }
-        };
-        let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-        let fraction = &fraction[..fraction.len().min(15)];
-        let scale = 10_i128.checked_pow(u32::try_from(fraction.len()).ok()?)?;
-        let joined: i128 = format!("0{whole}{fraction}").parse().ok()?;
-        let exact = joined.checked_mul(multiplier)?.checked_mul(ONE)?;
-        let billionths = exact.checked_add(divisor * scale - 1)? / divisor.checked_mul(scale)?;
-        Some(Self(if negative { -billionths } else { billionths }))
-    }
-
-    fn whole(self) -> Option<i64> {
-        (self.0 % ONE == 0).then(|| i64::try_from(self.0 / ONE).ok()).flatten()
-    }
 }
 
 /// Adds the type's functions.
@@ -103,14 +50,12 @@ pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
 
 fn make<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
     let source = text(&args, 0)?;
-    let made = Quantity::parse(source).ok_or_else(|| {
-        failed("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")
-    })?;
+    let made: Quantity = source.parse().map_err(|why: QuantityError| failed(why.to_string()))?;
     Ok(CowVal::owned(Boxed(made)))
 }
 
 fn is_quantity<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
-    truth(Quantity::parse(text(&args, 0)?).is_some())
+    truth(text(&args, 0)?.parse::<Quantity>().is_ok())
 }
 
 fn compared(args: &Args<'_, '_>) -> Result<Ordering, ExecutionError> {
@@ -130,36 +75,38 @@ fn compare_to<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
 }
 
 fn sign<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
-    number(native::<Quantity>(&args, 0)?.0.signum() as i64)
+    number(native::<Quantity>(&args, 0)?.cmp(&Quantity::ZERO) as i64)
 }
 
-fn operand(args: &Args<'_, '_>) -> Result<i128, ExecutionError> {
+fn operand(args: &Args<'_, '_>) -> Result<Quantity, ExecutionError> {
     match int(args, 1) {
-        Some(whole) => Ok(i128::from(whole) * ONE),
-        None => Ok(native::<Quantity>(args, 1)?.0),
+        Some(whole) => Ok(Quantity::whole(whole)),
+        None => Ok(*native::<Quantity>(args, 1)?),
     }
 }
 
 fn add<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
-    let sum = native::<Quantity>(&args, 0)?.0.saturating_add(operand(&args)?);
-    Ok(CowVal::owned(Boxed(Quantity(sum))))
+    let sum = *native::<Quantity>(&args, 0)? + operand(&args)?;
+    Ok(CowVal::owned(Boxed(sum)))
 }
 
 fn sub<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
-    let difference = native::<Quantity>(&args, 0)?.0.saturating_sub(operand(&args)?);
-    Ok(CowVal::owned(Boxed(Quantity(difference))))
+    let difference = *native::<Quantity>(&args, 0)? - operand(&args)?;
+    Ok(CowVal::owned(Boxed(difference)))
 }
 
 fn as_integer<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
-    let whole = native::<Quantity>(&args, 0)?.whole();
-    number(whole.ok_or_else(|| failed("cannot convert value to integer"))?)
+    let quantity = native::<Quantity>(&args, 0)?;
+    if !quantity.is_whole() {
+        return Err(failed("cannot convert value to integer"));
+    }
+    number(quantity.to_whole())
 }
 
 fn is_integer<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
-    truth(native::<Quantity>(&args, 0)?.whole().is_some())
+    truth(native::<Quantity>(&args, 0)?.is_whole())
 }
 
 fn float<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
-    let exact = native::<Quantity>(&args, 0)?.0;
-    Ok(CowVal::owned(CelDouble::from(exact as f64 / ONE as f64)))
+    Ok(CowVal::owned(CelDouble::from(native::<Quantity>(&args, 0)?.to_f64())))
 }

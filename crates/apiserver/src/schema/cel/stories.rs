@@ -67,6 +67,8 @@ fn functions_of_kubernetes_are_there() {
         "quantity('2k').add(5).asInteger() == 2005 && quantity('1').sub(quantity('1')).sign() == 0",
         "isQuantity('5Mi') && !isQuantity('5 apples') && quantity('1500m').isInteger() == false",
         "quantity('0.5').asApproximateFloat() < 0.6",
+        // As large as quantities get: the largest whole number, and no larger.
+        "quantity('1e400').compareTo(quantity('9223372036854775807')) == 0 && isQuantity('1e-12')",
         "isURL('https://h:80/p?q') && !isURL('::')",
         "url('https://user@h:80/p?q').getHost() == 'h:80' && url('https://h:80/p').getPort() == '80'",
         "url('http://[::1]:80/').getHostname() == '::1' && url('http://h/a/b').getEscapedPath() == '/a/b' && url('http://h').getScheme() == 'http'",

@@ -128,6 +128,26 @@ fn a_slow_watcher_is_cut_off_while_the_writer_goes_on() {
 }
 
 #[test]
+fn a_slow_watcher_holds_no_more_bytes_than_history_does() {
+    let size = store().set("pods", "a/x", "web", 1).json.len();
+    let limits = Limits { history_bytes: 2 * size, ..Limits::default() };
+    let store = Store::new(Env::simulated(1), limits);
+    let mut slow = store.watch("pods", WatchFrom::Now, Filter::default()).unwrap();
+    store.set("pods", "a/x", "web", 1);
+    store.set("pods", "a/x", "web", 2);
+    assert_eq!(drain(&mut slow).len(), 2, "what has been read counts no more");
+    for content in 3..=5 {
+        store.set("pods", "a/x", "web", content);
+    }
+    assert_eq!(slow.why_closed(), Some(Why::Lagged));
+    assert_eq!(drain(&mut slow), ["~ a/x web=3 @4", "~ a/x web=4 @5"]);
+    // One event always fits, or its watcher would never get on.
+    let mut narrow = store.watch("pods", WatchFrom::Now, Filter::default()).unwrap();
+    store.set("pods", "a/x", &"w".repeat(10_000), 6);
+    assert_eq!(drain(&mut narrow).len(), 1);
+}
+
+#[test]
 fn a_forgotten_resource_ends_its_watches_and_its_past() {
     let store = store();
     store.set("pods", "a/x", "web", 1);
