@@ -1,8 +1,12 @@
 //! Hooks that see every write: in-process counterparts of admission webhooks.
 //!
-//! Mutating hooks run after decoding and defaulting, validating ones after the object
-//! has passed its own rules, just before the commit. Each sees what the ones before it
-//! left. A refusal ends the request.
+//! Mutating hooks run after decoding and defaulting, before the kind's own preparation,
+//! so that they cannot change what the path of the request may not. Validating hooks run
+//! after the object has passed its own rules and only read it. Each sees what the ones
+//! before it left. A refusal ends the request.
+//!
+//! Webhook configurations and admission policies that users create are stored like any
+//! other object and not enforced: nothing here calls out or evaluates them.
 
 use serde_json::Value;
 
@@ -12,8 +16,8 @@ use super::subresource::Sub;
 use crate::machinery::status::ApiError;
 use crate::store::Store;
 
-/// A write under review.
-pub struct Review<'a> {
+/// A write under review. Validating hooks read the object, mutating ones get [`Mutation`].
+pub struct Review<'a, O = &'a Value> {
     /// The cluster's name.
     pub cluster: &'a str,
     /// The cluster's objects, for hooks that look at others than the one written.
@@ -36,23 +40,26 @@ pub struct Review<'a> {
     pub caller: &'a Caller,
     /// Nothing will be committed; hooks must not act either.
     pub dry_run: bool,
-    /// The object as it will be; for deletes, as it is. Only mutating hooks may change it.
-    pub object: &'a mut Value,
+    /// The object as it will be; for deletes, as it is.
+    pub object: O,
     /// The object as it is; absent on create.
     pub old: Option<&'a Value>,
     /// What to tell the client in `Warning` headers.
     pub warnings: &'a mut Vec<String>,
 }
 
+/// A write whose object may still be changed.
+pub type Mutation<'a> = Review<'a, &'a mut Value>;
+
 /// A hook.
 pub trait Admission: Send + Sync {
-    /// May change the object, or refuse it.
-    fn mutate(&self, review: &mut Review<'_>) -> Result<(), ApiError> {
+    /// May change the object, or refuse it. What the server owns is put back afterwards.
+    fn mutate(&self, review: &mut Mutation<'_>) -> Result<(), ApiError> {
         _ = review;
         Ok(())
     }
 
-    /// May refuse the object. Changes made here are lost.
+    /// May refuse the object.
     fn validate(&self, review: &mut Review<'_>) -> Result<(), ApiError> {
         _ = review;
         Ok(())
@@ -77,52 +84,55 @@ impl Hooks<'_> {
         old: Option<&Value>,
         warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
-        self.run(object, old, warnings, |hook, review| hook.mutate(review))
+        let (name, namespace) = place_of(object);
+        for hook in self.cluster.admission().iter() {
+            let mut review = self.review(&mut *object, (&name, &namespace), old, warnings);
+            hook.mutate(&mut review)?;
+        }
+        Ok(())
     }
 
     /// Lets every hook refuse the object.
     pub(super) fn validate(
         &self,
-        object: &mut Value,
+        object: &Value,
         old: Option<&Value>,
         warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
-        self.run(object, old, warnings, |hook, review| hook.validate(review))
-    }
-
-    fn run(
-        &self,
-        object: &mut Value,
-        old: Option<&Value>,
-        warnings: &mut Vec<String>,
-        stage: impl Fn(&dyn Admission, &mut Review<'_>) -> Result<(), ApiError>,
-    ) -> Result<(), ApiError> {
-        let hooks = self.cluster.admission();
-        if hooks.is_empty() {
-            return Ok(());
-        }
-        let name = meta::text(object, "name").to_owned();
-        let namespace = meta::text(object, "namespace").to_owned();
-        let served = &self.place.served;
-        for hook in hooks.iter() {
-            let mut review = Review {
-                cluster: &self.cluster.name,
-                store: &self.cluster.store,
-                operation: self.operation,
-                resource: &served.kind.resource,
-                kind: &served.kind.kind,
-                api_version: &served.version().api_version,
-                subresource: self.sub.name(),
-                namespace: &namespace,
-                name: &name,
-                caller: self.caller,
-                dry_run: self.dry_run,
-                object,
-                old,
-                warnings,
-            };
-            stage(&**hook, &mut review)?;
+        let (name, namespace) = place_of(object);
+        for hook in self.cluster.admission().iter() {
+            hook.validate(&mut self.review(object, (&name, &namespace), old, warnings))?;
         }
         Ok(())
     }
+
+    fn review<'a, O>(
+        &'a self,
+        object: O,
+        (name, namespace): (&'a str, &'a str),
+        old: Option<&'a Value>,
+        warnings: &'a mut Vec<String>,
+    ) -> Review<'a, O> {
+        let served = &self.place.served;
+        Review {
+            cluster: &self.cluster.name,
+            store: &self.cluster.store,
+            operation: self.operation,
+            resource: &served.kind.resource,
+            kind: &served.kind.kind,
+            api_version: &served.version().api_version,
+            subresource: self.sub.name(),
+            namespace,
+            name,
+            caller: self.caller,
+            dry_run: self.dry_run,
+            object,
+            old,
+            warnings,
+        }
+    }
+}
+
+fn place_of(object: &Value) -> (String, String) {
+    (meta::text(object, "name").to_owned(), meta::text(object, "namespace").to_owned())
 }

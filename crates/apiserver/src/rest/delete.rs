@@ -118,7 +118,7 @@ fn review(
         dry_run: options.dry_run,
     };
     hooks.mutate(&mut old.clone(), Some(old), warnings)?;
-    hooks.validate(&mut old.clone(), Some(old), warnings)
+    hooks.validate(old, Some(old), warnings)
 }
 
 fn check_preconditions(

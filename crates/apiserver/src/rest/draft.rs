@@ -87,7 +87,7 @@ pub(super) fn draft_create(
     errors.extend(rules::validate_create(cluster, served, &object));
     refuse_invalid(served, &object, &errors)?;
     warnings.extend(crd::warnings(cluster, kind, &object));
-    hooks.validate(&mut object, None, &mut warnings)?;
+    hooks.validate(&object, None, &mut warnings)?;
 
     let value = rules::convert(kind, kind.storage, object);
     Ok(Draft { value, warnings, removes: false })
@@ -131,9 +131,10 @@ pub(super) fn draft_update(
     let mut errors = meta::validate_update(kind, &sent, old);
     let mut new = sent;
     meta::carry_over(&mut new, old);
-    rules::prepare_update(cluster, served, sub, &mut new, old)?;
     hooks.mutate(&mut new, Some(old), &mut warnings)?;
     count_generation(served, sub, &mut new, old);
+    meta::carry_over(&mut new, old);
+    rules::prepare_update(cluster, served, sub, &mut new, old)?;
     if sub == Sub::Scale || !matches!(source, Source::Patch(Patch::Apply(_))) {
         managers::record(cluster, served, Some(old), &mut new, manager, sub);
     }
@@ -144,7 +145,7 @@ pub(super) fn draft_update(
     if sub == Sub::Main {
         warnings.extend(crd::warnings(cluster, kind, &new));
     }
-    hooks.validate(&mut new, Some(old), &mut warnings)?;
+    hooks.validate(&new, Some(old), &mut warnings)?;
 
     let mut value = rules::convert(kind, kind.storage, new);
     let revision = meta::of(&stored)["resourceVersion"].clone();

@@ -36,7 +36,7 @@ mod subresource;
 mod watch;
 mod write;
 
-pub use admission::{Admission, Review};
+pub use admission::{Admission, Mutation, Review};
 pub use body::Body;
 pub use cluster::{Caller, ClusterHandle};
 pub use local::Local;

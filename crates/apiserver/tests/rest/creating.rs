@@ -5,11 +5,9 @@ use std::time::Duration;
 
 use flagship_apiserver::env::plan::{Effect, Rule, Verbs, When};
 use flagship_apiserver::env::{Env, Plan, Point, Verdict};
-use flagship_apiserver::machinery::status::ApiError;
-use flagship_apiserver::rest::{Admission, Review};
 use serde_json::{Value, json};
 
-use crate::harness::{GADGETS, Hook, MAPS, World, gadget, gadget_definition, revision};
+use crate::harness::{GADGETS, MAPS, World, gadget, gadget_definition, revision};
 
 #[tokio::test]
 async fn the_server_owns_identity_and_time() {
@@ -245,40 +243,6 @@ async fn custom_resources_are_defaulted_pruned_and_validated() {
 
     let untyped = json!({"metadata": {"name": "c"}, "spec": {"size": 1}});
     assert_eq!(world.post(GADGETS, untyped).await.code, 400);
-}
-
-struct Labeller;
-
-impl Admission for Labeller {
-    fn mutate(&self, review: &mut Review<'_>) -> Result<(), ApiError> {
-        if review.operation == "create" && review.resource == "configmaps" {
-            review.object["metadata"]["labels"]["by"] = json!("hook");
-            review.warnings.push("labelled".to_owned());
-        }
-        Ok(())
-    }
-
-    fn validate(&self, review: &mut Review<'_>) -> Result<(), ApiError> {
-        match review.name {
-            "forbidden" => Err(ApiError::forbidden(review.resource, review.name, "no")),
-            _ => Ok(()),
-        }
-    }
-}
-
-#[tokio::test]
-async fn hooks_change_and_refuse() {
-    let world = World::new();
-    let hook: Hook = Arc::new(Labeller);
-    world.server.add_admission(hook);
-    let reply = world.post(MAPS, json!({"metadata": {"name": "a"}})).await;
-    assert_eq!(reply.warnings, [r#"299 - "labelled""#]);
-    assert_eq!(reply.ok(201)["metadata"]["labels"], json!({"by": "hook"}));
-    world.post(MAPS, json!({"metadata": {"name": "forbidden"}})).await.refused(
-        403,
-        "Forbidden",
-        "configmaps \"forbidden\" is forbidden: no",
-    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,6 +9,7 @@ mod deleting;
 mod determinism;
 mod discovery;
 mod harness;
+mod hooks;
 mod kube;
 mod listing;
 mod local;
