@@ -198,10 +198,8 @@ fn check_type(served: &Served, object: &mut Value) -> Result<(), ApiError> {
 fn check_place(place: &Place, object: &mut Value) -> Result<(), ApiError> {
     let namespace = meta::text(object, "namespace");
     if !place.served.kind.namespaced {
-        if !namespace.is_empty() {
-            let says = "namespace must not be set on cluster-scoped resources";
-            return Err(ApiError::bad_request(format!("metadata.namespace: {says}")));
-        }
+        // Clients that fill in a namespace everywhere are not refused for it.
+        meta::of_mut(object).remove("namespace");
     } else if namespace.is_empty() {
         meta::of_mut(object).insert("namespace".to_owned(), json!(place.namespace));
     } else if namespace != &*place.namespace {

@@ -275,3 +275,16 @@ async fn services_never_share_an_address_even_when_they_race() {
         assert_eq!(values.len(), 5, "{part}: {values:?}");
     }
 }
+
+#[tokio::test]
+async fn a_namespace_on_an_object_that_has_none_is_dropped() {
+    let world = World::new();
+    let role = json!({"metadata": {"name": "r", "namespace": "default"}, "rules": []});
+    let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+    let mut made = world.post(roles, role).await.ok(201);
+    assert_eq!(made["metadata"]["namespace"], Value::Null);
+    made["metadata"]["namespace"] = json!("default");
+    made["metadata"]["labels"] = json!({"a": "b"});
+    let now = world.put(&format!("{roles}/r"), made).await.ok(200);
+    assert_eq!(now["metadata"]["namespace"], Value::Null);
+}
