@@ -128,7 +128,11 @@ pub(super) fn draft_update(
     warnings.extend(rules::decode(served, &mut sent, &duplicates, options.field_validation)?);
     check_preconditions(place, source, &sent, old)?;
 
-    let mut errors = meta::validate_update(kind, &sent, old);
+    // These paths put the metadata back as it was; what was sent is not judged.
+    let mut errors = match sub {
+        Sub::Status | Sub::Finalize => Vec::new(),
+        _ => meta::validate_update(kind, &sent, old),
+    };
     let mut new = sent;
     meta::carry_over(&mut new, old);
     hooks.mutate(&mut new, Some(old), &mut warnings)?;
