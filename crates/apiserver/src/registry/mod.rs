@@ -88,6 +88,11 @@ impl Registry {
         BUILTIN.get(resource).cloned().or_else(|| self.custom().get(resource).cloned())
     }
 
+    /// Whether a table's name is that of a built-in kind.
+    pub fn is_builtin(resource: &str) -> bool {
+        BUILTIN.contains_key(resource)
+    }
+
     /// Every kind, built-in ones first.
     pub fn all(&self) -> Vec<Arc<Kind>> {
         let custom = self.custom();

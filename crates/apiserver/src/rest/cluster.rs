@@ -1,6 +1,7 @@
 //! One logical cluster and the handle that everyone uses it through.
 
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, RwLock};
 
 use serde_json::Value;
 
@@ -23,6 +24,10 @@ pub(crate) struct Cluster {
     pub(super) shared: Arc<Shared>,
     /// Held while a service is committed, so that no two get the same address.
     pub(super) allocating: Mutex<()>,
+    /// Read while an object is committed, written while a kind changes or goes.
+    pub(super) serving: RwLock<()>,
+    /// The server has no cluster like this any more; handles may still be held.
+    pub(super) removed: AtomicBool,
 }
 
 /// One logical cluster: a `tower::Service`, and the way to its in-process API.
@@ -160,6 +165,21 @@ impl Cluster {
     /// The present moment as `metadata` writes it.
     pub(super) fn now(&self) -> String {
         crate::machinery::time::seconds(self.env.clock.now())
+    }
+
+    /// Ends every watch, and fails whatever comes through a handle that is still held.
+    pub(super) fn close(&self) {
+        self.removed.store(true, Ordering::Release);
+        self.store.close();
+    }
+
+    /// Refuses to go on when the cluster was removed or replaced.
+    pub(super) fn check_open(&self) -> Result<(), ApiError> {
+        if !self.removed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let says = format!("the cluster {:?} behind this handle was removed", self.name);
+        Err(ApiError::new(503, "ServiceUnavailable", says))
     }
 
     pub(super) fn admission(&self) -> Arc<[Arc<dyn Admission>]> {

@@ -4,18 +4,20 @@
 //! names are accepted, the kind is served and instances are cleaned up before the write
 //! is answered. Watchers see the same sequence of objects.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use serde_json::{Value, json};
 
 use super::cluster::Cluster;
 use super::options::DeleteOptions;
 use super::subresource::Sub;
-use super::{delete, draft, managers, meta, write};
+use super::{delete, draft, managers, meta, route, write};
 use crate::builtin;
-use crate::machinery::status::FieldError;
-use crate::registry::{CLEANUP_FINALIZER, Condition, Kind, Rules, Served, conditions, names_of};
-use crate::store::{Change, Expect, ObjectKey, Scope, Stored, Write};
+use crate::machinery::status::{ApiError, FieldError};
+use crate::registry::{
+    CLEANUP_FINALIZER, Condition, Kind, Registry, Rules, Served, conditions, names_of,
+};
+use crate::store::{Change, CommitError, Expect, ObjectKey, Scope, Stored, Write};
 
 /// Where definitions are stored.
 pub(super) const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
@@ -59,15 +61,21 @@ pub(super) fn warnings(cluster: &Cluster, kind: &Kind, crd: &Value) -> Vec<Strin
     warnings
 }
 
-/// Serves the kinds of definitions that are in the store already.
+/// Serves the kinds of definitions that are in the store already, and goes on with what
+/// was under way when it was written.
 pub(super) fn load(cluster: &Cluster) {
-    for stored in cluster.store.list(DEFINITIONS, Scope::All).items {
-        if let Ok(crd) = write::parse(&stored)
+    let definitions = cluster.store.list(DEFINITIONS, Scope::All).items;
+    for stored in &definitions {
+        if let Ok(crd) = write::parse(stored)
             && is_established(&crd)
+            && !Registry::is_builtin(&stored.key.name)
             && let Ok(kind) = cluster.shared.library.kind(&crd)
         {
             cluster.registry.put(kind);
         }
+    }
+    for stored in definitions {
+        settle(cluster, &stored.key);
     }
 }
 
@@ -83,6 +91,28 @@ pub(super) fn is_terminating(cluster: &Cluster, kind: &Kind) -> bool {
             .store
             .get(DEFINITIONS, &ObjectKey::new("", &*kind.resource))
             .is_some_and(|stored| stored.head.terminating)
+}
+
+/// Why nothing new of a custom kind may be committed now, whatever it was when the object
+/// was drafted. Asked while `Cluster::serving` is held, so that a kind is not swept and
+/// withdrawn between the answer and the commit.
+pub(super) fn refuses_new(cluster: &Cluster, kind: &Kind) -> Option<ApiError> {
+    if kind.row().is_some() {
+        return None;
+    }
+    if is_terminating(cluster, kind) {
+        return Some(terminating_error(kind));
+    }
+    let current = cluster.registry.custom().get(&*kind.resource).cloned();
+    let serves = current.is_some_and(|current| current.namespaced == kind.namespaced);
+    (!serves).then(route::nowhere)
+}
+
+/// What a create is told while the definition is on its way out.
+pub(super) fn terminating_error(kind: &Kind) -> ApiError {
+    let mut error = ApiError::method_not_allowed(&kind.resource);
+    error.message = "create not allowed while custom resource definition is terminating".to_owned();
+    error
 }
 
 /// Acts on a write that was just committed. Returns the definition as it then stands,
@@ -108,8 +138,12 @@ pub(super) fn after_commit(
 
 /// Stops serving a kind whose definition is gone, and lets others have its names.
 fn withdraw(cluster: &Cluster, resource: &str) {
-    cluster.registry.remove(resource);
-    cluster.store.forget(resource);
+    if !Registry::is_builtin(resource) {
+        let serving = cluster.serving.write().unwrap_or_else(PoisonError::into_inner);
+        cluster.registry.remove(resource);
+        cluster.store.forget(resource);
+        drop(serving);
+    }
     let group = resource.split_once('.').map_or("", |(_, group)| group);
     for other in cluster.store.list(DEFINITIONS, Scope::All).items {
         if other.key.name.split_once('.').is_some_and(|(_, g)| g == group) {
@@ -120,6 +154,19 @@ fn withdraw(cluster: &Cluster, resource: &str) {
 
 /// Brings a definition's conditions, and what the cluster serves, up to date.
 fn settle(cluster: &Cluster, key: &ObjectKey) -> Option<Arc<Stored>> {
+    loop {
+        match settle_once(cluster, key)? {
+            Ok(stored) => return Some(stored),
+            Err(CommitError::Moved(_)) => {}
+            Err(why) => {
+                tracing::debug!(%why, key = %key.name, "a definition was not brought up to date");
+                return None;
+            }
+        }
+    }
+}
+
+fn settle_once(cluster: &Cluster, key: &ObjectKey) -> Option<Result<Arc<Stored>, CommitError>> {
     let current = cluster.store.get(DEFINITIONS, key)?;
     let old = write::parse(&current).ok()?;
     let mut crd = old.clone();
@@ -143,11 +190,14 @@ fn settle(cluster: &Cluster, key: &ObjectKey) -> Option<Arc<Stored>> {
     };
     let expect = Expect::At(current.revision);
     let write = Write { resource: &kind.resource, key: key.clone(), expect, change };
-    let stored = cluster.store.commit(write).ok()?;
+    let stored = match cluster.store.commit(write) {
+        Ok(stored) => stored,
+        Err(lost) => return Some(Err(lost)),
+    };
     if removes {
         withdraw(cluster, &key.name);
     }
-    Some(stored)
+    Some(Ok(stored))
 }
 
 /// Accepts the names unless another kind of the group has them, and serves the kind.
@@ -159,7 +209,8 @@ fn accept(cluster: &Cluster, crd: &mut Value, now: &str) {
         .registry
         .all()
         .iter()
-        .filter(|kind| *kind.group == *group && *kind.resource != *own)
+        .filter(|kind| kind.versions.iter().any(|version| version.gv.group == group))
+        .filter(|kind| kind.row().is_some() || *kind.resource != *own)
         .find_map(|kind| names.clash(kind));
     let (accepted, established) = match clash {
         Some((reason, message)) => (
@@ -190,7 +241,7 @@ fn accept(cluster: &Cluster, crd: &mut Value, now: &str) {
         }
     };
     // A kind that is being served stays served, whatever its new names are worth.
-    let serves = established.truth || is_established(crd);
+    let serves = established.truth || cluster.registry.custom().contains_key(&*own);
     let mut set = vec![accepted];
     if serves == established.truth {
         set.push(established);
@@ -208,10 +259,16 @@ fn terminate(cluster: &Cluster, crd: &mut Value, now: &str) {
         return;
     }
     let resource = meta::text(crd, "name").to_owned();
-    if let Some(kind) = cluster.registry.by_resource(&resource) {
-        sweep(cluster, &kind);
-    }
-    let left = cluster.store.list(&resource, Scope::All).items.len();
+    let left = if Registry::is_builtin(&resource) {
+        0
+    } else {
+        // Whoever asked before the definition was marked has committed when this is passed.
+        drop(cluster.serving.write().unwrap_or_else(PoisonError::into_inner));
+        if let Some(kind) = cluster.registry.custom().get(&*resource) {
+            sweep(cluster, kind);
+        }
+        cluster.store.list(&resource, Scope::All).items.len()
+    };
     let condition = if left > 0 {
         Condition {
             kind: "Terminating",
@@ -241,22 +298,32 @@ fn terminate(cluster: &Cluster, crd: &mut Value, now: &str) {
 
 /// Deletes every object of a kind; those with finalizers are marked and stay.
 fn sweep(cluster: &Cluster, kind: &Kind) {
-    let options = DeleteOptions::default();
     for stored in cluster.store.list(&kind.resource, Scope::All).items {
-        let Ok(old) = write::parse(&stored) else { continue };
-        let doomed = delete::doom(kind, &old, &options, cluster.env.clock.now());
-        if !doomed.removes && doomed.value == old {
-            continue;
-        }
-        let Ok((head, json)) = write::encode(kind, &doomed.value) else { continue };
-        let change = match doomed.removes {
-            true => Change::Delete { head, json },
-            false => Change::Put { head, json },
-        };
-        let expect = Expect::At(stored.revision);
-        let write = Write { resource: &kind.resource, key: stored.key.clone(), expect, change };
-        if let Err(why) = cluster.store.commit(write) {
-            tracing::debug!(%why, key = %stored.key.name, "changed while its kind was removed");
+        let mut found = Some(stored);
+        while let Some(stored) = found.take() {
+            match sweep_one(cluster, kind, &stored) {
+                // Somebody wrote in between, and may have added or taken a finalizer.
+                Err(CommitError::Moved(newer)) => found = Some(newer),
+                Err(why) => tracing::debug!(%why, key = %stored.key.name, "was not swept"),
+                Ok(()) => {}
+            }
         }
     }
+}
+
+fn sweep_one(cluster: &Cluster, kind: &Kind, stored: &Stored) -> Result<(), CommitError> {
+    let Ok(old) = write::parse(stored) else { return Ok(()) };
+    let options = DeleteOptions::default();
+    let doomed = delete::doom(kind, &old, &options, cluster.env.clock.now());
+    if !doomed.removes && doomed.value == old {
+        return Ok(());
+    }
+    let Ok((head, json)) = write::encode(kind, &doomed.value) else { return Ok(()) };
+    let change = match doomed.removes {
+        true => Change::Delete { head, json },
+        false => Change::Put { head, json },
+    };
+    let expect = Expect::At(stored.revision);
+    let write = Write { resource: &kind.resource, key: stored.key.clone(), expect, change };
+    cluster.store.commit(write).map(drop)
 }

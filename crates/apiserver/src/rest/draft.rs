@@ -48,10 +48,7 @@ pub(super) fn draft_create(
     let served = &place.served;
     let kind = &*served.kind;
     if crd::is_terminating(cluster, kind) {
-        let mut error = ApiError::method_not_allowed(&place.qualified());
-        error.message =
-            "create not allowed while custom resource definition is terminating".to_owned();
-        return Err(error);
+        return Err(crd::terminating_error(kind));
     }
     let dry_run = options.dry_run;
     let hooks = Hooks { cluster, caller, place, operation: "create", sub: Sub::Main, dry_run };
@@ -136,9 +133,9 @@ pub(super) fn draft_update(
     let mut new = sent;
     meta::carry_over(&mut new, old);
     hooks.mutate(&mut new, Some(old), &mut warnings)?;
-    count_generation(served, sub, &mut new, old);
     meta::carry_over(&mut new, old);
     rules::prepare_update(cluster, served, sub, &mut new, old)?;
+    count_generation(served, sub, &mut new, old);
     if sub == Sub::Scale || !matches!(source, Source::Patch(Patch::Apply(_))) {
         managers::record(cluster, served, Some(old), &mut new, manager, sub);
     }

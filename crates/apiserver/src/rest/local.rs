@@ -248,7 +248,7 @@ pub(super) async fn traced<T>(
     work: impl Future<Output = Result<T, Failure>>,
     outcome: impl FnOnce(&T) -> (u64, u16),
 ) -> Result<T, Failure> {
-    let result = match ctx.pass(Point::Request).await {
+    let result = match arrive(ctx).await {
         Ok(()) => work.await,
         Err(failure) => Err(failure),
     };
@@ -258,4 +258,9 @@ pub(super) async fn traced<T>(
     };
     ctx.record(revision, code);
     result
+}
+
+async fn arrive(ctx: &Ctx<'_>) -> Result<(), Failure> {
+    ctx.pass(Point::Request).await?;
+    Ok(ctx.cluster.check_open()?)
 }

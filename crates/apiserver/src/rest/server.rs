@@ -1,6 +1,7 @@
 //! Many clusters in one process.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use serde_json::json;
@@ -54,7 +55,8 @@ impl Server {
     }
 
     /// Adds a cluster with its first namespaces. A cluster of the same name is replaced,
-    /// as if it had been wiped: new objects, new uids, and its watches end.
+    /// as if it had been wiped: new objects, new uids, its watches end, and requests through
+    /// its handles fail.
     pub fn add_cluster(&self, name: &str) -> ClusterHandle {
         self.add_cluster_with(name, Store::new(self.shared.env.clone(), Limits::default()))
     }
@@ -71,6 +73,8 @@ impl Server {
             env,
             shared: self.shared.clone(),
             allocating: Mutex::default(),
+            serving: RwLock::default(),
+            removed: AtomicBool::default(),
         };
         crd::load(&cluster);
         let system = Caller::named("kube-apiserver");
@@ -86,7 +90,7 @@ impl Server {
         let replaced = clusters.insert(name, handle.clone());
         drop(clusters);
         if let Some(replaced) = replaced {
-            replaced.cluster.store.close();
+            replaced.cluster.close();
         }
         handle
     }
@@ -108,7 +112,7 @@ impl Server {
         let removed = clusters.remove(name);
         drop(clusters);
         if let Some(handle) = &removed {
-            handle.cluster.store.close();
+            handle.cluster.close();
         }
         removed.is_some()
     }

@@ -108,6 +108,8 @@ pub(super) enum Lost {
     Store(CommitError),
     /// Another service took the address or port that was drawn.
     Address,
+    /// What was true when it was drafted no longer is.
+    Refused(ApiError),
 }
 
 impl Lost {
@@ -116,6 +118,7 @@ impl Lost {
         match self {
             Self::Store(error) => commit_error(&error, resource, name),
             Self::Address => ApiError::conflict(resource, name, "provided IP is already allocated"),
+            Self::Refused(error) => error,
         }
     }
 }
@@ -247,20 +250,30 @@ pub(super) async fn commit(
     Ok(Ok(Written { value, json: stored.body(), revision, created: false, warnings }))
 }
 
-/// Commits without waiting for anything. Services are checked once more under a lock.
+/// Commits without waiting for anything. What other writes may have changed since the
+/// draft is checked once more under locks.
 fn commit_now(
     cluster: &Cluster,
     kind: &Kind,
     write: Write<'_>,
     draft: &Draft,
 ) -> Result<Arc<Stored>, Lost> {
+    cluster.check_open().map_err(Lost::Refused)?;
+    let serving = cluster.serving.read().unwrap_or_else(PoisonError::into_inner);
+    if write.expect == Expect::Absent
+        && let Some(refusal) = crd::refuses_new(cluster, kind)
+    {
+        return Err(Lost::Refused(refusal));
+    }
     let held = kind
         .is(builtin::Kind::Service)
         .then(|| cluster.allocating.lock().unwrap_or_else(PoisonError::into_inner));
     if held.is_some() && !draft.removes && rules::is_allocated(cluster, &write.key, &draft.value) {
         return Err(Lost::Address);
     }
-    cluster.store.commit(write).map_err(Lost::Store)
+    let stored = cluster.store.commit(write).map_err(Lost::Store);
+    drop(serving);
+    stored
 }
 
 /// The facts and bytes of an object; 413 when it is too large.

@@ -1,5 +1,14 @@
 //! The life of custom resource definitions.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use flagship_apiserver::env::plan::{Effect, Rule, Verbs, When};
+use flagship_apiserver::env::{Env, Plan, Point, Verdict};
+use flagship_apiserver::rest::Server;
+use flagship_apiserver::store::{
+    Change, Encoded, Expect, Head, Limits, ObjectKey, Pairs, Store, Write,
+};
 use serde_json::{Value, json};
 
 use crate::harness::{DEFINITIONS, GADGETS, World, gadget, gadget_definition, names, revision};
@@ -233,4 +242,104 @@ async fn watchers_of_definitions_see_them_become_established() {
     let last = watch.next().await.unwrap();
     assert_eq!(last["type"], "MODIFIED");
     assert_eq!(revision(&last["object"]), revision(&made));
+}
+
+#[tokio::test]
+async fn a_definition_named_like_a_built_in_kind_touches_nothing_of_it() {
+    let world = World::new();
+    let ingresses = "/apis/networking.k8s.io/v1/namespaces/default/ingresses";
+    let backend = json!({"service": {"name": "web", "port": {"number": 80}}});
+    let ingress = json!({"metadata": {"name": "i"}, "spec": {"defaultBackend": backend}});
+    world.post(ingresses, ingress).await.ok(201);
+    let table = [
+        ("ingresses", "networking.k8s.io", "PluralConflict"),
+        ("events", "events.k8s.io", "PluralConflict"),
+    ];
+    for (plural, group, reason) in table {
+        let mut crd = gadget_definition();
+        let name = format!("{plural}.{group}");
+        crd["metadata"] = json!({
+            "name": name, "annotations": {"api-approved.kubernetes.io": "https://example.com"},
+        });
+        crd["spec"]["group"] = json!(group);
+        crd["spec"]["names"] = json!({"plural": plural, "singular": "mine", "kind": "Mine"});
+        let made = world.post(DEFINITIONS, crd).await.ok(201);
+        assert_eq!(condition(&made, "NamesAccepted")["reason"], reason);
+        assert_eq!(condition(&made, "Established")["status"], "False");
+        // Not even a status that claims otherwise helps.
+        let claim = json!({"status": {"conditions": [
+            {"type": "Established", "status": "True", "reason": "Claimed", "message": "m",
+                "lastTransitionTime": "2026-01-01T00:00:00Z"},
+        ]}});
+        let path = format!("{DEFINITIONS}/{name}");
+        world.patch("merge", &format!("{path}/status"), claim).await.ok(200);
+        world.delete(&path).await.ok(200);
+        assert_eq!(world.get(&path).await.code, 404);
+    }
+    assert_eq!(names(&world.get(ingresses).await.ok(200)), ["i"]);
+}
+
+/// Delays every write to gadgets by a second, just before its commit.
+fn slow_gadgets() -> Env {
+    let env = Env::simulated(3);
+    let slow = Rule {
+        point: Point::PreCommit,
+        who: String::new(),
+        cluster: String::new(),
+        resource: "gadgets.example.com".to_owned(),
+        verbs: Verbs::Writes,
+        when: When::Always,
+        window: None,
+        effect: Effect::Do(Verdict::Delay(Duration::from_secs(1))),
+    };
+    let plan = Plan::new(1, env.clock.clone(), vec![slow]);
+    env.with_faults(Arc::new(plan))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_comes_after_its_definition_is_refused() {
+    let world = World::in_env(slow_gadgets());
+    world.define(gadget_definition()).await;
+    let path = format!("{DEFINITIONS}/gadgets.example.com");
+    let (late, gone) = tokio::join!(world.post(GADGETS, gadget("late", 1)), world.delete(&path));
+    gone.ok(200);
+    late.refused(404, "NotFound", "the server could not find the requested resource");
+    world.define(gadget_definition()).await;
+    assert_eq!(world.get(GADGETS).await.ok(200)["items"], json!([]));
+
+    let mut held = gadget("held", 1);
+    held["metadata"]["finalizers"] = json!(["x.io/y"]);
+    world.post(GADGETS, held).await.ok(201);
+    let (late, _) = tokio::join!(world.post(GADGETS, gadget("late", 1)), world.delete(&path));
+    late.refused(
+        405,
+        "MethodNotAllowed",
+        "create not allowed while custom resource definition is terminating",
+    );
+    assert_eq!(names(&world.get(GADGETS).await.ok(200)), ["held"]);
+}
+
+#[tokio::test]
+async fn a_definition_that_was_terminating_when_the_server_stopped_goes_when_it_starts() {
+    let world = World::new();
+    let mut crd = world.define(gadget_definition()).await;
+    crd["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    crd["metadata"]["deletionGracePeriodSeconds"] = json!(0);
+    let env = Env::simulated(1);
+    let store = Store::new(env.clone(), Limits::default());
+    for (resource, namespace, object) in [
+        ("customresourcedefinitions.apiextensions.k8s.io", "", crd),
+        ("gadgets.example.com", "default", gadget("g", 1)),
+    ] {
+        let name = object["metadata"]["name"].as_str().unwrap();
+        let key = ObjectKey::new(namespace, name);
+        let head = Head::of(&object, Pairs::default());
+        let change = Change::Put { head, json: Encoded::new(&object) };
+        let write = Write { resource: &resource.into(), key, expect: Expect::Absent, change };
+        store.commit(write).unwrap();
+    }
+    let server = Server::new(env);
+    let world = World { cluster: server.add_cluster_with("hub", store), server };
+    assert_eq!(world.get(&format!("{DEFINITIONS}/gadgets.example.com")).await.code, 404);
+    assert!(!world.cluster.store().resources().iter().any(|r| &**r == "gadgets.example.com"));
 }
