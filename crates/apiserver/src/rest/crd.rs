@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::cluster::Cluster;
 use super::options::DeleteOptions;
 use super::subresource::Sub;
-use super::{delete, draft, managers, meta, route, write};
+use super::{delete, draft, managers, meta, route, rules, write};
 use crate::builtin;
 use crate::machinery::status::{ApiError, FieldError};
 use crate::registry::{
@@ -71,7 +71,7 @@ pub(super) fn load(cluster: &Cluster) {
             && !Registry::is_builtin(&stored.key.name)
             && let Ok(kind) = cluster.shared.library.kind(&crd)
         {
-            cluster.registry.put(kind);
+            serve(cluster, kind);
         }
     }
     for stored in definitions {
@@ -179,8 +179,8 @@ fn settle_once(cluster: &Cluster, key: &ObjectKey) -> Option<Result<Arc<Stored>,
     if crd == old {
         return None;
     }
-    let kind = cluster.registry.by_resource(DEFINITIONS)?;
-    let served = Served { version: kind.storage, kind: kind.clone() };
+    let served = cluster.registry.stored(DEFINITIONS)?;
+    let kind = served.kind.clone();
     managers::record(cluster, &served, Some(&old), &mut crd, "kube-apiserver", Sub::Status);
     let removes = draft::is_released(&kind, &crd);
     let (head, json) = write::encode(&kind, &crd).ok()?;
@@ -248,8 +248,29 @@ fn accept(cluster: &Cluster, crd: &mut Value, now: &str) {
     }
     conditions(crd, &set, now);
     if serves && let Ok(kind) = cluster.shared.library.kind(crd) {
-        cluster.registry.put(kind);
+        serve(cluster, kind);
     }
+}
+
+/// Serves a kind as its definition now is. Objects that are there already are shown, and
+/// selected, as if they had been written under it.
+fn serve(cluster: &Cluster, kind: Arc<Kind>) {
+    let resource = kind.resource.clone();
+    let serving = cluster.serving.write().unwrap_or_else(PoisonError::into_inner);
+    let before = cluster.registry.custom().get(&*resource).cloned();
+    if before.as_ref().is_some_and(|before| Arc::ptr_eq(before, &kind)) {
+        return;
+    }
+    let selects = |kind: &Kind| kind.selectable().next().is_some();
+    let reselects = selects(&kind) || before.is_some_and(|before| selects(&before));
+    cluster.registry.put(kind, cluster.store.revision() + 1);
+    if reselects && let Some(served) = cluster.registry.stored(&resource) {
+        cluster.store.reselect(&resource, |stored| {
+            let object = rules::current(&served, served.version, stored).ok()?;
+            Some(rules::selectable(&served.kind, &object))
+        });
+    }
+    drop(serving);
 }
 
 /// Deletes what is left of the kind; the definition goes when nothing is.
@@ -264,8 +285,8 @@ fn terminate(cluster: &Cluster, crd: &mut Value, now: &str) {
     } else {
         // Whoever asked before the definition was marked has committed when this is passed.
         drop(cluster.serving.write().unwrap_or_else(PoisonError::into_inner));
-        if let Some(kind) = cluster.registry.custom().get(&*resource) {
-            sweep(cluster, kind);
+        if let Some(served) = cluster.registry.stored(&resource) {
+            sweep(cluster, &served);
         }
         cluster.store.list(&resource, Scope::All).items.len()
     };
@@ -297,11 +318,11 @@ fn terminate(cluster: &Cluster, crd: &mut Value, now: &str) {
 }
 
 /// Deletes every object of a kind; those with finalizers are marked and stay.
-fn sweep(cluster: &Cluster, kind: &Kind) {
-    for stored in cluster.store.list(&kind.resource, Scope::All).items {
+fn sweep(cluster: &Cluster, served: &Served) {
+    for stored in cluster.store.list(&served.kind.resource, Scope::All).items {
         let mut found = Some(stored);
         while let Some(stored) = found.take() {
-            match sweep_one(cluster, kind, &stored) {
+            match sweep_one(cluster, served, &stored) {
                 // Somebody wrote in between, and may have added or taken a finalizer.
                 Err(CommitError::Moved(newer)) => found = Some(newer),
                 Err(why) => tracing::debug!(%why, key = %stored.key.name, "was not swept"),
@@ -311,8 +332,9 @@ fn sweep(cluster: &Cluster, kind: &Kind) {
     }
 }
 
-fn sweep_one(cluster: &Cluster, kind: &Kind, stored: &Stored) -> Result<(), CommitError> {
-    let Ok(old) = write::parse(stored) else { return Ok(()) };
+fn sweep_one(cluster: &Cluster, served: &Served, stored: &Stored) -> Result<(), CommitError> {
+    let kind = &*served.kind;
+    let Ok(old) = rules::current(served, served.version, stored) else { return Ok(()) };
     let options = DeleteOptions::default();
     let doomed = delete::doom(kind, &old, &options, cluster.env.clock.now());
     if !doomed.removes && doomed.value == old {

@@ -12,7 +12,7 @@ use super::draft::{self, Draft};
 use super::failure::Failure;
 use super::meta::{self, FOREGROUND, ORPHAN};
 use super::options::{DeleteOptions, ListOptions, Propagation};
-use super::read;
+use super::{read, rules};
 use super::subresource::Sub;
 use super::write::{self, Lost, Written};
 use crate::builtin;
@@ -50,7 +50,7 @@ pub(crate) async fn delete(ctx: &Ctx<'_>, options: &DeleteOptions) -> Result<Del
             let why = "this namespace may not be deleted";
             return Err(ApiError::forbidden("namespaces", &place.name, why).into());
         }
-        let old = write::parse(&current)?;
+        let old = rules::current(&place.served, kind.storage, &current)?;
         let mut warnings = Vec::new();
         review(ctx, &old, options, &mut warnings)?;
         let Doomed { value, removes } = doom(kind, &old, options, ctx.cluster.env.clock.now());

@@ -114,8 +114,10 @@ pub(super) fn draft_update(
     warnings.extend(served.version().deprecation.as_deref().map(str::to_owned));
 
     let stored = parse(current)?;
-    let converted = (stored["apiVersion"] != *served.version().api_version)
-        .then(|| rules::convert(kind, served.version, stored.clone()));
+    let moved = stored["apiVersion"] != *served.version().api_version;
+    let converted = (moved || current.revision < served.since)
+        .then(|| rules::current(served, served.version, current))
+        .transpose()?;
     let old = converted.as_ref().unwrap_or(&stored);
     let manager = options.field_manager.as_deref().unwrap_or(&caller.manager);
     let (mut sent, duplicates) = sub.evaluate(ctx, old, source, manager, options)?;

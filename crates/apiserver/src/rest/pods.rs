@@ -12,7 +12,6 @@ use super::write::{self, Source};
 use crate::machinery::labels;
 use crate::machinery::query::Query;
 use crate::machinery::status::ApiError;
-use crate::registry::Served;
 use crate::store::Scope;
 
 const BUDGETS: &str = "poddisruptionbudgets.policy";
@@ -116,9 +115,9 @@ async fn spend_budget(ctx: &Ctx<'_>, pod: &Value, options: &DeleteOptions) -> Re
     if options.dry_run {
         return Ok(());
     }
-    let Some(kind) = ctx.cluster.registry.by_resource(BUDGETS) else { return Ok(()) };
+    let Some(served) = ctx.cluster.registry.stored(BUDGETS) else { return Ok(()) };
     let place = Place {
-        served: Served { version: kind.storage, kind },
+        served,
         namespace: ctx.place.namespace.clone(),
         name: name.into(),
     };

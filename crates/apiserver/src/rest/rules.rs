@@ -15,7 +15,7 @@ use crate::builtin::addresses::{Addresses, ServiceRanges};
 use crate::builtin::{self, convert};
 use crate::machinery::status::{ApiError, FieldError};
 use crate::registry::{Kind, Origin, Rules, Served};
-use crate::store::{ObjectKey, Pairs, Scope};
+use crate::store::{ObjectKey, Pairs, Scope, Stored};
 
 /// Unknown and duplicate fields shown in one answer; the rest would only fill headers.
 const MAX_SHOWN: usize = 32;
@@ -229,14 +229,31 @@ pub(super) fn convert(kind: &Kind, to: usize, mut object: Value) -> Value {
         return object;
     }
     match (&target.rules, kind.origin) {
-        (Rules::Custom(compiled), _) => {
-            object["apiVersion"] = json!(target.api_version);
-            compiled.prune(&mut object);
-            compiled.apply_defaults(&mut object);
-        }
+        (Rules::Custom(_), _) => return refresh(kind, to, object),
         (_, Origin::Builtin(id)) if to == kind.storage => convert::to_storage(id, &mut object),
         (_, Origin::Builtin(id)) => convert::from_storage(id, &target.api_version, &mut object),
         (Rules::Builtin(_), Origin::Custom) => {}
+    }
+    object
+}
+
+/// A stored object as the kind would write it today, in one of its versions: what a
+/// definition has gained or lost since shows on reading, without another write.
+pub(super) fn current(served: &Served, to: usize, stored: &Stored) -> Result<Value, ApiError> {
+    let object: Value = serde_json::from_slice(&stored.json).map_err(ApiError::internal)?;
+    Ok(match stored.revision < served.since {
+        true => refresh(&served.kind, to, object),
+        false => convert(&served.kind, to, object),
+    })
+}
+
+/// Prunes and fills in an object that may have been written under an older definition.
+pub(super) fn refresh(kind: &Kind, to: usize, mut object: Value) -> Value {
+    let target = &kind.versions[to];
+    if let Rules::Custom(compiled) = &target.rules {
+        object["apiVersion"] = json!(target.api_version);
+        compiled.prune(&mut object);
+        compiled.apply_defaults(&mut object);
     }
     object
 }
@@ -248,8 +265,8 @@ pub(super) fn selectable(kind: &Kind, object: &Value) -> Pairs {
             Pairs::new(builtin::selectable_fields(id, object).iter().map(|(k, v)| (&**k, &**v)))
         }
         Origin::Custom => {
-            let paths = &kind.versions[kind.storage].selectable;
-            Pairs::new(paths.iter().map(|path| (&**path, text_at(object, path))))
+            // Of all versions: they show the same fields of the same object.
+            Pairs::new(kind.selectable().map(|path| (path, text_at(object, path))))
         }
     }
 }

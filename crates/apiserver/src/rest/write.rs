@@ -23,7 +23,7 @@ use super::{crd, meta, rules};
 use crate::builtin;
 use crate::env::Point;
 use crate::machinery::status::ApiError;
-use crate::registry::{Kind, Served};
+use crate::registry::Kind;
 use crate::store::{Change, CommitError, Encoded, Expect, Head, ObjectKey, Stored, Write};
 
 /// Objects may have this many bytes, as in etcd.
@@ -193,8 +193,7 @@ async fn update_missing(
 /// Creates an object of the server's own, past faults and hooks. An object that is there
 /// already stays.
 pub(super) fn seed(cluster: &Cluster, caller: &Caller, resource: &str, object: Value) {
-    let Some(kind) = cluster.registry.by_resource(resource) else { return };
-    let served = Served { version: kind.storage, kind };
+    let Some(served) = cluster.registry.stored(resource) else { return };
     let place = Place { served, namespace: "".into(), name: "".into() };
     let options = WriteOptions::default();
     let draft = draft_create(cluster, caller, &place, object.into(), &options, Owner::Record);
@@ -229,11 +228,11 @@ pub(super) async fn commit(
         false => Change::Put { head, json },
     };
     let write = Write { resource: &kind.resource, key, expect, change };
-    let stored = match commit_now(ctx.cluster, kind, write, &draft) {
-        Ok(stored) => stored,
+    let (stored, value) = match commit_now(ctx.cluster, kind, write, &draft) {
+        Ok(done) => done,
         Err(lost) => return Ok(Err(lost)),
     };
-    let mut value = draft.value;
+    let mut value = value.unwrap_or(draft.value);
     let settled = crd::after_commit(ctx.cluster, kind, &stored, draft.removes);
     let stored = match settled {
         Some(settled) => {
@@ -251,19 +250,30 @@ pub(super) async fn commit(
 }
 
 /// Commits without waiting for anything. What other writes may have changed since the
-/// draft is checked once more under locks.
+/// draft is checked once more under locks. Also returns the object where it is not the one
+/// that was drafted: a definition may have changed meanwhile.
 fn commit_now(
     cluster: &Cluster,
     kind: &Kind,
-    write: Write<'_>,
+    mut write: Write<'_>,
     draft: &Draft,
-) -> Result<Arc<Stored>, Lost> {
+) -> Result<(Arc<Stored>, Option<Value>), Lost> {
     cluster.check_open().map_err(Lost::Refused)?;
     let serving = cluster.serving.read().unwrap_or_else(PoisonError::into_inner);
     if write.expect == Expect::Absent
         && let Some(refusal) = crd::refuses_new(cluster, kind)
     {
         return Err(Lost::Refused(refusal));
+    }
+    let moved = cluster.registry.custom().get(&*kind.resource).cloned();
+    let moved = moved.filter(|now| kind.row().is_none() && !std::ptr::eq(&**now, kind));
+    let value = moved.as_ref().map(|now| rules::refresh(now, now.storage, draft.value.clone()));
+    if let (Some(now), Some(value)) = (&moved, &value) {
+        let (head, json) = encode(now, value).map_err(Lost::Refused)?;
+        write.change = match draft.removes {
+            true => Change::Delete { head, json },
+            false => Change::Put { head, json },
+        };
     }
     let held = kind
         .is(builtin::Kind::Service)
@@ -273,7 +283,7 @@ fn commit_now(
     }
     let stored = cluster.store.commit(write).map_err(Lost::Store);
     drop(serving);
-    stored
+    Ok((stored?, value))
 }
 
 /// The facts and bytes of an object; 413 when it is too large.

@@ -343,3 +343,100 @@ async fn a_definition_that_was_terminating_when_the_server_stopped_goes_when_it_
     assert_eq!(world.get(&format!("{DEFINITIONS}/gadgets.example.com")).await.code, 404);
     assert!(!world.cluster.store().resources().iter().any(|r| &**r == "gadgets.example.com"));
 }
+
+#[tokio::test]
+async fn what_a_definition_gains_and_loses_shows_on_objects_that_are_there() {
+    let world = World::new();
+    let mut crd = world.define(gadget_definition()).await;
+    let mut object = gadget("g", 1);
+    object["spec"]["fixed"] = json!("x");
+    let made = world.post(GADGETS, object).await.ok(201);
+    let fields =
+        &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"];
+    fields.as_object_mut().unwrap().remove("fixed");
+    fields["shape"] = json!({
+        "type": "string", "default": "round",
+        "x-kubernetes-validations": [{"rule": "self == oldSelf", "message": "shape stays"}],
+    });
+    world.put(&format!("{DEFINITIONS}/gadgets.example.com"), crd).await.ok(200);
+
+    let want = json!({"size": 1, "color": "red", "shape": "round"});
+    let path = format!("{GADGETS}/g");
+    let shown = world.get(&path).await.ok(200);
+    assert_eq!(shown["spec"], want);
+    assert_eq!(revision(&shown), revision(&made), "reading writes nothing");
+    assert_eq!(world.get(GADGETS).await.ok(200)["items"][0]["spec"], want);
+    let mut watch = world.watch(&format!("{GADGETS}?watch=true")).await;
+    assert_eq!(watch.next().await.unwrap()["object"]["spec"], want);
+    let local = world.cluster.local("x");
+    assert_eq!(local.get("gadgets.example.com", "default", "g").await.unwrap()["spec"], want);
+
+    // Rules compare with what was shown.
+    let reply = world.patch("merge", &path, json!({"spec": {"shape": "flat"}})).await;
+    assert_eq!(reply.code, 422, "{:#}", reply.body);
+    let now = world.patch("merge", &path, json!({"spec": {"size": 2}})).await.ok(200);
+    assert_eq!(now["spec"], json!({"size": 2, "color": "red", "shape": "round"}));
+}
+
+#[tokio::test]
+async fn an_object_is_shown_in_the_only_version_that_is_left() {
+    let world = World::new();
+    let path = format!("{DEFINITIONS}/gadgets.example.com");
+    let mut crd = world.define(two_versions()).await;
+    world.post(GADGETS, gadget("g", 1)).await.ok(201);
+    crd["spec"]["versions"][0]["storage"] = json!(false);
+    crd["spec"]["versions"][1]["storage"] = json!(true);
+    let mut crd = world.put(&path, crd).await.ok(200);
+    crd["status"]["storedVersions"] = json!(["v2"]);
+    let mut crd = world.put(&format!("{path}/status"), crd).await.ok(200);
+    let v2 = crd["spec"]["versions"][1].clone();
+    crd["spec"]["versions"] = json!([v2]);
+    world.put(&path, crd).await.ok(200);
+    let v2 = "/apis/example.com/v2/namespaces/default/gadgets";
+    assert_eq!(world.get(&format!("{v2}/g")).await.ok(200)["apiVersion"], "example.com/v2");
+}
+
+#[tokio::test]
+async fn fields_select_in_every_version_and_on_older_objects() {
+    let world = World::new();
+    let mut crd = two_versions();
+    crd["spec"]["versions"][0].as_object_mut().unwrap().remove("selectableFields");
+    let mut crd = world.define(crd).await;
+    let mut blue = gadget("blue", 1);
+    blue["spec"]["color"] = json!("blue");
+    for object in [blue, gadget("red", 2)] {
+        world.post(GADGETS, object).await.ok(201);
+    }
+    let at = |version: &str, query: &str| {
+        let path = format!("/apis/example.com/{version}/namespaces/default/gadgets");
+        format!("{path}?fieldSelector={query}")
+    };
+    let list = world.get(&at("v2", "spec.color%3Dblue")).await.ok(200);
+    assert_eq!(names(&list), ["blue"], "v2 selects what v1 stores");
+    world.get(&at("v1", "spec.color%3Dblue")).await.refused(
+        400,
+        "BadRequest",
+        "field label not supported: spec.color",
+    );
+    let before = world.cluster.store().revision();
+    crd["spec"]["versions"][0]["selectableFields"] =
+        json!([{"jsonPath": ".spec.color"}, {"jsonPath": ".spec.size"}]);
+    world.put(&format!("{DEFINITIONS}/gadgets.example.com"), crd).await.ok(200);
+    let list = world.get(&at("v1", "spec.size%3D2")).await.ok(200);
+    assert_eq!(names(&list), ["red"], "written before the field could be selected");
+    assert!(revision(&list["items"][0]) <= before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_comes_after_its_definition_changed_fits_the_new_one() {
+    let world = World::in_env(slow_gadgets());
+    let mut crd = world.define(gadget_definition()).await;
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["shape"] =
+        json!({"type": "string", "default": "round"});
+    let path = format!("{DEFINITIONS}/gadgets.example.com");
+    let (late, changed) = tokio::join!(world.post(GADGETS, gadget("late", 1)), world.put(&path, crd));
+    changed.ok(200);
+    late.ok(201);
+    let shown = world.get(&format!("{GADGETS}/late")).await.ok(200);
+    assert_eq!(shown["spec"]["shape"], "round");
+}
