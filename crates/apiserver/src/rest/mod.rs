@@ -33,6 +33,7 @@ mod scale;
 mod server;
 mod service;
 mod subresource;
+mod taken;
 mod watch;
 mod write;
 

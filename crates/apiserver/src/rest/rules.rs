@@ -3,7 +3,7 @@
 //! Nothing is decided here; each function asks the schema of a custom version, or the
 //! published schema and the hand-written rules of a built-in kind.
 
-use std::net::IpAddr;
+use std::sync::PoisonError;
 
 use serde_json::{Value, json};
 
@@ -11,11 +11,11 @@ use super::cluster::Cluster;
 use super::options::FieldValidation;
 use super::subresource::Sub;
 use super::{crd, meta};
-use crate::builtin::addresses::{Addresses, ServiceRanges};
+use crate::builtin::addresses::ServiceRanges;
 use crate::builtin::{self, convert};
 use crate::machinery::status::{ApiError, FieldError};
 use crate::registry::{Kind, Origin, Rules, Served};
-use crate::store::{ObjectKey, Pairs, Scope, Stored};
+use crate::store::{Pairs, Stored};
 
 /// Unknown and duplicate fields shown in one answer; the rest would only fill headers.
 const MAX_SHOWN: usize = 32;
@@ -145,41 +145,15 @@ pub(super) fn prepare_update(
 
 /// The addresses and ports that the stored services have taken.
 fn addresses(cluster: &Cluster, id: builtin::Kind) -> ServiceRanges {
-    let mut ranges = ServiceRanges::default();
-    if id == builtin::Kind::Service {
-        for service in cluster.store.list("services", Scope::All).items {
-            if let Ok(service) = serde_json::from_slice(&service.json) {
-                ranges.observe(&service);
-            }
-        }
+    if id != builtin::Kind::Service {
+        return ServiceRanges::default();
     }
-    ranges
-}
-
-/// Whether another service took an address or port of this one since it was drafted.
-pub(super) fn is_allocated(cluster: &Cluster, key: &ObjectKey, service: &Value) -> bool {
-    let mut taken = ServiceRanges::default();
-    for other in cluster.store.list("services", Scope::All).items {
-        if other.key != *key
-            && let Ok(other) = serde_json::from_slice(&other.json)
-        {
-            taken.observe(&other);
-        }
-    }
-    let spec = &service["spec"];
-    let ip = spec["clusterIP"].as_str().filter(|ip| ip.parse::<IpAddr>().is_ok());
-    let ports = spec["ports"].as_array().into_iter().flatten();
-    let mut ports = ports.filter_map(|port| u16::try_from(port["nodePort"].as_u64()?).ok());
-    ip.is_some_and(|ip| taken.claim_ip(ip).is_err())
-        || ports.any(|port| port != 0 && taken.claim_port(port).is_err())
+    let mut taken = cluster.allocating.lock().unwrap_or_else(PoisonError::into_inner);
+    taken.ranges(&cluster.store)
 }
 
 /// Findings about a new object.
-pub(super) fn validate_create(
-    cluster: &Cluster,
-    served: &Served,
-    object: &Value,
-) -> Vec<FieldError> {
+pub(super) fn validate_create(served: &Served, object: &Value) -> Vec<FieldError> {
     match (&served.version().rules, served.kind.origin) {
         (Rules::Custom(compiled), _) => compiled.validate(object, None),
         (Rules::Builtin(_), Origin::Builtin(id)) => {
