@@ -32,27 +32,38 @@ pub(super) fn prepare(crd: &mut Value) {
     meta::of_mut(crd).insert("finalizers".to_owned(), list);
 }
 
-/// Adds what is wrong with a definition's schemas to what is known of it already.
-pub(super) fn validate(cluster: &Cluster, crd: &Value, errors: &mut Vec<FieldError>) {
+/// Adds what is wrong with a definition's schemas to what is known of it already. What only
+/// compiling them shows comes from [`define`].
+pub(super) fn validate(crd: &Value, errors: &mut Vec<FieldError>) {
     for error in crate::schema::validate_crd(crd) {
         // Names and versions were looked at before; one finding a field is enough.
         if errors.iter().all(|known| known.path != error.path) {
             errors.push(error);
         }
     }
-    if errors.is_empty() {
-        errors.extend(cluster.shared.library.kind(crd).err().unwrap_or_default());
+}
+
+/// The kind that a valid definition defines; `None` for other objects. Compiled once: it is
+/// shared with whoever asks for the same definition while it is held.
+pub(super) fn define(
+    cluster: &Cluster,
+    kind: &Kind,
+    crd: &Value,
+) -> Result<Option<Arc<Kind>>, ApiError> {
+    if !kind.is(builtin::Kind::CustomResourceDefinition) {
+        return Ok(None);
     }
+    let defined = cluster.shared.library.kind(crd);
+    let refuse = |errors: Vec<FieldError>| {
+        ApiError::invalid(&kind.group, &kind.kind, meta::text(crd, "name"), &errors)
+    };
+    defined.map(Some).map_err(refuse)
 }
 
 /// What the author of a definition should know, such as rules that are not checked here.
-pub(super) fn warnings(cluster: &Cluster, kind: &Kind, crd: &Value) -> Vec<String> {
-    if !kind.is(builtin::Kind::CustomResourceDefinition) {
-        return Vec::new();
-    }
-    let Ok(defined) = cluster.shared.library.kind(crd) else { return Vec::new() };
+pub(super) fn warnings(defined: Option<&Kind>) -> Vec<String> {
     let mut warnings: Vec<String> = Vec::new();
-    for version in &defined.versions {
+    for version in defined.into_iter().flat_map(|kind| &kind.versions) {
         if let Rules::Custom(compiled) = &version.rules {
             warnings.extend(compiled.warnings().iter().cloned());
         }

@@ -12,9 +12,9 @@ use super::draft::{self, Draft};
 use super::failure::Failure;
 use super::meta::{self, FOREGROUND, ORPHAN};
 use super::options::{DeleteOptions, ListOptions, Propagation};
-use super::{read, rules};
 use super::subresource::Sub;
 use super::write::{self, Lost, Written};
+use super::{read, rules};
 use crate::builtin;
 use crate::machinery::status::ApiError;
 use crate::machinery::time;
@@ -65,7 +65,7 @@ pub(crate) async fn delete(ctx: &Ctx<'_>, options: &DeleteOptions) -> Result<Del
             let object = Written { value, json, revision, created: false, warnings };
             return Ok(Deleted { object, gone: removes });
         }
-        let draft = Draft { value, warnings, removes };
+        let draft = Draft::doomed(value, warnings, removes);
         match write::commit(ctx, draft, place.key(), Expect::At(revision)).await? {
             Ok(object) => return Ok(Deleted { object, gone: removes }),
             Err(Lost::Address | Lost::Store(CommitError::Moved(_) | CommitError::Gone)) => {}

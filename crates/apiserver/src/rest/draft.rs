@@ -3,6 +3,8 @@
 //! A draft is a function of the request and of the object as it was read; it may be made
 //! again when somebody else wrote in between. Nothing here commits or waits.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::admission::Hooks;
@@ -25,6 +27,17 @@ pub(super) struct Draft {
     pub(super) warnings: Vec<String>,
     /// The write removes the object: it was terminating and nothing holds it any more.
     pub(super) removes: bool,
+    /// The part of the object that was written.
+    pub(super) sub: Sub,
+    /// What a definition defines, kept so that serving it does not compile it again.
+    pub(super) defines: Option<Arc<Kind>>,
+}
+
+impl Draft {
+    /// An object to be deleted or marked.
+    pub(super) fn doomed(value: Value, warnings: Vec<String>, removes: bool) -> Self {
+        Self { value, warnings, removes, sub: Sub::Main, defines: None }
+    }
 }
 
 /// Who owns the fields of a new object.
@@ -81,13 +94,14 @@ pub(super) fn draft_create(
     }
 
     let mut errors = meta::validate(kind, &object);
-    errors.extend(rules::validate_create(cluster, served, &object));
+    errors.extend(rules::validate_create(served, &object));
     refuse_invalid(served, &object, &errors)?;
-    warnings.extend(crd::warnings(cluster, kind, &object));
+    let defines = crd::define(cluster, kind, &object)?;
+    warnings.extend(crd::warnings(defines.as_deref()));
     hooks.validate(&object, None, &mut warnings)?;
 
     let value = rules::convert(kind, kind.storage, object);
-    Ok(Draft { value, warnings, removes: false })
+    Ok(Draft { value, warnings, removes: false, sub: Sub::Main, defines })
 }
 
 /// What a change amounts to.
@@ -143,11 +157,13 @@ pub(super) fn draft_update(
     }
 
     errors.extend(meta::validate(kind, &new));
-    errors.extend(rules::validate_update(cluster, served, sub, &new, old));
+    errors.extend(rules::validate_update(served, sub, &new, old));
     refuse_invalid(served, &new, &errors)?;
-    if sub == Sub::Main {
-        warnings.extend(crd::warnings(cluster, kind, &new));
-    }
+    let defines = match sub {
+        Sub::Main => crd::define(cluster, kind, &new)?,
+        _ => None,
+    };
+    warnings.extend(crd::warnings(defines.as_deref()));
     hooks.validate(&new, Some(old), &mut warnings)?;
 
     let mut value = rules::convert(kind, kind.storage, new);
@@ -157,7 +173,7 @@ pub(super) fn draft_update(
         return Ok(Drafted::Same(warnings));
     }
     let removes = is_released(kind, &value);
-    Ok(Drafted::Changed(Draft { value, warnings, removes }))
+    Ok(Drafted::Changed(Draft { value, warnings, removes, sub, defines }))
 }
 
 /// Holds `apiVersion` and `kind` against the path. Built-in kinds may leave them out.

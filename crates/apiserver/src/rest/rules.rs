@@ -159,7 +159,7 @@ pub(super) fn validate_create(served: &Served, object: &Value) -> Vec<FieldError
         (Rules::Builtin(_), Origin::Builtin(id)) => {
             let mut errors = builtin::validate_create(id, object);
             if id == builtin::Kind::CustomResourceDefinition {
-                crd::validate(cluster, object, &mut errors);
+                crd::validate(object, &mut errors);
             }
             errors
         }
@@ -169,7 +169,6 @@ pub(super) fn validate_create(served: &Served, object: &Value) -> Vec<FieldError
 
 /// Findings about a changed object.
 pub(super) fn validate_update(
-    cluster: &Cluster,
     served: &Served,
     sub: Sub,
     new: &Value,
@@ -187,7 +186,7 @@ pub(super) fn validate_update(
                 _ => builtin::validate_update(id, new, old),
             };
             if id == builtin::Kind::CustomResourceDefinition && sub == Sub::Main {
-                crd::validate(cluster, new, &mut errors);
+                crd::validate(new, &mut errors);
             }
             errors
         }

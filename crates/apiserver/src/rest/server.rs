@@ -122,3 +122,8 @@ impl Server {
         self.shared.library.len()
     }
 }
+    /// How often a definition was compiled so far, for diagnosis.
+    pub fn compilations(&self) -> u64 {
+        self.shared.library.compilations()
+    }
+

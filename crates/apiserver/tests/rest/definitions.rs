@@ -351,8 +351,8 @@ async fn what_a_definition_gains_and_loses_shows_on_objects_that_are_there() {
     let mut object = gadget("g", 1);
     object["spec"]["fixed"] = json!("x");
     let made = world.post(GADGETS, object).await.ok(201);
-    let fields =
-        &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"];
+    let fields = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+        ["properties"];
     fields.as_object_mut().unwrap().remove("fixed");
     fields["shape"] = json!({
         "type": "string", "default": "round",
@@ -434,9 +434,25 @@ async fn a_write_that_comes_after_its_definition_changed_fits_the_new_one() {
     crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["shape"] =
         json!({"type": "string", "default": "round"});
     let path = format!("{DEFINITIONS}/gadgets.example.com");
-    let (late, changed) = tokio::join!(world.post(GADGETS, gadget("late", 1)), world.put(&path, crd));
+    let (late, changed) =
+        tokio::join!(world.post(GADGETS, gadget("late", 1)), world.put(&path, crd));
     changed.ok(200);
     late.ok(201);
     let shown = world.get(&format!("{GADGETS}/late")).await.ok(200);
     assert_eq!(shown["spec"]["shape"], "round");
+}
+
+#[tokio::test]
+async fn writing_a_definition_compiles_it_once() {
+    let world = World::new();
+    let mut crd = world.define(gadget_definition()).await;
+    assert_eq!(world.server.compilations(), 1);
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["size"]
+        ["maximum"] = json!(10);
+    let path = format!("{DEFINITIONS}/gadgets.example.com");
+    let crd = world.put(&path, crd).await.ok(200);
+    assert_eq!(world.server.compilations(), 2);
+    world.put(&path, crd).await.ok(200);
+    world.patch("merge", &path, json!({"metadata": {"labels": {"a": "b"}}})).await.ok(200);
+    assert_eq!(world.server.compilations(), 2);
 }
