@@ -10,11 +10,12 @@
 
 use serde_json::Value;
 
-use super::cluster::{Caller, Cluster, Place};
-use super::meta;
+use super::cluster::{Caller, Cluster, Ctx, Place};
+use super::draft::Draft;
 use super::subresource::Sub;
+use super::{meta, rules};
 use crate::machinery::status::ApiError;
-use crate::store::Store;
+use crate::store::{Expect, Store, Stored};
 
 /// A write under review. Validating hooks read the object, mutating ones get [`Mutation`].
 pub struct Review<'a, O = &'a Value> {
@@ -59,8 +60,22 @@ pub trait Admission: Send + Sync {
         Ok(())
     }
 
-    /// May refuse the object.
+    /// May refuse the object. Other writes may be committed before this one.
     fn validate(&self, review: &mut Review<'_>) -> Result<(), ApiError> {
+        _ = review;
+        Ok(())
+    }
+
+    /// Whether the hook wants the last word on a write; asked before every commit.
+    fn wants_last_word(&self, review: &Review<'_>) -> bool {
+        _ = review;
+        false
+    }
+
+    /// May refuse the object at the moment of its commit. No other write on which a hook has
+    /// a last word is committed meanwhile, so what was counted here stays true. Must be
+    /// quick; it is too late for warnings.
+    fn last_word(&self, review: &mut Review<'_>) -> Result<(), ApiError> {
         _ = review;
         Ok(())
     }
@@ -102,6 +117,41 @@ impl Hooks<'_> {
         let (name, namespace) = place_of(object);
         for hook in self.cluster.admission().iter() {
             hook.validate(&mut self.review(object, (&name, &namespace), old, warnings))?;
+        }
+        Ok(())
+    }
+
+    /// The hooks of a write that is about to be committed.
+    pub(super) fn at_commit<'a>(ctx: &Ctx<'a>, expect: Expect, draft: &Draft) -> Hooks<'a> {
+        let operation = if expect == Expect::Absent { "create" } else { "update" };
+        let Ctx { cluster, caller, place, .. } = *ctx;
+        Hooks { cluster, caller, place, operation, sub: draft.sub, dry_run: false }
+    }
+
+    /// Whether a hook has a last word on the object.
+    pub(super) fn have_a_last_word(&self, object: &Value) -> bool {
+        let hooks = self.cluster.admission();
+        if hooks.is_empty() {
+            return false;
+        }
+        let (name, namespace) = place_of(object);
+        let mut warnings = Vec::new();
+        let review = self.review(object, (&name, &namespace), None, &mut warnings);
+        hooks.iter().any(|hook| hook.wants_last_word(&review))
+    }
+
+    /// Lets the hooks that want to refuse the object that stands to be committed.
+    pub(super) fn last_word(&self, object: &Value, there: Option<&Stored>) -> Result<(), ApiError> {
+        let (name, namespace) = place_of(object);
+        let old = there
+            .map(|there| rules::current(&self.place.served, self.place.served.kind.storage, there))
+            .transpose()?;
+        let mut warnings = Vec::new();
+        for hook in self.cluster.admission().iter() {
+            let mut review = self.review(object, (&name, &namespace), old.as_ref(), &mut warnings);
+            if hook.wants_last_word(&review) {
+                hook.last_word(&mut review)?;
+            }
         }
         Ok(())
     }

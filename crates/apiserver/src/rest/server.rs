@@ -87,6 +87,7 @@ impl Server {
             caller: Arc::new(Caller { name: "anonymous".into(), manager: "unknown".into() }),
         };
         let mut clusters = self.shared.clusters.write().unwrap_or_else(PoisonError::into_inner);
+            hooks: RwLock::default(),
         let replaced = clusters.insert(name, handle.clone());
         drop(clusters);
         if let Some(replaced) = replaced {

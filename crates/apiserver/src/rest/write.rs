@@ -12,6 +12,7 @@ use std::sync::{Arc, PoisonError};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use super::admission::Hooks;
 use super::cluster::{Caller, Cluster, Ctx, Place};
 use super::decode::Decoded;
 use super::draft::{Draft, Drafted, Owner, draft_create, draft_update};
@@ -228,13 +229,14 @@ pub(super) async fn commit(
         false => Change::Put { head, json },
     };
     let write = Write { resource: &kind.resource, key, expect, change };
-    let (stored, value) = match commit_now(ctx.cluster, kind, write, &draft) {
+    let (stored, value) = match commit_now(ctx, write, &draft) {
         Ok(done) => done,
         Err(lost) => return Ok(Err(lost)),
     };
     let mut value = value.unwrap_or(draft.value);
     let settled = crd::after_commit(ctx.cluster, kind, &stored, draft.removes);
     let stored = match settled {
+    drop(draft.defines); // served by now
         Some(settled) => {
             value = parse(&settled)?;
             settled
@@ -253,12 +255,12 @@ pub(super) async fn commit(
 /// draft is checked once more under locks. Also returns the object where it is not the one
 /// that was drafted: a definition may have changed meanwhile.
 fn commit_now(
-    cluster: &Cluster,
-    kind: &Kind,
+    ctx: &Ctx<'_>,
     mut write: Write<'_>,
     draft: &Draft,
 ) -> Result<(Arc<Stored>, Option<Value>), Lost> {
     cluster.check_open().map_err(Lost::Refused)?;
+    let (cluster, kind) = (ctx.cluster, &*ctx.place.served.kind);
     let serving = cluster.serving.read().unwrap_or_else(PoisonError::into_inner);
     if write.expect == Expect::Absent
         && let Some(refusal) = crd::refuses_new(cluster, kind)
@@ -275,14 +277,19 @@ fn commit_now(
             false => Change::Put { head, json },
         };
     }
-    let held = kind
-        .is(builtin::Kind::Service)
-        .then(|| cluster.allocating.lock().unwrap_or_else(PoisonError::into_inner));
-    if held.is_some() && !draft.removes && rules::is_allocated(cluster, &write.key, &draft.value) {
-        return Err(Lost::Address);
+    let hooks = Hooks::at_commit(ctx, write.expect, draft);
+    let service = kind.is(builtin::Kind::Service);
+    let mut held = None;
+    if !draft.removes && (service || hooks.have_a_last_word(&draft.value)) {
+        let taken = held.insert(cluster.allocating.lock().unwrap_or_else(PoisonError::into_inner));
+        if service && taken.is_allocated(&cluster.store, &write.key, &draft.value) {
+            return Err(Lost::Address);
+        }
+        let there = cluster.store.get(&kind.resource, &write.key);
+        hooks.last_word(&draft.value, there.as_deref()).map_err(Lost::Refused)?;
     }
     let stored = cluster.store.commit(write).map_err(Lost::Store);
-    drop(serving);
+    drop((held, serving));
     Ok((stored?, value))
 }
 
