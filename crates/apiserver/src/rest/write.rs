@@ -195,7 +195,8 @@ async fn update_missing(
 /// already stays.
 pub(super) fn seed(cluster: &Cluster, caller: &Caller, resource: &str, object: Value) {
     let Some(served) = cluster.registry.stored(resource) else { return };
-    let place = Place { served, namespace: "".into(), name: "".into() };
+    let namespace = meta::text(&object, "namespace").into();
+    let place = Place { served, namespace, name: "".into() };
     let options = WriteOptions::default();
     let draft = draft_create(cluster, caller, &place, object.into(), &options, Owner::Record);
     if let Ok(draft) = draft
@@ -235,8 +236,8 @@ pub(super) async fn commit(
     };
     let mut value = value.unwrap_or(draft.value);
     let settled = crd::after_commit(ctx.cluster, kind, &stored, draft.removes);
-    let stored = match settled {
     drop(draft.defines); // served by now
+    let stored = match settled {
         Some(settled) => {
             value = parse(&settled)?;
             settled
@@ -259,8 +260,8 @@ fn commit_now(
     mut write: Write<'_>,
     draft: &Draft,
 ) -> Result<(Arc<Stored>, Option<Value>), Lost> {
-    cluster.check_open().map_err(Lost::Refused)?;
     let (cluster, kind) = (ctx.cluster, &*ctx.place.served.kind);
+    cluster.check_open().map_err(Lost::Refused)?;
     let serving = cluster.serving.read().unwrap_or_else(PoisonError::into_inner);
     if write.expect == Expect::Absent
         && let Some(refusal) = crd::refuses_new(cluster, kind)
