@@ -57,7 +57,11 @@ impl Admission for Meddler {
 
     fn validate(&self, review: &mut Review<'_>) -> Result<(), ApiError> {
         let old = review.old.map(|old| old["spec"]["size"].clone());
-        review.warnings.push(format!("{} to {}", old.unwrap_or_default(), review.object["spec"]["size"]));
+        review.warnings.push(format!(
+            "{} to {}",
+            old.unwrap_or_default(),
+            review.object["spec"]["size"]
+        ));
         Ok(())
     }
 }

@@ -8,6 +8,7 @@ mod definitions;
 mod deleting;
 mod determinism;
 mod discovery;
+mod dry_runs;
 mod harness;
 mod hooks;
 mod kube;

@@ -240,12 +240,16 @@ async fn applying_to_a_part_of_a_pod_owns_that_part() {
         ),
     ];
     for (sub, spec, owns) in table {
-        let body = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec});
+        let body =
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec});
         let path = format!("{PODS}/p/{sub}?fieldManager=me&force=true");
         let now = world.patch("apply", &path, body).await.ok(200);
         let managers = now["metadata"]["managedFields"].as_array().unwrap();
         let mine = managers.iter().find(|m| m["subresource"] == sub).unwrap();
-        assert_eq!((mine["manager"].as_str(), mine["operation"].as_str()), (Some("me"), Some("Apply")));
+        assert_eq!(
+            (mine["manager"].as_str(), mine["operation"].as_str()),
+            (Some("me"), Some("Apply"))
+        );
         assert_eq!(mine["fieldsV1"], owns, "{sub}");
         assert_eq!(now["spec"]["containers"][0]["image"], "i");
         assert_eq!(now["spec"]["containers"][0]["resources"]["requests"]["cpu"], "2");
