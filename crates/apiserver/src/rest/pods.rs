@@ -116,11 +116,7 @@ async fn spend_budget(ctx: &Ctx<'_>, pod: &Value, options: &DeleteOptions) -> Re
         return Ok(());
     }
     let Some(served) = ctx.cluster.registry.stored(BUDGETS) else { return Ok(()) };
-    let place = Place {
-        served,
-        namespace: ctx.place.namespace.clone(),
-        name: name.into(),
-    };
+    let place = Place { served, namespace: ctx.place.namespace.clone(), name: name.into() };
     let budget_ctx = Ctx { place: &place, ..*ctx };
     // Its revision makes sure that no other eviction spends the same disruption.
     let patch = json!({

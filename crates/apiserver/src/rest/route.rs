@@ -213,7 +213,8 @@ impl Incoming<'_> {
             served.version().deprecation.as_deref().map(str::to_owned).into_iter().collect();
         let body = match sub {
             Sub::Scale => {
-                let shown = scale::of(served, &rules::current(served, served.version, &stored)?).ok_or_else(nowhere)?;
+                let shown = scale::of(served, &rules::current(served, served.version, &stored)?)
+                    .ok_or_else(nowhere)?;
                 shown.to_string().into()
             }
             _ => Presenter::new(served.clone(), form).body(&stored.json, stored.revision)?,
@@ -357,6 +358,7 @@ fn code(written: &Written) -> StatusCode {
 }
 
 fn show(ctx: &Ctx<'_>, written: &Written, form: Form) -> Answer {
-    let body = Presenter::new(ctx.place.served.clone(), form).body(&written.json, written.revision)?;
+    let body =
+        Presenter::new(ctx.place.served.clone(), form).body(&written.json, written.revision)?;
     Ok(respond(code(written), Body::whole(body), &written.warnings))
 }
