@@ -61,6 +61,15 @@ pub trait Admission: Send + Sync {
     }
 
     /// May refuse the object. Other writes may be committed before this one.
+    ///
+    /// The object can only be read, so that nothing is stored which was not validated:
+    ///
+    /// ```compile_fail,E0594
+    /// use flagship_apiserver::rest::Review;
+    /// fn validate(review: &mut Review<'_>) {
+    ///     *review.object = serde_json::Value::Null;
+    /// }
+    /// ```
     fn validate(&self, review: &mut Review<'_>) -> Result<(), ApiError> {
         _ = review;
         Ok(())

@@ -7,7 +7,7 @@ use flagship_apiserver::env::plan::{Effect, Rule, Verbs, When};
 use flagship_apiserver::env::{Env, Plan, Point, Verdict};
 use serde_json::{Value, json};
 
-use crate::harness::{GADGETS, MAPS, World, gadget, gadget_definition, revision};
+use crate::harness::{GADGETS, MAPS, World, gadget, gadget_definition, names, revision};
 
 #[tokio::test]
 async fn the_server_owns_identity_and_time() {
@@ -287,4 +287,20 @@ async fn a_namespace_on_an_object_that_has_none_is_dropped() {
     made["metadata"]["labels"] = json!({"a": "b"});
     let now = world.put(&format!("{roles}/r"), made).await.ok(200);
     assert_eq!(now["metadata"]["namespace"], Value::Null);
+}
+
+#[tokio::test]
+async fn every_cluster_begins_with_its_namespaces_and_its_own_service() {
+    let world = World::new();
+    let all = world.get("/api/v1/namespaces").await.ok(200);
+    assert_eq!(names(&all), ["default", "kube-node-lease", "kube-public", "kube-system"]);
+    let service = world.get("/api/v1/namespaces/default/services/kubernetes").await.ok(200);
+    assert_eq!(service["spec"]["clusterIP"], "10.96.0.1");
+    assert_eq!(service["spec"]["type"], "ClusterIP");
+    let port = json!({"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443});
+    assert_eq!(service["spec"]["ports"], json!([port]));
+    assert_eq!(
+        service["metadata"]["labels"],
+        json!({"component": "apiserver", "provider": "kubernetes"})
+    );
 }

@@ -8,7 +8,7 @@ use flagship_apiserver::env::{Env, Plan, Point, Verdict};
 use flagship_apiserver::rest::{PatchKind, WriteOptions};
 use serde_json::{Value, json};
 
-use crate::harness::{GADGETS, MAPS, PODS, World, gadget, gadget_definition};
+use crate::harness::{GADGETS, MAPS, World, gadget, gadget_definition};
 use crate::updating::deployment;
 
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
@@ -215,43 +215,4 @@ async fn racing_patches_all_arrive_and_racing_updates_conflict() {
     let codes: Vec<u16> =
         outcomes.into_iter().map(|outcome| outcome.map_or_else(|e| e.code, |_| 200)).collect();
     assert_eq!(codes, [200, 409, 409]);
-}
-
-#[tokio::test]
-async fn applying_to_a_part_of_a_pod_owns_that_part() {
-    let world = World::new();
-    let container = json!({"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}});
-    let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [container]}});
-    world.post(PODS, pod).await.ok(201);
-    let table = [
-        (
-            "resize",
-            json!({"containers": [{"name": "c", "image": "other", "resources": {"requests": {"cpu": "2"}}}]}),
-            json!({"f:spec": {"f:containers": {"k:{\"name\":\"c\"}": {
-                ".": {}, "f:name": {}, "f:resources": {"f:requests": {"f:cpu": {}}},
-            }}}}),
-        ),
-        (
-            "ephemeralcontainers",
-            json!({"ephemeralContainers": [{"name": "debug", "image": "sh"}]}),
-            json!({"f:spec": {"f:ephemeralContainers": {"k:{\"name\":\"debug\"}": {
-                ".": {}, "f:image": {}, "f:name": {},
-            }}}}),
-        ),
-    ];
-    for (sub, spec, owns) in table {
-        let body =
-            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec});
-        let path = format!("{PODS}/p/{sub}?fieldManager=me&force=true");
-        let now = world.patch("apply", &path, body).await.ok(200);
-        let managers = now["metadata"]["managedFields"].as_array().unwrap();
-        let mine = managers.iter().find(|m| m["subresource"] == sub).unwrap();
-        assert_eq!(
-            (mine["manager"].as_str(), mine["operation"].as_str()),
-            (Some("me"), Some("Apply"))
-        );
-        assert_eq!(mine["fieldsV1"], owns, "{sub}");
-        assert_eq!(now["spec"]["containers"][0]["image"], "i");
-        assert_eq!(now["spec"]["containers"][0]["resources"]["requests"]["cpu"], "2");
-    }
 }
