@@ -262,6 +262,14 @@ pub fn carry_over(conditions: &mut [Condition], generation: Generation) {
     }
 }
 
+/// Makes conditions copied from another object speak about this one: the
+/// generations of the other mean nothing here.
+pub fn relabel(copied: &mut [Condition], generation: Generation) {
+    for condition in copied {
+        condition.observed_generation = Some(generation.0);
+    }
+}
+
 /// Whether `current` already says what `desired` wants said: same type, status
 /// and reason, about the same or a later generation. Message and time do not count.
 pub fn says_the_same(current: Option<&Condition>, desired: Option<&Condition>) -> bool {

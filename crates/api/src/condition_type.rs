@@ -234,6 +234,17 @@ pub mod cluster_profile {
     }
 }
 
+/// Kubernetes' own PodDisruptionBudgets, which are available once their
+/// controller has spoken.
+pub mod pod_disruption_budget {
+    use crate::listed::listed;
+
+    listed! {
+        /// Whether a pod may be evicted now; the reasons are in [`crate::reason::kubernetes`].
+        DISRUPTION_ALLOWED = "DisruptionAllowed";
+    }
+}
+
 /// ClusterResourcePlacementEvictions.
 pub mod eviction {
     use crate::listed::listed;
@@ -267,6 +278,7 @@ mod tests {
             ("member_cluster", member_cluster::ALL),
             ("agent_type", agent_type::ALL),
             ("cluster_profile", cluster_profile::ALL),
+            ("pod_disruption_budget", pod_disruption_budget::ALL),
             ("eviction", eviction::ALL),
         ];
         let text: String =
@@ -314,6 +326,8 @@ mod tests {
             SERVICE_EXPORT_IMPORT ServiceExportImportAgent
             # cluster_profile
             CONTROL_PLANE_HEALTHY ControlPlaneHealthy
+            # pod_disruption_budget
+            DISRUPTION_ALLOWED DisruptionAllowed
             # eviction
             VALID    Valid
             EXECUTED Executed

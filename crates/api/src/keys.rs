@@ -16,21 +16,22 @@ pub const OWN_PREFIX: &str = "flagship.dev/";
 
 /// API groups and the versions controllers read and write.
 pub mod group {
+    use crate::kinds::group;
     use crate::listed::listed;
 
     listed! {
         /// Placements, bindings, snapshots, works, overrides, update runs.
-        PLACEMENT = "placement.kubernetes-fleet.io";
+        PLACEMENT = group!(placement);
         /// Member clusters and their hub-side counterpart.
-        CLUSTER = "cluster.kubernetes-fleet.io";
+        CLUSTER = group!(cluster);
         /// The version of both groups that is stored and that controllers use.
         VERSION = "v1beta1";
         /// `apiVersion` of placement objects, as owner references carry it.
-        PLACEMENT_V1BETA1 = "placement.kubernetes-fleet.io/v1beta1";
+        PLACEMENT_V1BETA1 = concat!(group!(placement), "/v1beta1");
         /// `apiVersion` of member clusters, as owner references carry it.
-        CLUSTER_V1BETA1 = "cluster.kubernetes-fleet.io/v1beta1";
+        CLUSTER_V1BETA1 = concat!(group!(cluster), "/v1beta1");
         /// The cluster inventory API that members are exported to.
-        INVENTORY = "multicluster.x-k8s.io";
+        INVENTORY = group!(multicluster);
         /// The networking add-on whose kinds members may write on the hub.
         NETWORKING = "networking.fleet.azure.com";
     }

@@ -21,6 +21,7 @@ pub mod error_class;
 mod every_kind;
 pub mod eviction;
 pub mod fence;
+#[cfg(feature = "fuzzing")]
 pub mod fuzz_harness;
 pub mod go_json;
 pub mod go_number;

@@ -14,6 +14,8 @@ use std::str::FromStr;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as WireQuantity;
 use thiserror::Error;
 
+use crate::go_number::split_digits;
+
 /// An exact amount of some resource.
 #[derive(Clone, Copy, Debug)]
 pub struct Quantity {
@@ -152,10 +154,6 @@ impl From<Quantity> for WireQuantity {
 enum Power {
     Ten(i64, Notation),
     Two(u32),
-}
-
-fn split_digits(text: &str) -> (&str, &str) {
-    text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
 }
 
 /// `[eEinumkKMGTP]*[-+]?[0-9]*`

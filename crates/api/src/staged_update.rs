@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::crd::cel::{immutable, rules};
 use crate::crd::shape;
 use crate::crd::versions::Edits;
+use crate::duration::WAIT_TIME_PATTERN;
 use crate::kinds::{Column, Version, condition, kind};
 use crate::null::or_default;
 use crate::staged_update_status::UpdateRunStatus;
@@ -132,7 +133,7 @@ pub struct StageTask {
 
     /// How long a TimedWait lasts, such as 30m or 1h30m.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^(?:(?:0|[1-9][0-9]*)(\.[0-9]+)?(?:s|m|h))+$"))]
+    #[schemars(regex(pattern = WAIT_TIME_PATTERN))]
     pub wait_time: Option<String>,
 }
 
@@ -254,15 +255,71 @@ fn run_v1alpha1(edits: &mut Edits) {
     strategy_v1alpha1(edits);
 }
 
+/// It also took a bare 0 for no wait.
+fn zero_or_wait_time() -> String {
+    format!("^(?:0|{})$", WAIT_TIME_PATTERN.trim_matches(['^', '$']))
+}
+
 /// v1alpha1 had one cluster at a time and nothing before a stage.
 fn strategy_v1alpha1(edits: &mut Edits) {
     edits
         .remove("stages.beforeStageTasks")
         .remove("stages.maxConcurrency")
         .without_rules("stages.afterStageTasks")
-        .set(
-            "afterStageTasks.waitTime",
-            "pattern",
-            r"^(?:0|(?:(?:0|[1-9][0-9]*)(\.[0-9]+)?(?:s|m|h))+)$",
+        .set("afterStageTasks.waitTime", "pattern", zero_or_wait_time());
+}
+
+#[cfg(test)]
+mod tests {
+    use regex::Regex;
+    use serde_json::Value;
+
+    use super::*;
+    use crate::crd;
+    use crate::kinds::FleetKind;
+
+    /// A field of a stage, as the stored version's schema has it.
+    fn stage_field(pointer: &str) -> Value {
+        let definition = crd::definition(ClusterStagedUpdateStrategy::INFO);
+        let stage =
+            "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/stages/items";
+        definition.pointer(&format!("{stage}/properties/{pointer}")).unwrap().clone()
+    }
+
+    fn check_pattern(pointer: &str, accepted: &[&str], refused: &[&str]) {
+        let pattern = Regex::new(stage_field(pointer)["pattern"].as_str().unwrap()).unwrap();
+        for (texts, fits) in [(accepted, true), (refused, false)] {
+            for text in texts {
+                assert_eq!(pattern.is_match(text), fits, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_concurrency_in_quotes_is_a_percentage_from_1_to_100() {
+        check_pattern(
+            "maxConcurrency",
+            &["1%", "9%", "10%", "50%", "99%", "100%"],
+            &[
+                "", "%", "0", "0%", "50", "01%", "-1%", "101%", "1000%", "1.5%", "50%%", " 50%",
+                "１%",
+            ],
         );
+    }
+
+    #[test]
+    fn a_concurrency_without_quotes_is_at_least_1() {
+        let rules = stage_field("maxConcurrency")["x-kubernetes-validations"].clone();
+        assert_eq!(rules[0]["rule"], "self == null || type(self) != int || self >= 1");
+        assert_eq!(rules[0]["message"], "maxConcurrency must be at least 1");
+    }
+
+    #[test]
+    fn a_wait_is_hours_minutes_and_seconds() {
+        check_pattern(
+            "afterStageTasks/items/properties/waitTime",
+            &["0s", "1h30m", "1.5h", "90s", "1m1m"],
+            &["", "1", "0", "0abc", "1d", "01h", "-1s", "1ms", "1h 30m"],
+        );
+    }
 }

@@ -3,6 +3,8 @@
 //! `cargo fuzz` starts from the same seeds; an input it finds becomes a file in
 //! `corpus/`, and is then checked here for ever.
 
+#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
 use std::path::Path;
 
 use flagship_api::{fuzz_harness, kinds};

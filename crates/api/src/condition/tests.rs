@@ -1,3 +1,5 @@
+//! What setting, reading, carrying over and cutting a condition promise.
+
 use proptest::prelude::*;
 
 use super::*;
@@ -189,6 +191,13 @@ fn a_stale_reader_carries_nothing_back() {
     let mut conditions = vec![draft("Started").is_true("R").into_condition(TWO, at(4))];
     carry_over(&mut conditions, ONE);
     assert_eq!(told(&conditions), ["Started=True R \"\" @2 since 4"]);
+}
+
+#[test]
+fn a_copy_from_another_object_takes_the_generation_of_its_new_place() {
+    let mut copied = vec![draft("Joined").is_true("R").into_condition(TWO, at(4))];
+    relabel(&mut copied, ONE);
+    assert_eq!(told(&copied), ["Joined=True R \"\" @1 since 4"]);
 }
 
 #[test]

@@ -1,3 +1,5 @@
+//! Bad input of every sort, and the words it is refused with.
+
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;

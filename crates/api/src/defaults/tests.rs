@@ -1,3 +1,5 @@
+//! What each layer of defaults fills in, and what it leaves alone.
+
 use serde_json::{Value, json};
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Every key as text: golden, because other systems rely on them.
+
 use std::collections::BTreeSet;
 
 use expect_test::expect;

@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn long_names_are_cut_to_a_label() {
-        let name = binding(&"p".repeat(40), &"c".repeat(50), "0123456789").unwrap();
+        let name = binding(&"p".repeat(40), "c".repeat(50), "0123456789").unwrap();
         assert_eq!(name, format!("{}-{}-01234567", "p".repeat(26), "c".repeat(27)));
         assert_eq!(name.len(), 63);
     }

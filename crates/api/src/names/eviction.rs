@@ -34,7 +34,7 @@ mod tests {
     #[test]
     fn names_that_are_too_long_together_are_refused() {
         assert_eq!(
-            drain_eviction(&"p".repeat(30), &"c".repeat(30), "0a1b2c3d").unwrap_err(),
+            drain_eviction(&"p".repeat(30), "c".repeat(30), "0a1b2c3d").unwrap_err(),
             ["name part must be no more than 63 characters"]
         );
     }

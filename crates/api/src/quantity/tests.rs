@@ -1,3 +1,5 @@
+//! Amounts by value, in canonical form, at their limits and beyond.
+
 use proptest::prelude::*;
 
 use super::*;

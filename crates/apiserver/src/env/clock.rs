@@ -37,7 +37,7 @@ impl Clock for TokioClock {
 pub struct WallClock;
 
 impl Clock for WallClock {
-    #[allow(clippy::disallowed_methods, reason = "this is the clock that is injected elsewhere")]
+    #[expect(clippy::disallowed_methods, reason = "this is the clock that is injected elsewhere")]
     fn now(&self) -> Timestamp {
         Timestamp::now()
     }

@@ -1,0 +1,134 @@
+//! Which types are propagated, and how the options are read.
+
+use crate::placement::selection::{
+    BadTypeRules, Changes, Discovery, Kind, Roster, TypeRules, readiness,
+};
+
+fn disabled(rules: &TypeRules, kind: &str) -> bool {
+    let parts: Vec<&str> = kind.split('/').collect();
+    match parts.as_slice() {
+        [version, kind] => rules.disables(&Kind::new("", version, kind)),
+        [group, version, kind] => rules.disables(&Kind::new(group, version, kind)),
+        _ => panic!("{kind}"),
+    }
+}
+
+#[test]
+fn the_built_in_list() {
+    let rules = TypeRules::default();
+    for kind in [
+        "v1/Pod",
+        "v1/Node",
+        "v1/Event",
+        "events.k8s.io/v1/Event",
+        "coordination.k8s.io/v1/Lease",
+        "metrics.k8s.io/v1beta1/PodMetrics",
+        "cluster.kubernetes-fleet.io/v1beta1/MemberCluster",
+        "placement.kubernetes-fleet.io/v1beta1/Work",
+        "placement.kubernetes-fleet.io/v1/ClusterResourcePlacement",
+        "placement.kubernetes-fleet.io/v1beta1/ClusterResourcePlacementStatus",
+        "networking.fleet.azure.com/v1alpha1/ServiceImport",
+    ] {
+        assert!(disabled(&rules, kind), "{kind}");
+    }
+    for kind in [
+        "v1/Secret",
+        "v2/Pod",
+        "apps/v1/Deployment",
+        "placement.kubernetes-fleet.io/v1beta1/ResourceEnvelope",
+        "placement.kubernetes-fleet.io/v1beta1/ClusterResourceEnvelope",
+        "networking.fleet.azure.com/v1alpha1/ServiceExport",
+    ] {
+        assert!(!disabled(&rules, kind), "{kind}");
+    }
+}
+
+#[test]
+fn skipped_types_are_added_to_the_built_in_ones() {
+    let rules =
+        TypeRules::read("example.com; apps/v1beta1; batch/v1/Job,CronJob; v1/Secret", "").unwrap();
+    for kind in [
+        "example.com/v1/Any",
+        "apps/v1beta1/Deployment",
+        "batch/v1/Job",
+        "batch/v1/CronJob",
+        "v1/Secret",
+        "v1/Pod",
+    ] {
+        assert!(disabled(&rules, kind), "{kind}");
+    }
+    for kind in ["apps/v1/Deployment", "batch/v1/Other", "batch/v2/Job", "v1/ConfigMap"] {
+        assert!(!disabled(&rules, kind), "{kind}");
+    }
+}
+
+#[test]
+fn an_allow_list_starts_empty() {
+    let rules = TypeRules::read("", "v1/Pod;apps/v1").unwrap();
+    for (kind, off) in
+        [("v1/Pod", false), ("apps/v1/Deployment", false), ("v1/Secret", true), ("apps/v2/A", true)]
+    {
+        assert_eq!(disabled(&rules, kind), off, "{kind}");
+    }
+}
+
+#[test]
+fn options_that_make_no_sense_are_rejected() {
+    for bad in ["a/b/C/d", "/v1", "v1/", "apps//Deployment", "apps/v1/Job,,CronJob", "v1/,"] {
+        let error = TypeRules::read(bad, "").unwrap_err();
+        assert_eq!(error, BadTypeRules::Entry(bad.into()));
+        assert!(error.to_string().starts_with("cannot read "), "{error}");
+    }
+    assert_eq!(TypeRules::read("a", "b"), Err(BadTypeRules::Both));
+    assert_eq!(TypeRules::read(" ", " "), Ok(TypeRules::default()));
+}
+
+#[test]
+fn a_type_is_dropped_after_three_answers_without_it() {
+    let (gadget, widget, pod) = (
+        Kind::new("x.io", "v1", "Gadget"),
+        Kind::new("y.io", "v1", "Widget"),
+        Kind::new("", "v1", "Pod"),
+    );
+    let answer = |groups: &[&str], kinds: &[&Kind]| Discovery {
+        groups: groups.iter().map(|group| (*group).to_owned()).collect(),
+        kinds: kinds.iter().map(|kind| (*kind).clone()).collect(),
+    };
+    let rules = TypeRules::default();
+    let mut roster = Roster::default();
+    let mut update = |answer: Discovery| {
+        let Changes { begin, end } = roster.update(&answer, &rules);
+        (begin, end)
+    };
+    let both = answer(&["", "x.io", "y.io"], &[&gadget, &widget, &pod]);
+    assert_eq!(update(both.clone()), (vec![gadget.clone(), widget.clone()], vec![]));
+    assert_eq!(update(both.clone()), (vec![], vec![]));
+    // A group nobody answers for proves nothing.
+    for _ in 0..5 {
+        assert_eq!(update(answer(&["x.io"], &[&gadget])), (vec![], vec![]));
+    }
+    let without = answer(&["x.io", "y.io"], &[&gadget]);
+    for _ in 0..2 {
+        assert_eq!(update(without.clone()), (vec![], vec![]));
+    }
+    // Seen again, it starts over.
+    assert_eq!(update(both), (vec![], vec![]));
+    for _ in 0..2 {
+        assert_eq!(update(without.clone()), (vec![], vec![]));
+    }
+    assert_eq!(update(without), (vec![], vec![widget]));
+    assert_eq!(roster.kinds().collect::<Vec<_>>(), [&gadget]);
+}
+
+#[test]
+fn the_hub_is_ready_when_everything_is_caught_up() {
+    assert_eq!(
+        readiness(0, 0),
+        Err("resource informer not ready: no resources registered".to_owned())
+    );
+    assert_eq!(
+        readiness(7, 10),
+        Err("resource informer not ready: 3/10 informers not synced yet".to_owned())
+    );
+    assert_eq!(readiness(10, 10), Ok(()));
+}
