@@ -160,7 +160,7 @@ fn look_at(object: &Value, other: &Value) {
     disruption::plan(&disruption::Observed { budget: one.clone(), pods, expected: 2, now });
     let used = quota::used(object, &|_| vec![two.clone()]);
     quota::plan(object, &used);
-    quota::excess(object, "pods", other, &|_| vec![]);
+    quota::excess(object, "pods", other, Some(object), &|_| vec![]);
     namespace::plan(&namespace::Observed {
         namespace: one,
         content: vec![],

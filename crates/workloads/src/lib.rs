@@ -4,8 +4,9 @@
 //!
 //! Each controller is a pure `plan` over what it sees; the shell behind [`Workloads`]
 //! reads from the embedded server and carries the plan out. How pods behave is
-//! scripted by annotations, listed in [`behaviour`]. Quota is enforced where
-//! [`quota::QuotaDoor`] is added to the server's admission.
+//! scripted by annotations, listed in [`behaviour`]. With the controllers come the
+//! hooks that a real server has built in: [`quota::QuotaDoor`], [`limits::LimitDoor`] and
+//! [`priority::PriorityDoor`].
 //!
 //! Not simulated: ReplicationControllers, autoscaling, affinity between pods,
 //! preemption, eviction from failing nodes.
@@ -28,11 +29,13 @@ mod hostile;
 pub mod image;
 pub mod job;
 pub mod kubelet;
+pub mod limits;
 pub mod namespace;
 pub mod node;
 pub mod object;
 pub mod plan;
 pub mod pods;
+pub mod priority;
 pub mod queue;
 pub mod quota;
 pub mod replicaset;

@@ -30,15 +30,20 @@ pub fn used(quota: &Value, list: List<'_>) -> Usage {
     let mut total: Usage = names().map(|name| (name.clone(), Quantity::ZERO)).collect();
     let resources: BTreeSet<String> = names().filter_map(|name| resource_of(name)).collect();
     for resource in resources {
-        for object in list(&resource) {
-            for (name, amount) in charge(quota, &resource, &object) {
-                if let Some(sum) = total.get_mut(&name) {
-                    *sum = *sum + amount;
-                }
+        add_up(&mut total, quota, &resource, list);
+    }
+    total
+}
+
+/// Adds what the objects of one resource use to the amounts named.
+fn add_up(total: &mut Usage, quota: &Value, resource: &str, list: List<'_>) {
+    for object in list(resource) {
+        for (name, amount) in charge(quota, resource, &object) {
+            if let Some(sum) = total.get_mut(&name) {
+                *sum = *sum + amount;
             }
         }
     }
-    total
 }
 
 /// Keeps the status of one quota.
@@ -86,45 +91,66 @@ fn charge(quota: &Value, resource: &str, object: &Value) -> Usage {
     }
 }
 
-/// Refuses objects that would exceed a quota of their namespace.
+/// Refuses objects that would exceed a quota of their namespace. Counts at the moment of
+/// commit, so that writes which race cannot pass together.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct QuotaDoor;
 
 impl Admission for QuotaDoor {
     fn validate(&self, review: &mut Review<'_>) -> Result<(), ApiError> {
-        let is_create = review.operation == "create" && review.subresource.is_empty();
-        if !is_create || review.namespace.is_empty() {
-            return Ok(());
-        }
+        // What is committed is counted then; nothing is gained by counting twice.
+        if review.dry_run && self.wants_last_word(review) { check(review) } else { Ok(()) }
+    }
+
+    fn wants_last_word(&self, review: &Review<'_>) -> bool {
         let scope = Scope::Namespace(review.namespace);
-        let quotas = review.store.list("resourcequotas", scope).items;
-        if quotas.is_empty() {
-            return Ok(());
-        }
-        let list = |resource: &str| -> Vec<Value> {
-            let items = review.store.list(resource, scope).items;
-            items.iter().filter_map(|s| serde_json::from_slice(&s.json).ok()).collect()
-        };
-        for stored in quotas {
-            let Ok(quota) = serde_json::from_slice::<Value>(&stored.json) else { continue };
-            if let Some(why) = excess(&quota, review.resource, review.object, &list) {
-                return Err(ApiError::forbidden(review.resource, review.name, &why));
-            }
-        }
-        Ok(())
+        review.operation != "delete"
+            && !review.namespace.is_empty()
+            && !review.store.list("resourcequotas", scope).items.is_empty()
+    }
+
+    fn last_word(&self, review: &mut Review<'_>) -> Result<(), ApiError> {
+        check(review)
     }
 }
 
-/// Why an object does not fit into a quota, in Kubernetes' words.
-pub fn excess(quota: &Value, resource: &str, object: &Value, list: List<'_>) -> Option<String> {
+fn check(review: &Review<'_>) -> Result<(), ApiError> {
+    let scope = Scope::Namespace(review.namespace);
+    let parsed = |resource: &str| -> Vec<Value> {
+        let items = review.store.list(resource, scope).items;
+        items.iter().filter_map(|s| serde_json::from_slice(&s.json).ok()).collect()
+    };
+    for quota in parsed("resourcequotas") {
+        if let Some(why) = excess(&quota, review.resource, review.object, review.old, &parsed) {
+            return Err(ApiError::forbidden(review.resource, review.name, &why));
+        }
+    }
+    Ok(())
+}
+
+/// Why an object does not fit into a quota, in Kubernetes' words. `old` is the object as it
+/// is, and is counted in `list`; only what comes on top of it is asked for.
+pub fn excess(
+    quota: &Value,
+    resource: &str,
+    object: &Value,
+    old: Option<&Value>,
+    list: List<'_>,
+) -> Option<String> {
     let hard = quota.at("/spec/hard");
-    let asked = charge(quota, resource, object);
-    if let Some(kind) = kind_of(resource)
+    if old.is_none()
+        && let Some(kind) = kind_of(resource)
         && rules::in_scope(kind, object, quota)
         && let Some(why) = rules::unstated(quota.name(), kind, object, hard)
     {
         return Some(why);
     }
+    let had = old.map(|old| charge(quota, resource, old)).unwrap_or_default();
+    let more = |(name, amount): (String, Quantity)| {
+        let more = amount - had.get(&name).copied().unwrap_or(Quantity::ZERO);
+        (more > Quantity::ZERO).then_some((name, more))
+    };
+    let asked: Usage = charge(quota, resource, object).into_iter().filter_map(more).collect();
     if asked.is_empty() {
         return None;
     }
@@ -132,9 +158,13 @@ pub fn excess(quota: &Value, resource: &str, object: &Value, list: List<'_>) -> 
         .as_object()
         .into_iter()
         .flatten()
+        .filter(|(name, _)| asked.contains_key(*name))
         .filter_map(|(name, limit)| Some((name.clone(), resources::read(limit)?)))
         .collect();
-    rules::refusal(quota.name(), &limits, &used(quota, list), &asked)
+    // What is asked for is counted in objects of the same resource alone.
+    let mut used: Usage = asked.keys().map(|name| (name.clone(), Quantity::ZERO)).collect();
+    add_up(&mut used, quota, resource, list);
+    rules::refusal(quota.name(), &limits, &used, &asked)
 }
 
 #[cfg(test)]
@@ -185,7 +215,28 @@ mod tests {
             (json!({"configmaps": "0"}), pod("1"), None),
         ] {
             let quota = json!({"metadata": {"name": "q"}, "spec": {"hard": hard}});
-            assert_eq!(excess(&quota, "pods", &asked, &list).as_deref(), why, "{hard}");
+            assert_eq!(excess(&quota, "pods", &asked, None, &list).as_deref(), why, "{hard}");
+        }
+    }
+
+    #[test]
+    fn a_change_is_charged_for_what_it_adds() {
+        let list = |_: &str| vec![pod("1500m")];
+        let hard = json!({"requests.cpu": "2", "pods": "1"});
+        let quota = json!({"metadata": {"name": "q"}, "spec": {"hard": hard}});
+        let old = pod("1500m");
+        for (cpu, why) in [
+            ("1", None),
+            ("2", None),
+            (
+                "2500m",
+                Some(
+                    "exceeded quota: q, requested: requests.cpu=1, used: requests.cpu=1500m, limited: requests.cpu=2",
+                ),
+            ),
+        ] {
+            let found = excess(&quota, "pods", &pod(cpu), Some(&old), &list);
+            assert_eq!(found.as_deref(), why, "{cpu}");
         }
     }
 }

@@ -48,6 +48,12 @@ pub struct ServiceRanges {
 }
 
 impl ServiceRanges {
+    /// Counts what others use.
+    pub fn add(&mut self, others: &Self) {
+        self.ips.extend(&others.ips);
+        self.ports.extend(&others.ports);
+    }
+
     /// Counts what a stored service uses.
     pub fn observe(&mut self, service: &Value) {
         let spec = at(service, &["spec"]);

@@ -1,10 +1,10 @@
 //! What the server knows of Kubernetes' own kinds: names, defaults and validation.
 //!
 //! Everything here is a pure function over one or two JSON values. A write calls, in
-//! this order: [`default_object`] after decoding (and after patching), then
-//! [`prepare_create`], [`prepare_update`] or [`prepare_status_update`] once the server
-//! has set uid and timestamps, then admission, then [`validate_create`] or
-//! [`validate_update`]. None of them panics, whatever the shape of the JSON: fields of
+//! this order: [`default_object`] after decoding (and after patching), then mutating
+//! hooks, then [`prepare_create`], [`prepare_update`] or [`prepare_status_update`] once
+//! the server has set uid and timestamps, then [`validate_create`] or
+//! [`validate_update`], then validating hooks. None of them panics, whatever the shape of the JSON: fields of
 //! the wrong type are passed over, for the schema to complain about.
 //!
 //! Custom resources are not known here, nor is anything that reads other objects.

@@ -159,6 +159,11 @@ impl Kind {
             }
     }
 
+    /// The fields that selectors may name in any version, of custom resources.
+    pub fn selectable(&self) -> impl Iterator<Item = &str> {
+        self.versions.iter().flat_map(|version| version.selectable.iter().map(|path| &**path))
+    }
+
     /// Whether two versions differ in nothing but their name.
     pub fn same_schema(&self, one: usize, other: usize) -> bool {
         match (&self.versions[one].rules, &self.versions[other].rules) {

@@ -4,6 +4,7 @@
 //! the last cluster drops a definition, its schema goes too.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use serde_json::Value;
@@ -16,6 +17,7 @@ use crate::machinery::status::FieldError;
 #[derive(Debug, Default)]
 pub struct Library {
     kinds: Mutex<BTreeMap<[u8; 32], Weak<Kind>>>,
+    compilations: AtomicU64,
 }
 
 impl Library {
@@ -27,10 +29,16 @@ impl Library {
         if let Some(kind) = kinds.get(&hash).and_then(Weak::upgrade) {
             return Ok(kind);
         }
+        self.compilations.fetch_add(1, Ordering::Relaxed);
         let kind = Arc::new(definition::compile(crd)?);
         kinds.retain(|_, kind| kind.strong_count() > 0);
         kinds.insert(hash, Arc::downgrade(&kind));
         Ok(kind)
+    }
+
+    /// How often a definition was compiled so far.
+    pub fn compilations(&self) -> u64 {
+        self.compilations.load(Ordering::Relaxed)
     }
 
     /// How many kinds are in use.

@@ -32,6 +32,8 @@ static BUILTIN: LazyLock<Kinds> = LazyLock::new(|| {
 #[derive(Debug, Default)]
 pub struct Registry {
     custom: RwLock<Arc<Kinds>>,
+    /// For each custom kind, the first revision written under its present definition.
+    since: RwLock<BTreeMap<Box<str>, u64>>,
 }
 
 /// A kind and which of its versions was asked for.
@@ -41,6 +43,9 @@ pub struct Served {
     pub kind: Arc<Kind>,
     /// Index into its versions.
     pub version: usize,
+    /// Objects of earlier revisions may lack what the kind's schema fills in today, and
+    /// have what it no longer knows. 0 for built-in kinds.
+    pub since: u64,
 }
 
 impl Served {
@@ -61,8 +66,13 @@ impl Registry {
         self.custom.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Serves a custom kind from now on, in place of one with the same name.
-    pub fn put(&self, kind: Arc<Kind>) {
+    /// Serves a custom kind from now on, in place of one with the same name. Objects from
+    /// revision `since` on are written under it.
+    pub fn put(&self, kind: Arc<Kind>, since: u64) {
+        // First: whoever finds the kind then finds this, too.
+        let mut sinces = self.since.write().unwrap_or_else(PoisonError::into_inner);
+        sinces.insert(Box::from(&*kind.resource), since);
+        drop(sinces);
         let mut custom = self.custom.write().unwrap_or_else(PoisonError::into_inner);
         Arc::make_mut(&mut *custom).insert(Box::from(&*kind.resource), kind);
     }
@@ -73,6 +83,16 @@ impl Registry {
         if custom.contains_key(resource) {
             Arc::make_mut(&mut *custom).remove(resource);
         }
+        drop(custom);
+        self.since.write().unwrap_or_else(PoisonError::into_inner).remove(resource);
+    }
+
+    fn since(&self, kind: &Kind) -> u64 {
+        if kind.row().is_some() {
+            return 0;
+        }
+        let sinces = self.since.read().unwrap_or_else(PoisonError::into_inner);
+        sinces.get(&*kind.resource).copied().unwrap_or_default()
     }
 
     /// The kind served at this group, version and plural.
@@ -80,12 +100,25 @@ impl Registry {
         let name = crate::machinery::gvk::qualified(plural, group);
         let kind = self.by_resource(&name).or_else(|| aliased(group, version, plural))?;
         let version = kind.served(group, version)?;
-        Some(Served { kind, version })
+        let since = self.since(&kind);
+        Some(Served { kind, version, since })
     }
 
-    /// The kind of a table, such as `deployments.apps`, in its storage version.
+    /// The kind of a table in its storage version.
+    pub fn stored(&self, resource: &str) -> Option<Served> {
+        let kind = self.by_resource(resource)?;
+        let since = self.since(&kind);
+        Some(Served { version: kind.storage, kind, since })
+    }
+
+    /// The kind of a table, such as `deployments.apps`.
     pub fn by_resource(&self, resource: &str) -> Option<Arc<Kind>> {
         BUILTIN.get(resource).cloned().or_else(|| self.custom().get(resource).cloned())
+    }
+
+    /// Whether a table's name is that of a built-in kind.
+    pub fn is_builtin(resource: &str) -> bool {
+        BUILTIN.contains_key(resource)
     }
 
     /// Every kind, built-in ones first.

@@ -1,19 +1,24 @@
 //! Hooks that see every write: in-process counterparts of admission webhooks.
 //!
-//! Mutating hooks run after decoding and defaulting, validating ones after the object
-//! has passed its own rules, just before the commit. Each sees what the ones before it
-//! left. A refusal ends the request.
+//! Mutating hooks run after decoding and defaulting, before the kind's own preparation,
+//! so that they cannot change what the path of the request may not. Validating hooks run
+//! after the object has passed its own rules and only read it. Each sees what the ones
+//! before it left. A refusal ends the request.
+//!
+//! Webhook configurations and admission policies that users create are stored like any
+//! other object and not enforced: nothing here calls out or evaluates them.
 
 use serde_json::Value;
 
-use super::cluster::{Caller, Cluster, Place};
-use super::meta;
+use super::cluster::{Caller, Cluster, Ctx, Place};
+use super::draft::Draft;
 use super::subresource::Sub;
+use super::{meta, rules};
 use crate::machinery::status::ApiError;
-use crate::store::Store;
+use crate::store::{Expect, Store, Stored};
 
-/// A write under review.
-pub struct Review<'a> {
+/// A write under review. Validating hooks read the object, mutating ones get [`Mutation`].
+pub struct Review<'a, O = &'a Value> {
     /// The cluster's name.
     pub cluster: &'a str,
     /// The cluster's objects, for hooks that look at others than the one written.
@@ -36,24 +41,50 @@ pub struct Review<'a> {
     pub caller: &'a Caller,
     /// Nothing will be committed; hooks must not act either.
     pub dry_run: bool,
-    /// The object as it will be; for deletes, as it is. Only mutating hooks may change it.
-    pub object: &'a mut Value,
+    /// The object as it will be; for deletes, as it is.
+    pub object: O,
     /// The object as it is; absent on create.
     pub old: Option<&'a Value>,
     /// What to tell the client in `Warning` headers.
     pub warnings: &'a mut Vec<String>,
 }
 
+/// A write whose object may still be changed.
+pub type Mutation<'a> = Review<'a, &'a mut Value>;
+
 /// A hook.
 pub trait Admission: Send + Sync {
-    /// May change the object, or refuse it.
-    fn mutate(&self, review: &mut Review<'_>) -> Result<(), ApiError> {
+    /// May change the object, or refuse it. What the server owns is put back afterwards.
+    fn mutate(&self, review: &mut Mutation<'_>) -> Result<(), ApiError> {
         _ = review;
         Ok(())
     }
 
-    /// May refuse the object. Changes made here are lost.
+    /// May refuse the object. Other writes may be committed before this one.
+    ///
+    /// The object can only be read, so that nothing is stored which was not validated:
+    ///
+    /// ```compile_fail,E0594
+    /// use flagship_apiserver::rest::Review;
+    /// fn validate(review: &mut Review<'_>) {
+    ///     *review.object = serde_json::Value::Null;
+    /// }
+    /// ```
     fn validate(&self, review: &mut Review<'_>) -> Result<(), ApiError> {
+        _ = review;
+        Ok(())
+    }
+
+    /// Whether the hook wants the last word on a write; asked before every commit.
+    fn wants_last_word(&self, review: &Review<'_>) -> bool {
+        _ = review;
+        false
+    }
+
+    /// May refuse the object at the moment of its commit. No other write on which a hook has
+    /// a last word is committed meanwhile, so what was counted here stays true. Must be
+    /// quick; it is too late for warnings.
+    fn last_word(&self, review: &mut Review<'_>) -> Result<(), ApiError> {
         _ = review;
         Ok(())
     }
@@ -77,52 +108,90 @@ impl Hooks<'_> {
         old: Option<&Value>,
         warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
-        self.run(object, old, warnings, |hook, review| hook.mutate(review))
+        let (name, namespace) = place_of(object);
+        for hook in self.cluster.admission().iter() {
+            let mut review = self.review(&mut *object, (&name, &namespace), old, warnings);
+            hook.mutate(&mut review)?;
+        }
+        Ok(())
     }
 
     /// Lets every hook refuse the object.
     pub(super) fn validate(
         &self,
-        object: &mut Value,
+        object: &Value,
         old: Option<&Value>,
         warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
-        self.run(object, old, warnings, |hook, review| hook.validate(review))
-    }
-
-    fn run(
-        &self,
-        object: &mut Value,
-        old: Option<&Value>,
-        warnings: &mut Vec<String>,
-        stage: impl Fn(&dyn Admission, &mut Review<'_>) -> Result<(), ApiError>,
-    ) -> Result<(), ApiError> {
-        let hooks = self.cluster.admission();
-        if hooks.is_empty() {
-            return Ok(());
-        }
-        let name = meta::text(object, "name").to_owned();
-        let namespace = meta::text(object, "namespace").to_owned();
-        let served = &self.place.served;
-        for hook in hooks.iter() {
-            let mut review = Review {
-                cluster: &self.cluster.name,
-                store: &self.cluster.store,
-                operation: self.operation,
-                resource: &served.kind.resource,
-                kind: &served.kind.kind,
-                api_version: &served.version().api_version,
-                subresource: self.sub.name(),
-                namespace: &namespace,
-                name: &name,
-                caller: self.caller,
-                dry_run: self.dry_run,
-                object,
-                old,
-                warnings,
-            };
-            stage(&**hook, &mut review)?;
+        let (name, namespace) = place_of(object);
+        for hook in self.cluster.admission().iter() {
+            hook.validate(&mut self.review(object, (&name, &namespace), old, warnings))?;
         }
         Ok(())
     }
+
+    /// The hooks of a write that is about to be committed.
+    pub(super) fn at_commit<'a>(ctx: &Ctx<'a>, expect: Expect, draft: &Draft) -> Hooks<'a> {
+        let operation = if expect == Expect::Absent { "create" } else { "update" };
+        let Ctx { cluster, caller, place, .. } = *ctx;
+        Hooks { cluster, caller, place, operation, sub: draft.sub, dry_run: false }
+    }
+
+    /// Whether a hook has a last word on the object.
+    pub(super) fn have_a_last_word(&self, object: &Value) -> bool {
+        let hooks = self.cluster.admission();
+        if hooks.is_empty() {
+            return false;
+        }
+        let (name, namespace) = place_of(object);
+        let mut warnings = Vec::new();
+        let review = self.review(object, (&name, &namespace), None, &mut warnings);
+        hooks.iter().any(|hook| hook.wants_last_word(&review))
+    }
+
+    /// Lets the hooks that want to refuse the object that stands to be committed.
+    pub(super) fn last_word(&self, object: &Value, there: Option<&Stored>) -> Result<(), ApiError> {
+        let (name, namespace) = place_of(object);
+        let old = there
+            .map(|there| rules::current(&self.place.served, self.place.served.kind.storage, there))
+            .transpose()?;
+        let mut warnings = Vec::new();
+        for hook in self.cluster.admission().iter() {
+            let mut review = self.review(object, (&name, &namespace), old.as_ref(), &mut warnings);
+            if hook.wants_last_word(&review) {
+                hook.last_word(&mut review)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn review<'a, O>(
+        &'a self,
+        object: O,
+        (name, namespace): (&'a str, &'a str),
+        old: Option<&'a Value>,
+        warnings: &'a mut Vec<String>,
+    ) -> Review<'a, O> {
+        let served = &self.place.served;
+        Review {
+            cluster: &self.cluster.name,
+            store: &self.cluster.store,
+            operation: self.operation,
+            resource: &served.kind.resource,
+            kind: &served.kind.kind,
+            api_version: &served.version().api_version,
+            subresource: self.sub.name(),
+            namespace,
+            name,
+            caller: self.caller,
+            dry_run: self.dry_run,
+            object,
+            old,
+            warnings,
+        }
+    }
+}
+
+fn place_of(object: &Value) -> (String, String) {
+    (meta::text(object, "name").to_owned(), meta::text(object, "namespace").to_owned())
 }

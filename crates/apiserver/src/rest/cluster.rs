@@ -1,6 +1,8 @@
 //! One logical cluster and the handle that everyone uses it through.
 
-use std::sync::{Arc, Mutex};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use serde_json::Value;
 
@@ -8,6 +10,7 @@ use super::admission::Admission;
 use super::failure::Failure;
 use super::local::Local;
 use super::server::Shared;
+use super::taken::Taken;
 use crate::env::{Call, Env, Point};
 use crate::machinery::status::ApiError;
 use crate::registry::{Registry, Served};
@@ -20,8 +23,15 @@ pub(crate) struct Cluster {
     pub(super) registry: Registry,
     pub(super) env: Env,
     pub(super) shared: Arc<Shared>,
-    /// Held while a service is committed, so that no two get the same address.
-    pub(super) allocating: Mutex<()>,
+    /// Held while a service is committed, so that no two get the same address, and while a
+    /// hook has the last word.
+    pub(super) allocating: Mutex<Taken>,
+    /// Hooks of this cluster alone, by name.
+    pub(super) hooks: RwLock<BTreeMap<&'static str, Arc<dyn Admission>>>,
+    /// Read while an object is committed, written while a kind changes or goes.
+    pub(super) serving: RwLock<()>,
+    /// The server has no cluster like this any more; handles may still be held.
+    pub(super) removed: AtomicBool,
 }
 
 /// One logical cluster: a `tower::Service`, and the way to its in-process API.
@@ -64,6 +74,13 @@ impl ClusterHandle {
     /// The in-process API, for a controller of this name.
     pub fn local(&self, actor: &str) -> Local {
         Local::new(self.cluster.clone(), Caller::named(actor))
+    }
+
+    /// Adds a hook that sees every write to this cluster, after those of the server. One of
+    /// the same name is replaced.
+    pub fn install_admission(&self, name: &'static str, hook: Arc<dyn Admission>) {
+        let mut hooks = self.cluster.hooks.write().unwrap_or_else(PoisonError::into_inner);
+        hooks.insert(name, hook);
     }
 
     /// The objects themselves, for those who persist, inspect or disturb them.
@@ -148,8 +165,28 @@ impl Cluster {
         crate::machinery::time::seconds(self.env.clock.now())
     }
 
+    /// Ends every watch, and fails whatever comes through a handle that is still held.
+    pub(super) fn close(&self) {
+        self.removed.store(true, Ordering::Release);
+        self.store.close();
+    }
+
+    /// Refuses to go on when the cluster was removed or replaced.
+    pub(super) fn check_open(&self) -> Result<(), ApiError> {
+        if !self.removed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let says = format!("the cluster {:?} behind this handle was removed", self.name);
+        Err(ApiError::new(503, "ServiceUnavailable", says))
+    }
+
+    /// The hooks of the server, then those of this cluster in the order of their names.
     pub(super) fn admission(&self) -> Arc<[Arc<dyn Admission>]> {
-        self.shared.admission()
+        let own = self.hooks.read().unwrap_or_else(PoisonError::into_inner);
+        if own.is_empty() {
+            return self.shared.admission();
+        }
+        self.shared.admission().iter().chain(own.values()).cloned().collect()
     }
 
     /// A stored object as a value, for kinds the server itself acts upon.

@@ -4,18 +4,20 @@
 //! names are accepted, the kind is served and instances are cleaned up before the write
 //! is answered. Watchers see the same sequence of objects.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use serde_json::{Value, json};
 
 use super::cluster::Cluster;
 use super::options::DeleteOptions;
 use super::subresource::Sub;
-use super::{delete, draft, managers, meta, write};
+use super::{delete, draft, managers, meta, route, rules, write};
 use crate::builtin;
-use crate::machinery::status::FieldError;
-use crate::registry::{CLEANUP_FINALIZER, Condition, Kind, Rules, Served, conditions, names_of};
-use crate::store::{Change, Expect, ObjectKey, Scope, Stored, Write};
+use crate::machinery::status::{ApiError, FieldError};
+use crate::registry::{
+    CLEANUP_FINALIZER, Condition, Kind, Registry, Rules, Served, conditions, names_of,
+};
+use crate::store::{Change, CommitError, Expect, ObjectKey, Scope, Stored, Write};
 
 /// Where definitions are stored.
 pub(super) const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
@@ -30,27 +32,38 @@ pub(super) fn prepare(crd: &mut Value) {
     meta::of_mut(crd).insert("finalizers".to_owned(), list);
 }
 
-/// Adds what is wrong with a definition's schemas to what is known of it already.
-pub(super) fn validate(cluster: &Cluster, crd: &Value, errors: &mut Vec<FieldError>) {
+/// Adds what is wrong with a definition's schemas to what is known of it already. What only
+/// compiling them shows comes from [`define`].
+pub(super) fn validate(crd: &Value, errors: &mut Vec<FieldError>) {
     for error in crate::schema::validate_crd(crd) {
         // Names and versions were looked at before; one finding a field is enough.
         if errors.iter().all(|known| known.path != error.path) {
             errors.push(error);
         }
     }
-    if errors.is_empty() {
-        errors.extend(cluster.shared.library.kind(crd).err().unwrap_or_default());
+}
+
+/// The kind that a valid definition defines; `None` for other objects. Compiled once: it is
+/// shared with whoever asks for the same definition while it is held.
+pub(super) fn define(
+    cluster: &Cluster,
+    kind: &Kind,
+    crd: &Value,
+) -> Result<Option<Arc<Kind>>, ApiError> {
+    if !kind.is(builtin::Kind::CustomResourceDefinition) {
+        return Ok(None);
     }
+    let defined = cluster.shared.library.kind(crd);
+    let refuse = |errors: Vec<FieldError>| {
+        ApiError::invalid(&kind.group, &kind.kind, meta::text(crd, "name"), &errors)
+    };
+    defined.map(Some).map_err(refuse)
 }
 
 /// What the author of a definition should know, such as rules that are not checked here.
-pub(super) fn warnings(cluster: &Cluster, kind: &Kind, crd: &Value) -> Vec<String> {
-    if !kind.is(builtin::Kind::CustomResourceDefinition) {
-        return Vec::new();
-    }
-    let Ok(defined) = cluster.shared.library.kind(crd) else { return Vec::new() };
+pub(super) fn warnings(defined: Option<&Kind>) -> Vec<String> {
     let mut warnings: Vec<String> = Vec::new();
-    for version in &defined.versions {
+    for version in defined.into_iter().flat_map(|kind| &kind.versions) {
         if let Rules::Custom(compiled) = &version.rules {
             warnings.extend(compiled.warnings().iter().cloned());
         }
@@ -59,15 +72,21 @@ pub(super) fn warnings(cluster: &Cluster, kind: &Kind, crd: &Value) -> Vec<Strin
     warnings
 }
 
-/// Serves the kinds of definitions that are in the store already.
+/// Serves the kinds of definitions that are in the store already, and goes on with what
+/// was under way when it was written.
 pub(super) fn load(cluster: &Cluster) {
-    for stored in cluster.store.list(DEFINITIONS, Scope::All).items {
-        if let Ok(crd) = write::parse(&stored)
+    let definitions = cluster.store.list(DEFINITIONS, Scope::All).items;
+    for stored in &definitions {
+        if let Ok(crd) = write::parse(stored)
             && is_established(&crd)
+            && !Registry::is_builtin(&stored.key.name)
             && let Ok(kind) = cluster.shared.library.kind(&crd)
         {
-            cluster.registry.put(kind);
+            serve(cluster, kind);
         }
+    }
+    for stored in definitions {
+        settle(cluster, &stored.key);
     }
 }
 
@@ -83,6 +102,28 @@ pub(super) fn is_terminating(cluster: &Cluster, kind: &Kind) -> bool {
             .store
             .get(DEFINITIONS, &ObjectKey::new("", &*kind.resource))
             .is_some_and(|stored| stored.head.terminating)
+}
+
+/// Why nothing new of a custom kind may be committed now, whatever it was when the object
+/// was drafted. Asked while `Cluster::serving` is held, so that a kind is not swept and
+/// withdrawn between the answer and the commit.
+pub(super) fn refuses_new(cluster: &Cluster, kind: &Kind) -> Option<ApiError> {
+    if kind.row().is_some() {
+        return None;
+    }
+    if is_terminating(cluster, kind) {
+        return Some(terminating_error(kind));
+    }
+    let current = cluster.registry.custom().get(&*kind.resource).cloned();
+    let serves = current.is_some_and(|current| current.namespaced == kind.namespaced);
+    (!serves).then(route::nowhere)
+}
+
+/// What a create is told while the definition is on its way out.
+pub(super) fn terminating_error(kind: &Kind) -> ApiError {
+    let mut error = ApiError::method_not_allowed(&kind.resource);
+    error.message = "create not allowed while custom resource definition is terminating".to_owned();
+    error
 }
 
 /// Acts on a write that was just committed. Returns the definition as it then stands,
@@ -108,8 +149,12 @@ pub(super) fn after_commit(
 
 /// Stops serving a kind whose definition is gone, and lets others have its names.
 fn withdraw(cluster: &Cluster, resource: &str) {
-    cluster.registry.remove(resource);
-    cluster.store.forget(resource);
+    if !Registry::is_builtin(resource) {
+        let serving = cluster.serving.write().unwrap_or_else(PoisonError::into_inner);
+        cluster.registry.remove(resource);
+        cluster.store.forget(resource);
+        drop(serving);
+    }
     let group = resource.split_once('.').map_or("", |(_, group)| group);
     for other in cluster.store.list(DEFINITIONS, Scope::All).items {
         if other.key.name.split_once('.').is_some_and(|(_, g)| g == group) {
@@ -120,6 +165,19 @@ fn withdraw(cluster: &Cluster, resource: &str) {
 
 /// Brings a definition's conditions, and what the cluster serves, up to date.
 fn settle(cluster: &Cluster, key: &ObjectKey) -> Option<Arc<Stored>> {
+    loop {
+        match settle_once(cluster, key)? {
+            Ok(stored) => return Some(stored),
+            Err(CommitError::Moved(_)) => {}
+            Err(why) => {
+                tracing::debug!(%why, key = %key.name, "a definition was not brought up to date");
+                return None;
+            }
+        }
+    }
+}
+
+fn settle_once(cluster: &Cluster, key: &ObjectKey) -> Option<Result<Arc<Stored>, CommitError>> {
     let current = cluster.store.get(DEFINITIONS, key)?;
     let old = write::parse(&current).ok()?;
     let mut crd = old.clone();
@@ -132,8 +190,8 @@ fn settle(cluster: &Cluster, key: &ObjectKey) -> Option<Arc<Stored>> {
     if crd == old {
         return None;
     }
-    let kind = cluster.registry.by_resource(DEFINITIONS)?;
-    let served = Served { version: kind.storage, kind: kind.clone() };
+    let served = cluster.registry.stored(DEFINITIONS)?;
+    let kind = served.kind.clone();
     managers::record(cluster, &served, Some(&old), &mut crd, "kube-apiserver", Sub::Status);
     let removes = draft::is_released(&kind, &crd);
     let (head, json) = write::encode(&kind, &crd).ok()?;
@@ -143,11 +201,14 @@ fn settle(cluster: &Cluster, key: &ObjectKey) -> Option<Arc<Stored>> {
     };
     let expect = Expect::At(current.revision);
     let write = Write { resource: &kind.resource, key: key.clone(), expect, change };
-    let stored = cluster.store.commit(write).ok()?;
+    let stored = match cluster.store.commit(write) {
+        Ok(stored) => stored,
+        Err(lost) => return Some(Err(lost)),
+    };
     if removes {
         withdraw(cluster, &key.name);
     }
-    Some(stored)
+    Some(Ok(stored))
 }
 
 /// Accepts the names unless another kind of the group has them, and serves the kind.
@@ -159,7 +220,8 @@ fn accept(cluster: &Cluster, crd: &mut Value, now: &str) {
         .registry
         .all()
         .iter()
-        .filter(|kind| *kind.group == *group && *kind.resource != *own)
+        .filter(|kind| kind.versions.iter().any(|version| version.gv.group == group))
+        .filter(|kind| kind.row().is_some() || *kind.resource != *own)
         .find_map(|kind| names.clash(kind));
     let (accepted, established) = match clash {
         Some((reason, message)) => (
@@ -190,15 +252,36 @@ fn accept(cluster: &Cluster, crd: &mut Value, now: &str) {
         }
     };
     // A kind that is being served stays served, whatever its new names are worth.
-    let serves = established.truth || is_established(crd);
+    let serves = established.truth || cluster.registry.custom().contains_key(&*own);
     let mut set = vec![accepted];
     if serves == established.truth {
         set.push(established);
     }
     conditions(crd, &set, now);
     if serves && let Ok(kind) = cluster.shared.library.kind(crd) {
-        cluster.registry.put(kind);
+        serve(cluster, kind);
     }
+}
+
+/// Serves a kind as its definition now is. Objects that are there already are shown, and
+/// selected, as if they had been written under it.
+fn serve(cluster: &Cluster, kind: Arc<Kind>) {
+    let resource = kind.resource.clone();
+    let serving = cluster.serving.write().unwrap_or_else(PoisonError::into_inner);
+    let before = cluster.registry.custom().get(&*resource).cloned();
+    if before.as_ref().is_some_and(|before| Arc::ptr_eq(before, &kind)) {
+        return;
+    }
+    let selects = |kind: &Kind| kind.selectable().next().is_some();
+    let reselects = selects(&kind) || before.is_some_and(|before| selects(&before));
+    cluster.registry.put(kind, cluster.store.revision() + 1);
+    if reselects && let Some(served) = cluster.registry.stored(&resource) {
+        cluster.store.reselect(&resource, |stored| {
+            let object = rules::current(&served, served.version, stored).ok()?;
+            Some(rules::selectable(&served.kind, &object))
+        });
+    }
+    drop(serving);
 }
 
 /// Deletes what is left of the kind; the definition goes when nothing is.
@@ -208,10 +291,16 @@ fn terminate(cluster: &Cluster, crd: &mut Value, now: &str) {
         return;
     }
     let resource = meta::text(crd, "name").to_owned();
-    if let Some(kind) = cluster.registry.by_resource(&resource) {
-        sweep(cluster, &kind);
-    }
-    let left = cluster.store.list(&resource, Scope::All).items.len();
+    let left = if Registry::is_builtin(&resource) {
+        0
+    } else {
+        // Whoever asked before the definition was marked has committed when this is passed.
+        drop(cluster.serving.write().unwrap_or_else(PoisonError::into_inner));
+        if let Some(served) = cluster.registry.stored(&resource) {
+            sweep(cluster, &served);
+        }
+        cluster.store.list(&resource, Scope::All).items.len()
+    };
     let condition = if left > 0 {
         Condition {
             kind: "Terminating",
@@ -240,23 +329,34 @@ fn terminate(cluster: &Cluster, crd: &mut Value, now: &str) {
 }
 
 /// Deletes every object of a kind; those with finalizers are marked and stay.
-fn sweep(cluster: &Cluster, kind: &Kind) {
-    let options = DeleteOptions::default();
-    for stored in cluster.store.list(&kind.resource, Scope::All).items {
-        let Ok(old) = write::parse(&stored) else { continue };
-        let doomed = delete::doom(kind, &old, &options, cluster.env.clock.now());
-        if !doomed.removes && doomed.value == old {
-            continue;
-        }
-        let Ok((head, json)) = write::encode(kind, &doomed.value) else { continue };
-        let change = match doomed.removes {
-            true => Change::Delete { head, json },
-            false => Change::Put { head, json },
-        };
-        let expect = Expect::At(stored.revision);
-        let write = Write { resource: &kind.resource, key: stored.key.clone(), expect, change };
-        if let Err(why) = cluster.store.commit(write) {
-            tracing::debug!(%why, key = %stored.key.name, "changed while its kind was removed");
+fn sweep(cluster: &Cluster, served: &Served) {
+    for stored in cluster.store.list(&served.kind.resource, Scope::All).items {
+        let mut found = Some(stored);
+        while let Some(stored) = found.take() {
+            match sweep_one(cluster, served, &stored) {
+                // Somebody wrote in between, and may have added or taken a finalizer.
+                Err(CommitError::Moved(newer)) => found = Some(newer),
+                Err(why) => tracing::debug!(%why, key = %stored.key.name, "was not swept"),
+                Ok(()) => {}
+            }
         }
     }
+}
+
+fn sweep_one(cluster: &Cluster, served: &Served, stored: &Stored) -> Result<(), CommitError> {
+    let kind = &*served.kind;
+    let Ok(old) = rules::current(served, served.version, stored) else { return Ok(()) };
+    let options = DeleteOptions::default();
+    let doomed = delete::doom(kind, &old, &options, cluster.env.clock.now());
+    if !doomed.removes && doomed.value == old {
+        return Ok(());
+    }
+    let Ok((head, json)) = write::encode(kind, &doomed.value) else { return Ok(()) };
+    let change = match doomed.removes {
+        true => Change::Delete { head, json },
+        false => Change::Put { head, json },
+    };
+    let expect = Expect::At(stored.revision);
+    let write = Write { resource: &kind.resource, key: stored.key.clone(), expect, change };
+    cluster.store.commit(write).map(drop)
 }

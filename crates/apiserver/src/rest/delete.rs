@@ -12,9 +12,9 @@ use super::draft::{self, Draft};
 use super::failure::Failure;
 use super::meta::{self, FOREGROUND, ORPHAN};
 use super::options::{DeleteOptions, ListOptions, Propagation};
-use super::read;
 use super::subresource::Sub;
 use super::write::{self, Lost, Written};
+use super::{read, rules};
 use crate::builtin;
 use crate::machinery::status::ApiError;
 use crate::machinery::time;
@@ -49,7 +49,7 @@ pub(crate) async fn delete(ctx: &Ctx<'_>, options: &DeleteOptions) -> Result<Del
             let why = "this namespace may not be deleted";
             return Err(ApiError::forbidden("namespaces", &place.name, why).into());
         }
-        let old = write::parse(&current)?;
+        let old = rules::current(&place.served, kind.storage, &current)?;
         let mut warnings = Vec::new();
         review(ctx, &old, options, &mut warnings)?;
         let Doomed { value, removes } = doom(kind, &old, options, ctx.cluster.env.clock.now());
@@ -64,7 +64,7 @@ pub(crate) async fn delete(ctx: &Ctx<'_>, options: &DeleteOptions) -> Result<Del
             let object = Written { value, json, revision, created: false, warnings };
             return Ok(Deleted { object, gone: removes });
         }
-        let draft = Draft { value, warnings, removes };
+        let draft = Draft::doomed(value, warnings, removes);
         match write::commit(ctx, draft, place.key(), Expect::At(revision)).await? {
             Ok(object) => return Ok(Deleted { object, gone: removes }),
             Err(Lost::Address | Lost::Store(CommitError::Moved(_) | CommitError::Gone)) => {}
@@ -116,7 +116,7 @@ fn review(
         dry_run: options.dry_run,
     };
     hooks.mutate(&mut old.clone(), Some(old), warnings)?;
-    hooks.validate(&mut old.clone(), Some(old), warnings)
+    hooks.validate(old, Some(old), warnings)
 }
 
 fn check_preconditions(

@@ -3,6 +3,8 @@
 //! A draft is a function of the request and of the object as it was read; it may be made
 //! again when somebody else wrote in between. Nothing here commits or waits.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::admission::Hooks;
@@ -25,6 +27,17 @@ pub(super) struct Draft {
     pub(super) warnings: Vec<String>,
     /// The write removes the object: it was terminating and nothing holds it any more.
     pub(super) removes: bool,
+    /// The part of the object that was written.
+    pub(super) sub: Sub,
+    /// What a definition defines, kept so that serving it does not compile it again.
+    pub(super) defines: Option<Arc<Kind>>,
+}
+
+impl Draft {
+    /// An object to be deleted or marked.
+    pub(super) fn doomed(value: Value, warnings: Vec<String>, removes: bool) -> Self {
+        Self { value, warnings, removes, sub: Sub::Main, defines: None }
+    }
 }
 
 /// Who owns the fields of a new object.
@@ -48,10 +61,7 @@ pub(super) fn draft_create(
     let served = &place.served;
     let kind = &*served.kind;
     if crd::is_terminating(cluster, kind) {
-        let mut error = ApiError::method_not_allowed(&place.qualified());
-        error.message =
-            "create not allowed while custom resource definition is terminating".to_owned();
-        return Err(error);
+        return Err(crd::terminating_error(kind));
     }
     let dry_run = options.dry_run;
     let hooks = Hooks { cluster, caller, place, operation: "create", sub: Sub::Main, dry_run };
@@ -84,13 +94,14 @@ pub(super) fn draft_create(
     }
 
     let mut errors = meta::validate(kind, &object);
-    errors.extend(rules::validate_create(cluster, served, &object));
+    errors.extend(rules::validate_create(served, &object));
     refuse_invalid(served, &object, &errors)?;
-    warnings.extend(crd::warnings(cluster, kind, &object));
-    hooks.validate(&mut object, None, &mut warnings)?;
+    let defines = crd::define(cluster, kind, &object)?;
+    warnings.extend(crd::warnings(defines.as_deref()));
+    hooks.validate(&object, None, &mut warnings)?;
 
     let value = rules::convert(kind, kind.storage, object);
-    Ok(Draft { value, warnings, removes: false })
+    Ok(Draft { value, warnings, removes: false, sub: Sub::Main, defines })
 }
 
 /// What a change amounts to.
@@ -117,8 +128,10 @@ pub(super) fn draft_update(
     warnings.extend(served.version().deprecation.as_deref().map(str::to_owned));
 
     let stored = parse(current)?;
-    let converted = (stored["apiVersion"] != *served.version().api_version)
-        .then(|| rules::convert(kind, served.version, stored.clone()));
+    let moved = stored["apiVersion"] != *served.version().api_version;
+    let converted = (moved || current.revision < served.since)
+        .then(|| rules::current(served, served.version, current))
+        .transpose()?;
     let old = converted.as_ref().unwrap_or(&stored);
     let manager = options.field_manager.as_deref().unwrap_or(&caller.manager);
     let (mut sent, duplicates) = sub.evaluate(ctx, old, source, manager, options)?;
@@ -128,23 +141,30 @@ pub(super) fn draft_update(
     warnings.extend(rules::decode(served, &mut sent, &duplicates, options.field_validation)?);
     check_preconditions(place, source, &sent, old)?;
 
-    let mut errors = meta::validate_update(kind, &sent, old);
+    // These paths put the metadata back as it was; what was sent is not judged.
+    let mut errors = match sub {
+        Sub::Status | Sub::Finalize => Vec::new(),
+        _ => meta::validate_update(kind, &sent, old),
+    };
     let mut new = sent;
     meta::carry_over(&mut new, old);
-    rules::prepare_update(cluster, served, sub, &mut new, old)?;
     hooks.mutate(&mut new, Some(old), &mut warnings)?;
+    meta::carry_over(&mut new, old);
+    rules::prepare_update(cluster, served, sub, &mut new, old)?;
     count_generation(served, sub, &mut new, old);
     if sub == Sub::Scale || !matches!(source, Source::Patch(Patch::Apply(_))) {
         managers::record(cluster, served, Some(old), &mut new, manager, sub);
     }
 
     errors.extend(meta::validate(kind, &new));
-    errors.extend(rules::validate_update(cluster, served, sub, &new, old));
+    errors.extend(rules::validate_update(served, sub, &new, old));
     refuse_invalid(served, &new, &errors)?;
-    if sub == Sub::Main {
-        warnings.extend(crd::warnings(cluster, kind, &new));
-    }
-    hooks.validate(&mut new, Some(old), &mut warnings)?;
+    let defines = match sub {
+        Sub::Main => crd::define(cluster, kind, &new)?,
+        _ => None,
+    };
+    warnings.extend(crd::warnings(defines.as_deref()));
+    hooks.validate(&new, Some(old), &mut warnings)?;
 
     let mut value = rules::convert(kind, kind.storage, new);
     let revision = meta::of(&stored)["resourceVersion"].clone();
@@ -153,7 +173,7 @@ pub(super) fn draft_update(
         return Ok(Drafted::Same(warnings));
     }
     let removes = is_released(kind, &value);
-    Ok(Drafted::Changed(Draft { value, warnings, removes }))
+    Ok(Drafted::Changed(Draft { value, warnings, removes, sub, defines }))
 }
 
 /// Holds `apiVersion` and `kind` against the path. Built-in kinds may leave them out.
@@ -197,10 +217,8 @@ fn check_type(served: &Served, object: &mut Value) -> Result<(), ApiError> {
 fn check_place(place: &Place, object: &mut Value) -> Result<(), ApiError> {
     let namespace = meta::text(object, "namespace");
     if !place.served.kind.namespaced {
-        if !namespace.is_empty() {
-            let says = "namespace must not be set on cluster-scoped resources";
-            return Err(ApiError::bad_request(format!("metadata.namespace: {says}")));
-        }
+        // Clients that fill in a namespace everywhere are not refused for it.
+        meta::of_mut(object).remove("namespace");
     } else if namespace.is_empty() {
         meta::of_mut(object).insert("namespace".to_owned(), json!(place.namespace));
     } else if namespace != &*place.namespace {

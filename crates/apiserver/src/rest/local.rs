@@ -21,7 +21,6 @@ use super::{read, rules, watch};
 use crate::env::{Env, Point};
 use crate::machinery::labels;
 use crate::machinery::status::ApiError;
-use crate::registry::Served;
 use crate::store::{Stored, Subscription, WatchFrom};
 
 /// The in-process API of one cluster for one controller.
@@ -54,10 +53,9 @@ impl Local {
         name: &str,
     ) -> Result<Value, ApiError> {
         let stored = self.get_stored(resource, namespace, name).await?;
-        let value = write::parse(&stored)?;
-        match self.cluster.registry.by_resource(resource) {
-            Some(kind) => Ok(rules::convert(&kind, kind.storage, value)),
-            None => Ok(value),
+        match self.cluster.registry.stored(resource) {
+            Some(served) => rules::current(&served, served.version, &stored),
+            None => write::parse(&stored),
         }
     }
 
@@ -223,12 +221,11 @@ impl Local {
     }
 
     fn place(&self, resource: &str, namespace: &str, name: &str) -> Result<Place, ApiError> {
-        let kind = self.cluster.registry.by_resource(resource).ok_or_else(|| {
+        let served = self.cluster.registry.stored(resource).ok_or_else(|| {
             let says = "the server could not find the requested resource";
             ApiError::new(404, "NotFound", format!("{says} ({resource})"))
         })?;
-        let namespace = if kind.namespaced { namespace } else { "" };
-        let served = Served { version: kind.storage, kind };
+        let namespace = if served.kind.namespaced { namespace } else { "" };
         Ok(Place { served, namespace: namespace.into(), name: name.into() })
     }
 }
@@ -248,7 +245,7 @@ pub(super) async fn traced<T>(
     work: impl Future<Output = Result<T, Failure>>,
     outcome: impl FnOnce(&T) -> (u64, u16),
 ) -> Result<T, Failure> {
-    let result = match ctx.pass(Point::Request).await {
+    let result = match arrive(ctx).await {
         Ok(()) => work.await,
         Err(failure) => Err(failure),
     };
@@ -258,4 +255,9 @@ pub(super) async fn traced<T>(
     };
     ctx.record(revision, code);
     result
+}
+
+async fn arrive(ctx: &Ctx<'_>) -> Result<(), Failure> {
+    ctx.pass(Point::Request).await?;
+    Ok(ctx.cluster.check_open()?)
 }

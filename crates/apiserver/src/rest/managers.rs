@@ -45,28 +45,49 @@ fn this<'a>(cluster: &Cluster, served: &'a Served, name: &'a str, sub: Sub) -> M
     }
 }
 
-/// What of a configuration this path may write: all but the status, or the status alone.
+/// What of a configuration this path may write: all but the status, the status alone, or
+/// the few fields of a pod that have a path of their own.
 fn own_half(served: &Served, wanted: &Value, sub: Sub) -> Value {
     let Some(map) = wanted.as_object() else { return wanted.clone() };
-    if sub == Sub::Status {
-        let mut half = Map::new();
-        for key in ["apiVersion", "kind", "status"] {
-            if let Some(value) = map.get(key) {
-                half.insert(key.to_owned(), value.clone());
-            }
+    let (key, value) = match sub {
+        Sub::Status => ("status", map.get("status").cloned()),
+        Sub::EphemeralContainers => {
+            let list = wanted["spec"].get("ephemeralContainers");
+            ("spec", list.map(|list| json!({"ephemeralContainers": list})))
         }
-        let mut metadata = json!({});
-        for key in ["name", "namespace", "uid", "resourceVersion", "managedFields"] {
-            if let Some(value) = wanted["metadata"].get(key) {
-                metadata[key] = value.clone();
+        Sub::Resize => ("spec", resources_alone(&wanted["spec"])),
+        Sub::Main | Sub::Scale | Sub::Finalize | Sub::Binding => {
+            let mut half = map.clone();
+            if served.version().status {
+                half.remove("status");
             }
+            return Value::Object(half);
         }
-        half.insert("metadata".to_owned(), metadata);
-        return Value::Object(half);
+    };
+    let mut half = Map::new();
+    for key in ["apiVersion", "kind"] {
+        if let Some(value) = map.get(key) {
+            half.insert(key.to_owned(), value.clone());
+        }
     }
-    let mut half = map.clone();
-    if served.version().status {
-        half.remove("status");
+    half.extend(value.map(|value| (key.to_owned(), value)));
+    let mut metadata = json!({});
+    for key in ["name", "namespace", "uid", "resourceVersion", "managedFields"] {
+        if let Some(value) = wanted["metadata"].get(key) {
+            metadata[key] = value.clone();
+        }
     }
+    half.insert("metadata".to_owned(), metadata);
     Value::Object(half)
+}
+
+/// Containers with nothing but their name and resources.
+fn resources_alone(spec: &Value) -> Option<Value> {
+    let containers = spec["containers"].as_array()?.iter().map(|container| {
+        let kept = ["name", "resources"]
+            .into_iter()
+            .filter_map(|key| Some((key.to_owned(), container.get(key)?.clone())));
+        Value::Object(kept.collect())
+    });
+    Some(json!({"containers": containers.collect::<Vec<_>>()}))
 }

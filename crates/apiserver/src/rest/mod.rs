@@ -5,6 +5,9 @@
 //! Controllers inside the process use [`Local`], which skips HTTP and nothing else:
 //! both end in `write`, `read` and `watch`.
 //!
+//! Admission is what [`Admission`] hooks in the process do. Webhook configurations and
+//! admission policies of users are stored, not enforced.
+//!
 //! ```text
 //! service -> route -> options, negotiate, decode -> write | read | watch -> store
 //! local  ------------------------------------------^
@@ -33,10 +36,11 @@ mod scale;
 mod server;
 mod service;
 mod subresource;
+mod taken;
 mod watch;
 mod write;
 
-pub use admission::{Admission, Review};
+pub use admission::{Admission, Mutation, Review};
 pub use body::Body;
 pub use cluster::{Caller, ClusterHandle};
 pub use local::Local;

@@ -12,7 +12,6 @@ use super::write::{self, Source};
 use crate::machinery::labels;
 use crate::machinery::query::Query;
 use crate::machinery::status::ApiError;
-use crate::registry::Served;
 use crate::store::Scope;
 
 const BUDGETS: &str = "poddisruptionbudgets.policy";
@@ -116,12 +115,8 @@ async fn spend_budget(ctx: &Ctx<'_>, pod: &Value, options: &DeleteOptions) -> Re
     if options.dry_run {
         return Ok(());
     }
-    let Some(kind) = ctx.cluster.registry.by_resource(BUDGETS) else { return Ok(()) };
-    let place = Place {
-        served: Served { version: kind.storage, kind },
-        namespace: ctx.place.namespace.clone(),
-        name: name.into(),
-    };
+    let Some(served) = ctx.cluster.registry.stored(BUDGETS) else { return Ok(()) };
+    let place = Place { served, namespace: ctx.place.namespace.clone(), name: name.into() };
     let budget_ctx = Ctx { place: &place, ..*ctx };
     // Its revision makes sure that no other eviction spends the same disruption.
     let patch = json!({

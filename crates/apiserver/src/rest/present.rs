@@ -1,8 +1,8 @@
 //! Stored bytes as clients asked to see them.
 //!
 //! Objects in their storage version are sent as they lie. Another version whose schema
-//! is the same only has its `apiVersion` spliced in; otherwise the object is parsed,
-//! converted and written again.
+//! is the same only has its `apiVersion` spliced in; otherwise, and when the object is
+//! older than the kind's definition, it is parsed, converted and written again.
 
 use std::borrow::Cow;
 
@@ -28,17 +28,21 @@ impl Presenter {
         Self { served, form }
     }
 
-    /// One object; borrowed where it is sent as it lies.
-    pub(super) fn object<'a>(&self, json: &'a [u8]) -> Result<Cow<'a, [u8]>, ApiError> {
+    /// One object as it was written at a revision; borrowed where it is sent as it lies.
+    pub(super) fn object<'a>(
+        &self,
+        json: &'a [u8],
+        revision: u64,
+    ) -> Result<Cow<'a, [u8]>, ApiError> {
         match self.form {
             Form::Metadata => partial(json).map(Cow::Owned).map_err(ApiError::internal),
-            Form::Whole | Form::Aggregated => self.versioned(json),
+            Form::Whole | Form::Aggregated => self.versioned(json, revision),
         }
     }
 
     /// One object as a body.
-    pub(super) fn body(&self, json: &[u8]) -> Result<Bytes, ApiError> {
-        Ok(match self.object(json)? {
+    pub(super) fn body(&self, json: &[u8], revision: u64) -> Result<Bytes, ApiError> {
+        Ok(match self.object(json, revision)? {
             Cow::Borrowed(same) => Bytes::copy_from_slice(same),
             Cow::Owned(other) => other.into(),
         })
@@ -64,10 +68,12 @@ impl Presenter {
         }
     }
 
-    fn versioned<'a>(&self, json: &'a [u8]) -> Result<Cow<'a, [u8]>, ApiError> {
+    fn versioned<'a>(&self, json: &'a [u8], revision: u64) -> Result<Cow<'a, [u8]>, ApiError> {
         let kind = &*self.served.kind;
-        if self.served.is_storage() && kind.versions.len() == 1 {
-            return Ok(Cow::Borrowed(json));
+        if revision < self.served.since {
+            let object: Value = serde_json::from_slice(json).map_err(ApiError::internal)?;
+            let fresh = rules::refresh(kind, self.served.version, object);
+            return Ok(Cow::Owned(fresh.to_string().into_bytes()));
         }
         let wanted = &self.served.version().api_version;
         if begins_with(json, wanted) {

@@ -22,7 +22,7 @@ use super::present::Presenter;
 use super::service::respond;
 use super::subresource::Sub;
 use super::write::{self, Source, Written};
-use super::{meta, read, scale, watch};
+use super::{meta, read, rules, scale, watch};
 use crate::machinery::fields;
 use crate::machinery::path::{self, BadPath, ObjectPath, Target};
 use crate::machinery::query::Query;
@@ -213,10 +213,11 @@ impl Incoming<'_> {
             served.version().deprecation.as_deref().map(str::to_owned).into_iter().collect();
         let body = match sub {
             Sub::Scale => {
-                let shown = scale::of(served, &write::parse(&stored)?).ok_or_else(nowhere)?;
+                let shown = scale::of(served, &rules::current(served, served.version, &stored)?)
+                    .ok_or_else(nowhere)?;
                 shown.to_string().into()
             }
-            _ => Presenter::new(served.clone(), form).body(&stored.json)?,
+            _ => Presenter::new(served.clone(), form).body(&stored.json, stored.revision)?,
         };
         Ok(respond(StatusCode::OK, Body::whole(body), &warnings))
     }
@@ -320,7 +321,7 @@ impl Incoming<'_> {
         let (revision, deleted) = traced(ctx, work, |(revision, _)| (*revision, 200)).await?;
         let presenter = Presenter::new(ctx.place.served.clone(), form);
         let items: Result<Vec<Bytes>, ApiError> =
-            deleted.iter().map(|written| presenter.body(&written.json)).collect();
+            deleted.iter().map(|written| presenter.body(&written.json, written.revision)).collect();
         let page = read::Page { revision, items: Vec::new(), token: None, remaining: None };
         let mut body = page.head(presenter.type_of_list()).to_vec();
         body.extend_from_slice(&items?.join(&b','));
@@ -357,6 +358,7 @@ fn code(written: &Written) -> StatusCode {
 }
 
 fn show(ctx: &Ctx<'_>, written: &Written, form: Form) -> Answer {
-    let body = Presenter::new(ctx.place.served.clone(), form).body(&written.json)?;
+    let body =
+        Presenter::new(ctx.place.served.clone(), form).body(&written.json, written.revision)?;
     Ok(respond(code(written), Body::whole(body), &written.warnings))
 }

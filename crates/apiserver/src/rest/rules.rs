@@ -3,7 +3,7 @@
 //! Nothing is decided here; each function asks the schema of a custom version, or the
 //! published schema and the hand-written rules of a built-in kind.
 
-use std::net::IpAddr;
+use std::sync::PoisonError;
 
 use serde_json::{Value, json};
 
@@ -11,11 +11,11 @@ use super::cluster::Cluster;
 use super::options::FieldValidation;
 use super::subresource::Sub;
 use super::{crd, meta};
-use crate::builtin::addresses::{Addresses, ServiceRanges};
+use crate::builtin::addresses::ServiceRanges;
 use crate::builtin::{self, convert};
 use crate::machinery::status::{ApiError, FieldError};
 use crate::registry::{Kind, Origin, Rules, Served};
-use crate::store::{ObjectKey, Pairs, Scope};
+use crate::store::{Pairs, Stored};
 
 /// Unknown and duplicate fields shown in one answer; the rest would only fill headers.
 const MAX_SHOWN: usize = 32;
@@ -145,47 +145,21 @@ pub(super) fn prepare_update(
 
 /// The addresses and ports that the stored services have taken.
 fn addresses(cluster: &Cluster, id: builtin::Kind) -> ServiceRanges {
-    let mut ranges = ServiceRanges::default();
-    if id == builtin::Kind::Service {
-        for service in cluster.store.list("services", Scope::All).items {
-            if let Ok(service) = serde_json::from_slice(&service.json) {
-                ranges.observe(&service);
-            }
-        }
+    if id != builtin::Kind::Service {
+        return ServiceRanges::default();
     }
-    ranges
-}
-
-/// Whether another service took an address or port of this one since it was drafted.
-pub(super) fn is_allocated(cluster: &Cluster, key: &ObjectKey, service: &Value) -> bool {
-    let mut taken = ServiceRanges::default();
-    for other in cluster.store.list("services", Scope::All).items {
-        if other.key != *key
-            && let Ok(other) = serde_json::from_slice(&other.json)
-        {
-            taken.observe(&other);
-        }
-    }
-    let spec = &service["spec"];
-    let ip = spec["clusterIP"].as_str().filter(|ip| ip.parse::<IpAddr>().is_ok());
-    let ports = spec["ports"].as_array().into_iter().flatten();
-    let mut ports = ports.filter_map(|port| u16::try_from(port["nodePort"].as_u64()?).ok());
-    ip.is_some_and(|ip| taken.claim_ip(ip).is_err())
-        || ports.any(|port| port != 0 && taken.claim_port(port).is_err())
+    let mut taken = cluster.allocating.lock().unwrap_or_else(PoisonError::into_inner);
+    taken.ranges(&cluster.store)
 }
 
 /// Findings about a new object.
-pub(super) fn validate_create(
-    cluster: &Cluster,
-    served: &Served,
-    object: &Value,
-) -> Vec<FieldError> {
+pub(super) fn validate_create(served: &Served, object: &Value) -> Vec<FieldError> {
     match (&served.version().rules, served.kind.origin) {
         (Rules::Custom(compiled), _) => compiled.validate(object, None),
         (Rules::Builtin(_), Origin::Builtin(id)) => {
             let mut errors = builtin::validate_create(id, object);
             if id == builtin::Kind::CustomResourceDefinition {
-                crd::validate(cluster, object, &mut errors);
+                crd::validate(object, &mut errors);
             }
             errors
         }
@@ -195,7 +169,6 @@ pub(super) fn validate_create(
 
 /// Findings about a changed object.
 pub(super) fn validate_update(
-    cluster: &Cluster,
     served: &Served,
     sub: Sub,
     new: &Value,
@@ -213,7 +186,7 @@ pub(super) fn validate_update(
                 _ => builtin::validate_update(id, new, old),
             };
             if id == builtin::Kind::CustomResourceDefinition && sub == Sub::Main {
-                crd::validate(cluster, new, &mut errors);
+                crd::validate(new, &mut errors);
             }
             errors
         }
@@ -229,14 +202,31 @@ pub(super) fn convert(kind: &Kind, to: usize, mut object: Value) -> Value {
         return object;
     }
     match (&target.rules, kind.origin) {
-        (Rules::Custom(compiled), _) => {
-            object["apiVersion"] = json!(target.api_version);
-            compiled.prune(&mut object);
-            compiled.apply_defaults(&mut object);
-        }
+        (Rules::Custom(_), _) => return refresh(kind, to, object),
         (_, Origin::Builtin(id)) if to == kind.storage => convert::to_storage(id, &mut object),
         (_, Origin::Builtin(id)) => convert::from_storage(id, &target.api_version, &mut object),
         (Rules::Builtin(_), Origin::Custom) => {}
+    }
+    object
+}
+
+/// A stored object as the kind would write it today, in one of its versions: what a
+/// definition has gained or lost since shows on reading, without another write.
+pub(super) fn current(served: &Served, to: usize, stored: &Stored) -> Result<Value, ApiError> {
+    let object: Value = serde_json::from_slice(&stored.json).map_err(ApiError::internal)?;
+    Ok(match stored.revision < served.since {
+        true => refresh(&served.kind, to, object),
+        false => convert(&served.kind, to, object),
+    })
+}
+
+/// Prunes and fills in an object that may have been written under an older definition.
+pub(super) fn refresh(kind: &Kind, to: usize, mut object: Value) -> Value {
+    let target = &kind.versions[to];
+    if let Rules::Custom(compiled) = &target.rules {
+        object["apiVersion"] = json!(target.api_version);
+        compiled.prune(&mut object);
+        compiled.apply_defaults(&mut object);
     }
     object
 }
@@ -248,8 +238,8 @@ pub(super) fn selectable(kind: &Kind, object: &Value) -> Pairs {
             Pairs::new(builtin::selectable_fields(id, object).iter().map(|(k, v)| (&**k, &**v)))
         }
         Origin::Custom => {
-            let paths = &kind.versions[kind.storage].selectable;
-            Pairs::new(paths.iter().map(|path| (&**path, text_at(object, path))))
+            // Of all versions: they show the same fields of the same object.
+            Pairs::new(kind.selectable().map(|path| (path, text_at(object, path))))
         }
     }
 }

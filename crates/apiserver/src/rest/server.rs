@@ -1,9 +1,10 @@
 //! Many clusters in one process.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::admission::Admission;
 use super::cluster::{Caller, Cluster, ClusterHandle};
@@ -35,6 +36,20 @@ impl Shared {
     }
 }
 
+/// The service under which pods find the server.
+fn front_door() -> Value {
+    json!({
+        "metadata": {
+            "name": "kubernetes", "namespace": "default",
+            "labels": {"component": "apiserver", "provider": "kubernetes"},
+        },
+        "spec": {
+            "clusterIP": "10.96.0.1",
+            "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}],
+        },
+    })
+}
+
 impl Server {
     /// A server without clusters.
     pub fn new(env: Env) -> Self {
@@ -53,8 +68,9 @@ impl Server {
         *hooks = hooks.iter().cloned().chain([hook]).collect();
     }
 
-    /// Adds a cluster with its first namespaces. A cluster of the same name is replaced,
-    /// as if it had been wiped: new objects, new uids, and its watches end.
+    /// Adds a cluster with its first namespaces and the service `default/kubernetes`. A cluster of the same name is replaced,
+    /// as if it had been wiped: new objects, new uids, its watches end, and requests through
+    /// its handles fail.
     pub fn add_cluster(&self, name: &str) -> ClusterHandle {
         self.add_cluster_with(name, Store::new(self.shared.env.clone(), Limits::default()))
     }
@@ -71,6 +87,9 @@ impl Server {
             env,
             shared: self.shared.clone(),
             allocating: Mutex::default(),
+            hooks: RwLock::default(),
+            serving: RwLock::default(),
+            removed: AtomicBool::default(),
         };
         crd::load(&cluster);
         let system = Caller::named("kube-apiserver");
@@ -78,6 +97,7 @@ impl Server {
             let object = json!({"metadata": {"name": namespace}});
             write::seed(&cluster, &system, "namespaces", object);
         }
+        write::seed(&cluster, &system, "services", front_door());
         let handle = ClusterHandle {
             cluster: Arc::new(cluster),
             caller: Arc::new(Caller { name: "anonymous".into(), manager: "unknown".into() }),
@@ -86,7 +106,7 @@ impl Server {
         let replaced = clusters.insert(name, handle.clone());
         drop(clusters);
         if let Some(replaced) = replaced {
-            replaced.cluster.store.close();
+            replaced.cluster.close();
         }
         handle
     }
@@ -108,9 +128,14 @@ impl Server {
         let removed = clusters.remove(name);
         drop(clusters);
         if let Some(handle) = &removed {
-            handle.cluster.store.close();
+            handle.cluster.close();
         }
         removed.is_some()
+    }
+
+    /// How often a definition was compiled so far, for diagnosis.
+    pub fn compilations(&self) -> u64 {
+        self.shared.library.compilations()
     }
 
     /// How many compiled custom kinds are in use; equal definitions count once.

@@ -99,6 +99,10 @@ impl Sub {
                 let mut new = old.clone();
                 let metadata = &sent["metadata"]["resourceVersion"];
                 new["metadata"]["resourceVersion"] = metadata.clone();
+                if matches!(source, Source::Patch(Patch::Apply(_))) {
+                    // Apply has noted its owner there already.
+                    new["metadata"]["managedFields"] = sent["metadata"]["managedFields"].clone();
+                }
                 if self == Self::EphemeralContainers {
                     new["spec"]["ephemeralContainers"] =
                         sent["spec"]["ephemeralContainers"].clone();

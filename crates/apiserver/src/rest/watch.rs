@@ -180,7 +180,7 @@ impl WatchStream {
                 return;
             }
         };
-        match self.presenter.object(&object.json) {
+        match self.presenter.object(&object.json, object.revision) {
             Ok(json) => event(frame, kind, &json),
             Err(error) => frame.extend_from_slice(&error_event(&error)),
         }

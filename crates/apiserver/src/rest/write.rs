@@ -12,6 +12,7 @@ use std::sync::{Arc, PoisonError};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
+use super::admission::Hooks;
 use super::cluster::{Caller, Cluster, Ctx, Place};
 use super::decode::Decoded;
 use super::draft::{Draft, Drafted, Owner, draft_create, draft_update};
@@ -24,7 +25,7 @@ use crate::builtin;
 use crate::env::Point;
 use crate::machinery::bounds::{MAX_DEPTH, fits};
 use crate::machinery::status::ApiError;
-use crate::registry::{Kind, Served};
+use crate::registry::Kind;
 use crate::store::{Change, CommitError, Encoded, Expect, Head, ObjectKey, Stored, Write};
 
 /// Objects may have this many bytes, as in etcd.
@@ -107,6 +108,8 @@ pub(super) enum Lost {
     Store(CommitError),
     /// Another service took the address or port that was drawn.
     Address,
+    /// What was true when it was drafted no longer is.
+    Refused(ApiError),
 }
 
 impl Lost {
@@ -115,6 +118,7 @@ impl Lost {
         match self {
             Self::Store(error) => commit_error(&error, resource, name),
             Self::Address => ApiError::conflict(resource, name, "provided IP is already allocated"),
+            Self::Refused(error) => error,
         }
     }
 }
@@ -199,9 +203,9 @@ async fn update_missing(
 /// Creates an object of the server's own, past faults and hooks. An object that is there
 /// already stays.
 pub(super) fn seed(cluster: &Cluster, caller: &Caller, resource: &str, object: Value) {
-    let Some(kind) = cluster.registry.by_resource(resource) else { return };
-    let served = Served { version: kind.storage, kind };
-    let place = Place { served, namespace: "".into(), name: "".into() };
+    let Some(served) = cluster.registry.stored(resource) else { return };
+    let namespace = meta::text(&object, "namespace").into();
+    let place = Place { served, namespace, name: "".into() };
     let options = WriteOptions::default();
     let draft = draft_create(cluster, caller, &place, object.into(), &options, Owner::Record);
     if let Ok(draft) = draft
@@ -235,12 +239,13 @@ pub(super) async fn commit(
         false => Change::Put { head, json },
     };
     let write = Write { resource: &kind.resource, key, expect, change };
-    let stored = match commit_now(ctx.cluster, kind, write, &draft) {
-        Ok(stored) => stored,
+    let (stored, value) = match commit_now(ctx, write, &draft) {
+        Ok(done) => done,
         Err(lost) => return Ok(Err(lost)),
     };
-    let mut value = draft.value;
+    let mut value = value.unwrap_or(draft.value);
     let settled = crd::after_commit(ctx.cluster, kind, &stored, draft.removes);
+    drop(draft.defines); // served by now
     let stored = match settled {
         Some(settled) => {
             value = parse(&settled)?;
@@ -256,20 +261,46 @@ pub(super) async fn commit(
     Ok(Ok(Written { value, json: stored.body(), revision, created: false, warnings }))
 }
 
-/// Commits without waiting for anything. Services are checked once more under a lock.
+/// Commits without waiting for anything. What other writes may have changed since the
+/// draft is checked once more under locks. Also returns the object where it is not the one
+/// that was drafted: a definition may have changed meanwhile.
 fn commit_now(
-    cluster: &Cluster,
-    kind: &Kind,
-    write: Write<'_>,
+    ctx: &Ctx<'_>,
+    mut write: Write<'_>,
     draft: &Draft,
-) -> Result<Arc<Stored>, Lost> {
-    let held = kind
-        .is(builtin::Kind::Service)
-        .then(|| cluster.allocating.lock().unwrap_or_else(PoisonError::into_inner));
-    if held.is_some() && !draft.removes && rules::is_allocated(cluster, &write.key, &draft.value) {
-        return Err(Lost::Address);
+) -> Result<(Arc<Stored>, Option<Value>), Lost> {
+    let (cluster, kind) = (ctx.cluster, &*ctx.place.served.kind);
+    cluster.check_open().map_err(Lost::Refused)?;
+    let serving = cluster.serving.read().unwrap_or_else(PoisonError::into_inner);
+    if write.expect == Expect::Absent
+        && let Some(refusal) = crd::refuses_new(cluster, kind)
+    {
+        return Err(Lost::Refused(refusal));
     }
-    cluster.store.commit(write).map_err(Lost::Store)
+    let moved = cluster.registry.custom().get(&*kind.resource).cloned();
+    let moved = moved.filter(|now| kind.row().is_none() && !std::ptr::eq(&**now, kind));
+    let value = moved.as_ref().map(|now| rules::refresh(now, now.storage, draft.value.clone()));
+    if let (Some(now), Some(value)) = (&moved, &value) {
+        let (head, json) = encode(now, value).map_err(Lost::Refused)?;
+        write.change = match draft.removes {
+            true => Change::Delete { head, json },
+            false => Change::Put { head, json },
+        };
+    }
+    let hooks = Hooks::at_commit(ctx, write.expect, draft);
+    let service = kind.is(builtin::Kind::Service);
+    let mut held = None;
+    if !draft.removes && (service || hooks.have_a_last_word(&draft.value)) {
+        let taken = held.insert(cluster.allocating.lock().unwrap_or_else(PoisonError::into_inner));
+        if service && taken.is_allocated(&cluster.store, &write.key, &draft.value) {
+            return Err(Lost::Address);
+        }
+        let there = cluster.store.get(&kind.resource, &write.key);
+        hooks.last_word(&draft.value, there.as_deref()).map_err(Lost::Refused)?;
+    }
+    let stored = cluster.store.commit(write).map_err(Lost::Store);
+    drop((held, serving));
+    Ok((stored?, value))
 }
 
 /// The facts and bytes of an object; 413 when it is too large, or nests so deep that it

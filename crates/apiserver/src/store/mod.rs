@@ -243,6 +243,30 @@ impl Store {
         wakers.into_iter().for_each(Waker::wake);
     }
 
+    /// Replaces the selectable fields of every object of a resource, where `fields` gives
+    /// them. No revision is taken and nobody is told: the objects have not changed, only
+    /// what may be asked of them.
+    pub fn reselect(&self, resource: &str, fields: impl Fn(&Stored) -> Option<Pairs>) {
+        let found: Vec<(Arc<Stored>, Pairs)> = self
+            .list(resource, Scope::All)
+            .items
+            .into_iter()
+            .filter_map(|stored| fields(&stored).map(|pairs| (stored, pairs)))
+            .filter(|(stored, pairs)| stored.head.fields != *pairs)
+            .collect();
+        let mut state = self.shared.write();
+        let Some(table) = state.tables.get_mut(resource) else { return };
+        for (stored, fields) in found {
+            // What was written meanwhile has its fields already.
+            if table.get(&stored.key).is_some_and(|there| Arc::ptr_eq(there, &stored)) {
+                let head = Head { fields, ..stored.head.clone() };
+                let json = Bytes::copy_from_slice(&stored.json);
+                let (key, revision) = (stored.key.clone(), stored.revision);
+                table.put(Arc::new(Stored { key, revision, head, json }));
+            }
+        }
+    }
+
     /// Forgets the history below a revision, of one resource or of all, so that watching
     /// or listing from before it is [`Expired`]. Open watches go on.
     pub fn compact(&self, resource: Option<&str>, below: u64) {

@@ -5,11 +5,9 @@ use std::time::Duration;
 
 use flagship_apiserver::env::plan::{Effect, Rule, Verbs, When};
 use flagship_apiserver::env::{Env, Plan, Point, Verdict};
-use flagship_apiserver::machinery::status::ApiError;
-use flagship_apiserver::rest::{Admission, Review};
 use serde_json::{Value, json};
 
-use crate::harness::{GADGETS, Hook, MAPS, World, gadget, gadget_definition, revision};
+use crate::harness::{GADGETS, MAPS, World, gadget, gadget_definition, names, revision};
 
 #[tokio::test]
 async fn the_server_owns_identity_and_time() {
@@ -247,40 +245,6 @@ async fn custom_resources_are_defaulted_pruned_and_validated() {
     assert_eq!(world.post(GADGETS, untyped).await.code, 400);
 }
 
-struct Labeller;
-
-impl Admission for Labeller {
-    fn mutate(&self, review: &mut Review<'_>) -> Result<(), ApiError> {
-        if review.operation == "create" && review.resource == "configmaps" {
-            review.object["metadata"]["labels"]["by"] = json!("hook");
-            review.warnings.push("labelled".to_owned());
-        }
-        Ok(())
-    }
-
-    fn validate(&self, review: &mut Review<'_>) -> Result<(), ApiError> {
-        match review.name {
-            "forbidden" => Err(ApiError::forbidden(review.resource, review.name, "no")),
-            _ => Ok(()),
-        }
-    }
-}
-
-#[tokio::test]
-async fn hooks_change_and_refuse() {
-    let world = World::new();
-    let hook: Hook = Arc::new(Labeller);
-    world.server.add_admission(hook);
-    let reply = world.post(MAPS, json!({"metadata": {"name": "a"}})).await;
-    assert_eq!(reply.warnings, [r#"299 - "labelled""#]);
-    assert_eq!(reply.ok(201)["metadata"]["labels"], json!({"by": "hook"}));
-    world.post(MAPS, json!({"metadata": {"name": "forbidden"}})).await.refused(
-        403,
-        "Forbidden",
-        "configmaps \"forbidden\" is forbidden: no",
-    );
-}
-
 #[tokio::test(start_paused = true)]
 async fn services_never_share_an_address_even_when_they_race() {
     let env = Env::simulated(3);
@@ -324,4 +288,33 @@ async fn a_generated_name_that_is_taken_is_drawn_again() {
     world.config(&drawn, json!({})).await;
     let other = name(&world.post(MAPS, draw).await.ok(201));
     assert!(other.starts_with("web-") && other != drawn, "{other}");
+}
+
+#[tokio::test]
+async fn a_namespace_on_an_object_that_has_none_is_dropped() {
+    let world = World::new();
+    let role = json!({"metadata": {"name": "r", "namespace": "default"}, "rules": []});
+    let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+    let mut made = world.post(roles, role).await.ok(201);
+    assert_eq!(made["metadata"]["namespace"], Value::Null);
+    made["metadata"]["namespace"] = json!("default");
+    made["metadata"]["labels"] = json!({"a": "b"});
+    let now = world.put(&format!("{roles}/r"), made).await.ok(200);
+    assert_eq!(now["metadata"]["namespace"], Value::Null);
+}
+
+#[tokio::test]
+async fn every_cluster_begins_with_its_namespaces_and_its_own_service() {
+    let world = World::new();
+    let all = world.get("/api/v1/namespaces").await.ok(200);
+    assert_eq!(names(&all), ["default", "kube-node-lease", "kube-public", "kube-system"]);
+    let service = world.get("/api/v1/namespaces/default/services/kubernetes").await.ok(200);
+    assert_eq!(service["spec"]["clusterIP"], "10.96.0.1");
+    assert_eq!(service["spec"]["type"], "ClusterIP");
+    let port = json!({"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443});
+    assert_eq!(service["spec"]["ports"], json!([port]));
+    assert_eq!(
+        service["metadata"]["labels"],
+        json!({"component": "apiserver", "provider": "kubernetes"})
+    );
 }

@@ -1,5 +1,14 @@
 //! The life of custom resource definitions.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use flagship_apiserver::env::plan::{Effect, Rule, Verbs, When};
+use flagship_apiserver::env::{Env, Plan, Point, Verdict};
+use flagship_apiserver::rest::Server;
+use flagship_apiserver::store::{
+    Change, Encoded, Expect, Head, Limits, ObjectKey, Pairs, Store, Write,
+};
 use serde_json::{Value, json};
 
 use crate::harness::{DEFINITIONS, GADGETS, World, gadget, gadget_definition, names, revision};
@@ -233,4 +242,217 @@ async fn watchers_of_definitions_see_them_become_established() {
     let last = watch.next().await.unwrap();
     assert_eq!(last["type"], "MODIFIED");
     assert_eq!(revision(&last["object"]), revision(&made));
+}
+
+#[tokio::test]
+async fn a_definition_named_like_a_built_in_kind_touches_nothing_of_it() {
+    let world = World::new();
+    let ingresses = "/apis/networking.k8s.io/v1/namespaces/default/ingresses";
+    let backend = json!({"service": {"name": "web", "port": {"number": 80}}});
+    let ingress = json!({"metadata": {"name": "i"}, "spec": {"defaultBackend": backend}});
+    world.post(ingresses, ingress).await.ok(201);
+    let table = [
+        ("ingresses", "networking.k8s.io", "PluralConflict"),
+        ("events", "events.k8s.io", "PluralConflict"),
+    ];
+    for (plural, group, reason) in table {
+        let mut crd = gadget_definition();
+        let name = format!("{plural}.{group}");
+        crd["metadata"] = json!({
+            "name": name, "annotations": {"api-approved.kubernetes.io": "https://example.com"},
+        });
+        crd["spec"]["group"] = json!(group);
+        crd["spec"]["names"] = json!({"plural": plural, "singular": "mine", "kind": "Mine"});
+        let made = world.post(DEFINITIONS, crd).await.ok(201);
+        assert_eq!(condition(&made, "NamesAccepted")["reason"], reason);
+        assert_eq!(condition(&made, "Established")["status"], "False");
+        // Not even a status that claims otherwise helps.
+        let claim = json!({"status": {"conditions": [
+            {"type": "Established", "status": "True", "reason": "Claimed", "message": "m",
+                "lastTransitionTime": "2026-01-01T00:00:00Z"},
+        ]}});
+        let path = format!("{DEFINITIONS}/{name}");
+        world.patch("merge", &format!("{path}/status"), claim).await.ok(200);
+        world.delete(&path).await.ok(200);
+        assert_eq!(world.get(&path).await.code, 404);
+    }
+    assert_eq!(names(&world.get(ingresses).await.ok(200)), ["i"]);
+}
+
+/// Delays every write to gadgets by a second, just before its commit.
+fn slow_gadgets() -> Env {
+    let env = Env::simulated(3);
+    let slow = Rule {
+        point: Point::PreCommit,
+        who: String::new(),
+        cluster: String::new(),
+        resource: "gadgets.example.com".to_owned(),
+        verbs: Verbs::Writes,
+        when: When::Always,
+        window: None,
+        effect: Effect::Do(Verdict::Delay(Duration::from_secs(1))),
+    };
+    let plan = Plan::new(1, env.clock.clone(), vec![slow]);
+    env.with_faults(Arc::new(plan))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_comes_after_its_definition_is_refused() {
+    let world = World::in_env(slow_gadgets());
+    world.define(gadget_definition()).await;
+    let path = format!("{DEFINITIONS}/gadgets.example.com");
+    let (late, gone) = tokio::join!(world.post(GADGETS, gadget("late", 1)), world.delete(&path));
+    gone.ok(200);
+    late.refused(404, "NotFound", "the server could not find the requested resource");
+    world.define(gadget_definition()).await;
+    assert_eq!(world.get(GADGETS).await.ok(200)["items"], json!([]));
+
+    let mut held = gadget("held", 1);
+    held["metadata"]["finalizers"] = json!(["x.io/y"]);
+    world.post(GADGETS, held).await.ok(201);
+    let (late, _) = tokio::join!(world.post(GADGETS, gadget("late", 1)), world.delete(&path));
+    late.refused(
+        405,
+        "MethodNotAllowed",
+        "create not allowed while custom resource definition is terminating",
+    );
+    assert_eq!(names(&world.get(GADGETS).await.ok(200)), ["held"]);
+}
+
+#[tokio::test]
+async fn a_definition_that_was_terminating_when_the_server_stopped_goes_when_it_starts() {
+    let world = World::new();
+    let mut crd = world.define(gadget_definition()).await;
+    crd["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    crd["metadata"]["deletionGracePeriodSeconds"] = json!(0);
+    let env = Env::simulated(1);
+    let store = Store::new(env.clone(), Limits::default());
+    for (resource, namespace, object) in [
+        ("customresourcedefinitions.apiextensions.k8s.io", "", crd),
+        ("gadgets.example.com", "default", gadget("g", 1)),
+    ] {
+        let name = object["metadata"]["name"].as_str().unwrap();
+        let key = ObjectKey::new(namespace, name);
+        let head = Head::of(&object, Pairs::default());
+        let change = Change::Put { head, json: Encoded::new(&object) };
+        let write = Write { resource: &resource.into(), key, expect: Expect::Absent, change };
+        store.commit(write).unwrap();
+    }
+    let server = Server::new(env);
+    let world = World { cluster: server.add_cluster_with("hub", store), server };
+    assert_eq!(world.get(&format!("{DEFINITIONS}/gadgets.example.com")).await.code, 404);
+    assert!(!world.cluster.store().resources().iter().any(|r| &**r == "gadgets.example.com"));
+}
+
+#[tokio::test]
+async fn what_a_definition_gains_and_loses_shows_on_objects_that_are_there() {
+    let world = World::new();
+    let mut crd = world.define(gadget_definition()).await;
+    let mut object = gadget("g", 1);
+    object["spec"]["fixed"] = json!("x");
+    let made = world.post(GADGETS, object).await.ok(201);
+    let fields = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+        ["properties"];
+    fields.as_object_mut().unwrap().remove("fixed");
+    fields["shape"] = json!({
+        "type": "string", "default": "round",
+        "x-kubernetes-validations": [{"rule": "self == oldSelf", "message": "shape stays"}],
+    });
+    world.put(&format!("{DEFINITIONS}/gadgets.example.com"), crd).await.ok(200);
+
+    let want = json!({"size": 1, "color": "red", "shape": "round"});
+    let path = format!("{GADGETS}/g");
+    let shown = world.get(&path).await.ok(200);
+    assert_eq!(shown["spec"], want);
+    assert_eq!(revision(&shown), revision(&made), "reading writes nothing");
+    assert_eq!(world.get(GADGETS).await.ok(200)["items"][0]["spec"], want);
+    let mut watch = world.watch(&format!("{GADGETS}?watch=true")).await;
+    assert_eq!(watch.next().await.unwrap()["object"]["spec"], want);
+    let local = world.cluster.local("x");
+    assert_eq!(local.get("gadgets.example.com", "default", "g").await.unwrap()["spec"], want);
+
+    // Rules compare with what was shown.
+    let reply = world.patch("merge", &path, json!({"spec": {"shape": "flat"}})).await;
+    assert_eq!(reply.code, 422, "{:#}", reply.body);
+    let now = world.patch("merge", &path, json!({"spec": {"size": 2}})).await.ok(200);
+    assert_eq!(now["spec"], json!({"size": 2, "color": "red", "shape": "round"}));
+}
+
+#[tokio::test]
+async fn an_object_is_shown_in_the_only_version_that_is_left() {
+    let world = World::new();
+    let path = format!("{DEFINITIONS}/gadgets.example.com");
+    let mut crd = world.define(two_versions()).await;
+    world.post(GADGETS, gadget("g", 1)).await.ok(201);
+    crd["spec"]["versions"][0]["storage"] = json!(false);
+    crd["spec"]["versions"][1]["storage"] = json!(true);
+    let mut crd = world.put(&path, crd).await.ok(200);
+    crd["status"]["storedVersions"] = json!(["v2"]);
+    let mut crd = world.put(&format!("{path}/status"), crd).await.ok(200);
+    let v2 = crd["spec"]["versions"][1].clone();
+    crd["spec"]["versions"] = json!([v2]);
+    world.put(&path, crd).await.ok(200);
+    let v2 = "/apis/example.com/v2/namespaces/default/gadgets";
+    assert_eq!(world.get(&format!("{v2}/g")).await.ok(200)["apiVersion"], "example.com/v2");
+}
+
+#[tokio::test]
+async fn fields_select_in_every_version_and_on_older_objects() {
+    let world = World::new();
+    let mut crd = two_versions();
+    crd["spec"]["versions"][0].as_object_mut().unwrap().remove("selectableFields");
+    let mut crd = world.define(crd).await;
+    let mut blue = gadget("blue", 1);
+    blue["spec"]["color"] = json!("blue");
+    for object in [blue, gadget("red", 2)] {
+        world.post(GADGETS, object).await.ok(201);
+    }
+    let at = |version: &str, query: &str| {
+        let path = format!("/apis/example.com/{version}/namespaces/default/gadgets");
+        format!("{path}?fieldSelector={query}")
+    };
+    let list = world.get(&at("v2", "spec.color%3Dblue")).await.ok(200);
+    assert_eq!(names(&list), ["blue"], "v2 selects what v1 stores");
+    world.get(&at("v1", "spec.color%3Dblue")).await.refused(
+        400,
+        "BadRequest",
+        "field label not supported: spec.color",
+    );
+    let before = world.cluster.store().revision();
+    crd["spec"]["versions"][0]["selectableFields"] =
+        json!([{"jsonPath": ".spec.color"}, {"jsonPath": ".spec.size"}]);
+    world.put(&format!("{DEFINITIONS}/gadgets.example.com"), crd).await.ok(200);
+    let list = world.get(&at("v1", "spec.size%3D2")).await.ok(200);
+    assert_eq!(names(&list), ["red"], "written before the field could be selected");
+    assert!(revision(&list["items"][0]) <= before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_comes_after_its_definition_changed_fits_the_new_one() {
+    let world = World::in_env(slow_gadgets());
+    let mut crd = world.define(gadget_definition()).await;
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["shape"] =
+        json!({"type": "string", "default": "round"});
+    let path = format!("{DEFINITIONS}/gadgets.example.com");
+    let (late, changed) =
+        tokio::join!(world.post(GADGETS, gadget("late", 1)), world.put(&path, crd));
+    changed.ok(200);
+    late.ok(201);
+    let shown = world.get(&format!("{GADGETS}/late")).await.ok(200);
+    assert_eq!(shown["spec"]["shape"], "round");
+}
+
+#[tokio::test]
+async fn writing_a_definition_compiles_it_once() {
+    let world = World::new();
+    let mut crd = world.define(gadget_definition()).await;
+    assert_eq!(world.server.compilations(), 1);
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["size"]
+        ["maximum"] = json!(10);
+    let path = format!("{DEFINITIONS}/gadgets.example.com");
+    let crd = world.put(&path, crd).await.ok(200);
+    assert_eq!(world.server.compilations(), 2);
+    world.put(&path, crd).await.ok(200);
+    world.patch("merge", &path, json!({"metadata": {"labels": {"a": "b"}}})).await.ok(200);
+    assert_eq!(world.server.compilations(), 2);
 }

@@ -122,3 +122,16 @@ async fn reads_can_be_stale() {
     let fresh = world.cluster.local("other");
     fresh.get("configmaps", "default", "a").await.unwrap();
 }
+
+#[tokio::test]
+async fn a_handle_to_a_replaced_cluster_fails() {
+    let world = World::new();
+    let local = world.cluster.local("x");
+    world.server.add_cluster("hub");
+    let map = json!({"metadata": {"name": "lost"}});
+    let says = "the cluster \"hub\" behind this handle was removed";
+    let error = local.create("configmaps", "default", map.clone()).await.unwrap_err();
+    assert_eq!((error.code, error.message.as_str()), (503, says));
+    world.post(MAPS, map).await.refused(503, "ServiceUnavailable", says);
+    world.get(MAPS).await.refused(503, "ServiceUnavailable", says);
+}

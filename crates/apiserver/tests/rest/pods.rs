@@ -66,3 +66,42 @@ async fn logs_are_honestly_absent() {
     running(&world, "p").await;
     assert_eq!(world.get(&format!("{PODS}/p/log")).await.code, 501);
 }
+
+#[tokio::test]
+async fn applying_to_a_part_of_a_pod_owns_that_part() {
+    let world = World::new();
+    let container = json!({"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}});
+    let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [container]}});
+    world.post(PODS, pod).await.ok(201);
+    let table = [
+        (
+            "resize",
+            json!({"containers": [{"name": "c", "image": "other", "resources": {"requests": {"cpu": "2"}}}]}),
+            json!({"f:spec": {"f:containers": {"k:{\"name\":\"c\"}": {
+                ".": {}, "f:name": {}, "f:resources": {"f:requests": {"f:cpu": {}}},
+            }}}}),
+        ),
+        (
+            "ephemeralcontainers",
+            json!({"ephemeralContainers": [{"name": "debug", "image": "sh"}]}),
+            json!({"f:spec": {"f:ephemeralContainers": {"k:{\"name\":\"debug\"}": {
+                ".": {}, "f:image": {}, "f:name": {},
+            }}}}),
+        ),
+    ];
+    for (sub, spec, owns) in table {
+        let body =
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec});
+        let path = format!("{PODS}/p/{sub}?fieldManager=me&force=true");
+        let now = world.patch("apply", &path, body).await.ok(200);
+        let managers = now["metadata"]["managedFields"].as_array().unwrap();
+        let mine = managers.iter().find(|m| m["subresource"] == sub).unwrap();
+        assert_eq!(
+            (mine["manager"].as_str(), mine["operation"].as_str()),
+            (Some("me"), Some("Apply"))
+        );
+        assert_eq!(mine["fieldsV1"], owns, "{sub}");
+        assert_eq!(now["spec"]["containers"][0]["image"], "i");
+        assert_eq!(now["spec"]["containers"][0]["resources"]["requests"]["cpu"], "2");
+    }
+}

@@ -202,3 +202,19 @@ async fn scale_shows_and_sets_replicas() {
     let negative = json!({"spec": {"replicas": -1}});
     assert_eq!(world.patch("merge", &format!("{GADGETS}/g/scale"), negative).await.code, 422);
 }
+
+#[tokio::test]
+async fn a_write_to_status_is_not_judged_by_the_metadata_it_cannot_change() {
+    let world = World::new();
+    world.define(gadget_definition()).await;
+    let mut object = world.post(GADGETS, gadget("g", 1)).await.ok(201);
+    object["metadata"]["creationTimestamp"] = json!("2000-01-01T00:00:00Z");
+    object["metadata"]["deletionTimestamp"] = json!("2000-01-01T00:00:00Z");
+    object["status"] = json!({"ready": true});
+    let path = format!("{GADGETS}/g");
+    let now = world.put(&format!("{path}/status"), object.clone()).await.ok(200);
+    assert_eq!(now["status"], json!({"ready": true}));
+    assert_ne!(now["metadata"]["creationTimestamp"], object["metadata"]["creationTimestamp"]);
+    object["metadata"]["resourceVersion"] = now["metadata"]["resourceVersion"].clone();
+    assert_eq!(world.put(&path, object).await.code, 422);
+}

@@ -26,9 +26,12 @@ use serde_json::Value;
 
 use crate::config::WorkloadConfig;
 use crate::events::Recorder;
+use crate::limits::LimitDoor;
 use crate::node;
 use crate::object::Fields;
+use crate::priority::PriorityDoor;
 use crate::queue::Queue;
+use crate::quota::QuotaDoor;
 use act::{Hands, Trouble};
 use feed::{Change, Feed};
 use index::Index;
@@ -59,6 +62,10 @@ impl Workloads {
     /// Runs a cluster until it is removed from its server. Dropping the future stops
     /// everything; starting again goes on where it stopped.
     pub fn run(&self, cluster: ClusterHandle) -> impl Future<Output = ()> + Send + use<> {
+        // At the door before the first pod comes, and still there when controllers stop.
+        cluster.install_admission("limits", Arc::new(LimitDoor));
+        cluster.install_admission("priority", Arc::new(PriorityDoor));
+        cluster.install_admission("quota", Arc::new(QuotaDoor));
         let config = Arc::clone(&self.config);
         async move { Shell::new(cluster, config).run().await }
     }
