@@ -4,3 +4,40 @@
 //!
 //! Each controller is a pure `plan` over what it sees; the shell in `run` reads
 //! from the embedded server and carries the plan out.
+
+pub mod behaviour;
+pub mod claim;
+pub mod claims;
+pub mod condition;
+pub mod config;
+pub mod daemonset;
+pub mod deployment;
+pub mod disruption;
+pub mod events;
+pub mod facts;
+pub mod gc;
+pub mod hash;
+#[cfg(test)]
+mod hostile;
+pub mod image;
+pub mod job;
+pub mod kubelet;
+pub mod namespace;
+pub mod node;
+pub mod object;
+pub mod plan;
+pub mod queue;
+pub mod quota;
+pub mod replicaset;
+pub mod resources;
+pub mod revision;
+pub mod schedule;
+pub mod selector;
+pub mod service;
+mod shell;
+pub mod statefulset;
+#[cfg(test)]
+mod world;
+
+pub use config::WorkloadConfig;
+pub use shell::{ACTOR, Running, Workloads};

@@ -131,6 +131,16 @@ impl Local {
         self.replace("namespaces", object, Sub::Finalize).await
     }
 
+    /// Puts a pod on a node, as a scheduler does. A pod is assigned once.
+    pub async fn bind_pod(&self, namespace: &str, name: &str, node: &str) -> Result<(), ApiError> {
+        let place = self.place("pods", namespace, name)?;
+        let ctx = self.ctx("bind", &place);
+        let body = serde_json::json!({"target": {"kind": "Node", "name": node}});
+        let options = WriteOptions::default();
+        let work = super::pods::bind(&ctx, &body, &options);
+        run(&ctx, work, |()| (0, 201)).await
+    }
+
     async fn replace(&self, resource: &str, object: Value, sub: Sub) -> Result<Value, ApiError> {
         let (namespace, name) = (meta::text(&object, "namespace"), meta::text(&object, "name"));
         if name.is_empty() {

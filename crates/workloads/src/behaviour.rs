@@ -1,0 +1,160 @@
+//! How simulated pods behave, and the annotations that script it.
+//!
+//! Without a script a pod starts after a moment, becomes ready and runs until it
+//! is deleted; a pod of a Job runs for a moment and succeeds. These annotations on
+//! a pod (usually set through the template of its Deployment or Job) change that:
+//!
+//! | annotation `workloads.flagship.dev/…` | value | effect |
+//! |---|---|---|
+//! | `ready-after` | duration | runs, but is ready only this long after its start |
+//! | `never-ready` | `"true"` | runs and never becomes ready |
+//! | `run-for` | duration | containers end this long after they start |
+//! | `exit-code` | number | with which code they end; implies `run-for: 1s` |
+//! | `crash-loop` | `"true"` | ends with code 1 (or `exit-code`) after `run-for`, is restarted with growing back-off, is never ready |
+//! | `image-missing` | `"true"` | no image of the pod can be pulled |
+//! | `stop-after` | duration | takes this long to stop when deleted, within its grace period |
+//!
+//! Durations are written as Go writes them: `30s`, `1m30s`, `500ms`; a bare number
+//! is seconds. What cannot be read is ignored.
+
+use jiff::SignedDuration;
+use serde_json::Value;
+
+use crate::config::WorkloadConfig;
+use crate::object::Fields;
+
+/// What every annotation of this crate starts with.
+pub const PREFIX: &str = "workloads.flagship.dev/";
+
+/// What one pod will do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Script {
+    /// From the pod's start to its containers' start.
+    pub starts: SignedDuration,
+    /// From a container's start until it is ready; `None` for never.
+    pub ready: Option<SignedDuration>,
+    /// How long a container runs, and the code it ends with; `None` for ever.
+    pub ends: Option<(SignedDuration, i64)>,
+    /// No image can be pulled, whatever the configuration says.
+    pub image_missing: bool,
+    /// How long it takes to stop.
+    pub stops: SignedDuration,
+}
+
+impl Script {
+    /// Reads a pod's annotations over the configured defaults.
+    pub fn of(pod: &Value, config: &WorkloadConfig) -> Self {
+        let text = |key: &str| pod.annotation(&format!("{PREFIX}{key}"));
+        let flag = |key: &str| text(key) == Some("true");
+        let span = |key: &str| text(key).and_then(duration);
+        let crash = flag("crash-loop");
+        let code: Option<i64> = text("exit-code").and_then(|c| c.trim().parse().ok());
+        let is_job = pod
+            .list("/metadata/ownerReferences")
+            .iter()
+            .any(|o| o.is_true("/controller") && o.text("/kind") == "Job");
+        let ready_after = span("ready-after").unwrap_or(config.ready_after);
+        let starts = ready_after.min(config.start_after);
+        let ready = (!crash && !flag("never-ready")).then(|| ready_after - starts);
+        let run_for = span("run-for");
+        let ends = if crash {
+            Some((run_for.unwrap_or(SECOND), code.unwrap_or(1)))
+        } else if run_for.is_some() || code.is_some() {
+            Some((run_for.unwrap_or(SECOND), code.unwrap_or(0)))
+        } else {
+            is_job.then_some((config.job_runs_for, 0))
+        };
+        Self {
+            starts,
+            ready,
+            ends,
+            image_missing: flag("image-missing"),
+            stops: span("stop-after").unwrap_or(config.stop_after),
+        }
+    }
+}
+
+const SECOND: SignedDuration = SignedDuration::from_secs(1);
+
+/// Reads `1h2m3s`, `500ms` or a bare number of seconds.
+pub fn duration(text: &str) -> Option<SignedDuration> {
+    let mut rest = text.trim();
+    if rest.is_empty() {
+        return None;
+    }
+    if let Ok(seconds) = rest.parse::<u32>() {
+        return Some(SignedDuration::from_secs(i64::from(seconds)));
+    }
+    let mut total = SignedDuration::ZERO;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit()).filter(|at| *at > 0)?;
+        let (number, tail) = rest.split_at(digits);
+        let number: u32 = number.parse().ok()?;
+        let units = tail.find(|c: char| c.is_ascii_digit()).unwrap_or(tail.len());
+        let (unit, tail) = tail.split_at(units);
+        let one = match unit {
+            "h" => SignedDuration::from_secs(3_600),
+            "m" => SignedDuration::from_secs(60),
+            "s" => SECOND,
+            "ms" => SignedDuration::from_millis(1),
+            _ => return None,
+        };
+        total = total.checked_add(one.checked_mul(i32::try_from(number).ok()?)?)?;
+        rest = tail;
+    }
+    Some(total)
+}
+
+/// A whole number of seconds as Go prints a duration: `10s`, `1m20s`, `5m0s`.
+pub fn go_duration(seconds: i64) -> String {
+    let (hours, minutes, seconds) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    match (hours, minutes) {
+        (0, 0) => format!("{seconds}s"),
+        (0, _) => format!("{minutes}m{seconds}s"),
+        _ => format!("{hours}h{minutes}m{seconds}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn durations_read_as_go_writes_them() {
+        for (text, millis) in [
+            ("30s", Some(30_000)),
+            ("1m30s", Some(90_000)),
+            ("500ms", Some(500)),
+            ("2h", Some(7_200_000)),
+            ("45", Some(45_000)),
+            ("", None),
+            ("s", None),
+            ("1x", None),
+            ("-1s", None),
+            ("99999999999s", None),
+        ] {
+            assert_eq!(duration(text).map(|d| d.as_millis()), millis, "{text}");
+        }
+        assert_eq!(go_duration(10), "10s");
+        assert_eq!(go_duration(80), "1m20s");
+        assert_eq!(go_duration(300), "5m0s");
+    }
+
+    #[test]
+    fn scripts_are_read_over_the_defaults() {
+        let config = WorkloadConfig::default();
+        let pod = |annotations: Value| json!({"metadata": {"annotations": annotations}});
+        let plain = Script::of(&pod(json!({})), &config);
+        assert_eq!(
+            (plain.starts, plain.ready, plain.ends),
+            (SECOND, Some(SignedDuration::ZERO), None)
+        );
+        let slow = Script::of(&pod(json!({"workloads.flagship.dev/ready-after": "30s"})), &config);
+        assert_eq!(slow.ready, Some(SignedDuration::from_secs(29)));
+        let crash = Script::of(&pod(json!({"workloads.flagship.dev/crash-loop": "true"})), &config);
+        assert_eq!((crash.ready, crash.ends), (None, Some((SECOND, 1))));
+        let done = Script::of(&pod(json!({"workloads.flagship.dev/run-for": "10s"})), &config);
+        assert_eq!(done.ends, Some((SignedDuration::from_secs(10), 0)));
+    }
+}

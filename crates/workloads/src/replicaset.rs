@@ -1,0 +1,292 @@
+//! ReplicaSet -> Pods: keeps the number of active pods at `spec.replicas`.
+//!
+//! Pods that are least worth keeping go first: unscheduled, not started, not ready,
+//! cheap, crowded, young. What the server refuses is told in the condition
+//! `ReplicaFailure` and tried again later.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::claim::{self, Claim};
+use crate::condition::{self, Draft, Style};
+use crate::facts::Pod;
+use crate::object::{Fields, controller_ref, set};
+use crate::plan::{Action, Note, Plan, Propagation, Target};
+use crate::selector;
+
+const SOURCE: &str = "replicaset-controller";
+/// Pods made or removed in one pass; the next pass goes on.
+pub(crate) const BURST: i64 = 500;
+
+/// What one ReplicaSet looks like.
+#[derive(Debug, Clone, Serialize)]
+pub struct Observed {
+    /// The ReplicaSet.
+    pub set: Value,
+    /// Pods that it controls.
+    pub pods: Vec<Pod>,
+    /// Whole pods whose belonging is in question: ours but not matching, matching but free.
+    pub strays: Vec<Value>,
+    /// Why the last attempt to make a pod was refused.
+    pub refusal: Option<String>,
+    /// The present moment.
+    pub now: Timestamp,
+}
+
+/// Decides the next moves for one ReplicaSet.
+pub fn plan(seen: &Observed) -> Plan {
+    let set = &seen.set;
+    let mut plan = Plan::default();
+    for pod in &seen.strays {
+        if let Claim::Rewrite(object) = claim::decide(set, set.at("/spec/selector"), pod) {
+            plan.act(Action::Replace { resource: "pods".into(), object });
+        }
+    }
+    if !plan.actions.is_empty() {
+        plan.waiting.push("pods change hands first".into());
+        return plan;
+    }
+    let wanted = |p: &&Pod| p.is_active() && selector::picks(set.at("/spec/selector"), &p.labels);
+    let mut active: Vec<&Pod> = seen.pods.iter().filter(wanted).collect();
+    let desired = set.int("/spec/replicas").unwrap_or(1).max(0);
+    let surplus = active.len() as i64 - desired;
+    if !set.is_deleting() {
+        if surplus < 0 && seen.refusal.is_none() {
+            (0..(-surplus).min(BURST)).for_each(|_| plan.act(make(set)));
+        }
+        if surplus > 0 {
+            sort_for_deletion(&mut active);
+            for pod in active.iter().take(usize::try_from(surplus.min(BURST)).unwrap_or(0)) {
+                plan.act(remove(SOURCE, set, pod));
+            }
+        }
+    }
+    report(seen, &active, surplus, &mut plan);
+    plan
+}
+
+/// A pod from the owner's template, named by the server after the owner.
+pub(crate) fn from_template(owner: &Value, template: &Value) -> Value {
+    let mut pod = json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {
+            "generateName": format!("{}-", owner.name()),
+            "namespace": owner.namespace(),
+            "labels": template.at("/metadata/labels").clone(),
+            "ownerReferences": [controller_ref(owner)],
+        },
+        "spec": template.at("/spec").clone(),
+    });
+    for field in ["annotations", "finalizers"] {
+        if let Some(value) = template.at("/metadata").get(field) {
+            set(&mut pod, &["metadata", field], value.clone());
+        }
+    }
+    pod
+}
+
+fn make(set: &Value) -> Action {
+    Action::Create {
+        resource: "pods",
+        object: from_template(set, set.at("/spec/template")),
+        then: Some(Note::normal(set, SOURCE, "SuccessfulCreate", "Created pod: {name}")),
+        refused: Some(Note::warning(set, SOURCE, "FailedCreate", "Error creating: ")),
+    }
+}
+
+/// Deletes one pod and says so in the owner's events.
+pub(crate) fn remove(source: &'static str, owner: &Value, pod: &Pod) -> Action {
+    Action::Delete {
+        target: Target {
+            resource: "pods".into(),
+            namespace: pod.namespace.clone(),
+            name: pod.name.clone(),
+            uid: pod.uid.clone(),
+        },
+        propagation: Propagation::Background,
+        grace: None,
+        then: Some(Note::normal(
+            owner,
+            source,
+            "SuccessfulDelete",
+            format!("Deleted pod: {}", pod.name),
+        )),
+    }
+}
+
+/// Least worth keeping first.
+pub(crate) fn sort_for_deletion(pods: &mut [&Pod]) {
+    let mut crowd: BTreeMap<String, usize> = BTreeMap::new();
+    for pod in pods.iter().filter(|p| !p.node.is_empty()) {
+        *crowd.entry(pod.node.clone()).or_default() += 1;
+    }
+    pods.sort_by_cached_key(|pod| {
+        (
+            !pod.node.is_empty(),
+            pod.phase,
+            pod.is_ready(),
+            pod.deletion_cost,
+            Reverse(crowd.get(&pod.node).copied().unwrap_or(0)),
+            Reverse(pod.ready_since),
+            Reverse(pod.restarts),
+            (Reverse(pod.created), pod.uid.clone()),
+        )
+    });
+}
+
+fn report(seen: &Observed, active: &[&Pod], surplus: i64, plan: &mut Plan) {
+    let (set, now) = (&seen.set, seen.now);
+    let delay = set.int("/spec/minReadySeconds").unwrap_or(0);
+    let template = set.strings("/spec/template/metadata/labels");
+    let labelled = |p: &&&Pod| template.iter().all(|(k, v)| p.labels.get(k) == Some(v));
+    let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+    let mut status = json!({
+        "replicas": active.len(),
+        "observedGeneration": set.generation(),
+    });
+    for (field, number) in [
+        ("fullyLabeledReplicas", active.iter().filter(labelled).count()),
+        ("readyReplicas", active.iter().filter(|p| p.is_ready()).count()),
+        ("availableReplicas", active.iter().filter(|p| p.is_available(delay, now)).count()),
+    ] {
+        if number > 0 {
+            status[field] = json!(count(number));
+        }
+    }
+    let mut conditions = set.list("/status/conditions").to_vec();
+    match &seen.refusal {
+        Some(why) if surplus != 0 => {
+            let reason = if surplus < 0 { "FailedCreate" } else { "FailedDelete" };
+            plan.waiting.push(why.clone());
+            let draft =
+                Draft { kind: "ReplicaFailure", status: "True", reason, message: why.clone() };
+            if condition::find(&conditions, "ReplicaFailure").is_none() {
+                condition::put(&mut conditions, Style::Plain, now, &draft);
+            }
+        }
+        _ => condition::remove(&mut conditions, "ReplicaFailure"),
+    }
+    if !conditions.is_empty() {
+        status["conditions"] = Value::Array(conditions);
+    }
+    if let Some(next) = active.iter().filter_map(|p| p.available_at(delay, now)).min() {
+        plan.wake_at(next);
+    }
+    plan.status("replicasets.apps", set, status);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::Phase;
+
+    fn pod(name: &str, node: &str, phase: Phase, ready: Option<i64>) -> Pod {
+        let mut pod =
+            Pod::of(&json!({"metadata": {"name": name, "uid": name, "namespace": "default",
+            "labels": {"app": "web"}}}));
+        pod.node = node.to_owned();
+        pod.phase = phase;
+        pod.ready_since = ready.map(|s| Timestamp::from_second(s).unwrap());
+        pod
+    }
+
+    fn set(replicas: i64) -> Value {
+        json!({
+            "apiVersion": "apps/v1", "kind": "ReplicaSet",
+            "metadata": {"name": "web-abc", "namespace": "default", "uid": "rs", "generation": 1},
+            "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": "web"}},
+                "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": []}}},
+        })
+    }
+
+    fn seen(replicas: i64, pods: Vec<Pod>) -> Observed {
+        let now = Timestamp::from_second(1_000).unwrap();
+        Observed { set: set(replicas), pods, strays: vec![], refusal: None, now }
+    }
+
+    #[test]
+    fn pods_least_worth_keeping_go_first() {
+        let mut cheap = pod("cheap", "n3", Phase::Running, Some(10));
+        cheap.deletion_cost = -5;
+        let pods = [
+            pod("old-ready", "n1", Phase::Running, Some(10)),
+            pod("new-ready", "n2", Phase::Running, Some(20)),
+            pod("crowded", "n4", Phase::Running, Some(5)),
+            pod("crowding", "n4", Phase::Running, Some(6)),
+            pod("unready", "n1", Phase::Running, None),
+            pod("pending", "n1", Phase::Pending, None),
+            pod("unscheduled", "", Phase::Pending, None),
+            cheap,
+        ];
+        let mut order: Vec<&Pod> = pods.iter().collect();
+        sort_for_deletion(&mut order);
+        let names: Vec<&str> = order.iter().map(|p| p.name.as_str()).collect();
+        assert_eq!(
+            names,
+            // n1 holds three pods and n4 two, so their ready pods count as crowded.
+            [
+                "unscheduled",
+                "pending",
+                "unready",
+                "cheap",
+                "old-ready",
+                "crowding",
+                "crowded",
+                "new-ready"
+            ]
+        );
+    }
+
+    #[test]
+    fn missing_pods_are_made_and_ended_ones_do_not_count() {
+        let pods =
+            vec![pod("a", "n1", Phase::Running, Some(10)), pod("b", "n1", Phase::Failed, None)];
+        let plan = plan(&seen(3, pods));
+        let made = plan.actions.iter().filter(|a| matches!(a, Action::Create { .. })).count();
+        assert_eq!(made, 2);
+        let Some(Action::ReplaceStatus { object, .. }) = plan.actions.last() else {
+            panic!("status is written last: {plan:?}");
+        };
+        assert_eq!(
+            object["status"],
+            json!({"replicas": 1, "fullyLabeledReplicas": 1, "readyReplicas": 1,
+                "availableReplicas": 1, "observedGeneration": 1})
+        );
+    }
+
+    #[test]
+    fn a_refusal_is_reported_and_not_repeated() {
+        let mut seen = seen(1, vec![]);
+        seen.refusal = Some("pods \"web-abc-x\" is forbidden: exceeded quota: q".into());
+        let plan = plan(&seen);
+        let [Action::ReplaceStatus { object, .. }] = plan.actions.as_slice() else {
+            panic!("only the status is written: {plan:?}");
+        };
+        assert_eq!(
+            object["status"]["conditions"][0],
+            json!({"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate",
+                "message": "pods \"web-abc-x\" is forbidden: exceeded quota: q",
+                "lastTransitionTime": "1970-01-01T00:16:40Z"})
+        );
+    }
+
+    #[test]
+    fn a_set_that_is_going_makes_and_removes_nothing() {
+        let mut seen = seen(3, vec![]);
+        crate::object::set(&mut seen.set, &["metadata", "deletionTimestamp"], json!("x"));
+        let plan = plan(&seen);
+        assert!(plan.actions.iter().all(|a| matches!(a, Action::ReplaceStatus { .. })), "{plan:?}");
+    }
+
+    #[test]
+    fn a_ready_pod_becomes_available_later_and_the_plan_wakes_for_it() {
+        let mut seen = seen(1, vec![pod("a", "n1", Phase::Running, Some(995))]);
+        seen.set["spec"]["minReadySeconds"] = json!(10);
+        let plan = plan(&seen);
+        assert_eq!(plan.wake, Some(Timestamp::from_second(1_005).unwrap()));
+    }
+}

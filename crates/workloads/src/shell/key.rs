@@ -1,0 +1,70 @@
+//! Names of work: which controller looks at which object.
+
+use std::sync::Arc;
+
+/// One controller's interest in one object.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key {
+    pub controller: Controller,
+    /// Empty for cluster-scoped objects.
+    pub namespace: Arc<str>,
+    /// Name of the object; for garbage collection its UID.
+    pub name: Arc<str>,
+}
+
+/// Everything a cluster does by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Controller {
+    Namespace,
+    Garbage,
+    Deployment,
+    ReplicaSet,
+    StatefulSet,
+    DaemonSet,
+    Job,
+    Scheduler,
+    Kubelet,
+    Service,
+    Claim,
+    Volume,
+    Budget,
+    Quota,
+}
+
+impl Key {
+    pub fn new(controller: Controller, namespace: &str, name: &str) -> Self {
+        Self { controller, namespace: namespace.into(), name: name.into() }
+    }
+}
+
+impl Controller {
+    /// The controller of an owner's kind, for pods and sets that changed.
+    pub fn of_kind(kind: &str) -> Option<Self> {
+        Some(match kind {
+            "Deployment" => Self::Deployment,
+            "ReplicaSet" => Self::ReplicaSet,
+            "StatefulSet" => Self::StatefulSet,
+            "DaemonSet" => Self::DaemonSet,
+            "Job" => Self::Job,
+            _ => return None,
+        })
+    }
+
+    /// The controller that looks at every object of a resource.
+    pub fn of_resource(resource: &str) -> Option<Self> {
+        Some(match resource {
+            "namespaces" => Self::Namespace,
+            "deployments.apps" => Self::Deployment,
+            "replicasets.apps" => Self::ReplicaSet,
+            "statefulsets.apps" => Self::StatefulSet,
+            "daemonsets.apps" => Self::DaemonSet,
+            "jobs.batch" => Self::Job,
+            "services" => Self::Service,
+            "persistentvolumeclaims" => Self::Claim,
+            "persistentvolumes" => Self::Volume,
+            "poddisruptionbudgets.policy" => Self::Budget,
+            "resourcequotas" => Self::Quota,
+            _ => return None,
+        })
+    }
+}
