@@ -1,5 +1,20 @@
 //! What every controller stands on: clock, seeded randomness, client, reflectors,
 //! work queue, leases, events and the effect shell.
 //!
-//! The only crate that reads a clock and the only one that retries. Empty until
-//! the placement controllers arrive.
+//! The only crate that reads a clock and the only one that retries. Under a paused
+//! current-thread runtime and one seed, everything here happens in the same order
+//! every time. Knows nothing of placements: rules are in `flagship-rules`, what
+//! they are applied to in `flagship-hub` and `flagship-member`.
+
+pub mod client;
+pub mod dynamic;
+pub mod effects;
+pub mod env;
+pub mod events;
+#[cfg(test)]
+mod fake;
+pub mod lease;
+pub mod metrics;
+pub mod queue;
+pub mod reflector;
+pub mod verdict;

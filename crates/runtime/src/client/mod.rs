@@ -1,0 +1,207 @@
+//! One client for real API servers and for the one in this process.
+//!
+//! `kube::Client` carries the requests; this module says what they mean. It never
+//! retries: an error goes to the caller with a verdict, and the queue decides.
+//! (The retry layer that `kube` adds to real clients is switched off: it draws
+//! its pauses from a hasher, and it would repeat writes behind our back.)
+//!
+//! [`Objects`] has the verbs, [`ClientError`] the sorting of answers, [`watch`] the
+//! stream of changes. Keeping objects is the reflector's work.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
+use http::{Method, Request, Response};
+use http_body_util::BodyExt;
+use kube::client::Body;
+use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use thiserror::Error;
+
+mod error;
+mod malformed;
+mod objects;
+mod resource;
+#[cfg(test)]
+mod tests;
+pub mod watch;
+
+pub use error::ClientError;
+pub use malformed::Malformed;
+pub(crate) use objects::PAGE;
+pub use objects::{Deleted, Fence, Listed, Objects, Propagation, key_of};
+pub(crate) use resource::Query;
+pub use resource::{ResourceType, Selection};
+
+/// How long a request may take, unless told otherwise.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Talks to one API server. Cheap to clone.
+#[derive(Clone)]
+pub struct Client {
+    inner: kube::Client,
+    /// Who we say we are, to logs and to field ownership.
+    name: Arc<str>,
+    timeout: Duration,
+}
+
+/// Why there is no client.
+#[derive(Debug, Error)]
+pub enum ConnectError {
+    /// The kubeconfig cannot be used.
+    #[error("cannot use the kubeconfig")]
+    Kubeconfig(#[from] kube::config::KubeconfigError),
+    /// This process does not run in a pod with a service account.
+    #[error("cannot use the service account of this pod")]
+    InCluster(#[from] kube::config::InClusterError),
+    /// The configuration makes no client, for instance because of a bad certificate.
+    #[error("cannot set up the connection")]
+    Setup(#[source] Box<kube::Error>),
+}
+
+impl Client {
+    /// A client for a server in this process, or for a scripted one. Needs a runtime.
+    pub fn in_process<S, B>(service: S) -> Self
+    where
+        S: tower::Service<Request<Body>, Response = Response<B>> + Send + 'static,
+        S::Future: Send + 'static,
+        S::Error: Into<tower::BoxError>,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<tower::BoxError>,
+    {
+        Self::over(kube::Client::new(service, "default"))
+    }
+
+    /// A client over one of `kube`'s that exists already.
+    pub fn over(inner: kube::Client) -> Self {
+        Self { inner, name: "flagship".into(), timeout: REQUEST_TIMEOUT }
+    }
+
+    /// A client for a context of a kubeconfig; the current context if none is named,
+    /// the usual file if no path is given.
+    pub async fn from_kubeconfig(
+        path: Option<&Path>,
+        context: Option<&str>,
+    ) -> Result<Self, ConnectError> {
+        let options =
+            KubeConfigOptions { context: context.map(str::to_owned), ..Default::default() };
+        let config = match path {
+            Some(path) => {
+                let file = Kubeconfig::read_from(path)?;
+                Config::from_custom_kubeconfig(file, &options).await?
+            }
+            None => Config::from_kubeconfig(&options).await?,
+        };
+        Self::from_config(config)
+    }
+
+    /// A client for the cluster that this process runs in.
+    pub fn in_cluster() -> Result<Self, ConnectError> {
+        Self::from_config(Config::incluster()?)
+    }
+
+    /// A client for a configuration made elsewhere.
+    pub fn from_config(mut config: Config) -> Result<Self, ConnectError> {
+        config.default_retry = false;
+        // A watch may be silent for minutes; its own timeout ends it, not the socket's.
+        config.read_timeout = None;
+        let inner =
+            kube::Client::try_from(config).map_err(|error| ConnectError::Setup(Box::new(error)))?;
+        Ok(Self::over(inner))
+    }
+
+    /// The same client under another name, as user agents and `managedFields` show it.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Self {
+        Self { name: name.into(), ..self.clone() }
+    }
+
+    /// The same client with another limit for requests.
+    #[must_use]
+    pub fn with_timeout(&self, timeout: Duration) -> Self {
+        Self { timeout, ..self.clone() }
+    }
+
+    /// Objects of a type that knows its resource.
+    pub fn of<K: kube::Resource<DynamicType = ()>>(&self) -> Objects<K> {
+        self.of_type(ResourceType::of::<K>())
+    }
+
+    /// Objects of any resource, read as `K`.
+    pub fn of_type<K>(&self, resource: ResourceType) -> Objects<K> {
+        Objects::new(self.clone(), resource)
+    }
+
+    /// Who we say we are.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What carries the requests, for calls that have no helper here.
+    pub fn kube(&self) -> &kube::Client {
+        &self.inner
+    }
+
+    /// Sends a request and reads the whole answer.
+    pub(crate) async fn ask(&self, call: Call<'_>) -> Result<Bytes, ClientError> {
+        let object = call.object.clone();
+        let whole = async {
+            let response = self.open(call).await?;
+            collected(response.into_body(), object.clone()).await
+        };
+        match tokio::time::timeout(self.timeout, whole).await {
+            Ok(answer) => answer,
+            Err(elapsed) => {
+                Err(ClientError::Unreachable { object: object.clone(), source: Box::new(elapsed) })
+            }
+        }
+    }
+
+    /// Sends a request and hands out the answer as it begins, if it is a good one.
+    pub(crate) async fn open(&self, call: Call<'_>) -> Result<Response<Body>, ClientError> {
+        let Call { method, path, accept, content, object } = call;
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(ACCEPT, accept)
+            .header(USER_AGENT, format!("{}/{}", self.name, env!("CARGO_PKG_VERSION")));
+        let body = match content {
+            Some((media_type, bytes)) => {
+                request = request.header(CONTENT_TYPE, media_type);
+                Body::from(bytes)
+            }
+            None => Body::empty(),
+        };
+        let unreachable = |source| ClientError::Unreachable { object: object.clone(), source };
+        let request = request.body(body).map_err(|error| unreachable(Box::new(error)))?;
+        let response =
+            self.inner.send(request).await.map_err(|error| unreachable(Box::new(error)))?;
+        let code = response.status();
+        if code.is_success() {
+            return Ok(response);
+        }
+        let after = response.headers().get(RETRY_AFTER);
+        let after = after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
+        let body = collected(response.into_body(), object.clone()).await?;
+        Err(ClientError::from_answer(object, code, after.map(Duration::from_secs), &body))
+    }
+}
+
+/// One request.
+pub(crate) struct Call<'a> {
+    pub(crate) method: Method,
+    pub(crate) path: String,
+    pub(crate) accept: &'a str,
+    pub(crate) content: Option<(&'a str, Vec<u8>)>,
+    /// What errors call it.
+    pub(crate) object: String,
+}
+
+async fn collected(body: Body, object: String) -> Result<Bytes, ClientError> {
+    match body.collect().await {
+        Ok(whole) => Ok(whole.to_bytes()),
+        Err(error) => Err(ClientError::Unreachable { object, source: Box::new(error) }),
+    }
+}

@@ -1,0 +1,208 @@
+//! Runs passes: so many keys at a time, each on its own task.
+//!
+//! A pass that panics harms nobody else: its key is put into quarantine, the
+//! panic is counted and logged, and the other keys go on. Dropping the future of
+//! [`Workers::run`] ends all passes where they stand, as a crash would.
+
+use std::fmt::Debug;
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tracing::Instrument;
+
+use super::{Claim, Next, Queue};
+use crate::metrics::{Counter, Gauge, Histogram, Metrics, SECONDS};
+use crate::verdict::{Failure, Verdict};
+
+/// How a pass over a key ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Nothing more to do until something changes.
+    Done,
+    /// Look again after this span; zero means [`Outcome::Again`].
+    After(Duration),
+    /// Look again soon; soon gets later if it happens in a row.
+    Again,
+    /// It failed; the verdict says what comes next.
+    Error(Failure),
+}
+
+impl<E: Into<Failure>> From<Result<Outcome, E>> for Outcome {
+    fn from(result: Result<Outcome, E>) -> Self {
+        result.unwrap_or_else(|error| Self::Error(error.into()))
+    }
+}
+
+impl Outcome {
+    /// What the queue does with the key.
+    fn next(&self) -> Next {
+        const SOON: Next = Next::BackOff { at_least: Duration::ZERO };
+        match self {
+            Self::Done => Next::Forget,
+            Self::After(Duration::ZERO) | Self::Again => SOON,
+            Self::After(span) => Next::After(*span),
+            Self::Error(failure) => match failure.verdict {
+                // An object that is there or not against expectation: the pass saw
+                // old news, and the next one will know better.
+                Verdict::Reread | Verdict::AlreadyExists | Verdict::NotFound => SOON,
+                Verdict::BackOff { after } => Next::BackOff { at_least: after.unwrap_or_default() },
+                Verdict::GiveUp => Next::Forget,
+            },
+        }
+    }
+
+    fn result(&self) -> &'static str {
+        match self {
+            Self::Done => "success",
+            Self::After(Duration::ZERO) | Self::Again => "requeue",
+            Self::After(_) => "requeue_after",
+            Self::Error(_) => "error",
+        }
+    }
+}
+
+/// The workers of one queue.
+pub struct Workers<K, G = ()> {
+    queue: Queue<K, G>,
+    count: usize,
+    gauges: Arc<Instruments>,
+}
+
+struct Instruments {
+    controller: String,
+    metrics: Metrics,
+    errors: Counter,
+    panics: Counter,
+    active: Gauge,
+    time: Histogram,
+}
+
+impl<K, G> Workers<K, G>
+where
+    K: Ord + Clone + Debug + Send + 'static,
+    G: Ord + Clone + Send + 'static,
+{
+    /// At most `count` keys at a time, at least one.
+    pub fn new(queue: Queue<K, G>, count: usize, metrics: &Metrics) -> Self {
+        let gauges = Arc::new(Instruments::new(queue.name(), count.max(1), metrics));
+        Self { queue, count: count.max(1), gauges }
+    }
+
+    /// Runs passes until the queue is closed and drained.
+    pub async fn run<F, Fut>(self, reconcile: F)
+    where
+        F: Fn(K) -> Fut,
+        Fut: Future + Send + 'static,
+        Fut::Output: Into<Outcome>,
+    {
+        let mut passes = JoinSet::new();
+        loop {
+            while passes.len() >= self.count {
+                passes.join_next().await;
+            }
+            while passes.try_join_next().is_some() {}
+            let Some(claim) = self.queue.next().await else { break };
+            let span =
+                tracing::info_span!("pass", controller = self.queue.name(), key = ?claim.key());
+            // The call itself may panic before there is a future; so it is made inside.
+            let started =
+                std::panic::catch_unwind(AssertUnwindSafe(|| reconcile(claim.key().clone())));
+            let pass = one_pass(claim, started.ok(), self.gauges.clone());
+            passes.spawn(pass.instrument(span));
+        }
+        while passes.join_next().await.is_some() {}
+    }
+}
+
+async fn one_pass<K, G, Fut>(claim: Claim<K, G>, started: Option<Fut>, gauges: Arc<Instruments>)
+where
+    K: Ord + Clone + Debug,
+    G: Ord + Clone,
+    Fut: Future,
+    Fut::Output: Into<Outcome>,
+{
+    gauges.active.add(1.0);
+    let begun = Instant::now();
+    let ended = match started {
+        Some(pass) => AssertUnwindSafe(pass.map(Into::into)).catch_unwind().await.ok(),
+        None => None,
+    };
+    gauges.active.add(-1.0);
+    gauges.time.observe(begun.elapsed().as_secs_f64());
+    gauges.count(ended.as_ref());
+    let next = match &ended {
+        None => {
+            tracing::error!("the pass panicked; its key is kept away for a while");
+            Next::Quarantine
+        }
+        Some(Outcome::Error(failure)) => {
+            report(failure);
+            ended.as_ref().map_or(Next::Forget, Outcome::next)
+        }
+        Some(outcome) => outcome.next(),
+    };
+    claim.finish(next);
+}
+
+fn report(failure: &Failure) {
+    match failure.verdict {
+        Verdict::Reread | Verdict::AlreadyExists | Verdict::NotFound => {
+            tracing::debug!(%failure, "starting over");
+        }
+        Verdict::BackOff { .. } => tracing::warn!(%failure, "trying again later"),
+        Verdict::GiveUp => tracing::warn!(%failure, "waiting for a change"),
+    }
+}
+
+impl Instruments {
+    fn new(controller: &str, count: usize, metrics: &Metrics) -> Self {
+        let labels: &[(&str, &str)] = &[("controller", controller)];
+        let most = metrics.gauge(
+            "fleet_workload_max_concurrent_reconciles",
+            "Most passes at a time.",
+            labels,
+        );
+        most.set(count as f64);
+        Self {
+            controller: controller.to_owned(),
+            metrics: metrics.clone(),
+            errors: metrics.counter(
+                "fleet_workload_reconcile_errors_total",
+                "Passes that failed.",
+                labels,
+            ),
+            panics: metrics.counter(
+                "flagship_reconcile_panics_total",
+                "Passes that panicked.",
+                labels,
+            ),
+            active: metrics.gauge("fleet_workload_active_workers", "Passes under way.", labels),
+            time: metrics.histogram(
+                "fleet_workload_reconcile_time_seconds",
+                "How long passes took.",
+                SECONDS,
+                labels,
+            ),
+        }
+    }
+
+    /// `None` is a panic, which counts as an error too.
+    fn count(&self, ended: Option<&Outcome>) {
+        let result = ended.map_or("error", Outcome::result);
+        if result == "error" {
+            self.errors.inc();
+        }
+        if ended.is_none() {
+            self.panics.inc();
+        }
+        let labels = [("controller", self.controller.as_str()), ("result", result)];
+        self.metrics
+            .counter("fleet_workload_reconcile_total", "Passes by their result.", &labels)
+            .inc();
+    }
+}
