@@ -11,7 +11,7 @@ use super::cel::RuleTable;
 use super::cel::rule::Defect;
 use super::embedded::embedded_objects;
 use super::lists::duplicates;
-use super::node::Schema;
+use super::node::{ListType, Schema};
 use super::path::Path;
 use super::prune::{prune_resource, unknown_in_resource};
 use super::validate::structure;
@@ -23,6 +23,9 @@ pub struct Compiled {
     schema: Schema,
     rules: RuleTable,
     warnings: Vec<String>,
+    /// Whether any list is a set or keyed, and any object embedded: most schemas have neither.
+    has_identities: bool,
+    has_embedded: bool,
 }
 
 impl Compiled {
@@ -48,7 +51,14 @@ impl Compiled {
                 }
             }
         }
-        if errors.is_empty() { Ok(Self { schema, rules, warnings }) } else { Err(errors) }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        let nodes = &schema.arena.nodes;
+        let has_identities =
+            nodes.iter().any(|n| matches!(n.list_type, Some(ListType::Set | ListType::Map(_))));
+        let has_embedded = nodes.iter().any(|n| n.embedded_resource);
+        Ok(Self { schema, rules, warnings, has_identities, has_embedded })
     }
 
     /// The schema itself, for patches and server-side apply.
@@ -79,7 +89,9 @@ impl Compiled {
     /// Everything wrong with `new`; on update, findings about unchanged parts are forgiven.
     pub fn validate(&self, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
         let mut errors = structure(new, old, self.schema.root(), &Path::Root);
-        errors.extend(embedded_objects(new, self.schema.root()));
+        if self.has_embedded {
+            errors.extend(embedded_objects(new, self.schema.root()));
+        }
         self.finish(errors, new, old)
     }
 
@@ -100,10 +112,12 @@ impl Compiled {
         new: &Value,
         old: Option<&Value>,
     ) -> Vec<FieldError> {
-        let root = self.schema.root();
-        let repeated = duplicates(new, root);
-        if !repeated.is_empty() && old.is_none_or(|old| duplicates(old, root).is_empty()) {
-            errors.extend(repeated);
+        if self.has_identities {
+            let root = self.schema.root();
+            let repeated = duplicates(new, root);
+            if !repeated.is_empty() && old.is_none_or(|old| duplicates(old, root).is_empty()) {
+                errors.extend(repeated);
+            }
         }
         if !errors.iter().any(hides_rules) {
             errors.extend(self.rules.check(&self.schema, new, old, &Path::Root));
@@ -125,4 +139,31 @@ fn hides_rules(error: &FieldError) -> bool {
             | FieldProblem::TooMany
             | FieldProblem::TypeInvalid
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn one_compiled_schema_serves_all_threads() {
+        fn shared<T: Send + Sync>(_: &T) {}
+        let compiled = Compiled::from_crd_version(&json!({"type": "object"})).unwrap();
+        shared(&compiled);
+    }
+
+    #[test]
+    fn a_status_write_is_judged_by_its_status() {
+        let compiled = Compiled::from_crd_version(&json!({"type": "object", "properties": {
+            "spec": {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}},
+            "status": {"type": "object", "properties": {"phase": {"type": "string", "enum": ["A"]}}},
+        }}))
+        .unwrap();
+        let old = json!({"spec": {"n": 0}});
+        let new = json!({"spec": {"n": 0}, "status": {"phase": "B"}});
+        let found: Vec<String> =
+            compiled.validate_status(&new, &old).iter().map(ToString::to_string).collect();
+        assert_eq!(found, [r#"status.phase: Unsupported value: "B": supported values: "A""#]);
+    }
 }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::embedded::not_a_dns_1035_label;
 use super::keywords::check_schema;
 use super::node::Schema;
-use super::path::Path;
+use super::path::{Findings, Path};
 use super::structural::{not_structural, text};
 use crate::machinery::status::FieldError;
 
@@ -30,7 +30,7 @@ pub fn validate_crd(crd: &Value) -> Vec<FieldError> {
     check.approval(crd, spec);
     if spec.get("preserveUnknownFields") == Some(&Value::Bool(true)) {
         let detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
-        check.invalid(&Path::Field(&path, "preserveUnknownFields"), true.into(), detail);
+        check.found.invalid(&Path::Field(&path, "preserveUnknownFields"), true.into(), detail);
     }
     check.found
 }
@@ -59,11 +59,11 @@ impl Check {
         let path = Path::Field(path, "group");
         let group = text(spec, "group");
         if group.is_empty() {
-            self.required(&path, "");
+            self.found.required(&path, "");
         } else if let Some(why) = not_a_subdomain(group) {
-            self.invalid(&path, group.into(), &why);
+            self.found.invalid(&path, group.into(), &why);
         } else if !group.contains('.') {
-            self.invalid(&path, group.into(), "should be a domain with at least one dot");
+            self.found.invalid(&path, group.into(), "should be a domain with at least one dot");
         }
     }
 
@@ -85,12 +85,16 @@ impl Check {
         for (at, _) in versions.iter().enumerate().filter(|(_, v)| openapi(v).is_none()) {
             let place = Path::Index(&list_path, at);
             let place = Path::Field(&place, "schema");
-            self.required(&Path::Field(&place, "openAPIV3Schema"), "");
+            self.found.required(&Path::Field(&place, "openAPIV3Schema"), "");
         }
         for (at, version) in versions.iter().enumerate() {
             let place = Path::Index(&list_path, at);
             if let Some(why) = not_a_dns_1035_label(text(version, "name")) {
-                self.invalid(&Path::Field(&place, "name"), text(version, "name").into(), &why);
+                self.found.invalid(
+                    &Path::Field(&place, "name"),
+                    text(version, "name").into(),
+                    &why,
+                );
             }
             self.deprecation(version, &place);
             if !one_schema {
@@ -158,20 +162,20 @@ impl Check {
         };
         let path = Path::Field(path, "deprecationWarning");
         if !super::structural::flag(version, "deprecated") {
-            self.invalid(&path, warning.into(), "can only be set for deprecated versions");
+            self.found.invalid(&path, warning.into(), "can only be set for deprecated versions");
             return;
         }
         if warning.len() > 256 {
-            self.invalid(&path, warning.into(), "must be <= 256 characters long");
+            self.found.invalid(&path, warning.into(), "must be <= 256 characters long");
         }
         if warning.is_empty() {
-            self.invalid(&path, "".into(), "must not be an empty string");
+            self.found.invalid(&path, "".into(), "must not be an empty string");
         }
         if let Some(at) = warning.find(char::is_control) {
             let detail = format!(
                 "must only contain printable UTF-8 characters; non-printable character found at index {at}"
             );
-            self.invalid(&path, warning.into(), &detail);
+            self.found.invalid(&path, warning.into(), &detail);
         }
     }
 
@@ -192,7 +196,7 @@ impl Check {
         let loaded = match Schema::from_openapi(&Value::Object(schema.clone())) {
             Ok(loaded) => loaded,
             Err(error) => {
-                self.invalid(&path, "".into(), &error.to_string());
+                self.found.invalid(&path, "".into(), &error.to_string());
                 return;
             }
         };
@@ -231,11 +235,11 @@ impl Check {
         let kind = text(schema, "type");
         if !kind.is_empty() && kind != "object" {
             let path = Path::Field(path, "openAPIV3Schema.type");
-            self.invalid(&path, kind.into(), r#"only "object" is allowed as the type at the root of the schema if the status subresource is enabled"#);
+            self.found.invalid(&path, kind.into(), r#"only "object" is allowed as the type at the root of the schema if the status subresource is enabled"#);
         } else if schema.keys().any(|key| !ALLOWED.contains(&key.as_str())) {
             let path = Path::Field(path, "openAPIV3Schema");
             let detail = "only [Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example XPreserveUnknownFields XValidations] fields are allowed at the root of the schema if the status subresource is enabled";
-            self.invalid(&path, Value::Object(schema.clone()), detail);
+            self.found.invalid(&path, Value::Object(schema.clone()), detail);
         }
     }
 
@@ -253,7 +257,7 @@ impl Check {
             let value = text(scale, key);
             if value.is_empty() {
                 if required {
-                    self.required(&path, "");
+                    self.found.required(&path, "");
                 }
             } else if !self.simple_path(&path, value) && !below.iter().any(|b| value.starts_with(b))
             {
@@ -262,7 +266,7 @@ impl Check {
                     "statusReplicasPath" => "should be a json path under .status",
                     _ => "should be a json path under either .spec or .status",
                 };
-                self.invalid(&path, value.into(), detail);
+                self.found.invalid(&path, value.into(), detail);
             }
         }
     }
@@ -276,23 +280,23 @@ impl Check {
             let Some(column) = column.as_object() else { continue };
             let place = Path::Index(path, at);
             if text(column, "name").is_empty() {
-                self.required(&Path::Field(&place, "name"), "");
+                self.found.required(&Path::Field(&place, "name"), "");
             }
             let among = |list: &[&str]| format!("must be one of {}", list.join(","));
             match text(column, "type") {
-                "" => self.required(&Path::Field(&place, "type"), &among(&TYPES)),
+                "" => self.found.required(&Path::Field(&place, "type"), &among(&TYPES)),
                 kind if !TYPES.contains(&kind) => {
-                    self.invalid(&Path::Field(&place, "type"), kind.into(), &among(&TYPES));
+                    self.found.invalid(&Path::Field(&place, "type"), kind.into(), &among(&TYPES));
                 }
                 _ => {}
             }
             let format = text(column, "format");
             if !format.is_empty() && !FORMATS.contains(&format) {
-                self.invalid(&Path::Field(&place, "format"), format.into(), &among(&FORMATS));
+                self.found.invalid(&Path::Field(&place, "format"), format.into(), &among(&FORMATS));
             }
             let json_path = Path::Field(&place, "JSONPath");
             match text(column, "jsonPath") {
-                "" => self.required(&json_path, ""),
+                "" => self.found.required(&json_path, ""),
                 value => {
                     self.simple_path(&json_path, value);
                 }
@@ -310,11 +314,11 @@ impl Check {
             let place = Path::Field(&place, "jsonPath");
             let json_path = field.get("jsonPath").and_then(Value::as_str).unwrap_or_default();
             if json_path.is_empty() {
-                self.required(&place, "");
+                self.found.required(&place, "");
                 continue;
             }
             if json_path.contains('[') {
-                self.invalid(
+                self.found.invalid(
                     &place,
                     json_path.into(),
                     "is an invalid path: array notation is not allowed",
@@ -327,7 +331,7 @@ impl Check {
                 })
             });
             let Some(node) = found else {
-                self.invalid(
+                self.found.invalid(
                     &place,
                     json_path.into(),
                     "is an invalid path: does not refer to a valid field",
@@ -335,13 +339,17 @@ impl Check {
                 continue;
             };
             if json_path.starts_with(".metadata") {
-                self.invalid(&place, json_path.into(), "must not point to fields in metadata");
+                self.found.invalid(
+                    &place,
+                    json_path.into(),
+                    "must not point to fields in metadata",
+                );
             }
             if !["string", "boolean", "integer"]
                 .contains(&super::validate::type_name(node.node().kind))
             {
                 let detail = "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.";
-                self.invalid(&place, json_path.into(), detail);
+                self.found.invalid(&place, json_path.into(), detail);
             }
             if seen.iter().any(|s| s == json_path) {
                 self.found.push(FieldError::duplicate(place.to_string(), json_path.into()));
@@ -372,7 +380,7 @@ impl Check {
             ("listKind", &list_kind),
         ] {
             if value.is_empty() {
-                self.required(&Path::Field(&path, name), "");
+                self.found.required(&Path::Field(&path, name), "");
             }
         }
         for (name, value) in [("plural", text(names, "plural")), ("singular", &singular)] {
@@ -383,7 +391,7 @@ impl Check {
                 not_a_dns_1035_label(&value.to_lowercase()).filter(|_| !value.is_empty())
             {
                 let detail = format!("may have mixed case, but should otherwise match: {why}");
-                self.invalid(&Path::Field(&path, name), value.into(), &detail);
+                self.found.invalid(&Path::Field(&path, name), value.into(), &detail);
             }
         }
         for list in ["shortNames", "categories"] {
@@ -392,13 +400,13 @@ impl Check {
             for (at, value) in values.enumerate() {
                 let value = value.as_str().unwrap_or_default();
                 if let Some(why) = not_a_dns_1035_label(value) {
-                    self.invalid(&Path::Index(&place, at), value.into(), &why);
+                    self.found.invalid(&Path::Index(&place, at), value.into(), &why);
                 }
             }
         }
         if !kind.is_empty() && kind == list_kind {
             let detail = "kind and listKind may not be the same";
-            self.invalid(&Path::Field(&path, "listKind"), kind.into(), detail);
+            self.found.invalid(&Path::Field(&path, "listKind"), kind.into(), detail);
         }
     }
 
@@ -416,14 +424,16 @@ impl Check {
         );
         if strategy == "Webhook" {
             match client {
-                None => self.required(&client_path, "required when strategy is set to Webhook"),
+                None => {
+                    self.found.required(&client_path, "required when strategy is set to Webhook");
+                }
                 Some(c) if c.get("url").is_some() == c.get("service").is_some() => {
-                    self.required(&client_path, "exactly one of url or service is required");
+                    self.found.required(&client_path, "exactly one of url or service is required");
                 }
                 Some(_) => {}
             }
             if review.is_none_or(Vec::is_empty) {
-                self.required(&review_path, "");
+                self.found.required(&review_path, "");
             }
         } else {
             let detail = "should not be set when strategy is not set to Webhook";
@@ -456,13 +466,13 @@ impl Check {
 
     fn label(&mut self, path: &Path<'_>, value: &str) {
         if let Some(why) = not_a_dns_1035_label(value).filter(|_| !value.is_empty()) {
-            self.invalid(path, value.into(), &why);
+            self.found.invalid(path, value.into(), &why);
         }
     }
 
     fn one_of(&mut self, path: &Path<'_>, value: &str, accepted: &[&str]) {
         if value.is_empty() {
-            self.required(path, "");
+            self.found.required(path, "");
         } else if !accepted.contains(&value) {
             self.found.push(FieldError::not_supported(path.to_string(), value.into(), accepted));
         }
@@ -472,17 +482,9 @@ impl Check {
     fn simple_path(&mut self, path: &Path<'_>, value: &str) -> bool {
         let bad = !value.starts_with('.');
         if bad {
-            self.invalid(path, value.into(), "must be a simple json path starting with .");
+            self.found.invalid(path, value.into(), "must be a simple json path starting with .");
         }
         bad
-    }
-
-    fn required(&mut self, path: &Path<'_>, detail: &str) {
-        self.found.push(FieldError::required(path.to_string(), detail));
-    }
-
-    fn invalid(&mut self, path: &Path<'_>, value: Value, detail: &str) {
-        self.found.push(FieldError::invalid(path.to_string(), value, detail));
     }
 }
 
@@ -509,212 +511,4 @@ fn not_a_subdomain(text: &str) -> Option<String> {
         why.push("a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')");
     }
     (!why.is_empty()).then(|| why.join(","))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    fn crd(schema: &Value) -> Value {
-        json!({
-            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": {"name": "things.example.com"},
-            "spec": {
-                "group": "example.com", "scope": "Namespaced",
-                "names": {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"},
-                "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
-            },
-        })
-    }
-
-    fn with_x(schema: &Value) -> Value {
-        crd(
-            &json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {"x": schema}}}}),
-        )
-    }
-
-    fn says(crd: &Value) -> Vec<String> {
-        validate_crd(crd).iter().map(ToString::to_string).collect()
-    }
-
-    const X: &str = "spec.validation.openAPIV3Schema.properties[spec].properties[x]";
-
-    /// Compared with Kubernetes 1.34's own validation, word for word.
-    #[test]
-    fn authors_hear_what_kubernetes_would_say() {
-        let rule = |kind: Value, rule: Value| {
-            let mut schema = kind;
-            schema["x-kubernetes-validations"] = json!([rule]);
-            schema
-        };
-        for (schema, expected) in [
-            (
-                json!({}),
-                vec![".type: Required value: must not be empty for specified object fields"],
-            ),
-            (json!({"type": "array"}), vec![".items: Required value: must be specified"]),
-            (
-                json!({"type": "strin"}),
-                vec![
-                    r#".type: Unsupported value: "strin": supported values: "array", "boolean", "integer", "number", "object", "string""#,
-                ],
-            ),
-            (
-                json!({"type": "string", "pattern": "("}),
-                vec![
-                    r#".pattern: Invalid value: "(": must be a valid regular expression, but isn't: error parsing regexp: missing closing ): `(`"#,
-                ],
-            ),
-            (
-                json!({"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": {"type": "string"}}),
-                vec![
-                    ".additionalProperties: Forbidden: additionalProperties and properties are mutual exclusive",
-                ],
-            ),
-            (
-                json!({"type": "string", "anyOf": [{"type": "string"}]}),
-                vec![".anyOf[0].type: Forbidden: must be empty to be structural"],
-            ),
-            (
-                json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["n"],
-                    "items": {"type": "object", "properties": {"n": {"type": "string"}}}}),
-                vec![
-                    ".items.properties[n].default: Required value: this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property",
-                ],
-            ),
-            (
-                json!({"type": "integer", "default": "x"}),
-                vec![
-                    r#".default: Invalid value: "string":  in body must be of type integer: "string""#,
-                ],
-            ),
-            (
-                json!({"type": "object", "default": {"q": 1}}),
-                vec![r#".default: Invalid value: {"q":1}: must not have unknown fields"#],
-            ),
-            (
-                json!({"type": "array", "uniqueItems": true, "items": {"type": "string"}}),
-                vec![
-                    ".uniqueItems: Forbidden: uniqueItems cannot be set to true since the runtime complexity becomes quadratic",
-                ],
-            ),
-            (
-                json!({"type": "array", "items": rule(json!({"type": "string"}), json!({"rule": "self == oldSelf"}))}),
-                vec![
-                    r#".items.x-kubernetes-validations[0].rule: Invalid value: "self == oldSelf": oldSelf cannot be used on the uncorrelatable portion of the schema within spec.validation.openAPIV3Schema.properties[spec].properties[x]"#,
-                ],
-            ),
-            (
-                rule(
-                    json!({"type": "object", "properties": {"a": {"type": "string"}}}),
-                    json!({"rule": "self.foo == 1", "message": "no"}),
-                ),
-                vec![
-                    ".x-kubernetes-validations[0].rule: Invalid value: {\"Rule\":\"self.foo == 1\",\"Message\":\"no\",\"MessageExpression\":\"\",\"Reason\":null,\"FieldPath\":\"\",\"OptionalOldSelf\":null}: compilation failed: ERROR: <input>:1:5: undefined field 'foo'\n | self.foo == 1\n | ....^",
-                ],
-            ),
-            (
-                rule(
-                    json!({"type": "integer"}),
-                    json!({"rule": "self > 1", "optionalOldSelf": true}),
-                ),
-                vec![
-                    ".x-kubernetes-validations[0].optionalOldSelf: Invalid value: true: may not be set if oldSelf is not used in rule",
-                ],
-            ),
-            (
-                rule(
-                    json!({"type": "integer", "default": 1}),
-                    json!({"rule": "self > 1", "message": "small"}),
-                ),
-                vec![r#".default: Invalid value: "integer": small"#],
-            ),
-            (
-                json!({"x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}]}),
-                vec![],
-            ),
-        ] {
-            let expected: Vec<String> = expected.iter().map(|e| format!("{X}{e}")).collect();
-            assert_eq!(says(&with_x(&schema)), expected, "{schema}");
-        }
-    }
-
-    #[test]
-    fn names_versions_and_columns_are_checked() {
-        let fine = || crd(&json!({"type": "object", "properties": {"spec": {"type": "object"}}}));
-        assert_eq!(says(&fine()), [""; 0]);
-        let mut two = fine();
-        let mut second = two["spec"]["versions"][0].clone();
-        second["name"] = json!("v2");
-        second["schema"]["openAPIV3Schema"]["properties"]["spec"] = json!({});
-        two["spec"]["versions"].as_array_mut().unwrap().push(second);
-        let found = says(&two);
-        assert_eq!(
-            found[0],
-            "spec.versions[1].schema.openAPIV3Schema.properties[spec].type: Required value: must not be empty for specified object fields"
-        );
-        assert!(
-            found[1].ends_with("must have exactly one version marked as storage version"),
-            "{found:?}"
-        );
-        for (pointer, value, expected) in [
-            (
-                "/metadata/name",
-                json!("x"),
-                r#"metadata.name: Invalid value: "x": must be spec.names.plural+"."+spec.group"#,
-            ),
-            (
-                "/spec/scope",
-                json!("Foo"),
-                r#"spec.scope: Unsupported value: "Foo": supported values: "Cluster", "Namespaced""#,
-            ),
-            (
-                "/spec/names/listKind",
-                json!("Thing"),
-                r#"spec.names.listKind: Invalid value: "Thing": kind and listKind may not be the same"#,
-            ),
-            (
-                "/spec/versions/0/schema",
-                json!(null),
-                "spec.versions[0].schema.openAPIV3Schema: Required value",
-            ),
-        ] {
-            let mut broken = fine();
-            *broken.pointer_mut(pointer).unwrap() = value;
-            assert_eq!(says(&broken), [expected]);
-        }
-        let mut columns = fine();
-        columns["spec"]["versions"][0]["additionalPrinterColumns"] =
-            json!([{"name": "A", "type": "text", "jsonPath": "spec"}]);
-        assert_eq!(
-            says(&columns),
-            [
-                r#"spec.additionalPrinterColumns[0].type: Invalid value: "text": must be one of boolean,date,integer,number,string"#,
-                r#"spec.additionalPrinterColumns[0].JSONPath: Invalid value: "spec": must be a simple json path starting with ."#,
-            ]
-        );
-    }
-
-    #[test]
-    fn nonsense_is_refused_without_panic() {
-        let mut deep = json!({"type": "string"});
-        for _ in 0..300 {
-            deep = json!({"type": "object", "properties": {"d": deep}});
-        }
-        assert_eq!(
-            says(&with_x(&deep)),
-            [
-                r#"spec.validation.openAPIV3Schema: Invalid value: "": schema nests deeper than 128 levels"#
-            ]
-        );
-        for nonsense in [
-            json!(null),
-            json!([]),
-            json!({"spec": 1}),
-            json!({"spec": {"versions": [1, {}, {"schema": 3}], "names": []}}),
-        ] {
-            assert!(!validate_crd(&nonsense).is_empty());
-        }
-    }
 }

@@ -2,53 +2,24 @@
 
 use serde_json::{Map, Value};
 
-use super::MAX_VALUE_DEPTH;
 use super::builtin::object_meta;
 use super::decode::decode_error;
 use super::node::NodeRef;
 use super::path::Path;
+use super::walk::visit;
 use crate::machinery::status::FieldError;
 
 /// Findings about every embedded object below `value`, which itself is not one.
 pub(super) fn embedded_objects(value: &Value, node: NodeRef<'_>) -> Vec<FieldError> {
     let mut found = Vec::new();
-    search(value, node, &Path::Root, 0, &mut found);
+    visit(value, node, &mut |value, node, path| {
+        if let Value::Object(map) = value
+            && node.node().embedded_resource
+        {
+            object(map, path, &mut found);
+        }
+    });
     found
-}
-
-fn search(
-    value: &Value,
-    node: NodeRef<'_>,
-    path: &Path<'_>,
-    depth: usize,
-    found: &mut Vec<FieldError>,
-) {
-    if depth > MAX_VALUE_DEPTH {
-        return;
-    }
-    match value {
-        Value::Object(map) => {
-            if node.node().embedded_resource {
-                object(map, path, found);
-            }
-            for (key, value) in map {
-                if let Some(field) = node.field(key) {
-                    let path = match node.has_property(key) {
-                        true => Path::Field(path, key),
-                        false => Path::Key(path, key),
-                    };
-                    search(value, field, &path, depth + 1, found);
-                }
-            }
-        }
-        Value::Array(list) => {
-            let Some(items) = node.items() else { return };
-            for (at, value) in list.iter().enumerate() {
-                search(value, items, &Path::Index(path, at), depth + 1, found);
-            }
-        }
-        _ => {}
-    }
 }
 
 fn object(map: &Map<String, Value>, path: &Path<'_>, found: &mut Vec<FieldError>) {

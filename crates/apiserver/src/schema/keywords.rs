@@ -8,7 +8,7 @@ use super::cel::{BrokenRule, RuleTable};
 use super::embedded::embedded_objects;
 use super::load::MAX_DEPTH;
 use super::node::{NodeId, NodeRef, RuleText, Schema};
-use super::path::Path;
+use super::path::{Findings, Path};
 use super::structural::{fields, flag, text};
 use super::validate::structure;
 use crate::machinery::status::FieldError;
@@ -139,7 +139,8 @@ impl Check<'_> {
         if let Some(values) = schema.get("additionalProperties") {
             let path = Path::Field(path, "additionalProperties");
             if fields(schema).next().is_some() && *values != Value::Bool(true) {
-                self.forbidden(&path, "additionalProperties and properties are mutual exclusive");
+                self.found
+                    .forbidden(&path, "additionalProperties and properties are mutual exclusive");
             }
             if let Value::Object(values) = values {
                 let mut place = place.clone();
@@ -222,35 +223,36 @@ impl Check<'_> {
         }
         if schema.contains_key("default") && !place.allow_defaults {
             let reason = place.reason.as_ref().map(|r| format!(" {r}")).unwrap_or_default();
-            self.forbidden(&Path::Field(path, "default"), &format!("must not be set{reason}"));
+            self.found
+                .forbidden(&Path::Field(path, "default"), &format!("must not be set{reason}"));
         }
         for name in
             ["id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"]
         {
             if schema.get(name).is_some_and(|v| !v.is_null()) {
-                self.forbidden(&Path::Field(path, name), &format!("{name} is not supported"));
+                self.found.forbidden(&Path::Field(path, name), &format!("{name} is not supported"));
             }
         }
         if kind == "null" {
-            self.forbidden(
+            self.found.forbidden(
                 &Path::Field(path, "type"),
                 "type cannot be set to null, use nullable as an alternative",
             );
         }
         if schema.get("items").is_some_and(Value::is_array) {
-            self.forbidden(
+            self.found.forbidden(
                 &Path::Field(path, "items"),
                 "items must be a schema object and not an array",
             );
         }
         if place.inside_meta && flag(schema, "x-kubernetes-embedded-resource") {
-            self.forbidden(
+            self.found.forbidden(
                 &Path::Field(path, "x-kubernetes-embedded-resource"),
                 "must not be used inside of resource meta",
             );
         }
         if flag(schema, "uniqueItems") {
-            self.forbidden(
+            self.found.forbidden(
                 &Path::Field(path, "uniqueItems"),
                 "uniqueItems cannot be set to true since the runtime complexity becomes quadratic",
             );
@@ -261,7 +263,7 @@ impl Check<'_> {
     fn merge_keywords(&mut self, schema: &Keywords, path: &Path<'_>) {
         let kind = text(schema, "type");
         if schema.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(false)) {
-            self.invalid(
+            self.found.invalid(
                 &Path::Field(path, "x-kubernetes-preserve-unknown-fields"),
                 false.into(),
                 "must be true or undefined",
@@ -276,9 +278,9 @@ impl Check<'_> {
                 let detail = format!("must be {wanted} if {name} is specified");
                 let path = Path::Field(path, "type");
                 if kind.is_empty() {
-                    self.required(&path, &detail);
+                    self.found.required(&path, &detail);
                 } else {
-                    self.invalid(&path, kind.into(), &detail);
+                    self.found.invalid(&path, kind.into(), &detail);
                 }
             }
             if !allowed.contains(&value) {
@@ -298,9 +300,9 @@ impl Check<'_> {
             let path = Path::Field(path, "x-kubernetes-list-type");
             let detail = "must be map if x-kubernetes-list-map-keys is non-empty";
             if list_type.is_empty() {
-                self.required(&path, detail);
+                self.found.required(&path, detail);
             } else {
-                self.invalid(&path, list_type.into(), detail);
+                self.found.invalid(&path, list_type.into(), detail);
             }
         }
         let items = schema.get("items").and_then(Value::as_object);
@@ -312,7 +314,7 @@ impl Check<'_> {
         if items.is_some_and(|items| flag(items, "nullable")) {
             let place = Path::Field(path, "items");
             let detail = format!("cannot be nullable when x-kubernetes-list-type is {list_type}");
-            self.forbidden(&Path::Field(&place, "nullable"), &detail);
+            self.found.forbidden(&Path::Field(&place, "nullable"), &detail);
         }
     }
 
@@ -330,24 +332,24 @@ impl Check<'_> {
             let place = Path::Field(path, "items");
             let value = items.get("x-kubernetes-list-type").cloned().unwrap_or(Value::Null);
             let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
-            self.invalid(&Path::Field(&place, name), value, detail);
+            self.found.invalid(&Path::Field(&place, name), value, detail);
         }
     }
 
     fn map_items(&mut self, items: Option<&Keywords>, keys: &[&str], path: &Path<'_>) {
         let keys_path = Path::Field(path, "x-kubernetes-list-map-keys");
         if keys.is_empty() {
-            self.required(&keys_path, "must not be empty if x-kubernetes-list-type is map");
+            self.found.required(&keys_path, "must not be empty if x-kubernetes-list-type is map");
         }
         let items_path = Path::Field(path, "items");
         let Some(items) = items else {
-            self.required(&items_path, "must have a schema if x-kubernetes-list-type is map");
+            self.found.required(&items_path, "must have a schema if x-kubernetes-list-type is map");
             return;
         };
         let kind = text(items, "type");
         if kind != "object" {
             let detail = "must be object if parent array's x-kubernetes-list-type is map";
-            self.invalid(&Path::Field(&items_path, "type"), kind.into(), detail);
+            self.found.invalid(&Path::Field(&items_path, "type"), kind.into(), detail);
             return;
         }
         let properties = Path::Field(&items_path, "properties");
@@ -355,7 +357,7 @@ impl Check<'_> {
             let field = fields(items).find(|(name, _)| name == key).map(|(_, f)| f);
             let place = Path::Key(&properties, key);
             match field {
-                None => self.invalid(
+                None => self.found.invalid(
                     &keys_path,
                     json!(keys),
                     "entries must all be names of item properties",
@@ -363,12 +365,12 @@ impl Check<'_> {
                 Some(field) if ["array", "object"].contains(&text(field, "type")) => {
                     let detail =
                         "must be a scalar type if parent array's x-kubernetes-list-type is map";
-                    self.invalid(&Path::Field(&place, "type"), kind.into(), detail);
+                    self.found.invalid(&Path::Field(&place, "type"), kind.into(), detail);
                 }
                 Some(_) => {}
             }
             if keys[..at].contains(key) {
-                self.invalid(&keys_path, json!(keys), "must not contain duplicate entries");
+                self.found.invalid(&keys_path, json!(keys), "must not contain duplicate entries");
             }
         }
         let required = items.get("required").and_then(Value::as_array);
@@ -378,12 +380,12 @@ impl Check<'_> {
             let is_required = required.is_some_and(|r| r.iter().any(|name| name == key));
             if !is_required && !field.contains_key("default") {
                 let detail = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
-                self.required(&Path::Field(&place, "default"), detail);
+                self.found.required(&Path::Field(&place, "default"), detail);
             }
             if flag(field, "nullable") {
                 let detail =
                     "this property is in x-kubernetes-list-map-keys, so it cannot be nullable";
-                self.forbidden(&Path::Field(&place, "nullable"), detail);
+                self.found.forbidden(&Path::Field(&place, "nullable"), detail);
             }
         }
     }
@@ -403,28 +405,28 @@ impl Check<'_> {
             let breaks = |s: &str| s.contains(['\n', '\r']);
             let (trimmed, message) = (rule.rule.trim(), rule.message.trim());
             if trimmed.is_empty() {
-                self.required(&Path::Field(&place, "rule"), "rule is not specified");
+                self.found.required(&Path::Field(&place, "rule"), "rule is not specified");
             } else if !rule.message.is_empty() && message.is_empty() {
-                self.invalid(
+                self.found.invalid(
                     &message_path,
                     rule.message.as_str().into(),
                     "must be non-empty if specified",
                 );
             } else if breaks(message) {
-                self.invalid(
+                self.found.invalid(
                     &message_path,
                     rule.message.as_str().into(),
                     "must not contain line breaks",
                 );
             } else if breaks(trimmed) && message.is_empty() {
-                self.required(
+                self.found.required(
                     &message_path,
                     "message must be specified if rule contains line breaks",
                 );
             }
             if !rule.message_expression.is_empty() && rule.message_expression.trim().is_empty() {
                 let path = Path::Field(&place, "messageExpression");
-                self.required(&path, "messageExpression must be non-empty if specified");
+                self.found.required(&path, "messageExpression must be non-empty if specified");
             }
             if let Some(reason) = rule.reason.as_deref().filter(|r| !REASONS.contains(r)) {
                 let path = Path::Field(&place, "reason").to_string();
@@ -433,14 +435,14 @@ impl Check<'_> {
             let field = rule.field_path.as_str();
             let field_place = Path::Field(&place, "fieldPath");
             if !field.is_empty() && field.trim().is_empty() {
-                self.invalid(&field_place, field.into(), "must be non-empty if specified");
+                self.found.invalid(&field_place, field.into(), "must be non-empty if specified");
             }
             if breaks(field) {
-                self.invalid(&field_place, field.into(), "must not contain line breaks");
+                self.found.invalid(&field_place, field.into(), "must not contain line breaks");
             }
             let leads = id.is_none_or(|id| field_path(field, self.node(id)).is_some());
             if !field.is_empty() && !leads {
-                self.invalid(&field_place, field.into(), "must be a valid path");
+                self.found.invalid(&field_place, field.into(), "must be a valid path");
             }
         }
     }
@@ -489,18 +491,6 @@ impl Check<'_> {
                 _ => {}
             }
         }
-    }
-
-    fn required(&mut self, path: &Path<'_>, detail: &str) {
-        self.found.push(FieldError::required(path.to_string(), detail));
-    }
-
-    fn forbidden(&mut self, path: &Path<'_>, detail: &str) {
-        self.found.push(FieldError::forbidden(path.to_string(), detail));
-    }
-
-    fn invalid(&mut self, path: &Path<'_>, value: Value, detail: &str) {
-        self.found.push(FieldError::invalid(path.to_string(), value, detail));
     }
 }
 

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::MAX_VALUE_DEPTH;
 use super::node::{ListType, NodeRef};
 use super::path::Path;
+use super::walk::visit;
 use crate::machinery::status::FieldError;
 
 /// The element of the old list that `value` is a new state of, in lists keyed by fields.
@@ -60,51 +60,18 @@ pub(super) fn is_unchanged(new: &Value, old: &Value, node: NodeRef<'_>) -> bool 
 /// Elements that stand twice in a set, or twice under one key in a map.
 pub(super) fn duplicates(value: &Value, node: NodeRef<'_>) -> Vec<FieldError> {
     let mut found = Vec::new();
-    search(value, node, &Path::Root, 0, &mut found);
+    visit(value, node, &mut |value, node, path| {
+        let Value::Array(list) = value else { return };
+        match &node.node().list_type {
+            Some(ListType::Set) => repeated(list.iter(), |at, value| {
+                let path = Path::Index(path, at).to_string();
+                found.push(FieldError::duplicate(path, value.clone()));
+            }),
+            Some(ListType::Map(keys)) => search_map(list, keys, path, &mut found),
+            _ => {}
+        }
+    });
     found
-}
-
-fn search(
-    value: &Value,
-    node: NodeRef<'_>,
-    path: &Path<'_>,
-    depth: usize,
-    found: &mut Vec<FieldError>,
-) {
-    if depth > MAX_VALUE_DEPTH {
-        return;
-    }
-    match value {
-        Value::Object(map) => {
-            for (key, value) in map {
-                if let Some(field) = node.field(key) {
-                    let path = match node.has_property(key) {
-                        true => Path::Field(path, key),
-                        false => Path::Key(path, key),
-                    };
-                    search(value, field, &path, depth + 1, found);
-                }
-            }
-        }
-        Value::Array(list) => {
-            match &node.node().list_type {
-                Some(ListType::Set) => repeated(list.iter(), |at, value| {
-                    found.push(FieldError::duplicate(
-                        Path::Index(path, at).to_string(),
-                        value.clone(),
-                    ));
-                }),
-                Some(ListType::Map(keys)) => search_map(list, keys, path, found),
-                _ => {}
-            }
-            if let Some(items) = node.items() {
-                for (at, value) in list.iter().enumerate() {
-                    search(value, items, &Path::Index(path, at), depth + 1, found);
-                }
-            }
-        }
-        _ => {}
-    }
 }
 
 fn search_map(list: &[Value], keys: &[Box<str>], path: &Path<'_>, found: &mut Vec<FieldError>) {

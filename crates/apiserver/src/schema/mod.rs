@@ -1,5 +1,7 @@
 //! Schemas of resources: the tree, its loaders, and what is done with it.
 
+#[cfg(test)]
+mod authors;
 mod builtin;
 mod cel;
 mod compiled;
@@ -19,6 +21,9 @@ mod prune;
 mod read;
 mod structural;
 mod validate;
+#[cfg(test)]
+mod verdicts;
+mod walk;
 
 pub use builtin::{builtin, builtin_kinds, object_meta};
 pub use compiled::Compiled;

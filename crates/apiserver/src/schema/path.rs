@@ -5,6 +5,10 @@
 
 use std::fmt;
 
+use serde_json::Value;
+
+use crate::machinery::status::FieldError;
+
 /// A chain of steps from the root; each walker frame owns one link.
 #[derive(Clone, Copy)]
 pub(super) enum Path<'a> {
@@ -40,6 +44,30 @@ impl fmt::Display for Path<'_> {
             Path::Index(Path::Root, at) => write!(f, "[{at}]"),
             Path::Index(parent, at) => write!(f, "{parent}[{at}]"),
         }
+    }
+}
+
+/// A list of findings that takes paths as they are.
+pub(super) trait Findings {
+    /// The field is missing.
+    fn required(&mut self, path: &Path<'_>, detail: &str);
+    /// The field may not be set.
+    fn forbidden(&mut self, path: &Path<'_>, detail: &str);
+    /// The value breaks a rule.
+    fn invalid(&mut self, path: &Path<'_>, value: Value, detail: &str);
+}
+
+impl Findings for Vec<FieldError> {
+    fn required(&mut self, path: &Path<'_>, detail: &str) {
+        self.push(FieldError::required(path.to_string(), detail));
+    }
+
+    fn forbidden(&mut self, path: &Path<'_>, detail: &str) {
+        self.push(FieldError::forbidden(path.to_string(), detail));
+    }
+
+    fn invalid(&mut self, path: &Path<'_>, value: Value, detail: &str) {
+        self.push(FieldError::invalid(path.to_string(), value, detail));
     }
 }
 

@@ -85,18 +85,21 @@ fn drop_unknown(value: &mut Value, node: Option<NodeRef<'_>>, is_resource: bool,
     }
     match value {
         Value::Object(map) => {
-            map.retain(|key, value| match place(node, is_resource, key) {
-                Place::Unknown => false,
-                Place::Opaque => true,
-                Place::Known(field) => {
-                    drop_unknown(value, field, false, depth + 1);
-                    true
+            // Most objects hold nothing unknown, and rebuilding a map is dear.
+            let mut unknown = false;
+            for (key, value) in map.iter_mut() {
+                match place(node, is_resource, key) {
+                    Place::Unknown => unknown = true,
+                    Place::Opaque => {}
+                    Place::Known(field) => drop_unknown(value, field, false, depth + 1),
+                    Place::Metadata => {
+                        drop_unknown(value, Some(object_meta().root()), false, depth + 1);
+                    }
                 }
-                Place::Metadata => {
-                    drop_unknown(value, Some(object_meta().root()), false, depth + 1);
-                    true
-                }
-            });
+            }
+            if unknown {
+                map.retain(|key, _| !matches!(place(node, is_resource, key), Place::Unknown));
+            }
         }
         Value::Array(list) => {
             if let Some(items) = element(node) {
@@ -168,14 +171,20 @@ fn drop_nulls(value: &mut Value, node: Option<NodeRef<'_>>, depth: usize) {
 }
 
 fn drop_null_fields(map: &mut Map<String, Value>, node: NodeRef<'_>, depth: usize) {
-    map.retain(|key, value| {
-        let Some(field) = node.field(key) else { return true };
-        if value.is_null() {
-            return field.node().nullable || field.node().default.is_some();
+    let mut nulls = false;
+    for (key, value) in map.iter_mut() {
+        match value {
+            Value::Null => nulls = true,
+            Value::Object(_) | Value::Array(_) => drop_nulls(value, node.field(key), depth + 1),
+            _ => {}
         }
-        drop_nulls(value, Some(field), depth + 1);
-        true
-    });
+    }
+    if nulls {
+        map.retain(|key, value| {
+            let field = node.field(key).filter(|_| value.is_null());
+            field.is_none_or(|field| field.node().nullable || field.node().default.is_some())
+        });
+    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 use serde_json::{Map, Value};
 
 use super::load::MAX_DEPTH;
-use super::path::Path;
+use super::path::{Findings, Path};
 use crate::machinery::status::FieldError;
 
 /// Where a schema stands; the words differ.
@@ -47,7 +47,7 @@ impl Check {
                 self.spine(items, Level::Item, &Path::Field(path, "items"), depth + 1);
             }
             None if kind == "array" => {
-                self.required(&Path::Field(path, "items"), "must be specified");
+                self.found.required(&Path::Field(path, "items"), "must be specified");
             }
             _ => {}
         }
@@ -58,13 +58,14 @@ impl Check {
         if let Some(values) = schema.get("additionalProperties") {
             let path = Path::Field(path, "additionalProperties");
             if level == Level::Root {
-                self.forbidden(&path, "must not be used at the root");
+                self.found.forbidden(&path, "must not be used at the root");
             }
             if let Value::Object(values) = values {
                 self.spine(values, Level::Field, &path, depth + 1);
             }
             if embedded {
-                self.forbidden(&path, "must not be used if x-kubernetes-embedded-resource is set");
+                self.found
+                    .forbidden(&path, "must not be used if x-kubernetes-embedded-resource is set");
             }
         }
         if int_or_string {
@@ -74,7 +75,7 @@ impl Check {
             ] {
                 if set {
                     let detail = "must be false if x-kubernetes-int-or-string is true";
-                    self.invalid(&Path::Field(path, name), true.into(), detail);
+                    self.found.invalid(&Path::Field(path, name), true.into(), detail);
                 }
             }
         }
@@ -92,7 +93,7 @@ impl Check {
                     && text(field, "type") != "string"
                 {
                     let place = Path::Key(&properties_path, name);
-                    self.invalid(
+                    self.found.invalid(
                         &Path::Field(&place, "type"),
                         text(field, "type").into(),
                         "must be string",
@@ -103,18 +104,18 @@ impl Check {
         if let Some((_, metadata)) = fields(schema).find(|(n, _)| n.as_str() == "metadata") {
             let place = Path::Key(&properties_path, "metadata");
             if (level == Level::Root || embedded) && text(metadata, "type") != "object" {
-                self.invalid(
+                self.found.invalid(
                     &Path::Field(&place, "type"),
                     text(metadata, "type").into(),
                     "must be object",
                 );
             }
             if level == Level::Root && !says_only_names(metadata) {
-                self.forbidden(&place, "must not specify anything other than name and generateName, but metadata is implicitly specified");
+                self.found.forbidden(&place, "must not specify anything other than name and generateName, but metadata is implicitly specified");
             }
         }
         if embedded && !preserve && fields(schema).next().is_none() {
-            self.required(&properties_path, "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields");
+            self.found.required(&properties_path, "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields");
         }
     }
 
@@ -126,12 +127,12 @@ impl Check {
         if flag(schema, "x-kubernetes-embedded-resource") && kind != "object" {
             let detail = "must be object if x-kubernetes-embedded-resource is true";
             if kind.is_empty() {
-                self.required(&path, detail);
+                self.found.required(&path, detail);
             } else {
-                self.invalid(&path, kind.into(), detail);
+                self.found.invalid(&path, kind.into(), detail);
             }
         } else if kind.is_empty() && !free {
-            self.required(
+            self.found.required(
                 &path,
                 match level {
                     Level::Root => "must not be empty at the root",
@@ -141,7 +142,7 @@ impl Check {
             );
         }
         if level == Level::Root && !kind.is_empty() && kind != "object" {
-            self.invalid(&path, kind.into(), "must be object at the root");
+            self.found.invalid(&path, kind.into(), "must be object at the root");
         }
     }
 
@@ -167,7 +168,7 @@ impl Check {
             let detail = format!(
                 "must be a valid regular expression, but isn't: error parsing regexp: {why}"
             );
-            self.invalid(&Path::Field(path, "pattern"), pattern.into(), &detail);
+            self.found.invalid(&Path::Field(path, "pattern"), pattern.into(), &detail);
         }
     }
 
@@ -209,11 +210,11 @@ impl Check {
                 Some(_) => true,
             };
             if set {
-                self.forbidden(&Path::Field(path, name), detail);
+                self.found.forbidden(&Path::Field(path, name), detail);
             }
         }
         if fields(schema).any(|(name, _)| name == "metadata") {
-            self.forbidden(
+            self.found.forbidden(
                 &Path::Key(&properties, "metadata"),
                 "must not be specified in a nested context",
             );
@@ -248,7 +249,7 @@ impl Check {
         depth: usize,
     ) {
         let Some(schema) = spine else {
-            self.required(spine_path, &format!("because it is defined in {path}"));
+            self.found.required(spine_path, &format!("because it is defined in {path}"));
             return;
         };
         self.completeness(branch, spine, spine_path, path, depth);
@@ -271,18 +272,6 @@ impl Check {
                 (Path::Key(&spine_fields, name), Path::Key(&path_fields, name));
             self.branch_completeness(field, below, &spine_path, &path, depth + 1);
         }
-    }
-
-    fn required(&mut self, path: &Path<'_>, detail: &str) {
-        self.found.push(FieldError::required(path.to_string(), detail));
-    }
-
-    fn forbidden(&mut self, path: &Path<'_>, detail: &str) {
-        self.found.push(FieldError::forbidden(path.to_string(), detail));
-    }
-
-    fn invalid(&mut self, path: &Path<'_>, value: Value, detail: &str) {
-        self.found.push(FieldError::invalid(path.to_string(), value, detail));
     }
 }
 

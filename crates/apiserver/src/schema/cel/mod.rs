@@ -218,7 +218,10 @@ impl<'r> Run<'r> {
                 context.add_variable_as_val("oldSelf", old);
             }
             let kind = type_name(node.node().kind);
-            let verdict = match self.evaluate(&rule.expression, &context) {
+            let weight = || self.local_weight(new, old);
+            let weight =
+                if rule.expression.growth.is_cheap_for(self.weight) { 0 } else { weight() };
+            let verdict = match self.evaluate(&rule.expression, &context, weight) {
                 Ok(value) => value.downcast_ref::<CelBool>().is_some_and(|b| *b.inner()),
                 Err(Stop::OutOfBudget) => {
                     let detail = "validation failed due to running out of cost budget, no further validation rules will be run";
@@ -245,7 +248,8 @@ impl<'r> Run<'r> {
             if verdict || (!rule.uses_old && unchanged()) {
                 continue;
             }
-            let message = rule.message.as_ref().and_then(|m| self.message(m, &context));
+            let weight = self.weight;
+            let message = rule.message.as_ref().and_then(|m| self.message(m, &context, weight));
             let detail = message.unwrap_or_else(|| rule.says());
             self.blame(rule, path, kind, detail);
         }
@@ -265,21 +269,32 @@ impl<'r> Run<'r> {
         self.found.push(FieldError { problem: rule.problem, path, value, detail });
     }
 
-    fn message(&mut self, expression: &Expression, context: &Context<'_, '_>) -> Option<String> {
-        let made = self.evaluate(expression, context).ok()?;
+    fn message(
+        &mut self,
+        expression: &Expression,
+        context: &Context<'_, '_>,
+        weight: u64,
+    ) -> Option<String> {
+        let made = self.evaluate(expression, context, weight).ok()?;
         let text = made.downcast_ref::<CelString>()?.inner().trim().to_owned();
         let usable = !text.is_empty() && text.len() <= MAX_MESSAGE && !text.contains('\n');
         usable.then_some(text)
     }
 
-    /// Runs an expression in the form that its worst case on this object asks for.
+    /// The weight of what a rule sees; the whole object's is the cheaper guess.
+    fn local_weight(&self, new: &Value, old: Option<&Value>) -> u64 {
+        meter::weight(new, self.weight) + old.map_or(0, |old| meter::weight(old, self.weight))
+    }
+
+    /// Runs an expression in the form that its worst case on values of this weight asks for.
     fn evaluate<'e, 'v>(
         &mut self,
         expression: &'e Expression,
         context: &'e Context<'_, 'v>,
+        weight: u64,
     ) -> Result<Box<dyn Val + 'v>, Stop> {
         let owned = |value: cel::common::value::CowVal<'e, 'v>| value.into_owned();
-        if expression.growth.is_cheap_for(self.weight) {
+        if expression.growth.is_cheap_for(weight) {
             self.left = self.left.saturating_sub(1);
             let value = cel::Value::resolve_val(&expression.plain, context);
             return value.map(owned).map_err(Stop::Failed);
