@@ -1,0 +1,96 @@
+//! Starts every controller over one client, and stops them in good order.
+//!
+//! A hub works only while it leads. Each tenure begins with empty mirrors, so that
+//! restart, failover and an ordinary start are one path; a tenure that is lost is
+//! dropped where it stands, and its late writes are fenced.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+
+use flagship_runtime::client::Client;
+use flagship_runtime::env::Env;
+use flagship_runtime::lease::{Candidate, Ended, Leadership};
+use flagship_runtime::metrics::Metrics;
+use futures::future::{Either, select};
+use tokio::task::JoinSet;
+
+use crate::mirrors::Mirrors;
+use crate::options::Options;
+use crate::scheduling::Scheduler;
+
+/// The controllers of one hub.
+#[derive(Clone)]
+pub struct Hub {
+    client: Client,
+    env: Env,
+    metrics: Metrics,
+    options: Options,
+}
+
+/// What every controller is given.
+#[derive(Clone)]
+pub(crate) struct Context {
+    pub client: Client,
+    pub env: Env,
+    pub metrics: Metrics,
+    pub options: Options,
+    pub leadership: Leadership,
+}
+
+impl Hub {
+    /// A hub that does nothing until it runs.
+    pub fn new(client: Client, env: Env, metrics: Metrics, options: Options) -> Self {
+        Self { client, env, metrics, options }
+    }
+
+    /// Runs all controllers until `stop` is ready: passes under way are finished, and
+    /// the lease is given back. Dropping the future stops everything as a crash would.
+    pub async fn run(&self, stop: impl Future<Output = ()>) {
+        let mut stop = pin!(stop);
+        let Some(lease) = self.options.lease.clone() else {
+            return self.tenure(Leadership::uncontested(), stop).await;
+        };
+        let mut candidate = Candidate::new(&self.client, &self.env, lease);
+        loop {
+            let led = {
+                let leading = candidate.lead(|leadership| self.tenure(leadership, stop.as_mut()));
+                leading.await
+            };
+            match led {
+                Ended::Finished(()) => return,
+                Ended::Lost => tracing::warn!("contending for the lease again"),
+            }
+        }
+    }
+
+    /// One tenure, from the first list to the last pass.
+    async fn tenure(&self, leadership: Leadership, stop: impl Future<Output = ()>) {
+        let mut stop = pin!(stop);
+        let cx = Context {
+            client: self.client.clone(),
+            env: self.env.clone(),
+            metrics: self.metrics.clone(),
+            options: self.options.clone(),
+            leadership,
+        };
+        // Dropped with the tenure, and everything in it.
+        let mut tasks = JoinSet::new();
+        let (mirrors, filling) = Mirrors::new(&cx.client, &cx.env, &cx.options);
+        {
+            let starting = pin!(filling.start(&mut tasks));
+            if let Either::Right(_) = select(starting, stop.as_mut()).await {
+                return;
+            }
+        }
+        tracing::info!("the mirrors are filled");
+        let scheduler = Scheduler::new(&cx, &Arc::new(mirrors), &mut tasks);
+        let working = pin!(scheduler.run());
+        if let Either::Right(((), working)) = select(working, stop).await {
+            scheduler.close();
+            if tokio::time::timeout(cx.options.stop_grace, working).await.is_err() {
+                tracing::warn!("passes under way did not end in time");
+            }
+        }
+    }
+}

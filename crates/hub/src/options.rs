@@ -1,0 +1,69 @@
+//! What an operator may choose, with the defaults of the original's flags.
+
+use std::time::Duration;
+
+use flagship_runtime::lease::LeaseConfig;
+use flagship_runtime::queue::RateLimit;
+
+/// Choices for one hub.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// Whether namespaced placements are served: `--enable-resource-placement`.
+    pub resource_placement: bool,
+    /// How many clusters the hub is made for: `--max-fleet-size`.
+    pub max_fleet_size: usize,
+    /// How many placements are expected to move at once: `--max-concurrent-cluster-placement`.
+    pub max_concurrent_placements: usize,
+    /// How long failed placements wait: the four `--rate-limiter-*` flags.
+    pub placement_limit: RateLimit,
+    /// How long changes of clusters are gathered before placements look at them.
+    /// A second keeps bursts together; five minutes is the original's batched queue.
+    pub cluster_window: Duration,
+    /// How often placements that lack clusters look again although nothing happened.
+    pub unfulfilled_sweep: Duration,
+    /// How soon a placement that cannot be scheduled as written is tried again.
+    pub failure_retry: Duration,
+    /// Count topology domains only over clusters that pass the other filters.
+    pub spread_over_feasible_clusters: bool,
+    /// The lease to hold while working; `None` for a hub that is alone.
+    pub lease: Option<LeaseConfig>,
+    /// How long passes under way may take to end when the hub is stopped.
+    pub stop_grace: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            resource_placement: true,
+            max_fleet_size: 100,
+            max_concurrent_placements: 100,
+            placement_limit: RateLimit::PLACEMENT,
+            cluster_window: Duration::from_secs(1),
+            unfulfilled_sweep: Duration::from_secs(15 * 60),
+            failure_retry: Duration::from_secs(5 * 60),
+            spread_over_feasible_clusters: false,
+            lease: None,
+            stop_grace: Duration::from_secs(30),
+        }
+    }
+}
+
+impl Options {
+    /// Placements the scheduler looks at side by side.
+    pub fn scheduler_workers(&self) -> usize {
+        self.max_fleet_size.div_ceil(50) * self.max_concurrent_placements.div_ceil(10)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scheduler_has_twenty_workers_unless_told_otherwise() {
+        assert_eq!(Options::default().scheduler_workers(), 20);
+        let small =
+            Options { max_fleet_size: 30, max_concurrent_placements: 10, ..Options::default() };
+        assert_eq!(small.scheduler_workers(), 1);
+    }
+}
