@@ -6,7 +6,9 @@
 
 use serde_json::Value;
 
-use super::cluster::Caller;
+use super::cluster::{Caller, Cluster, Place};
+use super::meta;
+use super::subresource::Sub;
 use crate::machinery::status::ApiError;
 use crate::store::Store;
 
@@ -53,6 +55,74 @@ pub trait Admission: Send + Sync {
     /// May refuse the object. Changes made here are lost.
     fn validate(&self, review: &mut Review<'_>) -> Result<(), ApiError> {
         _ = review;
+        Ok(())
+    }
+}
+
+/// The hooks of a cluster, ready for the stages of one write.
+pub(super) struct Hooks<'a> {
+    pub(super) cluster: &'a Cluster,
+    pub(super) caller: &'a Caller,
+    pub(super) place: &'a Place,
+    pub(super) operation: &'static str,
+    pub(super) sub: Sub,
+    pub(super) dry_run: bool,
+}
+
+impl Hooks<'_> {
+    /// Lets every hook change the object.
+    pub(super) fn mutate(
+        &self,
+        object: &mut Value,
+        old: Option<&Value>,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), ApiError> {
+        self.run(object, old, warnings, |hook, review| hook.mutate(review))
+    }
+
+    /// Lets every hook refuse the object.
+    pub(super) fn validate(
+        &self,
+        object: &mut Value,
+        old: Option<&Value>,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), ApiError> {
+        self.run(object, old, warnings, |hook, review| hook.validate(review))
+    }
+
+    fn run(
+        &self,
+        object: &mut Value,
+        old: Option<&Value>,
+        warnings: &mut Vec<String>,
+        stage: impl Fn(&dyn Admission, &mut Review<'_>) -> Result<(), ApiError>,
+    ) -> Result<(), ApiError> {
+        let hooks = self.cluster.admission();
+        if hooks.is_empty() {
+            return Ok(());
+        }
+        let name = meta::text(object, "name").to_owned();
+        let namespace = meta::text(object, "namespace").to_owned();
+        let served = &self.place.served;
+        for hook in hooks.iter() {
+            let mut review = Review {
+                cluster: &self.cluster.name,
+                store: &self.cluster.store,
+                operation: self.operation,
+                resource: &served.kind.resource,
+                kind: &served.kind.kind,
+                api_version: &served.version().api_version,
+                subresource: self.sub.name(),
+                namespace: &namespace,
+                name: &name,
+                caller: self.caller,
+                dry_run: self.dry_run,
+                object,
+                old,
+                warnings,
+            };
+            stage(&**hook, &mut review)?;
+        }
         Ok(())
     }
 }

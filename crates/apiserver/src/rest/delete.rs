@@ -5,12 +5,13 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::admission::Hooks;
 use super::cluster::Ctx;
 use super::cluster::Place;
 use super::draft::{self, Draft};
 use super::failure::Failure;
 use super::meta::{self, FOREGROUND, ORPHAN};
-use super::options::{DeleteOptions, ListOptions, Propagation, WriteOptions};
+use super::options::{DeleteOptions, ListOptions, Propagation};
 use super::read;
 use super::subresource::Sub;
 use super::write::{self, Lost, Written};
@@ -108,23 +109,16 @@ fn review(
     if ctx.cluster.admission().is_empty() {
         return Ok(());
     }
-    let options = WriteOptions { dry_run: options.dry_run, ..WriteOptions::default() };
-    for mutating in [true, false] {
-        let mut object = old.clone();
-        draft::admit(
-            ctx.cluster,
-            ctx.caller,
-            ctx.place,
-            "delete",
-            Sub::Main,
-            &options,
-            &mut object,
-            Some(old),
-            warnings,
-            mutating,
-        )?;
-    }
-    Ok(())
+    let hooks = Hooks {
+        cluster: ctx.cluster,
+        caller: ctx.caller,
+        place: ctx.place,
+        operation: "delete",
+        sub: Sub::Main,
+        dry_run: options.dry_run,
+    };
+    hooks.mutate(&mut old.clone(), Some(old), warnings)?;
+    hooks.validate(&mut old.clone(), Some(old), warnings)
 }
 
 fn check_preconditions(

@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use super::admission::Review;
+use super::admission::Hooks;
 use super::cluster::{Caller, Cluster, Ctx, Place};
 use super::decode::Decoded;
 use super::options::WriteOptions;
@@ -53,6 +53,8 @@ pub(super) fn draft_create(
             "create not allowed while custom resource definition is terminating".to_owned();
         return Err(error);
     }
+    let dry_run = options.dry_run;
+    let hooks = Hooks { cluster, caller, place, operation: "create", sub: Sub::Main, dry_run };
     let mut warnings = Vec::new();
     warnings.extend(served.version().deprecation.as_deref().map(str::to_owned));
 
@@ -74,18 +76,7 @@ pub(super) fn draft_create(
 
     meta::strip_server_owned(&mut object);
     name_it(cluster, &mut object);
-    admit(
-        cluster,
-        caller,
-        place,
-        "create",
-        Sub::Main,
-        options,
-        &mut object,
-        None,
-        &mut warnings,
-        true,
-    )?;
+    hooks.mutate(&mut object, None, &mut warnings)?;
     own_new(cluster, &mut object);
     rules::prepare_create(cluster, served, &mut object)?;
     if owner == Owner::Record {
@@ -96,18 +87,7 @@ pub(super) fn draft_create(
     errors.extend(rules::validate_create(cluster, served, &object));
     refuse_invalid(served, &object, &errors)?;
     warnings.extend(crd::warnings(cluster, kind, &object));
-    admit(
-        cluster,
-        caller,
-        place,
-        "create",
-        Sub::Main,
-        options,
-        &mut object,
-        None,
-        &mut warnings,
-        false,
-    )?;
+    hooks.validate(&mut object, None, &mut warnings)?;
 
     let value = rules::convert(kind, kind.storage, object);
     Ok(Draft { value, warnings, removes: false })
@@ -131,6 +111,8 @@ pub(super) fn draft_update(
     let Ctx { cluster, caller, place, .. } = ctx;
     let served = &place.served;
     let kind = &*served.kind;
+    let dry_run = options.dry_run;
+    let hooks = Hooks { cluster, caller, place, operation: "update", sub, dry_run };
     let mut warnings: Vec<String> = Vec::new();
     warnings.extend(served.version().deprecation.as_deref().map(str::to_owned));
 
@@ -150,18 +132,7 @@ pub(super) fn draft_update(
     let mut new = sent;
     meta::carry_over(&mut new, old);
     rules::prepare_update(cluster, served, sub, &mut new, old)?;
-    admit(
-        cluster,
-        caller,
-        place,
-        "update",
-        sub,
-        options,
-        &mut new,
-        Some(old),
-        &mut warnings,
-        true,
-    )?;
+    hooks.mutate(&mut new, Some(old), &mut warnings)?;
     count_generation(served, sub, &mut new, old);
     if sub == Sub::Scale || !matches!(source, Source::Patch(Patch::Apply(_))) {
         managers::record(cluster, served, Some(old), &mut new, manager, sub);
@@ -173,18 +144,7 @@ pub(super) fn draft_update(
     if sub == Sub::Main {
         warnings.extend(crd::warnings(cluster, kind, &new));
     }
-    admit(
-        cluster,
-        caller,
-        place,
-        "update",
-        sub,
-        options,
-        &mut new,
-        Some(old),
-        &mut warnings,
-        false,
-    )?;
+    hooks.validate(&mut new, Some(old), &mut warnings)?;
 
     let mut value = rules::convert(kind, kind.storage, new);
     let revision = meta::of(&stored)["resourceVersion"].clone();
@@ -378,50 +338,4 @@ fn refuse_invalid(served: &Served, object: &Value, errors: &[FieldError]) -> Res
         name => name,
     };
     Err(ApiError::invalid(group, &served.kind.kind, name, errors))
-}
-
-/// Runs the hooks of one stage.
-#[allow(clippy::too_many_arguments)] // one call site shape, five times; a struct would only rename it
-pub(super) fn admit(
-    cluster: &Cluster,
-    caller: &Caller,
-    place: &Place,
-    operation: &'static str,
-    sub: Sub,
-    options: &WriteOptions,
-    object: &mut Value,
-    old: Option<&Value>,
-    warnings: &mut Vec<String>,
-    mutating: bool,
-) -> Result<(), ApiError> {
-    let hooks = cluster.admission();
-    if hooks.is_empty() {
-        return Ok(());
-    }
-    let name = meta::text(object, "name").to_owned();
-    let namespace = meta::text(object, "namespace").to_owned();
-    for hook in hooks.iter() {
-        let mut review = Review {
-            cluster: &cluster.name,
-            store: &cluster.store,
-            operation,
-            resource: &place.served.kind.resource,
-            kind: &place.served.kind.kind,
-            api_version: &place.served.version().api_version,
-            subresource: sub.name(),
-            namespace: &namespace,
-            name: &name,
-            caller,
-            dry_run: options.dry_run,
-            object,
-            old,
-            warnings,
-        };
-        if mutating {
-            hook.mutate(&mut review)?;
-        } else {
-            hook.validate(&mut review)?;
-        }
-    }
-    Ok(())
 }

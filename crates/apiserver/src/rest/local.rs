@@ -211,7 +211,7 @@ impl Local {
             let filter = watch::filter(&ctx, &options);
             let resource = &place.served.kind.resource;
             let from = WatchFrom::After(after);
-            watch::check_future(after, ctx.cluster.store.revision())?;
+            watch::check_future(&ctx.cluster.store, after)?;
             let begun = ctx.cluster.store.watch_as(resource, from, filter, &ctx.call());
             Ok(begun.map_err(|why| ApiError::expired(why.to_string()))?)
         };

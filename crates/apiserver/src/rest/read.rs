@@ -8,7 +8,7 @@ use serde_json::json;
 use super::cluster::Ctx;
 use super::options::{ListOptions, Match};
 use crate::machinery::status::ApiError;
-use crate::store::{ObjectKey, PageError, Scope, Snapshot, Stored};
+use crate::store::{ObjectKey, PageError, Scope, Snapshot, Store, Stored};
 
 /// A page of a list.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(crate) struct Page {
 /// One object. A revision asked for is a lower bound.
 pub(crate) fn get(ctx: &Ctx<'_>, revision: Option<u64>) -> Result<Arc<Stored>, ApiError> {
     let store = &ctx.cluster.store;
-    check_future(revision.unwrap_or_default(), store.revision())?;
+    check_future(store, revision.unwrap_or_default())?;
     let resource = &ctx.place.served.kind.resource;
     let key = ctx.place.key();
     let back =
@@ -98,7 +98,7 @@ fn snapshot(ctx: &Ctx<'_>, options: &ListOptions, scope: Scope<'_>) -> Result<Sn
     let store = &ctx.cluster.store;
     let resource = &ctx.place.served.kind.resource;
     let asked = options.revision.unwrap_or_default();
-    check_future(asked, store.revision())?;
+    check_future(store, asked)?;
     if options.matching == Some(Match::Exact) && asked > 0 {
         return store
             .list_at(resource, scope, asked)
@@ -128,7 +128,15 @@ pub(super) fn matches(options: &ListOptions, key: &ObjectKey, object: &Stored) -
         && options.fields.matches(&key.namespace, &key.name, |path| head.fields.get(path))
 }
 
-fn check_future(asked: u64, current: u64) -> Result<(), ApiError> {
+/// The store's revision, to be held against one that a client knows. A watcher may know of
+/// a commit an instant before it is finished; asking under the lock waits for that.
+pub(super) fn current(store: &Store, asked: u64) -> u64 {
+    let published = store.revision();
+    if asked <= published { published } else { store.list("", Scope::All).revision }
+}
+
+fn check_future(store: &Store, asked: u64) -> Result<(), ApiError> {
+    let current = current(store, asked);
     if asked <= current {
         return Ok(());
     }

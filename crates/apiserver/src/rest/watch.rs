@@ -15,7 +15,7 @@ use super::options::ListOptions;
 use super::present::Presenter;
 use super::read;
 use crate::machinery::status::ApiError;
-use crate::store::{Filter, OwnedScope, Seen, Selects, Subscription, WatchFrom};
+use crate::store::{Filter, OwnedScope, Seen, Selects, Store, Subscription, WatchFrom};
 
 /// Frames are filled up to about this many bytes while events are waiting.
 const FRAME: usize = 64 * 1024;
@@ -58,7 +58,7 @@ pub(crate) fn start(
         .unwrap_or_else(|| DEFAULT_TIMEOUT + ctx.cluster.env.entropy.u64() % DEFAULT_TIMEOUT);
     let deadline = Instant::now() + Duration::from_secs(seconds.min(u64::from(u32::MAX)));
     let known = match from {
-        WatchFrom::After(after) => check_future(after, store.revision()),
+        WatchFrom::After(after) => check_future(store, after),
         WatchFrom::Now | WatchFrom::CurrentThenLive => Ok(()),
     };
     let begun = known.and_then(|()| {
@@ -85,7 +85,8 @@ pub(crate) fn start(
 
 /// A revision that was never handed out here is of another incarnation of the cluster,
 /// which was wiped since. Kubernetes would wait for it; listing again heals.
-pub(super) fn check_future(after: u64, current: u64) -> Result<(), ApiError> {
+pub(super) fn check_future(store: &Store, after: u64) -> Result<(), ApiError> {
+    let current = read::current(store, after);
     if after > current {
         return Err(ApiError::expired(format!("too new resource version: {after} ({current})")));
     }

@@ -24,7 +24,7 @@ mod uid;
 mod watch;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::task::Waker;
 use std::time::Duration;
@@ -181,7 +181,9 @@ impl Store {
 
     /// The last revision handed out. A new cluster is at 1.
     pub fn revision(&self) -> u64 {
-        self.shared.published.load(Ordering::Acquire)
+        // Under the lock: a watcher may hold an event whose commit is about to publish it,
+        // and must not then find the store behind itself.
+        self.shared.read().revision
     }
 
     /// The oldest revision from which a resource can be watched or listed.

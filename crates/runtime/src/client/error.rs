@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use flagship_api::error_class::ErrorClass;
 use http::StatusCode;
 use kube::core::Status;
 use thiserror::Error;
@@ -145,6 +146,26 @@ impl ClientError {
         }
     }
 
+    /// The class that messages to users name it by.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::Conflict { .. } | Self::AlreadyExists { .. } => ErrorClass::Expected,
+            // Defects of ours: the server was not even asked, or did its part.
+            Self::Malformed(_) | Self::Unfenced { .. } | Self::Deposed { .. } => {
+                ErrorClass::Unexpected
+            }
+            Self::NotFound { .. }
+            | Self::NotServed { .. }
+            | Self::Expired { .. }
+            | Self::Invalid { .. }
+            | Self::Forbidden { .. }
+            | Self::Throttled { .. }
+            | Self::ServerFailed { .. }
+            | Self::Unreachable { .. }
+            | Self::Refused { .. } => ErrorClass::ApiServer,
+        }
+    }
+
     /// Whether a write that ended like this may have happened nonetheless.
     pub fn outcome_unknown(&self) -> bool {
         matches!(self, Self::ServerFailed { .. } | Self::Unreachable { .. })
@@ -242,6 +263,15 @@ mod tests {
         for (code, body, verdict) in table {
             assert_eq!(sorted(code, body.clone()).verdict(), verdict, "{code} {body}");
         }
+    }
+
+    #[test]
+    fn only_lost_races_are_expected() {
+        let class = |code, reason: &str| sorted(code, json!({"reason": reason})).class();
+        assert_eq!(class(409, "Conflict"), ErrorClass::Expected);
+        assert_eq!(class(409, "AlreadyExists"), ErrorClass::Expected);
+        assert_eq!(class(422, "Invalid"), ErrorClass::ApiServer);
+        assert_eq!(class(500, ""), ErrorClass::ApiServer);
     }
 
     #[test]

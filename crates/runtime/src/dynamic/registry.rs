@@ -24,6 +24,8 @@ impl<V> Clone for Registry<V> {
 
 struct Shared<V> {
     state: Mutex<State<V>>,
+    /// Apart from the state, so that handlers may read the registry.
+    handlers: Mutex<Vec<Handler<V>>>,
     looks: watch::Sender<u64>,
     ask: Notify,
 }
@@ -31,7 +33,6 @@ struct Shared<V> {
 struct State<V> {
     types: BTreeMap<ResourceType, ServedType>,
     mirrors: BTreeMap<ResourceType, (ServedType, Store<V>)>,
-    handlers: Vec<Handler<V>>,
 }
 
 type Handle<V> = dyn Fn(&ServedType, &Change<V>) + Send + Sync;
@@ -86,10 +87,12 @@ impl fmt::Display for Readiness {
 
 impl<V> Registry<V> {
     pub(super) fn new() -> Self {
-        let state =
-            State { types: BTreeMap::new(), mirrors: BTreeMap::new(), handlers: Vec::new() };
-        let looks = watch::Sender::new(0);
-        Self(Arc::new(Shared { state: Mutex::new(state), looks, ask: Notify::new() }))
+        Self(Arc::new(Shared {
+            state: Mutex::new(State { types: BTreeMap::new(), mirrors: BTreeMap::new() }),
+            handlers: Mutex::new(Vec::new()),
+            looks: watch::Sender::new(0),
+            ask: Notify::new(),
+        }))
     }
 
     /// The resource of a kind, in any version that is served.
@@ -157,6 +160,10 @@ impl<V> Registry<V> {
         self.0.looks.send_modify(|looks| *looks += 1);
     }
 
+    fn handlers(&self) -> MutexGuard<'_, Vec<Handler<V>>> {
+        self.0.handlers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn state(&self) -> MutexGuard<'_, State<V>> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -177,21 +184,21 @@ impl<V: Send + Sync + 'static> Registry<V> {
             subscriptions: BTreeMap::new(),
         };
         // Types are added under this lock, so each is subscribed to once.
-        let mut state = self.state();
-        for (served, store) in state.mirrors.values() {
-            handler.attach(served, store);
+        let mut handlers = self.handlers();
+        for (served, store) in self.mirrors() {
+            handler.attach(&served, &store);
         }
-        state.handlers.push(handler);
+        handlers.push(handler);
         DynamicSubscription(wanted)
     }
 
     pub(super) fn insert(&self, served: &ServedType, store: Store<V>) {
-        let mut state = self.state();
-        state.handlers.retain(|handler| handler.wanted.load(Ordering::Acquire));
-        for handler in &mut state.handlers {
+        let mut handlers = self.handlers();
+        handlers.retain(|handler| handler.wanted.load(Ordering::Acquire));
+        for handler in handlers.iter_mut() {
             handler.attach(served, &store);
         }
-        state.mirrors.insert(served.resource.clone(), (served.clone(), store));
+        self.state().mirrors.insert(served.resource.clone(), (served.clone(), store));
     }
 
     /// The type is gone, and its objects with it.
@@ -200,7 +207,7 @@ impl<V: Send + Sync + 'static> Registry<V> {
         if let Some((_, store)) = removed {
             store.clear();
         }
-        for handler in &mut self.state().handlers {
+        for handler in self.handlers().iter_mut() {
             handler.subscriptions.remove(resource);
         }
     }

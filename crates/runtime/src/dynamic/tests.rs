@@ -175,7 +175,10 @@ fn mirror(menu: &Menu) -> (Registry<()>, Log, DynamicSubscription) {
     let registry = dynamic.registry();
     let log = Log::default();
     let (told, begun) = (log.clone(), tokio::time::Instant::now());
+    let known = registry.clone();
     let subscription = registry.subscribe(move |served, change| {
+        // Handlers may ask back.
+        known.mirrors();
         let sign = if change.new.is_some() { '+' } else { '-' };
         let seconds = begun.elapsed().as_secs();
         told.lock().unwrap().push(format!("{seconds}s {sign}{} {}", served.resource, change.key));
@@ -339,4 +342,21 @@ async fn a_dropped_subscription_hears_nothing_of_new_types() {
     after(60).await;
     assert!(names(&registry).contains("jobs"));
     assert!(log.lock().unwrap().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_subscriber_is_told_of_all_types_and_may_ask_back() {
+    let (registry, _, _subscription) = mirror(&basic(true));
+    registry.synced().await;
+    let log = Log::default();
+    let (told, known) = (log.clone(), registry.clone());
+    let _late = registry.subscribe(move |served, _| {
+        let ResourceType { group, version, kind, .. } = &served.resource;
+        let found = known.find(&GroupVersionKind::gvk(group, version, kind));
+        told.lock().unwrap().push(found.unwrap().resource.to_string());
+    });
+    assert_eq!(
+        *log.lock().unwrap(),
+        ["configmaps/v1", "deployments.apps/v1", "oldthings.apps/v1beta1"]
+    );
 }

@@ -1,6 +1,6 @@
 //! Who tells the time.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -43,24 +43,29 @@ impl Clock for WallClock {
     }
 }
 
-/// Another clock, seen from a machine that is wrong by a fixed span.
-#[derive(Clone)]
+/// Another clock seen from a machine that is wrong, and may be set right or wrong again.
 pub struct SkewedClock {
-    truth: Arc<dyn Clock>,
-    ahead: SignedDuration,
+    base: Arc<dyn Clock>,
+    offset: Mutex<SignedDuration>,
 }
 
 impl SkewedClock {
-    /// Shows `truth` plus `ahead`; a negative span is a clock that is slow.
-    pub fn new(truth: Arc<dyn Clock>, ahead: SignedDuration) -> Self {
-        Self { truth, ahead }
+    /// Runs `offset` ahead of `base`, behind it when negative.
+    pub fn new(base: Arc<dyn Clock>, offset: SignedDuration) -> Self {
+        Self { base, offset: Mutex::new(offset) }
+    }
+
+    /// Jumps: from now on `offset` ahead of the base.
+    pub fn jump(&self, offset: SignedDuration) {
+        *self.offset.lock().unwrap_or_else(PoisonError::into_inner) = offset;
     }
 }
 
 impl Clock for SkewedClock {
     fn now(&self) -> Timestamp {
-        let past_the_end = if self.ahead.is_negative() { Timestamp::MIN } else { Timestamp::MAX };
-        self.truth.now().checked_add(self.ahead).unwrap_or(past_the_end)
+        let offset = *self.offset.lock().unwrap_or_else(PoisonError::into_inner);
+        let past_the_end = if offset.is_negative() { Timestamp::MIN } else { Timestamp::MAX };
+        self.base.now().checked_add(offset).unwrap_or(past_the_end)
     }
 }
 
@@ -80,10 +85,11 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_skewed_clock_runs_at_the_same_pace() {
-        let env = Env::simulated(1);
-        let slow = SkewedClock::new(env.clock.clone(), SignedDuration::from_secs(-60));
+    async fn a_skewed_clock_runs_at_the_same_pace_until_it_jumps() {
+        let (slow, clock) = Env::simulated(1).skewed(SignedDuration::from_secs(-60));
         tokio::time::sleep(Duration::from_secs(60)).await;
         assert_eq!(slow.now().to_string(), "2026-01-01T00:00:00Z");
+        clock.jump(SignedDuration::from_mins(10));
+        assert_eq!(slow.now().to_string(), "2026-01-01T00:11:00Z");
     }
 }

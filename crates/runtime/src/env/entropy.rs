@@ -14,7 +14,7 @@ impl Entropy {
     }
 
     /// A sequence that no other process has; for real clusters only.
-    pub fn from_machine() -> Self {
+    pub fn unseeded() -> Self {
         Self(Mutex::new(fastrand::Rng::new()))
     }
 

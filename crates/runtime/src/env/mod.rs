@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 mod clock;
 mod entropy;
@@ -34,9 +34,15 @@ impl Env {
         }
     }
 
-    /// An environment for real clusters: the machine's clock and a fresh seed.
-    pub fn real() -> Self {
-        Self { clock: Arc::new(WallClock), entropy: Arc::new(Entropy::from_machine()) }
+    /// An environment for real clusters: the machine's clock and real chance.
+    pub fn system() -> Self {
+        Self { clock: Arc::new(WallClock), entropy: Arc::new(Entropy::unseeded()) }
+    }
+
+    /// The same on a machine whose clock runs `offset` ahead; the clock to jump.
+    pub fn skewed(&self, offset: SignedDuration) -> (Self, Arc<SkewedClock>) {
+        let clock = Arc::new(SkewedClock::new(self.clock.clone(), offset));
+        (Self { clock: clock.clone(), ..self.clone() }, clock)
     }
 
     /// The present moment.

@@ -11,7 +11,6 @@ use kube::client::Body;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::env::SkewedClock;
 use crate::fake::status;
 
 /// The one Lease, with compare-and-swap, and how long answers take.
@@ -112,8 +111,7 @@ impl Story {
     /// A candidate whose clock is off by `skew` seconds, that leads for `span` at a time.
     fn candidate(&self, name: &'static str, skew: i64, span: Duration) -> Line {
         let line = self.server.line();
-        let clock = SkewedClock::new(self.env.clock.clone(), SignedDuration::from_secs(skew));
-        let env = Env { clock: Arc::new(clock), entropy: self.env.entropy.clone() };
+        let (env, _) = self.env.skewed(SignedDuration::from_secs(skew));
         let config =
             LeaseConfig { identity: name.to_owned(), ..LeaseConfig::new(&env, "hub", name) };
         let mut candidate = Candidate::new(&Client::in_process(line.clone()), &env, config);

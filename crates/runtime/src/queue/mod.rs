@@ -21,12 +21,14 @@ use crate::metrics::{Counter, Gauge, Histogram, Metrics, SECONDS};
 use lanes::{Lanes, Seq};
 use limit::Bucket;
 
+mod claim;
 mod lanes;
 mod limit;
 #[cfg(test)]
 mod tests;
 mod workers;
 
+pub use claim::Claim;
 pub use lanes::Priority;
 pub use limit::RateLimit;
 pub use workers::{Outcome, Workers};
@@ -243,6 +245,10 @@ impl<K: Ord + Clone, G: Ord + Clone> Queue<K, G> {
         for key in state.lanes.clear() {
             state.slots.remove(&key);
         }
+        // Only keys with workers are left; they end where they are.
+        for slot in state.slots.values_mut() {
+            slot.place = Place::Active { again: None };
+        }
         self.measure(&state);
         drop(state);
         self.0.woken.notify_waiters();
@@ -290,7 +296,7 @@ impl<K: Ord + Clone, G: Ord + Clone> Queue<K, G> {
             // One wake-up may stand for several keys.
             self.0.woken.notify_one();
         }
-        Some(Claim { queue: self.clone(), key: Some(key), group })
+        Some(Claim::new(self.clone(), key, group))
     }
 
     /// Moves keys whose time has come into the lanes.
@@ -491,36 +497,6 @@ impl Instruments {
                 SECONDS,
                 labels,
             ),
-        }
-    }
-}
-
-/// A key that one worker has. Nobody else gets it until the claim ends.
-pub struct Claim<K: Ord + Clone, G: Ord + Clone> {
-    queue: Queue<K, G>,
-    /// Taken when the claim ends.
-    key: Option<K>,
-    group: G,
-}
-
-impl<K: Ord + Clone, G: Ord + Clone> Claim<K, G> {
-    /// The key.
-    pub fn key(&self) -> &K {
-        self.key.as_ref().expect("only finish and drop take the key, and both end the claim")
-    }
-
-    /// Ends the claim.
-    pub fn finish(mut self, next: Next) {
-        if let Some(key) = self.key.take() {
-            self.queue.finish(key, &self.group, next);
-        }
-    }
-}
-
-impl<K: Ord + Clone, G: Ord + Clone> Drop for Claim<K, G> {
-    fn drop(&mut self) {
-        if let Some(key) = self.key.take() {
-            self.queue.finish(key, &self.group, Next::BackOff { at_least: Duration::ZERO });
         }
     }
 }

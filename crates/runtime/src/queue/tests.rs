@@ -167,8 +167,12 @@ async fn a_closed_queue_drains_what_was_asked_for_before() {
 async fn an_abandoned_queue_drops_everything() {
     let queue = queue();
     queue.add("a");
+    queue.add("c");
     queue.add_after("b", millis(10));
+    let claim = claimed(&queue).unwrap();
+    queue.add("a");
     queue.abandon();
+    claim.finish(Next::Again());
     assert!(queue.next().await.is_none());
     assert_eq!(queue.depth(), Depth::default());
 }

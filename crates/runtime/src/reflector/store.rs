@@ -14,6 +14,7 @@ use flagship_api::names::ObjectKey;
 use tokio::sync::{mpsc, watch};
 
 use crate::client::Malformed;
+use crate::queue::Priority;
 
 /// A resourceVersion as a number; versions of one server can be compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,6 +34,16 @@ pub enum Origin {
     Listed,
     /// By a watch, as it happened.
     Watched,
+}
+
+impl Origin {
+    /// What happens now overtakes what is merely looked at again.
+    pub fn priority(self) -> Priority {
+        match self {
+            Self::Listed => Priority::Low,
+            Self::Watched => Priority::Normal,
+        }
+    }
 }
 
 /// One object came, changed, went, or can no longer be read.
