@@ -4,7 +4,9 @@
 //! rule cannot fail: it returns a plan with its reasons. The same functions run
 //! in unit tests, the model checker, the simulator and production.
 //!
-//! Still to come, one folder each: `placement`, `rollout`, `update_run`, `work`,
-//! `overrides`, `apply`, `availability`, `membership`, `eviction`, `admission`, `why`.
+//! Still to come, one folder each: `rollout`, `update_run`, `work`, `overrides`,
+//! `apply`, `availability`, `eviction`, `admission`, `why`.
 
+pub mod membership;
+pub mod placement;
 pub mod scheduling;

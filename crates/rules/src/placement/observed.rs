@@ -1,0 +1,196 @@
+//! What the placement controller sees: one placement, what it selects, and everything
+//! derived from it so far.
+//!
+//! Both scopes become these values at the edge. Labels and annotations of snapshots are
+//! kept as written, so that the rules can say which of them cannot be read.
+
+use std::collections::BTreeMap;
+
+use flagship_api::kinds::Scope;
+use flagship_api::names::ObjectKey;
+use flagship_api::placement::{PlacementSpec, RolloutStrategyType, StatusReportingScope};
+use flagship_api::placement_status::{NamespacedName, PlacementStatus, ResourceIdentifier};
+use flagship_api::policy::PlacementType;
+use flagship_api::snapshot::SchedulingPolicySnapshotStatus;
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::selection::{Selection, kind_of};
+use super::trouble::Trouble;
+
+/// Everything one pass over a placement may look at.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Observed {
+    /// The present moment.
+    pub now: Timestamp,
+    /// The placement.
+    pub placement: Placement,
+    /// What its selectors select today.
+    pub selection: Result<Selection, Trouble>,
+    /// Its policy snapshots, in any order.
+    pub policy_snapshots: Vec<PolicySnapshot>,
+    /// Its resource snapshots, in any order.
+    pub resource_snapshots: Vec<ResourceSnapshot>,
+    /// Its bindings, in any order.
+    pub bindings: Vec<Binding>,
+    /// Resource snapshot indexes that update runs of this placement still work with.
+    pub indexes_in_runs: Vec<String>,
+    /// The copy of the status in the placed namespace, if there is one.
+    pub mirror: Option<PlacementStatus>,
+    /// How long changes are collected before a new snapshot is taken.
+    pub batching: Batching,
+}
+
+/// How long changes are collected before a new resource snapshot is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Batching {
+    /// `--resource-snapshot-creation-minimum-interval`, from the creation of the latest.
+    pub minimum_interval: SignedDuration,
+    /// `--resource-changes-collection-duration`, from the first change seen.
+    pub collection: SignedDuration,
+}
+
+impl Batching {
+    /// Every change is a snapshot of its own.
+    pub const NONE: Self =
+        Self { minimum_interval: SignedDuration::ZERO, collection: SignedDuration::ZERO };
+}
+
+impl Default for Batching {
+    fn default() -> Self {
+        Self {
+            minimum_interval: SignedDuration::from_secs(30),
+            collection: SignedDuration::from_secs(15),
+        }
+    }
+}
+
+/// A placement of either scope.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Placement {
+    /// Its namespace; `None` for a ClusterResourcePlacement.
+    pub namespace: Option<String>,
+    /// `metadata.name`.
+    pub name: String,
+    /// `metadata.uid`, for owner references.
+    pub uid: String,
+    /// `metadata.generation`.
+    pub generation: i64,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+    /// Whether it carries our finalizer.
+    pub guarded: bool,
+    /// The spec as stored.
+    pub spec: PlacementSpec,
+    /// The status as last written.
+    pub status: PlacementStatus,
+}
+
+impl Placement {
+    /// Decided by the namespace alone.
+    pub fn scope(&self) -> Scope {
+        self.key().scope()
+    }
+
+    /// Namespace and name.
+    pub fn key(&self) -> ObjectKey {
+        ObjectKey::new(self.namespace.as_deref(), &self.name)
+    }
+
+    /// Whether update runs move the clusters.
+    pub fn is_external(&self) -> bool {
+        let strategy = self.spec.strategy.as_ref();
+        strategy.and_then(|s| s.r#type) == Some(RolloutStrategyType::External)
+    }
+
+    /// How clusters are picked; no policy picks all.
+    pub fn picks(&self) -> PlacementType {
+        let policy = self.spec.policy.as_ref();
+        policy.and_then(|policy| policy.placement_type).unwrap_or_default()
+    }
+
+    /// Whether the status is to be copied into the placed namespace.
+    pub fn is_mirrored(&self) -> bool {
+        self.namespace.is_none()
+            && self.spec.status_reporting_scope == Some(StatusReportingScope::NamespaceAccessible)
+    }
+
+    /// The namespace selected by name, where the status is copied to.
+    pub fn named_namespace(&self) -> Option<&str> {
+        let mut terms = self.spec.resource_selectors.iter();
+        let term = terms.find(|term| kind_of(term).is_namespace())?;
+        Some(term.name.as_str()).filter(|name| !name.is_empty())
+    }
+}
+
+/// A policy snapshot of either scope.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct PolicySnapshot {
+    /// `metadata.name`.
+    pub name: String,
+    /// `metadata.generation`.
+    pub generation: i64,
+    /// Label `policy-index`.
+    pub index: Option<String>,
+    /// Whether label `is-latest-snapshot` is `true`.
+    pub latest: bool,
+    /// `spec.policyHash`, as the hex digits it holds.
+    pub hash: String,
+    /// Annotation `CRP-generation`.
+    pub placement_generation: Option<String>,
+    /// Annotation `number-of-clusters`.
+    pub number_of_clusters: Option<String>,
+    /// What the scheduler recorded.
+    pub status: SchedulingPolicySnapshotStatus,
+}
+
+/// A resource snapshot of either scope, without the manifests.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ResourceSnapshot {
+    /// `metadata.name`.
+    pub name: String,
+    /// `metadata.creationTimestamp`.
+    pub created: Timestamp,
+    /// Label `resource-index`.
+    pub index: Option<String>,
+    /// Whether label `is-latest-snapshot` is `true`.
+    pub latest: bool,
+    /// Annotation `resource-hash`; having one makes it the master of its group.
+    pub hash: Option<String>,
+    /// Annotation `number-of-resource-snapshots`.
+    pub count: Option<String>,
+    /// Annotation `subindex-of-resource-snapshot`.
+    pub subindex: Option<String>,
+    /// Annotation `next-resource-snapshot-candidate-detection-time`.
+    pub detected: Option<String>,
+    /// What is inside, in order.
+    pub resources: Vec<ResourceIdentifier>,
+}
+
+/// What a placement reads of a binding.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Binding {
+    /// `metadata.name`.
+    pub name: String,
+    /// `metadata.generation`.
+    pub generation: i64,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+    /// Whether its state is Unscheduled: it waits to be deleted.
+    pub unscheduled: bool,
+    /// `spec.targetCluster`.
+    pub cluster: String,
+    /// `spec.schedulingPolicySnapshotName`.
+    pub policy_snapshot: String,
+    /// `spec.resourceSnapshotName`.
+    pub resource_snapshot: String,
+    /// `spec.resourceOverrideSnapshots`.
+    pub overrides: Vec<NamespacedName>,
+    /// `spec.clusterResourceOverrideSnapshots`.
+    pub cluster_overrides: Vec<String>,
+    /// How the delivery is doing.
+    pub status: flagship_api::binding::ResourceBindingStatus,
+}
+
+/// Bindings by the cluster they are for.
+pub type ByCluster<'a> = BTreeMap<&'a str, &'a Binding>;

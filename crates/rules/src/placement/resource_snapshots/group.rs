@@ -1,0 +1,80 @@
+//! Snapshot objects read as groups: one master and its numbered siblings per index.
+
+use std::collections::BTreeMap;
+
+use flagship_api::names::{IndexError, SnapshotIndex};
+use flagship_api::placement_status::ResourceIdentifier;
+
+use crate::placement::observed::ResourceSnapshot;
+use crate::placement::trouble::Trouble;
+
+/// Place of a snapshot in its group; the master sorts last, as the newest word on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// A further object.
+    Sub(SnapshotIndex),
+    /// The first object.
+    Master,
+}
+
+/// A snapshot whose labels and annotations could be read.
+#[derive(Debug, Clone, Copy)]
+pub struct Member<'a> {
+    pub index: SnapshotIndex,
+    pub place: Place,
+    pub snapshot: &'a ResourceSnapshot,
+}
+
+impl<'a> Member<'a> {
+    /// Reads where a snapshot belongs.
+    pub fn read(snapshot: &'a ResourceSnapshot) -> Result<Self, Trouble> {
+        let index = number(snapshot, "resource index label", snapshot.index.as_deref())?;
+        let place = if snapshot.hash.is_some() {
+            Place::Master
+        } else {
+            Place::Sub(number(snapshot, "subindex annotation", snapshot.subindex.as_deref())?)
+        };
+        Ok(Self { index, place, snapshot })
+    }
+}
+
+/// A number on a snapshot that must be there.
+pub fn number(
+    on: &ResourceSnapshot,
+    what: &str,
+    text: Option<&str>,
+) -> Result<SnapshotIndex, Trouble> {
+    let bad = |why: String| {
+        Trouble::Unexpected(format!("resource snapshot {} has a bad {what}: {why}", on.name))
+    };
+    let text = text.ok_or_else(|| bad("it is missing".to_owned()))?;
+    text.parse().map_err(|error: IndexError| bad(error.to_string()))
+}
+
+/// All snapshots of a placement by index, oldest first, each group in its own order with
+/// the master last.
+pub fn groups(
+    snapshots: &[ResourceSnapshot],
+) -> Result<BTreeMap<SnapshotIndex, Vec<Member<'_>>>, Trouble> {
+    let mut groups: BTreeMap<SnapshotIndex, Vec<Member<'_>>> = BTreeMap::new();
+    for snapshot in snapshots {
+        let member = Member::read(snapshot)?;
+        groups.entry(member.index).or_default().push(member);
+    }
+    for group in groups.values_mut() {
+        group.sort_by_key(|member| member.place);
+    }
+    Ok(groups)
+}
+
+/// What a group holds: the master's content, then that of the others in order.
+pub fn content(snapshots: &[ResourceSnapshot], index: &str) -> Vec<ResourceIdentifier> {
+    let of_group = snapshots.iter().filter(|snapshot| snapshot.index.as_deref() == Some(index));
+    let mut group: Vec<&ResourceSnapshot> = of_group.collect();
+    let place = |snapshot: &ResourceSnapshot| {
+        let subindex = snapshot.subindex.as_deref().and_then(|text| text.parse().ok());
+        (snapshot.hash.is_none(), subindex.unwrap_or(SnapshotIndex::FIRST))
+    };
+    group.sort_by_key(|snapshot| place(snapshot));
+    group.into_iter().flat_map(|snapshot| snapshot.resources.iter().cloned()).collect()
+}

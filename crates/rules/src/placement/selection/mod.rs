@@ -1,0 +1,395 @@
+//! Which objects of the hub a placement selects, in the form members will get them.
+//!
+//! All or nothing: a type that is not fully visible yet is a reason to wait, never to
+//! select less, because whatever is missing would be withdrawn from the members.
+//!
+//! Splitting and hashing the result is `resource_snapshots`' business.
+
+mod hub;
+mod manifest;
+mod never;
+mod order;
+mod type_rules;
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use flagship_api::keys::group;
+use flagship_api::kinds::Scope;
+use flagship_api::placement::{ResourceSelectorTerm, SelectionScope};
+use flagship_api::placement_status::ResourceIdentifier;
+use flagship_api::printed::Printed;
+use flagship_api::raw_json::RawJson;
+use flagship_api::selector::Selector;
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::trouble::Trouble;
+pub use hub::{Hub, Kind, ResourceType, Watch};
+pub use manifest::manifest;
+pub use never::{SkippedNamespaces, stays};
+pub use order::sort_key;
+pub use type_rules::{BadTypeRules, TypeRules};
+
+use never::not_synced;
+
+/// How long a kind may be known without being watched before selecting it is a mistake.
+const NEW_KIND_GRACE: SignedDuration = SignedDuration::from_mins(2);
+
+/// What an operator decides about selection.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SelectionOptions {
+    /// Which types are propagated at all.
+    pub types: TypeRules,
+    /// Namespaces that stay on the hub besides the reserved ones.
+    pub skipped_namespaces: SkippedNamespaces,
+    /// Whether workloads run on the hub itself (`--enable-workload`).
+    pub workloads_run_here: bool,
+}
+
+/// Everything a placement selects.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Selection {
+    /// The resources, in order.
+    pub resources: Vec<Selected>,
+    /// How many of them are envelopes.
+    pub envelopes: usize,
+    /// Selectors that found nothing, and why.
+    pub remarks: Vec<Remark>,
+}
+
+/// One selected resource.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Selected {
+    /// What it is called.
+    pub id: ResourceIdentifier,
+    /// What members get.
+    pub manifest: RawJson,
+}
+
+/// A selector that found nothing although nothing is wrong with it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Remark {
+    /// Its type is never propagated.
+    Disabled {
+        /// The selector, printed.
+        selector: String,
+    },
+    /// The object it names is not there.
+    Missing {
+        /// The selector, printed.
+        selector: String,
+    },
+}
+
+/// Who selects.
+#[derive(Debug, Clone, Copy)]
+pub struct Selecting<'a> {
+    /// Namespace of the placement; `None` for a cluster-scoped one.
+    pub namespace: Option<&'a str>,
+    /// Name of the placement.
+    pub name: &'a str,
+    /// Its selectors.
+    pub selectors: &'a [ResourceSelectorTerm],
+    /// What the operator decided.
+    pub options: &'a SelectionOptions,
+    /// The present moment, for kinds that have just appeared.
+    pub now: Timestamp,
+}
+
+/// Selects.
+pub fn select(hub: &dyn Hub, who: Selecting<'_>) -> Result<Selection, Trouble> {
+    let mut pass = Pass { hub, who, seen: BTreeSet::new(), found: Selection::default() };
+    let inside = pass.selecting_namespace()?;
+    for term in who.selectors {
+        pass.select(term, inside)?;
+    }
+    let mut selection = pass.found;
+    selection.resources.sort_by_cached_key(|selected| sort_key(&selected.id));
+    Ok(selection)
+}
+
+/// A term's kind.
+pub fn kind_of(term: &ResourceSelectorTerm) -> Kind {
+    Kind::new(&term.group, &term.version, &term.kind)
+}
+
+struct Pass<'a> {
+    hub: &'a dyn Hub,
+    who: Selecting<'a>,
+    seen: BTreeSet<(Kind, String, String)>,
+    found: Selection,
+}
+
+impl<'a> Pass<'a> {
+    /// `/{name}` or `{namespace}/{name}`, as messages name a placement.
+    fn key(&self) -> String {
+        format!("{}/{}", self.who.namespace.unwrap_or_default(), self.who.name)
+    }
+
+    /// The one namespace whose content the other selectors pick from, if there is one.
+    fn selecting_namespace(&self) -> Result<Option<&'a str>, Trouble> {
+        let selecting = |term: &&ResourceSelectorTerm| {
+            kind_of(term).is_namespace()
+                && term.selection_scope == Some(SelectionScope::NamespaceWithResourceSelectors)
+        };
+        let term = match self.who.namespace {
+            None => self.who.selectors.iter().find(selecting),
+            Some(_) => None,
+        };
+        let Some(term) = term else { return Ok(None) };
+        let of = self.visible(&kind_of(term))?;
+        let kept_back = self.who.options.skipped_namespaces.keep_back(&term.name);
+        let found = match kept_back {
+            true => None,
+            false => self.hub.get(of, None, &term.name).map_err(Trouble::Server)?,
+        };
+        if found.is_some_and(|namespace| !is_deleting(&namespace)) {
+            return Ok(Some(&term.name));
+        }
+        Err(Trouble::User(format!(
+            "invalid clusterResourcePlacement {}: NamespaceWithResourceSelectors mode requires exactly one namespace, but no namespaces were selected",
+            self.who.name
+        )))
+    }
+
+    fn select(&mut self, term: &ResourceSelectorTerm, inside: Option<&str>) -> Result<(), Trouble> {
+        let kind = kind_of(term);
+        if self.who.options.types.disables(&kind) {
+            self.found.remarks.push(Remark::Disabled { selector: Printed(term).to_string() });
+            return Ok(());
+        }
+        if kind.is_namespace() {
+            return self.select_namespaces(&kind, term);
+        }
+        let of = self.mapped(&kind)?;
+        let namespace = self.place_of(of, inside)?;
+        self.check_synced(of)?;
+        self.select_in(of, namespace, term)
+    }
+
+    /// Where objects of this type are looked for; `None` is everywhere.
+    fn place_of<'p>(
+        &self,
+        of: &ResourceType,
+        inside: Option<&'p str>,
+    ) -> Result<Option<&'p str>, Trouble>
+    where
+        'a: 'p,
+    {
+        // A type that nobody watches yet has no scope we could act on.
+        let cluster_scoped =
+            of.scope == Scope::Cluster && !matches!(of.watch, Watch::Unwatched { .. });
+        match (self.who.namespace, cluster_scoped) {
+            (None, true) => Ok(None),
+            (None, false) if inside.is_some() => Ok(inside),
+            (None, false) => Err(self.not_yet_watched(of).unwrap_or_else(|| {
+                Trouble::User(format!(
+                    "invalid placement {}: cannot select namespace-scoped resource {} in a clusterResourcePlacement",
+                    self.key(),
+                    of.gvr()
+                ))
+            })),
+            (Some(own), false) => Ok(Some(own)),
+            (Some(_), true) => Err(Trouble::User(format!(
+                "invalid placement {}: cannot select cluster-scoped resource {} in a resourcePlacement",
+                self.key(),
+                of.gvr()
+            ))),
+        }
+    }
+
+    fn select_in(
+        &mut self,
+        of: &ResourceType,
+        namespace: Option<&str>,
+        term: &ResourceSelectorTerm,
+    ) -> Result<(), Trouble> {
+        if !term.name.is_empty() {
+            let found = self.hub.get(of, namespace, &term.name).map_err(Trouble::Server)?;
+            return match found {
+                Some(object) => self.take(of, object),
+                None => {
+                    self.missing(term);
+                    Ok(())
+                }
+            };
+        }
+        let selector = self.label_selector(term)?;
+        for object in self.hub.list(of, namespace, selector.as_ref()) {
+            self.take(of, object.map_err(Trouble::Server)?)?;
+        }
+        Ok(())
+    }
+
+    fn select_namespaces(
+        &mut self,
+        kind: &Kind,
+        term: &ResourceSelectorTerm,
+    ) -> Result<(), Trouble> {
+        if self.who.namespace.is_some() {
+            return Err(Trouble::User(format!(
+                "invalid placement {}: cannot select cluster-scoped resource Namespace in a resourcePlacement",
+                self.key()
+            )));
+        }
+        let of = self.visible(kind)?;
+        let namespaces = self.namespaces(of, term)?;
+        let kept_back = |name: &str| self.who.options.skipped_namespaces.keep_back(name);
+        let refused: Vec<&str> =
+            namespaces.iter().map(|n| name_of(n)).filter(|name| kept_back(name)).collect();
+        if let [first, others @ ..] = refused.as_slice() {
+            return Err(self.not_allowed(first, others));
+        }
+        if !term.name.is_empty() && kept_back(&term.name) {
+            return Err(self.not_allowed(&term.name, &[]));
+        }
+        let with_content =
+            term.selection_scope.unwrap_or_default() == SelectionScope::NamespaceWithResources;
+        let types = if with_content { self.content_types()? } else { Vec::new() };
+        for namespace in namespaces {
+            if is_deleting(&namespace) {
+                continue;
+            }
+            let name = name_of(&namespace).to_owned();
+            self.take(of, namespace)?;
+            for content in &types {
+                for object in self.hub.list(content, Some(&name), None) {
+                    self.take(content, object.map_err(Trouble::Server)?)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The namespaces a term means, by name.
+    fn namespaces(
+        &mut self,
+        of: &ResourceType,
+        term: &ResourceSelectorTerm,
+    ) -> Result<Vec<Cow<'a, Value>>, Trouble> {
+        if !term.name.is_empty() {
+            let found = self.hub.get(of, None, &term.name).map_err(Trouble::Server)?;
+            if found.is_none() {
+                self.missing(term);
+            }
+            return Ok(found.into_iter().collect());
+        }
+        let selector = self.label_selector(term)?;
+        let listed = self.hub.list(of, None, selector.as_ref());
+        let mut listed: Vec<_> = listed.collect::<Result<_, _>>().map_err(Trouble::Server)?;
+        listed.sort_by(|a, b| name_of(a).cmp(name_of(b)));
+        Ok(listed)
+    }
+
+    /// Types whose objects come along with their namespace, all of them caught up.
+    fn content_types(&self) -> Result<Vec<&'a ResourceType>, Trouble> {
+        let options = self.who.options;
+        let content =
+            |of: &&ResourceType| of.scope == Scope::Namespaced && !options.types.disables(&of.kind);
+        let types: Vec<_> = self.hub.watched().into_iter().filter(content).collect();
+        for of in &types {
+            self.check_synced(of)?;
+        }
+        Ok(types)
+    }
+
+    fn take(&mut self, of: &ResourceType, object: Cow<'_, Value>) -> Result<(), Trouble> {
+        if stays(self.hub, &of.kind, &object, self.who.options.workloads_run_here)? {
+            return Ok(());
+        }
+        let Kind { group, version, kind } = of.kind.clone();
+        let name = name_of(&object).to_owned();
+        let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
+        let id = ResourceIdentifier { group, version, kind, name, namespace, envelope: None };
+        if !self.seen.insert((of.kind.clone(), id.namespace.clone(), id.name.clone())) {
+            return Err(Trouble::User(format!("found duplicate resource {}", Printed(&id))));
+        }
+        if is_envelope(&of.kind) {
+            self.found.envelopes += 1;
+        }
+        let manifest = manifest(&of.kind, object.into_owned()).map_err(|error| {
+            Trouble::Unexpected(format!("cannot write {}: {error}", Printed(&id)))
+        })?;
+        self.found.resources.push(Selected { id, manifest });
+        Ok(())
+    }
+
+    fn missing(&mut self, term: &ResourceSelectorTerm) {
+        self.found.remarks.push(Remark::Missing { selector: Printed(term).to_string() });
+    }
+
+    fn label_selector(&self, term: &ResourceSelectorTerm) -> Result<Option<Selector>, Trouble> {
+        let Some(labels) = &term.label_selector else { return Ok(None) };
+        let read = Selector::new(Some(labels)).map_err(|error| {
+            Trouble::User(format!(
+                "invalid placement {}: the labelSelector in selector {} is invalid: {error}",
+                self.key(),
+                Printed(term)
+            ))
+        })?;
+        Ok(Some(read))
+    }
+
+    fn not_allowed(&self, first: &str, others: &[&str]) -> Trouble {
+        let mut message = format!(
+            "invalid clusterRresourcePlacement {}: namespace {first} is not allowed to propagate",
+            self.who.name
+        );
+        if !others.is_empty() {
+            message.push_str("; neither are ");
+            message.push_str(&others.join(", "));
+        }
+        Trouble::User(message)
+    }
+
+    fn mapped(&self, kind: &Kind) -> Result<&'a ResourceType, Trouble> {
+        self.hub.look_up(kind).map_err(|error| {
+            let key = self.key();
+            Trouble::User(format!(
+                "invalid placement {key}, failed to get GVR of the selector: {error}"
+            ))
+        })
+    }
+
+    /// A type all of whose objects can be seen.
+    fn visible(&self, kind: &Kind) -> Result<&'a ResourceType, Trouble> {
+        let of = self.mapped(kind)?;
+        self.check_synced(of)?;
+        Ok(of)
+    }
+
+    fn check_synced(&self, of: &ResourceType) -> Result<(), Trouble> {
+        match of.watch {
+            Watch::Synced => Ok(()),
+            Watch::Syncing => Err(not_synced(&of.gvr())),
+            Watch::Unwatched { .. } => {
+                Err(self.not_yet_watched(of).unwrap_or_else(|| not_synced(&of.gvr())))
+            }
+        }
+    }
+
+    /// A type that has just appeared will be watched in a moment.
+    fn not_yet_watched(&self, of: &ResourceType) -> Option<Trouble> {
+        match of.watch {
+            Watch::Unwatched { since } if self.who.now.duration_since(since) < NEW_KIND_GRACE => {
+                Some(Trouble::Fresh(format!("{} is not watched yet", of.gvr())))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn is_deleting(object: &Value) -> bool {
+    !object["metadata"]["deletionTimestamp"].is_null()
+}
+
+fn name_of(object: &Value) -> &str {
+    object["metadata"]["name"].as_str().unwrap_or_default()
+}
+
+fn is_envelope(kind: &Kind) -> bool {
+    kind.group == group::PLACEMENT
+        && matches!(kind.kind.as_str(), "ClusterResourceEnvelope" | "ResourceEnvelope")
+}

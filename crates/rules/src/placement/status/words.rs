@@ -1,0 +1,169 @@
+//! What a placement says about each step, word for word.
+//!
+//! Reasons and messages are API: dashboards match on them. Per cluster only the Unknown
+//! sentences are ours; True and False are copied from the binding.
+
+use flagship_api::condition::{Draft, Truth, draft};
+use flagship_api::condition_type::Placement as Step;
+use flagship_api::names::Scope;
+use flagship_api::reason::placement as reason;
+
+/// Said by a cluster whose binding is still on an older version.
+pub const BLOCKED: &str = "The rollout is being blocked by the rollout strategy";
+
+/// The condition of a whole placement: `n` clusters are like this.
+pub fn of_placement(step: Step, scope: Scope, truth: Truth, n: usize) -> Draft {
+    let (reason, message) = match (step, truth) {
+        (Step::RolloutStarted, Truth::Unknown) => (
+            reason::ROLLOUT_STARTED_UNKNOWN,
+            format!(
+                "There are still {n} cluster(s) in the process of deciding whether to roll out the latest resources or not"
+            ),
+        ),
+        (Step::RolloutStarted, Truth::False) => (
+            reason::ROLLOUT_NOT_STARTED_YET,
+            format!("The rollout is being blocked by the rollout strategy in {n} cluster(s)"),
+        ),
+        (Step::RolloutStarted, Truth::True) => (
+            reason::ROLLOUT_STARTED,
+            format!("All {n} cluster(s) start rolling out the latest resource"),
+        ),
+        (Step::Overridden, Truth::Unknown) => (
+            reason::OVERRIDDEN_PENDING,
+            format!(
+                "There are still {n} cluster(s) in the process of overriding the selected resources if there is any override defined"
+            ),
+        ),
+        (Step::Overridden, Truth::False) => {
+            (reason::OVERRIDDEN_FAILED, format!("Failed to override resources in {n} cluster(s)"))
+        }
+        (Step::Overridden, Truth::True) => (
+            reason::OVERRIDDEN_SUCCEEDED,
+            format!("The selected resources are successfully overridden in {n} cluster(s)"),
+        ),
+        (Step::WorkSynchronized, Truth::Unknown) => (
+            reason::WORK_SYNCHRONIZED_UNKNOWN,
+            format!(
+                "There are still {n} cluster(s) in the process of creating or updating the work object(s) in the hub cluster"
+            ),
+        ),
+        (Step::WorkSynchronized, Truth::False) => (
+            reason::WORK_NOT_SYNCHRONIZED_YET,
+            format!(
+                "There are {n} cluster(s) which have not finished creating or updating work(s) yet"
+            ),
+        ),
+        (Step::WorkSynchronized, Truth::True) => (
+            reason::WORK_SYNCHRONIZED,
+            format!(
+                "Work(s) are successfully created or updated in {n} target cluster(s)' namespaces"
+            ),
+        ),
+        (Step::Applied, Truth::Unknown) => (
+            reason::APPLY_PENDING,
+            format!(
+                "There are still {n} cluster(s) in the process of applying the resources on the member cluster"
+            ),
+        ),
+        (Step::Applied, Truth::False) => (
+            reason::APPLY_FAILED,
+            format!(
+                "Failed to apply resources to {n} cluster(s), please check the `failedPlacements` status"
+            ),
+        ),
+        (Step::Applied, Truth::True) => (
+            reason::APPLY_SUCCEEDED,
+            format!("The selected resources are successfully applied to {n} cluster(s)"),
+        ),
+        (Step::Available, Truth::Unknown) => (
+            reason::AVAILABLE_UNKNOWN,
+            format!(
+                "There are still {n} cluster(s) in the process of checking the availability of the selected resources"
+            ),
+        ),
+        (Step::Available, Truth::False) => (
+            reason::NOT_AVAILABLE_YET,
+            format!("The selected resources in {n} cluster(s) are still not available yet"),
+        ),
+        (Step::Available, Truth::True) => (
+            reason::AVAILABLE,
+            format!("The selected resources in {n} cluster(s) are available now"),
+        ),
+        (Step::DiffReported, Truth::Unknown) => (
+            reason::DIFF_REPORTING_PENDING,
+            format!(
+                "There are still {n} cluster(s) in the process of checking for configuration differences"
+            ),
+        ),
+        (Step::DiffReported, Truth::False) => (
+            reason::DIFF_REPORTING_INCOMPLETE_OR_FAILED,
+            format!("Diff reporting in {n} clusters is still in progress or has failed"),
+        ),
+        (Step::DiffReported, Truth::True) => (
+            reason::DIFF_REPORTING_COMPLETED,
+            format!("Diff reporting in {n} cluster(s) has been completed"),
+        ),
+        // These two are not rolled up from clusters; see `scheduled` and `mirror`.
+        (Step::Scheduled | Step::StatusSynced, _) => (reason::SCHEDULE_PENDING, String::new()),
+    };
+    draft(step.on(scope)).is(truth, reason).because(message)
+}
+
+/// Overridden, when there was nothing to override anywhere.
+pub fn nothing_overridden(scope: Scope) -> Draft {
+    draft(Step::Overridden.on(scope))
+        .is_true(reason::NO_OVERRIDE_SPECIFIED)
+        .because("No override rules are configured for the selected resources")
+}
+
+/// The condition of one cluster about which its binding says nothing yet.
+pub fn unknown_in_cluster(step: Step) -> Draft {
+    let (reason, message) = match step {
+        Step::RolloutStarted => (
+            reason::ROLLOUT_STARTED_UNKNOWN,
+            "In the process of deciding whether to roll out some version of the resources or not",
+        ),
+        Step::Overridden => (
+            reason::OVERRIDDEN_PENDING,
+            "In the process of overriding the selected resources if there is any override defined",
+        ),
+        Step::WorkSynchronized => (
+            reason::WORK_SYNCHRONIZED_UNKNOWN,
+            "In the process of creating or updating the work object(s) in the hub cluster",
+        ),
+        Step::Applied => (
+            reason::APPLY_PENDING,
+            "In the process of applying the resources on the member cluster",
+        ),
+        Step::Available => (
+            reason::AVAILABLE_UNKNOWN,
+            // The space at the end is part of it.
+            "The availability of the selected resources is unknown yet ",
+        ),
+        Step::DiffReported => (
+            reason::DIFF_REPORTING_PENDING,
+            "Diff reporting has just started; its status is not yet to be known",
+        ),
+        Step::Scheduled | Step::StatusSynced => (reason::SCHEDULE_PENDING, ""),
+    };
+    draft(step.per_cluster()).is_unknown(reason).because(message)
+}
+
+/// Scheduled, before the scheduler has spoken about this generation.
+pub fn schedule_pending(scope: Scope) -> Draft {
+    draft(Step::Scheduled.on(scope))
+        .is_unknown(reason::SCHEDULE_PENDING)
+        .because("Scheduling has not completed")
+}
+
+/// Scheduled, when the user must change the selectors.
+pub fn invalid_selectors(scope: Scope, message: String) -> Draft {
+    draft(Step::Scheduled.on(scope)).is_false(reason::INVALID_RESOURCE_SELECTORS).because(message)
+}
+
+/// RolloutStarted, while update runs decide and there is nothing to roll up yet.
+pub fn left_to_runs(scope: Scope, why: &str) -> Draft {
+    draft(Step::RolloutStarted.on(scope))
+        .is_unknown(reason::ROLLOUT_CONTROLLED_EXTERNALLY)
+        .because(format!("Rollout is controlled by an external controller and {why}"))
+}

@@ -1,0 +1,285 @@
+//! A whole pass: what is written, in which order, and when the next one is due.
+
+use flagship_api::keys::annotation;
+use flagship_api::placement_status::PlacementStatus;
+use jiff::SignedDuration;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::json;
+
+use super::fleet::{AVAILABLE, World, namespace_id, selection};
+use crate::placement::policy_snapshots::PolicyAction;
+use crate::placement::resource_snapshots::ResourceAction;
+use crate::placement::selection::Remark;
+use crate::placement::{
+    Action, FRESH_KIND_RETRY, Placement, Plan, PolicySnapshot, RESYNC, ResourceSnapshot, Trouble,
+};
+
+fn done() -> World {
+    let mut world = World::crp(json!({"policy": {"placementType": "PickAll"}}));
+    world.step();
+    world.schedule(&["c1"], &[]);
+    world.deliver("c1", 0, AVAILABLE);
+    world.step();
+    world
+}
+
+fn words(plan: &Plan) -> Vec<&'static str> {
+    let word = |action: &Action| match action {
+        Action::Guard => "guard",
+        Action::Policy(PolicyAction::Create(_)) => "new policy",
+        Action::Policy(_) => "policy",
+        Action::Resources(ResourceAction::Create(_)) => "new resources",
+        Action::Resources(ResourceAction::Delete { .. }) => "prune",
+        Action::Resources(_) => "resources",
+        Action::Mirror(_) => "mirror",
+        Action::Status(_) => "status",
+        Action::DeletePolicySnapshots => "delete policies",
+        Action::DeleteResourceSnapshots => "delete resources",
+        Action::Unguard => "unguard",
+    };
+    plan.actions.iter().map(word).collect()
+}
+
+#[test]
+fn a_new_placement_is_guarded_frozen_and_reported_in_this_order() {
+    let mut world = World::crp(json!({}));
+    world.seen.placement.guarded = false;
+    let plan = world.step();
+    assert_eq!(words(&plan), ["guard", "new policy", "new resources", "status"]);
+    assert_eq!((plan.wake, plan.trouble), (Some(RESYNC), None));
+    assert_eq!(world.step().actions, [], "nothing changed, nothing is written");
+}
+
+#[test]
+fn a_user_mistake_on_a_new_placement_leaves_one_condition_and_no_snapshot() {
+    let mut world = World::crp(json!({}));
+    world.seen.placement.guarded = false;
+    world.seen.selection = Err(Trouble::User("found duplicate resource x".into()));
+    let plan = world.step();
+    assert_eq!(words(&plan), ["guard", "status"]);
+    assert_eq!(plan.wake, Some(RESYNC));
+    let status = PlacementStatus {
+        conditions: world.status().conditions.clone(),
+        ..PlacementStatus::default()
+    };
+    assert_eq!((world.status().conditions.len(), world.status()), (1, &status));
+    assert_eq!(world.step().actions, []);
+    world.seen.placement.deleting = true;
+    world.step();
+    assert!(!world.seen.placement.guarded, "its finalizer can be removed");
+}
+
+#[test]
+fn a_user_mistake_later_leaves_everything_else_untouched() {
+    let mut world = done();
+    let before = world.status().clone();
+    world.seen.selection = Err(Trouble::User("bad".into()));
+    world.step();
+    assert!(
+        world
+            .told()
+            .starts_with("ClusterResourcePlacementScheduled@1 False InvalidResourceSelectors")
+    );
+    assert_eq!(world.status().conditions[1..], before.conditions[1..]);
+    assert_eq!(world.status().placement_statuses, before.placement_statuses);
+    assert_eq!(world.seen.resource_snapshots.len(), 1);
+}
+
+#[test]
+fn other_trouble_writes_no_status() {
+    for trouble in [
+        Trouble::Expected("not synced".into()),
+        Trouble::Server("no answer".into()),
+        Trouble::Unexpected("odd".into()),
+    ] {
+        let mut world = World::crp(json!({}));
+        world.seen.selection = Err(trouble.clone());
+        let plan = world.step();
+        assert_eq!((plan.actions.as_slice(), plan.trouble), (&[][..], Some(trouble)));
+    }
+    let mut world = World::crp(json!({}));
+    world.seen.selection = Err(Trouble::Fresh("new kind".into()));
+    let plan = world.step();
+    assert_eq!((plan.actions.as_slice(), plan.trouble), (&[][..], None));
+    assert_eq!(plan.wake, Some(FRESH_KIND_RETRY));
+}
+
+#[test]
+fn what_was_decided_before_trouble_stands() {
+    let mut world = done();
+    world.seen.resource_snapshots[0].count = None;
+    world.edit(|spec| spec["revisionHistoryLimit"] = json!(2));
+    let plan = world.plan();
+    assert_eq!(words(&plan), ["policy"]);
+    assert!(matches!(plan.trouble, Some(Trouble::Unexpected(_))));
+}
+
+#[test]
+fn the_policy_snapshot_always_comes_before_the_resource_snapshot() {
+    let mut world = done();
+    world.edit(|spec| spec["policy"]["tolerations"] = json!([{"operator": "Exists"}]));
+    world.select(&["app", "more"]);
+    assert_eq!(
+        words(&world.step()),
+        ["policy", "new policy", "resources", "new resources", "status"]
+    );
+}
+
+#[test]
+fn with_a_limit_of_one_the_old_snapshot_goes_before_the_status_is_complete() {
+    let mut world =
+        World::crp(json!({"policy": {"placementType": "PickAll"}, "revisionHistoryLimit": 1}));
+    world.step();
+    world.schedule(&["c1", "c2"], &[]);
+    world.deliver("c1", 0, AVAILABLE);
+    world.deliver("c2", 0, AVAILABLE);
+    world.step();
+    world.select(&["app", "more"]);
+    world.step();
+    assert_eq!(world.seen.resource_snapshots.len(), 2, "clusters still need the old one");
+    world.deliver("c1", 1, AVAILABLE);
+    world.step();
+    assert_eq!(world.seen.resource_snapshots.len(), 2);
+    world.deliver("c2", 1, AVAILABLE);
+    let plan = world.step();
+    assert_eq!(words(&plan), ["prune", "status"]);
+    assert_eq!(world.seen.resource_snapshots.len(), 1);
+    assert_eq!(world.in_short(), format!("Scheduled=True {AVAILABLE}"));
+}
+
+#[test]
+fn waking_again_depends_on_what_is_open() {
+    let mut world = done();
+    assert_eq!(world.plan().wake, None, "complete");
+    world.seen.batching = crate::placement::Batching::default();
+    world.select(&["app", "more"]);
+    assert_eq!(world.plan().wake, Some(SignedDuration::from_secs(30)), "complete, but batching");
+    world.deliver("c1", 0, "");
+    assert_eq!(world.plan().wake, Some(SignedDuration::from_secs(30)), "open and batching");
+    world.select(&["app"]);
+    assert_eq!(world.plan().wake, Some(RESYNC), "open");
+}
+
+#[test]
+fn deletion_removes_snapshots_then_our_finalizer_and_says_so() {
+    let mut world = done();
+    world.seen.placement.deleting = true;
+    let plan = world.step();
+    assert_eq!(words(&plan), ["delete policies", "delete resources", "unguard"]);
+    assert_eq!(plan.events.len(), 1);
+    assert_eq!(plan.events[0].reason, "PlacementCleanupFinalizerRemoved");
+    assert_eq!(
+        plan.events[0].message,
+        "Deleted the snapshots and removed the placement cleanup finalizer"
+    );
+    // Somebody else's finalizer may keep the object; ours is not put back.
+    assert_eq!(world.step(), Plan::default());
+}
+
+#[test]
+fn a_deleted_namespace_empties_the_placement_and_a_new_one_resumes_it() {
+    let mut world = done();
+    world.select(&[]);
+    world.step();
+    world.deliver("c1", 1, AVAILABLE);
+    world.step();
+    assert_eq!(world.status().observed_resource_index, "1");
+    assert!(world.status().selected_resources.is_empty());
+    assert_eq!(world.in_short(), format!("Scheduled=True {AVAILABLE}"));
+    world.select(&["app"]);
+    world.step();
+    assert_eq!(world.status().observed_resource_index, "2");
+    assert_eq!(world.status().selected_resources, [namespace_id("app")]);
+}
+
+#[test]
+fn selectors_that_find_nothing_are_told_once_per_generation() {
+    let mut world = World::crp(json!({}));
+    let mut found = selection(&["app"]);
+    found.remarks = vec![
+        Remark::Disabled { selector: "{pods}".into() },
+        Remark::Missing { selector: "{x}".into() },
+    ];
+    world.seen.selection = Ok(found);
+    let told: Vec<_> =
+        world.step().events.into_iter().map(|e| (e.warning, e.reason, e.message)).collect();
+    assert_eq!(
+        told,
+        [
+            (
+                true,
+                "SelectedTypeNotPropagated".to_owned(),
+                "Resources of this type are not propagated, so nothing is selected by {pods}"
+                    .to_owned()
+            ),
+            (
+                false,
+                "SelectedResourceNotFound".to_owned(),
+                "There is no such resource, so nothing is selected by {x}".to_owned()
+            ),
+        ]
+    );
+    assert_eq!(world.step().events, []);
+}
+
+#[test]
+fn the_two_scopes_make_objects_of_their_own() {
+    for (mut world, kind, namespace) in [
+        (World::crp(json!({})), "ClusterResourcePlacement", None),
+        (World::rp(json!({})), "ResourcePlacement", Some("app")),
+    ] {
+        let plan = world.step();
+        let placement = &world.seen.placement;
+        let chosen = world.seen.selection.clone().unwrap();
+        let metadata: Vec<ObjectMeta> = plan
+            .actions
+            .iter()
+            .filter_map(|action| match action {
+                Action::Policy(PolicyAction::Create(new)) => {
+                    let read =
+                        PolicySnapshot::read(&new.metadata(placement), &new.spec(placement), None);
+                    assert_eq!((read.hash.as_str(), read.latest), (new.hash.as_str(), true));
+                    Some(new.metadata(placement))
+                }
+                Action::Resources(ResourceAction::Create(new)) => {
+                    let spec = new.spec(&chosen);
+                    assert_eq!(spec.selected_resources.len(), 1);
+                    let read = ResourceSnapshot::read(&new.metadata(placement), &spec);
+                    assert_eq!((read.index.as_deref(), read.latest), (Some("0"), true));
+                    assert_eq!(read.count.as_deref(), Some("1"));
+                    Some(new.metadata(placement))
+                }
+                _ => None,
+            })
+            .collect();
+        assert_eq!(metadata.len(), 2);
+        for made in metadata {
+            assert_eq!(made.namespace.as_deref(), namespace);
+            assert_eq!(made.labels.unwrap()["kubernetes-fleet.io/parent-CRP"], "web");
+            let owner = &made.owner_references.unwrap()[0];
+            assert_eq!((owner.kind.as_str(), owner.name.as_str()), (kind, "web"));
+            assert_eq!((owner.controller, owner.block_owner_deletion), (Some(true), Some(true)));
+            assert!(
+                made.annotations.unwrap().keys().all(|k| k.starts_with("kubernetes-fleet.io/"))
+            );
+        }
+    }
+    assert!(annotation::RESOURCE_HASH.ends_with("resource-hash"));
+}
+
+#[test]
+fn a_placement_is_read_with_its_finalizer() {
+    let mut metadata = ObjectMeta {
+        name: Some("web".into()),
+        generation: Some(3),
+        finalizers: Some(vec!["other".into()]),
+        ..ObjectMeta::default()
+    };
+    let spec = World::crp(json!({})).seen.placement.spec;
+    let read =
+        |metadata: &ObjectMeta| Placement::read(metadata, &spec, &PlacementStatus::default());
+    assert!(!read(&metadata).guarded);
+    metadata.finalizers = Some(vec!["kubernetes-fleet.io/crp-cleanup".into()]);
+    assert!(read(&metadata).guarded);
+    assert_eq!(read(&metadata).key().to_string(), "web");
+}

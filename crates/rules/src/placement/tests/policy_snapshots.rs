@@ -1,0 +1,233 @@
+//! When a policy becomes a snapshot.
+
+use flagship_api::placement::PlacementSpec;
+use flagship_api::placement_status::PlacementStatus;
+use flagship_api::policy::PlacementPolicy;
+use serde_json::{Value, json};
+
+use crate::placement::policy_snapshots::{NewPolicySnapshot, PolicyAction, plan};
+use crate::placement::{Placement, PolicySnapshot, Trouble};
+
+fn policy(text: Value) -> Option<PlacementPolicy> {
+    serde_json::from_value(text).unwrap()
+}
+
+struct World {
+    placement: Placement,
+    snapshots: Vec<PolicySnapshot>,
+    limit: usize,
+}
+
+impl World {
+    fn new(text: Value) -> Self {
+        let placement = Placement {
+            namespace: None,
+            name: "web".into(),
+            uid: "u".into(),
+            generation: 1,
+            deleting: false,
+            guarded: true,
+            spec: PlacementSpec { policy: policy(text), ..PlacementSpec::default() },
+            status: PlacementStatus::default(),
+        };
+        Self { placement, snapshots: Vec::new(), limit: 10 }
+    }
+
+    fn edit(&mut self, text: Value) {
+        self.placement.spec.policy = policy(text);
+        self.placement.generation += 1;
+    }
+
+    fn step(&mut self) -> Vec<PolicyAction> {
+        let plan = plan(&self.placement, &self.snapshots, self.limit).unwrap();
+        for action in &plan.actions {
+            match action {
+                PolicyAction::Retire { name } => self.named(name).latest = false,
+                PolicyAction::Refresh { name, placement_generation, number_of_clusters } => {
+                    let snapshot = self.named(name);
+                    snapshot.latest = true;
+                    snapshot.placement_generation = Some(placement_generation.to_string());
+                    if let Some(number) = number_of_clusters {
+                        snapshot.number_of_clusters = Some(number.to_string());
+                    }
+                }
+                PolicyAction::Create(new) => self.snapshots.push(PolicySnapshot {
+                    name: new.name.clone(),
+                    generation: 1,
+                    index: Some(new.index.clone()),
+                    latest: true,
+                    hash: new.hash.clone(),
+                    placement_generation: Some(new.placement_generation.to_string()),
+                    number_of_clusters: new.number_of_clusters.map(|n| n.to_string()),
+                    ..PolicySnapshot::default()
+                }),
+                PolicyAction::Delete { name } => self.snapshots.retain(|s| s.name != *name),
+            }
+        }
+        assert!(self.named(&plan.latest.name).latest);
+        plan.actions
+    }
+
+    fn trouble(&self) -> Trouble {
+        plan(&self.placement, &self.snapshots, self.limit).unwrap_err()
+    }
+
+    fn named(&mut self, name: &str) -> &mut PolicySnapshot {
+        self.snapshots.iter_mut().find(|s| s.name == name).unwrap()
+    }
+}
+
+fn retire(name: &str) -> PolicyAction {
+    PolicyAction::Retire { name: name.into() }
+}
+
+#[test]
+fn a_new_placement_gets_index_0() {
+    let mut world = World::new(json!({"placementType": "PickN", "numberOfClusters": 3}));
+    assert_eq!(
+        world.step(),
+        [PolicyAction::Create(NewPolicySnapshot {
+            name: "web-0".into(),
+            index: "0".into(),
+            hash: "479f405eb7808cfc58366b2648680a3a815ef914fe6756ae8df0d6f74885416a".into(),
+            placement_generation: 1,
+            number_of_clusters: Some(3),
+        })]
+    );
+    assert_eq!(world.step(), []);
+}
+
+#[test]
+fn no_policy_is_a_policy_of_its_own() {
+    let mut world = World::new(Value::Null);
+    let actions = world.step();
+    let [PolicyAction::Create(new)] = actions.as_slice() else { panic!() };
+    assert_eq!(new.hash, "74234e98afe7498fb5daf1f36ac2d78acc339464f950703b8c019892f982b90b");
+    assert_eq!(new.number_of_clusters, None);
+    world.edit(json!({"placementType": "PickAll"}));
+    assert!(matches!(
+        world.step().as_slice(),
+        [PolicyAction::Retire { .. }, PolicyAction::Create(_)]
+    ));
+}
+
+#[test]
+fn a_changed_policy_retires_the_old_snapshot_first() {
+    let mut world = World::new(json!({"placementType": "PickFixed", "clusterNames": ["a", "b"]}));
+    world.step();
+    world.edit(json!({"placementType": "PickFixed", "clusterNames": ["b", "a"]}));
+    let actions = world.step();
+    assert_eq!(actions[0], retire("web-0"));
+    assert!(matches!(&actions[1], PolicyAction::Create(new) if new.name == "web-1"));
+    // Back again is a third one.
+    world.edit(json!({"placementType": "PickFixed", "clusterNames": ["a", "b"]}));
+    assert!(matches!(&world.step()[1], PolicyAction::Create(new) if new.name == "web-2"));
+}
+
+#[test]
+fn without_an_active_label_the_highest_index_counts() {
+    let mut world = World::new(json!({"placementType": "PickAll"}));
+    world.step();
+    world.named("web-0").latest = false;
+    // Unchanged: it only lost its label.
+    assert_eq!(
+        world.step(),
+        [PolicyAction::Refresh {
+            name: "web-0".into(),
+            placement_generation: 1,
+            number_of_clusters: None
+        }]
+    );
+    world.named("web-0").latest = false;
+    world.edit(json!({"placementType": "PickAll", "tolerations": [{"operator": "Exists"}]}));
+    assert!(matches!(world.step().as_slice(), [PolicyAction::Create(new)] if new.name == "web-1"));
+}
+
+#[test]
+fn another_number_of_clusters_is_the_same_snapshot() {
+    let mut world = World::new(json!({"placementType": "PickN", "numberOfClusters": 3}));
+    world.step();
+    world.edit(json!({"placementType": "PickN", "numberOfClusters": 5}));
+    assert_eq!(
+        world.step(),
+        [PolicyAction::Refresh {
+            name: "web-0".into(),
+            placement_generation: 2,
+            number_of_clusters: Some(5)
+        }]
+    );
+    assert_eq!(world.step(), []);
+}
+
+#[test]
+fn changed_selectors_only_change_the_generation() {
+    let mut world = World::new(json!({"placementType": "PickAll"}));
+    world.step();
+    world.placement.generation = 7;
+    assert_eq!(
+        world.step(),
+        [PolicyAction::Refresh {
+            name: "web-0".into(),
+            placement_generation: 7,
+            number_of_clusters: None
+        }]
+    );
+    assert_eq!(world.step(), []);
+}
+
+#[test]
+fn the_limit_prunes_the_oldest_after_the_new_one_exists() {
+    for (limit, want) in [(1, vec!["web-3"]), (3, vec!["web-1", "web-2", "web-3"])] {
+        let mut world = World::new(json!({"placementType": "PickFixed", "clusterNames": ["c"]}));
+        world.limit = limit;
+        for name in ["c", "d", "e", "f"] {
+            world.edit(json!({"placementType": "PickFixed", "clusterNames": [name]}));
+            let actions = world.step();
+            let position = |wanted: fn(&PolicyAction) -> bool| actions.iter().position(wanted);
+            let created = position(|a| matches!(a, PolicyAction::Create(_)));
+            let deleted = position(|a| matches!(a, PolicyAction::Delete { .. }));
+            assert!(deleted.is_none() || created < deleted);
+        }
+        let names: Vec<_> = world.snapshots.iter().map(|s| s.name.as_str()).collect();
+        assert_eq!(names, want);
+    }
+}
+
+#[test]
+fn two_active_snapshots_heal_to_the_highest_index() {
+    let mut world = World::new(json!({"placementType": "PickFixed", "clusterNames": ["a"]}));
+    world.step();
+    world.edit(json!({"placementType": "PickFixed", "clusterNames": ["b"]}));
+    world.step();
+    world.named("web-0").latest = true;
+    assert_eq!(world.step(), [retire("web-0")]);
+    assert_eq!(world.step(), []);
+}
+
+#[test]
+fn snapshots_that_cannot_be_read_are_internal_errors() {
+    type Spoil = fn(&mut PolicySnapshot);
+    let rows: [(Spoil, &str); 7] = [
+        (|s| s.index = None, "policy-index: it is missing"),
+        (
+            |s| s.index = Some("x".into()),
+            r#"policy-index: strconv.Atoi: parsing "x": invalid syntax"#,
+        ),
+        (|s| s.index = Some("-1".into()), "policy-index: must not be negative"),
+        (|s| s.placement_generation = None, "CRP-generation: it is missing"),
+        (
+            |s| s.placement_generation = Some("x".into()),
+            r#"CRP-generation: strconv.Atoi: parsing "x": invalid syntax"#,
+        ),
+        (|s| s.number_of_clusters = None, "number-of-clusters: it is missing"),
+        (|s| s.number_of_clusters = Some("-3".into()), "number-of-clusters: must not be negative"),
+    ];
+    for (spoil, want) in rows {
+        let mut world = World::new(json!({"placementType": "PickN", "numberOfClusters": 3}));
+        world.step();
+        spoil(world.named("web-0"));
+        let trouble = world.trouble();
+        assert_eq!(trouble.cause(), format!("policy snapshot web-0 has a bad {want}"));
+        assert!(matches!(trouble, Trouble::Unexpected(_)));
+    }
+}

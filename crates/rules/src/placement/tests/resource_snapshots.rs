@@ -1,0 +1,454 @@
+//! When resources become a snapshot, how it is cut, and which old ones go.
+
+use flagship_api::binding::ResourceBindingStatus;
+use flagship_api::placement_status::ResourceIdentifier;
+use flagship_api::raw_json::RawJson;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+
+use super::hub::now;
+use crate::placement::resource_snapshots::{
+    LIMIT, Part, ResourceAction, ResourcePlan, Snapshots, plan, prune_only, split,
+};
+use crate::placement::selection::{Selected, Selection};
+use crate::placement::{Batching, Binding, ResourceSnapshot, Trouble};
+
+fn ago(seconds: i64) -> Timestamp {
+    now() - SignedDuration::from_secs(seconds)
+}
+
+/// A selection of config maps, each of so many bytes as a manifest.
+fn selection(names: &[(&str, usize)]) -> Selection {
+    let resources = names.iter().map(|(name, size)| {
+        let bare = json!({"data": "", "metadata": {"name": name}}).to_string().len();
+        let data = "x".repeat(size.saturating_sub(bare));
+        let text = json!({"data": data, "metadata": {"name": name}}).to_string();
+        let id = ResourceIdentifier {
+            version: "v1".into(),
+            kind: "ConfigMap".into(),
+            name: (*name).into(),
+            ..ResourceIdentifier::default()
+        };
+        Selected { id, manifest: RawJson::from_text(text).unwrap() }
+    });
+    Selection { resources: resources.collect(), ..Selection::default() }
+}
+
+fn small(name: &str) -> Selection {
+    selection(&[(name, 0)])
+}
+
+/// The snapshots of one placement, and a controller that carries its plans out.
+struct World {
+    snapshots: Vec<ResourceSnapshot>,
+    bindings: Vec<Binding>,
+    runs: Vec<String>,
+    limit: usize,
+    now: Timestamp,
+}
+
+impl World {
+    fn new() -> Self {
+        Self { snapshots: vec![], bindings: vec![], runs: vec![], limit: 10, now: now() }
+    }
+
+    fn seen(&self) -> Snapshots<'_> {
+        Snapshots {
+            placement: "web",
+            existing: &self.snapshots,
+            limit: self.limit,
+            bindings: &self.bindings,
+            indexes_in_runs: &self.runs,
+            now: self.now,
+        }
+    }
+
+    fn plan(&self, selection: &Selection) -> ResourcePlan {
+        plan(&self.seen(), selection, Some(Batching::NONE)).unwrap()
+    }
+
+    fn trouble(&self, selection: &Selection) -> Trouble {
+        plan(&self.seen(), selection, Some(Batching::NONE)).unwrap_err()
+    }
+
+    fn step(&mut self, selection: &Selection) -> ResourcePlan {
+        let plan = self.plan(selection);
+        self.carry_out(&plan.actions, selection);
+        plan
+    }
+
+    fn carry_out(&mut self, actions: &[ResourceAction], selection: &Selection) {
+        for action in actions {
+            match action {
+                ResourceAction::Create(new) => {
+                    let (hash, count, subindex) = match &new.part {
+                        Part::Master { hash, count, .. } => {
+                            (Some(hash.clone()), Some(count.to_string()), None)
+                        }
+                        Part::Sub { subindex } => (None, None, Some(subindex.clone())),
+                    };
+                    assert!(!self.snapshots.iter().any(|s| s.name == new.name), "{}", new.name);
+                    self.snapshots.push(ResourceSnapshot {
+                        name: new.name.clone(),
+                        created: self.now,
+                        index: Some(new.index.clone()),
+                        latest: hash.is_some(),
+                        hash,
+                        count,
+                        subindex,
+                        detected: None,
+                        resources: selection.resources[new.resources.clone()]
+                            .iter()
+                            .map(|s| s.id.clone())
+                            .collect(),
+                    });
+                }
+                ResourceAction::Mark { name, latest } => self.named(name).latest = *latest,
+                ResourceAction::Stamp { name, at } => self.named(name).detected = Some(at.clone()),
+                ResourceAction::Delete { name } => {
+                    self.named(name);
+                    self.snapshots.retain(|s| s.name != *name);
+                }
+            }
+        }
+    }
+
+    fn named(&mut self, name: &str) -> &mut ResourceSnapshot {
+        self.snapshots.iter_mut().find(|s| s.name == name).unwrap()
+    }
+
+    fn names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = self.snapshots.iter().map(|s| s.name.as_str()).collect();
+        names.sort_unstable();
+        names
+    }
+
+    fn bind(&mut self, cluster: &str, snapshot: &str) -> &mut Binding {
+        self.bindings.push(Binding {
+            name: format!("web-{cluster}"),
+            generation: 1,
+            deleting: false,
+            unscheduled: false,
+            cluster: cluster.into(),
+            policy_snapshot: "web-0".into(),
+            resource_snapshot: snapshot.into(),
+            overrides: vec![],
+            cluster_overrides: vec![],
+            status: ResourceBindingStatus::default(),
+        });
+        self.bindings.last_mut().unwrap()
+    }
+}
+
+fn created(plan: &ResourcePlan) -> Vec<&str> {
+    let new = plan.actions.iter().filter_map(|action| match action {
+        ResourceAction::Create(new) => Some(new.name.as_str()),
+        _ => None,
+    });
+    new.collect()
+}
+
+fn mark(name: &str, latest: bool) -> ResourceAction {
+    ResourceAction::Mark { name: name.into(), latest }
+}
+
+fn delete(name: &str) -> ResourceAction {
+    ResourceAction::Delete { name: name.into() }
+}
+
+#[test]
+fn the_first_snapshot_has_index_0_and_unchanged_content_writes_nothing() {
+    let mut world = World::new();
+    let plan = world.step(&small("a"));
+    assert_eq!(created(&plan), ["web-0-snapshot"]);
+    assert_eq!((plan.latest.index.as_str(), plan.wait), ("0", None));
+    let again = world.step(&small("a"));
+    assert_eq!(again.actions, []);
+    assert_eq!(again.latest.master, "web-0-snapshot");
+}
+
+#[test]
+fn changed_content_is_the_next_index_and_the_old_one_is_no_longer_latest() {
+    let mut world = World::new();
+    world.step(&small("a"));
+    let plan = world.step(&small("b"));
+    assert_eq!(plan.actions[0], mark("web-0-snapshot", false));
+    assert_eq!(created(&plan), ["web-1-snapshot"]);
+    assert_eq!(plan.latest.index, "1");
+    // Going back is a new version like any other.
+    assert_eq!(world.step(&small("a")).latest.index, "2");
+}
+
+#[test]
+fn content_that_came_back_before_anything_was_created_is_labelled_again() {
+    let mut world = World::new();
+    world.step(&small("a"));
+    world.named("web-0-snapshot").latest = false;
+    let plan = world.plan(&small("a"));
+    assert_eq!(plan.actions, [mark("web-0-snapshot", true)]);
+    // Other content does not wait once the label is gone.
+    let seen = world.seen();
+    let plan = super::resource_snapshots::plan(&seen, &small("b"), Some(Batching::default()));
+    assert_eq!(created(&plan.unwrap()), ["web-1-snapshot"]);
+}
+
+#[test]
+fn sizes_are_cut_greedily_and_in_order() {
+    let cut = |sizes: &[usize]| {
+        let pieces = split(sizes.iter().copied());
+        pieces.into_iter().map(|piece| sizes[piece].to_vec()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        cut(&[300_000, 500_000, 30_000, 900_000, 10]),
+        [vec![300_000, 500_000], vec![30_000], vec![900_000], vec![10]]
+    );
+    assert_eq!(cut(&[]), [Vec::<usize>::new()]);
+    assert_eq!(cut(&[LIMIT - 1]), [vec![LIMIT - 1]]);
+    // The line feed behind each counts.
+    assert_eq!(cut(&[LIMIT - 11, 9]), [vec![LIMIT - 11, 9]]);
+    assert_eq!(cut(&[LIMIT - 11, 10]), [vec![LIMIT - 11], vec![10]]);
+    assert_eq!(cut(&[1, 2_000_000, 1]), [vec![1], vec![2_000_000], vec![1]]);
+}
+
+#[test]
+fn large_content_is_a_master_and_others_under_one_index() {
+    let large =
+        selection(&[("ns", 100), ("s1", 280_000), ("s2", 280_000), ("s3", 280_000), ("cm", 100)]);
+    let plan = World::new().plan(&large);
+    let ResourceAction::Create(master) = &plan.actions[0] else { panic!() };
+    let ResourceAction::Create(second) = &plan.actions[1] else { panic!() };
+    assert_eq!(plan.actions.len(), 2);
+    assert_eq!((master.name.as_str(), master.resources.clone()), ("web-0-snapshot", 0..3));
+    assert!(matches!(&master.part, Part::Master { count: 2, envelopes: 0, .. }));
+    assert_eq!((second.name.as_str(), second.resources.clone()), ("web-0-0", 3..5));
+    assert_eq!(second.part, Part::Sub { subindex: "0".into() });
+    assert_eq!((master.index.as_str(), second.index.as_str()), ("0", "0"));
+}
+
+#[test]
+fn an_empty_selection_is_one_empty_master() {
+    let plan = World::new().plan(&selection(&[]));
+    let [ResourceAction::Create(master)] = plan.actions.as_slice() else { panic!() };
+    let hash = "83ff749c5d8eb5a0b62d714175bcbaef1409b371fc5a229a002db6fcc1f144e1".to_owned();
+    assert_eq!(master.part, Part::Master { hash, count: 1, envelopes: 0 });
+    assert_eq!(master.resources, 0..0);
+}
+
+#[test]
+fn after_a_crash_only_the_tail_is_created() {
+    let large = selection(&[("a", 700_000), ("b", 700_000), ("c", 700_000), ("d", 700_000)]);
+    let mut world = World::new();
+    let whole = world.plan(&large);
+    assert_eq!(created(&whole), ["web-0-snapshot", "web-0-0", "web-0-1", "web-0-2"]);
+    world.carry_out(&whole.actions[..2], &large);
+    let rest = world.step(&large);
+    assert_eq!(created(&rest), ["web-0-1", "web-0-2"]);
+    assert_eq!(world.step(&large).actions, []);
+}
+
+#[test]
+fn the_limit_counts_groups_and_new_ones_come_first() {
+    let large = |name: &str| selection(&[(name, 700_000), ("z", 700_000)]);
+    let mut world = World::new();
+    world.limit = 2;
+    for name in ["a", "b"] {
+        world.step(&large(name));
+    }
+    let plan = world.step(&large("c"));
+    assert_eq!(
+        plan.actions.iter().filter(|a| matches!(a, ResourceAction::Delete { .. })).count(),
+        2
+    );
+    assert_eq!(
+        plan.actions[plan.actions.len() - 2..],
+        [delete("web-0-0"), delete("web-0-snapshot")]
+    );
+    assert_eq!(world.names(), ["web-1-0", "web-1-snapshot", "web-2-0", "web-2-snapshot"]);
+
+    let mut world = World::new();
+    world.limit = 1;
+    world.step(&small("a"));
+    let plan = world.step(&small("b"));
+    assert_eq!(created(&plan), ["web-1-snapshot"]);
+    assert_eq!(plan.actions.last(), Some(&delete("web-0-snapshot")));
+    assert_eq!(world.names(), ["web-1-snapshot"]);
+}
+
+#[test]
+fn a_group_with_missing_members_is_pruned_as_a_group() {
+    let large = selection(&[("a", 700_000), ("z", 700_000)]);
+    let mut world = World::new();
+    world.limit = 1;
+    world.step(&large);
+    world.snapshots.retain(|s| s.hash.is_none());
+    world.snapshots.push(ResourceSnapshot {
+        name: "web-1-snapshot".into(),
+        index: Some("1".into()),
+        latest: true,
+        hash: Some("h".into()),
+        count: Some("1".into()),
+        ..ResourceSnapshot::default()
+    });
+    let plan = world.step(&small("b"));
+    assert_eq!(created(&plan), ["web-2-snapshot"]);
+    assert_eq!(world.names(), ["web-2-snapshot"]);
+}
+
+#[test]
+fn an_index_in_use_outlives_the_limit_until_it_is_let_go() {
+    let mut world = World::new();
+    world.limit = 1;
+    world.step(&small("a"));
+    world.bind("c1", "web-0-snapshot");
+    world.step(&small("b"));
+    assert_eq!(world.names(), ["web-0-snapshot", "web-1-snapshot"]);
+    world.bindings[0].resource_snapshot = "web-1-snapshot".into();
+    world.runs = vec!["0".into()];
+    assert_eq!(world.step(&small("b")).actions, [], "a run still works with it");
+    world.runs.clear();
+    assert_eq!(world.step(&small("b")).actions, [delete("web-0-snapshot")]);
+    assert_eq!(prune_only(&world.seen()), []);
+}
+
+#[test]
+fn bindings_that_are_going_do_not_hold_an_index() {
+    for state in ["deleting", "unscheduled"] {
+        let mut world = World::new();
+        world.limit = 1;
+        world.step(&small("a"));
+        let binding = world.bind("c1", "web-0-snapshot");
+        binding.deleting = state == "deleting";
+        binding.unscheduled = state == "unscheduled";
+        world.step(&small("b"));
+        assert_eq!(world.names(), ["web-1-snapshot"], "{state}");
+    }
+}
+
+#[test]
+fn two_latest_snapshots_heal_to_the_highest_index() {
+    let mut world = World::new();
+    world.step(&small("a"));
+    world.step(&small("b"));
+    world.named("web-0-snapshot").latest = true;
+    let plan = world.step(&small("b"));
+    assert_eq!(plan.actions, [mark("web-0-snapshot", false)]);
+    assert_eq!(plan.latest.index, "1");
+    assert_eq!(world.step(&small("b")).actions, []);
+}
+
+#[test]
+fn labels_and_annotations_that_cannot_be_read_are_internal_errors() {
+    type Spoil = fn(&mut ResourceSnapshot);
+    let rows: [(&str, Spoil, &str); 8] = [
+        ("no index", |s| s.index = None, "resource index label: it is missing"),
+        (
+            "text for an index",
+            |s| s.index = Some("x".into()),
+            r#"resource index label: strconv.Atoi: parsing "x": invalid syntax"#,
+        ),
+        (
+            "negative index",
+            |s| s.index = Some("-1".into()),
+            "resource index label: must not be negative",
+        ),
+        ("no count", |s| s.count = None, "count annotation: it is missing"),
+        (
+            "count of zero",
+            |s| s.count = Some("0".into()),
+            "count annotation: it must be at least 1",
+        ),
+        (
+            "negative count",
+            |s| s.count = Some("-2".into()),
+            "count annotation: must not be negative",
+        ),
+        ("no subindex", |s| s.subindex = None, "subindex annotation: it is missing"),
+        (
+            "negative subindex",
+            |s| s.subindex = Some("-1".into()),
+            "subindex annotation: must not be negative",
+        ),
+    ];
+    for (what, spoil, want) in rows {
+        let mut world = World::new();
+        world.step(&small("a"));
+        world.named("web-0-snapshot").count = Some("2".into());
+        world.snapshots.push(ResourceSnapshot {
+            name: "web-0-0".into(),
+            index: Some("0".into()),
+            subindex: Some("0".into()),
+            ..ResourceSnapshot::default()
+        });
+        let name = if what.ends_with("subindex") { "web-0-0" } else { "web-0-snapshot" };
+        spoil(world.named(name));
+        assert_eq!(
+            world.trouble(&small("a")),
+            Trouble::Unexpected(format!("resource snapshot {name} has a bad {want}")),
+            "{what}"
+        );
+    }
+    // Labelled latest, but nobody has the hash.
+    let mut world = World::new();
+    world.step(&small("a"));
+    world.named("web-0-snapshot").hash = None;
+    assert!(matches!(world.trouble(&small("a")), Trouble::Unexpected(_)));
+    world.named("web-0-snapshot").latest = false;
+    world.named("web-0-snapshot").subindex = Some("0".into());
+    assert!(matches!(world.trouble(&small("a")), Trouble::Unexpected(_)));
+}
+
+#[test]
+fn a_change_waits_for_the_interval_and_for_others() {
+    let seconds = SignedDuration::from_secs;
+    // age of the snapshot, stamp (seconds ago), minimum interval, collection -> wait, stamped
+    type Row = (&'static str, i64, Option<&'static str>, i64, i64, Option<i64>, bool);
+    let rows: [Row; 9] = [
+        ("both zero", 5, None, 0, 0, None, false),
+        ("young snapshot", 5, None, 30, 15, Some(25), true),
+        ("old snapshot", 100, None, 30, 15, Some(15), true),
+        ("long old, no collection", 100, None, 30, 0, None, false),
+        ("young, no collection", 10, None, 30, 0, Some(20), true),
+        ("no interval", 1, None, 0, 15, Some(15), true),
+        ("stamped, not due", 100, Some("2026-01-01T11:59:50Z"), 30, 15, Some(5), false),
+        ("stamped, due", 100, Some("2026-01-01T11:59:45Z"), 30, 15, None, false),
+        ("stamp cannot be read", 100, Some("yesterday"), 30, 15, Some(15), true),
+    ];
+    for (what, age, stamp, interval, collection, wait, stamped) in rows {
+        let mut world = World::new();
+        world.step(&small("a"));
+        world.named("web-0-snapshot").created = ago(age);
+        world.named("web-0-snapshot").detected = stamp.map(str::to_owned);
+        let batching =
+            Batching { minimum_interval: seconds(interval), collection: seconds(collection) };
+        let plan = plan(&world.seen(), &small("b"), Some(batching)).unwrap();
+        assert_eq!(plan.wait, wait.map(seconds), "{what}");
+        assert_eq!(plan.latest.index, if wait.is_some() { "0" } else { "1" }, "{what}");
+        let stamp = ResourceAction::Stamp {
+            name: "web-0-snapshot".into(),
+            at: "2026-01-01T12:00:00Z".into(),
+        };
+        assert_eq!(plan.actions.contains(&stamp), stamped, "{what}");
+        if wait.is_some() {
+            assert_eq!(plan.latest.resources, [small("a").resources[0].id.clone()], "{what}");
+        }
+    }
+}
+
+#[test]
+fn a_run_does_not_wait() {
+    let mut world = World::new();
+    world.step(&small("a"));
+    let plan = plan(&world.seen(), &small("b"), None).unwrap();
+    assert_eq!(created(&plan), ["web-1-snapshot"]);
+}
+
+#[test]
+fn while_a_change_waits_the_old_content_is_told_in_order() {
+    let large = selection(&[("a", 700_000), ("b", 700_000), ("c", 700_000)]);
+    let mut world = World::new();
+    world.step(&large);
+    world.snapshots.reverse();
+    let plan = plan(&world.seen(), &small("x"), Some(Batching::default())).unwrap();
+    let names: Vec<&str> = plan.latest.resources.iter().map(|r| r.name.as_str()).collect();
+    assert_eq!(names, ["a", "b", "c"]);
+}

@@ -1,0 +1,52 @@
+//! Why a pass over a placement could not go on, sorted by who can help.
+
+use std::fmt;
+
+use flagship_api::error_class::ErrorClass;
+use serde::{Deserialize, Serialize};
+
+/// What stopped a pass. Prints as users and metrics see it: class, then cause.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Trouble {
+    /// The user must change something. Told as a condition, looked at again rarely.
+    User(String),
+    /// Goes away by itself; retry with backoff, write nothing.
+    Expected(String),
+    /// A kind that appeared a moment ago and is not watched yet; look again shortly.
+    Fresh(String),
+    /// Somebody must look: this should not be possible. Retried with backoff all the same.
+    Unexpected(String),
+    /// The API server, or the cache in front of it, did not answer.
+    Server(String),
+}
+
+impl Trouble {
+    /// Who can do something about it.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::User(_) => ErrorClass::User,
+            Self::Expected(_) | Self::Fresh(_) => ErrorClass::Expected,
+            Self::Unexpected(_) => ErrorClass::Unexpected,
+            Self::Server(_) => ErrorClass::ApiServer,
+        }
+    }
+
+    /// What is wrong, without the class.
+    pub fn cause(&self) -> &str {
+        match self {
+            Self::User(cause)
+            | Self::Expected(cause)
+            | Self::Fresh(cause)
+            | Self::Unexpected(cause)
+            | Self::Server(cause) => cause,
+        }
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}: {}", self.class().as_str(), self.cause())
+    }
+}
+
+impl std::error::Error for Trouble {}
