@@ -2,6 +2,7 @@
 
 mod external;
 mod fleet;
+mod histories;
 mod hub;
 mod lifecycle;
 mod manifests;
@@ -13,3 +14,4 @@ mod selection;
 mod status;
 mod triggers;
 mod types;
+mod validation;
