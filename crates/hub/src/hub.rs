@@ -12,9 +12,10 @@ use flagship_runtime::client::Client;
 use flagship_runtime::env::Env;
 use flagship_runtime::lease::{Candidate, Ended, Leadership};
 use flagship_runtime::metrics::Metrics;
-use futures::future::{Either, select};
+use futures::future::{Either, join, select};
 use tokio::task::JoinSet;
 
+use crate::membership::Membership;
 use crate::mirrors::Mirrors;
 use crate::options::Options;
 use crate::scheduling::Scheduler;
@@ -84,9 +85,12 @@ impl Hub {
             }
         }
         tracing::info!("the mirrors are filled");
-        let scheduler = Scheduler::new(&cx, &Arc::new(mirrors), &mut tasks);
-        let working = pin!(scheduler.run());
+        let mirrors = Arc::new(mirrors);
+        let membership = Membership::new(&cx, &mirrors, &mut tasks);
+        let scheduler = Scheduler::new(&cx, &mirrors, &mut tasks);
+        let working = pin!(join(membership.run(), scheduler.run()));
         if let Either::Right(((), working)) = select(working, stop).await {
+            membership.close();
             scheduler.close();
             if tokio::time::timeout(cx.options.stop_grace, working).await.is_err() {
                 tracing::warn!("passes under way did not end in time");

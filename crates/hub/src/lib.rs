@@ -6,8 +6,10 @@
 //! that a person would call policy: that is in the rules. Knows nothing of `member`.
 
 mod hub;
+mod membership;
 mod mirrors;
 mod options;
+mod patches;
 pub mod scheduling;
 mod scope;
 

@@ -4,7 +4,8 @@
 #![allow(dead_code)] // not every story asks every question
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use flagship_apiserver::env::plan::{Plan, Rule};
@@ -12,11 +13,14 @@ use flagship_apiserver::env::{Env as ServerEnv, Trace};
 use flagship_apiserver::rest::{
     ClusterHandle, DeleteOptions, Local, PatchKind, Server, WriteOptions,
 };
-use flagship_apiserver::store::{Change, Encoded, Expect, Head, ObjectKey, Scope, Store, Write};
+use flagship_apiserver::store::{
+    Change, Encoded, Expect, Head, Limits, ObjectKey, Scope, Store, Write,
+};
 use flagship_hub::{Hub, Options};
 use flagship_runtime::client::Client;
 use flagship_runtime::env::Env;
 use flagship_runtime::metrics::Metrics;
+use flagship_workloads::{WorkloadConfig, Workloads};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -28,6 +32,15 @@ pub const CSPS: &str = "clusterschedulingpolicysnapshots.placement.kubernetes-fl
 pub const SPS: &str = "schedulingpolicysnapshots.placement.kubernetes-fleet.io";
 pub const CRB: &str = "clusterresourcebindings.placement.kubernetes-fleet.io";
 pub const RB: &str = "resourcebindings.placement.kubernetes-fleet.io";
+pub const IMC: &str = "internalmemberclusters.cluster.kubernetes-fleet.io";
+pub const WORK: &str = "works.placement.kubernetes-fleet.io";
+
+/// All worlds of a process share one server, so that our definitions are compiled once.
+static SERVER: LazyLock<Server> = LazyLock::new(|| Server::new(ServerEnv::simulated(0)));
+static DEFINITIONS: LazyLock<Vec<Value>> = LazyLock::new(flagship_api::crd::all);
+static WORLDS: AtomicU64 = AtomicU64::new(0);
+/// Keeps the compiled definitions while no world needs them.
+static KEEPER: LazyLock<ClusterHandle> = LazyLock::new(|| SERVER.add_cluster("keeper"));
 
 /// One hub, its users, and what went on.
 pub struct World {
@@ -38,7 +51,13 @@ pub struct World {
     pub faults: Arc<Plan>,
     trace: Arc<Trace>,
     running: BTreeMap<String, Running>,
-    _server: Server,
+    name: String,
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        SERVER.remove_cluster(&self.name);
+    }
 }
 
 struct Running {
@@ -52,15 +71,16 @@ impl World {
         let trace = Arc::new(Trace::recording());
         let plain = ServerEnv::simulated(seed).with_trace(trace.clone());
         let faults = Arc::new(Plan::new(seed, plain.clock.clone(), Vec::new()));
-        let server = Server::new(plain.with_faults(faults.clone()));
-        let hub = server.add_cluster("hub");
+        let name = format!("hub-{}", WORLDS.fetch_add(1, Ordering::Relaxed));
+        let store = Store::new(plain.with_faults(faults.clone()), Limits::default());
+        let hub = SERVER.add_cluster_with(&name, store);
         let user = hub.local("user");
-        // Only what the stories touch: definitions are slow to compile without optimisation.
-        for kind in [CLUSTERS, CRP, RP, CSPS, SPS, CRB, RB] {
-            let definition = flagship_api::crd::of(kind).unwrap();
-            user.create("customresourcedefinitions.apiextensions.k8s.io", "", definition)
-                .await
-                .unwrap();
+        for cluster in [&KEEPER.local("user"), &user] {
+            for definition in DEFINITIONS.iter() {
+                let crds = "customresourcedefinitions.apiextensions.k8s.io";
+                let made = cluster.create(crds, "", definition.clone()).await;
+                assert!(made.is_ok_and(|_| true) || cluster.cluster() == "keeper");
+            }
         }
         for namespace in ["fleet-system", "app"] {
             let object = json!({"metadata": {"name": namespace}});
@@ -68,7 +88,9 @@ impl World {
         }
         let (env, metrics) = (Env::simulated(seed), Metrics::default());
         let running = BTreeMap::new();
-        Self { hub, user, env, metrics, faults, trace, running, _server: server }
+        let cleaning = Workloads::new(WorkloadConfig { nodes: 0, ..WorkloadConfig::default() });
+        cleaning.spawn(hub.clone());
+        Self { hub, user, env, metrics, faults, trace, running, name }
     }
 
     /// The same, with controllers.
@@ -133,6 +155,16 @@ impl World {
         self.merge(resource, "", name, "status", json!({"status": status})).await;
     }
 
+    /// What the agent of a member says. Without a hub nobody passes it on, so that is
+    /// done here.
+    pub async fn agent_says(&self, name: &str, status: Value) {
+        let status = json!({"status": status});
+        self.merge(IMC, &format!("fleet-member-{name}"), name, "status", status.clone()).await;
+        if self.running.is_empty() {
+            self.merge(CLUSTERS, "", name, "status", status).await;
+        }
+    }
+
     async fn merge(&self, resource: &str, space: &str, name: &str, sub: &str, patch: Value) {
         let options = WriteOptions::default();
         let kind = PatchKind::Merge;
@@ -183,35 +215,56 @@ impl World {
         self.joins(name).await;
     }
 
-    /// A cluster whose agent has not been heard of.
+    /// A cluster whose agent has not been heard of. Its place on the hub is there, so that
+    /// it can be heard with and without controllers.
     pub async fn newcomer(&self, name: &str, labels: Value) {
         let object = json!({
             "metadata": {"name": name, "labels": labels},
             "spec": {"identity": {"kind": "User", "name": name}},
         });
+        let space = format!("fleet-member-{name}");
+        let labels = json!({"kubernetes-fleet.io/is-fleet-resource": "true"});
+        let namespace = json!({"metadata": {"name": space, "labels": labels}});
+        self.create("namespaces", namespace).await;
+        let meta = json!({"name": name, "namespace": space});
+        let spec = json!({"state": "Join", "heartbeatPeriodSeconds": 60});
+        self.create(IMC, json!({"metadata": meta, "spec": spec})).await;
         self.create(CLUSTERS, object).await;
     }
 
     pub async fn joins(&self, name: &str) {
+        let agent = self.agent("True");
+        self.agent_says(name, json!({"agentStatus": [agent]})).await;
+    }
+
+    /// Deletes a cluster, and its agent says goodbye.
+    pub async fn leaves(&self, name: &str) {
+        self.delete(CLUSTERS, "", name).await;
+        self.settle().await;
+        let agent = self.agent("False");
+        self.agent_says(name, json!({"agentStatus": [agent]})).await;
+        self.settle().await;
+    }
+
+    fn agent(&self, joined: &str) -> Value {
         let now = self.now();
-        let condition = |kind: &str| {
-            json!({"type": kind, "status": "True", "reason": "Agent", "message": "",
+        let condition = |kind: &str, status: &str| {
+            json!({"type": kind, "status": status, "reason": "Agent", "message": "",
                 "lastTransitionTime": now})
         };
-        let agent = json!({"type": "MemberAgent", "lastReceivedHeartbeat": now,
-            "conditions": [condition("Joined"), condition("Healthy")]});
-        self.patch_status(CLUSTERS, name, json!({"agentStatus": [agent]})).await;
+        json!({"type": "MemberAgent", "lastReceivedHeartbeat": now,
+            "conditions": [condition("Joined", joined), condition("Healthy", "True")]})
     }
 
     /// All clusters say that they are alive, once a minute for so many minutes.
     pub async fn heartbeats(&self, minutes: u64) {
         for _ in 0..minutes {
-            for cluster in self.list(CLUSTERS, "") {
-                if let Some(agent) = cluster["status"]["agentStatus"].get(0) {
+            for internal in self.list(IMC, "") {
+                if let Some(agent) = internal["status"]["agentStatus"].get(0) {
                     let mut agent = agent.clone();
                     agent["lastReceivedHeartbeat"] = json!(self.now());
-                    let name = cluster["metadata"]["name"].as_str().unwrap();
-                    self.patch_status(CLUSTERS, name, json!({"agentStatus": [agent]})).await;
+                    let name = text(&internal["metadata"]["name"]);
+                    self.agent_says(&name, json!({"agentStatus": [agent]})).await;
                 }
             }
             self.pass(60).await;
@@ -311,16 +364,18 @@ impl World {
         lines.iter().map(|line| format!("{line}\n")).collect()
     }
 
-    /// Events as `Type Reason Kind name: message (xN)`.
-    pub fn events(&self) -> Vec<String> {
+    /// Events about a kind, as `Type Reason name: message (xN)`.
+    pub fn events(&self, kind: &str) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();
         for e in self.list("events", "") {
             let about = &e["involvedObject"];
+            if about["kind"] != kind {
+                continue;
+            }
             all.push(format!(
-                "{} {} {} {}: {} (x{})",
+                "{} {} {}: {} (x{})",
                 text(&e["type"]),
                 text(&e["reason"]),
-                text(&about["kind"]),
                 text(&about["name"]),
                 text(&e["message"]),
                 e["count"]
@@ -351,6 +406,14 @@ impl World {
         let mut calls = self.calls(who);
         calls.retain(|call| !reads.iter().any(|read| call.starts_with(read)));
         calls
+    }
+
+    /// The writes of the scheduler among them: everything about placements.
+    pub fn scheduling_writes(&self, who: &str) -> Vec<String> {
+        let mut writes = self.writes(who);
+        let ours = ["clusterresource", "resourcebinding", "resourceplacement", "policysnapshot"];
+        writes.retain(|write| ours.iter().any(|word| write.contains(word)));
+        writes
     }
 }
 
