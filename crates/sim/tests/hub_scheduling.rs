@@ -459,6 +459,9 @@ async fn a_restart_writes_nothing() {
     world.places_in("app", "all", pick_all()).await;
     world.settle().await;
     world.bind_all("all").await;
+    // A pass that finds enough clusters in place reports only those; let all have one.
+    world.patch(CLUSTERS, "", "m4", json!({"metadata": {"labels": {"a": "b"}}})).await;
+    world.settle().await;
     world.stop("hub").await;
     world.start("again", Options::default());
     world.settle().await;
@@ -708,7 +711,9 @@ async fn one_hub_leads_and_the_next_takes_over() {
     }
     world.places("web", pick_all()).await;
     world.settle().await;
-    let bindings = |writes: Vec<String>| writes.iter().filter(|w| w.contains("binding")).count();
+    let bindings = |writes: Vec<String>| {
+        writes.iter().filter(|w| w.contains("clusterresourcebinding")).count()
+    };
     assert_eq!((bindings(world.writes("one")), bindings(world.writes("two"))), (1, 0));
     world.stop("one").await;
     world.cluster("m2", json!({})).await;

@@ -22,7 +22,7 @@ use flagship_runtime::env::Env;
 use flagship_runtime::metrics::Metrics;
 use flagship_workloads::{WorkloadConfig, Workloads};
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
+use tokio::sync::{OnceCell, oneshot};
 use tokio::task::JoinHandle;
 
 pub const CLUSTERS: &str = "memberclusters.cluster.kubernetes-fleet.io";
@@ -35,12 +35,49 @@ pub const RB: &str = "resourcebindings.placement.kubernetes-fleet.io";
 pub const IMC: &str = "internalmemberclusters.cluster.kubernetes-fleet.io";
 pub const WORK: &str = "works.placement.kubernetes-fleet.io";
 
-/// All worlds of a process share one server, so that our definitions are compiled once.
+const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
+
+/// All worlds of a process share one server, so that our definitions are checked and
+/// compiled once: every world begins with copies of what the keeper has.
 static SERVER: LazyLock<Server> = LazyLock::new(|| Server::new(ServerEnv::simulated(0)));
-static DEFINITIONS: LazyLock<Vec<Value>> = LazyLock::new(flagship_api::crd::all);
+static KEEPER: OnceCell<ClusterHandle> = OnceCell::const_new();
 static WORLDS: AtomicU64 = AtomicU64::new(0);
-/// Keeps the compiled definitions while no world needs them.
-static KEEPER: LazyLock<ClusterHandle> = LazyLock::new(|| SERVER.add_cluster("keeper"));
+
+async fn keeper() -> ClusterHandle {
+    let keeper = SERVER.add_cluster("keeper");
+    let user = keeper.local("user");
+    for definition in flagship_api::crd::all() {
+        user.create(DEFINITIONS, "", definition).await.unwrap();
+    }
+    keeper
+}
+
+/// A store that knows our kinds.
+async fn stocked(env: ServerEnv) -> Arc<Store> {
+    let store = Store::new(env, Limits::default());
+    let keeper = KEEPER.get_or_init(keeper).await;
+    for definition in keeper.store().list(DEFINITIONS, Scope::All).items {
+        let object: Value = serde_json::from_slice(&definition.json).unwrap();
+        put(&store, DEFINITIONS, &object);
+    }
+    store
+}
+
+/// Writes an object past every check.
+fn put(store: &Store, resource: &str, object: &Value) {
+    let resources = store.resources();
+    let known = resources.iter().find(|known| known.as_ref() == resource);
+    let resource = known.cloned().unwrap_or_else(|| resource.into());
+    let text = |key: &str| object["metadata"][key].as_str().unwrap_or("").to_owned();
+    let key = ObjectKey::new(text("namespace"), text("name"));
+    let expect = match store.get(&resource, &key) {
+        Some(there) => Expect::At(there.revision),
+        None => Expect::Absent,
+    };
+    let (head, json) = (Head::of(object, Default::default()), Encoded::new(object));
+    let change = Change::Put { head, json };
+    store.commit(Write { resource: &resource, key, expect, change }).unwrap();
+}
 
 /// One hub, its users, and what went on.
 pub struct World {
@@ -72,16 +109,9 @@ impl World {
         let plain = ServerEnv::simulated(seed).with_trace(trace.clone());
         let faults = Arc::new(Plan::new(seed, plain.clock.clone(), Vec::new()));
         let name = format!("hub-{}", WORLDS.fetch_add(1, Ordering::Relaxed));
-        let store = Store::new(plain.with_faults(faults.clone()), Limits::default());
+        let store = stocked(plain.with_faults(faults.clone())).await;
         let hub = SERVER.add_cluster_with(&name, store);
         let user = hub.local("user");
-        for cluster in [&KEEPER.local("user"), &user] {
-            for definition in DEFINITIONS.iter() {
-                let crds = "customresourcedefinitions.apiextensions.k8s.io";
-                let made = cluster.create(crds, "", definition.clone()).await;
-                assert!(made.is_ok_and(|_| true) || cluster.cluster() == "keeper");
-            }
-        }
         for namespace in ["fleet-system", "app"] {
             let object = json!({"metadata": {"name": namespace}});
             user.create("namespaces", "", object).await.unwrap();
@@ -194,19 +224,7 @@ impl World {
     /// Puts an object past every check, as an older version of the server might have.
     pub fn smuggle(&self, resource: &str, mut object: Value) {
         object["metadata"]["uid"] = json!(format!("smuggled-{}", object["metadata"]["name"]));
-        let store: &Arc<Store> = self.hub.store();
-        let resources = store.resources();
-        let known = resources.iter().find(|known| known.as_ref() == resource);
-        let resource = known.cloned().unwrap_or_else(|| resource.into());
-        let text = |key: &str| object["metadata"][key].as_str().unwrap_or("").to_owned();
-        let key = ObjectKey::new(text("namespace"), text("name"));
-        let expect = match store.get(&resource, &key) {
-            Some(there) => Expect::At(there.revision),
-            None => Expect::Absent,
-        };
-        let (head, json) = (Head::of(&object, Default::default()), Encoded::new(&object));
-        let change = Change::Put { head, json };
-        store.commit(Write { resource: &resource, key, expect, change }).unwrap();
+        put(self.hub.store(), resource, &object);
     }
 
     /// A cluster that has joined and is healthy.
