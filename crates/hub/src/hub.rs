@@ -12,12 +12,13 @@ use flagship_runtime::client::Client;
 use flagship_runtime::env::Env;
 use flagship_runtime::lease::{Candidate, Ended, Leadership};
 use flagship_runtime::metrics::Metrics;
-use futures::future::{Either, join, select};
+use futures::future::{Either, OptionFuture, join3, select};
 use tokio::task::JoinSet;
 
 use crate::membership::Membership;
 use crate::mirrors::Mirrors;
 use crate::options::Options;
+use crate::placement::{Content, Placements};
 use crate::scheduling::Scheduler;
 
 /// The controllers of one hub.
@@ -78,20 +79,36 @@ impl Hub {
         // Dropped with the tenure, and everything in it.
         let mut tasks = JoinSet::new();
         let (mirrors, filling) = Mirrors::new(&cx.client, &cx.env, &cx.options);
-        {
-            let starting = pin!(filling.start(&mut tasks));
-            if let Either::Right(_) = select(starting, stop.as_mut()).await {
-                return;
+        let wanted = cx.options.controllers;
+        let content = {
+            let starting = pin!(async {
+                filling.start(&mut tasks).await;
+                // Only placements look at everything that the hub has.
+                if !wanted.placement {
+                    return None;
+                }
+                let types = cx.options.selection.types.clone();
+                Some(Arc::new(Content::start(&cx.client, &cx.env, types, &mut tasks).await))
+            });
+            match select(starting, stop.as_mut()).await {
+                Either::Left((content, _)) => content,
+                Either::Right(_) => return,
             }
-        }
+        };
         tracing::info!("the mirrors are filled");
         let mirrors = Arc::new(mirrors);
-        let membership = Membership::new(&cx, &mirrors, &mut tasks);
-        let scheduler = Scheduler::new(&cx, &mirrors, &mut tasks);
-        let working = pin!(join(membership.run(), scheduler.run()));
+        let membership = wanted.membership.then(|| Membership::new(&cx, &mirrors, &mut tasks));
+        let placements = content.map(|all| Placements::new(&cx, &mirrors, all, &mut tasks));
+        let scheduler = wanted.scheduling.then(|| Scheduler::new(&cx, &mirrors, &mut tasks));
+        let working = pin!(join3(
+            OptionFuture::from(membership.as_ref().map(Membership::run)),
+            OptionFuture::from(placements.as_ref().map(Placements::run)),
+            OptionFuture::from(scheduler.as_ref().map(Scheduler::run)),
+        ));
         if let Either::Right(((), working)) = select(working, stop).await {
-            membership.close();
-            scheduler.close();
+            membership.iter().for_each(Membership::close);
+            placements.iter().for_each(Placements::close);
+            scheduler.iter().for_each(Scheduler::close);
             if tokio::time::timeout(cx.options.stop_grace, working).await.is_err() {
                 tracing::warn!("passes under way did not end in time");
             }

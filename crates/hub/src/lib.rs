@@ -10,8 +10,9 @@ mod membership;
 mod mirrors;
 mod options;
 mod patches;
+mod placement;
 pub mod scheduling;
 mod scope;
 
 pub use hub::Hub;
-pub use options::Options;
+pub use options::{Controllers, Options};

@@ -3,12 +3,27 @@
 use std::time::Duration;
 
 use flagship_rules::membership;
+use flagship_rules::placement::Batching;
+use flagship_rules::placement::selection::SelectionOptions;
 use flagship_runtime::lease::LeaseConfig;
 use flagship_runtime::queue::RateLimit;
+
+/// Which controllers run. A simulator may want to play one of them itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Controllers {
+    /// Members that come and go.
+    pub membership: bool,
+    /// Placements: what is selected, its versions, and the status.
+    pub placement: bool,
+    /// The choice of clusters.
+    pub scheduling: bool,
+}
 
 /// Choices for one hub.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
+    /// Which controllers run.
+    pub controllers: Controllers,
     /// Whether namespaced placements are served: `--enable-resource-placement`.
     pub resource_placement: bool,
     /// How many clusters the hub is made for: `--max-fleet-size`.
@@ -26,6 +41,10 @@ pub struct Options {
     pub failure_retry: Duration,
     /// Count topology domains only over clusters that pass the other filters.
     pub spread_over_feasible_clusters: bool,
+    /// What may be selected: which types, which namespaces.
+    pub selection: SelectionOptions,
+    /// How long changes of selected resources are collected before they are a new version.
+    pub batching: Batching,
     /// What membership is told: networking agents, and how long silent members may take to leave.
     pub membership: membership::Options,
     /// The lease to hold while working; `None` for a hub that is alone.
@@ -37,6 +56,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
+            controllers: Controllers { membership: true, placement: true, scheduling: true },
             resource_placement: true,
             max_fleet_size: 100,
             max_concurrent_placements: 100,
@@ -45,6 +65,8 @@ impl Default for Options {
             unfulfilled_sweep: Duration::from_secs(15 * 60),
             failure_retry: Duration::from_secs(5 * 60),
             spread_over_feasible_clusters: false,
+            selection: SelectionOptions::default(),
+            batching: Batching::default(),
             membership: membership::Options::default(),
             lease: None,
             stop_grace: Duration::from_secs(30),
@@ -56,6 +78,11 @@ impl Options {
     /// Placements the scheduler looks at side by side.
     pub fn scheduler_workers(&self) -> usize {
         self.max_fleet_size.div_ceil(50) * self.max_concurrent_placements.div_ceil(10)
+    }
+
+    /// Placements of one scope that the placement controller looks at side by side.
+    pub fn placement_workers(&self) -> usize {
+        self.max_concurrent_placements.div_ceil(10)
     }
 
     /// Members that are looked at side by side.

@@ -11,9 +11,12 @@ use flagship_api::names::Scope;
 use flagship_api::placement::{ClusterResourcePlacement, PlacementSpec, ResourcePlacement};
 use flagship_api::placement_status::PlacementStatus;
 use flagship_api::snapshot::{
-    ClusterSchedulingPolicySnapshot, SchedulingPolicySnapshot, SchedulingPolicySnapshotSpec,
-    SchedulingPolicySnapshotStatus,
+    ClusterResourceSnapshot, ClusterSchedulingPolicySnapshot, ResourceSnapshot,
+    ResourceSnapshotSpec, ResourceSnapshotStatus, SchedulingPolicySnapshot,
+    SchedulingPolicySnapshotSpec, SchedulingPolicySnapshotStatus,
 };
+use flagship_api::staged_update::{ClusterStagedUpdateRun, StagedUpdateRun, UpdateRunSpec};
+use flagship_api::staged_update_status::UpdateRunStatus;
 use flagship_runtime::effects::Kind;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
@@ -24,6 +27,8 @@ pub(crate) trait Scoped: Debug + Send + Sync + 'static {
     type Placement: Parts<Spec = PlacementSpec, Status = PlacementStatus>;
     type PolicySnapshot: Parts<Spec = SchedulingPolicySnapshotSpec, Status = SchedulingPolicySnapshotStatus>;
     type Binding: Parts<Spec = ResourceBindingSpec, Status = ResourceBindingStatus>;
+    type ResourceSnapshot: Parts<Spec = ResourceSnapshotSpec, Status = ResourceSnapshotStatus>;
+    type UpdateRun: Parts<Spec = UpdateRunSpec, Status = UpdateRunStatus>;
 
     /// What the condition is called on placements of this scope.
     fn condition(of: condition_type::Placement) -> &'static str {
@@ -44,6 +49,8 @@ impl Scoped for ClusterWide {
     type Placement = ClusterResourcePlacement;
     type PolicySnapshot = ClusterSchedulingPolicySnapshot;
     type Binding = ClusterResourceBinding;
+    type ResourceSnapshot = ClusterResourceSnapshot;
+    type UpdateRun = ClusterStagedUpdateRun;
 }
 
 impl Scoped for InNamespace {
@@ -51,6 +58,8 @@ impl Scoped for InNamespace {
     type Placement = ResourcePlacement;
     type PolicySnapshot = SchedulingPolicySnapshot;
     type Binding = ResourceBinding;
+    type ResourceSnapshot = ResourceSnapshot;
+    type UpdateRun = StagedUpdateRun;
 }
 
 /// An object taken apart: twins share the types of their parts.
@@ -61,6 +70,7 @@ pub(crate) trait Parts: Kind + Debug + Send + Sync + 'static {
     fn new(metadata: ObjectMeta, spec: Self::Spec) -> Self;
     fn spec(&self) -> &Self::Spec;
     fn status(&self) -> Option<&Self::Status>;
+    fn with_status(self, status: Self::Status) -> Self;
 }
 
 macro_rules! parts {
@@ -80,6 +90,10 @@ macro_rules! parts {
             fn status(&self) -> Option<&$Status> {
                 self.status.as_ref()
             }
+
+            fn with_status(self, status: $Status) -> Self {
+                Self { status: Some(status), ..self }
+            }
         }
     )*};
 }
@@ -91,4 +105,8 @@ parts! {
     SchedulingPolicySnapshot: SchedulingPolicySnapshotSpec, SchedulingPolicySnapshotStatus;
     ClusterResourceBinding: ResourceBindingSpec, ResourceBindingStatus;
     ResourceBinding: ResourceBindingSpec, ResourceBindingStatus;
+    ClusterResourceSnapshot: ResourceSnapshotSpec, ResourceSnapshotStatus;
+    ResourceSnapshot: ResourceSnapshotSpec, ResourceSnapshotStatus;
+    ClusterStagedUpdateRun: UpdateRunSpec, UpdateRunStatus;
+    StagedUpdateRun: UpdateRunSpec, UpdateRunStatus;
 }

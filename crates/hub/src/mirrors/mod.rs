@@ -11,6 +11,7 @@ mod members;
 mod placements;
 
 use flagship_api::names::{ObjectKey, Scope};
+use flagship_api::placement_status::{ClusterResourcePlacementStatus, PlacementStatus};
 use flagship_runtime::client::{Client, Fence, Selection};
 use flagship_runtime::effects::Kind;
 use flagship_runtime::env::Env;
@@ -33,6 +34,8 @@ pub(crate) struct Mirrors {
     pub cluster_wide: ScopeMirrors,
     /// What belongs to namespaced placements; `None` if those are not served.
     pub in_namespaces: Option<ScopeMirrors>,
+    /// Copies of placements' statuses in placed namespaces.
+    pub copies: Store<Fenced<PlacementStatus>>,
 }
 
 /// What fills the mirrors.
@@ -57,7 +60,12 @@ impl Mirrors {
         let cluster_wide = ScopeMirrors::new::<ClusterWide>(&mut set);
         let in_namespaces =
             options.resource_placement.then(|| ScopeMirrors::new::<InNamespace>(&mut set));
-        (Self { members, cluster_wide, in_namespaces }, set.filling)
+        let copies = set.mirror(|object: ClusterResourcePlacementStatus| {
+            let status = object.source_status.clone();
+            Fenced::of(&object, status)
+        });
+        let copies = set.add(copies);
+        (Self { members, cluster_wide, in_namespaces, copies }, set.filling)
     }
 
     /// The mirrors of a placement's scope.

@@ -123,10 +123,15 @@ impl World {
         Self { hub, user, env, metrics, faults, trace, running, name }
     }
 
-    /// The same, with controllers.
+    /// The same, with all controllers but the one of placements, whose part the story plays.
     pub async fn running(seed: u64) -> Self {
+        Self::running_with(seed, without_placement()).await
+    }
+
+    /// The same, with controllers.
+    pub async fn running_with(seed: u64, options: Options) -> Self {
         let mut world = Self::new(seed).await;
-        world.start("hub", Options::default());
+        world.start("hub", options);
         world.settle().await;
         world
     }
@@ -433,6 +438,13 @@ impl World {
         writes.retain(|write| ours.iter().any(|word| write.contains(word)));
         writes
     }
+}
+
+/// Options of a hub whose policy snapshots a story writes itself.
+pub fn without_placement() -> Options {
+    let mut options = Options::default();
+    options.controllers.placement = false;
+    options
 }
 
 /// One binding in a line.
