@@ -29,7 +29,7 @@ async fn map(world: &World, name: &str, value: &str) {
 async fn place(world: &World, name: &str, spec: Value) {
     let selector = json!([{"group": "", "version": "v1", "kind": "Namespace", "name": "app"}]);
     let mut all = json!({"resourceSelectors": selector, "policy": {"placementType": "PickAll"}});
-    for (key, value) in spec.as_object().unwrap() {
+    for (key, value) in spec.as_object().into_iter().flatten() {
         all[key] = value.clone();
     }
     world.create(CRP, json!({"metadata": {"name": name}, "spec": all})).await;
