@@ -729,3 +729,18 @@ async fn one_hub_leads_and_the_next_takes_over() {
     world.pass(40).await;
     assert_eq!(world.bindings("web").len(), 3, "a dead leader is waited out");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_named_cluster_that_falls_ill_keeps_the_placement_and_an_event_says_so() {
+    let world = World::running(29).await;
+    world.cluster("m1", json!({})).await;
+    world.places("web", pick_fixed(&["m1", "m9"])).await;
+    world.settle().await;
+    // Nobody is heard for an hour; the placement lacks m9 and looks again now and then.
+    world.pass(3600).await;
+    assert_eq!(world.bindings("web"), ["m1 Scheduled web-0"]);
+    assert!(world.decision(CSPS, "", "web-0").contains("+ Successfully scheduled resources"));
+    let events = world.events("ClusterResourcePlacement");
+    let said = "Warning SelectedClusterNotEligible web: cluster m1 keeps the placement although it is not eligible: cluster is not connected to the fleet: no recent heartbeat signals (x1)";
+    assert!(!events.is_empty() && events.iter().all(|event| event == said), "{events:?}");
+}

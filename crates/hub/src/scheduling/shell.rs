@@ -296,10 +296,12 @@ impl Shell {
 
     fn remark(&self, key: &ObjectKey, remark: &Remark) {
         let (reason, message) = match remark {
-            Remark::Unwell { cluster, why } => (
-                reason::CLUSTER_UNWELL,
-                format!("cluster {cluster} keeps the placement although it is not eligible: {why}"),
-            ),
+            Remark::Unwell { cluster, why } => {
+                // Without the minutes it has lasted, so that repeats can be counted as one.
+                let why = why.split_once(" (").map_or(why.as_str(), |(why, _)| why);
+                let kept = "keeps the placement although it is not eligible";
+                (reason::CLUSTER_UNWELL, format!("cluster {cluster} {kept}: {why}"))
+            }
             Remark::Surplus { cluster, binding } => (
                 reason::SURPLUS_BINDING,
                 format!("cluster {cluster} has more than one binding; {binding} is unscheduled"),

@@ -408,6 +408,12 @@ impl World {
         all
     }
 
+    /// Everything that happened, in order, whatever this world is called.
+    pub fn story(&self) -> Vec<String> {
+        let own = format!(" {}/", self.name);
+        self.trace.lines().iter().map(|line| line.replacen(&own, " hub/", 1)).collect()
+    }
+
     /// What the caller has asked of the server so far: `verb resource name code`.
     pub fn calls(&self, who: &str) -> Vec<String> {
         let lines = self.trace.lines();
@@ -434,7 +440,8 @@ impl World {
     /// The writes of the scheduler among them: everything about placements.
     pub fn scheduling_writes(&self, who: &str) -> Vec<String> {
         let mut writes = self.writes(who);
-        let ours = ["clusterresource", "resourcebinding", "resourceplacement", "policysnapshot"];
+        let ours =
+            ["clusterresource", "resourcebinding", "resourceplacement", "snapshot", "events"];
         writes.retain(|write| ours.iter().any(|word| write.contains(word)));
         writes
     }
