@@ -1,4 +1,18 @@
 //! The hub's controllers. Each is an `observe.rs` that reads and a `shell.rs`
 //! that writes, around one rule set of `flagship-rules`.
 //!
-//! Empty until the placement controllers arrive. Knows nothing of `member`.
+//! [`Hub`] starts them all over one client. What they watch is mirrored once, in
+//! `mirrors`; both scopes of a kind meet in `scope`. Nothing here decides anything
+//! that a person would call policy: that is in the rules. Knows nothing of `member`.
+
+mod hub;
+mod membership;
+mod mirrors;
+mod options;
+mod patches;
+mod placement;
+pub mod scheduling;
+mod scope;
+
+pub use hub::Hub;
+pub use options::{Controllers, Options};

@@ -1,0 +1,117 @@
+//! Starts every controller over one client, and stops them in good order.
+//!
+//! A hub works only while it leads. Each tenure begins with empty mirrors, so that
+//! restart, failover and an ordinary start are one path; a tenure that is lost is
+//! dropped where it stands, and its late writes are fenced.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+
+use flagship_runtime::client::Client;
+use flagship_runtime::env::Env;
+use flagship_runtime::lease::{Candidate, Ended, Leadership};
+use flagship_runtime::metrics::Metrics;
+use futures::future::{Either, OptionFuture, join3, select};
+use tokio::task::JoinSet;
+
+use crate::membership::Membership;
+use crate::mirrors::Mirrors;
+use crate::options::Options;
+use crate::placement::{Content, Placements};
+use crate::scheduling::Scheduler;
+
+/// The controllers of one hub.
+#[derive(Clone)]
+pub struct Hub {
+    client: Client,
+    env: Env,
+    metrics: Metrics,
+    options: Options,
+}
+
+/// What every controller is given.
+#[derive(Clone)]
+pub(crate) struct Context {
+    pub client: Client,
+    pub env: Env,
+    pub metrics: Metrics,
+    pub options: Options,
+    pub leadership: Leadership,
+}
+
+impl Hub {
+    /// A hub that does nothing until it runs.
+    pub fn new(client: Client, env: Env, metrics: Metrics, options: Options) -> Self {
+        Self { client, env, metrics, options }
+    }
+
+    /// Runs all controllers until `stop` is ready: passes under way are finished, and
+    /// the lease is given back. Dropping the future stops everything as a crash would.
+    pub async fn run(&self, stop: impl Future<Output = ()>) {
+        let mut stop = pin!(stop);
+        let Some(lease) = self.options.lease.clone() else {
+            return self.tenure(Leadership::uncontested(), stop).await;
+        };
+        let mut candidate = Candidate::new(&self.client, &self.env, lease);
+        loop {
+            let led = {
+                let leading = candidate.lead(|leadership| self.tenure(leadership, stop.as_mut()));
+                leading.await
+            };
+            match led {
+                Ended::Finished(()) => return,
+                Ended::Lost => tracing::warn!("contending for the lease again"),
+            }
+        }
+    }
+
+    /// One tenure, from the first list to the last pass.
+    async fn tenure(&self, leadership: Leadership, stop: impl Future<Output = ()>) {
+        let mut stop = pin!(stop);
+        let cx = Context {
+            client: self.client.clone(),
+            env: self.env.clone(),
+            metrics: self.metrics.clone(),
+            options: self.options.clone(),
+            leadership,
+        };
+        // Dropped with the tenure, and everything in it.
+        let mut tasks = JoinSet::new();
+        let (mirrors, filling) = Mirrors::new(&cx.client, &cx.env, &cx.options);
+        let wanted = cx.options.controllers;
+        let content = {
+            let starting = pin!(async {
+                filling.start(&mut tasks).await;
+                // Only placements look at everything that the hub has.
+                if !wanted.placement {
+                    return None;
+                }
+                let types = cx.options.selection.types.clone();
+                Some(Arc::new(Content::start(&cx.client, &cx.env, types, &mut tasks).await))
+            });
+            match select(starting, stop.as_mut()).await {
+                Either::Left((content, _)) => content,
+                Either::Right(_) => return,
+            }
+        };
+        tracing::info!("the mirrors are filled");
+        let mirrors = Arc::new(mirrors);
+        let membership = wanted.membership.then(|| Membership::new(&cx, &mirrors, &mut tasks));
+        let placements = content.map(|all| Placements::new(&cx, &mirrors, all, &mut tasks));
+        let scheduler = wanted.scheduling.then(|| Scheduler::new(&cx, &mirrors, &mut tasks));
+        let working = pin!(join3(
+            OptionFuture::from(membership.as_ref().map(Membership::run)),
+            OptionFuture::from(placements.as_ref().map(Placements::run)),
+            OptionFuture::from(scheduler.as_ref().map(Scheduler::run)),
+        ));
+        if let Either::Right(((), working)) = select(working, stop).await {
+            membership.iter().for_each(Membership::close);
+            placements.iter().for_each(Placements::close);
+            scheduler.iter().for_each(Scheduler::close);
+            if tokio::time::timeout(cx.options.stop_grace, working).await.is_err() {
+                tracing::warn!("passes under way did not end in time");
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What an operator may choose, with the defaults of the original's flags.
+
+use std::time::Duration;
+
+use flagship_rules::membership;
+use flagship_rules::placement::Batching;
+use flagship_rules::placement::selection::SelectionOptions;
+use flagship_runtime::lease::LeaseConfig;
+use flagship_runtime::queue::RateLimit;
+
+/// Which controllers run. A simulator may want to play one of them itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Controllers {
+    /// Members that come and go.
+    pub membership: bool,
+    /// Placements: what is selected, its versions, and the status.
+    pub placement: bool,
+    /// The choice of clusters.
+    pub scheduling: bool,
+}
+
+/// Choices for one hub.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// Which controllers run.
+    pub controllers: Controllers,
+    /// Whether namespaced placements are served: `--enable-resource-placement`.
+    pub resource_placement: bool,
+    /// How many clusters the hub is made for: `--max-fleet-size`.
+    pub max_fleet_size: usize,
+    /// How many placements are expected to move at once: `--max-concurrent-cluster-placement`.
+    pub max_concurrent_placements: usize,
+    /// How long failed placements wait: the four `--rate-limiter-*` flags.
+    pub placement_limit: RateLimit,
+    /// How long changes of clusters are gathered before placements look at them.
+    /// A second keeps bursts together; five minutes is the original's batched queue.
+    pub cluster_window: Duration,
+    /// How often placements that lack clusters look again although nothing happened.
+    pub unfulfilled_sweep: Duration,
+    /// How soon a placement that cannot be scheduled as written is tried again.
+    pub failure_retry: Duration,
+    /// Count topology domains only over clusters that pass the other filters.
+    pub spread_over_feasible_clusters: bool,
+    /// What may be selected: which types, which namespaces.
+    pub selection: SelectionOptions,
+    /// How long changes of selected resources are collected before they are a new version.
+    pub batching: Batching,
+    /// What membership is told: networking agents, and how long silent members may take to leave.
+    pub membership: membership::Options,
+    /// The lease to hold while working; `None` for a hub that is alone.
+    pub lease: Option<LeaseConfig>,
+    /// How long passes under way may take to end when the hub is stopped.
+    pub stop_grace: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            controllers: Controllers { membership: true, placement: true, scheduling: true },
+            resource_placement: true,
+            max_fleet_size: 100,
+            max_concurrent_placements: 100,
+            placement_limit: RateLimit::PLACEMENT,
+            cluster_window: Duration::from_secs(1),
+            unfulfilled_sweep: Duration::from_secs(15 * 60),
+            failure_retry: Duration::from_secs(5 * 60),
+            spread_over_feasible_clusters: false,
+            selection: SelectionOptions::default(),
+            batching: Batching::default(),
+            membership: membership::Options::default(),
+            lease: None,
+            stop_grace: Duration::from_secs(30),
+        }
+    }
+}
+
+impl Options {
+    /// Placements the scheduler looks at side by side.
+    pub fn scheduler_workers(&self) -> usize {
+        self.max_fleet_size.div_ceil(50) * self.max_concurrent_placements.div_ceil(10)
+    }
+
+    /// Placements of one scope that the placement controller looks at side by side.
+    pub fn placement_workers(&self) -> usize {
+        self.max_concurrent_placements.div_ceil(10)
+    }
+
+    /// Members that are looked at side by side.
+    pub fn membership_workers(&self) -> usize {
+        self.max_fleet_size.div_ceil(100)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scheduler_has_twenty_workers_unless_told_otherwise() {
+        assert_eq!(Options::default().scheduler_workers(), 20);
+        let small =
+            Options { max_fleet_size: 30, max_concurrent_placements: 10, ..Options::default() };
+        assert_eq!(small.scheduler_workers(), 1);
+    }
+}

@@ -1,0 +1,80 @@
+//! What one pass looks at.
+//!
+//! Clusters and the policy come from the mirrors. The bindings are listed from the
+//! server itself: on a lagging cache a pass would place things twice.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use flagship_api::keys::label;
+use flagship_api::names::ObjectKey;
+use flagship_rules::scheduling::{Binding, Cluster, Observed, Options};
+use flagship_runtime::client::{Listed, Selection};
+use kube_core::Resource;
+
+use super::shell::Trouble;
+use crate::hub::Context;
+use crate::mirrors::{Mirrors, Policy};
+use crate::scope::{Parts, Scoped};
+
+/// What a pass looks at, and the objects that its writes are fenced with.
+pub(super) struct Seen<S: Scoped> {
+    pub observed: Observed,
+    pub bindings: BTreeMap<String, S::Binding>,
+    pub policy: Arc<Policy>,
+}
+
+/// Reads everything for one pass over a placement.
+pub(super) async fn observe<S: Scoped>(
+    cx: &Context,
+    mirrors: &Mirrors,
+    key: &ObjectKey,
+    policy: Arc<Policy>,
+) -> Result<Seen<S>, Trouble> {
+    let listed: Listed<S::Binding> = cx.client.of().list(&bindings_of(key)).await?;
+    if let Some(problem) = listed.malformed.first() {
+        // Its cluster is unknown, and might be chosen a second time.
+        return Err(Trouble::Undecidable(format!("a binding cannot be read: {problem}")));
+    }
+    let named = listed.items.into_iter().filter_map(|b| Some((b.meta().name.clone()?, b)));
+    let bindings: BTreeMap<String, S::Binding> = named.collect();
+    let observed = Observed {
+        now: cx.env.now(),
+        namespace: key.namespace.clone(),
+        placement: key.name.clone(),
+        snapshot: policy.snapshot.clone(),
+        clusters: clusters(mirrors),
+        bindings: bindings.values().map(|b| Binding::read(b.meta(), b.spec())).collect(),
+        options: Options {
+            spread_over_feasible_clusters: cx.options.spread_over_feasible_clusters,
+        },
+    };
+    Ok(Seen { observed, bindings, policy })
+}
+
+/// Selects the bindings of a placement.
+pub(super) fn bindings_of(key: &ObjectKey) -> Selection {
+    let labels = format!("{}={}", label::PARENT_PLACEMENT, key.name);
+    Selection { namespace: key.namespace.clone(), labels, ..Selection::all() }
+}
+
+/// All clusters by name. One that cannot be read, and never could, is there all the
+/// same: nothing new goes to it, and what it has is not taken away by a typo.
+fn clusters(mirrors: &Mirrors) -> Vec<Cluster> {
+    let known = mirrors.members.clusters.all();
+    let mut clusters: Vec<Cluster> =
+        known.iter().map(|(_, cluster)| cluster.target.clone()).collect();
+    let unreadable = mirrors.members.clusters.all_malformed();
+    let unknown = unreadable.iter().filter_map(|problem| {
+        let key = problem.key()?;
+        mirrors
+            .members
+            .clusters
+            .get(&key)
+            .is_none()
+            .then(|| Cluster { name: key.name, ..Cluster::default() })
+    });
+    clusters.extend(unknown);
+    clusters.sort_by(|a, b| a.name.cmp(&b.name));
+    clusters
+}

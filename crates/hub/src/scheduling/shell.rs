@@ -1,0 +1,425 @@
+//! One pass over one placement: read, plan, write.
+//!
+//! Writes of one kind go side by side, kinds one after the other in the order of the
+//! plan: what is created stands before anything is taken away. The first failure
+//! ends the pass, and the next one starts from fresh reads.
+//!
+//! What a pass decides is in `flagship_rules::scheduling`; why it runs, in `triggers`.
+
+use std::mem::discriminant;
+use std::sync::Arc;
+
+use flagship_api::binding::{BindingState, ResourceBindingSpec};
+use flagship_api::condition::{Truth, draft};
+use flagship_api::condition_type::policy_snapshot::SCHEDULED;
+use flagship_api::keys::{annotation, finalizer, label};
+use flagship_api::names::{self, ObjectKey, Scope};
+use flagship_api::placement::{ClusterResourcePlacement, ResourcePlacement};
+use flagship_api::snapshot::SchedulingPolicySnapshotStatus;
+use flagship_rules::scheduling::{self, Action, Decision, Remark, Report, State};
+use flagship_runtime::client::{ClientError, Fence, Propagation, ResourceType};
+use flagship_runtime::effects::{SeenWrites, Stopped, Writer, carry_out_in_groups};
+use flagship_runtime::events::{EventType, Recorder};
+use flagship_runtime::metrics::{Gauge, Metrics};
+use flagship_runtime::queue::{Outcome, Queue};
+use flagship_runtime::verdict::Failure;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube_core::Resource;
+use kube_core::metadata::PartialObjectMeta;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::observe::{Seen, bindings_of, observe};
+use super::reason;
+use crate::hub::Context;
+use crate::mirrors::{Mirrors, Placement, Policy, ScopeMirrors};
+use crate::patches::{finalizers_of, gone_is_fine, reference, with_finalizer, without_finalizer};
+use crate::scope::{ClusterWide, InNamespace, Parts, Scoped};
+
+/// Writes of one kind that are under way at once.
+const AT_ONCE: usize = 10;
+
+/// Bounds of the duration of passes, in milliseconds.
+const MILLISECONDS: &[f64] = &[10.0, 50.0, 100.0, 500.0, 1000.0, 5000.0, 10_000.0, 50_000.0];
+
+/// Carries out the scheduler's plans.
+pub(super) struct Shell {
+    cx: Context,
+    mirrors: Arc<Mirrors>,
+    queue: Queue<ObjectKey>,
+    recorder: Recorder,
+    seen: SeenWrites<ObjectKey>,
+    active: Gauge,
+}
+
+/// Why a pass ended early.
+pub(super) enum Trouble {
+    /// The server or another writer was in the way; the queue knows what to do.
+    Failed(Failure),
+    /// Somebody has to change something; said to them, and looked at again later.
+    Undecidable(String),
+}
+
+impl From<ClientError> for Trouble {
+    fn from(error: ClientError) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl From<Stopped<ClientError>> for Trouble {
+    fn from(stopped: Stopped<ClientError>) -> Self {
+        Self::Failed(stopped.into())
+    }
+}
+
+/// One write to a binding.
+#[derive(Debug)]
+enum Write<K> {
+    Create(Box<K>),
+    /// One that is gone needs no patch any more.
+    Patch(Fence, Value),
+}
+
+impl Shell {
+    pub fn new(
+        cx: Context,
+        mirrors: Arc<Mirrors>,
+        queue: Queue<ObjectKey>,
+        recorder: Recorder,
+    ) -> Self {
+        let seen = SeenWrites::default();
+        shown::<ClusterWide>(&seen, Some(&mirrors.cluster_wide));
+        shown::<InNamespace>(&seen, mirrors.in_namespaces.as_ref());
+        let help = "Scheduling passes under way.";
+        let active = cx.metrics.gauge("scheduling_active_workers", help, &[]);
+        Self { cx, mirrors, queue, recorder, seen, active }
+    }
+
+    /// How many placements to look at side by side.
+    pub fn workers(&self) -> usize {
+        self.cx.options.scheduler_workers()
+    }
+
+    pub fn metrics(&self) -> &Metrics {
+        &self.cx.metrics
+    }
+
+    /// One pass.
+    pub async fn pass(&self, key: ObjectKey) -> Outcome {
+        self.seen.caught_up(&key).await;
+        self.active.add(1.0);
+        let begun = Instant::now();
+        let ended = match key.scope() {
+            Scope::Cluster => self.pass_in::<ClusterWide>(&key).await,
+            Scope::Namespaced => self.pass_in::<InNamespace>(&key).await,
+        };
+        self.active.add(-1.0);
+        let again = matches!(ended, Ok(true));
+        self.measure(begun, ended.is_err(), again);
+        match ended {
+            Ok(false) => Outcome::Done,
+            Ok(true) => {
+                // At once, and with a fresh back-off: this is progress, not trouble.
+                self.queue.add(key);
+                Outcome::Done
+            }
+            Err(Trouble::Failed(failure)) => Outcome::Error(failure),
+            Err(Trouble::Undecidable(why)) => {
+                tracing::warn!(%key, why, "cannot be scheduled as it is");
+                self.say(&key, EventType::Warning, reason::FAILED, &why);
+                Outcome::After(self.cx.options.failure_retry)
+            }
+        }
+    }
+
+    /// Whether to look again at once.
+    async fn pass_in<S: Scoped>(&self, key: &ObjectKey) -> Result<bool, Trouble> {
+        let Some(mirrors) = self.mirrors.of(key) else { return Ok(false) };
+        let Some(placement) = mirrors.placements.get(key) else { return Ok(false) };
+        if placement.deleting {
+            if placement.awaits_scheduler() {
+                self.clean_up::<S>(key, &placement).await?;
+            }
+            return Ok(false);
+        }
+        // None yet, or two while one takes over: the next change of them comes back here.
+        let Some(policy) = mirrors.policy_of(key) else { return Ok(false) };
+        self.guard::<S>(key, &placement).await?;
+        let seen = observe::<S>(&self.cx, &self.mirrors, key, policy).await?;
+        let plan = scheduling::plan(&seen.observed);
+        self.carry_out::<S>(key, &seen, plan.actions).await?;
+        if let Some(report) = plan.report {
+            self.report::<S>(key, &seen.policy, &report).await?;
+        }
+        for remark in &plan.remarks {
+            self.remark(key, remark);
+        }
+        match plan.failure {
+            Some(scheduling::Failure(why)) => Err(Trouble::Undecidable(why)),
+            None => Ok(plan.again),
+        }
+    }
+
+    /// Makes sure that the placement does not go without us.
+    async fn guard<S: Scoped>(
+        &self,
+        key: &ObjectKey,
+        placement: &Placement,
+    ) -> Result<(), Trouble> {
+        if placement.finalizers.iter().any(|f| f == finalizer::SCHEDULER) {
+            return Ok(());
+        }
+        let patch = with_finalizer(&placement.finalizers, finalizer::SCHEDULER);
+        self.writer(key).patch::<S::Placement>(&placement.fence, patch).await?;
+        Ok(())
+    }
+
+    async fn carry_out<S: Scoped>(
+        &self,
+        key: &ObjectKey,
+        seen: &Seen<S>,
+        actions: Vec<Action>,
+    ) -> Result<(), Trouble> {
+        let mut groups: Vec<Vec<Write<S::Binding>>> = Vec::new();
+        let mut last = None;
+        for action in actions {
+            let sort = discriminant(&action);
+            if last.replace(sort) != Some(sort) {
+                groups.push(Vec::new());
+            }
+            let write = self.write_for(key, seen, action)?;
+            if let (Some(group), Some(write)) = (groups.last_mut(), write) {
+                group.push(write);
+            }
+        }
+        let writer = self.writer(key);
+        carry_out_in_groups(groups, AT_ONCE, async |write| match write {
+            Write::Create(binding) => writer.create(&*binding).await.map(drop),
+            Write::Patch(fence, patch) => {
+                gone_is_fine(writer.patch::<S::Binding>(&fence, patch).await).map(drop)
+            }
+        })
+        .await?;
+        Ok(())
+    }
+
+    fn write_for<S: Scoped>(
+        &self,
+        key: &ObjectKey,
+        seen: &Seen<S>,
+        action: Action,
+    ) -> Result<Option<Write<S::Binding>>, Trouble> {
+        let patch = |binding: &str, patch: &dyn Fn(&S::Binding) -> Value| {
+            let found = seen.bindings.get(binding)?;
+            Some(Write::Patch(Fence::of(found)?, patch(found)))
+        };
+        let policy = seen.observed.snapshot.name.as_str();
+        Ok(match action {
+            Action::Unguard { binding } => patch(&binding, &|found| {
+                without_finalizer(finalizers_of(found.meta()), finalizer::SCHEDULER_BINDING)
+            }),
+            Action::Release { binding, previous } => patch(&binding, &|_| {
+                let noted = json!({annotation::PREVIOUS_BINDING_STATE: written(previous)});
+                json!({
+                    "metadata": {"annotations": noted},
+                    "spec": {"state": BindingState::Unscheduled},
+                })
+            }),
+            Action::Take { binding, state, decision } => {
+                patch(&binding, &|found| taken(found.meta(), state, policy, &decision))
+            }
+            Action::Create { decision } => {
+                let suffix = self.cx.env.entropy.uuid();
+                let name = names::binding(&key.name, &decision.cluster, &suffix);
+                let name = name.map_err(|problems| {
+                    Trouble::Undecidable(format!(
+                        "no binding can be named after cluster {}: {}",
+                        decision.cluster,
+                        problems.join(", ")
+                    ))
+                })?;
+                Some(Write::Create(Box::new(fresh(key, name, policy, &decision))))
+            }
+        })
+    }
+
+    /// Writes what was decided where the placement controller reads it.
+    async fn report<S: Scoped>(
+        &self,
+        key: &ObjectKey,
+        policy: &Policy,
+        report: &Report,
+    ) -> Result<(), Trouble> {
+        let verdict = report.verdict;
+        let truth = if verdict.fulfilled { Truth::True } else { Truth::False };
+        let mut conditions = policy.conditions.clone();
+        draft(SCHEDULED).is(truth, verdict.reason()).because(verdict.message()).set(
+            &mut conditions,
+            policy.generation,
+            self.cx.env.now(),
+        );
+        let status = SchedulingPolicySnapshotStatus {
+            observed_crp_generation: report.placement_generation,
+            conditions,
+            target_clusters: report.decisions.iter().map(Decision::on_the_wire).collect(),
+        };
+        // Named one by one: an empty list is left out of the status, and a merge patch
+        // would keep what was there.
+        let patch = json!({"status": {
+            "observedCRPGeneration": status.observed_crp_generation,
+            "conditions": status.conditions,
+            "targetClusters": status.target_clusters,
+        }});
+        self.writer(key).patch_status::<S::PolicySnapshot>(&policy.fence, patch).await?;
+        Ok(())
+    }
+
+    /// Lets a deleted placement go, and all its bindings before it. Metadata is enough,
+    /// so that a binding nobody can read goes like the others.
+    async fn clean_up<S: Scoped>(
+        &self,
+        key: &ObjectKey,
+        placement: &Placement,
+    ) -> Result<(), Trouble> {
+        let writer = self.writer(key);
+        let bindings = self.cx.client.of_type(ResourceType::of::<S::Binding>()).metadata_only();
+        let listed = bindings.list(&bindings_of(key)).await?;
+        let writer_of_one = &writer;
+        carry_out_in_groups(vec![listed.items], AT_ONCE, async |binding| {
+            remove::<S>(writer_of_one, binding).await
+        })
+        .await?;
+        let patch = without_finalizer(&placement.finalizers, finalizer::SCHEDULER);
+        gone_is_fine(writer.patch::<S::Placement>(&placement.fence, patch).await)?;
+        Ok(())
+    }
+
+    fn remark(&self, key: &ObjectKey, remark: &Remark) {
+        let (reason, message) = match remark {
+            Remark::Unwell { cluster, why } => {
+                // Without the minutes it has lasted, so that repeats can be counted as one.
+                let why = why.split_once(" (").map_or(why.as_str(), |(why, _)| why);
+                let kept = "keeps the placement although it is not eligible";
+                (reason::CLUSTER_UNWELL, format!("cluster {cluster} {kept}: {why}"))
+            }
+            Remark::Surplus { cluster, binding } => (
+                reason::SURPLUS_BINDING,
+                format!("cluster {cluster} has more than one binding; {binding} is unscheduled"),
+            ),
+        };
+        self.say(key, EventType::Warning, reason, &message);
+    }
+
+    /// Tells people who look at the placement.
+    fn say(&self, key: &ObjectKey, sort: EventType, reason: &str, message: &str) {
+        let placement = self.mirrors.of(key).and_then(|mirrors| mirrors.placements.get(key));
+        let Some(placement) = placement else { return };
+        let (namespace, uid) = (key.namespace.as_deref(), &placement.fence.uid);
+        let about = match key.scope() {
+            Scope::Cluster => reference::<ClusterResourcePlacement>(namespace, &key.name, uid),
+            Scope::Namespaced => reference::<ResourcePlacement>(namespace, &key.name, uid),
+        };
+        self.recorder.note_about(about, sort, reason, message);
+    }
+
+    fn measure(&self, begun: Instant, failed: bool, again: bool) {
+        let spoken = |flag| if flag { "true" } else { "false" };
+        let labels = [("is_failed", spoken(failed)), ("needs_requeue", spoken(again))];
+        let (name, help) =
+            ("scheduling_cycle_duration_milliseconds", "How long scheduling passes took.");
+        let took = self.cx.metrics.histogram(name, help, MILLISECONDS, &labels);
+        took.observe(begun.elapsed().as_secs_f64() * 1000.0);
+    }
+
+    fn writer<'a>(&'a self, key: &'a ObjectKey) -> Writer<'a, ObjectKey> {
+        Writer::new(&self.cx.client, &self.cx.leadership, &self.seen, key)
+    }
+}
+
+/// Names the mirrors that show our writes. Bindings are never read from one.
+fn shown<S: Scoped>(seen: &SeenWrites<ObjectKey>, mirrors: Option<&ScopeMirrors>) {
+    if let Some(mirrors) = mirrors {
+        seen.shown_by(ResourceType::of::<S::Placement>(), &mirrors.placements);
+        seen.shown_by(ResourceType::of::<S::PolicySnapshot>(), &mirrors.policies);
+    }
+}
+
+/// Takes our finalizer off a binding and deletes it, in whatever state it is.
+async fn remove<S: Scoped>(
+    writer: &Writer<'_, ObjectKey>,
+    binding: PartialObjectMeta<S::Binding>,
+) -> Result<(), ClientError> {
+    let Some(fence) = Fence::of(&binding) else { return Ok(()) };
+    let mut fence = fence;
+    if binding.metadata.finalizers.iter().flatten().any(|f| f == finalizer::SCHEDULER_BINDING) {
+        let patch =
+            without_finalizer(finalizers_of(&binding.metadata), finalizer::SCHEDULER_BINDING);
+        match writer.patch::<PartialObjectMeta<S::Binding>>(&fence, patch).await {
+            Ok(freed) => fence = Fence::of(&freed).unwrap_or(fence),
+            Err(ClientError::NotFound { .. }) => return Ok(()),
+            Err(error) => return Err(error),
+        }
+    }
+    if binding.metadata.deletion_timestamp.is_none() {
+        writer.delete::<S::Binding>(&fence, Propagation::Background).await?;
+    }
+    Ok(())
+}
+
+/// A new binding. Resources and apply strategy come with the rollout.
+fn fresh<K: Parts<Spec = ResourceBindingSpec>>(
+    key: &ObjectKey,
+    name: String,
+    policy: &str,
+    decision: &Decision,
+) -> K {
+    let labels = [(label::PARENT_PLACEMENT.to_owned(), key.name.clone())];
+    let metadata = ObjectMeta {
+        name: Some(name),
+        namespace: key.namespace.clone(),
+        labels: Some(labels.into()),
+        finalizers: Some(vec![finalizer::SCHEDULER_BINDING.to_owned()]),
+        ..ObjectMeta::default()
+    };
+    let spec = ResourceBindingSpec {
+        state: BindingState::Scheduled,
+        resource_snapshot_name: String::new(),
+        resource_override_snapshots: Vec::new(),
+        cluster_resource_override_snapshots: Vec::new(),
+        scheduling_policy_snapshot_name: policy.to_owned(),
+        target_cluster: decision.cluster.clone(),
+        cluster_decision: decision.on_the_wire(),
+        apply_strategy: None,
+    };
+    K::new(metadata, spec)
+}
+
+/// Moves a binding to another policy. The note of an earlier state is of no use any more.
+fn taken(meta: &ObjectMeta, state: State, policy: &str, decision: &Decision) -> Value {
+    let wire = decision.on_the_wire();
+    let mut patch = json!({"spec": {
+        "state": written(state),
+        "schedulingPolicySnapshotName": policy,
+        "clusterDecision": {
+            "clusterName": wire.cluster_name,
+            "selected": wire.selected,
+            // Null where there is none: PickFixed does not score.
+            "clusterScore": wire.cluster_score,
+            "reason": wire.reason,
+        },
+    }});
+    let note = annotation::PREVIOUS_BINDING_STATE;
+    if meta.annotations.as_ref().is_some_and(|notes| notes.contains_key(note)) {
+        patch["metadata"] = json!({"annotations": {note: null}});
+    }
+    patch
+}
+
+fn written(state: State) -> &'static str {
+    match state {
+        State::Scheduled => "Scheduled",
+        State::Bound => "Bound",
+        // The rules hand out neither; reading them back finds no live state.
+        State::Unscheduled | State::Foreign => "Unscheduled",
+    }
+}

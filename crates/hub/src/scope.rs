@@ -1,0 +1,112 @@
+//! Where the two scopes of a kind meet: code is written once for any [`Scoped`],
+//! and the key of a placement says which one it is.
+
+use std::fmt::Debug;
+
+use flagship_api::binding::{
+    ClusterResourceBinding, ResourceBinding, ResourceBindingSpec, ResourceBindingStatus,
+};
+use flagship_api::condition_type;
+use flagship_api::names::Scope;
+use flagship_api::placement::{ClusterResourcePlacement, PlacementSpec, ResourcePlacement};
+use flagship_api::placement_status::PlacementStatus;
+use flagship_api::snapshot::{
+    ClusterResourceSnapshot, ClusterSchedulingPolicySnapshot, ResourceSnapshot,
+    ResourceSnapshotSpec, ResourceSnapshotStatus, SchedulingPolicySnapshot,
+    SchedulingPolicySnapshotSpec, SchedulingPolicySnapshotStatus,
+};
+use flagship_api::staged_update::{ClusterStagedUpdateRun, StagedUpdateRun, UpdateRunSpec};
+use flagship_api::staged_update_status::UpdateRunStatus;
+use flagship_runtime::effects::Kind;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+/// The kinds of one scope.
+pub(crate) trait Scoped: Debug + Send + Sync + 'static {
+    /// Which scope.
+    const SCOPE: Scope;
+    type Placement: Parts<Spec = PlacementSpec, Status = PlacementStatus>;
+    type PolicySnapshot: Parts<Spec = SchedulingPolicySnapshotSpec, Status = SchedulingPolicySnapshotStatus>;
+    type Binding: Parts<Spec = ResourceBindingSpec, Status = ResourceBindingStatus>;
+    type ResourceSnapshot: Parts<Spec = ResourceSnapshotSpec, Status = ResourceSnapshotStatus>;
+    type UpdateRun: Parts<Spec = UpdateRunSpec, Status = UpdateRunStatus>;
+
+    /// What the condition is called on placements of this scope.
+    fn condition(of: condition_type::Placement) -> &'static str {
+        of.on(Self::SCOPE)
+    }
+}
+
+/// Placements that belong to no namespace.
+#[derive(Debug)]
+pub(crate) struct ClusterWide;
+
+/// Placements of a namespace.
+#[derive(Debug)]
+pub(crate) struct InNamespace;
+
+impl Scoped for ClusterWide {
+    const SCOPE: Scope = Scope::Cluster;
+    type Placement = ClusterResourcePlacement;
+    type PolicySnapshot = ClusterSchedulingPolicySnapshot;
+    type Binding = ClusterResourceBinding;
+    type ResourceSnapshot = ClusterResourceSnapshot;
+    type UpdateRun = ClusterStagedUpdateRun;
+}
+
+impl Scoped for InNamespace {
+    const SCOPE: Scope = Scope::Namespaced;
+    type Placement = ResourcePlacement;
+    type PolicySnapshot = SchedulingPolicySnapshot;
+    type Binding = ResourceBinding;
+    type ResourceSnapshot = ResourceSnapshot;
+    type UpdateRun = StagedUpdateRun;
+}
+
+/// An object taken apart: twins share the types of their parts.
+pub(crate) trait Parts: Kind + Debug + Send + Sync + 'static {
+    type Spec;
+    type Status;
+
+    fn new(metadata: ObjectMeta, spec: Self::Spec) -> Self;
+    fn spec(&self) -> &Self::Spec;
+    fn status(&self) -> Option<&Self::Status>;
+    fn with_status(self, status: Self::Status) -> Self;
+}
+
+macro_rules! parts {
+    ($($Kind:ty: $Spec:ty, $Status:ty;)*) => {$(
+        impl Parts for $Kind {
+            type Spec = $Spec;
+            type Status = $Status;
+
+            fn new(metadata: ObjectMeta, spec: $Spec) -> Self {
+                Self { metadata, spec, status: None }
+            }
+
+            fn spec(&self) -> &$Spec {
+                &self.spec
+            }
+
+            fn status(&self) -> Option<&$Status> {
+                self.status.as_ref()
+            }
+
+            fn with_status(self, status: $Status) -> Self {
+                Self { status: Some(status), ..self }
+            }
+        }
+    )*};
+}
+
+parts! {
+    ClusterResourcePlacement: PlacementSpec, PlacementStatus;
+    ResourcePlacement: PlacementSpec, PlacementStatus;
+    ClusterSchedulingPolicySnapshot: SchedulingPolicySnapshotSpec, SchedulingPolicySnapshotStatus;
+    SchedulingPolicySnapshot: SchedulingPolicySnapshotSpec, SchedulingPolicySnapshotStatus;
+    ClusterResourceBinding: ResourceBindingSpec, ResourceBindingStatus;
+    ResourceBinding: ResourceBindingSpec, ResourceBindingStatus;
+    ClusterResourceSnapshot: ResourceSnapshotSpec, ResourceSnapshotStatus;
+    ResourceSnapshot: ResourceSnapshotSpec, ResourceSnapshotStatus;
+    ClusterStagedUpdateRun: UpdateRunSpec, UpdateRunStatus;
+    StagedUpdateRun: UpdateRunSpec, UpdateRunStatus;
+}

@@ -1,0 +1,119 @@
+//! The hub in trouble: lost answers, cut watches, conflicts and crashes. Whatever
+//! happens on the way, the end is the same; and the same seed takes the same way.
+
+mod hub_world;
+
+use std::time::Duration;
+
+use flagship_apiserver::env::plan::{Effect, Rule, Verbs, When};
+use flagship_apiserver::env::{Point, Verdict as Fault};
+use flagship_hub::Options;
+use hub_world::{CLUSTERS, CRP, World, text};
+use serde_json::{Value, json};
+
+const CRS: &str = "clusterresourcesnapshots.placement.kubernetes-fleet.io";
+
+fn faults() -> Vec<Rule> {
+    let rule = |point, effect, chance, verbs| Rule {
+        who: "hub".to_owned(),
+        when: When::Chance(chance),
+        verbs,
+        ..Rule::at(point, effect)
+    };
+    let answer = |code| Effect::Do(Fault::Answer { code, retry_after: None });
+    let cut = || Effect::Do(Fault::Sever);
+    vec![
+        rule(Point::Request, answer(409), 0.1, Verbs::Writes),
+        rule(Point::PreCommit, answer(503), 0.1, Verbs::Writes),
+        rule(Point::PostCommit, cut(), 0.1, Verbs::Writes),
+        rule(Point::Request, cut(), 0.05, Verbs::Reads),
+        rule(Point::Request, Effect::DelayUpTo(Duration::from_secs(5)), 0.1, Verbs::Any),
+        rule(Point::WatchEvent, cut(), 0.02, Verbs::Any),
+        rule(Point::WatchEvent, Effect::DelayUpTo(Duration::from_secs(20)), 0.1, Verbs::Any),
+        rule(Point::WatchStart, Effect::Do(Fault::Expire), 0.1, Verbs::Any),
+        rule(Point::WatchStart, Effect::Do(Fault::Replay(5)), 0.2, Verbs::Any),
+    ]
+}
+
+/// A few minutes in the life of a fleet; the hub crashes in between.
+async fn live(world: &mut World, rules: Vec<Rule>) {
+    world.disturb(rules);
+    world.start("hub", Options::default());
+    for name in ["m1", "m2", "m3"] {
+        world.cluster(name, json!({"env": "prod"})).await;
+    }
+    let map = json!({"metadata": {"name": "one", "namespace": "app"}, "data": {"v": "1"}});
+    world.create("configmaps", map).await;
+    let selector = json!([{"group": "", "version": "v1", "kind": "Namespace", "name": "app"}]);
+    for (name, policy) in [
+        ("all", json!({"placementType": "PickAll"})),
+        ("named", json!({"placementType": "PickFixed", "clusterNames": ["m1", "m2"]})),
+        ("gone", json!({"placementType": "PickAll"})),
+    ] {
+        let spec = json!({"resourceSelectors": selector, "policy": policy});
+        world.create(CRP, json!({"metadata": {"name": name}, "spec": spec})).await;
+    }
+    world.heartbeats(5).await;
+    world.kill("hub").await;
+    world.start("hub", Options::default());
+    world.patch("configmaps", "app", "one", json!({"data": {"v": "2"}})).await;
+    world.heartbeats(5).await;
+    let names = json!({"clusterNames": ["m2", "m3"]});
+    world.patch(CRP, "", "named", json!({"spec": {"policy": names}})).await;
+    world.delete(CRP, "", "gone").await;
+    world.heartbeats(5).await;
+    world.leaves("m3").await;
+    world.heartbeats(5).await;
+    world.faults.heal();
+    world.heartbeats(20).await;
+}
+
+/// What a person would see in the end.
+fn seen(world: &World) -> String {
+    let mut lines = Vec::new();
+    for placement in world.list(CRP, "") {
+        let name = text(&placement["metadata"]["name"]);
+        let index = text(&placement["status"]["observedResourceIndex"]);
+        lines.push(format!("{name} at {index}: {:?}", world.bindings(&name)));
+        for c in placement["status"]["conditions"].as_array().into_iter().flatten() {
+            lines.push(format!("  {}={}", text(&c["type"]), text(&c["status"])));
+        }
+    }
+    let names = |objects: Vec<Value>| -> Vec<String> {
+        objects.iter().map(|object| text(&object["metadata"]["name"])).collect()
+    };
+    lines.push(format!("clusters {:?}", names(world.list(CLUSTERS, ""))));
+    lines.push(format!("versions {:?}", names(world.list(CRS, ""))));
+    lines.join("\n")
+}
+
+#[tokio::test(start_paused = true)]
+async fn whatever_goes_wrong_the_fleet_ends_the_same() {
+    let mut calm = World::new(1).await;
+    live(&mut calm, Vec::new()).await;
+    let expected = seen(&calm);
+    assert!(expected.contains("\"m2 Scheduled named-1\""), "{expected}");
+    for seed in 2..4 {
+        let mut world = World::new(seed).await;
+        live(&mut world, faults()).await;
+        assert_eq!(seen(&world), expected, "seed {seed}");
+        let before = world.scheduling_writes("hub").len();
+        world.heartbeats(20).await;
+        let more = &world.scheduling_writes("hub")[before..];
+        assert_eq!(more, [] as [String; 0], "seed {seed} is not quiet");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_seed_takes_the_same_way() {
+    let mut ways = Vec::new();
+    for _ in 0..2 {
+        let mut world = World::new(7).await;
+        live(&mut world, faults()).await;
+        ways.push(world.story());
+    }
+    assert!(ways[0].len() > 1000);
+    let parted = ways[0].iter().zip(&ways[1]).position(|(one, two)| one != two);
+    assert_eq!(parted.map(|at| (&ways[0][at], &ways[1][at])), None);
+    assert_eq!(ways[0].len(), ways[1].len());
+}
