@@ -180,3 +180,34 @@ async fn a_bad_line_does_not_end_a_watch_and_a_broken_one_does() {
         ]
     );
 }
+
+#[tokio::test]
+async fn a_real_server_that_is_not_there_is_unreachable() {
+    // The one test with a socket: that the TLS stack can be set up at all.
+    let mut config = Config::new("https://127.0.0.1:1".parse().unwrap());
+    config.accept_invalid_certs = true;
+    let client = Client::from_config(config).unwrap();
+    let error = client.of::<ConfigMap>().list(&Selection::all()).await.unwrap_err();
+    assert!(matches!(error, ClientError::Unreachable { .. }), "{error}");
+    assert!(error.outcome_unknown());
+}
+
+#[tokio::test]
+async fn a_kubeconfig_is_read_and_its_contexts_are_told_apart() {
+    let path = std::env::temp_dir().join(format!("flagship-{}.kubeconfig", std::process::id()));
+    let cluster = |port| json!({"server": format!("http://127.0.0.1:{port}")});
+    let context = |name| json!({"name": name, "context": {"cluster": name, "user": "u"}});
+    let file = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "hub",
+        "clusters": [{"name": "hub", "cluster": cluster(1)}, {"name": "member1", "cluster": cluster(2)}],
+        "contexts": [context("hub"), context("member1")],
+        "users": [{"name": "u", "user": {}}],
+    });
+    std::fs::write(&path, file.to_string()).unwrap();
+    for context in [None, Some("member1")] {
+        assert!(Client::from_kubeconfig(Some(&path), context).await.is_ok());
+    }
+    let missing = Client::from_kubeconfig(Some(&path), Some("member9")).await;
+    std::fs::remove_file(&path).unwrap();
+    assert!(matches!(missing, Err(ConnectError::Kubeconfig(_))));
+}
