@@ -89,6 +89,8 @@ fn version_schema(info: &KindInfo, version: &Version, stored: &Value) -> (Value,
         "type": "string",
         "description": "Kind of this object.",
     });
+    // A server refuses a definition that says anything about metadata, even in prose.
+    root["properties"]["metadata"] = json!({ "type": "object" });
     if !info.rules.is_empty() {
         root["x-kubernetes-validations"] = cel::rules(info.rules);
     }

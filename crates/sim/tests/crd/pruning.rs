@@ -1,0 +1,185 @@
+//! What the server adds to objects, and what it takes away.
+
+use serde_json::{Value, json};
+
+use crate::fleet::{Fleet, Reply, Version};
+use crate::samples;
+use crate::spots::{self, Spot, Step};
+
+/// Creates the object, or writes its status where the place is in one of its own.
+async fn write(
+    fleet: &Fleet,
+    version: Version<'_>,
+    spot: &Spot<'_>,
+    object: Value,
+    query: &str,
+) -> Reply {
+    let mut object = fleet.dress(version, object);
+    let status = object.get("status").cloned().unwrap_or(Value::Null);
+    if !(spot.is_status() && version.has_status()) {
+        return fleet.send("POST", &format!("{}{query}", version.path()), &object).await;
+    }
+    object["status"].take();
+    object = fleet.send("POST", &version.path(), &object).await.ok(201);
+    let name = object["metadata"]["name"].as_str().unwrap();
+    let path = format!("{}/{name}/status{query}", version.path());
+    object["status"] = status;
+    fleet.send("PUT", &path, &object).await
+}
+
+#[tokio::test]
+async fn every_default_is_filled_in() {
+    let fleet = Fleet::new().await;
+    let mut count = 0;
+    for version in fleet.kinds.iter().flat_map(|kind| kind.versions()) {
+        for spot in spots::all(version.schema()) {
+            let Some(default) = spot.schema.get("default") else { continue };
+            let Some((Step::Field(name), parent)) = spot.steps.split_last() else { panic!() };
+            count += 1;
+            let parent = Spot { steps: parent.to_vec(), ..spot.clone() };
+            let mut object = samples::along(version.schema(), &parent.steps);
+            let place = object.pointer_mut(&parent.pointer()).unwrap();
+            place.as_object_mut().unwrap().remove(name);
+            let made = write(&fleet, version, &spot, object, "").await;
+            assert!(made.code < 300, "{:#}", made.body);
+            let found = made.body.pointer(&spot.pointer());
+            assert_eq!(found, Some(default), "{} {}", version.label(), spot.fact());
+            let path =
+                format!("{}/{}", version.path(), made.body["metadata"]["name"].as_str().unwrap());
+            assert_eq!(fleet.get(&path).await.ok(200), made.body);
+        }
+    }
+    assert_eq!(count, 182);
+}
+
+#[tokio::test]
+async fn a_null_is_as_good_as_nothing_where_there_is_a_default() {
+    let fleet = Fleet::new().await;
+    let run = fleet.kind("ClusterStagedUpdateRun");
+    let mut object = samples::along(run.storage().schema(), &[]);
+    object["spec"]["state"] = Value::Null;
+    let made = fleet.create(run.storage(), object).await.ok(201);
+    assert_eq!(made["spec"]["state"], "Initialize");
+}
+
+#[tokio::test]
+async fn unknown_fields_are_dropped_with_a_warning_wherever_they_are() {
+    let fleet = Fleet::new().await;
+    let mut count = 0;
+    for version in fleet.kinds.iter().map(|kind| kind.storage()) {
+        for spot in spots::all(version.schema()).iter().filter(|spot| is_closed(spot)) {
+            count += 1;
+            let object = with_surprise(version, spot);
+            let reply = write(&fleet, version, spot, object, "").await;
+            let dot = if spot.steps.is_empty() { "" } else { "." };
+            let unknown = format!("unknown field \\\"{}{dot}surprise\\\"", spot.field());
+            assert_eq!(reply.warnings, [format!("299 - \"{unknown}\"")], "{}", version.label());
+            assert!(reply.code < 300, "{:#}", reply.body);
+            let place = reply.body.pointer(&spot.pointer()).unwrap();
+            assert_eq!(place.get("surprise"), None, "{} {}", version.label(), spot.fact());
+        }
+    }
+    assert_eq!(count, 407);
+}
+
+fn is_closed(spot: &Spot<'_>) -> bool {
+    !spot.schema["properties"].is_null()
+        && spot.schema["x-kubernetes-preserve-unknown-fields"].is_null()
+}
+
+fn with_surprise(version: Version<'_>, spot: &Spot<'_>) -> Value {
+    let mut object = samples::along(version.schema(), &spot.steps);
+    object.pointer_mut(&spot.pointer()).unwrap()["surprise"] = json!({"deep": [1]});
+    object
+}
+
+#[tokio::test]
+async fn the_caller_says_how_unknown_fields_are_met() {
+    let fleet = Fleet::new().await;
+    for version in fleet.kinds.iter().flat_map(|kind| kind.versions()) {
+        let all = spots::all(version.schema());
+        let spot =
+            all.iter().rfind(|spot| is_closed(spot) && !spot.steps.is_empty()).unwrap_or(&all[0]);
+        let dot = if spot.steps.is_empty() { "" } else { "." };
+        let field = format!("{}{dot}surprise", spot.field());
+        let say = |mode: &str| format!("?fieldValidation={mode}");
+
+        let ignored =
+            write(&fleet, version, spot, with_surprise(version, spot), &say("Ignore")).await;
+        assert_eq!(ignored.warnings, [""; 0], "{}", version.label());
+        assert!(ignored.code < 300, "{:#}", ignored.body);
+        assert_eq!(ignored.body.pointer(&spot.pointer()).unwrap().get("surprise"), None);
+
+        let warned = write(&fleet, version, spot, with_surprise(version, spot), &say("Warn")).await;
+        let text = format!(r#"299 - "unknown field \"{field}\"""#);
+        assert_eq!(warned.warnings, [text], "{}", version.label());
+        assert!(warned.code < 300, "{:#}", warned.body);
+
+        let refused =
+            write(&fleet, version, spot, with_surprise(version, spot), &say("Strict")).await;
+        assert_eq!(
+            refused.body,
+            json!({
+                "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+                "code": 400, "reason": "BadRequest",
+                "message": format!("strict decoding error: unknown field \"{field}\""),
+            }),
+        );
+    }
+}
+
+#[tokio::test]
+async fn several_unknown_fields_are_told_together() {
+    let fleet = Fleet::new().await;
+    let member = fleet.kind("MemberCluster");
+    let version = member.storage();
+    let mut object = samples::along(version.schema(), &[]);
+    object["spec"]["identity"]["colour"] = json!("red");
+    object["spec"]["taint"] = json!([]);
+    object["metadata"] = json!({"name": "m", "label": {}});
+    let object = fleet.dress(version, object);
+    let path = format!("{}?fieldValidation=Strict", version.path());
+    let refused = fleet.send("POST", &path, &object).await.ok(400);
+    assert_eq!(
+        refused["message"],
+        "strict decoding error: unknown field \"metadata.label\", unknown field \"spec.identity.colour\", unknown field \"spec.taint\""
+    );
+    let warned = fleet.send("POST", &version.path(), &object).await;
+    assert_eq!(
+        warned.warnings,
+        [
+            r#"299 - "unknown field \"metadata.label\"""#,
+            r#"299 - "unknown field \"spec.identity.colour\"""#,
+            r#"299 - "unknown field \"spec.taint\"""#,
+        ]
+    );
+}
+
+#[tokio::test]
+async fn what_is_anyones_is_kept_as_it_is() {
+    let fleet = Fleet::new().await;
+    let find = |name: &str| fleet.kind(name).storage();
+    let manifest = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "labels": {"a": "b"}},
+        "spec": {"surprise": [{"deep": {"er": null}}], "replicas": 3},
+    });
+    let work = json!({"spec": {"workload": {"manifests": [manifest]}}});
+    let made = fleet.create(find("Work"), work.clone()).await;
+    assert_eq!(made.warnings, [""; 0]);
+    assert_eq!(made.ok(201)["spec"], work["spec"]);
+
+    let envelope = json!({"data": {"a.yaml": manifest, "b.yaml": {"x": [1, 2.5, "c"]}}});
+    let made = fleet.create(find("ResourceEnvelope"), envelope.clone()).await;
+    assert_eq!(made.warnings, [""; 0]);
+    assert_eq!(made.ok(201)["data"], envelope["data"]);
+
+    for value in [json!(1), json!("text"), json!(["a"]), json!({"any": {"thing": true}})] {
+        let patch = json!({"op": "add", "path": "/a", "value": value});
+        let rules = json!([{"jsonPatchOverrides": [patch]}]);
+        let selector = json!({"group": "", "version": "v1", "kind": "ConfigMap", "name": "c"});
+        let spec = json!({"resourceSelectors": [selector], "policy": {"overrideRules": rules}});
+        let made = fleet.create(find("ResourceOverride"), json!({"spec": spec})).await.ok(201);
+        let found = &made["spec"]["policy"]["overrideRules"][0]["jsonPatchOverrides"][0]["value"];
+        assert_eq!(*found, value);
+    }
+}

@@ -1,0 +1,395 @@
+//! A hub on the embedded server under paused time, and the questions stories ask.
+
+#![allow(clippy::unwrap_used)] // a story that cannot be told has failed
+#![allow(dead_code)] // not every story asks every question
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use flagship_apiserver::env::plan::{Plan, Rule};
+use flagship_apiserver::env::{Env as ServerEnv, Trace};
+use flagship_apiserver::rest::{
+    ClusterHandle, DeleteOptions, Local, PatchKind, Server, WriteOptions,
+};
+use flagship_apiserver::store::{Change, Encoded, Expect, Head, ObjectKey, Scope, Store, Write};
+use flagship_hub::{Hub, Options};
+use flagship_runtime::client::Client;
+use flagship_runtime::env::Env;
+use flagship_runtime::metrics::Metrics;
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+pub const CLUSTERS: &str = "memberclusters.cluster.kubernetes-fleet.io";
+pub const CRP: &str = "clusterresourceplacements.placement.kubernetes-fleet.io";
+pub const RP: &str = "resourceplacements.placement.kubernetes-fleet.io";
+pub const CSPS: &str = "clusterschedulingpolicysnapshots.placement.kubernetes-fleet.io";
+pub const SPS: &str = "schedulingpolicysnapshots.placement.kubernetes-fleet.io";
+pub const CRB: &str = "clusterresourcebindings.placement.kubernetes-fleet.io";
+pub const RB: &str = "resourcebindings.placement.kubernetes-fleet.io";
+
+/// One hub, its users, and what went on.
+pub struct World {
+    pub hub: ClusterHandle,
+    pub user: Local,
+    pub env: Env,
+    pub metrics: Metrics,
+    pub faults: Arc<Plan>,
+    trace: Arc<Trace>,
+    running: BTreeMap<String, Running>,
+    _server: Server,
+}
+
+struct Running {
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl World {
+    /// An empty hub with our definitions; no controller runs yet.
+    pub async fn new(seed: u64) -> Self {
+        let trace = Arc::new(Trace::recording());
+        let plain = ServerEnv::simulated(seed).with_trace(trace.clone());
+        let faults = Arc::new(Plan::new(seed, plain.clock.clone(), Vec::new()));
+        let server = Server::new(plain.with_faults(faults.clone()));
+        let hub = server.add_cluster("hub");
+        let user = hub.local("user");
+        for definition in flagship_api::crd::all() {
+            user.create("customresourcedefinitions.apiextensions.k8s.io", "", definition)
+                .await
+                .unwrap();
+        }
+        for namespace in ["fleet-system", "app"] {
+            let object = json!({"metadata": {"name": namespace}});
+            user.create("namespaces", "", object).await.unwrap();
+        }
+        let (env, metrics) = (Env::simulated(seed), Metrics::default());
+        let running = BTreeMap::new();
+        Self { hub, user, env, metrics, faults, trace, running, _server: server }
+    }
+
+    /// The same, with controllers.
+    pub async fn running(seed: u64) -> Self {
+        let mut world = Self::new(seed).await;
+        world.start("hub", Options::default());
+        world.settle().await;
+        world
+    }
+
+    /// Starts a hub under a name that traces and faults know it by.
+    pub fn start(&mut self, name: &str, options: Options) {
+        let client = Client::in_process(self.hub.called_by(name)).named(name);
+        let hub = Hub::new(client, self.env.clone(), self.metrics.clone(), options);
+        let (stop, stopped) = oneshot::channel();
+        let task = tokio::spawn(async move { hub.run(async { drop(stopped.await) }).await });
+        self.running.insert(name.to_owned(), Running { stop, task });
+    }
+
+    /// Asks a hub to stop, and waits until it has.
+    pub async fn stop(&mut self, name: &str) {
+        let running = self.running.remove(name).unwrap();
+        running.stop.send(()).unwrap();
+        running.task.await.unwrap();
+    }
+
+    /// Ends a hub as a crash would.
+    pub async fn kill(&mut self, name: &str) {
+        let running = self.running.remove(name).unwrap();
+        running.task.abort();
+        assert!(running.task.await.unwrap_err().is_cancelled());
+    }
+
+    pub fn disturb(&self, rules: Vec<Rule>) {
+        self.faults.replace(rules);
+    }
+
+    /// Enough for everything that follows from what was done.
+    pub async fn settle(&self) {
+        self.pass(10).await;
+    }
+
+    pub async fn pass(&self, seconds: u64) {
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+    }
+
+    pub async fn create(&self, resource: &str, object: Value) -> Value {
+        let space = object["metadata"]["namespace"].as_str().unwrap_or("").to_owned();
+        let made = self.user.create(resource, &space, object).await;
+        made.unwrap_or_else(|error| panic!("{resource}: {error:?}"))
+    }
+
+    pub async fn patch(&self, resource: &str, space: &str, name: &str, patch: Value) {
+        self.merge(resource, space, name, "", patch).await;
+    }
+
+    pub async fn patch_status(&self, resource: &str, name: &str, status: Value) {
+        self.merge(resource, "", name, "status", json!({"status": status})).await;
+    }
+
+    async fn merge(&self, resource: &str, space: &str, name: &str, sub: &str, patch: Value) {
+        let options = WriteOptions::default();
+        let kind = PatchKind::Merge;
+        let done = self.user.patch(resource, space, name, sub, kind, patch, &options).await;
+        done.unwrap_or_else(|error| panic!("{resource} {name}: {error:?}"));
+    }
+
+    pub async fn delete(&self, resource: &str, space: &str, name: &str) {
+        self.user.delete(resource, space, name, DeleteOptions::default()).await.unwrap();
+    }
+
+    pub fn find(&self, resource: &str, space: &str, name: &str) -> Option<Value> {
+        let stored = self.hub.store().get(resource, &ObjectKey::new(space, name))?;
+        serde_json::from_slice(&stored.json).ok()
+    }
+
+    pub fn get(&self, resource: &str, space: &str, name: &str) -> Value {
+        self.find(resource, space, name).unwrap_or_else(|| panic!("no {resource} {space}/{name}"))
+    }
+
+    pub fn list(&self, resource: &str, space: &str) -> Vec<Value> {
+        let scope = if space.is_empty() { Scope::All } else { Scope::Namespace(space) };
+        let items = self.hub.store().list(resource, scope).items;
+        items.iter().map(|s| serde_json::from_slice(&s.json).unwrap()).collect()
+    }
+
+    /// Puts an object past every check, as an older version of the server might have.
+    pub fn smuggle(&self, resource: &str, mut object: Value) {
+        object["metadata"]["uid"] = json!(format!("smuggled-{}", object["metadata"]["name"]));
+        let store: &Arc<Store> = self.hub.store();
+        let resources = store.resources();
+        let known = resources.iter().find(|known| known.as_ref() == resource);
+        let resource = known.cloned().unwrap_or_else(|| resource.into());
+        let text = |key: &str| object["metadata"][key].as_str().unwrap_or("").to_owned();
+        let key = ObjectKey::new(text("namespace"), text("name"));
+        let expect = match store.get(&resource, &key) {
+            Some(there) => Expect::At(there.revision),
+            None => Expect::Absent,
+        };
+        let (head, json) = (Head::of(&object, Default::default()), Encoded::new(&object));
+        let change = Change::Put { head, json };
+        store.commit(Write { resource: &resource, key, expect, change }).unwrap();
+    }
+
+    /// A cluster that has joined and is healthy.
+    pub async fn cluster(&self, name: &str, labels: Value) {
+        self.newcomer(name, labels).await;
+        self.joins(name).await;
+    }
+
+    /// A cluster whose agent has not been heard of.
+    pub async fn newcomer(&self, name: &str, labels: Value) {
+        let object = json!({
+            "metadata": {"name": name, "labels": labels},
+            "spec": {"identity": {"kind": "User", "name": name}},
+        });
+        self.create(CLUSTERS, object).await;
+    }
+
+    pub async fn joins(&self, name: &str) {
+        let now = self.now();
+        let condition = |kind: &str| {
+            json!({"type": kind, "status": "True", "reason": "Agent", "message": "",
+                "lastTransitionTime": now})
+        };
+        let agent = json!({"type": "MemberAgent", "lastReceivedHeartbeat": now,
+            "conditions": [condition("Joined"), condition("Healthy")]});
+        self.patch_status(CLUSTERS, name, json!({"agentStatus": [agent]})).await;
+    }
+
+    /// All clusters say that they are alive, once a minute for so many minutes.
+    pub async fn heartbeats(&self, minutes: u64) {
+        for _ in 0..minutes {
+            for cluster in self.list(CLUSTERS, "") {
+                if let Some(agent) = cluster["status"]["agentStatus"].get(0) {
+                    let mut agent = agent.clone();
+                    agent["lastReceivedHeartbeat"] = json!(self.now());
+                    let name = cluster["metadata"]["name"].as_str().unwrap();
+                    self.patch_status(CLUSTERS, name, json!({"agentStatus": [agent]})).await;
+                }
+            }
+            self.pass(60).await;
+        }
+    }
+
+    pub fn now(&self) -> String {
+        let now = self.env.now();
+        format!("{}Z", now.to_string().split(['.', 'Z']).next().unwrap())
+    }
+
+    /// A cluster-scoped placement with its first policy.
+    pub async fn places(&self, name: &str, policy: Value) {
+        let selector = json!([{"group": "", "version": "v1", "kind": "Namespace", "name": "app"}]);
+        let mut spec = json!({"resourceSelectors": selector});
+        if !policy.is_null() {
+            spec["policy"] = policy.clone();
+        }
+        self.create(CRP, json!({"metadata": {"name": name}, "spec": spec})).await;
+        self.policy(name, 0, policy).await;
+    }
+
+    /// A namespaced placement with its first policy.
+    pub async fn places_in(&self, space: &str, name: &str, policy: Value) {
+        let selector = json!([{"group": "", "version": "v1", "kind": "ConfigMap", "name": "c"}]);
+        let meta = json!({"name": name, "namespace": space});
+        let spec = json!({"resourceSelectors": selector, "policy": policy});
+        self.create(RP, json!({"metadata": meta, "spec": spec})).await;
+        let mut snapshot = snapshot(name, 0, policy);
+        snapshot["metadata"]["namespace"] = json!(space);
+        self.create(SPS, snapshot).await;
+    }
+
+    /// The policy of a placement from now on, as the placement controller would write it.
+    pub async fn policy(&self, placement: &str, index: u64, policy: Value) {
+        if index > 0 {
+            let old = format!("{placement}-{}", index - 1);
+            let labels = json!({"kubernetes-fleet.io/is-latest-snapshot": "false"});
+            self.patch(CSPS, "", &old, json!({"metadata": {"labels": labels}})).await;
+        }
+        self.create(CSPS, snapshot(placement, index, policy)).await;
+    }
+
+    pub async fn wants(&self, snapshot: &str, clusters: u64) {
+        let notes = json!({"kubernetes-fleet.io/number-of-clusters": clusters.to_string()});
+        self.patch(CSPS, "", snapshot, json!({"metadata": {"annotations": notes}})).await;
+    }
+
+    /// What the rollout side does to a fresh binding.
+    pub async fn bind_all(&self, placement: &str) {
+        for binding in self.bindings_of(CRB, placement) {
+            if binding["spec"]["state"] == "Scheduled" {
+                let spec = json!({"state": "Bound", "resourceSnapshotName": "web-0-snapshot"});
+                let name = binding["metadata"]["name"].as_str().unwrap();
+                self.patch(CRB, "", name, json!({"spec": spec})).await;
+            }
+        }
+    }
+
+    pub fn bindings_of(&self, resource: &str, placement: &str) -> Vec<Value> {
+        let mut all = self.list(resource, "");
+        let parent = "kubernetes-fleet.io/parent-CRP";
+        all.retain(|binding| binding["metadata"]["labels"][parent] == placement);
+        all.sort_by_key(|binding| text(&binding["spec"]["targetCluster"]));
+        all
+    }
+
+    /// `cluster state of policy`, with what else matters, by cluster.
+    pub fn bindings(&self, placement: &str) -> Vec<String> {
+        self.bindings_of(CRB, placement).iter().map(line).collect()
+    }
+
+    /// The name of the binding of a placement on a cluster.
+    pub fn binding_on(&self, placement: &str, cluster: &str) -> String {
+        let all = self.bindings_of(CRB, placement);
+        let found = all.iter().find(|b| b["spec"]["targetCluster"] == cluster);
+        text(&found.unwrap()["metadata"]["name"])
+    }
+
+    /// What a policy snapshot says, line by line.
+    pub fn decision(&self, resource: &str, space: &str, snapshot: &str) -> String {
+        let status = &self.get(resource, space, snapshot)["status"];
+        let mut lines = Vec::new();
+        for condition in status["conditions"].as_array().into_iter().flatten() {
+            lines.push(format!(
+                "{} {}: {} (generation {})",
+                text(&condition["status"]),
+                text(&condition["reason"]),
+                text(&condition["message"]),
+                status["observedCRPGeneration"],
+            ));
+        }
+        for decision in status["targetClusters"].as_array().into_iter().flatten() {
+            let mark = if decision["selected"] == true { "+" } else { "-" };
+            lines.push(format!("{mark} {}", text(&decision["reason"])));
+        }
+        lines.iter().map(|line| format!("{line}\n")).collect()
+    }
+
+    /// Events as `Type Reason Kind name: message (xN)`.
+    pub fn events(&self) -> Vec<String> {
+        let mut all: Vec<String> = Vec::new();
+        for e in self.list("events", "") {
+            let about = &e["involvedObject"];
+            all.push(format!(
+                "{} {} {} {}: {} (x{})",
+                text(&e["type"]),
+                text(&e["reason"]),
+                text(&about["kind"]),
+                text(&about["name"]),
+                text(&e["message"]),
+                e["count"]
+            ));
+        }
+        all.sort();
+        all
+    }
+
+    /// What the caller has asked of the server so far: `verb resource name code`.
+    pub fn calls(&self, who: &str) -> Vec<String> {
+        let lines = self.trace.lines();
+        let words = lines.iter().map(|line| line.split(' ').collect::<Vec<_>>());
+        let own = words.filter(|words| words[1] == who);
+        own.map(|words| {
+            let mut place = words[3].splitn(4, '/').skip(1);
+            let resource = place.next().unwrap().split('.').next().unwrap();
+            let (space, name) = (place.next().unwrap(), place.next().unwrap());
+            let name = if space.is_empty() { name.to_owned() } else { format!("{space}/{name}") };
+            format!("{} {resource} {name} {}", words[2], words[5])
+        })
+        .collect()
+    }
+
+    /// The writes among them.
+    pub fn writes(&self, who: &str) -> Vec<String> {
+        let reads = ["get ", "list ", "watch "];
+        let mut calls = self.calls(who);
+        calls.retain(|call| !reads.iter().any(|read| call.starts_with(read)));
+        calls
+    }
+}
+
+/// One binding in a line.
+pub fn line(binding: &Value) -> String {
+    let spec = &binding["spec"];
+    let previous = &binding["metadata"]["annotations"]["kubernetes-fleet.io/previous-binding-state"];
+    let mut line = format!(
+        "{} {} {}",
+        text(&spec["targetCluster"]),
+        text(&spec["state"]),
+        text(&spec["schedulingPolicySnapshotName"])
+    );
+    if let Some(previous) = previous.as_str() {
+        line.push_str(&format!(" was {previous}"));
+    }
+    if !binding["metadata"]["deletionTimestamp"].is_null() {
+        line.push_str(" deleting");
+    }
+    line
+}
+
+pub fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn snapshot(placement: &str, index: u64, policy: Value) -> Value {
+    let mut notes = json!({"kubernetes-fleet.io/CRP-generation": (index + 1).to_string()});
+    if let Some(count) = policy["numberOfClusters"].as_u64() {
+        notes["kubernetes-fleet.io/number-of-clusters"] = json!(count.to_string());
+    }
+    let mut spec = json!({"policyHash": "aGFzaA=="});
+    if !policy.is_null() {
+        spec["policy"] = policy;
+    }
+    json!({
+        "metadata": {
+            "name": format!("{placement}-{index}"),
+            "labels": {
+                "kubernetes-fleet.io/parent-CRP": placement,
+                "kubernetes-fleet.io/is-latest-snapshot": "true",
+                "kubernetes-fleet.io/policy-index": index.to_string(),
+            },
+            "annotations": notes,
+        },
+        "spec": spec,
+    })
+}
