@@ -18,6 +18,7 @@ pub mod selection;
 pub mod status;
 pub mod triggers;
 mod trouble;
+pub mod validation;
 
 #[cfg(test)]
 mod tests;

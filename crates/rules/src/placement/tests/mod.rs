@@ -13,3 +13,4 @@ mod selection;
 mod status;
 mod triggers;
 mod types;
+mod validation;
