@@ -12,11 +12,12 @@ use flagship_runtime::client::Client;
 use flagship_runtime::env::Env;
 use flagship_runtime::lease::{Candidate, Ended, Leadership};
 use flagship_runtime::metrics::Metrics;
-use futures::future::{Either, select};
+use futures::future::{Either, OptionFuture, join, select};
 use tokio::task::JoinSet;
 
 use crate::mirrors::Mirrors;
 use crate::options::Options;
+use crate::placement::Placements;
 use crate::scheduling::Scheduler;
 
 /// The controllers of one hub.
@@ -84,10 +85,15 @@ impl Hub {
             }
         }
         tracing::info!("the mirrors are filled");
-        let scheduler = Scheduler::new(&cx, &Arc::new(mirrors), &mut tasks);
-        let working = pin!(scheduler.run());
+        let mirrors = Arc::new(mirrors);
+        let scheduler = Scheduler::new(&cx, &mirrors, &mut tasks);
+        let placements = cx.options.placement_controllers;
+        let placements = placements.then(|| Placements::new(&cx, &mirrors, &mut tasks));
+        let placing = OptionFuture::from(placements.as_ref().map(Placements::run));
+        let working = pin!(join(scheduler.run(), placing));
         if let Either::Right(((), working)) = select(working, stop).await {
             scheduler.close();
+            placements.iter().for_each(Placements::close);
             if tokio::time::timeout(cx.options.stop_grace, working).await.is_err() {
                 tracing::warn!("passes under way did not end in time");
             }

@@ -5,9 +5,11 @@
 //! `mirrors`; both scopes of a kind meet in `scope`. Nothing here decides anything
 //! that a person would call policy: that is in the rules. Knows nothing of `member`.
 
+mod changes;
 mod hub;
 mod mirrors;
 mod options;
+mod placement;
 pub mod scheduling;
 mod scope;
 

@@ -6,12 +6,13 @@
 
 use std::sync::Arc;
 
+use flagship_api::binding::{ResourceBindingSpec, ResourceBindingStatus};
 use flagship_api::cluster::MemberCluster;
 use flagship_api::condition::{Conditions, Generation};
 use flagship_api::condition_type;
 use flagship_api::keys::{finalizer, label};
 use flagship_api::names::{ObjectKey, Scope};
-use flagship_rules::scheduling;
+use flagship_rules::{placement, scheduling};
 use flagship_runtime::client::{Client, Fence, Selection};
 use flagship_runtime::effects::Kind;
 use flagship_runtime::env::Env;
@@ -22,6 +23,7 @@ use kube_core::Resource;
 use tokio::task::JoinSet;
 
 use crate::options::Options;
+use crate::placement::Derived;
 use crate::scope::{ClusterWide, InNamespace, Parts, Scoped};
 
 /// Everything that is mirrored.
@@ -48,7 +50,10 @@ pub(crate) struct ScopeMirrors {
     /// Only the newest of each placement.
     pub policies: Store<Policy>,
     pub bindings: Store<Binding>,
+    /// What the placement controller makes and reads besides.
+    pub derived: Derived,
     by_placement: IndexId,
+    bindings_by_placement: IndexId,
 }
 
 /// What is kept of a placement.
@@ -57,6 +62,8 @@ pub(crate) struct Placement {
     pub fence: Fence,
     pub finalizers: Vec<String>,
     pub deleting: bool,
+    /// All of it, as its own controller sees it.
+    pub seen: placement::Placement,
     /// Whether its status says that all wanted clusters were found, for its present spec.
     pub scheduled: bool,
 }
@@ -71,10 +78,12 @@ pub(crate) struct Policy {
     pub conditions: Vec<Condition>,
 }
 
-/// What is kept of a binding: enough to notice that it is being deleted.
+/// What is kept of a binding.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Binding {
     pub placement: ObjectKey,
+    /// All of it, as its placement sees it.
+    pub seen: placement::Binding,
     /// It is being deleted and waits for the scheduler to let it go.
     pub awaits_scheduler: bool,
 }
@@ -123,9 +132,17 @@ impl ScopeMirrors {
         let policies = set.mirror(|object: S::PolicySnapshot| Policy::read::<S>(&object));
         let by_placement = policies.index(|_, policy| vec![policy.placement.to_string()]);
         let policies = set.add(policies);
-        let bindings = set.mirror(|object: S::Binding| Binding::read(object.meta()));
+        let bindings = set.mirror(|object: S::Binding| Binding::read(&object));
+        let bindings_by_placement = bindings.index(|_, one| vec![one.placement.to_string()]);
         let bindings = set.add(bindings);
-        Self { placements, policies, bindings, by_placement }
+        let derived = Derived::new::<S>(set);
+        Self { placements, policies, bindings, derived, by_placement, bindings_by_placement }
+    }
+
+    /// The bindings of a placement.
+    pub fn bindings_of(&self, placement: &ObjectKey) -> Vec<placement::Binding> {
+        let found = self.bindings.by(self.bindings_by_placement, &placement.to_string());
+        found.into_iter().map(|(_, binding)| binding.seen.clone()).collect()
     }
 
     /// The one latest policy snapshot of a placement. None while there is none, or
@@ -146,6 +163,11 @@ impl Placement {
             fence: Fence::of(object)?,
             finalizers: meta.finalizers.clone().unwrap_or_default(),
             deleting: meta.deletion_timestamp.is_some(),
+            seen: placement::Placement::read(
+                meta,
+                object.spec(),
+                &object.status().cloned().unwrap_or_default(),
+            ),
             scheduled: object
                 .status()
                 .is_some_and(|status| status.conditions.is_true_at(scheduled, generation)),
@@ -193,10 +215,15 @@ impl Policy {
 }
 
 impl Binding {
-    fn read(meta: &ObjectMeta) -> Option<Self> {
+    fn read<K>(object: &K) -> Option<Self>
+    where
+        K: Parts<Spec = ResourceBindingSpec, Status = ResourceBindingStatus>,
+    {
+        let meta = object.meta();
         let mut finalizers = meta.finalizers.iter().flatten();
         Some(Self {
             placement: parent(meta)?,
+            seen: placement::Binding::read(meta, object.spec(), object.status()),
             awaits_scheduler: meta.deletion_timestamp.is_some()
                 && finalizers.any(|f| f == finalizer::SCHEDULER_BINDING),
         })
@@ -204,28 +231,28 @@ impl Binding {
 }
 
 /// The placement that an object belongs to: named by label, in the object's own namespace.
-fn parent(meta: &ObjectMeta) -> Option<ObjectKey> {
+pub(crate) fn parent(meta: &ObjectMeta) -> Option<ObjectKey> {
     let name =
         meta.labels.as_ref()?.get(label::PARENT_PLACEMENT).filter(|name| !name.is_empty())?;
     Some(ObjectKey::new(meta.namespace.as_deref(), name))
 }
 
 /// Mirrors in the making.
-struct Set<'a> {
+pub(crate) struct Set<'a> {
     client: &'a Client,
     env: &'a Env,
     filling: Filling,
 }
 
 impl Set<'_> {
-    fn mirror<K: Kind, V>(
+    pub fn mirror<K: Kind, V>(
         &self,
         project: impl Fn(K) -> Option<V> + Send + Sync + 'static,
     ) -> Reflector<K, V> {
         Reflector::new(self.env, self.client.of::<K>(), Selection::all(), project)
     }
 
-    fn add<K, V>(&mut self, reflector: Reflector<K, V>) -> Store<V>
+    pub fn add<K, V>(&mut self, reflector: Reflector<K, V>) -> Store<V>
     where
         K: Kind + Send + 'static,
         V: Send + Sync + 'static,

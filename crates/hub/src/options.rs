@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use flagship_rules::placement::Batching;
+use flagship_rules::placement::selection::SelectionOptions;
 use flagship_runtime::lease::LeaseConfig;
 use flagship_runtime::queue::RateLimit;
 
@@ -10,6 +12,16 @@ use flagship_runtime::queue::RateLimit;
 pub struct Options {
     /// Whether namespaced placements are served: `--enable-resource-placement`.
     pub resource_placement: bool,
+    /// Whether placements are turned into snapshots here; off where another process does it.
+    pub placement_controllers: bool,
+    /// What placements may select: `--skipped-propagating-apis`, `--allowed-propagating-apis`,
+    /// `--skipped-propagating-namespaces`, `--enable-workload`.
+    pub selection: SelectionOptions,
+    /// How long changes are gathered into one version:
+    /// `--resource-snapshot-creation-minimum-interval`, `--resource-changes-collection-duration`.
+    pub batching: Batching,
+    /// Changed objects that are looked at side by side: `--concurrent-resource-change-syncs`.
+    pub concurrent_resource_changes: usize,
     /// How many clusters the hub is made for: `--max-fleet-size`.
     pub max_fleet_size: usize,
     /// How many placements are expected to move at once: `--max-concurrent-cluster-placement`.
@@ -35,6 +47,10 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             resource_placement: true,
+            placement_controllers: true,
+            selection: SelectionOptions::default(),
+            batching: Batching::default(),
+            concurrent_resource_changes: 20,
             max_fleet_size: 100,
             max_concurrent_placements: 100,
             placement_limit: RateLimit::PLACEMENT,
@@ -49,6 +65,11 @@ impl Default for Options {
 }
 
 impl Options {
+    /// Placements of one scope that their controller looks at side by side.
+    pub fn placement_workers(&self) -> usize {
+        self.max_concurrent_placements.div_ceil(10)
+    }
+
     /// Placements the scheduler looks at side by side.
     pub fn scheduler_workers(&self) -> usize {
         self.max_fleet_size.div_ceil(50) * self.max_concurrent_placements.div_ceil(10)

@@ -11,9 +11,12 @@ use flagship_api::names::Scope;
 use flagship_api::placement::{ClusterResourcePlacement, PlacementSpec, ResourcePlacement};
 use flagship_api::placement_status::PlacementStatus;
 use flagship_api::snapshot::{
-    ClusterSchedulingPolicySnapshot, SchedulingPolicySnapshot, SchedulingPolicySnapshotSpec,
-    SchedulingPolicySnapshotStatus,
+    ClusterResourceSnapshot, ClusterSchedulingPolicySnapshot, ResourceSnapshot,
+    ResourceSnapshotSpec, ResourceSnapshotStatus, SchedulingPolicySnapshot,
+    SchedulingPolicySnapshotSpec, SchedulingPolicySnapshotStatus,
 };
+use flagship_api::staged_update::{ClusterStagedUpdateRun, StagedUpdateRun, UpdateRunSpec};
+use flagship_api::staged_update_status::UpdateRunStatus;
 use flagship_runtime::effects::Kind;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
@@ -23,7 +26,9 @@ pub(crate) trait Scoped: Debug + Send + Sync + 'static {
     const SCOPE: Scope;
     type Placement: Parts<Spec = PlacementSpec, Status = PlacementStatus>;
     type PolicySnapshot: Parts<Spec = SchedulingPolicySnapshotSpec, Status = SchedulingPolicySnapshotStatus>;
+    type ResourceSnapshot: Parts<Spec = ResourceSnapshotSpec, Status = ResourceSnapshotStatus>;
     type Binding: Parts<Spec = ResourceBindingSpec, Status = ResourceBindingStatus>;
+    type Run: Parts<Spec = UpdateRunSpec, Status = UpdateRunStatus>;
 
     /// What the condition is called on placements of this scope.
     fn condition(of: condition_type::Placement) -> &'static str {
@@ -43,14 +48,18 @@ impl Scoped for ClusterWide {
     const SCOPE: Scope = Scope::Cluster;
     type Placement = ClusterResourcePlacement;
     type PolicySnapshot = ClusterSchedulingPolicySnapshot;
+    type ResourceSnapshot = ClusterResourceSnapshot;
     type Binding = ClusterResourceBinding;
+    type Run = ClusterStagedUpdateRun;
 }
 
 impl Scoped for InNamespace {
     const SCOPE: Scope = Scope::Namespaced;
     type Placement = ResourcePlacement;
     type PolicySnapshot = SchedulingPolicySnapshot;
+    type ResourceSnapshot = ResourceSnapshot;
     type Binding = ResourceBinding;
+    type Run = StagedUpdateRun;
 }
 
 /// An object taken apart: twins share the types of their parts.
@@ -89,6 +98,10 @@ parts! {
     ResourcePlacement: PlacementSpec, PlacementStatus;
     ClusterSchedulingPolicySnapshot: SchedulingPolicySnapshotSpec, SchedulingPolicySnapshotStatus;
     SchedulingPolicySnapshot: SchedulingPolicySnapshotSpec, SchedulingPolicySnapshotStatus;
+    ClusterResourceSnapshot: ResourceSnapshotSpec, ResourceSnapshotStatus;
+    ResourceSnapshot: ResourceSnapshotSpec, ResourceSnapshotStatus;
     ClusterResourceBinding: ResourceBindingSpec, ResourceBindingStatus;
     ResourceBinding: ResourceBindingSpec, ResourceBindingStatus;
+    ClusterStagedUpdateRun: UpdateRunSpec, UpdateRunStatus;
+    StagedUpdateRun: UpdateRunSpec, UpdateRunStatus;
 }

@@ -72,7 +72,8 @@ impl World {
     /// The same, with controllers.
     pub async fn running(seed: u64) -> Self {
         let mut world = Self::new(seed).await;
-        world.start("hub", Options::default());
+        // Their policies are written by hand.
+        world.start("hub", Options { placement_controllers: false, ..Options::default() });
         world.settle().await;
         world
     }
@@ -351,7 +352,8 @@ impl World {
 /// One binding in a line.
 pub fn line(binding: &Value) -> String {
     let spec = &binding["spec"];
-    let previous = &binding["metadata"]["annotations"]["kubernetes-fleet.io/previous-binding-state"];
+    let previous =
+        &binding["metadata"]["annotations"]["kubernetes-fleet.io/previous-binding-state"];
     let mut line = format!(
         "{} {} {}",
         text(&spec["targetCluster"]),

@@ -1,0 +1,361 @@
+//! One pass over one placement: read, plan, write.
+//!
+//! Writes happen in the order of the plan, one after the other; the first failure ends
+//! the pass, and the next one starts from fresh reads. People are told when all is
+//! written.
+//!
+//! What a pass decides is in `flagship_rules::placement`; why it runs, in `triggers`
+//! and in `changes`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use flagship_api::keys::{annotation, finalizer, label};
+use flagship_api::names::ObjectKey;
+use flagship_api::placement_status::{ClusterResourcePlacementStatus, PlacementStatus};
+use flagship_rules::placement::mirror::{Mirror, after_failure};
+use flagship_rules::placement::policy_snapshots::PolicyAction;
+use flagship_rules::placement::resource_snapshots::ResourceAction;
+use flagship_rules::placement::selection::Selection;
+use flagship_rules::placement::{Action, Event, Plan, plan};
+use flagship_runtime::client::{ClientError, Fence, Propagation, ResourceType, Selection as Which};
+use flagship_runtime::effects::{Kind, Made, SeenWrites, Writer, carry_out_in_groups};
+use flagship_runtime::events::{EventType, Recorder};
+use flagship_runtime::queue::Outcome;
+use flagship_runtime::verdict::Failure;
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube_core::metadata::PartialObjectMeta;
+use serde_json::{Value, json};
+
+use super::observe::{Fences, Seen, observe};
+use super::selectable::Selectable;
+use super::series::Standings;
+use crate::hub::Context;
+use crate::mirrors::{Mirrors, ScopeMirrors};
+use crate::scope::{ClusterWide, InNamespace, Parts, Scoped};
+
+/// Deletions that are under way at once.
+const AT_ONCE: usize = 10;
+
+/// Carries out the plans of placements.
+pub(super) struct Shell {
+    cx: Context,
+    mirrors: Arc<Mirrors>,
+    selectable: Arc<Selectable>,
+    recorder: Recorder,
+    seen: SeenWrites<ObjectKey>,
+    standings: Standings,
+}
+
+/// A pass that has read and planned.
+struct Pass<'a> {
+    key: &'a ObjectKey,
+    seen: Seen,
+    writer: Writer<'a, ObjectKey>,
+}
+
+impl Shell {
+    pub fn new(
+        cx: Context,
+        mirrors: Arc<Mirrors>,
+        selectable: Arc<Selectable>,
+        recorder: Recorder,
+    ) -> Self {
+        let seen = SeenWrites::default();
+        shown::<ClusterWide>(&seen, Some(&mirrors.cluster_wide));
+        shown::<InNamespace>(&seen, mirrors.in_namespaces.as_ref());
+        let standings = Standings::new(&cx.metrics);
+        Self { cx, mirrors, selectable, recorder, seen, standings }
+    }
+
+    /// One pass over a placement of the scope.
+    pub async fn pass<S: Scoped>(&self, key: ObjectKey) -> Outcome {
+        self.seen.caught_up(&key).await;
+        let mirrors = self.mirrors.of(&key);
+        let seen = mirrors.and_then(|m| observe(&self.cx, m, &self.selectable, &key));
+        let Some(seen) = seen else {
+            self.standings.forget(&key);
+            return Outcome::Done;
+        };
+        let plan = plan(&seen.observed);
+        let (about, generation) = (about::<S>(&seen), seen.observed.placement.generation);
+        match &plan.series {
+            Some(series) => self.standings.tell(&key, generation, series, self.cx.env.now()),
+            None => self.standings.forget(&key),
+        }
+        let writer = Writer::new(&self.cx.client, &self.cx.leadership, &self.seen, &key);
+        let mut pass = Pass { key: &key, seen, writer };
+        let Plan { actions, events, wake, trouble, .. } = plan;
+        for action in actions {
+            if let Err(failure) = self.act::<S>(&mut pass, action).await {
+                return Outcome::Error(failure);
+            }
+        }
+        if let Some(trouble) = trouble {
+            return Outcome::Error(Failure::back_off(trouble.to_string()));
+        }
+        for event in &events {
+            self.say(&about, event);
+        }
+        wake.map_or(Outcome::Done, |wake| {
+            Outcome::After(Duration::try_from(wake).unwrap_or_default())
+        })
+    }
+
+    async fn act<S: Scoped>(&self, pass: &mut Pass<'_>, action: Action) -> Result<(), Failure> {
+        match action {
+            Action::Guard => {
+                let mut all = pass.seen.finalizers.clone();
+                all.push(finalizer::PLACEMENT.to_owned());
+                pass.write_finalizers::<S>(all).await?;
+            }
+            Action::Unguard => {
+                let mut all = pass.seen.finalizers.clone();
+                all.retain(|one| one != finalizer::PLACEMENT);
+                pass.write_finalizers::<S>(all).await?;
+            }
+            Action::Policy(action) => pass.write_policy::<S>(action).await?,
+            Action::Resources(action) => pass.write_resources::<S>(action).await?,
+            Action::Mirror(mirror) => {
+                if let Err(error) = self.copy(pass, &mirror).await {
+                    return Err(self.not_copied::<S>(pass, &mirror, error).await);
+                }
+            }
+            Action::Status(status) => pass.write_status::<S>(&status).await?,
+            Action::DeletePolicySnapshots => {
+                self.delete_all::<S::PolicySnapshot>(pass).await?;
+            }
+            Action::DeleteResourceSnapshots => {
+                self.delete_all::<S::ResourceSnapshot>(pass).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Creates or updates the copy of the status. It is ours alone: whatever stands under
+    /// its name becomes the copy.
+    async fn copy(&self, pass: &Pass<'_>, mirror: &Mirror) -> Result<(), ClientError> {
+        let object = mirror.object(&pass.seen.observed.placement);
+        let fence = match &pass.seen.copy {
+            Some(fence) => Some(fence.clone()),
+            None => match pass.writer.create(&object).await? {
+                Made::New(_) => return Ok(()),
+                Made::Existed => {
+                    let copies = ResourceType::of::<ClusterResourcePlacementStatus>();
+                    let copies = self.cx.client.of_type(copies).metadata_only();
+                    let key = ObjectKey::namespaced(&mirror.namespace, &mirror.name);
+                    let there: PartialObjectMeta<ClusterResourcePlacementStatus> =
+                        copies.get(&key).await?;
+                    Fence::of(&there)
+                }
+            },
+        };
+        let Some(fence) = fence else { return Ok(()) };
+        let patch = json!({
+            "metadata": {"ownerReferences": object.metadata.owner_references},
+            "sourceStatus": every_field(&mirror.status),
+            "lastUpdatedTime": object.last_updated_time,
+        });
+        pass.writer.patch::<ClusterResourcePlacementStatus>(&fence, patch).await?;
+        Ok(())
+    }
+
+    /// Says in the status that there is no copy, unless a second try is all it takes.
+    async fn not_copied<S: Scoped>(
+        &self,
+        pass: &mut Pass<'_>,
+        mirror: &Mirror,
+        error: ClientError,
+    ) -> Failure {
+        let why = match &error {
+            ClientError::NotFound { .. } => {
+                format!("namespaces \"{}\" not found", mirror.namespace)
+            }
+            ClientError::Forbidden { message, .. } | ClientError::Invalid { message, .. } => {
+                message.clone()
+            }
+            _ => return error.into(),
+        };
+        let placement = &pass.seen.observed.placement;
+        if let Some(status) = after_failure(placement, mirror, &why, self.cx.env.now())
+            && let Err(failure) = pass.write_status::<S>(&status).await
+        {
+            return failure;
+        }
+        Failure::back_off(format!("the status cannot be copied: {why}"))
+    }
+
+    /// Deletes everything of a kind that belongs to the placement. Metadata is enough, so
+    /// that what nobody can read goes like the rest.
+    async fn delete_all<K: Kind>(&self, pass: &Pass<'_>) -> Result<(), Failure> {
+        let objects = self.cx.client.of_type::<PartialObjectMeta<K>>(ResourceType::of::<K>());
+        let labels = format!("{}={}", label::PARENT_PLACEMENT, pass.key.name);
+        let namespace = pass.key.namespace.clone();
+        let which = Which { namespace, labels, ..Which::all() };
+        let listed = objects.metadata_only().list(&which).await?;
+        let fences: Vec<Fence> = listed.items.iter().filter_map(Fence::of).collect();
+        carry_out_in_groups(vec![fences], AT_ONCE, async |fence| {
+            pass.writer.delete::<K>(&fence, Propagation::Background).await.map(drop)
+        })
+        .await?;
+        Ok(())
+    }
+
+    fn say(&self, about: &ObjectReference, event: &Event) {
+        let sort = if event.warning { EventType::Warning } else { EventType::Normal };
+        self.recorder.note_about(about.clone(), sort, &event.reason, &event.message);
+    }
+}
+
+impl Pass<'_> {
+    async fn write_finalizers<S: Scoped>(&mut self, all: Vec<String>) -> Result<(), Failure> {
+        let patch = json!({"metadata": {"finalizers": all}});
+        match self.writer.patch::<S::Placement>(&self.seen.placement, patch).await {
+            Ok(object) => self.moved_on(&object),
+            Err(ClientError::NotFound { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        self.seen.finalizers = all;
+        Ok(())
+    }
+
+    async fn write_status<S: Scoped>(&mut self, status: &PlacementStatus) -> Result<(), Failure> {
+        let patch = json!({"status": every_field(status)});
+        let object = self.writer.patch_status::<S::Placement>(&self.seen.placement, patch).await?;
+        self.moved_on(&object);
+        Ok(())
+    }
+
+    /// Our own write is no reason for the next one to fail.
+    fn moved_on<K: Parts>(&mut self, object: &K) {
+        self.seen.placement = Fence::of(object).unwrap_or_else(|| self.seen.placement.clone());
+    }
+
+    async fn write_policy<S: Scoped>(&mut self, action: PolicyAction) -> Result<(), Failure> {
+        let fences = &mut self.seen.policies;
+        match action {
+            PolicyAction::Retire { name } => {
+                patch::<S::PolicySnapshot>(&self.writer, fences, &name, labelled(false)).await
+            }
+            PolicyAction::Refresh { name, placement_generation, number_of_clusters } => {
+                let mut change = labelled(true);
+                let generation = placement_generation.to_string();
+                let mut notes = json!({annotation::PLACEMENT_GENERATION: generation});
+                if let Some(number) = number_of_clusters {
+                    notes[annotation::NUMBER_OF_CLUSTERS] = json!(number.to_string());
+                }
+                change["metadata"]["annotations"] = notes;
+                patch::<S::PolicySnapshot>(&self.writer, fences, &name, change).await
+            }
+            PolicyAction::Create(new) => {
+                let placement = &self.seen.observed.placement;
+                let object = S::PolicySnapshot::new(new.metadata(placement), new.spec(placement));
+                create(&self.writer, &object, &new.name).await
+            }
+            PolicyAction::Delete { name } => {
+                delete::<S::PolicySnapshot>(&self.writer, fences, &name).await
+            }
+        }
+    }
+
+    async fn write_resources<S: Scoped>(&mut self, action: ResourceAction) -> Result<(), Failure> {
+        let fences = &mut self.seen.resources;
+        match action {
+            ResourceAction::Mark { name, latest } => {
+                patch::<S::ResourceSnapshot>(&self.writer, fences, &name, labelled(latest)).await
+            }
+            ResourceAction::Stamp { name, at } => {
+                let notes = json!({annotation::NEXT_SNAPSHOT_DETECTION_TIME: at});
+                let change = json!({"metadata": {"annotations": notes}});
+                patch::<S::ResourceSnapshot>(&self.writer, fences, &name, change).await
+            }
+            ResourceAction::Create(new) => {
+                let seen = &self.seen.observed;
+                let nothing = Selection::default();
+                let selection = seen.selection.as_ref().unwrap_or(&nothing);
+                let (metadata, spec) = (new.metadata(&seen.placement), new.spec(selection));
+                create(&self.writer, &S::ResourceSnapshot::new(metadata, spec), &new.name).await
+            }
+            ResourceAction::Delete { name } => {
+                delete::<S::ResourceSnapshot>(&self.writer, fences, &name).await
+            }
+        }
+    }
+}
+
+/// Creates a snapshot. One of that name is not ours to trust: the mirror is behind.
+async fn create<K: Kind>(
+    writer: &Writer<'_, ObjectKey>,
+    object: &K,
+    name: &str,
+) -> Result<(), Failure> {
+    match writer.create(object).await? {
+        Made::New(_) => Ok(()),
+        Made::Existed => Err(Failure::back_off(format!("{name} exists already"))),
+    }
+}
+
+/// Changes a snapshot that is known; the next change knows of this one.
+async fn patch<K: Kind>(
+    writer: &Writer<'_, ObjectKey>,
+    fences: &mut Fences,
+    name: &str,
+    change: Value,
+) -> Result<(), Failure> {
+    let fence = fences.get(name).ok_or_else(|| Failure::reread(format!("{name} is not known")))?;
+    let object = writer.patch::<K>(fence, change).await?;
+    fences.extend(Fence::of(&object).map(|fence| (name.to_owned(), fence)));
+    Ok(())
+}
+
+async fn delete<K: Kind>(
+    writer: &Writer<'_, ObjectKey>,
+    fences: &Fences,
+    name: &str,
+) -> Result<(), Failure> {
+    if let Some(fence) = fences.get(name) {
+        writer.delete::<K>(fence, Propagation::Background).await?;
+    }
+    Ok(())
+}
+
+fn labelled(latest: bool) -> Value {
+    json!({"metadata": {"labels": {label::IS_LATEST_SNAPSHOT: latest.to_string()}}})
+}
+
+/// A status for a merge patch. Empty fields are left out of statuses, and a patch would
+/// keep what was there, so they are named.
+fn every_field(status: &PlacementStatus) -> Value {
+    let mut fields = json!(status);
+    for field in ["selectedResources", "observedResourceIndex", "placementStatuses", "conditions"] {
+        if fields.get(field).is_none() {
+            fields[field] = Value::Null;
+        }
+    }
+    fields
+}
+
+fn about<S: Scoped>(seen: &Seen) -> ObjectReference {
+    let resource = ResourceType::of::<S::Placement>();
+    let placement = &seen.observed.placement;
+    ObjectReference {
+        api_version: Some(resource.api_version()),
+        kind: Some(resource.kind),
+        name: Some(placement.name.clone()),
+        namespace: placement.namespace.clone(),
+        uid: Some(placement.uid.clone()),
+        ..ObjectReference::default()
+    }
+}
+
+/// Names the mirrors that show our writes.
+fn shown<S: Scoped>(seen: &SeenWrites<ObjectKey>, mirrors: Option<&ScopeMirrors>) {
+    let Some(mirrors) = mirrors else { return };
+    let derived = &mirrors.derived;
+    seen.shown_by(ResourceType::of::<S::Placement>(), &mirrors.placements);
+    seen.shown_by(ResourceType::of::<S::PolicySnapshot>(), &derived.policies.store);
+    seen.shown_by(ResourceType::of::<S::ResourceSnapshot>(), &derived.resources.store);
+    if let Some(copies) = &derived.copies {
+        seen.shown_by(ResourceType::of::<ClusterResourcePlacementStatus>(), copies);
+    }
+}

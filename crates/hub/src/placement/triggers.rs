@@ -1,0 +1,107 @@
+//! Which change of what is mirrored makes which placement worth a pass.
+//!
+//! Objects that are selected, or might be, are `changes`' business.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use flagship_api::names::ObjectKey;
+use flagship_rules::placement::PolicySnapshot;
+use flagship_rules::placement::triggers::{
+    BindingChange, binding_change, misses_mirror, placement_changed, waits_for_kind,
+};
+use flagship_runtime::queue::Queue;
+use flagship_runtime::reflector::{Change, Store, Subscription};
+
+use tokio::task::JoinSet;
+
+use super::derived::{Copy, Member};
+use super::selectable::{Selectable, kind_served};
+use super::{Queues, ScopeMirrors, placements};
+use crate::mirrors::{Binding, Mirrors, Placement};
+
+/// Between two passes that only repeat another wording.
+const WORDING: Duration = Duration::from_secs(1);
+
+/// Fills a queue from now on, and with every placement of the scope.
+pub(super) fn listen(mirrors: &ScopeMirrors, queue: &Queue<ObjectKey>) -> Vec<Subscription> {
+    let waker = queue.clone();
+    let placements = mirrors.placements.subscribe(move |change| placement(&waker, change));
+    let waker = queue.clone();
+    let policies = mirrors.derived.policies.store.subscribe(move |change| policy(&waker, change));
+    let waker = queue.clone();
+    let bindings = mirrors.bindings.subscribe(move |change| binding(&waker, change));
+    let mut subscriptions = vec![placements, policies, bindings];
+    if let Some(copies) = &mirrors.derived.copies {
+        let (waker, placements) = (queue.clone(), mirrors.placements.clone());
+        subscriptions.push(copies.subscribe(move |change| copy(&waker, &placements, change)));
+    }
+    subscriptions
+}
+
+fn placement(queue: &Queue<ObjectKey>, change: &Change<Placement>) {
+    let worth = match (&change.old, &change.new) {
+        (Some(old), Some(new)) => placement_changed(old.seen.generation, new.seen.generation),
+        // One that is gone leaves metrics behind.
+        (None, Some(_)) | (Some(_), None) => true,
+        (None, None) => false,
+    };
+    if worth {
+        queue.add_with((*change.key).clone(), change.origin.priority());
+    }
+}
+
+fn policy(queue: &Queue<ObjectKey>, change: &Change<Member<PolicySnapshot>>) {
+    if let (Some(_), Some(new)) = (&change.old, &change.new) {
+        queue.add(new.placement.clone());
+    }
+}
+
+fn binding(queue: &Queue<ObjectKey>, change: &Change<Binding>) {
+    let (Some(old), Some(new)) = (&change.old, &change.new) else { return };
+    match binding_change(&old.seen, &new.seen) {
+        BindingChange::Nothing => {}
+        BindingChange::Wording => queue.add_after(new.placement.clone(), WORDING),
+        BindingChange::News => queue.add(new.placement.clone()),
+    }
+}
+
+fn copy(queue: &Queue<ObjectKey>, placements: &Store<Placement>, change: &Change<Copy>) {
+    if change.old.is_none() || change.new.is_some() {
+        return;
+    }
+    let key = ObjectKey::cluster(&change.key.name);
+    if placements.get(&key).is_some_and(|placement| misses_mirror(&placement.seen)) {
+        queue.add(key);
+    }
+}
+
+/// Wakes placements that select a kind as soon as all its objects can be seen.
+pub(super) async fn new_kinds(selectable: Arc<Selectable>, mirrors: Arc<Mirrors>, queues: Queues) {
+    let mut waiting = JoinSet::new();
+    let mut known = BTreeSet::new();
+    loop {
+        let looks = selectable.registry().looks();
+        let present = selectable.registry().mirrors();
+        let still_there: BTreeSet<_> =
+            present.iter().map(|(served, _)| kind_served(served)).collect();
+        for (served, store) in present {
+            let kind = kind_served(&served);
+            if !known.contains(&kind) {
+                let (mirrors, queues) = (mirrors.clone(), queues.clone());
+                waiting.spawn(async move {
+                    store.synced().await;
+                    for (key, _) in
+                        placements(&mirrors).filter(|(_, one)| waits_for_kind(&one.seen, &kind))
+                    {
+                        queues.add((*key).clone());
+                    }
+                });
+            }
+        }
+        known = still_there;
+        while waiting.try_join_next().is_some() {}
+        selectable.registry().looked_beyond(looks).await;
+    }
+}
