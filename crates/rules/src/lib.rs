@@ -7,6 +7,7 @@
 //! Still to come, one folder each: `rollout`, `update_run`, `work`, `overrides`,
 //! `apply`, `availability`, `eviction`, `admission`, `why`.
 
+pub mod event;
 pub mod membership;
 pub mod placement;
 pub mod scheduling;

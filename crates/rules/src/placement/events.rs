@@ -4,11 +4,11 @@ use flagship_api::condition::{Conditions, Generation};
 use flagship_api::condition_type::Placement as Step;
 use flagship_api::reason::event as reason;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use serde::{Deserialize, Serialize};
 
 use super::observed::Placement;
 use super::selection::Remark;
 use super::status::{expected, is_complete};
+use crate::event::Event;
 
 /// A selector names a type that is never propagated.
 pub const TYPE_NOT_PROPAGATED: &str = "SelectedTypeNotPropagated";
@@ -16,33 +16,12 @@ pub const TYPE_NOT_PROPAGATED: &str = "SelectedTypeNotPropagated";
 /// A selector names an object that is not there.
 pub const RESOURCE_NOT_FOUND: &str = "SelectedResourceNotFound";
 
-/// A Kubernetes event on a placement.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Event {
-    /// Whether something is wrong.
-    pub warning: bool,
-    /// Why, in one word.
-    pub reason: String,
-    /// Why, in a sentence.
-    pub message: String,
-}
-
-impl Event {
-    fn normal(reason: &str, message: impl Into<String>) -> Self {
-        Self { warning: false, reason: reason.to_owned(), message: message.into() }
-    }
-
-    fn warning(reason: &str, message: impl Into<String>) -> Self {
-        Self { warning: true, ..Self::normal(reason, message) }
-    }
-
-    /// Said when the snapshots of a deleted placement are gone.
-    pub fn cleaned_up() -> Self {
-        Self::normal(
-            reason::PLACEMENT_CLEANUP_FINALIZER_REMOVED,
-            "Deleted the snapshots and removed the placement cleanup finalizer",
-        )
-    }
+/// Said when the snapshots of a deleted placement are gone.
+pub fn cleaned_up() -> Event {
+    Event::normal(
+        reason::PLACEMENT_CLEANUP_FINALIZER_REMOVED,
+        "Deleted the snapshots and removed the placement cleanup finalizer",
+    )
 }
 
 /// Conditions that turned True at this generation, and the end of the rollout.

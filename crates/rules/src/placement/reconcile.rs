@@ -8,7 +8,7 @@ use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Deserialize, Serialize};
 
-use super::events::{self, Event};
+use super::events;
 use super::mirror::{self, Mirror};
 use super::observed::{Observed, Placement};
 use super::policy_snapshots::{self, PolicyAction};
@@ -16,6 +16,7 @@ use super::resource_snapshots::{self, ResourceAction, Snapshots};
 use super::selection::Selection;
 use super::status::{self, Facts, Version, words};
 use super::trouble::Trouble;
+use crate::event::Event;
 
 /// A placement that is not where it should be is looked at this often without a cause.
 pub const RESYNC: SignedDuration = SignedDuration::from_mins(30);
@@ -195,7 +196,7 @@ fn clean_up(placement: &Placement) -> Plan {
     }
     let actions =
         vec![Action::DeletePolicySnapshots, Action::DeleteResourceSnapshots, Action::Unguard];
-    Plan { actions, events: vec![Event::cleaned_up()], ..Plan::default() }
+    Plan { actions, events: vec![events::cleaned_up()], ..Plan::default() }
 }
 
 /// The first thing that is not True yet, or that all is done.

@@ -55,7 +55,9 @@ impl World {
         let server = Server::new(plain.with_faults(faults.clone()));
         let hub = server.add_cluster("hub");
         let user = hub.local("user");
-        for definition in flagship_api::crd::all() {
+        // Only what the stories touch: definitions are slow to compile without optimisation.
+        for kind in [CLUSTERS, CRP, RP, CSPS, SPS, CRB, RB] {
+            let definition = flagship_api::crd::of(kind).unwrap();
             user.create("customresourcedefinitions.apiextensions.k8s.io", "", definition)
                 .await
                 .unwrap();
@@ -114,7 +116,11 @@ impl World {
         tokio::time::sleep(Duration::from_secs(seconds)).await;
     }
 
-    pub async fn create(&self, resource: &str, object: Value) -> Value {
+    pub async fn create(&self, resource: &str, mut object: Value) -> Value {
+        if let Some(info) = flagship_api::kinds::find(resource) {
+            object["apiVersion"] = json!(format!("{}/v1beta1", info.group));
+            object["kind"] = json!(info.kind);
+        }
         let space = object["metadata"]["namespace"].as_str().unwrap_or("").to_owned();
         let made = self.user.create(resource, &space, object).await;
         made.unwrap_or_else(|error| panic!("{resource}: {error:?}"))

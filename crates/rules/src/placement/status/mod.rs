@@ -111,7 +111,7 @@ pub fn report(facts: &Facts<'_>) -> Result<PlacementStatus, Trouble> {
     } else {
         match facts.version {
             Version::Latest(_) => {
-                roll_up(&mut status.conditions, &entries, pass.expected, scope, generation, now)
+                roll_up(&mut status.conditions, &entries, pass.expected, scope, generation, now);
             }
             Version::LeftToRuns { snapshots, .. } => {
                 roll_up_runs(&mut status, &entries, snapshots, &pass, scope);

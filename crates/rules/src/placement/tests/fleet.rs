@@ -193,6 +193,17 @@ impl World {
         plan
     }
 
+    /// Carries out only the first so many writes of a plan.
+    pub fn crash(&mut self, after: usize) {
+        for action in self.plan().actions.into_iter().take(after) {
+            match action {
+                Action::Status(status) => self.seen.placement.status = status,
+                Action::Mirror(mirror) => self.seen.mirror = Some(mirror.status),
+                other => self.apply(other),
+            }
+        }
+    }
+
     fn apply(&mut self, action: Action) {
         let seen = &mut self.seen;
         match action {

@@ -2,6 +2,7 @@
 
 mod external;
 mod fleet;
+mod histories;
 mod hub;
 mod lifecycle;
 mod manifests;

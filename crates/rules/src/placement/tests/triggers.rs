@@ -207,13 +207,13 @@ fn placements_a_changed_object_concerns() {
         ("label lost", placement(None, roles(by_env.clone()), &[]), at_large(Some(&none)), false),
         (
             "label lost but listed",
-            placement(None, roles(by_env.clone()), &[viewer.clone()]),
+            placement(None, roles(by_env.clone()), std::slice::from_ref(&viewer)),
             at_large(Some(&none)),
             true,
         ),
         (
             "gone and listed",
-            placement(None, roles(json!({})), &[viewer.clone()]),
+            placement(None, roles(json!({})), std::slice::from_ref(&viewer)),
             at_large(None),
             true,
         ),

@@ -41,10 +41,11 @@ pub fn check(policy: &PlacementPolicy, mistakes: &mut Mistakes) {
             forbid_names(policy, "PickN", mistakes);
             match policy.number_of_clusters {
                 None => {
-                    mistakes.add("number of cluster cannot be nil for policy type PickN".to_owned())
+                    mistakes
+                        .add("number of cluster cannot be nil for policy type PickN".to_owned());
                 }
                 Some(n) if n < 0 => {
-                    mistakes.add(format!("number of clusters cannot be {n} for policy type PickN"))
+                    mistakes.add(format!("number of clusters cannot be {n} for policy type PickN"));
                 }
                 Some(_) => {}
             }

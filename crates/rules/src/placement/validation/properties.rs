@@ -139,13 +139,11 @@ fn check_together(bounds: &[(&Operator, Quantity)]) -> Result<(), String> {
     if let Some(value) = exact.filter(|value| excluded(*value)) {
         return Err(format!("conflicting Eq and Ne on same value {value}"));
     }
-    if let (Some(low), Some(high)) = (lowest, highest) {
-        if low.at > high.at || (low.at == high.at && (low.open || high.open)) {
-            return Err(format!(
-                "lower bound ({}) and upper bound ({}) exclude all values",
-                low.at, high.at
-            ));
-        }
+    if let (Some(low), Some(high)) = (lowest, highest)
+        && (low.at > high.at || (low.at == high.at && (low.open || high.open)))
+    {
+        let (low, high) = (low.at, high.at);
+        return Err(format!("lower bound ({low}) and upper bound ({high}) exclude all values"));
     }
     let Some(value) = exact else { return Ok(()) };
     if let Some(low) = lowest.filter(|low| value < low.at || (value == low.at && low.open)) {

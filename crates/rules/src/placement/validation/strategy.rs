@@ -43,7 +43,7 @@ fn check_amount(field: &str, amount: Option<&IntOrString>, mistakes: &mut Mistak
         // More than everything is everything.
         Err(AmountError::OutOfRange(percent)) if percent > 100 => {}
         Err(AmountError::Negative(_) | AmountError::OutOfRange(_)) => {
-            mistakes.add(format!("{field} must be greater than or equal to 0, got `{printed}`"))
+            mistakes.add(format!("{field} must be greater than or equal to 0, got `{printed}`"));
         }
         Err(error) => mistakes.add(format!("{field} `{printed}` is invalid: {error}")),
         Ok(_) => {}

@@ -1,0 +1,143 @@
+//! What the agents of a member say, told on its MemberCluster.
+//!
+//! Nothing here looks at the time: a member that falls silent stays joined, and whoever
+//! cares reads the heartbeat.
+
+use flagship_api::cluster::{AgentType, MemberClusterStatus};
+use flagship_api::condition::{Conditions, Draft, Generation, Truth, carry_over, draft};
+use flagship_api::condition_type::member_cluster as kind;
+use flagship_api::reason::membership as reason;
+use jiff::Timestamp;
+
+use super::observed::{Internal, Member};
+use crate::event::Event;
+
+/// The status of a member, and what it is worth telling as events. `ready` says that the
+/// hub has made everything the member needs.
+pub fn report(
+    member: &Member,
+    internal: Option<&Internal>,
+    expected: &[AgentType],
+    ready: bool,
+    now: Timestamp,
+) -> (MemberClusterStatus, Vec<Event>) {
+    let generation = Generation(member.generation);
+    let mut status = member.status.clone();
+    let joined = internal.map(|internal| {
+        adopt(&mut status, internal, generation);
+        joined(&member.name, &status, expected)
+    });
+    // Said once, after all is known: a member that has left is not ready to join.
+    let left = joined.as_ref().is_some_and(|(truth, _)| *truth == Truth::False);
+    if left {
+        draft(kind::READY_TO_JOIN)
+            .is_false(reason::NOT_READY_TO_JOIN)
+            .because("Member cluster is not ready to join the fleet")
+            .set(&mut status.conditions, generation, now);
+    } else if ready {
+        draft(kind::READY_TO_JOIN)
+            .is_true(reason::READY_TO_JOIN)
+            .because("Member cluster is ready to join the fleet")
+            .set(&mut status.conditions, generation, now);
+    }
+    if let Some((_, joined)) = joined {
+        joined.set(&mut status.conditions, generation, now);
+    }
+    let events = events(member, &status);
+    (status, events)
+}
+
+/// Takes over everything the agents report, as if it were about the MemberCluster.
+fn adopt(status: &mut MemberClusterStatus, internal: &Internal, generation: Generation) {
+    let told = &internal.status;
+    if !told.agent_status.is_empty() {
+        status.agent_status.clone_from(&told.agent_status);
+        for agent in &mut status.agent_status {
+            carry_over(&mut agent.conditions, generation);
+        }
+    }
+    status.resource_usage.clone_from(&told.resource_usage);
+    status.properties.clone_from(&told.properties);
+    status.namespaces.clone_from(&told.namespaces);
+    for condition in &told.conditions {
+        draft(condition.type_.clone()).is_as(condition).set(
+            &mut status.conditions,
+            generation,
+            condition.last_transition_time.0,
+        );
+    }
+}
+
+/// Whether the member has joined: all expected agents must agree.
+fn joined(name: &str, status: &MemberClusterStatus, expected: &[AgentType]) -> (Truth, Draft) {
+    let unknown = |message: String| {
+        let draft = draft(kind::JOINED).is_unknown(reason::JOIN_STATE_UNKNOWN).because(message);
+        (Truth::Unknown, draft)
+    };
+    let want = expected.len();
+    let too_few = |got: usize| {
+        unknown(format!(
+            "Member cluster {name} has not reported all the expected agents, expected {want}, got {got}"
+        ))
+    };
+    if status.agent_status.len() < want {
+        return too_few(status.agent_status.len());
+    }
+    let mut told: Vec<(&AgentType, Truth)> = Vec::new();
+    for agent in status.agent_status.iter().filter(|agent| expected.contains(&agent.r#type)) {
+        let Some(condition) = agent.conditions.of_type(kind::JOINED) else {
+            let word = spelled(&agent.r#type);
+            return unknown(format!(
+                "Member cluster {name} has not reported the join condition for agent {word}"
+            ));
+        };
+        told.push((&agent.r#type, Truth::of(condition)));
+    }
+    let kinds = expected.iter().filter(|kind| told.iter().any(|(agent, _)| agent == kind)).count();
+    if kinds < want {
+        return too_few(kinds);
+    }
+    if told.iter().all(|(_, truth)| *truth == Truth::True) {
+        let draft = draft(kind::JOINED)
+            .is_true(reason::JOINED)
+            .because("Member cluster has successfully joined the fleet");
+        return (Truth::True, draft);
+    }
+    if told.iter().all(|(_, truth)| *truth == Truth::False) {
+        let draft =
+            draft(kind::JOINED).is_false(reason::LEFT).because("Member cluster has left the fleet");
+        return (Truth::False, draft);
+    }
+    unknown("Member agents are not in a consistent state".to_owned())
+}
+
+fn spelled(agent: &AgentType) -> &str {
+    match agent {
+        AgentType::MemberAgent => "MemberAgent",
+        AgentType::MultiClusterServiceAgent => "MultiClusterServiceAgent",
+        AgentType::ServiceExportImportAgent => "ServiceExportImportAgent",
+        AgentType::Other(word) => word,
+    }
+}
+
+/// Conditions that are new, or say something else than before.
+fn events(member: &Member, status: &MemberClusterStatus) -> Vec<Event> {
+    let turned = |kind: &str| {
+        let is = Truth::of(status.conditions.of_type(kind)?);
+        let was = member.status.conditions.of_type(kind).map(Truth::of);
+        (was != Some(is)).then_some(is)
+    };
+    let mut events = Vec::new();
+    if turned(kind::READY_TO_JOIN) == Some(Truth::True) {
+        events.push(Event::normal(reason::READY_TO_JOIN, "member cluster ready to join"));
+    }
+    match turned(kind::JOINED) {
+        Some(Truth::True) => events.push(Event::normal(reason::JOINED, "member cluster joined")),
+        // The reason is that of joining, as it has always been.
+        Some(Truth::False) => events.push(Event::normal(reason::JOINED, "member cluster left")),
+        Some(Truth::Unknown) => events
+            .push(Event::warning(reason::JOIN_STATE_UNKNOWN, "member cluster join state unknown")),
+        None => {}
+    }
+    events
+}

@@ -1,0 +1,264 @@
+//! What the hub makes for a member, and how it keeps it in order.
+
+use expect_test::expect;
+use flagship_api::cluster::{ClusterState, MemberCluster};
+use k8s_openapi::api::core::v1::Namespace as ApiNamespace;
+use serde_json::json;
+
+use super::world::{World, events, now};
+use crate::membership::{Action, Internal, Member, NAMESPACE_POLL, Namespace, RoleBinding};
+
+#[test]
+fn a_new_member_gets_everything_in_order() {
+    let mut world = World::new();
+    let plan = world.step();
+    let words: Vec<String> = plan
+        .actions
+        .iter()
+        .map(|action| format!("{action:?}").split(['(', ' ']).next().unwrap().to_owned())
+        .collect();
+    assert_eq!(
+        words,
+        [
+            "Guard",
+            "Label",
+            "CreateNamespace",
+            "CreateRole",
+            "CreateRoleBinding",
+            "CreateInternal",
+            "Status"
+        ]
+    );
+    assert_eq!(
+        events(&plan),
+        [
+            "NamespaceCreated: Namespace was created",
+            "RoleCreated: role was created",
+            "RoleBindingCreated: role binding was created",
+            "InternalMemberClusterCreated: Internal member cluster was created",
+            "MemberClusterReadyToJoin: member cluster ready to join",
+        ]
+    );
+    // The agents are not heard in the pass that creates their counterpart.
+    assert_eq!(
+        world.told(),
+        "ReadyToJoin@1 True MemberClusterReadyToJoin: Member cluster is ready to join the fleet\n"
+    );
+    let internal = world.seen.internal.clone().unwrap();
+    assert_eq!(
+        (internal.spec.state, internal.spec.heartbeat_period_seconds),
+        (ClusterState::Join, Some(30))
+    );
+}
+
+#[test]
+fn a_member_in_order_is_left_alone() {
+    let mut world = World::joined();
+    let plan = world.step();
+    assert_eq!((plan.actions.as_slice(), plan.events.as_slice()), (&[][..], &[][..]));
+}
+
+#[test]
+fn the_rights_of_a_member_are_these() {
+    let mut world = World::new();
+    world.step();
+    let member = &world.seen.member;
+    let role = member.role(world.seen.role.clone().unwrap());
+    let bound = member.role_binding(world.seen.role_binding.clone().unwrap());
+    let text = serde_json::to_string_pretty(&json!({
+        "role": role.metadata.name, "rules": role.rules, "binding": bound.metadata.name,
+        "namespace": bound.metadata.namespace, "subjects": bound.subjects, "roleRef": bound.role_ref,
+        "owner": bound.metadata.owner_references,
+    }))
+    .unwrap();
+    expect![[r#"
+        {
+          "binding": "fleet-rolebinding-c1",
+          "namespace": "fleet-member-c1",
+          "owner": [
+            {
+              "apiVersion": "cluster.kubernetes-fleet.io/v1beta1",
+              "controller": true,
+              "kind": "MemberCluster",
+              "name": "c1",
+              "uid": "u"
+            }
+          ],
+          "role": "fleet-role-c1",
+          "roleRef": {
+            "apiGroup": "rbac.authorization.k8s.io",
+            "kind": "Role",
+            "name": "fleet-role-c1"
+          },
+          "rules": [
+            {
+              "apiGroups": [
+                "cluster.kubernetes-fleet.io"
+              ],
+              "resources": [
+                "*"
+              ],
+              "verbs": [
+                "*"
+              ]
+            },
+            {
+              "apiGroups": [
+                "placement.kubernetes-fleet.io"
+              ],
+              "resources": [
+                "*"
+              ],
+              "verbs": [
+                "*"
+              ]
+            },
+            {
+              "apiGroups": [
+                "networking.fleet.azure.com"
+              ],
+              "resources": [
+                "*"
+              ],
+              "verbs": [
+                "*"
+              ]
+            },
+            {
+              "apiGroups": [
+                ""
+              ],
+              "resources": [
+                "events"
+              ],
+              "verbs": [
+                "get",
+                "list",
+                "update",
+                "patch",
+                "watch",
+                "create"
+              ]
+            }
+          ],
+          "subjects": [
+            {
+              "apiGroup": "rbac.authorization.k8s.io",
+              "kind": "User",
+              "name": "agent"
+            }
+          ]
+        }"#]]
+    .assert_eq(&text);
+}
+
+#[test]
+fn what_somebody_changed_is_put_right() {
+    type Spoil = fn(&mut World);
+    let rows: [(&str, Spoil, &[&str]); 8] = [
+        ("finalizer", |w| w.seen.member.guarded = false, &[]),
+        ("label", |w| w.seen.member.label = Some("other".into()), &[]),
+        (
+            "namespace label",
+            |w| w.seen.namespace = Some(Namespace::default()),
+            &["NamespacePatched: Namespace was patched"],
+        ),
+        ("role", |w| drop(w.seen.role.as_mut().unwrap().pop()), &["RoleUpdated: role was updated"]),
+        (
+            "subjects",
+            |w| w.seen.role_binding.as_mut().unwrap().subjects.clear(),
+            &["RoleBindingUpdated: role binding was updated"],
+        ),
+        (
+            "role reference",
+            |w| w.seen.role_binding.as_mut().unwrap().role.name = "admin".into(),
+            &["RoleBindingUpdated: role binding was updated"],
+        ),
+        (
+            "heartbeat period",
+            |w| w.seen.member.spec.heartbeat_period_seconds = Some(5),
+            &["InternalMemberClusterSpecUpdated: internal member cluster spec updated"],
+        ),
+        (
+            "state",
+            |w| w.seen.internal.as_mut().unwrap().spec.state = ClusterState::Leave,
+            &["InternalMemberClusterSpecUpdated: internal member cluster spec updated"],
+        ),
+    ];
+    for (what, spoil, want) in rows {
+        let mut world = World::joined();
+        spoil(&mut world);
+        let plan = world.step();
+        assert_eq!(
+            (plan.actions.len(), events(&plan).as_slice()),
+            (1, want.map_owned().as_slice()),
+            "{what}"
+        );
+        assert_eq!(world.step().actions, [], "{what}");
+    }
+    let mut world = World::joined();
+    world.seen.role_binding.as_mut().unwrap().role.name = "admin".into();
+    assert!(matches!(world.step().actions.as_slice(), [Action::ReplaceRoleBinding(_)]));
+}
+
+trait MapOwned {
+    fn map_owned(&self) -> Vec<String>;
+}
+
+impl MapOwned for &[&str] {
+    fn map_owned(&self) -> Vec<String> {
+        self.iter().map(|text| (*text).to_owned()).collect()
+    }
+}
+
+#[test]
+fn the_service_account_of_an_identity_keeps_its_empty_group() {
+    let mut world = World::new();
+    world.seen.member.spec.identity = serde_json::from_value(
+        json!({"kind": "ServiceAccount", "apiGroup": "", "name": "agent", "namespace": "fleet-system"}),
+    )
+    .unwrap();
+    world.step();
+    assert_eq!(world.seen.role_binding.as_ref().unwrap().subjects[0].api_group, None);
+    world.step();
+    assert_eq!(world.step().actions, []);
+}
+
+#[test]
+fn a_namespace_that_is_going_is_waited_for() {
+    let mut world = World::joined();
+    world.seen.namespace.as_mut().unwrap().deleting_since = Some(now());
+    world.seen.role = None;
+    let plan = world.step();
+    assert_eq!((plan.actions.as_slice(), plan.wake), (&[][..], Some(NAMESPACE_POLL)));
+}
+
+#[test]
+fn objects_are_read_as_they_are() {
+    let member: MemberCluster = serde_json::from_value(json!({
+        "apiVersion": "cluster.kubernetes-fleet.io/v1beta1", "kind": "MemberCluster",
+        "metadata": {"name": "c1", "uid": "u", "generation": 3,
+            "labels": {"kubernetes-fleet.io/member-name": "c1"},
+            "finalizers": ["kubernetes-fleet.io/membercluster-finalizer"],
+            "deletionTimestamp": "2026-01-01T12:00:00Z"},
+        "spec": {"identity": {"kind": "User", "name": "agent"},
+            "taints": [{"key": "k", "effect": "NoSchedule"}]},
+    }))
+    .unwrap();
+    let read = Member::read(&member);
+    assert_eq!((read.guarded, read.label.as_deref()), (true, Some("c1")));
+    assert_eq!((read.generation, read.leaving_since), (3, Some(now())));
+    let internal = Internal::read(
+        &serde_json::from_value(json!({
+        "metadata": {"name": "c1"}, "spec": {"state": "Join"}}))
+        .unwrap(),
+    );
+    assert_eq!(internal.spec.state, ClusterState::Join);
+
+    let made = read.namespace();
+    assert_eq!(made.metadata.name.as_deref(), Some("fleet-member-c1"));
+    assert_eq!(Namespace::read(&made), Namespace { labelled: true, deleting_since: None });
+    assert_eq!(Namespace::read(&ApiNamespace::default()), Namespace::default());
+    let bound = crate::membership::binding("c1", &member.spec);
+    assert_eq!(RoleBinding::read(&read.role_binding(bound.clone())), bound);
+}

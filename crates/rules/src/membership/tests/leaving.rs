@@ -1,0 +1,123 @@
+//! How a member leaves, with and without its help.
+
+use flagship_api::cluster::{AgentType, ClusterState};
+use jiff::SignedDuration;
+
+use super::world::{World, events};
+use crate::membership::{Action, NAMESPACE_POLL, Plan};
+
+const MEMBER: AgentType = AgentType::MemberAgent;
+
+fn leaving() -> World {
+    let mut world = World::joined();
+    world.seen.guarded_works = vec!["w1".into(), "w2".into()];
+    world.delete();
+    world
+}
+
+fn unguard(name: &str) -> Action {
+    Action::UnguardWork { name: name.into() }
+}
+
+#[test]
+fn the_agent_is_asked_first() {
+    let mut world = leaving();
+    let plan = world.step();
+    assert_eq!(world.seen.internal.as_ref().unwrap().spec.state, ClusterState::Leave);
+    assert_eq!(
+        events(&plan),
+        ["InternalMemberClusterSpecUpdated: internal member cluster spec updated"]
+    );
+    assert_eq!(plan.wake, Some(SignedDuration::from_mins(15)));
+    assert!(world.told().contains("Joined@2 True"));
+    world.later(60);
+    let plan = world.step();
+    assert_eq!(
+        (plan.actions.as_slice(), plan.wake),
+        (&[][..], Some(SignedDuration::from_mins(14)))
+    );
+}
+
+#[test]
+fn an_agent_that_left_is_seen_off() {
+    let mut world = leaving();
+    world.step();
+    world.later(5);
+    world.say(MEMBER, "False");
+    let plan = world.step();
+    let Some((Action::Status(status), before)) = plan.actions.split_last() else { panic!() };
+    assert_eq!(before, [unguard("w1"), unguard("w2"), Action::DeleteNamespace]);
+    assert_eq!(status.conditions.iter().filter(|c| c.status == "False").count(), 2);
+    assert_eq!(events(&plan), ["MemberClusterJoined: member cluster left"]);
+    assert_eq!(plan.wake, Some(NAMESPACE_POLL));
+
+    let plan = world.step();
+    assert_eq!((plan.actions.as_slice(), plan.wake), (&[][..], Some(NAMESPACE_POLL)));
+    world.seen.namespace = None;
+    world.seen.internal = None;
+    assert_eq!(world.step().actions, [Action::Unguard]);
+    assert_eq!(world.step(), Plan::default(), "nothing is left to do");
+}
+
+#[test]
+fn a_silent_agent_is_given_up_on_after_a_while() {
+    let mut world = leaving();
+    world.step();
+    world.later(15 * 60 - 1);
+    assert_eq!(world.step().actions, []);
+    world.later(1);
+    assert_eq!(world.step().actions, [unguard("w1"), unguard("w2"), Action::DeleteNamespace]);
+}
+
+#[test]
+fn an_agent_that_was_never_asked_is_asked_however_late_it_is() {
+    let mut world = leaving();
+    world.later(3600);
+    let plan = world.step();
+    assert!(matches!(plan.actions.as_slice(), [Action::UpdateInternal(_), Action::Status(_)]));
+    assert_eq!(plan.wake, Some(NAMESPACE_POLL));
+    assert!(world.step().actions.contains(&Action::DeleteNamespace));
+}
+
+#[test]
+fn without_its_counterpart_a_member_is_swept_at_once() {
+    let mut world = leaving();
+    world.seen.internal = None;
+    assert_eq!(world.step().actions, [unguard("w1"), unguard("w2"), Action::DeleteNamespace]);
+}
+
+#[test]
+fn a_member_that_never_joined_waits_like_any_other() {
+    let mut world = World::new();
+    world.step();
+    world.delete();
+    let plan = world.step();
+    assert!(matches!(plan.actions.first(), Some(Action::UpdateInternal(_))));
+    assert_eq!(plan.wake, Some(SignedDuration::from_mins(15)));
+}
+
+#[test]
+fn a_namespace_that_does_not_go_is_an_error_after_a_quarter_of_an_hour() {
+    let mut world = leaving();
+    world.seen.namespace.as_mut().unwrap().deleting_since = Some(world.seen.now);
+    world.later(15 * 60 - 1);
+    let plan = world.step();
+    assert_eq!((plan.wake, plan.failure), (Some(NAMESPACE_POLL), None));
+    world.later(1);
+    let plan = world.step();
+    assert_eq!(plan.wake, Some(NAMESPACE_POLL));
+    assert_eq!(
+        plan.failure.as_deref(),
+        Some(
+            "unexpected behavior which cannot be handled by the controller: failed to delete the \
+             member cluster namespace fleet-member-c1, it has been deleting since 2026-01-01T12:00:00Z"
+        )
+    );
+}
+
+#[test]
+fn a_member_without_our_finalizer_is_none_of_our_business() {
+    let mut world = leaving();
+    world.seen.member.guarded = false;
+    assert_eq!(world.step(), Plan::default());
+}

@@ -1,0 +1,6 @@
+//! Joining, reporting and leaving, as tables and small stories.
+
+mod joining;
+mod leaving;
+mod reporting;
+mod world;

@@ -1,0 +1,182 @@
+//! What the agents say, told on the member.
+
+use flagship_api::cluster::AgentType;
+use jiff::SignedDuration;
+use serde_json::json;
+
+use super::world::{World, condition, events, now};
+
+const MEMBER: AgentType = AgentType::MemberAgent;
+const SERVICES: AgentType = AgentType::MultiClusterServiceAgent;
+const EXPORTS: AgentType = AgentType::ServiceExportImportAgent;
+
+fn other() -> AgentType {
+    AgentType::Other("Stranger".into())
+}
+
+/// What the agents said, whether networking agents are expected, what is told.
+#[test]
+fn joined_is_what_all_expected_agents_say() {
+    type Row<'a> = (&'a [(AgentType, &'a str)], bool, &'a str);
+    let rows: Vec<Row<'_>> = vec![
+        (
+            &[(MEMBER, "True")],
+            false,
+            "True MemberClusterJoined: Member cluster has successfully joined the fleet",
+        ),
+        (&[(MEMBER, "False")], false, "False MemberClusterLeft: Member cluster has left the fleet"),
+        (
+            &[(MEMBER, "Unknown")],
+            false,
+            "Unknown MemberClusterJoinStateUnknown: Member agents are not in a consistent state",
+        ),
+        (
+            &[],
+            false,
+            "Unknown MemberClusterJoinStateUnknown: Member cluster c1 has not reported all the expected agents, expected 1, got 0",
+        ),
+        (
+            &[(MEMBER, "True")],
+            true,
+            "Unknown MemberClusterJoinStateUnknown: Member cluster c1 has not reported all the expected agents, expected 3, got 1",
+        ),
+        (
+            &[(MEMBER, "")],
+            false,
+            "Unknown MemberClusterJoinStateUnknown: Member cluster c1 has not reported the join condition for agent MemberAgent",
+        ),
+        (
+            &[(MEMBER, "True"), (SERVICES, "True"), (EXPORTS, "True")],
+            true,
+            "True MemberClusterJoined: Member cluster has successfully joined the fleet",
+        ),
+        (
+            &[(MEMBER, "True"), (SERVICES, "False"), (EXPORTS, "True")],
+            true,
+            "Unknown MemberClusterJoinStateUnknown: Member agents are not in a consistent state",
+        ),
+        (
+            &[(MEMBER, "False"), (SERVICES, "False"), (EXPORTS, "False")],
+            true,
+            "False MemberClusterLeft: Member cluster has left the fleet",
+        ),
+        (
+            &[(MEMBER, "True"), (SERVICES, ""), (EXPORTS, "True")],
+            true,
+            "Unknown MemberClusterJoinStateUnknown: Member cluster c1 has not reported the join condition for agent MultiClusterServiceAgent",
+        ),
+    ];
+    for (said, networking, want) in rows {
+        let mut world = World::new();
+        world.seen.options.networking_agents = networking;
+        world.step();
+        for (agent, joined) in said {
+            world.say(agent.clone(), joined);
+        }
+        world.step();
+        let told = world.told();
+        assert_eq!(told.lines().last().unwrap(), format!("Joined@1 {want}"), "{said:?}");
+        let ready = if want.starts_with("False") {
+            "ReadyToJoin@1 False MemberClusterNotReadyToJoin: Member cluster is not ready to join the fleet"
+        } else {
+            "ReadyToJoin@1 True MemberClusterReadyToJoin: Member cluster is ready to join the fleet"
+        };
+        assert_eq!(told.lines().next().unwrap(), ready, "{said:?}");
+        assert_eq!(world.step().actions, [], "said once: {said:?}");
+    }
+}
+
+#[test]
+fn strangers_are_copied_but_do_not_count() {
+    let mut world = World::new();
+    world.step();
+    world.say(other(), "False");
+    world.step();
+    assert!(world.told().ends_with("expected 1, got 0\n"), "{}", world.told());
+    world.say(MEMBER, "True");
+    world.step();
+    assert!(world.told().contains("Joined@1 True"));
+    assert_eq!(world.seen.member.status.agent_status.len(), 2);
+}
+
+#[test]
+fn everything_reported_is_taken_over_under_the_members_generation() {
+    let mut world = World::joined();
+    world.seen.member.generation = 4;
+    let told = &mut world.seen.internal.as_mut().unwrap().status;
+    told.conditions = vec![condition("ClusterPropertyProviderStarted", "True", 9, now())];
+    told.namespaces = [("app".to_owned(), "work".to_owned())].into();
+    told.properties = serde_json::from_value(
+        json!({"n": {"value": "1", "observationTime": "2026-01-01T00:00:00Z"}}),
+    )
+    .unwrap();
+    told.resource_usage = serde_json::from_value(json!({"capacity": {"cpu": "4"}})).unwrap();
+    let want = told.clone();
+    world.step();
+    let status = &world.seen.member.status;
+    assert_eq!(status.namespaces, want.namespaces);
+    assert_eq!(status.properties, want.properties);
+    assert_eq!(status.resource_usage, want.resource_usage);
+    assert_eq!(status.agent_status[0].conditions[0].observed_generation, Some(4));
+    assert!(world.told().contains("ClusterPropertyProviderStarted@4 True Reason: \n"));
+    // An empty list of agents is no word about them.
+    world.seen.internal.as_mut().unwrap().status.agent_status.clear();
+    world.step();
+    assert_eq!(world.seen.member.status.agent_status.len(), 1);
+    assert!(world.told().contains("Joined@4 True"));
+}
+
+#[test]
+fn a_condition_taken_over_keeps_the_time_of_the_agent() {
+    let mut world = World::joined();
+    let told = |truth: &str, seconds: i64| {
+        condition(
+            "ClusterPropertyProviderStarted",
+            truth,
+            1,
+            now() - SignedDuration::from_secs(seconds),
+        )
+    };
+    let since = |world: &World| {
+        let found = world.seen.member.status.conditions.iter();
+        let found = found.filter(|c| c.type_.starts_with("ClusterProperty"));
+        found.map(|c| now().duration_since(c.last_transition_time.0).as_secs()).next().unwrap()
+    };
+    world.seen.internal.as_mut().unwrap().status.conditions = vec![told("True", 50)];
+    world.step();
+    assert_eq!(since(&world), 50);
+    world.seen.internal.as_mut().unwrap().status.conditions = vec![told("False", 20)];
+    world.step();
+    assert_eq!(since(&world), 20);
+}
+
+#[test]
+fn a_heartbeat_is_a_change_and_silence_is_none() {
+    let mut world = World::joined();
+    world.later(30);
+    assert_eq!(world.step().actions, [], "nobody writes because time passes");
+    world.say(MEMBER, "True");
+    let plan = world.step();
+    assert_eq!((plan.actions.len(), events(&plan).len()), (1, 0));
+}
+
+#[test]
+fn changes_of_the_join_state_are_told_once() {
+    let mut world = World::new();
+    world.step();
+    let mut said = Vec::new();
+    for joined in ["Unknown", "True", "True", "False", "True"] {
+        world.say(MEMBER, joined);
+        said.push(events(&world.step()).join(", "));
+    }
+    assert_eq!(
+        said,
+        [
+            "! MemberClusterJoinStateUnknown: member cluster join state unknown",
+            "MemberClusterJoined: member cluster joined",
+            "",
+            "MemberClusterJoined: member cluster left",
+            "MemberClusterReadyToJoin: member cluster ready to join, MemberClusterJoined: member cluster joined",
+        ]
+    );
+}
