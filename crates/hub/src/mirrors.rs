@@ -50,8 +50,8 @@ pub(crate) struct ScopeMirrors {
     /// Only the newest of each placement.
     pub policies: Store<Policy>,
     pub bindings: Store<Binding>,
-    /// What the placement controller makes and reads besides.
-    pub derived: Derived,
+    /// What the placement controller makes and reads besides, if it runs here.
+    pub derived: Option<Derived>,
     by_placement: IndexId,
     bindings_by_placement: IndexId,
 }
@@ -91,7 +91,7 @@ pub(crate) struct Binding {
 impl Mirrors {
     /// Sets the mirrors up; they stay empty until they are filled.
     pub fn new(client: &Client, env: &Env, options: &Options) -> (Self, Filling) {
-        let mut set = Set { client, env, filling: Filling::default() };
+        let mut set = Set { client, env, options, filling: Filling::default() };
         let clusters =
             set.mirror(|cluster: MemberCluster| Some(scheduling::Cluster::read(&cluster)));
         let clusters = set.add(clusters);
@@ -135,7 +135,7 @@ impl ScopeMirrors {
         let bindings = set.mirror(|object: S::Binding| Binding::read(&object));
         let bindings_by_placement = bindings.index(|_, one| vec![one.placement.to_string()]);
         let bindings = set.add(bindings);
-        let derived = Derived::new::<S>(set);
+        let derived = set.options.placement_controllers.then(|| Derived::new::<S>(set));
         Self { placements, policies, bindings, derived, by_placement, bindings_by_placement }
     }
 
@@ -241,6 +241,7 @@ pub(crate) fn parent(meta: &ObjectMeta) -> Option<ObjectKey> {
 pub(crate) struct Set<'a> {
     client: &'a Client,
     env: &'a Env,
+    options: &'a Options,
     filling: Filling,
 }
 

@@ -33,14 +33,14 @@ pub(super) fn observe(
     selectable: &Selectable,
     key: &ObjectKey,
 ) -> Option<Seen> {
-    let kept = mirrors.placements.get(key)?;
+    let (kept, derived) = (mirrors.placements.get(key)?, mirrors.derived.as_ref()?);
     let placement = kept.seen.clone();
     let selection = selected(cx, selectable, &placement);
-    let (policies, policy_snapshots) = taken_apart(&mirrors.derived.policies, key);
-    let (resources, resource_snapshots) = taken_apart(&mirrors.derived.resources, key);
-    let runs = mirrors.derived.runs.of(key);
+    let (policies, policy_snapshots) = taken_apart(&derived.policies, key);
+    let (resources, resource_snapshots) = taken_apart(&derived.resources, key);
+    let runs = derived.runs.of(key);
     let target = placement.named_namespace().filter(|_| placement.is_mirrored());
-    let copy = target.zip(mirrors.derived.copies.as_ref()).and_then(|(namespace, copies)| {
+    let copy = target.zip(derived.copies.as_ref()).and_then(|(namespace, copies)| {
         copies.get(&ObjectKey::namespaced(namespace, &placement.name))
     });
     let observed = Observed {

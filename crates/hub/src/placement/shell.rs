@@ -13,11 +13,12 @@ use std::time::Duration;
 use flagship_api::keys::{annotation, finalizer, label};
 use flagship_api::names::ObjectKey;
 use flagship_api::placement_status::{ClusterResourcePlacementStatus, PlacementStatus};
+use flagship_rules::event::Event;
 use flagship_rules::placement::mirror::{Mirror, after_failure};
 use flagship_rules::placement::policy_snapshots::PolicyAction;
 use flagship_rules::placement::resource_snapshots::ResourceAction;
 use flagship_rules::placement::selection::Selection;
-use flagship_rules::placement::{Action, Event, Plan, plan};
+use flagship_rules::placement::{Action, Plan, plan};
 use flagship_runtime::client::{ClientError, Fence, Propagation, ResourceType, Selection as Which};
 use flagship_runtime::effects::{Kind, Made, SeenWrites, Writer, carry_out_in_groups};
 use flagship_runtime::events::{EventType, Recorder};
@@ -351,7 +352,7 @@ fn about<S: Scoped>(seen: &Seen) -> ObjectReference {
 /// Names the mirrors that show our writes.
 fn shown<S: Scoped>(seen: &SeenWrites<ObjectKey>, mirrors: Option<&ScopeMirrors>) {
     let Some(mirrors) = mirrors else { return };
-    let derived = &mirrors.derived;
+    let Some(derived) = &mirrors.derived else { return };
     seen.shown_by(ResourceType::of::<S::Placement>(), &mirrors.placements);
     seen.shown_by(ResourceType::of::<S::PolicySnapshot>(), &derived.policies.store);
     seen.shown_by(ResourceType::of::<S::ResourceSnapshot>(), &derived.resources.store);

@@ -26,14 +26,15 @@ const WORDING: Duration = Duration::from_secs(1);
 
 /// Fills a queue from now on, and with every placement of the scope.
 pub(super) fn listen(mirrors: &ScopeMirrors, queue: &Queue<ObjectKey>) -> Vec<Subscription> {
+    let Some(derived) = &mirrors.derived else { return Vec::new() };
     let waker = queue.clone();
     let placements = mirrors.placements.subscribe(move |change| placement(&waker, change));
     let waker = queue.clone();
-    let policies = mirrors.derived.policies.store.subscribe(move |change| policy(&waker, change));
+    let policies = derived.policies.store.subscribe(move |change| policy(&waker, change));
     let waker = queue.clone();
     let bindings = mirrors.bindings.subscribe(move |change| binding(&waker, change));
     let mut subscriptions = vec![placements, policies, bindings];
-    if let Some(copies) = &mirrors.derived.copies {
+    if let Some(copies) = &derived.copies {
         let (waker, placements) = (queue.clone(), mirrors.placements.clone());
         subscriptions.push(copies.subscribe(move |change| copy(&waker, &placements, change)));
     }

@@ -49,6 +49,11 @@ struct Running {
 impl World {
     /// An empty hub with our definitions; no controller runs yet.
     pub async fn new(seed: u64) -> Self {
+        Self::with(seed, &[CLUSTERS, CRP, RP, CSPS, SPS, CRB, RB]).await
+    }
+
+    /// An empty hub with some of our definitions.
+    pub async fn with(seed: u64, kinds: &[&str]) -> Self {
         let trace = Arc::new(Trace::recording());
         let plain = ServerEnv::simulated(seed).with_trace(trace.clone());
         let faults = Arc::new(Plan::new(seed, plain.clock.clone(), Vec::new()));
@@ -56,7 +61,7 @@ impl World {
         let hub = server.add_cluster("hub");
         let user = hub.local("user");
         // Only what the stories touch: definitions are slow to compile without optimisation.
-        for kind in [CLUSTERS, CRP, RP, CSPS, SPS, CRB, RB] {
+        for kind in kinds {
             let definition = flagship_api::crd::of(kind).unwrap();
             user.create("customresourcedefinitions.apiextensions.k8s.io", "", definition)
                 .await
