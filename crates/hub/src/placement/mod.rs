@@ -11,12 +11,15 @@ mod series;
 mod shell;
 mod triggers;
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use flagship_api::names::{ObjectKey, Scope};
 use flagship_runtime::events::Recorder;
 use flagship_runtime::queue::{Queue, QueueConfig, Workers};
 use flagship_runtime::reflector::{Entry, Subscription};
+use futures::future::{Either, select};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::changes::Detector;
@@ -46,6 +49,7 @@ pub(crate) struct Placements {
     queues: Queues,
     shell: Arc<Shell>,
     detector: Detector,
+    closing: watch::Sender<bool>,
 }
 
 impl Placements {
@@ -66,24 +70,31 @@ impl Placements {
             queues: queues.clone(),
             shell: Arc::new(shell),
             detector: Detector::new(cx, mirrors, selectable, queues),
+            closing: watch::Sender::new(false),
         }
     }
 
     /// Runs passes until the controllers are closed and drained. Listens only once the
     /// selectable objects are there: before that a selection could only fail.
     pub async fn run(&self) {
-        self.selectable.ready().await;
+        let (ready, closed) = (pin!(self.selectable.ready()), pin!(self.closed()));
+        if let Either::Right(_) = select(ready, closed).await {
+            return;
+        }
         let _subscriptions: Vec<Subscription> = self
             .mirrors
             .scopes()
             .zip([&self.queues.cluster_wide, &self.queues.in_namespaces])
             .flat_map(|(mirrors, queue)| triggers::listen(mirrors, queue))
             .collect();
-        let kinds =
-            triggers::new_kinds(self.selectable.clone(), self.mirrors.clone(), self.queues.clone());
+        let kinds = triggers::kinds_come_and_go(
+            self.selectable.clone(),
+            self.mirrors.clone(),
+            self.queues.clone(),
+        );
         // Ends with the passes, by being dropped.
-        let mut kinds_task = JoinSet::new();
-        kinds_task.spawn(kinds);
+        let mut listening = JoinSet::new();
+        listening.spawn(kinds);
         futures::join!(
             self.passes::<ClusterWide>(&self.queues.cluster_wide),
             self.passes::<InNamespace>(&self.queues.in_namespaces),
@@ -103,8 +114,14 @@ impl Placements {
             .await;
     }
 
+    async fn closed(&self) {
+        // The sender lives in `self`, so the channel cannot be closed.
+        self.closing.subscribe().wait_for(|closing| *closing).await.ok();
+    }
+
     /// Takes no more keys.
     pub fn close(&self) {
+        self.closing.send_replace(true);
         self.queues.cluster_wide.close();
         self.queues.in_namespaces.close();
         self.detector.close();

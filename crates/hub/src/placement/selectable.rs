@@ -95,6 +95,8 @@ impl Selectable {
             } else if let Some(served) = self.registry.find(&gvk(&kind)) {
                 let since = *unwatched.entry(kind.clone()).or_insert(now);
                 types.insert(kind, resource_type(&served, Watch::Unwatched { since }));
+            } else {
+                unwatched.remove(&kind);
             }
         }
         View { types, stores }

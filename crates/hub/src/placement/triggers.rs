@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use flagship_api::names::ObjectKey;
 use flagship_rules::placement::PolicySnapshot;
+use flagship_rules::placement::selection::Kind;
 use flagship_rules::placement::triggers::{
     BindingChange, binding_change, misses_mirror, placement_changed, waits_for_kind,
 };
@@ -78,31 +79,41 @@ fn copy(queue: &Queue<ObjectKey>, placements: &Store<Placement>, change: &Change
     }
 }
 
-/// Wakes placements that select a kind as soon as all its objects can be seen.
-pub(super) async fn new_kinds(selectable: Arc<Selectable>, mirrors: Arc<Mirrors>, queues: Queues) {
-    let mut waiting = JoinSet::new();
+/// Wakes placements that select a kind as soon as all its objects can be seen, and
+/// when it is gone.
+pub(super) async fn kinds_come_and_go(
+    selectable: Arc<Selectable>,
+    mirrors: Arc<Mirrors>,
+    queues: Queues,
+) {
+    let registry = selectable.registry();
+    let mut arriving = JoinSet::new();
     let mut known = BTreeSet::new();
     loop {
-        let looks = selectable.registry().looks();
-        let present = selectable.registry().mirrors();
-        let still_there: BTreeSet<_> =
-            present.iter().map(|(served, _)| kind_served(served)).collect();
-        for (served, store) in present {
+        let looks = registry.looks();
+        let mut present = BTreeSet::new();
+        for (served, store) in registry.mirrors() {
             let kind = kind_served(&served);
+            present.insert(kind.clone());
             if !known.contains(&kind) {
                 let (mirrors, queues) = (mirrors.clone(), queues.clone());
-                waiting.spawn(async move {
+                arriving.spawn(async move {
                     store.synced().await;
-                    for (key, _) in
-                        placements(&mirrors).filter(|(_, one)| waits_for_kind(&one.seen, &kind))
-                    {
-                        queues.add((*key).clone());
-                    }
+                    wake(&mirrors, &queues, &kind);
                 });
             }
         }
-        known = still_there;
-        while waiting.try_join_next().is_some() {}
-        selectable.registry().looked_beyond(looks).await;
+        known.difference(&present).for_each(|gone| wake(&mirrors, &queues, gone));
+        known = present;
+        while arriving.try_join_next().is_some() {}
+        registry.looked_beyond(looks).await;
+    }
+}
+
+fn wake(mirrors: &Mirrors, queues: &Queues, selecting: &Kind) {
+    for (key, placement) in placements(mirrors) {
+        if waits_for_kind(&placement.seen, selecting) {
+            queues.add((*key).clone());
+        }
     }
 }

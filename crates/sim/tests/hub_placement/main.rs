@@ -10,6 +10,7 @@ mod hub_world;
 mod changes;
 mod copies;
 mod endings;
+mod faults;
 mod kinds;
 mod mistakes;
 mod seeds;
