@@ -20,6 +20,7 @@ use flagship_api::cluster::{
 };
 use flagship_api::condition::{Conditions, Generation};
 use flagship_api::condition_type::member_cluster as kind;
+use flagship_api::defaults::HEARTBEAT_PERIOD_SECONDS;
 use flagship_api::error_class::ErrorClass;
 use flagship_api::names::member_namespace;
 use flagship_api::reason::event as reason;
@@ -159,9 +160,11 @@ fn join(seen: &Observed) -> Plan {
         Some(_) => {}
     }
     give_rights(seen, &mut plan);
+    // Written out, because the server does the same to what is left open.
+    let period = member.spec.heartbeat_period_seconds.unwrap_or(HEARTBEAT_PERIOD_SECONDS);
     let wanted = InternalMemberClusterSpec {
         state: ClusterState::Join,
-        heartbeat_period_seconds: member.spec.heartbeat_period_seconds,
+        heartbeat_period_seconds: Some(period),
     };
     match &seen.internal {
         None => plan.act_and_tell(

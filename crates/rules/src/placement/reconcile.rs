@@ -101,8 +101,8 @@ fn settle(seen: &Observed, plan: &mut Plan) -> Option<PlacementStatus> {
     {
         return Some(refused(seen, message));
     }
-    let (mut status, complete) = match &seen.selection {
-        Err(Trouble::User(_)) => (invalid(seen), false),
+    let mut status = match &seen.selection {
+        Err(Trouble::User(_)) => invalid(seen),
         Err(Trouble::Fresh(_)) => {
             plan.wake = Some(FRESH_KIND_RETRY);
             return None;
@@ -114,8 +114,7 @@ fn settle(seen: &Observed, plan: &mut Plan) -> Option<PlacementStatus> {
         Ok(selection) => match advance(seen, selection, plan) {
             Ok(status) => {
                 plan.events.extend(events::remarks(placement, &selection.remarks));
-                let complete = status::is_complete(placement, &status.conditions);
-                (status, complete)
+                status
             }
             Err(trouble) => {
                 plan.trouble = Some(trouble);
@@ -128,6 +127,7 @@ fn settle(seen: &Observed, plan: &mut Plan) -> Option<PlacementStatus> {
         plan.actions.extend(mirror.map(Action::Mirror));
     }
     plan.events.extend(events::news(placement, &status.conditions));
+    let complete = status::is_complete(placement, &status.conditions);
     plan.wake = plan.wake.or((!complete).then_some(RESYNC));
     Some(status)
 }

@@ -35,16 +35,28 @@ fn drop_failures(entry: &mut PerClusterPlacementStatus) {
     entry.failed_placements.clear();
 }
 
+/// Whether there is anything to cut.
+fn has_details(entry: &PerClusterPlacementStatus) -> bool {
+    !(entry.drifted_placements.is_empty()
+        && entry.diffed_placements.is_empty()
+        && entry.failed_placements.is_empty())
+}
+
 /// Cuts the largest entries first, and no more than is needed.
 pub fn fit(status: &mut PlacementStatus, most: usize) {
+    // Measuring costs as much as the rest of a pass, so do it only where it may help.
+    if !status.placement_statuses.iter().any(has_details) {
+        return;
+    }
     let mut total = bytes(status);
     if total <= most {
         return;
     }
     let entries = &mut status.placement_statuses;
     for cut in CUTS {
+        let candidates = entries.iter().enumerate().filter(|(_, entry)| has_details(entry));
         let mut by_size: Vec<(usize, usize)> =
-            entries.iter().enumerate().map(|(at, entry)| (bytes(entry), at)).collect();
+            candidates.map(|(at, entry)| (bytes(entry), at)).collect();
         by_size.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
         for (size, at) in by_size {
             if total <= most {

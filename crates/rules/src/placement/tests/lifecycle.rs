@@ -283,3 +283,15 @@ fn a_placement_is_read_with_its_finalizer() {
     assert!(read(&metadata).guarded);
     assert_eq!(read(&metadata).key().to_string(), "web");
 }
+
+#[test]
+fn what_was_observed_can_be_kept_in_a_file_and_read_again() {
+    let mut world = done();
+    let text = serde_json::to_string(&world.seen).unwrap();
+    assert_eq!(serde_json::from_str::<crate::placement::Observed>(&text).unwrap(), world.seen);
+    let plan = serde_json::to_string(&world.plan()).unwrap();
+    assert_eq!(serde_json::from_str::<Plan>(&plan).unwrap(), world.plan());
+    world.seen.selection = Err(Trouble::User("bad".into()));
+    let text = serde_json::to_string(&world.seen).unwrap();
+    assert_eq!(serde_json::from_str::<crate::placement::Observed>(&text).unwrap(), world.seen);
+}
