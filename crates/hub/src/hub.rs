@@ -12,9 +12,10 @@ use flagship_runtime::client::Client;
 use flagship_runtime::env::Env;
 use flagship_runtime::lease::{Candidate, Ended, Leadership};
 use flagship_runtime::metrics::Metrics;
-use futures::future::{Either, OptionFuture, join, select};
+use futures::future::{Either, OptionFuture, join3, select};
 use tokio::task::JoinSet;
 
+use crate::membership::Membership;
 use crate::mirrors::Mirrors;
 use crate::options::Options;
 use crate::placement::Placements;
@@ -86,12 +87,14 @@ impl Hub {
         }
         tracing::info!("the mirrors are filled");
         let mirrors = Arc::new(mirrors);
+        let membership = Membership::new(&cx, &mirrors, &mut tasks);
         let scheduler = Scheduler::new(&cx, &mirrors, &mut tasks);
         let placements = cx.options.placement_controllers;
         let placements = placements.then(|| Placements::new(&cx, &mirrors, &mut tasks));
         let placing = OptionFuture::from(placements.as_ref().map(Placements::run));
-        let working = pin!(join(scheduler.run(), placing));
+        let working = pin!(join3(membership.run(), scheduler.run(), placing));
         if let Either::Right(((), working)) = select(working, stop).await {
+            membership.close();
             scheduler.close();
             placements.iter().for_each(Placements::close);
             if tokio::time::timeout(cx.options.stop_grace, working).await.is_err() {

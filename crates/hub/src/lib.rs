@@ -7,8 +7,10 @@
 
 mod changes;
 mod hub;
+mod membership;
 mod mirrors;
 mod options;
+mod patches;
 mod placement;
 pub mod scheduling;
 mod scope;

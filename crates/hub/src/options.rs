@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use flagship_rules::membership;
 use flagship_rules::placement::Batching;
 use flagship_rules::placement::selection::SelectionOptions;
 use flagship_runtime::lease::LeaseConfig;
@@ -37,6 +38,8 @@ pub struct Options {
     pub failure_retry: Duration,
     /// Count topology domains only over clusters that pass the other filters.
     pub spread_over_feasible_clusters: bool,
+    /// What membership is told: networking agents, and how long silent members may take to leave.
+    pub membership: membership::Options,
     /// The lease to hold while working; `None` for a hub that is alone.
     pub lease: Option<LeaseConfig>,
     /// How long passes under way may take to end when the hub is stopped.
@@ -58,6 +61,7 @@ impl Default for Options {
             unfulfilled_sweep: Duration::from_secs(15 * 60),
             failure_retry: Duration::from_secs(5 * 60),
             spread_over_feasible_clusters: false,
+            membership: membership::Options::default(),
             lease: None,
             stop_grace: Duration::from_secs(30),
         }
@@ -73,6 +77,11 @@ impl Options {
     /// Placements the scheduler looks at side by side.
     pub fn scheduler_workers(&self) -> usize {
         self.max_fleet_size.div_ceil(50) * self.max_concurrent_placements.div_ceil(10)
+    }
+
+    /// Members that are looked at side by side.
+    pub fn membership_workers(&self) -> usize {
+        self.max_fleet_size.div_ceil(100)
     }
 }
 

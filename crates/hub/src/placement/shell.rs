@@ -18,7 +18,7 @@ use flagship_rules::placement::mirror::{Mirror, after_failure};
 use flagship_rules::placement::policy_snapshots::PolicyAction;
 use flagship_rules::placement::resource_snapshots::ResourceAction;
 use flagship_rules::placement::selection::Selection;
-use flagship_rules::placement::{Action, Plan, plan};
+use flagship_rules::placement::{Action, Placement, Plan, plan};
 use flagship_runtime::client::{ClientError, Fence, Propagation, ResourceType, Selection as Which};
 use flagship_runtime::effects::{Kind, Made, SeenWrites, Writer, carry_out_in_groups};
 use flagship_runtime::events::{EventType, Recorder};
@@ -33,6 +33,7 @@ use super::selectable::Selectable;
 use super::series::Standings;
 use crate::hub::Context;
 use crate::mirrors::{Mirrors, ScopeMirrors};
+use crate::patches::{gone_is_fine, reference, with_finalizer, without_finalizer};
 use crate::scope::{ClusterWide, InNamespace, Parts, Scoped};
 
 /// Deletions that are under way at once.
@@ -79,9 +80,10 @@ impl Shell {
             return Outcome::Done;
         };
         let plan = plan(&seen.observed);
-        let (about, generation) = (about::<S>(&seen), seen.observed.placement.generation);
+        let Placement { namespace, name, uid, generation, .. } = &seen.observed.placement;
+        let about = reference::<S::Placement>(namespace.as_deref(), name, uid);
         match &plan.series {
-            Some(series) => self.standings.tell(&key, generation, series, self.cx.env.now()),
+            Some(series) => self.standings.tell(&key, *generation, series, self.cx.env.now()),
             None => self.standings.forget(&key),
         }
         let writer = Writer::new(&self.cx.client, &self.cx.leadership, &self.seen, &key);
@@ -106,14 +108,14 @@ impl Shell {
     async fn act<S: Scoped>(&self, pass: &mut Pass<'_>, action: Action) -> Result<(), Failure> {
         match action {
             Action::Guard => {
-                let mut all = pass.seen.finalizers.clone();
-                all.push(finalizer::PLACEMENT.to_owned());
-                pass.write_finalizers::<S>(all).await?;
+                let patch = with_finalizer(&pass.seen.finalizers, finalizer::PLACEMENT);
+                let guarded = pass.writer.patch::<S::Placement>(&pass.seen.placement, patch);
+                pass.moved_on(&guarded.await?);
             }
             Action::Unguard => {
-                let mut all = pass.seen.finalizers.clone();
-                all.retain(|one| one != finalizer::PLACEMENT);
-                pass.write_finalizers::<S>(all).await?;
+                let patch = without_finalizer(&pass.seen.finalizers, finalizer::PLACEMENT);
+                let freed = pass.writer.patch::<S::Placement>(&pass.seen.placement, patch);
+                gone_is_fine(freed.await)?;
             }
             Action::Policy(action) => pass.write_policy::<S>(action).await?,
             Action::Resources(action) => pass.write_resources::<S>(action).await?,
@@ -209,17 +211,6 @@ impl Shell {
 }
 
 impl Pass<'_> {
-    async fn write_finalizers<S: Scoped>(&mut self, all: Vec<String>) -> Result<(), Failure> {
-        let patch = json!({"metadata": {"finalizers": all}});
-        match self.writer.patch::<S::Placement>(&self.seen.placement, patch).await {
-            Ok(object) => self.moved_on(&object),
-            Err(ClientError::NotFound { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
-        self.seen.finalizers = all;
-        Ok(())
-    }
-
     async fn write_status<S: Scoped>(&mut self, status: &PlacementStatus) -> Result<(), Failure> {
         let patch = json!({"status": every_field(status)});
         let object = self.writer.patch_status::<S::Placement>(&self.seen.placement, patch).await?;
@@ -334,19 +325,6 @@ fn every_field(status: &PlacementStatus) -> Value {
         }
     }
     fields
-}
-
-fn about<S: Scoped>(seen: &Seen) -> ObjectReference {
-    let resource = ResourceType::of::<S::Placement>();
-    let placement = &seen.observed.placement;
-    ObjectReference {
-        api_version: Some(resource.api_version()),
-        kind: Some(resource.kind),
-        name: Some(placement.name.clone()),
-        namespace: placement.namespace.clone(),
-        uid: Some(placement.uid.clone()),
-        ..ObjectReference::default()
-    }
 }
 
 /// Names the mirrors that show our writes.

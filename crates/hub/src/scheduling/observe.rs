@@ -61,12 +61,14 @@ pub(super) fn bindings_of(key: &ObjectKey) -> Selection {
 /// All clusters by name. One that cannot be read, and never could, is there all the
 /// same: nothing new goes to it, and what it has is not taken away by a typo.
 fn clusters(mirrors: &Mirrors) -> Vec<Cluster> {
-    let known = mirrors.clusters.all();
-    let mut clusters: Vec<Cluster> = known.iter().map(|(_, cluster)| (**cluster).clone()).collect();
-    let unreadable = mirrors.clusters.all_malformed();
+    let known = mirrors.members.clusters.all();
+    let mut clusters: Vec<Cluster> =
+        known.iter().map(|(_, cluster)| cluster.target.clone()).collect();
+    let unreadable = mirrors.members.clusters.all_malformed();
     let unknown = unreadable.iter().filter_map(|problem| {
         let key = problem.key()?;
         mirrors
+            .members
             .clusters
             .get(&key)
             .is_none()

@@ -14,15 +14,15 @@ use flagship_api::condition::{Truth, draft};
 use flagship_api::condition_type::policy_snapshot::SCHEDULED;
 use flagship_api::keys::{annotation, finalizer, label};
 use flagship_api::names::{self, ObjectKey, Scope};
+use flagship_api::placement::{ClusterResourcePlacement, ResourcePlacement};
 use flagship_api::snapshot::SchedulingPolicySnapshotStatus;
 use flagship_rules::scheduling::{self, Action, Decision, Remark, Report, State};
 use flagship_runtime::client::{ClientError, Fence, Propagation, ResourceType};
-use flagship_runtime::effects::{Kind, SeenWrites, Stopped, Writer, carry_out_in_groups};
+use flagship_runtime::effects::{SeenWrites, Stopped, Writer, carry_out_in_groups};
 use flagship_runtime::events::{EventType, Recorder};
 use flagship_runtime::metrics::{Gauge, Metrics};
 use flagship_runtime::queue::{Outcome, Queue};
 use flagship_runtime::verdict::Failure;
-use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_core::Resource;
 use kube_core::metadata::PartialObjectMeta;
@@ -33,6 +33,7 @@ use super::observe::{Seen, bindings_of, observe};
 use super::reason;
 use crate::hub::Context;
 use crate::mirrors::{Mirrors, Placement, Policy, ScopeMirrors};
+use crate::patches::{finalizers_of, gone_is_fine, reference, with_finalizer, without_finalizer};
 use crate::scope::{ClusterWide, InNamespace, Parts, Scoped};
 
 /// Writes of one kind that are under way at once.
@@ -168,8 +169,7 @@ impl Shell {
         if placement.finalizers.iter().any(|f| f == finalizer::SCHEDULER) {
             return Ok(());
         }
-        let guarded = placement.finalizers.iter().map(String::as_str).chain([finalizer::SCHEDULER]);
-        let patch = finalizers(guarded);
+        let patch = with_finalizer(&placement.finalizers, finalizer::SCHEDULER);
         self.writer(key).patch::<S::Placement>(&placement.fence, patch).await?;
         Ok(())
     }
@@ -196,7 +196,7 @@ impl Shell {
         carry_out_in_groups(groups, AT_ONCE, async |write| match write {
             Write::Create(binding) => writer.create(&*binding).await.map(drop),
             Write::Patch(fence, patch) => {
-                gone_is_fine(writer.patch::<S::Binding>(&fence, patch).await)
+                gone_is_fine(writer.patch::<S::Binding>(&fence, patch).await).map(drop)
             }
         })
         .await?;
@@ -215,9 +215,9 @@ impl Shell {
         };
         let policy = seen.observed.snapshot.name.as_str();
         Ok(match action {
-            Action::Unguard { binding } => {
-                patch(&binding, &|found| without(found.meta(), finalizer::SCHEDULER_BINDING))
-            }
+            Action::Unguard { binding } => patch(&binding, &|found| {
+                without_finalizer(finalizers_of(found.meta()), finalizer::SCHEDULER_BINDING)
+            }),
             Action::Release { binding, previous } => patch(&binding, &|_| {
                 let noted = json!({annotation::PREVIOUS_BINDING_STATE: written(previous)});
                 json!({
@@ -289,7 +289,7 @@ impl Shell {
             remove::<S>(writer_of_one, binding).await
         })
         .await?;
-        let patch = finalizers(others(&placement.finalizers, finalizer::SCHEDULER));
+        let patch = without_finalizer(&placement.finalizers, finalizer::SCHEDULER);
         gone_is_fine(writer.patch::<S::Placement>(&placement.fence, patch).await)?;
         Ok(())
     }
@@ -312,17 +312,10 @@ impl Shell {
     fn say(&self, key: &ObjectKey, sort: EventType, reason: &str, message: &str) {
         let placement = self.mirrors.of(key).and_then(|mirrors| mirrors.placements.get(key));
         let Some(placement) = placement else { return };
-        let resource = match key.scope() {
-            Scope::Cluster => ResourceType::of::<<ClusterWide as Scoped>::Placement>(),
-            Scope::Namespaced => ResourceType::of::<<InNamespace as Scoped>::Placement>(),
-        };
-        let about = ObjectReference {
-            api_version: Some(resource.api_version()),
-            kind: Some(resource.kind),
-            name: Some(key.name.clone()),
-            namespace: key.namespace.clone(),
-            uid: Some(placement.fence.uid.clone()),
-            ..ObjectReference::default()
+        let (namespace, uid) = (key.namespace.as_deref(), &placement.fence.uid);
+        let about = match key.scope() {
+            Scope::Cluster => reference::<ClusterResourcePlacement>(namespace, &key.name, uid),
+            Scope::Namespaced => reference::<ResourcePlacement>(namespace, &key.name, uid),
         };
         self.recorder.note_about(about, sort, reason, message);
     }
@@ -357,7 +350,8 @@ async fn remove<S: Scoped>(
     let Some(fence) = Fence::of(&binding) else { return Ok(()) };
     let mut fence = fence;
     if binding.metadata.finalizers.iter().flatten().any(|f| f == finalizer::SCHEDULER_BINDING) {
-        let patch = without(&binding.metadata, finalizer::SCHEDULER_BINDING);
+        let patch =
+            without_finalizer(finalizers_of(&binding.metadata), finalizer::SCHEDULER_BINDING);
         match writer.patch::<PartialObjectMeta<S::Binding>>(&fence, patch).await {
             Ok(freed) => fence = Fence::of(&freed).unwrap_or(fence),
             Err(ClientError::NotFound { .. }) => return Ok(()),
@@ -425,25 +419,5 @@ fn written(state: State) -> &'static str {
         State::Bound => "Bound",
         // The rules hand out neither; reading them back finds no live state.
         State::Unscheduled | State::Foreign => "Unscheduled",
-    }
-}
-
-fn without(meta: &ObjectMeta, finalizer: &str) -> Value {
-    finalizers(others(meta.finalizers.as_deref().unwrap_or_default(), finalizer))
-}
-
-fn others<'a>(all: &'a [String], finalizer: &'a str) -> impl Iterator<Item = &'a str> {
-    all.iter().map(String::as_str).filter(move |one| *one != finalizer)
-}
-
-fn finalizers<'a>(all: impl Iterator<Item = &'a str>) -> Value {
-    json!({"metadata": {"finalizers": all.collect::<Vec<_>>()}})
-}
-
-/// What is to be changed may go in the meantime, and then needs no change.
-fn gone_is_fine<K: Kind>(result: Result<K, ClientError>) -> Result<(), ClientError> {
-    match result {
-        Ok(_) | Err(ClientError::NotFound { .. }) => Ok(()),
-        Err(error) => Err(error),
     }
 }

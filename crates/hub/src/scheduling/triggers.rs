@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use flagship_api::names::ObjectKey;
-use flagship_rules::scheduling::{Cluster, ClusterChange, cluster_change, concerns, ineligible};
+use flagship_rules::scheduling::{ClusterChange, cluster_change, concerns, ineligible};
 use flagship_runtime::queue::{Priority, Queue};
 use flagship_runtime::reflector::{Change, Subscription};
 use jiff::Timestamp;
 use tokio::sync::Notify;
 
 use crate::hub::Context;
-use crate::mirrors::{Binding, Mirrors, Placement, Policy, ScopeMirrors};
+use crate::mirrors::{Binding, Cluster, Mirrors, Placement, Policy, ScopeMirrors};
 
 /// Part of a sweep's span that chance may add, so that hubs do not sweep in step.
 const SWEEP_JITTER: f64 = 0.1;
@@ -54,7 +54,7 @@ pub(super) fn listen(
         subscriptions.push(bindings.subscribe(move |change| binding_changed(&waker, change)));
     }
     let (gathering, env) = (ripples.clone(), cx.env.clone());
-    subscriptions.push(mirrors.clusters.subscribe(move |change| {
+    subscriptions.push(mirrors.members.clusters.subscribe(move |change| {
         if let Some(ripple) = ripple(change, env.now()) {
             gathering.add(ripple);
         }
@@ -95,12 +95,12 @@ fn binding_changed(queue: &Queue<ObjectKey>, change: &Change<Binding>) {
 
 fn ripple(change: &Change<Cluster>, now: Timestamp) -> Option<Ripple> {
     match (&change.old, &change.new) {
-        (Some(old), Some(new)) => match cluster_change(old, new, now) {
+        (Some(old), Some(new)) => match cluster_change(&old.target, &new.target, now) {
             ClusterChange::Nothing => None,
             change => Some(Ripple::Changed(change)),
         },
         // Usually a new cluster is not ready; a list may show it when it already is.
-        (None, Some(new)) if ineligible(new, now).is_none() => {
+        (None, Some(new)) if ineligible(&new.target, now).is_none() => {
             Some(Ripple::Changed(ClusterChange::Nature))
         }
         (None, Some(_)) => None,

@@ -44,7 +44,7 @@ async fn what_nobody_selects_wakes_nobody() {
     let before = (story.passes(CRPS), story.passes("resource-placement-controller"));
     story.map("app", "unrelated", "x").await;
     story.map("other", "settings", "x").await;
-    story.map("app", "kube-root-ca.crt", "x").await;
+    story.change("app", "kube-root-ca.crt", "x").await;
     story.settle().await;
     let after = (story.passes(CRPS), story.passes("resource-placement-controller"));
     assert_eq!(before, after);

@@ -1,6 +1,5 @@
 //! Copies of statuses in the placed namespace, and namespaces that go and come back.
 
-use flagship_workloads::{Workloads, config::WorkloadConfig};
 use serde_json::json;
 
 use crate::hub_world::CRP;
@@ -20,7 +19,6 @@ fn synced(story: &Story) -> String {
 #[tokio::test(start_paused = true)]
 async fn a_copy_follows_the_status_and_goes_with_the_placement() {
     let story = Story::cluster_wide(21).await.starts().await;
-    let cluster = Workloads::new(WorkloadConfig::default()).spawn(story.hub.clone());
     story.crp("web", accessible("app")).await;
     story.crp("plain", everywhere(&[namespace("app")])).await;
     story.settle().await;
@@ -45,7 +43,6 @@ async fn a_copy_follows_the_status_and_goes_with_the_placement() {
     story.pass(60).await;
     assert!(story.find(CRP, "", "web").is_none());
     assert!(story.find(COPIES, "app", "web").is_none());
-    cluster.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -81,7 +78,6 @@ async fn a_namespace_may_not_be_exchanged_under_its_readers() {
 #[tokio::test(start_paused = true)]
 async fn a_deleted_namespace_is_withdrawn_and_comes_back_with_a_further_version() {
     let story = Story::cluster_wide(23).await.starts().await;
-    let cluster = Workloads::new(WorkloadConfig::default()).spawn(story.hub.clone());
     story.map("app", "settings", "x").await;
     story.crp("web", accessible("app")).await;
     story.settle().await;
@@ -102,5 +98,4 @@ async fn a_deleted_namespace_is_withdrawn_and_comes_back_with_a_further_version(
     assert_eq!(story.version(CRP, "", "web"), "2: Namespace app");
     assert_eq!(synced(&story), "StatusSynced True StatusSyncSucceeded (1)");
     assert_eq!(story.get(COPIES, "app", "web")["sourceStatus"]["observedResourceIndex"], "2");
-    cluster.stop().await;
 }

@@ -1,6 +1,5 @@
 //! Placements that are deleted, and what stays behind.
 
-use flagship_workloads::{Workloads, config::WorkloadConfig};
 use serde_json::json;
 
 use crate::hub_world::{CRP, CSPS, RP, SPS};
@@ -32,9 +31,12 @@ async fn namesakes_of_both_scopes_do_not_see_each_other() {
     assert_eq!(story.snapshots(CRS).len() + story.snapshots(CSPS).len(), 0);
     assert_eq!(story.snapshots(RS), ["web-0-snapshot latest"]);
     assert_eq!(story.snapshots(SPS), ["web-0 latest"]);
-    assert!(story.events().iter().any(|event| event.contains(
-        "Normal PlacementCleanupFinalizerRemoved ClusterResourcePlacement web: Deleted the snapshots and removed the placement cleanup finalizer"
-    )), "{:?}", story.events());
+    assert_eq!(
+        story.events("ClusterResourcePlacement"),
+        [
+            "Normal PlacementCleanupFinalizerRemoved web: Deleted the snapshots and removed the placement cleanup finalizer (x1)"
+        ]
+    );
     let metrics = story.metrics.render();
     let series = |space: &str| {
         let line = format!(
@@ -77,7 +79,6 @@ async fn somebody_elses_finalizer_holds_the_placement_but_not_ours() {
 #[tokio::test(start_paused = true)]
 async fn a_placement_goes_with_its_namespace() {
     let story = Story::both_scopes(33).await.starts().await;
-    let cluster = Workloads::new(WorkloadConfig::default()).spawn(story.hub.clone());
     story.map("app", "settings", "x").await;
     story.rp("web", everywhere(&[map("settings")])).await;
     story.settle().await;
@@ -87,5 +88,4 @@ async fn a_placement_goes_with_its_namespace() {
     assert!(story.find("namespaces", "", "app").is_none());
     assert!(story.find(RP, "app", "web").is_none());
     assert_eq!(story.snapshots(RS).len() + story.snapshots(SPS).len(), 0);
-    cluster.stop().await;
 }

@@ -103,12 +103,9 @@ async fn an_operator_decides_what_may_leave_the_hub() {
         story.message(CRP, "", "private", "Scheduled"),
         "The resource selectors are invalid: failed to process the request due to a client error: invalid clusterRresourcePlacement private: namespace private is not allowed to propagate"
     );
-    let events = story.events();
+    let events = story.events("ClusterResourcePlacement");
     assert!(
-        events
-            .iter()
-            .any(|e| e
-                .starts_with("Warning SelectedTypeNotPropagated ClusterResourcePlacement keys: ")),
+        events.iter().any(|e| e.starts_with("Warning SelectedTypeNotPropagated keys: ")),
         "{events:?}"
     );
 }

@@ -139,7 +139,12 @@ async fn a_placement_that_waits_for_a_run_reads_as_the_documents_say() {
     story.map("app", "settings", "x").await;
     story.settle().await;
     assert_eq!((story.snapshots(CRS).len(), story.snapshots(RS).len()), (0, 0));
-    assert!(story.events().iter().all(|event| !event.contains(" PlacementRollout")));
+    assert!(
+        story
+            .events("ClusterResourcePlacement")
+            .iter()
+            .all(|event| !event.contains(" PlacementRollout"))
+    );
     let kind = text(&story.get(crate::hub_world::CRP, "", "example-placement")["kind"]);
     assert_eq!(kind, "ClusterResourcePlacement");
 }

@@ -6,17 +6,13 @@ use flagship_hub::Options;
 use flagship_rules::placement::Batching;
 use serde_json::{Value, json};
 
-use crate::hub_world::{CLUSTERS, CRB, CRP, CSPS, RB, RP, SPS, World, text};
+use crate::hub_world::{CRB, CRP, RP, World, text};
 
 pub const CRS: &str = "clusterresourcesnapshots.placement.kubernetes-fleet.io";
 pub const RS: &str = "resourcesnapshots.placement.kubernetes-fleet.io";
 pub const RUNS: &str = "clusterstagedupdateruns.placement.kubernetes-fleet.io";
-pub const RUNS_IN: &str = "stagedupdateruns.placement.kubernetes-fleet.io";
 pub const COPIES: &str = "clusterresourceplacementstatuses.placement.kubernetes-fleet.io";
 pub const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
-
-const CLUSTER_WIDE: [&str; 7] = [CLUSTERS, CRP, CSPS, CRS, CRB, RUNS, COPIES];
-const IN_NAMESPACES: [&str; 5] = [RP, SPS, RS, RB, RUNS_IN];
 
 /// A hub with two healthy members.
 pub struct Story {
@@ -43,17 +39,17 @@ impl Story {
     pub async fn cluster_wide(seed: u64) -> Self {
         let options =
             Options { resource_placement: false, batching: Batching::NONE, ..Options::default() };
-        Self::begin(World::with(seed, &CLUSTER_WIDE).await, options).await
+        Self::begin(World::new(seed).await, options).await
     }
 
     /// Placements of both scopes, and every change is a version.
     pub async fn both_scopes(seed: u64) -> Self {
-        let kinds = [&CLUSTER_WIDE[..], &IN_NAMESPACES[..]].concat();
         let options = Options { batching: Batching::NONE, ..Options::default() };
-        Self::begin(World::with(seed, &kinds).await, options).await
+        Self::begin(World::new(seed).await, options).await
     }
 
-    async fn begin(world: World, options: Options) -> Self {
+    async fn begin(mut world: World, options: Options) -> Self {
+        world.placements = true;
         for member in ["member1", "member2"] {
             world.cluster(member, json!({})).await;
         }

@@ -55,14 +55,14 @@ async fn a_placement_gets_its_snapshots_its_clusters_and_its_status() {
     .assert_debug_eq(&story.conditions(CRP, "", "web"));
     expect![[r#"
         [
-            "Normal PlacementApplied ClusterResourcePlacement web: Resources have been applied to the selected cluster(s) (x1)",
-            "Normal PlacementAvailable ClusterResourcePlacement web: Resources are available on the selected cluster(s) (x1)",
-            "Normal PlacementOverriddenSucceeded ClusterResourcePlacement web: Placement has been successfully overridden (x1)",
-            "Normal PlacementRolloutCompleted ClusterResourcePlacement web: Placement has finished the rollout process and reached the desired status (x1)",
-            "Normal PlacementRolloutStarted ClusterResourcePlacement web: Started rolling out the latest resources (x1)",
-            "Normal PlacementWorkSynchronized ClusterResourcePlacement web: Work(s) have been created or updated successfully for the selected cluster(s) (x1)",
+            "Normal PlacementApplied web: Resources have been applied to the selected cluster(s) (x1)",
+            "Normal PlacementAvailable web: Resources are available on the selected cluster(s) (x1)",
+            "Normal PlacementOverriddenSucceeded web: Placement has been successfully overridden (x1)",
+            "Normal PlacementRolloutCompleted web: Placement has finished the rollout process and reached the desired status (x1)",
+            "Normal PlacementRolloutStarted web: Started rolling out the latest resources (x1)",
+            "Normal PlacementWorkSynchronized web: Work(s) have been created or updated successfully for the selected cluster(s) (x1)",
         ]
-    "#]].assert_debug_eq(&story.events());
+    "#]].assert_debug_eq(&story.events("ClusterResourcePlacement"));
     let metrics = story.metrics.render();
     let completed = "fleet_workload_placement_status_last_timestamp_seconds{namespace=\"\",name=\"web\",generation=\"1\",conditionType=\"Completed\",status=\"True\",reason=\"Completed\"}";
     assert!(metrics.contains(completed), "{metrics}");

@@ -4,7 +4,8 @@
 #![allow(dead_code)] // not every story asks every question
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use flagship_apiserver::env::plan::{Plan, Rule};
@@ -12,13 +13,16 @@ use flagship_apiserver::env::{Env as ServerEnv, Trace};
 use flagship_apiserver::rest::{
     ClusterHandle, DeleteOptions, Local, PatchKind, Server, WriteOptions,
 };
-use flagship_apiserver::store::{Change, Encoded, Expect, Head, ObjectKey, Scope, Store, Write};
+use flagship_apiserver::store::{
+    Change, Encoded, Expect, Head, Limits, ObjectKey, Scope, Store, Write,
+};
 use flagship_hub::{Hub, Options};
 use flagship_runtime::client::Client;
 use flagship_runtime::env::Env;
 use flagship_runtime::metrics::Metrics;
+use flagship_workloads::{WorkloadConfig, Workloads};
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
+use tokio::sync::{OnceCell, oneshot};
 use tokio::task::JoinHandle;
 
 pub const CLUSTERS: &str = "memberclusters.cluster.kubernetes-fleet.io";
@@ -28,6 +32,52 @@ pub const CSPS: &str = "clusterschedulingpolicysnapshots.placement.kubernetes-fl
 pub const SPS: &str = "schedulingpolicysnapshots.placement.kubernetes-fleet.io";
 pub const CRB: &str = "clusterresourcebindings.placement.kubernetes-fleet.io";
 pub const RB: &str = "resourcebindings.placement.kubernetes-fleet.io";
+pub const IMC: &str = "internalmemberclusters.cluster.kubernetes-fleet.io";
+pub const WORK: &str = "works.placement.kubernetes-fleet.io";
+
+const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
+
+/// All worlds of a process share one server, so that our definitions are checked and
+/// compiled once: every world begins with copies of what the keeper has.
+static SERVER: LazyLock<Server> = LazyLock::new(|| Server::new(ServerEnv::simulated(0)));
+static KEEPER: OnceCell<ClusterHandle> = OnceCell::const_new();
+static WORLDS: AtomicU64 = AtomicU64::new(0);
+
+async fn keeper() -> ClusterHandle {
+    let keeper = SERVER.add_cluster("keeper");
+    let user = keeper.local("user");
+    for definition in flagship_api::crd::all() {
+        user.create(DEFINITIONS, "", definition).await.unwrap();
+    }
+    keeper
+}
+
+/// A store that knows our kinds.
+async fn stocked(env: ServerEnv) -> Arc<Store> {
+    let store = Store::new(env, Limits::default());
+    let keeper = KEEPER.get_or_init(keeper).await;
+    for definition in keeper.store().list(DEFINITIONS, Scope::All).items {
+        let object: Value = serde_json::from_slice(&definition.json).unwrap();
+        put(&store, DEFINITIONS, &object);
+    }
+    store
+}
+
+/// Writes an object past every check.
+fn put(store: &Store, resource: &str, object: &Value) {
+    let resources = store.resources();
+    let known = resources.iter().find(|known| known.as_ref() == resource);
+    let resource = known.cloned().unwrap_or_else(|| resource.into());
+    let text = |key: &str| object["metadata"][key].as_str().unwrap_or("").to_owned();
+    let key = ObjectKey::new(text("namespace"), text("name"));
+    let expect = match store.get(&resource, &key) {
+        Some(there) => Expect::At(there.revision),
+        None => Expect::Absent,
+    };
+    let (head, json) = (Head::of(object, Default::default()), Encoded::new(object));
+    let change = Change::Put { head, json };
+    store.commit(Write { resource: &resource, key, expect, change }).unwrap();
+}
 
 /// One hub, its users, and what went on.
 pub struct World {
@@ -36,9 +86,17 @@ pub struct World {
     pub env: Env,
     pub metrics: Metrics,
     pub faults: Arc<Plan>,
+    /// Whether placements make their own snapshots; stories of others write them by hand.
+    pub placements: bool,
     trace: Arc<Trace>,
     running: BTreeMap<String, Running>,
-    _server: Server,
+    name: String,
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        SERVER.remove_cluster(&self.name);
+    }
 }
 
 struct Running {
@@ -49,38 +107,28 @@ struct Running {
 impl World {
     /// An empty hub with our definitions; no controller runs yet.
     pub async fn new(seed: u64) -> Self {
-        Self::with(seed, &[CLUSTERS, CRP, RP, CSPS, SPS, CRB, RB]).await
-    }
-
-    /// An empty hub with some of our definitions.
-    pub async fn with(seed: u64, kinds: &[&str]) -> Self {
         let trace = Arc::new(Trace::recording());
         let plain = ServerEnv::simulated(seed).with_trace(trace.clone());
         let faults = Arc::new(Plan::new(seed, plain.clock.clone(), Vec::new()));
-        let server = Server::new(plain.with_faults(faults.clone()));
-        let hub = server.add_cluster("hub");
+        let name = format!("hub-{}", WORLDS.fetch_add(1, Ordering::Relaxed));
+        let store = stocked(plain.with_faults(faults.clone())).await;
+        let hub = SERVER.add_cluster_with(&name, store);
         let user = hub.local("user");
-        // Only what the stories touch: definitions are slow to compile without optimisation.
-        for kind in kinds {
-            let definition = flagship_api::crd::of(kind).unwrap();
-            user.create("customresourcedefinitions.apiextensions.k8s.io", "", definition)
-                .await
-                .unwrap();
-        }
         for namespace in ["fleet-system", "app"] {
             let object = json!({"metadata": {"name": namespace}});
             user.create("namespaces", "", object).await.unwrap();
         }
         let (env, metrics) = (Env::simulated(seed), Metrics::default());
         let running = BTreeMap::new();
-        Self { hub, user, env, metrics, faults, trace, running, _server: server }
+        let cleaning = Workloads::new(WorkloadConfig { nodes: 0, ..WorkloadConfig::default() });
+        cleaning.spawn(hub.clone());
+        Self { hub, user, env, metrics, faults, placements: false, trace, running, name }
     }
 
     /// The same, with controllers.
     pub async fn running(seed: u64) -> Self {
         let mut world = Self::new(seed).await;
-        // Their policies are written by hand.
-        world.start("hub", Options { placement_controllers: false, ..Options::default() });
+        world.start("hub", Options::default());
         world.settle().await;
         world
     }
@@ -88,6 +136,7 @@ impl World {
     /// Starts a hub under a name that traces and faults know it by.
     pub fn start(&mut self, name: &str, options: Options) {
         let client = Client::in_process(self.hub.called_by(name)).named(name);
+        let options = Options { placement_controllers: self.placements, ..options };
         let hub = Hub::new(client, self.env.clone(), self.metrics.clone(), options);
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(async move { hub.run(async { drop(stopped.await) }).await });
@@ -139,6 +188,16 @@ impl World {
         self.merge(resource, "", name, "status", json!({"status": status})).await;
     }
 
+    /// What the agent of a member says. Without a hub nobody passes it on, so that is
+    /// done here.
+    pub async fn agent_says(&self, name: &str, status: Value) {
+        let status = json!({"status": status});
+        self.merge(IMC, &format!("fleet-member-{name}"), name, "status", status.clone()).await;
+        if self.running.is_empty() {
+            self.merge(CLUSTERS, "", name, "status", status).await;
+        }
+    }
+
     async fn merge(&self, resource: &str, space: &str, name: &str, sub: &str, patch: Value) {
         let options = WriteOptions::default();
         let kind = PatchKind::Merge;
@@ -168,19 +227,7 @@ impl World {
     /// Puts an object past every check, as an older version of the server might have.
     pub fn smuggle(&self, resource: &str, mut object: Value) {
         object["metadata"]["uid"] = json!(format!("smuggled-{}", object["metadata"]["name"]));
-        let store: &Arc<Store> = self.hub.store();
-        let resources = store.resources();
-        let known = resources.iter().find(|known| known.as_ref() == resource);
-        let resource = known.cloned().unwrap_or_else(|| resource.into());
-        let text = |key: &str| object["metadata"][key].as_str().unwrap_or("").to_owned();
-        let key = ObjectKey::new(text("namespace"), text("name"));
-        let expect = match store.get(&resource, &key) {
-            Some(there) => Expect::At(there.revision),
-            None => Expect::Absent,
-        };
-        let (head, json) = (Head::of(&object, Default::default()), Encoded::new(&object));
-        let change = Change::Put { head, json };
-        store.commit(Write { resource: &resource, key, expect, change }).unwrap();
+        put(self.hub.store(), resource, &object);
     }
 
     /// A cluster that has joined and is healthy.
@@ -189,35 +236,56 @@ impl World {
         self.joins(name).await;
     }
 
-    /// A cluster whose agent has not been heard of.
+    /// A cluster whose agent has not been heard of. Its place on the hub is there, so that
+    /// it can be heard with and without controllers.
     pub async fn newcomer(&self, name: &str, labels: Value) {
         let object = json!({
             "metadata": {"name": name, "labels": labels},
             "spec": {"identity": {"kind": "User", "name": name}},
         });
+        let space = format!("fleet-member-{name}");
+        let labels = json!({"kubernetes-fleet.io/is-fleet-resource": "true"});
+        let namespace = json!({"metadata": {"name": space, "labels": labels}});
+        self.create("namespaces", namespace).await;
+        let meta = json!({"name": name, "namespace": space});
+        let spec = json!({"state": "Join", "heartbeatPeriodSeconds": 60});
+        self.create(IMC, json!({"metadata": meta, "spec": spec})).await;
         self.create(CLUSTERS, object).await;
     }
 
     pub async fn joins(&self, name: &str) {
+        let agent = self.agent("True");
+        self.agent_says(name, json!({"agentStatus": [agent]})).await;
+    }
+
+    /// Deletes a cluster, and its agent says goodbye.
+    pub async fn leaves(&self, name: &str) {
+        self.delete(CLUSTERS, "", name).await;
+        self.settle().await;
+        let agent = self.agent("False");
+        self.agent_says(name, json!({"agentStatus": [agent]})).await;
+        self.settle().await;
+    }
+
+    fn agent(&self, joined: &str) -> Value {
         let now = self.now();
-        let condition = |kind: &str| {
-            json!({"type": kind, "status": "True", "reason": "Agent", "message": "",
+        let condition = |kind: &str, status: &str| {
+            json!({"type": kind, "status": status, "reason": "Agent", "message": "",
                 "lastTransitionTime": now})
         };
-        let agent = json!({"type": "MemberAgent", "lastReceivedHeartbeat": now,
-            "conditions": [condition("Joined"), condition("Healthy")]});
-        self.patch_status(CLUSTERS, name, json!({"agentStatus": [agent]})).await;
+        json!({"type": "MemberAgent", "lastReceivedHeartbeat": now,
+            "conditions": [condition("Joined", joined), condition("Healthy", "True")]})
     }
 
     /// All clusters say that they are alive, once a minute for so many minutes.
     pub async fn heartbeats(&self, minutes: u64) {
         for _ in 0..minutes {
-            for cluster in self.list(CLUSTERS, "") {
-                if let Some(agent) = cluster["status"]["agentStatus"].get(0) {
+            for internal in self.list(IMC, "") {
+                if let Some(agent) = internal["status"]["agentStatus"].get(0) {
                     let mut agent = agent.clone();
                     agent["lastReceivedHeartbeat"] = json!(self.now());
-                    let name = cluster["metadata"]["name"].as_str().unwrap();
-                    self.patch_status(CLUSTERS, name, json!({"agentStatus": [agent]})).await;
+                    let name = text(&internal["metadata"]["name"]);
+                    self.agent_says(&name, json!({"agentStatus": [agent]})).await;
                 }
             }
             self.pass(60).await;
@@ -317,16 +385,18 @@ impl World {
         lines.iter().map(|line| format!("{line}\n")).collect()
     }
 
-    /// Events as `Type Reason Kind name: message (xN)`.
-    pub fn events(&self) -> Vec<String> {
+    /// Events about a kind, as `Type Reason name: message (xN)`.
+    pub fn events(&self, kind: &str) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();
         for e in self.list("events", "") {
             let about = &e["involvedObject"];
+            if about["kind"] != kind {
+                continue;
+            }
             all.push(format!(
-                "{} {} {} {}: {} (x{})",
+                "{} {} {}: {} (x{})",
                 text(&e["type"]),
                 text(&e["reason"]),
-                text(&about["kind"]),
                 text(&about["name"]),
                 text(&e["message"]),
                 e["count"]
@@ -357,6 +427,14 @@ impl World {
         let mut calls = self.calls(who);
         calls.retain(|call| !reads.iter().any(|read| call.starts_with(read)));
         calls
+    }
+
+    /// The writes of the scheduler among them: everything about placements.
+    pub fn scheduling_writes(&self, who: &str) -> Vec<String> {
+        let mut writes = self.writes(who);
+        let ours = ["clusterresource", "resourcebinding", "resourceplacement", "policysnapshot"];
+        writes.retain(|write| ours.iter().any(|word| write.contains(word)));
+        writes
     }
 }
 

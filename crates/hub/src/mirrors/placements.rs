@@ -1,47 +1,22 @@
-//! What the hub watches, mirrored once for all controllers.
-//!
-//! A mirror keeps what rules read and what a write must be fenced with, never whole
-//! objects. What a pass must not read from a cache (the bindings it counts) is not
-//! here: `observe` lists it from the server.
+//! What is kept of placements and of everything derived from them, in either scope.
 
 use std::sync::Arc;
 
 use flagship_api::binding::{ResourceBindingSpec, ResourceBindingStatus};
-use flagship_api::cluster::MemberCluster;
 use flagship_api::condition::{Conditions, Generation};
 use flagship_api::condition_type;
 use flagship_api::keys::{finalizer, label};
-use flagship_api::names::{ObjectKey, Scope};
+use flagship_api::names::ObjectKey;
 use flagship_rules::{placement, scheduling};
-use flagship_runtime::client::{Client, Fence, Selection};
-use flagship_runtime::effects::Kind;
-use flagship_runtime::env::Env;
-use flagship_runtime::reflector::{IndexId, Reflector, Store};
-use futures::future::{BoxFuture, join_all};
+use flagship_runtime::client::Fence;
+use flagship_runtime::reflector::{IndexId, Store};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use kube_core::Resource;
-use tokio::task::JoinSet;
 
-use crate::options::Options;
+use super::Set;
+use crate::patches::finalizers_of;
 use crate::placement::Derived;
-use crate::scope::{ClusterWide, InNamespace, Parts, Scoped};
-
-/// Everything that is mirrored.
-pub(crate) struct Mirrors {
-    /// Member clusters, as the scheduler sees them.
-    pub clusters: Store<scheduling::Cluster>,
-    /// What belongs to cluster-scoped placements.
-    pub cluster_wide: ScopeMirrors,
-    /// What belongs to namespaced placements; `None` if those are not served.
-    pub in_namespaces: Option<ScopeMirrors>,
-}
-
-/// What fills the mirrors.
-#[derive(Default)]
-pub(crate) struct Filling {
-    reflectors: Vec<BoxFuture<'static, ()>>,
-    synced: Vec<BoxFuture<'static, ()>>,
-}
+use crate::scope::{Parts, Scoped};
 
 /// What belongs to the placements of one scope.
 #[derive(Clone)]
@@ -88,45 +63,8 @@ pub(crate) struct Binding {
     pub awaits_scheduler: bool,
 }
 
-impl Mirrors {
-    /// Sets the mirrors up; they stay empty until they are filled.
-    pub fn new(client: &Client, env: &Env, options: &Options) -> (Self, Filling) {
-        let mut set = Set { client, env, options, filling: Filling::default() };
-        let clusters =
-            set.mirror(|cluster: MemberCluster| Some(scheduling::Cluster::read(&cluster)));
-        let clusters = set.add(clusters);
-        let cluster_wide = ScopeMirrors::new::<ClusterWide>(&mut set);
-        let in_namespaces =
-            options.resource_placement.then(|| ScopeMirrors::new::<InNamespace>(&mut set));
-        (Self { clusters, cluster_wide, in_namespaces }, set.filling)
-    }
-
-    /// The mirrors of a placement's scope.
-    pub fn of(&self, key: &ObjectKey) -> Option<&ScopeMirrors> {
-        match key.scope() {
-            Scope::Cluster => Some(&self.cluster_wide),
-            Scope::Namespaced => self.in_namespaces.as_ref(),
-        }
-    }
-
-    /// The mirrors of all scopes that are served.
-    pub fn scopes(&self) -> impl Iterator<Item = &ScopeMirrors> {
-        [&self.cluster_wide].into_iter().chain(&self.in_namespaces)
-    }
-}
-
-impl Filling {
-    /// Starts mirroring and waits until everything was listed once.
-    pub async fn start(self, tasks: &mut JoinSet<()>) {
-        for reflector in self.reflectors {
-            tasks.spawn(reflector);
-        }
-        join_all(self.synced).await;
-    }
-}
-
 impl ScopeMirrors {
-    fn new<S: Scoped>(set: &mut Set<'_>) -> Self {
+    pub(super) fn new<S: Scoped>(set: &mut Set<'_>) -> Self {
         let placements = set.mirror(|object: S::Placement| Placement::read::<S>(&object));
         let placements = set.add(placements);
         let policies = set.mirror(|object: S::PolicySnapshot| Policy::read::<S>(&object));
@@ -161,7 +99,7 @@ impl Placement {
         let generation = Generation::of(meta);
         Some(Self {
             fence: Fence::of(object)?,
-            finalizers: meta.finalizers.clone().unwrap_or_default(),
+            finalizers: finalizers_of(meta).to_vec(),
             deleting: meta.deletion_timestamp.is_some(),
             seen: placement::Placement::read(
                 meta,
@@ -220,7 +158,7 @@ impl Binding {
         K: Parts<Spec = ResourceBindingSpec, Status = ResourceBindingStatus>,
     {
         let meta = object.meta();
-        let mut finalizers = meta.finalizers.iter().flatten();
+        let mut finalizers = finalizers_of(meta).iter();
         Some(Self {
             placement: parent(meta)?,
             seen: placement::Binding::read(meta, object.spec(), object.status()),
@@ -235,33 +173,4 @@ pub(crate) fn parent(meta: &ObjectMeta) -> Option<ObjectKey> {
     let name =
         meta.labels.as_ref()?.get(label::PARENT_PLACEMENT).filter(|name| !name.is_empty())?;
     Some(ObjectKey::new(meta.namespace.as_deref(), name))
-}
-
-/// Mirrors in the making.
-pub(crate) struct Set<'a> {
-    client: &'a Client,
-    env: &'a Env,
-    options: &'a Options,
-    filling: Filling,
-}
-
-impl Set<'_> {
-    pub fn mirror<K: Kind, V>(
-        &self,
-        project: impl Fn(K) -> Option<V> + Send + Sync + 'static,
-    ) -> Reflector<K, V> {
-        Reflector::new(self.env, self.client.of::<K>(), Selection::all(), project)
-    }
-
-    pub fn add<K, V>(&mut self, reflector: Reflector<K, V>) -> Store<V>
-    where
-        K: Kind + Send + 'static,
-        V: Send + Sync + 'static,
-    {
-        let store = reflector.store();
-        let filled = store.clone();
-        self.filling.reflectors.push(Box::pin(reflector.run()));
-        self.filling.synced.push(Box::pin(async move { filled.synced().await }));
-        store
-    }
 }

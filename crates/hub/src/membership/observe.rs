@@ -1,0 +1,62 @@
+//! What one pass over a member looks at. All of it is mirrored, but the Works of a
+//! member that leaves: those are listed when it comes to that.
+
+use flagship_api::names::{ObjectKey, member_namespace, member_role, member_role_binding};
+use flagship_api::work::Work;
+use flagship_rules::membership::{Internal, Namespace, Observed, RoleBinding};
+use flagship_runtime::client::{ClientError, Fence, Listed, ResourceType, Selection};
+use k8s_openapi::api::rbac::v1::PolicyRule;
+use kube_core::metadata::PartialObjectMeta;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::hub::Context;
+use crate::mirrors::{Cluster, Fenced, Mirrors};
+
+/// What a pass looks at, and what its writes are fenced with.
+pub(super) struct Seen {
+    pub observed: Observed,
+    pub cluster: Arc<Cluster>,
+    pub namespace: Option<Arc<Fenced<Namespace>>>,
+    pub role: Option<Arc<Fenced<Vec<PolicyRule>>>>,
+    pub role_binding: Option<Arc<Fenced<RoleBinding>>>,
+    pub internal: Option<Arc<Fenced<Internal>>>,
+    pub works: BTreeMap<String, Fence>,
+}
+
+/// Reads everything for one pass over a member.
+pub(super) async fn observe(
+    cx: &Context,
+    mirrors: &Mirrors,
+    cluster: Arc<Cluster>,
+) -> Result<Seen, ClientError> {
+    let name = &cluster.member.name;
+    let space = member_namespace(name);
+    let inside = |name: &str| ObjectKey::namespaced(&space, name);
+    let namespace = mirrors.members.namespaces.get(&ObjectKey::cluster(&space));
+    let role = mirrors.members.roles.get(&inside(&member_role(name)));
+    let role_binding = mirrors.members.role_bindings.get(&inside(&member_role_binding(name)));
+    let internal = mirrors.members.internals.get(&inside(name));
+    let leaving = cluster.member.leaving_since.is_some() && namespace.is_some();
+    let works = if leaving { guarded_works(cx, &space).await? } else { BTreeMap::new() };
+    let observed = Observed {
+        now: cx.env.now(),
+        member: cluster.member.clone(),
+        namespace: namespace.as_ref().map(|seen| seen.value.clone()),
+        role: role.as_ref().map(|seen| seen.value.clone()),
+        role_binding: role_binding.as_ref().map(|seen| seen.value.clone()),
+        internal: internal.as_ref().map(|seen| seen.value.clone()),
+        guarded_works: works.keys().cloned().collect(),
+        options: cx.options.membership,
+    };
+    Ok(Seen { observed, cluster, namespace, role, role_binding, internal, works })
+}
+
+async fn guarded_works(cx: &Context, space: &str) -> Result<BTreeMap<String, Fence>, ClientError> {
+    let works = cx.client.of_type(ResourceType::of::<Work>()).metadata_only();
+    let listed: Listed<PartialObjectMeta<Work>> = works.list(&Selection::namespace(space)).await?;
+    let guarded = listed.items.into_iter().filter(|work| {
+        work.metadata.finalizers.as_ref().is_some_and(|finalizers| !finalizers.is_empty())
+    });
+    Ok(guarded.filter_map(|work| Some((work.metadata.name.clone()?, Fence::of(&work)?))).collect())
+}

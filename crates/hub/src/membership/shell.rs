@@ -1,0 +1,200 @@
+//! One pass over one member: read, plan, write in order.
+//!
+//! The MemberCluster may be written several times in a pass; each write is fenced with
+//! the version that the one before it left.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use flagship_api::cluster::{InternalMemberCluster, MemberCluster};
+use flagship_api::keys::{field_manager, finalizer, label};
+use flagship_api::names::ObjectKey;
+use flagship_api::work::Work;
+use flagship_rules::membership::{self, Action};
+use flagship_runtime::client::{ClientError, Fence, Propagation, ResourceType};
+use flagship_runtime::effects::{Kind, SeenWrites, Writer};
+use flagship_runtime::events::{EventType, Recorder};
+use flagship_runtime::metrics::Metrics;
+use flagship_runtime::queue::Outcome;
+use flagship_runtime::verdict::Failure;
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube_core::metadata::PartialObjectMeta;
+use serde_json::{Value, json};
+
+use super::observe::{Seen, observe};
+use crate::hub::Context;
+use crate::mirrors::{Fenced, Mirrors};
+use crate::patches::{gone_is_fine, reference, with_finalizer, without_finalizer};
+
+/// Carries out the plans of membership.
+pub(super) struct Shell {
+    cx: Context,
+    mirrors: Arc<Mirrors>,
+    recorder: Recorder,
+    seen: SeenWrites<ObjectKey>,
+}
+
+/// A pass under way.
+struct Pass<'a> {
+    seen: &'a Seen,
+    writer: Writer<'a, ObjectKey>,
+    /// The MemberCluster as this pass left it.
+    fence: Fence,
+    finalizers: Vec<String>,
+}
+
+impl Shell {
+    pub fn new(cx: &Context, mirrors: Arc<Mirrors>, recorder: Recorder) -> Self {
+        let client = cx.client.named(field_manager::MEMBER_CLUSTER);
+        let cx = Context { client, ..cx.clone() };
+        let seen = SeenWrites::default();
+        seen.shown_by(ResourceType::of::<MemberCluster>(), &mirrors.members.clusters);
+        seen.shown_by(ResourceType::of::<InternalMemberCluster>(), &mirrors.members.internals);
+        seen.shown_by(ResourceType::of::<Namespace>(), &mirrors.members.namespaces);
+        seen.shown_by(ResourceType::of::<Role>(), &mirrors.members.roles);
+        seen.shown_by(ResourceType::of::<RoleBinding>(), &mirrors.members.role_bindings);
+        Self { cx, mirrors, recorder, seen }
+    }
+
+    pub fn metrics(&self) -> &Metrics {
+        &self.cx.metrics
+    }
+
+    /// One pass.
+    pub async fn pass(&self, key: &ObjectKey) -> Result<Outcome, Failure> {
+        self.seen.caught_up(key).await;
+        let Some(cluster) = self.mirrors.members.clusters.get(key) else {
+            return Ok(Outcome::Done);
+        };
+        let seen = observe(&self.cx, &self.mirrors, cluster).await?;
+        let plan = membership::plan(&seen.observed);
+        let mut pass = Pass {
+            seen: &seen,
+            writer: Writer::new(&self.cx.client, &self.cx.leadership, &self.seen, key),
+            fence: seen.cluster.fence.clone(),
+            finalizers: seen.cluster.finalizers.clone(),
+        };
+        for action in plan.actions {
+            pass.act(action).await?;
+        }
+        let member = &seen.observed.member;
+        for event in &plan.events {
+            let sort = if event.warning { EventType::Warning } else { EventType::Normal };
+            let about = reference::<MemberCluster>(None, &member.name, &member.uid);
+            self.recorder.note_about(about, sort, &event.reason, &event.message);
+        }
+        if let Some(why) = plan.failure {
+            return Err(Failure::back_off(why));
+        }
+        Ok(match plan.wake.and_then(|span| Duration::try_from(span).ok()) {
+            Some(span) => Outcome::After(span),
+            None => Outcome::Done,
+        })
+    }
+}
+
+impl Pass<'_> {
+    async fn act(&mut self, action: Action) -> Result<(), ClientError> {
+        let member = &self.seen.observed.member;
+        let writer = &self.writer;
+        match action {
+            Action::Guard => {
+                let patch = with_finalizer(&self.finalizers, finalizer::MEMBER_CLUSTER);
+                self.patch_member(patch).await?;
+            }
+            Action::Unguard => {
+                let patch = without_finalizer(&self.finalizers, finalizer::MEMBER_CLUSTER);
+                self.patch_member(patch).await?;
+            }
+            Action::Label => {
+                let labels = json!({label::MEMBER_NAME: member.name});
+                self.patch_member(json!({"metadata": {"labels": labels}})).await?;
+            }
+            Action::Status(status) => {
+                let object = MemberCluster {
+                    metadata: ObjectMeta {
+                        name: Some(member.name.clone()),
+                        uid: Some(member.uid.clone()),
+                        resource_version: Some(self.fence.resource_version.clone()),
+                        ..ObjectMeta::default()
+                    },
+                    spec: member.spec.clone(),
+                    status: Some(status),
+                };
+                // One that is gone needs no status.
+                gone_is_fine(writer.update_status(&object).await)?;
+            }
+            Action::CreateNamespace => drop(writer.create(&member.namespace()).await?),
+            Action::LabelNamespace => {
+                let labels = json!({label::IS_FLEET_RESOURCE: "true"});
+                let patch = json!({"metadata": {"labels": labels}});
+                self.patch::<Namespace, _>(self.seen.namespace.as_deref(), patch).await?;
+            }
+            Action::DeleteNamespace => {
+                if let Some(namespace) = &self.seen.namespace {
+                    let fence = &namespace.fence;
+                    writer.delete::<Namespace>(fence, Propagation::Background).await?;
+                }
+            }
+            Action::CreateRole(rules) => drop(writer.create(&member.role(rules)).await?),
+            Action::UpdateRole(rules) => {
+                self.patch::<Role, _>(self.seen.role.as_deref(), json!({"rules": rules})).await?;
+            }
+            Action::CreateRoleBinding(bound) => {
+                writer.create(&member.role_binding(bound)).await?;
+            }
+            Action::UpdateRoleBinding(bound) => {
+                let patch = json!({"subjects": bound.subjects});
+                self.patch::<RoleBinding, _>(self.seen.role_binding.as_deref(), patch).await?;
+            }
+            Action::ReplaceRoleBinding(bound) => {
+                if let Some(old) = &self.seen.role_binding {
+                    writer.delete::<RoleBinding>(&old.fence, Propagation::Background).await?;
+                }
+                writer.create(&member.role_binding(bound)).await?;
+            }
+            Action::CreateInternal(spec) => {
+                let metadata = member.inside(member.name.clone());
+                writer.create(&InternalMemberCluster { metadata, spec, status: None }).await?;
+            }
+            Action::UpdateInternal(spec) => {
+                let period = spec.heartbeat_period_seconds;
+                let patch =
+                    json!({"spec": {"state": spec.state, "heartbeatPeriodSeconds": period}});
+                let internal = self.seen.internal.as_deref();
+                self.patch::<InternalMemberCluster, _>(internal, patch).await?;
+            }
+            Action::UnguardWork { name } => {
+                if let Some(fence) = self.seen.works.get(&name) {
+                    let patch = json!({"metadata": {"finalizers": []}});
+                    gone_is_fine(writer.patch::<PartialObjectMeta<Work>>(fence, patch).await)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn patch_member(&mut self, patch: Value) -> Result<(), ClientError> {
+        let patched = self.writer.patch::<MemberCluster>(&self.fence, patch).await;
+        let Some(patched) = gone_is_fine(patched)? else { return Ok(()) };
+        self.finalizers = patched.metadata.finalizers.clone().unwrap_or_default();
+        if let Some(fence) = Fence::of(&patched) {
+            self.fence = fence;
+        }
+        Ok(())
+    }
+
+    /// Patches what this pass has seen.
+    async fn patch<K: Kind, V>(
+        &self,
+        seen: Option<&Fenced<V>>,
+        patch: Value,
+    ) -> Result<(), ClientError> {
+        if let Some(seen) = seen {
+            self.writer.patch::<K>(&seen.fence, patch).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,69 @@
+//! Which change makes which member worth a pass.
+
+use flagship_api::names::{ObjectKey, cluster_of_namespace};
+use flagship_rules::membership::Member;
+use flagship_runtime::queue::Queue;
+use flagship_runtime::reflector::{Change, Store, Subscription};
+
+use crate::mirrors::{Cluster, Fenced, Mirrors};
+
+/// Fills the queue from now on, and with everything that is there already.
+pub(super) fn listen(mirrors: &Mirrors, queue: &Queue<ObjectKey>) -> Vec<Subscription> {
+    let waker = queue.clone();
+    vec![
+        mirrors.members.clusters.subscribe(move |change| cluster_changed(&waker, change)),
+        inside(&mirrors.members.internals, queue),
+        inside(&mirrors.members.roles, queue),
+        inside(&mirrors.members.role_bindings, queue),
+        own(&mirrors.members.namespaces, queue),
+    ]
+}
+
+/// Our own status is no news.
+fn cluster_changed(queue: &Queue<ObjectKey>, change: &Change<Cluster>) {
+    let same = match (&change.old, &change.new) {
+        (Some(old), Some(new)) => is_asked_the_same(&old.member, &new.member),
+        _ => false,
+    };
+    if !same {
+        queue.add((*change.key).clone());
+    }
+}
+
+fn is_asked_the_same(old: &Member, new: &Member) -> bool {
+    let asked = |m: &Member| (m.uid.clone(), m.generation, m.leaving_since, m.guarded);
+    asked(old) == asked(new) && old.label == new.label
+}
+
+/// Anything in a member's namespace is a matter of that member.
+fn inside<V: Send + Sync + PartialEq + 'static>(
+    store: &Store<Fenced<V>>,
+    queue: &Queue<ObjectKey>,
+) -> Subscription {
+    watched(store, queue, |key| key.namespace.as_deref())
+}
+
+/// The namespace itself, too.
+fn own<V: Send + Sync + PartialEq + 'static>(
+    store: &Store<Fenced<V>>,
+    queue: &Queue<ObjectKey>,
+) -> Subscription {
+    watched(store, queue, |key| Some(&key.name))
+}
+
+fn watched<V: Send + Sync + PartialEq + 'static>(
+    store: &Store<Fenced<V>>,
+    queue: &Queue<ObjectKey>,
+    namespace: impl Fn(&ObjectKey) -> Option<&str> + Send + 'static,
+) -> Subscription {
+    let queue = queue.clone();
+    store.subscribe(move |change| {
+        let (old, new) = (change.old.as_ref(), change.new.as_ref());
+        if old.map(|old| &old.value) == new.map(|new| &new.value) {
+            return;
+        }
+        if let Some(cluster) = namespace(&change.key).and_then(cluster_of_namespace) {
+            queue.add(ObjectKey::cluster(cluster));
+        }
+    })
+}

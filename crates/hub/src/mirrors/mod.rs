@@ -1,0 +1,121 @@
+//! What the hub watches, mirrored once for all controllers.
+//!
+//! A mirror keeps what rules read and what a write must be fenced with, never whole
+//! objects. What a pass must not read from a cache (the bindings the scheduler counts)
+//! is listed from the server by `observe` instead.
+//!
+//! Here is how mirrors are set up and filled; `members` and `placements` say what is
+//! kept of which kind.
+
+mod members;
+mod placements;
+
+use flagship_api::names::{ObjectKey, Scope};
+use flagship_runtime::client::{Client, Fence, Selection};
+use flagship_runtime::effects::Kind;
+use flagship_runtime::env::Env;
+use flagship_runtime::reflector::{Reflector, Store};
+use futures::future::{BoxFuture, join_all};
+use kube_core::Resource;
+use tokio::task::JoinSet;
+
+use crate::options::Options;
+use crate::scope::{ClusterWide, InNamespace};
+
+pub(crate) use members::{Cluster, MemberMirrors};
+pub(crate) use placements::{Binding, Placement, Policy, ScopeMirrors, parent};
+
+/// Everything that is mirrored.
+pub(crate) struct Mirrors {
+    /// What belongs to members.
+    pub members: MemberMirrors,
+    /// What belongs to cluster-scoped placements.
+    pub cluster_wide: ScopeMirrors,
+    /// What belongs to namespaced placements; `None` if those are not served.
+    pub in_namespaces: Option<ScopeMirrors>,
+}
+
+/// What fills the mirrors.
+#[derive(Default)]
+pub(crate) struct Filling {
+    reflectors: Vec<BoxFuture<'static, ()>>,
+    synced: Vec<BoxFuture<'static, ()>>,
+}
+
+/// What rules read of an object, and what a write to it is fenced with.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Fenced<V> {
+    pub fence: Fence,
+    pub value: V,
+}
+
+impl Mirrors {
+    /// Sets the mirrors up; they stay empty until they are filled.
+    pub fn new(client: &Client, env: &Env, options: &Options) -> (Self, Filling) {
+        let mut set = Set { client, env, options, filling: Filling::default() };
+        let members = MemberMirrors::new(&mut set);
+        let cluster_wide = ScopeMirrors::new::<ClusterWide>(&mut set);
+        let in_namespaces =
+            options.resource_placement.then(|| ScopeMirrors::new::<InNamespace>(&mut set));
+        (Self { members, cluster_wide, in_namespaces }, set.filling)
+    }
+
+    /// The mirrors of a placement's scope.
+    pub fn of(&self, key: &ObjectKey) -> Option<&ScopeMirrors> {
+        match key.scope() {
+            Scope::Cluster => Some(&self.cluster_wide),
+            Scope::Namespaced => self.in_namespaces.as_ref(),
+        }
+    }
+
+    /// The mirrors of all scopes that are served.
+    pub fn scopes(&self) -> impl Iterator<Item = &ScopeMirrors> {
+        [&self.cluster_wide].into_iter().chain(&self.in_namespaces)
+    }
+}
+
+impl Filling {
+    /// Starts mirroring and waits until everything was listed once.
+    pub async fn start(self, tasks: &mut JoinSet<()>) {
+        for reflector in self.reflectors {
+            tasks.spawn(reflector);
+        }
+        join_all(self.synced).await;
+    }
+}
+
+impl<V> Fenced<V> {
+    fn of<K: Resource>(object: &K, value: V) -> Option<Self> {
+        Some(Self { fence: Fence::of(object)?, value })
+    }
+}
+
+/// Mirrors in the making.
+pub(crate) struct Set<'a> {
+    client: &'a Client,
+    env: &'a Env,
+    options: &'a Options,
+    filling: Filling,
+}
+
+impl Set<'_> {
+    /// A mirror of a kind, for those who want to add an index before it is filled.
+    pub fn mirror<K: Kind, V>(
+        &self,
+        project: impl Fn(K) -> Option<V> + Send + Sync + 'static,
+    ) -> Reflector<K, V> {
+        Reflector::new(self.env, self.client.of::<K>(), Selection::all(), project)
+    }
+
+    pub fn add<K, V>(&mut self, reflector: Reflector<K, V>) -> Store<V>
+    where
+        K: Kind + Send + 'static,
+        V: Send + Sync + 'static,
+    {
+        let store = reflector.store();
+        let filled = store.clone();
+        self.filling.reflectors.push(Box::pin(reflector.run()));
+        self.filling.synced.push(Box::pin(async move { filled.synced().await }));
+        store
+    }
+}
