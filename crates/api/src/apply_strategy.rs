@@ -6,6 +6,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::null::or_default;
+
 /// How to apply, compare and take over resources in a member cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -26,7 +28,7 @@ pub struct ApplyStrategy {
     pub r#type: Option<ApplyStrategyType>,
 
     /// Whether the resource in the member may have other owners besides Flagship.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "std::ops::Not::not")]
     pub allow_co_ownership: bool,
 
     /// Settings used only when the type is ServerSideApply.
@@ -87,7 +89,7 @@ pub enum WhenToTakeOver {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ServerSideApplyConfig {
     /// Whether to win conflicts with other field managers.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, deserialize_with = "or_default")]
     pub force: bool,
 }
 
@@ -113,8 +115,12 @@ pub enum DeletePropagationPolicy {
 
 /// Whether and where the status of placed resources comes back to the hub.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+// The type is required and has a default: who leaves it out gets the default,
+// as the server fills it in before it checks.
+#[schemars(extend("required" = ["type"]))]
 pub struct ReportBackStrategy {
     /// Whether the status in the member is copied back to the hub.
+    #[serde(default, deserialize_with = "or_default")]
     #[schemars(extend("default" = ReportBackStrategyType::default()))]
     pub r#type: ReportBackStrategyType,
 

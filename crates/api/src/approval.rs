@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::crd::cel::immutable;
 use crate::crd::shape;
 use crate::kinds::{Column, Version, condition, kind};
+use crate::null::or_default;
 
 /// Which stage of which run asks for approval.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -27,7 +28,7 @@ pub struct ApprovalRequestSpec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ApprovalRequestStatus {
     /// Approved is set by a person, ApprovalAccepted by the run.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "shape::conditions")]
     pub conditions: Vec<Condition>,
 }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::apply_strategy::ApplyStrategy;
 use crate::crd::shape;
 use crate::kinds::{Column, Version, condition, kind};
+use crate::null::or_default;
 use crate::placement_status::{
     DiffedResourcePlacement, DriftedResourcePlacement, FailedResourcePlacement, NamespacedName,
     envelopes_v1,
@@ -28,11 +29,11 @@ pub struct ResourceBindingSpec {
     pub resource_snapshot_name: String,
 
     /// Namespaced overrides to apply on the way, by snapshot.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub resource_override_snapshots: Vec<NamespacedName>,
 
     /// Cluster-wide overrides to apply on the way, by snapshot.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub cluster_resource_override_snapshots: Vec<String>,
 
     /// Policy snapshot that led to this choice.
@@ -68,22 +69,22 @@ pub enum BindingState {
 #[serde(rename_all = "camelCase")]
 pub struct ResourceBindingStatus {
     /// Resources that could not be applied or are not available.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100))]
     pub failed_placements: Vec<FailedResourcePlacement>,
 
     /// Resources somebody has edited in the member.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100))]
     pub drifted_placements: Vec<DriftedResourcePlacement>,
 
     /// Resources that differ from the hub and were not overwritten.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100))]
     pub diffed_placements: Vec<DiffedResourcePlacement>,
 
     /// How the delivery is doing, step by step.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "shape::conditions")]
     pub conditions: Vec<Condition>,
 }

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::crd::shape;
 use crate::crd::versions::Edits;
 use crate::kinds::{Column, Version, condition, kind};
+use crate::null::or_default;
 use crate::policy::TaintEffect;
 
 /// Who the member is and how it takes part.
@@ -28,7 +29,7 @@ pub struct MemberClusterSpec {
     pub heartbeat_period_seconds: Option<i32>,
 
     /// Marks that keep placements away unless they tolerate them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100))]
     pub taints: Vec<Taint>,
 
@@ -44,7 +45,7 @@ pub struct Taint {
     pub key: String,
 
     /// Value of the taint.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     pub value: String,
 
     /// What the taint does to placements that do not tolerate it.
@@ -101,25 +102,29 @@ pub enum ClusterState {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MemberClusterStatus {
-    /// Whether the member is ready, has joined, is healthy and reports its properties.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// Whether the member is ready, has joined and reports its properties.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "shape::conditions")]
     pub conditions: Vec<Condition>,
 
     /// Facts about the member by name, such as its node count.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "BTreeMap::is_empty")]
     pub properties: BTreeMap<String, PropertyValue>,
 
     /// How much the member has, and how much of it is free.
-    #[serde(default, skip_serializing_if = "ResourceUsage::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "ResourceUsage::is_empty"
+    )]
     pub resource_usage: ResourceUsage,
 
     /// Namespaces in the member, each with the name of the AppliedWork that owns it, if any.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "BTreeMap::is_empty")]
     pub namespaces: BTreeMap<String, String>,
 
     /// How each agent on the member is doing.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub agent_status: Vec<AgentStatus>,
 }
 
@@ -140,17 +145,17 @@ pub struct PropertyValue {
 #[serde(rename_all = "camelCase")]
 pub struct ResourceUsage {
     /// What all nodes have together.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "shape::quantities")]
     pub capacity: BTreeMap<String, Quantity>,
 
     /// What all nodes have together for workloads.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "shape::quantities")]
     pub allocatable: BTreeMap<String, Quantity>,
 
     /// What no workload has asked for yet.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "shape::quantities")]
     pub available: BTreeMap<String, Quantity>,
 
@@ -175,7 +180,7 @@ pub struct AgentStatus {
     pub r#type: AgentType,
 
     /// Whether the agent has joined and is healthy.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "shape::conditions")]
     pub conditions: Vec<Condition>,
 

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::crd::cel::immutable;
 use crate::crd::shape;
 use crate::kinds::{Version, kind};
+use crate::null::or_default;
 use crate::raw_json::RawJson;
 
 /// Which cluster this is, and who looks after it.
@@ -18,7 +19,7 @@ use crate::raw_json::RawJson;
 #[serde(rename_all = "camelCase")]
 pub struct ClusterProfileSpec {
     /// Name of the cluster for people to read.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     pub display_name: String,
 
     /// Who looks after the cluster and this profile.
@@ -38,24 +39,28 @@ pub struct ClusterManager {
 #[serde(rename_all = "camelCase")]
 pub struct ClusterProfileStatus {
     /// Whether the cluster's control plane is healthy, among others.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "shape::condition_list")]
     pub conditions: Vec<Condition>,
 
     /// Versions of what runs in the cluster.
-    #[serde(default, skip_serializing_if = "ClusterVersion::is_empty")]
+    #[serde(
+        default,
+        deserialize_with = "or_default",
+        skip_serializing_if = "ClusterVersion::is_empty"
+    )]
     pub version: ClusterVersion,
 
     /// Facts about the cluster.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub properties: Vec<Property>,
 
     /// Ways to reach the cluster; the older name of accessProviders.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub credential_providers: Vec<AccessProvider>,
 
     /// Ways to reach the cluster.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub access_providers: Vec<AccessProvider>,
 }
 
@@ -63,7 +68,7 @@ pub struct ClusterProfileStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ClusterVersion {
     /// Version of Kubernetes.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     pub kubernetes: String,
 }
 
@@ -110,15 +115,15 @@ pub struct ClusterEndpoint {
     pub server: String,
 
     /// Host name to check the server's certificate against, if not the one in the address.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     pub tls_server_name: String,
 
     /// Whether to trust any certificate.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "std::ops::Not::not")]
     pub insecure_skip_tls_verify: bool,
 
     /// File with the certificates to trust.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     pub certificate_authority: String,
 
     /// The certificates to trust, in PEM form.
@@ -127,15 +132,15 @@ pub struct ClusterEndpoint {
     pub certificate_authority_data: Option<ByteString>,
 
     /// Address of the proxy to go through.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     pub proxy_url: String,
 
     /// Whether to ask for uncompressed answers.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "std::ops::Not::not")]
     pub disable_compression: bool,
 
     /// What clients of other kinds need to know.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub extensions: Vec<EndpointExtension>,
 }
 

@@ -97,6 +97,12 @@ impl Subject {
     }
 }
 
+/// Longest message the API accepts, in bytes.
+pub const LONGEST_MESSAGE: usize = 32768;
+
+/// What stands for the rest of a message.
+const CUT: &str = "...";
+
 /// A condition that only lacks its place and time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draft {
@@ -107,9 +113,16 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Says it to a person.
+    /// Says it to a person. A message the API would refuse for its length is cut
+    /// and ends in `...`: better told in part than not at all.
     pub fn because(mut self, message: impl Into<String>) -> Self {
         self.message = message.into();
+        if self.message.len() > LONGEST_MESSAGE {
+            let mut ends = (0..=LONGEST_MESSAGE - CUT.len()).rev();
+            let end = ends.find(|end| self.message.is_char_boundary(*end));
+            self.message.truncate(end.unwrap_or(0));
+            self.message.push_str(CUT);
+        }
         self
     }
 
@@ -155,7 +168,7 @@ impl Draft {
             reason: self.reason.into_owned(),
             message: self.message,
             observed_generation: Some(observed.0),
-            last_transition_time: Time(whole_seconds(since)),
+            last_transition_time: wire_time(since),
         }
     }
 
@@ -177,10 +190,12 @@ impl Draft {
     }
 }
 
-/// The wire has whole seconds; a condition in memory must equal its own copy
-/// read back, or every pass would see a change.
-fn whole_seconds(time: Timestamp) -> Timestamp {
-    Timestamp::from_second(time.as_second()).unwrap_or(time)
+/// A time as every status must hold it. The wire has whole seconds; an object in
+/// memory must equal its own copy read back, or every pass would see a change.
+pub fn wire_time(time: Timestamp) -> Time {
+    // Down, also before 1970, as a text without its fraction would be.
+    let second = time.as_second() - i64::from(time.subsec_nanosecond() < 0);
+    Time(Timestamp::from_second(second).unwrap_or(time))
 }
 
 /// Questions to a list of conditions.
@@ -238,10 +253,19 @@ pub fn remove(from: &mut Vec<Condition>, kind: &str) {
     from.retain(|condition| condition.type_ != kind);
 }
 
-/// Makes every condition speak about this generation: for a record of progress
-/// that a new generation does not invalidate.
+/// Makes every condition speak about this generation at least: for a record of
+/// progress that a new generation does not invalidate.
 pub fn carry_over(conditions: &mut [Condition], generation: Generation) {
     for condition in conditions {
+        let seen = Generation::seen_by(condition).max(generation);
+        condition.observed_generation = Some(seen.0);
+    }
+}
+
+/// Makes conditions copied from another object speak about this one: the
+/// generations of the other mean nothing here.
+pub fn relabel(copied: &mut [Condition], generation: Generation) {
+    for condition in copied {
         condition.observed_generation = Some(generation.0);
     }
 }

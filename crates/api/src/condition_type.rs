@@ -6,6 +6,8 @@
 
 use crate::names::Scope;
 
+const STATUS_SYNCED: &str = "ClusterResourcePlacementStatusSynced";
+
 /// A condition of a placement, whatever its spelling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Placement {
@@ -51,7 +53,8 @@ impl Placement {
         Self::DiffReported,
     ];
 
-    /// The type on a placement of this scope.
+    /// The type on a placement of this scope. StatusSynced exists in one only and
+    /// has one spelling wherever it is looked for.
     pub const fn on(self, scope: Scope) -> &'static str {
         match (scope, self) {
             (Scope::Cluster, Self::Scheduled) => "ClusterResourcePlacementScheduled",
@@ -61,7 +64,6 @@ impl Placement {
             (Scope::Cluster, Self::Applied) => "ClusterResourcePlacementApplied",
             (Scope::Cluster, Self::Available) => "ClusterResourcePlacementAvailable",
             (Scope::Cluster, Self::DiffReported) => "ClusterResourcePlacementDiffReported",
-            (Scope::Cluster, Self::StatusSynced) => "ClusterResourcePlacementStatusSynced",
             (Scope::Namespaced, Self::Scheduled) => "ResourcePlacementScheduled",
             (Scope::Namespaced, Self::RolloutStarted) => "ResourcePlacementRolloutStarted",
             (Scope::Namespaced, Self::Overridden) => "ResourcePlacementOverridden",
@@ -69,7 +71,7 @@ impl Placement {
             (Scope::Namespaced, Self::Applied) => "ResourcePlacementApplied",
             (Scope::Namespaced, Self::Available) => "ResourcePlacementAvailable",
             (Scope::Namespaced, Self::DiffReported) => "ResourcePlacementDiffReported",
-            (Scope::Namespaced, Self::StatusSynced) => "ResourcePlacementStatusSynced",
+            (_, Self::StatusSynced) => STATUS_SYNCED,
         }
     }
 
@@ -83,7 +85,7 @@ impl Placement {
             Self::Applied => binding::APPLIED,
             Self::Available => binding::AVAILABLE,
             Self::DiffReported => binding::DIFF_REPORTED,
-            Self::StatusSynced => "StatusSynced",
+            Self::StatusSynced => STATUS_SYNCED,
         }
     }
 }
@@ -232,6 +234,17 @@ pub mod cluster_profile {
     }
 }
 
+/// Kubernetes' own PodDisruptionBudgets, which are available once their
+/// controller has spoken.
+pub mod pod_disruption_budget {
+    use crate::listed::listed;
+
+    listed! {
+        /// Whether a pod may be evicted now; the reasons are in [`crate::reason::kubernetes`].
+        DISRUPTION_ALLOWED = "DisruptionAllowed";
+    }
+}
+
 /// ClusterResourcePlacementEvictions.
 pub mod eviction {
     use crate::listed::listed;
@@ -246,12 +259,95 @@ pub mod eviction {
 
 #[cfg(test)]
 mod tests {
+    use expect_test::expect;
+
     use super::*;
+    use crate::listed::table;
+
+    /// These are promises to other systems: a change here is a break there.
+    #[test]
+    fn the_condition_types_are_these() {
+        let all = [
+            ("binding", binding::ALL),
+            ("policy_snapshot", policy_snapshot::ALL),
+            ("work", work::ALL),
+            ("update_run", update_run::ALL),
+            ("updating_cluster", updating_cluster::ALL),
+            ("stage_task", stage_task::ALL),
+            ("approval_request", approval_request::ALL),
+            ("member_cluster", member_cluster::ALL),
+            ("agent_type", agent_type::ALL),
+            ("cluster_profile", cluster_profile::ALL),
+            ("pod_disruption_budget", pod_disruption_budget::ALL),
+            ("eviction", eviction::ALL),
+        ];
+        let text: String =
+            all.iter().map(|(module, types)| format!("# {module}\n{}", table(types))).collect();
+        expect![[r#"
+            # binding
+            ROLLOUT_STARTED   RolloutStarted
+            OVERRIDDEN        Overridden
+            WORK_SYNCHRONIZED WorkSynchronized
+            APPLIED           Applied
+            AVAILABLE         Available
+            DIFF_REPORTED     DiffReported
+            # policy_snapshot
+            SCHEDULED Scheduled
+            # work
+            APPLIED        Applied
+            AVAILABLE      Available
+            DIFF_REPORTED  DiffReported
+            STATUS_TRIMMED StatusTrimmed
+            # update_run
+            INITIALIZED Initialized
+            PROGRESSING Progressing
+            SUCCEEDED   Succeeded
+            # updating_cluster
+            STARTED   Started
+            SUCCEEDED Succeeded
+            # stage_task
+            APPROVAL_REQUEST_CREATED  ApprovalRequestCreated
+            APPROVAL_REQUEST_APPROVED ApprovalRequestApproved
+            WAIT_TIME_ELAPSED         WaitTimeElapsed
+            # approval_request
+            APPROVED          Approved
+            APPROVAL_ACCEPTED ApprovalAccepted
+            # member_cluster
+            READY_TO_JOIN                  ReadyToJoin
+            JOINED                         Joined
+            HEALTHY                        Healthy
+            PROPERTY_PROVIDER_STARTED      ClusterPropertyProviderStarted
+            PROPERTY_COLLECTION_SUCCEEDED  ClusterPropertyCollectionSucceeded
+            COST_COLLECTION_SUCCEEDED      AKSClusterCostPropertiesCollectionSucceeded
+            NAMESPACE_COLLECTION_SUCCEEDED NamespaceCollectionSucceeded
+            # agent_type
+            MEMBER                MemberAgent
+            MULTI_CLUSTER_SERVICE MultiClusterServiceAgent
+            SERVICE_EXPORT_IMPORT ServiceExportImportAgent
+            # cluster_profile
+            CONTROL_PLANE_HEALTHY ControlPlaneHealthy
+            # pod_disruption_budget
+            DISRUPTION_ALLOWED DisruptionAllowed
+            # eviction
+            VALID    Valid
+            EXECUTED Executed
+        "#]]
+        .assert_eq(&text);
+    }
+
+    #[test]
+    fn the_mirrored_status_is_a_condition_of_cluster_scope_only() {
+        let types = [
+            Placement::StatusSynced.on(Scope::Cluster),
+            Placement::StatusSynced.on(Scope::Namespaced),
+            Placement::StatusSynced.per_cluster(),
+        ];
+        assert_eq!(types, ["ClusterResourcePlacementStatusSynced"; 3]);
+    }
 
     #[test]
     fn a_placement_condition_is_its_scope_and_its_bare_name() {
-        let all = [Placement::Scheduled, Placement::StatusSynced];
-        for condition in all.into_iter().chain(Placement::ROLLOUT) {
+        for condition in [Placement::Scheduled].into_iter().chain(Placement::ROLLOUT) {
             for (scope, prefix) in [
                 (Scope::Cluster, "ClusterResourcePlacement"),
                 (Scope::Namespaced, "ResourcePlacement"),

@@ -5,6 +5,7 @@
 //! gives its good objects and one error for each bad one. No input panics:
 //! nesting is limited by the parser, size by [`LARGEST_OBJECT`].
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::Deserialize;
@@ -14,6 +15,7 @@ use serde_json::value::RawValue;
 use thiserror::Error;
 
 use crate::names::ObjectKey;
+use crate::null::or_default;
 
 mod identity;
 
@@ -61,6 +63,10 @@ pub fn decode<K: DeserializeOwned>(bytes: &[u8]) -> Result<K, DecodeError> {
             problem,
         });
     }
+    let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
+    if first.is_some_and(|first| *first != b'{') {
+        return Err(not_an_object());
+    }
     // Good objects are the rule: only a bad one is read again, to learn where.
     serde_json::from_slice(bytes).map_err(|error| {
         let reader = &mut serde_json::Deserializer::from_slice(bytes);
@@ -71,10 +77,19 @@ pub fn decode<K: DeserializeOwned>(bytes: &[u8]) -> Result<K, DecodeError> {
 
 /// Reads one object from a JSON tree.
 pub fn decode_value<K: DeserializeOwned>(value: &Value) -> Result<K, DecodeError> {
+    if !value.is_object() {
+        return Err(not_an_object());
+    }
     K::deserialize(value).map_err(|error| {
         let located = serde_path_to_error::deserialize::<_, K>(value).err();
         located_error(identity::of_value(value), located, &error)
     })
+}
+
+/// The types would take a list of their fields for an object.
+fn not_an_object() -> DecodeError {
+    let problem = "not a JSON object".to_owned();
+    DecodeError { object: Identity::default(), path: String::new(), problem }
 }
 
 /// What a list held.
@@ -92,12 +107,17 @@ pub struct DecodedList<K> {
 
 /// Reads a list. Only a list that is none is an error as a whole.
 pub fn decode_list<K: DeserializeOwned>(bytes: &[u8]) -> Result<DecodedList<K>, DecodeError> {
-    let list: RawList<'_> = serde_json::from_slice(bytes).map_err(|error| {
-        let reader = &mut serde_json::Deserializer::from_slice(bytes);
+    let text = splittable(bytes);
+    if !text.trim_start().starts_with('{') {
+        return Err(not_an_object());
+    }
+    let list: RawList<'_> = serde_json::from_str(&text).map_err(|error| {
+        let reader = &mut serde_json::Deserializer::from_str(&text);
         let located = serde_path_to_error::deserialize::<_, RawList<'_>>(reader).err();
         located_error(identity::of_bytes(bytes), located, &error)
     })?;
     let kind_of_items = list.kind.as_deref().and_then(|kind| kind.strip_suffix("List"));
+    let kind_of_items = kind_of_items.map(|kind| identity::kind(kind.to_owned()));
     let mut decoded = DecodedList {
         resource_version: list.metadata.resource_version,
         continue_token: list.metadata.r#continue.filter(|token| !token.is_empty()),
@@ -105,11 +125,14 @@ pub fn decode_list<K: DeserializeOwned>(bytes: &[u8]) -> Result<DecodedList<K>, 
         errors: Vec::new(),
     };
     for item in list.items {
-        match decode(item.get().as_bytes()) {
+        // An item is a part of the text: its distance from the beginning is where
+        // its own bytes are, valid or not.
+        let start = item.get().as_ptr().addr() - text.as_ptr().addr();
+        match decode(&bytes[start..start + item.get().len()]) {
             Ok(item) => decoded.items.push(item),
             Err(mut error) => {
                 // Lists of built-in kinds leave the kind of their items out.
-                error.object.kind = error.object.kind.or(kind_of_items.map(str::to_owned));
+                error.object.kind = error.object.kind.or_else(|| kind_of_items.clone());
                 decoded.errors.push(error);
             }
         }
@@ -117,13 +140,28 @@ pub fn decode_list<K: DeserializeOwned>(bytes: &[u8]) -> Result<DecodedList<K>, 
     Ok(decoded)
 }
 
+/// The same bytes as text, every one that is not UTF-8 replaced by one that is:
+/// good enough to find where each item of a list begins and ends.
+fn splittable(bytes: &[u8]) -> Cow<'_, str> {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return Cow::Borrowed(text);
+    }
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        text.extend(chunk.invalid().iter().map(|_| '?'));
+    }
+    Cow::Owned(text)
+}
+
 #[derive(Deserialize)]
 struct RawList<'a> {
     #[serde(default)]
     kind: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     metadata: RawListMeta,
-    #[serde(borrow)]
+    /// Must be there, but an empty list may be written as null.
+    #[serde(borrow, deserialize_with = "or_default")]
     items: Vec<&'a RawValue>,
 }
 
@@ -156,7 +194,12 @@ fn located_error(
 }
 
 fn shortened(text: String) -> String {
-    match text.char_indices().nth(LONGEST_PROBLEM) {
+    cut(text, LONGEST_PROBLEM)
+}
+
+/// At most so many characters; dots take the place of what is cut off.
+fn cut(text: String, longest: usize) -> String {
+    match text.char_indices().nth(longest) {
         Some((end, _)) => format!("{}...", &text[..end]),
         None => text,
     }

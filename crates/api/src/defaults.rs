@@ -25,7 +25,7 @@ use crate::staged_update::{StageConfig, UpdateRunSpec, UpdateStrategySpec};
 
 mod objects;
 
-/// How many old snapshots a placement keeps.
+/// How many snapshots a placement keeps, the latest included.
 pub const REVISION_HISTORY_LIMIT: i32 = 10;
 
 /// `maxUnavailable` and `maxSurge` of a rolling update.
@@ -101,7 +101,8 @@ pub fn effective_apply_strategy(given: Option<&ApplyStrategy>) -> ApplyStrategy 
     strategy
 }
 
-/// How many old snapshots to keep, at least one whatever the spec says.
+/// How many snapshots to keep, the latest included: at least one, whatever the
+/// spec says.
 pub fn revision_history_limit(spec: &PlacementSpec) -> usize {
     let limit = spec.revision_history_limit.unwrap_or(REVISION_HISTORY_LIMIT);
     usize::try_from(limit).unwrap_or(0).max(1)

@@ -12,7 +12,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
-use crate::go_number::quoted;
+use crate::go_number::{quoted, split_digits};
 
 /// The pattern the API puts on `waitTime`, in specs and in statuses.
 pub const WAIT_TIME_PATTERN: &str = r"^(?:(?:0|[1-9][0-9]*)(\.[0-9]+)?(?:s|m|h))+$";
@@ -139,10 +139,6 @@ fn one_part<'a>(text: &str, rest: &'a str) -> Result<(u64, &'a str), DurationErr
     })?;
     let nanos = count.checked_mul(unit).filter(|nanos| *nanos <= LIMIT).ok_or_else(invalid)?;
     Ok((nanos + part_of_unit(fraction, unit), after))
-}
-
-fn split_digits(text: &str) -> (&str, &str) {
-    text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
 }
 
 fn unit_nanos(unit: &str) -> Option<u64> {

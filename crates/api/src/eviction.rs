@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::crd::cel::{immutable, rules};
 use crate::crd::shape;
 use crate::kinds::{Column, Version, condition, kind};
+use crate::null::or_default;
 
 /// Which placement leaves which cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -28,7 +29,7 @@ pub struct PlacementEvictionSpec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlacementEvictionStatus {
     /// Whether the eviction made sense and whether it was carried out.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "shape::condition_list")]
     pub conditions: Vec<Condition>,
 }

@@ -17,8 +17,9 @@ use serde::de::DeserializeOwned;
 use crate::duration::{GoDuration, matches_wait_time_pattern};
 use crate::go_json::{self, Sorted};
 use crate::int_or_string::{Amount, max_concurrency, of_target};
+use crate::printed::PrintedSelector;
 use crate::quantity::Quantity;
-use crate::selector::{Printed, Selector};
+use crate::selector::Selector;
 use crate::{decode, hash, names};
 
 /// Durations: what is printed reads back, and a wait time keeps its pattern.
@@ -63,7 +64,7 @@ pub fn int_or_string(data: &[u8]) {
 /// one says where it is wrong.
 pub fn selectors(data: &[u8]) {
     let Ok(selector) = decode::decode::<LabelSelector>(data) else { return };
-    assert!(Printed(Some(&selector)).to_string().starts_with("&LabelSelector{"));
+    assert!(PrintedSelector(Some(&selector)).to_string().starts_with("&LabelSelector{"));
     match Selector::new(Some(&selector)) {
         Ok(valid) => {
             let wanted = selector.match_labels.clone().unwrap_or_default();

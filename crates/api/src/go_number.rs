@@ -40,6 +40,11 @@ pub fn atoi(text: &str) -> Result<i64, NotANumber> {
     text.parse().or_else(|_| failed(Problem::Range))
 }
 
+/// Takes the digits off the front of a text.
+pub(crate) fn split_digits(text: &str) -> (&str, &str) {
+    text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
+}
+
 /// How much of a text a complaint repeats before it is cut.
 const QUOTED_AT_MOST: usize = 256;
 

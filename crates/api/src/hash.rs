@@ -58,6 +58,7 @@ mod tests {
 
     use super::*;
     use crate::go_json::Sorted;
+    use crate::placement_status::NamespacedName;
     use crate::raw_json::RawJson;
 
     const NULL: &str = "74234e98afe7498fb5daf1f36ac2d78acc339464f950703b8c019892f982b90b";
@@ -76,7 +77,7 @@ mod tests {
             "66460d576a34b716ba8a98107c620b059fff15f741475d45bc2f5df06516ca82"
         );
         assert_eq!(
-            of_list(&[json!({"name": "ro-1-0", "namespace": "app"})]).unwrap(),
+            of_list(&[NamespacedName { name: "ro-1-0".into(), namespace: "app".into() }]).unwrap(),
             "2c9b237bbf913f16899de22dd80bb79749e110c9cce490eff508277cd81b7845"
         );
     }

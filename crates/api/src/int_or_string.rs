@@ -186,6 +186,8 @@ mod tests {
             ("-1%", "-1% is not between 0% and 100%"),
         ] {
             assert_eq!(of_target(&text(value), 5).unwrap_err().to_string(), complaint, "{value}");
+            let of_stage = max_concurrency(&text(value), 5).unwrap_err();
+            assert_eq!(of_stage.to_string(), complaint, "{value}");
         }
         assert_eq!(of_target(&IntOrString::Int(-1), 5).unwrap_err().to_string(), "-1 is negative");
         assert!(serde_json::from_str::<IntOrString>("9223372036854775808").is_err());

@@ -2,31 +2,36 @@
 //!
 //! They are API, shared with KubeFleet: an object labelled by one system must be
 //! found by the other, so none of them may ever change. Most say `CRP` for
-//! historical reasons and are used in both scopes all the same.
+//! historical reasons and are used in both scopes all the same. What KubeFleet
+//! does not know has a prefix of our own, see [`own`].
 //!
 //! Object *names* are made in [`crate::names`], condition reasons live in
 //! [`crate::reason`].
 
-/// Prefix of every key this system owns.
+/// Prefix of every key shared with KubeFleet.
 pub const PREFIX: &str = "kubernetes-fleet.io/";
+
+/// Prefix of every key only this system knows.
+pub const OWN_PREFIX: &str = "flagship.dev/";
 
 /// API groups and the versions controllers read and write.
 pub mod group {
+    use crate::kinds::group;
     use crate::listed::listed;
 
     listed! {
         /// Placements, bindings, snapshots, works, overrides, update runs.
-        PLACEMENT = "placement.kubernetes-fleet.io";
+        PLACEMENT = group!(placement);
         /// Member clusters and their hub-side counterpart.
-        CLUSTER = "cluster.kubernetes-fleet.io";
+        CLUSTER = group!(cluster);
         /// The version of both groups that is stored and that controllers use.
         VERSION = "v1beta1";
         /// `apiVersion` of placement objects, as owner references carry it.
-        PLACEMENT_V1BETA1 = "placement.kubernetes-fleet.io/v1beta1";
+        PLACEMENT_V1BETA1 = concat!(group!(placement), "/v1beta1");
         /// `apiVersion` of member clusters, as owner references carry it.
-        CLUSTER_V1BETA1 = "cluster.kubernetes-fleet.io/v1beta1";
+        CLUSTER_V1BETA1 = concat!(group!(cluster), "/v1beta1");
         /// The cluster inventory API that members are exported to.
-        INVENTORY = "multicluster.x-k8s.io";
+        INVENTORY = group!(multicluster);
         /// The networking add-on whose kinds members may write on the hub.
         NETWORKING = "networking.fleet.azure.com";
     }
@@ -153,6 +158,22 @@ pub mod annotation {
 
     /// Annotations of MemberClusters that start with this are guarded by admission.
     pub const GUARDED_MEMBER_PREFIX: &str = "fleet.azure.com";
+}
+
+/// Annotations only this system writes. An object without them was written by
+/// KubeFleet, which is never an error.
+pub mod own {
+    use crate::listed::listed;
+
+    listed! {
+        /// Approval requests: UID of the run they were made for; one for an earlier run of the same
+        /// name does not count. Bindings: UID of the run that wrote them last.
+        UPDATE_RUN_UID = "flagship.dev/update-run-uid";
+        /// Bindings: generation of that run, the fence: a hub that has seen an older one may not write.
+        UPDATE_RUN_GENERATION = "flagship.dev/update-run-generation";
+        /// Works: hash of everything their manifests were rendered from, cluster labels included.
+        RENDERED_INPUTS_HASH = "flagship.dev/rendered-inputs-hash";
+    }
 }
 
 /// Finalizers.

@@ -20,6 +20,8 @@ pub mod envelope;
 pub mod error_class;
 mod every_kind;
 pub mod eviction;
+pub mod fence;
+#[cfg(feature = "fuzzing")]
 pub mod fuzz_harness;
 pub mod go_json;
 pub mod go_number;
@@ -29,6 +31,7 @@ pub mod keys;
 pub mod kinds;
 mod listed;
 pub mod names;
+mod null;
 pub mod overrides;
 pub mod placement;
 mod placement_rules;

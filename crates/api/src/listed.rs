@@ -5,7 +5,7 @@
 
 /// Declares `pub const` strings and `ALL`, which holds every one of them.
 macro_rules! listed {
-    ($( $(#[$doc:meta])* $name:ident = $value:literal; )*) => {
+    ($( $(#[$doc:meta])* $name:ident = $value:expr; )*) => {
         $( $(#[$doc])* pub const $name: &str = $value; )*
 
         /// Every constant of this module with its name, in the order written here.

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::crd::cel::rules;
 use crate::crd::shape;
 use crate::kinds::{Version, kind};
+use crate::null::or_default;
 use crate::placement::ResourceSelectorTerm;
 use crate::policy::ClusterSelector;
 use crate::raw_json::RawJson;
@@ -25,6 +26,7 @@ pub struct ClusterResourceOverrideSpec {
     pub placement: Option<PlacementRef>,
 
     /// Resources to change, by name; a namespace stands for everything in it.
+    #[serde(deserialize_with = "or_default")]
     #[schemars(length(min = 1, max = 20))]
     pub cluster_resource_selectors: Vec<ResourceSelectorTerm>,
 
@@ -42,6 +44,7 @@ pub struct ResourceOverrideSpec {
     pub placement: Option<PlacementRef>,
 
     /// Resources to change, in the override's own namespace.
+    #[serde(deserialize_with = "or_default")]
     #[schemars(length(min = 1, max = 20))]
     pub resource_selectors: Vec<ResourceSelector>,
 
@@ -98,6 +101,7 @@ pub struct ResourceSelector {
 #[serde(rename_all = "camelCase")]
 pub struct OverridePolicy {
     /// Rules, applied in order on every cluster they match.
+    #[serde(deserialize_with = "or_default")]
     #[schemars(length(min = 1, max = 20))]
     pub override_rules: Vec<OverrideRule>,
 }
@@ -116,7 +120,7 @@ pub struct OverrideRule {
     pub override_type: Option<OverrideType>,
 
     /// Patches, applied in order, for JSONPatch only.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(min = 1, max = 20))]
     pub json_patch_overrides: Vec<JsonPatchOverride>,
 }

@@ -14,6 +14,7 @@ use crate::crd::cel::rules;
 use crate::crd::shape;
 use crate::crd::versions::Edits;
 use crate::kinds::{Column, Version, condition, kind};
+use crate::null::or_default;
 use crate::placement_rules::{
     KEEPS_POLICY, KEEPS_REPORTING_SCOPE, ONE_NAMESPACE_TO_REPORT_TO, ONE_SELECTING_NAMESPACE,
     POLICY_RULES, SELECTING_NAMESPACE_ALONE, SELECTING_NAMESPACE_BY_NAME,
@@ -26,6 +27,7 @@ use crate::policy::PlacementPolicy;
 #[serde(rename_all = "camelCase")]
 pub struct PlacementSpec {
     /// Resources to place; each term adds what it selects.
+    #[serde(deserialize_with = "or_default")]
     #[schemars(length(min = 1, max = 100), extend("x-kubernetes-validations" = rules(&[(
         "self.all(x, !(has(x.name) && size(x.name) > 0 && has(x.labelSelector)))",
         "name and labelSelector are mutually exclusive in a resource selector",
@@ -41,7 +43,7 @@ pub struct PlacementSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strategy: Option<RolloutStrategy>,
 
-    /// How many old snapshots to keep.
+    /// How many snapshots to keep, the latest included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1000), extend("default" = 10))]
     pub revision_history_limit: Option<i32>,
@@ -66,7 +68,7 @@ pub struct ResourceSelectorTerm {
     pub kind: String,
 
     /// Name of the one resource; not together with labelSelector.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     pub name: String,
 
     /// Resources by label; not together with name.

@@ -11,25 +11,26 @@ use serde::{Deserialize, Serialize};
 use crate::crd::shape;
 use crate::crd::versions::Edits;
 use crate::kinds::{Column, Version, kind};
+use crate::null::or_default;
 
 /// What was selected, which clusters were chosen, and how each is doing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlacementStatus {
     /// Resources selected, in the order they were taken up.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub selected_resources: Vec<ResourceIdentifier>,
 
     /// Index of the resource snapshot all of this is about; empty while clusters differ.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     pub observed_resource_index: String,
 
     /// How each chosen cluster is doing.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub placement_statuses: Vec<PerClusterPlacementStatus>,
 
     /// How the placement as a whole is doing, step by step.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "shape::conditions")]
     pub conditions: Vec<Condition>,
 }
@@ -39,38 +40,38 @@ pub struct PlacementStatus {
 #[serde(rename_all = "camelCase")]
 pub struct PerClusterPlacementStatus {
     /// Name of the cluster; left out for a cluster that is wanted but was not found.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     pub cluster_name: String,
 
     /// Index of the resource snapshot this cluster has or is getting.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     pub observed_resource_index: String,
 
     /// Namespaced overrides that apply here, by snapshot.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub applicable_resource_overrides: Vec<NamespacedName>,
 
     /// Cluster-wide overrides that apply here, by snapshot.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub applicable_cluster_resource_overrides: Vec<String>,
 
     /// Resources that could not be applied or are not available.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100))]
     pub failed_placements: Vec<FailedResourcePlacement>,
 
     /// Resources somebody has edited in the member.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100))]
     pub drifted_placements: Vec<DriftedResourcePlacement>,
 
     /// Resources that differ from the hub and were not overwritten.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100))]
     pub diffed_placements: Vec<DiffedResourcePlacement>,
 
     /// How this cluster is doing, step by step.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "shape::condition_list")]
     pub conditions: Vec<Condition>,
 }
@@ -79,7 +80,7 @@ pub struct PerClusterPlacementStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ResourceIdentifier {
     /// API group; left out for the core group.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     pub group: String,
 
     /// API version.
@@ -92,7 +93,7 @@ pub struct ResourceIdentifier {
     pub name: String,
 
     /// Namespace; left out for cluster-scoped resources.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     pub namespace: String,
 
     /// Envelope the resource was wrapped in, if any.
@@ -107,7 +108,7 @@ pub struct EnvelopeIdentifier {
     pub name: String,
 
     /// Namespace of the envelope; left out if it has none.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     pub namespace: String,
 
     /// What kind of envelope it is.
@@ -170,7 +171,7 @@ pub struct DriftedResourcePlacement {
     pub first_drifted_observed_time: Time,
 
     /// The edits, field by field.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub observed_drifts: Vec<PatchDetail>,
 }
 
@@ -195,7 +196,7 @@ pub struct DiffedResourcePlacement {
     pub first_diffed_observed_time: Time,
 
     /// The differences, field by field.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub observed_diffs: Vec<PatchDetail>,
 }
 
@@ -207,11 +208,11 @@ pub struct PatchDetail {
     pub path: String,
 
     /// Its value in the member; left out if it is not there.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     pub value_in_member: String,
 
     /// Its value on the hub; left out if it is not there.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     pub value_in_hub: String,
 }
 

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::crd::cel::rules;
 use crate::crd::shape;
+use crate::null::or_default;
 
 /// Which clusters to choose, and how many.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -20,7 +21,7 @@ pub struct PlacementPolicy {
     pub placement_type: Option<PlacementType>,
 
     /// Clusters to use, for PickFixed only.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100))]
     pub cluster_names: Vec<String>,
 
@@ -34,11 +35,11 @@ pub struct PlacementPolicy {
     pub affinity: Option<Affinity>,
 
     /// How evenly to spread over groups of clusters, for PickN only.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub topology_spread_constraints: Vec<TopologySpreadConstraint>,
 
     /// Taints on clusters to overlook.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), extend("x-kubernetes-validations" = rules(&[
         (
             "self.all(x, x.operator != 'Exists' || !has(x.value) || size(x.value) == 0)",
@@ -82,7 +83,7 @@ pub struct ClusterAffinity {
     pub required_during_scheduling_ignored_during_execution: Option<ClusterSelector>,
 
     /// What makes a cluster more or less welcome, by weight.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub preferred_during_scheduling_ignored_during_execution: Vec<PreferredClusterSelector>,
 }
 
@@ -91,6 +92,7 @@ pub struct ClusterAffinity {
 #[serde(rename_all = "camelCase")]
 pub struct ClusterSelector {
     /// Terms, one of which is enough.
+    #[serde(deserialize_with = "or_default")]
     #[schemars(length(max = 10))]
     pub cluster_selector_terms: Vec<ClusterSelectorTerm>,
 }
@@ -129,6 +131,7 @@ pub struct ClusterSelectorTerm {
 #[serde(rename_all = "camelCase")]
 pub struct PropertySelector {
     /// Requirements, all of which must hold.
+    #[serde(deserialize_with = "or_default")]
     pub match_expressions: Vec<PropertySelectorRequirement>,
 }
 
@@ -143,6 +146,7 @@ pub struct PropertySelectorRequirement {
     pub operator: PropertySelectorOperator,
 
     /// The one value to compare with, as a quantity.
+    #[serde(deserialize_with = "or_default")]
     #[schemars(length(max = 1))]
     pub values: Vec<String>,
 }
@@ -219,7 +223,7 @@ pub enum UnsatisfiableConstraintAction {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Toleration {
     /// Key of the taint; left out with Exists, every taint.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     pub key: String,
 
     /// Whether the value must be equal or the key must merely exist.
@@ -228,7 +232,7 @@ pub struct Toleration {
     pub operator: Option<TolerationOperator>,
 
     /// Value of the taint, for Equal.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     pub value: String,
 
     /// Effect of the taint; left out, every effect.

@@ -6,17 +6,41 @@
 
 use std::fmt;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
+    LabelSelector, LabelSelectorRequirement, OwnerReference,
+};
 
 use crate::cluster::Taint;
 use crate::overrides::{JsonPatchOverride, ResourceSelector};
 use crate::placement::ResourceSelectorTerm;
 use crate::placement_status::{NamespacedName, ResourceIdentifier};
 use crate::policy::{ClusterSelectorTerm, Toleration};
-use crate::selector;
 
 /// Prints something in that form.
 pub struct Printed<'a, T>(pub &'a T);
+
+/// Prints a label selector in that form, `nil` if it is absent:
+/// `&LabelSelector{MatchLabels:map[string]string{env: prod,},MatchExpressions:[]LabelSelectorRequirement{},}`.
+pub struct PrintedSelector<'a>(pub Option<&'a LabelSelector>);
+
+impl fmt::Display for PrintedSelector<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(selector) = self.0 else { return out.write_str("nil") };
+        out.write_str("&LabelSelector{MatchLabels:map[string]string{")?;
+        for (key, value) in selector.match_labels.iter().flatten() {
+            write!(out, "{key}: {value},")?;
+        }
+        out.write_str("},MatchExpressions:[]LabelSelectorRequirement{")?;
+        for LabelSelectorRequirement { key, operator, values } in
+            selector.match_expressions.iter().flatten()
+        {
+            write!(out, "LabelSelectorRequirement{{Key:{key},Operator:{operator},Values:[")?;
+            out.write_str(&values.as_deref().unwrap_or_default().join(" "))?;
+            out.write_str("],},")?;
+        }
+        out.write_str("},}")
+    }
+}
 
 /// The wire spelling of an enum, empty if it is absent.
 fn word<T: serde::Serialize>(value: &Option<T>) -> String {
@@ -28,7 +52,7 @@ impl fmt::Display for Printed<'_, ResourceSelectorTerm> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ResourceSelectorTerm { group, version, kind, name, label_selector, selection_scope } =
             self.0;
-        let labels = selector::Printed(label_selector.as_ref());
+        let labels = PrintedSelector(label_selector.as_ref());
         let scope = word(selection_scope);
         write!(out, "{{Group:{group} Version:{version} Kind:{kind} Name:{name} ")?;
         write!(out, "LabelSelector:{labels} SelectionScope:{scope}}}")
@@ -64,7 +88,7 @@ impl fmt::Display for Printed<'_, ResourceIdentifier> {
 impl fmt::Display for Printed<'_, ClusterSelectorTerm> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ClusterSelectorTerm { label_selector, property_selector, property_sorter } = self.0;
-        write!(out, "{{LabelSelector:{} ", selector::Printed(label_selector.as_ref()))?;
+        write!(out, "{{LabelSelector:{} ", PrintedSelector(label_selector.as_ref()))?;
         out.write_str("PropertySelector:")?;
         match property_selector {
             None => out.write_str("<nil>")?,
@@ -169,6 +193,35 @@ mod tests {
     {
         let value: T = serde_json::from_value(value).unwrap();
         assert_eq!(Printed(&value).to_string(), printed);
+    }
+
+    #[test]
+    fn a_selector_prints_as_admission_messages_show_it() {
+        let full: LabelSelector = serde_json::from_value(json!({
+            "matchLabels": {"k2": "v2", "k1": "v1"},
+            "matchExpressions": [{"key": "test-key", "operator": "In", "values": ["a", "b"]}],
+        }))
+        .unwrap();
+        assert_eq!(
+            PrintedSelector(Some(&full)).to_string(),
+            "&LabelSelector{MatchLabels:map[string]string{k1: v1,k2: v2,},\
+             MatchExpressions:[]LabelSelectorRequirement{\
+             LabelSelectorRequirement{Key:test-key,Operator:In,Values:[a b],},},}"
+        );
+        let bare: LabelSelector = serde_json::from_value(
+            json!({"matchExpressions": [{"key": "k", "operator": "Exists"}]}),
+        )
+        .unwrap();
+        assert_eq!(
+            PrintedSelector(Some(&bare)).to_string(),
+            "&LabelSelector{MatchLabels:map[string]string{},MatchExpressions:[]LabelSelectorRequirement{\
+             LabelSelectorRequirement{Key:k,Operator:Exists,Values:[],},},}"
+        );
+        assert_eq!(
+            PrintedSelector(Some(&LabelSelector::default())).to_string(),
+            "&LabelSelector{MatchLabels:map[string]string{},MatchExpressions:[]LabelSelectorRequirement{},}"
+        );
+        assert_eq!(PrintedSelector(None).to_string(), "nil");
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! Held in billionths, exactly; finer parts are rounded up, as wanting a little
 //! must not become wanting nothing. `1000m` equals `1`, and `1Gi` exceeds `1G`.
-//! Sums keep the notation of their left side, because people read them.
+//! Sums keep the notation of their left side, because people read them; nothing
+//! has no notation, and takes that of the right side.
 //!
 //! Which property of a cluster is compared, and how, is in [`crate::property`].
 
@@ -12,6 +13,8 @@ use std::str::FromStr;
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as WireQuantity;
 use thiserror::Error;
+
+use crate::go_number::split_digits;
 
 /// An exact amount of some resource.
 #[derive(Clone, Copy, Debug)]
@@ -68,13 +71,17 @@ impl Quantity {
     /// The sum, up to the limit of the type.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
-        Self { nanos: self.nanos.saturating_add(other.nanos), notation: self.notation }
+        Self { nanos: self.nanos.saturating_add(other.nanos), notation: self.notation_with(other) }
     }
 
     /// The difference, down to the limit of the type; it may be negative.
     #[must_use]
     pub const fn minus(self, other: Self) -> Self {
-        Self { nanos: self.nanos.saturating_sub(other.nanos), notation: self.notation }
+        Self { nanos: self.nanos.saturating_sub(other.nanos), notation: self.notation_with(other) }
+    }
+
+    const fn notation_with(self, other: Self) -> Notation {
+        if self.nanos == 0 { other.notation } else { self.notation }
     }
 
     /// The nearest floating-point number.
@@ -147,10 +154,6 @@ impl From<Quantity> for WireQuantity {
 enum Power {
     Ten(i64, Notation),
     Two(u32),
-}
-
-fn split_digits(text: &str) -> (&str, &str) {
-    text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
 }
 
 /// `[eEinumkKMGTP]*[-+]?[0-9]*`

@@ -7,13 +7,15 @@
 //! Properties of clusters are matched in [`crate::property`].
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 use thiserror::Error;
 
 use crate::go_number::quoted;
 use crate::names::rule;
+
+/// The name it had when it was here.
+pub use crate::printed::PrintedSelector as Printed;
 
 /// A label selector that was found valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,7 +84,7 @@ pub enum SelectorError {
     /// `Exists` or `DoesNotExist` with a value.
     #[error(
         "values: Invalid value: {}: values set must be empty for exists and does not exist",
-        listed(.values)
+        in_brackets(.values)
     )]
     NeedlessValues {
         /// Where.
@@ -105,7 +107,7 @@ impl SelectorError {
     }
 }
 
-fn listed(values: &[String]) -> String {
+fn in_brackets(values: &[String]) -> String {
     let values: Vec<_> = values.iter().map(|value| quoted(value)).collect();
     format!("[{}]", values.join(","))
 }
@@ -205,29 +207,6 @@ fn check_value(field: &str, key: &str, at: usize, value: &str) -> Result<(), Sel
         value: value.to_owned(),
         problem: problems.join("; "),
     })
-}
-
-/// A selector as admission messages print it, `nil` if absent:
-/// `&LabelSelector{MatchLabels:map[string]string{env: prod,},MatchExpressions:[]LabelSelectorRequirement{},}`.
-pub struct Printed<'a>(pub Option<&'a LabelSelector>);
-
-impl fmt::Display for Printed<'_> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(selector) = self.0 else { return out.write_str("nil") };
-        out.write_str("&LabelSelector{MatchLabels:map[string]string{")?;
-        for (key, value) in selector.match_labels.iter().flatten() {
-            write!(out, "{key}: {value},")?;
-        }
-        out.write_str("},MatchExpressions:[]LabelSelectorRequirement{")?;
-        for LabelSelectorRequirement { key, operator, values } in
-            selector.match_expressions.iter().flatten()
-        {
-            write!(out, "LabelSelectorRequirement{{Key:{key},Operator:{operator},Values:[")?;
-            out.write_str(&values.as_deref().unwrap_or_default().join(" "))?;
-            out.write_str("],},")?;
-        }
-        out.write_str("},}")
-    }
 }
 
 #[cfg(test)]

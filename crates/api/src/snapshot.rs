@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::crd::shape;
 use crate::kinds::{Column, Version, kind};
+use crate::null::or_default;
 use crate::policy::PlacementPolicy;
 use crate::raw_json::RawJson;
 
@@ -18,7 +19,8 @@ use crate::raw_json::RawJson;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceSnapshotSpec {
-    /// The selected resources, complete, in the order they are applied.
+    /// The selected resources without server-set fields, sorted by kind.
+    #[serde(deserialize_with = "or_default")]
     #[schemars(schema_with = "shape::manifests")]
     pub selected_resources: Vec<RawJson>,
 }
@@ -27,7 +29,7 @@ pub struct ResourceSnapshotSpec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ResourceSnapshotStatus {
     /// Conditions of the snapshot; none are in use.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "shape::conditions")]
     pub conditions: Vec<Condition>,
 }
@@ -54,12 +56,12 @@ pub struct SchedulingPolicySnapshotStatus {
     pub observed_crp_generation: i64,
 
     /// Whether scheduling is complete.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "shape::conditions")]
     pub conditions: Vec<Condition>,
 
     /// Decisions about clusters, chosen ones first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1000))]
     pub target_clusters: Vec<ClusterDecision>,
 }

@@ -11,7 +11,9 @@ use serde::{Deserialize, Serialize};
 use crate::crd::cel::{immutable, rules};
 use crate::crd::shape;
 use crate::crd::versions::Edits;
+use crate::duration::WAIT_TIME_PATTERN;
 use crate::kinds::{Column, Version, condition, kind};
+use crate::null::or_default;
 use crate::staged_update_status::UpdateRunStatus;
 
 /// What a run rolls out, in which order, and whether it may go on.
@@ -38,7 +40,7 @@ pub struct UpdateRunSpec {
     pub placement_name: String,
 
     /// Index of the resource snapshot to roll out; left out, the latest is used or one is taken.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     #[schemars(extend("x-kubernetes-validations" = immutable("resourceSnapshotIndex is immutable")))]
     pub resource_snapshot_index: String,
 
@@ -68,6 +70,7 @@ pub enum UpdateRunState {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UpdateStrategySpec {
     /// Stages, carried out one after the other.
+    #[serde(deserialize_with = "or_default")]
     #[schemars(length(max = 31))]
     pub stages: Vec<StageConfig>,
 }
@@ -86,7 +89,7 @@ pub struct StageConfig {
     pub label_selector: Option<LabelSelector>,
 
     /// Label whose number on each cluster orders the clusters; left out, they go by name.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     pub sorting_label_key: String,
 
     /// How many clusters are updated at once, as a number or a percentage of the stage.
@@ -102,7 +105,7 @@ pub struct StageConfig {
     pub max_concurrency: Option<IntOrString>,
 
     /// What must happen after the last cluster and before the next stage.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 2), extend("x-kubernetes-validations" = rules(&[
         APPROVAL_HAS_NO_WAIT,
         (
@@ -113,7 +116,7 @@ pub struct StageConfig {
     pub after_stage_tasks: Vec<StageTask>,
 
     /// What must happen before the first cluster.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1), extend("x-kubernetes-validations" = rules(&[
         APPROVAL_HAS_NO_WAIT,
         ("!self.exists(e, e.type == 'TimedWait')", "BeforeStageTaskType cannot be TimedWait"),
@@ -130,7 +133,7 @@ pub struct StageTask {
 
     /// How long a TimedWait lasts, such as 30m or 1h30m.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^(?:(?:0|[1-9][0-9]*)(\.[0-9]+)?(?:s|m|h))+$"))]
+    #[schemars(regex(pattern = WAIT_TIME_PATTERN))]
     pub wait_time: Option<String>,
 }
 
@@ -252,15 +255,71 @@ fn run_v1alpha1(edits: &mut Edits) {
     strategy_v1alpha1(edits);
 }
 
+/// It also took a bare 0 for no wait.
+fn zero_or_wait_time() -> String {
+    format!("^(?:0|{})$", WAIT_TIME_PATTERN.trim_matches(['^', '$']))
+}
+
 /// v1alpha1 had one cluster at a time and nothing before a stage.
 fn strategy_v1alpha1(edits: &mut Edits) {
     edits
         .remove("stages.beforeStageTasks")
         .remove("stages.maxConcurrency")
         .without_rules("stages.afterStageTasks")
-        .set(
-            "afterStageTasks.waitTime",
-            "pattern",
-            r"^(?:0|(?:(?:0|[1-9][0-9]*)(\.[0-9]+)?(?:s|m|h))+)$",
+        .set("afterStageTasks.waitTime", "pattern", zero_or_wait_time());
+}
+
+#[cfg(test)]
+mod tests {
+    use regex::Regex;
+    use serde_json::Value;
+
+    use super::*;
+    use crate::crd;
+    use crate::kinds::FleetKind;
+
+    /// A field of a stage, as the stored version's schema has it.
+    fn stage_field(pointer: &str) -> Value {
+        let definition = crd::definition(ClusterStagedUpdateStrategy::INFO);
+        let stage =
+            "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/stages/items";
+        definition.pointer(&format!("{stage}/properties/{pointer}")).unwrap().clone()
+    }
+
+    fn check_pattern(pointer: &str, accepted: &[&str], refused: &[&str]) {
+        let pattern = Regex::new(stage_field(pointer)["pattern"].as_str().unwrap()).unwrap();
+        for (texts, fits) in [(accepted, true), (refused, false)] {
+            for text in texts {
+                assert_eq!(pattern.is_match(text), fits, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_concurrency_in_quotes_is_a_percentage_from_1_to_100() {
+        check_pattern(
+            "maxConcurrency",
+            &["1%", "9%", "10%", "50%", "99%", "100%"],
+            &[
+                "", "%", "0", "0%", "50", "01%", "-1%", "101%", "1000%", "1.5%", "50%%", " 50%",
+                "１%",
+            ],
         );
+    }
+
+    #[test]
+    fn a_concurrency_without_quotes_is_at_least_1() {
+        let rules = stage_field("maxConcurrency")["x-kubernetes-validations"].clone();
+        assert_eq!(rules[0]["rule"], "self == null || type(self) != int || self >= 1");
+        assert_eq!(rules[0]["message"], "maxConcurrency must be at least 1");
+    }
+
+    #[test]
+    fn a_wait_is_hours_minutes_and_seconds() {
+        check_pattern(
+            "afterStageTasks/items/properties/waitTime",
+            &["0s", "1h30m", "1.5h", "90s", "1m1m"],
+            &["", "1", "0", "0abc", "1d", "01h", "-1s", "1ms", "1h 30m"],
+        );
+    }
 }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::apply_strategy::ApplyStrategy;
 use crate::crd::shape;
+use crate::null::or_default;
 use crate::placement_status::NamespacedName;
 use crate::staged_update::{StageTaskType, UpdateStrategySpec};
 
@@ -18,16 +19,16 @@ use crate::staged_update::{StageTaskType, UpdateStrategySpec};
 #[serde(rename_all = "camelCase")]
 pub struct UpdateRunStatus {
     /// Index of the policy snapshot the clusters were taken from.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     pub policy_snapshot_index_used: String,
 
     /// How many clusters the placement had chosen when the run was initialized.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "is_zero")]
     #[schemars(schema_with = "shape::integer")]
     pub policy_observed_cluster_count: i64,
 
     /// Index of the resource snapshot being rolled out.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     pub resource_snapshot_index_used: String,
 
     /// The placement's apply strategy as it was when the run was initialized.
@@ -39,7 +40,7 @@ pub struct UpdateRunStatus {
     pub staged_update_strategy_snapshot: Option<UpdateStrategySpec>,
 
     /// Progress of each stage, in the strategy's order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub stages_status: Vec<StageUpdatingStatus>,
 
     /// Progress of the last stage, which removes resources from clusters no longer chosen.
@@ -47,7 +48,7 @@ pub struct UpdateRunStatus {
     pub deletion_stage_status: Option<StageUpdatingStatus>,
 
     /// Whether the run is initialized, progressing and succeeded.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "shape::conditions")]
     pub conditions: Vec<Condition>,
 }
@@ -64,15 +65,16 @@ pub struct StageUpdatingStatus {
     pub stage_name: String,
 
     /// Clusters of the stage in the order they are updated; an empty list is written as such.
+    #[serde(deserialize_with = "or_default")]
     pub clusters: Vec<ClusterUpdatingStatus>,
 
     /// Progress of what must happen after the stage.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 2))]
     pub after_stage_task_status: Vec<StageTaskStatus>,
 
     /// Progress of what must happen before the stage.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1))]
     pub before_stage_task_status: Vec<StageTaskStatus>,
 
@@ -87,7 +89,7 @@ pub struct StageUpdatingStatus {
     pub end_time: Option<Time>,
 
     /// Whether the stage is progressing and has succeeded.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "shape::conditions")]
     pub conditions: Vec<Condition>,
 }
@@ -100,15 +102,15 @@ pub struct ClusterUpdatingStatus {
     pub cluster_name: String,
 
     /// Namespaced overrides that apply to this cluster, by snapshot.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub resource_override_snapshots: Vec<NamespacedName>,
 
     /// Cluster-wide overrides that apply to this cluster, by snapshot.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub cluster_resource_override_snapshots: Vec<String>,
 
     /// Whether the update of this cluster has started and succeeded.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "shape::conditions")]
     pub conditions: Vec<Condition>,
 }
@@ -121,11 +123,11 @@ pub struct StageTaskStatus {
     pub r#type: StageTaskType,
 
     /// Approval request made for the task, if it is an Approval.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     pub approval_request_name: String,
 
     /// Whether approval was asked for and given, or the wait is over.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "shape::conditions")]
     pub conditions: Vec<Condition>,
 }

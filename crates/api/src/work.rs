@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::apply_strategy::{ApplyStrategy, ReportBackStrategy};
 use crate::crd::shape;
 use crate::kinds::{Version, kind};
+use crate::null::or_default;
 use crate::placement_status::PatchDetail;
 use crate::raw_json::RawJson;
 
@@ -16,7 +17,7 @@ use crate::raw_json::RawJson;
 #[serde(rename_all = "camelCase")]
 pub struct WorkSpec {
     /// What to apply.
-    #[serde(default, skip_serializing_if = "WorkloadTemplate::is_empty")]
+    #[serde(default, deserialize_with = "or_default")]
     pub workload: WorkloadTemplate,
 
     /// How manifests meet what is already in the cluster.
@@ -32,15 +33,9 @@ pub struct WorkSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkloadTemplate {
     /// Complete resources to apply, identified by their place in this list.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "shape::manifests")]
     pub manifests: Vec<RawJson>,
-}
-
-impl WorkloadTemplate {
-    fn is_empty(&self) -> bool {
-        self.manifests.is_empty()
-    }
 }
 
 /// What became of a Work.
@@ -48,11 +43,12 @@ impl WorkloadTemplate {
 #[serde(rename_all = "camelCase")]
 pub struct WorkStatus {
     /// Whether all manifests are applied, available, or compared.
+    #[serde(deserialize_with = "or_default")]
     #[schemars(schema_with = "shape::condition_list")]
     pub conditions: Vec<Condition>,
 
     /// What became of each manifest.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub manifest_conditions: Vec<ManifestCondition>,
 }
 
@@ -64,6 +60,7 @@ pub struct ManifestCondition {
     pub identifier: WorkResourceIdentifier,
 
     /// Whether it is applied, available, or compared.
+    #[serde(deserialize_with = "or_default")]
     #[schemars(schema_with = "shape::condition_list")]
     pub conditions: Vec<Condition>,
 
@@ -88,27 +85,27 @@ pub struct WorkResourceIdentifier {
     pub ordinal: i64,
 
     /// API group; left out for the core group.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     pub group: String,
 
     /// API version.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     pub version: String,
 
     /// Kind.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     pub kind: String,
 
     /// Plural name of the kind, if the member knows it.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     pub resource: String,
 
     /// Namespace; left out for cluster-scoped resources.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     pub namespace: String,
 
     /// Name.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     pub name: String,
 }
 
@@ -128,7 +125,7 @@ pub struct DriftDetails {
     pub first_drifted_observed_time: Time,
 
     /// The edits, field by field.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub observed_drifts: Vec<PatchDetail>,
 }
 
@@ -149,7 +146,7 @@ pub struct DiffDetails {
     pub first_diffed_observed_time: Time,
 
     /// The differences, field by field.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub observed_diffs: Vec<PatchDetail>,
 }
 
@@ -183,7 +180,7 @@ pub struct AppliedWorkSpec {
 #[serde(rename_all = "camelCase")]
 pub struct AppliedWorkStatus {
     /// Resources that are applied now.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     pub applied_resources: Vec<AppliedResourceMeta>,
 }
 
@@ -195,7 +192,7 @@ pub struct AppliedResourceMeta {
     pub identifier: WorkResourceIdentifier,
 
     /// UID of the resource in the member.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "String::is_empty")]
     pub uid: String,
 }
 

@@ -79,6 +79,7 @@ impl Hub {
         // Dropped with the tenure, and everything in it.
         let mut tasks = JoinSet::new();
         let (mirrors, filling) = Mirrors::new(&cx.client, &cx.env, &cx.options);
+        let wanted = cx.options.controllers;
         {
             let starting = pin!(filling.start(&mut tasks));
             if let Either::Right(_) = select(starting, stop.as_mut()).await {
@@ -87,16 +88,18 @@ impl Hub {
         }
         tracing::info!("the mirrors are filled");
         let mirrors = Arc::new(mirrors);
-        let membership = Membership::new(&cx, &mirrors, &mut tasks);
-        let scheduler = Scheduler::new(&cx, &mirrors, &mut tasks);
-        let placements = cx.options.placement_controllers;
-        let placements = placements.then(|| Placements::new(&cx, &mirrors, &mut tasks));
-        let placing = OptionFuture::from(placements.as_ref().map(Placements::run));
-        let working = pin!(join3(membership.run(), scheduler.run(), placing));
+        let membership = wanted.membership.then(|| Membership::new(&cx, &mirrors, &mut tasks));
+        let placements = wanted.placement.then(|| Placements::new(&cx, &mirrors, &mut tasks));
+        let scheduler = wanted.scheduling.then(|| Scheduler::new(&cx, &mirrors, &mut tasks));
+        let working = pin!(join3(
+            OptionFuture::from(membership.as_ref().map(Membership::run)),
+            OptionFuture::from(placements.as_ref().map(Placements::run)),
+            OptionFuture::from(scheduler.as_ref().map(Scheduler::run)),
+        ));
         if let Either::Right(((), working)) = select(working, stop).await {
-            membership.close();
-            scheduler.close();
+            membership.iter().for_each(Membership::close);
             placements.iter().for_each(Placements::close);
+            scheduler.iter().for_each(Scheduler::close);
             if tokio::time::timeout(cx.options.stop_grace, working).await.is_err() {
                 tracing::warn!("passes under way did not end in time");
             }

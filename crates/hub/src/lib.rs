@@ -16,4 +16,4 @@ pub mod scheduling;
 mod scope;
 
 pub use hub::Hub;
-pub use options::Options;
+pub use options::{Controllers, Options};

@@ -8,21 +8,24 @@ use flagship_rules::placement::selection::SelectionOptions;
 use flagship_runtime::lease::LeaseConfig;
 use flagship_runtime::queue::RateLimit;
 
+/// Which controllers run. A simulator may want to play one of them itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Controllers {
+    /// Members that come and go.
+    pub membership: bool,
+    /// Placements: what is selected, its versions, and the status.
+    pub placement: bool,
+    /// The choice of clusters.
+    pub scheduling: bool,
+}
+
 /// Choices for one hub.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
+    /// Which controllers run.
+    pub controllers: Controllers,
     /// Whether namespaced placements are served: `--enable-resource-placement`.
     pub resource_placement: bool,
-    /// Whether placements are turned into snapshots here; off where another process does it.
-    pub placement_controllers: bool,
-    /// What placements may select: `--skipped-propagating-apis`, `--allowed-propagating-apis`,
-    /// `--skipped-propagating-namespaces`, `--enable-workload`.
-    pub selection: SelectionOptions,
-    /// How long changes are gathered into one version:
-    /// `--resource-snapshot-creation-minimum-interval`, `--resource-changes-collection-duration`.
-    pub batching: Batching,
-    /// Changed objects that are looked at side by side: `--concurrent-resource-change-syncs`.
-    pub concurrent_resource_changes: usize,
     /// How many clusters the hub is made for: `--max-fleet-size`.
     pub max_fleet_size: usize,
     /// How many placements are expected to move at once: `--max-concurrent-cluster-placement`.
@@ -38,6 +41,14 @@ pub struct Options {
     pub failure_retry: Duration,
     /// Count topology domains only over clusters that pass the other filters.
     pub spread_over_feasible_clusters: bool,
+    /// What may be selected: `--skipped-propagating-apis`, `--allowed-propagating-apis`,
+    /// `--skipped-propagating-namespaces`, `--enable-workload`.
+    pub selection: SelectionOptions,
+    /// How long changes are collected before they are a new version:
+    /// `--resource-snapshot-creation-minimum-interval`, `--resource-changes-collection-duration`.
+    pub batching: Batching,
+    /// Changed objects that are looked at side by side: `--concurrent-resource-change-syncs`.
+    pub concurrent_resource_changes: usize,
     /// What membership is told: networking agents, and how long silent members may take to leave.
     pub membership: membership::Options,
     /// The lease to hold while working; `None` for a hub that is alone.
@@ -49,11 +60,8 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
+            controllers: Controllers { membership: true, placement: true, scheduling: true },
             resource_placement: true,
-            placement_controllers: true,
-            selection: SelectionOptions::default(),
-            batching: Batching::default(),
-            concurrent_resource_changes: 20,
             max_fleet_size: 100,
             max_concurrent_placements: 100,
             placement_limit: RateLimit::PLACEMENT,
@@ -61,6 +69,9 @@ impl Default for Options {
             unfulfilled_sweep: Duration::from_secs(15 * 60),
             failure_retry: Duration::from_secs(5 * 60),
             spread_over_feasible_clusters: false,
+            selection: SelectionOptions::default(),
+            batching: Batching::default(),
+            concurrent_resource_changes: 20,
             membership: membership::Options::default(),
             lease: None,
             stop_grace: Duration::from_secs(30),
@@ -69,14 +80,14 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Placements of one scope that their controller looks at side by side.
-    pub fn placement_workers(&self) -> usize {
-        self.max_concurrent_placements.div_ceil(10)
-    }
-
     /// Placements the scheduler looks at side by side.
     pub fn scheduler_workers(&self) -> usize {
         self.max_fleet_size.div_ceil(50) * self.max_concurrent_placements.div_ceil(10)
+    }
+
+    /// Placements of one scope that the placement controller looks at side by side.
+    pub fn placement_workers(&self) -> usize {
+        self.max_concurrent_placements.div_ceil(10)
     }
 
     /// Members that are looked at side by side.

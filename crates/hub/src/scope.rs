@@ -26,9 +26,9 @@ pub(crate) trait Scoped: Debug + Send + Sync + 'static {
     const SCOPE: Scope;
     type Placement: Parts<Spec = PlacementSpec, Status = PlacementStatus>;
     type PolicySnapshot: Parts<Spec = SchedulingPolicySnapshotSpec, Status = SchedulingPolicySnapshotStatus>;
-    type ResourceSnapshot: Parts<Spec = ResourceSnapshotSpec, Status = ResourceSnapshotStatus>;
     type Binding: Parts<Spec = ResourceBindingSpec, Status = ResourceBindingStatus>;
-    type Run: Parts<Spec = UpdateRunSpec, Status = UpdateRunStatus>;
+    type ResourceSnapshot: Parts<Spec = ResourceSnapshotSpec, Status = ResourceSnapshotStatus>;
+    type UpdateRun: Parts<Spec = UpdateRunSpec, Status = UpdateRunStatus>;
 
     /// What the condition is called on placements of this scope.
     fn condition(of: condition_type::Placement) -> &'static str {
@@ -48,18 +48,18 @@ impl Scoped for ClusterWide {
     const SCOPE: Scope = Scope::Cluster;
     type Placement = ClusterResourcePlacement;
     type PolicySnapshot = ClusterSchedulingPolicySnapshot;
-    type ResourceSnapshot = ClusterResourceSnapshot;
     type Binding = ClusterResourceBinding;
-    type Run = ClusterStagedUpdateRun;
+    type ResourceSnapshot = ClusterResourceSnapshot;
+    type UpdateRun = ClusterStagedUpdateRun;
 }
 
 impl Scoped for InNamespace {
     const SCOPE: Scope = Scope::Namespaced;
     type Placement = ResourcePlacement;
     type PolicySnapshot = SchedulingPolicySnapshot;
-    type ResourceSnapshot = ResourceSnapshot;
     type Binding = ResourceBinding;
-    type Run = StagedUpdateRun;
+    type ResourceSnapshot = ResourceSnapshot;
+    type UpdateRun = StagedUpdateRun;
 }
 
 /// An object taken apart: twins share the types of their parts.
@@ -98,10 +98,10 @@ parts! {
     ResourcePlacement: PlacementSpec, PlacementStatus;
     ClusterSchedulingPolicySnapshot: SchedulingPolicySnapshotSpec, SchedulingPolicySnapshotStatus;
     SchedulingPolicySnapshot: SchedulingPolicySnapshotSpec, SchedulingPolicySnapshotStatus;
-    ClusterResourceSnapshot: ResourceSnapshotSpec, ResourceSnapshotStatus;
-    ResourceSnapshot: ResourceSnapshotSpec, ResourceSnapshotStatus;
     ClusterResourceBinding: ResourceBindingSpec, ResourceBindingStatus;
     ResourceBinding: ResourceBindingSpec, ResourceBindingStatus;
+    ClusterResourceSnapshot: ResourceSnapshotSpec, ResourceSnapshotStatus;
+    ResourceSnapshot: ResourceSnapshotSpec, ResourceSnapshotStatus;
     ClusterStagedUpdateRun: UpdateRunSpec, UpdateRunStatus;
     StagedUpdateRun: UpdateRunSpec, UpdateRunStatus;
 }

@@ -3,8 +3,7 @@
 mod hub_world;
 
 use expect_test::expect;
-use flagship_hub::Options;
-use hub_world::{CLUSTERS, IMC, WORK, World, text};
+use hub_world::{CLUSTERS, IMC, WORK, World, text, without_placement};
 use serde_json::{Value, json};
 
 const SPACE: &str = "fleet-member-m1";
@@ -143,7 +142,7 @@ async fn a_restart_of_the_hub_leaves_members_alone() {
     member(&world, "m2").await;
     world.settle().await;
     world.kill("hub").await;
-    world.start("again", Options::default());
+    world.start("again", without_placement());
     world.pass(3600).await;
     assert_eq!(world.writes("again"), Vec::<String>::new());
 }

@@ -11,7 +11,7 @@ use flagship_apiserver::env::plan::{Effect, Rule, Verbs, When};
 use flagship_apiserver::env::{Point, Verdict as Fault};
 use flagship_hub::Options;
 use flagship_runtime::lease::LeaseConfig;
-use hub_world::{CLUSTERS, CRB, CRP, CSPS, RB, RP, SPS, World, line, text};
+use hub_world::{CLUSTERS, CRB, CRP, CSPS, RB, RP, SPS, World, line, text, without_placement};
 use serde_json::{Value, json};
 
 fn pick_all() -> Value {
@@ -348,7 +348,7 @@ async fn placements_of_both_scopes_may_share_a_name() {
 #[tokio::test(start_paused = true)]
 async fn namespaced_placements_can_be_switched_off() {
     let mut world = World::new(14).await;
-    world.start("hub", Options { resource_placement: false, ..Options::default() });
+    world.start("hub", Options { resource_placement: false, ..without_placement() });
     world.cluster("m1", json!({})).await;
     world.places_in("app", "web", pick_all()).await;
     world.places("web", pick_all()).await;
@@ -407,7 +407,7 @@ async fn lost_answers_and_conflicts_leave_one_binding_a_cluster() {
         rule(Point::PreCommit, CSPS, "patch", busy),
         rule(Point::Request, CRB, "list", busy),
     ]);
-    world.start("hub", Options::default());
+    world.start("hub", without_placement());
     world.places("web", pick_all()).await;
     world.pass(60).await;
     world.policy("web", 1, pick_fixed(&["m2"])).await;
@@ -427,7 +427,7 @@ async fn lost_answers_and_conflicts_leave_one_binding_a_cluster() {
 async fn a_binding_that_rollout_moves_under_the_scheduler_keeps_its_true_state() {
     let mut world = World::new(17).await;
     world.cluster("m1", json!({})).await;
-    world.start("hub", Options::default());
+    world.start("hub", without_placement());
     world.places("web", pick_all()).await;
     world.settle().await;
     // The release hangs in the air while the rollout side binds.
@@ -463,7 +463,7 @@ async fn a_restart_writes_nothing() {
     world.patch(CLUSTERS, "", "m4", json!({"metadata": {"labels": {"a": "b"}}})).await;
     world.settle().await;
     world.stop("hub").await;
-    world.start("again", Options::default());
+    world.start("again", without_placement());
     world.settle().await;
     assert!(
         world.calls("again").iter().any(|call| call.starts_with("list clusterresourcebindings"))
@@ -642,7 +642,7 @@ async fn objects_nobody_can_read_harm_only_themselves() {
     let mut world = World::new(26).await;
     world.cluster("m1", json!({})).await;
     world.cluster("m2", json!({})).await;
-    world.start("hub", Options::default());
+    world.start("hub", without_placement());
     world.places("web", pick_all()).await;
     world.places("api", pick_all()).await;
     world.settle().await;
@@ -659,7 +659,7 @@ async fn objects_nobody_can_read_harm_only_themselves() {
     world.smuggle(CSPS, broken("ClusterSchedulingPolicySnapshot", placing, "odd-0", latest));
     let parent = json!({"kubernetes-fleet.io/parent-CRP": "api"});
     world.smuggle(CRB, broken("ClusterResourceBinding", placing, "api-odd", parent));
-    world.start("hub", Options::default());
+    world.start("hub", without_placement());
     world.cluster("m3", json!({})).await;
     world.settle().await;
     assert_eq!(
@@ -706,7 +706,7 @@ async fn one_hub_leads_and_the_next_takes_over() {
     world.cluster("m1", json!({})).await;
     for name in ["one", "two"] {
         let lease = LeaseConfig::new(&world.env, flagship_api::names::HUB_LEASE, name);
-        world.start(name, Options { lease: Some(lease), ..Options::default() });
+        world.start(name, Options { lease: Some(lease), ..without_placement() });
         world.settle().await;
     }
     world.places("web", pick_all()).await;
@@ -721,7 +721,7 @@ async fn one_hub_leads_and_the_next_takes_over() {
     assert_eq!(world.bindings("web").len(), 2, "given back, so taken at once");
     world.start("one", {
         let lease = LeaseConfig::new(&world.env, flagship_api::names::HUB_LEASE, "one");
-        Options { lease: Some(lease), ..Options::default() }
+        Options { lease: Some(lease), ..without_placement() }
     });
     world.settle().await;
     world.kill("two").await;

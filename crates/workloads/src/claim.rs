@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::object::{Fields, controller_ref, set};
+use crate::plan::Action;
 use crate::selector;
 
 /// What to do about one possible dependent.
@@ -47,6 +48,15 @@ pub fn decide(owner: &Value, wanted: &Value, object: &Value) -> Claim {
         }
         None => Claim::Leave,
     }
+}
+
+/// The writes that settle whose pods these are.
+pub fn settle_pods(owner: &Value, strays: &[Value]) -> Vec<Action> {
+    let decide = |pod: &Value| match decide(owner, owner.at("/spec/selector"), pod) {
+        Claim::Rewrite(object) => Some(Action::Replace { resource: "pods".into(), object }),
+        Claim::Keep | Claim::Leave => None,
+    };
+    strays.iter().filter_map(decide).collect()
 }
 
 #[cfg(test)]

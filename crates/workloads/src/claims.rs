@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::object::{Fields, set};
-use crate::plan::{Action, Note, Plan, Propagation, Target};
+use crate::plan::{Action, Note, Plan, Target};
 
 const SOURCE: &str = "persistentvolume-controller";
 const BOUND: &str = "pv.kubernetes.io/bind-completed";
@@ -89,12 +89,7 @@ pub fn plan_volume(volume: &Value, claim: Option<&Value>) -> Plan {
     let alive = claim.is_some_and(|c| c.uid() == owner);
     if !owner.is_empty() && !alive && volume.text("/spec/persistentVolumeReclaimPolicy") == "Delete"
     {
-        plan.act(Action::Delete {
-            target: Target::of("persistentvolumes", volume),
-            propagation: Propagation::Background,
-            grace: None,
-            then: None,
-        });
+        plan.act(Action::delete(Target::of("persistentvolumes", volume)));
         return plan;
     }
     let phase = match (owner.is_empty(), alive) {

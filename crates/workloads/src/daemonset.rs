@@ -10,13 +10,13 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::claim::{self, Claim};
+use crate::claim;
 use crate::deployment::{Round, resolve};
 use crate::facts::Pod;
 use crate::node::Node;
 use crate::object::{Fields, set};
 use crate::plan::{Action, Note, Plan};
-use crate::replicaset::{from_template, remove};
+use crate::pods::{from_template, remove};
 use crate::revision::{self, LABEL};
 use crate::schedule::{is_tolerated, is_wanted};
 
@@ -45,12 +45,7 @@ pub struct Observed {
 /// Decides the next moves for one DaemonSet.
 pub fn plan(seen: &Observed) -> Plan {
     let owner = &seen.set;
-    let mut plan = Plan::default();
-    for pod in &seen.strays {
-        if let Claim::Rewrite(object) = claim::decide(owner, owner.at("/spec/selector"), pod) {
-            plan.act(Action::Replace { resource: "pods".into(), object });
-        }
-    }
+    let mut plan = Plan { actions: claim::settle_pods(owner, &seen.strays), ..Plan::default() };
     if !plan.actions.is_empty() || owner.is_deleting() {
         return plan;
     }

@@ -1,7 +1,7 @@
 //! A pod, reduced to what controllers, services and the scheduler ask about it.
 //!
 //! The shell keeps one of these for every pod of a cluster and reads whole pods
-//! only when a kubelet acts on one: a pod as JSON costs a hundred times as much.
+//! only when a kubelet acts on one: a pod as JSON costs many times as much.
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::condition;
 use crate::object::{Fields, Labels};
+use crate::plan::Target;
 
 /// What is remembered of a pod.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -137,6 +138,16 @@ impl Pod {
                      /nodeSelectorTerms/0/matchFields/0/values/0",
                 )
                 .to_owned(),
+        }
+    }
+
+    /// How a plan names it.
+    pub fn target(&self) -> Target {
+        Target {
+            resource: "pods".into(),
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+            uid: self.uid.clone(),
         }
     }
 

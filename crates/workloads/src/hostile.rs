@@ -11,8 +11,8 @@ use crate::config::WorkloadConfig;
 use crate::facts::Pod;
 use crate::node::Node;
 use crate::{
-    claims, daemonset, deployment, disruption, gc, job, kubelet, namespace, quota, replicaset,
-    schedule, service, statefulset,
+    claims, cronjob, daemonset, deployment, disruption, gc, job, kubelet, namespace, quota,
+    replicaset, schedule, service, statefulset,
 };
 
 /// One object with something of everything that any controller reads.
@@ -136,6 +136,12 @@ fn look_at(object: &Value, other: &Value) {
         &config,
     );
     kubelet::plan_lost(object, now);
+    cronjob::plan(&cronjob::Observed {
+        cron: one.clone(),
+        jobs: vec![two.clone()],
+        refusal: None,
+        now,
+    });
     service::plan(&service::Observed {
         service: one.clone(),
         pods: pods.clone(),

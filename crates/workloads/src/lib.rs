@@ -1,15 +1,21 @@
 //! What a cluster does by itself, for embedded clusters: namespaces, garbage
-//! collection, Deployment -> ReplicaSet -> Pod, StatefulSet, DaemonSet, Job,
-//! Service, claims, budgets and quota.
+//! collection, Deployment -> ReplicaSet -> Pod, StatefulSet, DaemonSet, Job, CronJob,
+//! nodes, scheduling, kubelets, Service, claims, budgets and quota.
 //!
-//! Each controller is a pure `plan` over what it sees; the shell in `run` reads
-//! from the embedded server and carries the plan out.
+//! Each controller is a pure `plan` over what it sees; the shell behind [`Workloads`]
+//! reads from the embedded server and carries the plan out. How pods behave is
+//! scripted by annotations, listed in [`behaviour`]. Quota is enforced where
+//! [`quota::QuotaDoor`] is added to the server's admission.
+//!
+//! Not simulated: ReplicationControllers, autoscaling, affinity between pods,
+//! preemption, eviction from failing nodes.
 
 pub mod behaviour;
 pub mod claim;
 pub mod claims;
 pub mod condition;
 pub mod config;
+pub mod cronjob;
 pub mod daemonset;
 pub mod deployment;
 pub mod disruption;
@@ -26,6 +32,7 @@ pub mod namespace;
 pub mod node;
 pub mod object;
 pub mod plan;
+pub mod pods;
 pub mod queue;
 pub mod quota;
 pub mod replicaset;

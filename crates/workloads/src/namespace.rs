@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::condition::{self, Draft, Style};
 use crate::object::{Fields, set};
-use crate::plan::{Action, Plan, Propagation, Target};
+use crate::plan::{Action, Plan, Target};
 
 /// What one namespace looks like.
 #[derive(Debug, Clone, Serialize)]
@@ -96,12 +96,7 @@ fn drain(seen: &Observed) -> Plan {
     let pods = seen.content.iter().any(|i| i.target.resource == "pods");
     let is_next = |i: &&Item| !i.deleting && (!pods || i.target.resource == "pods");
     for item in seen.content.iter().filter(is_next) {
-        plan.act(Action::Delete {
-            target: item.target.clone(),
-            propagation: Propagation::Background,
-            grace: None,
-            then: None,
-        });
+        plan.act(Action::delete(item.target.clone()));
     }
     let mut status = crate::object::status_of(namespace);
     set(&mut status, &["phase"], json!("Terminating"));
@@ -199,13 +194,12 @@ mod tests {
         Observed { namespace, content, root_ca: "CA".into(), now }
     }
 
-    fn deleted(plan: &Plan) -> Vec<&str> {
-        let name = |a: &'_ Action| match a {
+    fn deleted(plan: &Plan) -> Vec<String> {
+        let name = |a: &Action| match a {
             Action::Delete { target, .. } => Some(target.name.clone()),
             _ => None,
         };
-        let names: Vec<String> = plan.actions.iter().filter_map(name).collect();
-        names.into_iter().map(|n| &*n.leak()).collect()
+        plan.actions.iter().filter_map(name).collect()
     }
 
     #[test]

@@ -63,9 +63,14 @@ impl Node {
     }
 }
 
+/// Name of the `number`-th node of a cluster.
+pub fn name(number: u32, config: &WorkloadConfig) -> String {
+    format!("{}-{number}", config.node_prefix)
+}
+
 /// The `number`-th node of a cluster, with its status.
 pub fn make(number: u32, config: &WorkloadConfig, now: Timestamp) -> Value {
-    let name = format!("{}-{number}", config.node_prefix);
+    let name = name(number, config);
     let ip = format!("172.18.{}.{}", number / 250, number % 250 + 2);
     let memory = u64::from(config.node_memory_gib) << 20;
     let capacity = |reserved_cpu: u32, reserved_memory: u64| {

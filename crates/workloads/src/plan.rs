@@ -165,6 +165,13 @@ impl Plan {
     }
 }
 
+impl Action {
+    /// Deletes an object; its dependents follow later.
+    pub fn delete(target: Target) -> Self {
+        Self::Delete { target, propagation: Propagation::Background, grace: None, then: None }
+    }
+}
+
 impl Target {
     /// The object itself, as seen.
     pub fn of(resource: impl Into<String>, object: &Value) -> Self {

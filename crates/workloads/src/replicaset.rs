@@ -4,23 +4,19 @@
 //! cheap, crowded, young. What the server refuses is told in the condition
 //! `ReplicaFailure` and tried again later.
 
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
-
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::claim::{self, Claim};
+use crate::claim;
 use crate::condition::{self, Draft, Style};
 use crate::facts::Pod;
-use crate::object::{Fields, controller_ref, set};
-use crate::plan::{Action, Note, Plan, Propagation, Target};
+use crate::object::Fields;
+use crate::plan::{Action, Note, Plan};
+use crate::pods::{BURST, from_template, remove, sort_for_deletion};
 use crate::selector;
 
 const SOURCE: &str = "replicaset-controller";
-/// Pods made or removed in one pass; the next pass goes on.
-pub(crate) const BURST: i64 = 500;
 
 /// What one ReplicaSet looks like.
 #[derive(Debug, Clone, Serialize)]
@@ -40,12 +36,7 @@ pub struct Observed {
 /// Decides the next moves for one ReplicaSet.
 pub fn plan(seen: &Observed) -> Plan {
     let set = &seen.set;
-    let mut plan = Plan::default();
-    for pod in &seen.strays {
-        if let Claim::Rewrite(object) = claim::decide(set, set.at("/spec/selector"), pod) {
-            plan.act(Action::Replace { resource: "pods".into(), object });
-        }
-    }
+    let mut plan = Plan { actions: claim::settle_pods(set, &seen.strays), ..Plan::default() };
     if !plan.actions.is_empty() {
         plan.waiting.push("pods change hands first".into());
         return plan;
@@ -69,26 +60,6 @@ pub fn plan(seen: &Observed) -> Plan {
     plan
 }
 
-/// A pod from the owner's template, named by the server after the owner.
-pub(crate) fn from_template(owner: &Value, template: &Value) -> Value {
-    let mut pod = json!({
-        "apiVersion": "v1", "kind": "Pod",
-        "metadata": {
-            "generateName": format!("{}-", owner.name()),
-            "namespace": owner.namespace(),
-            "labels": template.at("/metadata/labels").clone(),
-            "ownerReferences": [controller_ref(owner)],
-        },
-        "spec": template.at("/spec").clone(),
-    });
-    for field in ["annotations", "finalizers"] {
-        if let Some(value) = template.at("/metadata").get(field) {
-            set(&mut pod, &["metadata", field], value.clone());
-        }
-    }
-    pod
-}
-
 fn make(set: &Value) -> Action {
     Action::Create {
         resource: "pods",
@@ -96,46 +67,6 @@ fn make(set: &Value) -> Action {
         then: Some(Note::normal(set, SOURCE, "SuccessfulCreate", "Created pod: {name}")),
         refused: Some(Note::warning(set, SOURCE, "FailedCreate", "Error creating: ")),
     }
-}
-
-/// Deletes one pod and says so in the owner's events.
-pub(crate) fn remove(source: &'static str, owner: &Value, pod: &Pod) -> Action {
-    Action::Delete {
-        target: Target {
-            resource: "pods".into(),
-            namespace: pod.namespace.clone(),
-            name: pod.name.clone(),
-            uid: pod.uid.clone(),
-        },
-        propagation: Propagation::Background,
-        grace: None,
-        then: Some(Note::normal(
-            owner,
-            source,
-            "SuccessfulDelete",
-            format!("Deleted pod: {}", pod.name),
-        )),
-    }
-}
-
-/// Least worth keeping first.
-pub(crate) fn sort_for_deletion(pods: &mut [&Pod]) {
-    let mut crowd: BTreeMap<String, usize> = BTreeMap::new();
-    for pod in pods.iter().filter(|p| !p.node.is_empty()) {
-        *crowd.entry(pod.node.clone()).or_default() += 1;
-    }
-    pods.sort_by_cached_key(|pod| {
-        (
-            !pod.node.is_empty(),
-            pod.phase,
-            pod.is_ready(),
-            pod.deletion_cost,
-            Reverse(crowd.get(&pod.node).copied().unwrap_or(0)),
-            Reverse(pod.ready_since),
-            Reverse(pod.restarts),
-            (Reverse(pod.created), pod.uid.clone()),
-        )
-    });
 }
 
 fn report(seen: &Observed, active: &[&Pod], surplus: i64, plan: &mut Plan) {
@@ -206,39 +137,6 @@ mod tests {
     fn seen(replicas: i64, pods: Vec<Pod>) -> Observed {
         let now = Timestamp::from_second(1_000).unwrap();
         Observed { set: set(replicas), pods, strays: vec![], refusal: None, now }
-    }
-
-    #[test]
-    fn pods_least_worth_keeping_go_first() {
-        let mut cheap = pod("cheap", "n3", Phase::Running, Some(10));
-        cheap.deletion_cost = -5;
-        let pods = [
-            pod("old-ready", "n1", Phase::Running, Some(10)),
-            pod("new-ready", "n2", Phase::Running, Some(20)),
-            pod("crowded", "n4", Phase::Running, Some(5)),
-            pod("crowding", "n4", Phase::Running, Some(6)),
-            pod("unready", "n1", Phase::Running, None),
-            pod("pending", "n1", Phase::Pending, None),
-            pod("unscheduled", "", Phase::Pending, None),
-            cheap,
-        ];
-        let mut order: Vec<&Pod> = pods.iter().collect();
-        sort_for_deletion(&mut order);
-        let names: Vec<&str> = order.iter().map(|p| p.name.as_str()).collect();
-        assert_eq!(
-            names,
-            // n1 holds three pods and n4 two, so their ready pods count as crowded.
-            [
-                "unscheduled",
-                "pending",
-                "unready",
-                "cheap",
-                "old-ready",
-                "crowding",
-                "crowded",
-                "new-ready"
-            ]
-        );
     }
 
     #[test]

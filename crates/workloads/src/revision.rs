@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::hash;
 use crate::object::{Fields, controller_ref, means_the_same, set};
-use crate::plan::{Action, Plan, Propagation, Target};
+use crate::plan::{Action, Plan, Target};
 
 const REVISIONS: &str = "controllerrevisions.apps";
 /// Label that tells which template a pod was made from.
@@ -74,11 +74,6 @@ pub fn forget(owner: &Value, revisions: &[Value], in_use: &[&str], plan: &mut Pl
     idle.sort_by_key(|r| r.int("/revision"));
     let surplus = idle.len().saturating_sub(usize::try_from(limit).unwrap_or(usize::MAX));
     for old in idle.into_iter().take(surplus) {
-        plan.act(Action::Delete {
-            target: Target::of(REVISIONS, old),
-            propagation: Propagation::Background,
-            grace: None,
-            then: None,
-        });
+        plan.act(Action::delete(Target::of(REVISIONS, old)));
     }
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::facts::Pod;
 use crate::hash;
 use crate::object::{Fields, controller_ref, means_the_same, set, status_of};
-use crate::plan::{Action, Plan, Propagation, Target};
+use crate::plan::{Action, Plan, Target};
 
 const SLICES: &str = "endpointslices.discovery.k8s.io";
 /// Marks slices that this controller keeps.
@@ -71,12 +71,7 @@ pub fn cleared(endpoints: Option<&Value>, slices: &[Value]) -> Plan {
 const OURS: &str = "endpoints.kubernetes.io/managed-by";
 
 fn delete(resource: &str, object: &Value) -> Action {
-    Action::Delete {
-        target: Target::of(resource, object),
-        propagation: Propagation::Background,
-        grace: None,
-        then: None,
-    }
+    Action::delete(Target::of(resource, object))
 }
 
 /// A load balancer's address, where the cluster has load balancers.

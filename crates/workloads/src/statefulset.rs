@@ -10,11 +10,11 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::claim::{self, Claim};
+use crate::claim;
 use crate::facts::Pod;
 use crate::object::{Fields, set};
-use crate::plan::{Action, Note, Plan, Propagation, Target};
-use crate::replicaset::{BURST, from_template};
+use crate::plan::{Action, Note, Plan, Propagation};
+use crate::pods::{BURST, from_template};
 use crate::revision::{self, LABEL, Latest};
 
 const SETS: &str = "statefulsets.apps";
@@ -44,14 +44,10 @@ pub struct Observed {
 /// Decides the next moves for one StatefulSet.
 pub fn plan(seen: &Observed) -> Plan {
     let set = &seen.set;
-    let mut plan = Plan::default();
-    for pod in &seen.strays {
-        if let Claim::Rewrite(object) = claim::decide(set, set.at("/spec/selector"), pod)
-            && (ordinal(set, object.name()).is_some() || pod.controller_uid().is_some())
-        {
-            plan.act(Action::Replace { resource: "pods".into(), object });
-        }
-    }
+    // Only pods with a name of ours can be adopted; others that were ours are let go.
+    let is_near = |p: &&Value| ordinal(set, p.name()).is_some() || p.controller_uid().is_some();
+    let near: Vec<Value> = seen.strays.iter().filter(is_near).cloned().collect();
+    let mut plan = Plan { actions: claim::settle_pods(set, &near), ..Plan::default() };
     if !plan.actions.is_empty() || set.is_deleting() {
         return plan;
     }
@@ -264,12 +260,7 @@ impl<'a> Work<'a> {
         let owner = &self.seen.set;
         let message = format!("delete Pod {} in StatefulSet {} successful", pod.name, owner.name());
         self.plan.act(Action::Delete {
-            target: Target {
-                resource: "pods".into(),
-                namespace: pod.namespace.clone(),
-                name: pod.name.clone(),
-                uid: pod.uid.clone(),
-            },
+            target: pod.target(),
             propagation: Propagation::Background,
             grace: None,
             then: Some(Note::normal(owner, SOURCE, "SuccessfulDelete", message)),

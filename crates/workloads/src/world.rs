@@ -70,9 +70,13 @@ impl World {
         let version = "/metadata/resourceVersion";
         assert_eq!(old.text(version), object.text(version), "stale write to {key:?}");
         if status_only {
-            let status = object["status"].clone();
+            let (status, noted) =
+                (object["status"].clone(), object["metadata"]["annotations"].clone());
             object = old.clone();
             object["status"] = status;
+            if resource == "deployments.apps" && noted.is_object() {
+                object["metadata"]["annotations"] = noted;
+            }
         } else if old["spec"] != object["spec"] {
             object["metadata"]["generation"] = json!(old.generation() + 1);
         }

@@ -27,6 +27,8 @@ async fn a_deployment_becomes_available() {
     town.pass(10).await;
     let web = town.get("deployments.apps", "default", "web");
     assert_eq!(web["status"]["availableReplicas"], 3, "{web:#}");
+    assert_eq!(web["metadata"]["annotations"]["deployment.kubernetes.io/revision"], "1");
+    assert_eq!(web["metadata"]["generation"], 1, "nobody but its user changes it");
     let pods = town.list("pods", "default");
     let mut ips: Vec<&str> = pods.iter().filter_map(|p| p["status"]["podIP"].as_str()).collect();
     ips.sort_unstable();
@@ -520,4 +522,24 @@ async fn pods_of_a_removed_node_are_made_anew_elsewhere() {
     assert_eq!(pods.len(), 4);
     assert!(pods.iter().all(|p| p["spec"]["nodeName"] == "node-2"), "{pods:#?}");
     assert_eq!(town.get("deployments.apps", "default", "web")["status"]["availableReplicas"], 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cron_job_runs_on_time_and_keeps_a_short_history() {
+    let town = Town::new(1, WorkloadConfig::default());
+    town.create(
+        "cronjobs.batch",
+        json!({"apiVersion": "batch/v1", "kind": "CronJob",
+        "metadata": {"name": "tick", "namespace": "default"},
+        "spec": {"schedule": "*/10 * * * *", "jobTemplate": {"spec": {"template": {"spec": {
+            "restartPolicy": "OnFailure", "containers": [{"name": "c", "image": "busybox"}]}}}}}}),
+    )
+    .await;
+    town.pass(3_660).await;
+    let jobs = town.list("jobs.batch", "default");
+    assert_eq!(jobs.len(), 3, "{jobs:#?}");
+    assert!(jobs.iter().all(|j| j["status"]["succeeded"] == 1));
+    let cron = town.get("cronjobs.batch", "default", "tick");
+    assert_eq!(cron["status"]["lastScheduleTime"], "2026-01-01T01:00:00Z");
+    assert_eq!(town.names("pods", "default").len(), 3);
 }

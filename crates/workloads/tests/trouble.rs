@@ -87,3 +87,78 @@ async fn more_changes_than_a_watch_can_hold_are_not_lost() {
     town.pass(120).await;
     assert_eq!(town.names("pods", "default").len(), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn controllers_that_die_all_the_time_still_get_there() {
+    for seed in 0..3 {
+        let mut town = Town::new(seed, WorkloadConfig::default());
+        town.create("deployments.apps", deployment("web", 4, "nginx:1")).await;
+        town.create(
+            "jobs.batch",
+            json!({"apiVersion": "batch/v1", "kind": "Job",
+            "metadata": {"name": "sum", "namespace": "default"},
+            "spec": {"completions": 4, "parallelism": 2, "template": {
+                "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "b"}]}}}}),
+        )
+        .await;
+        for round in 0..60_u64 {
+            // Also after no time at all: dead before the first look.
+            tokio::time::sleep(Duration::from_millis(round * 37 % 400)).await;
+            town.running.take().expect("running").stop().await;
+            if round == 20 {
+                town.edit("deployments.apps", "web", |d| {
+                    d["spec"]["template"]["spec"]["containers"][0]["image"] = json!("nginx:2");
+                })
+                .await;
+            }
+            town.running = Some(town.workloads.spawn(town.cluster.clone()));
+        }
+        town.pass(60).await;
+        let status = &town.get("deployments.apps", "default", "web")["status"];
+        assert_eq!(
+            (&status["replicas"], &status["updatedReplicas"], &status["availableReplicas"]),
+            (&json!(4), &json!(4), &json!(4)),
+            "seed {seed}: {status:#}"
+        );
+        assert_eq!(town.get("jobs.batch", "default", "sum")["status"]["succeeded"], 4);
+        assert_eq!(town.list("jobs.batch", "default")[0]["status"]["failed"], json!(null));
+        let before = town.revision();
+        town.pass(3_600).await;
+        assert_eq!(town.revision(), before, "quiet again");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn dying_at_any_single_write_changes_nothing_in_the_end() {
+    for point in [Point::PreCommit, Point::PostCommit] {
+        for nth in 1.. {
+            let env = Env::simulated(1);
+            let rule =
+                Rule { who: ACTOR.into(), when: When::Nth(nth), ..Rule::at(point, Effect::Crash) };
+            let faults = Arc::new(Plan::new(1, env.clock.clone(), vec![rule]));
+            let config = WorkloadConfig { nodes: 2, ..WorkloadConfig::default() };
+            let mut town = Town::in_env(env.with_faults(faults.clone()), config);
+            town.create("deployments.apps", deployment("web", 1, "nginx:1")).await;
+            town.pass(10).await;
+            let died = faults.fired()[0] > 0;
+            if died {
+                town.running.take().expect("running").stop().await;
+                town.running = Some(town.workloads.spawn(town.cluster.clone()));
+                town.pass(10).await;
+            }
+            let what = format!("{point:?} of write {nth}");
+            let status = &town.get("deployments.apps", "default", "web")["status"];
+            assert_eq!(status["availableReplicas"], 1, "{what}: {status:#}");
+            assert_eq!(status["replicas"], 1, "{what}");
+            assert_eq!(town.names("pods", "default").len(), 1, "{what}");
+            assert_eq!(town.names("replicasets.apps", "default").len(), 1, "{what}");
+            assert_eq!(town.names("nodes", ""), ["node-1", "node-2"], "{what}");
+            assert_eq!(town.list("nodes", "")[0]["status"]["capacity"]["cpu"], "8", "{what}");
+            assert_eq!(town.names("serviceaccounts", "kube-system"), ["default"], "{what}");
+            if !died {
+                assert!(nth > 15, "only {nth} writes");
+                break;
+            }
+        }
+    }
+}

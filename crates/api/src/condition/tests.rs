@@ -1,3 +1,5 @@
+//! What setting, reading, carrying over and cutting a condition promise.
+
 use proptest::prelude::*;
 
 use super::*;
@@ -182,6 +184,46 @@ fn carrying_over_keeps_everything_but_the_generation() {
     let mut conditions = vec![draft("Started").is_true("R").into_condition(ONE, at(4))];
     carry_over(&mut conditions, Generation(5));
     assert_eq!(told(&conditions), ["Started=True R \"\" @5 since 4"]);
+}
+
+#[test]
+fn a_stale_reader_carries_nothing_back() {
+    let mut conditions = vec![draft("Started").is_true("R").into_condition(TWO, at(4))];
+    carry_over(&mut conditions, ONE);
+    assert_eq!(told(&conditions), ["Started=True R \"\" @2 since 4"]);
+}
+
+#[test]
+fn a_copy_from_another_object_takes_the_generation_of_its_new_place() {
+    let mut copied = vec![draft("Joined").is_true("R").into_condition(TWO, at(4))];
+    relabel(&mut copied, ONE);
+    assert_eq!(told(&copied), ["Joined=True R \"\" @1 since 4"]);
+}
+
+#[test]
+fn a_message_the_api_would_refuse_is_cut() {
+    let message =
+        |text: String| draft("A").is_true("R").because(text).into_condition(ONE, at(1)).message;
+    let longest = "x".repeat(LONGEST_MESSAGE);
+    assert_eq!(message(longest.clone()), longest);
+    let cut = message(longest + "x");
+    assert_eq!((cut.len(), cut.ends_with("x...")), (LONGEST_MESSAGE, true));
+    // Two bytes each, and an odd number of bytes to fill.
+    let cut = message("é".repeat(LONGEST_MESSAGE));
+    assert_eq!((cut.len(), cut.ends_with("é...")), (LONGEST_MESSAGE - 1, true));
+}
+
+#[test]
+fn a_time_on_the_wire_has_whole_seconds() {
+    for (written, read) in [
+        ("2026-01-02T03:04:05.999999999Z", "2026-01-02T03:04:05Z"),
+        ("2026-01-02T03:04:05Z", "2026-01-02T03:04:05Z"),
+        ("1969-12-31T23:59:58.5Z", "1969-12-31T23:59:58Z"),
+    ] {
+        let time = wire_time(written.parse().unwrap());
+        assert_eq!(serde_json::to_value(&time).unwrap(), read);
+        assert_eq!(time, Time(read.parse().unwrap()));
+    }
 }
 
 #[test]

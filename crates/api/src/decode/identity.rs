@@ -1,15 +1,16 @@
 //! Finds out what a broken object calls itself.
 //!
 //! The text is read as far as it goes and whatever was met before the break
-//! counts. Skipped parts do not recurse, so depth is no limit here.
+//! counts. Skipped parts do not recurse, so depth is no limit here. What is
+//! longer than Kubernetes allows is cut, as it ends up in messages.
 
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 
-use super::Identity;
-use crate::names::ObjectKey;
+use super::{Identity, cut};
+use crate::names::{ObjectKey, rule};
 
 pub(super) fn of_bytes(bytes: &[u8]) -> Identity {
     let mut found = Found::default();
@@ -38,9 +39,16 @@ struct Found {
 
 impl Found {
     fn into_identity(self) -> Identity {
-        let key = self.name.map(|name| ObjectKey::new(self.namespace.as_deref(), &name));
-        Identity { kind: self.kind, key }
+        let namespace = self.namespace.map(|namespace| cut(namespace, rule::LONGEST_LABEL));
+        let name = self.name.map(|name| cut(name, rule::LONGEST_NAME));
+        let key = name.map(|name| ObjectKey::new(namespace.as_deref(), &name));
+        Identity { kind: self.kind.map(kind), key }
     }
+}
+
+/// A kind as far as it fits the label it must be.
+pub(super) fn kind(text: String) -> String {
+    cut(text, rule::LONGEST_LABEL)
 }
 
 struct Root<'a>(&'a mut Found);

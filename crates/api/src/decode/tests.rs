@@ -1,3 +1,5 @@
+//! Bad input of every sort, and the words it is refused with.
+
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -109,12 +111,24 @@ fn text_that_breaks_off_still_says_whose_it_is() {
         "Sample app/web: spec.state: EOF while parsing a string at line 1 column 80",
     );
     refused("", "object without a readable name: EOF while parsing a value at line 1 column 0");
-    refused(
-        "[]",
-        "object without a readable name: invalid length 0, expected struct Sample with 2 elements \
-         at line 1 column 2",
-    );
     refused("{}{}", "object without a readable name: missing field `metadata` at line 1 column 2");
+}
+
+/// A list of the fields in their order would do for serde.
+#[test]
+fn what_does_not_begin_with_a_brace_is_no_object() {
+    let complaint = "object without a readable name: not a JSON object";
+    for text in [r#" [{"name":"web"},{"state":"Run"}]"#, "[]", "7", "null", "\"x\"", "\u{feff}{}"] {
+        refused(text, complaint);
+        if let Ok(tree) = serde_json::from_str(text) {
+            assert_eq!(decode_value::<Sample>(&tree).unwrap_err().to_string(), complaint);
+        }
+        let list = decode_list::<Sample>(text.as_bytes());
+        assert_eq!(list.unwrap_err().to_string(), complaint);
+    }
+    assert!(
+        decode::<Sample>(with_spec(r#"{"state":"Run"}"#).replace('{', "\n{").as_bytes()).is_ok()
+    );
 }
 
 #[test]
@@ -162,6 +176,24 @@ fn a_huge_value_does_not_make_a_huge_message() {
 }
 
 #[test]
+fn a_huge_name_does_not_make_a_huge_message() {
+    let huge = "é".repeat(100_000);
+    let text = format!(
+        r#"{{"kind":"{huge}","metadata":{{"name":"{huge}","namespace":"{huge}"}},"spec":{{}}}}"#
+    );
+    let cut = |length| format!("{}...", "é".repeat(length));
+    let whole = format!("{} {}/{}", cut(63), cut(63), cut(253));
+    let object = decode::<Sample>(text.as_bytes()).unwrap_err().object;
+    assert_eq!(object.to_string(), whole);
+    let tree = serde_json::from_str(&text).unwrap();
+    assert_eq!(decode_value::<Sample>(&tree).unwrap_err().object, object);
+
+    let list = format!(r#"{{"kind":"{huge}List","items":[7]}}"#);
+    let list = decode_list::<Sample>(list.as_bytes()).unwrap();
+    assert_eq!(list.errors[0].object.to_string(), cut(63) + " without a readable name");
+}
+
+#[test]
 fn a_tree_is_read_the_same_way() {
     let good: Sample = decode_value(&json!({"metadata": {}, "spec": {"state": "Stop"}})).unwrap();
     assert!(matches!(good.spec.state, State::Stop));
@@ -198,9 +230,36 @@ fn a_list_gives_its_good_objects_and_an_error_for_each_bad_one() {
         said,
         [
             "Sample odd: spec.state: unknown variant `Walk`, expected `Run` or `Stop` at line 1 column 49",
-            "Sample without a readable name: invalid type: integer `7`, expected struct Sample at line 1 column 1",
+            "Sample without a readable name: not a JSON object",
         ]
     );
+}
+
+#[test]
+fn invalid_utf_8_in_one_item_leaves_the_others_alone() {
+    let good = with_spec(r#"{"state":"Run"}"#);
+    let text = format!(
+        r#"{{"kind":"SampleList","metadata":{{"resourceVersion":"42"}},"items":[{good}, {}, {good}]}}"#,
+        with_spec(r#"{"state":"Run","tree":"é!!!é"}"#),
+    );
+    let mut text = text.into_bytes();
+    // A lone byte, and a sequence of three that lacks its last.
+    for (place, byte) in text.iter_mut().filter(|byte| **byte == b'!').zip([0xff, 0xe2, 0x82]) {
+        *place = byte;
+    }
+    let list = decode_list::<Sample>(&text).unwrap();
+    assert_eq!(list.items.len(), 2);
+    assert_eq!(list.resource_version.as_deref(), Some("42"));
+    let [error] = list.errors.as_slice() else { panic!("{:?}", list.errors) };
+    assert_eq!(error.object.to_string(), "Sample app/web");
+    assert_eq!(error.path, "spec.tree");
+    assert!(error.problem.starts_with("invalid unicode code point"), "{error}");
+}
+
+#[test]
+fn an_empty_list_may_be_null() {
+    let list = decode_list::<Sample>(br#"{"metadata":null,"items":null}"#).unwrap();
+    assert_eq!((list.items.len(), list.errors.len()), (0, 0));
 }
 
 #[test]

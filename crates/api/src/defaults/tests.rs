@@ -1,3 +1,5 @@
+//! What each layer of defaults fills in, and what it leaves alone.
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -64,7 +66,10 @@ fn an_external_strategy_gets_no_rolling_update() {
 #[test]
 fn server_side_apply_gets_its_settings() {
     let strategy = completed(&json!({"strategy": {"applyStrategy": {"type": "ServerSideApply"}}}));
-    assert_eq!(strategy["strategy"]["applyStrategy"]["serverSideApplyConfig"], json!({}));
+    assert_eq!(
+        strategy["strategy"]["applyStrategy"]["serverSideApplyConfig"],
+        json!({"force": false})
+    );
     let forced = ApplyStrategy {
         r#type: Some(ApplyStrategyType::ServerSideApply),
         server_side_apply_config: Some(ServerSideApplyConfig { force: true }),
@@ -73,6 +78,13 @@ fn server_side_apply_gets_its_settings() {
     let effective = effective_apply_strategy(Some(&forced));
     assert_eq!(effective.server_side_apply_config, Some(ServerSideApplyConfig { force: true }));
     assert_eq!(effective_apply_strategy(None).server_side_apply_config, None);
+}
+
+/// Its type is required by the schema, but only after the server has filled it in.
+#[test]
+fn an_empty_report_back_strategy_is_disabled() {
+    let strategy = completed(&json!({"strategy": {"reportBackStrategy": {}}}))["strategy"].clone();
+    assert_eq!(strategy["reportBackStrategy"], json!({"type": "Disabled"}));
 }
 
 #[test]

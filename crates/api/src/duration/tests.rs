@@ -1,3 +1,5 @@
+//! Durations as they are read, printed and refused, against the original's words.
+
 use proptest::prelude::*;
 
 use super::*;

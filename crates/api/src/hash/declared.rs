@@ -164,16 +164,32 @@ impl<'a> From<&'a ClusterSelectorTerm> for Term<'a> {
 struct Labels<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     match_labels: Option<&'a BTreeMap<String, String>>,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    match_expressions: &'a [LabelSelectorRequirement],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    match_expressions: Vec<Requirement<'a>>,
 }
 
 impl<'a> From<&'a LabelSelector> for Labels<'a> {
     fn from(selector: &'a LabelSelector) -> Self {
         Self {
             match_labels: selector.match_labels.as_ref().filter(|labels| !labels.is_empty()),
-            match_expressions: selector.match_expressions.as_deref().unwrap_or_default(),
+            match_expressions: views(selector.match_expressions.as_deref().unwrap_or_default()),
         }
+    }
+}
+
+/// Values that are given but empty count as absent.
+#[derive(Serialize)]
+struct Requirement<'a> {
+    key: &'a str,
+    operator: &'a str,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    values: &'a [String],
+}
+
+impl<'a> From<&'a LabelSelectorRequirement> for Requirement<'a> {
+    fn from(wanted: &'a LabelSelectorRequirement) -> Self {
+        let values = wanted.values.as_deref().unwrap_or_default();
+        Self { key: &wanted.key, operator: &wanted.operator, values }
     }
 }
 
@@ -329,6 +345,20 @@ mod tests {
         ] {
             assert_eq!(text(unchanged), unchanged.replace('<', "\\u003c"));
         }
+    }
+
+    #[test]
+    fn what_is_given_but_empty_counts_as_absent() {
+        let hash = |expression: &str| {
+            let text = format!(
+                r#"{{"affinity":{{"clusterAffinity":{{"requiredDuringSchedulingIgnoredDuringExecution":{{"clusterSelectorTerms":[{{"labelSelector":{{"matchLabels":{{}},"matchExpressions":[{expression}]}}}}]}}}}}}}}"#
+            );
+            policy_hash(Some(&serde_json::from_str(&text).unwrap())).unwrap()
+        };
+        assert_eq!(
+            hash(r#"{"key":"k","operator":"Exists","values":[]}"#),
+            hash(r#"{"key":"k","operator":"Exists"}"#)
+        );
     }
 
     #[test]

@@ -1,3 +1,5 @@
+//! Every key as text: golden, because other systems rely on them.
+
 use std::collections::BTreeSet;
 
 use expect_test::expect;
@@ -13,6 +15,7 @@ fn the_keys_are_these() {
         ("label", label::ALL),
         ("task_type", task_type::ALL),
         ("annotation", annotation::ALL),
+        ("own", own::ALL),
         ("finalizer", finalizer::ALL),
         ("property", property::ALL),
         ("field_manager", field_manager::ALL),
@@ -80,6 +83,10 @@ fn the_keys_are_these() {
         KUBECTL_LAST_APPLIED                  kubectl.kubernetes.io/last-applied-configuration
         DEPLOYMENT_REVISION                   deployment.kubernetes.io/revision
         CERT_MANAGER_INJECT_CA                cert-manager.io/inject-ca-from
+        # own
+        UPDATE_RUN_UID        flagship.dev/update-run-uid
+        UPDATE_RUN_GENERATION flagship.dev/update-run-generation
+        RENDERED_INPUTS_HASH  flagship.dev/rendered-inputs-hash
         # finalizer
         PLACEMENT         kubernetes-fleet.io/crp-cleanup
         SCHEDULER         kubernetes-fleet.io/scheduler-cleanup
@@ -110,8 +117,15 @@ fn the_keys_are_these() {
 }
 
 #[test]
+fn our_own_keys_cannot_be_taken_for_shared_ones() {
+    assert!(own::ALL.iter().all(|(_, key)| key.starts_with(OWN_PREFIX)));
+    let shared = [label::ALL, annotation::ALL, finalizer::ALL, property::ALL].concat();
+    assert!(!shared.iter().any(|(_, key)| key.starts_with(OWN_PREFIX)));
+}
+
+#[test]
 fn no_key_is_declared_twice() {
-    for keys in [label::ALL, annotation::ALL, finalizer::ALL, property::ALL] {
+    for keys in [label::ALL, annotation::ALL, own::ALL, finalizer::ALL, property::ALL] {
         let distinct: BTreeSet<_> = keys.iter().map(|(_, value)| value).collect();
         assert_eq!(distinct.len(), keys.len());
     }

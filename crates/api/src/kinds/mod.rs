@@ -9,61 +9,18 @@ mod tests;
 
 use serde_json::Value;
 
-use crate::approval::{ApprovalRequest, ClusterApprovalRequest};
-use crate::binding::{ClusterResourceBinding, ResourceBinding};
-use crate::cluster::{InternalMemberCluster, MemberCluster};
-use crate::cluster_profile::ClusterProfile;
 use crate::crd::versions::Edits;
-use crate::envelope::{ClusterResourceEnvelope, ResourceEnvelope};
-use crate::eviction::{ClusterResourcePlacementDisruptionBudget, ClusterResourcePlacementEviction};
-use crate::overrides::{
-    ClusterResourceOverride, ClusterResourceOverrideSnapshot, ResourceOverride,
-    ResourceOverrideSnapshot,
-};
-use crate::placement::{ClusterResourcePlacement, ResourcePlacement};
-use crate::placement_status::ClusterResourcePlacementStatus;
-use crate::snapshot::{
-    ClusterResourceSnapshot, ClusterSchedulingPolicySnapshot, ResourceSnapshot,
-    SchedulingPolicySnapshot,
-};
-use crate::staged_update::{
-    ClusterStagedUpdateRun, ClusterStagedUpdateStrategy, StagedUpdateRun, StagedUpdateStrategy,
-};
-use crate::work::{AppliedWork, Work};
 
 pub(crate) use root::{check_type_meta, field_type, missing, read, scope_marker, written};
 pub(crate) use root::{condition, group, kind};
 
-const ALL: &[&KindInfo] = &[
-    AppliedWork::INFO,
-    ApprovalRequest::INFO,
-    ClusterApprovalRequest::INFO,
-    ClusterProfile::INFO,
-    ClusterResourceBinding::INFO,
-    ClusterResourceEnvelope::INFO,
-    ClusterResourceOverride::INFO,
-    ClusterResourceOverrideSnapshot::INFO,
-    ClusterResourcePlacement::INFO,
-    ClusterResourcePlacementDisruptionBudget::INFO,
-    ClusterResourcePlacementEviction::INFO,
-    ClusterResourcePlacementStatus::INFO,
-    ClusterResourceSnapshot::INFO,
-    ClusterSchedulingPolicySnapshot::INFO,
-    ClusterStagedUpdateRun::INFO,
-    ClusterStagedUpdateStrategy::INFO,
-    InternalMemberCluster::INFO,
-    MemberCluster::INFO,
-    ResourceBinding::INFO,
-    ResourceEnvelope::INFO,
-    ResourceOverride::INFO,
-    ResourceOverrideSnapshot::INFO,
-    ResourcePlacement::INFO,
-    ResourceSnapshot::INFO,
-    SchedulingPolicySnapshot::INFO,
-    StagedUpdateRun::INFO,
-    StagedUpdateStrategy::INFO,
-    Work::INFO,
-];
+macro_rules! table {
+    ($($module:ident::$Kind:ident),*) => {
+        &[$(crate::$module::$Kind::INFO),*]
+    };
+}
+
+const ALL: &[&KindInfo] = crate::every_kind!(table);
 
 /// Where objects of a kind live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

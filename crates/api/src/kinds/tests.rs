@@ -29,6 +29,12 @@ fn a_kind_answers_to_all_its_names_in_any_case() {
 }
 
 #[test]
+fn there_are_28_kinds_in_alphabetical_order() {
+    assert!(all().is_sorted_by_key(|info| info.kind));
+    assert_eq!(all().len(), 28);
+}
+
+#[test]
 fn no_two_kinds_answer_to_the_same_name() {
     let mut owners = BTreeMap::new();
     for info in all() {

@@ -1,6 +1,6 @@
 //! Names of bindings.
 
-use super::rule;
+use super::{ClusterName, Uid, rule};
 
 const PLACEMENT_AT_MOST: usize = 26;
 const CLUSTER_AT_MOST: usize = 27;
@@ -12,15 +12,19 @@ const SUFFIX: usize = 8;
 ///
 /// A dot, legal in both names and illegal here, becomes a dash. What is wrong
 /// with a name that is still no DNS label is returned as Kubernetes says it.
-pub fn binding(placement: &str, cluster: &str, suffix: &str) -> Result<String, Vec<String>> {
+pub fn binding(
+    placement: &str,
+    cluster: impl Into<ClusterName>,
+    suffix: impl Into<Uid>,
+) -> Result<String, Vec<String>> {
     let part = |text: &str, length: usize| -> String {
         text.chars().take(length).map(|c| if c == '.' { '-' } else { c }).collect()
     };
     let name = format!(
         "{}-{}-{}",
         part(placement, PLACEMENT_AT_MOST),
-        part(cluster, CLUSTER_AT_MOST),
-        part(suffix, SUFFIX)
+        part(cluster.into().as_str(), CLUSTER_AT_MOST),
+        part(suffix.into().as_str(), SUFFIX)
     );
     let problems = rule::dns_label(&name);
     if problems.is_empty() { Ok(name) } else { Err(problems) }
@@ -36,11 +40,13 @@ mod tests {
             binding("example-placement", "member2", "43991b15-aaaa-bbbb").unwrap(),
             "example-placement-member2-43991b15"
         );
+        let (cluster, uid) = (ClusterName::from("m1"), Uid::from("43991b15-aaaa-bbbb"));
+        assert_eq!(binding("web", &cluster, &uid).unwrap(), "web-m1-43991b15");
     }
 
     #[test]
     fn long_names_are_cut_to_a_label() {
-        let name = binding(&"p".repeat(40), &"c".repeat(50), "0123456789").unwrap();
+        let name = binding(&"p".repeat(40), "c".repeat(50), "0123456789").unwrap();
         assert_eq!(name, format!("{}-{}-01234567", "p".repeat(26), "c".repeat(27)));
         assert_eq!(name.len(), 63);
     }

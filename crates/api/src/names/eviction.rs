@@ -1,14 +1,19 @@
 //! Names of the evictions that draining a cluster creates.
 
-use super::rule;
+use super::{ClusterName, Uid, rule};
 
 /// Eviction made by a drain: `drain-eviction-{placement}-{cluster}-{suffix, 8}`.
 /// The suffix is random and comes from the caller, as each try is a new object.
 ///
 /// What is wrong with a name Kubernetes would refuse is returned in its words;
 /// two names of full length together are too long.
-pub fn drain_eviction(placement: &str, cluster: &str, suffix: &str) -> Result<String, Vec<String>> {
-    let suffix: String = suffix.chars().take(8).collect();
+pub fn drain_eviction(
+    placement: &str,
+    cluster: impl Into<ClusterName>,
+    suffix: impl Into<Uid>,
+) -> Result<String, Vec<String>> {
+    let cluster = cluster.into();
+    let suffix: String = suffix.into().as_str().chars().take(8).collect();
     let name = format!("drain-eviction-{placement}-{cluster}-{suffix}");
     let problems = rule::qualified_name(&name);
     if problems.is_empty() { Ok(name) } else { Err(problems) }
@@ -29,7 +34,7 @@ mod tests {
     #[test]
     fn names_that_are_too_long_together_are_refused() {
         assert_eq!(
-            drain_eviction(&"p".repeat(30), &"c".repeat(30), "0a1b2c3d").unwrap_err(),
+            drain_eviction(&"p".repeat(30), "c".repeat(30), "0a1b2c3d").unwrap_err(),
             ["name part must be no more than 63 characters"]
         );
     }

@@ -1,4 +1,5 @@
-//! The running number of a snapshot, as labels and annotations carry it.
+//! The running number of a snapshot and the place of an object in its group, as
+//! labels and annotations carry them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -65,9 +66,64 @@ impl fmt::Display for SnapshotIndex {
     }
 }
 
+/// Place of a resource snapshot in its group, counted from 0 at the second
+/// object: a number like an index, and never one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SubIndex(SnapshotIndex);
+
+impl SubIndex {
+    /// Of the second object.
+    pub const FIRST: Self = Self(SnapshotIndex::FIRST);
+
+    /// Of the next object.
+    pub const fn next(self) -> Self {
+        Self(self.0.next())
+    }
+
+    /// As a number, never negative.
+    pub const fn get(self) -> i64 {
+        self.0.get()
+    }
+}
+
+/// Any number from 0 that the caller says is a place in a group.
+impl From<SnapshotIndex> for SubIndex {
+    fn from(number: SnapshotIndex) -> Self {
+        Self(number)
+    }
+}
+
+impl From<u32> for SubIndex {
+    fn from(number: u32) -> Self {
+        Self(number.into())
+    }
+}
+
+impl FromStr for SubIndex {
+    type Err = IndexError;
+
+    fn from_str(text: &str) -> Result<Self, IndexError> {
+        text.parse().map(Self)
+    }
+}
+
+impl fmt::Display for SubIndex {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(out)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_place_in_a_group_is_read_like_an_index() {
+        assert_eq!("0".parse(), Ok(SubIndex::FIRST));
+        assert_eq!(SubIndex::FIRST.next(), SubIndex::from(1));
+        assert_eq!(SubIndex::from(SnapshotIndex::from(12)).to_string(), "12");
+        assert_eq!("-1".parse::<SubIndex>(), Err(IndexError::Negative));
+    }
 
     #[test]
     fn an_index_is_a_number_from_zero() {

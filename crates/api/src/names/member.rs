@@ -1,4 +1,7 @@
-//! What a member cluster owns on the hub: a namespace, a role, a role binding.
+//! What a member cluster owns on the hub: a namespace, a role, a role binding, an
+//! account to come in with and a profile for others to find it by.
+
+use super::{ObjectKey, SYSTEM_NAMESPACE};
 
 /// Namespaces of members on the hub start with this.
 pub const MEMBER_NAMESPACE_PREFIX: &str = "fleet-member-";
@@ -30,6 +33,31 @@ pub fn member_role_binding(cluster: &str) -> String {
     format!("fleet-rolebinding-{cluster}")
 }
 
+/// Account a member comes to the hub with, where the set-up script made it:
+/// `{cluster}-hub-cluster-access` in the system namespace of the hub.
+pub fn hub_access_account(cluster: &str) -> ObjectKey {
+    ObjectKey::namespaced(SYSTEM_NAMESPACE, &format!("{cluster}-hub-cluster-access"))
+}
+
+/// Secret on the hub with the token of that account.
+pub fn hub_access_token(cluster: &str) -> ObjectKey {
+    ObjectKey::namespaced(SYSTEM_NAMESPACE, &format!("{cluster}-hub-cluster-access-token"))
+}
+
+/// Secret on the member, in its default namespace, whose key `token` holds a copy
+/// of that token.
+pub const HUB_TOKEN_SECRET: &str = "hub-kubeconfig-secret";
+
+/// Profile by which a member is found in the cluster inventory of the hub.
+pub fn cluster_profile(cluster: &str) -> ObjectKey {
+    ObjectKey::namespaced(SYSTEM_NAMESPACE, cluster)
+}
+
+/// Binding of an admission policy: `{policy}-binding`.
+pub fn admission_policy_binding(policy: &str) -> String {
+    format!("{policy}-binding")
+}
+
 /// Whether a namespace is Kubernetes' or ours and never propagated: the prefixes
 /// `kube-` and `fleet-`. (`default` is skipped too, but is not reserved.)
 pub fn is_reserved_namespace(namespace: &str) -> bool {
@@ -46,6 +74,23 @@ mod tests {
         assert_eq!(member_namespace("member1"), "fleet-member-member1");
         assert_eq!(member_role("member1"), "fleet-role-member1");
         assert_eq!(member_role_binding("member1"), "fleet-rolebinding-member1");
+    }
+
+    #[test]
+    fn a_member_comes_in_by_an_account_and_is_found_by_a_profile() {
+        for (key, name) in [
+            (hub_access_account("member1"), "fleet-system/member1-hub-cluster-access"),
+            (hub_access_token("member1"), "fleet-system/member1-hub-cluster-access-token"),
+            (cluster_profile("member1"), "fleet-system/member1"),
+        ] {
+            assert_eq!(key.to_string(), name);
+        }
+        assert_eq!(HUB_TOKEN_SECRET, "hub-kubeconfig-secret");
+    }
+
+    #[test]
+    fn a_policy_is_bound_by_its_own_name() {
+        assert_eq!(admission_policy_binding("deny-pods"), "deny-pods-binding");
     }
 
     #[test]

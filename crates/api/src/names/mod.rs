@@ -13,6 +13,7 @@ use std::str::FromStr;
 use thiserror::Error;
 
 mod binding;
+mod distinct;
 mod eviction;
 mod index;
 mod member;
@@ -23,11 +24,13 @@ mod work;
 
 pub use crate::kinds::Scope;
 pub use binding::binding;
+pub use distinct::{ClusterName, StageName, Uid};
 pub use eviction::drain_eviction;
-pub use index::{IndexError, SnapshotIndex};
+pub use index::{IndexError, SnapshotIndex, SubIndex};
 pub use member::{
-    LONGEST_CLUSTER, LONGEST_CLUSTER_WITH_NAMESPACE, MEMBER_NAMESPACE_PREFIX, cluster_of_namespace,
-    is_reserved_namespace, member_namespace, member_role, member_role_binding,
+    HUB_TOKEN_SECRET, LONGEST_CLUSTER, LONGEST_CLUSTER_WITH_NAMESPACE, MEMBER_NAMESPACE_PREFIX,
+    admission_policy_binding, cluster_of_namespace, cluster_profile, hub_access_account,
+    hub_access_token, is_reserved_namespace, member_namespace, member_role, member_role_binding,
 };
 pub use snapshot::{
     SnapshotName, master_snapshot, override_snapshot, policy_snapshot, sub_snapshot,

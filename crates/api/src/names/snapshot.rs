@@ -3,7 +3,9 @@
 //! A placement may itself end in `-3` or `-3-snapshot`, so a name alone does not
 //! say whose snapshot it is: reading back needs the placement's name.
 
-use super::SnapshotIndex;
+use std::cmp::Ordering;
+
+use super::{SnapshotIndex, SubIndex};
 
 /// Policy snapshot: `{placement}-{index}`.
 pub fn policy_snapshot(placement: &str, index: SnapshotIndex) -> String {
@@ -17,8 +19,12 @@ pub fn master_snapshot(placement: &str, index: SnapshotIndex) -> String {
 
 /// Further objects of the group: `{placement}-{index}-{subindex}`; sub-index 0
 /// is the second object.
-pub fn sub_snapshot(placement: &str, index: SnapshotIndex, subindex: SnapshotIndex) -> String {
-    format!("{placement}-{index}-{subindex}")
+pub fn sub_snapshot(
+    placement: &str,
+    index: SnapshotIndex,
+    subindex: impl Into<SubIndex>,
+) -> String {
+    format!("{placement}-{index}-{}", subindex.into())
 }
 
 /// Snapshot of an override: `{override}-{index}`.
@@ -26,15 +32,16 @@ pub fn override_snapshot(name: &str, index: SnapshotIndex) -> String {
     format!("{name}-{index}")
 }
 
-/// What a resource snapshot's name says about it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// What a resource snapshot's name says about it. The greatest is the master of
+/// the newest group; within a group the master is greater than all others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SnapshotName {
     /// One of the further objects of a group.
     Sub {
         /// The group.
         index: SnapshotIndex,
         /// Its place, counted from 0 at the second object.
-        subindex: SnapshotIndex,
+        subindex: SubIndex,
     },
     /// The first object of a group.
     Master {
@@ -52,10 +59,30 @@ impl SnapshotName {
         let (read, again) = if last == "snapshot" {
             (Self::Master { index }, master_snapshot(placement, index))
         } else {
-            let subindex: SnapshotIndex = last.parse().ok()?;
+            let subindex: SubIndex = last.parse().ok()?;
             (Self::Sub { index, subindex }, sub_snapshot(placement, index, subindex))
         };
         (again == name).then_some(read)
+    }
+
+    /// Group, then master or not, then place in the group.
+    const fn rank(self) -> (SnapshotIndex, bool, SubIndex) {
+        match self {
+            Self::Sub { index, subindex } => (index, false, subindex),
+            Self::Master { index } => (index, true, SubIndex::FIRST),
+        }
+    }
+}
+
+impl Ord for SnapshotName {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.rank().cmp(&other.rank())
+    }
+}
+
+impl PartialOrd for SnapshotName {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 
@@ -65,7 +92,9 @@ mod tests {
 
     use super::*;
 
-    const SEVEN: fn() -> SnapshotIndex = || SnapshotIndex::from(7);
+    fn seven() -> SnapshotIndex {
+        SnapshotIndex::from(7)
+    }
 
     #[test]
     fn snapshots_are_named_after_their_placement() {
@@ -78,12 +107,29 @@ mod tests {
 
     #[test]
     fn a_name_is_read_back_with_the_placement_in_hand() {
-        let index = SEVEN();
+        let index = seven();
         let read = SnapshotName::read;
         assert_eq!(read("web", "web-7-snapshot"), Some(SnapshotName::Master { index }));
-        let subindex = SnapshotIndex::from(12);
+        let subindex = SubIndex::from(SnapshotIndex::from(12));
         assert_eq!(read("web", "web-7-12"), Some(SnapshotName::Sub { index, subindex }));
         assert_eq!(read("web-7", "web-7-7-snapshot"), Some(SnapshotName::Master { index }));
+    }
+
+    #[test]
+    fn snapshots_are_ordered_by_group_and_the_master_is_the_greatest_of_its_own() {
+        let ascending = [
+            "web-6-0",
+            "web-6-12",
+            "web-6-snapshot",
+            "web-7-0",
+            "web-7-2",
+            "web-7-10",
+            "web-7-snapshot",
+            "web-10-0",
+            "web-10-snapshot",
+        ];
+        let read = ascending.map(|name| SnapshotName::read("web", name).unwrap());
+        assert!(read.is_sorted_by(|a, b| a < b), "{read:?}");
     }
 
     #[test]
@@ -116,7 +162,7 @@ mod tests {
             subindex in 0..=i64::MAX,
         ) {
             let index = SnapshotIndex::try_from(index).unwrap();
-            let subindex = SnapshotIndex::try_from(subindex).unwrap();
+            let subindex = SubIndex::from(SnapshotIndex::try_from(subindex).unwrap());
             let master = master_snapshot(&placement, index);
             prop_assert_eq!(SnapshotName::read(&placement, &master), Some(SnapshotName::Master { index }));
             let sub = sub_snapshot(&placement, index, subindex);

@@ -1,5 +1,6 @@
 //! Names around update runs.
 
+use super::StageName;
 use crate::keys::task_type;
 
 /// Name of the stage that removes resources from dropped clusters. No stage of a
@@ -28,7 +29,8 @@ impl StageSide {
 /// Approval request of a task: `{run}-before-{stage}` or `{run}-after-{stage}`.
 ///
 /// Run and stage have 63 characters at most, so this stays within a name's 253.
-pub fn approval_request(run: &str, side: StageSide, stage: &str) -> String {
+pub fn approval_request(run: &str, side: StageSide, stage: impl Into<StageName>) -> String {
+    let stage = stage.into();
     match side {
         StageSide::Before => format!("{run}-before-{stage}"),
         StageSide::After => format!("{run}-after-{stage}"),
@@ -58,7 +60,8 @@ mod tests {
 
     #[test]
     fn the_longest_request_is_still_a_name() {
-        let name = approval_request(&"r".repeat(63), StageSide::Before, &"s".repeat(63));
+        let stage = StageName::from("s".repeat(63));
+        let name = approval_request(&"r".repeat(63), StageSide::Before, stage);
         assert!(rule::dns_subdomain(&name).is_empty());
     }
 }

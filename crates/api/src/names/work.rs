@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use super::{ObjectKey, SnapshotIndex};
+use super::{ObjectKey, SubIndex};
 use crate::hash;
 
 /// What all works of one placement start with.
@@ -28,8 +28,8 @@ impl WorkBase {
     }
 
     /// The work of a further snapshot of the group: `{base}-{subindex}`.
-    pub fn sub(&self, subindex: SnapshotIndex) -> String {
-        format!("{}-{subindex}", self.0)
+    pub fn sub(&self, subindex: impl Into<SubIndex>) -> String {
+        format!("{}-{}", self.0, subindex.into())
     }
 }
 
@@ -92,6 +92,7 @@ impl fmt::Display for EnvelopeRef {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::names::SnapshotIndex;
 
     #[test]
     fn works_are_named_after_their_placement() {

@@ -1,3 +1,5 @@
+//! Amounts by value, in canonical form, at their limits and beyond.
+
 use proptest::prelude::*;
 
 use super::*;
@@ -98,6 +100,15 @@ fn sums_keep_the_notation_of_their_left_side() {
     assert_eq!(read("2").minus(read("500m")).plus(read("250m")).to_string(), "1750m");
     assert!(read("1").minus(read("2")) < Quantity::ZERO);
     assert_eq!(Quantity::of(3).plus(read("1Ki")).to_string(), "1027");
+}
+
+#[test]
+fn a_sum_that_starts_from_nothing_is_written_like_its_parts() {
+    let nodes = ["4Gi", "512Mi"];
+    let total = nodes.into_iter().fold(Quantity::ZERO, |sum, node| sum.plus(read(node)));
+    assert_eq!(total.to_string(), "4608Mi");
+    assert_eq!(Quantity::ZERO.minus(read("2e3")).to_string(), "-2e3");
+    assert_eq!(read("1Gi").plus(Quantity::ZERO).to_string(), "1Gi");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Every condition reason, one module per rule set.
 //!
-//! Reasons are API: dashboards and scripts match on them, and each has a page
-//! in `docs/reasons`. The golden test below prints all of them.
+//! Reasons are API: dashboards and scripts match on them. The golden test below
+//! prints all of them.
 //!
 //! Condition *types* live in [`crate::condition_type`], reasons of Kubernetes
 //! events in [`event`].
@@ -10,6 +10,7 @@ pub mod binding;
 pub mod event;
 pub mod eviction;
 pub mod inventory;
+pub mod kubernetes;
 pub mod membership;
 pub mod placement;
 pub mod properties;
@@ -34,6 +35,7 @@ pub const ALL: &[(&str, &[(&str, &str)])] = &[
     ("inventory", inventory::ALL),
     ("eviction", eviction::ALL),
     ("event", event::ALL),
+    ("kubernetes", kubernetes::ALL),
 ];
 
 #[cfg(test)]
@@ -217,6 +219,9 @@ mod tests {
             ROLE_BINDING_UPDATED                RoleBindingUpdated
             INTERNAL_MEMBER_CREATED             InternalMemberClusterCreated
             INTERNAL_MEMBER_UPDATED             InternalMemberClusterSpecUpdated
+            # kubernetes
+            SUFFICIENT_PODS   SufficientPods
+            INSUFFICIENT_PODS InsufficientPods
         "#]]
         .assert_eq(&text);
     }

@@ -26,7 +26,8 @@ listed! {
     ROLLOUT_NOT_STARTED_YET = "RolloutNotStartedYet";
     /// RolloutStarted True.
     ROLLOUT_STARTED = "RolloutStarted";
-    /// RolloutStarted Unknown: update runs decide, and clusters differ.
+    /// RolloutStarted Unknown: update runs decide, and clusters differ, or none has started, or one
+    /// has not said.
     ROLLOUT_CONTROLLED_EXTERNALLY = "RolloutControlledByExternalController";
     /// Overridden Unknown.
     OVERRIDDEN_PENDING = "OverriddenPending";

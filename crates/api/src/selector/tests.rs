@@ -1,3 +1,5 @@
+//! What selectors match, and the words a bad one is refused with.
+
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -119,31 +121,6 @@ fn a_mistake_is_named_with_its_field() {
         "matchExpressions[1].key",
         r#"key: Invalid value: "not ok": name part must consist of alphanumeric characters"#,
     );
-}
-
-#[test]
-fn a_selector_prints_as_admission_messages_show_it() {
-    let full = read(json!({
-        "matchLabels": {"k2": "v2", "k1": "v1"},
-        "matchExpressions": [{"key": "test-key", "operator": "In", "values": ["a", "b"]}],
-    }));
-    assert_eq!(
-        Printed(Some(&full)).to_string(),
-        "&LabelSelector{MatchLabels:map[string]string{k1: v1,k2: v2,},\
-         MatchExpressions:[]LabelSelectorRequirement{\
-         LabelSelectorRequirement{Key:test-key,Operator:In,Values:[a b],},},}"
-    );
-    let bare = read(json!({"matchExpressions": [{"key": "k", "operator": "Exists"}]}));
-    assert_eq!(
-        Printed(Some(&bare)).to_string(),
-        "&LabelSelector{MatchLabels:map[string]string{},MatchExpressions:[]LabelSelectorRequirement{\
-         LabelSelectorRequirement{Key:k,Operator:Exists,Values:[],},},}"
-    );
-    assert_eq!(
-        Printed(Some(&LabelSelector::default())).to_string(),
-        "&LabelSelector{MatchLabels:map[string]string{},MatchExpressions:[]LabelSelectorRequirement{},}"
-    );
-    assert_eq!(Printed(None).to_string(), "nil");
 }
 
 proptest! {

@@ -83,10 +83,20 @@ pub fn prepare_update(
     Ok(())
 }
 
-/// Readies a write to `/status`: everything but the status stays as it was.
+/// Readies a write to `/status`: everything but the status stays as it was. Only the
+/// annotations of Deployments pass too: their controller notes revisions that way, which
+/// would otherwise count as a change of the specification.
 pub fn prepare_status_update(kind: Kind, new: &mut Value, old: &Value) {
     let status = new.get_mut("status").map(Value::take);
+    let noted = at(new, &["metadata", "annotations"]).clone();
     restore(new, old);
+    if kind == Kind::Deployment
+        && noted.is_object()
+        && let Some(metadata) =
+            new.as_object_mut().and_then(|object| object.child_or_new("metadata"))
+    {
+        metadata.insert("annotations".to_owned(), noted);
+    }
     let Some(object) = new.as_object_mut() else { return };
     object.remove("status");
     if let Some(status) = status.filter(|status| !status.is_null()) {

@@ -37,6 +37,7 @@ impl Clock for TokioClock {
 pub struct WallClock;
 
 impl Clock for WallClock {
+    #[expect(clippy::disallowed_methods, reason = "this is the clock that is injected elsewhere")]
     fn now(&self) -> Timestamp {
         Timestamp::now()
     }

@@ -119,7 +119,7 @@ impl Shared {
                     labels: version.as_ref().map(|kept| &kept.labels),
                     namespace_labels: around.as_ref().map(|kept| &kept.labels),
                 };
-                concerns(&placement.seen, &changed)
+                concerns(&placement.value, &changed)
             });
             if concerned {
                 self.placements.add((*key).clone());

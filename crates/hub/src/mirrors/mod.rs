@@ -11,6 +11,7 @@ mod members;
 mod placements;
 
 use flagship_api::names::{ObjectKey, Scope};
+use flagship_api::placement_status::{ClusterResourcePlacementStatus, PlacementStatus};
 use flagship_runtime::client::{Client, Fence, Selection};
 use flagship_runtime::effects::Kind;
 use flagship_runtime::env::Env;
@@ -23,7 +24,7 @@ use crate::options::Options;
 use crate::scope::{ClusterWide, InNamespace};
 
 pub(crate) use members::{Cluster, MemberMirrors};
-pub(crate) use placements::{Binding, Placement, Policy, ScopeMirrors, parent};
+pub(crate) use placements::{Binding, Placement, Policy, ScopeMirrors};
 
 /// Everything that is mirrored.
 pub(crate) struct Mirrors {
@@ -33,6 +34,8 @@ pub(crate) struct Mirrors {
     pub cluster_wide: ScopeMirrors,
     /// What belongs to namespaced placements; `None` if those are not served.
     pub in_namespaces: Option<ScopeMirrors>,
+    /// Copies of placements' statuses in placed namespaces.
+    pub copies: Store<Fenced<PlacementStatus>>,
 }
 
 /// What fills the mirrors.
@@ -52,12 +55,17 @@ pub(crate) struct Fenced<V> {
 impl Mirrors {
     /// Sets the mirrors up; they stay empty until they are filled.
     pub fn new(client: &Client, env: &Env, options: &Options) -> (Self, Filling) {
-        let mut set = Set { client, env, options, filling: Filling::default() };
+        let mut set = Set { client, env, filling: Filling::default() };
         let members = MemberMirrors::new(&mut set);
         let cluster_wide = ScopeMirrors::new::<ClusterWide>(&mut set);
         let in_namespaces =
             options.resource_placement.then(|| ScopeMirrors::new::<InNamespace>(&mut set));
-        (Self { members, cluster_wide, in_namespaces }, set.filling)
+        let copies = set.mirror(|object: ClusterResourcePlacementStatus| {
+            let status = object.source_status.clone();
+            Fenced::of(&object, status)
+        });
+        let copies = set.add(copies);
+        (Self { members, cluster_wide, in_namespaces, copies }, set.filling)
     }
 
     /// The mirrors of a placement's scope.
@@ -91,23 +99,22 @@ impl<V> Fenced<V> {
 }
 
 /// Mirrors in the making.
-pub(crate) struct Set<'a> {
+struct Set<'a> {
     client: &'a Client,
     env: &'a Env,
-    options: &'a Options,
     filling: Filling,
 }
 
 impl Set<'_> {
     /// A mirror of a kind, for those who want to add an index before it is filled.
-    pub fn mirror<K: Kind, V>(
+    fn mirror<K: Kind, V>(
         &self,
         project: impl Fn(K) -> Option<V> + Send + Sync + 'static,
     ) -> Reflector<K, V> {
         Reflector::new(self.env, self.client.of::<K>(), Selection::all(), project)
     }
 
-    pub fn add<K, V>(&mut self, reflector: Reflector<K, V>) -> Store<V>
+    fn add<K, V>(&mut self, reflector: Reflector<K, V>) -> Store<V>
     where
         K: Kind + Send + 'static,
         V: Send + Sync + 'static,

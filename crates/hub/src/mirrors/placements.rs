@@ -2,33 +2,53 @@
 
 use std::sync::Arc;
 
-use flagship_api::binding::{ResourceBindingSpec, ResourceBindingStatus};
-use flagship_api::condition::{Conditions, Generation};
+use flagship_api::condition::{Conditions, Generation, Truth};
 use flagship_api::condition_type;
 use flagship_api::keys::{finalizer, label};
 use flagship_api::names::ObjectKey;
 use flagship_rules::{placement, scheduling};
 use flagship_runtime::client::Fence;
-use flagship_runtime::reflector::{IndexId, Store};
+use flagship_runtime::reflector::{Entry, IndexId, Store};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use kube_core::Resource;
 
 use super::Set;
 use crate::patches::finalizers_of;
-use crate::placement::Derived;
 use crate::scope::{Parts, Scoped};
 
 /// What belongs to the placements of one scope.
 #[derive(Clone)]
 pub(crate) struct ScopeMirrors {
     pub placements: Store<Placement>,
-    /// Only the newest of each placement.
     pub policies: Store<Policy>,
+    pub resources: Store<Derived<placement::ResourceSnapshot>>,
     pub bindings: Store<Binding>,
-    /// What the placement controller makes and reads besides, if it runs here.
-    pub derived: Option<Derived>,
-    by_placement: IndexId,
-    bindings_by_placement: IndexId,
+    runs: Store<Run>,
+    indexes: Indexes,
+}
+
+/// What belongs to a placement, by the placement.
+#[derive(Clone, Copy)]
+struct Indexes {
+    latest_policies: IndexId,
+    policies: IndexId,
+    resources: IndexId,
+    bindings: IndexId,
+    runs: IndexId,
+}
+
+/// What rules read of an object that belongs to a placement.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Derived<V> {
+    pub fence: Fence,
+    pub placement: ObjectKey,
+    pub value: V,
+}
+
+/// What is kept of an update run that has not ended: which version it needs.
+struct Run {
+    placement: ObjectKey,
+    resource_index: String,
 }
 
 /// What is kept of a placement.
@@ -37,17 +57,21 @@ pub(crate) struct Placement {
     pub fence: Fence,
     pub finalizers: Vec<String>,
     pub deleting: bool,
-    /// All of it, as its own controller sees it.
-    pub seen: placement::Placement,
+    /// As the placement controller sees it.
+    pub value: placement::Placement,
     /// Whether its status says that all wanted clusters were found, for its present spec.
     pub scheduled: bool,
 }
 
-/// What is kept of a latest policy snapshot.
+/// What is kept of a policy snapshot.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Policy {
     pub fence: Fence,
     pub placement: ObjectKey,
+    /// Whether it is in force.
+    pub latest: bool,
+    /// As the placement controller sees it.
+    pub value: placement::PolicySnapshot,
     pub generation: Generation,
     pub snapshot: scheduling::Snapshot,
     pub conditions: Vec<Condition>,
@@ -57,8 +81,8 @@ pub(crate) struct Policy {
 #[derive(Debug, PartialEq)]
 pub(crate) struct Binding {
     pub placement: ObjectKey,
-    /// All of it, as its placement sees it.
-    pub seen: placement::Binding,
+    /// As the placement controller sees it.
+    pub value: placement::Binding,
     /// It is being deleted and waits for the scheduler to let it go.
     pub awaits_scheduler: bool,
 }
@@ -68,25 +92,62 @@ impl ScopeMirrors {
         let placements = set.mirror(|object: S::Placement| Placement::read::<S>(&object));
         let placements = set.add(placements);
         let policies = set.mirror(|object: S::PolicySnapshot| Policy::read::<S>(&object));
-        let by_placement = policies.index(|_, policy| vec![policy.placement.to_string()]);
-        let policies = set.add(policies);
-        let bindings = set.mirror(|object: S::Binding| Binding::read(&object));
-        let bindings_by_placement = bindings.index(|_, one| vec![one.placement.to_string()]);
-        let bindings = set.add(bindings);
-        let derived = set.options.placement_controllers.then(|| Derived::new::<S>(set));
-        Self { placements, policies, bindings, derived, by_placement, bindings_by_placement }
+        let resources = set.mirror(|object: S::ResourceSnapshot| {
+            Some(Derived {
+                fence: Fence::of(&object)?,
+                placement: parent(object.meta())?,
+                value: placement::ResourceSnapshot::read(object.meta(), object.spec()),
+            })
+        });
+        let bindings = set.mirror(|object: S::Binding| Binding::read::<S>(&object));
+        let runs = set.mirror(|object: S::UpdateRun| Run::read::<S>(&object));
+        let indexes = Indexes {
+            latest_policies: policies.index(|_, policy| {
+                policy.latest.then(|| policy.placement.to_string()).into_iter().collect()
+            }),
+            policies: policies.index(|_, policy| vec![policy.placement.to_string()]),
+            resources: resources.index(|_, snapshot| vec![snapshot.placement.to_string()]),
+            bindings: bindings.index(|_, binding| vec![binding.placement.to_string()]),
+            runs: runs.index(|_, run| vec![run.placement.to_string()]),
+        };
+        Self {
+            placements,
+            policies: set.add(policies),
+            resources: set.add(resources),
+            bindings: set.add(bindings),
+            runs: set.add(runs),
+            indexes,
+        }
     }
 
-    /// The bindings of a placement.
-    pub fn bindings_of(&self, placement: &ObjectKey) -> Vec<placement::Binding> {
-        let found = self.bindings.by(self.bindings_by_placement, &placement.to_string());
-        found.into_iter().map(|(_, binding)| binding.seen.clone()).collect()
+    /// All policy snapshots of a placement.
+    pub fn policies_of(&self, placement: &ObjectKey) -> Vec<Arc<Policy>> {
+        values(self.policies.by(self.indexes.policies, &placement.to_string()))
+    }
+
+    /// All resource snapshots of a placement.
+    pub fn resources_of(
+        &self,
+        placement: &ObjectKey,
+    ) -> Vec<Arc<Derived<placement::ResourceSnapshot>>> {
+        values(self.resources.by(self.indexes.resources, &placement.to_string()))
+    }
+
+    /// All bindings of a placement that have been seen.
+    pub fn bindings_of(&self, placement: &ObjectKey) -> Vec<Arc<Binding>> {
+        values(self.bindings.by(self.indexes.bindings, &placement.to_string()))
+    }
+
+    /// Versions of a placement that update runs still work with.
+    pub fn indexes_in_runs(&self, placement: &ObjectKey) -> Vec<String> {
+        let runs = self.runs.by(self.indexes.runs, &placement.to_string());
+        runs.into_iter().map(|(_, run)| run.resource_index.clone()).collect()
     }
 
     /// The one latest policy snapshot of a placement. None while there is none, or
     /// more than one: then somebody is about to change that.
     pub fn policy_of(&self, placement: &ObjectKey) -> Option<Arc<Policy>> {
-        let mut found = self.policies.by(self.by_placement, &placement.to_string());
+        let mut found = self.policies.by(self.indexes.latest_policies, &placement.to_string());
         let (_, policy) = found.pop()?;
         found.is_empty().then_some(policy)
     }
@@ -101,7 +162,7 @@ impl Placement {
             fence: Fence::of(object)?,
             finalizers: finalizers_of(meta).to_vec(),
             deleting: meta.deletion_timestamp.is_some(),
-            seen: placement::Placement::read(
+            value: placement::Placement::read(
                 meta,
                 object.spec(),
                 &object.status().cloned().unwrap_or_default(),
@@ -121,13 +182,12 @@ impl Placement {
 impl Policy {
     fn read<S: Scoped>(object: &S::PolicySnapshot) -> Option<Self> {
         let meta = object.meta();
-        let latest = meta.labels.as_ref()?.get(label::IS_LATEST_SNAPSHOT)?;
-        if latest != "true" || meta.deletion_timestamp.is_some() {
-            return None;
-        }
+        let value = placement::PolicySnapshot::read(meta, object.spec(), object.status());
         Some(Self {
             fence: Fence::of(object)?,
             placement: parent(meta)?,
+            latest: value.latest && meta.deletion_timestamp.is_none(),
+            value,
             generation: Generation::of(meta),
             snapshot: scheduling::Snapshot::read(meta, object.spec(), object.status()),
             conditions: object.status().map(|s| s.conditions.clone()).unwrap_or_default(),
@@ -153,23 +213,40 @@ impl Policy {
 }
 
 impl Binding {
-    fn read<K>(object: &K) -> Option<Self>
-    where
-        K: Parts<Spec = ResourceBindingSpec, Status = ResourceBindingStatus>,
-    {
+    fn read<S: Scoped>(object: &S::Binding) -> Option<Self> {
         let meta = object.meta();
         let mut finalizers = finalizers_of(meta).iter();
         Some(Self {
             placement: parent(meta)?,
-            seen: placement::Binding::read(meta, object.spec(), object.status()),
+            value: placement::Binding::read(meta, object.spec(), object.status()),
             awaits_scheduler: meta.deletion_timestamp.is_some()
                 && finalizers.any(|f| f == finalizer::SCHEDULER_BINDING),
         })
     }
 }
 
+impl Run {
+    fn read<S: Scoped>(object: &S::UpdateRun) -> Option<Self> {
+        let spec = object.spec();
+        let status = object.status().cloned().unwrap_or_default();
+        let ended = status.conditions.of_type(condition_type::update_run::SUCCEEDED);
+        if ended.is_some_and(|ended| Truth::of(ended) != Truth::Unknown) {
+            return None;
+        }
+        let used = Some(status.resource_snapshot_index_used).filter(|index| !index.is_empty());
+        Some(Self {
+            placement: ObjectKey::new(object.meta().namespace.as_deref(), &spec.placement_name),
+            resource_index: used.unwrap_or_else(|| spec.resource_snapshot_index.clone()),
+        })
+    }
+}
+
+fn values<V>(entries: Vec<Entry<V>>) -> Vec<Arc<V>> {
+    entries.into_iter().map(|(_, value)| value).collect()
+}
+
 /// The placement that an object belongs to: named by label, in the object's own namespace.
-pub(crate) fn parent(meta: &ObjectMeta) -> Option<ObjectKey> {
+fn parent(meta: &ObjectMeta) -> Option<ObjectKey> {
     let name =
         meta.labels.as_ref()?.get(label::PARENT_PLACEMENT).filter(|name| !name.is_empty())?;
     Some(ObjectKey::new(meta.namespace.as_deref(), name))

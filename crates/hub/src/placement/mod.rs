@@ -4,7 +4,6 @@
 //! `changes` say which change makes which placement worth a pass, `observe` reads what
 //! a pass may look at, `shell` carries the plan out. A pass does not know why it was woken.
 
-mod derived;
 mod observe;
 mod selectable;
 mod series;
@@ -28,7 +27,6 @@ use crate::mirrors::{Mirrors, Placement, ScopeMirrors};
 use crate::scope::{ClusterWide, InNamespace, Scoped};
 use shell::Shell;
 
-pub(crate) use derived::Derived;
 pub(crate) use selectable::{Kept, Selectable, gvk, kind_served};
 
 /// Events are recorded under this name.
@@ -86,6 +84,7 @@ impl Placements {
             .scopes()
             .zip([&self.queues.cluster_wide, &self.queues.in_namespaces])
             .flat_map(|(mirrors, queue)| triggers::listen(mirrors, queue))
+            .chain([triggers::copies_go(&self.mirrors, &self.queues.cluster_wide)])
             .collect();
         let kinds = triggers::kinds_come_and_go(
             self.selectable.clone(),

@@ -7,10 +7,9 @@ use flagship_rules::placement::selection::{Selecting, Selection, select};
 use flagship_rules::placement::{Observed, Placement, Trouble};
 use flagship_runtime::client::Fence;
 
-use super::derived::{Family, Member};
 use super::selectable::Selectable;
 use crate::hub::Context;
-use crate::mirrors::ScopeMirrors;
+use crate::mirrors::Mirrors;
 
 /// What a pass looks at, and what its writes are fenced with.
 pub(super) struct Seen {
@@ -29,37 +28,36 @@ pub(super) type Fences = BTreeMap<String, Fence>;
 /// Reads everything for one pass; `None` if the placement is gone.
 pub(super) fn observe(
     cx: &Context,
-    mirrors: &ScopeMirrors,
+    mirrors: &Mirrors,
     selectable: &Selectable,
     key: &ObjectKey,
 ) -> Option<Seen> {
-    let (kept, derived) = (mirrors.placements.get(key)?, mirrors.derived.as_ref()?);
-    let placement = kept.seen.clone();
-    let selection = selected(cx, selectable, &placement);
-    let (policies, policy_snapshots) = taken_apart(&derived.policies, key);
-    let (resources, resource_snapshots) = taken_apart(&derived.resources, key);
-    let runs = derived.runs.of(key);
+    let scope = mirrors.of(key)?;
+    let kept = scope.placements.get(key)?;
+    let placement = kept.value.clone();
+    let (policies, resources) = (scope.policies_of(key), scope.resources_of(key));
     let target = placement.named_namespace().filter(|_| placement.is_mirrored());
-    let copy = target.zip(derived.copies.as_ref()).and_then(|(namespace, copies)| {
-        copies.get(&ObjectKey::namespaced(namespace, &placement.name))
+    let copy = target.and_then(|namespace| {
+        mirrors.copies.get(&ObjectKey::namespaced(namespace, &placement.name))
     });
     let observed = Observed {
         now: cx.env.now(),
-        selection,
-        policy_snapshots,
-        resource_snapshots,
-        bindings: mirrors.bindings_of(key),
-        indexes_in_runs: runs.iter().map(|run| run.seen.clone()).collect(),
-        mirror: copy.as_ref().map(|copy| copy.status.clone()),
+        selection: selected(cx, selectable, &placement),
+        policy_snapshots: policies.iter().map(|policy| policy.value.clone()).collect(),
+        resource_snapshots: resources.iter().map(|snapshot| snapshot.value.clone()).collect(),
+        bindings: scope.bindings_of(key).iter().map(|binding| binding.value.clone()).collect(),
+        indexes_in_runs: scope.indexes_in_runs(key),
+        mirror: copy.as_ref().map(|copy| copy.value.clone()),
         batching: cx.options.batching,
         placement,
     };
+    let named = |fence: &Fence| (fence.key.name.clone(), fence.clone());
     Some(Seen {
         observed,
         placement: kept.fence.clone(),
         finalizers: kept.finalizers.clone(),
-        policies,
-        resources,
+        policies: policies.iter().map(|policy| named(&policy.fence)).collect(),
+        resources: resources.iter().map(|snapshot| named(&snapshot.fence)).collect(),
         copy: copy.map(|copy| copy.fence.clone()),
     })
 }
@@ -83,16 +81,4 @@ fn selected(
         now,
     };
     select(&selectable.view(selectors, now), who)
-}
-
-fn taken_apart<V: Clone + Send + Sync + 'static>(
-    family: &Family<V>,
-    of: &ObjectKey,
-) -> (Fences, Vec<V>) {
-    let members = family.of(of);
-    let fence = |member: &Member<V>| (member.fence.key.name.clone(), member.fence.clone());
-    (
-        members.iter().map(|member| fence(member)).collect(),
-        members.iter().map(|member| member.seen.clone()).collect(),
-    )
 }

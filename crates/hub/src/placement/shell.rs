@@ -66,6 +66,7 @@ impl Shell {
         let seen = SeenWrites::default();
         shown::<ClusterWide>(&seen, Some(&mirrors.cluster_wide));
         shown::<InNamespace>(&seen, mirrors.in_namespaces.as_ref());
+        seen.shown_by(ResourceType::of::<ClusterResourcePlacementStatus>(), &mirrors.copies);
         let standings = Standings::new(&cx.metrics);
         Self { cx, mirrors, selectable, recorder, seen, standings }
     }
@@ -73,8 +74,7 @@ impl Shell {
     /// One pass over a placement of the scope.
     pub async fn pass<S: Scoped>(&self, key: ObjectKey) -> Outcome {
         self.seen.caught_up(&key).await;
-        let mirrors = self.mirrors.of(&key);
-        let seen = mirrors.and_then(|m| observe(&self.cx, m, &self.selectable, &key));
+        let seen = observe(&self.cx, &self.mirrors, &self.selectable, &key);
         let Some(seen) = seen else {
             self.standings.forget(&key);
             return Outcome::Done;
@@ -330,11 +330,7 @@ fn every_field(status: &PlacementStatus) -> Value {
 /// Names the mirrors that show our writes.
 fn shown<S: Scoped>(seen: &SeenWrites<ObjectKey>, mirrors: Option<&ScopeMirrors>) {
     let Some(mirrors) = mirrors else { return };
-    let Some(derived) = &mirrors.derived else { return };
     seen.shown_by(ResourceType::of::<S::Placement>(), &mirrors.placements);
-    seen.shown_by(ResourceType::of::<S::PolicySnapshot>(), &derived.policies.store);
-    seen.shown_by(ResourceType::of::<S::ResourceSnapshot>(), &derived.resources.store);
-    if let Some(copies) = &derived.copies {
-        seen.shown_by(ResourceType::of::<ClusterResourcePlacementStatus>(), copies);
-    }
+    seen.shown_by(ResourceType::of::<S::PolicySnapshot>(), &mirrors.policies);
+    seen.shown_by(ResourceType::of::<S::ResourceSnapshot>(), &mirrors.resources);
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flagship_api::names::ObjectKey;
-use flagship_rules::placement::PolicySnapshot;
+use flagship_api::placement_status::PlacementStatus;
 use flagship_rules::placement::selection::Kind;
 use flagship_rules::placement::triggers::{
     BindingChange, binding_change, misses_mirror, placement_changed, waits_for_kind,
@@ -17,34 +17,33 @@ use flagship_runtime::reflector::{Change, Store, Subscription};
 
 use tokio::task::JoinSet;
 
-use super::derived::{Copy, Member};
 use super::selectable::{Selectable, kind_served};
 use super::{Queues, ScopeMirrors, placements};
-use crate::mirrors::{Binding, Mirrors, Placement};
+use crate::mirrors::{Binding, Fenced, Mirrors, Placement, Policy};
 
 /// Between two passes that only repeat another wording.
 const WORDING: Duration = Duration::from_secs(1);
 
 /// Fills a queue from now on, and with every placement of the scope.
 pub(super) fn listen(mirrors: &ScopeMirrors, queue: &Queue<ObjectKey>) -> Vec<Subscription> {
-    let Some(derived) = &mirrors.derived else { return Vec::new() };
     let waker = queue.clone();
     let placements = mirrors.placements.subscribe(move |change| placement(&waker, change));
     let waker = queue.clone();
-    let policies = derived.policies.store.subscribe(move |change| policy(&waker, change));
+    let policies = mirrors.policies.subscribe(move |change| policy(&waker, change));
     let waker = queue.clone();
     let bindings = mirrors.bindings.subscribe(move |change| binding(&waker, change));
-    let mut subscriptions = vec![placements, policies, bindings];
-    if let Some(copies) = &derived.copies {
-        let (waker, placements) = (queue.clone(), mirrors.placements.clone());
-        subscriptions.push(copies.subscribe(move |change| copy(&waker, &placements, change)));
-    }
-    subscriptions
+    vec![placements, policies, bindings]
+}
+
+/// Wakes placements whose copy of the status is gone.
+pub(super) fn copies_go(mirrors: &Mirrors, queue: &Queue<ObjectKey>) -> Subscription {
+    let (waker, placements) = (queue.clone(), mirrors.cluster_wide.placements.clone());
+    mirrors.copies.subscribe(move |change| copy(&waker, &placements, change))
 }
 
 fn placement(queue: &Queue<ObjectKey>, change: &Change<Placement>) {
     let worth = match (&change.old, &change.new) {
-        (Some(old), Some(new)) => placement_changed(old.seen.generation, new.seen.generation),
+        (Some(old), Some(new)) => placement_changed(old.value.generation, new.value.generation),
         // One that is gone leaves metrics behind.
         (None, Some(_)) | (Some(_), None) => true,
         (None, None) => false,
@@ -54,7 +53,7 @@ fn placement(queue: &Queue<ObjectKey>, change: &Change<Placement>) {
     }
 }
 
-fn policy(queue: &Queue<ObjectKey>, change: &Change<Member<PolicySnapshot>>) {
+fn policy(queue: &Queue<ObjectKey>, change: &Change<Policy>) {
     if let (Some(_), Some(new)) = (&change.old, &change.new) {
         queue.add(new.placement.clone());
     }
@@ -62,19 +61,23 @@ fn policy(queue: &Queue<ObjectKey>, change: &Change<Member<PolicySnapshot>>) {
 
 fn binding(queue: &Queue<ObjectKey>, change: &Change<Binding>) {
     let (Some(old), Some(new)) = (&change.old, &change.new) else { return };
-    match binding_change(&old.seen, &new.seen) {
+    match binding_change(&old.value, &new.value) {
         BindingChange::Nothing => {}
         BindingChange::Wording => queue.add_after(new.placement.clone(), WORDING),
         BindingChange::News => queue.add(new.placement.clone()),
     }
 }
 
-fn copy(queue: &Queue<ObjectKey>, placements: &Store<Placement>, change: &Change<Copy>) {
+fn copy(
+    queue: &Queue<ObjectKey>,
+    placements: &Store<Placement>,
+    change: &Change<Fenced<PlacementStatus>>,
+) {
     if change.old.is_none() || change.new.is_some() {
         return;
     }
     let key = ObjectKey::cluster(&change.key.name);
-    if placements.get(&key).is_some_and(|placement| misses_mirror(&placement.seen)) {
+    if placements.get(&key).is_some_and(|placement| misses_mirror(&placement.value)) {
         queue.add(key);
     }
 }
@@ -112,7 +115,7 @@ pub(super) async fn kinds_come_and_go(
 
 fn wake(mirrors: &Mirrors, queues: &Queues, selecting: &Kind) {
     for (key, placement) in placements(mirrors) {
-        if waits_for_kind(&placement.seen, selecting) {
+        if waits_for_kind(&placement.value, selecting) {
             queues.add((*key).clone());
         }
     }

@@ -65,12 +65,14 @@ pub(super) fn listen(
 }
 
 fn policy_changed(queue: &Queue<ObjectKey>, change: &Change<Policy>) {
-    let same = match (&change.old, &change.new) {
+    let in_force = |policy: &Option<Arc<Policy>>| policy.clone().filter(|policy| policy.latest);
+    let (old, new) = (in_force(&change.old), in_force(&change.new));
+    let same = match (&old, &new) {
         (Some(old), Some(new)) => new.asks_the_same_as(old),
         // One that is gone or no longer the latest may leave a single other.
-        _ => false,
+        (old, new) => old.is_none() && new.is_none(),
     };
-    if !same && let Some(policy) = change.new.as_ref().or(change.old.as_ref()) {
+    if !same && let Some(policy) = new.or(old) {
         queue.add(policy.placement.clone());
     }
 }
@@ -167,7 +169,10 @@ pub(super) async fn sweep(cx: Context, mirrors: Arc<Mirrors>, queue: Queue<Objec
 
 fn policies(mirrors: &Mirrors) -> impl Iterator<Item = (&ScopeMirrors, Arc<Policy>)> {
     let scopes = mirrors.scopes();
-    scopes.flat_map(|scope| scope.policies.all().into_iter().map(move |(_, one)| (scope, one)))
+    scopes.flat_map(|scope| {
+        let latest = scope.policies.all().into_iter().filter(|(_, policy)| policy.latest);
+        latest.map(move |(_, policy)| (scope, policy))
+    })
 }
 
 #[cfg(test)]

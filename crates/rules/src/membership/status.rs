@@ -4,7 +4,7 @@
 //! cares reads the heartbeat.
 
 use flagship_api::cluster::{AgentType, MemberClusterStatus};
-use flagship_api::condition::{Conditions, Draft, Generation, Truth, carry_over, draft};
+use flagship_api::condition::{Conditions, Draft, Generation, Truth, draft, relabel};
 use flagship_api::condition_type::member_cluster as kind;
 use flagship_api::reason::membership as reason;
 use jiff::Timestamp;
@@ -53,7 +53,7 @@ fn adopt(status: &mut MemberClusterStatus, internal: &Internal, generation: Gene
     if !told.agent_status.is_empty() {
         status.agent_status.clone_from(&told.agent_status);
         for agent in &mut status.agent_status {
-            carry_over(&mut agent.conditions, generation);
+            relabel(&mut agent.conditions, generation);
         }
     }
     status.resource_usage.clone_from(&told.resource_usage);

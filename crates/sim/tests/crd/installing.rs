@@ -142,7 +142,7 @@ async fn every_served_version_is_reachable() {
         assert_eq!(versions.len(), facts.versions().len(), "{}", kind.name());
         for (name, has_status) in facts.versions() {
             let version = kind.versions().find(|version| version.name() == name).unwrap();
-            let list = fleet.get(&version.path()).await.ok(200);
+            let list = fleet.get(&format!("{}?limit=1", version.path())).await.ok(200);
             let list_kind = Facts::value(facts.said("kind")[0], "list");
             assert_eq!(list["kind"], list_kind);
             assert_eq!(list["apiVersion"], version.api_version());

@@ -4,7 +4,7 @@
 //! object that reaches there is sent twice: once with a value just inside the limit, once
 //! just outside. Status goes through its own path.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use expect_test::expect;
 use serde_json::{Map, Value, json};
@@ -36,6 +36,7 @@ async fn every_limit_of_every_field_holds() {
         let version = kind.storage();
         let bare = fleet.create(version, samples::along(version.schema(), &[])).await.ok(201);
         let has_rules = has_rules(version.schema());
+        let mut sent = BTreeSet::new();
         for spot in spots::all(version.schema()) {
             let never = never_valid(&spot);
             for case in cases(version, &spot) {
@@ -49,6 +50,9 @@ async fn every_limit_of_every_field_holds() {
                     expected.push(RULES_UNCHECKED.to_owned());
                 }
                 let object = changed(version, &spot, case.change, accepted);
+                if accepted && !sent.insert(object.to_string()) {
+                    continue; // one object may be just inside several limits
+                }
                 let reply = if spot.is_status() && version.has_status() && !accepted {
                     fleet.put(version, bare.clone(), object.clone()).await
                 } else {
@@ -79,7 +83,7 @@ async fn every_limit_of_every_field_holds() {
         .collect();
     expect![[r#"
         enum: 419 accepted, 167 rejected
-        format: 92 accepted, 92 rejected
+        format: 167 accepted, 92 rejected
         maxItems: 80 accepted, 80 rejected
         maxLength: 145 accepted, 145 rejected
         maxProperties: 2 accepted, 2 rejected
@@ -185,6 +189,10 @@ fn cases(version: Version<'_>, spot: &Spot<'_>) -> Vec<Case> {
             }
             "format" => match limit.as_str().unwrap() {
                 // Kubernetes does not hold numbers to their formats.
+                "int32" | "int64" if schema["maximum"].is_null() => {
+                    let change = Change::Set(json!(1_i64 << 40));
+                    cases.push(Case { limit: keyword.clone(), change, wrong: Vec::new() });
+                }
                 "int32" | "int64" => {}
                 format => {
                     let wrong = format!(

@@ -10,7 +10,9 @@
 mod fleet;
 mod installing;
 mod limits;
+mod names;
 mod pruning;
+mod refusals;
 mod rule_cases;
 mod rules;
 mod samples;

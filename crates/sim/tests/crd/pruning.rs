@@ -49,17 +49,45 @@ async fn every_default_is_filled_in() {
             assert_eq!(fleet.get(&path).await.ok(200), made.body);
         }
     }
-    assert_eq!(count, 182);
+    assert!(count > 150, "{count}");
 }
 
 #[tokio::test]
-async fn a_null_is_as_good_as_nothing_where_there_is_a_default() {
+async fn a_null_is_as_good_as_nothing() {
     let fleet = Fleet::new().await;
-    let run = fleet.kind("ClusterStagedUpdateRun");
-    let mut object = samples::along(run.storage().schema(), &[]);
-    object["spec"]["state"] = Value::Null;
-    let made = fleet.create(run.storage(), object).await.ok(201);
-    assert_eq!(made["spec"]["state"], "Initialize");
+    let (mut count, mut wanted) = (0, 0);
+    for version in fleet.kinds.iter().map(|kind| kind.storage()) {
+        let mut required = Vec::new();
+        for spot in spots::all(version.schema()) {
+            for name in spot.schema["required"].as_array().into_iter().flatten() {
+                let mut steps = spot.steps.clone();
+                steps.push(Step::Field(name.as_str().unwrap().to_owned()));
+                required.push(steps);
+            }
+            let Some((Step::Field(name), parent)) = spot.steps.split_last() else { continue };
+            if required.contains(&spot.steps) || spot.fact() == ".status" {
+                continue;
+            }
+            count += 1;
+            let parent = Spot { steps: parent.to_vec(), ..spot.clone() };
+            let mut object = samples::along(version.schema(), &parent.steps);
+            object.pointer_mut(&parent.pointer()).unwrap()[name] = Value::Null;
+            let made = write(&fleet, version, &spot, object.clone(), "").await;
+            if made.code == 422 {
+                // A rule wants it; then its absence must be told in the same words.
+                let parent = object.pointer_mut(&parent.pointer()).unwrap();
+                parent.as_object_mut().unwrap().remove(name);
+                let without = write(&fleet, version, &spot, object, "").await;
+                assert_eq!(made.causes(version), without.causes(version));
+                wanted += 1;
+                continue;
+            }
+            assert!(made.code < 300, "{} {}: {:#}", version.label(), spot.fact(), made.body);
+            let found = made.body.pointer(&spot.pointer());
+            assert_eq!(found, spot.schema.get("default"), "{} {}", version.label(), spot.fact());
+        }
+    }
+    assert!(count > 600 && wanted < 20, "{count} {wanted}");
 }
 
 #[tokio::test]
@@ -79,7 +107,7 @@ async fn unknown_fields_are_dropped_with_a_warning_wherever_they_are() {
             assert_eq!(place.get("surprise"), None, "{} {}", version.label(), spot.fact());
         }
     }
-    assert_eq!(count, 407);
+    assert!(count > 350, "{count}");
 }
 
 fn is_closed(spot: &Spot<'_>) -> bool {

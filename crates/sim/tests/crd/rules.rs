@@ -53,7 +53,8 @@ async fn every_rule_accepts_and_rejects() {
         }
     }
     assert!(surprises.is_empty(), "{} surprises\n{}", surprises.len(), surprises.join("\n"));
-    assert_eq!((rules, distinct.len(), sent), (159, 35, 548));
+    assert_eq!((rules, distinct.len()), (159, 35));
+    assert!(sent > 500, "{sent}");
 }
 
 /// The broken rules of the place in the order in which they stand there.

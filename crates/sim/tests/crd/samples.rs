@@ -140,3 +140,51 @@ fn repair_stage(map: &mut Map<String, Value>) {
         }
     });
 }
+
+/// An object with every field, except those that exclude others.
+pub fn full(schema: &Value) -> Value {
+    let mut object = every(schema);
+    if let Some(map) = object.as_object_mut() {
+        map.retain(|key, _| !["apiVersion", "kind", "metadata"].contains(&key.as_str()));
+    }
+    leave_out_rivals(&mut object);
+    repair(&mut object);
+    object
+}
+
+fn every(schema: &Value) -> Value {
+    let Some(properties) = schema["properties"].as_object() else {
+        return match (schema.get("items"), schema.get("additionalProperties")) {
+            (Some(items), _) => json!([every(items)]),
+            (_, Some(values)) => json!({KEY: every(values)}),
+            // Types leave a zero out, as Go's do.
+            _ if schema["type"] == "integer" => json!(7),
+            _ => value(schema, &[]),
+        };
+    };
+    let fields = properties.iter().map(|(name, field)| (name.clone(), every(field)));
+    Value::Object(fields.collect())
+}
+
+fn leave_out_rivals(at: &mut Value) {
+    match at {
+        Value::Array(list) => list.iter_mut().for_each(leave_out_rivals),
+        Value::Object(map) => {
+            map.values_mut().for_each(leave_out_rivals);
+            for (rival, of) in [
+                ("clusterNames", "placementType"),
+                ("labelSelector", "kind"),
+                ("minAvailable", "maxUnavailable"),
+            ] {
+                if map.contains_key(of) {
+                    map.remove(rival);
+                }
+            }
+            let before = map.get_mut("beforeStageTasks").and_then(Value::as_array_mut);
+            for task in before.into_iter().flatten().filter_map(Value::as_object_mut) {
+                task.remove("waitTime");
+            }
+        }
+        _ => {}
+    }
+}

@@ -16,3 +16,4 @@ mod mistakes;
 mod seeds;
 mod story;
 mod versions;
+mod walk;

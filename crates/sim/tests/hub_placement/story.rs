@@ -48,8 +48,7 @@ impl Story {
         Self::begin(World::new(seed).await, options).await
     }
 
-    async fn begin(mut world: World, options: Options) -> Self {
-        world.placements = true;
+    async fn begin(world: World, options: Options) -> Self {
         for member in ["member1", "member2"] {
             world.cluster(member, json!({})).await;
         }

@@ -86,8 +86,6 @@ pub struct World {
     pub env: Env,
     pub metrics: Metrics,
     pub faults: Arc<Plan>,
-    /// Whether placements make their own snapshots; stories of others write them by hand.
-    pub placements: bool,
     trace: Arc<Trace>,
     running: BTreeMap<String, Running>,
     name: String,
@@ -122,13 +120,18 @@ impl World {
         let running = BTreeMap::new();
         let cleaning = Workloads::new(WorkloadConfig { nodes: 0, ..WorkloadConfig::default() });
         cleaning.spawn(hub.clone());
-        Self { hub, user, env, metrics, faults, placements: false, trace, running, name }
+        Self { hub, user, env, metrics, faults, trace, running, name }
+    }
+
+    /// The same, with all controllers but the one of placements, whose part the story plays.
+    pub async fn running(seed: u64) -> Self {
+        Self::running_with(seed, without_placement()).await
     }
 
     /// The same, with controllers.
-    pub async fn running(seed: u64) -> Self {
+    pub async fn running_with(seed: u64, options: Options) -> Self {
         let mut world = Self::new(seed).await;
-        world.start("hub", Options::default());
+        world.start("hub", options);
         world.settle().await;
         world
     }
@@ -136,7 +139,6 @@ impl World {
     /// Starts a hub under a name that traces and faults know it by.
     pub fn start(&mut self, name: &str, options: Options) {
         let client = Client::in_process(self.hub.called_by(name)).named(name);
-        let options = Options { placement_controllers: self.placements, ..options };
         let hub = Hub::new(client, self.env.clone(), self.metrics.clone(), options);
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(async move { hub.run(async { drop(stopped.await) }).await });
@@ -436,6 +438,13 @@ impl World {
         writes.retain(|write| ours.iter().any(|word| write.contains(word)));
         writes
     }
+}
+
+/// Options of a hub whose policy snapshots a story writes itself.
+pub fn without_placement() -> Options {
+    let mut options = Options::default();
+    options.controllers.placement = false;
+    options
 }
 
 /// One binding in a line.

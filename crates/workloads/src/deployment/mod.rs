@@ -24,7 +24,7 @@ use crate::claim::{self, Claim};
 use crate::condition::{self, Draft};
 use crate::facts::Pod;
 use crate::object::{Fields, set};
-use crate::plan::{Action, Note, Plan, Propagation, Target};
+use crate::plan::{Action, Note, Plan, Target};
 use crate::selector;
 use sets::{DESIRED, REVISION, Set};
 
@@ -308,16 +308,11 @@ impl Pass<'_> {
     fn forget(&mut self) {
         let Some(limit) = self.deployment.int("/spec/revisionHistoryLimit") else { return };
         for set in sets::beyond_history(&self.old, limit) {
-            self.plan.act(Action::Delete {
-                target: Target::of(SETS, &set.now),
-                propagation: Propagation::Background,
-                grace: None,
-                then: None,
-            });
+            self.plan.act(Action::delete(Target::of(SETS, &set.now)));
         }
     }
 
-    /// Writes changed sets, then the deployment: its revision if that moved, else its status.
+    /// Writes changed sets, then the deployment's status.
     fn finish(mut self, draft: Option<&Draft<'_>>) -> Plan {
         let mut writes = Vec::new();
         for set in self.new.iter().chain(&self.old).filter(|s| s.is_changed()) {
@@ -326,15 +321,6 @@ impl Pass<'_> {
         // Sizes before the sentences about them.
         writes.append(&mut self.plan.actions);
         self.plan.actions = writes;
-        let revision = self.new.as_ref().and_then(|s| s.now.annotation(REVISION));
-        if let Some(revision) = revision
-            && self.deployment.annotation(REVISION) != Some(revision)
-        {
-            let mut object = self.deployment.clone();
-            set(&mut object, &["metadata", "annotations", REVISION], json!(revision));
-            self.plan.act(Action::Replace { resource: "deployments.apps".into(), object });
-            return self.plan;
-        }
         self.report(draft);
         self.plan
     }
@@ -353,6 +339,16 @@ impl Pass<'_> {
             if let Some(wake) = wake {
                 self.plan.wake_at(wake);
             }
+        }
+        let revision = new.and_then(|s| s.now.annotation(REVISION));
+        if let Some(revision) = revision.filter(|r| deployment.annotation(REVISION) != Some(*r)) {
+            // Noted with the status, as the real controller does: written as a change of
+            // the object, an annotation would count as a new generation.
+            let mut object = deployment.clone();
+            set(&mut object, &["metadata", "annotations", REVISION], json!(revision));
+            set(&mut object, &["status"], status);
+            self.plan.act(Action::ReplaceStatus { resource: "deployments.apps", object });
+            return;
         }
         self.plan.status("deployments.apps", deployment, status);
     }

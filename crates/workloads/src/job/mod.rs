@@ -18,7 +18,7 @@ use crate::condition::{self, Draft, Style};
 use crate::facts::{Phase, Pod};
 use crate::object::{Fields, set, stamp, status_of};
 use crate::plan::{Action, Amendment, Note, Plan, Propagation, Target};
-use crate::replicaset::{BURST, from_template, remove, sort_for_deletion};
+use crate::pods::{BURST, from_template, remove, sort_for_deletion};
 use indexes::Indexes;
 
 const JOBS: &str = "jobs.batch";
@@ -102,16 +102,7 @@ fn is_held(pod: &Pod) -> bool {
 }
 
 fn let_go(pod: &Pod) -> Action {
-    Action::Amend { target: target(pod), amendment: Amendment::DropFinalizer(TRACKING.into()) }
-}
-
-fn target(pod: &Pod) -> Target {
-    Target {
-        resource: "pods".into(),
-        namespace: pod.namespace.clone(),
-        name: pod.name.clone(),
-        uid: pod.uid.clone(),
-    }
+    Action::Amend { target: pod.target(), amendment: Amendment::DropFinalizer(TRACKING.into()) }
 }
 
 /// A plan in the making.

@@ -37,7 +37,7 @@ impl Setting<'_> {
     pub fn step(&self, container: &Value, old: &Value) -> Step {
         let state = old.at("/state");
         if !state.at("/terminated").is_null() && !self.restarts(state.at("/terminated")) {
-            return self.same(container, old);
+            return self.same(old);
         }
         if !state.at("/running").is_null() {
             return self.running(container, old);
@@ -51,10 +51,9 @@ impl Setting<'_> {
         self.waiting(container, old)
     }
 
-    fn same(&self, container: &Value, old: &Value) -> Step {
+    fn same(&self, old: &Value) -> Step {
         let mut status = old.clone();
         status["ready"] = json!(self.init && old.int("/state/terminated/exitCode") == Some(0));
-        status["image"] = container.at("/image").clone();
         Step { status, next: None, notes: Vec::new() }
     }
 
@@ -221,6 +220,8 @@ impl Setting<'_> {
         if is_running || !status.at("/state/terminated").is_null() {
             let full = image::parse(container.text("/image")).unwrap_or_default();
             let repository = image::repository(&full);
+            // As the runtime calls it, once it has it.
+            status["image"] = json!(full);
             status["imageID"] = json!(format!("{repository}@sha256:{}", digest(&full, "")));
             let restarted = status.time("/state/running/startedAt").map_or(0, Timestamp::as_second);
             let salt = format!("{name}{count}{restarted}");

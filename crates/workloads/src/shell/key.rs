@@ -22,6 +22,7 @@ pub(super) enum Controller {
     StatefulSet,
     DaemonSet,
     Job,
+    CronJob,
     Scheduler,
     Kubelet,
     Service,
@@ -46,6 +47,7 @@ impl Controller {
             "StatefulSet" => Self::StatefulSet,
             "DaemonSet" => Self::DaemonSet,
             "Job" => Self::Job,
+            "CronJob" => Self::CronJob,
             _ => return None,
         })
     }
@@ -59,6 +61,7 @@ impl Controller {
             "statefulsets.apps" => Self::StatefulSet,
             "daemonsets.apps" => Self::DaemonSet,
             "jobs.batch" => Self::Job,
+            "cronjobs.batch" => Self::CronJob,
             "services" => Self::Service,
             "persistentvolumeclaims" => Self::Claim,
             "persistentvolumes" => Self::Volume,

@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use flagship_apiserver::machinery::status::ApiError;
 use flagship_apiserver::rest::ClusterHandle;
+use flagship_apiserver::store::ObjectKey;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
@@ -156,14 +157,15 @@ impl Shell {
         .await
     }
 
-    /// Nodes, once: a cluster that has some keeps them.
+    /// Nodes, once. The first is made last, so that it tells whether all were made: one
+    /// that somebody removed later stays away, unless it is the first.
     async fn furnish(&mut self) {
-        let scope = flagship_apiserver::store::Scope::All;
-        if !self.cluster.store().list("nodes", scope).items.is_empty() {
-            return;
-        }
-        for number in 1..=self.config.nodes {
+        for number in (1..=self.config.nodes).rev() {
             let object = node::make(number, &self.config, self.now());
+            let first = node::name(1, &self.config);
+            if self.cluster.store().get("nodes", &ObjectKey::new("", first)).is_some() {
+                return;
+            }
             for attempt in 0..20 {
                 match self.make_node(&object).await {
                     Ok(()) => break,
@@ -195,7 +197,7 @@ impl Shell {
         let mut kinds_changed = false;
         for Change { resource, object, gone } in changes {
             kinds_changed |= &*resource == "customresourcedefinitions.apiextensions.k8s.io";
-            let Some(object) = observe::parse(&object) else { continue };
+            let Some(object) = observe::parse_as(&resource, &object) else { continue };
             if gone {
                 self.index.remove(&resource, &object, &mut work);
             } else {

@@ -17,8 +17,8 @@ use crate::config::WorkloadConfig;
 use crate::object::{Fields, Labels};
 use crate::plan::{Plan, Target};
 use crate::{
-    claims, daemonset, deployment, disruption, gc, job, kubelet, namespace, quota, replicaset,
-    schedule, selector, service, statefulset,
+    claims, cronjob, daemonset, deployment, disruption, gc, job, kubelet, namespace, quota,
+    replicaset, schedule, selector, service, statefulset,
 };
 
 /// Everything a look needs.
@@ -41,6 +41,7 @@ impl View<'_> {
             Controller::ReplicaSet => self.replica_set(space, name),
             Controller::StatefulSet => self.stateful_set(space, name),
             Controller::DaemonSet => self.daemon_set(space, name),
+            Controller::CronJob => self.cron_job(space, name),
             Controller::Job => return self.job(space, name),
             Controller::Scheduler => self.scheduler(space, name),
             Controller::Kubelet => self.kubelet(space, name),
@@ -220,6 +221,15 @@ impl View<'_> {
         job::plan(&job::Observed { job, pods, refusal, now })
     }
 
+    fn cron_job(&self, space: &str, name: &str) -> Option<Plan> {
+        let cron = self.get("cronjobs.batch", space, name)?;
+        let owned = self.index.graph.dependents(cron.uid());
+        let owned = owned.filter(|n| &*n.resource == "jobs.batch");
+        let jobs = owned.filter_map(|n| self.get("jobs.batch", &n.namespace, &n.name)).collect();
+        let (refusal, now) = (self.refusal.clone(), self.now);
+        Some(cronjob::plan(&cronjob::Observed { cron, jobs, refusal, now }))
+    }
+
     fn scheduler(&self, space: &str, name: &str) -> Option<Plan> {
         let pod = self.get("pods", space, name)?;
         let load = |name: &String| self.index.loads.get(name).cloned().unwrap_or_default();
@@ -322,6 +332,21 @@ impl gc::Kinds for View<'_> {
 /// A stored object as JSON. What the server stored parses.
 pub(super) fn parse(stored: &Stored) -> Option<Value> {
     serde_json::from_slice(&stored.json).ok()
+}
+
+/// What the index has to know of an object: of most resources no more than metadata.
+pub(super) fn parse_as(resource: &str, stored: &Stored) -> Option<Value> {
+    #[derive(serde::Deserialize)]
+    struct Metadata {
+        metadata: Value,
+    }
+    let is_watched =
+        Controller::of_resource(resource).is_some() || ["pods", "nodes"].contains(&resource);
+    if is_watched {
+        return parse(stored);
+    }
+    let only: Metadata = serde_json::from_slice(&stored.json).ok()?;
+    Some(serde_json::json!({"metadata": only.metadata}))
 }
 
 fn labels_of(stored: &Stored) -> Labels {
