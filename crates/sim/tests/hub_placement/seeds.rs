@@ -29,7 +29,10 @@ fn described(status: &PlacementStatus) -> String {
 fn describe(out: &mut String, told: &Condition) {
     out.push_str(&format!("Last Transition Time: {}\n", told.last_transition_time.0));
     out.push_str(&format!("Message: {}\n", told.message));
-    out.push_str(&format!("Observed Generation: {}\n", told.observed_generation.unwrap()));
+    out.push_str(&format!(
+        "Observed Generation: {}\n",
+        told.observed_generation.unwrap_or_default()
+    ));
     out.push_str(&format!(
         "Reason: {}\nStatus: {}\nType: {}\n",
         told.reason, told.status, told.type_
