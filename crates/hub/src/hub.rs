@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 use crate::membership::Membership;
 use crate::mirrors::Mirrors;
 use crate::options::Options;
-use crate::placement::{Content, Placements};
+use crate::placement::Placements;
 use crate::scheduling::Scheduler;
 
 /// The controllers of one hub.
@@ -80,25 +80,16 @@ impl Hub {
         let mut tasks = JoinSet::new();
         let (mirrors, filling) = Mirrors::new(&cx.client, &cx.env, &cx.options);
         let wanted = cx.options.controllers;
-        let content = {
-            let starting = pin!(async {
-                filling.start(&mut tasks).await;
-                // Only placements look at everything that the hub has.
-                if !wanted.placement {
-                    return None;
-                }
-                let types = cx.options.selection.types.clone();
-                Some(Arc::new(Content::start(&cx.client, &cx.env, types, &mut tasks).await))
-            });
-            match select(starting, stop.as_mut()).await {
-                Either::Left((content, _)) => content,
-                Either::Right(_) => return,
+        {
+            let starting = pin!(filling.start(&mut tasks));
+            if let Either::Right(_) = select(starting, stop.as_mut()).await {
+                return;
             }
-        };
+        }
         tracing::info!("the mirrors are filled");
         let mirrors = Arc::new(mirrors);
         let membership = wanted.membership.then(|| Membership::new(&cx, &mirrors, &mut tasks));
-        let placements = content.map(|all| Placements::new(&cx, &mirrors, all, &mut tasks));
+        let placements = wanted.placement.then(|| Placements::new(&cx, &mirrors, &mut tasks));
         let scheduler = wanted.scheduling.then(|| Scheduler::new(&cx, &mirrors, &mut tasks));
         let working = pin!(join3(
             OptionFuture::from(membership.as_ref().map(Membership::run)),

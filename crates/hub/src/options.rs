@@ -41,10 +41,14 @@ pub struct Options {
     pub failure_retry: Duration,
     /// Count topology domains only over clusters that pass the other filters.
     pub spread_over_feasible_clusters: bool,
-    /// What may be selected: which types, which namespaces.
+    /// What may be selected: `--skipped-propagating-apis`, `--allowed-propagating-apis`,
+    /// `--skipped-propagating-namespaces`, `--enable-workload`.
     pub selection: SelectionOptions,
-    /// How long changes of selected resources are collected before they are a new version.
+    /// How long changes are collected before they are a new version:
+    /// `--resource-snapshot-creation-minimum-interval`, `--resource-changes-collection-duration`.
     pub batching: Batching,
+    /// Changed objects that are looked at side by side: `--concurrent-resource-change-syncs`.
+    pub concurrent_resource_changes: usize,
     /// What membership is told: networking agents, and how long silent members may take to leave.
     pub membership: membership::Options,
     /// The lease to hold while working; `None` for a hub that is alone.
@@ -67,6 +71,7 @@ impl Default for Options {
             spread_over_feasible_clusters: false,
             selection: SelectionOptions::default(),
             batching: Batching::default(),
+            concurrent_resource_changes: 20,
             membership: membership::Options::default(),
             lease: None,
             stop_grace: Duration::from_secs(30),

@@ -70,7 +70,6 @@ pub(crate) trait Parts: Kind + Debug + Send + Sync + 'static {
     fn new(metadata: ObjectMeta, spec: Self::Spec) -> Self;
     fn spec(&self) -> &Self::Spec;
     fn status(&self) -> Option<&Self::Status>;
-    fn with_status(self, status: Self::Status) -> Self;
 }
 
 macro_rules! parts {
@@ -89,10 +88,6 @@ macro_rules! parts {
 
             fn status(&self) -> Option<&$Status> {
                 self.status.as_ref()
-            }
-
-            fn with_status(self, status: $Status) -> Self {
-                Self { status: Some(status), ..self }
             }
         }
     )*};

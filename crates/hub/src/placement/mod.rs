@@ -1,43 +1,130 @@
-//! The placement controller: `flagship_rules::placement`, kept in step with the hub.
+//! The placement controllers: `flagship_rules::placement`, kept in step with the hub.
 //!
-//! One queue for each scope. `content` mirrors everything that could be selected,
-//! `triggers` says which change makes which placement worth a pass, `observe` reads
-//! what a pass may look at, `shell` carries the plan out.
+//! One queue of placement keys per scope. `triggers` and the change detector in
+//! `changes` say which change makes which placement worth a pass, `observe` reads what
+//! a pass may look at, `shell` carries the plan out. A pass does not know why it was woken.
 
-mod content;
 mod observe;
+mod selectable;
+mod series;
 mod shell;
 mod triggers;
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use flagship_api::names::{ObjectKey, Scope};
 use flagship_runtime::events::Recorder;
 use flagship_runtime::queue::{Queue, QueueConfig, Workers};
-use futures::future::join_all;
+use flagship_runtime::reflector::{Entry, Subscription};
+use futures::future::{Either, select};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::changes::Detector;
 use crate::hub::Context;
-use crate::mirrors::Mirrors;
-pub(crate) use content::Content;
+use crate::mirrors::{Mirrors, Placement, ScopeMirrors};
+use crate::scope::{ClusterWide, InNamespace, Scoped};
 use shell::Shell;
-use triggers::Listening;
+
+pub(crate) use selectable::{Kept, Selectable, gvk, kind_served};
 
 /// Events are recorded under this name.
 const COMPONENT: &str = "placement-controller";
 
-/// The running controller.
-pub(crate) struct Placements {
-    queues: Queues,
-    shell: Arc<Shell>,
-    _listening: Listening,
-}
-
-/// The queues of both scopes.
+/// The queues of both scopes. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Queues {
     cluster_wide: Queue<ObjectKey>,
     in_namespaces: Queue<ObjectKey>,
+}
+
+/// The running placement controllers.
+pub(crate) struct Placements {
+    cx: Context,
+    mirrors: Arc<Mirrors>,
+    selectable: Arc<Selectable>,
+    queues: Queues,
+    shell: Arc<Shell>,
+    detector: Detector,
+    closing: watch::Sender<bool>,
+}
+
+impl Placements {
+    /// Starts watching what may be selected.
+    pub fn new(cx: &Context, mirrors: &Arc<Mirrors>, tasks: &mut JoinSet<()>) -> Self {
+        let queues = Queues::new(cx);
+        let (selectable, watching) = Selectable::new(cx);
+        let selectable = Arc::new(selectable);
+        tasks.spawn(watching.run());
+        let recorder = Recorder::new(&cx.client, &cx.env, &cx.metrics, COMPONENT);
+        let writing = recorder.clone();
+        tasks.spawn(async move { writing.run().await });
+        let shell = Shell::new(cx.clone(), mirrors.clone(), selectable.clone(), recorder);
+        Self {
+            cx: cx.clone(),
+            mirrors: mirrors.clone(),
+            selectable: selectable.clone(),
+            queues: queues.clone(),
+            shell: Arc::new(shell),
+            detector: Detector::new(cx, mirrors, selectable, queues),
+            closing: watch::Sender::new(false),
+        }
+    }
+
+    /// Runs passes until the controllers are closed and drained. Listens only once the
+    /// selectable objects are there: before that a selection could only fail.
+    pub async fn run(&self) {
+        let (ready, closed) = (pin!(self.selectable.ready()), pin!(self.closed()));
+        if let Either::Right(_) = select(ready, closed).await {
+            return;
+        }
+        let _subscriptions: Vec<Subscription> = self
+            .mirrors
+            .scopes()
+            .zip([&self.queues.cluster_wide, &self.queues.in_namespaces])
+            .flat_map(|(mirrors, queue)| triggers::listen(mirrors, queue))
+            .chain([triggers::copies_go(&self.mirrors, &self.queues.cluster_wide)])
+            .collect();
+        let kinds = triggers::kinds_come_and_go(
+            self.selectable.clone(),
+            self.mirrors.clone(),
+            self.queues.clone(),
+        );
+        // Ends with the passes, by being dropped.
+        let mut listening = JoinSet::new();
+        listening.spawn(kinds);
+        futures::join!(
+            self.passes::<ClusterWide>(&self.queues.cluster_wide),
+            self.passes::<InNamespace>(&self.queues.in_namespaces),
+            self.detector.run(),
+        );
+    }
+
+    async fn passes<S: Scoped>(&self, queue: &Queue<ObjectKey>) {
+        let count = self.cx.options.placement_workers();
+        let workers = Workers::new(queue.clone(), count, &self.cx.metrics);
+        let shell = self.shell.clone();
+        workers
+            .run(move |key| {
+                let shell = shell.clone();
+                async move { shell.pass::<S>(key).await }
+            })
+            .await;
+    }
+
+    async fn closed(&self) {
+        // The sender lives in `self`, so the channel cannot be closed.
+        self.closing.subscribe().wait_for(|closing| *closing).await.ok();
+    }
+
+    /// Takes no more keys.
+    pub fn close(&self) {
+        self.closing.send_replace(true);
+        self.queues.cluster_wide.close();
+        self.queues.in_namespaces.close();
+        self.detector.close();
+    }
 }
 
 impl Queues {
@@ -52,53 +139,16 @@ impl Queues {
         }
     }
 
-    /// The queue of a placement.
-    fn of(&self, key: &ObjectKey) -> &Queue<ObjectKey> {
+    /// Asks for a pass over a placement.
+    pub fn add(&self, key: ObjectKey) {
         match key.scope() {
-            Scope::Cluster => &self.cluster_wide,
-            Scope::Namespaced => &self.in_namespaces,
+            Scope::Cluster => self.cluster_wide.add(key),
+            Scope::Namespaced => self.in_namespaces.add(key),
         }
-    }
-
-    fn add(&self, key: ObjectKey) {
-        self.of(&key).add(key.clone());
     }
 }
 
-impl Placements {
-    /// Starts listening to the mirrors, which are filled already.
-    pub fn new(
-        cx: &Context,
-        mirrors: &Arc<Mirrors>,
-        content: Arc<Content>,
-        tasks: &mut JoinSet<()>,
-    ) -> Self {
-        let queues = Queues::new(cx);
-        let recorder = Recorder::new(&cx.client, &cx.env, &cx.metrics, COMPONENT);
-        let listening = triggers::listen(mirrors, &content, &queues);
-        tasks.spawn(triggers::watch_kinds(mirrors.clone(), content.clone(), queues.clone()));
-        let writing = recorder.clone();
-        tasks.spawn(async move { writing.run().await });
-        let shell = Arc::new(Shell::new(cx, mirrors.clone(), content, recorder));
-        Self { queues, shell, _listening: listening }
-    }
-
-    /// Runs passes until the controller is closed and drained.
-    pub async fn run(&self) {
-        let both = [&self.queues.cluster_wide, &self.queues.in_namespaces].map(|queue| {
-            let shell = self.shell.clone();
-            let workers = Workers::new(queue.clone(), shell.workers(), shell.metrics());
-            workers.run(move |key: ObjectKey| {
-                let shell = shell.clone();
-                async move { shell.pass(&key).await }
-            })
-        });
-        join_all(both).await;
-    }
-
-    /// Takes no more keys.
-    pub fn close(&self) {
-        self.queues.cluster_wide.close();
-        self.queues.in_namespaces.close();
-    }
+/// All placements that are served.
+pub(crate) fn placements(mirrors: &Mirrors) -> impl Iterator<Item = Entry<Placement>> {
+    mirrors.scopes().flat_map(|scope| scope.placements.all())
 }

@@ -1,337 +1,336 @@
-//! One pass over one placement: read, plan, write in order.
+//! One pass over one placement: read, plan, write.
 //!
-//! The status comes last and in one write. The first failure ends the pass; the next
-//! one waits until the mirrors show what this one wrote.
+//! Writes happen in the order of the plan, one after the other; the first failure ends
+//! the pass, and the next one starts from fresh reads. People are told when all is
+//! written.
+//!
+//! What a pass decides is in `flagship_rules::placement`; why it runs, in `triggers`
+//! and in `changes`.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use flagship_api::keys::{annotation, finalizer, label};
-use flagship_api::names::{ObjectKey, Scope};
+use flagship_api::names::ObjectKey;
 use flagship_api::placement_status::{ClusterResourcePlacementStatus, PlacementStatus};
 use flagship_rules::event::Event;
-use flagship_rules::placement::mirror::{self, Mirror};
+use flagship_rules::placement::mirror::{Mirror, after_failure};
 use flagship_rules::placement::policy_snapshots::PolicyAction;
 use flagship_rules::placement::resource_snapshots::ResourceAction;
 use flagship_rules::placement::selection::Selection;
-use flagship_rules::placement::{self, Action, Series};
-use flagship_runtime::client::{
-    ClientError, Fence, Listed, Propagation, ResourceType, Selection as Selected,
-};
-use flagship_runtime::effects::{Kind, Made, SeenWrites, Writer};
+use flagship_rules::placement::{Action, Placement, Plan, plan};
+use flagship_runtime::client::{ClientError, Fence, Propagation, ResourceType, Selection as Which};
+use flagship_runtime::effects::{Kind, Made, SeenWrites, Writer, carry_out_in_groups};
 use flagship_runtime::events::{EventType, Recorder};
-use flagship_runtime::metrics::Metrics;
 use flagship_runtime::queue::Outcome;
 use flagship_runtime::verdict::Failure;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube_core::Resource;
+use k8s_openapi::api::core::v1::ObjectReference;
 use kube_core::metadata::PartialObjectMeta;
 use serde_json::{Value, json};
 
-use super::content::Content;
-use super::observe::{Seen, observe};
+use super::observe::{Fences, Seen, observe};
+use super::selectable::Selectable;
+use super::series::Standings;
 use crate::hub::Context;
 use crate::mirrors::{Mirrors, ScopeMirrors};
 use crate::patches::{gone_is_fine, reference, with_finalizer, without_finalizer};
 use crate::scope::{ClusterWide, InNamespace, Parts, Scoped};
 
-const SERIES: &str = "fleet_workload_placement_status_last_timestamp_seconds";
+/// Deletions that are under way at once.
+const AT_ONCE: usize = 10;
 
 /// Carries out the plans of placements.
 pub(super) struct Shell {
     cx: Context,
     mirrors: Arc<Mirrors>,
-    content: Arc<Content>,
+    selectable: Arc<Selectable>,
     recorder: Recorder,
     seen: SeenWrites<ObjectKey>,
-    /// What the metric says of each placement.
-    told: Mutex<BTreeMap<ObjectKey, [String; 6]>>,
+    standings: Standings,
 }
 
-/// A pass under way.
+/// A pass that has read and planned.
 struct Pass<'a> {
-    cx: &'a Context,
-    seen: &'a Seen,
+    key: &'a ObjectKey,
+    seen: Seen,
     writer: Writer<'a, ObjectKey>,
-    /// The placement as this pass left it.
-    fence: Fence,
-    finalizers: Vec<String>,
 }
 
 impl Shell {
     pub fn new(
-        cx: &Context,
+        cx: Context,
         mirrors: Arc<Mirrors>,
-        content: Arc<Content>,
+        selectable: Arc<Selectable>,
         recorder: Recorder,
     ) -> Self {
         let seen = SeenWrites::default();
         shown::<ClusterWide>(&seen, Some(&mirrors.cluster_wide));
         shown::<InNamespace>(&seen, mirrors.in_namespaces.as_ref());
         seen.shown_by(ResourceType::of::<ClusterResourcePlacementStatus>(), &mirrors.copies);
-        let told = Mutex::default();
-        Self { cx: cx.clone(), mirrors, content, recorder, seen, told }
+        let standings = Standings::new(&cx.metrics);
+        Self { cx, mirrors, selectable, recorder, seen, standings }
     }
 
-    /// How many placements of a scope to look at side by side.
-    pub fn workers(&self) -> usize {
-        self.cx.options.placement_workers()
-    }
-
-    pub fn metrics(&self) -> &Metrics {
-        &self.cx.metrics
-    }
-
-    /// One pass.
-    pub async fn pass(&self, key: &ObjectKey) -> Result<Outcome, Failure> {
-        self.seen.caught_up(key).await;
-        match key.scope() {
-            Scope::Cluster => self.pass_in::<ClusterWide>(key).await,
-            Scope::Namespaced => self.pass_in::<InNamespace>(key).await,
-        }
-    }
-
-    async fn pass_in<S: Scoped>(&self, key: &ObjectKey) -> Result<Outcome, Failure> {
-        let Some(scope) = self.mirrors.of(key) else { return Ok(Outcome::Done) };
-        let Some(found) = scope.placements.get(key) else {
-            self.measure(key, 0, None);
-            return Ok(Outcome::Done);
+    /// One pass over a placement of the scope.
+    pub async fn pass<S: Scoped>(&self, key: ObjectKey) -> Outcome {
+        self.seen.caught_up(&key).await;
+        let seen = observe(&self.cx, &self.mirrors, &self.selectable, &key);
+        let Some(seen) = seen else {
+            self.standings.forget(&key);
+            return Outcome::Done;
         };
-        let seen = observe(&self.cx, &self.mirrors, scope, &self.content, found);
-        let plan = placement::plan(&seen.observed);
-        self.measure(key, seen.observed.placement.generation, plan.series.as_ref());
-        let mut pass = Pass {
-            cx: &self.cx,
-            seen: &seen,
-            writer: Writer::new(&self.cx.client, &self.cx.leadership, &self.seen, key),
-            fence: seen.placement.fence.clone(),
-            finalizers: seen.placement.finalizers.clone(),
-        };
-        for action in plan.actions {
-            pass.act::<S>(action).await?;
+        let plan = plan(&seen.observed);
+        let Placement { namespace, name, uid, generation, .. } = &seen.observed.placement;
+        let about = reference::<S::Placement>(namespace.as_deref(), name, uid);
+        match &plan.series {
+            Some(series) => self.standings.tell(&key, *generation, series, self.cx.env.now()),
+            None => self.standings.forget(&key),
         }
-        for event in &plan.events {
-            self.say::<S>(&seen, event);
+        let writer = Writer::new(&self.cx.client, &self.cx.leadership, &self.seen, &key);
+        let mut pass = Pass { key: &key, seen, writer };
+        let Plan { actions, events, wake, trouble, .. } = plan;
+        for action in actions {
+            if let Err(failure) = self.act::<S>(&mut pass, action).await {
+                return Outcome::Error(failure);
+            }
         }
-        if let Some(trouble) = plan.trouble {
-            return Err(Failure::back_off(trouble.to_string()));
+        if let Some(trouble) = trouble {
+            return Outcome::Error(Failure::back_off(trouble.to_string()));
         }
-        Ok(match plan.wake.and_then(|span| Duration::try_from(span).ok()) {
-            Some(span) => Outcome::After(span),
-            None => Outcome::Done,
+        for event in &events {
+            self.say(&about, event);
+        }
+        wake.map_or(Outcome::Done, |wake| {
+            Outcome::After(Duration::try_from(wake).unwrap_or_default())
         })
     }
 
-    fn say<S: Scoped>(&self, seen: &Seen, event: &Event) {
-        let of = &seen.observed.placement;
-        let sort = if event.warning { EventType::Warning } else { EventType::Normal };
-        let about = reference::<S::Placement>(of.namespace.as_deref(), &of.name, &of.uid);
-        self.recorder.note_about(about, sort, &event.reason, &event.message);
+    async fn act<S: Scoped>(&self, pass: &mut Pass<'_>, action: Action) -> Result<(), Failure> {
+        match action {
+            Action::Guard => {
+                let patch = with_finalizer(&pass.seen.finalizers, finalizer::PLACEMENT);
+                let guarded = pass.writer.patch::<S::Placement>(&pass.seen.placement, patch);
+                pass.moved_on(&guarded.await?);
+            }
+            Action::Unguard => {
+                let patch = without_finalizer(&pass.seen.finalizers, finalizer::PLACEMENT);
+                let freed = pass.writer.patch::<S::Placement>(&pass.seen.placement, patch);
+                gone_is_fine(freed.await)?;
+            }
+            Action::Policy(action) => pass.write_policy::<S>(action).await?,
+            Action::Resources(action) => pass.write_resources::<S>(action).await?,
+            Action::Mirror(mirror) => {
+                if let Err(error) = self.copy(pass, &mirror).await {
+                    return Err(self.not_copied::<S>(pass, &mirror, error).await);
+                }
+            }
+            Action::Status(status) => pass.write_status::<S>(&status).await?,
+            Action::DeletePolicySnapshots => {
+                self.delete_all::<S::PolicySnapshot>(pass).await?;
+            }
+            Action::DeleteResourceSnapshots => {
+                self.delete_all::<S::ResourceSnapshot>(pass).await?;
+            }
+        }
+        Ok(())
     }
 
-    /// Says where a placement stands, and nothing of where it stood before.
-    fn measure(&self, key: &ObjectKey, generation: i64, series: Option<&Series>) {
-        let names = ["namespace", "name", "generation", "conditionType", "status", "reason"];
-        let now = series.map(|series| {
-            let Series { condition, status, reason } = series.clone();
-            let namespace = key.namespace.clone().unwrap_or_default();
-            [namespace, key.name.clone(), generation.to_string(), condition, status, reason]
+    /// Creates or updates the copy of the status. It is ours alone: whatever stands under
+    /// its name becomes the copy.
+    async fn copy(&self, pass: &Pass<'_>, mirror: &Mirror) -> Result<(), ClientError> {
+        let object = mirror.object(&pass.seen.observed.placement);
+        let fence = match &pass.seen.copy {
+            Some(fence) => Some(fence.clone()),
+            None => match pass.writer.create(&object).await? {
+                Made::New(_) => return Ok(()),
+                Made::Existed => {
+                    let copies = ResourceType::of::<ClusterResourcePlacementStatus>();
+                    let copies = self.cx.client.of_type(copies).metadata_only();
+                    let key = ObjectKey::namespaced(&mirror.namespace, &mirror.name);
+                    let there: PartialObjectMeta<ClusterResourcePlacementStatus> =
+                        copies.get(&key).await?;
+                    Fence::of(&there)
+                }
+            },
+        };
+        let Some(fence) = fence else { return Ok(()) };
+        let patch = json!({
+            "metadata": {"ownerReferences": object.metadata.owner_references},
+            "sourceStatus": every_field(&mirror.status),
+            "lastUpdatedTime": object.last_updated_time,
         });
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = match &now {
-            Some(now) => told.insert(key.clone(), now.clone()),
-            None => told.remove(key),
+        pass.writer.patch::<ClusterResourcePlacementStatus>(&fence, patch).await?;
+        Ok(())
+    }
+
+    /// Says in the status that there is no copy, unless a second try is all it takes.
+    async fn not_copied<S: Scoped>(
+        &self,
+        pass: &mut Pass<'_>,
+        mirror: &Mirror,
+        error: ClientError,
+    ) -> Failure {
+        let why = match &error {
+            ClientError::NotFound { .. } => {
+                format!("namespaces \"{}\" not found", mirror.namespace)
+            }
+            ClientError::Forbidden { message, .. } | ClientError::Invalid { message, .. } => {
+                message.clone()
+            }
+            _ => return error.into(),
         };
-        let labels = |values: &[String; 6]| -> Vec<(&str, String)> {
-            names.into_iter().zip(values.clone()).collect()
-        };
-        if let Some(before) = before.filter(|before| now.as_ref() != Some(before)) {
-            let before = labels(&before);
-            let before: Vec<_> = before.iter().map(|(name, value)| (*name, &**value)).collect();
-            self.cx.metrics.forget(SERIES, &before);
+        let placement = &pass.seen.observed.placement;
+        if let Some(status) = after_failure(placement, mirror, &why, self.cx.env.now())
+            && let Err(failure) = pass.write_status::<S>(&status).await
+        {
+            return failure;
         }
-        if let Some(now) = now {
-            let now = labels(&now);
-            let now: Vec<_> = now.iter().map(|(name, value)| (*name, &**value)).collect();
-            let gauge = self.cx.metrics.gauge(SERIES, "When a placement last stood so.", &now);
-            gauge.set(self.cx.env.now().as_second() as f64);
-        }
+        Failure::back_off(format!("the status cannot be copied: {why}"))
+    }
+
+    /// Deletes everything of a kind that belongs to the placement. Metadata is enough, so
+    /// that what nobody can read goes like the rest.
+    async fn delete_all<K: Kind>(&self, pass: &Pass<'_>) -> Result<(), Failure> {
+        let objects = self.cx.client.of_type::<PartialObjectMeta<K>>(ResourceType::of::<K>());
+        let labels = format!("{}={}", label::PARENT_PLACEMENT, pass.key.name);
+        let namespace = pass.key.namespace.clone();
+        let which = Which { namespace, labels, ..Which::all() };
+        let listed = objects.metadata_only().list(&which).await?;
+        let fences: Vec<Fence> = listed.items.iter().filter_map(Fence::of).collect();
+        carry_out_in_groups(vec![fences], AT_ONCE, async |fence| {
+            pass.writer.delete::<K>(&fence, Propagation::Background).await.map(drop)
+        })
+        .await?;
+        Ok(())
+    }
+
+    fn say(&self, about: &ObjectReference, event: &Event) {
+        let sort = if event.warning { EventType::Warning } else { EventType::Normal };
+        self.recorder.note_about(about.clone(), sort, &event.reason, &event.message);
     }
 }
 
 impl Pass<'_> {
-    async fn act<S: Scoped>(&mut self, action: Action) -> Result<(), ClientError> {
-        match action {
-            Action::Guard => {
-                let patch = with_finalizer(&self.finalizers, finalizer::PLACEMENT);
-                self.patch_placement::<S>(patch).await
-            }
-            Action::Unguard => {
-                let patch = without_finalizer(&self.finalizers, finalizer::PLACEMENT);
-                self.patch_placement::<S>(patch).await
-            }
-            Action::Policy(action) => self.act_on_policy::<S>(action).await,
-            Action::Resources(action) => self.act_on_resources::<S>(action).await,
-            Action::Mirror(mirror) => self.copy::<S>(&mirror).await,
-            Action::Status(status) => self.report::<S>(status).await,
-            Action::DeletePolicySnapshots => self.delete_all::<S::PolicySnapshot>().await,
-            Action::DeleteResourceSnapshots => self.delete_all::<S::ResourceSnapshot>().await,
-        }
+    async fn write_status<S: Scoped>(&mut self, status: &PlacementStatus) -> Result<(), Failure> {
+        let patch = json!({"status": every_field(status)});
+        let object = self.writer.patch_status::<S::Placement>(&self.seen.placement, patch).await?;
+        self.moved_on(&object);
+        Ok(())
     }
 
-    async fn act_on_policy<S: Scoped>(&self, action: PolicyAction) -> Result<(), ClientError> {
-        let of = &self.seen.observed.placement;
+    /// Our own write is no reason for the next one to fail.
+    fn moved_on<K: Parts>(&mut self, object: &K) {
+        self.seen.placement = Fence::of(object).unwrap_or_else(|| self.seen.placement.clone());
+    }
+
+    async fn write_policy<S: Scoped>(&mut self, action: PolicyAction) -> Result<(), Failure> {
+        let fences = &mut self.seen.policies;
         match action {
             PolicyAction::Retire { name } => {
-                let patch = json!({"metadata": {"labels": {label::IS_LATEST_SNAPSHOT: "false"}}});
-                self.patch::<S::PolicySnapshot>(self.seen.policies.get(&name), patch).await
+                patch::<S::PolicySnapshot>(&self.writer, fences, &name, labelled(false)).await
             }
             PolicyAction::Refresh { name, placement_generation, number_of_clusters } => {
-                let mut notes =
-                    json!({annotation::PLACEMENT_GENERATION: placement_generation.to_string()});
+                let mut change = labelled(true);
+                let generation = placement_generation.to_string();
+                let mut notes = json!({annotation::PLACEMENT_GENERATION: generation});
                 if let Some(number) = number_of_clusters {
                     notes[annotation::NUMBER_OF_CLUSTERS] = json!(number.to_string());
                 }
-                let labels = json!({label::IS_LATEST_SNAPSHOT: "true"});
-                let patch = json!({"metadata": {"labels": labels, "annotations": notes}});
-                self.patch::<S::PolicySnapshot>(self.seen.policies.get(&name), patch).await
+                change["metadata"]["annotations"] = notes;
+                patch::<S::PolicySnapshot>(&self.writer, fences, &name, change).await
             }
             PolicyAction::Create(new) => {
-                self.create(&S::PolicySnapshot::new(new.metadata(of), new.spec(of))).await
+                let placement = &self.seen.observed.placement;
+                let object = S::PolicySnapshot::new(new.metadata(placement), new.spec(placement));
+                create(&self.writer, &object, &new.name).await
             }
             PolicyAction::Delete { name } => {
-                self.delete::<S::PolicySnapshot>(self.seen.policies.get(&name)).await
+                delete::<S::PolicySnapshot>(&self.writer, fences, &name).await
             }
         }
     }
 
-    async fn act_on_resources<S: Scoped>(&self, action: ResourceAction) -> Result<(), ClientError> {
-        let of = &self.seen.observed.placement;
-        let fence = |name: &str| self.seen.resources.get(name);
+    async fn write_resources<S: Scoped>(&mut self, action: ResourceAction) -> Result<(), Failure> {
+        let fences = &mut self.seen.resources;
         match action {
             ResourceAction::Mark { name, latest } => {
-                let labels = json!({label::IS_LATEST_SNAPSHOT: latest.to_string()});
-                let patch = json!({"metadata": {"labels": labels}});
-                self.patch::<S::ResourceSnapshot>(fence(&name), patch).await
+                patch::<S::ResourceSnapshot>(&self.writer, fences, &name, labelled(latest)).await
             }
             ResourceAction::Stamp { name, at } => {
                 let notes = json!({annotation::NEXT_SNAPSHOT_DETECTION_TIME: at});
-                let patch = json!({"metadata": {"annotations": notes}});
-                self.patch::<S::ResourceSnapshot>(fence(&name), patch).await
+                let change = json!({"metadata": {"annotations": notes}});
+                patch::<S::ResourceSnapshot>(&self.writer, fences, &name, change).await
             }
             ResourceAction::Create(new) => {
+                let seen = &self.seen.observed;
                 let nothing = Selection::default();
-                let selection = self.seen.observed.selection.as_ref().unwrap_or(&nothing);
-                let spec = new.spec(selection);
-                self.create(&S::ResourceSnapshot::new(new.metadata(of), spec)).await
+                let selection = seen.selection.as_ref().unwrap_or(&nothing);
+                let (metadata, spec) = (new.metadata(&seen.placement), new.spec(selection));
+                create(&self.writer, &S::ResourceSnapshot::new(metadata, spec), &new.name).await
             }
             ResourceAction::Delete { name } => {
-                self.delete::<S::ResourceSnapshot>(fence(&name)).await
+                delete::<S::ResourceSnapshot>(&self.writer, fences, &name).await
             }
         }
     }
+}
 
-    /// Copies the status into the placed namespace. If that fails, the status says so.
-    async fn copy<S: Scoped>(&mut self, mirror: &Mirror) -> Result<(), ClientError> {
-        let of = &self.seen.observed.placement;
-        let mut object = mirror.object(of);
-        let copied = match &self.seen.copy {
-            Some(there) => {
-                object.metadata.resource_version = Some(there.fence.resource_version.clone());
-                self.writer.update(&object).await.map(drop)
-            }
-            None => self.create(&object).await,
-        };
-        let Err(error) = copied else { return Ok(()) };
-        let now = self.cx.env.now();
-        if let Some(status) = mirror::after_failure(of, mirror, &error.to_string(), now) {
-            self.report::<S>(status).await?;
-        }
-        Err(error)
+/// Creates a snapshot. One of that name is not ours to trust: the mirror is behind.
+async fn create<K: Kind>(
+    writer: &Writer<'_, ObjectKey>,
+    object: &K,
+    name: &str,
+) -> Result<(), Failure> {
+    match writer.create(object).await? {
+        Made::New(_) => Ok(()),
+        Made::Existed => Err(Failure::back_off(format!("{name} exists already"))),
     }
+}
 
-    /// Writes the whole status: what is no longer said must not stay.
-    async fn report<S: Scoped>(&mut self, status: PlacementStatus) -> Result<(), ClientError> {
-        let of = &self.seen.observed.placement;
-        let metadata = ObjectMeta {
-            name: Some(of.name.clone()),
-            namespace: of.namespace.clone(),
-            uid: Some(of.uid.clone()),
-            resource_version: Some(self.fence.resource_version.clone()),
-            ..ObjectMeta::default()
-        };
-        let object = S::Placement::new(metadata, of.spec.clone()).with_status(status);
-        if let Some(written) = gone_is_fine(self.writer.update_status(&object).await)? {
-            self.left(&written);
-        }
-        Ok(())
+/// Changes a snapshot that is known; the next change knows of this one.
+async fn patch<K: Kind>(
+    writer: &Writer<'_, ObjectKey>,
+    fences: &mut Fences,
+    name: &str,
+    change: Value,
+) -> Result<(), Failure> {
+    let fence = fences.get(name).ok_or_else(|| Failure::reread(format!("{name} is not known")))?;
+    let object = writer.patch::<K>(fence, change).await?;
+    fences.extend(Fence::of(&object).map(|fence| (name.to_owned(), fence)));
+    Ok(())
+}
+
+async fn delete<K: Kind>(
+    writer: &Writer<'_, ObjectKey>,
+    fences: &Fences,
+    name: &str,
+) -> Result<(), Failure> {
+    if let Some(fence) = fences.get(name) {
+        writer.delete::<K>(fence, Propagation::Background).await?;
     }
+    Ok(())
+}
 
-    async fn patch_placement<S: Scoped>(&mut self, patch: Value) -> Result<(), ClientError> {
-        let patched = self.writer.patch::<S::Placement>(&self.fence, patch).await;
-        if let Some(patched) = gone_is_fine(patched)? {
-            self.left(&patched);
-        }
-        Ok(())
-    }
+fn labelled(latest: bool) -> Value {
+    json!({"metadata": {"labels": {label::IS_LATEST_SNAPSHOT: latest.to_string()}}})
+}
 
-    /// Notes how a write left the placement.
-    fn left<K: Resource>(&mut self, placement: &K) {
-        self.finalizers = placement.meta().finalizers.clone().unwrap_or_default();
-        if let Some(fence) = Fence::of(placement) {
-            self.fence = fence;
-        }
-    }
-
-    /// A name that is taken means that a mirror lags: the next pass knows better.
-    async fn create<K: Kind>(&self, object: &K) -> Result<(), ClientError> {
-        match self.writer.create(object).await? {
-            Made::New(_) => Ok(()),
-            Made::Existed => {
-                let object = object.meta().name.clone().unwrap_or_default();
-                Err(ClientError::AlreadyExists { object })
-            }
+/// A status for a merge patch. Empty fields are left out of statuses, and a patch would
+/// keep what was there, so they are named.
+fn every_field(status: &PlacementStatus) -> Value {
+    let mut fields = json!(status);
+    for field in ["selectedResources", "observedResourceIndex", "placementStatuses", "conditions"] {
+        if fields.get(field).is_none() {
+            fields[field] = Value::Null;
         }
     }
-
-    async fn patch<K: Parts>(
-        &self,
-        fence: Option<&Fence>,
-        patch: Value,
-    ) -> Result<(), ClientError> {
-        if let Some(fence) = fence {
-            self.writer.patch::<K>(fence, patch).await?;
-        }
-        Ok(())
-    }
-
-    async fn delete<K: Parts>(&self, fence: Option<&Fence>) -> Result<(), ClientError> {
-        if let Some(fence) = fence {
-            self.writer.delete::<K>(fence, Propagation::Background).await?;
-        }
-        Ok(())
-    }
-
-    /// Deletes all objects of a kind that belong to the placement, readable or not.
-    async fn delete_all<K: Parts>(&self) -> Result<(), ClientError> {
-        let of = &self.seen.observed.placement;
-        let labels = format!("{}={}", label::PARENT_PLACEMENT, of.name);
-        let all = Selected { namespace: of.namespace.clone(), labels, ..Selected::all() };
-        let objects = self.cx.client.of_type(ResourceType::of::<K>()).metadata_only();
-        let listed: Listed<PartialObjectMeta<K>> = objects.list(&all).await?;
-        for object in &listed.items {
-            self.delete::<K>(Fence::of(object).as_ref()).await?;
-        }
-        Ok(())
-    }
+    fields
 }
 
 /// Names the mirrors that show our writes.
 fn shown<S: Scoped>(seen: &SeenWrites<ObjectKey>, mirrors: Option<&ScopeMirrors>) {
-    if let Some(mirrors) = mirrors {
-        seen.shown_by(ResourceType::of::<S::Placement>(), &mirrors.placements);
-        seen.shown_by(ResourceType::of::<S::PolicySnapshot>(), &mirrors.policies);
-        seen.shown_by(ResourceType::of::<S::ResourceSnapshot>(), &mirrors.resources);
-    }
+    let Some(mirrors) = mirrors else { return };
+    seen.shown_by(ResourceType::of::<S::Placement>(), &mirrors.placements);
+    seen.shown_by(ResourceType::of::<S::PolicySnapshot>(), &mirrors.policies);
+    seen.shown_by(ResourceType::of::<S::ResourceSnapshot>(), &mirrors.resources);
 }

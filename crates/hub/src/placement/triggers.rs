@@ -1,159 +1,122 @@
-//! Which change makes which placement worth a pass.
+//! Which change of what is mirrored makes which placement worth a pass.
+//!
+//! Objects that are selected, or might be, are `changes`' business.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use flagship_api::names::ObjectKey;
+use flagship_api::placement_status::PlacementStatus;
 use flagship_rules::placement::selection::Kind;
 use flagship_rules::placement::triggers::{
-    BindingChange, Changed, binding_change, concerns, misses_mirror, placement_changed,
-    waits_for_kind,
+    BindingChange, binding_change, misses_mirror, placement_changed, waits_for_kind,
 };
-use flagship_runtime::dynamic::{DynamicSubscription, ServedType};
-use flagship_runtime::reflector::{Change, Subscription};
+use flagship_runtime::queue::Queue;
+use flagship_runtime::reflector::{Change, Store, Subscription};
 
-use super::Queues;
-use super::content::{Content, Object, kind};
-use crate::mirrors::{Binding, Mirrors, Placement, Policy};
+use tokio::task::JoinSet;
 
-/// A mere change of wording is shown after so long, together with others.
+use super::selectable::{Selectable, kind_served};
+use super::{Queues, ScopeMirrors, placements};
+use crate::mirrors::{Binding, Fenced, Mirrors, Placement, Policy};
+
+/// Between two passes that only repeat another wording.
 const WORDING: Duration = Duration::from_secs(1);
-/// How often newly mirrored kinds are looked for.
-const NEW_KINDS: Duration = Duration::from_secs(5);
 
-/// Keeps the triggers alive.
-pub(super) struct Listening {
-    _mirrors: Vec<Subscription>,
-    _content: DynamicSubscription,
+/// Fills a queue from now on, and with every placement of the scope.
+pub(super) fn listen(mirrors: &ScopeMirrors, queue: &Queue<ObjectKey>) -> Vec<Subscription> {
+    let waker = queue.clone();
+    let placements = mirrors.placements.subscribe(move |change| placement(&waker, change));
+    let waker = queue.clone();
+    let policies = mirrors.policies.subscribe(move |change| policy(&waker, change));
+    let waker = queue.clone();
+    let bindings = mirrors.bindings.subscribe(move |change| binding(&waker, change));
+    vec![placements, policies, bindings]
 }
 
-/// Fills the queues from now on, and with every placement that is there already.
-pub(super) fn listen(mirrors: &Arc<Mirrors>, content: &Arc<Content>, queues: &Queues) -> Listening {
-    let mut subscriptions = Vec::new();
-    // Every placement looks once at the start; what it then sees is no news.
-    let begun = Arc::new(AtomicBool::new(false));
-    for scope in mirrors.scopes() {
-        let waker = queues.clone();
-        subscriptions.push(scope.placements.subscribe(move |change| {
-            if is_news(change) {
-                waker.add((*change.key).clone());
-            }
-        }));
-        let waker = queues.clone();
-        subscriptions.push(scope.policies.subscribe(move |change| policy_changed(&waker, change)));
-        let (waker, started) = (queues.clone(), begun.clone());
-        subscriptions.push(scope.bindings.subscribe(move |change| {
-            if started.load(Ordering::Acquire) {
-                binding_changed(&waker, change);
-            }
-        }));
-    }
-    let (waker, all) = (queues.clone(), mirrors.clone());
-    subscriptions.push(mirrors.copies.subscribe(move |change| {
-        let key = ObjectKey::cluster(&change.key.name);
-        let placement = all.cluster_wide.placements.get(&key);
-        if change.new.is_none() && placement.is_some_and(|found| misses_mirror(&found.value)) {
-            waker.add(key);
-        }
-    }));
-    let (waker, all, hub, started) =
-        (queues.clone(), mirrors.clone(), content.clone(), begun.clone());
-    let watched = content.registry.subscribe(move |served, change| {
-        if started.load(Ordering::Acquire) {
-            content_changed(&waker, &all, &hub, served, change);
-        }
-    });
-    begun.store(true, Ordering::Release);
-    Listening { _mirrors: subscriptions, _content: watched }
+/// Wakes placements whose copy of the status is gone.
+pub(super) fn copies_go(mirrors: &Mirrors, queue: &Queue<ObjectKey>) -> Subscription {
+    let (waker, placements) = (queue.clone(), mirrors.cluster_wide.placements.clone());
+    mirrors.copies.subscribe(move |change| copy(&waker, &placements, change))
 }
 
-fn is_news(change: &Change<Placement>) -> bool {
-    match (&change.old, &change.new) {
-        (None, Some(_)) => true,
-        (Some(old), Some(new)) => {
-            placement_changed(old.value.generation, new.value.generation)
-                || old.deleting != new.deleting
-        }
-        (_, None) => false,
-    }
-}
-
-/// Our own writing comes back here too, and finds nothing to do.
-fn policy_changed(queues: &Queues, change: &Change<Policy>) {
-    if let (Some(old), Some(new)) = (&change.old, &change.new)
-        && old.value != new.value
-    {
-        queues.add(new.placement.clone());
-    }
-}
-
-fn binding_changed(queues: &Queues, change: &Change<Binding>) {
-    match (&change.old, &change.new) {
-        (Some(old), Some(new)) => match binding_change(&old.value, &new.value) {
-            BindingChange::Nothing => {}
-            BindingChange::Wording => {
-                queues.of(&new.placement).add_after(new.placement.clone(), WORDING);
-            }
-            BindingChange::News => queues.add(new.placement.clone()),
-        },
-        // The scheduler's word about it may have been seen before it.
-        (one, other) => {
-            if let Some(binding) = one.as_ref().or(other.as_ref()) {
-                queues.add(binding.placement.clone());
-            }
-        }
-    }
-}
-
-fn content_changed(
-    queues: &Queues,
-    mirrors: &Mirrors,
-    content: &Content,
-    served: &ServedType,
-    change: &Change<Object>,
-) {
-    let kind = kind(served);
-    let namespace = change.key.namespace.as_deref();
-    let namespace_labels = namespace.and_then(|name| content.namespace_labels(name));
-    let changed = Changed {
-        kind: &kind,
-        namespace,
-        name: &change.key.name,
-        labels: change.new.as_ref().map(|object| &object.labels),
-        namespace_labels: namespace_labels.as_ref(),
+fn placement(queue: &Queue<ObjectKey>, change: &Change<Placement>) {
+    let worth = match (&change.old, &change.new) {
+        (Some(old), Some(new)) => placement_changed(old.value.generation, new.value.generation),
+        // One that is gone leaves metrics behind.
+        (None, Some(_)) | (Some(_), None) => true,
+        (None, None) => false,
     };
-    let mut found = mirrors.cluster_wide.placements.all();
-    if let (Some(scope), Some(namespace)) = (&mirrors.in_namespaces, namespace) {
-        found.extend(scope.placements.in_namespace(namespace));
+    if worth {
+        queue.add_with((*change.key).clone(), change.origin.priority());
     }
-    for (key, placement) in found {
-        if concerns(&placement.value, &changed) {
+}
+
+fn policy(queue: &Queue<ObjectKey>, change: &Change<Policy>) {
+    if let (Some(_), Some(new)) = (&change.old, &change.new) {
+        queue.add(new.placement.clone());
+    }
+}
+
+fn binding(queue: &Queue<ObjectKey>, change: &Change<Binding>) {
+    let (Some(old), Some(new)) = (&change.old, &change.new) else { return };
+    match binding_change(&old.value, &new.value) {
+        BindingChange::Nothing => {}
+        BindingChange::Wording => queue.add_after(new.placement.clone(), WORDING),
+        BindingChange::News => queue.add(new.placement.clone()),
+    }
+}
+
+fn copy(
+    queue: &Queue<ObjectKey>,
+    placements: &Store<Placement>,
+    change: &Change<Fenced<PlacementStatus>>,
+) {
+    if change.old.is_none() || change.new.is_some() {
+        return;
+    }
+    let key = ObjectKey::cluster(&change.key.name);
+    if placements.get(&key).is_some_and(|placement| misses_mirror(&placement.value)) {
+        queue.add(key);
+    }
+}
+
+/// Wakes placements that select a kind as soon as all its objects can be seen, and
+/// when it is gone.
+pub(super) async fn kinds_come_and_go(
+    selectable: Arc<Selectable>,
+    mirrors: Arc<Mirrors>,
+    queues: Queues,
+) {
+    let registry = selectable.registry();
+    let mut arriving = JoinSet::new();
+    let mut known = BTreeSet::new();
+    loop {
+        let looks = registry.looks();
+        let mut present = BTreeSet::new();
+        for (served, store) in registry.mirrors() {
+            let kind = kind_served(&served);
+            present.insert(kind.clone());
+            if !known.contains(&kind) {
+                let (mirrors, queues) = (mirrors.clone(), queues.clone());
+                arriving.spawn(async move {
+                    store.synced().await;
+                    wake(&mirrors, &queues, &kind);
+                });
+            }
+        }
+        known.difference(&present).for_each(|gone| wake(&mirrors, &queues, gone));
+        known = present;
+        while arriving.try_join_next().is_some() {}
+        registry.looked_beyond(looks).await;
+    }
+}
+
+fn wake(mirrors: &Mirrors, queues: &Queues, selecting: &Kind) {
+    for (key, placement) in placements(mirrors) {
+        if waits_for_kind(&placement.value, selecting) {
             queues.add((*key).clone());
         }
-    }
-}
-
-/// Wakes placements that wait for a kind when it can be seen.
-pub(super) async fn watch_kinds(mirrors: Arc<Mirrors>, content: Arc<Content>, queues: Queues) {
-    let visible = || -> BTreeSet<Kind> {
-        let mirrored = content.registry.mirrors().into_iter();
-        mirrored.filter(|(_, store)| store.is_synced()).map(|(served, _)| kind(&served)).collect()
-    };
-    let mut known = visible();
-    loop {
-        tokio::time::sleep(NEW_KINDS).await;
-        let now = visible();
-        for kind in now.difference(&known) {
-            for scope in mirrors.scopes() {
-                for (key, placement) in scope.placements.all() {
-                    if waits_for_kind(&placement.value, kind) {
-                        queues.add((*key).clone());
-                    }
-                }
-            }
-        }
-        known = now;
     }
 }

@@ -110,6 +110,10 @@ pub fn plan(
                 number_of_clusters: wanted,
             });
         }
+        // A pass that created one may have ended before it pruned.
+        let beyond = indexed.len().saturating_sub(limit.max(1));
+        let old = indexed.iter().take(beyond).map(|(_, snapshot)| *snapshot);
+        actions.extend(old.filter(|old| old.name != latest.name).map(delete));
         let latest = LatestPolicy {
             name: latest.name.clone(),
             generation: latest.generation,
@@ -128,14 +132,17 @@ pub fn plan(
         number_of_clusters: wanted,
     }));
     let beyond = (indexed.len() + 1).saturating_sub(limit.max(1));
-    let old = indexed.iter().take(beyond);
-    actions.extend(old.map(|(_, snapshot)| PolicyAction::Delete { name: snapshot.name.clone() }));
+    actions.extend(indexed.iter().take(beyond).map(|(_, snapshot)| delete(snapshot)));
     let latest = LatestPolicy { name, generation: 1, ..LatestPolicy::default() };
     Ok(PolicyPlan { actions, latest })
 }
 
 fn retire(snapshot: &PolicySnapshot) -> PolicyAction {
     PolicyAction::Retire { name: snapshot.name.clone() }
+}
+
+fn delete(snapshot: &PolicySnapshot) -> PolicyAction {
+    PolicyAction::Delete { name: snapshot.name.clone() }
 }
 
 /// Whether the annotations no longer say what the placement says.

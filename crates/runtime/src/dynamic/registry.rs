@@ -146,6 +146,12 @@ impl<V> Registry<V> {
         *self.0.looks.borrow()
     }
 
+    /// Waits until types were looked for more often than that.
+    pub async fn looked_beyond(&self, looks: u64) {
+        // The sender lives in `self`, so the channel cannot be closed.
+        self.0.looks.subscribe().wait_for(|now| *now > looks).await.ok();
+    }
+
     /// Waits for the next look; whether somebody asked for it.
     pub(super) async fn asked_within(&self, pause: Duration) -> bool {
         tokio::time::timeout(pause, self.0.ask.notified()).await.is_ok()

@@ -125,6 +125,19 @@ fn a_changed_policy_retires_the_old_snapshot_first() {
 }
 
 #[test]
+fn what_a_pass_did_not_come_to_prune_goes_in_the_next() {
+    let mut world = World::new(json!({"placementType": "PickFixed", "clusterNames": ["a"]}));
+    for cluster in ["a", "b", "c"] {
+        world.edit(json!({"placementType": "PickFixed", "clusterNames": [cluster]}));
+        world.step();
+    }
+    world.limit = 1;
+    let names = ["web-0", "web-1"];
+    assert_eq!(world.step(), names.map(|name| PolicyAction::Delete { name: name.into() }));
+    assert_eq!(world.step(), []);
+}
+
+#[test]
 fn without_an_active_label_the_highest_index_counts() {
     let mut world = World::new(json!({"placementType": "PickAll"}));
     world.step();

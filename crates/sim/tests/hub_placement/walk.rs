@@ -1,16 +1,12 @@
 //! Stories of placements on a hub with all its controllers: what is selected becomes a
 //! version, clusters are chosen for it, and the status says how far it came.
 
-mod hub_world;
-
+use crate::hub_world::{CRP, CSPS, IMC, RP, World, text};
 use expect_test::expect;
 use flagship_hub::Options;
-use hub_world::{CRP, CSPS, IMC, RP, World, text};
 use serde_json::{Value, json};
 
-const CRS: &str = "clusterresourcesnapshots.placement.kubernetes-fleet.io";
-const RS: &str = "resourcesnapshots.placement.kubernetes-fleet.io";
-const COPIES: &str = "clusterresourceplacementstatuses.placement.kubernetes-fleet.io";
+use crate::story::{COPIES, CRS, RS};
 
 async fn world(seed: u64) -> World {
     let world = World::running_with(seed, Options::default()).await;

@@ -1,0 +1,130 @@
+//! The change detector: objects that came, changed or went, and the placements that
+//! select them or might.
+//!
+//! A key is looked at as it is now; only what it was before is remembered, because an
+//! object that is gone, or has lost a label, concerns whoever selected it. Content
+//! decides what is a change: a new status or annotation of a server is none.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use flagship_api::names::{ObjectKey, Scope};
+use flagship_rules::placement::selection::Kind;
+use flagship_rules::placement::triggers::{Changed, concerns};
+use flagship_runtime::dynamic::ServedType;
+use flagship_runtime::queue::{Outcome, Queue, QueueConfig, Workers};
+use flagship_runtime::reflector::Change;
+
+use crate::hub::Context;
+use crate::mirrors::Mirrors;
+use crate::placement::{Kept, Queues, Selectable, gvk, kind_served, placements};
+
+/// Finds out which placements a changed object concerns.
+pub(crate) struct Detector(Arc<Shared>);
+
+struct Shared {
+    cx: Context,
+    mirrors: Arc<Mirrors>,
+    selectable: Arc<Selectable>,
+    placements: Queues,
+    queue: Queue<Object>,
+    /// What objects in the queue were before.
+    before: Mutex<BTreeMap<Object, Arc<Kept>>>,
+}
+
+/// One object of any kind.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Object {
+    kind: Kind,
+    key: ObjectKey,
+}
+
+impl Detector {
+    /// A detector that listens once it runs.
+    pub fn new(
+        cx: &Context,
+        mirrors: &Arc<Mirrors>,
+        selectable: Arc<Selectable>,
+        placements: Queues,
+    ) -> Self {
+        let limit = cx.options.placement_limit;
+        let config = QueueConfig { limit, ..QueueConfig::named("resource-change-controller") };
+        let queue = Queue::new(config, &cx.metrics);
+        let (cx, mirrors) = (cx.clone(), mirrors.clone());
+        let before = Mutex::default();
+        Self(Arc::new(Shared { cx, mirrors, selectable, placements, queue, before }))
+    }
+
+    /// Listens and looks until it is closed and drained.
+    pub async fn run(&self) {
+        // Every placement looks by itself at the start; what is there already is no news.
+        let started = Arc::new(AtomicBool::new(false));
+        let (shared, news) = (self.0.clone(), started.clone());
+        let _subscription = self.0.selectable.registry().subscribe(move |served, change| {
+            if news.load(Ordering::Acquire) {
+                shared.note(served, change);
+            }
+        });
+        started.store(true, Ordering::Release);
+        let count = self.0.cx.options.concurrent_resource_changes;
+        let workers = Workers::new(self.0.queue.clone(), count, &self.0.cx.metrics);
+        let shared = self.0.clone();
+        workers
+            .run(move |object| {
+                let shared = shared.clone();
+                async move { shared.look(&object) }
+            })
+            .await;
+    }
+
+    /// Takes no more keys.
+    pub fn close(&self) {
+        self.0.queue.close();
+    }
+}
+
+impl Shared {
+    fn note(&self, served: &ServedType, change: &Change<Kept>) {
+        if change.old == change.new {
+            return;
+        }
+        let object = Object { kind: kind_served(served), key: (*change.key).clone() };
+        if let Some(old) = &change.old {
+            let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
+            // The oldest word that nobody has looked at yet.
+            before.entry(object.clone()).or_insert_with(|| old.clone());
+        }
+        self.queue.add_with(object, change.origin.priority());
+    }
+
+    fn look(&self, object: &Object) -> Outcome {
+        let before = self.before.lock().unwrap_or_else(PoisonError::into_inner).remove(object);
+        let store = self.selectable.registry().store(&gvk(&object.kind));
+        let now = store.and_then(|store| store.get(&object.key));
+        let space = object.key.namespace.as_deref();
+        let around = space.and_then(|space| self.selectable.namespace_labels(space));
+        let kept_back = space
+            .is_some_and(|space| self.cx.options.selection.skipped_namespaces.keep_back(space));
+        for (key, placement) in placements(&self.mirrors) {
+            // Nothing of such a namespace leaves the hub but by a placement inside it.
+            if kept_back && key.scope() == Scope::Cluster {
+                continue;
+            }
+            let concerned = [&before, &now].into_iter().any(|version| {
+                let changed = Changed {
+                    kind: &object.kind,
+                    namespace: space,
+                    name: &object.key.name,
+                    labels: version.as_ref().map(|kept| &kept.labels),
+                    namespace_labels: around.as_ref().map(|kept| &kept.labels),
+                };
+                concerns(&placement.value, &changed)
+            });
+            if concerned {
+                self.placements.add((*key).clone());
+            }
+        }
+        Outcome::Done
+    }
+}
