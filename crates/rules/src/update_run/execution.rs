@@ -98,14 +98,12 @@ fn update(
     let was_open = stage.clusters.iter().any(|cluster| !is_finished(cluster));
     let stuck = watch(pass, stage, &target)?;
     start(pass, stage, &target, concurrency(config, stage.clusters.len())?)?;
-    if was_open {
-        // Also when all is done within this pass: the stage did run, and its end is now.
-        pass.pen.stage_started(stage);
-    }
     if stage.clusters.iter().any(|cluster| !is_finished(cluster)) {
+        pass.pen.stage_started(stage);
         return Ok(moving(pass, stage, stuck));
     }
     if was_open {
+        pass.pen.stage_begins(stage);
         metrics::stage_done(pass, stage);
     }
     pass.pen.stage_waits(stage, StageSide::After);

@@ -44,6 +44,7 @@ fn work_out(
     inputs::scheduled(latest)?;
 
     let sorted = inputs::bindings(seen, latest)?;
+    inputs::any(seen, latest, &sorted)?;
     status.policy_observed_cluster_count = inputs::counts(wanted, &sorted)?;
 
     let strategy = seen.strategy.as_ref().ok_or_else(|| {

@@ -153,13 +153,18 @@ pub fn bindings<'a>(seen: &'a Observed, latest: &PolicySnapshot) -> Result<Sorte
             }
         }
     }
-    if sorted.selected.is_empty() && sorted.dropped.is_empty() {
-        return Err(Failure::valid(format!(
-            "no scheduled or to-be-deleted bindings found for the latest policy snapshot {}",
-            seen.run.beside(&latest.name).slashed()
-        )));
-    }
     Ok(sorted)
+}
+
+/// Whether there is anything to do at all.
+pub fn any(seen: &Observed, latest: &PolicySnapshot, sorted: &Sorted<'_>) -> Result<(), Failure> {
+    if !sorted.selected.is_empty() || !sorted.dropped.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::valid(format!(
+        "no scheduled or to-be-deleted bindings found for the latest policy snapshot {}",
+        seen.run.beside(&latest.name).slashed()
+    )))
 }
 
 fn printed(state: &BindingState) -> &str {

@@ -431,9 +431,7 @@ fn conditions_grow(what: &str, old: &[Condition], new: &[Condition]) -> Told {
             told.push(broken("S8", format!("{what} {kind} speaks of an older generation")));
         }
         let moved = now.last_transition_time != condition.last_transition_time;
-        // A pass may turn a condition over and back within one second and one write.
-        let turned = now.status != condition.status || now.reason != condition.reason;
-        if moved && !turned {
+        if moved && now.status == condition.status {
             told.push(broken("S8", format!("{what} {kind} moved its time without a change")));
         }
     }

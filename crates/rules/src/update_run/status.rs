@@ -167,7 +167,8 @@ impl Pen {
         self.write(draft.because("Clusters in the stage started updating"), &mut stage.conditions);
     }
 
-    fn stage_begins(self, stage: &mut StageUpdatingStatus) {
+    /// A stage has had something to do.
+    pub fn stage_begins(self, stage: &mut StageUpdatingStatus) {
         stage.start_time.get_or_insert_with(|| wire_time(self.now));
     }
 

@@ -55,6 +55,10 @@ pub fn check<'a>(seen: &'a Observed, status: &UpdateRunStatus) -> Result<Checked
         )));
     }
     let sorted = inputs::bindings(seen, latest)?;
+    // A run that only deletes has nothing left once it has done so. (The original fails then.)
+    if status.stages_status.iter().any(|stage| !stage.clusters.is_empty()) {
+        inputs::any(seen, latest, &sorted)?;
+    }
     inputs::counts(wanted, &sorted)?;
 
     let strategy = status
