@@ -4,10 +4,11 @@
 //! rule cannot fail: it returns a plan with its reasons. The same functions run
 //! in unit tests, the model checker, the simulator and production.
 //!
-//! Still to come, one folder each: `rollout`, `update_run`, `work`, `overrides`,
+//! Still to come, one folder each: `rollout`, `work`, `overrides`,
 //! `apply`, `availability`, `eviction`, `admission`, `why`.
 
 pub mod event;
 pub mod membership;
 pub mod placement;
 pub mod scheduling;
+pub mod update_run;

@@ -1,0 +1,86 @@
+//! Removes resources from clusters that are no longer chosen, after every other stage.
+//!
+//! All at once, without gates. Here too the promise comes first: a cluster that is
+//! recorded as started and whose binding still stands is deleted now, whoever crashed.
+//! (The original takes that for a contradiction and fails; it deletes first.)
+
+use flagship_api::staged_update_status::StageUpdatingStatus;
+use jiff::SignedDuration;
+
+use super::execution::CLUSTER_POLL;
+use super::observed::Binding;
+use super::pass::Pass;
+use super::reconcile::{Action, Waiting, Withdraw};
+use super::status::{Word, in_flight, is_finished, is_started};
+use super::words::Failure;
+
+/// Carries the deletion stage out (state Run).
+pub fn execute(pass: &mut Pass<'_>, stage: &mut StageUpdatingStatus) -> Result<Word, Failure> {
+    pass.pen.stage_started(stage);
+    sweep(pass, stage, true)?;
+    if pass.sorted.dropped.is_empty() {
+        pass.pen.stage_succeeded(stage);
+        return Ok(Word::Succeeded);
+    }
+    wait_for(pass, stage);
+    Ok(Word::Progressing)
+}
+
+/// Lets what was begun end (state Stop).
+pub fn stop(pass: &mut Pass<'_>, stage: &mut StageUpdatingStatus) -> Result<Word, Failure> {
+    sweep(pass, stage, false)?;
+    let moving = stage.clusters.iter().any(in_flight);
+    pass.pen.stage_stops(stage, moving);
+    if moving {
+        wait_for(pass, stage);
+        return Ok(Word::Stopping);
+    }
+    pass.wait(Waiting::Resume);
+    Ok(Word::Stopped)
+}
+
+fn wait_for(pass: &mut Pass<'_>, stage: &StageUpdatingStatus) {
+    let going = stage.clusters.iter().filter(|cluster| in_flight(cluster));
+    let clusters = going.map(|cluster| cluster.cluster_name.clone()).collect();
+    pass.wait(Waiting::Deleting { clusters });
+    pass.wake_in(CLUSTER_POLL.max(SignedDuration::ZERO));
+}
+
+/// Deletes the bindings of started clusters, starting all of them if it `may`, and ticks
+/// off the clusters whose binding is gone.
+fn sweep(pass: &mut Pass<'_>, stage: &mut StageUpdatingStatus, may: bool) -> Result<(), Failure> {
+    let when = if may { "execution" } else { "stopping" };
+    let dropped: Vec<&Binding> = pass.sorted.dropped.clone();
+    for binding in &dropped {
+        let cluster = binding.cluster();
+        let listed = stage.clusters.iter_mut().find(|entry| entry.cluster_name == cluster);
+        let Some(entry) = listed else {
+            return Err(Failure::abort_unexpected(format!(
+                "the to be deleted cluster `{cluster}` is not in the deleting stage during {when}"
+            )));
+        };
+        if is_finished(entry) {
+            return Err(Failure::abort_unexpected(format!(
+                "the deleted cluster `{cluster}` in the deleting stage still has a binding"
+            )));
+        }
+        if may {
+            pass.pen.cluster_started(entry);
+        }
+        if is_started(entry) && !binding.deleting {
+            pass.then(Action::Withdraw(Withdraw {
+                binding: binding.name.clone(),
+                uid: binding.uid.clone(),
+                resource_version: binding.resource_version.clone(),
+            }));
+        }
+    }
+    for entry in &mut stage.clusters {
+        let gone = !dropped.iter().any(|binding| binding.cluster() == entry.cluster_name);
+        if gone && !is_finished(entry) {
+            pass.pen.cluster_started(entry);
+            pass.pen.cluster_succeeded(entry);
+        }
+    }
+    Ok(())
+}

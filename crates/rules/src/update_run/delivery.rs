@@ -1,0 +1,209 @@
+//! Where a cluster's binding stands with respect to a run, and how it is moved.
+//!
+//! The fence on a binding names the run that wrote it last, so a started cluster whose
+//! binding differs is either not touched yet (go on) or taken by somebody else (give up).
+//! When two runs both promised to update a cluster, the later promise wins; both runs
+//! compare the same two records, so they agree.
+
+use flagship_api::apply_strategy::ApplyStrategy;
+use flagship_api::binding::{BindingState, ResourceBindingSpec};
+use flagship_api::condition::{Conditions, Generation, draft};
+use flagship_api::condition_type::binding as kind;
+use flagship_api::condition_type::updating_cluster::STARTED;
+use flagship_api::names::{SnapshotIndex, master_snapshot};
+use flagship_api::reason::binding::ROLLOUT_STARTED;
+use flagship_api::staged_update_status::{ClusterUpdatingStatus, UpdateRunStatus};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use serde::{Deserialize, Serialize};
+
+use super::observed::{Binding, Fence, Observed, Rival};
+use super::words::Failure;
+
+/// A binding to write. `state`, snapshot, overrides and apply strategy differ from what
+/// was read, everything else in the spec is the scheduler's.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Deliver {
+    /// The binding.
+    pub binding: String,
+    /// The cluster.
+    pub cluster: String,
+    /// It must still be this object.
+    pub uid: String,
+    /// It must still be this version.
+    pub resource_version: String,
+    /// The spec to write.
+    pub spec: ResourceBindingSpec,
+    /// The mark to leave in the same write.
+    pub fence: Fence,
+}
+
+/// A start signal to give. Follows [`Deliver`] of the same binding if there is one: then
+/// version and generation are those that write returned.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Signal {
+    /// The binding.
+    pub binding: String,
+    /// It must still be this object.
+    pub uid: String,
+    /// It must still be this version, or the one our write has made of it.
+    pub resource_version: String,
+    /// What the condition says.
+    pub message: String,
+}
+
+impl Signal {
+    /// Sets the condition, with a time of its own whatever was there.
+    pub fn give(&self, conditions: &mut Vec<Condition>, generation: i64, now: Timestamp) {
+        let draft = draft(kind::ROLLOUT_STARTED).is_true(ROLLOUT_STARTED).because(&*self.message);
+        draft.set_afresh(conditions, Generation(generation), now);
+    }
+}
+
+/// What a run wants its bindings to hold.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// Name of the master snapshot.
+    pub snapshot: String,
+    /// Its index.
+    pub index: String,
+    /// How to apply it.
+    pub apply: Option<ApplyStrategy>,
+}
+
+impl Target {
+    /// The recorded target of a run.
+    pub fn of(seen: &Observed, status: &UpdateRunStatus) -> Result<Self, Failure> {
+        let index = &status.resource_snapshot_index_used;
+        let number: SnapshotIndex = index.parse().map_err(|error| {
+            let why =
+                format!("the updateRun has a bad resourceSnapshotIndexUsed `{index}`: {error}");
+            Failure::abort_unexpected(why)
+        })?;
+        Ok(Self {
+            snapshot: master_snapshot(&seen.run.spec.placement_name, number),
+            index: index.clone(),
+            apply: status.applied_strategy.clone(),
+        })
+    }
+
+    /// Whether a binding holds what this cluster is to get, whatever its state.
+    pub fn is_on(&self, binding: &Binding, entry: &ClusterUpdatingStatus) -> bool {
+        let spec = &binding.spec;
+        spec.resource_snapshot_name == self.snapshot
+            && spec.resource_override_snapshots == entry.resource_override_snapshots
+            && spec.cluster_resource_override_snapshots == entry.cluster_resource_override_snapshots
+            && spec.apply_strategy == self.apply
+    }
+
+    /// The write that makes a binding hold it.
+    pub fn deliver(&self, seen: &Observed, to: &Binding, entry: &ClusterUpdatingStatus) -> Deliver {
+        let spec = ResourceBindingSpec {
+            state: BindingState::Bound,
+            resource_snapshot_name: self.snapshot.clone(),
+            resource_override_snapshots: entry.resource_override_snapshots.clone(),
+            cluster_resource_override_snapshots: entry.cluster_resource_override_snapshots.clone(),
+            apply_strategy: self.apply.clone(),
+            ..to.spec.clone()
+        };
+        Deliver {
+            binding: to.name.clone(),
+            cluster: entry.cluster_name.clone(),
+            uid: to.uid.clone(),
+            resource_version: to.resource_version.clone(),
+            spec,
+            fence: seen.run.fence(),
+        }
+    }
+
+    /// The start signal for a binding that holds it.
+    pub fn signal(&self, seen: &Observed, to: &Binding) -> Signal {
+        Signal {
+            binding: to.name.clone(),
+            uid: to.uid.clone(),
+            resource_version: to.resource_version.clone(),
+            message: format!(
+                "Detected the new changes on the resources and started the rollout process, resourceSnapshotIndex: {}, updateRun: {}",
+                self.index, seen.run.name
+            ),
+        }
+    }
+}
+
+/// How far a cluster is, by its binding alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delivery {
+    /// Not as the run wants it.
+    Untouched,
+    /// As the run wants it, without a valid start signal.
+    Unsignalled,
+    /// On its way, or failing: nobody can tell them apart for good.
+    Running,
+    /// Works.
+    Done,
+    /// Somebody else wrote it after this run did, or promised to later than this run did.
+    Taken,
+}
+
+/// Looks at a cluster's binding.
+pub fn look(
+    seen: &Observed,
+    target: &Target,
+    binding: &Binding,
+    entry: &ClusterUpdatingStatus,
+) -> Delivery {
+    if !target.is_on(binding, entry) || binding.spec.state != BindingState::Bound {
+        let started = entry.conditions.of_type(STARTED);
+        let lost = started
+            .is_some_and(|started| is_taken(seen, binding, entry, started.last_transition_time.0));
+        return if lost { Delivery::Taken } else { Delivery::Untouched };
+    }
+    let at = Generation(binding.generation);
+    if !binding.conditions.is_true_at(kind::ROLLOUT_STARTED, at) {
+        return Delivery::Unsignalled;
+    }
+    let works = [kind::AVAILABLE, kind::DIFF_REPORTED];
+    if works.iter().any(|works| binding.conditions.is_true_at(works, at)) {
+        return Delivery::Done;
+    }
+    Delivery::Running
+}
+
+fn is_taken(
+    seen: &Observed,
+    binding: &Binding,
+    entry: &ClusterUpdatingStatus,
+    started: Timestamp,
+) -> bool {
+    let run = &seen.run;
+    let Some(fence) = &binding.fence else { return is_taken_unfenced(seen, binding, started) };
+    if fence.run == run.uid {
+        return true;
+    }
+    // A run that is gone cannot insist.
+    let Some(rival) = rival(seen, &fence.run) else { return false };
+    rival.started.get(&entry.cluster_name).is_some_and(|theirs| {
+        (*theirs, rival.created, &rival.uid) > (started, run.created, &run.uid)
+    })
+}
+
+/// Bindings that only KubeFleet has written so far say by whom in their start signal.
+fn is_taken_unfenced(seen: &Observed, binding: &Binding, started: Timestamp) -> bool {
+    let Some(signal) = binding.conditions.of_type(kind::ROLLOUT_STARTED) else { return false };
+    let Some((_, writer)) = signal.message.rsplit_once("updateRun: ") else { return false };
+    let written = signal.last_transition_time.0;
+    if writer == seen.run.name { written >= seen.run.created } else { written > started }
+}
+
+/// Another run of the same placement.
+pub fn rival<'a>(seen: &'a Observed, uid: &str) -> Option<&'a Rival> {
+    seen.rivals.iter().find(|rival| rival.uid == uid)
+}
+
+/// Why a run gives up a cluster that was taken.
+pub fn taken(seen: &Observed, cluster: &str, stage: &str, binding: &Binding) -> String {
+    format!(
+        "the binding of the updating cluster `{cluster}` in the stage `{stage}` is not up-to-date with the desired status, please check the status of binding `{}` and see if there is a concurrent updateRun referencing the same placement and updating the same cluster",
+        seen.run.beside(&binding.name)
+    )
+}

@@ -1,0 +1,260 @@
+//! Carries out the stage whose turn it is (state Run).
+//!
+//! A cluster moves Waiting -> Started -> Succeeded and never back. "Started" is a promise
+//! written before the binding is touched, so that after a crash the record is always
+//! ahead of the world and never behind it. Finished clusters free their slots in the same
+//! pass, and one status write carries both.
+
+use flagship_api::condition::{Conditions, Truth};
+use flagship_api::condition_type::updating_cluster::STARTED;
+use flagship_api::error_class::ErrorClass;
+use flagship_api::names::StageSide;
+use flagship_api::staged_update::StageConfig;
+use flagship_api::staged_update_status::{ClusterUpdatingStatus, StageUpdatingStatus};
+use jiff::SignedDuration;
+
+use super::deletion;
+use super::delivery::{self, Delivery, Target};
+use super::gates::{self, STAGE_POLL};
+use super::metrics;
+use super::observed::Binding;
+use super::pass::Pass;
+use super::reconcile::{Action, Waiting};
+use super::status::{Word, in_flight, is_finished, outcome};
+use super::validation::concurrency;
+use super::words::{Failure, abort, together};
+use crate::event::Event;
+
+/// Clusters in flight are looked at this often without a cause.
+pub const CLUSTER_POLL: SignedDuration = SignedDuration::from_secs(15);
+
+/// Event: a cluster another run is still updating is taken from it.
+pub const TAKEN_OVER: &str = "ClusterTakenOver";
+
+/// Carries out one stage, or the deletion stage behind the last.
+pub fn execute(pass: &mut Pass<'_>, current: usize) {
+    in_stage(pass, current, |pass, stage, config| match config {
+        Some(config) => update(pass, stage, config),
+        None => deletion::execute(pass, stage),
+    });
+}
+
+/// Works on the current stage; `None` as its configuration means the deletion stage. A
+/// failure ends stage and run.
+pub fn in_stage(
+    pass: &mut Pass<'_>,
+    current: usize,
+    work: impl FnOnce(
+        &mut Pass<'_>,
+        &mut StageUpdatingStatus,
+        Option<&StageConfig>,
+    ) -> Result<Word, Failure>,
+) {
+    let strategy = pass.status.staged_update_strategy_snapshot.clone().unwrap_or_default();
+    let config = strategy.stages.get(current);
+    // The stage is taken out and put back, so that the rest of the status can be read.
+    let taken = match pass.status.stages_status.get_mut(current) {
+        Some(stage) => Some(std::mem::take(stage)),
+        None => pass.status.deletion_stage_status.take(),
+    };
+    let mut stage = taken.unwrap_or_default();
+    let done = work(pass, &mut stage, config);
+    let failure = match done {
+        Ok(word) => {
+            pass.conclude(&word);
+            None
+        }
+        Err(Failure::Final(text) | Failure::Early(text)) => Some(text),
+        Err(Failure::Passing(trouble)) => Some(abort(&trouble.to_string())),
+    };
+    if let Some(text) = failure {
+        pass.pen.stage_failed(&mut stage, &text);
+        pass.fail(&text);
+    }
+    match pass.status.stages_status.get_mut(current) {
+        Some(place) => *place = stage,
+        None => pass.status.deletion_stage_status = Some(stage),
+    }
+}
+
+fn update(
+    pass: &mut Pass<'_>,
+    stage: &mut StageUpdatingStatus,
+    config: &StageConfig,
+) -> Result<Word, Failure> {
+    let name = stage.stage_name.clone();
+    if stage.clusters.is_empty() {
+        pass.pen.stage_skipped(stage);
+        pass.wake_in(SignedDuration::ZERO);
+        return Ok(Word::Progressing);
+    }
+    if !gates::before(pass, stage)? {
+        pass.pen.stage_waits(stage, StageSide::Before);
+        pass.wake_in(STAGE_POLL);
+        return Ok(Word::Waiting(StageSide::Before, name));
+    }
+    none_failed(stage)?;
+    let target = Target::of(pass.seen, &pass.status)?;
+    let was_open = stage.clusters.iter().any(|cluster| !is_finished(cluster));
+    let stuck = watch(pass, stage, &target)?;
+    start(pass, stage, &target, concurrency(config, stage.clusters.len())?)?;
+    if stage.clusters.iter().any(|cluster| !is_finished(cluster)) {
+        pass.pen.stage_started(stage);
+        return Ok(moving(pass, stage, stuck));
+    }
+    if was_open {
+        pass.pen.stage_begins(stage);
+        metrics::stage_done(pass, stage);
+    }
+    pass.pen.stage_waits(stage, StageSide::After);
+    if gates::after(pass, stage, config)? {
+        pass.pen.stage_succeeded(stage);
+        pass.wake_in(SignedDuration::ZERO);
+        return Ok(Word::Progressing);
+    }
+    pass.wake_in(STAGE_POLL);
+    Ok(Word::Waiting(StageSide::After, name))
+}
+
+fn none_failed(stage: &StageUpdatingStatus) -> Result<(), Failure> {
+    let failed = stage.clusters.iter().filter(|entry| outcome(entry) == Some(Truth::False));
+    let told = failed.map(|entry| {
+        let (cluster, stage) = (&entry.cluster_name, &stage.stage_name);
+        abort(&format!("the cluster `{cluster}` in the stage {stage} has failed"))
+    });
+    together(told.collect()).map_or(Ok(()), |text| Err(Failure::Final(text)))
+}
+
+/// What a stage with clusters in flight says: stuck, if some take too long.
+fn moving(pass: &mut Pass<'_>, stage: &StageUpdatingStatus, stuck: Vec<String>) -> Word {
+    pass.wake_in(CLUSTER_POLL);
+    wait_for(pass, stage, &stuck);
+    if stuck.is_empty() { Word::Progressing } else { Word::Stuck(stuck, stage.stage_name.clone()) }
+}
+
+/// Says which clusters a stage waits for.
+pub fn wait_for(pass: &mut Pass<'_>, stage: &StageUpdatingStatus, stuck: &[String]) {
+    let flying = stage.clusters.iter().filter(|cluster| in_flight(cluster));
+    let clusters: Vec<String> = flying.map(|cluster| cluster.cluster_name.clone()).collect();
+    let name = stage.stage_name.clone();
+    if stuck.is_empty() {
+        pass.wait(Waiting::Updating { stage: name, clusters });
+    } else {
+        pass.wait(Waiting::Stuck { stage: name, clusters: stuck.to_vec() });
+    }
+}
+
+/// Looks at every cluster that was started and finishes what was promised; returns the
+/// ones that take too long. Does not start anything, so that a run that is about to fail
+/// disturbs no further cluster.
+pub fn watch(
+    pass: &mut Pass<'_>,
+    stage: &mut StageUpdatingStatus,
+    target: &Target,
+) -> Result<Vec<String>, Failure> {
+    let name = stage.stage_name.clone();
+    let (mut stuck, mut failures) = (Vec::new(), Vec::new());
+    for entry in stage.clusters.iter_mut().filter(|entry| in_flight(entry)) {
+        let cluster = entry.cluster_name.clone();
+        let Some(binding) = pass.sorted.of(&cluster) else {
+            failures.push(missing(&cluster, &name, ""));
+            continue;
+        };
+        match delivery::look(pass.seen, target, binding, entry) {
+            Delivery::Taken => {
+                let why =
+                    ErrorClass::User.message(delivery::taken(pass.seen, &cluster, &name, binding));
+                pass.pen.cluster_failed(entry, &why);
+                failures.push(abort(&why));
+            }
+            Delivery::Done => pass.pen.cluster_succeeded(entry),
+            moving => {
+                keep_promise(pass, target, binding, entry, moving);
+                if is_stuck(pass, entry) {
+                    stuck.push(cluster);
+                }
+            }
+        }
+    }
+    together(failures).map_or(Ok(stuck), |text| Err(Failure::Final(text)))
+}
+
+/// The text for a cluster whose binding is gone.
+pub fn missing(cluster: &str, stage: &str, when: &str) -> String {
+    let why = format!(
+        "the binding for cluster `{cluster}` in stage `{stage}` is not found in the toBeUpdatedBindings map{when}"
+    );
+    abort(&ErrorClass::Unexpected.message(why))
+}
+
+/// Starts clusters in order while there are free slots.
+fn start(
+    pass: &mut Pass<'_>,
+    stage: &mut StageUpdatingStatus,
+    target: &Target,
+    most: usize,
+) -> Result<(), Failure> {
+    let name = stage.stage_name.clone();
+    let mut busy = stage.clusters.iter().filter(|cluster| in_flight(cluster)).count();
+    for entry in &mut stage.clusters {
+        if busy >= most {
+            break;
+        }
+        if is_finished(entry) || in_flight(entry) {
+            continue;
+        }
+        let Some(binding) = pass.sorted.of(&entry.cluster_name) else {
+            return Err(Failure::Final(missing(&entry.cluster_name, &name, "")));
+        };
+        let delivery = delivery::look(pass.seen, target, binding, entry);
+        pass.pen.cluster_started(entry);
+        if delivery == Delivery::Done {
+            pass.pen.cluster_succeeded(entry);
+            continue;
+        }
+        busy += 1;
+        keep_promise(pass, target, binding, entry, delivery);
+        pass.wake_in(pass.seen.options.stuck_after);
+    }
+    Ok(())
+}
+
+/// Does to a binding what the record says was begun.
+fn keep_promise(
+    pass: &mut Pass<'_>,
+    target: &Target,
+    binding: &Binding,
+    entry: &ClusterUpdatingStatus,
+    delivery: Delivery,
+) {
+    if delivery == Delivery::Untouched {
+        tell_rival(pass, binding);
+        let deliver = target.deliver(pass.seen, binding, entry);
+        pass.then(Action::Deliver(Box::new(deliver)));
+    }
+    if matches!(delivery, Delivery::Untouched | Delivery::Unsignalled) {
+        pass.then(Action::Signal(target.signal(pass.seen, binding)));
+    }
+}
+
+fn tell_rival(pass: &mut Pass<'_>, binding: &Binding) {
+    let Some(fence) = &binding.fence else { return };
+    let Some(rival) = delivery::rival(pass.seen, &fence.run).filter(|rival| !rival.ended) else {
+        return;
+    };
+    let message =
+        format!("cluster {} is taken over from update run {}", binding.cluster(), rival.name);
+    pass.tell(Event::warning(TAKEN_OVER, message));
+}
+
+/// Whether a cluster takes too long; if not yet, the pass looks again when it would.
+fn is_stuck(pass: &mut Pass<'_>, entry: &ClusterUpdatingStatus) -> bool {
+    let Some(started) = entry.conditions.of_type(STARTED) else { return false };
+    let since = pass.seen.now.duration_since(started.last_transition_time.0);
+    let left = pass.seen.options.stuck_after - since;
+    if left <= SignedDuration::ZERO {
+        return true;
+    }
+    pass.wake_in(left);
+    false
+}

@@ -1,0 +1,169 @@
+//! From API objects to what the rules see, and back. Both scopes meet here.
+
+use std::collections::BTreeMap;
+
+use flagship_api::approval::{ApprovalRequestSpec, ApprovalRequestStatus};
+use flagship_api::binding::{ResourceBindingSpec, ResourceBindingStatus};
+use flagship_api::cluster::MemberCluster;
+use flagship_api::condition::Generation;
+use flagship_api::condition_type::updating_cluster;
+use flagship_api::fence;
+use flagship_api::keys::{annotation, finalizer, label, own};
+use flagship_api::placement_status::ResourceIdentifier;
+use flagship_api::raw_json::RawJson;
+use flagship_api::snapshot::{SchedulingPolicySnapshotSpec, SchedulingPolicySnapshotStatus};
+use flagship_api::staged_update::UpdateRunSpec;
+use flagship_api::staged_update_status::UpdateRunStatus;
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::Deserialize;
+
+use super::observed::{Approval, Binding, Cluster, Fence, PolicySnapshot, Rival, Run};
+use super::status::has_ended;
+use crate::placement::identifier;
+
+impl Run {
+    /// What the rules read of a run of either scope.
+    pub fn read(metadata: &ObjectMeta, spec: &UpdateRunSpec, status: &UpdateRunStatus) -> Self {
+        Self {
+            namespace: metadata.namespace.clone().filter(|namespace| !namespace.is_empty()),
+            name: metadata.name.clone().unwrap_or_default(),
+            uid: metadata.uid.clone().unwrap_or_default(),
+            generation: metadata.generation.unwrap_or_default(),
+            resource_version: metadata.resource_version.clone().unwrap_or_default(),
+            created: created(metadata),
+            deleting: metadata.deletion_timestamp.is_some(),
+            guarded: metadata.finalizers.iter().flatten().any(|f| f == finalizer::UPDATE_RUN),
+            spec: spec.clone(),
+            status: status.clone(),
+        }
+    }
+}
+
+impl Rival {
+    /// What a run reads of another run.
+    pub fn read(metadata: &ObjectMeta, status: &UpdateRunStatus) -> Self {
+        let clusters = status.stages_status.iter().flat_map(|stage| &stage.clusters);
+        let started = clusters.filter_map(|cluster| {
+            let started = cluster.conditions.iter().find(|c| c.type_ == updating_cluster::STARTED);
+            Some((cluster.cluster_name.clone(), started?.last_transition_time.0))
+        });
+        Self {
+            name: metadata.name.clone().unwrap_or_default(),
+            uid: metadata.uid.clone().unwrap_or_default(),
+            created: created(metadata),
+            ended: has_ended(status),
+            started: started.collect(),
+        }
+    }
+}
+
+impl Fence {
+    /// As it is left on a binding.
+    pub fn to_api(&self) -> fence::Fence {
+        fence::Fence { run: (&self.run).into(), generation: Generation(self.generation) }
+    }
+}
+
+impl PolicySnapshot {
+    /// What the rules read of a policy snapshot of either scope.
+    pub fn read(
+        metadata: &ObjectMeta,
+        spec: &SchedulingPolicySnapshotSpec,
+        status: Option<&SchedulingPolicySnapshotStatus>,
+    ) -> Self {
+        let labels = metadata.labels.as_ref();
+        let annotations = metadata.annotations.as_ref();
+        Self {
+            name: metadata.name.clone().unwrap_or_default(),
+            generation: metadata.generation.unwrap_or_default(),
+            index: labels.and_then(|l| l.get(label::POLICY_INDEX)).cloned(),
+            number_of_clusters: annotations
+                .and_then(|a| a.get(annotation::NUMBER_OF_CLUSTERS))
+                .cloned(),
+            policy: spec.policy.clone(),
+            conditions: status.map(|status| status.conditions.clone()).unwrap_or_default(),
+        }
+    }
+}
+
+impl Binding {
+    /// What the rules read of a binding of either scope.
+    pub fn read(
+        metadata: &ObjectMeta,
+        spec: &ResourceBindingSpec,
+        status: Option<&ResourceBindingStatus>,
+    ) -> Self {
+        let fence = fence::Fence::on(metadata);
+        Self {
+            name: metadata.name.clone().unwrap_or_default(),
+            uid: metadata.uid.clone().unwrap_or_default(),
+            resource_version: metadata.resource_version.clone().unwrap_or_default(),
+            generation: metadata.generation.unwrap_or_default(),
+            deleting: metadata.deletion_timestamp.is_some(),
+            fence: fence.map(|f| Fence { run: f.run.to_string(), generation: f.generation.0 }),
+            spec: spec.clone(),
+            conditions: status.map(|status| status.conditions.clone()).unwrap_or_default(),
+        }
+    }
+}
+
+impl Cluster {
+    /// What a run reads of a member cluster.
+    pub fn read(from: &MemberCluster) -> Self {
+        Self {
+            name: from.metadata.name.clone().unwrap_or_default(),
+            labels: from.metadata.labels.clone().unwrap_or_default(),
+        }
+    }
+}
+
+impl Approval {
+    /// What the rules read of an approval request of either scope.
+    pub fn read(
+        metadata: &ObjectMeta,
+        spec: &ApprovalRequestSpec,
+        status: Option<&ApprovalRequestStatus>,
+    ) -> Self {
+        let annotations = metadata.annotations.as_ref();
+        let labels = metadata.labels.as_ref();
+        Self {
+            name: metadata.name.clone().unwrap_or_default(),
+            uid: metadata.uid.clone().unwrap_or_default(),
+            resource_version: metadata.resource_version.clone().unwrap_or_default(),
+            generation: metadata.generation.unwrap_or_default(),
+            created: created(metadata),
+            labelled: labels.and_then(|l| l.get(label::TARGET_UPDATE_RUN)).cloned(),
+            run_uid: annotations.and_then(|a| a.get(own::UPDATE_RUN_UID)).cloned(),
+            run: spec.parent_stage_rollout.clone(),
+            stage: spec.target_stage.clone(),
+            conditions: status.map(|status| status.conditions.clone()).unwrap_or_default(),
+        }
+    }
+}
+
+fn created(metadata: &ObjectMeta) -> Timestamp {
+    metadata.creation_timestamp.clone().map_or_else(Default::default, |time| time.0)
+}
+
+/// What an envelope carries; nothing if the manifest is none. What has no namespace of its
+/// own lives in the envelope's.
+pub fn enveloped(manifest: &RawJson) -> Vec<ResourceIdentifier> {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Envelope {
+        data: BTreeMap<String, RawJson>,
+    }
+    let outer = identifier(manifest);
+    let is_envelope = outer.group == flagship_api::keys::group::PLACEMENT
+        && matches!(outer.kind.as_str(), "ResourceEnvelope" | "ClusterResourceEnvelope");
+    if !is_envelope {
+        return Vec::new();
+    }
+    let envelope: Envelope = manifest.parse().unwrap_or_default();
+    let mut inside: Vec<ResourceIdentifier> = envelope.data.values().map(identifier).collect();
+    for resource in inside.iter_mut().filter(|resource| resource.namespace.is_empty()) {
+        resource.namespace.clone_from(&outer.namespace);
+    }
+    inside
+}

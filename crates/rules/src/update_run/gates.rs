@@ -1,0 +1,259 @@
+//! What must happen before and after a stage: somebody approves, time passes.
+//!
+//! An approval counts when it is about the request's own generation and the request was
+//! made for this very run. Once accepted it cannot be taken back.
+
+use std::collections::BTreeMap;
+
+use flagship_api::approval::ApprovalRequestSpec;
+use flagship_api::condition::{Conditions, Generation, Truth, draft};
+use flagship_api::condition_type::approval_request::{APPROVAL_ACCEPTED, APPROVED};
+use flagship_api::condition_type::{stage_task, update_run, updating_cluster};
+use flagship_api::duration::GoDuration;
+use flagship_api::keys::{label, own};
+use flagship_api::names::StageSide;
+use flagship_api::reason::update_run::approval::ACCEPTED;
+use flagship_api::staged_update::{StageConfig, StageTaskType};
+use flagship_api::staged_update_status::{StageTaskStatus, StageUpdatingStatus};
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
+use serde::{Deserialize, Serialize};
+
+use super::metrics::Measured;
+use super::observed::{Approval, Run};
+use super::pass::Pass;
+use super::reconcile::{Action, Waiting};
+use super::status::says;
+use super::words::Failure;
+use crate::event::Event;
+
+/// An open approval is looked at this often without a cause.
+pub const STAGE_POLL: SignedDuration = SignedDuration::from_secs(60);
+
+/// Event: an approval that is not about the request's generation.
+pub const WRONG_GENERATION: &str = "ApprovalOfAnotherGeneration";
+/// Event: a request of the right name that was not made for this run.
+pub const FOREIGN_REQUEST: &str = "ApprovalRequestOfAnotherRun";
+
+/// An approval request to create.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ask {
+    /// Its name.
+    pub name: String,
+    /// The stage it gates.
+    pub stage: String,
+    /// Label `taskType`.
+    pub task_type: String,
+}
+
+impl Ask {
+    /// Metadata of the object to create.
+    pub fn metadata(&self, run: &Run) -> ObjectMeta {
+        let labels = [
+            (label::TARGET_UPDATING_STAGE, self.stage.as_str()),
+            (label::TARGET_UPDATE_RUN, &run.name),
+            (label::TASK_TYPE, &self.task_type),
+            (label::IS_LATEST_APPROVAL, "true"),
+        ];
+        let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let made_for = (own::UPDATE_RUN_UID.to_owned(), run.uid.clone());
+        ObjectMeta {
+            name: Some(self.name.clone()),
+            namespace: run.namespace.clone(),
+            labels: Some(BTreeMap::from(labels)),
+            annotations: Some(BTreeMap::from([made_for])),
+            ..ObjectMeta::default()
+        }
+    }
+
+    /// Spec of the object to create.
+    pub fn spec(&self, run: &Run) -> ApprovalRequestSpec {
+        ApprovalRequestSpec {
+            parent_stage_rollout: run.name.clone(),
+            target_stage: self.stage.clone(),
+        }
+    }
+}
+
+/// An approval to answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Accept {
+    /// The request.
+    pub request: String,
+    /// It must still be this object.
+    pub uid: String,
+    /// It must still be this version.
+    pub resource_version: String,
+    /// Its generation.
+    pub generation: i64,
+}
+
+impl Accept {
+    /// Sets the condition.
+    pub fn answer(&self, conditions: &mut Vec<Condition>, now: Timestamp) {
+        let draft = draft(APPROVAL_ACCEPTED).is_true(ACCEPTED);
+        let draft = draft.because("The approval request has been approved and cannot be reverted");
+        draft.set(conditions, Generation(self.generation), now);
+    }
+}
+
+/// Whether the stage may begin.
+pub fn before(pass: &mut Pass<'_>, stage: &mut StageUpdatingStatus) -> Result<bool, Failure> {
+    let name = stage.stage_name.clone();
+    let mut open = true;
+    for task in &mut stage.before_stage_task_status {
+        if task.r#type != StageTaskType::Approval {
+            return Err(Failure::abort_unexpected(format!(
+                "found unsupported task type in before stage tasks: {:?}",
+                task.r#type
+            )));
+        }
+        open &= approved(pass, &name, StageSide::Before, task)?;
+    }
+    Ok(open)
+}
+
+/// Whether the stage, whose clusters are all updated, may end.
+pub fn after(
+    pass: &mut Pass<'_>,
+    stage: &mut StageUpdatingStatus,
+    config: &StageConfig,
+) -> Result<bool, Failure> {
+    let name = stage.stage_name.clone();
+    let since = finished_at(stage).unwrap_or(pass.seen.now);
+    let mut open = true;
+    for (at, task) in stage.after_stage_task_status.iter_mut().enumerate() {
+        open &= match task.r#type {
+            StageTaskType::Approval => approved(pass, &name, StageSide::After, task)?,
+            StageTaskType::TimedWait => {
+                let wait = config.after_stage_tasks.get(at).and_then(|t| t.wait_time.as_deref());
+                elapsed(pass, &name, task, since, wait.unwrap_or_default())?
+            }
+        };
+    }
+    Ok(open)
+}
+
+/// When the last cluster of a stage was done. Never earlier than what the stage itself
+/// shows, so that nobody sees a wait cut short.
+fn finished_at(stage: &StageUpdatingStatus) -> Option<Timestamp> {
+    let stopped = stage.conditions.of_type(update_run::PROGRESSING);
+    let clusters = stage.clusters.iter();
+    let done = clusters.filter_map(|c| c.conditions.of_type(updating_cluster::SUCCEEDED));
+    done.chain(stopped).map(|condition| condition.last_transition_time.0).max()
+}
+
+fn elapsed(
+    pass: &mut Pass<'_>,
+    stage: &str,
+    task: &mut StageTaskStatus,
+    since: Timestamp,
+    wait: &str,
+) -> Result<bool, Failure> {
+    if says(&task.conditions, stage_task::WAIT_TIME_ELAPSED) == Some(Truth::True) {
+        return Ok(true);
+    }
+    let wait: GoDuration =
+        wait.parse().map_err(|error| Failure::abort_unexpected(format!("{error}")))?;
+    let until = since.saturating_add(wait.as_signed_duration()).unwrap_or(Timestamp::MAX);
+    if pass.seen.now >= until {
+        pass.pen.wait_elapsed(task);
+        return Ok(true);
+    }
+    pass.wait(Waiting::Timer { stage: stage.to_owned(), until });
+    pass.wake_in(until.duration_since(pass.seen.now));
+    Ok(false)
+}
+
+fn approved(
+    pass: &mut Pass<'_>,
+    stage: &str,
+    side: StageSide,
+    task: &mut StageTaskStatus,
+) -> Result<bool, Failure> {
+    if says(&task.conditions, stage_task::APPROVAL_REQUEST_APPROVED) == Some(Truth::True) {
+        return Ok(true);
+    }
+    let name = task.approval_request_name.clone();
+    let Some(request) = pass.seen.approvals.iter().find(|request| request.name == name) else {
+        let (stage, task_type) = (stage.to_owned(), side.label().to_owned());
+        pass.wait(Waiting::approval(&stage, &name, side, None));
+        pass.first(Action::Ask(Ask { name, stage, task_type }));
+        pass.pen.request_created(task);
+        return Ok(false);
+    };
+    is_about(&pass.seen.run, stage, request)?;
+    if let Some(why) = foreign(&pass.seen.run, request) {
+        pass.tell_on_request(&name, Event::warning(FOREIGN_REQUEST, why.clone()));
+        pass.wait(Waiting::approval(stage, &name, side, Some(why)));
+        return Ok(false);
+    }
+    pass.pen.request_created(task);
+    let at = Generation(request.generation);
+    let accepted = request.conditions.is_true_at(APPROVAL_ACCEPTED, at);
+    if !accepted && !request.conditions.is_true_at(APPROVED, at) {
+        let refused = misdirected(request);
+        if let Some(why) = &refused {
+            pass.tell_on_request(&name, Event::warning(WRONG_GENERATION, why.clone()));
+        }
+        pass.wait(Waiting::approval(stage, &name, side, refused));
+        return Ok(false);
+    }
+    if !accepted {
+        pass.first(Action::Accept(Accept {
+            request: name,
+            uid: request.uid.clone(),
+            resource_version: request.resource_version.clone(),
+            generation: request.generation,
+        }));
+    }
+    pass.pen.request_approved(task);
+    if let Some(asked) = task.conditions.of_type(stage_task::APPROVAL_REQUEST_CREATED) {
+        let seconds = pass.seen.now.duration_since(asked.last_transition_time.0).as_secs_f64();
+        pass.measure(Measured::Approval { task_type: side.label().to_owned(), seconds });
+    }
+    Ok(true)
+}
+
+fn is_about(run: &Run, stage: &str, request: &Approval) -> Result<(), Failure> {
+    if request.run == run.name && request.stage == stage {
+        return Ok(());
+    }
+    let key = |name: &str| run.beside(name).slashed();
+    // The back-tick that is missing here is missing in the original.
+    Err(Failure::abort_unexpected(format!(
+        "the approval request task `{}` is targeting update run `{}` and stage `{}`, want target update run `{} and stage `{stage}`",
+        key(&request.name),
+        key(&request.run),
+        request.stage,
+        key(&run.name),
+    )))
+}
+
+/// Why a request was not made for this run, although it bears the right name. One without
+/// our mark counts if it is younger than the run: another hub may have made it.
+fn foreign(run: &Run, request: &Approval) -> Option<String> {
+    let name = &request.name;
+    match &request.run_uid {
+        Some(uid) if *uid == run.uid => None,
+        Some(uid) => Some(format!(
+            "approval request {name} was made for another update run (UID {uid}) and does not count; delete it and a new one is made"
+        )),
+        None if request.created < run.created => Some(format!(
+            "approval request {name} is older than the update run and does not count; delete it and a new one is made"
+        )),
+        None => None,
+    }
+}
+
+/// Why somebody's approval is none.
+fn misdirected(request: &Approval) -> Option<String> {
+    let given = request.conditions.of_type(APPROVED).filter(|c| Truth::of(c) == Truth::True)?;
+    Some(format!(
+        "approval request {} is approved for generation {} and has generation {}; approve it with observedGeneration {}",
+        request.name,
+        given.observed_generation.unwrap_or(0),
+        request.generation,
+        request.generation
+    ))
+}

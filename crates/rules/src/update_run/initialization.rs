@@ -1,0 +1,70 @@
+//! Fixes the plan of a run: clusters, stages, snapshot, overrides. Happens once.
+//!
+//! Whatever was found before a check failed stays visible in the status. Nothing is
+//! written while the world is merely not ready.
+
+use flagship_api::names::DELETION_STAGE;
+use flagship_api::staged_update_status::{StageUpdatingStatus, UpdateRunStatus};
+
+use super::observed::Observed;
+use super::words::Failure;
+use super::{inputs, overrides, snapshot, stages};
+use crate::placement::resource_snapshots::ResourceAction;
+
+/// What initialization found.
+pub struct Initialized {
+    /// The status, as far as it came.
+    pub status: UpdateRunStatus,
+    /// Snapshots to write before the status.
+    pub actions: Vec<ResourceAction>,
+    /// Why there is no plan.
+    pub failure: Option<Failure>,
+}
+
+/// Works the plan out.
+pub fn initialize(seen: &Observed) -> Initialized {
+    let mut found =
+        Initialized { status: UpdateRunStatus::default(), actions: Vec::new(), failure: None };
+    found.failure = work_out(seen, &mut found.status, &mut found.actions).err();
+    found
+}
+
+fn work_out(
+    seen: &Observed,
+    status: &mut UpdateRunStatus,
+    actions: &mut Vec<ResourceAction>,
+) -> Result<(), Failure> {
+    let (placement, apply) = inputs::placement(seen)?;
+    status.applied_strategy = Some(apply);
+
+    let (latest, index) = inputs::policy(seen)?;
+    status.policy_snapshot_index_used = index;
+    let wanted = inputs::wanted(seen, latest)?;
+    status.policy_observed_cluster_count = wanted;
+    inputs::scheduled(latest)?;
+
+    let sorted = inputs::bindings(seen, latest)?;
+    inputs::any(seen, latest, &sorted)?;
+    status.policy_observed_cluster_count = inputs::counts(wanted, &sorted)?;
+
+    let strategy = seen.strategy.as_ref().ok_or_else(|| {
+        let key = seen.run.strategy_key().slashed();
+        Failure::valid_user(format!("referenced updateStrategy not found: `{key}`"))
+    })?;
+    let copy = &*status.staged_update_strategy_snapshot.insert(stages::copied(strategy));
+    stages::distinct_names(seen, copy)?;
+    let computed = stages::compute(seen, copy, &sorted)?;
+    let placed = computed.all_placed();
+    status.stages_status = computed.stages;
+    placed?;
+    status.deletion_stage_status = Some(StageUpdatingStatus {
+        stage_name: DELETION_STAGE.to_owned(),
+        clusters: sorted.dropped_clusters().into_iter().map(stages::untouched).collect(),
+        ..StageUpdatingStatus::default()
+    });
+
+    let chosen = snapshot::choose(seen, placement)?;
+    *actions = chosen.actions;
+    status.resource_snapshot_index_used = chosen.index;
+    overrides::record(seen, &chosen.resources, &mut status.stages_status)
+}

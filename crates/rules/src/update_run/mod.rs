@@ -1,0 +1,43 @@
+//! Staged update runs: moves a placement's clusters to one version, stage by stage.
+//!
+//! Every write is either a record of what will be done or something the record promised:
+//! after a crash anywhere the next pass reads what is stored and goes on. Bindings carry
+//! the run's UID and generation, so that two hubs, or two runs, cannot undo each other
+//! unnoticed. What must always hold is in [`laws`].
+//!
+//! Picking clusters is `scheduling`'s business, freezing resources that of `placement`.
+
+mod deletion;
+mod delivery;
+mod execution;
+mod from_api;
+mod gates;
+mod initialization;
+mod inputs;
+pub mod laws;
+mod metrics;
+mod observed;
+mod overrides;
+mod pass;
+mod reconcile;
+mod snapshot;
+mod stages;
+mod status;
+mod stop;
+mod validation;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+pub use delivery::{Deliver, Signal, Target};
+pub use execution::{CLUSTER_POLL, TAKEN_OVER};
+pub use from_api::enveloped;
+pub use gates::{Accept, Ask, FOREIGN_REQUEST, STAGE_POLL, WRONG_GENERATION};
+pub use metrics::{Measured, Series};
+pub use observed::{
+    Approval, Binding, Cluster, ClusterOverride, Fence, NamespacedOverride, Observed, Options,
+    PolicySnapshot, Rival, Run,
+};
+pub use pass::INDEX_IGNORED;
+pub use reconcile::{Action, Plan, Waiting, Withdraw, plan};

@@ -1,0 +1,254 @@
+//! What the rules see: one run, and everything its placement consists of.
+//!
+//! Both scopes become these values at the edge; a namespaced run differs only by
+//! `namespace`. Bindings, rivals and approval requests must not be older than the last
+//! write of this hub: a started cluster whose binding looks foreign ends the run.
+
+use std::collections::BTreeMap;
+
+use flagship_api::binding::{BindingState, ResourceBindingSpec};
+use flagship_api::names::ObjectKey;
+use flagship_api::overrides::{ClusterResourceOverrideSpec, ResourceOverrideSpec};
+use flagship_api::placement_status::{NamespacedName, ResourceIdentifier};
+use flagship_api::policy::PlacementPolicy;
+use flagship_api::staged_update::{UpdateRunSpec, UpdateRunState, UpdateStrategySpec};
+use flagship_api::staged_update_status::UpdateRunStatus;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use serde::{Deserialize, Serialize};
+
+use crate::placement::selection::Selection;
+use crate::placement::{Placement, ResourceSnapshot, Trouble};
+
+/// Everything one pass over a run may look at.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Observed {
+    /// The present moment.
+    pub now: Timestamp,
+    /// The run.
+    pub run: Run,
+    /// The placement it names, if there is one.
+    pub placement: Option<Placement>,
+    /// The placement's policy snapshots that are labelled latest.
+    pub policy_snapshots: Vec<PolicySnapshot>,
+    /// The placement's bindings, in any order.
+    pub bindings: Vec<Binding>,
+    /// All member clusters, in any order.
+    pub clusters: Vec<Cluster>,
+    /// The strategy the run names; only read until the run is initialized.
+    pub strategy: Option<UpdateStrategySpec>,
+    /// The placement's resource snapshots; only read until the run is initialized.
+    pub resource_snapshots: Vec<ResourceSnapshot>,
+    /// What envelopes in those snapshots carry, by snapshot.
+    pub enveloped: BTreeMap<String, Vec<ResourceIdentifier>>,
+    /// What the placement selects now; only needed to initialize a run without an index.
+    pub selection: Option<Result<Selection, Trouble>>,
+    /// Resource snapshot indexes that unfinished runs of the placement work with.
+    pub indexes_in_runs: Vec<String>,
+    /// Latest ClusterResourceOverrideSnapshots.
+    pub cluster_overrides: Vec<ClusterOverride>,
+    /// Latest ResourceOverrideSnapshots.
+    pub overrides: Vec<NamespacedOverride>,
+    /// Approval requests in the run's scope that bear its name or a name it would give.
+    pub approvals: Vec<Approval>,
+    /// Other runs of the same placement, finished ones included.
+    pub rivals: Vec<Rival>,
+    /// Choices of the operator.
+    pub options: Options,
+}
+
+/// Choices an operator makes for the whole hub.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Options {
+    /// How long a cluster may take before the run counts as stuck.
+    pub stuck_after: SignedDuration,
+    /// How long after its creation a run waits for the scheduler before it gives up.
+    pub scheduling_grace: SignedDuration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            stuck_after: SignedDuration::from_mins(5),
+            scheduling_grace: SignedDuration::from_secs(5),
+        }
+    }
+}
+
+/// A run of either scope.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// Its namespace; `None` for a ClusterStagedUpdateRun.
+    pub namespace: Option<String>,
+    /// `metadata.name`.
+    pub name: String,
+    /// `metadata.uid`.
+    pub uid: String,
+    /// `metadata.generation`.
+    pub generation: i64,
+    /// `metadata.resourceVersion`; the status is written over this very version.
+    pub resource_version: String,
+    /// `metadata.creationTimestamp`.
+    pub created: Timestamp,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+    /// Whether it carries our finalizer.
+    pub guarded: bool,
+    /// The spec as stored.
+    pub spec: UpdateRunSpec,
+    /// The status as stored.
+    pub status: UpdateRunStatus,
+}
+
+impl Run {
+    /// What people want it to do.
+    pub fn state(&self) -> UpdateRunState {
+        self.spec.state.unwrap_or_default()
+    }
+
+    /// Key of something in the run's scope.
+    pub fn beside(&self, name: &str) -> ObjectKey {
+        ObjectKey::new(self.namespace.as_deref(), name)
+    }
+
+    /// Key of the placement it rolls out.
+    pub fn placement_key(&self) -> ObjectKey {
+        self.beside(&self.spec.placement_name)
+    }
+
+    /// Key of the strategy it follows.
+    pub fn strategy_key(&self) -> ObjectKey {
+        self.beside(&self.spec.staged_rollout_strategy_name)
+    }
+
+    /// The mark it leaves on bindings.
+    pub fn fence(&self) -> Fence {
+        Fence { run: self.uid.clone(), generation: self.generation }
+    }
+}
+
+/// Which run wrote a binding last, and which generation of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fence {
+    /// UID of the run.
+    pub run: String,
+    /// Generation of the run that was carried out.
+    pub generation: i64,
+}
+
+/// A policy snapshot of either scope.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct PolicySnapshot {
+    /// `metadata.name`.
+    pub name: String,
+    /// `metadata.generation`.
+    pub generation: i64,
+    /// Label `policy-index`.
+    pub index: Option<String>,
+    /// Annotation `number-of-clusters`.
+    pub number_of_clusters: Option<String>,
+    /// The policy; absent means PickAll.
+    pub policy: Option<PlacementPolicy>,
+    /// What the scheduler says.
+    pub conditions: Vec<Condition>,
+}
+
+/// A binding of either scope.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Binding {
+    /// `metadata.name`.
+    pub name: String,
+    /// `metadata.uid`.
+    pub uid: String,
+    /// `metadata.resourceVersion`.
+    pub resource_version: String,
+    /// `metadata.generation`.
+    pub generation: i64,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+    /// The last run that wrote it, if it was one of ours.
+    pub fence: Option<Fence>,
+    /// What the cluster is to get.
+    pub spec: ResourceBindingSpec,
+    /// How the delivery is doing.
+    pub conditions: Vec<Condition>,
+}
+
+impl Binding {
+    /// The cluster it is for.
+    pub fn cluster(&self) -> &str {
+        &self.spec.target_cluster
+    }
+
+    /// Whether its resources are to go.
+    pub fn is_unscheduled(&self) -> bool {
+        self.spec.state == BindingState::Unscheduled
+    }
+}
+
+/// What a run reads of a MemberCluster.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cluster {
+    /// `metadata.name`.
+    pub name: String,
+    /// `metadata.labels`.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// A ClusterResourceOverrideSnapshot.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClusterOverride {
+    /// `metadata.name`.
+    pub name: String,
+    /// The override as it was.
+    pub spec: ClusterResourceOverrideSpec,
+}
+
+/// A ResourceOverrideSnapshot.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NamespacedOverride {
+    /// Namespace and name.
+    pub key: NamespacedName,
+    /// The override as it was.
+    pub spec: ResourceOverrideSpec,
+}
+
+/// An approval request of either scope.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Approval {
+    /// `metadata.name`.
+    pub name: String,
+    /// `metadata.uid`.
+    pub uid: String,
+    /// `metadata.resourceVersion`.
+    pub resource_version: String,
+    /// `metadata.generation`.
+    pub generation: i64,
+    /// `metadata.creationTimestamp`.
+    pub created: Timestamp,
+    /// Label `targetUpdateRun`, by which the deletion of a run sweeps.
+    pub labelled: Option<String>,
+    /// Annotation with the UID of the run it was made for.
+    pub run_uid: Option<String>,
+    /// `spec.parentStageRollout`.
+    pub run: String,
+    /// `spec.targetStage`.
+    pub stage: String,
+    /// What people and runs said.
+    pub conditions: Vec<Condition>,
+}
+
+/// What a run reads of another run of the same placement.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rival {
+    /// `metadata.name`.
+    pub name: String,
+    /// `metadata.uid`.
+    pub uid: String,
+    /// `metadata.creationTimestamp`.
+    pub created: Timestamp,
+    /// Whether it has ended, well or badly.
+    pub ended: bool,
+    /// Clusters of its stages that it started, and when.
+    pub started: BTreeMap<String, Timestamp>,
+}

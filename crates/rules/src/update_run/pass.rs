@@ -1,0 +1,111 @@
+//! What a pass has decided so far: the status being written, the writes around it.
+
+use flagship_api::staged_update_status::UpdateRunStatus;
+use jiff::SignedDuration;
+
+use super::inputs::Sorted;
+use super::metrics::Measured;
+use super::observed::Observed;
+use super::reconcile::{Action, Plan, Waiting};
+use super::status::{Pen, Word};
+use crate::event::Event;
+
+/// Event: somebody names a snapshot after the run has chosen one.
+pub const INDEX_IGNORED: &str = "ResourceSnapshotIndexIgnored";
+
+/// A pass over an initialized run.
+pub struct Pass<'a> {
+    /// What there is.
+    pub seen: &'a Observed,
+    /// Bindings by what becomes of them.
+    pub sorted: Sorted<'a>,
+    /// Writes conditions.
+    pub pen: Pen,
+    /// The status as it will be.
+    pub status: UpdateRunStatus,
+    first: Vec<Action>,
+    last: Vec<Action>,
+    plan: Plan,
+}
+
+impl<'a> Pass<'a> {
+    /// A pass that has decided nothing yet.
+    pub fn new(seen: &'a Observed, pen: Pen, status: UpdateRunStatus, sorted: Sorted<'a>) -> Self {
+        let (first, last) = (Vec::new(), Vec::new());
+        Self { seen, sorted, pen, status, first, last, plan: Plan::default() }
+    }
+
+    /// A write before the record.
+    pub fn first(&mut self, action: Action) {
+        self.first.push(action);
+    }
+
+    /// A write that the record promises.
+    pub fn then(&mut self, action: Action) {
+        self.last.push(action);
+    }
+
+    /// Says why nothing more is done.
+    pub fn wait(&mut self, why: Waiting) {
+        self.plan.waiting.push(why);
+    }
+
+    /// Looks again within this time.
+    pub fn wake_in(&mut self, time: SignedDuration) {
+        let time = time.max(SignedDuration::ZERO);
+        let wake = self.plan.wake.map_or(time, |earlier| earlier.min(time));
+        self.plan.wake = Some(wake);
+    }
+
+    /// Tells people about the run.
+    pub fn tell(&mut self, event: Event) {
+        self.plan.events.push(event);
+    }
+
+    /// Tells people about an approval request, and about the run that waits for it.
+    pub fn tell_on_request(&mut self, request: &str, event: Event) {
+        self.plan.on_requests.push((request.to_owned(), event.clone()));
+        self.tell(event);
+    }
+
+    /// Counts something.
+    pub fn measure(&mut self, measured: Measured) {
+        self.plan.measured.push(measured);
+    }
+
+    /// Says how the run is doing; the last word of a pass.
+    pub fn conclude(&mut self, word: &Word) {
+        self.pen.progress(&mut self.status, word);
+    }
+
+    /// The run ends badly: nothing but its record is written.
+    pub fn fail(&mut self, text: &str) {
+        self.pen.failed(&mut self.status, text);
+        self.first.clear();
+        self.last.clear();
+        self.plan.waiting.clear();
+        self.plan.wake = None;
+    }
+
+    /// The index of a run that took its own snapshot can be filled in later; it is too late.
+    pub fn notice_late_index(&mut self) {
+        let (named, used) = (
+            &self.seen.run.spec.resource_snapshot_index,
+            &self.status.resource_snapshot_index_used,
+        );
+        if !named.is_empty() && named != used {
+            let message = format!(
+                "resourceSnapshotIndex {named} was set after the update run had chosen {used} and has no effect"
+            );
+            self.tell(Event::warning(INDEX_IGNORED, message));
+        }
+    }
+
+    /// The status, and the plan without the write of it.
+    pub fn into_plan(self) -> (UpdateRunStatus, Plan) {
+        let mut plan = self.plan;
+        plan.actions = self.first;
+        plan.actions.extend(self.last);
+        (self.status, plan)
+    }
+}

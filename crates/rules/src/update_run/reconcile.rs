@@ -1,0 +1,304 @@
+//! One pass over one run: what to write, in which order, and when to look again.
+//!
+//! Everything follows from what is stored, never from why we woke: restart, failover and
+//! an ordinary event are one path. The order of writes is the promise of `laws`: requests
+//! and their acceptance, then the run's own record, then bindings.
+
+use flagship_api::condition::{Generation, Truth};
+use flagship_api::condition_type::update_run::{INITIALIZED, PROGRESSING, SUCCEEDED};
+use flagship_api::names::StageSide;
+use flagship_api::reason::update_run as reason;
+use flagship_api::staged_update::UpdateRunState;
+use flagship_api::staged_update_status::UpdateRunStatus;
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::delivery::{Deliver, Signal};
+use super::gates::{Accept, Ask};
+use super::metrics::{Measured, Series, series};
+use super::observed::Observed;
+use super::pass::Pass;
+use super::status::{Pen, Word, refresh, says};
+use super::words::Failure;
+use super::{execution, initialization, stop, validation};
+use crate::event::Event;
+use crate::placement::Trouble;
+use crate::placement::resource_snapshots::ResourceAction;
+
+/// What one pass decided.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Writes, in order. Whoever carries them out stops at the first that is refused and
+    /// starts over with what is stored then.
+    pub actions: Vec<Action>,
+    /// Why nothing more is done.
+    pub waiting: Vec<Waiting>,
+    /// When to look again even if nothing happens.
+    pub wake: Option<SignedDuration>,
+    /// What to tell people about the run once the writes are done. Some of it is true for
+    /// a while and said on every pass; the recorder drops repetitions.
+    pub events: Vec<Event>,
+    /// The same about approval requests, by name.
+    pub on_requests: Vec<(String, Event)>,
+    /// What stopped the pass before anything was decided. Retry with backoff.
+    pub trouble: Option<Trouble>,
+    /// What the status metric says; `None` drops the run's series.
+    pub series: Option<Series>,
+    /// What the histograms are told once the writes are done.
+    pub measured: Vec<Measured>,
+}
+
+/// One write.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Action {
+    /// Put our finalizer on the run, and nothing else: the rest of the object is not ours.
+    Guard,
+    /// Something about resource snapshots.
+    Resources(ResourceAction),
+    /// Create an approval request.
+    Ask(Ask),
+    /// Answer an approval, for good.
+    Accept(Accept),
+    /// Write the run's status over the version that was read.
+    Status(Box<UpdateRunStatus>),
+    /// Write a binding's spec.
+    Deliver(Box<Deliver>),
+    /// Give the start signal in a binding's status.
+    Signal(Signal),
+    /// Delete a binding.
+    Withdraw(Withdraw),
+    /// Delete every approval request that is labelled with the run's name.
+    ForgetRequests,
+    /// Take our finalizer off the run.
+    Unguard,
+}
+
+/// A binding to delete, if it is still this very version of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Withdraw {
+    /// The binding.
+    pub binding: String,
+    /// Precondition.
+    pub uid: String,
+    /// Precondition.
+    pub resource_version: String,
+}
+
+/// Why nothing more is done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Waiting {
+    /// The scheduler is not done.
+    Scheduling {
+        /// What is said if it stays so.
+        why: String,
+    },
+    /// Somebody must set the state to Run.
+    Start,
+    /// A person must approve.
+    Approval {
+        /// The stage.
+        stage: String,
+        /// Where to say it.
+        request: String,
+        /// Whether the stage has begun.
+        before: bool,
+        /// Why what is there does not count.
+        refused: Option<String>,
+    },
+    /// Time must pass.
+    Timer {
+        /// The stage.
+        stage: String,
+        /// Until then.
+        until: Timestamp,
+    },
+    /// Clusters are being updated.
+    Updating {
+        /// The stage.
+        stage: String,
+        /// The clusters.
+        clusters: Vec<String>,
+    },
+    /// Clusters take too long.
+    Stuck {
+        /// The stage.
+        stage: String,
+        /// The clusters.
+        clusters: Vec<String>,
+    },
+    /// Bindings are going.
+    Deleting {
+        /// Their clusters.
+        clusters: Vec<String>,
+    },
+    /// Somebody must set the state to Run again.
+    Resume,
+}
+
+impl Waiting {
+    /// Whether a person must approve, and on which side of the stage.
+    pub fn approval(stage: &str, request: &str, side: StageSide, refused: Option<String>) -> Self {
+        let (stage, request) = (stage.to_owned(), request.to_owned());
+        Self::Approval { stage, request, before: side == StageSide::Before, refused }
+    }
+}
+
+/// Decides one pass.
+pub fn plan(seen: &Observed) -> Plan {
+    let run = &seen.run;
+    if run.deleting {
+        return clean_up(seen);
+    }
+    if !run.guarded {
+        let wake = Some(SignedDuration::ZERO);
+        return Plan { actions: vec![Action::Guard], wake, ..Plan::default() };
+    }
+    if let Some(trouble) = outrun(seen) {
+        return Plan { trouble: Some(trouble), ..Plan::default() };
+    }
+    let mut status = run.status.clone();
+    refresh(&mut status, Generation(run.generation));
+    match says(&status.conditions, INITIALIZED) {
+        Some(Truth::True) => {
+            if says(&status.conditions, SUCCEEDED).is_some_and(|truth| truth != Truth::Unknown) {
+                return settled(seen, status);
+            }
+            go_on(seen, status)
+        }
+        Some(Truth::False) => settled(seen, status),
+        _ => initialize(seen),
+    }
+}
+
+fn pen(seen: &Observed) -> Pen {
+    Pen { generation: Generation(seen.run.generation), now: seen.now }
+}
+
+/// Requests first, then the finalizer: nothing of the run outlives it. Bindings stay as
+/// they are.
+fn clean_up(seen: &Observed) -> Plan {
+    let mut plan = Plan::default();
+    if seen.run.guarded {
+        plan.actions = vec![Action::ForgetRequests, Action::Unguard];
+    }
+    plan
+}
+
+/// Whether a hub that has read a later generation of the run was here before.
+fn outrun(seen: &Observed) -> Option<Trouble> {
+    let fence = seen.run.fence().to_api();
+    let found = seen.bindings.iter().find(|binding| {
+        binding.fence.as_ref().is_some_and(|found| fence.is_behind(&found.to_api()))
+    })?;
+    Some(Trouble::Expected(format!(
+        "binding {} was written for a later generation of the update run than the one read",
+        found.name
+    )))
+}
+
+fn initialize(seen: &Observed) -> Plan {
+    let mut found = initialization::initialize(seen);
+    let mut plan = Plan::default();
+    let text = match found.failure {
+        None => None,
+        Some(Failure::Final(text)) => Some(text),
+        Some(Failure::Early(text)) => {
+            let end = seen.run.created.saturating_add(seen.options.scheduling_grace);
+            let left = end.map_or(SignedDuration::ZERO, |end| end.duration_since(seen.now));
+            if left > SignedDuration::ZERO {
+                // A clock that is behind must not stretch the grace.
+                plan.wake = Some(left.min(seen.options.scheduling_grace));
+                plan.waiting.push(Waiting::Scheduling { why: text });
+                plan.series = series(&seen.run, &seen.run.status.conditions);
+                return plan;
+            }
+            Some(text)
+        }
+        Some(Failure::Passing(trouble)) => {
+            plan.trouble = Some(trouble);
+            plan.series = series(&seen.run, &seen.run.status.conditions);
+            return plan;
+        }
+    };
+    plan.actions.extend(found.actions.into_iter().map(Action::Resources));
+    match text {
+        None => {
+            pen(seen).initialized(&mut found.status);
+            plan.wake = Some(SignedDuration::ZERO);
+        }
+        Some(text) => pen(seen).not_initialized(&mut found.status, &text),
+    }
+    conclude(seen, found.status, plan)
+}
+
+/// A run that has ended only learns of new generations.
+fn settled(seen: &Observed, status: UpdateRunStatus) -> Plan {
+    conclude(seen, status, Plan::default())
+}
+
+fn go_on(seen: &Observed, mut status: UpdateRunStatus) -> Plan {
+    let checked = match validation::check(seen, &status) {
+        Ok(checked) => checked,
+        Err(Failure::Passing(trouble)) => {
+            let series = series(&seen.run, &status.conditions);
+            return Plan { trouble: Some(trouble), series, ..Plan::default() };
+        }
+        Err(Failure::Final(text) | Failure::Early(text)) => {
+            pen(seen).failed(&mut status, &text);
+            return settled(seen, status);
+        }
+    };
+    let Some(current) = checked.current else {
+        pen(seen).progress(&mut status, &Word::Succeeded);
+        return settled(seen, status);
+    };
+    let mut pass = Pass::new(seen, pen(seen), status, checked.sorted);
+    pass.notice_late_index();
+    match seen.run.state() {
+        UpdateRunState::Initialize => pass.wait(Waiting::Start),
+        UpdateRunState::Run => execution::execute(&mut pass, current),
+        UpdateRunState::Stop => stop::stop(&mut pass, current),
+    }
+    let (status, plan) = pass.into_plan();
+    conclude(seen, status, plan)
+}
+
+/// Adds the status if it changed, tells people what is new, and sets the metric.
+pub(super) fn conclude(seen: &Observed, status: UpdateRunStatus, mut plan: Plan) -> Plan {
+    plan.series = series(&seen.run, &status.conditions);
+    plan.events.extend(news(&seen.run.status, &status));
+    if status != seen.run.status {
+        // Whatever the plan does to requests and snapshots comes before the record of it,
+        // whatever it does to bindings after.
+        let at = plan.actions.iter().position(|action| {
+            matches!(action, Action::Deliver(_) | Action::Signal(_) | Action::Withdraw(_))
+        });
+        let at = at.unwrap_or(plan.actions.len());
+        plan.actions.insert(at, Action::Status(Box::new(status)));
+    }
+    plan
+}
+
+/// An event for each run condition that says something new.
+fn news(old: &UpdateRunStatus, new: &UpdateRunStatus) -> Vec<Event> {
+    let mut events = Vec::new();
+    for kind in [INITIALIZED, PROGRESSING, SUCCEEDED] {
+        let find = |status: &UpdateRunStatus| {
+            status.conditions.iter().find(|condition| condition.type_ == kind).cloned()
+        };
+        let Some(told) = find(new) else { continue };
+        let known = find(old).is_some_and(|old| {
+            (old.reason, old.message) == (told.reason.clone(), told.message.clone())
+        });
+        // The end is told once, by Succeeded.
+        let ended = kind == PROGRESSING
+            && [reason::FAILED, reason::SUCCEEDED].contains(&told.reason.as_str());
+        if known || ended {
+            continue;
+        }
+        let bad = [reason::FAILED, reason::INITIALIZATION_FAILED, reason::STUCK];
+        let warning = bad.contains(&told.reason.as_str());
+        events.push(Event { warning, reason: told.reason, message: told.message });
+    }
+    events
+}

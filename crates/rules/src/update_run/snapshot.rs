@@ -1,0 +1,99 @@
+//! Which resource snapshot a run rolls out: the one it names, or one taken at once.
+
+use flagship_api::binding::ResourceBindingStatus;
+use flagship_api::defaults::revision_history_limit;
+use flagship_api::go_number::atoi;
+use flagship_api::placement_status::ResourceIdentifier;
+
+use super::from_api::enveloped;
+use super::observed::{Binding, Observed};
+use super::words::Failure;
+use crate::placement::resource_snapshots::{self, ResourceAction, Snapshots, content};
+use crate::placement::{self, Placement, Trouble};
+
+/// The snapshot to roll out.
+#[derive(Debug, Clone, Default)]
+pub struct Chosen {
+    /// Its index, as its label has it.
+    pub index: String,
+    /// Everything inside, wrapped resources included.
+    pub resources: Vec<ResourceIdentifier>,
+    /// What must be written first for it to exist.
+    pub actions: Vec<ResourceAction>,
+}
+
+/// Finds or takes it.
+pub fn choose(seen: &Observed, placement: &Placement) -> Result<Chosen, Failure> {
+    match seen.run.spec.resource_snapshot_index.as_str() {
+        "" => take(seen, placement),
+        index => find(seen, index),
+    }
+}
+
+fn find(seen: &Observed, index: &str) -> Result<Chosen, Failure> {
+    let number = atoi(index).ok().filter(|number| *number >= 0).ok_or_else(|| {
+        Failure::valid_user(format!(
+            "invalid resource snapshot index `{index}` provided, expected an integer >= 0"
+        ))
+    })?;
+    // The label is compared as text, so `007` is a number nobody has.
+    let of_index =
+        |snapshot: &&placement::ResourceSnapshot| snapshot.index.as_deref() == Some(index);
+    let group: Vec<_> = seen.resource_snapshots.iter().filter(of_index).collect();
+    let placement = seen.run.placement_key().slashed();
+    if group.is_empty() {
+        return Err(Failure::valid_user(format!(
+            "no resourceSnapshots with index `{number}` found for placement `{placement}`"
+        )));
+    }
+    let is_master = |hash: &Option<String>| hash.as_ref().is_some_and(|hash| !hash.is_empty());
+    if !group.iter().any(|snapshot| is_master(&snapshot.hash)) {
+        return Err(Failure::valid_unexpected(format!(
+            "no master resourceSnapshot found for placement {placement}"
+        )));
+    }
+    let mut resources = content(&seen.resource_snapshots, index);
+    let inside = group.iter().filter_map(|snapshot| seen.enveloped.get(&snapshot.name));
+    resources.extend(inside.flatten().cloned());
+    Ok(Chosen { index: index.to_owned(), resources, actions: Vec::new() })
+}
+
+/// Freezes what the placement selects now. A run never waits for more changes.
+fn take(seen: &Observed, placement: &Placement) -> Result<Chosen, Failure> {
+    let selection = match &seen.selection {
+        None => return Err(Failure::passing("the placement's resources are not selected yet")),
+        Some(Err(trouble @ Trouble::User(_))) => return Err(Failure::valid(trouble.to_string())),
+        Some(Err(trouble)) => return Err(Failure::Passing(trouble.clone())),
+        Some(Ok(selection)) => selection,
+    };
+    let bindings: Vec<placement::Binding> =
+        seen.bindings.iter().map(as_the_placement_sees).collect();
+    let snapshots = Snapshots {
+        placement: &placement.name,
+        existing: &seen.resource_snapshots,
+        limit: revision_history_limit(&placement.spec),
+        bindings: &bindings,
+        indexes_in_runs: &seen.indexes_in_runs,
+        now: seen.now,
+    };
+    let plan = resource_snapshots::plan(&snapshots, selection, None).map_err(Failure::Passing)?;
+    let mut resources = plan.latest.resources;
+    resources.extend(selection.resources.iter().flat_map(|held| enveloped(&held.manifest)));
+    Ok(Chosen { index: plan.latest.index, resources, actions: plan.actions })
+}
+
+fn as_the_placement_sees(binding: &Binding) -> placement::Binding {
+    let spec = &binding.spec;
+    placement::Binding {
+        name: binding.name.clone(),
+        generation: binding.generation,
+        deleting: binding.deleting,
+        unscheduled: binding.is_unscheduled(),
+        cluster: spec.target_cluster.clone(),
+        policy_snapshot: spec.scheduling_policy_snapshot_name.clone(),
+        resource_snapshot: spec.resource_snapshot_name.clone(),
+        overrides: spec.resource_override_snapshots.clone(),
+        cluster_overrides: spec.cluster_resource_override_snapshots.clone(),
+        status: ResourceBindingStatus::default(),
+    }
+}

@@ -1,0 +1,282 @@
+//! The conditions of runs, stages, clusters and tasks: one sentence each.
+//!
+//! Order of the list is order of first writing, and clients compare it: Started comes
+//! before Succeeded, Progressing before Succeeded. When each is said is decided elsewhere.
+
+use flagship_api::condition::{Conditions, Draft, Generation, Truth, carry_over, draft, wire_time};
+use flagship_api::condition_type::{stage_task, update_run, updating_cluster};
+use flagship_api::names::StageSide;
+use flagship_api::reason::update_run as reason;
+use flagship_api::staged_update::StageTaskType;
+use flagship_api::staged_update_status::{
+    ClusterUpdatingStatus, StageTaskStatus, StageUpdatingStatus, UpdateRunStatus,
+};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use super::words::stuck_names;
+
+/// What a condition of this kind says, whatever generation it is about: the record of a
+/// run is carried over to every new generation.
+pub fn says(conditions: &[Condition], kind: &str) -> Option<Truth> {
+    conditions.of_type(kind).map(Truth::of)
+}
+
+/// Whether a cluster was promised to be updated.
+pub fn is_started(cluster: &ClusterUpdatingStatus) -> bool {
+    says(&cluster.conditions, updating_cluster::STARTED) == Some(Truth::True)
+}
+
+/// Whether a cluster is done, well or badly.
+pub fn outcome(cluster: &ClusterUpdatingStatus) -> Option<Truth> {
+    says(&cluster.conditions, updating_cluster::SUCCEEDED).filter(|t| *t != Truth::Unknown)
+}
+
+/// Whether a cluster is being updated right now.
+pub fn in_flight(cluster: &ClusterUpdatingStatus) -> bool {
+    is_started(cluster) && outcome(cluster).is_none()
+}
+
+/// Whether a cluster was updated.
+pub fn is_finished(cluster: &ClusterUpdatingStatus) -> bool {
+    outcome(cluster) == Some(Truth::True)
+}
+
+/// Whether a run has ended for good.
+pub fn has_ended(status: &UpdateRunStatus) -> bool {
+    says(&status.conditions, update_run::INITIALIZED) == Some(Truth::False)
+        || says(&status.conditions, update_run::SUCCEEDED).is_some_and(|t| t != Truth::Unknown)
+}
+
+/// Makes the whole record speak about this generation, and drops waits of approvals.
+pub fn refresh(status: &mut UpdateRunStatus, generation: Generation) {
+    carry_over(&mut status.conditions, generation);
+    for stage in status.stages_status.iter_mut().chain(status.deletion_stage_status.as_mut()) {
+        carry_over(&mut stage.conditions, generation);
+        for cluster in &mut stage.clusters {
+            carry_over(&mut cluster.conditions, generation);
+        }
+        let tasks = stage.before_stage_task_status.iter_mut();
+        for task in tasks.chain(&mut stage.after_stage_task_status) {
+            carry_over(&mut task.conditions, generation);
+        }
+    }
+    let stages = status.staged_update_strategy_snapshot.iter_mut().flat_map(|s| &mut s.stages);
+    for stage in stages {
+        let tasks = stage.before_stage_tasks.iter_mut().chain(&mut stage.after_stage_tasks);
+        for task in tasks.filter(|task| task.r#type == StageTaskType::Approval) {
+            task.wait_time = None;
+        }
+    }
+}
+
+/// What a run says about its progress, decided once at the end of a pass.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Word {
+    /// It moves.
+    Progressing,
+    /// A task of this stage is open.
+    Waiting(StageSide, String),
+    /// These clusters of this stage take too long.
+    Stuck(Vec<String>, String),
+    /// Started clusters are still finishing.
+    Stopping,
+    /// Nothing is in flight.
+    Stopped,
+    /// Everything is done.
+    Succeeded,
+}
+
+/// Writes conditions for one generation at one moment.
+#[derive(Debug, Clone, Copy)]
+pub struct Pen {
+    /// Generation of the run.
+    pub generation: Generation,
+    /// The present moment.
+    pub now: Timestamp,
+}
+
+impl Pen {
+    fn write(self, draft: Draft, into: &mut Vec<Condition>) {
+        draft.set(into, self.generation, self.now);
+    }
+
+    /// The plan of the run is fixed.
+    pub fn initialized(self, status: &mut UpdateRunStatus) {
+        let draft = draft(update_run::INITIALIZED).is_true(reason::INITIALIZED);
+        self.write(draft.because("The UpdateRun initialized successfully"), &mut status.conditions);
+    }
+
+    /// There will be no plan.
+    pub fn not_initialized(self, status: &mut UpdateRunStatus, text: &str) {
+        let draft = draft(update_run::INITIALIZED).is_false(reason::INITIALIZATION_FAILED);
+        self.write(draft.because(text), &mut status.conditions);
+    }
+
+    /// How the run is doing.
+    pub fn progress(self, status: &mut UpdateRunStatus, word: &Word) {
+        let progressing = draft(update_run::PROGRESSING);
+        let draft = match word {
+            Word::Progressing => progressing
+                .is_true(reason::PROGRESSING)
+                .because("The update run is making progress"),
+            Word::Waiting(side, stage) => {
+                let side = match side {
+                    StageSide::Before => "before",
+                    StageSide::After => "after",
+                };
+                progressing.is_false(reason::WAITING).because(format!(
+                    "The updateRun is waiting for {side}-stage tasks in stage {stage} to complete"
+                ))
+            }
+            Word::Stuck(clusters, stage) => progressing.is_false(reason::STUCK).because(format!(
+                "The updateRun is stuck waiting for {} cluster(s) in stage {stage} to finish updating, please check placement status for potential errors",
+                stuck_names(clusters)
+            )),
+            Word::Stopping => progressing.is_unknown(reason::STOPPING).because(
+                "The update run is the process of stopping, waiting for all the updating/deleting clusters to finish updating before completing the stop process",
+            ),
+            Word::Stopped => {
+                progressing.is_false(reason::STOPPED).because("The update run has been stopped")
+            }
+            Word::Succeeded => {
+                progressing.is_false(reason::SUCCEEDED).because("All stages are completed")
+            }
+        };
+        self.write(draft, &mut status.conditions);
+        if *word == Word::Succeeded {
+            let draft = draft_succeeded(true, reason::SUCCEEDED);
+            let draft = draft.because("All stages are completed successfully");
+            self.write(draft, &mut status.conditions);
+        }
+    }
+
+    /// The run ended badly.
+    pub fn failed(self, status: &mut UpdateRunStatus, text: &str) {
+        let progressing = draft(update_run::PROGRESSING).is_false(reason::FAILED);
+        let progressing =
+            progressing.because("The stages are aborted due to a non-recoverable error");
+        self.write(progressing, &mut status.conditions);
+        self.write(draft_succeeded(false, reason::FAILED).because(text), &mut status.conditions);
+    }
+
+    /// A stage has clusters in flight, now or a moment ago.
+    pub fn stage_started(self, stage: &mut StageUpdatingStatus) {
+        self.stage_begins(stage);
+        let draft = draft(update_run::PROGRESSING).is_true(reason::stage::STARTED);
+        self.write(draft.because("Clusters in the stage started updating"), &mut stage.conditions);
+    }
+
+    /// A stage has had something to do.
+    pub fn stage_begins(self, stage: &mut StageUpdatingStatus) {
+        stage.start_time.get_or_insert_with(|| wire_time(self.now));
+    }
+
+    /// A stage waits for a task on this side.
+    pub fn stage_waits(self, stage: &mut StageUpdatingStatus, side: StageSide) {
+        let draft = draft(update_run::PROGRESSING).is_false(reason::stage::WAITING);
+        let draft = draft.because(match side {
+            StageSide::Before => "Not all before-stage tasks are completed, waiting for approval",
+            StageSide::After => {
+                "All clusters in the stage are updated, waiting for after-stage tasks to complete"
+            }
+        });
+        self.write(draft, &mut stage.conditions);
+    }
+
+    /// A stage is done.
+    pub fn stage_succeeded(self, stage: &mut StageUpdatingStatus) {
+        self.stage_ends(
+            stage,
+            true,
+            reason::stage::SUCCEEDED,
+            "All clusters in the stage are updated and after-stage tasks are completed",
+            "Stage update completed successfully",
+        );
+    }
+
+    /// A stage had nothing to do.
+    pub fn stage_skipped(self, stage: &mut StageUpdatingStatus) {
+        self.stage_begins(stage);
+        let said = "Stage skipped because it has no clusters";
+        self.stage_ends(stage, true, reason::stage::SKIPPED_NO_CLUSTERS, said, said);
+    }
+
+    /// A stage ended badly.
+    pub fn stage_failed(self, stage: &mut StageUpdatingStatus, text: &str) {
+        let said = "Stage update aborted due to a non-recoverable error";
+        self.stage_ends(stage, false, reason::stage::FAILED, said, text);
+    }
+
+    fn stage_ends(
+        self,
+        stage: &mut StageUpdatingStatus,
+        well: bool,
+        reason: &'static str,
+        progressing: &str,
+        succeeded: &str,
+    ) {
+        stage.end_time.get_or_insert_with(|| wire_time(self.now));
+        let stopped = draft(update_run::PROGRESSING).is_false(reason).because(progressing);
+        self.write(stopped, &mut stage.conditions);
+        self.write(draft_succeeded(well, reason).because(succeeded), &mut stage.conditions);
+    }
+
+    /// A stage stops; `in_flight` tells whether anything is still moving.
+    pub fn stage_stops(self, stage: &mut StageUpdatingStatus, in_flight: bool) {
+        let progressing = draft(update_run::PROGRESSING);
+        let draft = if in_flight {
+            progressing.is_unknown(reason::stage::STOPPING).because(
+                "Waiting for all the updating clusters to finish updating before completing the stop process",
+            )
+        } else {
+            progressing.is_false(reason::stage::STOPPED).because(
+                "All the updating clusters have finished updating, the stage is now stopped, waiting to be resumed",
+            )
+        };
+        self.write(draft, &mut stage.conditions);
+    }
+
+    /// A cluster is promised to be updated.
+    pub fn cluster_started(self, cluster: &mut ClusterUpdatingStatus) {
+        let draft = draft(updating_cluster::STARTED).is_true(reason::cluster::STARTED);
+        self.write(draft.because("Cluster update started"), &mut cluster.conditions);
+    }
+
+    /// A cluster is updated.
+    pub fn cluster_succeeded(self, cluster: &mut ClusterUpdatingStatus) {
+        let draft = draft(updating_cluster::SUCCEEDED).is_true(reason::cluster::SUCCEEDED);
+        self.write(draft.because("Cluster update completed successfully"), &mut cluster.conditions);
+    }
+
+    /// A cluster was lost to somebody else.
+    pub fn cluster_failed(self, cluster: &mut ClusterUpdatingStatus, text: &str) {
+        let draft = draft(updating_cluster::SUCCEEDED).is_false(reason::cluster::FAILED);
+        self.write(draft.because(text), &mut cluster.conditions);
+    }
+
+    /// A person was asked.
+    pub fn request_created(self, task: &mut StageTaskStatus) {
+        let draft =
+            draft(stage_task::APPROVAL_REQUEST_CREATED).is_true(reason::task::REQUEST_CREATED);
+        self.write(draft.because("ApprovalRequest object is created"), &mut task.conditions);
+    }
+
+    /// A person said yes.
+    pub fn request_approved(self, task: &mut StageTaskStatus) {
+        let draft =
+            draft(stage_task::APPROVAL_REQUEST_APPROVED).is_true(reason::task::REQUEST_APPROVED);
+        self.write(draft.because("ApprovalRequest object is approved"), &mut task.conditions);
+    }
+
+    /// Time has passed.
+    pub fn wait_elapsed(self, task: &mut StageTaskStatus) {
+        let draft = draft(stage_task::WAIT_TIME_ELAPSED).is_true(reason::task::WAIT_TIME_ELAPSED);
+        self.write(draft.because("Wait time elapsed"), &mut task.conditions);
+    }
+}
+
+fn draft_succeeded(well: bool, reason: &'static str) -> Draft {
+    let truth = if well { Truth::True } else { Truth::False };
+    draft(update_run::SUCCEEDED).is(truth, reason)
+}

@@ -1,0 +1,49 @@
+//! Lets started clusters finish and starts nothing more (state Stop).
+//!
+//! What was promised is still carried out: a cluster recorded as started counts as in
+//! flight whether or not its binding was reached, so "Stopped" is never said too early.
+
+use flagship_api::staged_update_status::StageUpdatingStatus;
+
+use super::deletion;
+use super::delivery::Target;
+use super::execution::{CLUSTER_POLL, in_stage, missing, wait_for, watch};
+use super::pass::Pass;
+use super::reconcile::Waiting;
+use super::status::{Word, in_flight};
+use super::words::{Failure, together};
+
+/// Stops the stage whose turn it is, begun or not.
+pub fn stop(pass: &mut Pass<'_>, current: usize) {
+    in_stage(pass, current, |pass, stage, config| match config {
+        Some(_) => wind_down(pass, stage),
+        None => deletion::stop(pass, stage),
+    });
+}
+
+fn wind_down(pass: &mut Pass<'_>, stage: &mut StageUpdatingStatus) -> Result<Word, Failure> {
+    let flying = stage.clusters.iter().filter(|cluster| in_flight(cluster));
+    let lost = flying.filter(|cluster| pass.sorted.of(&cluster.cluster_name).is_none());
+    let lost = lost.map(|c| missing(&c.cluster_name, &stage.stage_name, " during stopping"));
+    if let Some(text) = together(lost.collect()) {
+        return Err(Failure::Final(text));
+    }
+    let stuck = if stage.clusters.iter().any(in_flight) {
+        let target = Target::of(pass.seen, &pass.status)?;
+        watch(pass, stage, &target)?
+    } else {
+        Vec::new()
+    };
+    let moving = stage.clusters.iter().any(in_flight);
+    pass.pen.stage_stops(stage, moving);
+    if !moving {
+        pass.wait(Waiting::Resume);
+        return Ok(Word::Stopped);
+    }
+    pass.wake_in(CLUSTER_POLL);
+    wait_for(pass, stage, &stuck);
+    if stuck.is_empty() {
+        return Ok(Word::Stopping);
+    }
+    Ok(Word::Stuck(stuck, stage.stage_name.clone()))
+}

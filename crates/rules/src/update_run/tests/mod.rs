@@ -1,0 +1,10 @@
+mod crashes;
+mod deletion;
+mod execution;
+mod gates;
+mod initialization;
+mod rivals;
+mod seeds;
+mod stop;
+mod validation;
+mod world;

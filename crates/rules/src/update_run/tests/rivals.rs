@@ -1,0 +1,157 @@
+//! Two runs on one placement: the later promise wins, and the other one says so.
+
+use expect_test::expect;
+use flagship_api::staged_update::UpdateRunState::Run;
+use flagship_api::staged_update::UpdateRunState::Stop;
+
+use super::world::{World, both_scopes, said};
+
+/// Run `a` updates m2 when run `b` with another version comes along.
+fn met(mut world: World) -> (World, usize, usize) {
+    let a = world.create("a", "0", Run);
+    world.settle(a);
+    world.later(10);
+    let b = world.create("b", "1", Run);
+    (world, a, b)
+}
+
+#[test]
+fn two_concurrent_runs_with_different_indices_the_first_fails_with_the_preemption_text() {
+    both_scopes(|world| {
+        let (mut world, a, b) = met(world);
+        let plan = (0..3).map(|_| world.step(b)).last().unwrap();
+        let told: Vec<_> = plan.events.iter().map(|e| e.message.as_str()).collect();
+        assert!(told.contains(&"cluster m2 is taken over from update run a"), "{told:?}");
+        world.settle(a);
+        let key = crate::update_run::Observed::clone(&world.seen(a)).run.beside("web-m2");
+        assert_eq!(
+            world.said(a, "Succeeded"),
+            format!(
+                "False UpdateRunFailed: cannot continue the updateRun: failed to process the request due to a client error: the binding of the updating cluster `m2` in the stage `canary` is not up-to-date with the desired status, please check the status of binding `{key}` and see if there is a concurrent updateRun referencing the same placement and updating the same cluster"
+            )
+        );
+        expect![[r#"
+            run: Initialized=True/UpdateRunInitializedSuccessfully Progressing=False/UpdateRunFailed Succeeded=False/UpdateRunFailed
+              canary: Progressing=False/StageUpdatingFailed Succeeded=False/StageUpdatingFailed
+                m2: Started=True/ClusterUpdatingStarted Succeeded=False/ClusterUpdatingFailed
+              prod:
+                m3:
+                m1:
+              kubernetes-fleet.io/deleteStage:
+        "#]]
+        .assert_eq(&world.told(a));
+        world.run_to_the_end(b);
+        assert!(world.said(b, "Succeeded").starts_with("True"));
+        assert!(
+            said(&world.bindings[1].conditions, "RolloutStarted")
+                .ends_with("resourceSnapshotIndex: 1, updateRun: b")
+        );
+    });
+}
+
+#[test]
+fn a_run_whose_promise_is_older_gives_way_even_if_it_never_wrote() {
+    both_scopes(|mut world| {
+        let a = world.create("a", "0", Run);
+        world.crash_after = Some(3);
+        for _ in 0..3 {
+            world.step(a);
+        }
+        world.later(10);
+        let b = world.create("b", "1", Run);
+        world.settle(b);
+        world.settle(a);
+        assert!(world.said(a, "Succeeded").starts_with("False"));
+        world.run_to_the_end(b);
+        assert!(world.said(b, "Succeeded").starts_with("True"));
+    });
+}
+
+#[test]
+fn a_promise_made_over_a_rivals_binding_survives_a_crash_before_the_write() {
+    both_scopes(|world| {
+        let (mut world, a, b) = met(world);
+        world.crash_after = Some(3);
+        for _ in 0..3 {
+            world.step(b);
+        }
+        assert_eq!(world.snapshots()[1], "web-0-snapshot");
+        world.settle(a);
+        assert!(world.said(a, "Progressing").starts_with("True"));
+        world.settle(b);
+        assert_eq!(world.snapshots()[1], "web-1-snapshot");
+        world.settle(a);
+        assert!(world.said(a, "Succeeded").starts_with("False"));
+    });
+}
+
+#[test]
+fn two_runs_with_the_same_version_do_not_disturb_each_other() {
+    both_scopes(|mut world| {
+        let a = world.create("a", "1", Run);
+        world.settle(a);
+        let b = world.create("b", "1", Run);
+        world.settle(b);
+        world.run_to_the_end(a);
+        world.run_to_the_end(b);
+        for run in [a, b] {
+            assert!(world.said(run, "Succeeded").starts_with("True"));
+        }
+    });
+}
+
+#[test]
+fn a_scheduler_that_touches_a_binding_does_not_fail_the_run() {
+    both_scopes(|mut world| {
+        let run = world.create("r", "1", Run);
+        world.settle(run);
+        world.edit("m2", |spec| spec.cluster_decision.reason = "again".into());
+        world.settle(run);
+        assert!(world.said(run, "Progressing").starts_with("True"));
+        world.run_to_the_end(run);
+        assert!(world.said(run, "Succeeded").starts_with("True"));
+    });
+}
+
+#[test]
+fn a_hand_edit_of_an_updating_binding_fails_the_run_also_while_stopping() {
+    both_scopes(|mut world| {
+        let run = world.create("r", "1", Run);
+        world.settle(run);
+        world.set_state(run, Stop);
+        world.edit("m2", |spec| spec.resource_snapshot_name = "web-0-snapshot".into());
+        world.settle(run);
+        assert!(world.said(run, "Succeeded").contains("concurrent updateRun"));
+    });
+}
+
+#[test]
+fn a_binding_forced_back_to_scheduled_aborts_the_run_as_a_user_error() {
+    both_scopes(|mut world| {
+        let run = world.create("r", "1", Run);
+        world.settle(run);
+        world.edit("m2", |spec| spec.state = flagship_api::binding::BindingState::Scheduled);
+        let plan = world.settle(run);
+        assert!(world.said(run, "Succeeded").starts_with("False"));
+        assert_eq!(plan.series.unwrap().failure_type, "user_error");
+    });
+}
+
+#[test]
+fn a_takeover_by_a_kubefleet_hub_is_read_off_the_start_signal() {
+    both_scopes(|mut world| {
+        let run = world.create("r", "1", Run);
+        world.settle(run);
+        world.later(5);
+        let now = world.now;
+        world.edit("m2", |spec| spec.resource_snapshot_name = "web-0-snapshot".into());
+        let binding = world.binding("m2");
+        binding.fence = None;
+        let at = flagship_api::condition::Generation(binding.generation);
+        let signal = flagship_api::condition::draft("RolloutStarted").is_true("RolloutStarted");
+        let signal = signal.because("started, resourceSnapshotIndex: 0, updateRun: other");
+        signal.set_afresh(&mut binding.conditions, at, now);
+        world.settle(run);
+        assert!(world.said(run, "Succeeded").contains("concurrent updateRun"));
+    });
+}

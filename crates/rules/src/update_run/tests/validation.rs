@@ -1,0 +1,239 @@
+//! A running run held against a world that changes.
+
+use flagship_api::condition::Generation;
+use flagship_api::staged_update::UpdateRunState::{Initialize, Run};
+use flagship_api::staged_update_status::StageUpdatingStatus;
+use serde_json::json;
+
+use super::world::{World, both_scopes, start, strategy};
+use crate::update_run::status::Pen;
+use crate::update_run::validation::{Turn, whose_turn};
+use crate::update_run::words::Failure;
+
+const ABORT: &str = "cannot continue the updateRun: ";
+const VALID: &str = "cannot continue the updateRun: failed to validate the updateRun: ";
+const USER: &str = "failed to process the request due to a client error: ";
+const UNEXP: &str = "unexpected behavior which cannot be handled by the controller: ";
+
+fn fails(change: impl Fn(&mut World), text: &str) {
+    both_scopes(|mut world| {
+        let run = world.create("r", "1", Run);
+        world.settle(run);
+        change(&mut world);
+        world.settle(run);
+        assert_eq!(world.said(run, "Succeeded"), format!("False UpdateRunFailed: {text}"));
+        assert_eq!(
+            world.said(run, "Progressing"),
+            "False UpdateRunFailed: The stages are aborted due to a non-recoverable error"
+        );
+        // Only the run says so; the stage keeps what it said.
+        assert!(world.told(run).contains("canary: Progressing=True/StageUpdatingStarted\n"));
+    });
+}
+
+#[test]
+fn placement_gone_strategy_type_changed_apply_strategy_changed() {
+    fails(|w| w.placement = None, &format!("{VALID}{USER}parent placement not found"));
+    fails(
+        |w| w.placement.as_mut().unwrap().spec.strategy = None,
+        &format!(
+            "{VALID}{USER}parent placement does not have an external rollout strategy, current strategy: RollingUpdate"
+        ),
+    );
+    fails(
+        |w| {
+            let spec = &mut w.placement.as_mut().unwrap().spec;
+            let changed =
+                json!({"type": "External", "applyStrategy": {"whenToApply": "IfNotDrifted"}});
+            spec.strategy = serde_json::from_value(changed).unwrap();
+        },
+        &format!(
+            "{ABORT}{USER}the applyStrategy in the updateRun is outdated, latest: {}, recorded: {}",
+            r#"{"comparisonOption":"PartialComparison","whenToApply":"IfNotDrifted","type":"ClientSideApply","whenToTakeOver":"Always"}"#,
+            r#"{"comparisonOption":"PartialComparison","whenToApply":"Always","type":"ClientSideApply","whenToTakeOver":"Always"}"#
+        ),
+    );
+}
+
+#[test]
+fn policy_index_changed_and_clusters_changed() {
+    fails(
+        |w| w.policy_snapshots[0].index = Some("1".into()),
+        &format!(
+            "{ABORT}the policy snapshot index used in the updateRun is outdated, latest: 1, recorded: 0"
+        ),
+    );
+    fails(
+        |w| w.join("m9", &[("env", "canary")]),
+        &format!(
+            "{ABORT}the number of clusters in index `0` stage has changed, new: 2, existing: 1"
+        ),
+    );
+    fails(
+        |w| w.join("m9", &[]),
+        &format!(
+            "{VALID}{USER}some clusters are not placed in any stage, total 1, showing up to 10: m9"
+        ),
+    );
+    fails(
+        |w| {
+            w.clusters[0].labels.insert("order".into(), "0".into());
+        },
+        &format!("{ABORT}the `0` cluster in the `1` stage has changed, new: m1, existing: m3"),
+    );
+    fails(
+        |w| {
+            w.bind("late");
+            w.edit("late", |spec| spec.state = flagship_api::binding::BindingState::Unscheduled);
+        },
+        &format!("{ABORT}{UNEXP}the cluster `late` to be deleted is not in the delete stage"),
+    );
+}
+
+#[test]
+fn pick_n_count_changed_fails_and_a_pick_all_difference_is_tolerated() {
+    both_scopes(|mut world| {
+        let policy = json!({"placementType": "PickN"});
+        world.policy_snapshots[0].policy = serde_json::from_value(policy).unwrap();
+        world.policy_snapshots[0].number_of_clusters = Some("3".into());
+        let run = world.create("r", "1", Run);
+        world.settle(run);
+        world.policy_snapshots[0].number_of_clusters = Some("2".into());
+        world.settle(run);
+        assert_eq!(
+            world.said(run, "Succeeded"),
+            format!(
+                "False UpdateRunFailed: {ABORT}the cluster count initialized in the updateRun is outdated, latest: 2, recorded: 3"
+            )
+        );
+    });
+}
+
+#[test]
+fn nil_strategy_snapshot_stages_and_deletion_stage() {
+    fails_with(
+        |s| s.staged_update_strategy_snapshot = None,
+        "the updateRun has nil updateStrategySnapshot",
+    );
+    fails_with(|s| s.stages_status.clear(), "the updateRun has nil stagesStatus");
+    fails_with(|s| s.deletion_stage_status = None, "the updateRun has nil deletionStageStatus");
+    fails_with(
+        |s| {
+            let pen = Pen { generation: Generation(1), now: start() };
+            pen.stage_started(s.deletion_stage_status.as_mut().unwrap());
+        },
+        "the delete stage is active, but there are still stages updating, updatingStageIndex: -1, lastFinishedStageIndex: -1",
+    );
+}
+
+fn fails_with(
+    change: impl Fn(&mut flagship_api::staged_update_status::UpdateRunStatus),
+    detail: &str,
+) {
+    both_scopes(|mut world| {
+        let run = world.create("r", "1", Initialize);
+        world.settle(run);
+        change(&mut world.runs[run].status);
+        let plan = crate::update_run::plan(&world.seen(run));
+        assert_eq!(plan.events[0].message, format!("{ABORT}{UNEXP}{detail}"));
+    });
+}
+
+#[test]
+fn a_strategy_edited_or_deleted_during_the_run_has_no_effect() {
+    both_scopes(|mut world| {
+        let run = world.create("r", "1", Run);
+        world.settle(run);
+        world.strategy = None;
+        world.run_to_the_end(run);
+        assert!(world.said(run, "Succeeded").starts_with("True"));
+    });
+}
+
+#[test]
+fn a_strategy_without_stages_runs_the_deletion_stage_only() {
+    both_scopes(|mut world| {
+        world.strategy = Some(strategy(json!([])));
+        for cluster in ["m1", "m2", "m3"] {
+            world.edit(cluster, |spec| {
+                spec.state = flagship_api::binding::BindingState::Unscheduled;
+            });
+        }
+        let run = world.create("r", "1", Run);
+        world.run_to_the_end(run);
+        assert!(world.said(run, "Succeeded").starts_with("True"));
+    });
+}
+
+/// Stages of two clusters each: `.` untouched, `u` and `U` updating with one and two
+/// clusters in flight, `f` finished, `h` said to be finished with a cluster open, `x` failed.
+fn turn(stages: &str) -> Result<Turn, String> {
+    let config = json!({"name": "s", "labelSelector": {}});
+    let strategy = strategy(json!(stages.chars().map(|_| config.clone()).collect::<Vec<_>>()));
+    let pen = Pen { generation: Generation(1), now: start() };
+    let built = stages.chars().enumerate().map(|(at, what)| {
+        let clusters = ["a", "b"].map(crate::update_run::stages::untouched).to_vec();
+        let mut stage =
+            StageUpdatingStatus { stage_name: format!("s{at}"), clusters, ..Default::default() };
+        let started = match what {
+            'u' => 1,
+            'U' | 'f' => 2,
+            'h' => 1,
+            _ => 0,
+        };
+        for cluster in stage.clusters.iter_mut().take(started) {
+            pen.cluster_started(cluster);
+            if matches!(what, 'f' | 'h') {
+                pen.cluster_succeeded(cluster);
+            }
+        }
+        match what {
+            'u' | 'U' => pen.stage_started(&mut stage),
+            'f' | 'h' => pen.stage_succeeded(&mut stage),
+            'x' => pen.stage_failed(&mut stage, "broken"),
+            _ => {}
+        }
+        stage
+    });
+    let built: Vec<_> = built.collect();
+    whose_turn(&strategy.stages, &built).map_err(|failure| match failure {
+        Failure::Final(text) => text.replace(ABORT, "").replace(UNEXP, "! "),
+        other => panic!("{other:?}"),
+    })
+}
+
+#[test]
+fn state_machine_of_stages() {
+    for (stages, updating, finished) in [
+        ("..", None, None),
+        ("u.", Some(0), None),
+        ("fu", Some(1), Some(0)),
+        ("ff", None, Some(1)),
+        ("f.", None, Some(0)),
+    ] {
+        assert_eq!(turn(stages), Ok(Turn { updating, finished }), "{stages}");
+    }
+    for (stages, text) in [
+        ("uf", "! the finished stage `1` is after the updating stage `0`"),
+        ("h.", "! cluster `b` in the finished stage `s0` has not succeeded"),
+        (
+            ".f",
+            "! the finished stage `s1` is not right after the last finished stage with index `-1`",
+        ),
+        ("x.", "the stage `s0` has failed, err: broken"),
+        (
+            "uu",
+            "! the stage `s1` is updating, but there is already a stage with index `0` updating",
+        ),
+        (
+            ".u",
+            "! the updating stage `s1` is not right after the last finished stage with index `-1`",
+        ),
+        (
+            "U.",
+            "! the number of updating clusters `2` in the updating stage `s0` exceeds maxConcurrency `1`",
+        ),
+    ] {
+        assert_eq!(turn(stages), Err(text.to_owned()), "{stages}");
+    }
+}

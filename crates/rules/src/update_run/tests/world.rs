@@ -1,0 +1,466 @@
+//! A small hub in memory: it carries plans out write by write, may crash after any of
+//! them, and holds every write against the laws.
+
+use std::collections::BTreeMap;
+
+use flagship_api::binding::{BindingState, ResourceBindingSpec};
+use flagship_api::condition::{Conditions, Generation, Truth, draft};
+use flagship_api::condition_type::binding as kind;
+use flagship_api::placement_status::ResourceIdentifier;
+use flagship_api::raw_json::RawJson;
+use flagship_api::snapshot::ClusterDecision;
+use flagship_api::staged_update::{UpdateRunState, UpdateStrategySpec};
+use flagship_api::staged_update_status::UpdateRunStatus;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
+use serde_json::{Value, json};
+
+use crate::placement::resource_snapshots::{Part, ResourceAction};
+use crate::placement::selection::{Selected, Selection};
+use crate::placement::{Placement, ResourceSnapshot};
+use crate::update_run::{
+    Action, Approval, Binding, Cluster, Observed, Options, Plan, PolicySnapshot, Rival, Run, laws,
+    plan,
+};
+
+pub fn start() -> Timestamp {
+    "2026-01-01T12:00:00Z".parse().unwrap()
+}
+
+#[derive(Clone)]
+pub struct World {
+    pub now: Timestamp,
+    pub namespace: Option<String>,
+    pub runs: Vec<Run>,
+    pub placement: Option<Placement>,
+    pub policy_snapshots: Vec<PolicySnapshot>,
+    pub bindings: Vec<Binding>,
+    pub clusters: Vec<Cluster>,
+    pub strategy: Option<UpdateStrategySpec>,
+    pub resource_snapshots: Vec<ResourceSnapshot>,
+    pub selection: Selection,
+    pub approvals: Vec<Approval>,
+    pub version: u64,
+    /// Writes so far.
+    pub writes: usize,
+    /// The hub crashes after so many more writes.
+    pub crash_after: Option<usize>,
+}
+
+/// Both scopes a run-level story is told in.
+pub fn both_scopes(story: impl Fn(World)) {
+    for namespace in [None, Some("app")] {
+        story(World::new(namespace));
+    }
+}
+
+pub fn strategy(stages: Value) -> UpdateStrategySpec {
+    serde_json::from_value(json!({"stages": stages})).unwrap()
+}
+
+/// A selection of one config map with this name.
+pub fn selected(name: &str) -> Selection {
+    let id = ResourceIdentifier {
+        version: "v1".into(),
+        kind: "ConfigMap".into(),
+        name: name.into(),
+        namespace: "app".into(),
+        ..ResourceIdentifier::default()
+    };
+    let text = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+    let manifest = RawJson::from_text(text.to_string()).unwrap();
+    Selection { resources: vec![Selected { id, manifest }], ..Selection::default() }
+}
+
+impl World {
+    /// Three clusters: m2 is canary, m1 and m3 are prod (m3 first, by its order). Stages
+    /// have no tasks.
+    pub fn new(namespace: Option<&str>) -> Self {
+        let metadata = ObjectMeta {
+            name: Some("web".into()),
+            namespace: namespace.map(Into::into),
+            uid: Some("p".into()),
+            generation: Some(1),
+            ..ObjectMeta::default()
+        };
+        let spec = json!({"resourceSelectors": [], "strategy": {"type": "External"}});
+        let spec = serde_json::from_value(spec).unwrap();
+        let placement = Placement::read(&metadata, &spec, &Default::default());
+        let mut world = Self {
+            now: start(),
+            namespace: namespace.map(Into::into),
+            runs: vec![],
+            placement: Some(placement),
+            policy_snapshots: vec![],
+            bindings: vec![],
+            clusters: vec![],
+            strategy: Some(strategy(json!([
+                {"name": "canary", "labelSelector": {"matchLabels": {"env": "canary"}}},
+                {"name": "prod", "labelSelector": {"matchLabels": {"env": "prod"}},
+                 "sortingLabelKey": "order"},
+            ]))),
+            resource_snapshots: vec![],
+            selection: selected("a"),
+            approvals: vec![],
+            version: 0,
+            writes: 0,
+            crash_after: None,
+        };
+        let scheduled = draft("Scheduled").is_true("SchedulingPolicyFulfilled");
+        world.policy_snapshots.push(PolicySnapshot {
+            name: "web-0".into(),
+            generation: 1,
+            index: Some("0".into()),
+            conditions: vec![scheduled.into_condition(Generation(1), start())],
+            ..PolicySnapshot::default()
+        });
+        world.join("m1", &[("env", "prod"), ("order", "2")]);
+        world.join("m2", &[("env", "canary"), ("order", "1")]);
+        world.join("m3", &[("env", "prod"), ("order", "1")]);
+        for index in 0..2 {
+            world.resource_snapshots.push(ResourceSnapshot {
+                name: format!("web-{index}-snapshot"),
+                index: Some(index.to_string()),
+                latest: index == 1,
+                hash: Some(format!("h{index}")),
+                count: Some("1".into()),
+                ..ResourceSnapshot::default()
+            });
+        }
+        world
+    }
+
+    /// A cluster with its binding.
+    pub fn join(&mut self, name: &str, labels: &[(&str, &str)]) {
+        let labels: BTreeMap<_, _> =
+            labels.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        self.clusters.push(Cluster { name: name.into(), labels });
+        self.bind(name);
+    }
+
+    pub fn bind(&mut self, cluster: &str) {
+        let resource_version = self.bump();
+        self.bindings.push(Binding {
+            name: format!("web-{cluster}"),
+            uid: format!("u-{cluster}-{resource_version}"),
+            resource_version,
+            generation: 1,
+            deleting: false,
+            fence: None,
+            spec: ResourceBindingSpec {
+                state: BindingState::Scheduled,
+                resource_snapshot_name: String::new(),
+                resource_override_snapshots: vec![],
+                cluster_resource_override_snapshots: vec![],
+                scheduling_policy_snapshot_name: "web-0".into(),
+                target_cluster: cluster.into(),
+                cluster_decision: ClusterDecision::default(),
+                apply_strategy: None,
+            },
+            conditions: vec![],
+        });
+    }
+
+    fn bump(&mut self) -> String {
+        self.version += 1;
+        self.version.to_string()
+    }
+
+    /// A person creates a run; an empty index leaves it out.
+    pub fn create(&mut self, name: &str, index: &str, state: UpdateRunState) -> usize {
+        let spec = serde_json::from_value(json!({
+            "placementName": "web",
+            "resourceSnapshotIndex": index,
+            "stagedRolloutStrategyName": "plan",
+            "state": format!("{state:?}"),
+        }));
+        let metadata = ObjectMeta {
+            name: Some(name.into()),
+            namespace: self.namespace.clone(),
+            uid: Some(format!("uid-{name}-{}", self.version)),
+            generation: Some(1),
+            resource_version: Some(self.bump()),
+            creation_timestamp: Some(Time(self.now)),
+            ..ObjectMeta::default()
+        };
+        self.runs.push(Run::read(&metadata, &spec.unwrap(), &UpdateRunStatus::default()));
+        self.runs.len() - 1
+    }
+
+    pub fn set_state(&mut self, run: usize, state: UpdateRunState) {
+        self.runs[run].spec.state = Some(state);
+        self.runs[run].generation += 1;
+        self.runs[run].resource_version = self.bump();
+    }
+
+    pub fn seen(&self, run: usize) -> Observed {
+        let others = self.runs.iter().enumerate().filter(|(at, _)| *at != run);
+        let rivals = others.map(|(_, other)| {
+            let metadata = ObjectMeta {
+                name: Some(other.name.clone()),
+                uid: Some(other.uid.clone()),
+                creation_timestamp: Some(Time(other.created)),
+                ..ObjectMeta::default()
+            };
+            Rival::read(&metadata, &other.status)
+        });
+        Observed {
+            now: self.now,
+            run: self.runs[run].clone(),
+            placement: self.placement.clone(),
+            policy_snapshots: self.policy_snapshots.clone(),
+            bindings: self.bindings.clone(),
+            clusters: self.clusters.clone(),
+            strategy: self.strategy.clone(),
+            resource_snapshots: self.resource_snapshots.clone(),
+            enveloped: BTreeMap::new(),
+            selection: Some(Ok(self.selection.clone())),
+            indexes_in_runs: vec![],
+            cluster_overrides: vec![],
+            overrides: vec![],
+            approvals: self.approvals.clone(),
+            rivals: rivals.collect(),
+            options: Options::default(),
+        }
+    }
+
+    /// One pass, carried out until the end or a crash.
+    pub fn step(&mut self, run: usize) -> Plan {
+        let plan = plan(&self.seen(run));
+        self.carry_out(run, &plan);
+        plan
+    }
+
+    pub fn carry_out(&mut self, run: usize, plan: &Plan) {
+        for action in &plan.actions {
+            let before = self.seen(run);
+            assert_eq!(laws::write(&before, action), [], "{action:?}");
+            if !self.write(run, action) {
+                return;
+            }
+            self.writes += 1;
+            let after = self.seen(run);
+            assert_eq!(laws::step(&before, &after), []);
+            assert_eq!(laws::state(&after), []);
+            if let Some(left) = &mut self.crash_after {
+                *left -= 1;
+                if *left == 0 {
+                    self.crash_after = None;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Does one write; false is a conflict.
+    pub fn write(&mut self, run: usize, action: &Action) -> bool {
+        let (now, version) = (self.now, self.bump());
+        match action {
+            Action::Guard => self.runs[run].guarded = true,
+            Action::Unguard => self.runs[run].guarded = false,
+            Action::Status(status) => self.runs[run].status = (**status).clone(),
+            Action::Resources(action) => self.snapshot(action),
+            Action::Ask(ask) => {
+                let metadata = ObjectMeta {
+                    uid: Some(format!("a-{version}")),
+                    generation: Some(1),
+                    creation_timestamp: Some(Time(now)),
+                    resource_version: Some(version),
+                    ..ask.metadata(&self.runs[run])
+                };
+                let spec = ask.spec(&self.runs[run]);
+                self.approvals.push(Approval::read(&metadata, &spec, None));
+            }
+            Action::Accept(accept) => {
+                let request = self.approvals.iter_mut().find(|a| a.name == accept.request);
+                let request = request.unwrap();
+                if (&request.uid, &request.resource_version)
+                    != (&accept.uid, &accept.resource_version)
+                {
+                    return false;
+                }
+                accept.answer(&mut request.conditions, now);
+                request.resource_version = version;
+            }
+            Action::Deliver(deliver) => {
+                let binding = self.binding_named(&deliver.binding);
+                if (&binding.uid, &binding.resource_version)
+                    != (&deliver.uid, &deliver.resource_version)
+                {
+                    return false;
+                }
+                binding.spec = deliver.spec.clone();
+                binding.fence = Some(deliver.fence.clone());
+                binding.generation += 1;
+                binding.resource_version = format!("{}+", deliver.resource_version);
+            }
+            Action::Signal(signal) => {
+                let binding = self.binding_named(&signal.binding);
+                let read = &signal.resource_version;
+                if ![read.clone(), format!("{read}+")].contains(&binding.resource_version) {
+                    return false;
+                }
+                let generation = binding.generation;
+                signal.give(&mut binding.conditions, generation, now);
+                binding.resource_version = version;
+            }
+            Action::Withdraw(withdraw) => {
+                let binding = self.binding_named(&withdraw.binding);
+                if (&binding.uid, &binding.resource_version)
+                    != (&withdraw.uid, &withdraw.resource_version)
+                {
+                    return false;
+                }
+                binding.deleting = true;
+                binding.generation += 1;
+                binding.resource_version = version;
+            }
+            Action::ForgetRequests => {
+                let name = self.runs[run].name.clone();
+                self.approvals.retain(|a| a.labelled.as_ref() != Some(&name));
+            }
+        }
+        self.runs[run].resource_version = self.bump();
+        true
+    }
+
+    fn snapshot(&mut self, action: &ResourceAction) {
+        match action {
+            ResourceAction::Create(new) => {
+                let Part::Master { hash, count, .. } = &new.part else { panic!("one is enough") };
+                self.resource_snapshots.push(ResourceSnapshot {
+                    name: new.name.clone(),
+                    index: Some(new.index.clone()),
+                    latest: true,
+                    hash: Some(hash.clone()),
+                    count: Some(count.to_string()),
+                    ..ResourceSnapshot::default()
+                });
+            }
+            ResourceAction::Mark { name, latest } => {
+                let found = self.resource_snapshots.iter_mut().find(|s| s.name == *name);
+                found.unwrap().latest = *latest;
+            }
+            ResourceAction::Stamp { .. } => panic!("runs do not wait"),
+            ResourceAction::Delete { name } => self.resource_snapshots.retain(|s| s.name != *name),
+        }
+    }
+
+    pub fn binding_named(&mut self, name: &str) -> &mut Binding {
+        self.bindings.iter_mut().find(|binding| binding.name == name).unwrap()
+    }
+
+    pub fn binding(&mut self, cluster: &str) -> &mut Binding {
+        self.binding_named(&format!("web-{cluster}"))
+    }
+
+    /// Somebody edits a binding's spec.
+    pub fn edit(&mut self, cluster: &str, edit: impl FnOnce(&mut ResourceBindingSpec)) {
+        let version = self.bump();
+        let binding = self.binding(cluster);
+        edit(&mut binding.spec);
+        binding.generation += 1;
+        binding.resource_version = version;
+    }
+
+    /// Passes until nothing is left to do at this moment, then checks that it is so.
+    pub fn settle(&mut self, run: usize) -> Plan {
+        for _ in 0..50 {
+            let plan = self.step(run);
+            if laws::quiet(&plan) {
+                if plan.trouble.is_none() {
+                    assert_eq!(laws::rest(&self.seen(run)), [], "{}", self.told(run));
+                }
+                return plan;
+            }
+        }
+        panic!("does not come to rest: {}", self.told(run));
+    }
+
+    pub fn later(&mut self, seconds: i64) {
+        self.now += SignedDuration::from_secs(seconds);
+    }
+
+    /// Members report on everything that was delivered to them.
+    pub fn report(&mut self, kind_: &'static str, truth: Truth) {
+        let now = self.now;
+        let version = self.bump();
+        for binding in &mut self.bindings {
+            let at = Generation(binding.generation);
+            if binding.spec.state == BindingState::Bound
+                && binding.conditions.is_true_at(kind::ROLLOUT_STARTED, at)
+            {
+                draft(kind_).is(truth, "Reported").set(&mut binding.conditions, at, now);
+                binding.resource_version.clone_from(&version);
+            }
+        }
+    }
+
+    /// Everything delivered works.
+    pub fn available(&mut self) {
+        self.report(kind::AVAILABLE, Truth::True);
+    }
+
+    /// Somebody approves every request, for this generation.
+    pub fn approve_at(&mut self, generation: i64) {
+        let (now, version) = (self.now, self.bump());
+        for request in &mut self.approvals {
+            let draft = draft("Approved").is_true("lgtm");
+            draft.set(&mut request.conditions, Generation(generation), now);
+            request.resource_version.clone_from(&version);
+        }
+    }
+
+    pub fn approve(&mut self) {
+        self.approve_at(1);
+    }
+
+    /// Deletions the members and the scheduler are done with.
+    pub fn vanish(&mut self) {
+        self.bindings.retain(|binding| !binding.deleting);
+    }
+
+    /// Lets time pass and everybody do what is asked, until the run has ended.
+    pub fn run_to_the_end(&mut self, run: usize) {
+        for _ in 0..100 {
+            let plan = self.settle(run);
+            if plan.waiting.is_empty() && plan.trouble.is_none() {
+                return;
+            }
+            self.later(5);
+            self.approve();
+            self.available();
+            self.vanish();
+        }
+        panic!("does not end: {}", self.told(run));
+    }
+
+    pub fn status(&self, run: usize) -> &UpdateRunStatus {
+        &self.runs[run].status
+    }
+
+    /// Where the run stands, without times.
+    pub fn told(&self, run: usize) -> String {
+        laws::ending(self.status(run))
+    }
+
+    /// A run condition: `status reason: message`.
+    pub fn said(&self, run: usize, kind: &str) -> String {
+        said(&self.status(run).conditions, kind)
+    }
+
+    /// What a binding holds.
+    pub fn snapshots(&self) -> Vec<&str> {
+        self.bindings.iter().map(|b| b.spec.resource_snapshot_name.as_str()).collect()
+    }
+
+    /// The placement as a string in messages.
+    pub fn key(&self, name: &str) -> String {
+        format!("{}/{name}", self.namespace.as_deref().unwrap_or_default())
+    }
+}
+
+pub fn said(conditions: &[Condition], kind: &str) -> String {
+    let line = |c: &Condition| format!("{} {}: {}", c.status, c.reason, c.message);
+    conditions.of_type(kind).map(line).unwrap_or_default()
+}

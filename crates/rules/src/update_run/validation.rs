@@ -1,0 +1,240 @@
+//! Whether a run may go on as planned, and which stage is its turn.
+//!
+//! Checked on every pass and in every state. What was recorded is never changed here; a
+//! world that no longer fits it ends the run.
+
+use flagship_api::condition::{Conditions, Truth};
+use flagship_api::condition_type::update_run::{PROGRESSING, SUCCEEDED};
+use flagship_api::defaults::MAX_CONCURRENCY;
+use flagship_api::go_json;
+use flagship_api::int_or_string::max_concurrency;
+use flagship_api::staged_update::StageConfig;
+use flagship_api::staged_update_status::{StageUpdatingStatus, UpdateRunStatus};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+
+use super::inputs::{self, EVERY_CLUSTER, Sorted};
+use super::observed::Observed;
+use super::stages;
+use super::status::{in_flight, is_finished, says};
+use super::words::Failure;
+
+/// A run that may go on.
+#[derive(Debug)]
+pub struct Checked<'a> {
+    /// The stage whose turn it is, the number of stages for the deletion stage; `None`
+    /// when everything is done.
+    pub current: Option<usize>,
+    /// The bindings as they are now.
+    pub sorted: Sorted<'a>,
+}
+
+/// Holds the record against the world.
+pub fn check<'a>(seen: &'a Observed, status: &UpdateRunStatus) -> Result<Checked<'a>, Failure> {
+    let (_, apply) = inputs::placement(seen)?;
+    if status.applied_strategy.as_ref() != Some(&apply) {
+        let json = |value: Option<&_>| go_json::to_string(&value).unwrap_or_default();
+        return Err(Failure::abort_user(format!(
+            "the applyStrategy in the updateRun is outdated, latest: {}, recorded: {}",
+            json(Some(&apply)),
+            json(status.applied_strategy.as_ref()),
+        )));
+    }
+    let (latest, index) = inputs::policy(seen)?;
+    let wanted = inputs::wanted(seen, latest)?;
+    inputs::scheduled(latest)?;
+    if index != status.policy_snapshot_index_used {
+        return Err(Failure::abort(format!(
+            "the policy snapshot index used in the updateRun is outdated, latest: {index}, recorded: {}",
+            status.policy_snapshot_index_used
+        )));
+    }
+    if wanted != EVERY_CLUSTER && wanted != status.policy_observed_cluster_count {
+        return Err(Failure::abort(format!(
+            "the cluster count initialized in the updateRun is outdated, latest: {wanted}, recorded: {}",
+            status.policy_observed_cluster_count
+        )));
+    }
+    let sorted = inputs::bindings(seen, latest)?;
+    // A run that only deletes has nothing left once it has done so. (The original fails then.)
+    if status.stages_status.iter().any(|stage| !stage.clusters.is_empty()) {
+        inputs::any(seen, latest, &sorted)?;
+    }
+    inputs::counts(wanted, &sorted)?;
+
+    let strategy = status
+        .staged_update_strategy_snapshot
+        .as_ref()
+        .ok_or_else(|| Failure::abort_unexpected("the updateRun has nil updateStrategySnapshot"))?;
+    let computed = stages::compute(seen, strategy, &sorted)?;
+    computed.all_placed()?;
+    if status.stages_status.is_empty() && !strategy.stages.is_empty() {
+        return Err(Failure::abort_unexpected("the updateRun has nil stagesStatus"));
+    }
+    same_stages(&computed.stages, &status.stages_status)?;
+    let turn = whose_turn(&strategy.stages, &status.stages_status)?;
+    let current = deletion_turn(status, &sorted, turn)?;
+    Ok(Checked { current, sorted })
+}
+
+fn same_stages(
+    new: &[StageUpdatingStatus],
+    existing: &[StageUpdatingStatus],
+) -> Result<(), Failure> {
+    if new.len() != existing.len() {
+        return Err(Failure::abort(format!(
+            "the number of stages in the updateRun has changed, new: {}, existing: {}",
+            new.len(),
+            existing.len()
+        )));
+    }
+    for (i, (new, existing)) in new.iter().zip(existing).enumerate() {
+        if new.stage_name != existing.stage_name {
+            return Err(Failure::abort(format!(
+                "index `{i}` stage name in the updateRun has changed, new: {}, existing: {}",
+                new.stage_name, existing.stage_name
+            )));
+        }
+        if new.clusters.len() != existing.clusters.len() {
+            return Err(Failure::abort(format!(
+                "the number of clusters in index `{i}` stage has changed, new: {}, existing: {}",
+                new.clusters.len(),
+                existing.clusters.len()
+            )));
+        }
+        let pairs = new.clusters.iter().zip(&existing.clusters).enumerate();
+        for (j, (new, existing)) in pairs {
+            if new.cluster_name != existing.cluster_name {
+                return Err(Failure::abort(format!(
+                    "the `{j}` cluster in the `{i}` stage has changed, new: {}, existing: {}",
+                    new.cluster_name, existing.cluster_name
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// How many clusters of a stage may be in flight.
+pub fn concurrency(stage: &StageConfig, clusters: usize) -> Result<usize, Failure> {
+    let given = stage.max_concurrency.clone().unwrap_or(IntOrString::Int(MAX_CONCURRENCY));
+    let clusters = u32::try_from(clusters).unwrap_or(u32::MAX);
+    let most = max_concurrency(&given, clusters);
+    let most = most.map_err(|error| Failure::abort(error.to_string()))?;
+    Ok(usize::try_from(most).unwrap_or(usize::MAX))
+}
+
+/// Where a run stands among its stages.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Turn {
+    /// The stage that has begun and is not done.
+    pub updating: Option<usize>,
+    /// The last stage that is done.
+    pub finished: Option<usize>,
+}
+
+impl Turn {
+    fn next(self) -> usize {
+        self.finished.map_or(0, |finished| finished + 1)
+    }
+}
+
+fn printed(index: Option<usize>) -> String {
+    index.map_or_else(|| "-1".to_owned(), |index| index.to_string())
+}
+
+/// Reads the stages in order; they must be finished ones, at most one begun, untouched ones.
+pub fn whose_turn(
+    strategy: &[StageConfig],
+    stages: &[StageUpdatingStatus],
+) -> Result<Turn, Failure> {
+    let mut turn = Turn::default();
+    for (i, (config, stage)) in strategy.iter().zip(stages).enumerate() {
+        let name = &stage.stage_name;
+        let most = concurrency(config, stage.clusters.len())?;
+        match says(&stage.conditions, SUCCEEDED) {
+            Some(Truth::True) => {
+                if let Some(updating) = turn.updating {
+                    return Err(Failure::abort_unexpected(format!(
+                        "the finished stage `{i}` is after the updating stage `{updating}`"
+                    )));
+                }
+                if let Some(open) = stage.clusters.iter().find(|cluster| !is_finished(cluster)) {
+                    return Err(Failure::abort_unexpected(format!(
+                        "cluster `{}` in the finished stage `{name}` has not succeeded",
+                        open.cluster_name
+                    )));
+                }
+                if i != turn.next() {
+                    return Err(Failure::abort_unexpected(format!(
+                        "the finished stage `{name}` is not right after the last finished stage with index `{}`",
+                        printed(turn.finished)
+                    )));
+                }
+                turn.finished = Some(i);
+            }
+            Some(Truth::False) => {
+                let told = stage.conditions.of_type(SUCCEEDED).map_or("", |c| c.message.as_str());
+                return Err(Failure::abort(format!("the stage `{name}` has failed, err: {told}")));
+            }
+            _ if stage.conditions.of_type(PROGRESSING).is_some() => {
+                if let Some(updating) = turn.updating {
+                    return Err(Failure::abort_unexpected(format!(
+                        "the stage `{name}` is updating, but there is already a stage with index `{updating}` updating"
+                    )));
+                }
+                if i != turn.next() {
+                    return Err(Failure::abort_unexpected(format!(
+                        "the updating stage `{name}` is not right after the last finished stage with index `{}`",
+                        printed(turn.finished)
+                    )));
+                }
+                let busy = stage.clusters.iter().filter(|cluster| in_flight(cluster)).count();
+                if busy > most {
+                    return Err(Failure::abort_unexpected(format!(
+                        "the number of updating clusters `{busy}` in the updating stage `{name}` exceeds maxConcurrency `{most}`"
+                    )));
+                }
+                turn.updating = Some(i);
+            }
+            _ => {}
+        }
+    }
+    Ok(turn)
+}
+
+fn deletion_turn(
+    status: &UpdateRunStatus,
+    sorted: &Sorted<'_>,
+    turn: Turn,
+) -> Result<Option<usize>, Failure> {
+    let Some(stage) = &status.deletion_stage_status else {
+        return Err(Failure::abort_unexpected("the updateRun has nil deletionStageStatus"));
+    };
+    for cluster in sorted.dropped_clusters() {
+        if !stage.clusters.iter().any(|listed| listed.cluster_name == cluster) {
+            return Err(Failure::abort_unexpected(format!(
+                "the cluster `{cluster}` to be deleted is not in the delete stage"
+            )));
+        }
+    }
+    let succeeded = says(&stage.conditions, SUCCEEDED);
+    if turn.updating.is_some() || turn.next() < status.stages_status.len() {
+        let decided = succeeded.is_some_and(|truth| truth != Truth::Unknown);
+        if decided || says(&stage.conditions, PROGRESSING) == Some(Truth::True) {
+            return Err(Failure::abort_unexpected(format!(
+                "the delete stage is active, but there are still stages updating, updatingStageIndex: {}, lastFinishedStageIndex: {}",
+                printed(turn.updating),
+                printed(turn.finished)
+            )));
+        }
+        return Ok(Some(turn.updating.unwrap_or_else(|| turn.next())));
+    }
+    match succeeded {
+        Some(Truth::True) => Ok(None),
+        Some(Truth::False) => {
+            let told = stage.conditions.of_type(SUCCEEDED).map_or("", |c| c.message.as_str());
+            Err(Failure::abort(format!("the delete stage has failed, err: {told}")))
+        }
+        _ => Ok(Some(status.stages_status.len())),
+    }
+}
