@@ -24,6 +24,7 @@ mod snapshot;
 mod stages;
 mod status;
 mod stop;
+pub mod triggers;
 mod validation;
 mod words;
 

@@ -1,10 +1,13 @@
 mod crashes;
 mod deletion;
+mod delivery;
 mod execution;
 mod gates;
+mod histories;
 mod initialization;
 mod rivals;
 mod seeds;
 mod stop;
+mod triggers;
 mod validation;
 mod world;
