@@ -124,7 +124,8 @@ pub fn quiet(plan: &Plan) -> bool {
 }
 
 /// L1 to L4, for a run that has come to rest: it has ended, or what it says it waits for
-/// is really what keeps it.
+/// is really what keeps it. A wait that outlives its cause is untrue in the next state,
+/// so L2 is this same law then.
 pub fn rest(seen: &Observed) -> Told {
     let plan = plan(seen);
     if !quiet(&plan) || plan.trouble.is_some() {

@@ -107,7 +107,7 @@ fn happen(world: &mut World, late: &mut Option<(usize, Plan, Observed)>, what: H
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(150))]
 
     /// The world itself holds every accepted write against the laws.
     #[test]

@@ -5,6 +5,7 @@ mod execution;
 mod gates;
 mod histories;
 mod initialization;
+mod metrics;
 mod rivals;
 mod seeds;
 mod stop;
