@@ -2,6 +2,7 @@ mod crashes;
 mod deletion;
 mod delivery;
 mod execution;
+mod from_api;
 mod gates;
 mod histories;
 mod initialization;
