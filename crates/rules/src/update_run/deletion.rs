@@ -5,7 +5,6 @@
 //! (The original takes that for a contradiction and fails; it deletes first.)
 
 use flagship_api::staged_update_status::StageUpdatingStatus;
-use jiff::SignedDuration;
 
 use super::execution::CLUSTER_POLL;
 use super::observed::Binding;
@@ -43,7 +42,7 @@ fn wait_for(pass: &mut Pass<'_>, stage: &StageUpdatingStatus) {
     let going = stage.clusters.iter().filter(|cluster| in_flight(cluster));
     let clusters = going.map(|cluster| cluster.cluster_name.clone()).collect();
     pass.wait(Waiting::Deleting { clusters });
-    pass.wake_in(CLUSTER_POLL.max(SignedDuration::ZERO));
+    pass.wake_in(CLUSTER_POLL);
 }
 
 /// Deletes the bindings of started clusters, starting all of them if it `may`, and ticks

@@ -88,8 +88,11 @@ pub fn write(before: &Observed, action: &Action) -> Told {
     told
 }
 
-/// The laws of two successive states of one run: S3, S5, S6, S8, S9 and S12.
-pub fn step(before: &Observed, after: &Observed) -> Told {
+/// The laws of two successive states of one run: S3, S5, S6, S8, S9 and S12. What a run
+/// claims about other objects must have been so when they were `read`: nobody can look at
+/// one object and write another in the same moment, and what becomes of a cluster right
+/// after it was seen to work is what becomes of a finished one.
+pub fn step(read: &Observed, before: &Observed, after: &Observed) -> Told {
     let mut told = Vec::new();
     let (old, new) = (&before.run.status, &after.run.status);
     told.extend(monotone(old, new));
@@ -98,7 +101,7 @@ pub fn step(before: &Observed, after: &Observed) -> Told {
     let untouched = StageUpdatingStatus::default();
     for (at, stage) in new.stages_status.iter().enumerate() {
         let past = old.stages_status.get(at).unwrap_or(&untouched);
-        told.extend(gates_hold(before, past, stage));
+        told.extend(gates_hold(read, past, stage));
         let tasks = strategy.stages.get(at).map(|s| s.after_stage_tasks.clone());
         for (at, task) in stage.after_stage_task_status.iter().enumerate() {
             let known = past.after_stage_task_status.get(at);
@@ -108,7 +111,7 @@ pub fn step(before: &Observed, after: &Observed) -> Told {
         for (at, cluster) in stage.clusters.iter().enumerate() {
             let was = past.clusters.get(at).is_some_and(is_finished);
             if is_finished(cluster) && !was {
-                told.extend(really_there(before, new, cluster));
+                told.extend(really_there(read, new, cluster));
             }
         }
     }
@@ -121,7 +124,8 @@ pub fn quiet(plan: &Plan) -> bool {
 }
 
 /// L1 to L4, for a run that has come to rest: it has ended, or what it says it waits for
-/// is really what keeps it.
+/// is really what keeps it. A wait that outlives its cause is untrue in the next state,
+/// so L2 is this same law then.
 pub fn rest(seen: &Observed) -> Told {
     let plan = plan(seen);
     if !quiet(&plan) || plan.trouble.is_some() {
@@ -280,7 +284,7 @@ fn uses_the_record(
 }
 
 /// S3, for the record.
-fn gates_hold(before: &Observed, old: &StageUpdatingStatus, new: &StageUpdatingStatus) -> Told {
+fn gates_hold(read: &Observed, old: &StageUpdatingStatus, new: &StageUpdatingStatus) -> Told {
     let mut told = Vec::new();
     let known = old.before_stage_task_status.iter().chain(&old.after_stage_task_status);
     let known: Vec<&StageTaskStatus> = known.collect();
@@ -289,7 +293,7 @@ fn gates_hold(before: &Observed, old: &StageUpdatingStatus, new: &StageUpdatingS
         let name = &task.approval_request_name;
         let already =
             known.iter().any(|known| known.approval_request_name == *name && is_approved(known));
-        if !already && !is_given(before, name, &new.stage_name) {
+        if !already && !is_given(read, name, &new.stage_name) {
             told.push(broken("S3", format!("nobody approved {name}")));
         }
     }
@@ -352,13 +356,13 @@ fn wait_is_whole(
 /// S6 and S12: a cluster is declared done only while its binding holds exactly the target
 /// and says at this very generation that it works.
 fn really_there(
-    before: &Observed,
+    read: &Observed,
     status: &UpdateRunStatus,
     cluster: &ClusterUpdatingStatus,
 ) -> Told {
     let name = &cluster.cluster_name;
-    let Ok(target) = Target::of(before, status) else { return Vec::new() };
-    let mut bindings = of_cluster(before, name);
+    let Ok(target) = Target::of(read, status) else { return Vec::new() };
+    let mut bindings = of_cluster(read, name);
     let Some(found) = bindings.find(|binding| target.is_on(binding, cluster)) else {
         return vec![broken("S6", format!("{name} succeeded on a binding it lost"))];
     };

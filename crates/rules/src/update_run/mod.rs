@@ -24,6 +24,7 @@ mod snapshot;
 mod stages;
 mod status;
 mod stop;
+pub mod triggers;
 mod validation;
 mod words;
 
@@ -40,4 +41,4 @@ pub use observed::{
     PolicySnapshot, Rival, Run,
 };
 pub use pass::INDEX_IGNORED;
-pub use reconcile::{Action, Plan, Waiting, Withdraw, plan};
+pub use reconcile::{Action, CLUSTERS_CHANGED, Plan, Waiting, Withdraw, plan};

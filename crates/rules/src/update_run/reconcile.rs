@@ -25,6 +25,9 @@ use crate::event::Event;
 use crate::placement::Trouble;
 use crate::placement::resource_snapshots::ResourceAction;
 
+/// Event: a run failed, and the placement has other clusters than when it began.
+pub const CLUSTERS_CHANGED: &str = "ClustersChanged";
+
 /// What one pass decided.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
@@ -244,8 +247,11 @@ fn go_on(seen: &Observed, mut status: UpdateRunStatus) -> Plan {
             return Plan { trouble: Some(trouble), series, ..Plan::default() };
         }
         Err(Failure::Final(text) | Failure::Early(text)) => {
+            let moved = validation::moved(seen, &status);
+            let events = moved.map(|moved| Event::warning(CLUSTERS_CHANGED, moved));
             pen(seen).failed(&mut status, &text);
-            return settled(seen, status);
+            let plan = Plan { events: events.into_iter().collect(), ..Plan::default() };
+            return conclude(seen, status, plan);
         }
     };
     let Some(current) = checked.current else {

@@ -20,8 +20,8 @@ use super::inputs::Sorted;
 use super::observed::{Cluster, Observed};
 use super::words::Failure;
 
-/// How many left-over clusters are named.
-const NAMED_AT_MOST: usize = 10;
+/// How many clusters are named where there may be many.
+pub const NAMED_AT_MOST: usize = 10;
 
 /// The stages of a run, nothing done yet.
 #[derive(Debug, Clone, Default)]

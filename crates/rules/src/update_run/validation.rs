@@ -3,6 +3,8 @@
 //! Checked on every pass and in every state. What was recorded is never changed here; a
 //! world that no longer fits it ends the run.
 
+use std::collections::BTreeSet;
+
 use flagship_api::condition::{Conditions, Truth};
 use flagship_api::condition_type::update_run::{PROGRESSING, SUCCEEDED};
 use flagship_api::defaults::MAX_CONCURRENCY;
@@ -13,8 +15,8 @@ use flagship_api::staged_update_status::{StageUpdatingStatus, UpdateRunStatus};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::inputs::{self, EVERY_CLUSTER, Sorted};
-use super::observed::Observed;
-use super::stages;
+use super::observed::{Binding, Observed};
+use super::stages::{self, NAMED_AT_MOST};
 use super::status::{in_flight, is_finished, says};
 use super::words::Failure;
 
@@ -74,6 +76,26 @@ pub fn check<'a>(seen: &'a Observed, status: &UpdateRunStatus) -> Result<Checked
     let turn = whose_turn(&strategy.stages, &status.stages_status)?;
     let current = deletion_turn(status, &sorted, turn)?;
     Ok(Checked { current, sorted })
+}
+
+/// Clusters that joined or left since the run was initialized, for people to read.
+pub fn moved(seen: &Observed, status: &UpdateRunStatus) -> Option<String> {
+    let now: BTreeSet<&str> = seen
+        .bindings
+        .iter()
+        .filter(|binding| !binding.is_unscheduled())
+        .map(Binding::cluster)
+        .collect();
+    let stages = status.stages_status.iter().flat_map(|stage| &stage.clusters);
+    let then: BTreeSet<&str> = stages.map(|cluster| cluster.cluster_name.as_str()).collect();
+    let named = |what: &str, clusters: BTreeSet<&str>| {
+        let names: Vec<&str> = clusters.into_iter().take(NAMED_AT_MOST).collect();
+        (!names.is_empty()).then(|| format!("{what}: {}", names.join(", ")))
+    };
+    let joined = named("joined", &now - &then);
+    let left = named("left", &then - &now);
+    let told: Vec<String> = joined.into_iter().chain(left).collect();
+    (!told.is_empty()).then(|| format!("clusters of the placement changed, {}", told.join("; ")))
 }
 
 fn same_stages(

@@ -1,10 +1,15 @@
 mod crashes;
 mod deletion;
+mod delivery;
 mod execution;
+mod from_api;
 mod gates;
+mod histories;
 mod initialization;
+mod metrics;
 mod rivals;
 mod seeds;
 mod stop;
+mod triggers;
 mod validation;
 mod world;

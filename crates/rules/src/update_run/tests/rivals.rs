@@ -155,3 +155,37 @@ fn a_takeover_by_a_kubefleet_hub_is_read_off_the_start_signal() {
         assert!(world.said(run, "Succeeded").contains("concurrent updateRun"));
     });
 }
+
+#[test]
+fn a_run_begun_by_a_kubefleet_hub_goes_on_and_its_losses_are_noticed() {
+    both_scopes(|mut world| {
+        let run = world.create("r", "1", Run);
+        world.settle(run);
+        // KubeFleet leaves no fence.
+        world.binding("m2").fence = None;
+        world.settle(run);
+        assert!(world.said(run, "Progressing").starts_with("True"));
+        let mut edited = world.clone();
+        world.run_to_the_end(run);
+        assert!(world.said(run, "Succeeded").starts_with("True"));
+        edited.edit("m2", |spec| spec.resource_snapshot_name = "web-0-snapshot".into());
+        edited.settle(run);
+        assert!(edited.said(run, "Succeeded").contains("concurrent updateRun"));
+    });
+}
+
+#[test]
+fn a_rival_that_is_gone_cannot_insist() {
+    both_scopes(|world| {
+        let (mut world, _, b) = met(world);
+        world.crash_after = Some(3);
+        for _ in 0..3 {
+            world.step(b);
+        }
+        let b = world.runs.swap_remove(b);
+        world.runs = vec![b];
+        world.run_to_the_end(0);
+        assert!(world.said(0, "Succeeded").starts_with("True"));
+        assert_eq!(world.snapshots(), ["web-1-snapshot"; 3]);
+    });
+}

@@ -135,7 +135,23 @@ fn fails_with(
         world.settle(run);
         change(&mut world.runs[run].status);
         let plan = crate::update_run::plan(&world.seen(run));
-        assert_eq!(plan.events[0].message, format!("{ABORT}{UNEXP}{detail}"));
+        let told = plan.events.last().unwrap();
+        assert_eq!(told.message, format!("{ABORT}{UNEXP}{detail}"));
+    });
+}
+
+#[test]
+fn clusters_that_joined_or_left_are_named_in_an_event() {
+    both_scopes(|mut world| {
+        let run = world.create("r", "1", Run);
+        world.settle(run);
+        world.join("m9", &[("env", "canary")]);
+        world.bindings.retain(|binding| binding.cluster() != "m3");
+        let plan = world.step(run);
+        assert_eq!(
+            plan.events[0].message,
+            "clusters of the placement changed, joined: m9; left: m3"
+        );
     });
 }
 

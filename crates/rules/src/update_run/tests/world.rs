@@ -232,15 +232,28 @@ impl World {
     }
 
     pub fn carry_out(&mut self, run: usize, plan: &Plan) {
+        let read = self.seen(run);
+        self.carry_out_late(run, plan, &read);
+    }
+
+    /// Carries a plan out that was made from what was read a while ago.
+    pub fn carry_out_late(&mut self, run: usize, plan: &Plan, read: &Observed) {
+        let mut version = read.run.resource_version.clone();
         for action in &plan.actions {
             let before = self.seen(run);
-            assert_eq!(laws::write(&before, action), [], "{action:?}");
+            if matches!(action, Action::Status(_)) && version != before.run.resource_version {
+                return;
+            }
             if !self.write(run, action) {
                 return;
             }
+            if matches!(action, Action::Guard | Action::Status(_)) {
+                version.clone_from(&self.runs[run].resource_version);
+            }
+            assert_eq!(laws::write(&before, action), [], "{action:?}");
             self.writes += 1;
             let after = self.seen(run);
-            assert_eq!(laws::step(&before, &after), []);
+            assert_eq!(laws::step(read, &before, &after), []);
             assert_eq!(laws::state(&after), []);
             if let Some(left) = &mut self.crash_after {
                 *left -= 1;
@@ -256,11 +269,23 @@ impl World {
     pub fn write(&mut self, run: usize, action: &Action) -> bool {
         let (now, version) = (self.now, self.bump());
         match action {
-            Action::Guard => self.runs[run].guarded = true,
-            Action::Unguard => self.runs[run].guarded = false,
-            Action::Status(status) => self.runs[run].status = (**status).clone(),
-            Action::Resources(action) => self.snapshot(action),
+            Action::Guard => {
+                self.runs[run].guarded = true;
+                self.runs[run].resource_version = version;
+            }
+            Action::Unguard => {
+                self.runs[run].guarded = false;
+                self.runs[run].resource_version = version;
+            }
+            Action::Status(status) => {
+                self.runs[run].status = (**status).clone();
+                self.runs[run].resource_version = version;
+            }
+            Action::Resources(action) => return self.snapshot(action),
             Action::Ask(ask) => {
+                if self.approvals.iter().any(|request| request.name == ask.name) {
+                    return false;
+                }
                 let metadata = ObjectMeta {
                     uid: Some(format!("a-{version}")),
                     generation: Some(1),
@@ -273,7 +298,7 @@ impl World {
             }
             Action::Accept(accept) => {
                 let request = self.approvals.iter_mut().find(|a| a.name == accept.request);
-                let request = request.unwrap();
+                let Some(request) = request else { return false };
                 if (&request.uid, &request.resource_version)
                     != (&accept.uid, &accept.resource_version)
                 {
@@ -283,7 +308,8 @@ impl World {
                 request.resource_version = version;
             }
             Action::Deliver(deliver) => {
-                let binding = self.binding_named(&deliver.binding);
+                let found = self.bindings.iter_mut().find(|b| b.name == deliver.binding);
+                let Some(binding) = found else { return false };
                 if (&binding.uid, &binding.resource_version)
                     != (&deliver.uid, &deliver.resource_version)
                 {
@@ -295,7 +321,8 @@ impl World {
                 binding.resource_version = format!("{}+", deliver.resource_version);
             }
             Action::Signal(signal) => {
-                let binding = self.binding_named(&signal.binding);
+                let found = self.bindings.iter_mut().find(|b| b.name == signal.binding);
+                let Some(binding) = found else { return false };
                 let read = &signal.resource_version;
                 if ![read.clone(), format!("{read}+")].contains(&binding.resource_version) {
                     return false;
@@ -305,7 +332,8 @@ impl World {
                 binding.resource_version = version;
             }
             Action::Withdraw(withdraw) => {
-                let binding = self.binding_named(&withdraw.binding);
+                let found = self.bindings.iter_mut().find(|b| b.name == withdraw.binding);
+                let Some(binding) = found else { return false };
                 if (&binding.uid, &binding.resource_version)
                     != (&withdraw.uid, &withdraw.resource_version)
                 {
@@ -320,14 +348,16 @@ impl World {
                 self.approvals.retain(|a| a.labelled.as_ref() != Some(&name));
             }
         }
-        self.runs[run].resource_version = self.bump();
         true
     }
 
-    fn snapshot(&mut self, action: &ResourceAction) {
+    fn snapshot(&mut self, action: &ResourceAction) -> bool {
         match action {
             ResourceAction::Create(new) => {
                 let Part::Master { hash, count, .. } = &new.part else { panic!("one is enough") };
+                if self.resource_snapshots.iter().any(|s| s.name == new.name) {
+                    return false;
+                }
                 self.resource_snapshots.push(ResourceSnapshot {
                     name: new.name.clone(),
                     index: Some(new.index.clone()),
@@ -344,6 +374,7 @@ impl World {
             ResourceAction::Stamp { .. } => panic!("runs do not wait"),
             ResourceAction::Delete { name } => self.resource_snapshots.retain(|s| s.name != *name),
         }
+        true
     }
 
     pub fn binding_named(&mut self, name: &str) -> &mut Binding {

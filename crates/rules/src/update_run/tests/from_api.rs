@@ -1,0 +1,77 @@
+//! What is written to and read from API objects.
+
+use flagship_api::binding::ResourceBindingStatus;
+use flagship_api::raw_json::RawJson;
+use flagship_api::staged_update::UpdateRunState::Run;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::json;
+
+use super::world::both_scopes;
+use crate::update_run::{Ask, Binding, enveloped};
+
+#[test]
+fn an_approval_request_has_these_labels_and_belongs_to_one_run() {
+    both_scopes(|mut world| {
+        let run = world.create("r", "1", Run);
+        let ask = Ask {
+            name: "r-before-all".into(),
+            stage: "all".into(),
+            task_type: "beforeStage".into(),
+        };
+        let mut want = json!({
+            "name": "r-before-all",
+            "labels": {
+                "kubernetes-fleet.io/targetUpdatingStage": "all",
+                "kubernetes-fleet.io/targetUpdateRun": "r",
+                "kubernetes-fleet.io/taskType": "beforeStage",
+                "kubernetes-fleet.io/isLatestUpdateRunApproval": "true",
+            },
+            "annotations": {"flagship.dev/update-run-uid": world.runs[run].uid},
+        });
+        if let Some(namespace) = &world.namespace {
+            want["namespace"] = namespace.as_str().into();
+        }
+        assert_eq!(serde_json::to_value(ask.metadata(&world.runs[run])).unwrap(), want);
+        assert_eq!(
+            serde_json::to_value(ask.spec(&world.runs[run])).unwrap(),
+            json!({"parentStageRollout": "r", "targetStage": "all"})
+        );
+    });
+}
+
+#[test]
+fn a_fence_left_on_a_binding_is_read_back() {
+    both_scopes(|mut world| {
+        let run = world.create("r", "1", Run);
+        world.settle(run);
+        let fence = world.runs[run].fence();
+        assert_eq!(world.binding("m2").fence, Some(fence.clone()));
+        let mut metadata = ObjectMeta::default();
+        fence.to_api().leave_on(&mut metadata);
+        let status = ResourceBindingStatus::default();
+        let spec = world.binding("m2").spec.clone();
+        assert_eq!(Binding::read(&metadata, &spec, Some(&status)).fence, Some(fence));
+    });
+}
+
+#[test]
+fn what_an_envelope_carries_lives_in_its_namespace() {
+    let inner =
+        |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+    let names = |kind: &str| {
+        let text = json!({
+            "apiVersion": "placement.kubernetes-fleet.io/v1beta1",
+            "kind": kind,
+            "metadata": {"name": "e", "namespace": "app"},
+            "data": {"a.yaml": inner("a"), "b.yaml": inner("b")},
+        });
+        let manifest = RawJson::from_text(text.to_string()).unwrap();
+        let inside = enveloped(&manifest);
+        inside
+            .iter()
+            .map(|id| format!("{} {}/{}", id.kind, id.namespace, id.name))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names("ResourceEnvelope"), ["ConfigMap app/a", "ConfigMap app/b"]);
+    assert_eq!(names("ConfigMap"), [""; 0]);
+}
