@@ -15,12 +15,14 @@ use super::words::Failure;
 
 /// Carries the deletion stage out (state Run).
 pub fn execute(pass: &mut Pass<'_>, stage: &mut StageUpdatingStatus) -> Result<Word, Failure> {
-    pass.pen.stage_started(stage);
     sweep(pass, stage, true)?;
     if pass.sorted.dropped.is_empty() {
+        // Not started and done in one breath: a stopped stage would seem to have moved.
+        pass.pen.stage_begins(stage);
         pass.pen.stage_succeeded(stage);
         return Ok(Word::Succeeded);
     }
+    pass.pen.stage_started(stage);
     wait_for(pass, stage);
     Ok(Word::Progressing)
 }
