@@ -436,23 +436,6 @@ async fn after_convergence_nothing_is_written_for_an_hour() {
     assert_eq!(town.env.trace.entries(), lines, "not even a request");
 }
 
-/// The machine's own clock, to measure what an hour of virtual time costs.
-#[allow(clippy::disallowed_methods)] // measures the simulator itself, decides nothing
-fn clock() -> std::time::Instant {
-    std::time::Instant::now()
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_idle_hour_costs_milliseconds() {
-    let town = Town::new(1, WorkloadConfig::default());
-    town.create("deployments.apps", deployment("web", 5, "nginx")).await;
-    town.pass(60).await;
-    let start = clock();
-    town.pass(3_600).await;
-    let cost = start.elapsed();
-    assert!(cost.as_millis() < 50, "{cost:?}");
-}
-
 async fn busy_day(seed: u64) -> (u64, u64) {
     let town = Town::new(
         seed,
