@@ -4,13 +4,15 @@
 //! 0 is done, 1 is a failure, 2 is a command line that cannot be meant. Commands
 //! are one file each and write to `out`, so that their tests are strings.
 
+mod agent;
 mod crds;
 mod up;
 
+use std::ffi::OsString;
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// A fleet control plane for Kubernetes
 #[derive(Parser)]
@@ -23,14 +25,16 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Crds(crds::Crds),
+    Hub(Box<agent::Hub>),
     Up(up::Up),
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = read(std::env::args_os().collect());
     let mut out = io::BufWriter::new(io::stdout().lock());
     let result = match cli.command {
         Command::Crds(command) => command.run(&mut out),
+        Command::Hub(command) => command.run(),
         Command::Up(command) => command.run(&mut out),
     };
     match result.and_then(|()| Ok(out.flush()?)) {
@@ -45,6 +49,21 @@ fn main() -> ExitCode {
     }
 }
 
+/// Reads the command line; the agents take theirs the way the original's do.
+fn read(mut arguments: Vec<OsString>) -> Cli {
+    let mut command = Cli::command();
+    for agent in AGENTS {
+        command = command.mut_subcommand(agent, |agent| agent.mut_args(agent::as_switch));
+    }
+    if arguments.get(1).is_some_and(|name| AGENTS.iter().any(|agent| name == agent)) {
+        arguments = agent::with_two_dashes(arguments);
+    }
+    let matches = command.get_matches_from(arguments);
+    Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+}
+
+const AGENTS: [&str; 1] = ["hub"];
+
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let cause = error.downcast_ref::<io::Error>();
     cause.is_some_and(|cause| cause.kind() == ErrorKind::BrokenPipe)
@@ -56,7 +75,6 @@ mod tests {
 
     #[test]
     fn the_command_line_is_well_formed() {
-        use clap::CommandFactory;
         Cli::command().debug_assert();
     }
 }
