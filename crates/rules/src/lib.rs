@@ -5,10 +5,11 @@
 //! in unit tests, the model checker, the simulator and production.
 //!
 //! Still to come, one folder each: `rollout`, `work`, `overrides`,
-//! `apply`, `availability`, `eviction`, `admission`, `why`.
+//! `apply`, `availability`, `eviction`, `admission`.
 
 pub mod event;
 pub mod membership;
 pub mod placement;
 pub mod scheduling;
 pub mod update_run;
+pub mod why;
