@@ -1,11 +1,14 @@
 //! The `flagship` binary: reads the command line, runs one command, says how it
 //! went by exit code.
 //!
-//! 0 is done, 1 is a failure, 2 is a command line that cannot be meant. Commands
-//! are one file each and write to `out`, so that their tests are strings.
+//! 0 is done, 1 is a failure, 2 is a command line that cannot be meant; `status` and
+//! `why` answer with 0 done, 1 failed, 2 waiting, 3 stuck. Commands are one file each
+//! and write to `out`, so that their tests are strings.
 
 mod agent;
 mod crds;
+mod explain;
+mod people;
 mod up;
 
 use std::ffi::OsString;
@@ -25,20 +28,24 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Crds(crds::Crds),
+    Explain(explain::Explain),
     Hub(Box<agent::Hub>),
     Up(up::Up),
+    Why(people::Why),
 }
 
 fn main() -> ExitCode {
     let cli = read(std::env::args_os().collect());
     let mut out = io::BufWriter::new(io::stdout().lock());
     let result = match cli.command {
-        Command::Crds(command) => command.run(&mut out),
-        Command::Hub(command) => command.run(),
-        Command::Up(command) => command.run(&mut out),
+        Command::Crds(command) => command.run(&mut out).map(|()| 0),
+        Command::Explain(command) => command.run(&mut out).map(|()| 0),
+        Command::Hub(command) => command.run().map(|()| 0),
+        Command::Up(command) => command.run(&mut out).map(|()| 0),
+        Command::Why(command) => people::wait_for(command.run(&mut out)),
     };
-    match result.and_then(|()| Ok(out.flush()?)) {
-        Ok(()) => ExitCode::SUCCESS,
+    match result.and_then(|code| Ok(out.flush().map(|()| code)?)) {
+        Ok(code) => ExitCode::from(code),
         // The reader has seen enough: `flagship crds | head` is no failure.
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
