@@ -7,6 +7,7 @@
 //! Still to come, one folder each: `rollout`, `work`, `overrides`,
 //! `apply`, `availability`, `eviction`, `admission`.
 
+pub mod board;
 pub mod event;
 pub mod membership;
 pub mod placement;
