@@ -7,8 +7,10 @@
 //! Still to come, one folder each: `rollout`, `work`, `overrides`,
 //! `apply`, `availability`, `eviction`, `admission`, `why`.
 
+pub mod agent;
 pub mod event;
 pub mod membership;
 pub mod placement;
+pub mod properties;
 pub mod scheduling;
 pub mod update_run;
