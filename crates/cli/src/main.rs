@@ -15,6 +15,8 @@ use std::ffi::OsString;
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
+use people::wait_for;
+
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// A fleet control plane for Kubernetes
@@ -27,22 +29,40 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    Crds(crds::Crds),
-    Explain(explain::Explain),
-    Hub(Box<agent::Hub>),
     Up(up::Up),
+    Status(people::Status),
+    Watch(people::Watch),
     Why(people::Why),
+    Explain(explain::Explain),
+    Run(people::Run),
+    Approve(people::Approve),
+    Stop(people::Stop),
+    Resume(people::Resume),
+    Rollback(people::Rollback),
+    History(people::History),
+    Clusters(people::Clusters),
+    Crds(crds::Crds),
+    Hub(Box<agent::Hub>),
 }
 
 fn main() -> ExitCode {
     let cli = read(std::env::args_os().collect());
     let mut out = io::BufWriter::new(io::stdout().lock());
     let result = match cli.command {
-        Command::Crds(command) => command.run(&mut out).map(|()| 0),
-        Command::Explain(command) => command.run(&mut out).map(|()| 0),
-        Command::Hub(command) => command.run().map(|()| 0),
         Command::Up(command) => command.run(&mut out).map(|()| 0),
-        Command::Why(command) => people::wait_for(command.run(&mut out)),
+        Command::Status(command) => wait_for(command.run(&mut out)),
+        Command::Watch(command) => wait_for(command.run(&mut out)),
+        Command::Why(command) => wait_for(command.run(&mut out)),
+        Command::Explain(command) => command.run(&mut out).map(|()| 0),
+        Command::Run(command) => wait_for(command.run(&mut out)),
+        Command::Approve(command) => wait_for(command.run(&mut out)),
+        Command::Stop(command) => wait_for(command.run(&mut out)),
+        Command::Resume(command) => wait_for(command.run(&mut out)),
+        Command::Rollback(command) => wait_for(command.run(&mut out)),
+        Command::History(command) => wait_for(command.run(&mut out)),
+        Command::Clusters(command) => wait_for(command.run(&mut out)),
+        Command::Crds(command) => command.run(&mut out).map(|()| 0),
+        Command::Hub(command) => command.run().map(|()| 0),
     };
     match result.and_then(|code| Ok(out.flush().map(|()| code)?)) {
         Ok(code) => ExitCode::from(code),

@@ -4,13 +4,15 @@
 //! rule cannot fail: it returns a plan with its reasons. The same functions run
 //! in unit tests, the model checker, the simulator and production.
 //!
-//! Still to come, one folder each: `rollout`, `work`, `overrides`,
-//! `apply`, `availability`, `eviction`, `admission`.
+//! Still to come, one folder each: `eviction`, `admission`.
 
+pub mod agent;
 pub mod board;
 pub mod event;
 pub mod membership;
+pub mod overrides;
 pub mod placement;
+pub mod properties;
 pub mod scheduling;
 pub mod update_run;
 pub mod why;

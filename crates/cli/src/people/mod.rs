@@ -3,14 +3,23 @@
 //! `connect` finds the hub, `twins` makes both scopes one, `gather` reads what `why`
 //! wants. Nothing here decides anything: see `flagship_rules::why`.
 
+mod board_text;
 mod connect;
 mod gather;
+mod history;
 mod member_view;
+mod members;
 mod print;
+mod status;
+mod steer;
+mod table;
 mod twins;
 mod why;
 
-pub use connect::{Connect, Hub};
+pub use history::History;
+pub use members::Clusters;
+pub use status::{Status, Watch};
+pub use steer::{Approve, Resume, Rollback, Run, Stop};
 pub use why::Why;
 
 use std::future::Future;

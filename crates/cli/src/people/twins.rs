@@ -40,9 +40,14 @@ impl Twin {
         }
     }
 
+    /// The resource, in the scope that the namespace says.
+    pub fn resource(self, namespace: Option<&str>) -> ResourceType {
+        resource(self.kind(namespace.is_some()))
+    }
+
     /// Objects of this kind, in the scope that the namespace says.
     pub fn of<S, T>(self, client: &Client, namespace: Option<&str>) -> Objects<Stored<S, T>> {
-        client.of_type(resource(self.kind(namespace.is_some())))
+        client.of_type(self.resource(namespace))
     }
 }
 
