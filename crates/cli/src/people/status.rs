@@ -7,7 +7,8 @@ use clap::Args;
 use flagship_api::names::ObjectKey;
 use flagship_rules::board::Board;
 use flagship_rules::why::{Facts, Finding, State, Subject, explain};
-use flagship_runtime::client::{Selection, WatchFrom};
+use flagship_runtime::client::Selection;
+use flagship_runtime::client::watch::WatchFrom;
 use flagship_runtime::env::Env;
 use serde_json::{Value, json};
 

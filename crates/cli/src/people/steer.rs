@@ -86,11 +86,17 @@ pub struct Approve {
 
 /// Stop a run: clusters under way finish, no other is begun
 #[derive(Args)]
-pub struct Stop(Named);
+pub struct Stop {
+    #[command(flatten)]
+    named: Named,
+}
 
 /// Let a stopped or merely initialized run go on
 #[derive(Args)]
-pub struct Resume(Named);
+pub struct Resume {
+    #[command(flatten)]
+    named: Named,
+}
 
 #[derive(Args)]
 struct Named {
@@ -271,8 +277,7 @@ async fn open_requests(hub: &Hub, run: &ObjectKey) -> anyhow::Result<Vec<Request
 impl Stop {
     /// Sets the state.
     pub async fn run(self, out: &mut dyn Write) -> anyhow::Result<u8> {
-        let named = self.0;
-        let key = set_state(&named, UpdateRunState::Stop).await?;
+        let key = set_state(&self.named, UpdateRunState::Stop).await?;
         writeln!(out, "{key} stops: clusters under way finish, no other is begun")?;
         writeln!(out, "go on:  {}", command("resume", &key))?;
         Ok(0)
@@ -282,8 +287,7 @@ impl Stop {
 impl Resume {
     /// Sets the state.
     pub async fn run(self, out: &mut dyn Write) -> anyhow::Result<u8> {
-        let named = self.0;
-        let key = set_state(&named, UpdateRunState::Run).await?;
+        let key = set_state(&self.named, UpdateRunState::Run).await?;
         writeln!(out, "{key} goes on")?;
         writeln!(out, "follow it:  {}", command("watch", &key))?;
         Ok(0)
