@@ -29,7 +29,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    Up(up::Up),
+    Up(Box<up::Up>),
+    Down(up::Down),
     Status(people::Status),
     Watch(people::Watch),
     Why(people::Why),
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
     let mut out = io::BufWriter::new(io::stdout().lock());
     let result = match cli.command {
         Command::Up(command) => command.run(&mut out).map(|()| 0),
+        Command::Down(command) => command.run(&mut out).map(|()| 0),
         Command::Status(command) => wait_for(command.run(&mut out)),
         Command::Watch(command) => wait_for(command.run(&mut out)),
         Command::Why(command) => wait_for(command.run(&mut out)),

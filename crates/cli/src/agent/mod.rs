@@ -15,7 +15,7 @@ use std::future::Future;
 use anyhow::Context;
 
 /// Runs an agent on a runtime of its own until it is told to stop.
-fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+pub fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -24,7 +24,7 @@ fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<
 }
 
 /// Ready when the process is asked to end: Ctrl-C, or what Kubernetes sends a pod.
-async fn told_to_stop() {
+pub async fn told_to_stop() {
     use tokio::signal::unix::{SignalKind, signal};
     let interrupted = async {
         // Without a handler the signal ends the process, which is what it asks for.

@@ -18,8 +18,6 @@ pub enum Twin {
     Placement,
     /// Bindings.
     Binding,
-    /// Versions of what a placement selects.
-    ResourceSnapshot,
 }
 
 impl Twin {
@@ -35,8 +33,6 @@ impl Twin {
             (Self::Placement, true) => "ResourcePlacement",
             (Self::Binding, false) => "ClusterResourceBinding",
             (Self::Binding, true) => "ResourceBinding",
-            (Self::ResourceSnapshot, false) => "ClusterResourceSnapshot",
-            (Self::ResourceSnapshot, true) => "ResourceSnapshot",
         }
     }
 
@@ -103,8 +99,8 @@ mod tests {
 
     #[test]
     fn every_twin_is_in_the_table_in_both_scopes() {
-        use Twin::{Approval, Binding, Placement, ResourceSnapshot, Run, Strategy};
-        for twin in [Run, Strategy, Approval, Placement, Binding, ResourceSnapshot] {
+        use Twin::{Approval, Binding, Placement, Run, Strategy};
+        for twin in [Run, Strategy, Approval, Placement, Binding] {
             for namespaced in [false, true] {
                 let kind = twin.kind(namespaced);
                 assert_eq!(resource(kind).kind, kind);
