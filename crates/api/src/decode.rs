@@ -29,6 +29,10 @@ pub struct Identity {
     pub kind: Option<String>,
     /// `metadata.namespace` and `metadata.name`.
     pub key: Option<ObjectKey>,
+    /// `metadata.uid`.
+    pub uid: Option<String>,
+    /// `metadata.resourceVersion`: which version it is that cannot be read.
+    pub resource_version: Option<String>,
 }
 
 impl fmt::Display for Identity {

@@ -3,6 +3,7 @@
 use flagship_api::condition::{Conditions, Generation};
 use flagship_api::condition_type::Placement as Step;
 use flagship_api::defaults::revision_history_limit;
+use flagship_api::names::rule::LONGEST_LABEL;
 use flagship_api::placement_status::{PlacementStatus, ResourceIdentifier};
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -78,6 +79,9 @@ pub fn plan(seen: &Observed) -> Plan {
         return clean_up(&seen.placement);
     }
     let mut plan = Plan::default();
+    if is_unnameable(&seen.placement) {
+        return unnameable(seen);
+    }
     if !seen.placement.guarded {
         plan.actions.push(Action::Guard);
     }
@@ -88,6 +92,31 @@ pub fn plan(seen: &Observed) -> Plan {
     };
     plan.series = Some(series(&seen.placement, conditions));
     if let Some(status) = settled.filter(|status| *status != seen.placement.status) {
+        plan.actions.push(Action::Status(status));
+    }
+    plan
+}
+
+/// Whether nothing can be labelled with the placement's name.
+fn is_unnameable(placement: &Placement) -> bool {
+    placement.name.len() > LONGEST_LABEL
+}
+
+/// A placement that cannot have anything derived from it, so that it needs no finalizer.
+fn unnameable(seen: &Observed) -> Plan {
+    let placement = &seen.placement;
+    let mut status = placement.status.clone();
+    let why = format!(
+        "the name field cannot have length exceeding {LONGEST_LABEL}; create it under a shorter name"
+    );
+    words::invalid_placement(placement.scope(), &why).set(
+        &mut status.conditions,
+        Generation(placement.generation),
+        seen.now,
+    );
+    let mut plan = Plan::default();
+    plan.series = Some(series(placement, &status.conditions));
+    if status != placement.status {
         plan.actions.push(Action::Status(status));
     }
     plan
@@ -193,6 +222,9 @@ fn refused(seen: &Observed, message: String) -> PlacementStatus {
 fn clean_up(placement: &Placement) -> Plan {
     if !placement.guarded {
         return Plan::default();
+    }
+    if is_unnameable(placement) {
+        return Plan { actions: vec![Action::Unguard], ..Plan::default() };
     }
     let actions =
         vec![Action::DeletePolicySnapshots, Action::DeleteResourceSnapshots, Action::Unguard];

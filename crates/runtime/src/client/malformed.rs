@@ -14,6 +14,10 @@ pub struct Malformed {
     pub namespace: Option<String>,
     /// Its name; empty if even that cannot be read.
     pub name: String,
+    /// Its uid; empty if that cannot be read.
+    pub uid: String,
+    /// Which version of it; empty if that cannot be read.
+    pub resource_version: String,
     /// Which field, such as `spec.stages[0].name`; empty if it is the whole.
     pub field: String,
     /// What is wrong there.
@@ -29,6 +33,8 @@ impl Malformed {
             kind: error.object.kind.unwrap_or_else(|| kind.to_owned()),
             namespace,
             name,
+            uid: error.object.uid.unwrap_or_default(),
+            resource_version: error.object.resource_version.unwrap_or_default(),
             field: error.path,
             why: error.problem,
         }
