@@ -149,7 +149,7 @@ async fn an_unreadable_placement_says_so_in_its_status_where_that_can_be_written
     // A status is ours: one that nobody can read is written anew.
     assert_eq!(
         story.conditions(CRP, "", "shattered")[0],
-        "Scheduled True SchedulingPolicyFulfilled (0)"
+        "Scheduled True SchedulingPolicyFulfilled (1)"
     );
 }
 
