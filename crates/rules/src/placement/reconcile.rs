@@ -78,10 +78,10 @@ pub fn plan(seen: &Observed) -> Plan {
     if seen.placement.deleting {
         return clean_up(&seen.placement);
     }
-    let mut plan = Plan::default();
     if is_unnameable(&seen.placement) {
         return unnameable(seen);
     }
+    let mut plan = Plan::default();
     if !seen.placement.guarded {
         plan.actions.push(Action::Guard);
     }
@@ -114,12 +114,9 @@ fn unnameable(seen: &Observed) -> Plan {
         Generation(placement.generation),
         seen.now,
     );
-    let mut plan = Plan::default();
-    plan.series = Some(series(placement, &status.conditions));
-    if status != placement.status {
-        plan.actions.push(Action::Status(status));
-    }
-    plan
+    let series = Some(series(placement, &status.conditions));
+    let news = (status != placement.status).then_some(Action::Status(status));
+    Plan { actions: news.into_iter().collect(), series, ..Plan::default() }
 }
 
 /// Everything after the finalizer; returns the status to report, if the pass got so far.

@@ -27,14 +27,15 @@ pub struct Malformed {
 impl Malformed {
     /// `kind` is what it should have been, for objects that do not say.
     pub(crate) fn new(kind: &str, error: DecodeError) -> Self {
+        let object = *error.object;
         let (namespace, name) =
-            error.object.key.map_or((None, String::new()), |key| (key.namespace, key.name));
+            object.key.map_or((None, String::new()), |key| (key.namespace, key.name));
         Self {
-            kind: error.object.kind.unwrap_or_else(|| kind.to_owned()),
+            kind: object.kind.unwrap_or_else(|| kind.to_owned()),
             namespace,
             name,
-            uid: error.object.uid.unwrap_or_default(),
-            resource_version: error.object.resource_version.unwrap_or_default(),
+            uid: object.uid.unwrap_or_default(),
+            resource_version: object.resource_version.unwrap_or_default(),
             field: error.path,
             why: error.problem,
         }
