@@ -5,8 +5,10 @@
 //! in unit tests, the model checker, the simulator and production.
 //!
 //! Still to come, one folder each: `rollout`, `work`, `overrides`,
-//! `apply`, `availability`, `eviction`, `admission`, `why`.
+//! `eviction`, `admission`, `why`.
 
+pub mod apply;
+pub mod availability;
 pub mod event;
 pub mod membership;
 pub mod placement;
