@@ -25,11 +25,16 @@
 
 mod compare;
 mod diff;
+mod intent;
 mod manifest;
 mod outcome;
 mod owners;
+mod pace;
 mod prepare;
+mod priority;
+mod reconsider;
 mod redact;
+mod report;
 mod step;
 mod take_over;
 mod terms;
@@ -37,9 +42,14 @@ mod waves;
 mod write;
 
 pub use compare::DryRun;
+pub use intent::{Intent, intent, removal_failed};
 pub use manifest::{GroupVersionKind, Manifest, Mapping, Trouble, Unmapped, map, read, types};
 pub use outcome::{Findings, Outcome, Verdict, complete};
 pub use owners::{Removal, release, removal};
+pub use pace::{Look, Pace, Timing};
+pub use priority::{Ageing, Trigger, priority};
+pub use reconsider::reconsider;
+pub use report::{Options, Report, StatusWrite, report};
 pub use step::{Find, Refusal, RefusalKind, Step, begin};
 pub use take_over::{FindWorks, TakeOver};
 pub use terms::Terms;
