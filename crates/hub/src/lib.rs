@@ -6,14 +6,17 @@
 //! that a person would call policy: that is in the rules. Knows nothing of `member`.
 
 mod changes;
+mod complaints;
 mod hub;
 mod membership;
 mod mirrors;
 mod options;
 mod patches;
 mod placement;
-pub mod scheduling;
+mod readiness;
+mod scheduling;
 mod scope;
 
 pub use hub::Hub;
 pub use options::{Controllers, Options};
+pub use readiness::Readiness;

@@ -7,6 +7,8 @@
 //! Still to come, one folder each: `eviction`, `admission`.
 
 pub mod agent;
+pub mod apply;
+pub mod availability;
 pub mod board;
 pub mod event;
 pub mod membership;

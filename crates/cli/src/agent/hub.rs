@@ -181,8 +181,8 @@ impl Hub {
         let readiness = hub.clone();
         let answers = Answers {
             unready: Arc::new(move || {
-                let _ = &readiness;
-                None
+                let state = readiness.ready();
+                (!state.is_ready()).then(|| state.to_string())
             }),
             metrics: Arc::new(move || metrics.render()),
         };
