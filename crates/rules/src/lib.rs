@@ -12,3 +12,4 @@ pub mod membership;
 pub mod placement;
 pub mod scheduling;
 pub mod update_run;
+pub mod work;
