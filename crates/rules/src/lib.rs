@@ -4,11 +4,12 @@
 //! rule cannot fail: it returns a plan with its reasons. The same functions run
 //! in unit tests, the model checker, the simulator and production.
 //!
-//! Still to come, one folder each: `rollout`, `work`, `overrides`,
+//! Still to come, one folder each: `rollout`, `work`,
 //! `apply`, `availability`, `eviction`, `admission`, `why`.
 
 pub mod event;
 pub mod membership;
+pub mod overrides;
 pub mod placement;
 pub mod scheduling;
 pub mod update_run;
