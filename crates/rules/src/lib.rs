@@ -4,7 +4,7 @@
 //! rule cannot fail: it returns a plan with its reasons. The same functions run
 //! in unit tests, the model checker, the simulator and production.
 //!
-//! Still to come, one folder each: `rollout`, `work`,
+//! Still to come, one folder each: `rollout`,
 //! `apply`, `availability`, `eviction`, `admission`, `why`.
 
 pub mod event;

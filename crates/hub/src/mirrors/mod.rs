@@ -4,11 +4,12 @@
 //! objects. What a pass must not read from a cache (the bindings the scheduler counts)
 //! is listed from the server by `observe` instead.
 //!
-//! Here is how mirrors are set up and filled; `members` and `placements` say what is
-//! kept of which kind.
+//! Here is how mirrors are set up and filled; `members`, `placements` and `works` say what
+//! is kept of which kind.
 
 mod members;
 mod placements;
+mod works;
 
 use flagship_api::names::{ObjectKey, Scope};
 use flagship_api::placement_status::{ClusterResourcePlacementStatus, PlacementStatus};
@@ -24,7 +25,8 @@ use crate::options::Options;
 use crate::scope::{ClusterWide, InNamespace};
 
 pub(crate) use members::{Cluster, MemberMirrors};
-pub(crate) use placements::{Binding, Placement, Policy, ScopeMirrors};
+pub(crate) use placements::{Binding, Derived, Placement, Policy, ScopeMirrors};
+pub(crate) use works::WorkMirrors;
 
 /// Everything that is mirrored.
 pub(crate) struct Mirrors {
@@ -34,6 +36,8 @@ pub(crate) struct Mirrors {
     pub cluster_wide: ScopeMirrors,
     /// What belongs to namespaced placements; `None` if those are not served.
     pub in_namespaces: Option<ScopeMirrors>,
+    /// What members are to apply.
+    pub works: WorkMirrors,
     /// Copies of placements' statuses in placed namespaces.
     pub copies: Store<Fenced<PlacementStatus>>,
 }
@@ -60,12 +64,13 @@ impl Mirrors {
         let cluster_wide = ScopeMirrors::new::<ClusterWide>(&mut set);
         let in_namespaces =
             options.resource_placement.then(|| ScopeMirrors::new::<InNamespace>(&mut set));
+        let works = WorkMirrors::new(&mut set);
         let copies = set.mirror(|object: ClusterResourcePlacementStatus| {
             let status = object.source_status.clone();
             Fenced::of(&object, status)
         });
         let copies = set.add(copies);
-        (Self { members, cluster_wide, in_namespaces, copies }, set.filling)
+        (Self { members, cluster_wide, in_namespaces, works, copies }, set.filling)
     }
 
     /// The mirrors of a placement's scope.

@@ -69,9 +69,7 @@ pub fn gate(spec: &PlacementSpec) -> Gate {
         },
         PlacementType::PickN => match policy.number_of_clusters {
             Some(1) => Gate::Open,
-            Some(_) => {
-                refused("PickN type, but the number of target clusters is not set to 1")
-            }
+            Some(_) => refused("PickN type, but the number of target clusters is not set to 1"),
             None => refused("PickN type, but no number of target clusters is specified"),
         },
     }
@@ -81,8 +79,11 @@ pub fn gate(spec: &PlacementSpec) -> Gate {
 /// still selects, and that exist on the hub in their own right.
 pub fn copies(work: &Work, selected: &[ResourceIdentifier]) -> Vec<Copy> {
     let Some(status) = &work.status else { return Vec::new() };
-    let wrapped =
-        work.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(label::ENVELOPE_TYPE));
+    let wrapped = work
+        .metadata
+        .labels
+        .as_ref()
+        .is_some_and(|labels| labels.contains_key(label::ENVELOPE_TYPE));
     if wrapped || !status.conditions.is_true_at(APPLIED, Generation::of(&work.metadata)) {
         return Vec::new();
     }

@@ -1,11 +1,12 @@
 //! The end of a binding: its Works go first, and it waits until they are gone.
 //!
 //! A Work leaves only after the member has cleaned up, so a binding that is gone means
-//! that the member said so. Works that are on their way out count as long as they are there.
+//! that the member said so. A member that is to keep what it has is told before its Works
+//! are deleted, in a pass of its own: a hub that dies in between has lost nothing. Works that are on their way out count as long as they are there.
 
 use jiff::SignedDuration;
 
-use super::observed::Observed;
+use super::observed::{Observed, Work};
 use super::reconcile::{Action, Plan, Waiting};
 use super::sync::Write;
 
@@ -21,15 +22,14 @@ pub fn plan(seen: &Observed) -> Plan {
     // The placement is deleted, and not only this one cluster dropped.
     let over = seen.placement.as_ref().is_none_or(|placement| placement.deleting);
     let abandons = seen.placement.as_ref().is_some_and(|placement| placement.abandons);
-    let mut actions = Vec::new();
-    for work in &seen.works {
-        if over && (abandons || work.to_abandon) && !work.abandoned {
-            actions.push(Action::Work(Write::Abandon { name: work.name.clone() }));
-        }
+    let untold =
+        seen.works.iter().filter(|work| over && (abandons || work.to_abandon) && !work.abandoned);
+    let name = |work: &Work| work.name.clone();
+    let mut writes: Vec<Write> = untold.map(|work| Write::Abandon { name: name(work) }).collect();
+    if writes.is_empty() {
+        writes.extend(seen.live_works().map(|work| Write::Delete { name: name(work) }));
     }
-    for work in seen.live_works() {
-        actions.push(Action::Work(Write::Delete { name: work.name.clone() }));
-    }
+    let actions = writes.into_iter().map(Action::Work).collect();
     let waiting = Some(Waiting::WorksToGo(seen.works.len()));
     Plan { actions, waiting, wake: Some(FALLBACK), ..Plan::default() }
 }

@@ -7,9 +7,10 @@ use flagship_api::condition::{Conditions, Truth};
 use flagship_api::condition_type::work::{APPLIED, AVAILABLE};
 use flagship_api::hash;
 use flagship_api::keys::{annotation, label, own};
-use flagship_api::names::ObjectKey;
 use flagship_api::placement::PlacementSpec;
-use flagship_api::placement_status::{EnvelopeIdentifier, EnvelopeType, ResourceIdentifier};
+use flagship_api::placement_status::{
+    EnvelopeIdentifier, EnvelopeType, NamespacedName, ResourceIdentifier,
+};
 use flagship_api::snapshot::ResourceSnapshotSpec;
 use flagship_api::work::{ManifestCondition, Work as Object, WorkResourceIdentifier, WorkStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -61,10 +62,10 @@ impl Work {
 }
 
 /// The binding a Work belongs to: named by label, in the namespace of another label.
-pub fn owner(meta: &ObjectMeta) -> Option<ObjectKey> {
+pub fn owner(meta: &ObjectMeta) -> Option<NamespacedName> {
     let name = labelled(meta, label::PARENT_BINDING)?;
-    let namespace = labelled(meta, label::PARENT_PLACEMENT_NAMESPACE);
-    Some(ObjectKey::new(namespace.as_deref(), &name))
+    let namespace = labelled(meta, label::PARENT_PLACEMENT_NAMESPACE).unwrap_or_default();
+    Some(NamespacedName { name, namespace })
 }
 
 impl Stamp {

@@ -72,10 +72,7 @@ impl<'a> Group<'a> {
             return Err(partial(seen, &master.name, expected.get(), found));
         }
         let subs = numbered.into_iter().map(|(subindex, snapshot)| (snapshot, base.sub(subindex)));
-        Ok(Self {
-            index,
-            snapshots: [(master, base.master())].into_iter().chain(subs).collect(),
-        })
+        Ok(Self { index, snapshots: [(master, base.master())].into_iter().chain(subs).collect() })
     }
 
     /// The Works that should be there, in order.

@@ -26,12 +26,12 @@ mod trouble;
 #[cfg(test)]
 mod tests;
 
-pub use lists::MOST_LISTED;
+pub use deletion::FALLBACK;
 pub use from_api::{ABANDON, owner};
+pub use lists::MOST_LISTED;
 pub use observed::{
     Binding, Cluster, Content, Manifest, Observed, Placement, Reads, SnapshotContent, Stamp, Work,
 };
 pub use reconcile::{Action, DROPPED_RETRY, Plan, Waiting, after_failure, plan};
-pub use deletion::FALLBACK;
 pub use sync::{NewWork, Strategies, Write};
 pub use trouble::{OCCUPIED_RETRY, PARTIAL_GROUP_RETRY, Retry, Stage, Trouble};

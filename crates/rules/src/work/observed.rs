@@ -139,8 +139,8 @@ pub struct Work {
     pub generation: i64,
     /// Whether it is being deleted.
     pub deleting: bool,
-    /// The binding it belongs to, by its labels.
-    pub binding: Option<ObjectKey>,
+    /// The binding it belongs to, by its labels; one without a namespace has an empty one.
+    pub binding: Option<NamespacedName>,
     /// Label `parent-CRP`.
     pub placement: Option<String>,
     /// The envelope it was made from, by its labels.
@@ -161,6 +161,14 @@ pub struct Work {
     pub manifests: Vec<Manifest>,
     /// Hash of the statuses that came back from the member, if any did.
     pub reported: Option<String>,
+}
+
+impl Work {
+    /// The binding it belongs to.
+    pub fn owner(&self) -> Option<ObjectKey> {
+        let NamespacedName { namespace, name } = self.binding.as_ref()?;
+        Some(ObjectKey::new(Some(namespace), name))
+    }
 }
 
 /// What a Work was made from, as its labels and annotations tell.

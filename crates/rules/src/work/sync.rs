@@ -227,10 +227,9 @@ impl Sync {
             ([work], _, _) => Ok(Some(work)),
             ([], [], _) => Ok(None),
             // It is deleted by somebody else's hand, and its name is free when it is gone.
-            ([], [going, ..], _) => Err(Trouble::expected(
-                Stage::Sync,
-                format!("work {} is being deleted", going.name),
-            )),
+            ([], [going, ..], _) => {
+                Err(Trouble::expected(Stage::Sync, format!("work {} is being deleted", going.name)))
+            }
             (several, _, envelope) => {
                 let names: Vec<&str> = several.iter().map(|work| work.name.as_str()).collect();
                 let envelope = envelope.as_ref().map(EnvelopeRef::to_string).unwrap_or_default();

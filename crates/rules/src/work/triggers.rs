@@ -35,6 +35,7 @@ pub fn work_changed(old: &Work, new: &Work) -> bool {
         || old.manifests != new.manifests
         || old.stamp != new.stamp
         || old.deleting != new.deleting
+        || old.abandoned != new.abandoned
 }
 
 /// Whether all bindings of a changed placement are to be looked at.
