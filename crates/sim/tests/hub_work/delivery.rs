@@ -113,7 +113,8 @@ async fn works_are_labelled_by_where_they_come_from() {
           parent-cluster-resource-override-snapshot-hash: "null"
           parent-resource-override-snapshot-hash: "null"
           parent-resource-snapshot-name: "web-0-snapshot"
-    "#]].assert_eq(&text);
+    "#]]
+    .assert_eq(&text);
 }
 
 #[tokio::test(start_paused = true)]
