@@ -122,7 +122,7 @@ impl ScopeMirrors {
             policies: set.add(policies),
             resources: set.add(resources),
             bindings: set.add(bindings),
-            runs: set.add(runs),
+            runs: set.add(runs.optional()),
             indexes,
         }
     }
