@@ -58,7 +58,8 @@ pub enum DurableError {
 impl Durable {
     /// Opens the file, or makes it.
     pub fn open(path: &Path) -> Result<Self, DurableError> {
-        let failed = |reason: String| DurableError::Open { path: path.display().to_string(), reason };
+        let failed =
+            |reason: String| DurableError::Open { path: path.display().to_string(), reason };
         let database = Database::create(path).map_err(|error| failed(error.to_string()))?;
         let begun = (|| -> Result<(), redb::Error> {
             let writing = database.begin_write()?;
@@ -85,7 +86,12 @@ impl Durable {
     }
 
     /// A cluster as the file has it, empty if it is not known; its writes go to the file.
-    pub fn store(&self, cluster: &str, env: Env, limits: Limits) -> Result<Arc<Store>, DurableError> {
+    pub fn store(
+        &self,
+        cluster: &str,
+        env: Env,
+        limits: Limits,
+    ) -> Result<Arc<Store>, DurableError> {
         let (objects, last) = self.read(cluster)?;
         // Watchers may have seen what the disk never did, but no more than was queued.
         let revision = last.map_or(1, |last| last + LONGEST_QUEUE as u64);

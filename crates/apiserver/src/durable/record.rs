@@ -65,7 +65,7 @@ pub fn read(key: &[u8], value: &[u8]) -> Result<Restored, String> {
     let object: Value = serde_json::from_slice(json).map_err(unreadable)?;
     Ok(Restored {
         resource: (*resource).into(),
-        key: ObjectKey::new(namespace, *name),
+        key: ObjectKey::new(*namespace, *name),
         revision: u64::from_le_bytes(*revision),
         head: Head::of(&object, Pairs::new(fields)),
         json: Encoded::new(&object),

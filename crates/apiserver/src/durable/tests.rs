@@ -23,7 +23,8 @@ impl Drop for Scratch {
 }
 
 fn put(store: &Store, resource: &str, name: &str, version: u64) -> u64 {
-    let object = json!({"metadata": {"name": name, "labels": {"n": version.to_string()}}, "data": version});
+    let object =
+        json!({"metadata": {"name": name, "labels": {"n": version.to_string()}}, "data": version});
     let head = Head::of(&object, Pairs::new([("status.phase", "Running")]));
     let key = ObjectKey::new("default", name);
     let change = Change::Put { head, json: Encoded::new(&object) };
@@ -116,9 +117,8 @@ fn a_record_that_makes_no_sense_is_named() {
         assert_eq!(record::read(&key, &value).err().unwrap(), complaint);
     }
     let garbage = [vec![0; 12], b"{".to_vec()].concat();
-    assert!(record::read(&key, &garbage).err().unwrap().starts_with("pods default/a cannot be read"));
-    assert_eq!(
-        record::read(b"hub", &[]).err().unwrap(),
-        "the key \"hub\" does not name an object"
+    assert!(
+        record::read(&key, &garbage).err().unwrap().starts_with("pods default/a cannot be read")
     );
+    assert_eq!(record::read(b"hub", &[]).err().unwrap(), "the key \"hub\" does not name an object");
 }
