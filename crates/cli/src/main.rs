@@ -31,6 +31,7 @@ struct Cli {
 enum Command {
     Up(Box<up::Up>),
     Down(up::Down),
+    Reset(up::Reset),
     Status(people::Status),
     Watch(people::Watch),
     Why(people::Why),
@@ -44,6 +45,7 @@ enum Command {
     Clusters(people::Clusters),
     Crds(crds::Crds),
     Hub(Box<agent::Hub>),
+    Member(Box<agent::Member>),
 }
 
 fn main() -> ExitCode {
@@ -52,6 +54,7 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Up(command) => command.run(&mut out).map(|()| 0),
         Command::Down(command) => command.run(&mut out).map(|()| 0),
+        Command::Reset(command) => command.run(&mut out).map(|()| 0),
         Command::Status(command) => wait_for(command.run(&mut out)),
         Command::Watch(command) => wait_for(command.run(&mut out)),
         Command::Why(command) => wait_for(command.run(&mut out)),
@@ -65,6 +68,7 @@ fn main() -> ExitCode {
         Command::Clusters(command) => wait_for(command.run(&mut out)),
         Command::Crds(command) => command.run(&mut out).map(|()| 0),
         Command::Hub(command) => command.run().map(|()| 0),
+        Command::Member(command) => command.run().map(|()| 0),
     };
     match result.and_then(|code| Ok(out.flush().map(|()| code)?)) {
         Ok(code) => ExitCode::from(code),
@@ -91,7 +95,7 @@ fn read(mut arguments: Vec<OsString>) -> Cli {
     Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 
-const AGENTS: [&str; 1] = ["hub"];
+const AGENTS: [&str; 2] = ["hub", "member"];
 
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let cause = error.downcast_ref::<io::Error>();

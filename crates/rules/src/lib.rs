@@ -18,3 +18,4 @@ pub mod properties;
 pub mod scheduling;
 pub mod update_run;
 pub mod why;
+pub mod work;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::ArgAction::Set;
 use clap::Args;
-use flagship_api::names::ObjectKey;
+use flagship_api::names::{HUB_LEASE, ObjectKey};
 use flagship_hub::Options;
 use flagship_rules::placement::Batching;
 use flagship_rules::placement::selection::{SelectionOptions, SkippedNamespaces, TypeRules};
@@ -21,9 +21,6 @@ use jiff::SignedDuration;
 use super::endpoints::{self, Answers};
 use super::spelling::{Complaints, Logging, duration};
 use super::{block_on, told_to_stop};
-
-/// The Lease of the original, so that both never lead at once during a switch.
-const LEASE: &str = "136224848560.hub.fleet.azure.com";
 
 /// Run the hub's controllers on a Kubernetes API server
 #[derive(Args, Clone, Debug)]
@@ -209,11 +206,11 @@ impl Hub {
         let types =
             TypeRules::read(&self.skipped_propagating_apis, &self.allowed_propagating_apis)?;
         let lease = self.leader_elect.then(|| LeaseConfig {
-            key: ObjectKey::namespaced(&self.leader_election_namespace, LEASE),
+            key: ObjectKey::namespaced(&self.leader_election_namespace, HUB_LEASE),
             duration: self.leader_lease_duration,
             renew_deadline: self.leader_renew_deadline,
             retry: self.leader_retry_period,
-            ..LeaseConfig::new(env, LEASE, "flagship-hub")
+            ..LeaseConfig::new(env, HUB_LEASE, "flagship-hub")
         });
         let mut options = Options {
             resource_placement: self.enable_resource_placement,

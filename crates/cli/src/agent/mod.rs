@@ -5,9 +5,12 @@
 
 mod endpoints;
 mod hub;
+mod hub_access;
+mod member;
 mod spelling;
 
 pub use hub::Hub;
+pub use member::Member;
 pub use spelling::{as_switch, with_two_dashes};
 
 use std::future::Future;

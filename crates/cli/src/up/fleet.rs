@@ -9,9 +9,11 @@ use flagship_api::condition::{Conditions, Truth};
 use flagship_api::condition_type::member_cluster;
 use flagship_api::names::ObjectKey;
 use flagship_api::work::AppliedWork;
+use flagship_apiserver::durable::Durable;
 use flagship_apiserver::edge::{Authority, Config, Edge, EdgeError};
 use flagship_apiserver::env::Env as ServerEnv;
 use flagship_apiserver::rest::{ClusterHandle, Server};
+use flagship_apiserver::store::Limits;
 use flagship_hub::Hub;
 use flagship_member::Member;
 use flagship_rules::placement::Batching;
@@ -36,6 +38,8 @@ pub struct Shape {
     pub port: u16,
     /// Labels of the members.
     pub labels: Labels,
+    /// Whether nothing is kept.
+    pub ephemeral: bool,
 }
 
 /// A fleet that runs.
@@ -45,6 +49,8 @@ pub struct Fleet {
     stop: CancellationToken,
     /// The hub's controllers and the agents of the members.
     controllers: JoinSet<()>,
+    /// Where writes go, unless nothing is kept.
+    kept: Option<Durable>,
 }
 
 /// How often members say that they are alive.
@@ -59,7 +65,20 @@ impl Fleet {
         let env = Env::system();
         let server_env = ServerEnv::system();
         let server = Server::new(server_env.clone());
-        let hub = server.add_cluster("hub");
+        let kept = match shape.ephemeral {
+            true => None,
+            false => Some(Durable::open(&folder.data())?),
+        };
+        let add = |name: &str| -> anyhow::Result<ClusterHandle> {
+            Ok(match &kept {
+                None => server.add_cluster(name),
+                Some(kept) => {
+                    let store = kept.store(name, server_env.clone(), Limits::default())?;
+                    server.add_cluster_with(name, store)
+                }
+            })
+        };
+        let hub = add("hub")?;
         install(&hub, |_| true).await?;
         make_system_namespace(&hub).await?;
         Workloads::new(WorkloadConfig::hub()).spawn(hub.clone());
@@ -67,7 +86,7 @@ impl Fleet {
         let workloads = Workloads::new(config);
         let mut members = Vec::new();
         for name in &shape.members {
-            let handle = server.add_cluster(name);
+            let handle = add(name)?;
             install(&handle, is_needed_by_members).await?;
             workloads.spawn(handle.clone());
             members.push((name.clone(), handle));
@@ -95,7 +114,7 @@ impl Fleet {
             controllers.spawn(async move { member.run(stopped.cancelled()).await });
             invite(&user, name, shape).await?;
         }
-        let fleet = Self { edge, hub: user, stop, controllers };
+        let fleet = Self { edge, hub: user, stop, controllers, kept };
         fleet.wait_until_joined(&shape.members).await?;
         Ok(fleet)
     }
@@ -121,6 +140,9 @@ impl Fleet {
         self.stop.cancel();
         while self.controllers.join_next().await.is_some() {}
         self.edge.shutdown().await;
+        if let Some(refusal) = self.kept.and_then(|kept| kept.flush().err()) {
+            tracing::error!(%refusal, "the last changes could not be stored");
+        }
     }
 
     async fn wait_until_joined(&self, members: &[String]) -> anyhow::Result<()> {

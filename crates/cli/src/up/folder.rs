@@ -52,6 +52,11 @@ impl Folder {
         self.path.join("kubeconfig")
     }
 
+    /// The file with everything the API servers keep.
+    pub fn data(&self) -> PathBuf {
+        self.path.join("data.redb")
+    }
+
     /// Where certificates are.
     pub fn certificates(&self) -> PathBuf {
         self.path.join("pki")
@@ -100,6 +105,19 @@ pub fn stop_other(path: &Path) -> anyhow::Result<Option<String>> {
     bail!("process {pid} was told to stop and still runs");
 }
 
+/// Removes everything a fleet kept. Refused while one runs there.
+pub fn clear(path: &Path) -> anyhow::Result<bool> {
+    if !path.exists() {
+        return Ok(false);
+    }
+    if !path.join(LOCK).is_file() {
+        bail!("{} is not a folder of a fleet; nothing was removed", path.display());
+    }
+    drop(Folder::take(path)?);
+    fs::remove_dir_all(path).with_context(|| format!("cannot remove {}", path.display()))?;
+    Ok(true)
+}
+
 /// Half a minute, in looks.
 const PATIENCE: u32 = 300;
 const LOOK: Duration = Duration::from_millis(100);
@@ -134,6 +152,19 @@ mod tests {
         drop(Folder::take(&path).unwrap());
         assert_eq!(stop_other(&path).unwrap(), None);
         fs::remove_dir_all(&path).unwrap();
+    }
+
+    #[test]
+    fn only_a_fleets_folder_is_cleared_and_only_when_nobody_has_it() {
+        let path = scratch("clear");
+        assert!(!clear(&path).unwrap());
+        fs::create_dir_all(&path).unwrap();
+        assert!(clear(&path).is_err());
+        let holder = Folder::take(&path).unwrap();
+        assert!(clear(&path).is_err());
+        drop(holder);
+        assert!(clear(&path).unwrap());
+        assert!(!path.exists());
     }
 
     #[test]

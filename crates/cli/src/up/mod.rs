@@ -40,6 +40,9 @@ pub struct Up {
     /// A label of a member, as member1=environment=staging; may be repeated
     #[arg(long, value_name = "MEMBER=KEY=VALUE", value_parser = read_label)]
     labels: Vec<(String, String, String)>,
+    /// Keep nothing: faster, and gone when the process ends
+    #[arg(long)]
+    ephemeral: bool,
     /// Also create a sample application, a placement, a strategy and a first run
     #[arg(long)]
     demo: bool,
@@ -51,6 +54,25 @@ pub struct Down {
     /// Where everything is kept
     #[arg(long, default_value = ".flagship", value_name = "FOLDER")]
     data_dir: PathBuf,
+}
+
+/// Remove everything the fleet in this folder kept
+#[derive(Args, Clone, Debug)]
+pub struct Reset {
+    /// Where everything is kept
+    #[arg(long, default_value = ".flagship", value_name = "FOLDER")]
+    data_dir: PathBuf,
+}
+
+impl Reset {
+    /// Removes the folder.
+    pub fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
+        match folder::clear(&self.data_dir)? {
+            true => writeln!(out, "removed {}", self.data_dir.display())?,
+            false => writeln!(out, "nothing was kept in {}", self.data_dir.display())?,
+        }
+        Ok(())
+    }
 }
 
 impl Up {
@@ -67,6 +89,7 @@ impl Up {
             nodes: self.nodes,
             port: self.port,
             labels: Labels::given(&self.labels),
+            ephemeral: self.ephemeral,
         };
         let fleet = Fleet::start(&shape, folder).await?;
         fleet.write_kubeconfig(&kubeconfig)?;
@@ -103,6 +126,12 @@ impl Up {
         writeln!(out)?;
         let contexts = if members > 0 { ", member1, …" } else { "" };
         writeln!(out, "  kubeconfig   {}   (contexts: hub{contexts})", kubeconfig.display())?;
+        let state = if self.ephemeral {
+            "in memory only".to_owned()
+        } else {
+            format!("{}   (survives restarts; `flagship reset` clears it)", self.data_dir.display())
+        };
+        writeln!(out, "  state        {state}")?;
         writeln!(out)?;
         writeln!(out, "Try:")?;
         writeln!(out, "  export KUBECONFIG={}", absolute(kubeconfig).display())?;
