@@ -411,12 +411,12 @@ impl Slice {
 fn passes(
     left: &[Step],
     right: Option<&(Op, Vec<Step>)>,
-    item: &Cow<'_, Value>,
+    item: &Value,
     visits: &mut usize,
 ) -> Result<bool, Stuck> {
-    let lefts = walk(left, vec![item.clone()], visits);
+    let lefts = walk(left, vec![Cow::Borrowed(item)], visits);
     let Some((op, right)) = right else { return Ok(lefts.is_ok_and(|found| !found.is_empty())) };
-    let rights = walk(right, vec![item.clone()], visits)?;
+    let rights = walk(right, vec![Cow::Borrowed(item)], visits)?;
     match (lefts?.as_slice(), rights.as_slice()) {
         ([], _) | (_, []) => Ok(false),
         ([left], [right]) => compare(left, *op, right),
