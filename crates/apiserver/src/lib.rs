@@ -20,3 +20,4 @@ pub mod registry;
 pub mod rest;
 pub mod schema;
 pub mod store;
+pub mod tables;
