@@ -26,6 +26,9 @@ const OBJECTS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("objects
 /// The last durable revision of every cluster.
 const CLUSTERS: TableDefinition<'_, &str, u64> = TableDefinition::new("clusters");
 
+/// An object of the file, or what is wrong with it.
+type Entry = Result<Restored, String>;
+
 /// The file behind a server.
 #[derive(Clone)]
 pub struct Durable {
@@ -100,23 +103,21 @@ impl Durable {
     }
 
     fn read(&self, cluster: &str) -> Result<(Vec<Restored>, Option<u64>), DurableError> {
-        let read = || -> Result<(Vec<Vec<u8>>, Vec<Vec<u8>>, Option<u64>), redb::Error> {
+        let read = || -> Result<(Vec<Entry>, Option<u64>), redb::Error> {
             let reading = self.database.begin_read()?;
             let last = reading.open_table(CLUSTERS)?.get(cluster)?.map(|found| found.value());
             let table = reading.open_table(OBJECTS)?;
-            let (mut keys, mut values) = (Vec::new(), Vec::new());
             let (from, to) = record::range(cluster);
+            let mut objects = Vec::new();
             for entry in table.range(from.as_slice()..to.as_slice())? {
                 let (key, value) = entry?;
-                keys.push(key.value().to_vec());
-                values.push(value.value().to_vec());
+                objects.push(record::read(key.value(), value.value()));
             }
-            Ok((keys, values, last))
+            Ok((objects, last))
         };
-        let (keys, values, last) = read().map_err(|error| self.damaged(error.to_string()))?;
-        let objects = keys.iter().zip(&values).map(|(key, value)| record::read(key, value));
-        let objects = objects.collect::<Result<_, _>>().map_err(|reason| self.damaged(reason))?;
-        Ok((objects, last))
+        let (objects, last) = read().map_err(|error| self.damaged(error.to_string()))?;
+        let objects = objects.into_iter().collect::<Result<_, _>>();
+        Ok((objects.map_err(|reason| self.damaged(reason))?, last))
     }
 
     /// Waits until everything taken on so far is on the disk, or the disk has refused it.

@@ -7,7 +7,6 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use anyhow::{Context, bail};
 
@@ -96,13 +95,9 @@ pub fn stop_other(path: &Path) -> anyhow::Result<Option<String>> {
     if !told.success() {
         bail!("process {pid} could not be told to stop");
     }
-    for _ in 0..PATIENCE {
-        if lock.try_lock().is_ok() {
-            return Ok(Some(pid));
-        }
-        std::thread::sleep(LOOK);
-    }
-    bail!("process {pid} was told to stop and still runs");
+    // Free when the process has ended, however long its last passes take.
+    lock.lock().with_context(|| format!("cannot lock {}", path.display()))?;
+    Ok(Some(pid))
 }
 
 /// Removes everything a fleet kept. Refused while one runs there.
@@ -117,10 +112,6 @@ pub fn clear(path: &Path) -> anyhow::Result<bool> {
     fs::remove_dir_all(path).with_context(|| format!("cannot remove {}", path.display()))?;
     Ok(true)
 }
-
-/// Half a minute, in looks.
-const PATIENCE: u32 = 300;
-const LOOK: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
 mod tests {

@@ -159,7 +159,7 @@ impl Down {
     pub fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
         match folder::stop_other(&self.data_dir)? {
             Some(pid) => {
-                writeln!(out, "stopped the fleet in {} (pid {pid})", self.data_dir.display())?
+                writeln!(out, "stopped the fleet in {} (pid {pid})", self.data_dir.display())?;
             }
             None => writeln!(out, "no fleet runs in {}", self.data_dir.display())?,
         }
