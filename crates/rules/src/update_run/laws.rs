@@ -7,7 +7,9 @@
 use flagship_api::binding::BindingState;
 use flagship_api::condition::{Conditions, Generation, Truth};
 use flagship_api::condition_type::approval_request::{APPROVAL_ACCEPTED, APPROVED};
-use flagship_api::condition_type::{binding as binding_kind, stage_task, update_run, updating_cluster};
+use flagship_api::condition_type::{
+    binding as binding_kind, stage_task, update_run, updating_cluster,
+};
 use flagship_api::duration::GoDuration;
 use flagship_api::reason::update_run as reason;
 use flagship_api::staged_update::{StageTaskType, UpdateRunState};
@@ -57,15 +59,18 @@ pub fn write(before: &Observed, action: &Action) -> Told {
         _ => None,
     };
     let Some(name) = touches else { return told };
+    let Some(found) = before.bindings.iter().find(|binding| binding.name == name) else {
+        told.push(broken("S7", format!("{name} is written and does not exist")));
+        return told;
+    };
+    if matches!(action, Action::Signal(_)) && only_repeats(before, found) {
+        return told;
+    }
     if reason_of(&before.run.status) == Some(reason::STOPPED)
         && before.run.state() == UpdateRunState::Stop
     {
         told.push(broken("S4", format!("{name} is written after the run said it stopped")));
     }
-    let Some(found) = before.bindings.iter().find(|binding| binding.name == name) else {
-        told.push(broken("S7", format!("{name} is written and does not exist")));
-        return told;
-    };
     match action {
         Action::Withdraw(withdraw) => {
             if (&withdraw.uid, &withdraw.resource_version) != (&found.uid, &found.resource_version)
@@ -88,6 +93,18 @@ pub fn write(before: &Observed, action: &Action) -> Told {
         _ => told.extend(in_turn(before, found)),
     }
     told
+}
+
+/// Whether a start signal tells a cluster nothing new: this run has moved it, it holds
+/// exactly what the run wants, and the run is done with it. A hub that has lost the lead
+/// may send such a signal late; it moves nothing.
+fn only_repeats(before: &Observed, found: &Binding) -> bool {
+    let status = &before.run.status;
+    let Ok(target) = Target::of(before, status) else { return false };
+    let entries = status.stages_status.iter().flat_map(|stage| &stage.clusters);
+    let mut entries = entries.filter(|entry| entry.cluster_name == found.cluster());
+    found.fence.as_ref().is_some_and(|fence| fence.run == before.run.uid)
+        && entries.any(|entry| is_finished(entry) && target.is_on(found, entry))
 }
 
 /// The laws of two successive states of one run: S3, S5, S6, S8, S9 and S12. What a run
@@ -236,7 +253,8 @@ pub fn few_are_down(seen: &Observed) -> Told {
     let strategy = status.staged_update_strategy_snapshot.iter().flat_map(|s| &s.stages);
     let crowded = strategy.zip(&status.stages_status).filter_map(|(config, stage)| {
         let (down, most) = (down(seen, stage), concurrency(config, stage.clusters.len()).ok()?);
-        let what = format!("{} of at most {most} are down in {}", down.join(", "), stage.stage_name);
+        let what =
+            format!("{} of at most {most} are down in {}", down.join(", "), stage.stage_name);
         (down.len() > most).then(|| broken("S1", what))
     });
     crowded.collect()

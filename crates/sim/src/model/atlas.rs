@@ -197,15 +197,13 @@ impl Atlas {
         seen.run.resource_version = version(run);
         for slot in self.binding_slots() {
             let binding = self.binding(store, slot).cloned();
-            seen.bindings.extend(
-                binding.map(|found| Binding { resource_version: version(slot), ..found }),
-            );
+            seen.bindings
+                .extend(binding.map(|found| Binding { resource_version: version(slot), ..found }));
         }
         for slot in self.request_slots() {
             let request = self.request(store, slot).cloned();
-            seen.approvals.extend(
-                request.map(|found| Approval { resource_version: version(slot), ..found }),
-            );
+            seen.approvals
+                .extend(request.map(|found| Approval { resource_version: version(slot), ..found }));
         }
         let others = (0..self.runs).filter(|other| *other != run);
         seen.rivals = others.filter_map(|other| Some(rival(self.run(store, other)?))).collect();

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::state::{Act, State};
 use super::happens::Event;
+use super::state::{Act, State};
 
 /// What kind of step leads on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +40,8 @@ pub struct Graph {
     numbers: BTreeMap<u64, u32>,
     steps: Vec<(u32, u32, Kind)>,
     goals: [Vec<u32>; 2],
+    // Steps come in bunches from one state.
+    last: Option<(State, u32)>,
 }
 
 /// A state as one number; two states share one with a chance nobody has to think of.
@@ -58,7 +60,14 @@ impl Graph {
 
     /// Takes note of a step; `ended` and `stopped` say whether it leads to such a state.
     pub fn note(&mut self, from: &State, act: Act, to: &State, ended: bool, stopped: bool) {
-        let (from, _) = self.number(from);
+        let from = match &self.last {
+            Some((last, number)) if last == from => *number,
+            _ => {
+                let (number, _) = self.number(from);
+                self.last = Some((from.clone(), number));
+                number
+            }
+        };
         let (to, new) = self.number(to);
         self.steps.push((from, to, act.kind()));
         if new && ended {

@@ -11,7 +11,7 @@ use super::atlas::{ABSENT, Atlas, Object, Store};
 use super::world::{Troubles, moment};
 
 /// Something that happens to the store without a hub.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Event {
     /// A member says that what was delivered works.
     Works(usize),
@@ -42,25 +42,40 @@ impl Event {
     pub fn is_trouble(self) -> bool {
         matches!(self, Self::Fails(_) | Self::Touched(_) | Self::Lost(_) | Self::Stopped(_))
     }
+
+    /// What is left of the troubles afterwards; nothing if it may not happen any more.
+    pub fn spend(self, mut left: Troubles, timer: bool) -> Option<Troubles> {
+        let purse = match self {
+            Self::Fails(_) => &mut left.regress,
+            Self::Touched(_) => &mut left.touch,
+            Self::Lost(_) => &mut left.lose,
+            Self::Stopped(_) => &mut left.stop,
+            Self::Deleted(_) => &mut left.delete,
+            // Time passes by itself if a run waits for it.
+            Self::Tick if !timer => &mut left.late,
+            _ => return Some(left),
+        };
+        *purse = purse.checked_sub(1)?;
+        Some(left)
+    }
 }
 
-/// Everything that may happen to a store; time passes by itself if a run waits for it.
-pub fn possible(atlas: &Atlas, store: u32, left: Troubles, timer: bool) -> Vec<Event> {
-    let mut events = Vec::new();
+/// Everything that may happen to a store, if there is enough trouble left for it.
+pub fn possible(atlas: &Atlas, store: u32) -> Vec<Event> {
+    let mut events = vec![Event::Tick];
     for slot in atlas.binding_slots() {
         let Some(binding) = atlas.binding(store, slot) else { continue };
         let works = works(binding);
         if is_delivered(binding) && !works {
             events.push(Event::Works(slot));
         }
-        if works && left.regress > 0 {
+        if works {
             events.push(Event::Fails(slot));
-        }
-        if left.touch > 0 && !binding.deleting && binding.fence.is_some() {
-            events.push(Event::Touched(slot));
         }
         if binding.deleting {
             events.push(Event::Vanishes(slot));
+        } else if binding.fence.is_some() {
+            events.push(Event::Touched(slot));
         }
     }
     for slot in atlas.request_slots() {
@@ -72,31 +87,24 @@ pub fn possible(atlas: &Atlas, store: u32, left: Troubles, timer: bool) -> Vec<E
         if !request.conditions.is_true_at(APPROVED, at) {
             events.push(Event::Approved(slot));
         }
-        if left.lose > 0 {
-            events.push(Event::Lost(slot));
-        }
+        events.push(Event::Lost(slot));
     }
     for at in 0..atlas.runs {
         let Some(run) = atlas.run(store, at) else {
-            // A run that was deleted does not come back: it is the first that can be.
+            // The first run may have been deleted; it does not come back.
             events.extend((at > 0).then_some(Event::RivalComes));
             continue;
         };
         if run.deleting {
             continue;
         }
-        let ended = laws::has_ended(&run.status);
-        match run.state() {
-            UpdateRunState::Run if left.stop > 0 && !ended => events.push(Event::Stopped(at)),
-            UpdateRunState::Stop if !ended => events.push(Event::Resumed(at)),
-            _ => {}
+        if !laws::has_ended(&run.status) {
+            events.push(match run.state() {
+                UpdateRunState::Stop => Event::Resumed(at),
+                _ => Event::Stopped(at),
+            });
         }
-        if left.delete > 0 && at == 0 {
-            events.push(Event::Deleted(at));
-        }
-    }
-    if timer || left.late > 0 {
-        events.push(Event::Tick);
+        events.extend((at == 0).then_some(Event::Deleted(at)));
     }
     events
 }
@@ -110,67 +118,40 @@ fn is_delivered(binding: &Binding) -> bool {
         && binding.conditions.is_true_at(ROLLOUT_STARTED, Generation(binding.generation))
 }
 
-/// Lets it happen; returns the places that changed.
-pub fn happen(
-    atlas: &mut Atlas,
-    store: &mut u32,
-    left: &mut Troubles,
-    event: Event,
-) -> Vec<usize> {
-    let tick = atlas.store(*store).tick;
+/// What becomes of a store, and the place that changes.
+pub fn happen(atlas: &mut Atlas, store: u32, event: Event) -> (u32, Option<usize>) {
+    let tick = atlas.store(store).tick;
     let now = moment(tick);
     let changed = match event {
-        Event::Works(slot) => report(atlas, *store, slot, Truth::True, tick),
-        Event::Fails(slot) => {
-            left.regress -= 1;
-            report(atlas, *store, slot, Truth::False, tick)
-        }
-        Event::Touched(slot) => {
-            left.touch -= 1;
-            atlas.binding(*store, slot).cloned().map(|mut binding| {
-                binding.generation += 1;
-                binding.spec.cluster_decision.reason.push('!');
-                (slot, Some(Object::Binding(Box::new(binding))))
-            })
-        }
-        Event::Vanishes(slot) => Some((slot, None)),
-        Event::Approved(slot) => atlas.request(*store, slot).cloned().map(|mut request| {
+        Event::Works(slot) => report(atlas, store, slot, Truth::True, tick),
+        Event::Fails(slot) => report(atlas, store, slot, Truth::False, tick),
+        Event::Touched(slot) => atlas.binding(store, slot).cloned().map(|mut binding| {
+            binding.generation += 1;
+            binding.spec.cluster_decision.reason.push('!');
+            (slot, Some(Object::Binding(Box::new(binding))))
+        }),
+        Event::Approved(slot) => atlas.request(store, slot).cloned().map(|mut request| {
             let at = Generation(request.generation);
             draft(APPROVED).is_true("lgtm").set(&mut request.conditions, at, now);
             (slot, Some(Object::Request(Box::new(request))))
         }),
-        Event::Lost(slot) => {
-            left.lose -= 1;
-            Some((slot, None))
-        }
-        Event::Stopped(run) => {
-            left.stop -= 1;
-            ask(atlas, *store, run, UpdateRunState::Stop)
-        }
-        Event::Resumed(run) => ask(atlas, *store, run, UpdateRunState::Run),
-        Event::Deleted(run) => {
-            left.delete -= 1;
-            atlas.run(*store, run).cloned().map(|mut found| {
-                found.deleting = true;
-                found.generation += 1;
-                (run, Some(Object::Run(Box::new(found))))
-            })
-        }
-        Event::RivalComes => {
-            let rival = atlas.created(1, now);
-            Some((1, Some(Object::Run(Box::new(rival)))))
-        }
+        Event::Vanishes(slot) | Event::Lost(slot) => Some((slot, None)),
+        Event::Stopped(run) => ask(atlas, store, run, UpdateRunState::Stop),
+        Event::Resumed(run) => ask(atlas, store, run, UpdateRunState::Run),
+        Event::Deleted(run) => atlas.run(store, run).cloned().map(|mut found| {
+            found.deleting = true;
+            found.generation += 1;
+            (run, Some(Object::Run(Box::new(found))))
+        }),
+        Event::RivalComes => Some((1, Some(Object::Run(Box::new(atlas.created(1, now)))))),
         Event::Tick => {
-            left.late = left.late.saturating_sub(1);
-            let old = atlas.store(*store);
-            *store = atlas.store_number(Store { tick: tick + 1, slots: old.slots.clone() });
-            None
+            let slots = atlas.store(store).slots.clone();
+            return (atlas.store_number(Store { tick: tick + 1, slots }), None);
         }
     };
-    let Some((slot, object)) = changed else { return Vec::new() };
+    let Some((slot, object)) = changed else { return (store, None) };
     let number = object.map_or(ABSENT, |object| atlas.number(object));
-    *store = atlas.set(*store, slot, number);
-    vec![slot]
+    (atlas.set(store, slot, number), Some(slot))
 }
 
 type Change = Option<(usize, Option<Object>)>;

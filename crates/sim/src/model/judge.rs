@@ -1,6 +1,6 @@
 //! The laws, as bits, and what is known about a store: which laws it breaks, what works.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use flagship_api::condition::{Conditions, Generation};
 use flagship_api::condition_type::binding::{AVAILABLE, DIFF_REPORTED};
@@ -19,7 +19,8 @@ pub const DOWN: &str = "S1 (down)";
 
 /// Every law a model is held against.
 pub const LAWS: [&str; 16] = [
-    "S1", DOWN, "S2", "S3", "S4", "S5", "S6", "S7", "S8", "S9", "S11", "S12", "S16", "L1", "L3", "L4",
+    "S1", DOWN, "S2", "S3", "S4", "S5", "S6", "S7", "S8", "S9", "S11", "S12", "S16", "L1", "L3",
+    "L4",
 ];
 
 /// Passes after which a run that still writes will never come to rest.
@@ -92,21 +93,34 @@ pub struct Facts {
 /// What is known about stores and writes so far.
 #[derive(Default)]
 pub struct Judge {
-    facts: BTreeMap<u32, Facts>,
+    // By the number of the store.
+    facts: Vec<Option<Facts>>,
     rests: BTreeMap<u32, Law>,
+    ends: BTreeSet<String>,
     writes: BTreeMap<(u32, u32, u32, usize), Law>,
 }
 
 impl Judge {
     /// What is known about a store.
     pub fn facts(&mut self, atlas: &mut Atlas, passes: &mut Passes, store: u32) -> Facts {
-        if let Some(facts) = self.facts.get(&store) {
+        if let Some(Some(facts)) = self.facts.get(store as usize) {
             return *facts;
         }
         let mut facts = look(atlas, passes, store);
         facts.broken |= self.at_rest(atlas, passes, store);
-        self.facts.insert(store, facts);
+        if facts.ended {
+            self.ends.insert(end(atlas, store));
+        }
+        if self.facts.len() <= store as usize {
+            self.facts.resize(store as usize + 1, None);
+        }
+        self.facts[store as usize] = Some(facts);
         facts
+    }
+
+    /// How it ended, each way once.
+    pub fn ends(&self) -> &BTreeSet<String> {
+        &self.ends
     }
 
     /// S16 and L1 to L3: with nothing else happening, passes soon find nothing to do, and
@@ -178,6 +192,16 @@ fn look(atlas: &mut Atlas, passes: &mut Passes, store: u32) -> Facts {
         facts.claimed |= claimed(atlas, run, &seen);
     }
     facts
+}
+
+/// How everything ended, without times: what runs say, what clusters hold.
+fn end(atlas: &Atlas, store: u32) -> String {
+    let runs = (0..atlas.runs).filter_map(|run| atlas.run(store, run));
+    let mut text: String = runs.map(|run| laws::ending(&run.status)).collect();
+    for binding in atlas.binding_slots().filter_map(|slot| atlas.binding(store, slot)) {
+        text += &format!("{}: {}\n", binding.name, binding.spec.resource_snapshot_name);
+    }
+    text
 }
 
 /// L4: a run that is gone leaves no request behind.

@@ -5,9 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use flagship_rules::update_run::{
-    Action, Approval, Observed, Plan, TAKEN_OVER, Waiting, laws,
-};
+use flagship_rules::update_run::{Action, Approval, Observed, Plan, TAKEN_OVER, Waiting, laws};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
 use super::atlas::{ABSENT, Atlas, Object};
@@ -51,16 +49,19 @@ pub struct Pass {
     pub writes: u32,
     /// Laws it breaks by what it claims about what it read.
     pub broken: Law,
-    /// Whether it waits for nothing but time.
+    /// Whether it has nothing to do before time has passed.
     pub waits_for_time: bool,
 }
+
+/// What a write does, for telling passes apart: whether it can be refused, and the places.
+type Sets = (bool, Vec<(usize, u32)>);
 
 /// All passes so far.
 pub struct Passes {
     planner: Planner,
     made: BTreeMap<(u32, u8), Option<Pass>>,
     writes: Vec<Arc<Writes>>,
-    by_sets: BTreeMap<(usize, Vec<(bool, Vec<(usize, u32)>)>), u32>,
+    by_sets: BTreeMap<(usize, Vec<Sets>), u32>,
 }
 
 impl Passes {
@@ -108,7 +109,7 @@ impl Passes {
         }
         let timer = |waiting: &Waiting| matches!(waiting, Waiting::Timer { .. });
         Pass {
-            waits_for_time: plan.waiting.iter().any(timer),
+            waits_for_time: plan.actions.is_empty() && plan.waiting.iter().any(timer),
             writes: self.number(writes),
             broken,
         }

@@ -4,7 +4,8 @@
 //! of them. A hub works on each run apart. A write that would be refused is not a step:
 //! the hub drops the rest of its plan as soon as that is certain.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::atlas::Atlas;
 use super::happens::{self, Event};
@@ -102,6 +103,20 @@ pub(super) struct Inner {
     pub(super) atlas: Atlas,
     pub(super) passes: Passes,
     pub(super) judge: Judge,
+    possible: BTreeMap<u32, Arc<[Event]>>,
+    happened: BTreeMap<(u32, Event), (u32, Option<usize>)>,
+}
+
+impl Inner {
+    fn possible(&mut self, store: u32) -> Arc<[Event]> {
+        let Self { atlas, possible, .. } = self;
+        possible.entry(store).or_insert_with(|| happens::possible(atlas, store).into()).clone()
+    }
+
+    fn happen(&mut self, store: u32, event: Event) -> (u32, Option<usize>) {
+        let Self { atlas, happened, .. } = self;
+        *happened.entry((store, event)).or_insert_with(|| happens::happen(atlas, store, event))
+    }
 }
 
 impl Model {
@@ -111,6 +126,8 @@ impl Model {
             atlas: Atlas::new(&world),
             passes: Passes::new(planner),
             judge: Judge::default(),
+            possible: BTreeMap::new(),
+            happened: BTreeMap::new(),
         };
         Self { world, inner: Mutex::new(inner) }
     }
@@ -126,6 +143,11 @@ impl Model {
     /// How many different stores there were.
     pub fn stores(&self) -> usize {
         self.inner().atlas.stores()
+    }
+
+    /// Every way it ended so far: what runs say and what clusters hold, without times.
+    pub fn ends(&self) -> BTreeSet<String> {
+        self.inner().judge.ends().clone()
     }
 
     /// Where it begins.
@@ -178,9 +200,9 @@ impl Model {
             }
         }
         let timer = self.facts(state.store).timer;
-        let inner = self.inner();
-        let events = happens::possible(&inner.atlas, state.store, state.left, timer);
-        acts.extend(events.into_iter().map(Act::Event));
+        let events = self.inner().possible(state.store);
+        let events = events.iter().filter(|event| event.spend(state.left, timer).is_some());
+        acts.extend(events.map(|event| Act::Event(*event)));
         acts
     }
 
@@ -220,10 +242,12 @@ impl Model {
                 next.caches[hub].own = 0;
             }
             Act::Event(event) => {
+                let timer = self.facts(state.store).timer;
+                next.left = event.spend(state.left, timer)?;
                 let inner = &mut *self.inner();
-                let sets = happens::happen(&mut inner.atlas, &mut next.store, &mut next.left, event);
-                let changed = sets.iter().fold(0, |bits, slot| bits | 1 << slot);
-                lose(inner, &mut next, changed, None);
+                let (store, changed) = inner.happen(state.store, event);
+                next.store = store;
+                lose(inner, &mut next, changed.map_or(0, |slot| 1 << slot), None);
             }
         }
         if next.left.stale == 0 {
@@ -277,7 +301,7 @@ impl Model {
         let plan = inner.passes.writes(worker.writes);
         let place = usize::from(worker.next);
         let write = plan.writes.get(place)?;
-        let Inner { atlas, passes, judge } = inner;
+        let Inner { atlas, passes, judge, .. } = inner;
         next.broken |= judge.write(atlas, passes, next.store, worker.writes, place);
         let mut changed = 0;
         for (slot, object) in &write.sets {

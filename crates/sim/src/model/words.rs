@@ -55,14 +55,14 @@ fn name(atlas: &Atlas, store: u32, slot: usize) -> String {
 fn written(action: &Action) -> String {
     match action {
         Action::Status(status) => {
-            let told = status.conditions.iter().map(|condition| condition.reason.as_str());
+            let told = status.conditions.last().map_or("", |condition| &condition.reason);
             let stages = status.stages_status.iter().flat_map(|stage| &stage.clusters);
             let clusters = stages.filter(|cluster| !cluster.conditions.is_empty()).map(|cluster| {
                 let said: Vec<_> = cluster.conditions.iter().map(|c| c.type_.as_str()).collect();
                 format!("{} {}", cluster.cluster_name, said.join("+"))
             });
             let clusters: Vec<_> = clusters.collect();
-            format!("the status: {} ({})", told.last().unwrap_or_default(), clusters.join(", "))
+            format!("the status: {told} ({})", clusters.join(", "))
         }
         Action::Deliver(deliver) => format!("the spec of binding {}", deliver.binding),
         Action::Signal(signal) => format!("the start signal of binding {}", signal.binding),

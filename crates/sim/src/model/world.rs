@@ -217,7 +217,12 @@ impl World {
                     ..LabelSelector::default()
                 }),
                 max_concurrency: Some(IntOrString::Int(self.at_once)),
-                before_stage_tasks: self.before.contains(&stage).then(approval).into_iter().collect(),
+                before_stage_tasks: self
+                    .before
+                    .contains(&stage)
+                    .then(approval)
+                    .into_iter()
+                    .collect(),
                 after_stage_tasks: after,
                 ..StageConfig::default()
             }

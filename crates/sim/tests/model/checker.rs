@@ -1,17 +1,18 @@
 //! The model as stateright wants it.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::sync::Mutex;
 
 use flagship_sim::model::{self, Act, Graph, LAWS, Law, Planner, State, World};
-use stateright::{Checker, Expectation, Model, Property};
+use stateright::{Checker, Model, Property};
 
 /// A world under a checker.
 pub struct Checked {
     model: model::Model,
     graph: Mutex<Graph>,
     /// The laws it is held against.
-    laws: &'static [&'static str],
+    laws: Law,
 }
 
 impl Model for Checked {
@@ -34,35 +35,10 @@ impl Model for Checked {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        /// A property is a plain function, so each law needs one of its own.
-        fn holds<const LAW: usize>(_: &Checked, state: &State) -> bool {
-            !state.breaks(Law::of(LAWS[LAW]))
-        }
-        const HOLDS: [fn(&Checked, &State) -> bool; LAWS.len()] = [
-            holds::<0>,
-            holds::<1>,
-            holds::<2>,
-            holds::<3>,
-            holds::<4>,
-            holds::<5>,
-            holds::<6>,
-            holds::<7>,
-            holds::<8>,
-            holds::<9>,
-            holds::<10>,
-            holds::<11>,
-            holds::<12>,
-            holds::<13>,
-            holds::<14>,
-            holds::<15>,
-        ];
-        let laws = LAWS.iter().zip(HOLDS).filter(|(law, _)| self.laws.contains(law));
-        laws.map(|(law, condition)| Property {
-            expectation: Expectation::Always,
-            name: law,
-            condition,
-        })
-        .collect()
+        // All in one: asking for each law apart costs more than the walk itself.
+        vec![Property::always("the laws hold", |checked: &Self, state: &State| {
+            !state.breaks(checked.laws)
+        })]
     }
 }
 
@@ -74,37 +50,39 @@ pub struct Found {
     pub steps: usize,
     /// Contents of the API server among them.
     pub stores: usize,
-    /// Broken laws, each with the way there.
-    pub broken: Vec<(String, String)>,
+    /// The laws that were broken, and the shortest way there.
+    pub broken: Option<(Vec<&'static str>, String)>,
+    /// Every way it ended.
+    pub ends: BTreeSet<String>,
     /// States without a way to an end.
     pub never_end: usize,
     /// States without a way to a stop.
     pub never_stop: usize,
 }
 
-/// Walks through a world; one law at a time stops at the first place where it is broken,
-/// which is then the shortest way there.
-pub fn explore(world: World, planner: Planner, laws: &'static [&'static str]) -> Found {
+/// Walks through a world, and stops at the first state that breaks one of these laws.
+pub fn explore(world: World, planner: Planner, laws: &[&str]) -> Found {
+    let laws = laws.iter().fold(Law::NONE, |all, law| all | Law::of(law));
     let graph = Mutex::default();
     let checked = Checked { model: model::Model::new(world, planner), graph, laws };
     let checker = checked.checker().threads(1).spawn_bfs().join();
-    let mut broken = Vec::new();
-    for (law, path) in checker.discoveries() {
-        let mut way = String::new();
+    let broken = checker.discoveries().into_values().next().map(|path| {
+        let (mut way, mut names) = (String::new(), Vec::new());
         for (state, act) in path.into_vec() {
+            names = LAWS.into_iter().filter(|law| state.breaks(Law::of(law))).collect();
             if let Some(act) = act {
                 writeln!(way, "{}", checker.model().model.told(&state, act)).unwrap();
             }
         }
-        broken.push((law.to_owned(), way));
-    }
-    broken.sort();
+        (names, way)
+    });
     let graph = checker.model().graph.lock().unwrap();
     Found {
         states: checker.unique_state_count(),
         steps: checker.state_count(),
         stores: checker.model().model.stores(),
         broken,
+        ends: checker.model().model.ends(),
         never_end: graph.never_end(),
         never_stop: graph.never_stop(),
     }
