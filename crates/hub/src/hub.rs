@@ -12,14 +12,17 @@ use flagship_runtime::client::Client;
 use flagship_runtime::env::Env;
 use flagship_runtime::lease::{Candidate, Ended, Leadership};
 use flagship_runtime::metrics::Metrics;
-use futures::future::{Either, OptionFuture, join3, select};
+use futures::future::{Either, OptionFuture, join4, select};
 use tokio::task::JoinSet;
 
+use crate::complaints::Complaints;
 use crate::membership::Membership;
 use crate::mirrors::Mirrors;
 use crate::options::Options;
 use crate::placement::Placements;
+use crate::readiness::{Readiness, Stage};
 use crate::scheduling::Scheduler;
+use crate::work::Works;
 
 /// The controllers of one hub.
 #[derive(Clone)]
@@ -28,6 +31,7 @@ pub struct Hub {
     env: Env,
     metrics: Metrics,
     options: Options,
+    stage: Stage,
 }
 
 /// What every controller is given.
@@ -38,23 +42,32 @@ pub(crate) struct Context {
     pub metrics: Metrics,
     pub options: Options,
     pub leadership: Leadership,
+    /// What others are told when they ask whether this hub is ready.
+    pub stage: Stage,
 }
 
 impl Hub {
     /// A hub that does nothing until it runs.
     pub fn new(client: Client, env: Env, metrics: Metrics, options: Options) -> Self {
-        Self { client, env, metrics, options }
+        Self { client, env, metrics, options, stage: Stage::default() }
+    }
+
+    /// How far this hub has come. Clones of a hub share the answer.
+    pub fn ready(&self) -> Readiness {
+        self.stage.look()
     }
 
     /// Runs all controllers until `stop` is ready: passes under way are finished, and
     /// the lease is given back. Dropping the future stops everything as a crash would.
     pub async fn run(&self, stop: impl Future<Output = ()>) {
         let mut stop = pin!(stop);
+        let _leaving = self.stage.until_dropped(Readiness::Idle);
         let Some(lease) = self.options.lease.clone() else {
             return self.tenure(Leadership::uncontested(), stop).await;
         };
         let mut candidate = Candidate::new(&self.client, &self.env, lease);
         loop {
+            self.stage.enter(|| Readiness::Standby);
             let led = {
                 let leading = candidate.lead(|leadership| self.tenure(leadership, stop.as_mut()));
                 leading.await
@@ -75,10 +88,14 @@ impl Hub {
             metrics: self.metrics.clone(),
             options: self.options.clone(),
             leadership,
+            stage: self.stage.clone(),
         };
         // Dropped with the tenure, and everything in it.
         let mut tasks = JoinSet::new();
-        let (mirrors, filling) = Mirrors::new(&cx.client, &cx.env, &cx.options);
+        let (mirrors, mut filling) = Mirrors::new(&cx.client, &cx.env, &cx.options);
+        let complaints = Complaints::new(&cx, &mut tasks);
+        let _complaining = filling.complain(&complaints);
+        cx.stage.enter(filling.probe());
         let wanted = cx.options.controllers;
         {
             let starting = pin!(filling.start(&mut tasks));
@@ -87,19 +104,24 @@ impl Hub {
             }
         }
         tracing::info!("the mirrors are filled");
+        cx.stage.enter(|| Readiness::Working);
         let mirrors = Arc::new(mirrors);
         let membership = wanted.membership.then(|| Membership::new(&cx, &mirrors, &mut tasks));
-        let placements = wanted.placement.then(|| Placements::new(&cx, &mirrors, &mut tasks));
+        let placements =
+            wanted.placement.then(|| Placements::new(&cx, &mirrors, &complaints, &mut tasks));
         let scheduler = wanted.scheduling.then(|| Scheduler::new(&cx, &mirrors, &mut tasks));
-        let working = pin!(join3(
+        let works = wanted.work.then(|| Works::new(&cx, &mirrors, &mut tasks));
+        let working = pin!(join4(
             OptionFuture::from(membership.as_ref().map(Membership::run)),
             OptionFuture::from(placements.as_ref().map(Placements::run)),
             OptionFuture::from(scheduler.as_ref().map(Scheduler::run)),
+            OptionFuture::from(works.as_ref().map(Works::run)),
         ));
         if let Either::Right(((), working)) = select(working, stop).await {
             membership.iter().for_each(Membership::close);
             placements.iter().for_each(Placements::close);
             scheduler.iter().for_each(Scheduler::close);
+            works.iter().for_each(Works::close);
             if tokio::time::timeout(cx.options.stop_grace, working).await.is_err() {
                 tracing::warn!("passes under way did not end in time");
             }

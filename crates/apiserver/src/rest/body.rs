@@ -52,6 +52,11 @@ impl Body {
         })))
     }
 
+    /// Whether the body streams until somebody ends it.
+    pub(crate) fn is_watch(&self) -> bool {
+        matches!(self.0, Inner::Watch(_))
+    }
+
     /// A watch.
     pub(super) fn watch(stream: WatchStream) -> Self {
         Self(Inner::Watch(Box::new(stream)))
@@ -87,7 +92,7 @@ impl ListBody {
             };
             // What the server stored, it can also show; an item that it cannot is left out
             // rather than breaking the whole list.
-            let Ok(json) = self.presenter.object(&item.json, item.revision) else {
+            let Ok(json) = self.presenter.item(&item.json, item.revision) else {
                 tracing::error!(name = %item.key.name, "a stored object cannot be shown");
                 continue;
             };

@@ -31,6 +31,7 @@ use serde_json::{Value, json};
 use super::observe::{Fences, Seen, observe};
 use super::selectable::Selectable;
 use super::series::Standings;
+use super::unreadable;
 use crate::hub::Context;
 use crate::mirrors::{Mirrors, ScopeMirrors};
 use crate::patches::{gone_is_fine, reference, with_finalizer, without_finalizer};
@@ -74,6 +75,10 @@ impl Shell {
     /// One pass over a placement of the scope.
     pub async fn pass<S: Scoped>(&self, key: ObjectKey) -> Outcome {
         self.seen.caught_up(&key).await;
+        let placements = self.mirrors.of(&key).map(|mirrors| &mirrors.placements);
+        if let Some(problem) = placements.and_then(|placements| placements.malformed(&key)) {
+            return unreadable::refuse::<S>(&self.cx, &self.writer(&key), &key, &problem).await;
+        }
         let seen = observe(&self.cx, &self.mirrors, &self.selectable, &key);
         let Some(seen) = seen else {
             self.standings.forget(&key);
@@ -86,7 +91,7 @@ impl Shell {
             Some(series) => self.standings.tell(&key, *generation, series, self.cx.env.now()),
             None => self.standings.forget(&key),
         }
-        let writer = Writer::new(&self.cx.client, &self.cx.leadership, &self.seen, &key);
+        let writer = self.writer(&key);
         let mut pass = Pass { key: &key, seen, writer };
         let Plan { actions, events, wake, trouble, .. } = plan;
         for action in actions {
@@ -171,12 +176,9 @@ impl Shell {
         error: ClientError,
     ) -> Failure {
         let why = match &error {
-            ClientError::NotFound { .. } => {
-                format!("namespaces \"{}\" not found", mirror.namespace)
-            }
-            ClientError::Forbidden { message, .. } | ClientError::Invalid { message, .. } => {
-                message.clone()
-            }
+            ClientError::NotFound { message, .. }
+            | ClientError::Forbidden { message, .. }
+            | ClientError::Invalid { message, .. } => message.clone(),
             _ => return error.into(),
         };
         let placement = &pass.seen.observed.placement;
@@ -202,6 +204,10 @@ impl Shell {
         })
         .await?;
         Ok(())
+    }
+
+    fn writer<'a>(&'a self, key: &'a ObjectKey) -> Writer<'a, ObjectKey> {
+        Writer::new(&self.cx.client, &self.cx.leadership, &self.seen, key)
     }
 
     fn say(&self, about: &ObjectReference, event: &Event) {

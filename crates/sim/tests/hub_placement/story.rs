@@ -2,11 +2,12 @@
 
 use std::ops::{Deref, DerefMut};
 
+use flagship_apiserver::rest::{PatchKind, WriteOptions};
 use flagship_hub::Options;
 use flagship_rules::placement::Batching;
 use serde_json::{Value, json};
 
-use crate::hub_world::{CRB, CRP, RP, World, text};
+use crate::hub_world::{CRB, CRP, RP, World, text, without_delivery};
 
 pub const CRS: &str = "clusterresourcesnapshots.placement.kubernetes-fleet.io";
 pub const RS: &str = "resourcesnapshots.placement.kubernetes-fleet.io";
@@ -38,13 +39,13 @@ impl Story {
     /// Only cluster-scoped placements are served, and every change is a version.
     pub async fn cluster_wide(seed: u64) -> Self {
         let options =
-            Options { resource_placement: false, batching: Batching::NONE, ..Options::default() };
+            Options { resource_placement: false, batching: Batching::NONE, ..without_delivery() };
         Self::begin(World::new(seed).await, options).await
     }
 
     /// Placements of both scopes, and every change is a version.
     pub async fn both_scopes(seed: u64) -> Self {
-        let options = Options { batching: Batching::NONE, ..Options::default() };
+        let options = Options { batching: Batching::NONE, ..without_delivery() };
         Self::begin(World::new(seed).await, options).await
     }
 
@@ -76,6 +77,15 @@ impl Story {
     pub async fn rp(&self, name: &str, spec: Value) {
         let meta = json!({"name": name, "namespace": "app"});
         self.create(RP, json!({"metadata": meta, "spec": spec})).await;
+    }
+
+    /// Makes a definition let everything pass below a path.
+    pub async fn loosen(&self, definition: &str, path: &str) {
+        let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        let patch = json!([{"op": "replace", "path": path, "value": open}]);
+        let (kind, options) = (PatchKind::Json, WriteOptions::default());
+        let done = self.user.patch(DEFINITIONS, "", definition, "", kind, patch, &options).await;
+        done.unwrap();
     }
 
     pub async fn namespace(&self, name: &str, labels: Value) {
