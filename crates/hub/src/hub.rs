@@ -12,7 +12,7 @@ use flagship_runtime::client::Client;
 use flagship_runtime::env::Env;
 use flagship_runtime::lease::{Candidate, Ended, Leadership};
 use flagship_runtime::metrics::Metrics;
-use futures::future::{Either, OptionFuture, join3, select};
+use futures::future::{Either, OptionFuture, join4, select};
 use tokio::task::JoinSet;
 
 use crate::complaints::Complaints;
@@ -22,6 +22,7 @@ use crate::options::Options;
 use crate::placement::Placements;
 use crate::readiness::{Readiness, Stage};
 use crate::scheduling::Scheduler;
+use crate::work::Works;
 
 /// The controllers of one hub.
 #[derive(Clone)]
@@ -109,15 +110,18 @@ impl Hub {
         let placements =
             wanted.placement.then(|| Placements::new(&cx, &mirrors, &complaints, &mut tasks));
         let scheduler = wanted.scheduling.then(|| Scheduler::new(&cx, &mirrors, &mut tasks));
-        let working = pin!(join3(
+        let works = wanted.work.then(|| Works::new(&cx, &mirrors, &mut tasks));
+        let working = pin!(join4(
             OptionFuture::from(membership.as_ref().map(Membership::run)),
             OptionFuture::from(placements.as_ref().map(Placements::run)),
             OptionFuture::from(scheduler.as_ref().map(Scheduler::run)),
+            OptionFuture::from(works.as_ref().map(Works::run)),
         ));
         if let Either::Right(((), working)) = select(working, stop).await {
             membership.iter().for_each(Membership::close);
             placements.iter().for_each(Placements::close);
             scheduler.iter().for_each(Scheduler::close);
+            works.iter().for_each(Works::close);
             if tokio::time::timeout(cx.options.stop_grace, working).await.is_err() {
                 tracing::warn!("passes under way did not end in time");
             }

@@ -17,6 +17,7 @@ mod placement;
 mod readiness;
 mod scheduling;
 mod scope;
+mod work;
 
 pub use hub::Hub;
 pub use options::{Controllers, Options};

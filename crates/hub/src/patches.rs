@@ -25,6 +25,17 @@ pub(crate) fn finalizers_of(meta: &ObjectMeta) -> &[String] {
     meta.finalizers.as_deref().unwrap_or_default()
 }
 
+/// A merge patch that turns one value into another: what the new one lacks is taken away.
+pub(crate) fn difference(old: &Value, new: &Value) -> Value {
+    let (Value::Object(old), Value::Object(new)) = (old, new) else { return new.clone() };
+    let kept = new.iter().map(|(key, value)| {
+        let was = old.get(key).unwrap_or(&Value::Null);
+        (key.clone(), difference(was, value))
+    });
+    let gone = old.keys().filter(|key| !new.contains_key(*key));
+    kept.chain(gone.map(|key| (key.clone(), Value::Null))).collect()
+}
+
 /// What is to be changed may go in the meantime, and then needs no change.
 pub(crate) fn gone_is_fine<T>(result: Result<T, ClientError>) -> Result<Option<T>, ClientError> {
     match result {
@@ -48,5 +59,22 @@ pub(crate) fn reference<K: Kind>(
         namespace: namespace.map(str::to_owned),
         uid: Some(uid.to_owned()),
         ..ObjectReference::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_takes_away_what_is_no_longer_there() {
+        let old = json!({"a": {"type": "ServerSideApply", "config": {"force": true}}, "b": null});
+        let new = json!({"a": {"type": "ClientSideApply"}, "b": {"type": "Mirror"}});
+        let expected = json!({
+            "a": {"type": "ClientSideApply", "config": null},
+            "b": {"type": "Mirror"},
+        });
+        assert_eq!(difference(&old, &new), expected);
+        assert_eq!(difference(&new, &json!({"a": null, "b": null})), json!({"a": null, "b": null}));
     }
 }

@@ -7,11 +7,12 @@
 //! Kinds that not every hub needs are `optional`: where their definition is not installed
 //! they count as empty. Without the others a hub waits, and says for what.
 //!
-//! Here is how mirrors are set up and filled; `members` and `placements` say what is
-//! kept of which kind.
+//! Here is how mirrors are set up and filled; `members`, `placements` and `works` say what
+//! is kept of which kind.
 
 mod members;
 mod placements;
+mod works;
 
 use flagship_api::names::{ObjectKey, Scope};
 use flagship_api::placement_status::{ClusterResourcePlacementStatus, PlacementStatus};
@@ -29,7 +30,8 @@ use crate::readiness::Readiness;
 use crate::scope::{ClusterWide, InNamespace};
 
 pub(crate) use members::{Cluster, MemberMirrors};
-pub(crate) use placements::{Binding, Placement, Policy, ScopeMirrors};
+pub(crate) use placements::{Binding, Derived, Placement, Policy, ScopeMirrors};
+pub(crate) use works::WorkMirrors;
 
 /// Everything that is mirrored.
 pub(crate) struct Mirrors {
@@ -39,6 +41,8 @@ pub(crate) struct Mirrors {
     pub cluster_wide: ScopeMirrors,
     /// What belongs to namespaced placements; `None` if those are not served.
     pub in_namespaces: Option<ScopeMirrors>,
+    /// What members are to apply.
+    pub works: WorkMirrors,
     /// Copies of placements' statuses in placed namespaces.
     pub copies: Store<Fenced<PlacementStatus>>,
 }
@@ -71,6 +75,7 @@ impl Mirrors {
         let mut set = Set { client, env, optional: false, filling: Filling::default() };
         let members = MemberMirrors::new(&mut set);
         let cluster_wide = ScopeMirrors::new::<ClusterWide>(&mut set);
+        let works = WorkMirrors::new(&mut set);
         set.optional = true;
         let in_namespaces =
             options.resource_placement.then(|| ScopeMirrors::new::<InNamespace>(&mut set));
@@ -79,7 +84,7 @@ impl Mirrors {
             Fenced::of(&object, status)
         });
         let copies = set.add(copies);
-        (Self { members, cluster_wide, in_namespaces, copies }, set.filling)
+        (Self { members, cluster_wide, in_namespaces, works, copies }, set.filling)
     }
 
     /// The mirrors of a placement's scope.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use flagship_api::binding::ResourceBindingSpec;
 use flagship_api::condition::{Conditions, Generation, Truth};
 use flagship_api::condition_type;
 use flagship_api::keys::{finalizer, label};
@@ -34,6 +35,7 @@ struct Indexes {
     policies: IndexId,
     resources: IndexId,
     bindings: IndexId,
+    bindings_on: IndexId,
     runs: IndexId,
 }
 
@@ -80,9 +82,13 @@ pub(crate) struct Policy {
 /// What is kept of a binding.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Binding {
+    pub fence: Fence,
+    pub finalizers: Vec<String>,
     pub placement: ObjectKey,
     /// As the placement controller sees it.
     pub value: placement::Binding,
+    /// What the cluster is to get.
+    pub spec: ResourceBindingSpec,
     /// It is being deleted and waits for the scheduler to let it go.
     pub awaits_scheduler: bool,
 }
@@ -108,6 +114,7 @@ impl ScopeMirrors {
             policies: policies.index(|_, policy| vec![policy.placement.to_string()]),
             resources: resources.index(|_, snapshot| vec![snapshot.placement.to_string()]),
             bindings: bindings.index(|_, binding| vec![binding.placement.to_string()]),
+            bindings_on: bindings.index(|_, binding| vec![binding.spec.target_cluster.clone()]),
             runs: runs.index(|_, run| vec![run.placement.to_string()]),
         };
         Self {
@@ -136,6 +143,11 @@ impl ScopeMirrors {
     /// All bindings of a placement that have been seen.
     pub fn bindings_of(&self, placement: &ObjectKey) -> Vec<Arc<Binding>> {
         values(self.bindings.by(self.indexes.bindings, &placement.to_string()))
+    }
+
+    /// All bindings of a cluster that have been seen.
+    pub fn bindings_on(&self, cluster: &str) -> Vec<Arc<Binding>> {
+        values(self.bindings.by(self.indexes.bindings_on, cluster))
     }
 
     /// Versions of a placement that update runs still work with.
@@ -217,8 +229,11 @@ impl Binding {
         let meta = object.meta();
         let mut finalizers = finalizers_of(meta).iter();
         Some(Self {
+            fence: Fence::of(object)?,
+            finalizers: finalizers_of(meta).to_vec(),
             placement: parent(meta)?,
             value: placement::Binding::read(meta, object.spec(), object.status()),
+            spec: object.spec().clone(),
             awaits_scheduler: meta.deletion_timestamp.is_some()
                 && finalizers.any(|f| f == finalizer::SCHEDULER_BINDING),
         })
