@@ -4,12 +4,13 @@
 //! rule cannot fail: it returns a plan with its reasons. The same functions run
 //! in unit tests, the model checker, the simulator and production.
 //!
-//! Still to come, one folder each: `rollout`, `work`,
+//! Still to come, one folder each: `work`,
 //! `apply`, `availability`, `eviction`, `admission`, `why`.
 
 pub mod event;
 pub mod membership;
 pub mod overrides;
 pub mod placement;
+pub mod rollout;
 pub mod scheduling;
 pub mod update_run;
