@@ -9,6 +9,7 @@
 
 mod deletion;
 mod delivery;
+mod doubt;
 mod execution;
 mod from_api;
 mod gates;
@@ -32,6 +33,7 @@ mod words;
 mod tests;
 
 pub use delivery::{Deliver, Signal, Target};
+pub use doubt::needs_fresh_reads;
 pub use execution::{CLUSTER_POLL, TAKEN_OVER};
 pub use from_api::enveloped;
 pub use gates::{Accept, Ask, FOREIGN_REQUEST, STAGE_POLL, WRONG_GENERATION};
