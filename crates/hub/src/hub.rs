@@ -12,14 +12,15 @@ use flagship_runtime::client::Client;
 use flagship_runtime::env::Env;
 use flagship_runtime::lease::{Candidate, Ended, Leadership};
 use flagship_runtime::metrics::Metrics;
-use futures::future::{Either, OptionFuture, join3, select};
+use futures::future::{Either, OptionFuture, join4, select};
 use tokio::task::JoinSet;
 
 use crate::membership::Membership;
 use crate::mirrors::Mirrors;
 use crate::options::Options;
-use crate::placement::Placements;
+use crate::placement::{Placements, Selectable};
 use crate::scheduling::Scheduler;
+use crate::update_run::UpdateRuns;
 
 /// The controllers of one hub.
 #[derive(Clone)]
@@ -89,17 +90,26 @@ impl Hub {
         tracing::info!("the mirrors are filled");
         let mirrors = Arc::new(mirrors);
         let membership = wanted.membership.then(|| Membership::new(&cx, &mirrors, &mut tasks));
-        let placements = wanted.placement.then(|| Placements::new(&cx, &mirrors, &mut tasks));
+        // Both placements and update runs freeze what is selected.
+        let selectable = (wanted.placement || wanted.update_runs)
+            .then(|| Arc::new(Selectable::new(&cx, &mut tasks)));
+        let selectable = selectable.as_ref();
+        let placements = selectable.filter(|_| wanted.placement);
+        let placements = placements.map(|it| Placements::new(&cx, &mirrors, it, &mut tasks));
+        let update_runs = selectable.filter(|_| wanted.update_runs);
+        let update_runs = update_runs.map(|it| UpdateRuns::new(&cx, &mirrors, it, &mut tasks));
         let scheduler = wanted.scheduling.then(|| Scheduler::new(&cx, &mirrors, &mut tasks));
-        let working = pin!(join3(
+        let working = pin!(join4(
             OptionFuture::from(membership.as_ref().map(Membership::run)),
             OptionFuture::from(placements.as_ref().map(Placements::run)),
             OptionFuture::from(scheduler.as_ref().map(Scheduler::run)),
+            OptionFuture::from(update_runs.as_ref().map(UpdateRuns::run)),
         ));
         if let Either::Right(((), working)) = select(working, stop).await {
             membership.iter().for_each(Membership::close);
             placements.iter().for_each(Placements::close);
             scheduler.iter().for_each(Scheduler::close);
+            update_runs.iter().for_each(UpdateRuns::close);
             if tokio::time::timeout(cx.options.stop_grace, working).await.is_err() {
                 tracing::warn!("passes under way did not end in time");
             }

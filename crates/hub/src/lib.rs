@@ -14,6 +14,7 @@ mod patches;
 mod placement;
 pub mod scheduling;
 mod scope;
+mod update_run;
 
 pub use hub::Hub;
 pub use options::{Controllers, Options};

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use flagship_rules::membership;
 use flagship_rules::placement::Batching;
 use flagship_rules::placement::selection::SelectionOptions;
+use flagship_rules::{membership, update_run};
 use flagship_runtime::lease::LeaseConfig;
 use flagship_runtime::queue::RateLimit;
 
@@ -17,6 +17,8 @@ pub struct Controllers {
     pub placement: bool,
     /// The choice of clusters.
     pub scheduling: bool,
+    /// Staged update runs: `--enable-staged-update-run-apis`.
+    pub update_runs: bool,
 }
 
 /// Choices for one hub.
@@ -49,6 +51,13 @@ pub struct Options {
     pub batching: Batching,
     /// Changed objects that are looked at side by side: `--concurrent-resource-change-syncs`.
     pub concurrent_resource_changes: usize,
+    /// How long a cluster may take before its update run is stuck, and how long a new run
+    /// waits for the scheduler.
+    pub update_runs: update_run::Options,
+    /// Update runs of one scope that are looked at side by side.
+    pub concurrent_update_runs: usize,
+    /// How long failed update runs wait. Many may run at once, and none waits for another.
+    pub update_run_limit: RateLimit,
     /// What membership is told: networking agents, and how long silent members may take to leave.
     pub membership: membership::Options,
     /// The lease to hold while working; `None` for a hub that is alone.
@@ -60,7 +69,12 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            controllers: Controllers { membership: true, placement: true, scheduling: true },
+            controllers: Controllers {
+                membership: true,
+                placement: true,
+                scheduling: true,
+                update_runs: true,
+            },
             resource_placement: true,
             max_fleet_size: 100,
             max_concurrent_placements: 100,
@@ -72,6 +86,9 @@ impl Default for Options {
             selection: SelectionOptions::default(),
             batching: Batching::default(),
             concurrent_resource_changes: 20,
+            update_runs: update_run::Options::default(),
+            concurrent_update_runs: 50,
+            update_run_limit: RateLimit { qps: 100.0, burst: 1000, ..RateLimit::PLACEMENT },
             membership: membership::Options::default(),
             lease: None,
             stop_grace: Duration::from_secs(30),

@@ -3,6 +3,9 @@
 
 use std::fmt::Debug;
 
+use flagship_api::approval::{
+    ApprovalRequest, ApprovalRequestSpec, ApprovalRequestStatus, ClusterApprovalRequest,
+};
 use flagship_api::binding::{
     ClusterResourceBinding, ResourceBinding, ResourceBindingSpec, ResourceBindingStatus,
 };
@@ -15,7 +18,10 @@ use flagship_api::snapshot::{
     ResourceSnapshotSpec, ResourceSnapshotStatus, SchedulingPolicySnapshot,
     SchedulingPolicySnapshotSpec, SchedulingPolicySnapshotStatus,
 };
-use flagship_api::staged_update::{ClusterStagedUpdateRun, StagedUpdateRun, UpdateRunSpec};
+use flagship_api::staged_update::{
+    ClusterStagedUpdateRun, ClusterStagedUpdateStrategy, StagedUpdateRun, StagedUpdateStrategy,
+    UpdateRunSpec, UpdateStrategySpec,
+};
 use flagship_api::staged_update_status::UpdateRunStatus;
 use flagship_runtime::effects::Kind;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -29,6 +35,8 @@ pub(crate) trait Scoped: Debug + Send + Sync + 'static {
     type Binding: Parts<Spec = ResourceBindingSpec, Status = ResourceBindingStatus>;
     type ResourceSnapshot: Parts<Spec = ResourceSnapshotSpec, Status = ResourceSnapshotStatus>;
     type UpdateRun: Parts<Spec = UpdateRunSpec, Status = UpdateRunStatus>;
+    type UpdateStrategy: Kind + Into<UpdateStrategySpec> + Send;
+    type ApprovalRequest: Parts<Spec = ApprovalRequestSpec, Status = ApprovalRequestStatus>;
 
     /// What the condition is called on placements of this scope.
     fn condition(of: condition_type::Placement) -> &'static str {
@@ -51,6 +59,8 @@ impl Scoped for ClusterWide {
     type Binding = ClusterResourceBinding;
     type ResourceSnapshot = ClusterResourceSnapshot;
     type UpdateRun = ClusterStagedUpdateRun;
+    type UpdateStrategy = ClusterStagedUpdateStrategy;
+    type ApprovalRequest = ClusterApprovalRequest;
 }
 
 impl Scoped for InNamespace {
@@ -60,6 +70,8 @@ impl Scoped for InNamespace {
     type Binding = ResourceBinding;
     type ResourceSnapshot = ResourceSnapshot;
     type UpdateRun = StagedUpdateRun;
+    type UpdateStrategy = StagedUpdateStrategy;
+    type ApprovalRequest = ApprovalRequest;
 }
 
 /// An object taken apart: twins share the types of their parts.
@@ -68,6 +80,7 @@ pub(crate) trait Parts: Kind + Debug + Send + Sync + 'static {
     type Status;
 
     fn new(metadata: ObjectMeta, spec: Self::Spec) -> Self;
+    fn with_status(self, status: Self::Status) -> Self;
     fn spec(&self) -> &Self::Spec;
     fn status(&self) -> Option<&Self::Status>;
 }
@@ -80,6 +93,10 @@ macro_rules! parts {
 
             fn new(metadata: ObjectMeta, spec: $Spec) -> Self {
                 Self { metadata, spec, status: None }
+            }
+
+            fn with_status(self, status: $Status) -> Self {
+                Self { status: Some(status), ..self }
             }
 
             fn spec(&self) -> &$Spec {
@@ -104,4 +121,6 @@ parts! {
     ResourceSnapshot: ResourceSnapshotSpec, ResourceSnapshotStatus;
     ClusterStagedUpdateRun: UpdateRunSpec, UpdateRunStatus;
     StagedUpdateRun: UpdateRunSpec, UpdateRunStatus;
+    ClusterApprovalRequest: ApprovalRequestSpec, ApprovalRequestStatus;
+    ApprovalRequest: ApprovalRequestSpec, ApprovalRequestStatus;
 }

@@ -4,11 +4,12 @@
 //! objects. What a pass must not read from a cache (the bindings the scheduler counts)
 //! is listed from the server by `observe` instead.
 //!
-//! Here is how mirrors are set up and filled; `members` and `placements` say what is
-//! kept of which kind.
+//! Here is how mirrors are set up and filled; `members`, `placements` and `runs` say what
+//! is kept of which kind.
 
 mod members;
 mod placements;
+mod runs;
 
 use flagship_api::names::{ObjectKey, Scope};
 use flagship_api::placement_status::{ClusterResourcePlacementStatus, PlacementStatus};
@@ -24,7 +25,8 @@ use crate::options::Options;
 use crate::scope::{ClusterWide, InNamespace};
 
 pub(crate) use members::{Cluster, MemberMirrors};
-pub(crate) use placements::{Binding, Placement, Policy, ScopeMirrors};
+pub(crate) use placements::{Binding, Placement, Policy, ResourceSnapshot, ScopeMirrors};
+pub(crate) use runs::{Run, RunMirrors};
 
 /// Everything that is mirrored.
 pub(crate) struct Mirrors {

@@ -27,7 +27,9 @@ use crate::mirrors::{Mirrors, Placement, ScopeMirrors};
 use crate::scope::{ClusterWide, InNamespace, Scoped};
 use shell::Shell;
 
+pub(crate) use observe::{Fences, selected};
 pub(crate) use selectable::{Kept, Selectable, gvk, kind_served};
+pub(crate) use shell::{delete_all, write_snapshot};
 
 /// Events are recorded under this name.
 const COMPONENT: &str = "placement-controller";
@@ -51,12 +53,15 @@ pub(crate) struct Placements {
 }
 
 impl Placements {
-    /// Starts watching what may be selected.
-    pub fn new(cx: &Context, mirrors: &Arc<Mirrors>, tasks: &mut JoinSet<()>) -> Self {
+    /// Controllers that listen once they run.
+    pub fn new(
+        cx: &Context,
+        mirrors: &Arc<Mirrors>,
+        selectable: &Arc<Selectable>,
+        tasks: &mut JoinSet<()>,
+    ) -> Self {
         let queues = Queues::new(cx);
-        let (selectable, watching) = Selectable::new(cx);
-        let selectable = Arc::new(selectable);
-        tasks.spawn(watching.run());
+        let selectable = selectable.clone();
         let recorder = Recorder::new(&cx.client, &cx.env, &cx.metrics, COMPONENT);
         let writing = recorder.clone();
         tasks.spawn(async move { writing.run().await });

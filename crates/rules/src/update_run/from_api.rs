@@ -2,7 +2,6 @@
 
 use flagship_api::approval::{ApprovalRequestSpec, ApprovalRequestStatus};
 use flagship_api::binding::{ResourceBindingSpec, ResourceBindingStatus};
-use flagship_api::cluster::MemberCluster;
 use flagship_api::condition::Generation;
 use flagship_api::condition_type::updating_cluster;
 use flagship_api::fence;
@@ -53,6 +52,12 @@ impl Rival {
 }
 
 impl Fence {
+    /// The one on a binding, if one of our runs has written it.
+    pub fn on(binding: &ObjectMeta) -> Option<Self> {
+        let fence = fence::Fence::on(binding)?;
+        Some(Self { run: fence.run.to_string(), generation: fence.generation.0 })
+    }
+
     /// As it is left on a binding.
     pub fn to_api(&self) -> fence::Fence {
         fence::Fence { run: (&self.run).into(), generation: Generation(self.generation) }
@@ -88,14 +93,13 @@ impl Binding {
         spec: &ResourceBindingSpec,
         status: Option<&ResourceBindingStatus>,
     ) -> Self {
-        let fence = fence::Fence::on(metadata);
         Self {
             name: metadata.name.clone().unwrap_or_default(),
             uid: metadata.uid.clone().unwrap_or_default(),
             resource_version: metadata.resource_version.clone().unwrap_or_default(),
             generation: metadata.generation.unwrap_or_default(),
             deleting: metadata.deletion_timestamp.is_some(),
-            fence: fence.map(|f| Fence { run: f.run.to_string(), generation: f.generation.0 }),
+            fence: Fence::on(metadata),
             spec: spec.clone(),
             conditions: status.map(|status| status.conditions.clone()).unwrap_or_default(),
         }
@@ -104,10 +108,10 @@ impl Binding {
 
 impl Cluster {
     /// What a run reads of a member cluster.
-    pub fn read(from: &MemberCluster) -> Self {
+    pub fn read(metadata: &ObjectMeta) -> Self {
         Self {
-            name: from.metadata.name.clone().unwrap_or_default(),
-            labels: from.metadata.labels.clone().unwrap_or_default(),
+            name: metadata.name.clone().unwrap_or_default(),
+            labels: metadata.labels.clone().unwrap_or_default(),
         }
     }
 }
