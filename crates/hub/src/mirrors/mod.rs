@@ -4,10 +4,11 @@
 //! objects. What a pass must not read from a cache (the bindings the scheduler counts)
 //! is listed from the server by `observe` instead.
 //!
-//! Here is how mirrors are set up and filled; `members`, `placements` and `runs` say what
-//! is kept of which kind.
+//! Here is how mirrors are set up and filled; `members`, `placements`, `runs` and
+//! `overrides` say what is kept of which kind.
 
 mod members;
+mod overrides;
 mod placements;
 mod runs;
 
@@ -25,6 +26,7 @@ use crate::options::Options;
 use crate::scope::{ClusterWide, InNamespace};
 
 pub(crate) use members::{Cluster, MemberMirrors};
+pub(crate) use overrides::{Override, OverrideMirrors, OverrideSnapshot, OverrideStores};
 pub(crate) use placements::{Binding, Placement, Policy, ResourceSnapshot, ScopeMirrors};
 pub(crate) use runs::{Run, RunMirrors};
 
@@ -36,6 +38,8 @@ pub(crate) struct Mirrors {
     pub cluster_wide: ScopeMirrors,
     /// What belongs to namespaced placements; `None` if those are not served.
     pub in_namespaces: Option<ScopeMirrors>,
+    /// Overrides of both scopes, and what was frozen of them.
+    pub overrides: OverrideMirrors,
     /// Copies of placements' statuses in placed namespaces.
     pub copies: Store<Fenced<PlacementStatus>>,
 }
@@ -62,12 +66,13 @@ impl Mirrors {
         let cluster_wide = ScopeMirrors::new::<ClusterWide>(&mut set);
         let in_namespaces =
             options.resource_placement.then(|| ScopeMirrors::new::<InNamespace>(&mut set));
+        let overrides = OverrideMirrors::new(&mut set);
         let copies = set.mirror(|object: ClusterResourcePlacementStatus| {
             let status = object.source_status.clone();
             Fenced::of(&object, status)
         });
         let copies = set.add(copies);
-        (Self { members, cluster_wide, in_namespaces, copies }, set.filling)
+        (Self { members, cluster_wide, in_namespaces, overrides, copies }, set.filling)
     }
 
     /// The mirrors of a placement's scope.
@@ -76,6 +81,13 @@ impl Mirrors {
             Scope::Cluster => Some(&self.cluster_wide),
             Scope::Namespaced => self.in_namespaces.as_ref(),
         }
+    }
+
+    /// Asks, whenever it is called, whether anybody overrides anything.
+    pub fn overrides_in_force(&self) -> impl Fn() -> bool + Send + 'static + use<> {
+        let (wide, narrow) = (&self.overrides.cluster_wide, &self.overrides.in_namespaces);
+        let (wide, narrow) = (wide.snapshots.clone(), narrow.snapshots.clone());
+        move || !wide.is_empty() || !narrow.is_empty()
     }
 
     /// The mirrors of all scopes that are served.

@@ -7,7 +7,7 @@ use flagship_api::condition::{Conditions, Generation};
 use flagship_api::condition_type;
 use flagship_api::keys::{finalizer, label};
 use flagship_api::names::ObjectKey;
-use flagship_api::placement_status::ResourceIdentifier;
+use flagship_api::placement_status::{NamespacedName, ResourceIdentifier};
 use flagship_api::snapshot::ResourceSnapshotSpec;
 use flagship_rules::{placement, scheduling, update_run};
 use flagship_runtime::client::Fence;
@@ -38,6 +38,8 @@ struct Indexes {
     policies: IndexId,
     resources: IndexId,
     bindings: IndexId,
+    bindings_to: IndexId,
+    bindings_with: IndexId,
 }
 
 /// What is kept of a resource snapshot.
@@ -106,6 +108,14 @@ impl ScopeMirrors {
             policies: policies.index(|_, policy| vec![policy.placement.to_string()]),
             resources: resources.index(|_, snapshot| vec![snapshot.placement.to_string()]),
             bindings: bindings.index(|_, binding| vec![binding.placement.to_string()]),
+            bindings_to: bindings.index(|_, binding| vec![binding.value.cluster.clone()]),
+            bindings_with: bindings.index(|_, binding| {
+                let wide = binding.value.cluster_overrides.iter();
+                let wide = wide.map(|name| ObjectKey::cluster(name).to_string());
+                let narrow = binding.value.overrides.iter();
+                let key = |o: &NamespacedName| ObjectKey::namespaced(&o.namespace, &o.name);
+                wide.chain(narrow.map(|o| key(o).to_string())).collect()
+            }),
         };
         Self {
             placements,
@@ -130,6 +140,17 @@ impl ScopeMirrors {
     /// All bindings of a placement that have been seen.
     pub fn bindings_of(&self, placement: &ObjectKey) -> Vec<Arc<Binding>> {
         values(self.bindings.by(self.indexes.bindings, &placement.to_string()))
+    }
+
+    /// All bindings to a cluster that have been seen.
+    pub fn bindings_to(&self, cluster: &str) -> Vec<Arc<Binding>> {
+        values(self.bindings.by(self.indexes.bindings_to, cluster))
+    }
+
+    /// Whether a binding, or an update run that has not ended, names an override snapshot.
+    pub fn names_override(&self, snapshot: &ObjectKey) -> bool {
+        let bound = self.bindings.by(self.indexes.bindings_with, &snapshot.to_string());
+        !bound.is_empty() || self.runs.name_override(snapshot)
     }
 
     /// Versions of a placement that update runs still work with.

@@ -48,7 +48,9 @@ impl Story {
         Self::begin(World::new(seed).await, options).await
     }
 
-    async fn begin(world: World, options: Options) -> Self {
+    /// The story plays the rollout itself.
+    async fn begin(world: World, mut options: Options) -> Self {
+        options.controllers.rollout = false;
         for member in ["member1", "member2"] {
             world.cluster(member, json!({})).await;
         }

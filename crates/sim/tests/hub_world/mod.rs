@@ -451,6 +451,7 @@ impl World {
 pub fn without_placement() -> Options {
     let mut options = Options::default();
     options.controllers.placement = false;
+    options.controllers.rollout = false;
     options
 }
 
