@@ -7,10 +7,12 @@
 //! Still to come, one folder each: `work`,
 //! `apply`, `availability`, `eviction`, `admission`, `why`.
 
+pub mod agent;
 pub mod event;
 pub mod membership;
 pub mod overrides;
 pub mod placement;
+pub mod properties;
 pub mod rollout;
 pub mod scheduling;
 pub mod update_run;
