@@ -32,12 +32,15 @@ async fn new_clusters_work_before_old_ones_go() {
     assert_eq!(
         story.told(),
         [
-            "m1 Unscheduled 0 started",
-            "m2 Unscheduled 0 started",
+            "m1 Unscheduled 0 (stale)",
+            "m2 Unscheduled 0 (stale)",
             "m3 Bound 0 started",
             "m4 Bound 0 started"
         ]
     );
+    // The old ones still report, about what they are now.
+    story.works("m1").await;
+    story.works("m2").await;
     story.works("m3").await;
     assert_eq!(story.told().len(), 3, "{:?}", story.told());
     story.works("m4").await;
@@ -56,7 +59,7 @@ async fn a_new_binding_waits_until_the_old_one_has_cleaned_up() {
     story.settle().await;
     // The scheduler has put a new one in its place.
     let told = story.told();
-    assert!(told.contains(&"m1 Bound 0 started deleting".to_owned()), "{told:?}");
+    assert!(told.contains(&"m1 Bound 0 (stale) deleting".to_owned()), "{told:?}");
     assert!(told.contains(&"m1 Scheduled -".to_owned()), "{told:?}");
     let passes = story.rollout_passes();
     story.heartbeats(3).await;

@@ -42,7 +42,7 @@ async fn when_all_is_rolled_out_nothing_is_written_and_nobody_looks() {
     story.places(rolling(json!(1), json!(0))).await;
     story.all_work().await;
     let (passes, writes) = (story.rollout_passes(), binding_writes(&story));
-    story.heartbeats(30).await;
+    story.heartbeats(5).await;
     assert_eq!(story.rollout_passes(), passes);
     assert_eq!(binding_writes(&story), writes);
 }

@@ -59,6 +59,7 @@ async fn an_override_in_a_namespace_reaches_the_placement_it_names() {
             story.told(),
             ["m1 Bound 0 with narrow-0 started", "m2 Bound 0 with narrow-0 started"]
         );
+        story.all_work().await;
         story.delete(RO, "app", "narrow").await;
         story.settle().await;
         assert_eq!(story.told(), ["m1 Bound 0 started", "m2 Bound 0 started"]);
@@ -96,7 +97,7 @@ async fn a_cluster_that_is_relabelled_gets_the_overrides_for_it() {
     assert_eq!(story.told()[0], "m1 Bound 0 with wide-0 started");
     story.works("m1").await;
     let passes = story.rollout_passes();
-    story.heartbeats(5).await;
+    story.heartbeats(2).await;
     assert_eq!(story.rollout_passes(), passes);
 }
 
