@@ -200,6 +200,18 @@ impl World {
         }
     }
 
+    /// A user patches an object or one of its subresources.
+    pub async fn user_patches(
+        &self,
+        resource: &str,
+        space: &str,
+        name: &str,
+        sub: &str,
+        patch: Value,
+    ) {
+        self.merge(resource, space, name, sub, patch).await;
+    }
+
     async fn merge(&self, resource: &str, space: &str, name: &str, sub: &str, patch: Value) {
         let options = WriteOptions::default();
         let kind = PatchKind::Merge;
