@@ -5,9 +5,13 @@
 //! by compare-and-swap into [`store`], and fanned out to watchers there. Time, chance
 //! and failure come from [`env`](mod@env), so that a paused runtime replays exactly.
 //!
+//! [`edge`] puts it on the network, behind [`auth`].
+//!
 //! Knows nothing of fleets.
 
+pub mod auth;
 pub mod builtin;
+pub mod edge;
 pub mod env;
 pub mod machinery;
 pub mod patch;

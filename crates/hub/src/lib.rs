@@ -6,15 +6,18 @@
 //! that a person would call policy: that is in the rules. Knows nothing of `member`.
 
 mod changes;
+mod complaints;
 mod hub;
 mod membership;
 mod mirrors;
 mod options;
 mod patches;
 mod placement;
-pub mod scheduling;
+mod readiness;
+mod scheduling;
 mod scope;
 mod update_run;
 
 pub use hub::Hub;
 pub use options::{Controllers, Options};
+pub use readiness::Readiness;

@@ -1,4 +1,16 @@
-//! The member agent: applies Work, watches what it applied, reports drift,
+//! The member agent: applies Works, watches what it applied, reports drift,
 //! availability and its own heartbeat.
 //!
-//! Empty until delivery arrives. Knows nothing of `hub`.
+//! [`Member`] runs it over two clients: the hub's, of which it may see only its own
+//! namespace, and its own cluster's. What a manifest needs, what is available and what
+//! is said about it is decided in `flagship-rules`; here it is read, written and looked
+//! at again in time. Knows nothing of `hub`.
+
+mod gate;
+mod member;
+mod membership;
+mod options;
+mod properties;
+
+pub use member::Member;
+pub use options::Options;

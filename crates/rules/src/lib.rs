@@ -4,11 +4,15 @@
 //! rule cannot fail: it returns a plan with its reasons. The same functions run
 //! in unit tests, the model checker, the simulator and production.
 //!
-//! Still to come, one folder each: `rollout`, `work`, `overrides`,
-//! `apply`, `availability`, `eviction`, `admission`, `why`.
+//! Still to come, one folder each: `rollout`, `work`, `eviction`, `admission`, `why`.
 
+pub mod agent;
+pub mod apply;
+pub mod availability;
 pub mod event;
 pub mod membership;
+pub mod overrides;
 pub mod placement;
+pub mod properties;
 pub mod scheduling;
 pub mod update_run;

@@ -1,4 +1,7 @@
 //! A whole fleet in one thread: seeded faults, replay, shrinking, law checkers,
 //! model checking and benchmarks, on the very controllers that run in production.
 //!
-//! Empty until there are controllers to simulate.
+//! [`fleet::Fleet`] is the fleet; [`fleet::World`] is how its users see it, and any other
+//! fleet that speaks Kubernetes.
+
+pub mod fleet;

@@ -5,6 +5,9 @@ use jiff::SignedDuration;
 /// The shape and pace of one cluster. Shared by all clusters that are alike.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorkloadConfig {
+    /// Whether workloads run. Without it only namespaces are emptied and garbage is
+    /// collected, as on a hub whose objects are templates for other clusters.
+    pub runs_workloads: bool,
     /// How many nodes the cluster has when it starts.
     pub nodes: u32,
     /// Names of nodes: `<prefix>-1`, `<prefix>-2`, …
@@ -36,6 +39,7 @@ pub struct WorkloadConfig {
 impl Default for WorkloadConfig {
     fn default() -> Self {
         Self {
+            runs_workloads: true,
             nodes: 2,
             node_prefix: "node".into(),
             node_cpu: 8,
@@ -54,6 +58,11 @@ impl Default for WorkloadConfig {
 }
 
 impl WorkloadConfig {
+    /// A cluster that runs nothing and keeps itself tidy.
+    pub fn hub() -> Self {
+        Self { runs_workloads: false, nodes: 0, ..Self::default() }
+    }
+
     /// Whether no registry has this image.
     pub fn is_missing(&self, image: &str) -> bool {
         self.missing_images.iter().any(|pattern| match pattern.strip_suffix('*') {

@@ -261,6 +261,12 @@ impl ApiError {
         Self::new(410, "Expired", says)
     }
 
+    /// 413: the body has more than `limit` bytes.
+    pub fn too_large(limit: usize) -> Self {
+        let says = format!("Request entity too large: limit is {limit}");
+        Self::new(413, "RequestEntityTooLarge", says)
+    }
+
     /// 415: the body's media type is not understood here.
     pub fn unsupported_media_type(says: impl Into<String>) -> Self {
         Self::new(415, "UnsupportedMediaType", says)

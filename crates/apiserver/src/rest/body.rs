@@ -52,6 +52,11 @@ impl Body {
         })))
     }
 
+    /// Whether the body streams until somebody ends it.
+    pub(crate) fn is_watch(&self) -> bool {
+        matches!(self.0, Inner::Watch(_))
+    }
+
     /// A watch.
     pub(super) fn watch(stream: WatchStream) -> Self {
         Self(Inner::Watch(Box::new(stream)))

@@ -11,6 +11,7 @@ use super::failure::Failure;
 use super::local::Local;
 use super::server::Shared;
 use super::taken::Taken;
+use crate::auth::group;
 use crate::env::{Call, Env, Point};
 use crate::machinery::status::ApiError;
 use crate::registry::{Registry, Served};
@@ -45,17 +46,19 @@ pub struct ClusterHandle {
 /// Who a request comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
-    /// The name faults and traces know it by.
+    /// The user, or the controller inside the process; faults and traces know it by this.
     pub name: Arc<str>,
+    /// Groups of the user.
+    pub groups: Vec<Arc<str>>,
     /// Owner of the fields it writes, unless the request names one.
     pub manager: Arc<str>,
 }
 
 impl Caller {
-    /// A caller whose fields are its own.
+    /// A caller inside the process, whose fields are its own. It is trusted.
     pub fn named(name: &str) -> Self {
         let name: Arc<str> = name.into();
-        Self { manager: name.clone(), name }
+        Self { manager: name.clone(), name, groups: vec![group::MASTERS.into()] }
     }
 }
 

@@ -46,5 +46,7 @@ pub use cluster::{Caller, ClusterHandle};
 pub use local::Local;
 pub use options::{DeleteOptions, FieldValidation, Propagation, WriteOptions};
 pub use patching::PatchKind;
+pub(crate) use route::{healthy, nowhere};
 pub use server::Server;
 pub use service::{Disconnected, ServerService};
+pub(crate) use service::{MAX_BODY, collect, refusal};

@@ -23,6 +23,7 @@ use super::service::respond;
 use super::subresource::Sub;
 use super::write::{self, Source, Written};
 use super::{meta, read, rules, scale, watch};
+use crate::auth::User;
 use crate::machinery::fields;
 use crate::machinery::path::{self, BadPath, ObjectPath, Target};
 use crate::machinery::query::Query;
@@ -35,7 +36,7 @@ type Answer = Result<Response<Body>, Failure>;
 const OBJECT_MEDIA: [&str; 2] = ["application/json", "application/yaml"];
 
 /// 404 for paths where nothing is.
-pub(super) fn nowhere() -> ApiError {
+pub(crate) fn nowhere() -> ApiError {
     let says = "the server could not find the requested resource";
     let mut error = ApiError::new(404, "NotFound", says);
     error.details = Some(Box::default());
@@ -105,13 +106,18 @@ fn other(path: &str) -> Answer {
             Ok(respond(StatusCode::OK, Body::whole(version.to_string()), &[]))
         }
         "healthz" | "livez" | "readyz" | "healthz/ping" | "livez/ping" | "readyz/ping" => {
-            let mut response = respond(StatusCode::OK, Body::whole("ok"), &[]);
-            let text = HeaderValue::from_static("text/plain; charset=utf-8");
-            response.headers_mut().insert(CONTENT_TYPE, text);
-            Ok(response)
+            Ok(healthy())
         }
         _ => Err(nowhere().into()),
     }
+}
+
+/// What health checks hear.
+pub(crate) fn healthy() -> Response<Body> {
+    let mut response = respond(StatusCode::OK, Body::whole("ok"), &[]);
+    let text = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, text);
+    response
 }
 
 /// A request for a collection, an object or a subresource.
@@ -173,13 +179,22 @@ impl Incoming<'_> {
     }
 
     fn caller(&self) -> Arc<Caller> {
+        let known = &self.handle.caller;
         let agent = self.parts.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
         let manager = agent.and_then(|agent| agent.split('/').next()).unwrap_or_default();
-        if manager.is_empty() {
-            return self.handle.caller.clone();
+        let user = self.parts.extensions.get::<Arc<User>>();
+        if manager.is_empty() && user.is_none() {
+            return known.clone();
         }
-        let manager: String = manager.chars().filter(|c| !c.is_control()).take(128).collect();
-        Arc::new(Caller { name: self.handle.caller.name.clone(), manager: manager.into() })
+        let manager: Arc<str> = match manager {
+            "" => known.manager.clone(),
+            text => text.chars().filter(|c| !c.is_control()).take(128).collect::<String>().into(),
+        };
+        let (name, groups) = match user {
+            Some(user) => (user.name.clone(), user.groups.clone()),
+            None => (known.name.clone(), known.groups.clone()),
+        };
+        Arc::new(Caller { name, groups, manager })
     }
 
     /// The body as an object.

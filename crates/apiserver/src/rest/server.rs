@@ -100,7 +100,7 @@ impl Server {
         write::seed(&cluster, &system, "services", front_door());
         let handle = ClusterHandle {
             cluster: Arc::new(cluster),
-            caller: Arc::new(Caller { name: "anonymous".into(), manager: "unknown".into() }),
+            caller: Arc::new(Caller { manager: "unknown".into(), ..Caller::named("anonymous") }),
         };
         let mut clusters = self.shared.clusters.write().unwrap_or_else(PoisonError::into_inner);
         let replaced = clusters.insert(name, handle.clone());

@@ -21,7 +21,7 @@ use crate::machinery::path;
 use crate::machinery::status::ApiError;
 
 /// Bodies of requests may have this many bytes, as in Kubernetes.
-const MAX_BODY: usize = 3 * 1024 * 1024;
+pub(crate) const MAX_BODY: usize = 3 * 1024 * 1024;
 
 /// The connection broke before an answer came; only faults do this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,21 +76,18 @@ where
     }
 }
 
-async fn collect<B>(body: B) -> Result<Bytes, ApiError>
+/// Reads a body, but no more of it than requests may have.
+pub(crate) async fn collect<B>(body: B) -> Result<Bytes, ApiError>
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    let too_large = || {
-        let says = format!("Request entity too large: limit is {MAX_BODY}");
-        ApiError::new(413, "RequestEntityTooLarge", says)
-    };
     if body.size_hint().lower() > MAX_BODY as u64 {
-        return Err(too_large());
+        return Err(ApiError::too_large(MAX_BODY));
     }
     match Limited::new(body, MAX_BODY).collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
-        Err(why) if why.is::<LengthLimitError>() => Err(too_large()),
+        Err(why) if why.is::<LengthLimitError>() => Err(ApiError::too_large(MAX_BODY)),
         Err(why) => Err(ApiError::bad_request(format!("cannot read the request body: {why}"))),
     }
 }
@@ -123,7 +120,7 @@ fn warning_header(text: &str) -> String {
 }
 
 /// A refusal as its `Status`.
-pub(super) fn refusal(error: &ApiError) -> Response<Body> {
+pub(crate) fn refusal(error: &ApiError) -> Response<Body> {
     let code = StatusCode::from_u16(error.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = respond(code, Body::whole(error.to_status().to_string()), &[]);
     let seconds = error.details.as_ref().and_then(|details| details.retry_after_seconds);

@@ -10,8 +10,7 @@ use flagship_api::binding::{BindingState, ResourceBindingSpec};
 use flagship_api::condition::Truth;
 use flagship_api::condition_type::update_run::INITIALIZED;
 use flagship_api::names::ObjectKey;
-use flagship_api::overrides::{ClusterResourceOverrideSpec, ResourceOverrideSpec};
-use flagship_api::placement_status::{NamespacedName, ResourceIdentifier};
+use flagship_api::placement_status::ResourceIdentifier;
 use flagship_api::policy::PlacementPolicy;
 use flagship_api::staged_update::{UpdateRunSpec, UpdateRunState, UpdateStrategySpec};
 use flagship_api::staged_update_status::UpdateRunStatus;
@@ -20,6 +19,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Deserialize, Serialize};
 
 use super::status::says;
+pub use crate::overrides::{ClusterOverride, NamespacedOverride};
 use crate::placement::selection::Selection;
 use crate::placement::{Placement, ResourceSnapshot, Trouble};
 
@@ -202,24 +202,6 @@ pub struct Cluster {
     pub name: String,
     /// `metadata.labels`.
     pub labels: BTreeMap<String, String>,
-}
-
-/// A ClusterResourceOverrideSnapshot.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ClusterOverride {
-    /// `metadata.name`.
-    pub name: String,
-    /// The override as it was.
-    pub spec: ClusterResourceOverrideSpec,
-}
-
-/// A ResourceOverrideSnapshot.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct NamespacedOverride {
-    /// Namespace and name.
-    pub key: NamespacedName,
-    /// The override as it was.
-    pub spec: ResourceOverrideSpec,
 }
 
 /// An approval request of either scope.

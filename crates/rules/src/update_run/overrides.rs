@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use flagship_api::overrides::{OverridePolicy, PlacementRef, PlacementScope};
 use flagship_api::placement_status::{NamespacedName, ResourceIdentifier};
-use flagship_api::selector::Selector;
 use flagship_api::staged_update_status::StageUpdatingStatus;
 
 use super::observed::{ClusterOverride, NamespacedOverride, Observed};
 use super::words::Failure;
+use crate::overrides::clusters;
+use crate::overrides::selection::{selects_namespaced, selects_wide};
 
 type Labels = BTreeMap<String, String>;
 
@@ -22,13 +23,13 @@ pub fn record(
         .cluster_overrides
         .iter()
         .filter(|o| is_for(seen, o.spec.placement.as_ref(), None))
-        .filter(|o| resources.iter().any(|resource| touches_widely(o, resource)))
+        .filter(|o| resources.iter().any(|resource| selects_wide(o, resource)))
         .collect();
     let narrow: Vec<&NamespacedOverride> = seen
         .overrides
         .iter()
         .filter(|o| is_for(seen, o.spec.placement.as_ref(), Some(&o.key.namespace)))
-        .filter(|o| resources.iter().any(|resource| touches(o, resource)))
+        .filter(|o| resources.iter().any(|resource| selects_namespaced(o, resource)))
         .collect();
     let labels: BTreeMap<&str, &Labels> =
         seen.clusters.iter().map(|cluster| (cluster.name.as_str(), &cluster.labels)).collect();
@@ -69,48 +70,8 @@ fn is_for(seen: &Observed, placement: Option<&PlacementRef>, namespace: Option<&
     }
 }
 
-/// A cluster-wide override reaches cluster-scoped resources, and everything in a namespace
-/// by the namespace's name.
-fn touches_widely(o: &ClusterOverride, resource: &ResourceIdentifier) -> bool {
-    let named = |group: &str, version: &str, kind: &str, name: &str| {
-        o.spec.cluster_resource_selectors.iter().any(|term| {
-            term.group == group && term.version == version && term.kind == kind && term.name == name
-        })
-    };
-    if resource.namespace.is_empty() {
-        named(&resource.group, &resource.version, &resource.kind, &resource.name)
-    } else {
-        named("", "v1", "Namespace", &resource.namespace)
-    }
-}
-
-fn touches(o: &NamespacedOverride, resource: &ResourceIdentifier) -> bool {
-    resource.namespace == o.key.namespace
-        && o.spec.resource_selectors.iter().any(|term| {
-            term.group == resource.group
-                && term.version == resource.version
-                && term.kind == resource.kind
-                && term.name == resource.name
-        })
-}
-
-/// Whether any rule is for a cluster with these labels. No selector means no cluster, one
-/// without terms every cluster.
 fn fits(name: &str, policy: &OverridePolicy, labels: &Labels) -> Result<bool, Failure> {
-    for rule in &policy.override_rules {
-        let Some(selector) = &rule.cluster_selector else { continue };
-        if selector.cluster_selector_terms.is_empty() {
-            return Ok(true);
-        }
-        for term in &selector.cluster_selector_terms {
-            let selector = Selector::new(term.label_selector.as_ref()).map_err(|error| {
-                let why = format!("override snapshot {name} has a bad cluster selector: {error}");
-                Failure::valid_user(why)
-            })?;
-            if selector.matches(labels) {
-                return Ok(true);
-            }
-        }
-    }
-    Ok(false)
+    clusters::is_for(policy, labels).map_err(|cause| {
+        Failure::valid_user(format!("override snapshot {name} has a bad cluster selector: {cause}"))
+    })
 }

@@ -22,7 +22,9 @@ use thiserror::Error;
 
 mod error;
 mod malformed;
+mod manifests;
 mod objects;
+mod probe;
 mod resource;
 #[cfg(test)]
 mod tests;
@@ -30,6 +32,8 @@ pub mod watch;
 
 pub use error::ClientError;
 pub use malformed::Malformed;
+use manifests::Declined;
+pub use manifests::{Applying, Cause, Manifests, Merge, Refused};
 pub(crate) use objects::PAGE;
 pub use objects::{Deleted, Fence, Listed, Objects, Propagation, key_of};
 pub(crate) use resource::Query;
@@ -146,21 +150,43 @@ impl Client {
 
     /// Sends a request and reads the whole answer.
     pub(crate) async fn ask(&self, call: Call<'_>) -> Result<Bytes, ClientError> {
+        self.ask_plainly(call).await.map_err(|refused| refused.error)
+    }
+
+    /// The same, and a refusal keeps the words of the server.
+    pub(crate) async fn ask_plainly(&self, call: Call<'_>) -> Result<Bytes, Refused> {
         let object = call.object.clone();
         let whole = async {
-            let response = self.open(call).await?;
-            collected(response.into_body(), object.clone()).await
+            let response = self.exchange(call).await.map_err(Refused::unanswered)?;
+            match response {
+                Ok(response) => collected(response.into_body(), object.clone())
+                    .await
+                    .map_err(Refused::unanswered),
+                Err(declined) => Err(Refused::declined(object.clone(), &declined)),
+            }
         };
         match tokio::time::timeout(self.timeout, whole).await {
             Ok(answer) => answer,
-            Err(elapsed) => {
-                Err(ClientError::Unreachable { object: object.clone(), source: Box::new(elapsed) })
-            }
+            Err(elapsed) => Err(Refused::unanswered(ClientError::Unreachable {
+                object: object.clone(),
+                source: Box::new(elapsed),
+            })),
         }
     }
 
     /// Sends a request and hands out the answer as it begins, if it is a good one.
     pub(crate) async fn open(&self, call: Call<'_>) -> Result<Response<Body>, ClientError> {
+        let object = call.object.clone();
+        let answer = self.exchange(call).await?;
+        answer.map_err(|Declined { code, retry_after, body }| {
+            ClientError::from_answer(object, code, retry_after, &body)
+        })
+    }
+
+    async fn exchange(
+        &self,
+        call: Call<'_>,
+    ) -> Result<Result<Response<Body>, Declined>, ClientError> {
         let Call { method, path, accept, content, object } = call;
         let mut request = Request::builder()
             .method(method)
@@ -180,12 +206,13 @@ impl Client {
             self.inner.send(request).await.map_err(|error| unreachable(Box::new(error)))?;
         let code = response.status();
         if code.is_success() {
-            return Ok(response);
+            return Ok(Ok(response));
         }
         let after = response.headers().get(RETRY_AFTER);
         let after = after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
-        let body = collected(response.into_body(), object.clone()).await?;
-        Err(ClientError::from_answer(object, code, after.map(Duration::from_secs), &body))
+        let retry_after = after.map(Duration::from_secs);
+        let body = collected(response.into_body(), object).await?;
+        Ok(Err(Declined { code, retry_after, body }))
     }
 }
 

@@ -16,9 +16,9 @@ use serde_json::{Value, json};
 
 use super::{Call, Client, ClientError, Malformed, Query, ResourceType, Selection};
 
-const JSON: &str = "application/json";
-const MERGE_PATCH: &str = "application/merge-patch+json";
-const APPLY_PATCH: &str = "application/apply-patch+yaml";
+pub(super) const JSON: &str = "application/json";
+pub(super) const MERGE_PATCH: &str = "application/merge-patch+json";
+pub(super) const APPLY_PATCH: &str = "application/apply-patch+yaml";
 const ONE_META: &str =
     "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 const MANY_META: &str =

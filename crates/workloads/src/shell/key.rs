@@ -39,6 +39,11 @@ impl Key {
 }
 
 impl Controller {
+    /// Whether a cluster needs it even if nothing runs there.
+    pub fn is_housekeeping(self) -> bool {
+        matches!(self, Self::Namespace | Self::Garbage)
+    }
+
     /// The controller of an owner's kind, for pods and sets that changed.
     pub fn of_kind(kind: &str) -> Option<Self> {
         Some(match kind {

@@ -224,7 +224,8 @@ impl Shell {
             work.extend(uids);
         }
         let now = self.now();
-        for key in work {
+        let wanted = |key: &Key| self.config.runs_workloads || key.controller.is_housekeeping();
+        for key in work.into_iter().filter(wanted) {
             self.queue.push(key, now);
         }
     }

@@ -1,0 +1,103 @@
+//! What proves who somebody is: certificates and tokens.
+//!
+//! TLS has verified a certificate against the authority before it gets here; this only
+//! reads the name in it. Tokens are kept and compared as hashes, so that the time a
+//! comparison takes says nothing about them.
+
+use std::collections::BTreeMap;
+
+use http::HeaderMap;
+use sha2::{Digest, Sha256};
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+use super::{Authenticator, User, bearer};
+use crate::machinery::status::ApiError;
+use crate::rest::ClusterHandle;
+
+/// What came with a request.
+#[derive(Clone, Copy)]
+pub struct Presented<'a> {
+    /// The user in the client certificate, which TLS has verified.
+    pub certificate: Option<&'a User>,
+    /// The headers of the request.
+    pub headers: &'a HeaderMap,
+    /// The cluster that is asked, if it exists: service accounts live in one.
+    pub cluster: Option<&'a ClusterHandle>,
+}
+
+/// Takes the user from the client certificate.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Certificates;
+
+impl Authenticator for Certificates {
+    fn authenticate(&self, presented: &Presented<'_>) -> Result<Option<User>, ApiError> {
+        Ok(presented.certificate.cloned())
+    }
+}
+
+/// The user a verified certificate names: the common name, and organisations as groups.
+/// `None` without a common name.
+pub(crate) fn certificate_user(der: &[u8]) -> Option<User> {
+    let (_, certificate) = X509Certificate::from_der(der).ok()?;
+    let subject = certificate.subject();
+    let name = subject.iter_common_name().next()?.as_str().ok().filter(|name| !name.is_empty())?;
+    let groups = subject.iter_organization().filter_map(|group| group.as_str().ok());
+    Some(User::authenticated(name, groups))
+}
+
+/// Tokens known from the start. A bearer token that is none of them is refused, so this
+/// stands before authenticators that do not look at tokens.
+#[derive(Clone, Default)]
+pub struct StaticTokens {
+    users: BTreeMap<[u8; 32], User>,
+}
+
+impl StaticTokens {
+    /// Adds a token for a user.
+    #[must_use]
+    pub fn with(mut self, token: &str, user: User) -> Self {
+        self.users.insert(Sha256::digest(token.as_bytes()).into(), user);
+        self
+    }
+}
+
+impl Authenticator for StaticTokens {
+    fn authenticate(&self, presented: &Presented<'_>) -> Result<Option<User>, ApiError> {
+        let Some(token) = bearer(presented.headers) else { return Ok(None) };
+        let hash: [u8; 32] = Sha256::digest(token.as_bytes()).into();
+        match self.users.get(&hash) {
+            Some(user) => Ok(Some(user.clone())),
+            None => Err(ApiError::new(401, "Unauthorized", "Unauthorized")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::header::AUTHORIZATION;
+
+    use super::*;
+    use crate::auth::group;
+
+    fn asked(authorization: Option<&str>) -> Result<Option<String>, u16> {
+        let tokens =
+            StaticTokens::default().with("s3cret", User::authenticated("eve", [group::MASTERS]));
+        let mut headers = HeaderMap::new();
+        if let Some(text) = authorization {
+            headers.insert(AUTHORIZATION, text.parse().unwrap());
+        }
+        let presented = Presented { certificate: None, headers: &headers, cluster: None };
+        let user = tokens.authenticate(&presented).map_err(|e| e.code)?;
+        Ok(user.map(|user| user.name.to_string()))
+    }
+
+    #[test]
+    fn a_token_is_known_or_refused_and_its_absence_is_neither() {
+        assert_eq!(asked(Some("Bearer s3cret")), Ok(Some("eve".to_owned())));
+        assert_eq!(asked(Some("bearer  s3cret ")), Ok(Some("eve".to_owned())));
+        assert_eq!(asked(Some("Bearer other")), Err(401));
+        assert_eq!(asked(Some("Basic czNjcmV0")), Ok(None));
+        assert_eq!(asked(Some("Bearer ")), Ok(None));
+        assert_eq!(asked(None), Ok(None));
+    }
+}

@@ -1,0 +1,117 @@
+//! Who may ask for what: the seam between a connection and a cluster.
+//!
+//! The edge asks an [`Authenticator`] who a request comes from, lets [`impersonate`] put
+//! another user in its place, and asks an [`Authorizer`] whether that user may do it.
+//! [`Access`] is the three together. Requests inside the process (`rest::Local`, a
+//! `ClusterHandle` used as a service) never pass here: whoever holds the handle is trusted.
+//!
+//! Today's rule is [`Masters`]: what Kubernetes allows before anybody wrote a binding.
+
+mod ask;
+mod credentials;
+mod impersonate;
+mod masters;
+mod user;
+
+use std::sync::Arc;
+
+use http::HeaderMap;
+
+pub use ask::Ask;
+pub(crate) use credentials::certificate_user;
+pub use credentials::{Certificates, Presented, StaticTokens};
+pub use impersonate::impersonate;
+pub use masters::Masters;
+pub use user::{User, group, name};
+
+use crate::machinery::status::ApiError;
+use crate::rest::ClusterHandle;
+
+/// Finds out who a request comes from.
+pub trait Authenticator: Send + Sync {
+    /// The user; `None` when the request carries nothing that this one understands, an
+    /// error when it carries something that is wrong.
+    fn authenticate(&self, presented: &Presented<'_>) -> Result<Option<User>, ApiError>;
+}
+
+/// Decides whether a user may do what is asked.
+pub trait Authorizer: Send + Sync {
+    /// `cluster` is absent when no cluster of that name exists.
+    fn authorize(&self, user: &User, ask: &Ask, cluster: Option<&ClusterHandle>) -> Decision;
+}
+
+/// The answer of an [`Authorizer`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// Go ahead.
+    Allow,
+    /// No, for this reason, which the user is told; it may be empty.
+    Deny(String),
+}
+
+/// Authenticators in the order they are asked, and the authorizer.
+#[derive(Clone)]
+pub struct Access {
+    authenticators: Vec<Arc<dyn Authenticator>>,
+    authorizer: Arc<dyn Authorizer>,
+}
+
+impl Access {
+    /// From its parts. Who no authenticator knows is anonymous.
+    pub fn new(
+        authenticators: Vec<Arc<dyn Authenticator>>,
+        authorizer: Arc<dyn Authorizer>,
+    ) -> Self {
+        Self { authenticators, authorizer }
+    }
+
+    /// Client certificates and these tokens, with [`Masters`] as the rule.
+    pub fn with_tokens(tokens: StaticTokens) -> Self {
+        Self::new(vec![Arc::new(tokens), Arc::new(Certificates)], Arc::new(Masters))
+    }
+
+    /// Who asks, after impersonation. 401 for credentials that are wrong, 403 for an
+    /// impersonation that is not allowed.
+    pub fn identify(&self, presented: &Presented<'_>) -> Result<User, ApiError> {
+        let mut user = None;
+        for authenticator in &self.authenticators {
+            user = authenticator.authenticate(presented)?;
+            if user.is_some() {
+                break;
+            }
+        }
+        let user = user.unwrap_or_else(User::anonymous);
+        impersonate(user, presented.headers, |user, ask| self.check(user, ask, presented.cluster))
+    }
+
+    /// The authorizer's bare answer, for reviews.
+    pub fn may(&self, user: &User, ask: &Ask, cluster: Option<&ClusterHandle>) -> Decision {
+        self.authorizer.authorize(user, ask, cluster)
+    }
+
+    /// Refuses what the user may not do, in Kubernetes' words.
+    pub fn check(
+        &self,
+        user: &User,
+        ask: &Ask,
+        cluster: Option<&ClusterHandle>,
+    ) -> Result<(), ApiError> {
+        match self.may(user, ask, cluster) {
+            Decision::Allow => Ok(()),
+            Decision::Deny(why) => Err(ask.forbidden(user, &why)),
+        }
+    }
+}
+
+impl Default for Access {
+    fn default() -> Self {
+        Self::with_tokens(StaticTokens::default())
+    }
+}
+
+/// The bearer token of a request, if it has one.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let text = headers.get(http::header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = text.trim().split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim()).filter(|token| !token.is_empty())
+}

@@ -1,0 +1,315 @@
+//! The certificate authority of one process, and the certificates it signs.
+//!
+//! The authority is made once and kept in a folder (`ca.crt`, `ca.key`), so that
+//! kubeconfigs outlive a restart; or it lives only in memory. What it signs is made
+//! afresh at every start.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, KeyUsagePurpose,
+};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+use super::kubeconfig::write_file;
+
+const AUTHORITY_YEARS: i64 = 10;
+const SERVER_YEARS: i64 = 10;
+const CLIENT_YEARS: i64 = 1;
+
+/// Signs the certificates of a server and its clients.
+#[derive(Clone)]
+pub struct Authority {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    issuer: Issuer<'static, KeyPair>,
+    pem: String,
+    der: CertificateDer<'static>,
+    /// Nothing it signs is good for longer than itself.
+    expires: Timestamp,
+}
+
+/// A certificate and its key.
+#[derive(Clone)]
+pub struct Credentials {
+    /// PEM.
+    pub certificate: String,
+    /// PEM, to be kept secret.
+    pub key: String,
+}
+
+/// Why there is no authority, or it did not sign.
+#[derive(Debug, thiserror::Error)]
+pub enum AuthorityError {
+    /// A file could not be read or written.
+    #[error("cannot use {path}")]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The files are there but do not make an authority.
+    #[error("{what}; remove or replace the certificate authority's files")]
+    Unusable {
+        /// What is wrong with them.
+        what: String,
+    },
+    /// A name cannot stand in a certificate, or the machine gives no randomness.
+    #[error("cannot make a certificate")]
+    Sign(#[from] rcgen::Error),
+}
+
+impl Authority {
+    /// A new authority, known to nobody yet.
+    pub fn create(now: Timestamp) -> Result<Self, AuthorityError> {
+        Self::with_key(KeyPair::generate()?, now)
+    }
+
+    fn with_key(key: KeyPair, now: Timestamp) -> Result<Self, AuthorityError> {
+        let mut params = lasting(now, in_years(now, AUTHORITY_YEARS));
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![
+            KeyUsagePurpose::KeyCertSign,
+            KeyUsagePurpose::CrlSign,
+            KeyUsagePurpose::DigitalSignature,
+        ];
+        // Two authorities of two processes must not look like one to clients.
+        let id = params.key_identifier(&key);
+        let tail: String = id.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+        params.distinguished_name.push(DnType::CommonName, format!("flagship-ca-{tail}"));
+        let pem = params.self_signed(&key)?.pem();
+        Self::from_pem(&pem, &key.serialize_pem(), now)
+    }
+
+    /// An authority from its certificate and key.
+    pub fn from_pem(certificate: &str, key: &str, now: Timestamp) -> Result<Self, AuthorityError> {
+        let unusable = |what: String| AuthorityError::Unusable { what };
+        let key = KeyPair::from_pem(key)
+            .map_err(|why| unusable(format!("the authority's key cannot be read: {why}")))?;
+        let der = CertificateDer::from_pem_slice(certificate.as_bytes()).map_err(|why| {
+            unusable(format!("the authority's certificate cannot be read: {why}"))
+        })?;
+        let (_, parsed) = X509Certificate::from_der(&der).map_err(|why| {
+            unusable(format!("the authority's certificate cannot be read: {why}"))
+        })?;
+        if !parsed.is_ca() {
+            return Err(unusable("the certificate is not that of an authority".to_owned()));
+        }
+        if parsed.public_key().subject_public_key.data.as_ref() != key.public_key_raw() {
+            return Err(unusable("the authority's key is not that of its certificate".to_owned()));
+        }
+        let expires = Timestamp::from_second(parsed.validity().not_after.timestamp())
+            .unwrap_or(Timestamp::MAX);
+        if expires <= now {
+            return Err(unusable(format!("the authority's certificate expired on {expires}")));
+        }
+        let issuer = Issuer::from_ca_cert_der(&der, key)?;
+        let inner = Inner { issuer, pem: certificate.to_owned(), der, expires };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// The authority kept in a folder; made there when there is none.
+    pub fn at(folder: &Path, now: Timestamp) -> Result<Self, AuthorityError> {
+        let (certificate, key) = (folder.join("ca.crt"), folder.join("ca.key"));
+        match (read(&certificate)?, read(&key)?) {
+            (Some(certificate), Some(key)) => Self::from_pem(&certificate, &key, now),
+            (Some(_), None) => {
+                let what = format!("{} has no {}", certificate.display(), key.display());
+                Err(AuthorityError::Unusable { what })
+            }
+            (None, known) => {
+                fs::create_dir_all(folder)
+                    .map_err(|source| AuthorityError::File { path: folder.to_owned(), source })?;
+                let pair = match known {
+                    // Made by one who was stopped before the certificate was written.
+                    Some(key) => KeyPair::from_pem(&key)?,
+                    None => {
+                        let pair = KeyPair::generate()?;
+                        save(&key, &pair.serialize_pem(), true)?;
+                        pair
+                    }
+                };
+                let made = Self::with_key(pair, now)?;
+                save(&certificate, &made.inner.pem, false)?;
+                Ok(made)
+            }
+        }
+    }
+
+    /// What clients must know to trust the server: its certificate as PEM.
+    pub fn certificate_pem(&self) -> &str {
+        &self.inner.pem
+    }
+
+    pub(super) fn certificate_der(&self) -> CertificateDer<'static> {
+        self.inner.der.clone()
+    }
+
+    /// A certificate for a server that is called by these names and addresses.
+    pub fn server(&self, names: &[String], now: Timestamp) -> Result<Credentials, AuthorityError> {
+        let mut params = CertificateParams::new(names)?;
+        let dates = self.lasting(now, SERVER_YEARS);
+        (params.not_before, params.not_after) = (dates.not_before, dates.not_after);
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, "flagship");
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        self.sign(params)
+    }
+
+    /// A certificate that shows its holder to be `user`, in `group` if one is named.
+    pub fn client(
+        &self,
+        user: &str,
+        group: Option<&str>,
+        now: Timestamp,
+    ) -> Result<Credentials, AuthorityError> {
+        let mut params = self.lasting(now, CLIENT_YEARS);
+        params.distinguished_name.push(DnType::CommonName, user);
+        if let Some(group) = group {
+            params.distinguished_name.push(DnType::OrganizationName, group);
+        }
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        self.sign(params)
+    }
+
+    fn lasting(&self, now: Timestamp, years: i64) -> CertificateParams {
+        lasting(now, in_years(now, years).min(self.inner.expires))
+    }
+
+    fn sign(&self, mut params: CertificateParams) -> Result<Credentials, AuthorityError> {
+        params.use_authority_key_identifier_extension = true;
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        let key = KeyPair::generate()?;
+        let certificate = params.signed_by(&key, &self.inner.issuer)?.pem();
+        Ok(Credentials { certificate, key: key.serialize_pem() })
+    }
+}
+
+impl Credentials {
+    pub(super) fn chain(&self) -> Result<Vec<CertificateDer<'static>>, AuthorityError> {
+        CertificateDer::pem_slice_iter(self.certificate.as_bytes())
+            .collect::<Result<_, _>>()
+            .map_err(|why| AuthorityError::Unusable { what: why.to_string() })
+    }
+
+    pub(super) fn key(&self) -> Result<PrivateKeyDer<'static>, AuthorityError> {
+        PrivateKeyDer::from_pem_slice(self.key.as_bytes())
+            .map_err(|why| AuthorityError::Unusable { what: why.to_string() })
+    }
+}
+
+/// An empty certificate that is good from yesterday, for clocks that are behind.
+fn lasting(now: Timestamp, until: Timestamp) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name = DistinguishedName::new();
+    let from = now.checked_sub(SignedDuration::from_hours(24)).unwrap_or(now);
+    let date = |at: Timestamp| {
+        let date = TimeZone::UTC.to_datetime(at).date();
+        let part = |number: i8| u8::try_from(number).unwrap_or(1);
+        // Certificates know only years of four digits.
+        rcgen::date_time_ymd(
+            i32::from(date.year()).clamp(1950, 9999),
+            part(date.month()),
+            part(date.day()),
+        )
+    };
+    (params.not_before, params.not_after) = (date(from), date(until));
+    params
+}
+
+fn in_years(now: Timestamp, years: i64) -> Timestamp {
+    let span = SignedDuration::from_hours(24 * 365 * years);
+    now.checked_add(span).unwrap_or(Timestamp::MAX)
+}
+
+fn save(path: &Path, text: &str, secret: bool) -> Result<(), AuthorityError> {
+    write_file(path, text, secret)
+        .map_err(|source| AuthorityError::File { path: path.to_owned(), source })
+}
+
+fn read(path: &Path) -> Result<Option<String>, AuthorityError> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(AuthorityError::File { path: path.to_owned(), source }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auth::{certificate_user, group};
+
+    fn now() -> Timestamp {
+        "2026-06-15T12:00:00Z".parse().unwrap()
+    }
+
+    #[test]
+    fn a_client_certificate_names_its_user_and_group() {
+        let authority = Authority::create(now()).unwrap();
+        let shown = authority.client("eve", Some(group::MASTERS), now()).unwrap();
+        let user = certificate_user(&shown.chain().unwrap()[0]).unwrap();
+        assert_eq!(&*user.name, "eve");
+        assert!(user.is_in(group::MASTERS) && user.is_in(group::AUTHENTICATED));
+    }
+
+    #[test]
+    fn an_authority_is_kept_in_its_folder_and_only_its_owner_reads_the_key() {
+        let folder = scratch("kept");
+        let made = Authority::at(&folder, now()).unwrap();
+        let again = Authority::at(&folder, now()).unwrap();
+        assert_eq!(made.certificate_pem(), again.certificate_pem());
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = fs::metadata(folder.join("ca.key")).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600);
+        }
+        // Stopped between key and certificate: the key is used.
+        fs::remove_file(folder.join("ca.crt")).unwrap();
+        let remade = Authority::at(&folder, now()).unwrap();
+        assert_eq!(
+            Authority::at(&folder, now()).unwrap().certificate_pem(),
+            remade.certificate_pem()
+        );
+        fs::remove_file(folder.join("ca.key")).unwrap();
+        let refused = Authority::at(&folder, now()).map(|_| ()).unwrap_err().to_string();
+        assert!(refused.contains("ca.crt has no"), "{refused}");
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn files_that_make_no_authority_are_refused() {
+        let folder = scratch("refused");
+        let one = Authority::at(&folder, now()).unwrap();
+        let key = fs::read_to_string(folder.join("ca.key")).unwrap();
+        let other = Authority::create(now()).unwrap();
+        let says = |certificate: &str, key: &str, at: Timestamp| {
+            Authority::from_pem(certificate, key, at).map(|_| ()).unwrap_err().to_string()
+        };
+        let late = in_years(now(), 11);
+        assert!(says(other.certificate_pem(), &key, now()).contains("not that of its certificate"));
+        assert!(says(one.certificate_pem(), &key, late).contains("expired on 2036-06-"));
+        assert!(says("", &key, now()).contains("cannot be read"));
+        let client = one.client("eve", None, now()).unwrap();
+        assert!(says(&client.certificate, &client.key, now()).contains("not that of an authority"));
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    fn scratch(name: &str) -> PathBuf {
+        let name = format!("flagship-authority-{name}-{}", std::process::id());
+        std::env::temp_dir().join(name)
+    }
+}

@@ -1,0 +1,46 @@
+//! How much a stranger can make the server keep, do and wait for.
+
+use std::time::Duration;
+
+/// Bounds of the network side. Bodies of requests are bounded by `rest`, as in Kubernetes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections at a time; others wait to be accepted.
+    pub connections: usize,
+    /// How long a TLS handshake may take.
+    pub handshake: Duration,
+    /// How long an HTTP/1 connection may be idle, or take to send the head of a request.
+    pub head_wait: Duration,
+    /// How large the head of a request may be.
+    pub head_bytes: u32,
+    /// How long a request may take until its answer begins, its body included.
+    pub request: Duration,
+    /// Requests at a time on one HTTP/2 connection.
+    pub streams: u32,
+    /// Requests that a client may take back before they were looked at, on one HTTP/2
+    /// connection, before it is cut.
+    pub resets: usize,
+    /// How often an HTTP/2 connection is asked whether anybody is there.
+    pub ping_every: Duration,
+    /// How long the answer to that may take.
+    pub ping_wait: Duration,
+    /// How long requests under way may still take when the server ends.
+    pub shutdown: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 4096,
+            handshake: Duration::from_secs(10),
+            head_wait: Duration::from_secs(60),
+            head_bytes: 128 * 1024,
+            request: Duration::from_secs(60),
+            streams: 250,
+            resets: 20,
+            ping_every: Duration::from_secs(30),
+            ping_wait: Duration::from_secs(20),
+            shutdown: Duration::from_secs(10),
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! The server on the network: HTTP/1.1 and HTTP/2 over TLS, all clusters behind one port.
+//!
+//! [`Edge::start`] listens; every cluster is at `https://<address>/clusters/<name>`, and
+//! [`Edge::open`] gives one a port of its own, for tools that cannot put a path into a
+//! server's address. [`Edge::kubeconfig`] writes what `kubectl` needs.
+//!
+//! A connection shows who it is by a client certificate or a token; what that allows is
+//! `auth`'s matter. Everything a stranger can make the server keep or wait for is bounded
+//! by [`Limits`]. Verbs, objects and watches are `rest`'s: this is only the way in.
+
+mod authority;
+mod connection;
+mod gzip;
+mod kubeconfig;
+mod limits;
+mod outgoing;
+mod request;
+mod tls;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+pub use authority::{Authority, AuthorityError, Credentials};
+pub use kubeconfig::Kubeconfig;
+pub use limits::Limits;
+
+use crate::auth::{Access, group};
+use crate::env::Env;
+use crate::rest::Server;
+use request::Door;
+
+/// How to listen.
+pub struct Config {
+    /// Where all clusters are served; port 0 takes any free one.
+    pub listen: SocketAddr,
+    /// Names and addresses, besides those of this machine, that clients may use.
+    pub names: Vec<String>,
+    /// Who signs the server's certificate and those of its clients.
+    pub authority: Authority,
+    /// Who may do what.
+    pub access: Access,
+    /// How much strangers may make the server keep and wait for.
+    pub limits: Limits,
+}
+
+/// A server that listens. Dropping it closes it at once; [`Edge::shutdown`] is gentler.
+pub struct Edge {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+    names: Vec<String>,
+    authority: Authority,
+    env: Env,
+    /// Clusters that have a port of their own.
+    doors: Mutex<BTreeMap<String, SocketAddr>>,
+}
+
+/// What every connection needs.
+struct Shared {
+    server: Server,
+    access: Arc<Access>,
+    limits: Limits,
+    tls: TlsAcceptor,
+    /// One permit a connection.
+    room: Arc<Semaphore>,
+    /// Told when the server is to end: no new requests, watches end.
+    closing: CancellationToken,
+    /// Told when waiting has an end, too.
+    aborting: CancellationToken,
+    tasks: TaskTracker,
+}
+
+/// Why a server cannot listen.
+#[derive(Debug, thiserror::Error)]
+pub enum EdgeError {
+    /// The address is taken, or not of this machine.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// A certificate could not be made.
+    #[error(transparent)]
+    Authority(#[from] AuthorityError),
+    /// The certificates do not make a working TLS server.
+    #[error("cannot set up TLS")]
+    Tls(#[source] rustls::Error),
+}
+
+impl Config {
+    /// All clusters on a port of this machine only, with the default rules and bounds.
+    pub fn local(port: u16, authority: Authority) -> Self {
+        Self {
+            listen: (Ipv4Addr::LOCALHOST, port).into(),
+            names: Vec::new(),
+            authority,
+            access: Access::default(),
+            limits: Limits::default(),
+        }
+    }
+}
+
+impl Edge {
+    /// Listens from now on. The environment's clock dates certificates; it should tell
+    /// the true time where clients do.
+    pub async fn start(server: &Server, env: &Env, config: Config) -> Result<Self, EdgeError> {
+        let Config { listen, names, authority, access, limits } = config;
+        let shown = authority.server(&server_names(listen.ip(), &names), env.clock.now())?;
+        let tls = tls::acceptor(&authority, &shown, env.clock.clone())?;
+        let shared = Arc::new(Shared {
+            server: server.clone(),
+            access: Arc::new(access),
+            tls,
+            room: Arc::new(Semaphore::new(limits.connections.min(Semaphore::MAX_PERMITS))),
+            limits,
+            closing: CancellationToken::new(),
+            aborting: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        });
+        let address = listen_at(&shared, listen, Door::All).await?;
+        let (env, doors) = (env.clone(), Mutex::default());
+        Ok(Self { shared, address, names, authority, env, doors })
+    }
+
+    /// Gives a cluster a port of its own, where it is served without a path in front.
+    /// The address that was taken.
+    pub async fn open(&self, cluster: &str, at: SocketAddr) -> Result<SocketAddr, EdgeError> {
+        let address = listen_at(&self.shared, at, Door::Only(cluster.into())).await?;
+        let mut doors = self.doors.lock().unwrap_or_else(PoisonError::into_inner);
+        doors.insert(cluster.to_owned(), address);
+        Ok(address)
+    }
+
+    /// Where all clusters are served.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where a cluster is served: its own port if it has one.
+    pub fn url(&self, cluster: &str) -> String {
+        let doors = self.doors.lock().unwrap_or_else(PoisonError::into_inner);
+        match doors.get(cluster) {
+            Some(own) => format!("https://{}", self.reachable(*own)),
+            None => format!("https://{}/clusters/{cluster}", self.reachable(self.address)),
+        }
+    }
+
+    /// An address that clients can connect to: the first extra name, if there is one, in
+    /// place of "all addresses of this machine".
+    fn reachable(&self, at: SocketAddr) -> String {
+        if !at.ip().is_unspecified() {
+            return at.to_string();
+        }
+        match self.names.first() {
+            Some(name) => match name.parse::<IpAddr>() {
+                Ok(ip) => SocketAddr::new(ip, at.port()).to_string(),
+                Err(_) => format!("{name}:{}", at.port()),
+            },
+            None => SocketAddr::new(loopback(at.ip()), at.port()).to_string(),
+        }
+    }
+
+    /// Who signs certificates here.
+    pub fn authority(&self) -> &Authority {
+        &self.authority
+    }
+
+    /// A kubeconfig with one context for every cluster there is now, named like it, and a
+    /// fresh certificate for an administrator.
+    pub fn kubeconfig(&self) -> Result<Kubeconfig, EdgeError> {
+        let now = self.env.clock.now();
+        let admin = self.authority.client("flagship-admin", Some(group::MASTERS), now)?;
+        let clusters = self.shared.server.clusters();
+        let contexts = clusters.iter().map(|name| (name.to_string(), self.url(name))).collect();
+        Ok(Kubeconfig::new(self.authority.certificate_pem(), "flagship-admin", admin, contexts))
+    }
+
+    /// Stops listening, ends watches as if their time were over, lets requests under way
+    /// finish for as long as the limits say, and then cuts what is left.
+    pub async fn shutdown(self) {
+        self.shared.closing.cancel();
+        self.shared.tasks.close();
+        let grace = self.shared.limits.shutdown;
+        if tokio::time::timeout(grace, self.shared.tasks.wait()).await.is_err() {
+            tracing::warn!(left = self.shared.tasks.len(), "connections are cut");
+            self.shared.aborting.cancel();
+            self.shared.tasks.wait().await;
+        }
+    }
+}
+
+impl Drop for Edge {
+    fn drop(&mut self) {
+        self.shared.closing.cancel();
+        self.shared.aborting.cancel();
+    }
+}
+
+async fn listen_at(
+    shared: &Arc<Shared>,
+    address: SocketAddr,
+    door: Door,
+) -> Result<SocketAddr, EdgeError> {
+    let failed = |source| EdgeError::Listen { address, source };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    shared.tasks.spawn(connection::accept(shared.clone(), listener, Arc::new(door)));
+    Ok(address)
+}
+
+fn loopback(like: IpAddr) -> IpAddr {
+    match like {
+        IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+    }
+}
+
+/// What clients may call this server.
+fn server_names(listen: IpAddr, extra: &[String]) -> Vec<String> {
+    let mut names: Vec<String> = [
+        "localhost",
+        "127.0.0.1",
+        "::1",
+        "kubernetes",
+        "kubernetes.default",
+        "kubernetes.default.svc",
+    ]
+    .map(str::to_owned)
+    .into();
+    if !listen.is_unspecified() {
+        names.push(listen.to_string());
+    }
+    names.extend(extra.iter().cloned());
+    names.sort();
+    names.dedup();
+    names
+}

@@ -1,0 +1,136 @@
+//! One request on its way in: which cluster, who asks, may they, and the answer.
+//!
+//! Who asks is settled before anything else is said, so that strangers cannot learn
+//! which clusters there are.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::CONTENT_ENCODING;
+use http::{HeaderValue, Request, Response, Uri};
+use http_body_util::{Either, Full};
+use hyper::body::Incoming;
+use tokio::time::timeout;
+use tower::Service;
+
+use super::Shared;
+use super::gzip::inflate;
+use super::outgoing::Outgoing;
+use crate::auth::{Ask, Presented, User};
+use crate::machinery::path;
+use crate::machinery::status::ApiError;
+use crate::rest::{self, ClusterHandle, Disconnected};
+
+/// What a listener serves.
+pub(super) enum Door {
+    /// Every cluster, under `/clusters/<name>`.
+    All,
+    /// One cluster, without a path in front.
+    Only(Arc<str>),
+}
+
+type Inner = Request<Either<Incoming, Full<Bytes>>>;
+
+/// Where a request goes.
+struct Way {
+    /// `None` when there is no such cluster.
+    cluster: Option<ClusterHandle>,
+    /// The path without the cluster.
+    path: String,
+}
+
+/// Answers a request. An error cuts the connection; only injected faults do that.
+pub(super) async fn answer(
+    shared: Arc<Shared>,
+    door: Arc<Door>,
+    certificate: Option<Arc<User>>,
+    request: Request<Incoming>,
+) -> Result<Response<Outgoing>, Disconnected> {
+    let limit = shared.limits.request;
+    let answered = timeout(limit, admitted(&shared, &door, certificate.as_deref(), request)).await;
+    let response = match answered {
+        Ok(Ok(response)) => response,
+        Ok(Err(Refused::Severed)) => return Err(Disconnected),
+        Ok(Err(Refused::Says(error))) => rest::refusal(&error),
+        Err(_) => {
+            let says = "Timeout: request did not complete within the allotted timeout";
+            rest::refusal(&ApiError::new(504, "Timeout", says))
+        }
+    };
+    Ok(response.map(|body| Outgoing::new(body, &shared.closing)))
+}
+
+enum Refused {
+    Says(Box<ApiError>),
+    Severed,
+}
+
+impl From<ApiError> for Refused {
+    fn from(error: ApiError) -> Self {
+        Self::Says(Box::new(error))
+    }
+}
+
+async fn admitted(
+    shared: &Shared,
+    door: &Door,
+    certificate: Option<&User>,
+    request: Request<Incoming>,
+) -> Result<Response<rest::Body>, Refused> {
+    let way = way(shared, door, request.uri());
+    let presented =
+        Presented { certificate, headers: request.headers(), cluster: way.cluster.as_ref() };
+    let user = shared.access.identify(&presented)?;
+    let query = request.uri().query().unwrap_or_default();
+    let ask = Ask::of(request.method(), &way.path, query);
+    shared.access.check(&user, &ask, way.cluster.as_ref())?;
+    let Some(mut cluster) = way.cluster else {
+        return match way.path.trim_end_matches('/') {
+            "/healthz" | "/livez" | "/readyz" => Ok(rest::healthy()),
+            _ => Err(rest::nowhere().into()),
+        };
+    };
+    let target = match request.uri().query() {
+        Some(query) => format!("{}?{query}", way.path),
+        None => way.path,
+    };
+    let uri: Uri = target.parse().map_err(|_| rest::nowhere())?;
+    let mut request = plain(request).await?;
+    *request.uri_mut() = uri;
+    request.extensions_mut().insert(Arc::new(user));
+    request.extensions_mut().insert(shared.access.clone());
+    cluster.call(request).await.map_err(|Disconnected| Refused::Severed)
+}
+
+fn way(shared: &Shared, door: &Door, uri: &Uri) -> Way {
+    match door {
+        Door::Only(name) => {
+            Way { cluster: shared.server.cluster(name), path: uri.path().to_owned() }
+        }
+        Door::All => match path::split_cluster(uri.path()) {
+            Some((name, rest)) => {
+                Way { cluster: shared.server.cluster(&name), path: rest.to_owned() }
+            }
+            None => Way { cluster: None, path: uri.path().to_owned() },
+        },
+    }
+}
+
+/// The request with its body inflated.
+async fn plain(request: Request<Incoming>) -> Result<Inner, ApiError> {
+    let encoding = request.headers().get(CONTENT_ENCODING).map(HeaderValue::as_bytes);
+    match encoding {
+        None | Some(b"" | b"identity") => Ok(request.map(Either::Left)),
+        Some(b"gzip") => {
+            let (mut parts, body) = request.into_parts();
+            let bytes = rest::collect(body).await?;
+            parts.headers.remove(CONTENT_ENCODING);
+            parts.headers.remove(http::header::CONTENT_LENGTH);
+            let body = Full::new(Bytes::from(inflate(&bytes)?));
+            Ok(Request::from_parts(parts, Either::Right(body)))
+        }
+        Some(_) => Err(ApiError::unsupported_media_type(
+            "the body of the request is compressed in a way other than gzip",
+        )),
+    }
+}

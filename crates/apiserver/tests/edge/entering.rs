@@ -1,0 +1,135 @@
+//! Who is let in, and where to.
+
+use flagship_apiserver::edge::Authority;
+use serde_json::json;
+
+use crate::client::{TOKEN, World, get, post};
+
+const NAMESPACES: &str = "/clusters/hub/api/v1/namespaces";
+
+#[tokio::test]
+async fn a_master_is_served_over_http1_and_http2() {
+    let world = World::new().await;
+    let admin = world.admin();
+    let list = world.get(Some(&admin), NAMESPACES).await;
+    assert_eq!((list.code, list.json()["kind"].as_str()), (200, Some("NamespaceList")));
+    let paths = [NAMESPACES, "/clusters/member1/version", "/clusters/none/version"];
+    let codes: Vec<u16> =
+        world.get_http2(Some(&admin), &paths).await.iter().map(|reply| reply.code).collect();
+    assert_eq!(codes, [200, 200, 404]);
+}
+
+#[tokio::test]
+async fn strangers_see_health_and_version_and_cannot_tell_which_clusters_exist() {
+    let world = World::new().await;
+    for path in ["/healthz", "/readyz", "/clusters/hub/livez"] {
+        let reply = world.get(None, path).await;
+        assert_eq!((reply.code, reply.text.as_str()), (200, "ok"), "{path}");
+    }
+    assert_eq!(world.get(None, "/clusters/hub/version").await.code, 200);
+    let refusal = world.get(None, NAMESPACES).await.refusal();
+    assert_eq!(
+        refusal,
+        (
+            403,
+            r#"namespaces is forbidden: User "system:anonymous" cannot list resource "namespaces" in API group "" at the cluster scope"#.to_owned()
+        )
+    );
+    let nowhere = world.get(None, "/clusters/none/api/v1/namespaces").await.refusal();
+    assert_eq!(nowhere, refusal);
+    assert_eq!(world.get(None, "/clusters").await.code, 403);
+}
+
+#[tokio::test]
+async fn tokens_are_known_weak_or_wrong() {
+    let world = World::new().await;
+    let codes = async |token: &str| {
+        let header = format!("Authorization: Bearer {token}");
+        let list = world.send(None, get(NAMESPACES, &[&header])).await.code;
+        let discovery = world.send(None, get("/clusters/hub/apis", &[&header])).await.code;
+        (list, discovery)
+    };
+    assert_eq!(codes(TOKEN).await, (200, 200));
+    assert_eq!(codes("weak").await, (403, 200));
+    assert_eq!(codes("wrong").await, (401, 401));
+}
+
+#[tokio::test]
+async fn impersonating_gives_rights_away() {
+    let world = World::new().await;
+    let admin = world.admin();
+    let reply = world.send(Some(&admin), get(NAMESPACES, &["Impersonate-User: bob"])).await;
+    assert_eq!(reply.code, 403);
+    assert!(reply.text.contains(r#"User \"bob\" cannot list"#), "{}", reply.text);
+    let half = world.send(Some(&admin), get(NAMESPACES, &["Impersonate-Group: devs"])).await;
+    assert_eq!(half.code, 400);
+}
+
+#[tokio::test]
+async fn a_certificate_of_another_authority_is_no_certificate() {
+    let world = World::new().await;
+    let other = Authority::create(world.env.clock.now()).unwrap();
+    let forged = other.client("admin", Some("system:masters"), world.env.clock.now()).unwrap();
+    let stream = world.try_connect(world.edge.address(), Some(&forged), "http/1.1").await;
+    // TLS 1.3 tells the client after its handshake: the first read fails.
+    if let Ok(mut stream) = stream {
+        use tokio::io::AsyncReadExt;
+        assert!(stream.read_u8().await.is_err());
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_that_is_not_good_yet_or_any_more_is_refused() {
+    let world = World::new().await;
+    let hours = jiff::SignedDuration::from_hours;
+    for shift in [hours(24 * 3), hours(-24 * 400)] {
+        let then = world.env.clock.now().checked_add(shift).unwrap();
+        let shown = world.edge.authority().client("admin", Some("system:masters"), then).unwrap();
+        let stream = world.try_connect(world.edge.address(), Some(&shown), "http/1.1").await;
+        if let Ok(mut stream) = stream {
+            use tokio::io::AsyncReadExt;
+            assert!(stream.read_u8().await.is_err(), "{shift}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_cluster_may_have_a_port_of_its_own() {
+    let world = World::new().await;
+    let own = world.edge.open("member1", World::any_port()).await.unwrap();
+    assert_eq!(world.edge.url("member1"), format!("https://{own}"));
+    assert_eq!(world.edge.url("hub"), format!("https://{}/clusters/hub", world.edge.address()));
+    let admin = world.admin();
+    let stream = world.try_connect(own, Some(&admin), "http/1.1").await.unwrap();
+    let io = hyper_util::rt::TokioIo::new(stream);
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(io).await.unwrap();
+    tokio::spawn(connection);
+    let mut codes = Vec::new();
+    for path in ["/api/v1/namespaces", NAMESPACES] {
+        let request = get(path, &[]);
+        codes.push(crate::client::read(sender.send_request(request).await.unwrap()).await.code);
+    }
+    assert_eq!(codes, [200, 404]);
+}
+
+#[tokio::test]
+async fn fields_are_owned_by_the_program_and_written_by_the_user() {
+    let world = World::new().await;
+    let body = json!({"metadata": {"name": "a"}, "data": {"k": "v"}}).to_string();
+    let headers = ["Content-Type: application/json", "User-Agent: tool/1.0"];
+    let made = world.send(Some(&world.admin()), post(&headers, body)).await;
+    assert_eq!(made.code, 201, "{}", made.text);
+    assert_eq!(made.json()["metadata"]["managedFields"][0]["manager"], "tool");
+}
+
+#[tokio::test]
+async fn the_kubeconfig_leads_to_every_cluster() {
+    let world = World::new().await;
+    let config = world.edge.kubeconfig().unwrap().with_current("member1");
+    let value = config.to_value();
+    let names: Vec<&str> =
+        value["contexts"].as_array().unwrap().iter().filter_map(|c| c["name"].as_str()).collect();
+    assert_eq!(names, ["hub", "member1"]);
+    assert_eq!(value["current-context"], "member1");
+    assert_eq!(value["clusters"][0]["cluster"]["server"], world.edge.url("hub"));
+}

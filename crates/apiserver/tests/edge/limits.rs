@@ -1,0 +1,99 @@
+//! What strangers cannot make the server do.
+
+use std::io::Write;
+use std::time::Duration;
+
+use flagship_apiserver::edge::Limits;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use http::Request;
+use http_body_util::StreamBody;
+use hyper_util::rt::TokioIo;
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::client::{Never, World, post, read};
+
+#[tokio::test]
+async fn bodies_are_bounded_however_they_come() {
+    let world = World::new().await;
+    let admin = world.admin();
+    let long = json!({"metadata": {"name": "a"}, "data": {"k": "v".repeat(4 << 20)}}).to_string();
+    let sent = world.send(Some(&admin), post(&["Content-Type: application/json"], long.clone()));
+    assert_eq!(sent.await.code, 413);
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(long.as_bytes()).unwrap();
+    let bomb = encoder.finish().unwrap();
+    assert!(bomb.len() < 20_000);
+    let headers = ["Content-Type: application/json", "Content-Encoding: gzip"];
+    assert_eq!(world.send(Some(&admin), post(&headers, bomb)).await.code, 413);
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(json!({"metadata": {"name": "a"}}).to_string().as_bytes()).unwrap();
+    let small = encoder.finish().unwrap();
+    assert_eq!(world.send(Some(&admin), post(&headers, small)).await.code, 201);
+    let headers = ["Content-Type: application/json", "Content-Encoding: zstd"];
+    assert_eq!(world.send(Some(&admin), post(&headers, "x")).await.code, 415);
+}
+
+#[tokio::test]
+async fn heads_are_bounded() {
+    let world = World::new().await;
+    let mut stream = world.connect(None, "http/1.1").await;
+    let head = format!(
+        "GET /healthz HTTP/1.1\r\nConnection: close\r\nX-Long: {}\r\n\r\n",
+        "x".repeat(1 << 20)
+    );
+    // The answer comes before the whole head was sent, and the connection is closed.
+    stream.write_all(head.as_bytes()).await.ok();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.ok();
+    let text = String::from_utf8_lossy(&answer);
+    assert!(text.is_empty() || text.starts_with("HTTP/1.1 431 "), "{text}");
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_come_is_not_waited_for() {
+    let limits = Limits { request: Duration::from_millis(20), ..Limits::default() };
+    let world = World::within(limits).await;
+    let io = TokioIo::new(world.connect(Some(&world.admin()), "http/1.1").await);
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(io).await.unwrap();
+    tokio::spawn(connection);
+    let frames = futures::stream::pending::<Result<http_body::Frame<bytes::Bytes>, Never>>();
+    let request = Request::post("/clusters/hub/api/v1/namespaces")
+        .header("Host", "localhost")
+        .body(StreamBody::new(frames))
+        .unwrap();
+    let reply = read(sender.send_request(request).await.unwrap()).await;
+    let says = "Timeout: request did not complete within the allotted timeout".to_owned();
+    assert_eq!(reply.refusal(), (504, says));
+}
+
+#[tokio::test]
+async fn who_says_nothing_is_sent_away() {
+    let limits = Limits {
+        handshake: Duration::from_millis(20),
+        head_wait: Duration::from_millis(20),
+        ..Limits::default()
+    };
+    let world = World::within(limits).await;
+    let mut silent = tokio::net::TcpStream::connect(world.edge.address()).await.unwrap();
+    assert_eq!(silent.read(&mut [0; 1]).await.unwrap(), 0, "no handshake");
+    let mut half = world.connect(None, "http/1.1").await;
+    half.write_all(b"GET /healthz HTTP/1.1\r\nHost:").await.unwrap();
+    let mut answer = Vec::new();
+    half.read_to_end(&mut answer).await.ok();
+    assert!(!answer.starts_with(b"HTTP/1.1 200"), "half a head");
+}
+
+#[tokio::test]
+async fn more_connections_than_allowed_wait_their_turn() {
+    let limits = Limits { connections: 1, ..Limits::default() };
+    let world = World::within(limits).await;
+    let first = world.connect(None, "http/1.1").await;
+    let second = world.get(None, "/healthz");
+    let mut second = std::pin::pin!(second);
+    let early = tokio::time::timeout(Duration::from_millis(20), second.as_mut()).await;
+    assert!(early.is_err(), "the second was served beside the first");
+    drop(first);
+    assert_eq!(second.await.code, 200);
+}

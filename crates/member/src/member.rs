@@ -1,0 +1,105 @@
+//! Starts the agent over its two clients, and stops it in good order.
+//!
+//! An agent works only while it leads, by a lease on its own cluster: that is where two
+//! of them could hurt each other, and the hub may be away. Each tenure begins with empty
+//! mirrors, so that restart, failover and an ordinary start are one path.
+
+use std::future::Future;
+use std::pin::pin;
+
+use flagship_api::names::member_namespace;
+use flagship_runtime::client::Client;
+use flagship_runtime::env::Env;
+use flagship_runtime::lease::{Candidate, Ended, Leadership};
+use flagship_runtime::metrics::Metrics;
+use futures::future::{Either, select};
+use tokio::task::JoinSet;
+
+use crate::gate::Gate;
+use crate::membership::Membership;
+use crate::options::Options;
+
+/// The agent of one member.
+#[derive(Clone)]
+pub struct Member {
+    name: String,
+    member: Client,
+    hub: Client,
+    env: Env,
+    metrics: Metrics,
+    options: Options,
+}
+
+/// What every part of the agent is given.
+#[derive(Clone)]
+pub(crate) struct Context {
+    /// Name of the member.
+    pub name: String,
+    /// Its namespace on the hub.
+    pub space: String,
+    pub member: Client,
+    pub hub: Client,
+    pub env: Env,
+    pub metrics: Metrics,
+    pub options: Options,
+    pub leadership: Leadership,
+    pub gate: Gate,
+}
+
+impl Member {
+    /// An agent that does nothing until it runs. `name` is that of its MemberCluster.
+    pub fn new(
+        name: &str,
+        member: Client,
+        hub: Client,
+        env: Env,
+        metrics: Metrics,
+        options: Options,
+    ) -> Self {
+        Self { name: name.to_owned(), member, hub, env, metrics, options }
+    }
+
+    /// Runs until `stop` is ready: passes under way are finished, and the lease is given
+    /// back. Dropping the future stops everything as a crash would.
+    pub async fn run(&self, stop: impl Future<Output = ()>) {
+        let mut stop = pin!(stop);
+        let Some(lease) = self.options.lease.clone() else {
+            return self.tenure(Leadership::uncontested(), stop).await;
+        };
+        let mut candidate = Candidate::new(&self.member, &self.env, lease);
+        loop {
+            let led = {
+                let leading = candidate.lead(|leadership| self.tenure(leadership, stop.as_mut()));
+                leading.await
+            };
+            match led {
+                Ended::Finished(()) => return,
+                Ended::Lost => tracing::warn!("contending for the lease again"),
+            }
+        }
+    }
+
+    async fn tenure(&self, leadership: Leadership, stop: impl Future<Output = ()>) {
+        let cx = Context {
+            name: self.name.clone(),
+            space: member_namespace(&self.name),
+            member: self.member.clone(),
+            hub: self.hub.clone(),
+            env: self.env.clone(),
+            metrics: self.metrics.clone(),
+            options: self.options.clone(),
+            leadership,
+            gate: Gate::default(),
+        };
+        // Dropped with the tenure, and everything in it.
+        let mut tasks = JoinSet::new();
+        let membership = Membership::new(&cx, &mut tasks);
+        let working = pin!(membership.run());
+        if let Either::Right(((), working)) = select(working, pin!(stop)).await {
+            membership.close();
+            if tokio::time::timeout(cx.options.stop_grace, working).await.is_err() {
+                tracing::warn!("passes under way did not end in time");
+            }
+        }
+    }
+}

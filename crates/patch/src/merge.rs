@@ -1,0 +1,117 @@
+//! JSON merge patch, RFC 7386: objects are merged, `null` removes, all else replaces.
+
+use serde_json::{Map, Value};
+
+use crate::depth::{MAX_DEPTH, fits};
+use crate::refused::PatchError;
+
+/// Applies a merge patch. The patch must be an object, as the result must be one.
+pub fn merge(current: &Value, patch: &Value) -> Result<Value, PatchError> {
+    let Value::Object(changes) = patch else {
+        return Err(PatchError::Malformed("Invalid JSON Patch".to_owned()));
+    };
+    if !fits(current, MAX_DEPTH) || !fits(patch, MAX_DEPTH) {
+        return Err(PatchError::too_deep());
+    }
+    let mut result = current.clone();
+    merge_into(&mut result, changes);
+    Ok(result)
+}
+
+fn merge_into(target: &mut Value, changes: &Map<String, Value>) {
+    if !target.is_object() {
+        *target = Value::Object(Map::new());
+    }
+    let Value::Object(fields) = target else { return };
+    for (name, change) in changes {
+        match change {
+            Value::Null => {
+                fields.remove(name);
+            }
+            Value::Object(inner) => {
+                merge_into(fields.entry(name.as_str()).or_insert(Value::Null), inner);
+            }
+            other => {
+                fields.insert(name.clone(), other.clone());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use crate::arbitrary::{object, value};
+
+    #[test]
+    fn the_examples_of_the_rfc_hold() {
+        let cases = [
+            (json!({"a": "b"}), json!({"a": "c"}), json!({"a": "c"})),
+            (json!({"a": "b"}), json!({"b": "c"}), json!({"a": "b", "b": "c"})),
+            (json!({"a": "b"}), json!({"a": null}), json!({})),
+            (json!({"a": "b", "b": "c"}), json!({"a": null}), json!({"b": "c"})),
+            (json!({"a": ["b"]}), json!({"a": "c"}), json!({"a": "c"})),
+            (json!({"a": "c"}), json!({"a": ["b"]}), json!({"a": ["b"]})),
+            (
+                json!({"a": {"b": "c"}}),
+                json!({"a": {"b": "d", "c": null}}),
+                json!({"a": {"b": "d"}}),
+            ),
+            (json!({"a": [{"b": "c"}]}), json!({"a": [1]}), json!({"a": [1]})),
+            (json!({"e": null}), json!({"a": 1}), json!({"e": null, "a": 1})),
+            (json!([1, 2]), json!({"a": "b", "c": null}), json!({"a": "b"})),
+            (json!({}), json!({"a": {"bb": {"ccc": null}}}), json!({"a": {"bb": {}}})),
+        ];
+        for (current, patch, result) in cases {
+            assert_eq!(merge(&current, &patch), Ok(result), "{current} patched by {patch}");
+        }
+    }
+
+    #[test]
+    fn a_patch_that_is_no_object_is_malformed() {
+        for patch in [json!([]), json!("a"), json!(null), json!(3)] {
+            let refused = merge(&json!({}), &patch);
+            assert_eq!(refused, Err(PatchError::Malformed("Invalid JSON Patch".into())));
+        }
+    }
+
+    #[test]
+    fn bottomless_values_are_refused() {
+        let deep = (0..200).fold(json!({}), |inner, _| json!({"a": inner}));
+        assert_eq!(merge(&json!({}), &deep), Err(PatchError::too_deep()));
+        assert_eq!(merge(&deep, &json!({})), Err(PatchError::too_deep()));
+    }
+
+    /// No value within carries `null`, which a merge patch cannot express.
+    fn without_null(value: &Value) -> Value {
+        match value {
+            Value::Object(map) => map
+                .iter()
+                .filter(|(_, v)| !v.is_null())
+                .map(|(k, v)| (k.clone(), without_null(v)))
+                .collect(),
+            other => other.clone(),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn patching_twice_is_patching_once(current in value(), patch in object()) {
+            let once = merge(&current, &patch).unwrap();
+            prop_assert_eq!(merge(&once, &patch).unwrap(), once);
+        }
+
+        #[test]
+        fn an_empty_patch_changes_no_object(current in object()) {
+            prop_assert_eq!(merge(&current, &json!({})).unwrap(), current);
+        }
+
+        #[test]
+        fn a_patch_upon_nothing_is_itself_without_nulls(patch in object()) {
+            prop_assert_eq!(merge(&json!({}), &patch).unwrap(), without_null(&patch));
+        }
+    }
+}

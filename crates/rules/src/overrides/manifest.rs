@@ -1,0 +1,159 @@
+//! Applies the overrides a binding names to one manifest.
+//!
+//! Cluster-wide overrides come first and those of the namespace last, so the latter win.
+//! A resource that was taken out stays out, whatever follows. Which overrides a binding
+//! names is decided long before; here a name that selects something else is simply passed
+//! over.
+//!
+//! What has a namespace counts as namespaced; nobody's API discovery is asked, so custom
+//! resources in envelopes are treated like all others.
+
+use std::fmt;
+
+use flagship_api::go_number::quoted;
+use flagship_api::overrides::{OverridePolicy, OverrideType};
+use flagship_api::placement_status::{NamespacedName, ResourceIdentifier};
+use flagship_api::printed::Printed;
+use serde_json::Value;
+
+use super::clusters::rule_is_for;
+use super::selection::{selects_namespaced, selects_wide};
+use super::variables::fill_in;
+use super::{ClusterOverride, NamespacedOverride, Target, patch};
+
+/// What became of a manifest.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Overridden {
+    /// No rule was for it: its text may be passed on byte for byte.
+    Untouched,
+    /// It goes to the cluster like this.
+    Changed(Value),
+    /// This cluster does not get it.
+    Dropped,
+}
+
+/// Why a manifest could not be overridden: a mistake in an override, with its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OverrideFailure {
+    /// Kind of the snapshot the rule is in.
+    kind: &'static str,
+    /// Its name.
+    snapshot: String,
+    /// What was to be changed.
+    target: String,
+    /// What is wrong.
+    cause: String,
+}
+
+impl fmt::Display for OverrideFailure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, snapshot, target, cause } = self;
+        write!(out, "{kind} {} failed to apply on {target}: {cause}", quoted(snapshot))
+    }
+}
+
+impl std::error::Error for OverrideFailure {}
+
+/// The manifest as this cluster gets it. Overrides are applied in the order given, which
+/// is that of the binding.
+pub fn apply(
+    manifest: &Value,
+    wide: &[ClusterOverride],
+    narrow: &[NamespacedOverride],
+    cluster: Target<'_>,
+) -> Result<Overridden, OverrideFailure> {
+    let resource = identity(manifest);
+    let mut state = Overridden::Untouched;
+    for o in wide.iter().filter(|o| selects_wide(o, &resource)) {
+        obey(manifest, &mut state, &o.spec.policy, cluster).map_err(|cause| OverrideFailure {
+            kind: "ClusterResourceOverrideSnapshot",
+            snapshot: o.name.clone(),
+            target: named(&resource),
+            cause,
+        })?;
+    }
+    for o in narrow.iter().filter(|o| selects_namespaced(o, &resource)) {
+        obey(manifest, &mut state, &o.spec.policy, cluster).map_err(|cause| OverrideFailure {
+            kind: "ResourceOverrideSnapshot",
+            snapshot: o.key.name.clone(),
+            target: named(&resource),
+            cause,
+        })?;
+    }
+    Ok(state)
+}
+
+/// The manifest in words: `Deployment "web" in namespace "app"`.
+pub fn target(manifest: &Value) -> String {
+    named(&identity(manifest))
+}
+
+/// Said of a binding that names a ClusterResourceOverrideSnapshot nobody has.
+pub fn cluster_override_missing(name: &str) -> String {
+    format!("clusterResourceOverrideSnapshot {name} is not found")
+}
+
+/// Said of a binding that names a ResourceOverrideSnapshot nobody has.
+pub fn override_missing(key: &NamespacedName) -> String {
+    format!("resourceOverrideSnapshot {} is not found", Printed(key))
+}
+
+/// Applies the rules of one snapshot that are for the cluster. A resource that is out
+/// already is left alone, mistakes in later patches included.
+fn obey(
+    manifest: &Value,
+    state: &mut Overridden,
+    policy: &OverridePolicy,
+    cluster: Target<'_>,
+) -> Result<(), String> {
+    for rule in &policy.override_rules {
+        if *state == Overridden::Dropped {
+            return Ok(());
+        }
+        if !rule_is_for(rule, cluster.labels)? {
+            continue;
+        }
+        if rule.override_type.unwrap_or_default() == OverrideType::Delete {
+            *state = Overridden::Dropped;
+            return Ok(());
+        }
+        let mut document = match std::mem::replace(state, Overridden::Untouched) {
+            Overridden::Changed(document) => document,
+            _ => manifest.clone(),
+        };
+        for step in &rule.json_patch_overrides {
+            let text = step.value.as_ref().map_or("null", |value| value.text());
+            let text = fill_in(text, cluster)?;
+            let value = serde_json::from_str(&text)
+                .map_err(|error| format!("the value {text} is not valid JSON: {error}"))?;
+            patch::apply(&mut document, step.op, &step.path, value)?;
+        }
+        *state = Overridden::Changed(document);
+    }
+    Ok(())
+}
+
+fn identity(manifest: &Value) -> ResourceIdentifier {
+    let text = |pointer: &str| {
+        manifest.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let api_version = text("/apiVersion");
+    let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
+    ResourceIdentifier {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        kind: text("/kind"),
+        name: text("/metadata/name"),
+        namespace: text("/metadata/namespace"),
+        envelope: None,
+    }
+}
+
+fn named(resource: &ResourceIdentifier) -> String {
+    let kind = if resource.kind.is_empty() { "Unknown" } else { &resource.kind };
+    let name = quoted(&resource.name);
+    match resource.namespace.as_str() {
+        "" => format!("{kind} {name}"),
+        namespace => format!("{kind} {name} in namespace {}", quoted(namespace)),
+    }
+}
