@@ -1,6 +1,7 @@
 //! Chores that make committed files: `cargo run -p xtask -- <chore>`.
 
 mod builtin_schemas;
+mod merge_keys;
 
 use clap::{Parser, Subcommand};
 
@@ -15,10 +16,13 @@ struct Cli {
 enum Chore {
     /// Derive the table of built-in schemas from the published OpenAPI document
     BuiltinSchemas,
+    /// Derive the table of merge keys from the table of built-in schemas
+    MergeKeys,
 }
 
 fn main() -> anyhow::Result<()> {
     match Cli::parse().chore {
         Chore::BuiltinSchemas => builtin_schemas::run(&mut std::io::stdout()),
+        Chore::MergeKeys => merge_keys::run(&mut std::io::stdout()),
     }
 }

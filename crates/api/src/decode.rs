@@ -29,6 +29,10 @@ pub struct Identity {
     pub kind: Option<String>,
     /// `metadata.namespace` and `metadata.name`.
     pub key: Option<ObjectKey>,
+    /// `metadata.uid`.
+    pub uid: Option<String>,
+    /// `metadata.resourceVersion`: which version it is that cannot be read.
+    pub resource_version: Option<String>,
 }
 
 impl fmt::Display for Identity {
@@ -46,7 +50,7 @@ impl fmt::Display for Identity {
 #[error("{object}: {}{problem}", if .path.is_empty() { String::new() } else { format!("{path}: ") })]
 pub struct DecodeError {
     /// Which object.
-    pub object: Identity,
+    pub object: Box<Identity>,
     /// Which field, such as `spec.stages[0].name`; empty if it is the whole.
     pub path: String,
     /// What is wrong there.
@@ -58,7 +62,7 @@ pub fn decode<K: DeserializeOwned>(bytes: &[u8]) -> Result<K, DecodeError> {
     if bytes.len() > LARGEST_OBJECT {
         let problem = format!("{} bytes are more than the {LARGEST_OBJECT} allowed", bytes.len());
         return Err(DecodeError {
-            object: identity::of_bytes(bytes),
+            object: Box::new(identity::of_bytes(bytes)),
             path: String::new(),
             problem,
         });
@@ -89,7 +93,7 @@ pub fn decode_value<K: DeserializeOwned>(value: &Value) -> Result<K, DecodeError
 /// The types would take a list of their fields for an object.
 fn not_an_object() -> DecodeError {
     let problem = "not a JSON object".to_owned();
-    DecodeError { object: Identity::default(), path: String::new(), problem }
+    DecodeError { object: Box::default(), path: String::new(), problem }
 }
 
 /// What a list held.
@@ -182,6 +186,7 @@ fn located_error(
     located: Option<serde_path_to_error::Error<serde_json::Error>>,
     plain: &serde_json::Error,
 ) -> DecodeError {
+    let object = Box::new(object);
     // Trailing text behind a whole object has no place inside it.
     let Some(located) = located else {
         return DecodeError { object, path: String::new(), problem: shortened(plain.to_string()) };

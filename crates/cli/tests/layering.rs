@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 /// Each crate, and the crates of ours it may name in its manifest.
 const ARROWS: &[(&str, &[&str])] = &[
     ("api", &[]),
-    ("rules", &["api"]),
-    ("apiserver", &[]),
+    ("patch", &[]),
+    ("rules", &["api", "patch"]),
+    ("apiserver", &["patch"]),
     ("workloads", &["apiserver"]),
     ("runtime", &["api"]),
     ("hub", &["api", "rules", "runtime"]),

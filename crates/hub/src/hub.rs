@@ -15,11 +15,13 @@ use flagship_runtime::metrics::Metrics;
 use futures::future::{Either, OptionFuture, select};
 use tokio::task::JoinSet;
 
+use crate::complaints::Complaints;
 use crate::membership::Membership;
 use crate::mirrors::Mirrors;
 use crate::options::Options;
 use crate::overrides::Overrides;
 use crate::placement::{Placements, Selectable};
+use crate::readiness::{Readiness, Stage};
 use crate::rollout::Rollouts;
 use crate::scheduling::Scheduler;
 use crate::update_run::UpdateRuns;
@@ -31,6 +33,7 @@ pub struct Hub {
     env: Env,
     metrics: Metrics,
     options: Options,
+    stage: Stage,
 }
 
 /// What every controller is given.
@@ -41,23 +44,32 @@ pub(crate) struct Context {
     pub metrics: Metrics,
     pub options: Options,
     pub leadership: Leadership,
+    /// What others are told when they ask whether this hub is ready.
+    pub stage: Stage,
 }
 
 impl Hub {
     /// A hub that does nothing until it runs.
     pub fn new(client: Client, env: Env, metrics: Metrics, options: Options) -> Self {
-        Self { client, env, metrics, options }
+        Self { client, env, metrics, options, stage: Stage::default() }
+    }
+
+    /// How far this hub has come. Clones of a hub share the answer.
+    pub fn ready(&self) -> Readiness {
+        self.stage.look()
     }
 
     /// Runs all controllers until `stop` is ready: passes under way are finished, and
     /// the lease is given back. Dropping the future stops everything as a crash would.
     pub async fn run(&self, stop: impl Future<Output = ()>) {
         let mut stop = pin!(stop);
+        let _leaving = self.stage.until_dropped(Readiness::Idle);
         let Some(lease) = self.options.lease.clone() else {
             return self.tenure(Leadership::uncontested(), stop).await;
         };
         let mut candidate = Candidate::new(&self.client, &self.env, lease);
         loop {
+            self.stage.enter(|| Readiness::Standby);
             let led = {
                 let leading = candidate.lead(|leadership| self.tenure(leadership, stop.as_mut()));
                 leading.await
@@ -78,10 +90,14 @@ impl Hub {
             metrics: self.metrics.clone(),
             options: self.options.clone(),
             leadership,
+            stage: self.stage.clone(),
         };
         // Dropped with the tenure, and everything in it.
         let mut tasks = JoinSet::new();
-        let (mirrors, filling) = Mirrors::new(&cx.client, &cx.env, &cx.options);
+        let (mirrors, mut filling) = Mirrors::new(&cx.client, &cx.env, &cx.options);
+        let complaints = Complaints::new(&cx, &mut tasks);
+        let _complaining = filling.complain(&complaints);
+        cx.stage.enter(filling.probe());
         let wanted = cx.options.controllers;
         {
             let starting = pin!(filling.start(&mut tasks));
@@ -90,6 +106,7 @@ impl Hub {
             }
         }
         tracing::info!("the mirrors are filled");
+        cx.stage.enter(|| Readiness::Working);
         let mirrors = Arc::new(mirrors);
         let membership = wanted.membership.then(|| Membership::new(&cx, &mirrors, &mut tasks));
         // Both placements and update runs freeze what is selected.
@@ -97,7 +114,8 @@ impl Hub {
             .then(|| Arc::new(Selectable::new(&cx, &mut tasks)));
         let selectable = selectable.as_ref();
         let placements = selectable.filter(|_| wanted.placement);
-        let placements = placements.map(|it| Placements::new(&cx, &mirrors, it, &mut tasks));
+        let placements =
+            placements.map(|it| Placements::new(&cx, &mirrors, it, &complaints, &mut tasks));
         let update_runs = selectable.filter(|_| wanted.update_runs);
         let update_runs = update_runs.map(|it| UpdateRuns::new(&cx, &mirrors, it, &mut tasks));
         let overrides = wanted.overrides.then(|| Overrides::new(&cx, &mirrors));

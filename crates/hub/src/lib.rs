@@ -6,6 +6,7 @@
 //! that a person would call policy: that is in the rules. Knows nothing of `member`.
 
 mod changes;
+mod complaints;
 mod hub;
 mod membership;
 mod mirrors;
@@ -13,10 +14,12 @@ mod options;
 mod overrides;
 mod patches;
 mod placement;
+mod readiness;
 mod rollout;
-pub mod scheduling;
+mod scheduling;
 mod scope;
 mod update_run;
 
 pub use hub::Hub;
 pub use options::{Controllers, Options};
+pub use readiness::Readiness;

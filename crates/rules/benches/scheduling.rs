@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
+use std::sync::Arc;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use flagship_rules::scheduling::{
@@ -70,7 +71,7 @@ fn fleet(size: usize) -> Observed {
             placement_generation: 1,
             recorded: None,
         },
-        clusters: clusters.collect(),
+        clusters: clusters.map(Arc::new).collect(),
         bindings: Vec::new(),
         options: Options::default(),
     }

@@ -4,10 +4,11 @@
 //! rule cannot fail: it returns a plan with its reasons. The same functions run
 //! in unit tests, the model checker, the simulator and production.
 //!
-//! Still to come, one folder each: `work`,
-//! `apply`, `availability`, `eviction`, `admission`, `why`.
+//! Still to come, one folder each: `work`, `eviction`, `admission`, `why`.
 
 pub mod agent;
+pub mod apply;
+pub mod availability;
 pub mod event;
 pub mod membership;
 pub mod overrides;

@@ -670,8 +670,9 @@ async fn objects_nobody_can_read_harm_only_themselves() {
     let named: Vec<_> = world.bindings("api").into_iter().filter(|b| b.starts_with('m')).collect();
     assert_eq!(named, ["m1 Scheduled api-0", "m2 Scheduled api-0"], "no guess about its binding");
     let events = world.events("ClusterResourcePlacement");
-    assert_eq!(events.len(), 1, "{events:?}");
-    assert!(events[0].starts_with("Warning SchedulingFailed api: a binding cannot be read: ClusterResourceBinding api-odd: "), "{events:?}");
+    assert_eq!(events.len(), 2, "{events:?}");
+    assert!(events[0].starts_with("Warning MalformedObject odd: Field spec "), "{events:?}");
+    assert!(events[1].starts_with("Warning SchedulingFailed api: a binding cannot be read: ClusterResourceBinding api-odd: "), "{events:?}");
     // Deleting the placement takes even the broken binding along.
     world.delete(CRP, "", "api").await;
     world.settle().await;

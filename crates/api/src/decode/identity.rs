@@ -26,6 +26,8 @@ pub(super) fn of_value(value: &Value) -> Identity {
         kind: text("/kind"),
         name: text("/metadata/name"),
         namespace: text("/metadata/namespace"),
+        uid: text("/metadata/uid"),
+        version: text("/metadata/resourceVersion"),
     };
     found.into_identity()
 }
@@ -35,6 +37,8 @@ struct Found {
     kind: Option<String>,
     name: Option<String>,
     namespace: Option<String>,
+    uid: Option<String>,
+    version: Option<String>,
 }
 
 impl Found {
@@ -42,7 +46,9 @@ impl Found {
         let namespace = self.namespace.map(|namespace| cut(namespace, rule::LONGEST_LABEL));
         let name = self.name.map(|name| cut(name, rule::LONGEST_NAME));
         let key = name.map(|name| ObjectKey::new(namespace.as_deref(), &name));
-        Identity { kind: self.kind.map(kind), key }
+        let short = |text: String| cut(text, rule::LONGEST_LABEL);
+        let (uid, resource_version) = (self.uid.map(short), self.version.map(short));
+        Identity { kind: self.kind.map(kind), key, uid, resource_version }
     }
 }
 
@@ -102,6 +108,8 @@ impl<'de> Visitor<'de> for Metadata<'_> {
             match key.as_str() {
                 "name" => self.0.name = Some(map.next_value()?),
                 "namespace" => self.0.namespace = Some(map.next_value()?),
+                "uid" => self.0.uid = Some(map.next_value()?),
+                "resourceVersion" => self.0.version = Some(map.next_value()?),
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }

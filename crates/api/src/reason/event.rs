@@ -21,6 +21,18 @@ listed! {
     PLACEMENT_ROLLOUT_COMPLETED = "PlacementRolloutCompleted";
     /// Placements: snapshots deleted, finalizer gone.
     PLACEMENT_CLEANUP_FINALIZER_REMOVED = "PlacementCleanupFinalizerRemoved";
+    /// Placements: a selector names a type that is never propagated.
+    SELECTED_TYPE_NOT_PROPAGATED = "SelectedTypeNotPropagated";
+    /// Placements: a selector names an object that is not there.
+    SELECTED_RESOURCE_NOT_FOUND = "SelectedResourceNotFound";
+    /// Placements: the policy cannot be carried out as written; tried again every few minutes.
+    SCHEDULING_FAILED = "SchedulingFailed";
+    /// Placements: a second binding stood for one cluster and is let go.
+    SURPLUS_BINDING_UNSCHEDULED = "SurplusBindingUnscheduled";
+    /// Placements: a cluster keeps the placement although it would not be chosen today.
+    SELECTED_CLUSTER_NOT_ELIGIBLE = "SelectedClusterNotEligible";
+    /// Objects of any kind: it cannot be read; the message names the field.
+    MALFORMED_OBJECT = "MalformedObject";
     /// Bindings: two works for one envelope.
     DUPLICATE_ENVELOPE_WORKS = "DuplicateEnvelopeWorks";
     /// MemberClusters: namespace made.

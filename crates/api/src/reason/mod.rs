@@ -55,6 +55,7 @@ mod tests {
             SCHEDULING_POLICY_FULFILLED         SchedulingPolicyFulfilled
             SCHEDULING_POLICY_UNFULFILLED       SchedulingPolicyUnfulfilled
             INVALID_RESOURCE_SELECTORS          InvalidResourceSelectors
+            INVALID_PLACEMENT                   InvalidPlacement
             SCHEDULE_SUCCEEDED                  ScheduleSucceeded
             SCHEDULED                           Scheduled
             SCHEDULE_FAILED                     ScheduleFailed
@@ -210,6 +211,12 @@ mod tests {
             PLACEMENT_DIFF_REPORTED             PlacementDiffReported
             PLACEMENT_ROLLOUT_COMPLETED         PlacementRolloutCompleted
             PLACEMENT_CLEANUP_FINALIZER_REMOVED PlacementCleanupFinalizerRemoved
+            SELECTED_TYPE_NOT_PROPAGATED        SelectedTypeNotPropagated
+            SELECTED_RESOURCE_NOT_FOUND         SelectedResourceNotFound
+            SCHEDULING_FAILED                   SchedulingFailed
+            SURPLUS_BINDING_UNSCHEDULED         SurplusBindingUnscheduled
+            SELECTED_CLUSTER_NOT_ELIGIBLE       SelectedClusterNotEligible
+            MALFORMED_OBJECT                    MalformedObject
             DUPLICATE_ENVELOPE_WORKS            DuplicateEnvelopeWorks
             NAMESPACE_CREATED                   NamespaceCreated
             NAMESPACE_PATCHED                   NamespacePatched

@@ -14,6 +14,8 @@ listed! {
     SCHEDULING_POLICY_UNFULFILLED = "SchedulingPolicyUnfulfilled";
     /// Scheduled False: the user must change the selectors.
     INVALID_RESOURCE_SELECTORS = "InvalidResourceSelectors";
+    /// Scheduled False: the placement as a whole cannot be worked with; the user must change it.
+    INVALID_PLACEMENT = "InvalidPlacement";
     /// Reserved by the API; nothing emits it.
     SCHEDULE_SUCCEEDED = "ScheduleSucceeded";
     /// Per cluster, Scheduled True.

@@ -1,32 +1,8 @@
-//! Why a patch was refused, sorted by what the caller is told.
+//! What a refused patch is answered with.
 
-use thiserror::Error;
+use flagship_patch::PatchError;
 
-use crate::machinery::bounds::MAX_DEPTH;
 use crate::machinery::status::{ApiError, Cause};
-
-/// A patch that could not be applied.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum PatchError {
-    /// The patch makes no sense by itself: 400.
-    #[error("{0}")]
-    Malformed(String),
-    /// An operation does not fit the object it was sent for: 422.
-    #[error("{0}")]
-    Misfit(String),
-    /// The patch cannot be merged into the object: 422.
-    #[error("{0}")]
-    Unmergeable(String),
-    /// The patch, or what it would lead to, is too large: 413.
-    #[error("{0}")]
-    TooLarge(String),
-}
-
-impl PatchError {
-    pub(super) fn too_deep() -> Self {
-        Self::TooLarge(format!("the object would nest deeper than {MAX_DEPTH} levels"))
-    }
-}
 
 impl From<PatchError> for ApiError {
     fn from(error: PatchError) -> Self {

@@ -90,12 +90,26 @@ impl Shared {
             return;
         }
         let object = Object { kind: kind_served(served), key: (*change.key).clone() };
+        // Endpoints of a Service are made again wherever the Service goes, and stay here.
+        if object.kind.is("", "v1", "Endpoints") && self.is_service(&object.key) {
+            return;
+        }
+        // So they begin or cease to count when it goes or comes.
+        if object.kind.is("", "v1", "Service") && change.old.is_some() != change.new.is_some() {
+            let kind = Kind::new("", "v1", "Endpoints");
+            self.queue.add(Object { kind, key: object.key.clone() });
+        }
         if let Some(old) = &change.old {
             let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
             // The oldest word that nobody has looked at yet.
             before.entry(object.clone()).or_insert_with(|| old.clone());
         }
         self.queue.add_with(object, change.origin.priority());
+    }
+
+    fn is_service(&self, key: &ObjectKey) -> bool {
+        let services = self.selectable.registry().store(&gvk(&Kind::new("", "v1", "Service")));
+        services.is_some_and(|services| services.get(key).is_some())
     }
 
     fn look(&self, object: &Object) -> Outcome {

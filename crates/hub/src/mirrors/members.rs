@@ -1,5 +1,7 @@
 //! What is kept of members, and of what the hub keeps for them.
 
+use std::sync::Arc;
+
 use flagship_api::cluster::{InternalMemberCluster, MemberCluster};
 use flagship_api::names::{cluster_of_namespace, member_role, member_role_binding};
 use flagship_rules::{membership, scheduling};
@@ -30,8 +32,8 @@ pub(crate) struct MemberMirrors {
 pub(crate) struct Cluster {
     pub fence: Fence,
     pub finalizers: Vec<String>,
-    /// As the scheduler sees it.
-    pub target: scheduling::Cluster,
+    /// As the scheduler sees it, shared with its passes.
+    pub target: Arc<scheduling::Cluster>,
     /// As membership sees it.
     pub member: membership::Member,
 }
@@ -64,7 +66,7 @@ impl Cluster {
         Some(Self {
             fence: Fence::of(object)?,
             finalizers: finalizers_of(&object.metadata).to_vec(),
-            target: scheduling::Cluster::read(object),
+            target: Arc::new(scheduling::Cluster::read(object)),
             member: membership::Member::read(object),
         })
     }

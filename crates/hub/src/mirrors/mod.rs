@@ -4,6 +4,9 @@
 //! objects. What a pass must not read from a cache (the bindings the scheduler counts)
 //! is listed from the server by `observe` instead.
 //!
+//! Kinds that not every hub needs are `optional`: where their definition is not installed
+//! they count as empty. Without the others a hub waits, and says for what.
+//!
 //! Here is how mirrors are set up and filled; `members`, `placements`, `runs` and
 //! `overrides` say what is kept of which kind.
 
@@ -14,15 +17,17 @@ mod runs;
 
 use flagship_api::names::{ObjectKey, Scope};
 use flagship_api::placement_status::{ClusterResourcePlacementStatus, PlacementStatus};
-use flagship_runtime::client::{Client, Fence, Selection};
+use flagship_runtime::client::{Client, Fence, ResourceType, Selection};
 use flagship_runtime::effects::Kind;
 use flagship_runtime::env::Env;
-use flagship_runtime::reflector::{Reflector, Store};
+use flagship_runtime::reflector::{Reflector, Store, Subscription};
 use futures::future::{BoxFuture, join_all};
 use kube_core::Resource;
 use tokio::task::JoinSet;
 
+use crate::complaints::Complaints;
 use crate::options::Options;
+use crate::readiness::Readiness;
 use crate::scope::{ClusterWide, InNamespace};
 
 pub(crate) use members::{Cluster, MemberMirrors};
@@ -49,7 +54,15 @@ pub(crate) struct Mirrors {
 pub(crate) struct Filling {
     reflectors: Vec<BoxFuture<'static, ()>>,
     synced: Vec<BoxFuture<'static, ()>>,
+    probes: Vec<Box<Probe>>,
+    listeners: Vec<Box<Listener>>,
 }
+
+/// Says what a mirror waits for; `None` once it is filled.
+type Probe = dyn Fn() -> Option<String> + Send + Sync;
+
+/// Lets somebody hear of what a mirror cannot read.
+type Listener = dyn FnOnce(Complaints) -> Subscription + Send;
 
 /// What rules read of an object, and what a write to it is fenced with.
 #[derive(Debug, PartialEq)]
@@ -61,9 +74,10 @@ pub(crate) struct Fenced<V> {
 impl Mirrors {
     /// Sets the mirrors up; they stay empty until they are filled.
     pub fn new(client: &Client, env: &Env, options: &Options) -> (Self, Filling) {
-        let mut set = Set { client, env, filling: Filling::default() };
+        let mut set = Set { client, env, optional: false, filling: Filling::default() };
         let members = MemberMirrors::new(&mut set);
         let cluster_wide = ScopeMirrors::new::<ClusterWide>(&mut set);
+        set.optional = true;
         let in_namespaces =
             options.resource_placement.then(|| ScopeMirrors::new::<InNamespace>(&mut set));
         let overrides = OverrideMirrors::new(&mut set);
@@ -97,6 +111,18 @@ impl Mirrors {
 }
 
 impl Filling {
+    /// Tells of unreadable objects of every kind, for as long as the subscriptions live.
+    pub fn complain(&mut self, complaints: &Complaints) -> Vec<Subscription> {
+        let listeners = std::mem::take(&mut self.listeners);
+        listeners.into_iter().map(|listen| listen(complaints.clone())).collect()
+    }
+
+    /// What is still to be listed, whenever it is asked.
+    pub fn probe(&mut self) -> impl Fn() -> Readiness + Send + Sync + 'static {
+        let probes = std::mem::take(&mut self.probes);
+        move || Readiness::Filling(probes.iter().filter_map(|probe| probe()).collect())
+    }
+
     /// Starts mirroring and waits until everything was listed once.
     pub async fn start(self, tasks: &mut JoinSet<()>) {
         for reflector in self.reflectors {
@@ -116,6 +142,8 @@ impl<V> Fenced<V> {
 struct Set<'a> {
     client: &'a Client,
     env: &'a Env,
+    /// Whether the kinds that follow may be missing.
+    optional: bool,
     filling: Filling,
 }
 
@@ -125,7 +153,8 @@ impl Set<'_> {
         &self,
         project: impl Fn(K) -> Option<V> + Send + Sync + 'static,
     ) -> Reflector<K, V> {
-        Reflector::new(self.env, self.client.of::<K>(), Selection::all(), project)
+        let mirror = Reflector::new(self.env, self.client.of::<K>(), Selection::all(), project);
+        if self.optional { mirror.optional() } else { mirror }
     }
 
     fn add<K, V>(&mut self, reflector: Reflector<K, V>) -> Store<V>
@@ -134,6 +163,18 @@ impl Set<'_> {
         V: Send + Sync + 'static,
     {
         let store = reflector.store();
+        let resource = ResourceType::of::<K>();
+        let (heard, of) = (store.clone(), resource.clone());
+        self.filling.listeners.push(Box::new(move |complaints| {
+            heard.subscribe(move |change| complaints.hear(&of, change))
+        }));
+        let probed = store.clone();
+        self.filling.probes.push(Box::new(move || {
+            if probed.is_synced() {
+                return None;
+            }
+            Some(probed.trouble().unwrap_or_else(|| resource.to_string()))
+        }));
         let filled = store.clone();
         self.filling.reflectors.push(Box::pin(reflector.run()));
         self.filling.synced.push(Box::pin(async move { filled.synced().await }));

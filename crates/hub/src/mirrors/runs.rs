@@ -56,7 +56,7 @@ impl RunMirrors {
             runs.dedup();
             runs
         });
-        let (runs, approvals) = (set.add(runs), set.add(approvals));
+        let (runs, approvals) = (set.add(runs.optional()), set.add(approvals.optional()));
         Self { runs, approvals, by_placement, by_uid, by_run }
     }
 

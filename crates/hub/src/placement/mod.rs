@@ -9,11 +9,13 @@ mod selectable;
 mod series;
 mod shell;
 mod triggers;
+mod unreadable;
 
 use std::pin::pin;
 use std::sync::Arc;
 
 use flagship_api::names::{ObjectKey, Scope};
+use flagship_runtime::dynamic::{self, DynamicSubscription};
 use flagship_runtime::events::Recorder;
 use flagship_runtime::queue::{Queue, QueueConfig, Workers};
 use flagship_runtime::reflector::{Entry, Subscription};
@@ -22,8 +24,10 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::changes::Detector;
+use crate::complaints::Complaints;
 use crate::hub::Context;
 use crate::mirrors::{Mirrors, Placement, ScopeMirrors};
+use crate::readiness::Readiness;
 use crate::scope::{ClusterWide, InNamespace, Scoped};
 use shell::Shell;
 
@@ -50,6 +54,7 @@ pub(crate) struct Placements {
     shell: Arc<Shell>,
     detector: Detector,
     closing: watch::Sender<bool>,
+    _complaining: DynamicSubscription,
 }
 
 impl Placements {
@@ -58,10 +63,19 @@ impl Placements {
         cx: &Context,
         mirrors: &Arc<Mirrors>,
         selectable: &Arc<Selectable>,
+        complaints: &Complaints,
         tasks: &mut JoinSet<()>,
     ) -> Self {
         let queues = Queues::new(cx);
         let selectable = selectable.clone();
+        let (registry, hearing) = (selectable.registry(), complaints.clone());
+        let complaining =
+            registry.subscribe(move |served, change| hearing.hear(&served.resource, change));
+        let probed = registry.clone();
+        cx.stage.enter(move || match probed.readiness() {
+            dynamic::Readiness::Ready => Readiness::Working,
+            waiting => Readiness::Selecting(waiting.to_string()),
+        });
         let recorder = Recorder::new(&cx.client, &cx.env, &cx.metrics, COMPONENT);
         let writing = recorder.clone();
         tasks.spawn(async move { writing.run().await });
@@ -74,6 +88,7 @@ impl Placements {
             shell: Arc::new(shell),
             detector: Detector::new(cx, mirrors, selectable, queues),
             closing: watch::Sender::new(false),
+            _complaining: complaining,
         }
     }
 

@@ -34,6 +34,7 @@ use serde_json::{Value, json};
 use super::observe::{Fences, Seen, observe};
 use super::selectable::Selectable;
 use super::series::Standings;
+use super::unreadable;
 use crate::hub::Context;
 use crate::mirrors::{Mirrors, ScopeMirrors};
 use crate::patches::{gone_is_fine, reference, with_finalizer, without_finalizer};
@@ -77,6 +78,10 @@ impl Shell {
     /// One pass over a placement of the scope.
     pub async fn pass<S: Scoped>(&self, key: ObjectKey) -> Outcome {
         self.seen.caught_up(&key).await;
+        let placements = self.mirrors.of(&key).map(|mirrors| &mirrors.placements);
+        if let Some(problem) = placements.and_then(|placements| placements.malformed(&key)) {
+            return unreadable::refuse::<S>(&self.cx, &self.writer(&key), &key, &problem).await;
+        }
         let seen = observe(&self.cx, &self.mirrors, &self.selectable, &key);
         let Some(seen) = seen else {
             self.standings.forget(&key);
@@ -89,7 +94,7 @@ impl Shell {
             Some(series) => self.standings.tell(&key, *generation, series, self.cx.env.now()),
             None => self.standings.forget(&key),
         }
-        let writer = Writer::new(&self.cx.client, &self.cx.leadership, &self.seen, &key);
+        let writer = self.writer(&key);
         let mut pass = Pass { key: &key, seen, writer };
         let Plan { actions, events, wake, trouble, .. } = plan;
         for action in actions {
@@ -174,12 +179,9 @@ impl Shell {
         error: ClientError,
     ) -> Failure {
         let why = match &error {
-            ClientError::NotFound { .. } => {
-                format!("namespaces \"{}\" not found", mirror.namespace)
-            }
-            ClientError::Forbidden { message, .. } | ClientError::Invalid { message, .. } => {
-                message.clone()
-            }
+            ClientError::NotFound { message, .. }
+            | ClientError::Forbidden { message, .. }
+            | ClientError::Invalid { message, .. } => message.clone(),
             _ => return error.into(),
         };
         let placement = &pass.seen.observed.placement;
@@ -196,6 +198,10 @@ impl Shell {
         let labels = format!("{}={}", label::PARENT_PLACEMENT, pass.key.name);
         let namespace = pass.key.namespace.as_deref();
         delete_all::<K, _>(&self.cx.client, &pass.writer, namespace, labels).await
+    }
+
+    fn writer<'a>(&'a self, key: &'a ObjectKey) -> Writer<'a, ObjectKey> {
+        Writer::new(&self.cx.client, &self.cx.leadership, &self.seen, key)
     }
 
     fn say(&self, about: &ObjectReference, event: &Event) {

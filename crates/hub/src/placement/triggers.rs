@@ -48,7 +48,8 @@ fn placement(queue: &Queue<ObjectKey>, change: &Change<Placement>) {
         (None, Some(_)) | (Some(_), None) => true,
         (None, None) => false,
     };
-    if worth {
+    // One that cannot be read is told so.
+    if worth || change.malformed.is_some() {
         queue.add_with((*change.key).clone(), change.origin.priority());
     }
 }

@@ -21,16 +21,6 @@ use crate::mirrors::Mirrors;
 use shell::Shell;
 use triggers::Ripples;
 
-/// Reasons of the scheduler's events on placements.
-pub mod reason {
-    /// The policy cannot be carried out as written; tried again every few minutes.
-    pub const FAILED: &str = "SchedulingFailed";
-    /// A second binding stood for one cluster and is let go.
-    pub const SURPLUS_BINDING: &str = "SurplusBindingUnscheduled";
-    /// A cluster keeps the placement although it would not be chosen today.
-    pub const CLUSTER_UNWELL: &str = "SelectedClusterNotEligible";
-}
-
 /// Events are recorded under this name.
 const COMPONENT: &str = "scheduler-framework-DefaultProfile";
 

@@ -60,9 +60,9 @@ pub(super) fn bindings_of(key: &ObjectKey) -> Selection {
 
 /// All clusters by name. One that cannot be read, and never could, is there all the
 /// same: nothing new goes to it, and what it has is not taken away by a typo.
-fn clusters(mirrors: &Mirrors) -> Vec<Cluster> {
+fn clusters(mirrors: &Mirrors) -> Vec<Arc<Cluster>> {
     let known = mirrors.members.clusters.all();
-    let mut clusters: Vec<Cluster> =
+    let mut clusters: Vec<Arc<Cluster>> =
         known.iter().map(|(_, cluster)| cluster.target.clone()).collect();
     let unreadable = mirrors.members.clusters.all_malformed();
     let unknown = unreadable.iter().filter_map(|problem| {
@@ -72,7 +72,7 @@ fn clusters(mirrors: &Mirrors) -> Vec<Cluster> {
             .clusters
             .get(&key)
             .is_none()
-            .then(|| Cluster { name: key.name, ..Cluster::default() })
+            .then(|| Arc::new(Cluster { name: key.name, ..Cluster::default() }))
     });
     clusters.extend(unknown);
     clusters.sort_by(|a, b| a.name.cmp(&b.name));

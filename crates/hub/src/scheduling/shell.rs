@@ -15,6 +15,7 @@ use flagship_api::condition_type::policy_snapshot::SCHEDULED;
 use flagship_api::keys::{annotation, finalizer, label};
 use flagship_api::names::{self, ObjectKey, Scope};
 use flagship_api::placement::{ClusterResourcePlacement, ResourcePlacement};
+use flagship_api::reason::event as reason;
 use flagship_api::snapshot::SchedulingPolicySnapshotStatus;
 use flagship_rules::scheduling::{self, Action, Decision, Remark, Report, State};
 use flagship_runtime::client::{ClientError, Fence, Propagation, ResourceType};
@@ -30,7 +31,6 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::observe::{Seen, bindings_of, observe};
-use super::reason;
 use crate::hub::Context;
 use crate::mirrors::{Mirrors, Placement, Policy, ScopeMirrors};
 use crate::patches::{finalizers_of, gone_is_fine, reference, with_finalizer, without_finalizer};
@@ -126,7 +126,7 @@ impl Shell {
             Err(Trouble::Failed(failure)) => Outcome::Error(failure),
             Err(Trouble::Undecidable(why)) => {
                 tracing::warn!(%key, why, "cannot be scheduled as it is");
-                self.say(&key, EventType::Warning, reason::FAILED, &why);
+                self.say(&key, EventType::Warning, reason::SCHEDULING_FAILED, &why);
                 Outcome::After(self.cx.options.failure_retry)
             }
         }
@@ -300,10 +300,10 @@ impl Shell {
                 // Without the minutes it has lasted, so that repeats can be counted as one.
                 let why = why.split_once(" (").map_or(why.as_str(), |(why, _)| why);
                 let kept = "keeps the placement although it is not eligible";
-                (reason::CLUSTER_UNWELL, format!("cluster {cluster} {kept}: {why}"))
+                (reason::SELECTED_CLUSTER_NOT_ELIGIBLE, format!("cluster {cluster} {kept}: {why}"))
             }
             Remark::Surplus { cluster, binding } => (
-                reason::SURPLUS_BINDING,
+                reason::SURPLUS_BINDING_UNSCHEDULED,
                 format!("cluster {cluster} has more than one binding; {binding} is unscheduled"),
             ),
         };

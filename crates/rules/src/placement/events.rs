@@ -10,12 +10,6 @@ use super::selection::Remark;
 use super::status::{expected, is_complete};
 use crate::event::Event;
 
-/// A selector names a type that is never propagated.
-pub const TYPE_NOT_PROPAGATED: &str = "SelectedTypeNotPropagated";
-
-/// A selector names an object that is not there.
-pub const RESOURCE_NOT_FOUND: &str = "SelectedResourceNotFound";
-
 /// Said when the snapshots of a deleted placement are gone.
 pub fn cleaned_up() -> Event {
     Event::normal(
@@ -52,13 +46,13 @@ pub fn remarks(placement: &Placement, found: &[Remark]) -> Vec<Event> {
     }
     let event = |remark: &Remark| match remark {
         Remark::Disabled { selector } => Event::warning(
-            TYPE_NOT_PROPAGATED,
+            reason::SELECTED_TYPE_NOT_PROPAGATED,
             format!(
                 "Resources of this type are not propagated, so nothing is selected by {selector}"
             ),
         ),
         Remark::Missing { selector } => Event::normal(
-            RESOURCE_NOT_FOUND,
+            reason::SELECTED_RESOURCE_NOT_FOUND,
             format!("There is no such resource, so nothing is selected by {selector}"),
         ),
     };

@@ -23,7 +23,6 @@ pub mod validation;
 #[cfg(test)]
 mod tests;
 
-pub use events::{RESOURCE_NOT_FOUND, TYPE_NOT_PROPAGATED};
 pub use from_api::identifier;
 pub use observed::{
     Batching, Binding, ByCluster, Observed, Placement, PolicySnapshot, ResourceSnapshot,

@@ -3,6 +3,7 @@
 use flagship_api::condition::{Conditions, Generation};
 use flagship_api::condition_type::Placement as Step;
 use flagship_api::defaults::revision_history_limit;
+use flagship_api::names::rule::LONGEST_LABEL;
 use flagship_api::placement_status::{PlacementStatus, ResourceIdentifier};
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -77,6 +78,9 @@ pub fn plan(seen: &Observed) -> Plan {
     if seen.placement.deleting {
         return clean_up(&seen.placement);
     }
+    if is_unnameable(&seen.placement) {
+        return unnameable(seen);
+    }
     let mut plan = Plan::default();
     if !seen.placement.guarded {
         plan.actions.push(Action::Guard);
@@ -91,6 +95,28 @@ pub fn plan(seen: &Observed) -> Plan {
         plan.actions.push(Action::Status(status));
     }
     plan
+}
+
+/// Whether nothing can be labelled with the placement's name.
+fn is_unnameable(placement: &Placement) -> bool {
+    placement.name.len() > LONGEST_LABEL
+}
+
+/// A placement that cannot have anything derived from it, so that it needs no finalizer.
+fn unnameable(seen: &Observed) -> Plan {
+    let placement = &seen.placement;
+    let mut status = placement.status.clone();
+    let why = format!(
+        "the name field cannot have length exceeding {LONGEST_LABEL}; create it under a shorter name"
+    );
+    words::invalid_placement(placement.scope(), &why).set(
+        &mut status.conditions,
+        Generation(placement.generation),
+        seen.now,
+    );
+    let series = Some(series(placement, &status.conditions));
+    let news = (status != placement.status).then_some(Action::Status(status));
+    Plan { actions: news.into_iter().collect(), series, ..Plan::default() }
 }
 
 /// Everything after the finalizer; returns the status to report, if the pass got so far.
@@ -193,6 +219,9 @@ fn refused(seen: &Observed, message: String) -> PlacementStatus {
 fn clean_up(placement: &Placement) -> Plan {
     if !placement.guarded {
         return Plan::default();
+    }
+    if is_unnameable(placement) {
+        return Plan { actions: vec![Action::Unguard], ..Plan::default() };
     }
     let actions =
         vec![Action::DeletePolicySnapshots, Action::DeleteResourceSnapshots, Action::Unguard];

@@ -3,7 +3,9 @@
 //! Required terms filter: any term suffices, and within a term everything must hold.
 //! Preferred terms score: each adds its weight, whole or in proportion to a property.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use flagship_api::policy::{
     ClusterAffinity, ClusterSelectorTerm, PlacementPolicy, PropertySelectorRequirement,
@@ -53,7 +55,7 @@ struct Sorter<'a> {
 
 impl<'a> Affinity<'a> {
     /// Reads the policy and finds the extremes of every property that sorts.
-    pub fn of(policy: Option<&'a PlacementPolicy>, fleet: &[Cluster]) -> Result<Self, String> {
+    pub fn of(policy: Option<&'a PlacementPolicy>, fleet: &[Arc<Cluster>]) -> Result<Self, String> {
         let affinity = policy.and_then(|p| p.affinity.as_ref()?.cluster_affinity.as_ref());
         let mut read = Self { required: Vec::new(), preferred: Vec::new() };
         let Some(ClusterAffinity {
@@ -84,7 +86,7 @@ impl<'a> Affinity<'a> {
     }
 
     /// Why no required term admits the cluster; `None` when one does.
-    pub fn rejected(&self, cluster: &Cluster) -> Result<Option<String>, String> {
+    pub fn rejected(&self, cluster: &Cluster) -> Result<Option<Cow<'static, str>>, String> {
         if self.required.is_empty() {
             return Ok(None);
         }
@@ -96,7 +98,7 @@ impl<'a> Affinity<'a> {
                 Match::Malformed(why) => malformed = malformed.or(Some(why)),
             }
         }
-        Ok(Some(malformed.unwrap_or_else(|| NO_TERM.to_owned())))
+        Ok(Some(malformed.map_or(Cow::Borrowed(NO_TERM), Cow::Owned)))
     }
 
     /// The sum of what the preferred terms give this cluster.
@@ -171,7 +173,7 @@ fn labels_of(term: &ClusterSelectorTerm) -> Result<Selector, String> {
 }
 
 /// Smallest and largest value over every cluster that reports the property, fit or not.
-fn range_over(fleet: &[Cluster], property: PropertyName<'_>) -> Option<(f64, f64)> {
+fn range_over(fleet: &[Arc<Cluster>], property: PropertyName<'_>) -> Option<(f64, f64)> {
     let values = fleet.iter().filter_map(|cluster| match look_up(property, cluster) {
         Found::Value(value) => Some(value.as_f64()),
         Found::Absent | Found::Malformed(_) => None,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::observed::{Binding, Cluster, Observed, State};
+use super::observed::{Binding, Observed, State};
 
 /// Bindings sorted by what they are; each list by name.
 #[derive(Debug, Default)]
@@ -26,8 +26,6 @@ pub struct Classes<'a> {
 impl<'a> Classes<'a> {
     /// Sorts the bindings of a placement.
     pub fn of(seen: &'a Observed) -> Self {
-        let clusters: BTreeMap<&str, &Cluster> =
-            seen.clusters.iter().map(|c| (c.name.as_str(), c)).collect();
         let mut classes = Self::default();
         let mut live: BTreeMap<&str, Vec<&Binding>> = BTreeMap::new();
         for binding in &seen.bindings {
@@ -37,7 +35,7 @@ impl<'a> Classes<'a> {
                 classes.unscheduled.push(binding);
             } else if binding.state == State::Foreign {
                 // Nobody knows what it means; leave it alone.
-            } else if clusters.get(binding.cluster.as_str()).is_none_or(|c| c.leaving) {
+            } else if seen.cluster(&binding.cluster).is_none_or(|c| c.leaving) {
                 classes.dangling.push(binding);
             } else {
                 live.entry(binding.cluster.as_str()).or_default().push(binding);

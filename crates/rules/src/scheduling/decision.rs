@@ -144,20 +144,39 @@ pub fn list(
 
 /// The report, unless the snapshot says the same already.
 pub fn report(snapshot: &Snapshot, decisions: Vec<Decision>, verdict: Verdict) -> Option<Report> {
-    let report = Report { placement_generation: snapshot.placement_generation, decisions, verdict };
-    let known = snapshot.recorded.as_ref().is_some_and(|recorded| same(recorded, &report));
-    (!known).then_some(report)
+    unless_recorded(snapshot, decisions, verdict, |_| true)
 }
 
-fn same(recorded: &Recorded, report: &Report) -> bool {
-    recorded.placement_generation == report.placement_generation
-        && recorded.verdict == Some(report.verdict)
-        && by_cluster(&recorded.decisions) == by_cluster(&report.decisions)
+/// The same for a pass that looked at nothing but the selected clusters: what is recorded
+/// of others is neither confirmed nor taken back.
+pub fn report_of_selected(
+    snapshot: &Snapshot,
+    decisions: Vec<Decision>,
+    verdict: Verdict,
+) -> Option<Report> {
+    unless_recorded(snapshot, decisions, verdict, |recorded| recorded.selected)
+}
+
+fn unless_recorded(
+    snapshot: &Snapshot,
+    decisions: Vec<Decision>,
+    verdict: Verdict,
+    counts: impl Fn(&Decision) -> bool,
+) -> Option<Report> {
+    let placement_generation = snapshot.placement_generation;
+    let same = |recorded: &Recorded| {
+        recorded.placement_generation == placement_generation
+            && recorded.verdict == Some(verdict)
+            && by_cluster(recorded.decisions.iter().filter(|d| counts(d)))
+                == by_cluster(decisions.iter())
+    };
+    let known = snapshot.recorded.as_ref().is_some_and(same);
+    (!known).then_some(Report { placement_generation, decisions, verdict })
 }
 
 /// Decisions are a set; the order they are written in says nothing.
-fn by_cluster(decisions: &[Decision]) -> Vec<&Decision> {
-    let mut sorted: Vec<&Decision> = decisions.iter().collect();
+fn by_cluster<'a>(decisions: impl Iterator<Item = &'a Decision>) -> Vec<&'a Decision> {
+    let mut sorted: Vec<&Decision> = decisions.collect();
     sorted.sort_by(|a, b| match a.cluster.cmp(&b.cluster) {
         Ordering::Equal => a.reason.cmp(&b.reason),
         unequal => unequal,

@@ -4,7 +4,9 @@
 //! it; only that reason is kept. Clusters that have the placement already are neither
 //! candidates nor rejected.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::affinity::Affinity;
 use super::classify::Classes;
@@ -21,7 +23,7 @@ pub struct Sieved<'a> {
     /// Clusters that passed, by name.
     pub passed: Vec<&'a Cluster>,
     /// Clusters that did not, by name, with the reason.
-    pub filtered: Vec<(&'a Cluster, String)>,
+    pub filtered: Vec<(&'a Cluster, Cow<'static, str>)>,
 }
 
 /// The filters and scores of one pass.
@@ -40,7 +42,9 @@ pub struct Candidate<'a> {
     pub score: Score,
     /// Whether an earlier policy had chosen it; breaks ties, never shown.
     pub was_chosen: bool,
-    /// The last tie-break.
+    /// Its place among the clusters by name: the last tie-break, without a look at names.
+    place: usize,
+    /// The cluster.
     pub name: &'a str,
 }
 
@@ -66,12 +70,16 @@ impl<'a> Sieve<'a> {
     ) -> Result<Spread<'a>, String> {
         let placed = |name: &str| self.present.contains(name);
         if !self.seen.options.spread_over_feasible_clusters {
-            return Ok(Spread::over(constraints, self.seen.clusters.iter(), placed));
+            return Ok(Spread::over(
+                constraints,
+                self.seen.clusters.iter().map(Arc::as_ref),
+                placed,
+            ));
         }
         let mut feasible = Vec::new();
         for cluster in &self.seen.clusters {
             if placed(&cluster.name) || self.rejected_before_spread(cluster)?.is_none() {
-                feasible.push(cluster);
+                feasible.push(&**cluster);
             }
         }
         Ok(Spread::over(constraints, feasible.into_iter(), placed))
@@ -91,7 +99,7 @@ impl<'a> Sieve<'a> {
             } else if self.present.contains(cluster.name.as_str()) {
                 // Already there: not a candidate, and nothing to explain.
             } else if let Some(why) = self.spread.violated(cluster) {
-                sieved.filtered.push((cluster, why));
+                sieved.filtered.push((cluster, why.into()));
             } else {
                 sieved.passed.push(cluster);
             }
@@ -99,30 +107,34 @@ impl<'a> Sieve<'a> {
         Ok(sieved)
     }
 
-    fn rejected_before_spread(&self, cluster: &Cluster) -> Result<Option<String>, String> {
+    fn rejected_before_spread(
+        &self,
+        cluster: &Cluster,
+    ) -> Result<Option<Cow<'static, str>>, String> {
         if let Some(why) = self.affinity.rejected(cluster)? {
             return Ok(Some(why));
         }
         if let Some(why) = ineligible(cluster, self.seen.now) {
-            return Ok(Some(why));
+            return Ok(Some(why.into()));
         }
         if let Some(why) = namespaces::missing(cluster, self.seen.namespace.as_deref()) {
-            return Ok(Some(why.to_owned()));
+            return Ok(Some(why.into()));
         }
         let tolerations = self.seen.snapshot.policy.as_ref().map_or(&[][..], |p| &p.tolerations);
-        Ok(taints::untolerated(cluster, tolerations))
+        Ok(taints::untolerated(cluster, tolerations).map(Cow::Owned))
     }
 
     /// Scores clusters that passed, best first.
     pub fn rank(&self, passed: &[&'a Cluster]) -> Result<Vec<Candidate<'a>>, String> {
         let mut ranked = Vec::with_capacity(passed.len());
-        for cluster in passed {
+        for (place, cluster) in passed.iter().enumerate() {
             let score = Score {
                 spread: self.spread.score(cluster),
                 affinity: self.affinity.score(cluster)?,
             };
             let name = cluster.name.as_str();
-            ranked.push(Candidate { score, was_chosen: self.obsolete.contains(name), name });
+            let was_chosen = self.obsolete.contains(name);
+            ranked.push(Candidate { score, was_chosen, place, name });
         }
         // Descending all the way: on a full tie the greatest name is picked first.
         ranked.sort_unstable_by(|a, b| b.cmp(a));

@@ -4,6 +4,7 @@
 //! by `namespace`. Lists are sorted by name, so that every tie has one answer.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use flagship_api::policy::PlacementPolicy;
 use jiff::Timestamp;
@@ -22,12 +23,21 @@ pub struct Observed {
     pub placement: String,
     /// The latest policy snapshot.
     pub snapshot: Snapshot,
-    /// All member clusters, leaving ones included, by name.
-    pub clusters: Vec<Cluster>,
+    /// All member clusters, leaving ones included, by name. Shared: a fleet is seen by
+    /// every pass of every placement.
+    pub clusters: Vec<Arc<Cluster>>,
     /// All bindings of the placement, read from the API server and not from a cache, by name.
     pub bindings: Vec<Binding>,
     /// Choices of the operator.
     pub options: Options,
+}
+
+impl Observed {
+    /// The cluster of that name.
+    pub fn cluster(&self, name: &str) -> Option<&Cluster> {
+        let at = self.clusters.binary_search_by(|cluster| cluster.name.as_str().cmp(name)).ok()?;
+        self.clusters.get(at).map(Arc::as_ref)
+    }
 }
 
 /// Choices an operator makes for the whole hub.

@@ -13,7 +13,8 @@ pub fn plan(seen: &Observed, classes: &Classes<'_>) -> Result<Outcome, Failure> 
     let picked: Vec<_> =
         sieved.passed.iter().map(|c| (c.name.as_str(), Some(Score::default()))).collect();
     let changes = Changes::between(&picked, classes)?;
-    let filtered = sieved.filtered.iter().map(|(c, why)| Decision::filtered(&c.name, why));
+    let filtered = sieved.filtered.iter().take(decision::MOST_UNSELECTED);
+    let filtered = filtered.map(|(c, why)| Decision::filtered(&c.name, why));
     let found = changes.gained() + classes.present();
     let decisions = decision::list(changes.selected(classes), Vec::new(), filtered.collect());
     let verdict = Verdict { fulfilled: true, found };

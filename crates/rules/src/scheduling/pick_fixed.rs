@@ -3,13 +3,13 @@
 //! Affinity, taints and spread do not apply. A named cluster that has the placement
 //! counts as chosen even while it is unwell: the decision follows the binding.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::classify::Classes;
 use super::cross_reference::Changes;
 use super::decision::{self, Decision, Verdict};
 use super::eligibility::ineligible;
-use super::observed::{Cluster, Observed};
+use super::observed::Observed;
 use super::{Action, Failure, Outcome, Remark};
 
 /// One pass.
@@ -21,13 +21,11 @@ pub fn plan(seen: &Observed, classes: &Classes<'_>) -> Result<Outcome, Failure> 
         let actions = classes.obsolete.iter().copied().map(Action::release).collect();
         return Ok(Outcome { report: None, actions, again: false, remarks: Vec::new() });
     }
-    let clusters: BTreeMap<&str, &Cluster> =
-        seen.clusters.iter().map(|c| (c.name.as_str(), c)).collect();
     let present: BTreeSet<&str> = classes.present_bindings().map(|b| b.cluster.as_str()).collect();
     let mut sorted = Sorted::default();
     let mut met = BTreeSet::new();
     for name in names.iter().map(String::as_str).filter(|name| met.insert(*name)) {
-        match clusters.get(name) {
+        match seen.cluster(name) {
             None => sorted.unknown.push(Decision::unknown(name)),
             Some(cluster) => match ineligible(cluster, seen.now) {
                 None => sorted.valid.push(name),

@@ -17,18 +17,24 @@ pub fn plan(seen: &Observed, classes: &Classes<'_>) -> Result<Outcome, Failure> 
     if wanted > present {
         return fill(seen, classes, wanted, wanted - present);
     }
-    let (kept, trimmed): (Vec<&Binding>, Vec<&Binding>) =
-        if present > wanted || !classes.obsolete.is_empty() {
-            trim(classes, present - wanted)
-        } else {
-            (classes.bound.iter().chain(&classes.scheduled).copied().collect(), Vec::new())
-        };
+    let content = present == wanted && classes.obsolete.is_empty();
+    let (kept, trimmed): (Vec<&Binding>, Vec<&Binding>) = if content {
+        (classes.bound.iter().chain(&classes.scheduled).copied().collect(), Vec::new())
+    } else {
+        trim(classes, present - wanted)
+    };
     let selected = kept.iter().filter_map(|b| b.decision.clone()).collect();
     let decisions = decision::list(selected, Vec::new(), Vec::new());
     let verdict = Verdict { fulfilled: true, found: kept.len() };
     let released = classes.obsolete.iter().copied().chain(trimmed);
+    let report = if content {
+        // Why others were not picked was said when these were, and still holds.
+        decision::report_of_selected(&seen.snapshot, decisions, verdict)
+    } else {
+        decision::report(&seen.snapshot, decisions, verdict)
+    };
     Ok(Outcome {
-        report: decision::report(&seen.snapshot, decisions, verdict),
+        report,
         actions: released.map(Action::release).collect(),
         again: false,
         remarks: Vec::new(),
@@ -75,8 +81,10 @@ fn fill(
         return Ok(Outcome { report: None, actions, again: true, remarks: Vec::new() });
     }
     let found = gained + classes.present();
-    let outscored = outscored.iter().map(|c| Decision::outscored(c.name, c.score)).collect();
-    let filtered = sieved.filtered.iter().map(|(c, why)| Decision::filtered(&c.name, why));
+    let outscored = outscored.iter().take(decision::MOST_UNSELECTED);
+    let outscored = outscored.map(|c| Decision::outscored(c.name, c.score)).collect();
+    let filtered = sieved.filtered.iter().take(decision::MOST_UNSELECTED);
+    let filtered = filtered.map(|(c, why)| Decision::filtered(&c.name, why));
     let decisions = decision::list(changes.selected(classes), outscored, filtered.collect());
     let verdict = Verdict { fulfilled: found >= wanted, found };
     Ok(Outcome {

@@ -32,10 +32,12 @@ pub enum ClientError {
         object: String,
     },
     /// There is no such object.
-    #[error("{object} not found")]
+    #[error("{object}{}", if message.is_empty() { " not found".into() } else { format!(": {message}") })]
     NotFound {
         /// Which object.
         object: String,
+        /// The server's words: what was not found may be the namespace around it.
+        message: String,
     },
     /// The server does not know the type, not yet or no longer.
     #[error("the server does not serve {object}")]
@@ -205,7 +207,7 @@ impl ClientError {
             (404, _) if details.is_none_or(|details| details.name.is_empty()) => {
                 Self::NotServed { object }
             }
-            (404, _) => Self::NotFound { object },
+            (404, _) => Self::NotFound { object, message },
             (410, _) | (_, "Expired") => Self::Expired { object, message },
             (400 | 413 | 422, _) => Self::Invalid { object, message },
             (401 | 403, _) => Self::Forbidden { object, message },

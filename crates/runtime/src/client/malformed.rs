@@ -14,6 +14,10 @@ pub struct Malformed {
     pub namespace: Option<String>,
     /// Its name; empty if even that cannot be read.
     pub name: String,
+    /// Its uid; empty if that cannot be read.
+    pub uid: String,
+    /// Which version of it; empty if that cannot be read.
+    pub resource_version: String,
     /// Which field, such as `spec.stages[0].name`; empty if it is the whole.
     pub field: String,
     /// What is wrong there.
@@ -23,12 +27,15 @@ pub struct Malformed {
 impl Malformed {
     /// `kind` is what it should have been, for objects that do not say.
     pub(crate) fn new(kind: &str, error: DecodeError) -> Self {
+        let object = *error.object;
         let (namespace, name) =
-            error.object.key.map_or((None, String::new()), |key| (key.namespace, key.name));
+            object.key.map_or((None, String::new()), |key| (key.namespace, key.name));
         Self {
-            kind: error.object.kind.unwrap_or_else(|| kind.to_owned()),
+            kind: object.kind.unwrap_or_else(|| kind.to_owned()),
             namespace,
             name,
+            uid: object.uid.unwrap_or_default(),
+            resource_version: object.resource_version.unwrap_or_default(),
             field: error.path,
             why: error.problem,
         }

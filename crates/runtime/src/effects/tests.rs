@@ -93,7 +93,10 @@ async fn a_write_is_tried_four_times_with_growing_pauses() {
     let mut attempts = 0;
     let hopeless: Result<(), _> = retry(&env, Retry::CONFLICT, worth, || {
         attempts += 1;
-        std::future::ready(Err(ClientError::NotFound { object: "b".to_owned() }))
+        std::future::ready(Err(ClientError::NotFound {
+            object: "b".to_owned(),
+            message: String::new(),
+        }))
     })
     .await;
     assert!(hopeless.is_err());

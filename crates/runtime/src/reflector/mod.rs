@@ -61,6 +61,9 @@ const LIST_SILENCE: Duration = Duration::from_secs(30);
 /// A watch that ends sooner than this counts as a failure, or we would spin.
 const SHORTEST_WATCH: Duration = Duration::from_secs(1);
 
+/// Answers in a row without an optional type after which its objects are gone.
+const ABSENCES: u32 = 3;
+
 /// Mirrors objects read as `K` into a store of `V`.
 pub struct Reflector<K, V> {
     objects: Objects<K>,
@@ -70,6 +73,10 @@ pub struct Reflector<K, V> {
     config: ReflectorConfig,
     env: Env,
     failures: u32,
+    /// Whether a type that is not served is as good as one without objects.
+    optional: bool,
+    /// Answers in a row that the type is not served.
+    absences: u32,
 }
 
 /// What the reflector does next.
@@ -98,7 +105,16 @@ where
             config: ReflectorConfig::default(),
             env: env.clone(),
             failures: 0,
+            optional: false,
+            absences: 0,
         }
+    }
+
+    /// A type that the server does not serve counts as one without objects, until it
+    /// does. Without this the mirror is never filled, and whoever waits for it waits.
+    #[must_use]
+    pub fn optional(self) -> Self {
+        Self { optional: true, ..self }
     }
 
     /// Other pauses and spans.
@@ -131,6 +147,10 @@ where
             };
             phase = match turn {
                 Ok(next) => next,
+                Err(Turn { error: ClientError::NotServed { .. }, .. }) if self.optional => {
+                    self.absent().await;
+                    Phase::List
+                }
                 Err(turn) => {
                     self.pause(&turn.error).await;
                     turn.then
@@ -237,7 +257,9 @@ where
         loop {
             match tokio::time::timeout_at(end, watch.next()).await {
                 Ok(Some(Ok(event))) => {
-                    self.failures = 0;
+                    if std::mem::take(&mut self.failures) > 0 {
+                        self.store.set_trouble(None);
+                    }
                     if let Some(version) = self.take(event, Origin::Watched).1 {
                         self.store.advance(&version, Origin::Watched);
                         from = version;
@@ -286,7 +308,8 @@ where
             let why = "reading it made a rule panic".to_owned();
             let ObjectKey { namespace, name } = key;
             let kind = self.objects.resource().kind.clone();
-            let problem = Malformed { kind, namespace, name, field: String::new(), why };
+            let (field, resource_version) = (String::new(), version);
+            let problem = Malformed { kind, namespace, name, uid, resource_version, field, why };
             return self.unreadable(problem, origin);
         };
         self.store.show(Shown { key: key.clone(), uid, version, value }, origin);
@@ -304,7 +327,26 @@ where
         self.store.keep_only(shown);
         self.store.advance(version, Origin::Listed);
         self.store.set_synced();
+        self.store.set_trouble(None);
         self.failures = 0;
+        self.absences = 0;
+    }
+
+    /// The type is not served. At the start that is believed at once; later one bad answer
+    /// must not look like the deletion of everything.
+    async fn absent(&mut self) {
+        let resource = self.objects.resource();
+        if self.absences == 0 {
+            tracing::warn!(%resource, "not served: taken for empty until its definition is installed");
+        }
+        self.absences = self.absences.saturating_add(1);
+        if !self.store.is_synced() || self.absences >= ABSENCES {
+            self.store.clear();
+            self.store.set_synced();
+        }
+        self.store.set_trouble(Some(format!("the server does not serve {resource}")));
+        let pause = self.env.entropy.jittered(self.config.longest_backoff / 2, 0.5);
+        tokio::time::sleep(pause).await;
     }
 
     async fn pause(&mut self, error: &ClientError) {
@@ -319,6 +361,7 @@ where
             _ => Duration::ZERO,
         };
         let pause = self.env.entropy.jittered(span, 0.5).max(asked);
+        self.store.set_trouble(Some(error.to_string()));
         tracing::warn!(resource = %self.objects.resource(), %error, ?pause, "watching again later");
         tokio::time::sleep(pause).await;
     }

@@ -93,6 +93,8 @@ struct Shared<V> {
     state: Mutex<State<V>>,
     handlers: Mutex<Vec<Registered<V>>>,
     progress: watch::Sender<Progress>,
+    /// Why the mirror does not move on.
+    trouble: Mutex<Option<String>>,
 }
 
 /// How far a store has come.
@@ -156,6 +158,7 @@ impl<V> Store<V> {
             state: Mutex::new(state),
             handlers: Mutex::new(Vec::new()),
             progress: watch::Sender::new(Progress::default()),
+            trouble: Mutex::default(),
         }))
     }
 
@@ -222,6 +225,15 @@ impl<V> Store<V> {
     pub async fn synced(&self) {
         // The sender lives in `self`, so the channel cannot be closed.
         self.0.progress.subscribe().wait_for(|progress| progress.synced).await.ok();
+    }
+
+    /// What keeps the mirror from moving on, since it was last told; `None` if all is well.
+    pub fn trouble(&self) -> Option<String> {
+        self.0.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn set_trouble(&self, trouble: Option<String>) {
+        *self.0.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
     }
 
     /// Everything up to this revision has been seen.

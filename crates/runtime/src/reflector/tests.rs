@@ -217,6 +217,7 @@ async fn a_malformed_object_keeps_its_last_good_value_and_harms_nobody() {
                 0.0s app/a - -> x Listed
                 0.0s app/p - -> - Listed (ConfigMap app/p: reading it made a rule panic)
                 0.0s app/a x -> x Watched (ConfigMap app/a: data: invalid type: integer `5`, expected a map at line 1 column 27)
+                0.0s app/a x -> x Watched (ConfigMap app/a: data: invalid type: integer `5`, expected a map at line 1 column 27)
                 0.0s app/b - -> y Watched
                 0.0s app/a x -> mended Watched
                 0.0s app/p - -> - Watched"#]],

@@ -15,5 +15,6 @@ mod kinds;
 mod mistakes;
 mod seeds;
 mod story;
+mod unreadable;
 mod versions;
 mod walk;

@@ -2,6 +2,7 @@
 
 use std::ops::{Deref, DerefMut};
 
+use flagship_apiserver::rest::{PatchKind, WriteOptions};
 use flagship_hub::Options;
 use flagship_rules::placement::Batching;
 use serde_json::{Value, json};
@@ -78,6 +79,15 @@ impl Story {
     pub async fn rp(&self, name: &str, spec: Value) {
         let meta = json!({"name": name, "namespace": "app"});
         self.create(RP, json!({"metadata": meta, "spec": spec})).await;
+    }
+
+    /// Makes a definition let everything pass below a path.
+    pub async fn loosen(&self, definition: &str, path: &str) {
+        let open = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        let patch = json!([{"op": "replace", "path": path, "value": open}]);
+        let (kind, options) = (PatchKind::Json, WriteOptions::default());
+        let done = self.user.patch(DEFINITIONS, "", definition, "", kind, patch, &options).await;
+        done.unwrap();
     }
 
     pub async fn namespace(&self, name: &str, labels: Value) {

@@ -16,7 +16,7 @@ use flagship_apiserver::rest::{
 use flagship_apiserver::store::{
     Change, Encoded, Expect, Head, Limits, ObjectKey, Scope, Store, Write,
 };
-use flagship_hub::{Hub, Options};
+use flagship_hub::{Hub, Options, Readiness};
 use flagship_runtime::client::Client;
 use flagship_runtime::env::Env;
 use flagship_runtime::metrics::Metrics;
@@ -98,6 +98,7 @@ impl Drop for World {
 }
 
 struct Running {
+    hub: Hub,
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
 }
@@ -141,8 +142,14 @@ impl World {
         let client = Client::in_process(self.hub.called_by(name)).named(name);
         let hub = Hub::new(client, self.env.clone(), self.metrics.clone(), options);
         let (stop, stopped) = oneshot::channel();
-        let task = tokio::spawn(async move { hub.run(async { drop(stopped.await) }).await });
-        self.running.insert(name.to_owned(), Running { stop, task });
+        let running = hub.clone();
+        let task = tokio::spawn(async move { running.run(async { drop(stopped.await) }).await });
+        self.running.insert(name.to_owned(), Running { hub, stop, task });
+    }
+
+    /// How far a hub says it has come.
+    pub fn ready(&self, name: &str) -> Readiness {
+        self.running[name].hub.ready()
     }
 
     /// Asks a hub to stop, and waits until it has.
@@ -200,6 +207,18 @@ impl World {
         }
     }
 
+    /// A user patches an object or one of its subresources.
+    pub async fn user_patches(
+        &self,
+        resource: &str,
+        space: &str,
+        name: &str,
+        sub: &str,
+        patch: Value,
+    ) {
+        self.merge(resource, space, name, sub, patch).await;
+    }
+
     async fn merge(&self, resource: &str, space: &str, name: &str, sub: &str, patch: Value) {
         let options = WriteOptions::default();
         let kind = PatchKind::Merge;
@@ -230,6 +249,11 @@ impl World {
     pub fn smuggle(&self, resource: &str, mut object: Value) {
         object["metadata"]["uid"] = json!(format!("smuggled-{}", object["metadata"]["name"]));
         put(self.hub.store(), resource, &object);
+    }
+
+    /// Puts another version of an object past every check.
+    pub fn put(&self, resource: &str, object: &Value) {
+        put(self.hub.store(), resource, object);
     }
 
     /// A cluster that has joined and is healthy.

@@ -47,7 +47,7 @@ impl Findings {
 
     fn walk(&mut self, value: &Value, place: Place<'_>) {
         if let Some(wanted) = place.mismatch(value) {
-            let got = super::super::printed::type_name(value);
+            let got = flagship_patch::type_name(value);
             self.add(&format!("expected {wanted}, got {got}"));
             return;
         }

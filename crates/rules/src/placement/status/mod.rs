@@ -30,6 +30,7 @@ use super::policy_snapshots::LatestPolicy;
 use super::resource_snapshots::{LatestResources, content};
 use super::trouble::Trouble;
 pub use size::{MOST_BYTES, fit};
+pub use words::unreadable;
 
 use per_cluster::{Delivery, Pass};
 use roll_up::{keep_only, roll_up};

@@ -161,6 +161,21 @@ pub fn invalid_selectors(scope: Scope, message: String) -> Draft {
     draft(Step::Scheduled.on(scope)).is_false(reason::INVALID_RESOURCE_SELECTORS).because(message)
 }
 
+/// Scheduled, if the placement as a whole cannot be worked with.
+pub fn invalid_placement(scope: Scope, why: &str) -> Draft {
+    let message = format!("The placement is invalid: {why}");
+    draft(Step::Scheduled.on(scope)).is_false(reason::INVALID_PLACEMENT).because(message)
+}
+
+/// Scheduled, if the placement cannot even be read: which field, and what is wrong there.
+pub fn unreadable(scope: Scope, field: &str, why: &str) -> Draft {
+    let why = match field {
+        "" => format!("it cannot be read: {why}"),
+        field => format!("field {field} cannot be read: {why}"),
+    };
+    invalid_placement(scope, &why)
+}
+
 /// RolloutStarted, while update runs decide and there is nothing to roll up yet.
 pub fn left_to_runs(scope: Scope, why: &str) -> Draft {
     draft(Step::RolloutStarted.on(scope))

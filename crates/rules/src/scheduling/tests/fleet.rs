@@ -2,6 +2,7 @@
 //! its own plans out.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use flagship_api::policy::PlacementPolicy;
 use jiff::{SignedDuration, Timestamp};
@@ -86,7 +87,7 @@ impl World {
     }
 
     pub fn over(mut self, clusters: impl IntoIterator<Item = Cluster>) -> Self {
-        self.seen.clusters = clusters.into_iter().collect();
+        self.seen.clusters = clusters.into_iter().map(Arc::new).collect();
         self.seen.clusters.sort_by(|a, b| a.name.cmp(&b.name));
         self
     }
@@ -189,7 +190,7 @@ impl World {
     }
 
     pub fn cluster(&mut self, name: &str) -> &mut Cluster {
-        self.seen.clusters.iter_mut().find(|c| c.name == name).unwrap()
+        Arc::make_mut(self.seen.clusters.iter_mut().find(|c| c.name == name).unwrap())
     }
 
     /// Clusters with a live binding of the current snapshot.

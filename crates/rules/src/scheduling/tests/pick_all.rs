@@ -47,7 +47,7 @@ fn an_explicit_pick_all_does_the_same() {
 fn a_new_healthy_cluster_joins() {
     let mut world = World::new(None).over([cluster("a", "")]);
     world.settle();
-    world.seen.clusters.push(cluster("b", ""));
+    world.seen.clusters.push(cluster("b", "").into());
     let plan = world.settle();
     assert_eq!(world.placed(), ["a", "b"]);
     assert_eq!(plan.report.unwrap().verdict.found, 2);

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 use super::update::without_managed;
 use super::*;
-use crate::patch::arbitrary::{object, value};
+use flagship_patch::arbitrary::{object, value};
 
 const MANAGERS: [&str; 3] = ["a", "b", "c"];
 

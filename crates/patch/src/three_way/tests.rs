@@ -1,22 +1,21 @@
-use std::sync::LazyLock;
-
 use proptest::collection::btree_map;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{merge, strategic};
-use crate::patch;
-use crate::patch::PatchError;
-use crate::patch::arbitrary::{object, value};
-use crate::schema::{self, Schema};
+use crate as patch;
+use crate::arbitrary::{object, value};
+use crate::builtin::{Builtin, builtin};
+use crate::refused::PatchError;
 
-static SCHEMA: LazyLock<Schema> =
-    LazyLock::new(|| schema::builtin("apps", "v1", "Deployment").unwrap());
+fn deployment() -> Option<Builtin> {
+    builtin("apps", "v1", "Deployment")
+}
 
 /// Makes a patch and shows that it does what it says when applied.
 fn made(original: &Value, modified: &Value, current: &Value) -> (Value, Value) {
-    let patch = strategic(original, modified, current, Some(SCHEMA.root())).unwrap();
-    let result = patch::strategic(current, &patch, Some(SCHEMA.root())).unwrap();
+    let patch = strategic(original, modified, current, deployment()).unwrap();
+    let result = patch::strategic(current, &patch, deployment()).unwrap();
     (patch, result)
 }
 
@@ -230,8 +229,8 @@ proptest! {
     #[test]
     fn arbitrary_documents_never_panic(original in value(), modified in object(), current in object()) {
             drop(merge(&original, &modified, &current));
-        if let Ok(patch) = strategic(&original, &modified, &current, Some(SCHEMA.root())) {
-            drop(patch::strategic(&current, &patch, Some(SCHEMA.root())));
+        if let Ok(patch) = strategic(&original, &modified, &current, deployment()) {
+            drop(patch::strategic(&current, &patch, deployment()));
         }
     }
 }

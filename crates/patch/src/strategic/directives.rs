@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::super::printed::printed;
-use super::super::refused::PatchError;
 use super::ListChange;
+use crate::printed::short as printed;
+use crate::refused::PatchError;
 
 const PATCH: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::refused::PatchError;
-use crate::machinery::bounds::{MAX_DEPTH, fits};
+use crate::depth::{MAX_DEPTH, fits};
+use crate::refused::PatchError;
 
 /// Applies a merge patch. The patch must be an object, as the result must be one.
 pub fn merge(current: &Value, patch: &Value) -> Result<Value, PatchError> {
@@ -44,7 +44,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    use crate::patch::arbitrary::{object, value};
+    use crate::arbitrary::{object, value};
 
     #[test]
     fn the_examples_of_the_rfc_hold() {

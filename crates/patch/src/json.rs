@@ -8,8 +8,8 @@ use json_patch::jsonptr::Pointer;
 use json_patch::{Patch, PatchErrorKind, PatchOperation};
 use serde_json::Value;
 
-use super::refused::PatchError;
-use crate::machinery::bounds::{MAX_DEPTH, fits};
+use crate::depth::{MAX_DEPTH, fits};
+use crate::refused::PatchError;
 
 /// How many operations one patch may carry.
 pub const MAX_OPERATIONS: usize = 10_000;
@@ -171,7 +171,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    use crate::patch::arbitrary::value;
+    use crate::arbitrary::value;
 
     fn patched(current: &Value, patch: &Value) -> Result<Value, String> {
         json(current, patch).map_err(|e| e.to_string())

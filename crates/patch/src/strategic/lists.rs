@@ -9,11 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::super::printed::printed;
-use super::super::refused::PatchError;
 use super::directives::{Whole, fields_without, whole, without};
 use super::merge_map;
-use crate::schema::NodeRef;
+use crate::printed::short as printed;
+use crate::refused::PatchError;
+use crate::shape::Shape;
 
 /// What a patch says of one list.
 pub(super) struct ListChange<'a> {
@@ -27,13 +27,12 @@ pub(super) struct ListChange<'a> {
 
 impl ListChange<'_> {
     /// Merges into `current`, which `schema` describes.
-    pub(super) fn merge(
+    pub(super) fn merge<S: Shape>(
         self,
         mut current: Vec<Value>,
-        schema: Option<NodeRef<'_>>,
+        schema: Option<S>,
     ) -> Result<Value, PatchError> {
-        let node = schema.map(|s| s.node());
-        if !node.is_some_and(|n| n.patch_strategy.merge) {
+        if !schema.is_some_and(Shape::merges) {
             return match self.patch {
                 Some(list) => replaced(list),
                 None => Ok(Value::Array(current)),
@@ -42,7 +41,7 @@ impl ListChange<'_> {
         let patch = self.patch.unwrap_or_default();
         let kind = element_kind(current.iter().chain(patch))?;
         let Some(kind) = kind else { return Ok(Value::Array(current)) };
-        let key = match (kind, node.and_then(|n| n.patch_merge_key.as_deref())) {
+        let key = match (kind, schema.as_ref().and_then(Shape::merge_key)) {
             (Kind::Map, None) => {
                 let says = "cannot merge lists without merge key for type struct";
                 return Err(PatchError::Unmergeable(says.to_owned()));
@@ -59,7 +58,7 @@ impl ListChange<'_> {
         }
         let old_order = positions(&current, key)?;
         let (merged, named) = match key {
-            Some(key) => merge_maps(current, patch, key, schema.and_then(NodeRef::items))?,
+            Some(key) => merge_maps(current, patch, key, schema.and_then(Shape::items))?,
             None => merge_scalars(current, patch),
         };
         let named = match self.order {
@@ -77,13 +76,13 @@ fn replaced(list: &[Value]) -> Result<Value, PatchError> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::patch) enum Kind {
+pub(crate) enum Kind {
     Map,
     Scalar,
 }
 
 /// All elements must be of one type, and that not a list.
-pub(in crate::patch) fn element_kind<'a>(
+pub(crate) fn element_kind<'a>(
     items: impl Iterator<Item = &'a Value>,
 ) -> Result<Option<Kind>, PatchError> {
     let mut first: Option<&Value> = None;
@@ -105,7 +104,7 @@ pub(in crate::patch) fn element_kind<'a>(
 }
 
 /// What tells an element from the others: its merge key, or itself.
-pub(in crate::patch) fn identity(item: &Value, key: Option<&str>) -> Result<String, PatchError> {
+pub(crate) fn identity(item: &Value, key: Option<&str>) -> Result<String, PatchError> {
     let Some(key) = key else { return Ok(item.to_string()) };
     match item.get(key) {
         Some(value) => Ok(value.to_string()),
@@ -171,11 +170,11 @@ fn merge_scalars(current: Vec<Value>, patch: &[Value]) -> Merged {
 }
 
 /// Merges maps by key; also says which keys the patch names, and in what order.
-fn merge_maps(
+fn merge_maps<S: Shape>(
     mut current: Vec<Value>,
     patch: &[Value],
     key: &str,
-    schema: Option<NodeRef<'_>>,
+    schema: Option<S>,
 ) -> Result<Merged, PatchError> {
     let mut changes: Vec<&Map<String, Value>> = Vec::with_capacity(patch.len());
     let mut gone = BTreeSet::new();

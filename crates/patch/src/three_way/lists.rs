@@ -4,23 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::super::refused::PatchError;
-use super::super::strategic::lists::{Kind, element_kind, identity};
 use super::{Fields, Style, compare_maps, retain_keys};
-use crate::schema::NodeRef;
-
-/// Whether a list is merged rather than replaced.
-pub(super) fn merges(node: Option<NodeRef<'_>>) -> bool {
-    node.is_some_and(|n| n.node().patch_strategy.merge)
-}
+use crate::refused::PatchError;
+use crate::shape::Shape;
+use crate::strategic::lists::{Kind, element_kind, identity};
 
 /// Adds to `patch` what leads the list `name` from `is` to `wish`.
-pub(super) fn compare(
+pub(super) fn compare<S: Shape>(
     name: &str,
     was: &[Value],
     wish: &[Value],
     is: &[Value],
-    node: Option<NodeRef<'_>>,
+    shape: Option<S>,
     patch: &mut Fields,
 ) -> Result<(), PatchError> {
     if wish == is {
@@ -31,7 +26,7 @@ pub(super) fn compare(
         return Ok(());
     }
     let key = match element_kind(was.iter().chain(wish).chain(is))? {
-        Some(Kind::Map) => match node.and_then(|n| n.node().patch_merge_key.as_deref()) {
+        Some(Kind::Map) => match shape.as_ref().and_then(Shape::merge_key) {
             Some(key) => Some(key),
             None => {
                 patch.insert(name.to_owned(), Value::Array(wish.to_vec()));
@@ -53,7 +48,7 @@ pub(super) fn compare(
         match (key, is.find(id)) {
             (_, None) => changes.push(item.clone()),
             (Some(key), Some(present)) => {
-                let change = compare_elements(key, was.find(id), item, present, node)?;
+                let change = compare_elements(key, was.find(id), item, present, shape)?;
                 changes.extend(change.map(Value::Object));
             }
             (None, Some(_)) => {}
@@ -85,20 +80,20 @@ pub(super) fn compare(
 }
 
 /// The patch of one element, with its key; `None` if it is as it should be.
-fn compare_elements(
+fn compare_elements<S: Shape>(
     key: &str,
     was: Option<&Value>,
     wish: &Value,
     is: &Value,
-    list: Option<NodeRef<'_>>,
+    list: Option<S>,
 ) -> Result<Option<Fields>, PatchError> {
     let (Value::Object(wish), Value::Object(is)) = (wish, is) else { return Ok(None) };
     let nothing = Map::new();
     let was = was.and_then(Value::as_object).unwrap_or(&nothing);
-    let items = list.and_then(NodeRef::items);
+    let items = list.and_then(Shape::items);
     let mut change = compare_maps(was, wish, is, Style::Strategic(items))?;
     // A list may ask for retained keys on behalf of its elements.
-    if list.is_some_and(|n| n.node().patch_strategy.retain_keys) {
+    if list.is_some_and(Shape::retains_keys) {
         retain_keys(&mut change, wish, is, true);
     }
     if change.is_empty() {

@@ -4,12 +4,13 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::strategic;
-use crate::patch::PatchError;
-use crate::patch::arbitrary::{object, value};
-use crate::schema::Schema;
+use crate::arbitrary::{object, value};
+use crate::builtin::Builtin;
+use crate::openapi::Node;
+use crate::refused::PatchError;
 
 /// A cut-down Deployment with every kind of list.
-static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
+static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
     let named = |key: &str, items: Value| {
         json!({"type": "array", "x-kubernetes-patch-merge-key": key,
                "x-kubernetes-patch-strategy": "merge", "items": items})
@@ -22,7 +23,7 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
         "ports": named("containerPort", json!({"type": "object", "properties": {
             "containerPort": {"type": "integer"}, "protocol": text, "name": text}})),
     }});
-    Schema::from_openapi(&json!({"type": "object", "properties": {
+    json!({"type": "object", "properties": {
         "metadata": {"type": "object", "properties": {
             "labels": {"type": "object", "additionalProperties": text},
             "finalizers": {"type": "array", "x-kubernetes-patch-strategy": "merge", "items": text},
@@ -35,12 +36,11 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
             "strategy": {"type": "object", "x-kubernetes-patch-strategy": "retainKeys", "properties": {
                 "type": text, "rollingUpdate": {"type": "object", "properties": {"maxSurge": text}}}},
         }},
-    }}))
-    .unwrap()
+    }})
 });
 
 fn patched(current: &Value, patch: &Value) -> Result<Value, PatchError> {
-    strategic(current, patch, Some(SCHEMA.root()))
+    strategic(current, patch, Some(Node(&SCHEMA)))
 }
 
 /// Each case: current spec, patch of the spec, spec that comes out.
@@ -345,7 +345,7 @@ fn without_a_schema_lists_are_replaced_and_maps_merged() {
     let current = json!({"a": {"x": 1}, "l": [{"name": "a"}]});
     let patch = json!({"a": {"y": 2}, "l": [{"name": "b"}]});
     let result = json!({"a": {"x": 1, "y": 2}, "l": [{"name": "b"}]});
-    assert_eq!(strategic(&current, &patch, None), Ok(result));
+    assert_eq!(strategic(&current, &patch, None::<Builtin>), Ok(result));
 }
 
 #[test]
@@ -389,7 +389,7 @@ proptest! {
     #[test]
     fn arbitrary_patches_neither_panic_nor_leak(current in object(), patch in value()) {
         let current = plain(&current);
-        for root in [None, Some(SCHEMA.root())] {
+        for root in [None, Some(Node(&SCHEMA))] {
             if let Ok(result) = strategic(&current, &patch, root) {
                 prop_assert!(!has_directive(&result), "{result}");
             }
@@ -406,7 +406,7 @@ proptest! {
 /// documentation promises, with the schema of real Deployments.
 mod the_documented_patches {
     use super::*;
-    use crate::schema::builtin;
+    use crate::builtin::builtin;
 
     fn demo(strategy: &Value) -> Value {
         json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "patch-demo"}, "spec": {
@@ -419,8 +419,7 @@ mod the_documented_patches {
     }
 
     fn after(strategy: &Value, patch: &Value) -> Value {
-        let schema = builtin("apps", "v1", "Deployment").unwrap();
-        strategic(&demo(strategy), patch, Some(schema.root())).unwrap()
+        strategic(&demo(strategy), patch, builtin("apps", "v1", "Deployment")).unwrap()
     }
 
     fn rolling() -> Value {

@@ -9,22 +9,22 @@
 //! `three_way`.
 
 mod directives;
-pub(super) mod lists;
+pub(crate) mod lists;
 
 use serde_json::{Map, Value};
 
 use self::directives::{Directives, Whole};
 use self::lists::ListChange;
-use super::printed::type_name;
-use super::refused::PatchError;
-use crate::machinery::bounds::{MAX_DEPTH, fits};
-use crate::schema::NodeRef;
+use crate::depth::{MAX_DEPTH, fits};
+use crate::printed::type_name;
+use crate::refused::PatchError;
+use crate::shape::Shape;
 
 /// Applies a strategic merge patch. Without a schema no list is merged.
-pub fn strategic(
+pub fn strategic<S: Shape>(
     current: &Value,
     patch: &Value,
-    schema: Option<NodeRef<'_>>,
+    schema: Option<S>,
 ) -> Result<Value, PatchError> {
     let (Value::Object(current), Value::Object(changes)) = (current, patch) else {
         return Err(PatchError::Malformed("invalid JSON document".to_owned()));
@@ -37,10 +37,10 @@ pub fn strategic(
 }
 
 /// Merges `patch` into `current`.
-fn merge_map(
+fn merge_map<S: Shape>(
     mut current: Map<String, Value>,
     patch: &Map<String, Value>,
-    schema: Option<NodeRef<'_>>,
+    schema: Option<S>,
 ) -> Result<Map<String, Value>, PatchError> {
     let directives = Directives::of(patch)?;
     match directives.whole {

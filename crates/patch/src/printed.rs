@@ -5,20 +5,26 @@ use serde_json::Value;
 /// Longer texts are cut: an error message is no place for a whole object.
 const MAX_PRINTED: usize = 500;
 
-/// A value as Go's `%v` shows it: `map[name:web ports:[80 443]]`.
-pub(super) fn printed(value: &Value) -> String {
+/// A value as Go's `%v` shows it, `map[name:web ports:[80 443]]`, but for numbers, which are
+/// never written with an exponent. At most so many bytes; what is cut ends in `...`.
+pub fn printed(value: &Value, at_most: usize) -> String {
     let mut text = String::new();
-    write_value(&mut text, value);
-    if text.len() > MAX_PRINTED {
-        let cut = text.char_indices().map(|(at, _)| at).take_while(|at| *at <= MAX_PRINTED).last();
+    write_value(&mut text, value, at_most);
+    if text.len() > at_most {
+        let cut = text.char_indices().map(|(at, _)| at).take_while(|at| *at <= at_most).last();
         text.truncate(cut.unwrap_or_default());
         text.push_str("...");
     }
     text
 }
 
-fn write_value(text: &mut String, value: &Value) {
-    if text.len() > MAX_PRINTED {
+/// A value as error messages show it.
+pub(crate) fn short(value: &Value) -> String {
+    printed(value, MAX_PRINTED)
+}
+
+fn write_value(text: &mut String, value: &Value, at_most: usize) {
+    if text.len() > at_most {
         return;
     }
     match value {
@@ -30,7 +36,7 @@ fn write_value(text: &mut String, value: &Value) {
                 if i > 0 {
                     text.push(' ');
                 }
-                write_value(text, item);
+                write_value(text, item, at_most);
             }
             text.push(']');
         }
@@ -42,16 +48,21 @@ fn write_value(text: &mut String, value: &Value) {
                 }
                 text.push_str(key);
                 text.push(':');
-                write_value(text, item);
+                write_value(text, item, at_most);
             }
             text.push(']');
         }
-        scalar => text.push_str(&scalar.to_string()),
+        Value::Bool(truth) => text.push_str(if *truth { "true" } else { "false" }),
+        Value::Number(number) => match number.as_f64() {
+            // As a fraction it would end in `.0` even where it is none.
+            Some(fraction) if number.is_f64() => text.push_str(&fraction.to_string()),
+            _ => text.push_str(&number.to_string()),
+        },
     }
 }
 
 /// The Go type a value decodes to, as error texts name it.
-pub(super) fn type_name(value: &Value) -> &'static str {
+pub fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "%!s(<nil>)",
         Value::Bool(_) => "bool",
@@ -71,12 +82,12 @@ mod tests {
     #[test]
     fn values_print_as_go_prints_them() {
         let value = json!({"ports": [80, 443], "name": "web", "on": true, "none": null});
-        assert_eq!(printed(&value), "map[name:web none:<nil> on:true ports:[80 443]]");
+        assert_eq!(short(&value), "map[name:web none:<nil> on:true ports:[80 443]]");
     }
 
     #[test]
     fn long_values_are_cut() {
-        let text = printed(&json!({"a": "ä".repeat(5000)}));
+        let text = short(&json!({"a": "ä".repeat(5000)}));
         assert!(text.len() < 510 && text.ends_with("..."));
     }
 }

@@ -27,7 +27,7 @@ fn word() -> impl Strategy<Value = String> {
 }
 
 /// Any JSON value, small.
-pub(crate) fn value() -> impl Strategy<Value = Value> {
+pub fn value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
@@ -44,6 +44,6 @@ pub(crate) fn value() -> impl Strategy<Value = Value> {
 }
 
 /// Any JSON object, small.
-pub(crate) fn object() -> impl Strategy<Value = Value> {
+pub fn object() -> impl Strategy<Value = Value> {
     btree_map(word(), value(), 0..5).prop_map(|m| m.into_iter().collect())
 }

@@ -14,57 +14,58 @@ mod tests;
 
 use serde_json::{Map, Value};
 
-use super::refused::PatchError;
-use crate::machinery::bounds::{MAX_DEPTH, fits};
-use crate::schema::NodeRef;
+use crate::builtin::Builtin;
+use crate::depth::{MAX_DEPTH, fits};
+use crate::refused::PatchError;
+use crate::shape::Shape;
 
 type Fields = Map<String, Value>;
 
 /// A JSON merge patch that leads from `current` to `modified`. `original` is what was
 /// applied before, null if nothing was.
 pub fn merge(original: &Value, modified: &Value, current: &Value) -> Result<Value, PatchError> {
-    make(original, modified, current, Style::Plain)
+    make(original, modified, current, Style::<Builtin>::Plain)
 }
 
 /// A strategic merge patch that leads from `current` to `modified`. `original` is what
 /// was applied before, null if nothing was.
-pub fn strategic(
+pub fn strategic<S: Shape>(
     original: &Value,
     modified: &Value,
     current: &Value,
-    schema: Option<NodeRef<'_>>,
+    schema: Option<S>,
 ) -> Result<Value, PatchError> {
     make(original, modified, current, Style::Strategic(schema))
 }
 
 /// Which directives the patch may use, and what the schema says of the place.
 #[derive(Clone, Copy)]
-enum Style<'a> {
+enum Style<S> {
     Plain,
-    Strategic(Option<NodeRef<'a>>),
+    Strategic(Option<S>),
 }
 
-impl<'a> Style<'a> {
-    fn field(self, name: &str) -> Style<'a> {
+impl<S: Shape> Style<S> {
+    fn field(self, name: &str) -> Self {
         match self {
             Self::Plain => Self::Plain,
-            Self::Strategic(node) => Self::Strategic(node.and_then(|n| n.field(name))),
+            Self::Strategic(shape) => Self::Strategic(shape.and_then(|s| s.field(name))),
         }
     }
 
-    fn node(self) -> Option<NodeRef<'a>> {
+    fn shape(self) -> Option<S> {
         match self {
             Self::Plain => None,
-            Self::Strategic(node) => node,
+            Self::Strategic(shape) => shape,
         }
     }
 }
 
-fn make(
+fn make<S: Shape>(
     original: &Value,
     modified: &Value,
     current: &Value,
-    style: Style<'_>,
+    style: Style<S>,
 ) -> Result<Value, PatchError> {
     if ![original, modified, current].iter().all(|v| fits(v, MAX_DEPTH)) {
         return Err(PatchError::too_deep());
@@ -82,11 +83,11 @@ fn make(
 }
 
 /// The patch of one map; empty if nothing is to be done.
-fn compare_maps(
+fn compare_maps<S: Shape>(
     original: &Fields,
     modified: &Fields,
     current: &Fields,
-    style: Style<'_>,
+    style: Style<S>,
 ) -> Result<Fields, PatchError> {
     let nothing = Map::new();
     let mut patch = Map::new();
@@ -102,9 +103,11 @@ fn compare_maps(
                     patch.insert(name.clone(), Value::Object(below));
                 }
             }
-            (Some(Value::Array(is)), Value::Array(wish)) if lists::merges(inside.node()) => {
+            (Some(Value::Array(is)), Value::Array(wish))
+                if inside.shape().is_some_and(Shape::merges) =>
+            {
                 let was = original.get(name).and_then(Value::as_array).map_or(&[][..], |l| l);
-                lists::compare(name, was, wish, is, inside.node(), &mut patch)?;
+                lists::compare(name, was, wish, is, inside.shape(), &mut patch)?;
             }
             (Some(is), wish) if is == wish => {}
             (_, wish) => {
@@ -117,7 +120,7 @@ fn compare_maps(
             patch.insert(name.clone(), Value::Null);
         }
     }
-    let asked = style.node().is_some_and(|n| n.node().patch_strategy.retain_keys);
+    let asked = style.shape().is_some_and(Shape::retains_keys);
     retain_keys(&mut patch, modified, current, asked);
     Ok(patch)
 }

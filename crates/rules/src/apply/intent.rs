@@ -1,0 +1,118 @@
+//! What is recorded before anything is applied, and what has to go.
+//!
+//! The record of a Work names every object that may be on the member because of it. A manifest
+//! enters the record before it is applied and leaves it only after its object is removed: after
+//! a crash anywhere, nothing is on the member that nobody remembers.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use flagship_api::condition::{Conditions, Generation, draft};
+use flagship_api::condition_type::work::APPLIED;
+use flagship_api::printed;
+use flagship_api::reason::work::manifest as reason;
+use flagship_api::work::{AppliedWorkStatus, ManifestCondition, Work, WorkResourceIdentifier};
+use jiff::Timestamp;
+
+use super::manifest::{Key, Manifest, key};
+use super::terms::Terms;
+
+/// What to do before applying.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Intent {
+    /// Objects that no manifest asks for any more. All of them must be dealt with, by
+    /// [`super::removal`], before the record is written.
+    pub left_overs: Vec<WorkResourceIdentifier>,
+    /// The new `status.manifestConditions`; the conditions of the Work stay.
+    pub manifest_conditions: Vec<ManifestCondition>,
+}
+
+/// The intent of a pass over manifests that are [mapped](super::map). None if it is on record
+/// already, or if nothing will be applied.
+pub fn intent(
+    work: &Work,
+    applied: &AppliedWorkStatus,
+    terms: &Terms,
+    manifests: &[Manifest],
+    now: Timestamp,
+) -> Option<Intent> {
+    let generation = Generation::of(&work.metadata);
+    let status = work.status.as_ref();
+    let recorded = status.and_then(|status| status.conditions.current(APPLIED, generation));
+    if recorded.is_some() || terms.only_compares() {
+        return None;
+    }
+    let known = status.map(|status| status.manifest_conditions.as_slice()).unwrap_or_default();
+    Some(Intent {
+        left_overs: left_overs(known, applied, manifests),
+        manifest_conditions: record(known, manifests, generation, now),
+    })
+}
+
+/// The error that ends a pass whose left-overs could not all be removed, given what went wrong.
+pub fn removal_failed(errors: &[String]) -> String {
+    let each = errors
+        .iter()
+        .map(|error| format!("failed to remove the left-over manifest (regular object): {error}"));
+    format!("failed to remove left-over manifests: {}", printed::errors(each))
+}
+
+fn left_overs(
+    known: &[ManifestCondition],
+    applied: &AppliedWorkStatus,
+    manifests: &[Manifest],
+) -> Vec<WorkResourceIdentifier> {
+    // Whatever is wrong with a manifest, an object that it names is still asked for.
+    let mut asked: BTreeSet<Key> = manifests.iter().filter_map(|m| key(&m.identifier)).collect();
+    let on_record = known.iter().filter(|entry| may_be_applied(entry)).map(|e| &e.identifier);
+    let remembered = applied.applied_resources.iter().map(|resource| &resource.identifier);
+    // Without its plural name an object was never looked for, let alone applied.
+    let removable = |of: &&WorkResourceIdentifier| !of.resource.is_empty();
+    let all = on_record.chain(remembered).filter(removable);
+    all.filter(|of| key(of).is_some_and(|key| asked.insert(key))).cloned().collect()
+}
+
+/// A condition that is missing, as after a comparison, says nothing: the owner decides.
+fn may_be_applied(entry: &ManifestCondition) -> bool {
+    entry.conditions.of_type(APPLIED).is_none_or(|applied| {
+        applied.status == "True" || applied.reason == reason::PREPARING_TO_PROCESS
+    })
+}
+
+fn record(
+    known: &[ManifestCondition],
+    manifests: &[Manifest],
+    generation: Generation,
+    now: Timestamp,
+) -> Vec<ManifestCondition> {
+    let mut by_key: BTreeMap<Key, &ManifestCondition> = BTreeMap::new();
+    for entry in known {
+        if let Some(key) = key(&entry.identifier) {
+            by_key.entry(key).or_insert(entry);
+        }
+    }
+    let mut recorded = Vec::new();
+    let mut seen = BTreeSet::new();
+    for manifest in manifests {
+        let Some(key) = key(&manifest.identifier).filter(|key| seen.insert(key.clone())) else {
+            continue;
+        };
+        match by_key.get(&key) {
+            Some(entry) => recorded.push((*entry).clone()),
+            None if manifest.trouble.is_some() => {}
+            None => recorded.push(preparing(manifest, generation, now)),
+        }
+    }
+    recorded
+}
+
+fn preparing(manifest: &Manifest, generation: Generation, now: Timestamp) -> ManifestCondition {
+    let condition = draft(APPLIED)
+        .is_false(reason::PREPARING_TO_PROCESS)
+        .because("The manifest is being prepared for processing.")
+        .into_condition(generation, now);
+    ManifestCondition {
+        identifier: manifest.identifier.clone(),
+        conditions: vec![condition],
+        ..ManifestCondition::default()
+    }
+}

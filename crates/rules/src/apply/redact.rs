@@ -1,0 +1,100 @@
+//! Keeps what a Secret holds out of every text about it.
+//!
+//! Differences below `data` and `stringData` are not shown at all. Elsewhere, in the words of
+//! a server or in a copy somebody keeps in an annotation, the values themselves are looked for.
+
+use std::collections::BTreeSet;
+
+use flagship_api::placement_status::PatchDetail;
+use serde_json::Value;
+
+use super::manifest::Manifest;
+use super::outcome::Findings;
+
+/// What stands in place of a value.
+pub(super) const REDACTED: &str = "(redacted for security reasons)";
+
+/// Values shorter than this are only found between quotes: they may be part of any word.
+const SHORT: usize = 4;
+
+/// The values that one object and its copy hold; none for anything but a Secret.
+pub(super) struct Redactor {
+    secret: bool,
+    /// Longest first, so that a part never spoils the whole.
+    values: Vec<String>,
+}
+
+impl Redactor {
+    pub(super) fn of(manifest: &Manifest, live: Option<&Value>) -> Self {
+        let secret = manifest.is_secret();
+        let mut values = BTreeSet::new();
+        for object in [Some(&manifest.object), live].into_iter().flatten().filter(|_| secret) {
+            collect(object, &mut values);
+        }
+        let mut values: Vec<String> = values.into_iter().collect();
+        values.sort_by_key(|value| std::cmp::Reverse(value.len()));
+        Self { secret, values }
+    }
+
+    /// A text without the values.
+    pub(super) fn text(&self, mut text: String) -> String {
+        for value in &self.values {
+            if value.len() >= SHORT {
+                if text.contains(value.as_str()) {
+                    text = text.replace(value.as_str(), REDACTED);
+                }
+            } else {
+                text = text.replace(&format!("{value:?}"), &format!("{REDACTED:?}"));
+            }
+        }
+        text
+    }
+
+    /// Findings without the values.
+    pub(super) fn findings(&self, findings: Findings) -> Findings {
+        if !self.secret {
+            return findings;
+        }
+        let all = |details: Vec<PatchDetail>| details.into_iter().map(|d| self.detail(d)).collect();
+        match findings {
+            Findings::Nothing => Findings::Nothing,
+            Findings::Drifts(details) => Findings::Drifts(all(details)),
+            Findings::Diffs(details) => Findings::Diffs(all(details)),
+        }
+    }
+
+    fn detail(&self, detail: PatchDetail) -> PatchDetail {
+        let PatchDetail { path, value_in_member, value_in_hub } = detail;
+        let hidden = path.starts_with("/data") || path.starts_with("/stringData");
+        let value = |text: String| match text.as_str() {
+            "" => text,
+            _ if hidden => REDACTED.to_owned(),
+            _ => self.text(text),
+        };
+        let (value_in_member, value_in_hub) = (value(value_in_member), value(value_in_hub));
+        PatchDetail { path, value_in_member, value_in_hub }
+    }
+}
+
+fn collect(secret: &Value, values: &mut BTreeSet<String>) {
+    for field in ["data", "stringData"] {
+        let held = secret.get(field).and_then(Value::as_object);
+        for value in held.into_iter().flat_map(|entries| entries.values()) {
+            let text = match value {
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            if field == "data" {
+                values.extend(plain(&text));
+            }
+            values.insert(text);
+        }
+    }
+    values.remove("");
+}
+
+/// What base64 text stands for, if that is text.
+fn plain(base64: &str) -> Option<String> {
+    let bytes: k8s_openapi::ByteString = serde_json::from_value(Value::from(base64)).ok()?;
+    String::from_utf8(bytes.0).ok()
+}
