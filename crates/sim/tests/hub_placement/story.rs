@@ -7,7 +7,7 @@ use flagship_hub::Options;
 use flagship_rules::placement::Batching;
 use serde_json::{Value, json};
 
-use crate::hub_world::{CRB, CRP, RP, World, text};
+use crate::hub_world::{CRB, CRP, RP, World, text, without_rollout};
 
 pub const CRS: &str = "clusterresourcesnapshots.placement.kubernetes-fleet.io";
 pub const RS: &str = "resourcesnapshots.placement.kubernetes-fleet.io";
@@ -39,19 +39,17 @@ impl Story {
     /// Only cluster-scoped placements are served, and every change is a version.
     pub async fn cluster_wide(seed: u64) -> Self {
         let options =
-            Options { resource_placement: false, batching: Batching::NONE, ..Options::default() };
+            Options { resource_placement: false, batching: Batching::NONE, ..without_rollout() };
         Self::begin(World::new(seed).await, options).await
     }
 
     /// Placements of both scopes, and every change is a version.
     pub async fn both_scopes(seed: u64) -> Self {
-        let options = Options { batching: Batching::NONE, ..Options::default() };
+        let options = Options { batching: Batching::NONE, ..without_rollout() };
         Self::begin(World::new(seed).await, options).await
     }
 
-    /// The story plays the rollout itself.
-    async fn begin(world: World, mut options: Options) -> Self {
-        options.controllers.rollout = false;
+    async fn begin(world: World, options: Options) -> Self {
         for member in ["member1", "member2"] {
             world.cluster(member, json!({})).await;
         }

@@ -471,11 +471,17 @@ impl World {
     }
 }
 
+/// Options of a hub that leaves what is delivered to the story.
+pub fn without_rollout() -> Options {
+    let mut options = Options::default();
+    options.controllers.rollout = false;
+    options
+}
+
 /// Options of a hub whose policy snapshots a story writes itself.
 pub fn without_placement() -> Options {
-    let mut options = Options::default();
+    let mut options = without_rollout();
     options.controllers.placement = false;
-    options.controllers.rollout = false;
     options
 }
 
