@@ -25,6 +25,7 @@ use crate::readiness::{Readiness, Stage};
 use crate::rollout::Rollouts;
 use crate::scheduling::Scheduler;
 use crate::update_run::UpdateRuns;
+use crate::work::Works;
 
 /// The controllers of one hub.
 #[derive(Clone)]
@@ -121,6 +122,7 @@ impl Hub {
         let overrides = wanted.overrides.then(|| Overrides::new(&cx, &mirrors));
         let rollouts = wanted.rollout.then(|| Rollouts::new(&cx, &mirrors));
         let scheduler = wanted.scheduling.then(|| Scheduler::new(&cx, &mirrors, &mut tasks));
+        let works = wanted.work.then(|| Works::new(&cx, &mirrors, &mut tasks));
         let working = pin!(async {
             futures::join!(
                 OptionFuture::from(membership.as_ref().map(Membership::run)),
@@ -129,6 +131,7 @@ impl Hub {
                 OptionFuture::from(overrides.as_ref().map(Overrides::run)),
                 OptionFuture::from(rollouts.as_ref().map(Rollouts::run)),
                 OptionFuture::from(update_runs.as_ref().map(UpdateRuns::run)),
+                OptionFuture::from(works.as_ref().map(Works::run)),
             )
         });
         if let Either::Right(((), working)) = select(working, stop).await {
@@ -138,6 +141,7 @@ impl Hub {
             overrides.iter().for_each(Overrides::close);
             rollouts.iter().for_each(Rollouts::close);
             update_runs.iter().for_each(UpdateRuns::close);
+            works.iter().for_each(Works::close);
             if tokio::time::timeout(cx.options.stop_grace, working).await.is_err() {
                 tracing::warn!("passes under way did not end in time");
             }

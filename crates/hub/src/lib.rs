@@ -19,6 +19,7 @@ mod rollout;
 mod scheduling;
 mod scope;
 mod update_run;
+mod work;
 
 pub use hub::Hub;
 pub use options::{Controllers, Options};

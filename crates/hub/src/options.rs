@@ -23,6 +23,8 @@ pub struct Controllers {
     pub rollout: bool,
     /// Staged update runs: `--enable-staged-update-run-apis`.
     pub update_runs: bool,
+    /// Works made from bindings, and what members say of them.
+    pub work: bool,
 }
 
 /// Choices for one hub.
@@ -80,6 +82,7 @@ impl Default for Options {
                 overrides: true,
                 rollout: true,
                 update_runs: true,
+                work: true,
             },
             resource_placement: true,
             max_fleet_size: 100,
@@ -118,6 +121,11 @@ impl Options {
         self.max_fleet_size.div_ceil(30) * self.max_concurrent_placements.div_ceil(10)
     }
 
+    /// Bindings of one scope that the work generator looks at side by side.
+    pub fn work_workers(&self) -> usize {
+        self.max_fleet_size.div_ceil(10) * self.max_concurrent_placements.div_ceil(10)
+    }
+
     /// Members that are looked at side by side.
     pub fn membership_workers(&self) -> usize {
         self.max_fleet_size.div_ceil(100)
@@ -139,5 +147,10 @@ mod tests {
     #[test]
     fn rollouts_have_forty_workers_unless_told_otherwise() {
         assert_eq!(Options::default().rollout_workers(), 40);
+    }
+
+    #[test]
+    fn the_work_generator_has_a_hundred_workers_unless_told_otherwise() {
+        assert_eq!(Options::default().work_workers(), 100);
     }
 }

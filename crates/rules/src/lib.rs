@@ -4,7 +4,7 @@
 //! rule cannot fail: it returns a plan with its reasons. The same functions run
 //! in unit tests, the model checker, the simulator and production.
 //!
-//! Still to come, one folder each: `work`, `eviction`, `admission`, `why`.
+//! Still to come, one folder each: `eviction`, `admission`, `why`.
 
 pub mod agent;
 pub mod apply;
@@ -17,3 +17,4 @@ pub mod properties;
 pub mod rollout;
 pub mod scheduling;
 pub mod update_run;
+pub mod work;

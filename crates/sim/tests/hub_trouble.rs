@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use flagship_apiserver::env::plan::{Effect, Rule, Verbs, When};
 use flagship_apiserver::env::{Point, Verdict as Fault};
-use hub_world::{CLUSTERS, CRP, World, text, without_rollout};
+use hub_world::{CLUSTERS, CRP, World, text, without_delivery};
 use serde_json::{Value, json};
 
 const CRS: &str = "clusterresourcesnapshots.placement.kubernetes-fleet.io";
@@ -37,7 +37,7 @@ fn faults() -> Vec<Rule> {
 /// A few minutes in the life of a fleet; the hub crashes in between.
 async fn live(world: &mut World, rules: Vec<Rule>) {
     world.disturb(rules);
-    world.start("hub", without_rollout());
+    world.start("hub", without_delivery());
     for name in ["m1", "m2", "m3"] {
         world.cluster(name, json!({"env": "prod"})).await;
     }
@@ -54,7 +54,7 @@ async fn live(world: &mut World, rules: Vec<Rule>) {
     }
     world.heartbeats(5).await;
     world.kill("hub").await;
-    world.start("hub", without_rollout());
+    world.start("hub", without_delivery());
     world.patch("configmaps", "app", "one", json!({"data": {"v": "2"}})).await;
     world.heartbeats(5).await;
     let names = json!({"clusterNames": ["m2", "m3"]});
@@ -111,7 +111,7 @@ async fn the_same_seed_takes_the_same_way() {
         live(&mut world, faults()).await;
         ways.push(world.story());
     }
-    assert!(ways[0].len() > 1000);
+    assert!(ways[0].len() > 500, "only {} steps", ways[0].len());
     let parted = ways[0].iter().zip(&ways[1]).position(|(one, two)| one != two);
     assert_eq!(parted.map(|at| (&ways[0][at], &ways[1][at])), None);
     assert_eq!(ways[0].len(), ways[1].len());

@@ -7,13 +7,14 @@
 //! Kinds that not every hub needs are `optional`: where their definition is not installed
 //! they count as empty. Without the others a hub waits, and says for what.
 //!
-//! Here is how mirrors are set up and filled; `members`, `placements`, `runs` and
-//! `overrides` say what is kept of which kind.
+//! Here is how mirrors are set up and filled; `members`, `placements`, `runs`, `overrides`
+//! and `works` say what is kept of which kind.
 
 mod members;
 mod overrides;
 mod placements;
 mod runs;
+mod works;
 
 use flagship_api::names::{ObjectKey, Scope};
 use flagship_api::placement_status::{ClusterResourcePlacementStatus, PlacementStatus};
@@ -34,6 +35,7 @@ pub(crate) use members::{Cluster, MemberMirrors};
 pub(crate) use overrides::{Override, OverrideMirrors, OverrideSnapshot, OverrideStores};
 pub(crate) use placements::{Binding, Placement, Policy, ResourceSnapshot, ScopeMirrors};
 pub(crate) use runs::{Run, RunMirrors};
+pub(crate) use works::WorkMirrors;
 
 /// Everything that is mirrored.
 pub(crate) struct Mirrors {
@@ -45,6 +47,8 @@ pub(crate) struct Mirrors {
     pub in_namespaces: Option<ScopeMirrors>,
     /// Overrides of both scopes, and what was frozen of them.
     pub overrides: OverrideMirrors,
+    /// What members are to apply.
+    pub works: WorkMirrors,
     /// Copies of placements' statuses in placed namespaces.
     pub copies: Store<Fenced<PlacementStatus>>,
 }
@@ -77,6 +81,7 @@ impl Mirrors {
         let mut set = Set { client, env, optional: false, filling: Filling::default() };
         let members = MemberMirrors::new(&mut set);
         let cluster_wide = ScopeMirrors::new::<ClusterWide>(&mut set);
+        let works = WorkMirrors::new(&mut set);
         set.optional = true;
         let in_namespaces =
             options.resource_placement.then(|| ScopeMirrors::new::<InNamespace>(&mut set));
@@ -86,7 +91,7 @@ impl Mirrors {
             Fenced::of(&object, status)
         });
         let copies = set.add(copies);
-        (Self { members, cluster_wide, in_namespaces, overrides, copies }, set.filling)
+        (Self { members, cluster_wide, in_namespaces, overrides, works, copies }, set.filling)
     }
 
     /// The mirrors of a placement's scope.

@@ -38,7 +38,7 @@ struct Indexes {
     policies: IndexId,
     resources: IndexId,
     bindings: IndexId,
-    bindings_to: IndexId,
+    bindings_on: IndexId,
     bindings_with: IndexId,
 }
 
@@ -83,6 +83,7 @@ pub(crate) struct Policy {
 #[derive(Debug, PartialEq)]
 pub(crate) struct Binding {
     pub fence: Fence,
+    pub finalizers: Vec<String>,
     pub placement: ObjectKey,
     /// As the placement controller sees it.
     pub value: placement::Binding,
@@ -108,7 +109,7 @@ impl ScopeMirrors {
             policies: policies.index(|_, policy| vec![policy.placement.to_string()]),
             resources: resources.index(|_, snapshot| vec![snapshot.placement.to_string()]),
             bindings: bindings.index(|_, binding| vec![binding.placement.to_string()]),
-            bindings_to: bindings.index(|_, binding| vec![binding.value.cluster.clone()]),
+            bindings_on: bindings.index(|_, binding| vec![binding.spec.target_cluster.clone()]),
             bindings_with: bindings.index(|_, binding| {
                 let wide = binding.value.cluster_overrides.iter();
                 let wide = wide.map(|name| ObjectKey::cluster(name).to_string());
@@ -142,9 +143,9 @@ impl ScopeMirrors {
         values(self.bindings.by(self.indexes.bindings, &placement.to_string()))
     }
 
-    /// All bindings to a cluster that have been seen.
-    pub fn bindings_to(&self, cluster: &str) -> Vec<Arc<Binding>> {
-        values(self.bindings.by(self.indexes.bindings_to, cluster))
+    /// All bindings of a cluster that have been seen.
+    pub fn bindings_on(&self, cluster: &str) -> Vec<Arc<Binding>> {
+        values(self.bindings.by(self.indexes.bindings_on, cluster))
     }
 
     /// Whether a binding, or an update run that has not ended, names an override snapshot.
@@ -251,6 +252,7 @@ impl Binding {
         let mut finalizers = finalizers_of(meta).iter();
         Some(Self {
             fence: Fence::of(object)?,
+            finalizers: finalizers_of(meta).to_vec(),
             placement: parent(meta)?,
             value: placement::Binding::read(meta, object.spec(), object.status()),
             spec: object.spec().clone(),

@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use super::observe::{Seen, observe};
 use crate::hub::Context;
 use crate::mirrors::{Mirrors, ScopeMirrors};
-use crate::patches::{gone_is_fine, merge_patch};
+use crate::patches::{difference, gone_is_fine};
 use crate::scope::{Parts, Scoped};
 
 /// Writes of one step that are under way at once.
@@ -154,5 +154,5 @@ impl<S: Scoped> Shell<S> {
 
 /// Changes what differs and nothing else: the spec has other writers.
 fn into_spec(from: &ResourceBindingSpec, to: &ResourceBindingSpec) -> Value {
-    json!({"spec": merge_patch(&json!(from), &json!(to))})
+    json!({"spec": difference(&json!(from), &json!(to))})
 }

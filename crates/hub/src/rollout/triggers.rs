@@ -33,7 +33,7 @@ pub(super) fn listen<S: Scoped>(
         scope.placements.subscribe(move |change| one_placement(&placements, change)),
         mirrors.members.clusters.subscribe(move |change| {
             if relabelled(change) && overrides() {
-                for binding in bound.bindings_to(&change.key.name) {
+                for binding in bound.bindings_on(&change.key.name) {
                     clusters.add(binding.placement.clone());
                 }
             }

@@ -58,7 +58,8 @@ impl Story {
             "metadata": {"namespace": "app", "name": "settings"}, "data": {"key": "v0"}});
         world.create("configmaps", object).await;
         // Every change is a version.
-        let options = Options { batching: Batching::NONE, ..Options::default() };
+        let mut options = Options { batching: Batching::NONE, ..Options::default() };
+        options.controllers.work = false;
         let mut story = Self { world, options, side };
         story.start_as("hub").await;
         story

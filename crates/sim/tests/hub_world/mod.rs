@@ -471,17 +471,18 @@ impl World {
     }
 }
 
-/// Options of a hub that leaves what is delivered to the story.
-pub fn without_rollout() -> Options {
-    let mut options = Options::default();
-    options.controllers.rollout = false;
+/// Options of a hub whose policy snapshots a story writes itself.
+pub fn without_placement() -> Options {
+    let mut options = without_delivery();
+    options.controllers.placement = false;
     options
 }
 
-/// Options of a hub whose policy snapshots a story writes itself.
-pub fn without_placement() -> Options {
-    let mut options = without_rollout();
-    options.controllers.placement = false;
+/// Options of a hub whose bindings a story moves and reports on itself.
+pub fn without_delivery() -> Options {
+    let mut options = Options::default();
+    options.controllers.rollout = false;
+    options.controllers.work = false;
     options
 }
 
