@@ -32,7 +32,7 @@ use crate::scope::{ClusterWide, InNamespace, Scoped};
 use shell::Shell;
 
 pub(crate) use observe::{Fences, selected};
-pub(crate) use selectable::{Kept, Selectable, gvk, kind_served};
+pub(crate) use selectable::{Kept, Selectable, gvk, kind_served, no_matches};
 pub(crate) use shell::{delete_all, write_snapshot};
 
 /// Events are recorded under this name.
