@@ -27,6 +27,7 @@ use flagship_runtime::client::Selection;
 use flagship_runtime::env::Env;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::{Value, json};
 
 use super::connect::{Connect, Hub};
@@ -81,13 +82,20 @@ impl Plan {
         }
         let board = Board::of(IMAGINED, None, &seen.run.spec, &status, now);
         match self.output.output {
-            Some(shape) => shape.write(&json!({"strategy": strategy, "stages": board.stages}), out)?,
+            Some(shape) => {
+                shape.write(&json!({"strategy": strategy, "stages": board.stages}), out)?
+            }
             None => show(&key, &strategy, &board, &status, out)?,
         }
         Ok(0)
     }
 
-    fn refuse(&self, seen: &Observed, status: UpdateRunStatus, out: &mut dyn Write) -> anyhow::Result<u8> {
+    fn refuse(
+        &self,
+        seen: &Observed,
+        status: UpdateRunStatus,
+        out: &mut dyn Write,
+    ) -> anyhow::Result<u8> {
         let facts = Facts {
             subject: Subject::Run(seen.run.beside(IMAGINED)),
             now: seen.now,
@@ -105,7 +113,8 @@ impl Plan {
             members: Default::default(),
         };
         let mut found = explain(&facts);
-        found.headline = format!("a run of {} would be refused: {}.", self.placement, found.cause.title());
+        found.headline =
+            format!("a run of {} would be refused: {}.", self.placement, found.cause.title());
         match self.output.output {
             Some(shape) => shape.write(&print::as_value(&found), out)?,
             None => print::as_text(&found, print::colours(), out)?,
@@ -131,10 +140,11 @@ fn show(
             let at_once = configured
                 .and_then(|strategy| strategy.stages.iter().find(|found| found.name == stage.name))
                 .and_then(|stage| stage.max_concurrency.as_ref())
-                .map_or_else(|| "all".to_owned(), ToString::to_string);
+                .map_or_else(|| "1".to_owned(), spelled);
             let clusters: Vec<&str> =
                 stage.cells.iter().map(|cell| cell.cluster.as_str()).collect();
-            let clusters = if clusters.is_empty() { "none, skipped".to_owned() } else { clusters.join(" ") };
+            let clusters =
+                if clusters.is_empty() { "none, skipped".to_owned() } else { clusters.join(" ") };
             [stage.name.clone(), clusters, at_once, gates(&stage.gates)]
         })
         .collect();
@@ -148,9 +158,17 @@ fn show(
         .count();
     writeln!(out)?;
     writeln!(out, "{clusters} cluster(s), {approvals} approval(s).")?;
-    let flag = key.namespace.as_ref().map_or_else(String::new, |namespace| format!(" -n {namespace}"));
+    let flag =
+        key.namespace.as_ref().map_or_else(String::new, |namespace| format!(" -n {namespace}"));
     writeln!(out, "start it:  flagship run{flag} {} --strategy {strategy}", key.name)?;
     Ok(())
+}
+
+fn spelled(number: &IntOrString) -> String {
+    match number {
+        IntOrString::Int(number) => number.to_string(),
+        IntOrString::String(text) => text.clone(),
+    }
 }
 
 fn gates(gates: &[Gate]) -> String {
@@ -167,7 +185,12 @@ fn gates(gates: &[Gate]) -> String {
     texts.join(", ")
 }
 
-async fn observe(hub: &Hub, key: &ObjectKey, strategy: &str, now: Timestamp) -> anyhow::Result<Observed> {
+async fn observe(
+    hub: &Hub,
+    key: &ObjectKey,
+    strategy: &str,
+    now: Timestamp,
+) -> anyhow::Result<Observed> {
     let client = &hub.client;
     let namespace = key.namespace.as_deref();
     let selection = match namespace {
