@@ -5,17 +5,21 @@
 //! `mirrors`; both scopes of a kind meet in `scope`. Nothing here decides anything
 //! that a person would call policy: that is in the rules. Knows nothing of `member`.
 
+pub mod admission;
 mod changes;
 mod complaints;
 mod hub;
 mod membership;
 mod mirrors;
 mod options;
+mod overrides;
 mod patches;
 mod placement;
 mod readiness;
+mod rollout;
 mod scheduling;
 mod scope;
+mod update_run;
 mod work;
 
 pub use hub::Hub;
