@@ -15,8 +15,8 @@ use flagship_runtime::client::{
 use flagship_runtime::dynamic::{Discovered, ServedType, discover};
 use serde_json::{Value, json};
 
-/// How long something is waited for.
-const PATIENCE: Duration = Duration::from_secs(300);
+/// How long something is waited for, in seconds.
+const PATIENCE: u64 = 300;
 
 /// How often it is looked at.
 const LOOK: Duration = Duration::from_millis(100);
@@ -172,6 +172,18 @@ impl Cluster {
         name: &str,
         is_so: impl Fn(Option<&Value>) -> bool,
     ) -> Option<Value> {
+        self.eventually_within(PATIENCE, resource, namespace, name, is_so).await
+    }
+
+    /// The same with a patience of so many seconds.
+    pub async fn eventually_within(
+        &self,
+        seconds: u64,
+        resource: &str,
+        namespace: &str,
+        name: &str,
+        is_so: impl Fn(Option<&Value>) -> bool,
+    ) -> Option<Value> {
         let looking = async {
             loop {
                 let found = self.find(resource, namespace, name).await;
@@ -181,7 +193,7 @@ impl Cluster {
                 tokio::time::sleep(LOOK).await;
             }
         };
-        match tokio::time::timeout(PATIENCE, looking).await {
+        match tokio::time::timeout(Duration::from_secs(seconds), looking).await {
             Ok(found) => found,
             Err(_) => {
                 let last = self.find(resource, namespace, name).await;

@@ -21,6 +21,7 @@ impl Scene {
         // The story plays the hub's part, but for membership.
         config.hub.controllers.placement = false;
         config.hub.controllers.scheduling = false;
+        config.hub.controllers.work = false;
         Self { fleet: Fleet::joined(config).await }
     }
 
