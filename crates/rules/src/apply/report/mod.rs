@@ -109,8 +109,13 @@ fn manifest_condition(
     mirrors: bool,
     now: Timestamp,
 ) -> ManifestCondition {
+    let mut identifier = outcome.identifier.clone();
+    if identifier.resource.is_empty() {
+        // A kind nobody can look up now may have been applied before.
+        identifier.resource = old.identifier.resource;
+    }
     let mut entry = ManifestCondition {
-        identifier: outcome.identifier.clone(),
+        identifier,
         conditions: old.conditions,
         ..ManifestCondition::default()
     };
