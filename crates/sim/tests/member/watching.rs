@@ -56,7 +56,7 @@ async fn a_workload_that_starts_or_stops_working_shows_within_a_second() {
     assert!(fell || again["status"]["conditions"][1]["lastTransitionTime"].is_string(), "{told}");
 }
 
-// member 15.1.1: without watches the clock decides
+// Without watches the clock decides
 #[tokio::test(start_paused = true)]
 async fn without_watches_looks_come_by_the_clock() {
     let mut config = FleetConfig::of(1);
@@ -78,11 +78,11 @@ async fn whoever_fights_over_an_object_does_not_keep_the_agent_spinning() {
     let scene = Scene::with(FleetConfig::of(1).traced()).await;
     scene.given("w", &[namespace("app"), config_map("c", json!({"a": "1"}))]).await;
     let before = scene.writes().len();
-    for round in 0..600 {
+    for round in 0..300 {
         let theirs = json!({"data": {"a": format!("theirs {round}")}});
         scene.member().patch("configmaps", "app", "c", theirs).await;
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     }
     let writes = scene.writes().len() - before;
-    assert!(writes < 2 * 40, "{writes} writes in a minute");
+    assert!(writes < 2 * 25, "{writes} writes in half a minute");
 }
