@@ -44,22 +44,9 @@ pub struct Condition {
     pub generation: i64,
 }
 
-/// Names an object to wait for, and how it looked last.
-pub struct Named<'a> {
-    resource: &'a str,
-    namespace: &'a str,
-    name: &'a str,
-}
-
 impl std::fmt::Display for Condition {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(out, "{}={} {}: {}", self.kind, self.status, self.reason, self.message)
-    }
-}
-
-impl std::fmt::Display for Named<'_> {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(out, "{} {}/{}", self.resource, self.namespace, self.name)
     }
 }
 
@@ -197,9 +184,8 @@ impl Cluster {
             Ok(found) => found,
             Err(_) => {
                 let last = self.find(resource, namespace, name).await;
-                let named = Named { resource, namespace, name };
                 let last = last.map_or("it is not there".to_owned(), |last| format!("{last:#}"));
-                panic!("{}: waited in vain for {named}: {last}", self.name)
+                panic!("{}: waited in vain for {resource} {namespace}/{name}: {last}", self.name)
             }
         }
     }
