@@ -191,7 +191,7 @@ impl Cluster {
     }
 
     /// Waits until the object has a condition of this type and status for its present
-    /// generation, and hands the object out.
+    /// generation, as far as it says, and hands the object out.
     pub async fn becomes(
         &self,
         resource: &str,
@@ -206,7 +206,7 @@ impl Cluster {
             conditions(object).iter().any(|condition| {
                 condition.kind == kind
                     && condition.status == status
-                    && condition.generation >= generation
+                    && [0, generation].contains(&condition.generation)
             })
         };
         let found = self.eventually(resource, namespace, name, is_so).await;

@@ -77,7 +77,7 @@ pub(super) async fn arrives(world: &World) {
             "\
 {name}:
   Scheduled=True Scheduled: Successfully scheduled resources for placement in \"{name}\" (affinity score: 0, topology spread score: 0): picked by scheduling policy
-  RolloutStarted=True RolloutStarted: Detected the new changes on the resources and started the rollout process, resourceSnapshotIndex: 0
+  RolloutStarted=True RolloutStarted: Detected the new changes on the resources and started the rollout process
   Overridden=True NoOverrideSpecified: No override rules are configured for the selected resources
   WorkSynchronized=True AllWorkSynced: All of the works are synchronized to the latest
   Applied=True AllWorkHaveBeenApplied: All corresponding work objects are applied
@@ -90,7 +90,7 @@ pub(super) async fn arrives(world: &World) {
 ClusterResourcePlacementScheduled=True SchedulingPolicyFulfilled: found all cluster needed as specified by the scheduling policy, found 3 cluster(s)
 ClusterResourcePlacementRolloutStarted=True RolloutStarted: All 3 cluster(s) start rolling out the latest resource
 ClusterResourcePlacementOverridden=True NoOverrideSpecified: No override rules are configured for the selected resources
-ClusterResourcePlacementWorkSynchronized=True WorkSynchronized: Works(s) are succcesfully created or updated in 3 target cluster(s)' namespaces
+ClusterResourcePlacementWorkSynchronized=True WorkSynchronized: Work(s) are successfully created or updated in 3 target cluster(s)' namespaces
 ClusterResourcePlacementApplied=True ApplySucceeded: The selected resources are successfully applied to 3 cluster(s)
 ClusterResourcePlacementAvailable=True ResourceAvailable: The selected resources in 3 cluster(s) are available now
 {}{}{}",

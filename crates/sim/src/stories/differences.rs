@@ -79,7 +79,7 @@ pub(super) async fn drifted(world: &World) {
     assert_eq!(
         found,
         "\
-False NotAllWorkHaveBeenApplied: Work object drifted-work is not yet applied
+False NotAllWorkHaveBeenApplied: Work object drifted-work has failed to apply
   failed ConfigMap drifted/settings
     Applied=False FoundDrifts: Failed to apply the manifest (error: cannot apply manifest: drifts are found between the manifest and the object from the member cluster)
   drifted ConfigMap drifted/settings
