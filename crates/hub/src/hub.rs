@@ -12,9 +12,11 @@ use flagship_runtime::client::Client;
 use flagship_runtime::env::Env;
 use flagship_runtime::lease::{Candidate, Ended, Leadership};
 use flagship_runtime::metrics::Metrics;
-use futures::future::{Either, OptionFuture, join4, select};
+use futures::FutureExt;
+use futures::future::{Either, join_all, select};
 use tokio::task::JoinSet;
 
+use crate::back_report::BackReports;
 use crate::complaints::Complaints;
 use crate::membership::Membership;
 use crate::mirrors::Mirrors;
@@ -111,17 +113,21 @@ impl Hub {
             wanted.placement.then(|| Placements::new(&cx, &mirrors, &complaints, &mut tasks));
         let scheduler = wanted.scheduling.then(|| Scheduler::new(&cx, &mirrors, &mut tasks));
         let works = wanted.work.then(|| Works::new(&cx, &mirrors, &mut tasks));
-        let working = pin!(join4(
-            OptionFuture::from(membership.as_ref().map(Membership::run)),
-            OptionFuture::from(placements.as_ref().map(Placements::run)),
-            OptionFuture::from(scheduler.as_ref().map(Scheduler::run)),
-            OptionFuture::from(works.as_ref().map(Works::run)),
-        ));
+        let back_reports = wanted.work.then(|| BackReports::new(&cx, &mirrors, &mut tasks));
+        let running = [
+            membership.as_ref().map(|it| it.run().boxed()),
+            placements.as_ref().map(|it| it.run().boxed()),
+            scheduler.as_ref().map(|it| it.run().boxed()),
+            works.as_ref().map(|it| it.run().boxed()),
+            back_reports.as_ref().map(|it| it.run().boxed()),
+        ];
+        let working = pin!(join_all(running.into_iter().flatten()));
         if let Either::Right(((), working)) = select(working, stop).await {
             membership.iter().for_each(Membership::close);
             placements.iter().for_each(Placements::close);
             scheduler.iter().for_each(Scheduler::close);
             works.iter().for_each(Works::close);
+            back_reports.iter().for_each(BackReports::close);
             if tokio::time::timeout(cx.options.stop_grace, working).await.is_err() {
                 tracing::warn!("passes under way did not end in time");
             }

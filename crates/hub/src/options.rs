@@ -17,7 +17,7 @@ pub struct Controllers {
     pub placement: bool,
     /// The choice of clusters.
     pub scheduling: bool,
-    /// Works made from bindings, and what members say of them.
+    /// Works made from bindings, and what members say of them and send back.
     pub work: bool,
 }
 
@@ -100,6 +100,11 @@ impl Options {
     /// Bindings of one scope that the work generator looks at side by side.
     pub fn work_workers(&self) -> usize {
         self.max_fleet_size.div_ceil(10) * self.max_concurrent_placements.div_ceil(10)
+    }
+
+    /// Works that statuses are carried back from side by side.
+    pub fn back_report_workers(&self) -> usize {
+        self.max_concurrent_placements.div_ceil(10)
     }
 
     /// Members that are looked at side by side.

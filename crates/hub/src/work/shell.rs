@@ -194,9 +194,11 @@ impl Shell {
                 let (fence, _) = known.ok_or_else(unknown)?;
                 (stamped(&stamp, to_abandon), fence)
             }
-            Write::Steer { strategies, .. } => {
+            Write::Steer { strategies, to_abandon, .. } => {
                 let (fence, had) = known.ok_or_else(unknown)?;
-                (json!({"spec": difference(&json!(had), &json!(strategies))}), fence)
+                let mut patch = json!({"metadata": {"annotations": policy(to_abandon)}});
+                patch["spec"] = difference(&json!(had), &json!(strategies));
+                (patch, fence)
             }
             Write::Abandon { .. } => {
                 let (fence, _) = known.ok_or_else(unknown)?;
@@ -296,14 +298,21 @@ fn refusal(stage: Stage, error: ClientError) -> Refused {
 
 /// Labels and annotations of a Work that is there already; what does not apply goes.
 fn stamped(stamp: &Stamp, to_abandon: bool) -> Value {
-    let mut notes = json!(stamp.annotations());
+    let mut notes = policy(to_abandon);
+    for (key, value) in stamp.annotations() {
+        notes[key] = json!(value);
+    }
     for key in [own::RENDERED_INPUTS_HASH, own::MANIFESTS_HASH] {
         if notes.get(key).is_none() {
             notes[key] = Value::Null;
         }
     }
-    notes[own::DELETE_POLICY] = if to_abandon { json!(ABANDON) } else { Value::Null };
     json!({"metadata": {"labels": stamp.labels(), "annotations": notes}})
+}
+
+/// What becomes of the content when the placement is deleted.
+fn policy(to_abandon: bool) -> Value {
+    json!({own::DELETE_POLICY: to_abandon.then_some(ABANDON)})
 }
 
 /// A status for a merge patch. Empty lists are left out of statuses, and a patch would

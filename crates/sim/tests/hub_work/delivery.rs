@@ -3,7 +3,7 @@
 use expect_test::expect;
 use serde_json::json;
 
-use crate::hub_world::{WORK, text};
+use crate::hub_world::WORK;
 use crate::story::{CLUSTER_WIDE, IN_NAMESPACE, Story, Told, map, namespace};
 
 const SPACE: &str = "fleet-member-m1";
@@ -15,7 +15,7 @@ async fn a_bound_binding_becomes_works_and_their_state_its_status() {
         story.snapshots(told, 0, &[vec![namespace("app"), map("one", "1")]]).await;
         story.scheduled(told, "web-m1", "m1").await;
         story.settle().await;
-        // checklist 12 work generator 1
+        // checklist 12.38
         assert_eq!(story.works("m1"), Vec::<String>::new());
         assert!(story.get(told.binding, told.space, "web-m1")["metadata"]["finalizers"].is_null());
 
@@ -45,7 +45,7 @@ async fn a_bound_binding_becomes_works_and_their_state_its_status() {
                 "Available True AllWorkAreAvailable (2): All corresponding work objects are available",
             ]
         );
-        // checklist 12 work generator 6
+        // checklist 12.43
         assert_eq!(story.works("m1"), [line]);
         quiet(&story, told).await;
     }
@@ -62,7 +62,7 @@ async fn quiet(story: &Story, told: Told) {
     assert_eq!(story.writes("hub")[before..], Vec::<String>::new());
 }
 
-// checklist 12 work generator 3
+// checklist 12.40
 #[tokio::test(start_paused = true)]
 async fn works_are_labelled_by_where_they_come_from() {
     let story = Story::running(2).await;
@@ -119,7 +119,7 @@ async fn works_are_labelled_by_where_they_come_from() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_starts_before_the_rollout_says_so() {
-    // checklist 12 work generator 2
+    // checklist 12.39
     let story = Story::running(3).await;
     let told = CLUSTER_WIDE;
     story.snapshots(told, 0, &[vec![map("one", "1")]]).await;
@@ -149,7 +149,7 @@ async fn nothing_starts_before_the_rollout_says_so() {
 
 #[tokio::test(start_paused = true)]
 async fn a_binding_for_a_cluster_that_does_not_exist_is_left_alone_until_it_does() {
-    // checklist 12 work generator 1
+    // checklist 12.38
     let story = Story::running(4).await;
     let told = CLUSTER_WIDE;
     story.snapshots(told, 0, &[vec![map("one", "1")]]).await;
@@ -160,96 +160,4 @@ async fn a_binding_for_a_cluster_that_does_not_exist_is_left_alone_until_it_does
     story.cluster("m9", json!({})).await;
     story.settle().await;
     assert_eq!(story.works("m9"), ["web-work (0, 1): ConfigMap one"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_deleted_binding_waits_until_its_works_are_gone() {
-    // checklist 12 work generator 15
-    let story = Story::running(5).await;
-    let told = CLUSTER_WIDE;
-    story.snapshots(told, 0, &[vec![map("one", "1")], vec![map("two", "2")]]).await;
-    story.delivers(told, "web-m1", "m1", 0).await;
-    // The member holds its Works until it has cleaned up.
-    for work in ["web-work", "web-0"] {
-        let held = json!({"metadata": {"finalizers": ["kubernetes-fleet.io/work-cleanup"]}});
-        story.patch(WORK, SPACE, work, held).await;
-    }
-    story.delete(told.binding, told.space, "web-m1").await;
-    story.settle().await;
-    let going = ["web-0 (0, 2) deleting: ConfigMap two", "web-work (0, 2) deleting: ConfigMap one"];
-    assert_eq!(story.works("m1"), going);
-    assert!(story.find(told.binding, told.space, "web-m1").is_some());
-    let freed = json!({"metadata": {"finalizers": null}});
-    story.patch(WORK, SPACE, "web-0", freed.clone()).await;
-    story.pass(120).await;
-    assert!(story.find(told.binding, told.space, "web-m1").is_some());
-    story.patch(WORK, SPACE, "web-work", freed).await;
-    story.pass(1).await;
-    assert_eq!(story.works("m1"), Vec::<String>::new());
-    assert!(story.find(told.binding, told.space, "web-m1").is_none());
-}
-
-// The stuck case of the troubleshooting guides.
-#[tokio::test(start_paused = true)]
-async fn a_bad_image_shows_as_the_guides_print_it() {
-    for (told, work) in [(CLUSTER_WIDE, "web-work"), (IN_NAMESPACE, "app.web-work")] {
-        let story = Story::running(6).await;
-        let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment",
-            "metadata": {"name": "nginx-deployment", "namespace": "test-namespace"}});
-        story.snapshots(told, 0, &[vec![namespace("test-namespace"), deployment]]).await;
-        story.delivers(told, "web-m1", "m1", 0).await;
-        let condition = |kind: &str, status: &str, reason: &str, message: &str| {
-            json!({"type": kind, "status": status, "reason": reason, "message": message,
-                "observedGeneration": 1, "lastTransitionTime": "2026-01-12T22:44:08Z"})
-        };
-        let applied =
-            condition("Applied", "True", "Applied", "Manifest has been applied successfully");
-        let stuck = condition(
-            "Available",
-            "False",
-            "ManifestNotAvailableYet",
-            "Manifest is not yet available; Fleet will check again later",
-        );
-        let fine = condition("Available", "True", "Available", "Manifest is available");
-        let manifests = json!([
-            {"identifier": {"ordinal": 0, "version": "v1", "kind": "Namespace",
-                "resource": "namespaces", "name": "test-namespace"},
-             "conditions": [applied, fine]},
-            {"identifier": {"ordinal": 1, "group": "apps", "version": "v1", "kind": "Deployment",
-                "resource": "deployments", "name": "nginx-deployment",
-                "namespace": "test-namespace"},
-             "conditions": [applied, stuck]},
-        ]);
-        let says = [
-            ("Applied", "True", "AllManifestsApplied"),
-            ("Available", "False", "SomeManifestsAreNotAvailable"),
-        ];
-        story.member_says("m1", work, &says, manifests).await;
-        story.pass(1).await;
-        assert_eq!(
-            story.ours(told, "web-m1"),
-            [
-                "Overridden True NoOverrideSpecified (2): No override rules are configured for the selected resources",
-                "WorkSynchronized True AllWorkSynced (2): All of the works are synchronized to the latest",
-                "Applied True AllWorkHaveBeenApplied (2): All corresponding work objects are applied",
-                &format!(
-                    "Available False NotAllWorkAreAvailable (2): Work object {work} is not yet available"
-                ),
-            ]
-        );
-        let status = &story.get(told.binding, told.space, "web-m1")["status"];
-        assert_eq!(
-            status["failedPlacements"],
-            json!([{
-                "condition": {
-                    "type": "Available", "status": "False", "reason": "ManifestNotAvailableYet",
-                    "message": "Manifest is not yet available; Fleet will check again later",
-                    "observedGeneration": 1, "lastTransitionTime": "2026-01-12T22:44:08Z",
-                },
-                "group": "apps", "version": "v1", "kind": "Deployment",
-                "name": "nginx-deployment", "namespace": "test-namespace",
-            }])
-        );
-        assert_eq!(text(&status["driftedPlacements"]), "");
-    }
 }

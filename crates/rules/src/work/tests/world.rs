@@ -218,7 +218,9 @@ impl World {
             Write::Note { stamp, to_abandon, .. } => {
                 stamp_on(&mut object.metadata, &stamp, to_abandon);
             }
-            Write::Steer { strategies, .. } => {
+            Write::Steer { strategies, to_abandon, .. } => {
+                let stamp = Work::read(object).stamp;
+                stamp_on(&mut object.metadata, &stamp, to_abandon);
                 object.spec.apply_strategy = strategies.apply_strategy;
                 object.spec.report_back_strategy = strategies.report_back_strategy;
             }
