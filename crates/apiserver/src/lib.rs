@@ -11,11 +11,15 @@
 
 pub mod auth;
 pub mod builtin;
+pub mod durable;
 pub mod edge;
 pub mod env;
 pub mod machinery;
+pub mod openapi;
 pub mod patch;
+pub mod protobuf;
 pub mod registry;
 pub mod rest;
 pub mod schema;
 pub mod store;
+pub mod tables;

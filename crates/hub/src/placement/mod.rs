@@ -31,7 +31,7 @@ use crate::readiness::Readiness;
 use crate::scope::{ClusterWide, InNamespace, Scoped};
 use shell::Shell;
 
-pub(crate) use selectable::{Kept, Selectable, gvk, kind_served};
+pub(crate) use selectable::{Kept, Selectable, gvk, kind_served, no_matches};
 
 /// Events are recorded under this name.
 const COMPONENT: &str = "placement-controller";
