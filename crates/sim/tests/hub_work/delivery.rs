@@ -1,6 +1,10 @@
 //! From a bound binding to Works, and from what members say back to the binding.
 
+use std::time::Duration;
+
 use expect_test::expect;
+use flagship_apiserver::env::plan::{Effect, Rule, Verbs};
+use flagship_apiserver::env::{Point, Verdict as Fault};
 use serde_json::json;
 
 use crate::hub_world::WORK;
@@ -22,8 +26,8 @@ async fn a_bound_binding_becomes_works_and_their_state_its_status() {
         story.bound(told, "web-m1", 0).await;
         story.settle().await;
         let work = format!("{}-work", told.base);
-        let line = format!("{work} (0, 1): Namespace app, ConfigMap one");
-        assert_eq!(story.works("m1"), [line.clone()]);
+        let lines = [format!("{work} (0, 1): Namespace app, ConfigMap one")];
+        assert_eq!(story.works("m1"), lines);
         assert_eq!(
             story.ours(told, "web-m1"),
             [
@@ -46,7 +50,7 @@ async fn a_bound_binding_becomes_works_and_their_state_its_status() {
             ]
         );
         // checklist 12.43
-        assert_eq!(story.works("m1"), [line]);
+        assert_eq!(story.works("m1"), lines);
         quiet(&story, told).await;
     }
 }
@@ -160,4 +164,31 @@ async fn a_binding_for_a_cluster_that_does_not_exist_is_left_alone_until_it_does
     story.cluster("m9", json!({})).await;
     story.settle().await;
     assert_eq!(story.works("m9"), ["web-work (0, 1): ConfigMap one"]);
+}
+
+// checklist 12.39
+#[tokio::test(start_paused = true)]
+async fn a_word_of_the_rollout_that_comes_in_between_is_kept() {
+    let story = Story::running(7).await;
+    let told = CLUSTER_WIDE;
+    story.snapshots(told, 0, &[vec![map("one", "1")]]).await;
+    // Guard, Work and status take three seconds each.
+    let slow = Rule {
+        who: "hub".to_owned(),
+        verbs: Verbs::Writes,
+        ..Rule::at(Point::Request, Effect::Do(Fault::Delay(Duration::from_secs(3))))
+    };
+    story.disturb(vec![slow]);
+    story.scheduled(told, "web-m1", "m1").await;
+    story.bound(told, "web-m1", 0).await;
+    story.pass(7).await;
+    let mut status = story.get(told.binding, told.space, "web-m1")["status"].clone();
+    status["conditions"][0]["message"] = json!("said again");
+    story.says(told.binding, told.space, "web-m1", status).await;
+    story.pass(60).await;
+    let refused = story.writes("hub").iter().any(|call| call.ends_with("web-m1 409"));
+    assert!(refused, "{:?}", story.writes("hub"));
+    let conditions = story.conditions(told, "web-m1");
+    assert_eq!(conditions[0], "RolloutStarted True RolloutStarted (2): said again");
+    assert!(conditions[3].starts_with("Applied False"), "{conditions:?}");
 }

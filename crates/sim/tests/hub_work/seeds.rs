@@ -47,8 +47,8 @@ async fn stuck(seed: u64, guide: Guide) -> (Story, Value) {
     story.create(guide.placement, json!({"metadata": meta, "spec": spec})).await;
     story.settle().await;
 
-    let binding = story.bindings_of(guide.binding, guide.name).pop().unwrap();
-    let of = text(&binding["metadata"]["name"]);
+    let bindings = story.bindings_of(guide.binding, guide.name);
+    let of = text(&bindings[0]["metadata"]["name"]);
     let snapshot = format!("{}-0-snapshot", guide.name);
     let meta = in_scope(json!({
         "name": snapshot,

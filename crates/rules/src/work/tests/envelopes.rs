@@ -38,6 +38,7 @@ fn told(cause: &str) -> String {
     )
 }
 
+// checklist 12.40
 // checklist 12.45
 #[test]
 fn every_envelope_is_a_work_under_a_name_that_stays() {

@@ -1,6 +1,6 @@
 //! Which resources are listed as failed, drifted and different.
 
-use flagship_api::condition::Truth::{False, True};
+use flagship_api::condition::Truth::{self, False, True};
 use serde_json::{Value, json};
 
 use super::world::{World, map};
@@ -42,10 +42,13 @@ fn lengths(world: &World) -> [usize; 3] {
     ]
 }
 
+/// What a Work says of itself, and the lengths of the lists that follow from it.
+type Case = (&'static [(&'static str, Truth, &'static str)], [usize; 3]);
+
 // checklist 12.50
 #[test]
 fn the_lists_follow_the_conditions() {
-    let says: [(&[(&'static str, _, &'static str)], [usize; 3]); 7] = [
+    let says: [Case; 7] = [
         // Nothing is complete yet.
         (&[], [0, 0, 0]),
         (&[("Applied", False, "SomeManifestsAreNotApplied")], [1, 1, 1]),

@@ -115,10 +115,13 @@ fn half_a_group_is_told_and_tried_again_in_a_second() {
     assert_eq!(world.works(), ["app.web-0 (0, 1): two", "app.web-work (0, 1): one"]);
 }
 
+/// How something is spoiled, and what is said of it.
+type Spoilt = (fn(&mut World), &'static str);
+
 // checklist 12.40
 #[test]
 fn labels_and_annotations_that_cannot_be_read_say_which() {
-    let table: [(fn(&mut World), &str); 5] = [
+    let table: [Spoilt; 5] = [
         (
             |w| w.seen.snapshots[1].subindex = Some("x".into()),
             "resource snapshot web-0-0 has an invalid sub-index annotation x or err \
