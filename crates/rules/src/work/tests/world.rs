@@ -17,7 +17,7 @@ use crate::event::Event;
 use crate::placement::{ResourceSnapshot, identifier};
 use crate::work::{
     ABANDON, Action, Binding, Cluster, Content, Observed, Placement, Plan, Reads, SnapshotContent,
-    Stamp, Work, Write, plan,
+    Stamp, Work, Write, plan, relevant,
 };
 
 pub struct World {
@@ -177,6 +177,12 @@ impl World {
     }
 
     fn look(&mut self) {
+        // As a shell would hand them over; a story may add more at any time.
+        let named = self.seen.binding.resource_snapshot.clone();
+        let kept = relevant(&named, self.seen.snapshots.iter());
+        let in_group = |one: &ResourceSnapshot| kept.iter().any(|it| it.name == one.name);
+        self.seen.snapshots.retain(|one| !in_group(one));
+        self.seen.snapshots.extend(kept);
         self.seen.works = self.objects.values().map(Work::read).collect();
     }
 
