@@ -13,11 +13,14 @@ mod hub;
 mod membership;
 mod mirrors;
 mod options;
+mod overrides;
 mod patches;
 mod placement;
 mod readiness;
+mod rollout;
 mod scheduling;
 mod scope;
+mod update_run;
 mod work;
 
 pub use hub::Hub;

@@ -16,6 +16,7 @@ pub mod membership;
 pub mod overrides;
 pub mod placement;
 pub mod properties;
+pub mod rollout;
 pub mod scheduling;
 pub mod update_run;
 pub mod why;

@@ -207,6 +207,18 @@ impl World {
         }
     }
 
+    /// A user patches an object or one of its subresources.
+    pub async fn user_patches(
+        &self,
+        resource: &str,
+        space: &str,
+        name: &str,
+        sub: &str,
+        patch: Value,
+    ) {
+        self.merge(resource, space, name, sub, patch).await;
+    }
+
     async fn merge(&self, resource: &str, space: &str, name: &str, sub: &str, patch: Value) {
         let options = WriteOptions::default();
         let kind = PatchKind::Merge;
@@ -469,6 +481,7 @@ pub fn without_placement() -> Options {
 /// Options of a hub whose bindings a story moves and reports on itself.
 pub fn without_delivery() -> Options {
     let mut options = Options::default();
+    options.controllers.rollout = false;
     options.controllers.work = false;
     options
 }
