@@ -173,6 +173,14 @@ pub mod own {
         UPDATE_RUN_GENERATION = "flagship.dev/update-run-generation";
         /// Works: hash of everything their manifests were rendered from, cluster labels included.
         RENDERED_INPUTS_HASH = "flagship.dev/rendered-inputs-hash";
+        /// Works with overrides: hash of their manifests. If the same come out of other inputs,
+        /// the member need not know.
+        MANIFESTS_HASH = "flagship.dev/manifests-hash";
+        /// Works: `Abandon` if what they brought stays in the member when the placement is deleted.
+        DELETE_POLICY = "flagship.dev/delete-policy";
+        /// Works about to be deleted: present if the member is to let go of everything they
+        /// brought and to delete nothing.
+        ABANDONED = "flagship.dev/abandoned";
     }
 }
 

@@ -19,3 +19,4 @@ pub mod registry;
 pub mod rest;
 pub mod schema;
 pub mod store;
+pub mod tables;

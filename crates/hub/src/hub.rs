@@ -12,7 +12,7 @@ use flagship_runtime::client::Client;
 use flagship_runtime::env::Env;
 use flagship_runtime::lease::{Candidate, Ended, Leadership};
 use flagship_runtime::metrics::Metrics;
-use futures::future::{Either, OptionFuture, join4, select};
+use futures::future::{Either, OptionFuture, join5, select};
 use tokio::task::JoinSet;
 
 use crate::complaints::Complaints;
@@ -23,6 +23,7 @@ use crate::placement::{Placements, Selectable};
 use crate::readiness::{Readiness, Stage};
 use crate::scheduling::Scheduler;
 use crate::update_run::UpdateRuns;
+use crate::work::Works;
 
 /// The controllers of one hub.
 #[derive(Clone)]
@@ -117,17 +118,20 @@ impl Hub {
         let update_runs = selectable.filter(|_| wanted.update_runs);
         let update_runs = update_runs.map(|it| UpdateRuns::new(&cx, &mirrors, it, &mut tasks));
         let scheduler = wanted.scheduling.then(|| Scheduler::new(&cx, &mirrors, &mut tasks));
-        let working = pin!(join4(
+        let works = wanted.work.then(|| Works::new(&cx, &mirrors, &mut tasks));
+        let working = pin!(join5(
             OptionFuture::from(membership.as_ref().map(Membership::run)),
             OptionFuture::from(placements.as_ref().map(Placements::run)),
             OptionFuture::from(scheduler.as_ref().map(Scheduler::run)),
             OptionFuture::from(update_runs.as_ref().map(UpdateRuns::run)),
+            OptionFuture::from(works.as_ref().map(Works::run)),
         ));
         if let Either::Right(((), working)) = select(working, stop).await {
             membership.iter().for_each(Membership::close);
             placements.iter().for_each(Placements::close);
             scheduler.iter().for_each(Scheduler::close);
             update_runs.iter().for_each(UpdateRuns::close);
+            works.iter().for_each(Works::close);
             if tokio::time::timeout(cx.options.stop_grace, working).await.is_err() {
                 tracing::warn!("passes under way did not end in time");
             }

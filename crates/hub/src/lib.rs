@@ -17,6 +17,7 @@ mod readiness;
 mod scheduling;
 mod scope;
 mod update_run;
+mod work;
 
 pub use hub::Hub;
 pub use options::{Controllers, Options};

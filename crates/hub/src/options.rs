@@ -19,6 +19,8 @@ pub struct Controllers {
     pub scheduling: bool,
     /// Staged update runs: `--enable-staged-update-run-apis`.
     pub update_runs: bool,
+    /// Works made from bindings, and what members say of them.
+    pub work: bool,
 }
 
 /// Choices for one hub.
@@ -74,6 +76,7 @@ impl Default for Options {
                 placement: true,
                 scheduling: true,
                 update_runs: true,
+                work: true,
             },
             resource_placement: true,
             max_fleet_size: 100,
@@ -107,6 +110,11 @@ impl Options {
         self.max_concurrent_placements.div_ceil(10)
     }
 
+    /// Bindings of one scope that the work generator looks at side by side.
+    pub fn work_workers(&self) -> usize {
+        self.max_fleet_size.div_ceil(10) * self.max_concurrent_placements.div_ceil(10)
+    }
+
     /// Members that are looked at side by side.
     pub fn membership_workers(&self) -> usize {
         self.max_fleet_size.div_ceil(100)
@@ -123,5 +131,10 @@ mod tests {
         let small =
             Options { max_fleet_size: 30, max_concurrent_placements: 10, ..Options::default() };
         assert_eq!(small.scheduler_workers(), 1);
+    }
+
+    #[test]
+    fn the_work_generator_has_a_hundred_workers_unless_told_otherwise() {
+        assert_eq!(Options::default().work_workers(), 100);
     }
 }

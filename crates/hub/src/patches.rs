@@ -4,7 +4,7 @@ use flagship_runtime::client::{ClientError, ResourceType};
 use flagship_runtime::effects::Kind;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// Puts a finalizer beside those that are there.
 pub(crate) fn with_finalizer(there: &[String], finalizer: &str) -> Value {
@@ -23,6 +23,17 @@ fn finalizers<'a>(all: impl Iterator<Item = &'a str>) -> Value {
 /// The finalizers of an object.
 pub(crate) fn finalizers_of(meta: &ObjectMeta) -> &[String] {
     meta.finalizers.as_deref().unwrap_or_default()
+}
+
+/// A merge patch that turns one value into another: what the new one lacks is taken away.
+pub(crate) fn difference(old: &Value, new: &Value) -> Value {
+    let (Value::Object(old), Value::Object(new)) = (old, new) else { return new.clone() };
+    let kept = new.iter().map(|(key, value)| {
+        let was = old.get(key).unwrap_or(&Value::Null);
+        (key.clone(), difference(was, value))
+    });
+    let gone = old.keys().filter(|key| !new.contains_key(*key));
+    kept.chain(gone.map(|key| (key.clone(), Value::Null))).collect()
 }
 
 /// What is to be changed may go in the meantime, and then needs no change.
@@ -51,34 +62,19 @@ pub(crate) fn reference<K: Kind>(
     }
 }
 
-/// The merge patch that makes the second of the first: what is missing there is taken away.
-/// Lists are replaced as a whole.
-pub(crate) fn merge_patch(from: &Value, to: &Value) -> Value {
-    let (Value::Object(old), Value::Object(new)) = (from, to) else { return to.clone() };
-    let gone = old.keys().filter(|key| !new.contains_key(*key));
-    let mut patch: Map<String, Value> = gone.map(|key| (key.clone(), Value::Null)).collect();
-    for (key, value) in new {
-        match old.get(key) {
-            Some(same) if same == value => {}
-            Some(other) => drop(patch.insert(key.clone(), merge_patch(other, value))),
-            None => drop(patch.insert(key.clone(), value.clone())),
-        }
-    }
-    Value::Object(patch)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_merge_patch_names_only_what_differs() {
-        let old = json!({"a": 1, "b": {"c": 2, "d": 3}, "list": [1], "gone": {"x": 1}});
-        let new = json!({"a": 1, "b": {"c": 2, "e": 4}, "list": [1, 2], "new": {"y": 1}});
-        assert_eq!(
-            merge_patch(&old, &new),
-            json!({"b": {"d": null, "e": 4}, "gone": null, "list": [1, 2], "new": {"y": 1}})
-        );
-        assert_eq!(merge_patch(&new, &new), json!({}));
+    fn a_difference_takes_away_what_is_no_longer_there() {
+        let old = json!({"a": {"type": "ServerSideApply", "config": {"force": true}}, "b": null});
+        let new = json!({"a": {"type": "ClientSideApply"}, "b": {"type": "Mirror"}});
+        let expected = json!({
+            "a": {"type": "ClientSideApply", "config": null},
+            "b": {"type": "Mirror"},
+        });
+        assert_eq!(difference(&old, &new), expected);
+        assert_eq!(difference(&new, &json!({"a": null, "b": null})), json!({"a": null, "b": null}));
     }
 }

@@ -4,7 +4,7 @@
 //! rule cannot fail: it returns a plan with its reasons. The same functions run
 //! in unit tests, the model checker, the simulator and production.
 //!
-//! Still to come, one folder each: `rollout`, `work`, `eviction`, `admission`, `why`.
+//! Still to come, one folder each: `rollout`, `eviction`, `admission`, `why`.
 
 pub mod agent;
 pub mod apply;
@@ -16,3 +16,4 @@ pub mod placement;
 pub mod properties;
 pub mod scheduling;
 pub mod update_run;
+pub mod work;

@@ -112,7 +112,7 @@ async fn the_same_seed_takes_the_same_way() {
         live(&mut world, faults()).await;
         ways.push(world.story());
     }
-    assert!(ways[0].len() > 1000);
+    assert!(ways[0].len() > 500, "only {} steps", ways[0].len());
     let parted = ways[0].iter().zip(&ways[1]).position(|(one, two)| one != two);
     assert_eq!(parted.map(|at| (&ways[0][at], &ways[1][at])), None);
     assert_eq!(ways[0].len(), ways[1].len());

@@ -87,6 +87,9 @@ fn the_keys_are_these() {
         UPDATE_RUN_UID        flagship.dev/update-run-uid
         UPDATE_RUN_GENERATION flagship.dev/update-run-generation
         RENDERED_INPUTS_HASH  flagship.dev/rendered-inputs-hash
+        MANIFESTS_HASH        flagship.dev/manifests-hash
+        DELETE_POLICY         flagship.dev/delete-policy
+        ABANDONED             flagship.dev/abandoned
         # finalizer
         PLACEMENT         kubernetes-fleet.io/crp-cleanup
         SCHEDULER         kubernetes-fleet.io/scheduler-cleanup

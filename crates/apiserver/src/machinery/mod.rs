@@ -4,6 +4,7 @@
 pub mod bounds;
 pub mod fields;
 pub mod gvk;
+pub mod jsonpath;
 pub mod labels;
 pub mod names;
 pub mod path;

@@ -10,6 +10,7 @@ use super::kind::{Kind, Origin, Rules, ScalePaths, Version};
 use crate::machinery::gvk::{self, GroupVersion, version_rank};
 use crate::machinery::status::FieldError;
 use crate::schema::Compiled;
+use crate::tables::Custom;
 
 /// The finalizer that keeps a definition until its objects are gone.
 pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
@@ -83,6 +84,7 @@ fn custom_version(group: &str, kind: &str, version: &Value, compiled: Arc<Compil
         deprecation,
         selectable,
         rules: Rules::Custom(compiled),
+        columns: Some(Custom::new(&version["additionalPrinterColumns"])),
     }
 }
 

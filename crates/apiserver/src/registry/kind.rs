@@ -9,6 +9,7 @@ use crate::builtin::{self, BuiltinKind, NameRule};
 use crate::machinery::gvk::{self, GroupVersion};
 use crate::schema::{Compiled, NodeRef, Schema};
 use crate::store::Resource;
+use crate::tables::{Custom, Table};
 
 /// A kind, all its versions and the rules for writing it.
 #[derive(Debug)]
@@ -67,6 +68,8 @@ pub struct Version {
     pub selectable: Vec<Box<str>>,
     /// What objects must look like.
     pub rules: Rules,
+    /// The columns of custom resources.
+    pub columns: Option<Custom>,
 }
 
 /// `spec.versions[].subresources.scale` of a definition.
@@ -164,6 +167,15 @@ impl Kind {
         self.versions.iter().flat_map(|version| version.selectable.iter().map(|path| &**path))
     }
 
+    /// How objects of a version are shown in a table.
+    pub fn table(&self, version: usize) -> Table<'_> {
+        match (self.origin, &self.versions[version].columns) {
+            (Origin::Builtin(id), _) => Table::of(id),
+            (Origin::Custom, Some(columns)) => Table::Custom(columns),
+            (Origin::Custom, None) => Table::Plain,
+        }
+    }
+
     /// Whether two versions differ in nothing but their name.
     pub fn same_schema(&self, one: usize, other: usize) -> bool {
         match (&self.versions[one].rules, &self.versions[other].rules) {
@@ -188,6 +200,7 @@ fn builtin_version(row: &'static BuiltinKind, group: &str, version: &str) -> Ver
         deprecation: None,
         selectable: Vec::new(),
         rules: Rules::Builtin(crate::schema::builtin(group, version, row.kind)),
+        columns: None,
         gv,
     }
 }

@@ -92,7 +92,7 @@ impl ListBody {
             };
             // What the server stored, it can also show; an item that it cannot is left out
             // rather than breaking the whole list.
-            let Ok(json) = self.presenter.object(&item.json, item.revision) else {
+            let Ok(json) = self.presenter.item(&item.json, item.revision) else {
                 tracing::error!(name = %item.key.name, "a stored object cannot be shown");
                 continue;
             };

@@ -1,12 +1,14 @@
 //! Which form an answer takes, and which form a body is in.
 //!
-//! Answers are JSON; of Kubernetes' transformations, `PartialObjectMetadata` is done
-//! and `Table` is passed over for the next alternative.
+//! Answers are JSON, whole or as `Table` or `PartialObjectMetadata`. Bodies are JSON, YAML
+//! or, of built-in kinds, protobuf.
 
 use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_TYPE};
+use serde_json::json;
 
-use crate::machinery::status::ApiError;
+use crate::machinery::query::Query;
+use crate::machinery::status::{ApiError, FieldError};
 
 /// The form of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -16,8 +18,39 @@ pub enum Form {
     Whole,
     /// Only type and metadata.
     Metadata,
+    /// Rows for people.
+    Table(Include),
     /// The aggregated discovery document, where that is what is asked for.
     Aggregated,
+}
+
+/// What of an object goes with its row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Include {
+    /// Nothing.
+    None,
+    /// Type and metadata.
+    #[default]
+    Metadata,
+    /// All of it.
+    Object,
+}
+
+impl Form {
+    /// The same with what `includeObject` asks for.
+    pub fn including(self, query: &Query) -> Result<Self, ApiError> {
+        let Self::Table(_) = self else { return Ok(self) };
+        Ok(Self::Table(match query.get("includeObject").unwrap_or_default() {
+            "" | "Metadata" => Include::Metadata,
+            "Object" => Include::Object,
+            "None" => Include::None,
+            other => {
+                let detail = "must be 'Metadata', 'Object', 'None', or empty";
+                let error = FieldError::invalid("includeObject", json!(other), detail);
+                return Err(ApiError::bad_request(error.to_string()));
+            }
+        }))
+    }
 }
 
 /// Picks the form of the answer. `discovery` paths know other forms than objects do.
@@ -65,6 +98,9 @@ fn form(range: &str, discovery: bool) -> Option<Form> {
             Some("meta.k8s.io"),
             Some("v1"),
         ) if !discovery => Some(Form::Metadata),
+        (Some("Table"), Some("meta.k8s.io"), Some("v1")) if !discovery => {
+            Some(Form::Table(Include::Metadata))
+        }
         _ => None,
     }
 }
@@ -110,7 +146,11 @@ mod tests {
                 Ok(Form::Metadata),
             ),
             ("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1beta1", Err(406)),
-            ("application/json;as=Table;v=v1;g=meta.k8s.io,application/json", Ok(Form::Whole)),
+            (
+                "application/json;as=Table;v=v1;g=meta.k8s.io,application/json",
+                Ok(Form::Table(Include::Metadata)),
+            ),
+            ("application/json;as=Table;v=v1beta1;g=meta.k8s.io", Err(406)),
             ("application/json;q=0", Err(406)),
         ];
         for (header, want) in table {

@@ -5,31 +5,63 @@
 //! older than the kind's definition, it is parsed, converted and written again.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::Deserialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
-use super::negotiate::Form;
+use super::cluster::Cluster;
+use super::negotiate::{Form, Include};
 use super::rules;
+use crate::env::Clock;
 use crate::machinery::status::ApiError;
 use crate::registry::{Origin, Served};
+use crate::tables::Table;
 
 /// How to show the objects of one request.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Presenter {
     pub(super) served: Served,
     pub(super) form: Form,
+    clock: Arc<dyn Clock>,
 }
 
 impl Presenter {
-    pub(super) fn new(served: Served, form: Form) -> Self {
-        Self { served, form }
+    pub(super) fn new(cluster: &Cluster, served: Served, form: Form) -> Self {
+        Self { served, form, clock: cluster.env.clock.clone() }
     }
 
     /// One object as it was written at a revision; borrowed where it is sent as it lies.
+    /// A table of one row has its columns with it.
     pub(super) fn object<'a>(
+        &self,
+        json: &'a [u8],
+        revision: u64,
+    ) -> Result<Cow<'a, [u8]>, ApiError> {
+        self.event(json, revision, true)
+    }
+
+    /// The same for an event of a watch, where only the first table has `columns`.
+    pub(super) fn event<'a>(
+        &self,
+        json: &'a [u8],
+        revision: u64,
+        columns: bool,
+    ) -> Result<Cow<'a, [u8]>, ApiError> {
+        let Form::Table(_) = self.form else { return self.item(json, revision) };
+        let row = self.item(json, revision)?;
+        let columns = if columns { self.table().columns() } else { Value::Null };
+        let metadata = json!({"resourceVersion": revision.to_string()});
+        let mut table = table_head(&metadata, &columns).into_bytes();
+        table.extend_from_slice(&row);
+        table.extend_from_slice(b"]}");
+        Ok(Cow::Owned(table))
+    }
+
+    /// One entry of a list: an object, or a row.
+    pub(super) fn item<'a>(
         &self,
         json: &'a [u8],
         revision: u64,
@@ -37,7 +69,69 @@ impl Presenter {
         match self.form {
             Form::Metadata => partial(json).map(Cow::Owned).map_err(ApiError::internal),
             Form::Whole | Form::Aggregated => self.versioned(json, revision),
+            Form::Table(include) => self.row(json, revision, include).map(Cow::Owned),
         }
+    }
+
+    /// Everything of a list before its first item.
+    pub(super) fn list_head(&self, metadata: &Value) -> Bytes {
+        let (kind, api_version) = match self.form {
+            Form::Table(_) => return table_head(metadata, &self.table().columns()).into(),
+            Form::Metadata => ("PartialObjectMetadataList", "meta.k8s.io/v1"),
+            Form::Whole | Form::Aggregated => {
+                (&*self.served.kind.list_kind, &*self.served.version().api_version)
+            }
+        };
+        format!(
+            "{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\",\"metadata\":{metadata},\"items\":["
+        )
+        .into()
+    }
+
+    /// What a bookmark carries: nothing but its revision.
+    pub(super) fn bookmark(&self, metadata: &Value) -> String {
+        if let Form::Table(_) = self.form {
+            return table_head(metadata, &Value::Null) + "]}";
+        }
+        let (kind, api_version) = match self.form {
+            Form::Metadata => ("PartialObjectMetadata", "meta.k8s.io/v1"),
+            _ => (&*self.served.kind.kind, &*self.served.version().api_version),
+        };
+        json!({"kind": kind, "apiVersion": api_version, "metadata": metadata}).to_string()
+    }
+
+    fn table(&self) -> Table<'_> {
+        self.served.kind.table(self.served.version)
+    }
+
+    fn row(&self, json: &[u8], revision: u64, include: Include) -> Result<Vec<u8>, ApiError> {
+        let table = self.table();
+        // Built-in kinds are shown from what is stored, which has all that any version has.
+        let shown = match self.served.kind.origin {
+            Origin::Builtin(_) => Cow::Borrowed(json),
+            Origin::Custom => self.versioned(json, revision)?,
+        };
+        let value: Value = serde_json::from_slice(&shown).map_err(ApiError::internal)?;
+        let cells = Value::Array(table.cells(&value, self.clock.now()));
+        let mut row = format!("{{\"cells\":{cells}").into_bytes();
+        if let Some(conditions) = table.conditions(&value) {
+            row.extend_from_slice(format!(",\"conditions\":{conditions}").as_bytes());
+        }
+        row.extend_from_slice(b",\"object\":");
+        match include {
+            Include::None => row.extend_from_slice(b"null"),
+            Include::Metadata => {
+                row.extend_from_slice(&partial(json).map_err(ApiError::internal)?);
+            }
+            Include::Object => row.extend_from_slice(&self.versioned(json, revision)?),
+        }
+        row.push(b'}');
+        Ok(row)
+    }
+
+    /// One entry of a list that is put together at once.
+    pub(super) fn entry(&self, json: &[u8], revision: u64) -> Result<Bytes, ApiError> {
+        self.item(json, revision).map(|json| Bytes::from(json.into_owned()))
     }
 
     /// One object as a body.
@@ -46,26 +140,6 @@ impl Presenter {
             Cow::Borrowed(same) => Bytes::copy_from_slice(same),
             Cow::Owned(other) => other.into(),
         })
-    }
-
-    /// `kind` and `apiVersion` of single objects.
-    pub(super) fn type_of_object(&self) -> (&str, &str) {
-        match self.form {
-            Form::Metadata => ("PartialObjectMetadata", "meta.k8s.io/v1"),
-            Form::Whole | Form::Aggregated => {
-                (&self.served.kind.kind, &self.served.version().api_version)
-            }
-        }
-    }
-
-    /// `kind` and `apiVersion` of lists.
-    pub(super) fn type_of_list(&self) -> (&str, &str) {
-        match self.form {
-            Form::Metadata => ("PartialObjectMetadataList", "meta.k8s.io/v1"),
-            Form::Whole | Form::Aggregated => {
-                (&self.served.kind.list_kind, &self.served.version().api_version)
-            }
-        }
     }
 
     fn versioned<'a>(&self, json: &'a [u8], revision: u64) -> Result<Cow<'a, [u8]>, ApiError> {
@@ -94,6 +168,14 @@ impl Presenter {
         }
         Ok(Cow::Owned(rules::convert(kind, self.served.version, object).to_string().into_bytes()))
     }
+}
+
+/// A table up to its first row.
+pub(super) fn table_head(metadata: &Value, columns: &Value) -> String {
+    format!(
+        "{{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{metadata},\
+         \"columnDefinitions\":{columns},\"rows\":["
+    )
 }
 
 /// `apiVersion` is nearly always the first key: keys are sorted.

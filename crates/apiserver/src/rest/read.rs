@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::cluster::Ctx;
 use super::options::{ListOptions, Match};
@@ -150,8 +149,8 @@ fn page_error(error: PageError) -> ApiError {
 }
 
 impl Page {
-    /// Everything before the first item of a list of this type.
-    pub(super) fn head(&self, (kind, api_version): (&str, &str)) -> Bytes {
+    /// `metadata` of the list.
+    pub(super) fn metadata(&self) -> Value {
         let mut metadata = json!({"resourceVersion": self.revision.to_string()});
         if let Some(token) = &self.token {
             metadata["continue"] = json!(token);
@@ -159,9 +158,6 @@ impl Page {
         if let Some(remaining) = self.remaining {
             metadata["remainingItemCount"] = json!(remaining);
         }
-        format!(
-            "{{\"kind\":\"{kind}\",\"apiVersion\":\"{api_version}\",\"metadata\":{metadata},\"items\":["
-        )
-        .into()
+        metadata
     }
 }

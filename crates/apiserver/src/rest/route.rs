@@ -22,13 +22,14 @@ use super::present::Presenter;
 use super::service::respond;
 use super::subresource::Sub;
 use super::write::{self, Source, Written};
-use super::{meta, read, rules, scale, watch};
+use super::{meta, present, read, rules, scale, watch};
 use crate::auth::User;
 use crate::machinery::fields;
 use crate::machinery::path::{self, BadPath, ObjectPath, Target};
 use crate::machinery::query::Query;
 use crate::machinery::status::ApiError;
 use crate::registry;
+use crate::tables::Table;
 
 type Answer = Result<Response<Body>, Failure>;
 
@@ -146,7 +147,7 @@ impl Incoming<'_> {
         let method = &self.parts.method;
         let ctx = |verb| Ctx { cluster, caller: &caller, verb, place: &place };
         let refuse = || Failure::from(ApiError::method_not_allowed(&place.qualified()));
-        let form = negotiate::accept(&self.parts.headers, false)?;
+        let form = negotiate::accept(&self.parts.headers, false)?.including(&self.query)?;
 
         if across && (at.name.is_some() || method != Method::GET) {
             // Across namespaces things can only be looked at.
@@ -230,9 +231,10 @@ impl Incoming<'_> {
             Sub::Scale => {
                 let shown = scale::of(served, &rules::current(served, served.version, &stored)?)
                     .ok_or_else(nowhere)?;
-                shown.to_string().into()
+                self.scale_body(ctx, &shown, form)
             }
-            _ => Presenter::new(served.clone(), form).body(&stored.json, stored.revision)?,
+            _ => Presenter::new(ctx.cluster, served.clone(), form)
+                .body(&stored.json, stored.revision)?,
         };
         Ok(respond(StatusCode::OK, Body::whole(body), &warnings))
     }
@@ -250,7 +252,7 @@ impl Incoming<'_> {
         if let Some(name) = name {
             options.fields = fields::Selector::named(name);
         }
-        let presenter = Presenter::new(place.served.clone(), form);
+        let presenter = Presenter::new(&self.handle.cluster, place.served.clone(), form);
         let warnings: Vec<String> =
             place.served.version().deprecation.as_deref().map(str::to_owned).into_iter().collect();
         let verb = if options.watch { "watch" } else { "list" };
@@ -263,7 +265,7 @@ impl Incoming<'_> {
         }
         let work = async { Ok(read::list(&ctx, &options)?) };
         let page = traced(&ctx, work, |page| (page.revision, 200)).await?;
-        let head = page.head(presenter.type_of_list());
+        let head = presenter.list_head(&page.metadata());
         Ok(respond(StatusCode::OK, Body::list(head, page.items, presenter), &warnings))
     }
 
@@ -306,7 +308,17 @@ impl Incoming<'_> {
             return show(ctx, written, form);
         }
         let shown = scale::of(&ctx.place.served, &written.value).ok_or_else(nowhere)?;
-        Ok(respond(StatusCode::OK, Body::whole(shown.to_string()), &written.warnings))
+        let body = self.scale_body(ctx, &shown, form);
+        Ok(respond(StatusCode::OK, Body::whole(body), &written.warnings))
+    }
+
+    /// A Scale as it was asked for.
+    fn scale_body(&self, ctx: &Ctx<'_>, scale: &Value, form: Form) -> Bytes {
+        let Form::Table(_) = form else { return scale.to_string().into() };
+        let cells = Value::Array(Table::Scale.cells(scale, ctx.cluster.env.clock.now()));
+        let metadata = json!({"resourceVersion": scale["metadata"]["resourceVersion"]});
+        let head = present::table_head(&metadata, &Table::Scale.columns());
+        format!("{head}{{\"cells\":{cells},\"object\":{scale}}}]}}").into()
     }
 
     async fn delete(&self, ctx: &Ctx<'_>, form: Form) -> Answer {
@@ -334,11 +346,13 @@ impl Incoming<'_> {
         let list = ListOptions::from_query(&self.query)?;
         let work = delete::delete_collection(ctx, &list, &options);
         let (revision, deleted) = traced(ctx, work, |(revision, _)| (*revision, 200)).await?;
-        let presenter = Presenter::new(ctx.place.served.clone(), form);
-        let items: Result<Vec<Bytes>, ApiError> =
-            deleted.iter().map(|written| presenter.body(&written.json, written.revision)).collect();
+        let presenter = Presenter::new(ctx.cluster, ctx.place.served.clone(), form);
+        let items: Result<Vec<Bytes>, ApiError> = deleted
+            .iter()
+            .map(|written| presenter.entry(&written.json, written.revision))
+            .collect();
         let page = read::Page { revision, items: Vec::new(), token: None, remaining: None };
-        let mut body = page.head(presenter.type_of_list()).to_vec();
+        let mut body = presenter.list_head(&page.metadata()).to_vec();
         body.extend_from_slice(&items?.join(&b','));
         body.extend_from_slice(b"]}");
         Ok(respond(StatusCode::OK, Body::whole(body), &[]))
@@ -373,7 +387,7 @@ fn code(written: &Written) -> StatusCode {
 }
 
 fn show(ctx: &Ctx<'_>, written: &Written, form: Form) -> Answer {
-    let body =
-        Presenter::new(ctx.place.served.clone(), form).body(&written.json, written.revision)?;
+    let body = Presenter::new(ctx.cluster, ctx.place.served.clone(), form)
+        .body(&written.json, written.revision)?;
     Ok(respond(code(written), Body::whole(body), &written.warnings))
 }

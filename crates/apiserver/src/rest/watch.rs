@@ -29,6 +29,8 @@ pub(crate) struct WatchStream {
     /// `None` once the watch has ended.
     subscription: Option<Subscription>,
     presenter: Presenter,
+    /// Tables have their columns with the first event only.
+    begun: bool,
     /// Wakes at the deadline or for the next bookmark, whichever is sooner.
     timer: Pin<Box<Sleep>>,
     deadline: Instant,
@@ -77,6 +79,7 @@ pub(crate) fn start(
     let mut stream = WatchStream {
         subscription,
         presenter,
+        begun: false,
         timer: Box::pin(tokio::time::sleep_until(deadline)),
         deadline,
         bookmarks: options.bookmarks,
@@ -180,21 +183,20 @@ impl WatchStream {
                 return;
             }
         };
-        match self.presenter.object(&object.json, object.revision) {
+        let first = !std::mem::replace(&mut self.begun, true);
+        match self.presenter.event(&object.json, object.revision, first) {
             Ok(json) => event(frame, kind, &json),
             Err(error) => frame.extend_from_slice(&error_event(&error)),
         }
     }
 
     fn write_bookmark(&self, frame: &mut BytesMut, revision: u64, initial_end: bool) {
-        let (kind, api_version) = self.presenter.type_of_object();
         let mut metadata =
             json!({"resourceVersion": revision.to_string(), "creationTimestamp": null});
         if initial_end {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
-        let object = json!({"kind": kind, "apiVersion": api_version, "metadata": metadata});
-        event(frame, "BOOKMARK", object.to_string().as_bytes());
+        event(frame, "BOOKMARK", self.presenter.bookmark(&metadata).as_bytes());
     }
 }
 

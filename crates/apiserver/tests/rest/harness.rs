@@ -115,7 +115,15 @@ impl World {
     }
 
     pub async fn watch(&self, path: &str) -> Watch {
-        let request = Request::builder().method(Method::GET).uri(path);
+        self.watch_with(path, &[]).await
+    }
+
+    pub async fn watch_with(&self, path: &str, headers: &[&str]) -> Watch {
+        let mut request = Request::builder().method(Method::GET).uri(path);
+        for header in headers {
+            let (name, value) = header.split_once(": ").unwrap();
+            request = request.header(name, value);
+        }
         let response = self.raw(request.body(Full::default()).unwrap()).await;
         assert_eq!(response.status(), 200);
         Watch(response.into_body(), Vec::new())

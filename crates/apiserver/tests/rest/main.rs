@@ -18,5 +18,6 @@ mod negotiation;
 mod patching;
 mod pods;
 mod selecting;
+mod tables;
 mod updating;
 mod watching;

@@ -7,12 +7,13 @@
 //! Kinds that not every hub needs are `optional`: where their definition is not installed
 //! they count as empty. Without the others a hub waits, and says for what.
 //!
-//! Here is how mirrors are set up and filled; `members`, `placements` and `runs` say what
+//! Here is how mirrors are set up and filled; `members`, `placements`, `runs` and `works` say what
 //! is kept of which kind.
 
 mod members;
 mod placements;
 mod runs;
+mod works;
 
 use flagship_api::names::{ObjectKey, Scope};
 use flagship_api::placement_status::{ClusterResourcePlacementStatus, PlacementStatus};
@@ -32,6 +33,7 @@ use crate::scope::{ClusterWide, InNamespace};
 pub(crate) use members::{Cluster, MemberMirrors};
 pub(crate) use placements::{Binding, Placement, Policy, ResourceSnapshot, ScopeMirrors};
 pub(crate) use runs::{Run, RunMirrors};
+pub(crate) use works::WorkMirrors;
 
 /// Everything that is mirrored.
 pub(crate) struct Mirrors {
@@ -41,6 +43,8 @@ pub(crate) struct Mirrors {
     pub cluster_wide: ScopeMirrors,
     /// What belongs to namespaced placements; `None` if those are not served.
     pub in_namespaces: Option<ScopeMirrors>,
+    /// What members are to apply.
+    pub works: WorkMirrors,
     /// Copies of placements' statuses in placed namespaces.
     pub copies: Store<Fenced<PlacementStatus>>,
 }
@@ -73,6 +77,7 @@ impl Mirrors {
         let mut set = Set { client, env, optional: false, filling: Filling::default() };
         let members = MemberMirrors::new(&mut set);
         let cluster_wide = ScopeMirrors::new::<ClusterWide>(&mut set);
+        let works = WorkMirrors::new(&mut set);
         set.optional = true;
         let in_namespaces =
             options.resource_placement.then(|| ScopeMirrors::new::<InNamespace>(&mut set));
@@ -81,7 +86,7 @@ impl Mirrors {
             Fenced::of(&object, status)
         });
         let copies = set.add(copies);
-        (Self { members, cluster_wide, in_namespaces, copies }, set.filling)
+        (Self { members, cluster_wide, in_namespaces, works, copies }, set.filling)
     }
 
     /// The mirrors of a placement's scope.

@@ -38,6 +38,7 @@ struct Indexes {
     policies: IndexId,
     resources: IndexId,
     bindings: IndexId,
+    bindings_on: IndexId,
 }
 
 /// What is kept of a resource snapshot.
@@ -81,6 +82,7 @@ pub(crate) struct Policy {
 #[derive(Debug, PartialEq)]
 pub(crate) struct Binding {
     pub fence: Fence,
+    pub finalizers: Vec<String>,
     pub placement: ObjectKey,
     /// As the placement controller sees it.
     pub value: placement::Binding,
@@ -106,6 +108,7 @@ impl ScopeMirrors {
             policies: policies.index(|_, policy| vec![policy.placement.to_string()]),
             resources: resources.index(|_, snapshot| vec![snapshot.placement.to_string()]),
             bindings: bindings.index(|_, binding| vec![binding.placement.to_string()]),
+            bindings_on: bindings.index(|_, binding| vec![binding.spec.target_cluster.clone()]),
         };
         Self {
             placements,
@@ -130,6 +133,11 @@ impl ScopeMirrors {
     /// All bindings of a placement that have been seen.
     pub fn bindings_of(&self, placement: &ObjectKey) -> Vec<Arc<Binding>> {
         values(self.bindings.by(self.indexes.bindings, &placement.to_string()))
+    }
+
+    /// All bindings of a cluster that have been seen.
+    pub fn bindings_on(&self, cluster: &str) -> Vec<Arc<Binding>> {
+        values(self.bindings.by(self.indexes.bindings_on, cluster))
     }
 
     /// Versions of a placement that update runs still work with.
@@ -230,6 +238,7 @@ impl Binding {
         let mut finalizers = finalizers_of(meta).iter();
         Some(Self {
             fence: Fence::of(object)?,
+            finalizers: finalizers_of(meta).to_vec(),
             placement: parent(meta)?,
             value: placement::Binding::read(meta, object.spec(), object.status()),
             spec: object.spec().clone(),

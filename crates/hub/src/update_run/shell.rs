@@ -36,7 +36,7 @@ use super::series::Standings;
 use super::{RunKey, RunQueue};
 use crate::hub::Context;
 use crate::mirrors::{Mirrors, Run, ScopeMirrors};
-use crate::patches::{gone_is_fine, merge_patch, reference, with_finalizer, without_finalizer};
+use crate::patches::{difference, gone_is_fine, reference, with_finalizer, without_finalizer};
 use crate::placement::{Selectable, delete_all, write_snapshot};
 use crate::scope::{Parts, Scoped};
 
@@ -306,7 +306,7 @@ impl<S: Scoped> Shell<S> {
                 deliver.fence.to_api().leave_on(&mut annotated);
                 let patch = json!({
                     "metadata": {"annotations": annotated.annotations},
-                    "spec": merge_patch(&json!(found.spec), &json!(deliver.spec)),
+                    "spec": difference(&json!(found.spec), &json!(deliver.spec)),
                 });
                 let written = pass.writer.patch::<S::Binding>(&fence, patch).await?;
                 if let (Some(signal), Some(fence)) = (signal, Fence::of(&written)) {

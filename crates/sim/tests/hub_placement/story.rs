@@ -7,7 +7,7 @@ use flagship_hub::Options;
 use flagship_rules::placement::Batching;
 use serde_json::{Value, json};
 
-use crate::hub_world::{CRB, CRP, RP, World, text};
+use crate::hub_world::{CRB, CRP, RP, World, text, without_delivery};
 
 pub const CRS: &str = "clusterresourcesnapshots.placement.kubernetes-fleet.io";
 pub const RS: &str = "resourcesnapshots.placement.kubernetes-fleet.io";
@@ -39,13 +39,13 @@ impl Story {
     /// Only cluster-scoped placements are served, and every change is a version.
     pub async fn cluster_wide(seed: u64) -> Self {
         let options =
-            Options { resource_placement: false, batching: Batching::NONE, ..Options::default() };
+            Options { resource_placement: false, batching: Batching::NONE, ..without_delivery() };
         Self::begin(World::new(seed).await, options).await
     }
 
     /// Placements of both scopes, and every change is a version.
     pub async fn both_scopes(seed: u64) -> Self {
-        let options = Options { batching: Batching::NONE, ..Options::default() };
+        let options = Options { batching: Batching::NONE, ..without_delivery() };
         Self::begin(World::new(seed).await, options).await
     }
 

@@ -1,15 +1,14 @@
 //! Stories of placements on a hub with all its controllers: what is selected becomes a
 //! version, clusters are chosen for it, and the status says how far it came.
 
-use crate::hub_world::{CRP, CSPS, IMC, RP, World, text};
+use crate::hub_world::{CRP, CSPS, IMC, RP, World, text, without_delivery};
 use expect_test::expect;
-use flagship_hub::Options;
 use serde_json::{Value, json};
 
 use crate::story::{COPIES, CRS, RS};
 
 async fn world(seed: u64) -> World {
-    let world = World::running_with(seed, Options::default()).await;
+    let world = World::running_with(seed, without_delivery()).await;
     world.cluster("m1", json!({})).await;
     world.cluster("m2", json!({})).await;
     map(&world, "one", "1").await;
@@ -237,7 +236,7 @@ async fn a_settled_fleet_is_quiet_through_hours_and_restarts() {
     assert_eq!(others, Vec::<&String>::new());
     assert_eq!(writes.len(), heard, "heartbeats, and nothing else");
     world.kill("hub").await;
-    world.start("again", Options::default());
+    world.start("again", without_delivery());
     world.settle().await;
     assert_eq!(world.writes("again"), Vec::<String>::new());
 }

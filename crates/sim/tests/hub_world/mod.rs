@@ -473,8 +473,15 @@ impl World {
 
 /// Options of a hub whose policy snapshots a story writes itself.
 pub fn without_placement() -> Options {
-    let mut options = Options::default();
+    let mut options = without_delivery();
     options.controllers.placement = false;
+    options
+}
+
+/// Options of a hub whose bindings a story moves and reports on itself.
+pub fn without_delivery() -> Options {
+    let mut options = Options::default();
+    options.controllers.work = false;
     options
 }
 

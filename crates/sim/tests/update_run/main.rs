@@ -9,5 +9,8 @@ mod hub_world;
 
 mod approvals;
 mod lifecycle;
+mod rivals;
+mod seeds;
 mod stopping;
 mod story;
+mod stuck;

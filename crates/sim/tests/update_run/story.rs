@@ -109,6 +109,9 @@ impl Story {
         }
         let meta = json!({"name": "c", "namespace": "app"});
         world.create("configmaps", json!({"metadata": meta, "data": {"v": "1"}})).await;
+        // The story plays the members, and what the hub makes of their words.
+        let mut options = options;
+        options.controllers.work = false;
         Self { world, scope, options }
     }
 

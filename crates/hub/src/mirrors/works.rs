@@ -1,0 +1,32 @@
+//! What is kept of Works: whose they are and what members say of them, never what is in them.
+
+use flagship_api::names::ObjectKey;
+use flagship_api::work::Work as Object;
+use flagship_rules::work::Work;
+use flagship_runtime::reflector::{Entry, IndexId, Store};
+
+use super::{Fenced, Set};
+
+/// The Works of all members.
+pub(crate) struct WorkMirrors {
+    pub works: Store<Fenced<Work>>,
+    bindings: IndexId,
+}
+
+impl WorkMirrors {
+    pub(super) fn new(set: &mut Set<'_>) -> Self {
+        let works = set.mirror(|object: Object| Fenced::of(&object, Work::read(&object)));
+        let bindings = works.index(|_, work: &Fenced<Work>| {
+            work.value.owner().map(|binding| binding.to_string()).into_iter().collect()
+        });
+        Self { works: set.add(works), bindings }
+    }
+
+    /// The Works of a binding in the namespace of its member. What another member says in
+    /// its own namespace does not count.
+    pub fn of(&self, binding: &ObjectKey, namespace: &str) -> Vec<Entry<Fenced<Work>>> {
+        let mut works = self.works.by(self.bindings, &binding.to_string());
+        works.retain(|(key, _)| key.namespace.as_deref() == Some(namespace));
+        works
+    }
+}

@@ -1,0 +1,81 @@
+//! What one pass looks at, all of it from mirrors that show the last pass's writes.
+
+use std::collections::BTreeMap;
+
+use flagship_api::keys::finalizer;
+use flagship_api::names::{ObjectKey, member_namespace};
+use flagship_rules::work::{Binding, Cluster, Observed, Placement, Strategies};
+use flagship_runtime::client::Fence;
+
+use crate::hub::Context;
+use crate::mirrors::{Binding as Kept, Mirrors};
+
+/// What a pass looks at, and what its writes are fenced with.
+pub(super) struct Seen {
+    pub observed: Observed,
+    pub binding: Fence,
+    pub finalizers: Vec<String>,
+    /// Works by name, with the strategies they have.
+    pub works: BTreeMap<String, (Fence, Strategies)>,
+    /// UIDs of the snapshots in the mirror, by name.
+    pub snapshots: BTreeMap<String, String>,
+}
+
+/// Reads everything for one pass; `None` if the binding is gone.
+pub(super) fn observe(cx: &Context, mirrors: &Mirrors, key: &ObjectKey) -> Option<Seen> {
+    let scope = mirrors.of(key)?;
+    let kept = scope.bindings.get(key)?;
+    let binding = binding(&kept);
+    let target = &binding.cluster;
+    let cluster = mirrors.members.clusters.get(&ObjectKey::cluster(target));
+    let works = mirrors.works.of(key, &member_namespace(target));
+    let snapshots = scope.resources_of(&kept.placement);
+    let placement = scope.placements.get(&kept.placement);
+    let fenced = works.iter().map(|(_, work)| {
+        let strategies = Strategies {
+            apply_strategy: work.value.apply_strategy.clone(),
+            report_back_strategy: work.value.report_back.clone(),
+        };
+        (work.value.name.clone(), (work.fence.clone(), strategies))
+    });
+    Some(Seen {
+        binding: kept.fence.clone(),
+        finalizers: kept.finalizers.clone(),
+        works: fenced.collect(),
+        snapshots: snapshots
+            .iter()
+            .map(|one| (one.value.name.clone(), one.fence.uid.clone()))
+            .collect(),
+        observed: Observed {
+            now: cx.env.now(),
+            cluster: cluster.map(|cluster| Cluster {
+                name: cluster.target.name.clone(),
+                labels: cluster.target.labels.clone(),
+            }),
+            works: works.iter().map(|(_, work)| work.value.clone()).collect(),
+            snapshots: snapshots.iter().map(|one| one.value.clone()).collect(),
+            placement: placement.map(|kept| Placement::read(kept.deleting, &kept.value.spec)),
+            content: None,
+            binding,
+        },
+    })
+}
+
+fn binding(kept: &Kept) -> Binding {
+    let (key, spec) = (&kept.fence.key, &kept.spec);
+    Binding {
+        namespace: key.namespace.clone(),
+        name: key.name.clone(),
+        placement: kept.placement.name.clone(),
+        generation: kept.value.generation,
+        deleting: kept.value.deleting,
+        guarded: kept.finalizers.iter().any(|held| held == finalizer::WORK),
+        state: spec.state.clone(),
+        cluster: spec.target_cluster.clone(),
+        resource_snapshot: spec.resource_snapshot_name.clone(),
+        overrides: spec.resource_override_snapshots.clone(),
+        cluster_overrides: spec.cluster_resource_override_snapshots.clone(),
+        apply_strategy: spec.apply_strategy.clone(),
+        status: kept.value.status.clone(),
+    }
+}

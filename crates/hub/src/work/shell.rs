@@ -1,0 +1,326 @@
+//! One pass over one binding: read, plan, write.
+//!
+//! Works are written side by side, before the status that speaks of them. A write that
+//! lost a race starts the pass over; one that the server refuses becomes a condition.
+//!
+//! What a pass decides is in `flagship_rules::work`; why it runs, in `triggers`.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use flagship_api::binding::ResourceBindingStatus;
+use flagship_api::keys::{finalizer, own};
+use flagship_api::names::ObjectKey;
+use flagship_api::work::Work;
+use flagship_rules::event::Event;
+use flagship_rules::work::{
+    ABANDON, Action, Plan, Retry, Stage, Stamp, Trouble, Write, after_failure, owner, plan,
+};
+use flagship_runtime::client::{ClientError, Fence, Propagation, ResourceType};
+use flagship_runtime::effects::{Made, SeenWrites, Writer, carry_out_in_groups};
+use flagship_runtime::events::{EventType, Recorder};
+use flagship_runtime::metrics::Metrics;
+use flagship_runtime::queue::Outcome;
+use flagship_runtime::verdict::Failure;
+use kube_core::metadata::PartialObjectMeta;
+use serde_json::{Value, json};
+
+use super::contents::Contents;
+use super::observe::{Seen, observe};
+use crate::hub::Context;
+use crate::mirrors::{Mirrors, ScopeMirrors};
+use crate::patches::{difference, gone_is_fine, reference, with_finalizer, without_finalizer};
+use crate::scope::{ClusterWide, InNamespace, Parts, Scoped};
+
+/// Writes to Works of one binding that are under way at once.
+const AT_ONCE: usize = 10;
+
+/// Carries out the plans of bindings.
+pub(super) struct Shell {
+    cx: Context,
+    mirrors: Arc<Mirrors>,
+    recorder: Recorder,
+    seen: SeenWrites<ObjectKey>,
+    contents: Contents,
+}
+
+/// Why a write to a Work did not happen.
+enum Refused {
+    /// The pass saw old news, or nobody answered: start over.
+    Retry(Failure),
+    /// Worth telling in the status.
+    Trouble(Trouble),
+}
+
+/// A write that is told by the name of its Work: manifests would be too much to say.
+struct Brief(Write);
+
+impl fmt::Debug for Brief {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "a write to work {}", self.0.name())
+    }
+}
+
+/// A pass that has read and planned.
+struct Pass<'a> {
+    seen: Seen,
+    writer: Writer<'a, ObjectKey>,
+}
+
+impl Shell {
+    pub fn new(cx: Context, mirrors: Arc<Mirrors>, recorder: Recorder) -> Self {
+        let seen = SeenWrites::default();
+        shown::<ClusterWide>(&seen, Some(&mirrors.cluster_wide));
+        shown::<InNamespace>(&seen, mirrors.in_namespaces.as_ref());
+        seen.shown_by(ResourceType::of::<Work>(), &mirrors.works.works);
+        Self { cx, mirrors, recorder, seen, contents: Contents::default() }
+    }
+
+    pub fn metrics(&self) -> &Metrics {
+        &self.cx.metrics
+    }
+
+    /// One pass over a binding of the scope.
+    pub async fn pass<S: Scoped>(&self, key: ObjectKey) -> Outcome {
+        self.seen.caught_up(&key).await;
+        let Some(mut seen) = observe(&self.cx, &self.mirrors, &key) else { return Outcome::Done };
+        let mut next = plan(&seen.observed);
+        if let Some(reads) = next.reads.take() {
+            let read = self.contents.read::<S>(&self.cx.client, &key, &reads, &seen.snapshots);
+            match read.await {
+                Ok(content) => seen.observed.content = Some(content),
+                Err(ClientError::Malformed(what)) => {
+                    let trouble = Trouble::unexpected(Stage::Override, what.to_string());
+                    return self.pass_over(&key, seen).give_up::<S>(&trouble).await;
+                }
+                Err(error) => return Outcome::Error(error.into()),
+            }
+            next = plan(&seen.observed);
+        }
+        let mut pass = self.pass_over(&key, seen);
+        let Plan { actions, events, wake, trouble, waiting, .. } = next;
+        if let Err(refused) = self.carry_out::<S>(&mut pass, actions).await {
+            return match refused {
+                Refused::Retry(failure) => Outcome::Error(failure),
+                Refused::Trouble(trouble) => pass.give_up::<S>(&trouble).await,
+            };
+        }
+        for event in &events {
+            self.say::<S>(&pass.seen.binding, event);
+        }
+        if let Some(waiting) = waiting {
+            tracing::debug!(%key, ?waiting, "nothing more to do now");
+        }
+        match (trouble, wake) {
+            (Some(trouble), _) => after(&trouble),
+            (None, Some(span)) => Outcome::After(Duration::try_from(span).unwrap_or_default()),
+            (None, None) => Outcome::Done,
+        }
+    }
+
+    fn pass_over<'a>(&'a self, key: &'a ObjectKey, seen: Seen) -> Pass<'a> {
+        let writer = Writer::new(&self.cx.client, &self.cx.leadership, &self.seen, key);
+        Pass { seen, writer }
+    }
+
+    async fn carry_out<S: Scoped>(
+        &self,
+        pass: &mut Pass<'_>,
+        actions: Vec<Action>,
+    ) -> Result<(), Refused> {
+        let mut writes = Vec::new();
+        let mut last = Vec::new();
+        for action in actions {
+            match action {
+                Action::Guard => {
+                    let patch = with_finalizer(&pass.seen.finalizers, finalizer::WORK);
+                    pass.patch::<S>(patch).await?;
+                }
+                Action::Work(write) => writes.push(Brief(write)),
+                Action::Status(_) | Action::Unguard => last.push(action),
+            }
+        }
+        let written = carry_out_in_groups(vec![writes], AT_ONCE, async |Brief(write)| {
+            self.write(pass, write).await
+        });
+        written.await.map_err(|stopped| stopped.error)?;
+        for action in last {
+            match action {
+                Action::Status(status) => pass.tell::<S>(&status).await?,
+                _ => {
+                    let patch = without_finalizer(&pass.seen.finalizers, finalizer::WORK);
+                    pass.patch::<S>(patch).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn write(&self, pass: &Pass<'_>, write: Write) -> Result<(), Refused> {
+        let stage = write.stage();
+        let refused = |error| refusal(stage, error);
+        let known = pass.seen.works.get(write.name());
+        let unknown = || Refused::Retry(Failure::reread("a work is not known any more"));
+        let (patch, fence) = match write {
+            Write::Create(new) => {
+                let object = new.object();
+                return match pass.writer.create(&object).await {
+                    Ok(Made::New(_)) => Ok(()),
+                    Ok(Made::Existed) => Err(self.occupied(pass, &object).await),
+                    // All that can be missing is the namespace.
+                    Err(ClientError::NotFound { .. }) => {
+                        let space = pass.seen.observed.binding.member_namespace();
+                        let cause = format!("namespaces \"{space}\" not found");
+                        Err(Refused::Trouble(Trouble::refused(stage, cause)))
+                    }
+                    Err(error) => Err(refused(error)),
+                };
+            }
+            Write::Delete { .. } => {
+                let (fence, _) = known.ok_or_else(unknown)?;
+                let deleted = pass.writer.delete::<Work>(fence, Propagation::Background).await;
+                return deleted.map(drop).map_err(refused);
+            }
+            Write::Update { stamp, manifests, strategies, to_abandon, .. } => {
+                let (fence, had) = known.ok_or_else(unknown)?;
+                let mut patch = stamped(&stamp, to_abandon);
+                patch["spec"] = difference(&json!(had), &json!(strategies));
+                let manifests = Some(manifests).filter(|manifests| !manifests.is_empty());
+                patch["spec"]["workload"] = json!({"manifests": manifests});
+                (patch, fence)
+            }
+            Write::Note { stamp, to_abandon, .. } => {
+                let (fence, _) = known.ok_or_else(unknown)?;
+                (stamped(&stamp, to_abandon), fence)
+            }
+            Write::Steer { strategies, .. } => {
+                let (fence, had) = known.ok_or_else(unknown)?;
+                (json!({"spec": difference(&json!(had), &json!(strategies))}), fence)
+            }
+            Write::Abandon { .. } => {
+                let (fence, _) = known.ok_or_else(unknown)?;
+                (json!({"metadata": {"annotations": {own::ABANDONED: "true"}}}), fence)
+            }
+        };
+        pass.writer.patch::<Work>(fence, patch).await.map(drop).map_err(refused)
+    }
+
+    /// A name that is taken: by us, and the mirror is behind, or by somebody else.
+    async fn occupied(&self, pass: &Pass<'_>, wanted: &Work) -> Refused {
+        let name = wanted.metadata.name.as_deref().unwrap_or_default();
+        let works = self.cx.client.of_type(ResourceType::of::<Work>()).metadata_only();
+        let key = ObjectKey::new(wanted.metadata.namespace.as_deref(), name);
+        let found: Option<PartialObjectMeta<Work>> = match works.find(&key).await {
+            Ok(found) => found,
+            Err(error) => return Refused::Retry(error.into()),
+        };
+        let Some(found) = found else {
+            return Refused::Retry(Failure::reread(format!("work {name} is gone again")));
+        };
+        let theirs = owner(&found.metadata);
+        if theirs == owner(&wanted.metadata) {
+            return Refused::Retry(Failure::reread(format!("work {name} exists already")));
+        }
+        tracing::warn!(binding = %pass.seen.binding.key, work = name, "the name is taken");
+        let theirs = theirs.map(|owner| ObjectKey::new(Some(&owner.namespace), &owner.name));
+        let theirs = theirs.map(|owner| owner.to_string());
+        Refused::Trouble(Trouble::occupied(name, theirs.as_deref()))
+    }
+
+    fn say<S: Scoped>(&self, binding: &Fence, event: &Event) {
+        let key = &binding.key;
+        let about = reference::<S::Binding>(key.namespace.as_deref(), &key.name, &binding.uid);
+        let sort = if event.warning { EventType::Warning } else { EventType::Normal };
+        self.recorder.note_about(about, sort, &event.reason, &event.message);
+    }
+}
+
+impl Pass<'_> {
+    async fn patch<S: Scoped>(&mut self, patch: Value) -> Result<(), Refused> {
+        let patched = self.writer.patch::<S::Binding>(&self.seen.binding, patch).await;
+        let patched = gone_is_fine(patched).map_err(|error| Refused::Retry(error.into()))?;
+        patched.iter().for_each(|object| self.moved_on(object));
+        Ok(())
+    }
+
+    async fn tell<S: Scoped>(&mut self, status: &ResourceBindingStatus) -> Result<(), Refused> {
+        let patch = json!({"status": every_field(status)});
+        let written = self.writer.patch_status::<S::Binding>(&self.seen.binding, patch).await;
+        let written = gone_is_fine(written).map_err(|error| Refused::Retry(error.into()))?;
+        written.iter().for_each(|object| self.moved_on(object));
+        Ok(())
+    }
+
+    /// Says in the status what stands in the way.
+    async fn give_up<S: Scoped>(&mut self, trouble: &Trouble) -> Outcome {
+        if !self.seen.observed.binding.deleting
+            && let Some(status) = after_failure(&self.seen.observed, trouble)
+            && let Err(Refused::Retry(failure)) = self.tell::<S>(&status).await
+        {
+            return Outcome::Error(failure);
+        }
+        after(trouble)
+    }
+
+    /// Our own write is no reason for the next one to fail.
+    fn moved_on<K: Parts>(&mut self, object: &K) {
+        self.seen.binding = Fence::of(object).unwrap_or_else(|| self.seen.binding.clone());
+    }
+}
+
+/// When to look again after trouble.
+fn after(trouble: &Trouble) -> Outcome {
+    match trouble.retry {
+        Retry::Never => {
+            tracing::info!(why = %trouble, "waiting until somebody changes something");
+            Outcome::Done
+        }
+        Retry::BackOff => Outcome::Error(Failure::back_off(trouble.to_string())),
+        Retry::After(span) => Outcome::After(Duration::try_from(span).unwrap_or_default()),
+    }
+}
+
+/// What a failed write means: whether people should know, or only we.
+fn refusal(stage: Stage, error: ClientError) -> Refused {
+    match error {
+        ClientError::Invalid { message, .. }
+        | ClientError::Forbidden { message, .. }
+        | ClientError::Refused { message, .. }
+        | ClientError::ServerFailed { code: 500, message, .. } => {
+            Refused::Trouble(Trouble::refused(stage, message))
+        }
+        error => Refused::Retry(error.into()),
+    }
+}
+
+/// Labels and annotations of a Work that is there already; what does not apply goes.
+fn stamped(stamp: &Stamp, to_abandon: bool) -> Value {
+    let mut notes = json!(stamp.annotations());
+    for key in [own::RENDERED_INPUTS_HASH, own::MANIFESTS_HASH] {
+        if notes.get(key).is_none() {
+            notes[key] = Value::Null;
+        }
+    }
+    notes[own::DELETE_POLICY] = if to_abandon { json!(ABANDON) } else { Value::Null };
+    json!({"metadata": {"labels": stamp.labels(), "annotations": notes}})
+}
+
+/// A status for a merge patch. Empty lists are left out of statuses, and a patch would
+/// keep what was there, so they are named.
+fn every_field(status: &ResourceBindingStatus) -> Value {
+    let mut fields = json!(status);
+    for field in ["failedPlacements", "driftedPlacements", "diffedPlacements", "conditions"] {
+        if fields.get(field).is_none() {
+            fields[field] = Value::Null;
+        }
+    }
+    fields
+}
+
+/// Names the mirrors that show our writes.
+fn shown<S: Scoped>(seen: &SeenWrites<ObjectKey>, mirrors: Option<&ScopeMirrors>) {
+    if let Some(mirrors) = mirrors {
+        seen.shown_by(ResourceType::of::<S::Binding>(), &mirrors.bindings);
+    }
+}

@@ -1,0 +1,103 @@
+//! Which change makes which binding worth a pass.
+
+use std::sync::Arc;
+
+use flagship_api::names::{ObjectKey, SnapshotIndex, cluster_of_namespace, master_snapshot};
+use flagship_rules::work::triggers::{binding_changed, placement_changed, work_changed};
+use flagship_rules::work::{Placement as Says, Work};
+use flagship_runtime::queue::Queue;
+use flagship_runtime::reflector::{Change, Subscription};
+
+use crate::mirrors::{
+    Binding, Cluster, Fenced, Mirrors, Placement, ResourceSnapshot, ScopeMirrors,
+};
+use crate::scope::Scoped;
+
+/// Fills a queue from now on, and with every binding of the scope.
+pub(super) fn listen<S: Scoped>(
+    mirrors: &Mirrors,
+    scope: Option<&ScopeMirrors>,
+    queue: &Queue<ObjectKey>,
+) -> Vec<Subscription> {
+    let Some(scope) = scope else { return Vec::new() };
+    let waker = queue.clone();
+    let bindings = scope.bindings.subscribe(move |change| binding(&waker, change));
+    let (waker, of) = (queue.clone(), scope.clone());
+    let works = mirrors.works.works.subscribe(move |change| work::<S>(&waker, &of, change));
+    let (waker, of) = (queue.clone(), scope.clone());
+    let clusters = mirrors.members.clusters.subscribe(move |change| cluster(&waker, &of, change));
+    let (waker, of) = (queue.clone(), scope.clone());
+    let snapshots = scope.resources.subscribe(move |change| snapshot(&waker, &of, change));
+    let (waker, of) = (queue.clone(), scope.clone());
+    let placements = scope.placements.subscribe(move |change| placement(&waker, &of, change));
+    vec![bindings, works, clusters, snapshots, placements]
+}
+
+fn binding(queue: &Queue<ObjectKey>, change: &Change<Binding>) {
+    let worth = match (&change.old, &change.new) {
+        (Some(old), Some(new)) => binding_changed(&old.value, &new.value),
+        (None, Some(_)) => true,
+        (_, None) => false,
+    };
+    if worth {
+        queue.add_with((*change.key).clone(), change.origin.priority());
+    }
+}
+
+fn work<S: Scoped>(queue: &Queue<ObjectKey>, scope: &ScopeMirrors, change: &Change<Fenced<Work>>) {
+    // A new one is our own doing; what its member says of it comes later.
+    let Some(old) = &change.old else { return };
+    let worth = change.new.as_ref().is_none_or(|new| work_changed(&old.value, &new.value));
+    let Some(owner) = old.value.owner().filter(|owner| owner.scope() == S::SCOPE && worth) else {
+        return;
+    };
+    if change.new.is_none() {
+        // Its name is free now: the binding that follows on the same cluster wants it.
+        let name = old.value.placement.as_deref().unwrap_or_default();
+        let placement = ObjectKey::new(owner.namespace.as_deref(), name);
+        let cluster = change.key.namespace.as_deref().and_then(cluster_of_namespace);
+        let heirs = scope.bindings_of(&placement).into_iter().filter(|binding| {
+            cluster == Some(&binding.spec.target_cluster) && binding.fence.key != owner
+        });
+        heirs.for_each(|binding| queue.add(binding.fence.key.clone()));
+    }
+    queue.add(owner);
+}
+
+/// A cluster that is new, or whose labels overrides may ask for.
+fn cluster(queue: &Queue<ObjectKey>, scope: &ScopeMirrors, change: &Change<Cluster>) {
+    let Some(new) = &change.new else { return };
+    let relabelled = change.old.as_ref().is_none_or(|old| old.target.labels != new.target.labels);
+    if relabelled {
+        wake(queue, scope.bindings_on(&new.target.name), |_| true);
+    }
+}
+
+/// A snapshot may be seen after the binding that names it.
+fn snapshot(queue: &Queue<ObjectKey>, scope: &ScopeMirrors, change: &Change<ResourceSnapshot>) {
+    let (None, Some(new)) = (&change.old, &change.new) else { return };
+    let index = new.value.index.as_deref().and_then(|index| index.parse::<SnapshotIndex>().ok());
+    let Some(index) = index else { return };
+    let master = master_snapshot(&new.placement.name, index);
+    let bindings = scope.bindings_of(&new.placement);
+    wake(queue, bindings, |binding| binding.spec.resource_snapshot_name == master);
+}
+
+fn placement(queue: &Queue<ObjectKey>, scope: &ScopeMirrors, change: &Change<Placement>) {
+    let says = |kept: &Arc<Placement>| Says::read(kept.deleting, &kept.value.spec);
+    let (old, new) = (change.old.as_ref().map(says), change.new.as_ref().map(says));
+    let old = old.unwrap_or_default();
+    if new.is_some_and(|new| placement_changed(&old, &new)) {
+        wake(queue, scope.bindings_of(&change.key), |_| true);
+    }
+}
+
+fn wake(
+    queue: &Queue<ObjectKey>,
+    bindings: Vec<Arc<Binding>>,
+    concerned: impl Fn(&Binding) -> bool,
+) {
+    for binding in bindings.iter().filter(|binding| concerned(binding)) {
+        queue.add(binding.fence.key.clone());
+    }
+}

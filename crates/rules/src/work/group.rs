@@ -1,0 +1,131 @@
+//! Which Works a binding should have, told from the metadata of its snapshot group.
+//!
+//! One plain Work per snapshot, however empty, so that there is always somebody to report;
+//! and one per envelope.
+
+use flagship_api::keys::group::PLACEMENT;
+use flagship_api::names::{
+    EnvelopeKind, EnvelopeRef, IndexError, ObjectKey, SnapshotIndex, SubIndex, WorkBase,
+};
+use flagship_api::placement_status::ResourceIdentifier;
+
+use super::observed::Observed;
+use super::trouble::{PARTIAL_GROUP_RETRY, Stage, Trouble};
+use crate::placement::ResourceSnapshot;
+
+/// The snapshots a binding names: the master, and the others in their order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Group<'a> {
+    /// The index all of them carry.
+    pub index: SnapshotIndex,
+    /// Each with the name of its plain Work, the master first.
+    pub snapshots: Vec<(&'a ResourceSnapshot, String)>,
+}
+
+/// A Work that should be there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// Its name, unless a Work of another name already stands for the same envelope.
+    pub name: String,
+    /// Which snapshot it carries things of.
+    pub snapshot: String,
+    /// The envelope it is made from.
+    pub envelope: Option<EnvelopeRef>,
+}
+
+/// The master of the group a binding names, if it has been seen.
+pub fn master(seen: &Observed) -> Option<&ResourceSnapshot> {
+    let named = &seen.binding.resource_snapshot;
+    seen.snapshots.iter().find(|snapshot| snapshot.name == *named)
+}
+
+impl<'a> Group<'a> {
+    /// The group of a master; trouble if it is not complete yet, or cannot be read.
+    pub fn read(seen: &'a Observed, master: &'a ResourceSnapshot) -> Result<Self, Trouble> {
+        let unexpected = |cause| Trouble::unexpected(Stage::Override, cause);
+        let placement = seen.binding.placement_key();
+        let label = master.index.as_deref().unwrap_or_default();
+        let index = label.parse().map_err(|error: IndexError| {
+            let key = seen.binding.sibling(&master.name);
+            unexpected(format!(
+                "resource snapshot {key} has an invalid resource index label {label} or err {error}"
+            ))
+        })?;
+        let count = master.count.as_deref().unwrap_or_default();
+        let expected = count.parse::<SnapshotIndex>().map_err(|error| {
+            unexpected(format!(
+                "master resource snapshot {} for placement {placement} has an invalid snapshot \
+                 count {count} or err {error}",
+                master.name
+            ))
+        })?;
+        let others = seen.snapshots.iter().filter(|snapshot| {
+            snapshot.hash.is_none() && snapshot.index == master.index && *snapshot != master
+        });
+        let base = WorkBase::new(&placement);
+        let mut numbered = others
+            .map(|snapshot| Ok((place(seen, snapshot)?, snapshot)))
+            .collect::<Result<Vec<_>, Trouble>>()?;
+        numbered.sort_by_key(|(subindex, _)| *subindex);
+        let found = numbered.len() + 1;
+        if i64::try_from(found) != Ok(expected.get()) {
+            return Err(partial(seen, &master.name, expected.get(), found));
+        }
+        let subs = numbered.into_iter().map(|(subindex, snapshot)| (snapshot, base.sub(subindex)));
+        Ok(Self { index, snapshots: [(master, base.master())].into_iter().chain(subs).collect() })
+    }
+
+    /// The Works that should be there, in order.
+    pub fn wanted(&self) -> Vec<Wanted> {
+        let of_one = |(snapshot, work): &(&ResourceSnapshot, String)| {
+            let snapshot_name = snapshot.name.clone();
+            let plain =
+                Wanted { name: work.clone(), snapshot: snapshot_name.clone(), envelope: None };
+            let envelopes = snapshot.resources.iter().filter_map(envelope);
+            let wrapped = envelopes.map(|envelope| Wanted {
+                name: envelope.work(work),
+                snapshot: snapshot_name.clone(),
+                envelope: Some(envelope),
+            });
+            [plain].into_iter().chain(wrapped).collect::<Vec<_>>()
+        };
+        self.snapshots.iter().flat_map(of_one).collect()
+    }
+}
+
+/// The envelope a resource is, if it is one.
+pub fn envelope(resource: &ResourceIdentifier) -> Option<EnvelopeRef> {
+    if resource.group != PLACEMENT {
+        return None;
+    }
+    let kind = EnvelopeKind::read(&resource.kind)?;
+    Some(EnvelopeRef { kind, key: ObjectKey::new(Some(&resource.namespace), &resource.name) })
+}
+
+/// Not all snapshots of the group have been seen.
+pub fn partial(seen: &Observed, master: &str, expected: i64, found: usize) -> Trouble {
+    let placement = seen.binding.placement_key();
+    Trouble::expected(
+        Stage::Override,
+        format!(
+            "not all resource snapshot in the same index group are created: resource snapshots \
+             are still being created for the masterResourceSnapshot {master}, total snapshot in \
+             the index group = {expected}, num Of existing snapshot in the group= {found}, \
+             placement = {placement}"
+        ),
+    )
+    .again_after(PARTIAL_GROUP_RETRY)
+}
+
+fn place(seen: &Observed, snapshot: &ResourceSnapshot) -> Result<SubIndex, Trouble> {
+    let text = snapshot.subindex.as_deref().unwrap_or_default();
+    text.parse().map_err(|error: IndexError| {
+        let key = seen.binding.sibling(&snapshot.name);
+        Trouble::unexpected(
+            Stage::Override,
+            format!(
+                "resource snapshot {key} has an invalid sub-index annotation {text} or err {error}"
+            ),
+        )
+    })
+}

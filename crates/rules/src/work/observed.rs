@@ -1,0 +1,233 @@
+//! What the work generator sees: one binding, its member, the Works it has so far, and
+//! the snapshot group it names.
+//!
+//! All of it is metadata and conditions. [`Content`] is the exception: manifests and
+//! overrides, read from the server for a pass that asked for them.
+
+use std::collections::BTreeMap;
+
+use flagship_api::apply_strategy::{ApplyStrategy, ApplyStrategyType, ReportBackStrategy};
+use flagship_api::binding::{BindingState, ResourceBindingStatus};
+use flagship_api::condition::Generation;
+use flagship_api::names::{ObjectKey, member_namespace};
+use flagship_api::placement_status::{EnvelopeIdentifier, NamespacedName, ResourceIdentifier};
+use flagship_api::raw_json::RawJson;
+use flagship_api::work::{DiffDetails, DriftDetails};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use serde::{Deserialize, Serialize};
+
+use crate::overrides::{ClusterOverride, NamespacedOverride};
+use crate::placement::ResourceSnapshot;
+
+/// Everything one pass over a binding may look at.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Observed {
+    /// The present moment.
+    pub now: Timestamp,
+    /// The binding.
+    pub binding: Binding,
+    /// The member it is for; `None` if there is no such cluster.
+    pub cluster: Option<Cluster>,
+    /// Its Works in the member's namespace, by name, those on their way out included.
+    pub works: Vec<Work>,
+    /// All resource snapshots of its placement, in any order.
+    pub snapshots: Vec<ResourceSnapshot>,
+    /// The placement itself; `None` if it is gone.
+    pub placement: Option<Placement>,
+    /// What an earlier look at the same binding asked for.
+    pub content: Option<Content>,
+}
+
+impl Observed {
+    /// Works that are there to stay.
+    pub fn live_works(&self) -> impl Iterator<Item = &Work> {
+        self.works.iter().filter(|work| !work.deleting)
+    }
+}
+
+/// What a placement of either scope says to its Works past the binding.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Placement {
+    /// Whether it is being deleted.
+    pub deleting: bool,
+    /// `spec.strategy.reportBackStrategy`.
+    pub report_back: Option<ReportBackStrategy>,
+    /// Whether placed resources stay in the members when the placement is deleted.
+    pub abandons: bool,
+}
+
+/// A binding of either scope.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Binding {
+    /// Its namespace; `None` for a ClusterResourceBinding.
+    pub namespace: Option<String>,
+    /// `metadata.name`.
+    pub name: String,
+    /// The placement it belongs to, in its own namespace.
+    pub placement: String,
+    /// `metadata.generation`.
+    pub generation: i64,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+    /// Whether it carries our finalizer.
+    pub guarded: bool,
+    /// `spec.state`.
+    pub state: BindingState,
+    /// `spec.targetCluster`.
+    pub cluster: String,
+    /// `spec.resourceSnapshotName`.
+    pub resource_snapshot: String,
+    /// `spec.resourceOverrideSnapshots`.
+    pub overrides: Vec<NamespacedName>,
+    /// `spec.clusterResourceOverrideSnapshots`.
+    pub cluster_overrides: Vec<String>,
+    /// `spec.applyStrategy`.
+    pub apply_strategy: Option<ApplyStrategy>,
+    /// The status as last written.
+    pub status: ResourceBindingStatus,
+}
+
+impl Binding {
+    /// Namespace and name of the placement.
+    pub fn placement_key(&self) -> ObjectKey {
+        ObjectKey::new(self.namespace.as_deref(), &self.placement)
+    }
+
+    /// A name in the binding's namespace.
+    pub fn sibling(&self, name: &str) -> ObjectKey {
+        ObjectKey::new(self.namespace.as_deref(), name)
+    }
+
+    /// Where its Works stand.
+    pub fn member_namespace(&self) -> String {
+        member_namespace(&self.cluster)
+    }
+
+    /// Whether any override is to be applied.
+    pub fn is_overridden(&self) -> bool {
+        !(self.overrides.is_empty() && self.cluster_overrides.is_empty())
+    }
+
+    /// Whether the member only compares.
+    pub fn reports_diff(&self) -> bool {
+        let kind = self.apply_strategy.as_ref().and_then(|strategy| strategy.r#type);
+        kind == Some(ApplyStrategyType::ReportDiff)
+    }
+
+    /// The generation its conditions must speak about.
+    pub fn generation(&self) -> Generation {
+        Generation(self.generation)
+    }
+}
+
+/// What overrides may ask of the member.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cluster {
+    /// `metadata.name`.
+    pub name: String,
+    /// `metadata.labels`.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// A Work without its manifests.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Work {
+    /// `metadata.name`.
+    pub name: String,
+    /// `metadata.generation`.
+    pub generation: i64,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+    /// The binding it belongs to, by its labels; one without a namespace has an empty one.
+    pub binding: Option<NamespacedName>,
+    /// Label `parent-CRP`.
+    pub placement: Option<String>,
+    /// The envelope it was made from, by its labels.
+    pub envelope: Option<EnvelopeIdentifier>,
+    /// What it was made from.
+    pub stamp: Stamp,
+    /// Whether what it brought is to stay in the member when the placement is deleted.
+    pub to_abandon: bool,
+    /// Whether the member has been told so.
+    pub abandoned: bool,
+    /// `spec.applyStrategy`.
+    pub apply_strategy: Option<ApplyStrategy>,
+    /// `spec.reportBackStrategy`.
+    pub report_back: Option<ReportBackStrategy>,
+    /// `status.conditions`.
+    pub conditions: Vec<Condition>,
+    /// Manifests with something to tell, in order.
+    pub manifests: Vec<Manifest>,
+    /// Hash of the statuses that came back from the member, if any did.
+    pub reported: Option<String>,
+}
+
+impl Work {
+    /// The binding it belongs to.
+    pub fn owner(&self) -> Option<ObjectKey> {
+        let NamespacedName { namespace, name } = self.binding.as_ref()?;
+        Some(ObjectKey::new(Some(namespace), name))
+    }
+}
+
+/// What a Work was made from, as its labels and annotations tell.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stamp {
+    /// Label `parent-resource-snapshot-index`.
+    pub index: Option<String>,
+    /// Annotation `parent-resource-snapshot-name`.
+    pub snapshot: Option<String>,
+    /// Annotation `parent-resource-override-snapshot-hash`.
+    pub overrides: Option<String>,
+    /// Annotation `parent-cluster-resource-override-snapshot-hash`.
+    pub cluster_overrides: Option<String>,
+    /// Our own annotation: hash of what else overrides look at.
+    pub inputs: Option<String>,
+    /// Our own annotation: hash of what came out of the overrides.
+    pub manifests: Option<String>,
+}
+
+/// A manifest of a Work that failed, drifted or differs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Which resource, and the envelope it came in.
+    pub resource: ResourceIdentifier,
+    /// Its Applied condition if that is False, else its Available condition if that is.
+    pub failure: Option<Condition>,
+    /// Edits found in the member.
+    pub drift: Option<DriftDetails>,
+    /// Differences that were left alone.
+    pub diff: Option<DiffDetails>,
+}
+
+/// What a pass has to know before it can write.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reads {
+    /// Names of resource snapshots, in the binding's namespace.
+    pub snapshots: Vec<String>,
+    /// Names of cluster-wide override snapshots.
+    pub cluster_overrides: Vec<String>,
+    /// Namespaced override snapshots.
+    pub overrides: Vec<NamespacedName>,
+}
+
+/// What was read. A name that is not in here does not exist.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Content {
+    /// Resource snapshots by name.
+    pub snapshots: BTreeMap<String, SnapshotContent>,
+    /// Cluster-wide override snapshots, in any order.
+    pub cluster_overrides: Vec<ClusterOverride>,
+    /// Namespaced override snapshots, in any order.
+    pub overrides: Vec<NamespacedOverride>,
+}
+
+/// What is in a resource snapshot.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct SnapshotContent {
+    /// Label `parent-CRP`.
+    pub placement: Option<String>,
+    /// `spec.selectedResources`.
+    pub resources: Vec<RawJson>,
+}

@@ -1,0 +1,110 @@
+//! One pass over a binding.
+//!
+//! The finalizer comes before the first Work, the Works before the status that speaks of
+//! them. A crash in between loses nothing: the next pass compares and goes on.
+
+use flagship_api::binding::{BindingState, ResourceBindingStatus};
+use flagship_api::condition::Conditions;
+use flagship_api::condition_type::binding::ROLLOUT_STARTED;
+use jiff::SignedDuration;
+
+use super::deletion;
+use super::observed::{Observed, Reads};
+use super::status::{Standing, rebuilt};
+use super::sync::{End, Sync, Write, sync};
+use super::trouble::{PARTIAL_GROUP_RETRY, Trouble};
+use crate::event::Event;
+
+/// How soon to look again while a Work that is no longer wanted is still going.
+pub const DROPPED_RETRY: SignedDuration = SignedDuration::from_secs(15);
+
+/// What to do about a binding.
+#[derive(Debug, Default)]
+pub struct Plan {
+    /// What to write, in order. Writes to Works may go side by side.
+    pub actions: Vec<Action>,
+    /// What to read before anything can be planned; then there are no actions.
+    pub reads: Option<Reads>,
+    /// What to tell people, once all is written.
+    pub events: Vec<Event>,
+    /// Why nothing more is done.
+    pub waiting: Option<Waiting>,
+    /// When to look again at the latest.
+    pub wake: Option<SignedDuration>,
+    /// What stands in the way; the status says so, too.
+    pub trouble: Option<Trouble>,
+}
+
+/// One step.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// Put our finalizer on the binding.
+    Guard,
+    /// Write a Work.
+    Work(Write),
+    /// Write the status of the binding.
+    Status(Box<ResourceBindingStatus>),
+    /// Take our finalizer off the binding.
+    Unguard,
+}
+
+/// Why nothing more is done for a binding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Waiting {
+    /// It is chosen only; a rollout has to bind it.
+    ToBeBound,
+    /// There is no such cluster.
+    ForCluster,
+    /// Nobody has said that the rollout of this very generation started, or did not.
+    ForRollout,
+    /// Its snapshot has not been seen yet.
+    ForSnapshot,
+    /// It is being deleted, and so many Works are still there.
+    WorksToGo(usize),
+}
+
+/// Decides what to do about a binding.
+pub fn plan(seen: &Observed) -> Plan {
+    let binding = &seen.binding;
+    if binding.deleting {
+        return deletion::plan(seen);
+    }
+    let waits = |waiting| Plan { waiting: Some(waiting), ..Plan::default() };
+    if !matches!(binding.state, BindingState::Bound | BindingState::Unscheduled) {
+        return waits(Waiting::ToBeBound);
+    }
+    let Some(cluster) = &seen.cluster else { return waits(Waiting::ForCluster) };
+    let mut actions = if binding.guarded { Vec::new() } else { vec![Action::Guard] };
+    let started = &binding.status.conditions;
+    if binding.state == BindingState::Bound
+        && !started.is_decided_at(ROLLOUT_STARTED, binding.generation())
+    {
+        return Plan { actions, ..waits(Waiting::ForRollout) };
+    }
+    let Sync { writes, events, end } = sync(seen, cluster);
+    let changed = writes.iter().any(Write::concerns_member);
+    actions.extend(writes.into_iter().map(Action::Work));
+    let (standing, trouble) = match end {
+        End::Asks(reads) => return Plan { reads: Some(reads), ..Plan::default() },
+        End::Lags => {
+            let wake = Some(PARTIAL_GROUP_RETRY);
+            return Plan { actions, wake, ..waits(Waiting::ForSnapshot) };
+        }
+        End::Failed(trouble) => (Standing::Failed(trouble.clone()), Some(trouble)),
+        End::Known if changed => (Standing::Changed, None),
+        End::Known => (Standing::Settled, None),
+    };
+    let status = rebuilt(seen, &standing);
+    if status != binding.status {
+        actions.push(Action::Status(Box::new(status)));
+    }
+    let going = seen.works.iter().any(|work| work.deleting);
+    let wake = going.then_some(DROPPED_RETRY);
+    Plan { actions, events, wake, trouble, ..Plan::default() }
+}
+
+/// The status after a write was refused; `None` if it says so already.
+pub fn after_failure(seen: &Observed, trouble: &Trouble) -> Option<ResourceBindingStatus> {
+    let status = rebuilt(seen, &Standing::Failed(trouble.clone()));
+    (status != seen.binding.status).then_some(status)
+}

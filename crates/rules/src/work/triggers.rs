@@ -1,0 +1,44 @@
+//! Which changes make which bindings worth another pass.
+//!
+//! A pass too many costs a comparison; a pass too few leaves a rollout waiting.
+
+use flagship_api::condition::{Conditions, Generation};
+use flagship_api::condition_type::binding::ROLLOUT_STARTED;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use super::observed::{Placement, Work};
+use crate::placement::Binding;
+
+/// Whether a changed binding is to be looked at. Our own status is no news, but the word
+/// that its rollout started is what we wait for.
+pub fn binding_changed(old: &Binding, new: &Binding) -> bool {
+    let said = |binding: &Binding| {
+        let generation = Generation(binding.generation);
+        binding.status.conditions.is_decided_at(ROLLOUT_STARTED, generation)
+    };
+    old.generation != new.generation
+        || old.deleting != new.deleting
+        || (said(new) && !said(old))
+        || lost_ours(&old.status.conditions, &new.status.conditions)
+}
+
+/// Somebody else wiped what we reported.
+fn lost_ours(old: &[Condition], new: &[Condition]) -> bool {
+    use flagship_api::condition_type::binding::OVERRIDDEN;
+    old.of_type(OVERRIDDEN).is_some() && new.of_type(OVERRIDDEN).is_none()
+}
+
+/// Whether the binding of a changed Work is to be looked at: the member said something, or
+/// it no longer carries what it did.
+pub fn work_changed(old: &Work, new: &Work) -> bool {
+    old.conditions != new.conditions
+        || old.manifests != new.manifests
+        || old.stamp != new.stamp
+        || old.deleting != new.deleting
+        || old.abandoned != new.abandoned
+}
+
+/// Whether all bindings of a changed placement are to be looked at.
+pub fn placement_changed(old: &Placement, new: &Placement) -> bool {
+    old.report_back != new.report_back || old.abandons != new.abandons
+}

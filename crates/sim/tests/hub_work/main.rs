@@ -1,0 +1,11 @@
+//! Stories of the work generators: a hub on the embedded server, paused time, and a
+//! member that says what the story lets it say.
+//!
+//! What a pass decides is told beside the rules; here is when they look, what they
+//! write, and what they leave alone.
+
+#[path = "../hub_world/mod.rs"]
+mod hub_world;
+
+mod delivery;
+mod story;
