@@ -184,6 +184,7 @@ mod tests {
         }
     }
 
+    // checklist 18.23
     #[test]
     fn bad_resource_names_are_named() {
         for (rest, complaint) in [
@@ -204,6 +205,7 @@ mod tests {
         matches(observed.parse().ok(), &expression).map_err(|error| error.to_string())
     }
 
+    // checklist 18.24
     #[test]
     fn six_operators_compare_exactly() {
         let table = [
@@ -222,6 +224,7 @@ mod tests {
         assert_eq!(check("1000m", "Eq", &["1"]), Ok(true));
     }
 
+    // checklist 18.24
     #[test]
     fn a_property_that_is_not_there_matches_nothing() {
         for operator in ["Eq", "Ne", "nonsense"] {
@@ -229,6 +232,7 @@ mod tests {
         }
     }
 
+    // checklist 18.24
     #[test]
     fn mistakes_in_the_expression_are_errors() {
         let one_value = "more than one value in the property selector expression";

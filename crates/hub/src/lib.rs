@@ -5,6 +5,7 @@
 //! `mirrors`; both scopes of a kind meet in `scope`. Nothing here decides anything
 //! that a person would call policy: that is in the rules. Knows nothing of `member`.
 
+pub mod admission;
 mod changes;
 mod complaints;
 mod hub;

@@ -20,7 +20,6 @@ impl Default for Shared {
     }
 }
 
-#[allow(dead_code)] // the applier enters through it
 impl Gate {
     pub fn open(&self) {
         self.0.open.send_replace(true);

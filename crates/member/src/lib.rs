@@ -7,10 +7,13 @@
 //! at again in time. Knows nothing of `hub`.
 
 mod gate;
+mod kinds;
 mod member;
 mod membership;
 mod options;
 mod properties;
+mod watching;
+mod work;
 
 pub use member::Member;
 pub use options::Options;

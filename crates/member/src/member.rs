@@ -12,12 +12,13 @@ use flagship_runtime::client::Client;
 use flagship_runtime::env::Env;
 use flagship_runtime::lease::{Candidate, Ended, Leadership};
 use flagship_runtime::metrics::Metrics;
-use futures::future::{Either, select};
+use futures::future::{Either, join, select};
 use tokio::task::JoinSet;
 
 use crate::gate::Gate;
 use crate::membership::Membership;
 use crate::options::Options;
+use crate::work::Works;
 
 /// The agent of one member.
 #[derive(Clone)]
@@ -93,10 +94,12 @@ impl Member {
         };
         // Dropped with the tenure, and everything in it.
         let mut tasks = JoinSet::new();
+        let works = Works::new(&cx, &mut tasks);
         let membership = Membership::new(&cx, &mut tasks);
-        let working = pin!(membership.run());
+        let working = pin!(join(membership.run(), works.run()));
         if let Either::Right(((), working)) = select(working, pin!(stop)).await {
             membership.close();
+            works.close();
             if tokio::time::timeout(cx.options.stop_grace, working).await.is_err() {
                 tracing::warn!("passes under way did not end in time");
             }

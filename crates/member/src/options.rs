@@ -2,11 +2,29 @@
 
 use std::time::Duration;
 
+use flagship_rules::apply::{self, Ageing, Timing};
 use flagship_runtime::lease::LeaseConfig;
 
 /// Choices for one member agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
+    /// Works that are processed side by side. The original takes five; ours wait for the
+    /// network, not for a thread, and a few that hang must not hold up the rest.
+    pub concurrent_works: usize,
+    /// When Works are looked at again although nothing happened: the flags
+    /// `--work-applier-requeue-rate-limiter-*`.
+    pub timing: Timing,
+    /// Which changed Works go first: `--enable-work-applier-priority-queue` and the two
+    /// coefficients. `None` takes them as they come.
+    pub priorities: Option<Ageing>,
+    /// How long the deletion of what a Work brought may take before objects with other
+    /// owners stop holding it up: `--deletion-wait-time`.
+    pub deletion_wait: Duration,
+    /// Whether applied objects are watched. Without it changes on the member show when
+    /// the Work is looked at again, up to a quarter of an hour later.
+    pub watch_applied: bool,
+    /// What counts as done.
+    pub report: apply::Options,
     /// Whether namespaces are reported too: `--enable-namespace-collection-in-property-provider`.
     pub collect_namespaces: bool,
     /// The lease to hold on the member while working; `None` for an agent that is alone.
@@ -17,6 +35,16 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { collect_namespaces: false, lease: None, stop_grace: Duration::from_secs(30) }
+        Self {
+            concurrent_works: 20,
+            timing: Timing::default(),
+            priorities: None,
+            deletion_wait: Duration::from_secs(5 * 60),
+            watch_applied: true,
+            report: apply::Options::default(),
+            collect_namespaces: false,
+            lease: None,
+            stop_grace: Duration::from_secs(30),
+        }
     }
 }

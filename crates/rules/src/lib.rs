@@ -4,8 +4,9 @@
 //! rule cannot fail: it returns a plan with its reasons. The same functions run
 //! in unit tests, the model checker, the simulator and production.
 //!
-//! Still to come, one folder each: `rollout`, `eviction`, `admission`, `why`.
+//! Still to come, one folder each: `rollout`, `eviction`, `why`.
 
+pub mod admission;
 pub mod agent;
 pub mod apply;
 pub mod availability;

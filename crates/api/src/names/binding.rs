@@ -34,6 +34,7 @@ pub fn binding(
 mod tests {
     use super::*;
 
+    // checklist 18.12
     #[test]
     fn a_binding_is_named_after_placement_and_cluster() {
         assert_eq!(
@@ -44,6 +45,7 @@ mod tests {
         assert_eq!(binding("web", &cluster, &uid).unwrap(), "web-m1-43991b15");
     }
 
+    // checklist 18.12
     #[test]
     fn long_names_are_cut_to_a_label() {
         let name = binding(&"p".repeat(40), "c".repeat(50), "0123456789").unwrap();

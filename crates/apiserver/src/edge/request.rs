@@ -87,7 +87,7 @@ async fn admitted(
     let Some(mut cluster) = way.cluster else {
         return match way.path.trim_end_matches('/') {
             "/healthz" | "/livez" | "/readyz" => Ok(rest::healthy()),
-            _ => Err(rest::nowhere().into()),
+            _ => Err(nowhere(door).into()),
         };
     };
     let target = match request.uri().query() {
@@ -100,6 +100,17 @@ async fn admitted(
     request.extensions_mut().insert(Arc::new(user));
     request.extensions_mut().insert(shared.access.clone());
     cluster.call(request).await.map_err(|Disconnected| Refused::Severed)
+}
+
+/// 404; people who left the cluster out are told how to name it.
+fn nowhere(door: &Door) -> ApiError {
+    let mut error = rest::nowhere();
+    if let Door::All = door {
+        error.message.push_str(
+            ": clusters are at /clusters/<name>, which `kubectl get --raw` must be told as well",
+        );
+    }
+    error
 }
 
 fn way(shared: &Shared, door: &Door, uri: &Uri) -> Way {

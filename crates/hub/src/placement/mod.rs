@@ -33,7 +33,7 @@ use crate::scope::{ClusterWide, InNamespace, Scoped};
 use shell::Shell;
 
 pub(crate) use observe::{Fences, selected};
-pub(crate) use selectable::{Kept, Selectable, gvk, kind_served};
+pub(crate) use selectable::{Kept, Selectable, gvk, kind_served, no_matches};
 pub(crate) use shell::{delete_all, write_snapshot};
 pub(crate) use up_to_date::up_to_date;
 

@@ -215,7 +215,7 @@ impl Hub for Blind {
 }
 
 /// A server's own words.
-fn no_matches(kind: &Kind) -> String {
+pub(crate) fn no_matches(kind: &Kind) -> String {
     format!("no matches for kind \"{}\" in version \"{}\"", kind.kind, kind.api_version())
 }
 

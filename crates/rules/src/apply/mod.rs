@@ -41,6 +41,9 @@ mod terms;
 mod waves;
 mod write;
 
+#[cfg(test)]
+mod tests;
+
 pub use compare::DryRun;
 pub use intent::{Intent, intent, removal_failed};
 pub use manifest::{GroupVersionKind, Manifest, Mapping, Trouble, Unmapped, map, read, types};

@@ -3,6 +3,8 @@
 //! An object is ours if it carries a reference to the AppliedWork of its Work; the member's
 //! garbage collector does the rest. Taking objects over is in `take_over`.
 
+use std::fmt;
+
 use flagship_api::kinds::FleetKind;
 use flagship_api::work::AppliedWork;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -63,7 +65,7 @@ pub(super) fn metadata_mut(object: &mut Value) -> Option<&mut Map<String, Value>
 }
 
 /// What to do about an object that no manifest asks for any more.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub enum Removal {
     /// It is gone, going, or not ours.
     Nothing,
@@ -75,6 +77,17 @@ pub enum Removal {
         /// `metadata.uid`.
         uid: String,
     },
+}
+
+impl fmt::Debug for Removal {
+    /// Without the object, which may be a Secret.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing => out.write_str("Nothing"),
+            Self::Disown(_) => out.write_str("Disown"),
+            Self::Delete { uid } => write!(out, "Delete({uid})"),
+        }
+    }
 }
 
 /// Decides about a left-over, as found on the member.

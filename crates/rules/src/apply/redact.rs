@@ -17,28 +17,32 @@ pub(super) const REDACTED: &str = "(redacted for security reasons)";
 /// Values shorter than this are only found between quotes: they may be part of any word.
 const SHORT: usize = 4;
 
-/// The values that one object and its copy hold; none for anything but a Secret.
+/// The values that a Secret was ever seen to hold; none for anything but a Secret.
 pub(super) struct Redactor {
     secret: bool,
-    /// Longest first, so that a part never spoils the whole.
-    values: Vec<String>,
+    values: BTreeSet<String>,
 }
 
 impl Redactor {
-    pub(super) fn of(manifest: &Manifest, live: Option<&Value>) -> Self {
-        let secret = manifest.is_secret();
-        let mut values = BTreeSet::new();
-        for object in [Some(&manifest.object), live].into_iter().flatten().filter(|_| secret) {
-            collect(object, &mut values);
+    pub(super) fn of(manifest: &Manifest) -> Self {
+        let mut redactor = Self { secret: manifest.is_secret(), values: BTreeSet::new() };
+        redactor.learn(&manifest.object);
+        redactor
+    }
+
+    /// Learns what the object holds, on the hub or on the member, now or before a write.
+    pub(super) fn learn(&mut self, object: &Value) {
+        if self.secret {
+            collect(object, &mut self.values);
         }
-        let mut values: Vec<String> = values.into_iter().collect();
-        values.sort_by_key(|value| std::cmp::Reverse(value.len()));
-        Self { secret, values }
     }
 
     /// A text without the values.
     pub(super) fn text(&self, mut text: String) -> String {
-        for value in &self.values {
+        let mut values: Vec<&String> = self.values.iter().collect();
+        // Longest first, so that a part never spoils the whole.
+        values.sort_by_key(|value| std::cmp::Reverse(value.len()));
+        for value in values {
             if value.len() >= SHORT {
                 if text.contains(value.as_str()) {
                     text = text.replace(value.as_str(), REDACTED);

@@ -71,6 +71,7 @@ pub(super) struct Case<'a> {
     pub(super) terms: &'a Terms,
     /// The object on the member, as last seen.
     pub(super) live: Option<Value>,
+    redactor: Redactor,
 }
 
 /// A request for the object.
@@ -78,7 +79,7 @@ pub struct Find<'a>(Case<'a>);
 
 /// The first step of a manifest.
 pub fn begin<'a>(manifest: &'a Manifest, terms: &'a Terms) -> Step<'a> {
-    let case = Case { manifest, terms, live: None };
+    let case = Case { manifest, terms, live: None, redactor: Redactor::of(manifest) };
     match &manifest.trouble {
         Some(trouble) => {
             let Trouble { verdict, error } = trouble.clone();
@@ -93,10 +94,11 @@ impl<'a> Find<'a> {
     /// The object, if there is one.
     pub fn answer(self, found: Result<Option<Value>, Refusal>) -> Step<'a> {
         let Self(mut case) = self;
-        case.live = match found {
-            Ok(live) => live,
+        match found {
+            Ok(Some(live)) => case.see(live),
+            Ok(None) => {}
             Err(refusal) => return case.not_found(&refusal.message),
-        };
+        }
         let foreign = case.live.as_ref().is_some_and(|live| !is_ours(live, &case.terms.owner));
         if foreign && case.terms.when_to_take_over != WhenToTakeOver::Never {
             return take_over::start(case);
@@ -106,6 +108,12 @@ impl<'a> Find<'a> {
 }
 
 impl<'a> Case<'a> {
+    /// Takes note of the object as it is now.
+    pub(super) fn see(&mut self, live: Value) {
+        self.redactor.learn(&live);
+        self.live = Some(live);
+    }
+
     /// Goes on once it is clear whose the object is.
     pub(super) fn settle(self) -> Step<'a> {
         let Some(live) = &self.live else {
@@ -144,7 +152,7 @@ impl<'a> Case<'a> {
     pub(super) fn written(mut self, object: Value) -> Step<'a> {
         let full = self.terms.comparison == ComparisonOption::FullComparison;
         let drifts = if full { compare::full(&self.manifest.object, &object) } else { Ok(vec![]) };
-        self.live = Some(object);
+        self.see(object);
         match drifts {
             Ok(drifts) if drifts.is_empty() => self.done(Verdict::Applied, None, Findings::Nothing),
             Ok(drifts) => self.done(Verdict::Applied, None, Findings::Drifts(drifts)),
@@ -238,8 +246,7 @@ impl<'a> Case<'a> {
         error: Option<String>,
         findings: Findings,
     ) -> Step<'a> {
-        let Self { manifest, terms, live } = self;
-        let redactor = Redactor::of(manifest, live.as_ref());
+        let Self { manifest, terms, live, redactor } = self;
         let availability = match &live {
             Some(live) if verdict.is_applied() => availability::assess(&manifest.identifier, live),
             _ => Availability::Skipped,

@@ -121,7 +121,7 @@ impl<'a> TakeOver<'a> {
         let Self { mut case, .. } = self;
         match result {
             Ok(object) => {
-                case.live = Some(object);
+                case.see(object);
                 case.settle()
             }
             Err(refusal) => {

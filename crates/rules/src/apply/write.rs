@@ -101,7 +101,7 @@ fn failed<'a>(case: Case<'a>, why: &str) -> Step<'a> {
 }
 
 fn operation(case: &Case<'_>) -> Result<Operation, String> {
-    let Case { manifest, terms, live } = case;
+    let Case { manifest, terms, live, .. } = case;
     let live = live.as_ref();
     let mut body = prepared(&manifest.object, &terms.owner)?;
     check_owners(&manifest.object, live, terms)

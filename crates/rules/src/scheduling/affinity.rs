@@ -208,3 +208,26 @@ fn interpolate(
     #[allow(clippy::cast_possible_truncation)]
     Ok((share * f64::from(weight)).round() as i32)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // checklist 18.25
+    #[test]
+    fn a_range_that_makes_no_sense_is_an_error_that_shows_it() {
+        use PropertySortOrder::{Ascending, Descending};
+        assert_eq!(interpolate(Descending, 10, 2.0, (1.0, 3.0)), Ok(5));
+        assert_eq!(interpolate(Ascending, 10, 1.0, (1.0, 3.0)), Ok(10));
+        assert_eq!(interpolate(Ascending, 10, 1.0, (1.0, 1.0)), Ok(0));
+        for (value, range, said) in [
+            (0.0, (1.0, 3.0), "observed value 0, observed min 1, observed max 3"),
+            (4.0, (1.0, 3.0), "observed value 4, observed min 1, observed max 3"),
+            (2.0, (f64::NEG_INFINITY, 3.0), "observed value 2, observed min -inf, observed max 3"),
+            (2.0, (1.0, f64::INFINITY), "observed value 2, observed min 1, observed max inf"),
+        ] {
+            let error = interpolate(Descending, 10, value, range).unwrap_err();
+            assert_eq!(error, format!("cannot interpolate weight, {said}"));
+        }
+    }
+}

@@ -140,6 +140,7 @@ mod tests {
         constraint.effect(&candidate).expect("the candidate has the label")
     }
 
+    // checklist 18.29
     #[test]
     fn each_row_of_the_spread_table() {
         let rows: &[(&[i64], i64, bool, i32)] = &[
@@ -165,6 +166,56 @@ mod tests {
         assert!(!effect_of(&[2, 0, 0], 0, 2).violates);
     }
 
+    // checklist 18.29
+    #[test]
+    fn constraints_are_judged_apart_and_their_scores_are_summed() {
+        let cluster = |name: &str, region: &str, zone: &str| Cluster {
+            name: name.into(),
+            labels: BTreeMap::from([
+                ("region".to_owned(), region.to_owned()),
+                ("zone".to_owned(), zone.to_owned()),
+            ]),
+            ..Cluster::default()
+        };
+        let fleet =
+            [cluster("a", "east", "1"), cluster("b", "west", "1"), cluster("c", "west", "2")];
+        let wanted = |lenient: [bool; 2]| {
+            ["region", "zone"].into_iter().zip(lenient).map(|(key, lenient)| {
+                use UnsatisfiableConstraintAction::{DoNotSchedule, ScheduleAnyway};
+                let action = if lenient { ScheduleAnyway } else { DoNotSchedule };
+                TopologySpreadConstraint {
+                    max_skew: None,
+                    topology_key: key.into(),
+                    when_unsatisfiable: Some(action),
+                }
+            })
+        };
+        // a is taken: region 1/0, zone 1/0. c evens both out, b only one of them.
+        let table = [
+            ([false, false], [Some("zone"), None], [0, 2]),
+            ([true, true], [None, None], [-999, 2]),
+            ([false, true], [None, None], [-999, 2]),
+            ([true, false], [Some("zone"), None], [0, 2]),
+        ];
+        for (lenient, violated, scores) in table {
+            let constraints: Vec<_> = wanted(lenient).collect();
+            let spread = Spread::over(&constraints, fleet.iter(), |name| name == "a");
+            for (place, key) in violated.into_iter().enumerate() {
+                let said = key.map(|key| {
+                    format!(
+                        "violated doNotSchedule topology spread constraint \"{key}\" (max skew 1)"
+                    )
+                });
+                assert_eq!(spread.violated(&fleet[place + 1]), said, "{lenient:?}");
+                let score = spread.score(&fleet[place + 1]);
+                if key.is_none() {
+                    assert_eq!(score, scores[place], "{lenient:?}");
+                }
+            }
+        }
+    }
+
+    // checklist 18.29
     #[test]
     fn a_cluster_without_the_label_is_outside_the_spread() {
         let wanted =

@@ -7,7 +7,9 @@
 use flagship_api::binding::BindingState;
 use flagship_api::condition::{Conditions, Generation, Truth};
 use flagship_api::condition_type::approval_request::{APPROVAL_ACCEPTED, APPROVED};
-use flagship_api::condition_type::{binding, stage_task, update_run, updating_cluster};
+use flagship_api::condition_type::{
+    binding as binding_kind, stage_task, update_run, updating_cluster,
+};
 use flagship_api::duration::GoDuration;
 use flagship_api::reason::update_run as reason;
 use flagship_api::staged_update::{StageTaskType, UpdateRunState};
@@ -20,7 +22,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use super::delivery::Target;
 use super::observed::{Binding, Observed};
 use super::reconcile::{Action, Plan, Waiting, plan};
-use super::status::{has_ended, in_flight, is_finished, is_started, outcome, says};
+pub use super::status::{has_ended, is_finished};
+use super::status::{in_flight, is_started, outcome, says};
 use super::validation::concurrency;
 
 /// A law that does not hold.
@@ -41,6 +44,7 @@ fn broken(law: &'static str, what: impl Into<String>) -> Broken {
 /// The laws of one stored state: S1 and S4.
 pub fn state(seen: &Observed) -> Told {
     let mut told = concurrency_holds(seen);
+    told.extend(few_are_down(seen));
     told.extend(stop_is_true(seen));
     told
 }
@@ -55,15 +59,18 @@ pub fn write(before: &Observed, action: &Action) -> Told {
         _ => None,
     };
     let Some(name) = touches else { return told };
+    let Some(found) = before.bindings.iter().find(|binding| binding.name == name) else {
+        told.push(broken("S7", format!("{name} is written and does not exist")));
+        return told;
+    };
+    if matches!(action, Action::Signal(_)) && only_repeats(before, found) {
+        return told;
+    }
     if reason_of(&before.run.status) == Some(reason::STOPPED)
         && before.run.state() == UpdateRunState::Stop
     {
         told.push(broken("S4", format!("{name} is written after the run said it stopped")));
     }
-    let Some(found) = before.bindings.iter().find(|binding| binding.name == name) else {
-        told.push(broken("S7", format!("{name} is written and does not exist")));
-        return told;
-    };
     match action {
         Action::Withdraw(withdraw) => {
             if (&withdraw.uid, &withdraw.resource_version) != (&found.uid, &found.resource_version)
@@ -86,6 +93,18 @@ pub fn write(before: &Observed, action: &Action) -> Told {
         _ => told.extend(in_turn(before, found)),
     }
     told
+}
+
+/// Whether a start signal tells a cluster nothing new: this run has moved it, it holds
+/// exactly what the run wants, and the run is done with it. A hub that has lost the lead
+/// may send such a signal late; it moves nothing.
+fn only_repeats(before: &Observed, found: &Binding) -> bool {
+    let status = &before.run.status;
+    let Ok(target) = Target::of(before, status) else { return false };
+    let entries = status.stages_status.iter().flat_map(|stage| &stage.clusters);
+    let mut entries = entries.filter(|entry| entry.cluster_name == found.cluster());
+    found.fence.as_ref().is_some_and(|fence| fence.run == before.run.uid)
+        && entries.any(|entry| is_finished(entry) && target.is_on(found, entry))
 }
 
 /// The laws of two successive states of one run: S3, S5, S6, S8, S9 and S12. What a run
@@ -184,14 +203,7 @@ fn concurrency_holds(seen: &Observed) -> Told {
             told.push(broken("S1", format!("{busy} of at most {most} in {}", stage.stage_name)));
         }
         for cluster in stage.clusters.iter().filter(|cluster| !is_started(cluster)) {
-            let ours = of_cluster(seen, &cluster.cluster_name).find(|binding| {
-                let fence = binding.fence.as_ref();
-                fence.is_some_and(|fence| fence.run == seen.run.uid)
-                    && target
-                        .as_ref()
-                        .is_some_and(|t| t.snapshot == binding.spec.resource_snapshot_name)
-            });
-            if let Some(binding) = ours {
+            if let Some(binding) = moved_by_us(seen, target.as_ref(), &cluster.cluster_name) {
                 told.push(broken("S1", format!("{} is disturbed and not recorded", binding.name)));
             }
         }
@@ -203,15 +215,64 @@ fn of_cluster<'a>(seen: &'a Observed, cluster: &'a str) -> impl Iterator<Item = 
     seen.bindings.iter().filter(move |b| b.cluster() == cluster && !b.is_unscheduled())
 }
 
-/// S4.
-fn stop_is_true(seen: &Observed) -> Told {
+/// The binding of a cluster that this very run has moved to its target.
+fn moved_by_us<'a>(
+    seen: &'a Observed,
+    target: Option<&Target>,
+    cluster: &'a str,
+) -> Option<&'a Binding> {
+    let target = target?;
+    of_cluster(seen, cluster).find(|binding| {
+        let fence = binding.fence.as_ref();
+        fence.is_some_and(|fence| fence.run == seen.run.uid)
+            && target.snapshot == binding.spec.resource_snapshot_name
+    })
+}
+
+/// Clusters of a stage that this run has moved, that do not work yet, and that it does not
+/// call finished: what people on those clusters notice, whatever the record says.
+pub fn down(seen: &Observed, stage: &StageUpdatingStatus) -> Vec<String> {
+    let target = Target::of(seen, &seen.run.status).ok();
+    let open = stage.clusters.iter().filter(|cluster| !is_finished(cluster));
+    let down = open.filter(|cluster| {
+        let moved = moved_by_us(seen, target.as_ref(), &cluster.cluster_name);
+        moved.is_some_and(|binding| !works(binding))
+    });
+    down.map(|cluster| cluster.cluster_name.clone()).collect()
+}
+
+fn works(binding: &Binding) -> bool {
+    let at = Generation(binding.generation);
+    let kinds = [binding_kind::AVAILABLE, binding_kind::DIFF_REPORTED];
+    kinds.iter().any(|kind| binding.conditions.is_true_at(kind, at))
+}
+
+/// S1 as people see it: never more clusters down at once than the stage allows.
+pub fn few_are_down(seen: &Observed) -> Told {
+    let status = &seen.run.status;
+    let strategy = status.staged_update_strategy_snapshot.iter().flat_map(|s| &s.stages);
+    let crowded = strategy.zip(&status.stages_status).filter_map(|(config, stage)| {
+        let (down, most) = (down(seen, stage), concurrency(config, stage.clusters.len()).ok()?);
+        let what =
+            format!("{} of at most {most} are down in {}", down.join(", "), stage.stage_name);
+        (down.len() > most).then(|| broken("S1", what))
+    });
+    crowded.collect()
+}
+
+/// S4: neither the record nor the world knows of anything that is still moving.
+pub fn stop_is_true(seen: &Observed) -> Told {
     let status = &seen.run.status;
     if reason_of(status) != Some(reason::STOPPED) {
         return Vec::new();
     }
     let stages = status.stages_status.iter().chain(&status.deletion_stage_status);
     let flying = stages.flat_map(|stage| &stage.clusters).filter(|cluster| in_flight(cluster));
-    flying.map(|c| broken("S4", format!("stopped with {} in flight", c.cluster_name))).collect()
+    let mut names: Vec<String> = flying.map(|cluster| cluster.cluster_name.clone()).collect();
+    names.extend(status.stages_status.iter().flat_map(|stage| down(seen, stage)));
+    names.sort_unstable();
+    names.dedup();
+    names.iter().map(|name| broken("S4", format!("stopped with {name} in flight"))).collect()
 }
 
 /// S2, and the half of S3 that guards the first write of a stage.
@@ -366,10 +427,7 @@ fn really_there(
     let Some(found) = bindings.find(|binding| target.is_on(binding, cluster)) else {
         return vec![broken("S6", format!("{name} succeeded on a binding it lost"))];
     };
-    let at = Generation(found.generation);
-    let works = [binding::AVAILABLE, binding::DIFF_REPORTED];
-    let works = works.iter().any(|works| found.conditions.is_true_at(works, at));
-    if works && found.spec.state == BindingState::Bound {
+    if works(found) && found.spec.state == BindingState::Bound {
         return Vec::new();
     }
     vec![broken("S12", format!("{name} succeeded before it works"))]

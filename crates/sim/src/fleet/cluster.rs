@@ -7,6 +7,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use flagship_api::keys::group;
 use flagship_api::names::{ObjectKey, Scope};
 use flagship_runtime::client::{
     Applying, Client, Deleted, Manifests, Merge, Propagation, Refused, Selection,
@@ -256,7 +257,7 @@ impl Cluster {
         let same = |found: &ServedType| {
             let served = &found.resource;
             let called = served.plural == plural || served.kind.eq_ignore_ascii_case(plural);
-            found.preferred && called && (group.is_empty() || served.group == group)
+            is_read(found) && called && (group.is_empty() || served.group == group)
         };
         let found = self.find_kind(same).await?;
         let key = key(&found, space, name);
@@ -274,6 +275,13 @@ impl Cluster {
         *self.kinds.lock().unwrap_or_else(PoisonError::into_inner) = fresh;
         found
     }
+}
+
+/// Kinds of ours are read in the version that has all their fields, others in the one
+/// that the server prefers.
+fn is_read(kind: &ServedType) -> bool {
+    let ours = [group::PLACEMENT, group::CLUSTER].contains(&kind.resource.group.as_str());
+    if ours { kind.resource.version == "v1beta1" } else { kind.preferred }
 }
 
 fn key(kind: &ServedType, namespace: &str, name: &str) -> ObjectKey {

@@ -27,6 +27,7 @@ enum Change {
     Remove(String),
 }
 
+// checklist 20.44
 #[tokio::test]
 async fn every_limit_of_every_field_holds() {
     let fleet = Fleet::new().await;

@@ -10,6 +10,7 @@ use crate::samples;
 use crate::spots::{self, Spot};
 use crate::wordings;
 
+// checklist 20.44
 #[tokio::test]
 async fn every_rule_accepts_and_rejects() {
     let fleet = Fleet::new().await;

@@ -7,6 +7,7 @@ use crate::story::{CRS, Story, everywhere, map, namespace};
 
 const CRPS: &str = "cluster-resource-placement-controller-v1beta1";
 
+// checklist 20.40
 #[tokio::test(start_paused = true)]
 async fn objects_of_a_selected_namespace_come_change_and_go() {
     let story = Story::cluster_wide(11).await.starts().await;
@@ -32,6 +33,7 @@ async fn objects_of_a_selected_namespace_come_change_and_go() {
     assert_eq!(story.version(CRP, "", "only"), "1: Namespace app");
 }
 
+// checklist 20.40
 #[tokio::test(start_paused = true)]
 async fn what_nobody_selects_wakes_nobody() {
     let story = Story::both_scopes(12).await.starts().await;
@@ -59,6 +61,7 @@ async fn what_nobody_selects_wakes_nobody() {
     assert_eq!(story.version(RP, "app", "web"), "2: ");
 }
 
+// checklist 20.1, 20.40
 #[tokio::test(start_paused = true)]
 async fn objects_outside_of_namespaces_are_selected_by_name_label_and_kind() {
     let story = Story::cluster_wide(13).await.starts().await;

@@ -16,6 +16,7 @@ fn synced(story: &Story) -> String {
     all.into_iter().find(|line| line.starts_with("StatusSynced")).unwrap_or_default()
 }
 
+// checklist 20.41
 #[tokio::test(start_paused = true)]
 async fn a_copy_follows_the_status_and_goes_with_the_placement() {
     let story = Story::cluster_wide(21).await.starts().await;
@@ -45,6 +46,7 @@ async fn a_copy_follows_the_status_and_goes_with_the_placement() {
     assert!(story.find(COPIES, "app", "web").is_none());
 }
 
+// checklist 20.43
 #[tokio::test(start_paused = true)]
 async fn a_namespace_may_not_be_exchanged_under_its_readers() {
     let story = Story::cluster_wide(22).await.starts().await;
@@ -75,6 +77,7 @@ async fn a_namespace_may_not_be_exchanged_under_its_readers() {
     assert_eq!(synced(&story), "StatusSynced True StatusSyncSucceeded (4)");
 }
 
+// checklist 20.39
 #[tokio::test(start_paused = true)]
 async fn a_deleted_namespace_is_withdrawn_and_comes_back_with_a_further_version() {
     let story = Story::cluster_wide(23).await.starts().await;

@@ -5,6 +5,7 @@ use serde_json::json;
 use crate::hub_world::{CRP, CSPS, RP, SPS};
 use crate::story::{CRS, RS, Story, everywhere, map, namespace};
 
+// checklist 20.24
 #[tokio::test(start_paused = true)]
 async fn namesakes_of_both_scopes_do_not_see_each_other() {
     let story = Story::both_scopes(31).await.starts().await;
@@ -48,6 +49,7 @@ async fn namesakes_of_both_scopes_do_not_see_each_other() {
     assert!(series("app") > 0);
 }
 
+// checklist 20.38
 #[tokio::test(start_paused = true)]
 async fn somebody_elses_finalizer_holds_the_placement_but_not_ours() {
     let story = Story::cluster_wide(32).await.starts().await;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::hub_world::{CRP, CSPS, text};
 use crate::story::{COPIES, CRS, Story, everywhere, namespace};
 
+// checklist 20.10
 #[tokio::test(start_paused = true)]
 async fn nothing_is_selected_by_halves_while_a_type_cannot_be_seen() {
     let story = Story::cluster_wide(71).await;

@@ -35,6 +35,7 @@ fn term(kind: &str) -> Value {
     json!({"group": "example.com", "version": "v1", "kind": kind})
 }
 
+// checklist 20.39
 #[tokio::test(start_paused = true)]
 async fn a_kind_that_is_defined_later_is_selected_as_soon_as_it_is_there() {
     let story = Story::both_scopes(41).await.starts().await;
@@ -69,6 +70,7 @@ async fn a_kind_that_is_defined_later_is_selected_as_soon_as_it_is_there() {
     );
 }
 
+// checklist 20.11, 20.14
 #[tokio::test(start_paused = true)]
 async fn an_operator_decides_what_may_leave_the_hub() {
     let mut story = Story::cluster_wide(42).await;

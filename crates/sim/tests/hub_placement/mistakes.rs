@@ -8,6 +8,7 @@ use crate::story::{CRS, RS, Story, everywhere, map, namespace};
 const CLIENT_ERROR: &str =
     "The resource selectors are invalid: failed to process the request due to a client error: ";
 
+// checklist 20.8
 #[tokio::test(start_paused = true)]
 async fn a_selector_that_cannot_work_stops_the_placement_and_is_explained() {
     let story = Story::both_scopes(51).await.starts().await;

@@ -98,8 +98,9 @@ fn placement(meta: Value, selectors: Value) -> Value {
     json!({"metadata": meta, "spec": spec})
 }
 
-/// The newest document shows both scopes; the oldest shows either in an older wording,
-/// of which today's stands here.
+/// The newest document (seed 004) shows both scopes; the oldest (seed 003) shows either in
+/// an older wording, of which today's stands here. Seed 000 shows the same of three
+/// clusters, which is held against the rules.
 #[tokio::test(start_paused = true)]
 async fn a_placement_that_waits_for_a_run_reads_as_the_documents_say() {
     let story = Story::both_scopes(61).await.starts().await;

@@ -85,7 +85,7 @@ impl Story {
         let patch = json!([{"op": "replace", "path": path, "value": open}]);
         let (kind, options) = (PatchKind::Json, WriteOptions::default());
         let done = self.user.patch(DEFINITIONS, "", definition, "", kind, patch, &options).await;
-        done.unwrap();
+        done.unwrap_or_else(|error| panic!("{definition}: {error:?}"));
     }
 
     pub async fn namespace(&self, name: &str, labels: Value) {

@@ -68,6 +68,7 @@ async fn a_placement_gets_its_snapshots_its_clusters_and_its_status() {
     assert!(metrics.contains(completed), "{metrics}");
 }
 
+// checklist 20.16
 #[tokio::test(start_paused = true)]
 async fn each_change_of_content_is_one_version_and_nothing_else_is() {
     let story = Story::cluster_wide(2).await.starts().await;
@@ -97,6 +98,7 @@ async fn each_change_of_content_is_one_version_and_nothing_else_is() {
     assert_ne!(hash("web-0-snapshot"), hash("web-1-snapshot"));
 }
 
+// checklist 20.23
 #[tokio::test(start_paused = true)]
 async fn changes_are_gathered_before_they_become_a_version() {
     let mut story = Story::cluster_wide(3).await;
@@ -126,6 +128,7 @@ async fn changes_are_gathered_before_they_become_a_version() {
     assert_eq!(story.snapshots(CRS).len(), 3);
 }
 
+// checklist 20.20
 #[tokio::test(start_paused = true)]
 async fn as_many_versions_are_kept_as_the_limit_says() {
     let story = Story::cluster_wide(4).await.starts().await;
@@ -201,6 +204,7 @@ async fn scaling_is_written_on_the_policy_and_a_new_policy_is_a_new_snapshot() {
     assert_eq!(notes["kubernetes-fleet.io/CRP-generation"], "4");
 }
 
+// checklist 20.19
 #[tokio::test(start_paused = true)]
 async fn large_content_is_split_and_a_torn_group_is_completed() {
     let story = Story::cluster_wide(7).await.starts().await;

@@ -8,8 +8,11 @@ use flagship_api::condition_type::work::STATUS_TRIMMED;
 use flagship_api::go_json;
 use flagship_api::placement_status::PatchDetail;
 use flagship_api::reason::work::OVERSIZED;
-use flagship_api::work::{ManifestCondition, Work, WorkStatus};
+use flagship_api::work::{ManifestCondition, Work, WorkSpec, WorkStatus};
 use jiff::Timestamp;
+use k8s_openapi::Resource;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::Serialize;
 
 /// Bytes a Work may have, as compact JSON.
 pub(super) const LIMIT: usize = 1_415_578;
@@ -44,11 +47,18 @@ pub(super) fn guard(work: &Work, status: &mut WorkStatus, generation: Generation
 }
 
 fn size(work: &Work, status: &WorkStatus) -> usize {
-    let whole = Work {
-        metadata: work.metadata.clone(),
-        spec: work.spec.clone(),
-        status: Some(status.clone()),
-    };
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Whole<'a> {
+        api_version: &'static str,
+        kind: &'static str,
+        metadata: &'a ObjectMeta,
+        spec: &'a WorkSpec,
+        status: &'a WorkStatus,
+    }
+    let Work { metadata, spec, .. } = work;
+    let (api_version, kind) = (Work::API_VERSION, Work::KIND);
+    let whole = Whole { api_version, kind, metadata, spec, status };
     go_json::to_string(&whole).map_or(0, |text| text.len())
 }
 

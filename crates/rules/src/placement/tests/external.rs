@@ -45,6 +45,7 @@ fn no_snapshot_is_taken_and_while_scheduling_the_live_selection_is_told() {
     assert_eq!(world.status().selected_resources, [namespace_id("app")]);
 }
 
+// checklist 20.36
 #[test]
 fn nothing_rolled_out_yet() {
     for bound in [false, true] {
@@ -61,6 +62,7 @@ fn nothing_rolled_out_yet() {
     }
 }
 
+// checklist 20.36
 #[test]
 fn some_clusters_rolled_out() {
     let mut world = external(&["c1", "c2"]);
@@ -74,6 +76,7 @@ fn some_clusters_rolled_out() {
     assert_eq!(world.status().placement_statuses[1].observed_resource_index, "");
 }
 
+// checklist 20.36
 #[test]
 fn different_indexes() {
     let mut world = external(&["c1", "c2"]);
@@ -87,6 +90,7 @@ fn different_indexes() {
     assert_eq!(world.status().observed_resource_index, "");
 }
 
+// checklist 20.36
 #[test]
 fn an_older_common_index_is_reported_as_such() {
     let mut world = external(&["c1", "c2"]);
@@ -102,6 +106,7 @@ fn an_older_common_index_is_reported_as_such() {
     assert_eq!(plan.wake, None);
 }
 
+// checklist 20.36
 #[test]
 fn one_cluster_is_still_undecided() {
     let mut world = external(&["c1", "c2", "c3"]);
@@ -120,6 +125,7 @@ fn one_cluster_is_still_undecided() {
     assert_eq!(world.in_short(), "Scheduled=True RolloutStarted=False");
 }
 
+// checklist 20.36
 #[test]
 fn a_snapshot_that_is_gone_leaves_an_empty_index() {
     let mut world = external(&["c1"]);

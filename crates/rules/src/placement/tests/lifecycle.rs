@@ -50,6 +50,7 @@ fn a_new_placement_is_guarded_frozen_and_reported_in_this_order() {
     assert_eq!(world.step().actions, [], "nothing changed, nothing is written");
 }
 
+// checklist 20.8
 #[test]
 fn a_user_mistake_on_a_new_placement_leaves_one_condition_and_no_snapshot() {
     let mut world = World::crp(json!({}));
@@ -85,6 +86,7 @@ fn a_user_mistake_later_leaves_everything_else_untouched() {
     assert_eq!(world.seen.resource_snapshots.len(), 1);
 }
 
+// checklist 20.10
 #[test]
 fn other_trouble_writes_no_status() {
     for trouble in [
@@ -160,6 +162,7 @@ fn waking_again_depends_on_what_is_open() {
     assert_eq!(world.plan().wake, Some(RESYNC), "open");
 }
 
+// checklist 20.38
 #[test]
 fn deletion_removes_snapshots_then_our_finalizer_and_says_so() {
     let mut world = done();
@@ -176,6 +179,7 @@ fn deletion_removes_snapshots_then_our_finalizer_and_says_so() {
     assert_eq!(world.step(), Plan::default());
 }
 
+// checklist 20.39
 #[test]
 fn a_deleted_namespace_empties_the_placement_and_a_new_one_resumes_it() {
     let mut world = done();
@@ -222,6 +226,7 @@ fn selectors_that_find_nothing_are_told_once_per_generation() {
     assert_eq!(world.step().events, []);
 }
 
+// checklist 20.24
 #[test]
 fn the_two_scopes_make_objects_of_their_own() {
     for (mut world, kind, namespace) in [

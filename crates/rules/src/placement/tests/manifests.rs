@@ -13,6 +13,7 @@ fn cleaned(object: Value) -> String {
     manifest(&kind, object).unwrap().text().to_owned()
 }
 
+// checklist 20.13
 #[test]
 fn metadata_status_and_local_annotations_are_removed() {
     let full = json!({
@@ -46,6 +47,7 @@ fn metadata_status_and_local_annotations_are_removed() {
     );
 }
 
+// checklist 20.13
 #[test]
 fn a_service_loses_what_the_cluster_gave_it() {
     let service = |address: &str| {
@@ -63,6 +65,7 @@ fn a_service_loses_what_the_cluster_gave_it() {
     );
 }
 
+// checklist 20.13
 #[test]
 fn a_job_loses_the_marks_of_its_controller() {
     let job = |manual: bool| {
@@ -102,6 +105,7 @@ fn a_manifest_tells_its_names() {
     assert_eq!((read.namespace.as_str(), read.name.as_str()), ("app", "d"));
 }
 
+// checklist 20.14
 #[test]
 fn known_kinds_come_in_their_order_and_unknown_ones_last() {
     let ordered = "

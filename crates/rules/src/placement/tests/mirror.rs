@@ -23,6 +23,7 @@ fn has_mirror(plan: &Plan) -> bool {
 
 const SYNCED: &str = "ClusterResourcePlacementStatusSynced@1 True StatusSyncSucceeded: Successfully created or updated ClusterResourcePlacementStatus in namespace 'app'";
 
+// checklist 20.41
 #[test]
 fn the_mirror_is_created_updated_and_made_again() {
     let mut world = mirrored();
@@ -52,6 +53,7 @@ fn the_mirror_is_created_updated_and_made_again() {
     assert!(has_mirror(&plan));
 }
 
+// checklist 20.41
 #[test]
 fn without_the_scope_nothing_is_mirrored() {
     let mut world = World::crp(json!({"resourceSelectors": namespace("app")}));
@@ -59,6 +61,7 @@ fn without_the_scope_nothing_is_mirrored() {
     assert!(!world.told().contains("StatusSynced"));
 }
 
+// checklist 20.42
 #[test]
 fn a_missing_namespace_turns_the_sync_false_until_it_is_back() {
     let mut world = mirrored();
@@ -96,6 +99,7 @@ fn a_missing_namespace_turns_the_sync_false_until_it_is_back() {
     assert!(world.told().contains(SYNCED));
 }
 
+// checklist 20.42
 #[test]
 fn a_mistake_in_the_selectors_is_mirrored_too() {
     let mut world = mirrored();
@@ -107,6 +111,7 @@ fn a_mistake_in_the_selectors_is_mirrored_too() {
     assert_eq!(copy.conditions[0].reason, "InvalidResourceSelectors");
 }
 
+// checklist 20.43
 #[test]
 fn another_namespace_stops_everything_until_it_is_reverted() {
     for target in ["other", "nowhere"] {

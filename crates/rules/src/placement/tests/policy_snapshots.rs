@@ -81,6 +81,7 @@ fn retire(name: &str) -> PolicyAction {
     PolicyAction::Retire { name: name.into() }
 }
 
+// checklist 20.25
 #[test]
 fn a_new_placement_gets_index_0() {
     let mut world = World::new(json!({"placementType": "PickN", "numberOfClusters": 3}));
@@ -97,6 +98,7 @@ fn a_new_placement_gets_index_0() {
     assert_eq!(world.step(), []);
 }
 
+// checklist 20.25
 #[test]
 fn no_policy_is_a_policy_of_its_own() {
     let mut world = World::new(Value::Null);
@@ -111,6 +113,7 @@ fn no_policy_is_a_policy_of_its_own() {
     ));
 }
 
+// checklist 20.25
 #[test]
 fn a_changed_policy_retires_the_old_snapshot_first() {
     let mut world = World::new(json!({"placementType": "PickFixed", "clusterNames": ["a", "b"]}));
@@ -137,6 +140,7 @@ fn what_a_pass_did_not_come_to_prune_goes_in_the_next() {
     assert_eq!(world.step(), []);
 }
 
+// checklist 20.25
 #[test]
 fn without_an_active_label_the_highest_index_counts() {
     let mut world = World::new(json!({"placementType": "PickAll"}));
@@ -156,6 +160,7 @@ fn without_an_active_label_the_highest_index_counts() {
     assert!(matches!(world.step().as_slice(), [PolicyAction::Create(new)] if new.name == "web-1"));
 }
 
+// checklist 20.25
 #[test]
 fn another_number_of_clusters_is_the_same_snapshot() {
     let mut world = World::new(json!({"placementType": "PickN", "numberOfClusters": 3}));
@@ -172,6 +177,7 @@ fn another_number_of_clusters_is_the_same_snapshot() {
     assert_eq!(world.step(), []);
 }
 
+// checklist 20.26
 #[test]
 fn changed_selectors_only_change_the_generation() {
     let mut world = World::new(json!({"placementType": "PickAll"}));
@@ -188,6 +194,7 @@ fn changed_selectors_only_change_the_generation() {
     assert_eq!(world.step(), []);
 }
 
+// checklist 20.26
 #[test]
 fn the_limit_prunes_the_oldest_after_the_new_one_exists() {
     for (limit, want) in [(1, vec!["web-3"]), (3, vec!["web-1", "web-2", "web-3"])] {
@@ -206,6 +213,7 @@ fn the_limit_prunes_the_oldest_after_the_new_one_exists() {
     }
 }
 
+// checklist 20.27
 #[test]
 fn two_active_snapshots_heal_to_the_highest_index() {
     let mut world = World::new(json!({"placementType": "PickFixed", "clusterNames": ["a"]}));
@@ -217,6 +225,7 @@ fn two_active_snapshots_heal_to_the_highest_index() {
     assert_eq!(world.step(), []);
 }
 
+// checklist 20.27
 #[test]
 fn snapshots_that_cannot_be_read_are_internal_errors() {
     type Spoil = fn(&mut PolicySnapshot);

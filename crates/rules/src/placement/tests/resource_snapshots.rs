@@ -156,6 +156,7 @@ fn delete(name: &str) -> ResourceAction {
     ResourceAction::Delete { name: name.into() }
 }
 
+// checklist 20.16
 #[test]
 fn the_first_snapshot_has_index_0_and_unchanged_content_writes_nothing() {
     let mut world = World::new();
@@ -167,6 +168,7 @@ fn the_first_snapshot_has_index_0_and_unchanged_content_writes_nothing() {
     assert_eq!(again.latest.master, "web-0-snapshot");
 }
 
+// checklist 20.16
 #[test]
 fn changed_content_is_the_next_index_and_the_old_one_is_no_longer_latest() {
     let mut world = World::new();
@@ -179,6 +181,7 @@ fn changed_content_is_the_next_index_and_the_old_one_is_no_longer_latest() {
     assert_eq!(world.step(&small("a")).latest.index, "2");
 }
 
+// checklist 20.17
 #[test]
 fn content_that_came_back_before_anything_was_created_is_labelled_again() {
     let mut world = World::new();
@@ -192,6 +195,7 @@ fn content_that_came_back_before_anything_was_created_is_labelled_again() {
     assert_eq!(created(&plan.unwrap()), ["web-1-snapshot"]);
 }
 
+// checklist 20.18
 #[test]
 fn sizes_are_cut_greedily_and_in_order() {
     let cut = |sizes: &[usize]| {
@@ -210,6 +214,7 @@ fn sizes_are_cut_greedily_and_in_order() {
     assert_eq!(cut(&[1, 2_000_000, 1]), [vec![1], vec![2_000_000], vec![1]]);
 }
 
+// checklist 20.18
 #[test]
 fn large_content_is_a_master_and_others_under_one_index() {
     let large =
@@ -225,6 +230,7 @@ fn large_content_is_a_master_and_others_under_one_index() {
     assert_eq!((master.index.as_str(), second.index.as_str()), ("0", "0"));
 }
 
+// checklist 20.18
 #[test]
 fn an_empty_selection_is_one_empty_master() {
     let plan = World::new().plan(&selection(&[]));
@@ -234,6 +240,7 @@ fn an_empty_selection_is_one_empty_master() {
     assert_eq!(master.resources, 0..0);
 }
 
+// checklist 20.19
 #[test]
 fn after_a_crash_only_the_tail_is_created() {
     let large = selection(&[("a", 700_000), ("b", 700_000), ("c", 700_000), ("d", 700_000)]);
@@ -246,6 +253,7 @@ fn after_a_crash_only_the_tail_is_created() {
     assert_eq!(world.step(&large).actions, []);
 }
 
+// checklist 20.20
 #[test]
 fn the_limit_counts_groups_and_new_ones_come_first() {
     let large = |name: &str| selection(&[(name, 700_000), ("z", 700_000)]);
@@ -274,6 +282,7 @@ fn the_limit_counts_groups_and_new_ones_come_first() {
     assert_eq!(world.names(), ["web-1-snapshot"]);
 }
 
+// checklist 20.20
 #[test]
 fn a_group_with_missing_members_is_pruned_as_a_group() {
     let large = selection(&[("a", 700_000), ("z", 700_000)]);
@@ -336,6 +345,7 @@ fn two_latest_snapshots_heal_to_the_highest_index() {
     assert_eq!(world.step(&small("b")).actions, []);
 }
 
+// checklist 20.21
 #[test]
 fn labels_and_annotations_that_cannot_be_read_are_internal_errors() {
     type Spoil = fn(&mut ResourceSnapshot);
@@ -397,6 +407,7 @@ fn labels_and_annotations_that_cannot_be_read_are_internal_errors() {
     assert!(matches!(world.trouble(&small("a")), Trouble::Unexpected(_)));
 }
 
+// checklist 20.22
 #[test]
 fn a_change_waits_for_the_interval_and_for_others() {
     let seconds = SignedDuration::from_secs;
@@ -442,6 +453,7 @@ fn a_run_does_not_wait() {
     assert_eq!(created(&plan), ["web-1-snapshot"]);
 }
 
+// checklist 20.23
 #[test]
 fn while_a_change_waits_the_old_content_is_told_in_order() {
     let large = selection(&[("a", 700_000), ("b", 700_000), ("c", 700_000)]);

@@ -73,6 +73,7 @@ fn external() -> serde_json::Value {
     json!({"policy": {"placementType": "PickAll"}, "strategy": {"type": "External"}})
 }
 
+/// Seed 004, cluster-scoped.
 #[test]
 fn a_cluster_placement_without_a_run() {
     let world = World::crp(external()).named("example-placement");
@@ -129,6 +130,40 @@ Status:
     );
 }
 
+/// Seed 000: three clusters. The document prints the conditions of a cluster-scoped
+/// placement under the other scope's names; ours go by the scope.
+#[test]
+fn three_clusters_without_a_run() {
+    for (world, prefix) in [
+        (World::crp(external()), "ClusterResourcePlacement"),
+        (World::rp(external()), "ResourcePlacement"),
+    ] {
+        let clusters = ["member1", "member2", "member3"];
+        let status = waiting(world, &clusters, "2026-02-11T21:02:37Z");
+        let wanted = plain(&format!(
+            r#"
+Status:
+    Conditions:
+    Last Transition Time:  2026-02-11T21:02:37Z
+    Message:               found all cluster needed as specified by the scheduling policy, found 3 cluster(s)
+    Observed Generation:   1
+    Reason:                SchedulingPolicyFulfilled
+    Status:                True
+    Type:                  {prefix}Scheduled
+    Last Transition Time:  2026-02-11T21:02:37Z
+    Message:               Rollout is controlled by an external controller and no resource snapshot name is observed across clusters, probably rollout has not started yet
+    Observed Generation:   1
+    Reason:                RolloutControlledByExternalController
+    Status:                Unknown
+    Type:                  {prefix}RolloutStarted
+    Placement Statuses:
+"#
+        ));
+        assert!(described(&status).starts_with(&wanted), "{}", described(&status));
+    }
+}
+
+/// Seed 004, namespaced.
 #[test]
 fn a_namespaced_placement_without_a_run() {
     let world = World::rp(external()).named("web-app-placement");
@@ -169,7 +204,7 @@ Status:
     assert!(described(&status).starts_with(&wanted), "{}", described(&status));
 }
 
-/// The document of March 2025 shows an older wording; what it shows that still holds is
+/// Seed 003. The document of March 2025 shows an older wording; what it shows that still holds is
 /// this: both clusters scheduled, neither started, and the placement waiting.
 #[test]
 fn the_older_document_in_todays_words() {

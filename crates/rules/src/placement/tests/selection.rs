@@ -19,6 +19,7 @@ fn config_maps() -> Value {
     json!({"group": "", "version": "v1", "kind": "ConfigMap"})
 }
 
+// checklist 20.1
 #[test]
 fn by_name_by_labels_and_by_kind_only() {
     let hub = FakeHub::new()
@@ -52,6 +53,7 @@ fn by_name_by_labels_and_by_kind_only() {
     }
 }
 
+// checklist 20.1
 #[test]
 fn a_namespace_selector_without_name_or_labels_means_every_namespace() {
     let hub = FakeHub::busy();
@@ -66,6 +68,7 @@ fn a_namespace_selector_without_name_or_labels_means_every_namespace() {
     );
 }
 
+// checklist 20.2
 #[test]
 fn namespace_only_returns_only_namespace_objects() {
     let mut hub = FakeHub::busy();
@@ -77,6 +80,7 @@ fn namespace_only_returns_only_namespace_objects() {
     assert_eq!(listed(crp(&hub, by_label)), ["Namespace /app"]);
 }
 
+// checklist 20.3
 #[test]
 fn a_namespace_with_resources_brings_its_eligible_children() {
     let hub = FakeHub::busy();
@@ -101,6 +105,7 @@ fn a_namespace_with_resources_brings_its_eligible_children() {
     );
 }
 
+// checklist 20.4
 #[test]
 fn resource_selectors_pick_inside_the_selecting_namespace() {
     let hub = FakeHub::busy()
@@ -126,6 +131,7 @@ fn resource_selectors_pick_inside_the_selecting_namespace() {
     }
 }
 
+// checklist 20.5
 #[test]
 fn a_selecting_namespace_must_be_there() {
     let hub = FakeHub::new()
@@ -142,6 +148,7 @@ fn a_selecting_namespace_must_be_there() {
     }
 }
 
+// checklist 20.6
 #[test]
 fn each_scope_selects_its_own() {
     let hub = FakeHub::busy();
@@ -166,6 +173,7 @@ fn each_scope_selects_its_own() {
     assert_eq!(listed(rp(&hub, json!([config_maps()]))), ["ConfigMap app/settings"]);
 }
 
+// checklist 20.7
 #[test]
 fn an_object_chosen_twice_is_a_mistake() {
     let hub = FakeHub::busy();
@@ -177,6 +185,7 @@ fn an_object_chosen_twice_is_a_mistake() {
     );
 }
 
+// checklist 20.7
 #[test]
 fn an_unknown_kind_is_a_mistake() {
     let hub = FakeHub::busy();
@@ -194,6 +203,7 @@ fn an_unknown_kind_is_a_mistake() {
     );
 }
 
+// checklist 20.8
 #[test]
 fn reserved_namespaces_are_refused_in_every_scope() {
     let options = SelectionOptions {
@@ -224,6 +234,7 @@ fn reserved_namespaces_are_refused_in_every_scope() {
     );
 }
 
+// checklist 20.9
 #[test]
 fn deleting_objects_are_skipped_among_live_ones() {
     let hub = FakeHub::busy()
@@ -235,6 +246,7 @@ fn deleting_objects_are_skipped_among_live_ones() {
     assert!(listed(crp(&hub, ending)).is_empty(), "its content is withdrawn");
 }
 
+// checklist 20.9
 #[test]
 fn a_missing_named_object_is_an_empty_success_with_a_remark() {
     let hub = FakeHub::busy();
@@ -248,6 +260,7 @@ fn a_missing_named_object_is_an_empty_success_with_a_remark() {
     }
 }
 
+// checklist 20.10
 #[test]
 fn a_type_that_is_not_caught_up_is_waited_for() {
     let secrets = Kind::new("", "v1", "Secret");
@@ -266,6 +279,7 @@ fn a_type_that_is_not_caught_up_is_waited_for() {
     assert_eq!(listed(rp(&hub, json!([config_maps()]))), ["ConfigMap app/settings"]);
 }
 
+// checklist 20.10
 #[test]
 fn a_cache_that_fails_is_retried() {
     let mut hub = FakeHub::busy();
@@ -291,6 +305,7 @@ fn a_kind_that_just_appeared_is_given_two_minutes() {
     );
 }
 
+// checklist 20.11
 #[test]
 fn disabled_types_contribute_nothing_in_either_scope() {
     let hub = FakeHub::busy().with(object("v1", "Pod", "app", "p")).with(object(
@@ -324,6 +339,7 @@ fn disabled_types_contribute_nothing_in_either_scope() {
     );
 }
 
+// checklist 20.12
 #[test]
 fn what_clusters_make_by_themselves_is_never_propagated() {
     let owned = |mut object: Value| {
@@ -374,6 +390,7 @@ fn endpoints_wait_for_services_to_be_known() {
     assert!(matches!(rp(&hub, endpoints), Err(Trouble::Expected(_))));
 }
 
+// checklist 20.12
 #[test]
 fn volume_claims_stay_only_where_workloads_run_on_the_hub() {
     let hub = FakeHub::busy().with(object("v1", "PersistentVolumeClaim", "app", "disk"));
@@ -390,6 +407,7 @@ fn volume_claims_stay_only_where_workloads_run_on_the_hub() {
     );
 }
 
+// checklist 20.15
 #[test]
 fn replica_sets_and_pods_of_hub_workloads_are_not_selected() {
     let mut replica_set = object("apps/v1", "ReplicaSet", "app", "d-1");

@@ -29,6 +29,7 @@ fn reporting_diff(clusters: &[&str]) -> World {
     world
 }
 
+// checklist 20.28
 #[test]
 fn until_the_scheduler_speaks_nothing_is_known() {
     type Spoil = fn(&mut World);
@@ -55,6 +56,7 @@ fn until_the_scheduler_speaks_nothing_is_known() {
     }
 }
 
+// checklist 20.29
 #[test]
 fn a_scheduled_cluster_without_a_binding_is_undecided() {
     let mut world = over(&["c1"]);
@@ -72,6 +74,7 @@ fn a_scheduled_cluster_without_a_binding_is_undecided() {
     .assert_eq(&world.told_of("c1"));
 }
 
+// checklist 20.30
 #[test]
 fn no_cluster_at_all_leaves_scheduled_alone() {
     let mut world = over(&["c1"]);
@@ -92,6 +95,7 @@ fn no_cluster_at_all_leaves_scheduled_alone() {
     assert_eq!(world.in_short(), "Scheduled=True");
 }
 
+// checklist 20.30
 #[test]
 fn clusters_that_are_wanted_and_lacking_have_no_name() {
     let others = [("c3", "tainted"), ("c4", "unhealthy"), ("c5", "left"), ("c6", "too far")];
@@ -147,6 +151,7 @@ fn more_clusters_than_wanted_is_an_internal_error() {
     assert!(matches!(world.plan().trouble, Some(Trouble::Unexpected(_))));
 }
 
+// checklist 20.31
 #[test]
 fn each_step_of_one_cluster_is_told_in_order() {
     let rows = [
@@ -194,6 +199,7 @@ fn each_step_of_one_cluster_is_told_in_order() {
     }
 }
 
+// checklist 20.31
 #[test]
 fn the_words_of_a_placement_that_is_done() {
     let mut world = over(&["c1", "c2", "c3"]);
@@ -236,6 +242,7 @@ fn the_words_of_a_placement_that_is_done() {
     assert_eq!(world.step().events, [], "told once");
 }
 
+// checklist 20.31
 /// Every placement-level sentence that is not the one of a success.
 #[test]
 fn the_words_of_a_placement_on_its_way() {
@@ -280,6 +287,7 @@ fn the_words_of_a_placement_on_its_way() {
     .assert_eq(&text);
 }
 
+// checklist 20.31
 #[test]
 fn unknown_wins_over_false() {
     let not_applied = "RolloutStarted=True Overridden=True WorkSynchronized=True Applied=False";
@@ -309,6 +317,7 @@ fn unknown_wins_over_false() {
     }
 }
 
+// checklist 20.32
 #[test]
 fn a_binding_on_an_old_snapshot_is_blocked_or_undecided() {
     for (rollout, stale, want, message) in [
@@ -348,6 +357,7 @@ fn a_binding_on_an_old_snapshot_is_blocked_or_undecided() {
     }
 }
 
+// checklist 20.32
 #[test]
 fn stale_conditions_of_a_binding_count_as_unknown() {
     let mut world = over(&["c1"]);
@@ -391,6 +401,7 @@ fn only_bindings_of_this_policy_that_stay_are_read() {
     assert_eq!(world.in_short(), "Scheduled=True RolloutStarted=False");
 }
 
+// checklist 20.33
 #[test]
 fn a_new_generation_starts_over_but_keeps_the_old_words_while_scheduling() {
     let mut world = over(&["c1"]);
@@ -435,6 +446,7 @@ fn transition_times_move_with_the_status_only() {
     );
 }
 
+// checklist 20.33
 #[test]
 fn changing_to_report_diff_removes_the_other_family_and_back() {
     let mut world = over(&["c1"]);
@@ -458,6 +470,7 @@ fn changing_to_report_diff_removes_the_other_family_and_back() {
     }
 }
 
+// checklist 20.34
 #[test]
 fn overrides_are_listed_and_change_the_reason() {
     let mut world = over(&["c1", "c2"]);
@@ -502,6 +515,7 @@ fn diffed() -> DiffedResourcePlacement {
     }
 }
 
+// checklist 20.34
 #[test]
 fn details_are_copied_where_they_explain_something() {
     let applied = "RolloutStarted=True Overridden=True WorkSynchronized=True";
@@ -534,6 +548,7 @@ fn details_are_copied_where_they_explain_something() {
     }
 }
 
+// checklist 20.35
 #[test]
 fn reporting_differences_complete_pending_failed_and_not_synced() {
     let synced = "RolloutStarted=True Overridden=True WorkSynchronized=True";
@@ -571,6 +586,7 @@ fn reporting_differences_complete_pending_failed_and_not_synced() {
     }
 }
 
+// checklist 20.37
 #[test]
 fn a_resource_placement_says_the_same_under_its_own_prefix() {
     let mut world = World::rp(json!({"policy": {"placementType": "PickAll"}}));
@@ -586,6 +602,7 @@ fn a_resource_placement_says_the_same_under_its_own_prefix() {
     assert!(world.told().lines().all(|line| line.starts_with("ResourcePlacement")));
 }
 
+// checklist 20.37
 #[test]
 fn the_metric_names_the_first_thing_that_is_not_true() {
     let series = |world: &World| {
@@ -608,6 +625,7 @@ fn the_metric_names_the_first_thing_that_is_not_true() {
     assert_eq!(world.plan().series, None);
 }
 
+// checklist 20.23
 #[test]
 fn during_batching_the_old_index_and_resources_stay() {
     let mut world = over(&["c1"]);

@@ -116,6 +116,7 @@ fn config_map(name: &str) -> ResourceIdentifier {
     }
 }
 
+// checklist 20.40
 #[test]
 fn placements_a_changed_object_concerns() {
     let (cm, role) = (

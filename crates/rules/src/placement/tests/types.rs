@@ -62,6 +62,7 @@ fn skipped_types_are_added_to_the_built_in_ones() {
     }
 }
 
+// checklist 20.11
 #[test]
 fn an_allow_list_starts_empty() {
     let rules = TypeRules::read("", "v1/Pod;apps/v1").unwrap();
@@ -72,6 +73,7 @@ fn an_allow_list_starts_empty() {
     }
 }
 
+// checklist 20.11
 #[test]
 fn options_that_make_no_sense_are_rejected() {
     for bad in ["a/b/C/d", "/v1", "v1/", "apps//Deployment", "apps/v1/Job,,CronJob", "v1/,"] {

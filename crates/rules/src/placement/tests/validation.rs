@@ -59,6 +59,7 @@ fn good_placements_pass() {
     }
 }
 
+// checklist 20.45
 #[test]
 fn names_and_selectors() {
     let mut long = crp(json!({}));
@@ -124,6 +125,7 @@ fn each_scope_selects_its_own() {
     assert_eq!(check(&crp(inside), Some(&kinds)), Ok(()));
 }
 
+// checklist 20.45
 #[test]
 fn policies() {
     let long = "x".repeat(64);
@@ -215,6 +217,7 @@ fn policies() {
     }
 }
 
+// checklist 20.45
 #[test]
 fn property_requirements() {
     let one = |operator: &str, values: Value| json!([{"name": "n", "operator": operator, "values": values}]);
@@ -239,6 +242,7 @@ fn property_requirements() {
     }
 }
 
+// checklist 20.45
 #[test]
 fn requirements_that_exclude_each_other() {
     let all = |bounds: &str| {
@@ -272,6 +276,7 @@ fn requirements_that_exclude_each_other() {
     }
 }
 
+// checklist 20.45
 #[test]
 fn property_names() {
     let told = |name: &str| required(json!([{"name": name, "operator": "Eq", "values": ["1"]}]));
@@ -310,6 +315,7 @@ fn property_names() {
     assert!(sorter.starts_with("property name n! is not valid: "), "{sorter}");
 }
 
+// checklist 20.45
 #[test]
 fn tolerations() {
     let told = |toleration: Value| {
@@ -341,6 +347,7 @@ fn tolerations() {
     );
 }
 
+// checklist 20.45
 #[test]
 fn strategies() {
     let rows = [
@@ -390,6 +397,7 @@ fn several_mistakes_are_told_together() {
     );
 }
 
+// checklist 20.45
 #[test]
 fn creation_and_update() {
     let allowed = |text: &str| Verdict::Allowed(text.to_owned());
@@ -443,6 +451,7 @@ fn creation_and_update() {
     );
 }
 
+// checklist 20.45
 #[test]
 fn tolerations_may_only_be_added() {
     let with = |tolerations: Value| {

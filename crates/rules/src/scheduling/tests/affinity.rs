@@ -17,6 +17,7 @@ fn admitted(expression: serde_json::Value, cluster: Cluster) -> Result<bool, Str
     }
 }
 
+// checklist 18.23
 #[test]
 fn resource_properties_read_the_list_they_name() {
     let mut a = cluster("a", "");
@@ -47,6 +48,7 @@ fn resource_properties_read_the_list_they_name() {
     );
 }
 
+// checklist 18.4
 #[test]
 fn mistakes_in_an_expression_fail_the_pass() {
     let a = || with_property(cluster("a", ""), "p", "1");
@@ -86,6 +88,7 @@ fn scores(values: &[&str], order: &str, weight: i32) -> Vec<i32> {
         .collect()
 }
 
+// checklist 18.19, 18.25
 #[test]
 fn interpolation_rounds_half_away_from_zero_in_both_orders() {
     assert_eq!(scores(&["3", "4", "7"], "Descending", 20), [0, 5, 20]);
@@ -95,6 +98,7 @@ fn interpolation_rounds_half_away_from_zero_in_both_orders() {
     assert_eq!(scores(&["0", "1", "2"], "Descending", -25), [0, -13, -25]);
 }
 
+// checklist 18.19
 #[test]
 fn equal_missing_and_malformed_values_score_nothing() {
     assert_eq!(scores(&["5", "5"], "Ascending", 20), [0, 0]);
@@ -103,6 +107,7 @@ fn equal_missing_and_malformed_values_score_nothing() {
     assert_eq!(scores(&["1", "lots", "3"], "Descending", 20), [0, 0, 20]);
 }
 
+// checklist 18.19
 #[test]
 fn a_label_selector_decides_before_the_sorter() {
     let mut world =

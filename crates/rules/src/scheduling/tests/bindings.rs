@@ -8,6 +8,7 @@ fn names<'a>(bindings: &[&'a crate::scheduling::Binding]) -> Vec<&'a str> {
     bindings.iter().map(|b| b.cluster.as_str()).collect()
 }
 
+// checklist 18.1
 #[test]
 fn classification_of_bindings() {
     let mut world = World::new(None).over(["a", "b", "c", "d", "e", "h"].map(|n| cluster(n, "")));
@@ -29,6 +30,7 @@ fn classification_of_bindings() {
     assert_eq!(names(&classes.bound), ["e"]);
 }
 
+// checklist 18.2
 #[test]
 fn deleting_bindings_lose_the_finalizer_and_dangling_ones_are_let_go() {
     let mut world = World::new(None).over([cluster("a", "")]);
@@ -44,6 +46,7 @@ fn deleting_bindings_lose_the_finalizer_and_dangling_ones_are_let_go() {
     assert!(!world.plan().actions.iter().any(|a| matches!(a, Action::Unguard { .. })), "only once");
 }
 
+// checklist 18.4
 #[test]
 fn housekeeping_stands_even_if_the_pass_fails() {
     let mut world = pick_n(1).over([]);
@@ -54,6 +57,7 @@ fn housekeeping_stands_even_if_the_pass_fails() {
     assert_eq!(plan.actions.len(), 1);
 }
 
+// checklist 18.6
 #[test]
 fn an_unscheduled_binding_comes_back_in_the_state_it_had() {
     for previous in [State::Scheduled, State::Bound] {
@@ -66,6 +70,7 @@ fn an_unscheduled_binding_comes_back_in_the_state_it_had() {
     }
 }
 
+// checklist 18.6
 #[test]
 fn a_missing_previous_state_is_a_failure_that_names_the_binding() {
     let mut world = World::new(None).over([cluster("a", "")]);
@@ -78,6 +83,7 @@ fn a_missing_previous_state_is_a_failure_that_names_the_binding() {
     assert!(why.contains(&name));
 }
 
+// checklist 18.6
 #[test]
 fn creations_come_before_patches_and_patches_before_releases() {
     let mut world = pick_n(2).over(["a", "b", "c"].map(|n| cluster(n, "")));
@@ -133,6 +139,7 @@ fn trimmed(wanted: u32, bindings: &[Row<'_>]) -> Vec<String> {
     world.unscheduled().into_iter().map(|(name, _)| name.to_owned()).collect()
 }
 
+// checklist 18.9, 18.10
 #[test]
 fn downscale_takes_scheduled_before_bound_and_the_weakest_first() {
     use State::{Bound, Scheduled};

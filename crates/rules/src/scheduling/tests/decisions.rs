@@ -16,6 +16,7 @@ fn filtered(range: std::ops::Range<usize>) -> Vec<Decision> {
     range.map(|i| Decision::filtered(&format!("c{i:04}"), "no")).collect()
 }
 
+// checklist 18.7
 #[test]
 fn the_list_is_cut_at_its_limits() {
     let rows = [
@@ -37,12 +38,14 @@ fn the_list_is_cut_at_its_limits() {
     }
 }
 
+// checklist 18.7
 #[test]
 fn a_cluster_that_is_listed_already_uses_up_its_place() {
     let listed = list(picked(0..5), vec![], filtered(0..30));
     assert_eq!(listed.len(), 5 + 15);
 }
 
+// checklist 18.7
 #[test]
 fn equal_decisions_in_another_order_are_not_written() {
     let mut world = pick_n(2).over(["a", "b", "c"].map(|n| cluster(n, "")));
@@ -54,6 +57,7 @@ fn equal_decisions_in_another_order_are_not_written() {
     assert_eq!(recorded.decisions.len(), 3);
 }
 
+// checklist 18.8
 #[test]
 fn the_status_is_written_again_when_only_the_generation_changed() {
     let mut world = World::new(None).over([cluster("a", "")]);
@@ -63,6 +67,7 @@ fn the_status_is_written_again_when_only_the_generation_changed() {
     assert_eq!(world.plan().report.unwrap().placement_generation, 2);
 }
 
+// checklist 18.7
 #[test]
 fn selected_and_filtered_clusters_are_listed_once() {
     let mut world = World::new(None).over([cluster("a", ""), silent("b", "")]);
@@ -72,6 +77,7 @@ fn selected_and_filtered_clusters_are_listed_once() {
     assert_eq!(plan.report, None, "a keeps its decision and is not also listed as filtered");
 }
 
+// checklist 18.11
 #[test]
 fn requeue_only_when_limited_and_the_limit_was_reached() {
     let spread = serde_json::json!({"placementType": "PickN",

@@ -4,6 +4,7 @@ use super::fleet::{World, ago, cluster, map, now, pick_n};
 use crate::scheduling::observed::{Agent, Health};
 use crate::scheduling::{Cluster, ineligible};
 
+// checklist 18.22
 #[test]
 fn each_way_to_be_ineligible() {
     let sick = |seconds| Some(Health { healthy: false, since: ago(seconds) });
@@ -54,6 +55,7 @@ fn in_team(mut world: World) -> World {
     world
 }
 
+// checklist 18.28
 #[test]
 fn a_namespaced_placement_needs_its_namespace_on_the_cluster() {
     let reporting = |namespaces: Option<&[(&str, &str)]>| Cluster {
@@ -84,6 +86,7 @@ fn a_namespaced_placement_needs_its_namespace_on_the_cluster() {
     }
 }
 
+// checklist 18.28
 #[test]
 fn pick_n_counts_only_clusters_with_the_namespace() {
     let has = |name: &str, namespace: &str| Cluster {

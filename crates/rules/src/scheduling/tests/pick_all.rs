@@ -16,6 +16,7 @@ fn required(terms: serde_json::Value) -> Option<flagship_api::policy::PlacementP
         "requiredDuringSchedulingIgnoredDuringExecution": {"clusterSelectorTerms": terms}}}}))
 }
 
+// checklist 18.13
 #[test]
 fn no_policy_picks_every_healthy_cluster() {
     let fleet = [cluster("member1", ""), cluster("member2", ""), cluster("member3", "")];
@@ -35,6 +36,7 @@ fn no_policy_picks_every_healthy_cluster() {
     );
 }
 
+// checklist 18.13
 #[test]
 fn an_explicit_pick_all_does_the_same() {
     let mut world =
@@ -43,6 +45,7 @@ fn an_explicit_pick_all_does_the_same() {
     assert_eq!(world.placed(), ["a"]);
 }
 
+// checklist 18.13
 #[test]
 fn a_new_healthy_cluster_joins() {
     let mut world = World::new(None).over([cluster("a", "")]);
@@ -53,6 +56,7 @@ fn a_new_healthy_cluster_joins() {
     assert_eq!(plan.report.unwrap().verdict.found, 2);
 }
 
+// checklist 18.13
 #[test]
 fn a_cluster_that_turns_unhealthy_is_kept() {
     let mut world = World::new(None).over([cluster("a", "")]);
@@ -64,6 +68,7 @@ fn a_cluster_that_turns_unhealthy_is_kept() {
     assert!(plan.actions.is_empty());
 }
 
+// checklist 18.4, 18.13
 #[test]
 fn no_match_is_fulfilled_with_zero() {
     let mut world = World::new(prod()).over([cluster("a", "env=test"), silent("b", "env=prod")]);
@@ -74,6 +79,7 @@ fn no_match_is_fulfilled_with_zero() {
     "#]].assert_eq(&told(&world.settle()));
 }
 
+// checklist 18.14
 #[test]
 fn one_term_needs_all_of_its_selectors_and_any_term_suffices() {
     let both = json!([{"labelSelector": {"matchLabels": {"env": "prod", "region": "east"}}}]);
@@ -96,6 +102,7 @@ fn one_term_needs_all_of_its_selectors_and_any_term_suffices() {
     }
 }
 
+// checklist 18.14
 #[test]
 fn an_update_re_evaluates_and_unschedules_in_both_scopes() {
     for namespace in [None, Some("team".to_owned())] {
@@ -111,6 +118,7 @@ fn an_update_re_evaluates_and_unschedules_in_both_scopes() {
     }
 }
 
+// checklist 18.15
 #[test]
 fn property_selectors_filter_and_follow_refreshed_values() {
     let at_least_three = |also: serde_json::Value| {
@@ -143,6 +151,7 @@ fn property_selectors_filter_and_follow_refreshed_values() {
     assert_eq!(world.placed(), ["a"], "every expression of a term must hold");
 }
 
+// checklist 18.24
 #[test]
 fn a_malformed_property_concerns_its_cluster_alone() {
     let policy = required(json!([{"propertySelector": {"matchExpressions": [

@@ -11,6 +11,7 @@ fn fixed(names: &[&str]) -> Option<PlacementPolicy> {
     policy(json!({"placementType": "PickFixed", "clusterNames": names}))
 }
 
+// checklist 18.21
 #[test]
 fn all_valid_clusters_are_taken_in_the_order_of_the_list() {
     let mut world =
@@ -22,6 +23,7 @@ fn all_valid_clusters_are_taken_in_the_order_of_the_list() {
     "#]].assert_eq(&told(&world.settle()));
 }
 
+// checklist 18.21
 #[test]
 fn a_mix_of_valid_unhealthy_and_missing_clusters_is_explained() {
     let mut world = World::new(fixed(&["x", "b", "a"])).over([cluster("a", ""), silent("b", "")]);
@@ -34,6 +36,7 @@ fn a_mix_of_valid_unhealthy_and_missing_clusters_is_explained() {
     assert_eq!(world.placed(), ["a"]);
 }
 
+// checklist 18.21
 #[test]
 fn the_list_can_grow_and_shrink() {
     let mut world = World::new(fixed(&["a"])).over([cluster("a", ""), cluster("b", "")]);
@@ -53,6 +56,7 @@ fn the_list_can_grow_and_shrink() {
     assert_eq!(world.seen.bindings[0].state, State::Bound, "in the state it had");
 }
 
+// checklist 18.21
 #[test]
 fn an_empty_list_stays_pending_and_then_takes_one_cluster() {
     let mut world = World::new(fixed(&[])).over([cluster("a", "")]);
@@ -67,6 +71,7 @@ fn an_empty_list_stays_pending_and_then_takes_one_cluster() {
     assert_eq!(world.unscheduled(), [("a", State::Scheduled)], "a list that becomes empty lets go");
 }
 
+// checklist 18.21
 #[test]
 fn a_cluster_that_becomes_eligible_later_is_taken_then() {
     let mut world = World::new(fixed(&["a"])).over([silent("a", "")]);
@@ -78,6 +83,7 @@ fn a_cluster_that_becomes_eligible_later_is_taken_then() {
     assert!(plan.report.unwrap().verdict.fulfilled);
 }
 
+// checklist 18.21
 #[test]
 fn a_placed_cluster_that_turns_unhealthy_is_still_reported_as_chosen() {
     let mut world = World::new(fixed(&["a"])).over([cluster("a", "")]);
@@ -89,6 +95,7 @@ fn a_placed_cluster_that_turns_unhealthy_is_still_reported_as_chosen() {
     assert!(matches!(&plan.remarks[..], [Remark::Unwell { cluster, .. }] if cluster == "a"));
 }
 
+// checklist 18.21
 #[test]
 fn a_selected_cluster_that_leaves_is_let_go() {
     let mut world = World::new(fixed(&["a"])).over([cluster("a", "")]);
@@ -98,6 +105,7 @@ fn a_selected_cluster_that_leaves_is_let_go() {
     assert_eq!(world.unscheduled(), [("a", State::Scheduled)]);
 }
 
+// checklist 18.27
 #[test]
 fn pick_fixed_ignores_taints() {
     let mut tainted = cluster("a", "");

@@ -27,6 +27,7 @@ fn abc() -> [crate::scheduling::Cluster; 3] {
     ["a", "b", "c"].map(|name| cluster(name, ""))
 }
 
+// checklist 18.16
 #[test]
 fn n_without_constraints_picks_the_greatest_names() {
     let mut world = pick_n(2).over(abc());
@@ -38,6 +39,7 @@ fn n_without_constraints_picks_the_greatest_names() {
     "#]].assert_eq(&told(&world.settle()));
 }
 
+// checklist 18.5, 18.16
 #[test]
 fn too_few_clusters_are_reported_as_unfulfilled() {
     let prod = json!([{"labelSelector": {"matchLabels": {"env": "prod"}}}]);
@@ -51,6 +53,7 @@ fn too_few_clusters_are_reported_as_unfulfilled() {
     "#]].assert_eq(&told(&world.settle()));
 }
 
+// checklist 18.16
 #[test]
 fn zero_clusters_are_fulfilled() {
     let plan = pick_n(0).over(abc()).settle();
@@ -58,6 +61,7 @@ fn zero_clusters_are_fulfilled() {
     assert_eq!((verdict.fulfilled, verdict.found), (true, 0));
 }
 
+// checklist 18.9
 #[test]
 fn upscale_and_downscale_including_to_zero() {
     let mut world = pick_n(1).over(abc());
@@ -72,6 +76,7 @@ fn upscale_and_downscale_including_to_zero() {
     }
 }
 
+// checklist 18.9
 #[test]
 fn a_missing_or_invalid_count_is_a_failure_that_names_the_snapshot() {
     for bad in [None, Some("-1"), Some("many"), Some("")] {
@@ -87,6 +92,7 @@ fn a_missing_or_invalid_count_is_a_failure_that_names_the_snapshot() {
     }
 }
 
+// checklist 18.5, 18.17
 #[test]
 fn preferred_terms_add_up_and_negative_weights_repel() {
     let preferred = json!([
@@ -109,6 +115,7 @@ fn preferred_terms_add_up_and_negative_weights_repel() {
     "#]].assert_eq(&told(&world.settle()));
 }
 
+// checklist 18.17
 #[test]
 fn required_and_preferred_terms_work_together() {
     let east = json!([{"labelSelector": {"matchLabels": {"region": "east"}}}]);
@@ -122,6 +129,7 @@ fn required_and_preferred_terms_work_together() {
     assert_eq!(world.placed(), ["a"]);
 }
 
+// checklist 18.19
 /// The worked example of the specification: three sorters, one unhealthy cluster that
 /// still sets an extreme.
 #[test]
@@ -163,6 +171,7 @@ fn several_sorters_add_up_as_in_the_worked_example() {
     assert_eq!(world.placed(), ["m1", "m4", "m6"]);
 }
 
+// checklist 18.20
 #[test]
 fn a_policy_update_keeps_overlapping_clusters() {
     let mut world = pick_n(2).over([cluster("a", "x=1"), cluster("b", "x=1"), cluster("c", "")]);
@@ -176,6 +185,7 @@ fn a_policy_update_keeps_overlapping_clusters() {
     assert_eq!(world.unscheduled(), [("c", State::Bound)]);
 }
 
+// checklist 18.20
 #[test]
 fn a_selected_cluster_that_leaves_is_replaced() {
     let mut world = pick_n(2).over(abc());
@@ -187,6 +197,7 @@ fn a_selected_cluster_that_leaves_is_replaced() {
     assert_eq!(world.unscheduled(), [("c", State::Bound)]);
 }
 
+// checklist 18.20
 #[test]
 fn changes_of_labels_health_and_properties_keep_the_selection() {
     let prod = json!([{"labelSelector": {"matchLabels": {"env": "prod"}}}]);

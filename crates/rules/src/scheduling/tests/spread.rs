@@ -20,6 +20,7 @@ fn lenient(key: &str) -> Value {
     json!({"topologyKey": key, "maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway"})
 }
 
+// checklist 18.5
 #[test]
 fn a_strict_spread_fills_one_cluster_a_pass() {
     let mut world = World::new(spread(json!([strict("region")]), json!([]))).wanting(3).over([
@@ -41,6 +42,7 @@ fn a_strict_spread_fills_one_cluster_a_pass() {
     assert_eq!(order, ["b1", "a2", "a1"]);
 }
 
+// checklist 18.18
 #[test]
 fn a_violation_keeps_the_policy_unfulfilled() {
     let mut world = World::new(spread(json!([strict("region")]), json!([]))).wanting(3).over([
@@ -71,6 +73,7 @@ fn counting_feasible_clusters_only_frees_what_an_unreachable_domain_pins() {
     assert_eq!(world.placed(), ["a1", "a2", "a3"]);
 }
 
+// checklist 18.18
 #[test]
 fn preference_order_with_spread_keeps_what_was_chosen() {
     let mut world =
@@ -112,6 +115,7 @@ fn a_lenient_violation_costs_a_thousand_and_is_still_picked_when_needed() {
     assert_eq!(last.score.unwrap().spread, -1000);
 }
 
+// checklist 18.18
 #[test]
 fn two_keys_and_mixed_strictness_are_summed() {
     let both = json!([strict("region"), lenient("zone")]);
@@ -134,6 +138,7 @@ fn two_keys_and_mixed_strictness_are_summed() {
     assert_eq!(world.placed(), ["a", "d"]);
 }
 
+// checklist 18.18
 #[test]
 fn balance_is_restored_when_a_cluster_joins() {
     let mut world = World::new(spread(json!([strict("region")]), json!([]))).wanting(2).over([

@@ -21,6 +21,7 @@ fn tolerating(tolerations: Value) -> World {
 /// Keys and values of taints.
 type Taints<'a> = &'a [(&'a str, &'a str)];
 
+// checklist 18.26
 #[test]
 fn each_way_to_tolerate_or_not() {
     let one: Taints<'_> = &[("k", "v")];
@@ -59,6 +60,7 @@ fn each_way_to_tolerate_or_not() {
     }
 }
 
+// checklist 18.26
 #[test]
 fn the_first_untolerated_taint_is_named() {
     let mut world = tolerating(json!([])).over([tainted("a", &[("k", ""), ("z", "1")])]);
@@ -69,6 +71,7 @@ fn the_first_untolerated_taint_is_named() {
     );
 }
 
+// checklist 18.27
 #[test]
 fn a_removed_taint_lets_the_cluster_in_and_an_added_one_keeps_it() {
     let mut world = tolerating(json!([])).over([tainted("a", &[("k", "v")]), cluster("b", "")]);
@@ -82,6 +85,7 @@ fn a_removed_taint_lets_the_cluster_in_and_an_added_one_keeps_it() {
     assert_eq!(world.placed(), ["a", "b"]);
 }
 
+// checklist 18.27
 #[test]
 fn added_tolerations_let_the_cluster_in() {
     let mut world = tolerating(json!([])).over([tainted("a", &[("k", "v")])]);
@@ -91,6 +95,7 @@ fn added_tolerations_let_the_cluster_in() {
     assert_eq!(world.placed(), ["a"]);
 }
 
+// checklist 18.27
 #[test]
 fn an_upscale_under_spread_passes_over_a_tainted_cluster() {
     let spread = json!({"placementType": "PickN",

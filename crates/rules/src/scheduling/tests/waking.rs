@@ -12,6 +12,7 @@ fn change(old: &Cluster, edit: impl FnOnce(&mut Cluster)) -> ClusterChange {
     cluster_change(old, &new, now())
 }
 
+// checklist 18.30
 #[test]
 fn each_change_of_a_cluster() {
     use ClusterChange::{Nature, Nothing, Numbers};
@@ -52,6 +53,7 @@ fn each_change_of_a_cluster() {
     assert_eq!(change(&old, |_| ()), Nothing);
 }
 
+// checklist 18.30
 #[test]
 fn quantities_that_mean_the_same_are_no_change() {
     let old = Cluster { available: map(&[("cpu", "1000m")]), ..cluster("a", "") };

@@ -1,0 +1,180 @@
+//! Answers admission requests: `flagship_rules::admission`, with what it has to know read
+//! from the server.
+//!
+//! Needs no mirror and no lease, so that every replica of a hub may answer. A webhook
+//! server turns reviews into [`Request`]s; an embedded server can call the rules itself.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use flagship_api::kinds::Scope;
+use flagship_api::names::{ObjectKey, member_namespace};
+use flagship_api::placement::ClusterResourcePlacement;
+use flagship_rules::admission::{self, Operation, Surroundings};
+use flagship_rules::placement::Placement;
+use flagship_rules::placement::selection::Kind;
+use flagship_runtime::client::{Client, ClientError, ResourceType, Selection};
+use flagship_runtime::dynamic::discover;
+use kube_core::DynamicObject;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::placement::no_matches;
+
+pub use flagship_rules::admission::{Answer, Options, Request};
+
+/// How long an answer of discovery is believed.
+const FRESH: Duration = Duration::from_secs(30);
+
+/// How soon discovery is asked again for a kind that it did not know.
+const RECENT: Duration = Duration::from_secs(1);
+
+/// Answers admission requests about one hub. Clones share what was discovered.
+#[derive(Clone)]
+pub struct Admission {
+    client: Client,
+    options: Options,
+    kinds: Arc<Mutex<Option<Discovery>>>,
+}
+
+#[derive(Clone)]
+struct Discovery {
+    at: Instant,
+    kinds: Arc<BTreeMap<Kind, Scope>>,
+}
+
+/// What was read for one request.
+#[derive(Default)]
+struct Around {
+    kinds: Option<Arc<BTreeMap<Kind, Scope>>>,
+    placement: Option<Placement>,
+    exports: Option<Result<Vec<String>, String>>,
+}
+
+impl Admission {
+    /// Reads with this client.
+    pub fn new(client: &Client, options: Options) -> Self {
+        Self { client: client.clone(), options, kinds: Arc::default() }
+    }
+
+    /// Judges a request; `None` if nobody has a word on it.
+    pub async fn review(&self, request: &Request<'_>) -> Option<Answer> {
+        let around = match self.look(request).await {
+            Ok(around) => around,
+            Err(error) => return Some(Answer::Failed(format!("please retry: {error}"))),
+        };
+        admission::review(request, &around, self.options)
+    }
+
+    /// The object with everything filled in that its sender left out, if anything was.
+    pub fn complete(&self, request: &Request<'_>) -> Option<Value> {
+        admission::complete(request)
+    }
+
+    /// Reads what the answer may depend on, and nothing else.
+    async fn look(&self, request: &Request<'_>) -> Result<Around, ClientError> {
+        let mut around = Around::default();
+        match (request.kind.kind.as_str(), request.operation) {
+            ("ClusterResourcePlacement" | "ResourcePlacement", _) => {
+                around.kinds = self.kinds(request.object).await;
+            }
+            ("ClusterResourcePlacementEviction", _) => {
+                let name = request.object["spec"]["placementName"].as_str().unwrap_or_default();
+                around.placement = self.placement(name).await?;
+            }
+            ("ClusterResourcePlacementDisruptionBudget", _) => {
+                around.placement = self.placement(request.name).await?;
+            }
+            ("MemberCluster", Operation::Delete) if self.options.networking_agents => {
+                around.exports = Some(self.exports(request.name).await.map_err(|e| e.to_string()));
+            }
+            _ => {}
+        }
+        Ok(around)
+    }
+
+    /// The kinds of the server, looked for again if the placement names one that is not
+    /// among them. `None` if the server does not say.
+    async fn kinds(&self, placement: &Value) -> Option<Arc<BTreeMap<Kind, Scope>>> {
+        let known = self.kinds.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(known) = known {
+            let age = known.at.elapsed();
+            if age < RECENT || age < FRESH && names_only(placement, &known.kinds) {
+                return Some(known.kinds);
+            }
+        }
+        let found = discover(&self.client).await;
+        if found.blind || !found.is_sure_about("") {
+            return None;
+        }
+        let kinds = found.types.into_values().map(|served| {
+            let of = &served.resource;
+            (Kind::new(&of.group, &of.version, &of.kind), served.scope)
+        });
+        let kinds: Arc<BTreeMap<_, _>> = Arc::new(kinds.collect());
+        let fresh = Discovery { at: Instant::now(), kinds: kinds.clone() };
+        *self.kinds.lock().unwrap_or_else(PoisonError::into_inner) = Some(fresh);
+        Some(kinds)
+    }
+
+    async fn placement(&self, name: &str) -> Result<Option<Placement>, ClientError> {
+        if name.is_empty() {
+            return Ok(None);
+        }
+        let placements = self.client.of::<ClusterResourcePlacement>();
+        match placements.get(&ObjectKey::cluster(name)).await {
+            Ok(found) => {
+                let status = found.status.clone().unwrap_or_default();
+                Ok(Some(Placement::read(&found.metadata, &found.spec, &status)))
+            }
+            Err(ClientError::NotFound { .. } | ClientError::NotServed { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn exports(&self, member: &str) -> Result<Vec<String>, ClientError> {
+        let exports = ResourceType {
+            group: "networking.fleet.azure.com".to_owned(),
+            version: "v1alpha1".to_owned(),
+            plural: "internalserviceexports".to_owned(),
+            kind: "InternalServiceExport".to_owned(),
+        };
+        let space = Selection::namespace(&member_namespace(member));
+        let listed = match self.client.of_type::<DynamicObject>(exports).list(&space).await {
+            Err(ClientError::NotServed { .. }) => return Ok(Vec::new()),
+            listed => listed?,
+        };
+        let staying = listed.items.iter().filter(|o| o.metadata.deletion_timestamp.is_none());
+        let named = staying.map(|export| {
+            let name = &export.data["spec"]["serviceReference"]["namespacedName"];
+            name.as_str().unwrap_or_default().to_owned()
+        });
+        Ok(named.collect())
+    }
+}
+
+/// Whether the placement selects kinds that are known and no others.
+fn names_only(placement: &Value, known: &BTreeMap<Kind, Scope>) -> bool {
+    let terms = placement["spec"]["resourceSelectors"].as_array();
+    terms.into_iter().flatten().all(|term| {
+        let [group, version, kind] =
+            ["group", "version", "kind"].map(|field| term[field].as_str().unwrap_or_default());
+        known.contains_key(&Kind::new(group, version, kind))
+    })
+}
+
+impl Surroundings for Around {
+    fn scope_of(&self, kind: &Kind) -> Option<Result<Option<Scope>, String>> {
+        let kinds = self.kinds.as_ref()?;
+        Some(kinds.get(kind).map(|scope| Some(*scope)).ok_or_else(|| no_matches(kind)))
+    }
+
+    fn placement(&self, name: &str) -> Option<Placement> {
+        self.placement.clone().filter(|placement| placement.name == name)
+    }
+
+    fn exports(&self, _: &str) -> Result<Vec<String>, String> {
+        self.exports.clone().unwrap_or_else(|| Ok(Vec::new()))
+    }
+}

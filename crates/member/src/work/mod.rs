@@ -1,0 +1,116 @@
+//! Works: brought to the member, watched there, and told of on the hub.
+//!
+//! A pass reads the Work from a mirror of the hub, so that a hub that is away stops
+//! neither drift from being mended nor objects from being restored; it only hears of it
+//! later. What a pass decides is in `flagship_rules::apply`.
+//!
+//! `pass` is one look at a Work, `manifests` the way of one manifest, `withdrawal` what
+//! happens when the Work is deleted, `triggers` which change makes a Work worth a look.
+
+mod manifests;
+mod metrics;
+mod pass;
+mod triggers;
+mod withdrawal;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use flagship_api::keys::field_manager;
+use flagship_api::names::ObjectKey;
+use flagship_api::work::{AppliedWork, Work};
+use flagship_rules::apply::Pace;
+use flagship_runtime::client::{ResourceType, Selection};
+use flagship_runtime::effects::{SeenWrites, Writer};
+use flagship_runtime::queue::{Queue, QueueConfig, RateLimit, Workers};
+use flagship_runtime::reflector::{Reflector, Store, Subscription};
+use tokio::task::JoinSet;
+
+use crate::kinds::Kinds;
+use crate::member::Context;
+use crate::watching::Watches;
+
+/// A hub that comes back must not wait a quarter of an hour for news.
+const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
+
+/// The running controller.
+pub(crate) struct Works {
+    queue: Queue<ObjectKey>,
+    applier: Arc<Applier>,
+    _subscriptions: Vec<Subscription>,
+}
+
+/// What passes over Works share.
+pub(crate) struct Applier {
+    cx: Context,
+    /// All Works of the member, as the hub has them.
+    works: Store<Work>,
+    /// All AppliedWorks, as the member has them.
+    applied: Store<AppliedWork>,
+    kinds: Kinds,
+    watches: Watches,
+    queue: Queue<ObjectKey>,
+    seen: SeenWrites<ObjectKey>,
+    paces: Mutex<BTreeMap<ObjectKey, Pace>>,
+}
+
+impl Works {
+    pub fn new(cx: &Context, tasks: &mut JoinSet<()>) -> Self {
+        let limit = RateLimit { max: LONGEST_BACKOFF, ..RateLimit::DEFAULT };
+        let config = QueueConfig { limit, ..QueueConfig::named("work-applier") };
+        let queue = Queue::new(config, &cx.metrics);
+        let space = Selection::namespace(&cx.space);
+        let works = Reflector::new(&cx.env, cx.hub.of::<Work>(), space, Some);
+        let applied =
+            Reflector::new(&cx.env, cx.member.of::<AppliedWork>(), Selection::all(), Some);
+        let seen = SeenWrites::default();
+        seen.shown_by(ResourceType::of::<Work>(), &works.store());
+        seen.shown_by(ResourceType::of::<AppliedWork>(), &applied.store());
+        let cx = Context { member: cx.member.named(field_manager::WORK_APPLIER), ..cx.clone() };
+        let applier = Arc::new(Applier {
+            works: works.store(),
+            applied: applied.store(),
+            kinds: Kinds::new(&cx.member),
+            watches: Watches::new(&cx, &queue),
+            queue: queue.clone(),
+            seen,
+            paces: Mutex::default(),
+            cx,
+        });
+        let subscriptions = triggers::listen(&applier);
+        tasks.spawn(works.run());
+        tasks.spawn(applied.run());
+        tasks.spawn(triggers::follow_gate(applier.clone()));
+        Self { queue, applier, _subscriptions: subscriptions }
+    }
+
+    /// Runs passes until the controller is closed and drained.
+    pub async fn run(&self) {
+        let cx = &self.applier.cx;
+        let workers = Workers::new(self.queue.clone(), cx.options.concurrent_works, &cx.metrics);
+        let applier = self.applier.clone();
+        let pass = move |key: ObjectKey| {
+            let applier = applier.clone();
+            async move { applier.pass(&key).await }
+        };
+        workers.run(pass).await;
+    }
+
+    /// Takes no more keys.
+    pub fn close(&self) {
+        self.queue.close();
+    }
+}
+
+impl Applier {
+    /// Writes to the hub on behalf of a pass.
+    fn hub<'a>(&'a self, key: &'a ObjectKey) -> Writer<'a, ObjectKey> {
+        Writer::new(&self.cx.hub, &self.cx.leadership, &self.seen, key)
+    }
+
+    /// Writes to the member on behalf of a pass; manifests have a way of their own.
+    fn member<'a>(&'a self, key: &'a ObjectKey) -> Writer<'a, ObjectKey> {
+        Writer::new(&self.cx.member, &self.cx.leadership, &self.seen, key)
+    }
+}

@@ -1,0 +1,19 @@
+//! The checklist of the member specification (section 16), as tables and stories.
+//!
+//! `world` is a member cluster and a shell in memory. Groups of the checklist are counted from
+//! 1 (lifecycle) to 11 (metrics): `checklist 4.2` is the second line on applying.
+
+mod applying;
+mod conditions;
+mod details;
+mod drift;
+mod histories;
+mod merging;
+mod pacing;
+mod preprocessing;
+mod report_diff;
+mod secrets;
+mod sizes;
+mod taking_over;
+mod waves;
+mod world;

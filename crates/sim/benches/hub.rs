@@ -1,0 +1,145 @@
+//! A hub of a thousand clusters on the embedded server: how soon a placement has its
+//! bindings, and what starting again costs with a hundred thousand of them.
+//!
+//! Time is paused, so waiting costs nothing and is counted apart: what a person would see
+//! is at most the sum of both. `cargo bench -p flagship-sim --bench hub`
+
+#[path = "../tests/hub_world/mod.rs"]
+#[allow(dead_code, reason = "stories use more of it")]
+mod hub_world;
+
+use std::time::{Duration, Instant};
+
+use flagship_apiserver::store::Scope;
+use flagship_hub::Options;
+use hub_world::{CRB, CRP, World};
+use serde_json::{Value, json};
+
+const CLUSTERS: usize = 1_000;
+const PICKED: usize = 100;
+const PLACEMENTS: usize = 1_000;
+
+#[allow(clippy::print_stdout, reason = "a benchmark prints its table")]
+fn main() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime");
+    runtime.block_on(async {
+        let mut world = fleet().await;
+        let (work, waits) = one_placement(&world).await;
+        println!("a placement of {PICKED} of {CLUSTERS} clusters, from create to bindings:");
+        println!("  {work:.0?} of work, {waits:.0?} of waiting");
+        let filled = many_placements(&world).await;
+        println!("{PLACEMENTS} placements of {PICKED} clusters each: filled in {filled:.1?}");
+        let (again, writes, before, after) = start_again(&mut world).await;
+        println!("starting again with all of them: {again:.1?} of work, {writes} writes");
+        println!(
+            "  {before:.0} MiB before (the server), {after:.0} MiB after, {:.0} MiB at most ever",
+            memory("VmHWM:")
+        );
+        // Under these nobody should have to start a hub.
+        assert!(work + waits < Duration::from_secs(1), "a placement took {:?}", work + waits);
+        assert_eq!(writes, 0, "a restart writes nothing");
+        assert!(again < Duration::from_secs(20), "starting again took {again:?}");
+        assert!(after < 1024.0, "{after} MiB");
+    });
+}
+
+/// A hub with its members, all joined, and a namespace to place.
+async fn fleet() -> World {
+    let mut world = World::new(1).await;
+    for number in 0..CLUSTERS {
+        let labels = json!({"group": group(number), "region": format!("r{}", number % 12)});
+        world.cluster(&format!("member-{number:04}"), labels).await;
+    }
+    world.start("hub", Options::default());
+    world.pass(60).await;
+    world.heartbeats(1).await;
+    world
+}
+
+fn group(number: usize) -> String {
+    format!("g{}", number % 10)
+}
+
+fn placement(name: &str, group: Option<String>) -> Value {
+    let mut policy = json!({"placementType": "PickN", "numberOfClusters": PICKED});
+    if let Some(group) = group {
+        let terms = json!([{"labelSelector": {"matchLabels": {"group": group}}}]);
+        policy["affinity"] = json!({"clusterAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {"clusterSelectorTerms": terms},
+        }});
+    }
+    let selector = json!([{"group": "", "version": "v1", "kind": "Namespace", "name": "app"}]);
+    json!({"metadata": {"name": name}, "spec": {"resourceSelectors": selector, "policy": policy}})
+}
+
+/// Work and waiting until the placement has all its bindings.
+#[allow(clippy::disallowed_methods, reason = "measures the hub, decides nothing")]
+async fn one_placement(world: &World) -> (Duration, Duration) {
+    let (begun, waited) = (Instant::now(), tokio::time::Instant::now());
+    world.create(CRP, placement("first", None)).await;
+    while bindings(world) < PICKED {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    (begun.elapsed(), waited.elapsed())
+}
+
+fn bindings(world: &World) -> usize {
+    world.hub.store().list(CRB, Scope::All).items.len()
+}
+
+#[allow(clippy::disallowed_methods, reason = "measures the hub, decides nothing")]
+async fn many_placements(world: &World) -> Duration {
+    let begun = Instant::now();
+    for number in 1..PLACEMENTS {
+        world.create(CRP, placement(&format!("place-{number:04}"), Some(group(number)))).await;
+    }
+    while bindings(world) < PLACEMENTS * PICKED {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    world.pass(30).await;
+    begun.elapsed()
+}
+
+/// Work until every placement was looked at by both controllers, writes, and memory.
+#[allow(clippy::disallowed_methods, reason = "measures the hub, decides nothing")]
+async fn start_again(world: &mut World) -> (Duration, u64, f64, f64) {
+    world.stop("hub").await;
+    world.heartbeats(1).await;
+    let (before, revision) = (memory("VmRSS:"), world.hub.store().revision());
+    let passes_before = passes(world);
+    let begun = Instant::now();
+    world.start("again", Options::default());
+    while passes(world) < passes_before + 2 * PLACEMENTS as u64 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let took = begun.elapsed();
+    let after = memory("VmRSS:");
+    world.pass(30).await;
+    (took, world.hub.store().revision() - revision, before, after)
+}
+
+/// Passes of the scheduler and of the placement controller so far.
+fn passes(world: &World) -> u64 {
+    let printed = world.metrics.render();
+    let wanted = ["scheduler-queue", "cluster-resource-placement-controller-v1beta1"];
+    let mut all = 0;
+    for line in printed.lines() {
+        let counts = line.starts_with("fleet_workload_reconcile_total{")
+            && wanted.iter().any(|name| line.contains(&format!("\"{name}\"")));
+        let count = line.rsplit(' ').next().filter(|_| counts);
+        all += count.and_then(|count| count.parse::<u64>().ok()).unwrap_or(0);
+    }
+    all
+}
+
+/// Mebibytes of this process.
+fn memory(field: &str) -> f64 {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = text.lines().find(|line| line.starts_with(field)).unwrap_or_default();
+    let kilobytes: Option<f64> = line.split_whitespace().nth(1).and_then(|n| n.parse().ok());
+    kilobytes.unwrap_or(0.0) / 1024.0
+}

@@ -1,0 +1,222 @@
+//! Numbers for objects and for whole stores, so that a state is a handful of integers.
+//!
+//! Objects are told apart by all they say; versions are left out, since a write is
+//! refused exactly when the object has changed since it was read, and states keep track of
+//! that themselves. Places (slots) are fixed: runs, then bindings, then approval requests.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use flagship_rules::update_run::{Approval, Binding, Observed, Rival, Run};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use serde::Serialize;
+
+use super::world::{World, moment};
+
+/// Stands for an object that is not there.
+pub const ABSENT: u32 = 0;
+
+/// Something that is stored.
+#[derive(Debug, Clone, Serialize)]
+pub enum Object {
+    /// A run.
+    Run(Box<Run>),
+    /// A binding.
+    Binding(Box<Binding>),
+    /// An approval request.
+    Request(Box<Approval>),
+}
+
+/// Everything that is stored, and the time.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Store {
+    /// Ticks since the beginning.
+    pub tick: u8,
+    /// The object in each place.
+    pub slots: Box<[u32]>,
+}
+
+/// The numbers given so far.
+pub struct Atlas {
+    /// How many runs there may be; they come first.
+    pub runs: usize,
+    /// How many bindings there are; they come next.
+    pub bindings: usize,
+    /// Names of the approval requests, which come last.
+    pub requests: Vec<String>,
+    world: World,
+    scenery: Observed,
+    objects: Vec<Option<Object>>,
+    by_text: BTreeMap<String, u32>,
+    stores: Vec<Arc<Store>>,
+    by_store: BTreeMap<Arc<Store>, u32>,
+    changed: BTreeMap<(u32, u8, u32), u32>,
+}
+
+impl Atlas {
+    /// Begins with the first store of a world, number 0.
+    pub fn new(world: &World) -> Self {
+        let bindings = world.bindings();
+        let mut atlas = Self {
+            runs: world.runs(),
+            bindings: bindings.len(),
+            requests: world.requests(),
+            world: world.clone(),
+            scenery: world.scenery(),
+            objects: vec![None],
+            by_text: BTreeMap::new(),
+            stores: Vec::new(),
+            by_store: BTreeMap::new(),
+            changed: BTreeMap::new(),
+        };
+        let mut slots = vec![ABSENT; atlas.runs + bindings.len() + atlas.requests.len()];
+        slots[0] = atlas.number(Object::Run(Box::new(world.run(0, moment(0)))));
+        for (at, binding) in bindings.into_iter().enumerate() {
+            slots[atlas.runs + at] = atlas.number(Object::Binding(Box::new(binding)));
+        }
+        atlas.store_number(Store { tick: 0, slots: slots.into() });
+        atlas
+    }
+
+    /// A run as it is created.
+    pub fn created(&self, at: usize, now: Timestamp) -> Run {
+        self.world.run(at, now)
+    }
+
+    /// The number of an object.
+    pub fn number(&mut self, mut object: Object) -> u32 {
+        match &mut object {
+            Object::Run(run) => run.resource_version.clear(),
+            Object::Binding(binding) => binding.resource_version.clear(),
+            Object::Request(request) => request.resource_version.clear(),
+        }
+        let text = serde_json::to_string(&object).unwrap_or_default();
+        let next = u32::try_from(self.objects.len()).unwrap_or(u32::MAX);
+        let number = *self.by_text.entry(text).or_insert(next);
+        if number == next {
+            self.objects.push(Some(object));
+        }
+        number
+    }
+
+    /// The number of a store.
+    pub fn store_number(&mut self, store: Store) -> u32 {
+        if let Some(number) = self.by_store.get(&store) {
+            return *number;
+        }
+        let number = u32::try_from(self.stores.len()).unwrap_or(u32::MAX);
+        let store = Arc::new(store);
+        self.stores.push(store.clone());
+        self.by_store.insert(store, number);
+        number
+    }
+
+    /// How many different stores there were.
+    pub fn stores(&self) -> usize {
+        self.stores.len()
+    }
+
+    /// A store by its number.
+    pub fn store(&self, number: u32) -> Arc<Store> {
+        self.stores[number as usize].clone()
+    }
+
+    /// The store in which one place holds something else.
+    pub fn set(&mut self, store: u32, slot: usize, object: u32) -> u32 {
+        let key = (store, u8::try_from(slot).unwrap_or(u8::MAX), object);
+        if let Some(found) = self.changed.get(&key) {
+            return *found;
+        }
+        let mut new = Store::clone(&self.store(store));
+        new.slots[slot] = object;
+        let number = self.store_number(new);
+        self.changed.insert(key, number);
+        number
+    }
+
+    fn object(&self, store: u32, slot: usize) -> Option<&Object> {
+        let number = self.stores[store as usize].slots[slot];
+        self.objects.get(number as usize)?.as_ref()
+    }
+
+    /// The run in a place.
+    pub fn run(&self, store: u32, at: usize) -> Option<&Run> {
+        match self.object(store, at)? {
+            Object::Run(run) => Some(run),
+            _ => None,
+        }
+    }
+
+    /// The binding in a place.
+    pub fn binding(&self, store: u32, slot: usize) -> Option<&Binding> {
+        match self.object(store, slot)? {
+            Object::Binding(binding) => Some(binding),
+            _ => None,
+        }
+    }
+
+    /// The approval request in a place.
+    pub fn request(&self, store: u32, slot: usize) -> Option<&Approval> {
+        match self.object(store, slot)? {
+            Object::Request(request) => Some(request),
+            _ => None,
+        }
+    }
+
+    /// Places of bindings.
+    pub fn binding_slots(&self) -> std::ops::Range<usize> {
+        self.runs..self.runs + self.bindings
+    }
+
+    /// Places of approval requests.
+    pub fn request_slots(&self) -> std::ops::Range<usize> {
+        let first = self.runs + self.bindings;
+        first..first + self.requests.len()
+    }
+
+    /// The place of a binding.
+    pub fn slot_of_binding(&self, store: u32, name: &str) -> Option<usize> {
+        self.binding_slots()
+            .find(|slot| self.binding(store, *slot).is_some_and(|binding| binding.name == name))
+    }
+
+    /// The place of an approval request, there or not.
+    pub fn slot_of_request(&self, name: &str) -> Option<usize> {
+        let at = self.requests.iter().position(|request| request == name)?;
+        Some(self.request_slots().start + at)
+    }
+
+    /// What a pass over a run would look at; nothing if the run is not there.
+    pub fn seen(&self, store: u32, run: usize) -> Option<Observed> {
+        let mut seen = self.scenery.clone();
+        let found = self.store(store);
+        let version = |slot: usize| found.slots[slot].to_string();
+        seen.now = moment(found.tick);
+        seen.run = self.run(store, run)?.clone();
+        seen.run.resource_version = version(run);
+        for slot in self.binding_slots() {
+            let binding = self.binding(store, slot).cloned();
+            seen.bindings
+                .extend(binding.map(|found| Binding { resource_version: version(slot), ..found }));
+        }
+        for slot in self.request_slots() {
+            let request = self.request(store, slot).cloned();
+            seen.approvals
+                .extend(request.map(|found| Approval { resource_version: version(slot), ..found }));
+        }
+        let others = (0..self.runs).filter(|other| *other != run);
+        seen.rivals = others.filter_map(|other| Some(rival(self.run(store, other)?))).collect();
+        Some(seen)
+    }
+}
+
+fn rival(run: &Run) -> Rival {
+    let metadata = ObjectMeta {
+        name: Some(run.name.clone()),
+        uid: Some(run.uid.clone()),
+        creation_timestamp: Some(Time(run.created)),
+        ..ObjectMeta::default()
+    };
+    Rival::read(&metadata, &run.status)
+}

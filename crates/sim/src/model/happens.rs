@@ -1,0 +1,171 @@
+//! What others do: members report, people approve and stop, the scheduler meddles.
+
+use flagship_api::binding::BindingState;
+use flagship_api::condition::{Conditions, Generation, Truth, draft};
+use flagship_api::condition_type::approval_request::{APPROVAL_ACCEPTED, APPROVED};
+use flagship_api::condition_type::binding::{AVAILABLE, ROLLOUT_STARTED};
+use flagship_api::staged_update::UpdateRunState;
+use flagship_rules::update_run::{Binding, laws};
+
+use super::atlas::{ABSENT, Atlas, Object, Store};
+use super::world::{Troubles, moment};
+
+/// Something that happens to the store without a hub.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Event {
+    /// A member says that what was delivered works.
+    Works(usize),
+    /// A member says that it works no more.
+    Fails(usize),
+    /// The scheduler rewrites a binding.
+    Touched(usize),
+    /// A binding that is being deleted is gone.
+    Vanishes(usize),
+    /// Somebody approves.
+    Approved(usize),
+    /// Somebody deletes an open request.
+    Lost(usize),
+    /// Somebody stops a run.
+    Stopped(usize),
+    /// Somebody lets it go on.
+    Resumed(usize),
+    /// Somebody deletes a run.
+    Deleted(usize),
+    /// A second run is created.
+    RivalComes,
+    /// Time passes.
+    Tick,
+}
+
+impl Event {
+    /// Whether it is a trouble: no run may count on it.
+    pub fn is_trouble(self) -> bool {
+        matches!(self, Self::Fails(_) | Self::Touched(_) | Self::Lost(_) | Self::Stopped(_))
+    }
+
+    /// What is left of the troubles afterwards; nothing if it may not happen any more.
+    pub fn spend(self, mut left: Troubles, timer: bool) -> Option<Troubles> {
+        let purse = match self {
+            Self::Fails(_) => &mut left.regress,
+            Self::Touched(_) => &mut left.touch,
+            Self::Lost(_) => &mut left.lose,
+            Self::Stopped(_) => &mut left.stop,
+            Self::Deleted(_) => &mut left.delete,
+            // Time passes by itself if a run waits for it.
+            Self::Tick if !timer => &mut left.late,
+            _ => return Some(left),
+        };
+        *purse = purse.checked_sub(1)?;
+        Some(left)
+    }
+}
+
+/// Everything that may happen to a store, if there is enough trouble left for it.
+pub fn possible(atlas: &Atlas, store: u32) -> Vec<Event> {
+    let mut events = vec![Event::Tick];
+    for slot in atlas.binding_slots() {
+        let Some(binding) = atlas.binding(store, slot) else { continue };
+        let works = works(binding);
+        if is_delivered(binding) && !works {
+            events.push(Event::Works(slot));
+        }
+        if works {
+            events.push(Event::Fails(slot));
+        }
+        if binding.deleting {
+            events.push(Event::Vanishes(slot));
+        } else if binding.fence.is_some() {
+            events.push(Event::Touched(slot));
+        }
+    }
+    for slot in atlas.request_slots() {
+        let Some(request) = atlas.request(store, slot) else { continue };
+        let at = Generation(request.generation);
+        if request.conditions.is_true_at(APPROVAL_ACCEPTED, at) {
+            continue;
+        }
+        if !request.conditions.is_true_at(APPROVED, at) {
+            events.push(Event::Approved(slot));
+        }
+        events.push(Event::Lost(slot));
+    }
+    for at in 0..atlas.runs {
+        let Some(run) = atlas.run(store, at) else {
+            // The first run may have been deleted; it does not come back.
+            events.extend((at > 0).then_some(Event::RivalComes));
+            continue;
+        };
+        if run.deleting {
+            continue;
+        }
+        if !laws::has_ended(&run.status) {
+            events.push(match run.state() {
+                UpdateRunState::Stop => Event::Resumed(at),
+                _ => Event::Stopped(at),
+            });
+        }
+        events.extend((at == 0).then_some(Event::Deleted(at)));
+    }
+    events
+}
+
+fn works(binding: &Binding) -> bool {
+    binding.conditions.is_true_at(AVAILABLE, Generation(binding.generation))
+}
+
+fn is_delivered(binding: &Binding) -> bool {
+    binding.spec.state == BindingState::Bound
+        && binding.conditions.is_true_at(ROLLOUT_STARTED, Generation(binding.generation))
+}
+
+/// What becomes of a store, and the place that changes.
+pub fn happen(atlas: &mut Atlas, store: u32, event: Event) -> (u32, Option<usize>) {
+    let tick = atlas.store(store).tick;
+    let now = moment(tick);
+    let changed = match event {
+        Event::Works(slot) => report(atlas, store, slot, Truth::True, tick),
+        Event::Fails(slot) => report(atlas, store, slot, Truth::False, tick),
+        Event::Touched(slot) => atlas.binding(store, slot).cloned().map(|mut binding| {
+            binding.generation += 1;
+            binding.spec.cluster_decision.reason.push('!');
+            (slot, Some(Object::Binding(Box::new(binding))))
+        }),
+        Event::Approved(slot) => atlas.request(store, slot).cloned().map(|mut request| {
+            let at = Generation(request.generation);
+            draft(APPROVED).is_true("lgtm").set(&mut request.conditions, at, now);
+            (slot, Some(Object::Request(Box::new(request))))
+        }),
+        Event::Vanishes(slot) | Event::Lost(slot) => Some((slot, None)),
+        Event::Stopped(run) => ask(atlas, store, run, UpdateRunState::Stop),
+        Event::Resumed(run) => ask(atlas, store, run, UpdateRunState::Run),
+        Event::Deleted(run) => atlas.run(store, run).cloned().map(|mut found| {
+            found.deleting = true;
+            found.generation += 1;
+            (run, Some(Object::Run(Box::new(found))))
+        }),
+        Event::RivalComes => Some((1, Some(Object::Run(Box::new(atlas.created(1, now)))))),
+        Event::Tick => {
+            let slots = atlas.store(store).slots.clone();
+            return (atlas.store_number(Store { tick: tick + 1, slots }), None);
+        }
+    };
+    let Some((slot, object)) = changed else { return (store, None) };
+    let number = object.map_or(ABSENT, |object| atlas.number(object));
+    (atlas.set(store, slot, number), Some(slot))
+}
+
+type Change = Option<(usize, Option<Object>)>;
+
+fn report(atlas: &Atlas, store: u32, slot: usize, truth: Truth, tick: u8) -> Change {
+    let mut binding = atlas.binding(store, slot)?.clone();
+    let at = Generation(binding.generation);
+    draft(AVAILABLE).is(truth, "Reported").set(&mut binding.conditions, at, moment(tick));
+    Some((slot, Some(Object::Binding(Box::new(binding)))))
+}
+
+fn ask(atlas: &Atlas, store: u32, run: usize, state: UpdateRunState) -> Change {
+    let mut found = atlas.run(store, run)?.clone();
+    found.spec.state = Some(state);
+    found.generation += 1;
+    Some((run, Some(Object::Run(Box::new(found)))))
+}

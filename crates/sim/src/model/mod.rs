@@ -1,0 +1,23 @@
+//! Every state a small fleet can get into, for a model checker to walk through.
+//!
+//! The objects are the real ones and the planner is the real one; only the API server is
+//! reduced to what matters: an object is where it was, or it has changed since you read
+//! it. A checker looks at one [`State`] after the other; [`Model`] says what may happen
+//! next, does it, and holds it against the laws of `rules::update_run::laws`.
+//!
+//! There is no checker here: `tests/model.rs` brings one, with the worlds it looks at.
+
+mod atlas;
+mod graph;
+mod happens;
+mod judge;
+mod passes;
+mod state;
+mod words;
+mod world;
+
+pub use graph::{Graph, Kind};
+pub use judge::{DOWN, LAWS, Law};
+pub use passes::Planner;
+pub use state::{Act, Model, State};
+pub use world::{TICK, Troubles, World};

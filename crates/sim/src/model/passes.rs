@@ -1,0 +1,216 @@
+//! What a hub does with what it read: the planner's writes, each as a change of a place.
+//!
+//! A pass depends on nothing but what was read, so every plan is made once and kept.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use flagship_rules::update_run::{Action, Approval, Observed, Plan, TAKEN_OVER, Waiting, laws};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+
+use super::atlas::{ABSENT, Atlas, Object};
+use super::judge::{Law, mask};
+
+/// Makes a plan of what was read.
+pub type Planner = fn(&Observed) -> Plan;
+
+/// One write.
+#[derive(Debug, Clone)]
+pub struct Write {
+    /// The places it changes, and what to.
+    pub sets: Vec<(usize, u32)>,
+    /// Whether it is refused if one of them has changed since it was read.
+    pub versioned: bool,
+    /// What the planner called it.
+    pub action: Action,
+}
+
+/// The writes of one pass, in order.
+#[derive(Debug, Clone, Default)]
+pub struct Writes {
+    /// Whose pass it is.
+    pub run: usize,
+    /// In order.
+    pub writes: Vec<Write>,
+}
+
+impl Writes {
+    /// The places that are still to be written, as bits.
+    pub fn remaining(&self, next: usize) -> u32 {
+        let slots = self.writes.iter().skip(next).flat_map(|write| &write.sets);
+        slots.fold(0, |bits, (slot, _)| bits | 1 << slot)
+    }
+}
+
+/// What came of looking.
+#[derive(Debug, Clone, Copy)]
+pub struct Pass {
+    /// Number of its writes; 0 stands for none.
+    pub writes: u32,
+    /// Laws it breaks by what it claims about what it read.
+    pub broken: Law,
+    /// Whether it has nothing to do before time has passed.
+    pub waits_for_time: bool,
+}
+
+/// What a write does, for telling passes apart: whether it can be refused, and the places.
+type Sets = (bool, Vec<(usize, u32)>);
+
+/// All passes so far.
+pub struct Passes {
+    planner: Planner,
+    made: BTreeMap<(u32, u8), Option<Pass>>,
+    writes: Vec<Arc<Writes>>,
+    by_sets: BTreeMap<(usize, Vec<Sets>), u32>,
+}
+
+impl Passes {
+    /// None yet.
+    pub fn new(planner: Planner) -> Self {
+        Self {
+            planner,
+            made: BTreeMap::new(),
+            writes: vec![Arc::new(Writes::default())],
+            by_sets: BTreeMap::new(),
+        }
+    }
+
+    /// The writes of a pass.
+    pub fn writes(&self, number: u32) -> Arc<Writes> {
+        self.writes[number as usize].clone()
+    }
+
+    /// What a pass over a run does with a store; nothing if the run is not there.
+    pub fn over(&mut self, atlas: &mut Atlas, store: u32, run: usize) -> Option<Pass> {
+        let key = (store, u8::try_from(run).unwrap_or(u8::MAX));
+        if let Some(made) = self.made.get(&key) {
+            return *made;
+        }
+        let made = atlas.seen(store, run).map(|seen| self.make(atlas, store, run, &seen));
+        self.made.insert(key, made);
+        made
+    }
+
+    fn make(&mut self, atlas: &mut Atlas, store: u32, run: usize, seen: &Observed) -> Pass {
+        let plan = (self.planner)(seen);
+        let mut writes = Writes { run, writes: Vec::new() };
+        let (mut then, mut broken) = (store, unannounced(seen, &plan));
+        for action in &plan.actions {
+            let Some(write) = written(atlas, then, run, seen, action) else { continue };
+            if let Action::Status(status) = action {
+                let mut after = seen.clone();
+                after.run.status = (**status).clone();
+                broken |= mask(&laws::step(seen, seen, &after));
+            }
+            for (slot, object) in &write.sets {
+                then = atlas.set(then, *slot, *object);
+            }
+            writes.writes.push(write);
+        }
+        let timer = |waiting: &Waiting| matches!(waiting, Waiting::Timer { .. });
+        Pass {
+            waits_for_time: plan.actions.is_empty() && plan.waiting.iter().any(timer),
+            writes: self.number(writes),
+            broken,
+        }
+    }
+
+    fn number(&mut self, writes: Writes) -> u32 {
+        if writes.writes.is_empty() {
+            return 0;
+        }
+        let sets = writes.writes.iter().map(|write| (write.versioned, write.sets.clone()));
+        let key = (writes.run, sets.collect());
+        if let Some(number) = self.by_sets.get(&key) {
+            return *number;
+        }
+        let number = u32::try_from(self.writes.len()).unwrap_or(u32::MAX);
+        self.by_sets.insert(key, number);
+        self.writes.push(Arc::new(writes));
+        number
+    }
+}
+
+/// S6: who takes a cluster from a run that is not done says so.
+fn unannounced(seen: &Observed, plan: &Plan) -> Law {
+    let told = |cluster: &str, rival: &str| {
+        let text = format!("cluster {cluster} is taken over from update run {rival}");
+        plan.events.iter().any(|event| event.reason == TAKEN_OVER && event.message == text)
+    };
+    let silent = plan.actions.iter().any(|action| {
+        let Action::Deliver(deliver) = action else { return false };
+        let found = seen.bindings.iter().find(|binding| binding.name == deliver.binding);
+        let fence = found.and_then(|binding| binding.fence.as_ref());
+        let owner = fence.and_then(|f| seen.rivals.iter().find(|rival| rival.uid == f.run));
+        owner.is_some_and(|owner| !owner.ended && !told(&deliver.cluster, &owner.name))
+    });
+    if silent { Law::of("S6") } else { Law::NONE }
+}
+
+/// What a write does to the store it meets, if it meets the one that was read.
+fn written(
+    atlas: &mut Atlas,
+    store: u32,
+    run: usize,
+    seen: &Observed,
+    action: &Action,
+) -> Option<Write> {
+    let now = seen.now;
+    let versioned = !matches!(action, Action::ForgetRequests | Action::Unguard);
+    let sets = match action {
+        Action::Status(status) => {
+            let mut new = atlas.run(store, run)?.clone();
+            new.status = (**status).clone();
+            vec![(run, atlas.number(Object::Run(Box::new(new))))]
+        }
+        Action::Deliver(deliver) => {
+            let slot = atlas.slot_of_binding(store, &deliver.binding)?;
+            let mut new = atlas.binding(store, slot)?.clone();
+            new.spec = deliver.spec.clone();
+            new.fence = Some(deliver.fence.clone());
+            new.generation += 1;
+            vec![(slot, atlas.number(Object::Binding(Box::new(new))))]
+        }
+        Action::Signal(signal) => {
+            let slot = atlas.slot_of_binding(store, &signal.binding)?;
+            let mut new = atlas.binding(store, slot)?.clone();
+            let generation = new.generation;
+            signal.give(&mut new.conditions, generation, now);
+            vec![(slot, atlas.number(Object::Binding(Box::new(new))))]
+        }
+        Action::Withdraw(withdraw) => {
+            let slot = atlas.slot_of_binding(store, &withdraw.binding)?;
+            let mut new = atlas.binding(store, slot)?.clone();
+            new.deleting = true;
+            vec![(slot, atlas.number(Object::Binding(Box::new(new))))]
+        }
+        Action::Ask(ask) => {
+            let slot = atlas.slot_of_request(&ask.name)?;
+            let metadata = ObjectMeta {
+                uid: Some(format!("uid-{}", ask.name)),
+                generation: Some(1),
+                creation_timestamp: Some(Time(now)),
+                ..ask.metadata(&seen.run)
+            };
+            let new = Approval::read(&metadata, &ask.spec(&seen.run), None);
+            vec![(slot, atlas.number(Object::Request(Box::new(new))))]
+        }
+        Action::Accept(accept) => {
+            let slot = atlas.slot_of_request(&accept.request)?;
+            let mut new = atlas.request(store, slot)?.clone();
+            accept.answer(&mut new.conditions, now);
+            vec![(slot, atlas.number(Object::Request(Box::new(new))))]
+        }
+        Action::ForgetRequests => {
+            let ours = |slot: &usize| {
+                let request = atlas.request(store, *slot);
+                request.is_some_and(|found| found.labelled.as_ref() == Some(&seen.run.name))
+            };
+            atlas.request_slots().filter(ours).map(|slot| (slot, ABSENT)).collect()
+        }
+        Action::Unguard => vec![(run, ABSENT)],
+        // Worlds name their snapshots, and their runs have the finalizer.
+        Action::Guard | Action::Resources(_) => return None,
+    };
+    Some(Write { sets, versioned, action: action.clone() })
+}

@@ -1,0 +1,76 @@
+//! A step told to people.
+
+use flagship_rules::update_run::Action;
+
+use super::atlas::Atlas;
+use super::happens::Event;
+use super::state::{Act, Model, State};
+use super::world::run_name;
+
+impl Model {
+    /// What happens in a step, in one line.
+    pub fn told(&self, state: &State, act: Act) -> String {
+        let inner = self.inner();
+        let name = |slot: usize| name(&inner.atlas, state.store, slot);
+        match act {
+            Act::Read { hub, run } => format!("hub {hub} reads {}", run_name(run)),
+            Act::ReadOld { hub, run, slot } => {
+                let what = slot.map_or_else(|| "everything".to_owned(), name);
+                format!("hub {hub} reads {}, but {what} as it was before", run_name(run))
+            }
+            Act::Write { hub, run } => {
+                let worker = state.workers[self.worker(hub, run)];
+                let plan = inner.passes.writes(worker.writes);
+                let write = plan.writes.get(usize::from(worker.next));
+                let what = write.map_or_else(String::new, |write| written(&write.action));
+                format!("hub {hub} writes {what}")
+            }
+            Act::Crash { hub } => format!("hub {hub} crashes"),
+            Act::Event(event) => match event {
+                Event::Works(slot) => format!("{} works", name(slot)),
+                Event::Fails(slot) => format!("{} works no more", name(slot)),
+                Event::Touched(slot) => format!("the scheduler rewrites {}", name(slot)),
+                Event::Vanishes(slot) => format!("{} is gone", name(slot)),
+                Event::Approved(slot) => format!("somebody approves {}", name(slot)),
+                Event::Lost(slot) => format!("somebody deletes {}", name(slot)),
+                Event::Stopped(run) => format!("somebody stops {}", run_name(run)),
+                Event::Resumed(run) => format!("somebody resumes {}", run_name(run)),
+                Event::Deleted(run) => format!("somebody deletes {}", run_name(run)),
+                Event::RivalComes => format!("somebody creates {}", run_name(1)),
+                Event::Tick => "time passes".to_owned(),
+            },
+        }
+    }
+}
+
+fn name(atlas: &Atlas, store: u32, slot: usize) -> String {
+    if slot < atlas.runs {
+        return run_name(slot);
+    }
+    let binding = atlas.binding(store, slot).map(|binding| format!("binding {}", binding.name));
+    let request = || atlas.requests.get(slot - atlas.request_slots().start).cloned();
+    binding.or_else(request).unwrap_or_default()
+}
+
+fn written(action: &Action) -> String {
+    match action {
+        Action::Status(status) => {
+            let told = status.conditions.last().map_or("", |condition| &condition.reason);
+            let stages = status.stages_status.iter().flat_map(|stage| &stage.clusters);
+            let clusters = stages.filter(|cluster| !cluster.conditions.is_empty()).map(|cluster| {
+                let said: Vec<_> = cluster.conditions.iter().map(|c| c.type_.as_str()).collect();
+                format!("{} {}", cluster.cluster_name, said.join("+"))
+            });
+            let clusters: Vec<_> = clusters.collect();
+            format!("the status: {told} ({})", clusters.join(", "))
+        }
+        Action::Deliver(deliver) => format!("the spec of binding {}", deliver.binding),
+        Action::Signal(signal) => format!("the start signal of binding {}", signal.binding),
+        Action::Withdraw(withdraw) => format!("the deletion of binding {}", withdraw.binding),
+        Action::Ask(ask) => format!("the new request {}", ask.name),
+        Action::Accept(accept) => format!("the answer to request {}", accept.request),
+        Action::ForgetRequests => "the deletion of its requests".to_owned(),
+        Action::Guard | Action::Unguard => "the finalizer".to_owned(),
+        Action::Resources(_) => "a resource snapshot".to_owned(),
+    }
+}

@@ -1,0 +1,264 @@
+//! What a model begins with: a small fleet, one or two runs, and how much may go wrong.
+//!
+//! Everything is named by its place: cluster `c01` is the second of the first stage `s0`.
+//! Runs name the snapshot they roll out, and have their finalizer from the start.
+
+use std::collections::BTreeMap;
+
+use flagship_api::binding::{BindingState, ResourceBindingSpec};
+use flagship_api::condition::{Generation, draft};
+use flagship_api::condition_type::policy_snapshot::SCHEDULED;
+use flagship_api::keys::finalizer;
+use flagship_api::names::{StageSide, approval_request};
+use flagship_api::placement::{PlacementSpec, RolloutStrategy, RolloutStrategyType};
+use flagship_api::snapshot::ClusterDecision;
+use flagship_api::staged_update::{
+    StageConfig, StageTask, StageTaskType, UpdateRunSpec, UpdateRunState, UpdateStrategySpec,
+};
+use flagship_rules::placement::{Placement, ResourceSnapshot};
+use flagship_rules::update_run::{Binding, Cluster, Observed, Options, PolicySnapshot, Run};
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, Time};
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+
+/// The time between two moments of a model: longer than every wait and every patience.
+pub const TICK: SignedDuration = SignedDuration::from_mins(10);
+
+/// A fleet and its runs.
+#[derive(Debug, Clone)]
+pub struct World {
+    /// How many stages.
+    pub stages: usize,
+    /// How many clusters each of them has.
+    pub clusters: usize,
+    /// How many of these may be in flight.
+    pub at_once: i32,
+    /// Stages somebody must approve before they begin.
+    pub before: Vec<usize>,
+    /// Stages somebody must approve before they end.
+    pub after: Vec<usize>,
+    /// Stages that end with a wait.
+    pub waits: Vec<usize>,
+    /// Clusters that are to lose their resources.
+    pub dropped: usize,
+    /// Hubs that take themselves for the leader.
+    pub hubs: usize,
+    /// Whether a second run, to another version, may come along.
+    pub rival: bool,
+    /// What may go wrong, and how often.
+    pub troubles: Troubles,
+}
+
+/// How often each thing may happen that nobody can count on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Troubles {
+    /// A hub dies and starts again with nothing in mind.
+    pub crash: u8,
+    /// A hub looks at what was, not at what is.
+    pub stale: u8,
+    /// Somebody stops a run.
+    pub stop: u8,
+    /// A cluster that worked works no more.
+    pub regress: u8,
+    /// The scheduler rewrites a binding without changing what it holds.
+    pub touch: u8,
+    /// A tick passes for no reason.
+    pub late: u8,
+    /// Somebody deletes an open approval request.
+    pub lose: u8,
+    /// Somebody deletes a run.
+    pub delete: u8,
+}
+
+impl Default for World {
+    fn default() -> Self {
+        Self {
+            stages: 2,
+            clusters: 2,
+            at_once: 1,
+            before: Vec::new(),
+            after: Vec::new(),
+            waits: Vec::new(),
+            dropped: 0,
+            hubs: 1,
+            rival: false,
+            troubles: Troubles::default(),
+        }
+    }
+}
+
+/// A moment of the model.
+pub fn moment(tick: u8) -> Timestamp {
+    // Ticks are few: this never leaves the range of timestamps.
+    Timestamp::UNIX_EPOCH.saturating_add(TICK * i32::from(tick)).unwrap_or(Timestamp::MAX)
+}
+
+impl World {
+    /// How many runs there may be.
+    pub fn runs(&self) -> usize {
+        1 + usize::from(self.rival)
+    }
+
+    /// The runs as they are created; a rival comes later, if at all.
+    pub fn run(&self, at: usize, created: Timestamp) -> Run {
+        let spec = UpdateRunSpec {
+            placement_name: "web".to_owned(),
+            resource_snapshot_index: (1 - at.min(1)).to_string(),
+            staged_rollout_strategy_name: "plan".to_owned(),
+            state: Some(UpdateRunState::Run),
+        };
+        let metadata = ObjectMeta {
+            name: Some(run_name(at)),
+            uid: Some(format!("uid-{at}")),
+            generation: Some(1),
+            creation_timestamp: Some(Time(created)),
+            finalizers: Some(vec![finalizer::UPDATE_RUN.to_owned()]),
+            ..ObjectMeta::default()
+        };
+        Run::read(&metadata, &spec, &Default::default())
+    }
+
+    /// The bindings: those of the stages in order, then the dropped ones.
+    pub fn bindings(&self) -> Vec<Binding> {
+        let chosen = (0..self.stages * self.clusters)
+            .map(|at| (self.cluster(at / self.clusters, at % self.clusters), false));
+        let dropped = (0..self.dropped).map(|at| (format!("x{at}"), true));
+        chosen.chain(dropped).map(|(cluster, dropped)| binding(&cluster, dropped)).collect()
+    }
+
+    fn cluster(&self, stage: usize, at: usize) -> String {
+        format!("c{stage}{at}")
+    }
+
+    /// Names of every approval request the runs may ask for.
+    pub fn requests(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        for run in 0..self.runs() {
+            for (side, stages) in
+                [(StageSide::Before, &self.before), (StageSide::After, &self.after)]
+            {
+                names.extend(
+                    stages
+                        .iter()
+                        .map(|stage| approval_request(&run_name(run), side, stage_name(*stage))),
+                );
+            }
+        }
+        names
+    }
+
+    /// Everything a run may look at that never changes here; the rest is filled in.
+    pub fn scenery(&self) -> Observed {
+        let metadata = ObjectMeta {
+            name: Some("web".to_owned()),
+            uid: Some("uid-web".to_owned()),
+            generation: Some(1),
+            ..ObjectMeta::default()
+        };
+        let external = RolloutStrategy {
+            r#type: Some(RolloutStrategyType::External),
+            ..RolloutStrategy::default()
+        };
+        let spec = PlacementSpec { strategy: Some(external), ..PlacementSpec::default() };
+        let scheduled = draft(SCHEDULED).is_true("SchedulingPolicyFulfilled");
+        let policy = PolicySnapshot {
+            name: "web-0".to_owned(),
+            generation: 1,
+            index: Some("0".to_owned()),
+            conditions: vec![scheduled.into_condition(Generation(1), moment(0))],
+            ..PolicySnapshot::default()
+        };
+        let snapshots = (0..2).map(|index| ResourceSnapshot {
+            name: format!("web-{index}-snapshot"),
+            index: Some(index.to_string()),
+            latest: index == 1,
+            hash: Some(format!("hash-{index}")),
+            count: Some("1".to_owned()),
+            ..ResourceSnapshot::default()
+        });
+        let clusters = (0..self.stages * self.clusters).map(|at| {
+            let stage = at / self.clusters;
+            let labels = BTreeMap::from([("stage".to_owned(), stage_name(stage))]);
+            Cluster { name: self.cluster(stage, at % self.clusters), labels }
+        });
+        Observed {
+            now: moment(0),
+            run: self.run(0, moment(0)),
+            placement: Some(Placement::read(&metadata, &spec, &Default::default())),
+            policy_snapshots: vec![policy],
+            bindings: Vec::new(),
+            clusters: clusters.collect(),
+            strategy: Some(self.strategy()),
+            resource_snapshots: snapshots.collect(),
+            enveloped: BTreeMap::new(),
+            selection: None,
+            indexes_in_runs: Vec::new(),
+            cluster_overrides: Vec::new(),
+            overrides: Vec::new(),
+            approvals: Vec::new(),
+            rivals: Vec::new(),
+            options: Options::default(),
+        }
+    }
+
+    fn strategy(&self) -> UpdateStrategySpec {
+        let approval = || StageTask { r#type: StageTaskType::Approval, wait_time: None };
+        let wait =
+            || StageTask { r#type: StageTaskType::TimedWait, wait_time: Some("30s".to_owned()) };
+        let stages = (0..self.stages).map(|stage| {
+            let mut after = Vec::new();
+            after.extend(self.after.contains(&stage).then(approval));
+            after.extend(self.waits.contains(&stage).then(wait));
+            let labels = BTreeMap::from([("stage".to_owned(), stage_name(stage))]);
+            StageConfig {
+                name: stage_name(stage),
+                label_selector: Some(LabelSelector {
+                    match_labels: Some(labels),
+                    ..LabelSelector::default()
+                }),
+                max_concurrency: Some(IntOrString::Int(self.at_once)),
+                before_stage_tasks: self
+                    .before
+                    .contains(&stage)
+                    .then(approval)
+                    .into_iter()
+                    .collect(),
+                after_stage_tasks: after,
+                ..StageConfig::default()
+            }
+        });
+        UpdateStrategySpec { stages: stages.collect() }
+    }
+}
+
+/// What a run is called.
+pub fn run_name(at: usize) -> String {
+    format!("run{at}")
+}
+
+fn stage_name(at: usize) -> String {
+    format!("s{at}")
+}
+
+fn binding(cluster: &str, dropped: bool) -> Binding {
+    let state = if dropped { BindingState::Unscheduled } else { BindingState::Scheduled };
+    Binding {
+        name: format!("web-{cluster}"),
+        uid: format!("uid-{cluster}"),
+        resource_version: String::new(),
+        generation: 1,
+        deleting: false,
+        fence: None,
+        spec: ResourceBindingSpec {
+            state,
+            resource_snapshot_name: String::new(),
+            resource_override_snapshots: Vec::new(),
+            cluster_resource_override_snapshots: Vec::new(),
+            scheduling_policy_snapshot_name: "web-0".to_owned(),
+            target_cluster: cluster.to_owned(),
+            cluster_decision: ClusterDecision::default(),
+            apply_strategy: None,
+        },
+        conditions: Vec::new(),
+    }
+}

@@ -1,0 +1,60 @@
+//! Proof that the checker can fail: the original's order of writes.
+//!
+//! It touches bindings first and writes down last what it did. Both of its faults are
+//! found, each with the shortest way there.
+
+use expect_test::expect;
+use flagship_rules::update_run::{Action, Observed, Plan, plan};
+use flagship_sim::model::{DOWN, Troubles, World};
+
+use super::checker::explore;
+
+/// Our decisions, written in the original's order: bindings first, the record last.
+fn record_last(seen: &Observed) -> Plan {
+    let mut plan = plan(seen);
+    plan.actions.sort_by_key(|action| matches!(action, Action::Status(_)));
+    plan
+}
+
+/// The shortest way to break a law.
+fn way(world: World, law: &str) -> String {
+    let found = explore(world, record_last, &[law]);
+    println!("{law} with the record last: broken after {} states", found.states);
+    found.broken.map_or_else(String::new, |(_, way)| way)
+}
+
+#[test]
+fn the_record_last_says_stopped_while_a_cluster_is_in_flight() {
+    let troubles = Troubles { stop: 1, ..Troubles::default() };
+    let world = World { troubles, ..World::default() };
+    expect![[r#"
+        hub 0 reads run0
+        hub 0 writes the status: UpdateRunInitializedSuccessfully ()
+        hub 0 reads run0
+        hub 0 writes the spec of binding web-c00
+        hub 0 writes the start signal of binding web-c00
+        somebody stops run0
+        hub 0 reads run0
+        hub 0 writes the status: UpdateRunStopped ()
+    "#]]
+    .assert_eq(&way(world, "S4"));
+}
+
+#[test]
+fn the_record_last_takes_two_clusters_down_where_one_is_allowed() {
+    let troubles = Troubles { regress: 1, ..Troubles::default() };
+    let world = World { troubles, ..World::default() };
+    expect![[r#"
+        hub 0 reads run0
+        hub 0 writes the status: UpdateRunInitializedSuccessfully ()
+        hub 0 reads run0
+        hub 0 writes the spec of binding web-c00
+        hub 0 writes the start signal of binding web-c00
+        hub 0 writes the status: UpdateRunProgressing (c00 Started)
+        binding web-c00 works
+        hub 0 reads run0
+        hub 0 writes the spec of binding web-c01
+        binding web-c00 works no more
+    "#]]
+    .assert_eq(&way(world, DOWN));
+}
