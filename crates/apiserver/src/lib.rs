@@ -11,6 +11,7 @@
 
 pub mod auth;
 pub mod builtin;
+pub mod durable;
 pub mod edge;
 pub mod env;
 pub mod machinery;

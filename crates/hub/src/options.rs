@@ -17,6 +17,10 @@ pub struct Controllers {
     pub placement: bool,
     /// The choice of clusters.
     pub scheduling: bool,
+    /// Overrides: their snapshots.
+    pub overrides: bool,
+    /// Rolling updates.
+    pub rollout: bool,
     /// Staged update runs: `--enable-staged-update-run-apis`.
     pub update_runs: bool,
     /// Works made from bindings, and what members say of them.
@@ -75,6 +79,8 @@ impl Default for Options {
                 membership: true,
                 placement: true,
                 scheduling: true,
+                overrides: true,
+                rollout: true,
                 update_runs: true,
                 work: true,
             },
@@ -110,6 +116,11 @@ impl Options {
         self.max_concurrent_placements.div_ceil(10)
     }
 
+    /// Placements of one scope whose rollout is looked at side by side.
+    pub fn rollout_workers(&self) -> usize {
+        self.max_fleet_size.div_ceil(30) * self.max_concurrent_placements.div_ceil(10)
+    }
+
     /// Bindings of one scope that the work generator looks at side by side.
     pub fn work_workers(&self) -> usize {
         self.max_fleet_size.div_ceil(10) * self.max_concurrent_placements.div_ceil(10)
@@ -131,6 +142,11 @@ mod tests {
         let small =
             Options { max_fleet_size: 30, max_concurrent_placements: 10, ..Options::default() };
         assert_eq!(small.scheduler_workers(), 1);
+    }
+
+    #[test]
+    fn rollouts_have_forty_workers_unless_told_otherwise() {
+        assert_eq!(Options::default().rollout_workers(), 40);
     }
 
     #[test]

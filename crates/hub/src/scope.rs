@@ -10,7 +10,13 @@ use flagship_api::binding::{
     ClusterResourceBinding, ResourceBinding, ResourceBindingSpec, ResourceBindingStatus,
 };
 use flagship_api::condition_type;
+use flagship_api::hash;
 use flagship_api::names::Scope;
+use flagship_api::overrides::{
+    ClusterResourceOverride, ClusterResourceOverrideSnapshot, ClusterResourceOverrideSnapshotSpec,
+    ClusterResourceOverrideSpec, PlacementRef, ResourceOverride, ResourceOverrideSnapshot,
+    ResourceOverrideSnapshotSpec, ResourceOverrideSpec,
+};
 use flagship_api::placement::{ClusterResourcePlacement, PlacementSpec, ResourcePlacement};
 use flagship_api::placement_status::PlacementStatus;
 use flagship_api::snapshot::{
@@ -25,6 +31,8 @@ use flagship_api::staged_update::{
 use flagship_api::staged_update_status::UpdateRunStatus;
 use flagship_runtime::effects::Kind;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use crate::mirrors::{OverrideMirrors, OverrideStores};
 
 /// The kinds of one scope.
 pub(crate) trait Scoped: Debug + Send + Sync + 'static {
@@ -72,6 +80,74 @@ impl Scoped for InNamespace {
     type UpdateRun = StagedUpdateRun;
     type UpdateStrategy = StagedUpdateStrategy;
     type ApprovalRequest = ApprovalRequest;
+}
+
+/// The kinds of one scope of overrides. Those in namespaces are there even where
+/// placements are not: they change what cluster-scoped placements place.
+pub(crate) trait Overriding: Scoped {
+    /// Name of the controller.
+    const CONTROLLER: &'static str;
+    type Override: Kind + Debug + Send + Sync + 'static;
+    type Snapshot: Kind + Debug + Send + Sync + 'static;
+    type Spec: Clone + Debug + PartialEq + Send + Sync + 'static;
+
+    /// What an override says.
+    fn into_spec(from: Self::Override) -> Self::Spec;
+    /// What a snapshot froze, and its hash in hex.
+    fn into_frozen(from: Self::Snapshot) -> (Self::Spec, String);
+    fn freeze(metadata: ObjectMeta, spec: Self::Spec, hash: &str) -> Self::Snapshot;
+    fn hash(spec: &Self::Spec) -> serde_json::Result<String>;
+    /// The placement it is for, if for one only.
+    fn placement(spec: &Self::Spec) -> Option<&PlacementRef>;
+    /// The stores of this scope.
+    fn stores(mirrors: &OverrideMirrors) -> &OverrideStores<Self::Spec>;
+}
+
+macro_rules! overriding {
+    ($($Scope:ty: $Override:ident, $Spec:ident, $Snapshot:ident, $Frozen:ident,
+        $hash:ident, $stores:ident, $name:literal;)*) => {$(
+        impl Overriding for $Scope {
+            const CONTROLLER: &'static str = $name;
+            type Override = $Override;
+            type Snapshot = $Snapshot;
+            type Spec = $Spec;
+
+            fn into_spec(from: $Override) -> $Spec {
+                from.spec
+            }
+
+            fn into_frozen(from: $Snapshot) -> ($Spec, String) {
+                let hash = String::from_utf8_lossy(&from.spec.override_hash.0).into_owned();
+                (from.spec.override_spec, hash)
+            }
+
+            fn freeze(metadata: ObjectMeta, spec: $Spec, hash: &str) -> $Snapshot {
+                let spec = $Frozen { override_spec: spec, override_hash: hash::byte_field(hash) };
+                $Snapshot { metadata, spec }
+            }
+
+            fn hash(spec: &$Spec) -> serde_json::Result<String> {
+                hash::$hash(spec)
+            }
+
+            fn placement(spec: &$Spec) -> Option<&PlacementRef> {
+                spec.placement.as_ref()
+            }
+
+            fn stores(mirrors: &OverrideMirrors) -> &OverrideStores<$Spec> {
+                &mirrors.$stores
+            }
+        }
+    )*};
+}
+
+overriding! {
+    ClusterWide: ClusterResourceOverride, ClusterResourceOverrideSpec,
+        ClusterResourceOverrideSnapshot, ClusterResourceOverrideSnapshotSpec,
+        cluster_override_hash, cluster_wide, "clusterresourceoverride-controller";
+    InNamespace: ResourceOverride, ResourceOverrideSpec,
+        ResourceOverrideSnapshot, ResourceOverrideSnapshotSpec,
+        override_hash, in_namespaces, "resourceoverride-controller";
 }
 
 /// An object taken apart: twins share the types of their parts.

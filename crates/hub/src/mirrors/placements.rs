@@ -7,7 +7,7 @@ use flagship_api::condition::{Conditions, Generation};
 use flagship_api::condition_type;
 use flagship_api::keys::{finalizer, label};
 use flagship_api::names::ObjectKey;
-use flagship_api::placement_status::ResourceIdentifier;
+use flagship_api::placement_status::{NamespacedName, ResourceIdentifier};
 use flagship_api::snapshot::ResourceSnapshotSpec;
 use flagship_rules::{placement, scheduling, update_run};
 use flagship_runtime::client::Fence;
@@ -39,6 +39,7 @@ struct Indexes {
     resources: IndexId,
     bindings: IndexId,
     bindings_on: IndexId,
+    bindings_with: IndexId,
 }
 
 /// What is kept of a resource snapshot.
@@ -109,6 +110,13 @@ impl ScopeMirrors {
             resources: resources.index(|_, snapshot| vec![snapshot.placement.to_string()]),
             bindings: bindings.index(|_, binding| vec![binding.placement.to_string()]),
             bindings_on: bindings.index(|_, binding| vec![binding.spec.target_cluster.clone()]),
+            bindings_with: bindings.index(|_, binding| {
+                let wide = binding.value.cluster_overrides.iter();
+                let wide = wide.map(|name| ObjectKey::cluster(name).to_string());
+                let narrow = binding.value.overrides.iter();
+                let key = |o: &NamespacedName| ObjectKey::namespaced(&o.namespace, &o.name);
+                wide.chain(narrow.map(|o| key(o).to_string())).collect()
+            }),
         };
         Self {
             placements,
@@ -138,6 +146,12 @@ impl ScopeMirrors {
     /// All bindings of a cluster that have been seen.
     pub fn bindings_on(&self, cluster: &str) -> Vec<Arc<Binding>> {
         values(self.bindings.by(self.indexes.bindings_on, cluster))
+    }
+
+    /// Whether a binding, or an update run that has not ended, names an override snapshot.
+    pub fn names_override(&self, snapshot: &ObjectKey) -> bool {
+        let bound = self.bindings.by(self.indexes.bindings_with, &snapshot.to_string());
+        !bound.is_empty() || self.runs.name_override(snapshot)
     }
 
     /// Versions of a placement that update runs still work with.

@@ -65,6 +65,20 @@ impl RunMirrors {
         values(self.runs.by(self.by_placement, &placement.to_string()))
     }
 
+    /// Whether a run that has not ended recorded an override snapshot for a cluster.
+    pub fn name_override(&self, snapshot: &ObjectKey) -> bool {
+        self.runs.all().iter().filter(|(_, run)| !run.rival.ended).any(|(_, run)| {
+            let stages = run.value.status.stages_status.iter();
+            stages.flat_map(|stage| &stage.clusters).any(|cluster| match &snapshot.namespace {
+                None => cluster.cluster_resource_override_snapshots.contains(&snapshot.name),
+                Some(namespace) => cluster
+                    .resource_override_snapshots
+                    .iter()
+                    .any(|named| named.name == snapshot.name && named.namespace == *namespace),
+            })
+        })
+    }
+
     /// The run of that UID.
     pub fn with_uid(&self, uid: &str) -> Option<Arc<Run>> {
         values(self.runs.by(self.by_uid, uid)).pop()

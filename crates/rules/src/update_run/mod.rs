@@ -33,10 +33,10 @@ mod words;
 #[cfg(test)]
 mod tests;
 
+pub use crate::overrides::contents::enveloped;
 pub use delivery::{Deliver, Signal, Target};
 pub use doubt::needs_fresh_reads;
 pub use execution::{CLUSTER_POLL, TAKEN_OVER};
-pub use from_api::enveloped;
 pub use gates::{Accept, Ask, FOREIGN_REQUEST, STAGE_POLL, WRONG_GENERATION};
 pub use initialization::refused;
 pub use metrics::{Measured, Series};

@@ -6,9 +6,9 @@ use flagship_api::error_class::ErrorClass;
 use flagship_api::go_number::atoi;
 use flagship_api::placement_status::ResourceIdentifier;
 
-use super::from_api::enveloped;
 use super::observed::{Binding, Observed};
 use super::words::{Failure, VALID};
+use crate::overrides::contents::enveloped;
 use crate::placement::resource_snapshots::{self, ResourceAction, Snapshots, content};
 use crate::placement::{self, Placement, Trouble};
 

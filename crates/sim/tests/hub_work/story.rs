@@ -50,6 +50,7 @@ impl Story {
         let mut options = Options::default();
         options.controllers.placement = false;
         options.controllers.scheduling = false;
+        options.controllers.rollout = false;
         let world = World::new(seed).await;
         for member in ["m1", "m2"] {
             world.cluster(member, json!({"env": "prod"})).await;

@@ -481,6 +481,7 @@ pub fn without_placement() -> Options {
 /// Options of a hub whose bindings a story moves and reports on itself.
 pub fn without_delivery() -> Options {
     let mut options = Options::default();
+    options.controllers.rollout = false;
     options.controllers.work = false;
     options
 }
