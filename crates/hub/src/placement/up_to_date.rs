@@ -12,8 +12,9 @@ use flagship_api::names::{ObjectKey, Scope};
 use flagship_api::placement::{ResourceSelectorTerm, SelectionScope};
 use flagship_rules::placement::Placement;
 use flagship_rules::placement::selection::kind_of;
-use flagship_runtime::client::{Selection, key_of};
+use flagship_runtime::client::{ClientError, Selection, key_of};
 use flagship_runtime::dynamic::ServedType;
+use flagship_runtime::effects::{Retry, passes_soon, retry};
 use flagship_runtime::reflector::{Revision, Store};
 use flagship_runtime::verdict::Failure;
 use futures::stream::{self, StreamExt, TryStreamExt};
@@ -90,7 +91,9 @@ async fn shows(
     let resource = served.resource.clone();
     let objects = cx.client.of_type::<PartialObjectMeta<DynamicObject>>(resource).metadata_only();
     let which = Selection { namespace: place.clone(), ..Selection::all() };
-    let there = objects.list(&which).await?.items;
+    // There are many kinds; one lost answer must not make all of them be asked again.
+    let worth = |error: &ClientError| passes_soon(error.verdict());
+    let there = retry(&cx.env, Retry::CONFLICT, worth, || objects.list(&which)).await?.items;
     let late = || Failure::back_off(format!("{} is not mirrored up to now", served.resource));
     let versions = there.iter().filter_map(|object| object.metadata.resource_version.as_deref());
     if let Some(newest) = versions.filter_map(Revision::read).max()
