@@ -9,6 +9,7 @@ mod gather;
 mod history;
 mod member_view;
 mod members;
+mod plan;
 mod print;
 mod status;
 mod steer;
@@ -18,6 +19,7 @@ mod why;
 
 pub use history::History;
 pub use members::Clusters;
+pub use plan::Plan;
 pub use status::{Status, Watch};
 pub use steer::{Approve, Resume, Rollback, Run, Stop};
 pub use why::Why;

@@ -344,7 +344,8 @@ pub async fn runs_of(hub: &Hub, placement: &ObjectKey) -> Result<Vec<RunObject>,
     Ok(found)
 }
 
-async fn only_strategy(hub: &Hub, placement: &ObjectKey) -> anyhow::Result<String> {
+/// The one strategy there is, so that nobody has to name it.
+pub async fn only_strategy(hub: &Hub, placement: &ObjectKey) -> anyhow::Result<String> {
     let strategies = Twin::Strategy.of::<Value, Value>(&hub.client, placement.namespace.as_deref());
     let found = strategies.list(&in_namespace(placement)).await?.items;
     match found.as_slice() {

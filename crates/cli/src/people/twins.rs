@@ -18,6 +18,8 @@ pub enum Twin {
     Placement,
     /// Bindings.
     Binding,
+    /// What the scheduler decided.
+    PolicySnapshot,
 }
 
 impl Twin {
@@ -33,6 +35,8 @@ impl Twin {
             (Self::Placement, true) => "ResourcePlacement",
             (Self::Binding, false) => "ClusterResourceBinding",
             (Self::Binding, true) => "ResourceBinding",
+            (Self::PolicySnapshot, false) => "ClusterSchedulingPolicySnapshot",
+            (Self::PolicySnapshot, true) => "SchedulingPolicySnapshot",
         }
     }
 
@@ -99,8 +103,8 @@ mod tests {
 
     #[test]
     fn every_twin_is_in_the_table_in_both_scopes() {
-        use Twin::{Approval, Binding, Placement, Run, Strategy};
-        for twin in [Run, Strategy, Approval, Placement, Binding] {
+        use Twin::{Approval, Binding, Placement, PolicySnapshot, Run, Strategy};
+        for twin in [Run, Strategy, Approval, Placement, Binding, PolicySnapshot] {
             for namespaced in [false, true] {
                 let kind = twin.kind(namespaced);
                 assert_eq!(resource(kind).kind, kind);
