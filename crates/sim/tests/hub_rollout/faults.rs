@@ -124,7 +124,7 @@ async fn lived_through(seed: u64) {
             story.pass(5).await;
             let out = out_of_service(&story);
             assert!(out.len() <= 1, "seed {seed}, minute {minute}: {out:?} {:?}", story.told());
-            if let Some(cluster) = out.first().filter(|_| chance.u64() % 3 == 0) {
+            if let Some(cluster) = out.first().filter(|_| chance.u64().is_multiple_of(3)) {
                 story.says(cluster, "Available", "True AllWorkAreAvailable", "").await;
             }
         }
