@@ -10,6 +10,7 @@ mod series;
 mod shell;
 mod triggers;
 mod unreadable;
+mod up_to_date;
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -34,6 +35,7 @@ use shell::Shell;
 pub(crate) use observe::{Fences, selected};
 pub(crate) use selectable::{Kept, Selectable, gvk, kind_served, no_matches};
 pub(crate) use shell::{delete_all, write_snapshot};
+pub(crate) use up_to_date::up_to_date;
 
 /// Events are recorded under this name.
 const COMPONENT: &str = "placement-controller";

@@ -24,7 +24,7 @@ use kube_core::metadata::PartialObjectMeta;
 use super::observe::{Seen, approvals, writers};
 use crate::hub::Context;
 use crate::mirrors::{ResourceSnapshot, Run, ScopeMirrors};
-use crate::placement::{Selectable, selected};
+use crate::placement::{Selectable, selected, up_to_date};
 use crate::scope::{Parts, Scoped};
 
 /// Reads everything for one pass.
@@ -114,8 +114,7 @@ async fn what_to_fix<S: Scoped>(
         observed.resource_snapshots.push(snapshot.value.clone());
     }
     if let (true, Some(placement)) = (index.is_empty(), &observed.placement) {
-        // Before the first look every kind would seem to be unknown.
-        selectable.registry().looked_beyond(0).await;
+        up_to_date(cx, selectable, placement).await?;
         observed.selection = Some(selected(cx, selectable, placement));
     }
     Ok(())

@@ -17,7 +17,7 @@ use flagship_api::staged_update_status::UpdateRunStatus;
 use flagship_rules::event::Event;
 use flagship_rules::update_run::{
     Accept, Action, Ask, Binding, Deliver, Observed, Plan, Signal, Withdraw, laws,
-    needs_fresh_reads, plan,
+    needs_fresh_reads, plan, refused,
 };
 use flagship_runtime::client::{Client, ClientError, Fence, Propagation, ResourceType};
 use flagship_runtime::effects::{Made, SeenWrites, Writer, carry_out_in_groups};
@@ -266,9 +266,18 @@ impl<S: Scoped> Shell<S> {
             resource_version: Some(resource_version.clone()),
             ..ObjectMeta::default()
         };
-        let spec = pass.seen.observed.run.spec.clone();
-        let object = S::UpdateRun::new(metadata, spec).with_status(status);
-        let written = pass.writer.update_status(&object).await?;
+        let observed = &pass.seen.observed;
+        let object = |status| {
+            let spec = observed.run.spec.clone();
+            S::UpdateRun::new(metadata.clone(), spec).with_status(status)
+        };
+        let written = match pass.writer.update_status(&object(status.clone())).await {
+            Err(ClientError::Invalid { message, .. }) if !observed.run.is_initialized() => {
+                let told = refused(observed, &status, &message);
+                pass.writer.update_status(&object(told)).await?
+            }
+            other => other?,
+        };
         pass.seen.run = Fence::of(&written).unwrap_or_else(|| pass.seen.run.clone());
         Ok(())
     }

@@ -17,6 +17,7 @@ mod initialization;
 mod inputs;
 pub mod laws;
 mod metrics;
+mod news;
 mod observed;
 mod overrides;
 mod pass;
@@ -37,10 +38,11 @@ pub use delivery::{Deliver, Signal, Target};
 pub use doubt::needs_fresh_reads;
 pub use execution::{CLUSTER_POLL, TAKEN_OVER};
 pub use gates::{Accept, Ask, FOREIGN_REQUEST, STAGE_POLL, WRONG_GENERATION};
+pub use initialization::refused;
 pub use metrics::{Measured, Series};
 pub use observed::{
     Approval, Binding, Cluster, ClusterOverride, Fence, NamespacedOverride, Observed, Options,
     PolicySnapshot, Rival, Run,
 };
 pub use pass::INDEX_IGNORED;
-pub use reconcile::{Action, CLUSTERS_CHANGED, Plan, Waiting, Withdraw, plan};
+pub use reconcile::{Action, CLUSTERS_CHANGED, Plan, STATE_LOST, Waiting, Withdraw, plan};

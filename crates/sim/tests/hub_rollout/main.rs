@@ -7,6 +7,7 @@
 #[path = "../hub_world/mod.rs"]
 mod hub_world;
 
+mod delivering;
 mod endings;
 mod faults;
 mod freezing;

@@ -2,11 +2,12 @@
 
 use std::ops::{Deref, DerefMut};
 
+use flagship_apiserver::rest::{PatchKind, WriteOptions};
 use flagship_hub::Options;
 use flagship_rules::placement::Batching;
 use serde_json::{Value, json};
 
-use crate::hub_world::{CLUSTERS, CRB, CRP, RB, RP, World, text};
+use crate::hub_world::{CLUSTERS, CRB, CRP, RB, RP, WORK, World, text};
 
 pub const CRS: &str = "clusterresourcesnapshots.placement.kubernetes-fleet.io";
 pub const CRO: &str = "clusterresourceoverrides.placement.kubernetes-fleet.io";
@@ -48,7 +49,17 @@ impl DerefMut for Story {
 }
 
 impl Story {
+    /// The story says what becomes of bindings.
     pub async fn begin(seed: u64, side: Side, members: usize) -> Self {
+        Self::begin_with(seed, side, members, false).await
+    }
+
+    /// The hub makes Works of bindings, and the story says what becomes of those.
+    pub async fn delivering(seed: u64, side: Side, members: usize) -> Self {
+        Self::begin_with(seed, side, members, true).await
+    }
+
+    async fn begin_with(seed: u64, side: Side, members: usize, work: bool) -> Self {
         let world = World::new(seed).await;
         for member in 1..=members {
             let env = if member == 1 { "canary" } else { "prod" };
@@ -59,7 +70,7 @@ impl Story {
         world.create("configmaps", object).await;
         // Every change is a version.
         let mut options = Options { batching: Batching::NONE, ..Options::default() };
-        options.controllers.work = false;
+        options.controllers.work = work;
         let mut story = Self { world, options, side };
         story.start_as("hub").await;
         story
@@ -148,7 +159,6 @@ impl Story {
     }
 
     async fn patch_binding_status(&self, name: &str, status: Value) {
-        use flagship_apiserver::rest::{PatchKind, WriteOptions};
         let Side { bindings, space, .. } = self.side;
         let (kind, options) = (PatchKind::Merge, WriteOptions::default());
         let patch = json!({"status": status});
@@ -172,6 +182,44 @@ impl Story {
         let message = "Work object web-work is not yet available";
         self.says(cluster, "Available", "False NotAllWorkAreAvailable", message).await;
         self.settle().await;
+    }
+
+    /// The member has applied its Work, and all of it works.
+    pub async fn member_is_fine(&self, cluster: &str) {
+        let space = format!("fleet-member-{cluster}");
+        for work in self.list(WORK, &space) {
+            let meta = &work["metadata"];
+            let said = [("Applied", "AllManifestsApplied"), ("Available", "AllManifestsAvailable")];
+            let said = said.map(|(kind, reason)| {
+                json!({"type": kind, "status": "True", "reason": reason, "message": "",
+                    "observedGeneration": meta["generation"], "lastTransitionTime": self.now()})
+            });
+            let status = json!({"status": {"conditions": said}});
+            let (kind, options) = (PatchKind::Merge, WriteOptions::default());
+            let name = text(&meta["name"]);
+            let done = self.user.patch(WORK, &space, &name, "status", kind, status, &options).await;
+            done.unwrap();
+        }
+        self.settle().await;
+    }
+
+    /// `type status reason: message` of one condition of a cluster's binding.
+    pub fn said(&self, cluster: &str, kind: &str) -> String {
+        let binding = self.binding(cluster);
+        let all = binding["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let Some(found) = all.iter().find(|c| c["type"] == kind) else { return String::new() };
+        let [status, reason, message] =
+            ["status", "reason", "message"].map(|field| text(&found[field]));
+        format!("{status} {reason}: {message}")
+    }
+
+    /// The ConfigMap as the cluster is to have it; `None` if it is to have none.
+    pub fn manifest(&self, cluster: &str) -> Option<Value> {
+        let works = self.list(WORK, &format!("fleet-member-{cluster}"));
+        let mut all = works.iter().flat_map(|work| {
+            work["spec"]["workload"]["manifests"].as_array().cloned().unwrap_or_default()
+        });
+        all.find(|manifest| manifest["kind"] == "ConfigMap")
     }
 
     /// Every cluster works with what it has.

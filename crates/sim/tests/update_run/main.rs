@@ -9,5 +9,10 @@ mod hub_world;
 
 mod approvals;
 mod lifecycle;
+mod real_members;
+mod rivals;
+mod seeds;
 mod stopping;
 mod story;
+mod stuck;
+mod trouble;

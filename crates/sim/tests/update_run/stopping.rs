@@ -206,4 +206,7 @@ async fn a_run_whose_state_was_dropped_stands_still_and_says_so() {
     story.soon().await;
     story.works("m2").await;
     assert_eq!(story.holds()[0], "m1 Scheduled");
+    let events = story.events_of("StagedUpdateRun");
+    let told = "Warning UpdateRunStateLost r: the state of the update run was lost after it had begun, nothing more is started; set spec.state to Run to go on or to Stop to stop it (x1)";
+    assert!(events.iter().any(|event| event == told), "{events:?}");
 }

@@ -101,9 +101,20 @@ impl Story {
         story
     }
 
+    /// The same by another chance.
+    pub async fn seeded(scope: Scope, seed: u64) -> Self {
+        let mut story = Self::on(World::new(seed).await, scope, Options::default()).await;
+        story.place("web", json!({"placementType": "PickAll"})).await;
+        story.starts("hub").await;
+        story
+    }
+
     /// Before there is a placement, and before the hub runs.
     pub async fn prepared(scope: Scope, options: Options) -> Self {
-        let world = World::new(1).await;
+        Self::on(World::new(1).await, scope, options).await
+    }
+
+    async fn on(world: World, scope: Scope, options: Options) -> Self {
         for (name, env) in [("m1", "prod"), ("m2", "canary"), ("m3", "prod")] {
             world.cluster(name, json!({"env": env})).await;
         }
