@@ -90,6 +90,34 @@ impl<'a> Group<'a> {
     }
 }
 
+/// The group of a binding's master out of all snapshots of its placement, and of what is
+/// inside only the envelopes: what a pass looks at is copied, and this is all it needs.
+pub fn relevant<'a>(
+    named: &str,
+    snapshots: impl Iterator<Item = &'a ResourceSnapshot> + Clone,
+) -> Vec<ResourceSnapshot> {
+    let Some(master) = snapshots.clone().find(|snapshot| snapshot.name == named) else {
+        return Vec::new();
+    };
+    let group = snapshots.filter(|snapshot| snapshot.index == master.index);
+    group.map(without_plain_resources).collect()
+}
+
+fn without_plain_resources(of: &ResourceSnapshot) -> ResourceSnapshot {
+    let envelopes = of.resources.iter().filter(|resource| envelope(resource).is_some());
+    ResourceSnapshot {
+        name: of.name.clone(),
+        created: of.created,
+        index: of.index.clone(),
+        latest: of.latest,
+        hash: of.hash.clone(),
+        count: of.count.clone(),
+        subindex: of.subindex.clone(),
+        detected: of.detected.clone(),
+        resources: envelopes.cloned().collect(),
+    }
+}
+
 /// The envelope a resource is, if it is one.
 pub fn envelope(resource: &ResourceIdentifier) -> Option<EnvelopeRef> {
     if resource.group != PLACEMENT {
