@@ -83,7 +83,7 @@ impl Plan {
         let board = Board::of(IMAGINED, None, &seen.run.spec, &status, now);
         match self.output.output {
             Some(shape) => {
-                shape.write(&json!({"strategy": strategy, "stages": board.stages}), out)?
+                shape.write(&json!({"strategy": strategy, "stages": board.stages}), out)?;
             }
             None => show(&key, &strategy, &board, &status, out)?,
         }
