@@ -5,7 +5,6 @@
 //! is at most the sum of both. `cargo bench -p flagship-sim --bench hub`
 
 #[path = "../tests/hub_world/mod.rs"]
-#[allow(dead_code, reason = "stories use more of it")]
 mod hub_world;
 
 use std::time::{Duration, Instant};
