@@ -131,7 +131,7 @@ fn awaited(told: &str, waiting: &[Waiting]) -> String {
                 append(&mut text, "; somebody must approve ", request);
             }
             Waiting::Timer { until, .. } => {
-                append(&mut text, "; it waits until ", &until.to_string())
+                append(&mut text, "; it waits until ", &until.to_string());
             }
             _ => {}
         }
