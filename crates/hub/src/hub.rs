@@ -15,6 +15,7 @@ use flagship_runtime::metrics::Metrics;
 use futures::future::{Either, OptionFuture, select};
 use tokio::task::JoinSet;
 
+use crate::back_report::BackReports;
 use crate::complaints::Complaints;
 use crate::membership::Membership;
 use crate::mirrors::Mirrors;
@@ -123,6 +124,7 @@ impl Hub {
         let rollouts = wanted.rollout.then(|| Rollouts::new(&cx, &mirrors));
         let scheduler = wanted.scheduling.then(|| Scheduler::new(&cx, &mirrors, &mut tasks));
         let works = wanted.work.then(|| Works::new(&cx, &mirrors, &mut tasks));
+        let back_reports = wanted.work.then(|| BackReports::new(&cx, &mirrors, &mut tasks));
         let working = pin!(async {
             futures::join!(
                 OptionFuture::from(membership.as_ref().map(Membership::run)),
@@ -132,6 +134,7 @@ impl Hub {
                 OptionFuture::from(rollouts.as_ref().map(Rollouts::run)),
                 OptionFuture::from(update_runs.as_ref().map(UpdateRuns::run)),
                 OptionFuture::from(works.as_ref().map(Works::run)),
+                OptionFuture::from(back_reports.as_ref().map(BackReports::run)),
             )
         });
         if let Either::Right(((), working)) = select(working, stop).await {
@@ -142,6 +145,7 @@ impl Hub {
             rollouts.iter().for_each(Rollouts::close);
             update_runs.iter().for_each(UpdateRuns::close);
             works.iter().for_each(Works::close);
+            back_reports.iter().for_each(BackReports::close);
             if tokio::time::timeout(cx.options.stop_grace, working).await.is_err() {
                 tracing::warn!("passes under way did not end in time");
             }

@@ -6,6 +6,7 @@
 //! that a person would call policy: that is in the rules. Knows nothing of `member`.
 
 pub mod admission;
+mod back_report;
 mod changes;
 mod complaints;
 mod hub;

@@ -23,7 +23,7 @@ pub struct Controllers {
     pub rollout: bool,
     /// Staged update runs: `--enable-staged-update-run-apis`.
     pub update_runs: bool,
-    /// Works made from bindings, and what members say of them.
+    /// Works made from bindings, and what members say of them and send back.
     pub work: bool,
 }
 
@@ -124,6 +124,11 @@ impl Options {
     /// Bindings of one scope that the work generator looks at side by side.
     pub fn work_workers(&self) -> usize {
         self.max_fleet_size.div_ceil(10) * self.max_concurrent_placements.div_ceil(10)
+    }
+
+    /// Works that statuses are carried back from side by side.
+    pub fn back_report_workers(&self) -> usize {
+        self.max_concurrent_placements.div_ceil(10)
     }
 
     /// Members that are looked at side by side.

@@ -11,7 +11,7 @@ mod spelling;
 
 pub use hub::Hub;
 pub use member::Member;
-pub use spelling::{as_switch, with_two_dashes};
+pub use spelling::{as_switch, duration, with_two_dashes};
 
 use std::future::Future;
 

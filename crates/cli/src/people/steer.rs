@@ -3,6 +3,7 @@
 //! They write what kubectl would write, and say what happens next.
 
 use std::io::Write;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -14,6 +15,7 @@ use flagship_api::names::{ObjectKey, StageSide, approval_request as request_name
 use flagship_api::placement_status::PlacementStatus;
 use flagship_api::staged_update::{UpdateRunSpec, UpdateRunState};
 use flagship_api::staged_update_status::UpdateRunStatus;
+use flagship_rules::board::{Board, GateState, Phase};
 use flagship_runtime::client::{ClientError, Selection};
 use flagship_runtime::env::Env;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -80,6 +82,9 @@ pub struct Approve {
     /// Why, for those who read the request later
     #[arg(long, default_value = "approved")]
     comment: String,
+    /// How long to wait for a run that does not ask for this approval yet
+    #[arg(long, default_value = "60s", value_parser = crate::agent::duration)]
+    timeout: Duration,
     #[command(flatten)]
     connect: Connect,
 }
@@ -204,29 +209,66 @@ impl Approve {
         let hub = self.connect.hub().await?;
         let run = ObjectKey::new(self.namespace.as_deref(), &self.run);
         must_exist(&hub, Twin::Run, &run, "run").await?;
-        let open = open_requests(&hub, &run).await?;
-        let request = match (&self.stage, open.as_slice()) {
-            (Some(stage), _) => open.iter().find(|request| request.spec.target_stage == *stage),
-            (None, [only]) => Some(only),
-            (None, []) => None,
-            (None, several) => {
-                let stages: Vec<&str> =
-                    several.iter().map(|request| request.spec.target_stage.as_str()).collect();
-                bail!("{run} waits for several approvals; name the stage: {}", stages.join(", "));
-            }
-        };
-        let Some(request) = request else {
-            let stage = self.stage.map_or_else(String::new, |stage| format!(" for stage {stage}"));
-            bail!(
-                "{run} waits for no approval{stage}; `{}` says what it waits for",
+        let asking = asked(&hub, &run, self.stage.as_deref());
+        let request = match tokio::time::timeout(self.timeout, asking).await {
+            Ok(found) => found?,
+            Err(_) => bail!(
+                "{run} does not ask for this approval yet; `{}` says what it waits for",
                 command("why", &run)
-            );
+            ),
         };
-        approve(&hub, &run, request, &self.comment).await?;
+        approve(&hub, &run, &request, &self.comment).await?;
         writeln!(out, "{} approved", request.name())?;
         writeln!(out, "follow it:  {}", command("watch", &run))?;
         Ok(0)
     }
+}
+
+/// The request to approve, once the run asks for it.
+async fn asked(hub: &Hub, run: &ObjectKey, stage: Option<&str>) -> anyhow::Result<Request> {
+    loop {
+        let mut open = open_requests(hub, run).await?;
+        let right =
+            |request: &Request| stage.is_none_or(|stage| request.spec.target_stage == stage);
+        open.retain(right);
+        match open.len() {
+            0 => ahead(hub, run, stage).await?,
+            1 => return Ok(open.remove(0)),
+            _ => {
+                let stages: Vec<&str> =
+                    open.iter().map(|request| request.spec.target_stage.as_str()).collect();
+                bail!("{run} waits for several approvals; name the stage: {}", stages.join(", "));
+            }
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// How often a run that does not ask yet is looked at.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Refuses to wait for an approval that the run will never ask for.
+async fn ahead(hub: &Hub, run: &ObjectKey, stage: Option<&str>) -> anyhow::Result<()> {
+    let runs =
+        Twin::Run.of::<UpdateRunSpec, UpdateRunStatus>(&hub.client, run.namespace.as_deref());
+    let found = runs.get(run).await?;
+    let board = Board::of(&run.name, None, &found.spec, &found.status, Env::system().now());
+    let over = matches!(board.phase, Phase::Succeeded | Phase::Failed);
+    let mut gates = board
+        .stages
+        .iter()
+        .filter(|shown| stage.is_none_or(|stage| shown.name == stage))
+        .flat_map(|shown| &shown.gates);
+    let coming = board.stages.is_empty()
+        || gates.any(|gate| !gate.approval.is_empty() && gate.state != GateState::Passed);
+    if over || !coming {
+        let stage = stage.map_or_else(String::new, |stage| format!(" for stage {stage}"));
+        bail!(
+            "{run} will ask for no approval{stage}; `{}` shows what it asks for",
+            command("status", run)
+        );
+    }
+    Ok(())
 }
 
 type Request = Stored<ApprovalRequestSpec, ApprovalRequestStatus>;

@@ -5,9 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use flagship_api::envelope::{ClusterResourceEnvelope, ResourceEnvelope};
 use flagship_api::keys::group;
-use flagship_api::kinds::FleetKind;
+use flagship_api::names::EnvelopeKind;
 use flagship_api::placement_status::ResourceIdentifier;
 use flagship_api::raw_json::RawJson;
 use serde::Deserialize;
@@ -33,7 +32,5 @@ pub fn enveloped(manifest: &RawJson) -> Vec<ResourceIdentifier> {
 
 /// Whether a resource is one of our envelopes.
 pub fn is_envelope(resource: &ResourceIdentifier) -> bool {
-    resource.group == group::PLACEMENT
-        && (resource.kind == ClusterResourceEnvelope::INFO.kind
-            || resource.kind == ResourceEnvelope::INFO.kind)
+    resource.group == group::PLACEMENT && EnvelopeKind::read(&resource.kind).is_some()
 }

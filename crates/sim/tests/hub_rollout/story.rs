@@ -1,5 +1,7 @@
 //! What stories of rollouts do and ask, on top of a hub.
 
+#![allow(clippy::unwrap_used)] // a story that cannot be told has failed
+
 use std::ops::{Deref, DerefMut};
 
 use flagship_apiserver::rest::{PatchKind, WriteOptions};

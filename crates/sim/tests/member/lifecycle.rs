@@ -65,6 +65,23 @@ async fn a_deleted_work_takes_what_it_brought_along() {
     member.goes("namespaces", "", "app").await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_abandoned_work_leaves_what_it_brought_without_an_owner() {
+    let scene = Scene::new().await;
+    scene.given("w", &[namespace("app"), config_map("c", json!({}))]).await;
+    let mark = json!({"metadata": {"annotations": {"flagship.dev/abandoned": "true"}}});
+    scene.hub().patch("works", SPACE, "w", mark).await;
+    scene.hub().delete("works", SPACE, "w").await;
+    scene.hub().goes("works", SPACE, "w").await;
+    let member = scene.member();
+    assert!(member.find("appliedworks", "", "w").await.is_none());
+    for (resource, space, name) in [("namespaces", "", "app"), ("configmaps", "app", "c")] {
+        let left = member.get(resource, space, name).await;
+        assert!(left["metadata"]["ownerReferences"].is_null(), "{left}");
+        assert!(left["metadata"]["deletionTimestamp"].is_null());
+    }
+}
+
 // checklist 1.3
 #[tokio::test(start_paused = true)]
 async fn a_deleted_work_without_an_applied_work_goes_at_once() {

@@ -28,12 +28,12 @@ async fn one_watch_serves_all_works_and_ends_with_the_last() {
     assert_eq!(count(&scene), 1);
     scene.hub().delete("works", SPACE, "one").await;
     scene.hub().goes("works", SPACE, "one").await;
-    scene.fleet.pass(20 * 60).await;
+    scene.fleet.pass(8 * 60).await;
     let before = count(&scene);
     assert!(before > 1, "the watch goes on, from time to time anew");
     scene.hub().delete("works", SPACE, "two").await;
     scene.hub().goes("works", SPACE, "two").await;
-    scene.fleet.pass(20 * 60).await;
+    scene.fleet.pass(8 * 60).await;
     assert_eq!(count(&scene), before, "nobody is left to watch for");
 }
 
@@ -69,7 +69,7 @@ async fn a_workload_that_starts_or_stops_working_shows_within_a_second() {
 async fn what_is_said_about_a_work_is_no_reason_to_look_at_it() {
     let scene = Scene::with(FleetConfig::of(1).traced()).await;
     scene.given("w", &[namespace("app")]).await;
-    scene.fleet.pass(40 * 60).await;
+    scene.fleet.pass(6 * 60).await;
     let looks = || {
         scene
             .fleet
@@ -97,7 +97,7 @@ async fn without_watches_looks_come_by_the_clock() {
     config.member.watch_applied = false;
     let scene = Scene::with(config).await;
     scene.given("w", &[namespace("app"), config_map("c", json!({"a": "1"}))]).await;
-    scene.fleet.pass(40 * 60).await;
+    scene.fleet.pass(6 * 60).await;
     scene.member().patch("configmaps", "app", "c", json!({"data": {"a": "edited"}})).await;
     scene.fleet.pass(5).await;
     let data = scene.member().get("configmaps", "app", "c").await["data"].clone();
