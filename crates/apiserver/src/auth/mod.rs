@@ -73,7 +73,7 @@ impl Access {
 
     /// Client certificates and these tokens, with [`Masters`] as the rule.
     pub fn with_tokens(tokens: StaticTokens) -> Self {
-        Self::new(vec![Arc::new(tokens), Arc::new(Certificates)], Arc::new(Masters))
+        Self::new(vec![Arc::new(Certificates), Arc::new(tokens)], Arc::new(Masters))
     }
 
     /// Who asks, after impersonation. 401 for credentials that are wrong, 403 for an
@@ -83,14 +83,18 @@ impl Access {
         impersonate(user, presented.headers, |user, ask| self.check(user, ask, presented.cluster))
     }
 
-    /// Who the first authenticator that understands the request says it comes from.
+    /// Who the first authenticator that knows the sender says it is. Something wrong is
+    /// forgiven when another credential is right.
     pub fn authenticate(&self, presented: &Presented<'_>) -> Result<Option<User>, ApiError> {
+        let mut wrong = None;
         for authenticator in &self.authenticators {
-            if let Some(user) = authenticator.authenticate(presented)? {
-                return Ok(Some(user));
+            match authenticator.authenticate(presented) {
+                Ok(Some(user)) => return Ok(Some(user)),
+                Ok(None) => {}
+                Err(error) => wrong = Some(error),
             }
         }
-        Ok(None)
+        wrong.map_or(Ok(None), Err)
     }
 
     /// What a user may do in a namespace, as a SelfSubjectRulesReview says it.

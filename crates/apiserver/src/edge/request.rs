@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::CONTENT_ENCODING;
-use http::{HeaderValue, Request, Response, Uri};
+use http::{HeaderValue, Request, Response, StatusCode, Uri};
 use http_body_util::{Either, Full};
 use hyper::body::Incoming;
 use tokio::time::timeout;
@@ -99,7 +99,14 @@ async fn admitted(
     *request.uri_mut() = uri;
     request.extensions_mut().insert(Arc::new(user));
     request.extensions_mut().insert(shared.access.clone());
-    cluster.call(request).await.map_err(|Disconnected| Refused::Severed)
+    let response = cluster.call(request).await.map_err(|Disconnected| Refused::Severed)?;
+    if response.extensions().get::<rest::Unserved>().is_some() {
+        // Clients tell by this that not the object is missing but its kind.
+        let mut plain = rest::text("404 page not found\n".to_owned());
+        *plain.status_mut() = StatusCode::NOT_FOUND;
+        return Ok(plain);
+    }
+    Ok(response)
 }
 
 /// 404; people who left the cluster out are told how to name it.

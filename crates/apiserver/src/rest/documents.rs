@@ -10,7 +10,6 @@ use super::body::Body;
 use super::cluster::ClusterHandle;
 use super::failure::Failure;
 use super::negotiate::{self, Form};
-use super::route::nowhere;
 use super::service::respond;
 use crate::machinery::path::Target;
 use crate::machinery::query::Query;
@@ -58,7 +57,7 @@ pub(super) fn document(
         Target::Other(path) => return other(handle, parts, query, path),
         Target::Object(_) => None,
     };
-    let found = found.ok_or_else(nowhere)?;
+    let found = found.ok_or(Failure::Unserved)?;
     negotiate::accept(&parts.headers, true)?;
     let mut response = respond(StatusCode::OK, Body::whole(found.to_string()), &[]);
     response.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
@@ -90,7 +89,7 @@ fn other(handle: &ClusterHandle, parts: &Parts, query: &Query, path: &str) -> An
     let source = openapi::Source { registry: handle.registry(), definition: &definition };
     if let Some(path) = path.strip_prefix("openapi/v3/") {
         let cache = &cluster.shared.documents;
-        let (tag, body) = openapi::document(&source, cache, path).ok_or_else(nowhere)?;
+        let (tag, body) = openapi::document(&source, cache, path).ok_or(Failure::Unserved)?;
         return Ok(tagged(&parts.headers, &tag, Body::whole(body)));
     }
     match path {
@@ -113,7 +112,7 @@ fn other(handle: &ClusterHandle, parts: &Parts, query: &Query, path: &str) -> An
         "healthz" | "livez" | "readyz" | "healthz/ping" | "livez/ping" | "readyz/ping" => {
             Ok(healthy())
         }
-        _ => Err(nowhere().into()),
+        _ => Err(Failure::Unserved),
     }
 }
 
@@ -123,7 +122,7 @@ pub(crate) fn healthy() -> Response<Body> {
 }
 
 /// An answer for people.
-pub(super) fn text(says: String) -> Response<Body> {
+pub(crate) fn text(says: String) -> Response<Body> {
     let mut response = respond(StatusCode::OK, Body::whole(says), &[]);
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");
     response.headers_mut().insert(CONTENT_TYPE, plain);

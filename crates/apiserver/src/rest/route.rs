@@ -79,7 +79,7 @@ impl Incoming<'_> {
         }
         let cluster = &self.handle.cluster;
         let served =
-            cluster.registry.find(&at.group, &at.version, &at.resource).ok_or_else(nowhere)?;
+            cluster.registry.find(&at.group, &at.version, &at.resource).ok_or(Failure::Unserved)?;
         if at.namespace.is_some() && !served.kind.namespaced {
             return Err(nowhere().into());
         }
@@ -195,7 +195,7 @@ impl Incoming<'_> {
         if ctx.place.is_remote(sub) {
             return Err(no_containers(ctx, sub));
         }
-        let sub = Sub::of(served, sub).ok_or_else(nowhere)?;
+        let sub = Sub::of(served, sub).ok_or_else(|| no_such_path(ctx.place))?;
         let work = async { Ok(read::get(ctx, revision)?) };
         let stored = traced(ctx, work, |stored| (stored.revision, 200)).await?;
         let warnings: Vec<String> =
@@ -270,7 +270,7 @@ impl Incoming<'_> {
 
     async fn update(&self, ctx: &Ctx<'_>, sub: &str, form: Form) -> Answer {
         let options = WriteOptions::from_query(&self.query, "UpdateOptions")?;
-        let sub = Sub::of(&ctx.place.served, sub).ok_or_else(nowhere)?;
+        let sub = Sub::of(&ctx.place.served, sub).ok_or_else(|| no_such_path(ctx.place))?;
         let source = Source::Object(self.decoded(ctx.place.served.kind.row().is_some())?);
         let work = write::update(ctx, source, sub, &options);
         let written = traced(ctx, work, |w| (w.revision, code(w).as_u16())).await?;
@@ -283,7 +283,7 @@ impl Incoming<'_> {
         let kind = PatchKind::from_media(&media, custom)?;
         let options = WriteOptions::from_query(&self.query, "PatchOptions")?;
         kind.check(&options)?;
-        let sub = Sub::of(&ctx.place.served, sub).ok_or_else(nowhere)?;
+        let sub = Sub::of(&ctx.place.served, sub).ok_or_else(|| no_such_path(ctx.place))?;
         let source = Source::Patch(kind.read(&self.body)?);
         let work = write::update(ctx, source, sub, &options);
         let written = traced(ctx, work, |w| (w.revision, code(w).as_u16())).await?;
@@ -359,6 +359,15 @@ impl Incoming<'_> {
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201,
         });
         Ok(respond(StatusCode::CREATED, Body::whole(status.to_string()), &[]))
+    }
+}
+
+/// 404 for a path below an object that its kind does not have.
+fn no_such_path(place: &Place) -> ApiError {
+    match place.served.kind.row() {
+        Some(_) => nowhere(),
+        // Kubernetes blames the object when its kind is a custom one.
+        None => place.not_found(),
     }
 }
 

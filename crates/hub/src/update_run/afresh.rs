@@ -21,7 +21,7 @@ use flagship_runtime::verdict::Failure;
 use kube_core::Resource;
 use kube_core::metadata::PartialObjectMeta;
 
-use super::observe::{Seen, approvals, writers};
+use super::observe::{Departed, Seen, approvals, writers};
 use crate::hub::Context;
 use crate::mirrors::{ResourceSnapshot, Run, ScopeMirrors};
 use crate::placement::{Selectable, selected, up_to_date};
@@ -32,6 +32,7 @@ pub(super) async fn observe_afresh<S: Scoped>(
     cx: &Context,
     scope: &ScopeMirrors,
     selectable: &Selectable,
+    departed: &Departed,
     run: &Run,
 ) -> Result<Seen, Failure> {
     let key = &run.placement;
@@ -54,7 +55,7 @@ pub(super) async fn observe_afresh<S: Scoped>(
         bindings.iter().map(|b| Binding::read(b.meta(), b.spec(), b.status())).collect();
     observed.clusters = clusters;
     observed.approvals = approvals(scope, run);
-    observed.rivals = rivals::<S>(cx, scope, run, &observed.bindings).await?;
+    observed.rivals = rivals::<S>(cx, scope, departed, run, &observed.bindings).await?;
     if !run.value.is_initialized() {
         what_to_fix::<S>(cx, scope, selectable, run, &mut seen).await?;
     }
@@ -124,6 +125,7 @@ async fn what_to_fix<S: Scoped>(
 async fn rivals<S: Scoped>(
     cx: &Context,
     scope: &ScopeMirrors,
+    departed: &Departed,
     run: &Run,
     bindings: &[Binding],
 ) -> Result<Vec<Rival>, Failure> {
@@ -143,12 +145,19 @@ async fn rivals<S: Scoped>(
                 everybody.get(uid).cloned()
             }
         };
-        let Some(key) = key else { continue };
-        let object = find::<S::UpdateRun>(cx, &key).await?;
-        let rival = object.filter(|object| object.meta().uid.as_deref() == Some(uid));
-        if let Some(rival) = rival {
-            let status = rival.status().cloned().unwrap_or_default();
-            found.push(Rival::read(rival.meta(), &status));
+        let object = match key {
+            Some(key) => find::<S::UpdateRun>(cx, &key).await?,
+            None => None,
+        };
+        match object.filter(|object| object.meta().uid.as_deref() == Some(uid)) {
+            Some(rival) => {
+                let status = rival.status().cloned().unwrap_or_default();
+                found.push(Rival::read(rival.meta(), &status));
+            }
+            None => {
+                departed.add(uid);
+                found.push(Rival::departed(uid));
+            }
         }
     }
     Ok(found)

@@ -3,6 +3,7 @@
 //! Good enough to go on. What is fixed once, or ends a run, is read by `afresh`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
 
 use flagship_api::names::ObjectKey;
 use flagship_rules::update_run::{Approval, Binding, Cluster, Observed, PolicySnapshot, Rival};
@@ -51,11 +52,34 @@ impl Seen {
     }
 }
 
+/// UIDs of runs that a fresh look did not find any more. Bindings name their last writer
+/// for as long as nobody else writes them, and a UID does not come back.
+#[derive(Default)]
+pub(super) struct Departed(Mutex<BTreeSet<String>>);
+
+impl Departed {
+    /// As many as are worth remembering; what is forgotten is looked for once more.
+    const MOST: usize = 10_000;
+
+    pub fn add(&self, uid: &str) {
+        let mut gone = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if gone.len() >= Self::MOST {
+            gone.clear();
+        }
+        gone.insert(uid.to_owned());
+    }
+
+    fn contains(&self, uid: &str) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(uid)
+    }
+}
+
 /// Everything for one pass over a run that is initialized.
 pub(super) fn observe(
     cx: &Context,
     members: &MemberMirrors,
     scope: &ScopeMirrors,
+    departed: &Departed,
     run: &Run,
 ) -> Seen {
     let key = &run.placement;
@@ -73,7 +97,10 @@ pub(super) fn observe(
     observed.clusters = known.collect();
     observed.approvals = approvals(scope, run);
     let rivals = writers(&observed.bindings, run).into_iter();
-    let rivals = rivals.filter_map(|uid| Some(scope.runs.with_uid(uid)?.rival.clone()));
+    let rivals = rivals.filter_map(|uid| match scope.runs.with_uid(uid) {
+        Some(known) => Some(known.rival.clone()),
+        None => departed.contains(uid).then(|| Rival::departed(uid)),
+    });
     let rivals: Vec<Rival> = rivals.collect();
     observed.rivals = rivals;
     seen

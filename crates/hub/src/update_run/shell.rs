@@ -31,7 +31,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use super::afresh::observe_afresh;
-use super::observe::{Seen, observe};
+use super::observe::{Departed, Seen, observe};
 use super::series::Standings;
 use super::{RunKey, RunQueue};
 use crate::hub::Context;
@@ -54,6 +54,7 @@ pub(super) struct Shell<S: Scoped> {
     /// Says to `managedFields` who put the finalizer there.
     guard: Client,
     seen: SeenWrites<RunKey>,
+    departed: Departed,
     standings: Standings,
     /// What the last pass over each run had to tell, so that it is told once.
     told: Mutex<BTreeMap<RunKey, BTreeSet<Told>>>,
@@ -103,6 +104,7 @@ impl<S: Scoped> Shell<S> {
             recorder,
             guard: cx.client.named(field_manager::UPDATE_RUN),
             seen,
+            departed: Departed::default(),
             standings: Standings::new(&cx.metrics),
             told: Mutex::default(),
             of: PhantomData,
@@ -154,13 +156,15 @@ impl<S: Scoped> Shell<S> {
             return Ok((seen, plan));
         }
         if run.value.is_initialized() {
-            let seen = observe(&self.cx, &self.mirrors.members, &self.scope, run);
+            let seen = observe(&self.cx, &self.mirrors.members, &self.scope, &self.departed, run);
             let plan = plan(&seen.observed);
             if !needs_fresh_reads(&seen.observed, &plan) {
                 return Ok((seen, plan));
             }
         }
-        let seen = observe_afresh::<S>(&self.cx, &self.scope, &self.selectable, run).await?;
+        let seen =
+            observe_afresh::<S>(&self.cx, &self.scope, &self.selectable, &self.departed, run)
+                .await?;
         let plan = plan(&seen.observed);
         Ok((seen, plan))
     }

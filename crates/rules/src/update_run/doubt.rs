@@ -5,16 +5,21 @@
 //! on from old news costs a conflict at worst. Giving up, or taking a cluster from
 //! somebody, cannot be undone.
 
+use flagship_api::condition::Truth;
+use flagship_api::condition_type::update_run::{INITIALIZED, SUCCEEDED};
+
 use super::delivery::{Deliver, rival};
 use super::observed::Observed;
 use super::reconcile::{Action, Plan};
-use super::status::has_ended;
+use super::status::{has_ended, says};
 
 /// Whether the plan does something that must not be decided on a cache.
 pub fn needs_fresh_reads(seen: &Observed, plan: &Plan) -> bool {
     plan.actions.iter().any(|action| match action {
         Action::Status(status) => {
-            !seen.run.is_initialized() || (has_ended(status) && !has_ended(&seen.run.status))
+            let bad = [INITIALIZED, SUCCEEDED].map(|kind| says(&status.conditions, kind));
+            let ends = has_ended(status) && !has_ended(&seen.run.status);
+            !seen.run.is_initialized() || (ends && bad.contains(&Some(Truth::False)))
         }
         Action::Deliver(deliver) => takes_from_somebody(seen, deliver),
         _ => false,

@@ -243,3 +243,16 @@ pub struct Rival {
     /// Clusters of its stages that it started, and when.
     pub started: BTreeMap<String, Timestamp>,
 }
+
+impl Rival {
+    /// A run that is certainly gone, and so cannot insist on anything.
+    pub fn departed(uid: &str) -> Self {
+        Self {
+            name: String::new(),
+            uid: uid.to_owned(),
+            created: Timestamp::UNIX_EPOCH,
+            ended: true,
+            started: BTreeMap::new(),
+        }
+    }
+}

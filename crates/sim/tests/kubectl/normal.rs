@@ -20,9 +20,10 @@ pub fn normal(text: &str, folder: &Path) -> String {
 
 /// Since 1.34 kubectl says where it deleted something.
 fn where_from(line: &str) -> String {
-    match line.split_once(" deleted from ") {
-        Some((what, rest)) if rest.ends_with(" namespace") => format!("{what} deleted"),
-        _ => line.to_owned(),
+    let Some((what, rest)) = line.split_once(" deleted from ") else { return line.to_owned() };
+    match rest.split_once(" namespace") {
+        Some((_, how)) => format!("{what} deleted{how}"),
+        None => line.to_owned(),
     }
 }
 

@@ -1,8 +1,8 @@
 //! One server and the commands that are run against it.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 
 use flagship_apiserver::edge::{Authority, Config, Edge};
@@ -17,7 +17,13 @@ pub struct Session {
     _workloads: Running,
     folder: PathBuf,
     kubectl: PathBuf,
-    background: Option<Child>,
+    background: Option<Background>,
+}
+
+/// A command that goes on, and its lines so far unread.
+struct Background {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
 }
 
 impl Session {
@@ -70,10 +76,15 @@ impl Session {
     }
 
     /// Runs a command and returns what it printed, with its exit code if that is not 0.
-    /// A command that ends in `&` goes to the background; `fg 3` takes three lines from it.
+    /// A command that ends in `&` goes to the background; `fg 3` waits for three lines of it.
     pub fn run(&mut self, line: &str, input: &str) -> String {
         if let Some(line) = line.strip_suffix('&') {
-            self.background = Some(self.command(&format!("exec {line}")).spawn().unwrap());
+            self.stop();
+            // In place of the shell, so that stopping it stops kubectl.
+            let line = line.replacen("kubectl", &format!("exec {:?}", self.kubectl), 1);
+            let mut child = self.command(&line).spawn().unwrap();
+            let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+            self.background = Some(Background { child, lines });
             return String::new();
         }
         if let Some(count) = line.strip_prefix("fg ") {
@@ -94,13 +105,17 @@ impl Session {
         text
     }
 
+    /// The next lines of the command in the background, which goes on.
     fn foreground(&mut self, count: usize) -> String {
-        let mut child = self.background.take().expect("a command ends in & before this");
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let text = lines.take(count).map(|line| line.unwrap() + "\n").collect();
-        child.kill().unwrap();
-        child.wait().unwrap();
-        text
+        let background = self.background.as_mut().expect("a command ends in & before this");
+        background.lines.by_ref().take(count).map(|line| line.unwrap() + "\n").collect()
+    }
+
+    fn stop(&mut self) {
+        if let Some(Background { mut child, .. }) = self.background.take() {
+            child.kill().ok();
+            child.wait().ok();
+        }
     }
 
     pub fn folder(&self) -> &Path {
@@ -108,10 +123,7 @@ impl Session {
     }
 
     pub async fn end(mut self) {
-        if let Some(mut child) = self.background.take() {
-            child.kill().ok();
-            child.wait().ok();
-        }
+        self.stop();
         self.edge.shutdown().await;
         std::fs::remove_dir_all(&self.folder).ok();
     }

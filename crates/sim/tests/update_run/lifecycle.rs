@@ -182,7 +182,7 @@ async fn a_finished_run_is_quiet_and_only_learns_of_new_generations() {
         story.first_version().await;
         story.settle().await;
         let before = story.writes("hub").len();
-        story.heartbeats(30).await;
+        story.heartbeats(5).await;
         let writes = story.writes("hub");
         let more: Vec<_> =
             writes[before..].iter().filter(|w| !w.contains("memberclusters")).collect();

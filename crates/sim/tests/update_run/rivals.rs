@@ -138,16 +138,16 @@ async fn runs_of_many_placements_go_side_by_side() {
     for scope in SCOPES {
         let story = Story::begin(scope).await;
         story.strategy(json!([{"name": "all", "labelSelector": {}, "maxConcurrency": 3}])).await;
-        for index in 0..10 {
+        for index in 0..5 {
             story.place(&format!("p{index}"), json!({"placementType": "PickAll"})).await;
         }
         story.settle().await;
-        for index in 0..10 {
+        for index in 0..5 {
             let name = format!("r{index}");
             story.run(&name, json!({"placementName": format!("p{index}"), "state": "Run"})).await;
         }
         story.all_work().await;
-        for index in 0..10 {
+        for index in 0..5 {
             let said = story.said(&format!("r{index}"), "Succeeded");
             assert!(said.starts_with("True"), "r{index}: {said}");
         }

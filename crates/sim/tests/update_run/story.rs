@@ -4,6 +4,7 @@ use std::ops::{Deref, DerefMut};
 
 use flagship_api::staged_update_status::UpdateRunStatus;
 use flagship_hub::Options;
+use flagship_rules::placement::selection::TypeRules;
 use flagship_rules::update_run::laws;
 use serde_json::{Value, json};
 
@@ -123,6 +124,8 @@ impl Story {
         // The story plays the members, and what the hub makes of their words.
         let mut options = options;
         options.controllers.work = false;
+        // Few kinds to watch: stories are many.
+        options.selection.types = TypeRules::read("", "v1/Namespace,ConfigMap").expect("two kinds");
         Self { world, scope, options }
     }
 

@@ -71,7 +71,7 @@ async fn whatever_goes_wrong_a_run_ends_the_same() {
     for scope in SCOPES {
         let calm = live(scope, 1, Vec::new()).await;
         assert!(calm.said("r", "Succeeded").starts_with("True"), "{}", calm.told("r"));
-        for seed in 2..5 {
+        for seed in 2..4 {
             let story = live(scope, seed, faults()).await;
             assert_eq!(story.told("r"), calm.told("r"), "seed {seed}");
             assert_eq!(story.holds(), calm.holds(), "seed {seed}");
