@@ -23,7 +23,7 @@ const DOCUMENT: &str = "api/openapi-spec/swagger.json";
 const BY_GROUP: &str = "api/openapi-spec/v3";
 
 /// Every group and version whose kinds the server knows.
-const SERVED: &[(&str, &str)] = &[
+pub const SERVED: &[(&str, &str)] = &[
     ("", "v1"),
     ("admissionregistration.k8s.io", "v1"),
     ("apiextensions.k8s.io", "v1"),

@@ -2,6 +2,7 @@
 
 mod builtin_schemas;
 mod merge_keys;
+mod protobuf;
 
 use clap::{Parser, Subcommand};
 
@@ -16,6 +17,8 @@ struct Cli {
 enum Chore {
     /// Derive the table of built-in schemas from the published OpenAPI document
     BuiltinSchemas,
+    /// Derive the protobuf layout of built-in kinds from their Go types
+    Protobuf,
     /// Derive the table of merge keys from the table of built-in schemas
     MergeKeys,
 }
@@ -23,6 +26,7 @@ enum Chore {
 fn main() -> anyhow::Result<()> {
     match Cli::parse().chore {
         Chore::BuiltinSchemas => builtin_schemas::run(&mut std::io::stdout()),
+        Chore::Protobuf => protobuf::run(&mut std::io::stdout()),
         Chore::MergeKeys => merge_keys::run(&mut std::io::stdout()),
     }
 }

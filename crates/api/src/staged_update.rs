@@ -214,6 +214,18 @@ kind! {
     rules: &[],
 }
 
+impl From<ClusterStagedUpdateStrategy> for UpdateStrategySpec {
+    fn from(strategy: ClusterStagedUpdateStrategy) -> Self {
+        strategy.spec
+    }
+}
+
+impl From<StagedUpdateStrategy> for UpdateStrategySpec {
+    fn from(strategy: StagedUpdateStrategy) -> Self {
+        strategy.spec
+    }
+}
+
 /// A run's name becomes a label value on its approval requests.
 const NAME_FITS_A_LABEL: &[(&str, &str)] =
     &[("size(self.metadata.name) < 64", "metadata.name max length is 63")];

@@ -11,10 +11,13 @@
 
 pub mod auth;
 pub mod builtin;
+pub mod durable;
 pub mod edge;
 pub mod env;
 pub mod machinery;
+pub mod openapi;
 pub mod patch;
+pub mod protobuf;
 pub mod registry;
 pub mod rest;
 pub mod schema;

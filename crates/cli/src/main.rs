@@ -1,16 +1,23 @@
 //! The `flagship` binary: reads the command line, runs one command, says how it
 //! went by exit code.
 //!
-//! 0 is done, 1 is a failure, 2 is a command line that cannot be meant. Commands
-//! are one file each and write to `out`, so that their tests are strings.
+//! 0 is done, 1 is a failure, 2 is a command line that cannot be meant; `status` and
+//! `why` answer with 0 done, 1 failed, 2 waiting, 3 stuck. Commands are one file each
+//! and write to `out`, so that their tests are strings.
 
+mod agent;
 mod crds;
+mod explain;
+mod people;
 mod up;
 
+use std::ffi::OsString;
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use people::wait_for;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// A fleet control plane for Kubernetes
 #[derive(Parser)]
@@ -22,19 +29,51 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Up(Box<up::Up>),
+    Down(up::Down),
+    Reset(up::Reset),
+    Status(people::Status),
+    Watch(people::Watch),
+    Why(people::Why),
+    Explain(explain::Explain),
+    Plan(people::Plan),
+    Run(people::Run),
+    Approve(people::Approve),
+    Stop(people::Stop),
+    Resume(people::Resume),
+    Rollback(people::Rollback),
+    History(people::History),
+    Clusters(people::Clusters),
     Crds(crds::Crds),
-    Up(up::Up),
+    Hub(Box<agent::Hub>),
+    Member(Box<agent::Member>),
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = read(std::env::args_os().collect());
     let mut out = io::BufWriter::new(io::stdout().lock());
     let result = match cli.command {
-        Command::Crds(command) => command.run(&mut out),
-        Command::Up(command) => command.run(&mut out),
+        Command::Up(command) => command.run(&mut out).map(|()| 0),
+        Command::Down(command) => command.run(&mut out).map(|()| 0),
+        Command::Reset(command) => command.run(&mut out).map(|()| 0),
+        Command::Status(command) => wait_for(command.run(&mut out)),
+        Command::Watch(command) => wait_for(command.run(&mut out)),
+        Command::Why(command) => wait_for(command.run(&mut out)),
+        Command::Explain(command) => command.run(&mut out).map(|()| 0),
+        Command::Plan(command) => wait_for(command.run(&mut out)),
+        Command::Run(command) => wait_for(command.run(&mut out)),
+        Command::Approve(command) => wait_for(command.run(&mut out)),
+        Command::Stop(command) => wait_for(command.run(&mut out)),
+        Command::Resume(command) => wait_for(command.run(&mut out)),
+        Command::Rollback(command) => wait_for(command.run(&mut out)),
+        Command::History(command) => wait_for(command.run(&mut out)),
+        Command::Clusters(command) => wait_for(command.run(&mut out)),
+        Command::Crds(command) => command.run(&mut out).map(|()| 0),
+        Command::Hub(command) => command.run().map(|()| 0),
+        Command::Member(command) => command.run().map(|()| 0),
     };
-    match result.and_then(|()| Ok(out.flush()?)) {
-        Ok(()) => ExitCode::SUCCESS,
+    match result.and_then(|code| Ok(out.flush().map(|()| code)?)) {
+        Ok(code) => ExitCode::from(code),
         // The reader has seen enough: `flagship crds | head` is no failure.
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
@@ -44,6 +83,21 @@ fn main() -> ExitCode {
         }
     }
 }
+
+/// Reads the command line; the agents take theirs the way the original's do.
+fn read(mut arguments: Vec<OsString>) -> Cli {
+    let mut command = Cli::command();
+    for agent in AGENTS {
+        command = command.mut_subcommand(agent, |agent| agent.mut_args(agent::as_switch));
+    }
+    if arguments.get(1).is_some_and(|name| AGENTS.iter().any(|agent| name == agent)) {
+        arguments = agent::with_two_dashes(arguments);
+    }
+    let matches = command.get_matches_from(arguments);
+    Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+}
+
+const AGENTS: [&str; 2] = ["hub", "member"];
 
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let cause = error.downcast_ref::<io::Error>();
@@ -56,7 +110,6 @@ mod tests {
 
     #[test]
     fn the_command_line_is_well_formed() {
-        use clap::CommandFactory;
         Cli::command().debug_assert();
     }
 }

@@ -11,11 +11,12 @@ use std::time::Duration;
 use flagship_api::kinds::Scope;
 use flagship_api::names::{ObjectKey, member_namespace};
 use flagship_api::placement::ClusterResourcePlacement;
-use flagship_rules::admission::{self, Operation, Surroundings};
+use flagship_rules::admission::{self, Neighbour, Operation, Surroundings};
 use flagship_rules::placement::Placement;
 use flagship_rules::placement::selection::Kind;
 use flagship_runtime::client::{Client, ClientError, ResourceType, Selection};
 use flagship_runtime::dynamic::discover;
+use flagship_runtime::effects::Kind as Kinded;
 use kube_core::DynamicObject;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -50,6 +51,7 @@ struct Around {
     kinds: Option<Arc<BTreeMap<Kind, Scope>>>,
     placement: Option<Placement>,
     exports: Option<Result<Vec<String>, String>>,
+    overrides: Vec<Neighbour>,
 }
 
 impl Admission {
@@ -85,6 +87,14 @@ impl Admission {
             }
             ("ClusterResourcePlacementDisruptionBudget", _) => {
                 around.placement = self.placement(request.name).await?;
+            }
+            ("ClusterResourceOverride", Operation::Create | Operation::Update) => {
+                let read = Neighbour::of_cluster_override;
+                around.overrides = self.neighbours(Selection::all(), read).await?;
+            }
+            ("ResourceOverride", Operation::Create | Operation::Update) => {
+                let beside = Selection::namespace(request.namespace);
+                around.overrides = self.neighbours(beside, Neighbour::of_override).await?;
             }
             ("MemberCluster", Operation::Delete) if self.options.networking_agents => {
                 around.exports = Some(self.exports(request.name).await.map_err(|e| e.to_string()));
@@ -133,6 +143,17 @@ impl Admission {
         }
     }
 
+    /// The overrides that there are. One that cannot be read counts, too.
+    async fn neighbours<K: Kinded>(
+        &self,
+        which: Selection,
+        read: impl Fn(&K) -> Neighbour,
+    ) -> Result<Vec<Neighbour>, ClientError> {
+        let listed = self.client.of::<K>().list(&which).await?;
+        let unreadable = listed.malformed.iter().map(|_| Neighbour::default());
+        Ok(listed.items.iter().map(read).chain(unreadable).collect())
+    }
+
     async fn exports(&self, member: &str) -> Result<Vec<String>, ClientError> {
         let exports = ResourceType {
             group: "networking.fleet.azure.com".to_owned(),
@@ -176,5 +197,9 @@ impl Surroundings for Around {
 
     fn exports(&self, _: &str) -> Result<Vec<String>, String> {
         self.exports.clone().unwrap_or_else(|| Ok(Vec::new()))
+    }
+
+    fn overrides(&self) -> Vec<Neighbour> {
+        self.overrides.clone()
     }
 }

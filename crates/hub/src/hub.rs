@@ -12,16 +12,20 @@ use flagship_runtime::client::Client;
 use flagship_runtime::env::Env;
 use flagship_runtime::lease::{Candidate, Ended, Leadership};
 use flagship_runtime::metrics::Metrics;
-use futures::future::{Either, OptionFuture, join4, select};
+use futures::future::{Either, OptionFuture, select};
 use tokio::task::JoinSet;
 
+use crate::back_report::BackReports;
 use crate::complaints::Complaints;
 use crate::membership::Membership;
 use crate::mirrors::Mirrors;
 use crate::options::Options;
-use crate::placement::Placements;
+use crate::overrides::Overrides;
+use crate::placement::{Placements, Selectable};
 use crate::readiness::{Readiness, Stage};
+use crate::rollout::Rollouts;
 use crate::scheduling::Scheduler;
+use crate::update_run::UpdateRuns;
 use crate::work::Works;
 
 /// The controllers of one hub.
@@ -107,21 +111,41 @@ impl Hub {
         cx.stage.enter(|| Readiness::Working);
         let mirrors = Arc::new(mirrors);
         let membership = wanted.membership.then(|| Membership::new(&cx, &mirrors, &mut tasks));
+        // Both placements and update runs freeze what is selected.
+        let selectable = (wanted.placement || wanted.update_runs)
+            .then(|| Arc::new(Selectable::new(&cx, &mut tasks)));
+        let selectable = selectable.as_ref();
+        let placements = selectable.filter(|_| wanted.placement);
         let placements =
-            wanted.placement.then(|| Placements::new(&cx, &mirrors, &complaints, &mut tasks));
+            placements.map(|it| Placements::new(&cx, &mirrors, it, &complaints, &mut tasks));
+        let update_runs = selectable.filter(|_| wanted.update_runs);
+        let update_runs = update_runs.map(|it| UpdateRuns::new(&cx, &mirrors, it, &mut tasks));
+        let overrides = wanted.overrides.then(|| Overrides::new(&cx, &mirrors));
+        let rollouts = wanted.rollout.then(|| Rollouts::new(&cx, &mirrors));
         let scheduler = wanted.scheduling.then(|| Scheduler::new(&cx, &mirrors, &mut tasks));
         let works = wanted.work.then(|| Works::new(&cx, &mirrors, &mut tasks));
-        let working = pin!(join4(
-            OptionFuture::from(membership.as_ref().map(Membership::run)),
-            OptionFuture::from(placements.as_ref().map(Placements::run)),
-            OptionFuture::from(scheduler.as_ref().map(Scheduler::run)),
-            OptionFuture::from(works.as_ref().map(Works::run)),
-        ));
+        let back_reports = wanted.work.then(|| BackReports::new(&cx, &mirrors, &mut tasks));
+        let working = pin!(async {
+            futures::join!(
+                OptionFuture::from(membership.as_ref().map(Membership::run)),
+                OptionFuture::from(placements.as_ref().map(Placements::run)),
+                OptionFuture::from(scheduler.as_ref().map(Scheduler::run)),
+                OptionFuture::from(overrides.as_ref().map(Overrides::run)),
+                OptionFuture::from(rollouts.as_ref().map(Rollouts::run)),
+                OptionFuture::from(update_runs.as_ref().map(UpdateRuns::run)),
+                OptionFuture::from(works.as_ref().map(Works::run)),
+                OptionFuture::from(back_reports.as_ref().map(BackReports::run)),
+            )
+        });
         if let Either::Right(((), working)) = select(working, stop).await {
             membership.iter().for_each(Membership::close);
             placements.iter().for_each(Placements::close);
             scheduler.iter().for_each(Scheduler::close);
+            overrides.iter().for_each(Overrides::close);
+            rollouts.iter().for_each(Rollouts::close);
+            update_runs.iter().for_each(UpdateRuns::close);
             works.iter().for_each(Works::close);
+            back_reports.iter().for_each(BackReports::close);
             if tokio::time::timeout(cx.options.stop_grace, working).await.is_err() {
                 tracing::warn!("passes under way did not end in time");
             }

@@ -6,17 +6,21 @@
 //! that a person would call policy: that is in the rules. Knows nothing of `member`.
 
 pub mod admission;
+mod back_report;
 mod changes;
 mod complaints;
 mod hub;
 mod membership;
 mod mirrors;
 mod options;
+mod overrides;
 mod patches;
 mod placement;
 mod readiness;
+mod rollout;
 mod scheduling;
 mod scope;
+mod update_run;
 mod work;
 
 pub use hub::Hub;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use flagship_rules::membership;
 use flagship_rules::placement::Batching;
 use flagship_rules::placement::selection::SelectionOptions;
+use flagship_rules::{membership, update_run};
 use flagship_runtime::lease::LeaseConfig;
 use flagship_runtime::queue::RateLimit;
 
@@ -17,7 +17,13 @@ pub struct Controllers {
     pub placement: bool,
     /// The choice of clusters.
     pub scheduling: bool,
-    /// Works made from bindings, and what members say of them.
+    /// Overrides: their snapshots.
+    pub overrides: bool,
+    /// Rolling updates.
+    pub rollout: bool,
+    /// Staged update runs: `--enable-staged-update-run-apis`.
+    pub update_runs: bool,
+    /// Works made from bindings, and what members say of them and send back.
     pub work: bool,
 }
 
@@ -51,6 +57,13 @@ pub struct Options {
     pub batching: Batching,
     /// Changed objects that are looked at side by side: `--concurrent-resource-change-syncs`.
     pub concurrent_resource_changes: usize,
+    /// How long a cluster may take before its update run is stuck, and how long a new run
+    /// waits for the scheduler.
+    pub update_runs: update_run::Options,
+    /// Update runs of one scope that are looked at side by side.
+    pub concurrent_update_runs: usize,
+    /// How long failed update runs wait. Many may run at once, and none waits for another.
+    pub update_run_limit: RateLimit,
     /// What membership is told: networking agents, and how long silent members may take to leave.
     pub membership: membership::Options,
     /// The lease to hold while working; `None` for a hub that is alone.
@@ -66,6 +79,9 @@ impl Default for Options {
                 membership: true,
                 placement: true,
                 scheduling: true,
+                overrides: true,
+                rollout: true,
+                update_runs: true,
                 work: true,
             },
             resource_placement: true,
@@ -79,6 +95,9 @@ impl Default for Options {
             selection: SelectionOptions::default(),
             batching: Batching::default(),
             concurrent_resource_changes: 20,
+            update_runs: update_run::Options::default(),
+            concurrent_update_runs: 50,
+            update_run_limit: RateLimit { qps: 100.0, burst: 1000, ..RateLimit::PLACEMENT },
             membership: membership::Options::default(),
             lease: None,
             stop_grace: Duration::from_secs(30),
@@ -97,9 +116,19 @@ impl Options {
         self.max_concurrent_placements.div_ceil(10)
     }
 
+    /// Placements of one scope whose rollout is looked at side by side.
+    pub fn rollout_workers(&self) -> usize {
+        self.max_fleet_size.div_ceil(30) * self.max_concurrent_placements.div_ceil(10)
+    }
+
     /// Bindings of one scope that the work generator looks at side by side.
     pub fn work_workers(&self) -> usize {
         self.max_fleet_size.div_ceil(10) * self.max_concurrent_placements.div_ceil(10)
+    }
+
+    /// Works that statuses are carried back from side by side.
+    pub fn back_report_workers(&self) -> usize {
+        self.max_concurrent_placements.div_ceil(10)
     }
 
     /// Members that are looked at side by side.
@@ -118,6 +147,11 @@ mod tests {
         let small =
             Options { max_fleet_size: 30, max_concurrent_placements: 10, ..Options::default() };
         assert_eq!(small.scheduler_workers(), 1);
+    }
+
+    #[test]
+    fn rollouts_have_forty_workers_unless_told_otherwise() {
+        assert_eq!(Options::default().rollout_workers(), 40);
     }
 
     #[test]

@@ -17,3 +17,4 @@ mod work;
 
 pub use member::Member;
 pub use options::Options;
+pub use properties::Provider;

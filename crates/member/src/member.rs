@@ -6,6 +6,7 @@
 
 use std::future::Future;
 use std::pin::pin;
+use std::sync::Arc;
 
 use flagship_api::names::member_namespace;
 use flagship_runtime::client::Client;
@@ -18,6 +19,7 @@ use tokio::task::JoinSet;
 use crate::gate::Gate;
 use crate::membership::Membership;
 use crate::options::Options;
+use crate::properties::{Guarded, Provider};
 use crate::work::Works;
 
 /// The agent of one member.
@@ -29,6 +31,7 @@ pub struct Member {
     env: Env,
     metrics: Metrics,
     options: Options,
+    provider: Option<Guarded>,
 }
 
 /// What every part of the agent is given.
@@ -45,6 +48,7 @@ pub(crate) struct Context {
     pub options: Options,
     pub leadership: Leadership,
     pub gate: Gate,
+    pub provider: Option<Guarded>,
 }
 
 impl Member {
@@ -57,7 +61,14 @@ impl Member {
         metrics: Metrics,
         options: Options,
     ) -> Self {
-        Self { name: name.to_owned(), member, hub, env, metrics, options }
+        let options = Options { timing: options.timing.sound(), ..options };
+        Self { name: name.to_owned(), member, hub, env, metrics, options, provider: None }
+    }
+
+    /// The same with a source of properties besides the built-in one.
+    #[must_use]
+    pub fn with_provider(self, provider: Arc<dyn Provider>) -> Self {
+        Self { provider: Some(Guarded::new(provider)), ..self }
     }
 
     /// Runs until `stop` is ready: passes under way are finished, and the lease is given
@@ -91,6 +102,7 @@ impl Member {
             options: self.options.clone(),
             leadership,
             gate: Gate::default(),
+            provider: self.provider.clone(),
         };
         // Dropped with the tenure, and everything in it.
         let mut tasks = JoinSet::new();

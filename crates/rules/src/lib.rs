@@ -4,17 +4,20 @@
 //! rule cannot fail: it returns a plan with its reasons. The same functions run
 //! in unit tests, the model checker, the simulator and production.
 //!
-//! Still to come, one folder each: `rollout`, `eviction`, `why`.
+//! Still to come: `eviction`.
 
 pub mod admission;
 pub mod agent;
 pub mod apply;
 pub mod availability;
+pub mod board;
 pub mod event;
 pub mod membership;
 pub mod overrides;
 pub mod placement;
 pub mod properties;
+pub mod rollout;
 pub mod scheduling;
 pub mod update_run;
+pub mod why;
 pub mod work;

@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use flagship_apiserver::env::plan::{Effect, Rule, Verbs, When};
 use flagship_apiserver::env::{Point, Verdict as Fault};
-use flagship_hub::Options;
-use hub_world::{CLUSTERS, CRP, World, text};
+use hub_world::{CLUSTERS, CRP, World, text, without_delivery};
 use serde_json::{Value, json};
 
 const CRS: &str = "clusterresourcesnapshots.placement.kubernetes-fleet.io";
@@ -38,7 +37,7 @@ fn faults() -> Vec<Rule> {
 /// A few minutes in the life of a fleet; the hub crashes in between.
 async fn live(world: &mut World, rules: Vec<Rule>) {
     world.disturb(rules);
-    world.start("hub", Options::default());
+    world.start("hub", without_delivery());
     for name in ["m1", "m2", "m3"] {
         world.cluster(name, json!({"env": "prod"})).await;
     }
@@ -55,7 +54,7 @@ async fn live(world: &mut World, rules: Vec<Rule>) {
     }
     world.heartbeats(5).await;
     world.kill("hub").await;
-    world.start("hub", Options::default());
+    world.start("hub", without_delivery());
     world.patch("configmaps", "app", "one", json!({"data": {"v": "2"}})).await;
     world.heartbeats(5).await;
     let names = json!({"clusterNames": ["m2", "m3"]});

@@ -14,6 +14,9 @@ use super::{Authenticator, User, bearer};
 use crate::machinery::status::ApiError;
 use crate::rest::ClusterHandle;
 
+/// Says by which certificate somebody was known.
+const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
+
 /// What came with a request.
 #[derive(Clone, Copy)]
 pub struct Presented<'a> {
@@ -42,11 +45,14 @@ pub(crate) fn certificate_user(der: &[u8]) -> Option<User> {
     let subject = certificate.subject();
     let name = subject.iter_common_name().next()?.as_str().ok().filter(|name| !name.is_empty())?;
     let groups = subject.iter_organization().filter_map(|group| group.as_str().ok());
-    Some(User::authenticated(name, groups))
+    let mut user = User::authenticated(name, groups);
+    let hash: String = Sha256::digest(der).iter().map(|byte| format!("{byte:02x}")).collect();
+    user.extra.insert(CREDENTIAL_ID.to_owned(), vec![format!("X509SHA256={hash}")]);
+    Some(user)
 }
 
-/// Tokens known from the start. A bearer token that is none of them is refused, so this
-/// stands before authenticators that do not look at tokens.
+/// Tokens known from the start. A bearer token that is none of them is refused, unless
+/// another authenticator knows the user.
 #[derive(Clone, Default)]
 pub struct StaticTokens {
     users: BTreeMap<[u8; 32], User>,

@@ -3,6 +3,8 @@
 //! `system:masters` may do everything; whoever is known may discover the API and ask
 //! about itself; everybody may see health and version.
 
+use serde_json::{Value, json};
+
 use super::{Ask, Authorizer, Decision, User, group};
 use crate::rest::ClusterHandle;
 
@@ -33,12 +35,33 @@ impl Authorizer for Masters {
             };
         if allowed { Decision::Allow } else { Decision::Deny(String::new()) }
     }
+
+    fn rules(&self, user: &User, _: &str, _: Option<&ClusterHandle>) -> Value {
+        let resource = |groups: &[&str], resources: &[&str], verbs: &[&str]| json!({"verbs": verbs, "apiGroups": groups, "resources": resources});
+        let path =
+            |paths: &[&str], verbs: &[&str]| json!({"verbs": verbs, "nonResourceURLs": paths});
+        let mut resources = Vec::new();
+        let mut paths = vec![path(&PUBLIC, &["get"])];
+        if user.is_in(group::MASTERS) {
+            resources.push(resource(&["*"], &["*"], &["*"]));
+            paths.insert(0, path(&["*"], &["*"]));
+        }
+        if user.is_in(group::AUTHENTICATED) {
+            for (group, plural) in REVIEWS {
+                resources.push(resource(&[group], &[plural], &["create"]));
+            }
+            let discovery = ["/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*"];
+            paths.push(path(&discovery, &["get"]));
+        }
+        json!({"resourceRules": resources, "nonResourceRules": paths, "incomplete": false})
+    }
 }
 
+/// What everybody may read.
+const PUBLIC: [&str; 4] = ["/healthz", "/livez", "/readyz", "/version"];
+
 fn is_public(path: &str) -> bool {
-    ["/healthz", "/livez", "/readyz", "/version"]
-        .iter()
-        .any(|open| path == *open || path.strip_suffix('/') == Some(open))
+    PUBLIC.iter().any(|open| path == *open || path.strip_suffix('/') == Some(open))
 }
 
 fn is_discovery(path: &str) -> bool {

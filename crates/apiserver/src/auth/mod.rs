@@ -11,17 +11,20 @@ mod ask;
 mod credentials;
 mod impersonate;
 mod masters;
+mod reviews;
 mod user;
 
 use std::sync::Arc;
 
 use http::HeaderMap;
+use serde_json::Value;
 
 pub use ask::Ask;
 pub(crate) use credentials::certificate_user;
 pub use credentials::{Certificates, Presented, StaticTokens};
 pub use impersonate::impersonate;
 pub use masters::Masters;
+pub use reviews::{Asking, REVIEWS, Review};
 pub use user::{User, group, name};
 
 use crate::machinery::status::ApiError;
@@ -38,6 +41,9 @@ pub trait Authenticator: Send + Sync {
 pub trait Authorizer: Send + Sync {
     /// `cluster` is absent when no cluster of that name exists.
     fn authorize(&self, user: &User, ask: &Ask, cluster: Option<&ClusterHandle>) -> Decision;
+
+    /// What the user may do in a namespace, as the `status` of a SelfSubjectRulesReview.
+    fn rules(&self, user: &User, namespace: &str, cluster: Option<&ClusterHandle>) -> Value;
 }
 
 /// The answer of an [`Authorizer`].
@@ -67,21 +73,33 @@ impl Access {
 
     /// Client certificates and these tokens, with [`Masters`] as the rule.
     pub fn with_tokens(tokens: StaticTokens) -> Self {
-        Self::new(vec![Arc::new(tokens), Arc::new(Certificates)], Arc::new(Masters))
+        Self::new(vec![Arc::new(Certificates), Arc::new(tokens)], Arc::new(Masters))
     }
 
     /// Who asks, after impersonation. 401 for credentials that are wrong, 403 for an
     /// impersonation that is not allowed.
     pub fn identify(&self, presented: &Presented<'_>) -> Result<User, ApiError> {
-        let mut user = None;
+        let user = self.authenticate(presented)?.unwrap_or_else(User::anonymous);
+        impersonate(user, presented.headers, |user, ask| self.check(user, ask, presented.cluster))
+    }
+
+    /// Who the first authenticator that knows the sender says it is. Something wrong is
+    /// forgiven when another credential is right.
+    pub fn authenticate(&self, presented: &Presented<'_>) -> Result<Option<User>, ApiError> {
+        let mut wrong = None;
         for authenticator in &self.authenticators {
-            user = authenticator.authenticate(presented)?;
-            if user.is_some() {
-                break;
+            match authenticator.authenticate(presented) {
+                Ok(Some(user)) => return Ok(Some(user)),
+                Ok(None) => {}
+                Err(error) => wrong = Some(error),
             }
         }
-        let user = user.unwrap_or_else(User::anonymous);
-        impersonate(user, presented.headers, |user, ask| self.check(user, ask, presented.cluster))
+        wrong.map_or(Ok(None), Err)
+    }
+
+    /// What a user may do in a namespace, as a SelfSubjectRulesReview says it.
+    pub fn rules(&self, user: &User, namespace: &str, cluster: Option<&ClusterHandle>) -> Value {
+        self.authorizer.rules(user, namespace, cluster)
     }
 
     /// The authorizer's bare answer, for reviews.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::CONTENT_ENCODING;
-use http::{HeaderValue, Request, Response, Uri};
+use http::{HeaderValue, Request, Response, StatusCode, Uri};
 use http_body_util::{Either, Full};
 use hyper::body::Incoming;
 use tokio::time::timeout;
@@ -87,7 +87,7 @@ async fn admitted(
     let Some(mut cluster) = way.cluster else {
         return match way.path.trim_end_matches('/') {
             "/healthz" | "/livez" | "/readyz" => Ok(rest::healthy()),
-            _ => Err(rest::nowhere().into()),
+            _ => Err(nowhere(door).into()),
         };
     };
     let target = match request.uri().query() {
@@ -99,7 +99,25 @@ async fn admitted(
     *request.uri_mut() = uri;
     request.extensions_mut().insert(Arc::new(user));
     request.extensions_mut().insert(shared.access.clone());
-    cluster.call(request).await.map_err(|Disconnected| Refused::Severed)
+    let response = cluster.call(request).await.map_err(|Disconnected| Refused::Severed)?;
+    if response.extensions().get::<rest::Unserved>().is_some() {
+        // Clients tell by this that not the object is missing but its kind.
+        let mut plain = rest::text("404 page not found\n".to_owned());
+        *plain.status_mut() = StatusCode::NOT_FOUND;
+        return Ok(plain);
+    }
+    Ok(response)
+}
+
+/// 404; people who left the cluster out are told how to name it.
+fn nowhere(door: &Door) -> ApiError {
+    let mut error = rest::nowhere();
+    if let Door::All = door {
+        error.message.push_str(
+            ": clusters are at /clusters/<name>, which `kubectl get --raw` must be told as well",
+        );
+    }
+    error
 }
 
 fn way(shared: &Shared, door: &Door, uri: &Uri) -> Way {

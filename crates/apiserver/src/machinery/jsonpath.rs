@@ -4,7 +4,7 @@
 //! filters compare one value with one, strings do not order against numbers. A path is
 //! what stands between the braces of a template; `range` is not understood.
 //!
-//! Evaluation is bounded: who looks at more than [`MAX_VISITS`] values finds nothing.
+//! Evaluation is bounded: who looks at more than a hundred thousand values finds nothing.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;

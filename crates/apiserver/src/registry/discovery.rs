@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::Registry;
 use super::kind::Kind;
+use crate::auth::{REVIEWS, Review};
 use crate::machinery::gvk::version_rank;
 
 const CUSTOM_VERBS: &[&str] =
@@ -28,6 +29,12 @@ fn served_groups(registry: &Registry) -> Groups {
             if !names.contains(&version.gv.version) {
                 names.push(version.gv.version.clone());
             }
+        }
+    }
+    for review in REVIEWS {
+        let names = groups.entry(review.group.to_owned()).or_default();
+        if !names.iter().any(|name| name == "v1") {
+            names.push("v1".to_owned());
         }
     }
     for names in groups.values_mut() {
@@ -93,6 +100,12 @@ pub fn resources(registry: &Registry, group: &str, version: &str) -> Option<Valu
             list.push(entry);
         }
     }
+    for review in reviews(group, version) {
+        list.push(json!({
+            "name": review.plural, "singularName": review.kind.to_lowercase(),
+            "namespaced": review.namespaced, "kind": review.kind, "verbs": ["create"],
+        }));
+    }
     if list.is_empty() {
         return None;
     }
@@ -157,8 +170,21 @@ fn aggregated_resources(kinds: &[Arc<Kind>], group: &str, version: &str) -> Vec<
         }
         list.push(entry);
     }
+    for review in reviews(group, version) {
+        list.push(json!({
+            "resource": review.plural, "singularResource": review.kind.to_lowercase(),
+            "responseKind": {"group": group, "version": version, "kind": review.kind},
+            "scope": if review.namespaced { "Namespaced" } else { "Cluster" }, "verbs": ["create"],
+        }));
+    }
     list.sort_by(|a, b| a["resource"].as_str().cmp(&b["resource"].as_str()));
     list
+}
+
+/// Kinds that are answered and never stored.
+fn reviews<'a>(group: &'a str, version: &str) -> impl Iterator<Item = &'static Review> + use<'a> {
+    let here = version == "v1";
+    REVIEWS.iter().filter(move |review| here && review.group == group)
 }
 
 fn verbs(kind: &Kind) -> &'static [&'static str] {

@@ -9,15 +9,22 @@ use crate::store::CommitError;
 pub enum Failure {
     /// An answer with a `Status`.
     Refused(Box<ApiError>),
+    /// Nothing is ever served there: 404, which on the network is not even a `Status`.
+    Unserved,
     /// No answer at all.
     Severed,
 }
+
+/// Marks the answer to a request for something that is not served.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Unserved;
 
 impl Failure {
     /// As callers without a connection see it.
     pub fn into_error(self) -> ApiError {
         match self {
             Self::Refused(error) => *error,
+            Self::Unserved => super::route::nowhere(),
             Self::Severed => {
                 ApiError::new(0, "ConnectionReset", "the connection was lost before an answer came")
             }
@@ -28,6 +35,7 @@ impl Failure {
     pub fn code(&self) -> u16 {
         match self {
             Self::Refused(error) => error.code,
+            Self::Unserved => 404,
             Self::Severed => 0,
         }
     }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, USER_AGENT};
+use http::header::USER_AGENT;
 use http::request::Parts;
-use http::{HeaderValue, Method, Response, StatusCode};
+use http::{Method, Response, StatusCode};
 use serde_json::{Value, json};
 
 use super::body::Body;
@@ -22,19 +22,21 @@ use super::present::Presenter;
 use super::service::respond;
 use super::subresource::Sub;
 use super::write::{self, Source, Written};
-use super::{meta, present, read, rules, scale, watch};
-use crate::auth::User;
+use super::{documents, meta, present, read, rules, scale, watch};
+use crate::auth::{Access, Asking, Review, User, group};
 use crate::machinery::fields;
 use crate::machinery::path::{self, BadPath, ObjectPath, Target};
 use crate::machinery::query::Query;
 use crate::machinery::status::ApiError;
-use crate::registry;
+use crate::protobuf;
 use crate::tables::Table;
 
 type Answer = Result<Response<Body>, Failure>;
 
 /// Bodies that objects may come in.
 const OBJECT_MEDIA: [&str; 2] = ["application/json", "application/yaml"];
+/// Bodies that built-in kinds may come in.
+const BUILTIN_MEDIA: [&str; 3] = ["application/json", "application/yaml", protobuf::MEDIA];
 
 /// 404 for paths where nothing is.
 pub(crate) fn nowhere() -> ApiError {
@@ -58,67 +60,8 @@ pub(super) async fn handle(handle: &ClusterHandle, parts: &Parts, body: Bytes) -
             request.object(&at).await
         }
         _ if parts.method != Method::GET => Err(ApiError::method_not_allowed("").into()),
-        other => document(handle, parts, &other),
+        other => documents::document(handle, parts, &query, &other),
     }
-}
-
-/// Discovery, version and health.
-fn document(handle: &ClusterHandle, parts: &Parts, target: &Target) -> Answer {
-    let registry = handle.registry();
-    let found = match target {
-        Target::CoreVersions | Target::Groups => {
-            let core = *target == Target::CoreVersions;
-            if negotiate::accept(&parts.headers, true)? == Form::Aggregated {
-                let body = registry::aggregated(registry, core).to_string();
-                let mut response = respond(StatusCode::OK, Body::whole(body), &[]);
-                let media = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-                let headers = response.headers_mut();
-                headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
-                headers.insert(http::header::VARY, HeaderValue::from_static("Accept"));
-                return Ok(response);
-            }
-            Some(if core {
-                json!({
-                    "kind": "APIVersions", "versions": ["v1"],
-                    "serverAddressByClientCIDRs": [],
-                })
-            } else {
-                registry::groups(registry)
-            })
-        }
-        Target::Group(group) => registry::group(registry, group),
-        Target::Resources { group, version } => registry::resources(registry, group, version),
-        Target::Other(path) => return other(path),
-        Target::Object(_) => None,
-    };
-    let found = found.ok_or_else(nowhere)?;
-    negotiate::accept(&parts.headers, true)?;
-    Ok(respond(StatusCode::OK, Body::whole(found.to_string()), &[]))
-}
-
-fn other(path: &str) -> Answer {
-    match path {
-        "version" => {
-            let version = json!({
-                "major": "1", "minor": "34", "gitVersion": "v1.34.0+flagship",
-                "gitCommit": "", "gitTreeState": "", "buildDate": "1970-01-01T00:00:00Z",
-                "goVersion": "", "compiler": "rustc", "platform": "",
-            });
-            Ok(respond(StatusCode::OK, Body::whole(version.to_string()), &[]))
-        }
-        "healthz" | "livez" | "readyz" | "healthz/ping" | "livez/ping" | "readyz/ping" => {
-            Ok(healthy())
-        }
-        _ => Err(nowhere().into()),
-    }
-}
-
-/// What health checks hear.
-pub(crate) fn healthy() -> Response<Body> {
-    let mut response = respond(StatusCode::OK, Body::whole("ok"), &[]);
-    let text = HeaderValue::from_static("text/plain; charset=utf-8");
-    response.headers_mut().insert(CONTENT_TYPE, text);
-    response
 }
 
 /// A request for a collection, an object or a subresource.
@@ -131,9 +74,12 @@ struct Incoming<'a> {
 
 impl Incoming<'_> {
     async fn object(&self, at: &ObjectPath) -> Answer {
+        if let Some(review) = Review::at(at) {
+            return self.review(review);
+        }
         let cluster = &self.handle.cluster;
         let served =
-            cluster.registry.find(&at.group, &at.version, &at.resource).ok_or_else(nowhere)?;
+            cluster.registry.find(&at.group, &at.version, &at.resource).ok_or(Failure::Unserved)?;
         if at.namespace.is_some() && !served.kind.namespaced {
             return Err(nowhere().into());
         }
@@ -175,6 +121,9 @@ impl Incoming<'_> {
             {
                 self.act_on_pod(&ctx("create"), sub).await
             }
+            (&Method::POST, Some(_), sub) if place.is_remote(sub) => {
+                Err(no_containers(&ctx("create"), sub))
+            }
             _ => Err(refuse()),
         }
     }
@@ -198,19 +147,41 @@ impl Incoming<'_> {
         Arc::new(Caller { name, groups, manager })
     }
 
-    /// The body as an object.
-    fn decoded(&self) -> Result<Decoded, ApiError> {
+    /// The body as an object; only built-in kinds come in protobuf.
+    fn decoded(&self, builtin: bool) -> Result<Decoded, ApiError> {
         match negotiate::content_type(&self.parts.headers).as_str() {
             "" | "application/json" => decode::json(&self.body),
             "application/yaml" | "application/x-yaml" | "text/yaml" => decode::yaml(&self.body),
+            protobuf::MEDIA if builtin => protobuf::decode(&self.body)
+                .map(Decoded::from)
+                .map_err(|why| ApiError::bad_request(why.to_string())),
+            _ if builtin => Err(negotiate::unknown_format(&BUILTIN_MEDIA)),
             _ => Err(negotiate::unknown_format(&OBJECT_MEDIA)),
         }
+    }
+
+    /// Answers a question about rights or identity.
+    fn review(&self, review: Review) -> Answer {
+        if self.parts.method != Method::POST {
+            return Err(ApiError::method_not_allowed(review.plural).into());
+        }
+        negotiate::accept(&self.parts.headers, false)?;
+        let body = self.decoded(true)?.value;
+        // Requests inside the process come from those who may do everything.
+        let trusted = || Arc::new(User::authenticated(&self.handle.caller.name, [group::MASTERS]));
+        let known = self.parts.extensions.get::<Arc<User>>().cloned();
+        let (user, access) =
+            (known.unwrap_or_else(trusted), self.parts.extensions.get::<Arc<Access>>());
+        let access = access.cloned().unwrap_or_default();
+        let asking = Asking { user: &user, access: &access, cluster: self.handle };
+        let answered = review.answer(body, &asking)?;
+        Ok(respond(StatusCode::CREATED, Body::whole(answered.to_string()), &[]))
     }
 
     fn delete_options(&self) -> Result<DeleteOptions, ApiError> {
         let body = match self.body.is_empty() {
             true => None,
-            false => Some(self.decoded()?.value),
+            false => Some(self.decoded(true)?.value),
         };
         DeleteOptions::read(&self.query, body.as_ref())
     }
@@ -219,10 +190,12 @@ impl Incoming<'_> {
         let revision = options::revision(self.query.get("resourceVersion"))?;
         let served = &ctx.place.served;
         if sub == "log" && served.kind.is(crate::builtin::Kind::Pod) {
-            let says = "this server runs no containers and keeps no logs";
-            return Err(ApiError::new(501, "NotImplemented", says).into());
+            return self.log(ctx).await;
         }
-        let sub = Sub::of(served, sub).ok_or_else(nowhere)?;
+        if ctx.place.is_remote(sub) {
+            return Err(no_containers(ctx, sub));
+        }
+        let sub = Sub::of(served, sub).ok_or_else(|| no_such_path(ctx.place))?;
         let work = async { Ok(read::get(ctx, revision)?) };
         let stored = traced(ctx, work, |stored| (stored.revision, 200)).await?;
         let warnings: Vec<String> =
@@ -237,6 +210,20 @@ impl Incoming<'_> {
                 .body(&stored.json, stored.revision)?,
         };
         Ok(respond(StatusCode::OK, Body::whole(body), &warnings))
+    }
+
+    /// The log of a pod: one honest line.
+    async fn log(&self, ctx: &Ctx<'_>) -> Answer {
+        let work = async { Ok(read::get(ctx, None)?) };
+        let pod = traced(ctx, work, |stored| (stored.revision, 200)).await?;
+        let pod = write::parse(&pod)?;
+        let first = pod["spec"]["containers"][0]["name"].as_str().unwrap_or_default();
+        let container =
+            self.query.get("container").filter(|name| !name.is_empty()).unwrap_or(first);
+        Ok(documents::text(format!(
+            "flagship: containers are simulated here, so {container:?} in pod {:?} writes no log\n",
+            &*ctx.place.name,
+        )))
     }
 
     async fn list_or_watch(
@@ -271,7 +258,7 @@ impl Incoming<'_> {
 
     async fn create(&self, ctx: &Ctx<'_>, form: Form) -> Answer {
         let options = WriteOptions::from_query(&self.query, "CreateOptions")?;
-        let body = self.decoded()?;
+        let body = self.decoded(ctx.place.served.kind.row().is_some())?;
         // The trace and the faults know the object by its name.
         let name = meta::text(&body.value, "name");
         let named = Place { name: name.into(), ..ctx.place.clone() };
@@ -283,8 +270,8 @@ impl Incoming<'_> {
 
     async fn update(&self, ctx: &Ctx<'_>, sub: &str, form: Form) -> Answer {
         let options = WriteOptions::from_query(&self.query, "UpdateOptions")?;
-        let sub = Sub::of(&ctx.place.served, sub).ok_or_else(nowhere)?;
-        let source = Source::Object(self.decoded()?);
+        let sub = Sub::of(&ctx.place.served, sub).ok_or_else(|| no_such_path(ctx.place))?;
+        let source = Source::Object(self.decoded(ctx.place.served.kind.row().is_some())?);
         let work = write::update(ctx, source, sub, &options);
         let written = traced(ctx, work, |w| (w.revision, code(w).as_u16())).await?;
         self.show_sub(ctx, &written, sub, form)
@@ -296,7 +283,7 @@ impl Incoming<'_> {
         let kind = PatchKind::from_media(&media, custom)?;
         let options = WriteOptions::from_query(&self.query, "PatchOptions")?;
         kind.check(&options)?;
-        let sub = Sub::of(&ctx.place.served, sub).ok_or_else(nowhere)?;
+        let sub = Sub::of(&ctx.place.served, sub).ok_or_else(|| no_such_path(ctx.place))?;
         let source = Source::Patch(kind.read(&self.body)?);
         let work = write::update(ctx, source, sub, &options);
         let written = traced(ctx, work, |w| (w.revision, code(w).as_u16())).await?;
@@ -360,7 +347,7 @@ impl Incoming<'_> {
 
     async fn act_on_pod(&self, ctx: &Ctx<'_>, sub: &str) -> Answer {
         let options = WriteOptions::from_query(&self.query, "CreateOptions")?;
-        let body = self.decoded()?.value;
+        let body = self.decoded(true)?.value;
         let work = async {
             match sub {
                 "binding" => pods::bind(ctx, &body, &options).await,
@@ -373,6 +360,24 @@ impl Incoming<'_> {
         });
         Ok(respond(StatusCode::CREATED, Body::whole(status.to_string()), &[]))
     }
+}
+
+/// 404 for a path below an object that its kind does not have.
+fn no_such_path(place: &Place) -> ApiError {
+    match place.served.kind.row() {
+        Some(_) => nowhere(),
+        // Kubernetes blames the object when its kind is a custom one.
+        None => place.not_found(),
+    }
+}
+
+/// Why nobody can get into a pod here.
+fn no_containers(ctx: &Ctx<'_>, sub: &str) -> Failure {
+    if let Err(error) = read::get(ctx, None) {
+        return error.into();
+    }
+    let says = format!("containers are simulated here: {sub} is not possible");
+    ApiError::new(501, "NotImplemented", says).into()
 }
 
 fn success(details: &Value) -> Value {

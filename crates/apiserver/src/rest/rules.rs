@@ -58,14 +58,8 @@ pub(super) fn decode(
 }
 
 fn describe(served: &Served, says: &str) -> String {
-    let Served { kind, .. } = served;
-    match kind.origin {
-        Origin::Custom => says.to_owned(),
-        Origin::Builtin(_) => {
-            let (name, version) = (&kind.kind, &served.version().gv.version);
-            format!("{name} in version {version:?} cannot be handled as a {name}: {says}")
-        }
-    }
+    let (name, version) = (&served.kind.kind, &served.version().gv.version);
+    format!("{name} in version {version:?} cannot be handled as a {name}: {says}")
 }
 
 fn unknown_fields(served: &Served, object: &Value) -> Vec<String> {

@@ -10,6 +10,7 @@ use super::admission::Admission;
 use super::cluster::{Caller, Cluster, ClusterHandle};
 use super::{crd, write};
 use crate::env::Env;
+use crate::openapi;
 use crate::registry::{Library, Registry};
 use crate::store::{Limits, Store};
 
@@ -26,6 +27,7 @@ pub struct Server {
 pub(crate) struct Shared {
     env: Env,
     pub(super) library: Library,
+    pub(super) documents: openapi::Cache,
     clusters: RwLock<BTreeMap<Arc<str>, ClusterHandle>>,
     admission: RwLock<Arc<[Arc<dyn Admission>]>>,
 }
@@ -56,6 +58,7 @@ impl Server {
         let shared = Shared {
             env,
             library: Library::default(),
+            documents: openapi::Cache::default(),
             clusters: RwLock::default(),
             admission: RwLock::new(Arc::new([])),
         };

@@ -14,7 +14,7 @@ use tower::Service;
 
 use super::body::Body;
 use super::cluster::ClusterHandle;
-use super::failure::Failure;
+use super::failure::{Failure, Unserved};
 use super::route;
 use super::server::Server;
 use crate::machinery::path;
@@ -72,6 +72,11 @@ where
     match outcome {
         Ok(response) => Ok(response),
         Err(Failure::Refused(error)) => Ok(refusal(&error)),
+        Err(Failure::Unserved) => {
+            let mut response = refusal(&route::nowhere());
+            response.extensions_mut().insert(Unserved);
+            Ok(response)
+        }
         Err(Failure::Severed) => Err(Disconnected),
     }
 }

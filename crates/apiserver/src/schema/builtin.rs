@@ -46,18 +46,27 @@ pub fn builtin_kinds() -> impl Iterator<Item = (&'static str, &'static str, &'st
     })
 }
 
+/// The table as it was published.
+#[derive(Deserialize)]
+pub struct Published {
+    /// `group/version/Kind` to the name of its definition.
+    pub kinds: BTreeMap<String, String>,
+    /// Definitions by name; they refer to each other as `#/definitions/<name>`.
+    pub definitions: Map<String, Value>,
+}
+
+/// Unpacks the whole table, for those who show it. Not kept: it is large.
+pub fn published() -> Published {
+    let mut plain = Vec::new();
+    flate2::read::GzDecoder::new(PACKED)
+        .read_to_end(&mut plain)
+        .expect("the table is embedded at build time and a test unpacks it");
+    serde_json::from_slice(&plain).expect("xtask wrote the table as JSON")
+}
+
 impl Table {
     fn read() -> Self {
-        #[derive(Deserialize)]
-        struct File {
-            kinds: BTreeMap<String, String>,
-            definitions: Map<String, Value>,
-        }
-        let mut plain = Vec::new();
-        flate2::read::GzDecoder::new(PACKED)
-            .read_to_end(&mut plain)
-            .expect("the table is embedded at build time and a test unpacks it");
-        let file: File = serde_json::from_slice(&plain).expect("xtask wrote the table as JSON");
+        let file = published();
         let names = file.kinds.values().map(String::as_str).chain([OBJECT_META]);
         let (arena, ids) = load_definitions(&file.definitions, names)
             .expect("xtask keeps every definition that a kind reaches");

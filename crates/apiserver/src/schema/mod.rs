@@ -25,7 +25,7 @@ mod validate;
 mod verdicts;
 mod walk;
 
-pub use builtin::{builtin, builtin_kinds, object_meta};
+pub use builtin::{Published, builtin, builtin_kinds, object_meta, published};
 pub use compiled::Compiled;
 pub use decode::decode_error;
 pub use definition::validate_crd;

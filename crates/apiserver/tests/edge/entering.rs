@@ -94,6 +94,26 @@ async fn a_certificate_that_is_not_good_yet_or_any_more_is_refused() {
 }
 
 #[tokio::test]
+async fn a_wrong_token_is_forgiven_beside_a_good_certificate() {
+    let world = World::new().await;
+    let request = || get(NAMESPACES, &["Authorization: Bearer wrong"]);
+    assert_eq!(world.send(Some(&world.admin()), request()).await.code, 200);
+    assert_eq!(world.send(None, request()).await.code, 401);
+}
+
+#[tokio::test]
+async fn a_kind_that_is_not_served_is_a_missing_page() {
+    let world = World::new().await;
+    let admin = world.admin();
+    for path in ["/clusters/hub/apis/none/v1/x", "/clusters/hub/apis/none/v1", "/clusters/hub/x"] {
+        let reply = world.get(Some(&admin), path).await;
+        assert_eq!((reply.code, reply.text.as_str()), (404, "404 page not found\n"), "{path}");
+    }
+    let missing = world.get(Some(&admin), "/clusters/hub/api/v1/nodes/none").await;
+    assert_eq!(missing.refusal(), (404, "nodes \"none\" not found".to_owned()));
+}
+
+#[tokio::test]
 async fn a_cluster_may_have_a_port_of_its_own() {
     let world = World::new().await;
     let own = world.edge.open("member1", World::any_port()).await.unwrap();

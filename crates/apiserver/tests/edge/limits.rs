@@ -97,3 +97,28 @@ async fn more_connections_than_allowed_wait_their_turn() {
     drop(first);
     assert_eq!(second.await.code, 200);
 }
+
+#[tokio::test]
+async fn requests_taken_back_in_masses_end_the_connection() {
+    let limits = Limits { resets: 4, ..Limits::default() };
+    let world = World::within(limits).await;
+    let mut stream = world.connect(None, "h2").await;
+    // The preface and empty settings; then heads of requests, each reset at once.
+    let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0".to_vec();
+    // :method GET, :scheme https, :path /, :authority x, from the static table.
+    let head = [0x82, 0x87, 0x84, 0x41, 0x01, b'x'];
+    for id in (1..2000_u32).step_by(2) {
+        bytes.extend_from_slice(&[0, 0, 6, 1, 5]);
+        bytes.extend_from_slice(&id.to_be_bytes());
+        bytes.extend_from_slice(&head);
+        bytes.extend_from_slice(&[0, 0, 4, 3, 0]);
+        bytes.extend_from_slice(&id.to_be_bytes());
+        bytes.extend_from_slice(&8_u32.to_be_bytes());
+    }
+    stream.write_all(&bytes).await.ok();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.ok();
+    // A GOAWAY frame: length 8 or more, type 7, stream 0.
+    let goaway = answer.windows(6).any(|frame| frame[3..] == [7, 0, 0] && frame[2] >= 8);
+    assert!(goaway || answer.is_empty(), "{answer:?}");
+}

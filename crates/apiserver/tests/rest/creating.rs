@@ -187,7 +187,7 @@ async fn unknown_and_duplicate_fields_are_refused_warned_of_or_ignored() {
     send("Strict", "a").await.refused(
         400,
         "BadRequest",
-        "strict decoding error: duplicate field \"spec.size\", unknown field \"spec.shape\"",
+        "Gadget in version \"v1\" cannot be handled as a Gadget: strict decoding error: duplicate field \"spec.size\", unknown field \"spec.shape\"",
     );
     let warned = send("Warn", "b").await;
     assert_eq!(

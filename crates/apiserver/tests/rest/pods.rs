@@ -64,7 +64,17 @@ async fn an_eviction_respects_the_budget() {
 async fn logs_are_honestly_absent() {
     let world = World::new();
     running(&world, "p").await;
-    assert_eq!(world.get(&format!("{PODS}/p/log")).await.code, 501);
+    let log = world.get(&format!("{PODS}/p/log?container=a")).await;
+    let says = "flagship: containers are simulated here, so \"a\" in pod \"p\" writes no log\n";
+    assert_eq!((log.code, log.body.as_str()), (200, Some(says)));
+    assert_eq!(log.headers["content-type"], "text/plain; charset=utf-8");
+    assert_eq!(world.get(&format!("{PODS}/none/log")).await.code, 404);
+    world.get(&format!("{PODS}/p/exec?command=sh")).await.refused(
+        501,
+        "NotImplemented",
+        "containers are simulated here: exec is not possible",
+    );
+    assert_eq!(world.post(&format!("{PODS}/none/exec"), json!({})).await.code, 404);
 }
 
 #[tokio::test]

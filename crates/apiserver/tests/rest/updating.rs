@@ -122,7 +122,7 @@ async fn each_path_writes_only_its_own_half() {
     world.put(&format!("{path}/nothing"), object).await.refused(
         404,
         "NotFound",
-        "the server could not find the requested resource",
+        "gadgets.example.com \"g\" not found",
     );
 }
 

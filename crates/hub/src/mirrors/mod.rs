@@ -7,11 +7,13 @@
 //! Kinds that not every hub needs are `optional`: where their definition is not installed
 //! they count as empty. Without the others a hub waits, and says for what.
 //!
-//! Here is how mirrors are set up and filled; `members`, `placements` and `works` say what
-//! is kept of which kind.
+//! Here is how mirrors are set up and filled; `members`, `placements`, `runs`, `overrides`
+//! and `works` say what is kept of which kind.
 
 mod members;
+mod overrides;
 mod placements;
+mod runs;
 mod works;
 
 use flagship_api::names::{ObjectKey, Scope};
@@ -30,7 +32,9 @@ use crate::readiness::Readiness;
 use crate::scope::{ClusterWide, InNamespace};
 
 pub(crate) use members::{Cluster, MemberMirrors};
-pub(crate) use placements::{Binding, Derived, Placement, Policy, ScopeMirrors};
+pub(crate) use overrides::{Override, OverrideMirrors, OverrideSnapshot, OverrideStores};
+pub(crate) use placements::{Binding, Placement, Policy, ResourceSnapshot, ScopeMirrors};
+pub(crate) use runs::{Run, RunMirrors};
 pub(crate) use works::WorkMirrors;
 
 /// Everything that is mirrored.
@@ -41,6 +45,8 @@ pub(crate) struct Mirrors {
     pub cluster_wide: ScopeMirrors,
     /// What belongs to namespaced placements; `None` if those are not served.
     pub in_namespaces: Option<ScopeMirrors>,
+    /// Overrides of both scopes, and what was frozen of them.
+    pub overrides: OverrideMirrors,
     /// What members are to apply.
     pub works: WorkMirrors,
     /// Copies of placements' statuses in placed namespaces.
@@ -79,12 +85,13 @@ impl Mirrors {
         set.optional = true;
         let in_namespaces =
             options.resource_placement.then(|| ScopeMirrors::new::<InNamespace>(&mut set));
+        let overrides = OverrideMirrors::new(&mut set);
         let copies = set.mirror(|object: ClusterResourcePlacementStatus| {
             let status = object.source_status.clone();
             Fenced::of(&object, status)
         });
         let copies = set.add(copies);
-        (Self { members, cluster_wide, in_namespaces, works, copies }, set.filling)
+        (Self { members, cluster_wide, in_namespaces, overrides, works, copies }, set.filling)
     }
 
     /// The mirrors of a placement's scope.
@@ -93,6 +100,13 @@ impl Mirrors {
             Scope::Cluster => Some(&self.cluster_wide),
             Scope::Namespaced => self.in_namespaces.as_ref(),
         }
+    }
+
+    /// Asks, whenever it is called, whether anybody overrides anything.
+    pub fn overrides_in_force(&self) -> impl Fn() -> bool + Send + 'static + use<> {
+        let (wide, narrow) = (&self.overrides.cluster_wide, &self.overrides.in_namespaces);
+        let (wide, narrow) = (wide.snapshots.clone(), narrow.snapshots.clone());
+        move || !wide.is_empty() || !narrow.is_empty()
     }
 
     /// The mirrors of all scopes that are served.

@@ -3,17 +3,20 @@
 use std::sync::Arc;
 
 use flagship_api::binding::ResourceBindingSpec;
-use flagship_api::condition::{Conditions, Generation, Truth};
+use flagship_api::condition::{Conditions, Generation};
 use flagship_api::condition_type;
 use flagship_api::keys::{finalizer, label};
 use flagship_api::names::ObjectKey;
-use flagship_rules::{placement, scheduling};
+use flagship_api::placement_status::{NamespacedName, ResourceIdentifier};
+use flagship_api::snapshot::ResourceSnapshotSpec;
+use flagship_rules::{placement, scheduling, update_run};
 use flagship_runtime::client::Fence;
 use flagship_runtime::reflector::{Entry, IndexId, Store};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use kube_core::Resource;
 
 use super::Set;
+use super::runs::RunMirrors;
 use crate::patches::finalizers_of;
 use crate::scope::{Parts, Scoped};
 
@@ -22,9 +25,9 @@ use crate::scope::{Parts, Scoped};
 pub(crate) struct ScopeMirrors {
     pub placements: Store<Placement>,
     pub policies: Store<Policy>,
-    pub resources: Store<Derived<placement::ResourceSnapshot>>,
+    pub resources: Store<ResourceSnapshot>,
     pub bindings: Store<Binding>,
-    runs: Store<Run>,
+    pub runs: RunMirrors,
     indexes: Indexes,
 }
 
@@ -36,21 +39,18 @@ struct Indexes {
     resources: IndexId,
     bindings: IndexId,
     bindings_on: IndexId,
-    runs: IndexId,
+    bindings_with: IndexId,
 }
 
-/// What rules read of an object that belongs to a placement.
+/// What is kept of a resource snapshot.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Derived<V> {
+pub(crate) struct ResourceSnapshot {
     pub fence: Fence,
     pub placement: ObjectKey,
-    pub value: V,
-}
-
-/// What is kept of an update run that has not ended: which version it needs.
-struct Run {
-    placement: ObjectKey,
-    resource_index: String,
+    /// As the placement controller sees it.
+    pub value: placement::ResourceSnapshot,
+    /// What envelopes in it carry.
+    pub enveloped: Vec<ResourceIdentifier>,
 }
 
 /// What is kept of a placement.
@@ -89,6 +89,8 @@ pub(crate) struct Binding {
     pub value: placement::Binding,
     /// What the cluster is to get.
     pub spec: ResourceBindingSpec,
+    /// The last update run that wrote it, if it was one of ours.
+    pub written_by: Option<update_run::Fence>,
     /// It is being deleted and waits for the scheduler to let it go.
     pub awaits_scheduler: bool,
 }
@@ -98,15 +100,8 @@ impl ScopeMirrors {
         let placements = set.mirror(|object: S::Placement| Placement::read::<S>(&object));
         let placements = set.add(placements);
         let policies = set.mirror(|object: S::PolicySnapshot| Policy::read::<S>(&object));
-        let resources = set.mirror(|object: S::ResourceSnapshot| {
-            Some(Derived {
-                fence: Fence::of(&object)?,
-                placement: parent(object.meta())?,
-                value: placement::ResourceSnapshot::read(object.meta(), object.spec()),
-            })
-        });
+        let resources = set.mirror(|object: S::ResourceSnapshot| ResourceSnapshot::read(&object));
         let bindings = set.mirror(|object: S::Binding| Binding::read::<S>(&object));
-        let runs = set.mirror(|object: S::UpdateRun| Run::read::<S>(&object));
         let indexes = Indexes {
             latest_policies: policies.index(|_, policy| {
                 policy.latest.then(|| policy.placement.to_string()).into_iter().collect()
@@ -115,14 +110,20 @@ impl ScopeMirrors {
             resources: resources.index(|_, snapshot| vec![snapshot.placement.to_string()]),
             bindings: bindings.index(|_, binding| vec![binding.placement.to_string()]),
             bindings_on: bindings.index(|_, binding| vec![binding.spec.target_cluster.clone()]),
-            runs: runs.index(|_, run| vec![run.placement.to_string()]),
+            bindings_with: bindings.index(|_, binding| {
+                let wide = binding.value.cluster_overrides.iter();
+                let wide = wide.map(|name| ObjectKey::cluster(name).to_string());
+                let narrow = binding.value.overrides.iter();
+                let key = |o: &NamespacedName| ObjectKey::namespaced(&o.namespace, &o.name);
+                wide.chain(narrow.map(|o| key(o).to_string())).collect()
+            }),
         };
         Self {
             placements,
             policies: set.add(policies),
             resources: set.add(resources),
             bindings: set.add(bindings),
-            runs: set.add(runs.optional()),
+            runs: RunMirrors::new::<S>(set),
             indexes,
         }
     }
@@ -133,10 +134,7 @@ impl ScopeMirrors {
     }
 
     /// All resource snapshots of a placement.
-    pub fn resources_of(
-        &self,
-        placement: &ObjectKey,
-    ) -> Vec<Arc<Derived<placement::ResourceSnapshot>>> {
+    pub fn resources_of(&self, placement: &ObjectKey) -> Vec<Arc<ResourceSnapshot>> {
         values(self.resources.by(self.indexes.resources, &placement.to_string()))
     }
 
@@ -150,17 +148,28 @@ impl ScopeMirrors {
         values(self.bindings.by(self.indexes.bindings_on, cluster))
     }
 
+    /// Whether a binding, or an update run that has not ended, names an override snapshot.
+    pub fn names_override(&self, snapshot: &ObjectKey) -> bool {
+        let bound = self.bindings.by(self.indexes.bindings_with, &snapshot.to_string());
+        !bound.is_empty() || self.runs.name_override(snapshot)
+    }
+
     /// Versions of a placement that update runs still work with.
     pub fn indexes_in_runs(&self, placement: &ObjectKey) -> Vec<String> {
-        let runs = self.runs.by(self.indexes.runs, &placement.to_string());
-        runs.into_iter().map(|(_, run)| run.resource_index.clone()).collect()
+        let open = self.runs.of(placement).into_iter().filter(|run| !run.rival.ended);
+        open.map(|run| run.resource_index().to_owned()).collect()
+    }
+
+    /// All policy snapshots of a placement that say they are the latest.
+    pub fn latest_policies_of(&self, placement: &ObjectKey) -> Vec<Arc<Policy>> {
+        values(self.policies.by(self.indexes.latest_policies, &placement.to_string()))
     }
 
     /// The one latest policy snapshot of a placement. None while there is none, or
     /// more than one: then somebody is about to change that.
     pub fn policy_of(&self, placement: &ObjectKey) -> Option<Arc<Policy>> {
-        let mut found = self.policies.by(self.indexes.latest_policies, &placement.to_string());
-        let (_, policy) = found.pop()?;
+        let mut found = self.latest_policies_of(placement);
+        let policy = found.pop()?;
         found.is_empty().then_some(policy)
     }
 }
@@ -224,6 +233,19 @@ impl Policy {
     }
 }
 
+impl ResourceSnapshot {
+    /// What is kept of a resource snapshot of either scope.
+    pub fn read<K: Parts<Spec = ResourceSnapshotSpec>>(object: &K) -> Option<Self> {
+        let (meta, spec) = (object.meta(), object.spec());
+        Some(Self {
+            fence: Fence::of(object)?,
+            placement: parent(meta)?,
+            value: placement::ResourceSnapshot::read(meta, spec),
+            enveloped: spec.selected_resources.iter().flat_map(update_run::enveloped).collect(),
+        })
+    }
+}
+
 impl Binding {
     fn read<S: Scoped>(object: &S::Binding) -> Option<Self> {
         let meta = object.meta();
@@ -234,29 +256,28 @@ impl Binding {
             placement: parent(meta)?,
             value: placement::Binding::read(meta, object.spec(), object.status()),
             spec: object.spec().clone(),
+            written_by: update_run::Fence::on(meta),
             awaits_scheduler: meta.deletion_timestamp.is_some()
                 && finalizers.any(|f| f == finalizer::SCHEDULER_BINDING),
         })
     }
-}
 
-impl Run {
-    fn read<S: Scoped>(object: &S::UpdateRun) -> Option<Self> {
-        let spec = object.spec();
-        let status = object.status().cloned().unwrap_or_default();
-        let ended = status.conditions.of_type(condition_type::update_run::SUCCEEDED);
-        if ended.is_some_and(|ended| Truth::of(ended) != Truth::Unknown) {
-            return None;
+    /// As update runs see it.
+    pub fn in_a_run(&self) -> update_run::Binding {
+        update_run::Binding {
+            name: self.fence.key.name.clone(),
+            uid: self.fence.uid.clone(),
+            resource_version: self.fence.resource_version.clone(),
+            generation: self.value.generation,
+            deleting: self.value.deleting,
+            fence: self.written_by.clone(),
+            spec: self.spec.clone(),
+            conditions: self.value.status.conditions.clone(),
         }
-        let used = Some(status.resource_snapshot_index_used).filter(|index| !index.is_empty());
-        Some(Self {
-            placement: ObjectKey::new(object.meta().namespace.as_deref(), &spec.placement_name),
-            resource_index: used.unwrap_or_else(|| spec.resource_snapshot_index.clone()),
-        })
     }
 }
 
-fn values<V>(entries: Vec<Entry<V>>) -> Vec<Arc<V>> {
+pub(super) fn values<V>(entries: Vec<Entry<V>>) -> Vec<Arc<V>> {
     entries.into_iter().map(|(_, value)| value).collect()
 }
 

@@ -8,6 +8,7 @@ use flagship_runtime::reflector::{Entry, IndexId, Store};
 use super::{Fenced, Set};
 
 /// The Works of all members.
+#[derive(Clone)]
 pub(crate) struct WorkMirrors {
     pub works: Store<Fenced<Work>>,
     bindings: IndexId,

@@ -10,6 +10,7 @@ mod series;
 mod shell;
 mod triggers;
 mod unreadable;
+mod up_to_date;
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -31,7 +32,10 @@ use crate::readiness::Readiness;
 use crate::scope::{ClusterWide, InNamespace, Scoped};
 use shell::Shell;
 
+pub(crate) use observe::{Fences, selected};
 pub(crate) use selectable::{Kept, Selectable, gvk, kind_served, no_matches};
+pub(crate) use shell::{delete_all, write_snapshot};
+pub(crate) use up_to_date::up_to_date;
 
 /// Events are recorded under this name.
 const COMPONENT: &str = "placement-controller";
@@ -56,16 +60,16 @@ pub(crate) struct Placements {
 }
 
 impl Placements {
-    /// Starts watching what may be selected.
+    /// Controllers that listen once they run.
     pub fn new(
         cx: &Context,
         mirrors: &Arc<Mirrors>,
+        selectable: &Arc<Selectable>,
         complaints: &Complaints,
         tasks: &mut JoinSet<()>,
     ) -> Self {
         let queues = Queues::new(cx);
-        let (selectable, watching) = Selectable::new(cx);
-        let selectable = Arc::new(selectable);
+        let selectable = selectable.clone();
         let (registry, hearing) = (selectable.registry(), complaints.clone());
         let complaining =
             registry.subscribe(move |served, change| hearing.hear(&served.resource, change));
@@ -74,7 +78,6 @@ impl Placements {
             dynamic::Readiness::Ready => Readiness::Working,
             waiting => Readiness::Selecting(waiting.to_string()),
         });
-        tasks.spawn(watching.run());
         let recorder = Recorder::new(&cx.client, &cx.env, &cx.metrics, COMPONENT);
         let writing = recorder.clone();
         tasks.spawn(async move { writing.run().await });

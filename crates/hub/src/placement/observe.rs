@@ -23,7 +23,7 @@ pub(super) struct Seen {
 }
 
 /// Objects by name.
-pub(super) type Fences = BTreeMap<String, Fence>;
+pub(crate) type Fences = BTreeMap<String, Fence>;
 
 /// Reads everything for one pass; `None` if the placement is gone.
 pub(super) fn observe(
@@ -63,7 +63,7 @@ pub(super) fn observe(
 }
 
 /// What the selectors of the placement select now.
-fn selected(
+pub(crate) fn selected(
     cx: &Context,
     selectable: &Selectable,
     placement: &Placement,

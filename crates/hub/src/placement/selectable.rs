@@ -21,6 +21,7 @@ use flagship_runtime::reflector::Store;
 use jiff::Timestamp;
 use kube_core::{DynamicObject, GroupVersionKind};
 use serde_json::Value;
+use tokio::task::JoinSet;
 
 use crate::hub::Context;
 
@@ -43,8 +44,8 @@ pub(crate) struct Selectable {
 }
 
 impl Selectable {
-    /// Sets the mirrors up, and hands out what fills them.
-    pub fn new(cx: &Context) -> (Self, Dynamic<Kept>) {
+    /// Starts watching what may be selected.
+    pub fn new(cx: &Context, tasks: &mut JoinSet<()>) -> Self {
         let options = Arc::new(cx.options.selection.clone());
         let (wanted, kept) = (options.clone(), options);
         let dynamic = Dynamic::new(
@@ -55,7 +56,8 @@ impl Selectable {
             move |served, object| keep(&kind_served(served), object, &kept),
         );
         let registry = dynamic.registry();
-        (Self { registry, unwatched: Mutex::default() }, dynamic)
+        tasks.spawn(dynamic.run());
+        Self { registry, unwatched: Mutex::default() }
     }
 
     /// Where the objects are.

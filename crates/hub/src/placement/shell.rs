@@ -7,6 +7,7 @@
 //! What a pass decides is in `flagship_rules::placement`; why it runs, in `triggers`
 //! and in `changes`.
 
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +20,9 @@ use flagship_rules::placement::policy_snapshots::PolicyAction;
 use flagship_rules::placement::resource_snapshots::ResourceAction;
 use flagship_rules::placement::selection::Selection;
 use flagship_rules::placement::{Action, Placement, Plan, plan};
-use flagship_runtime::client::{ClientError, Fence, Propagation, ResourceType, Selection as Which};
+use flagship_runtime::client::{
+    Client, ClientError, Fence, Propagation, ResourceType, Selection as Which,
+};
 use flagship_runtime::effects::{Kind, Made, SeenWrites, Writer, carry_out_in_groups};
 use flagship_runtime::events::{EventType, Recorder};
 use flagship_runtime::queue::Outcome;
@@ -190,20 +193,11 @@ impl Shell {
         Failure::back_off(format!("the status cannot be copied: {why}"))
     }
 
-    /// Deletes everything of a kind that belongs to the placement. Metadata is enough, so
-    /// that what nobody can read goes like the rest.
+    /// Deletes everything of a kind that belongs to the placement.
     async fn delete_all<K: Kind>(&self, pass: &Pass<'_>) -> Result<(), Failure> {
-        let objects = self.cx.client.of_type::<PartialObjectMeta<K>>(ResourceType::of::<K>());
         let labels = format!("{}={}", label::PARENT_PLACEMENT, pass.key.name);
-        let namespace = pass.key.namespace.clone();
-        let which = Which { namespace, labels, ..Which::all() };
-        let listed = objects.metadata_only().list(&which).await?;
-        let fences: Vec<Fence> = listed.items.iter().filter_map(Fence::of).collect();
-        carry_out_in_groups(vec![fences], AT_ONCE, async |fence| {
-            pass.writer.delete::<K>(&fence, Propagation::Background).await.map(drop)
-        })
-        .await?;
-        Ok(())
+        let namespace = pass.key.namespace.as_deref();
+        delete_all::<K, _>(&self.cx.client, &pass.writer, namespace, labels).await
     }
 
     fn writer<'a>(&'a self, key: &'a ObjectKey) -> Writer<'a, ObjectKey> {
@@ -233,7 +227,7 @@ impl Pass<'_> {
         let fences = &mut self.seen.policies;
         match action {
             PolicyAction::Retire { name } => {
-                patch::<S::PolicySnapshot>(&self.writer, fences, &name, labelled(false)).await
+                patch::<S::PolicySnapshot, _>(&self.writer, fences, &name, labelled(false)).await
             }
             PolicyAction::Refresh { name, placement_generation, number_of_clusters } => {
                 let mut change = labelled(true);
@@ -243,7 +237,7 @@ impl Pass<'_> {
                     notes[annotation::NUMBER_OF_CLUSTERS] = json!(number.to_string());
                 }
                 change["metadata"]["annotations"] = notes;
-                patch::<S::PolicySnapshot>(&self.writer, fences, &name, change).await
+                patch::<S::PolicySnapshot, _>(&self.writer, fences, &name, change).await
             }
             PolicyAction::Create(new) => {
                 let placement = &self.seen.observed.placement;
@@ -251,39 +245,71 @@ impl Pass<'_> {
                 create(&self.writer, &object, &new.name).await
             }
             PolicyAction::Delete { name } => {
-                delete::<S::PolicySnapshot>(&self.writer, fences, &name).await
+                delete::<S::PolicySnapshot, _>(&self.writer, fences, &name).await
             }
         }
     }
 
     async fn write_resources<S: Scoped>(&mut self, action: ResourceAction) -> Result<(), Failure> {
-        let fences = &mut self.seen.resources;
-        match action {
-            ResourceAction::Mark { name, latest } => {
-                patch::<S::ResourceSnapshot>(&self.writer, fences, &name, labelled(latest)).await
-            }
-            ResourceAction::Stamp { name, at } => {
-                let notes = json!({annotation::NEXT_SNAPSHOT_DETECTION_TIME: at});
-                let change = json!({"metadata": {"annotations": notes}});
-                patch::<S::ResourceSnapshot>(&self.writer, fences, &name, change).await
-            }
-            ResourceAction::Create(new) => {
-                let seen = &self.seen.observed;
-                let nothing = Selection::default();
-                let selection = seen.selection.as_ref().unwrap_or(&nothing);
-                let (metadata, spec) = (new.metadata(&seen.placement), new.spec(selection));
-                create(&self.writer, &S::ResourceSnapshot::new(metadata, spec), &new.name).await
-            }
-            ResourceAction::Delete { name } => {
-                delete::<S::ResourceSnapshot>(&self.writer, fences, &name).await
-            }
+        let Seen { observed, resources, .. } = &mut self.seen;
+        let selection = observed.selection.as_ref().ok();
+        let (writer, placement) = (&self.writer, &observed.placement);
+        write_snapshot::<S, _>(writer, resources, placement, selection, action).await
+    }
+}
+
+/// Does what was decided about the resource snapshots of a placement, by its own controller
+/// or by an update run of it.
+pub(crate) async fn write_snapshot<S: Scoped, O: Ord + Clone + Debug>(
+    writer: &Writer<'_, O>,
+    fences: &mut Fences,
+    placement: &Placement,
+    selection: Option<&Selection>,
+    action: ResourceAction,
+) -> Result<(), Failure> {
+    match action {
+        ResourceAction::Mark { name, latest } => {
+            patch::<S::ResourceSnapshot, _>(writer, fences, &name, labelled(latest)).await
+        }
+        ResourceAction::Stamp { name, at } => {
+            let notes = json!({annotation::NEXT_SNAPSHOT_DETECTION_TIME: at});
+            let change = json!({"metadata": {"annotations": notes}});
+            patch::<S::ResourceSnapshot, _>(writer, fences, &name, change).await
+        }
+        ResourceAction::Create(new) => {
+            let nothing = Selection::default();
+            let selection = selection.unwrap_or(&nothing);
+            let (metadata, spec) = (new.metadata(placement), new.spec(selection));
+            create(writer, &S::ResourceSnapshot::new(metadata, spec), &new.name).await
+        }
+        ResourceAction::Delete { name } => {
+            delete::<S::ResourceSnapshot, _>(writer, fences, &name).await
         }
     }
 }
 
+/// Deletes all objects of a kind with these labels. Metadata is enough, so that what nobody
+/// can read goes like the rest.
+pub(crate) async fn delete_all<K: Kind, O: Ord + Clone + Debug>(
+    client: &Client,
+    writer: &Writer<'_, O>,
+    namespace: Option<&str>,
+    labels: String,
+) -> Result<(), Failure> {
+    let objects = client.of_type::<PartialObjectMeta<K>>(ResourceType::of::<K>());
+    let which = Which { namespace: namespace.map(str::to_owned), labels, ..Which::all() };
+    let listed = objects.metadata_only().list(&which).await?;
+    let fences: Vec<Fence> = listed.items.iter().filter_map(Fence::of).collect();
+    carry_out_in_groups(vec![fences], AT_ONCE, async |fence| {
+        writer.delete::<K>(&fence, Propagation::Background).await.map(drop)
+    })
+    .await?;
+    Ok(())
+}
+
 /// Creates a snapshot. One of that name is not ours to trust: the mirror is behind.
-async fn create<K: Kind>(
-    writer: &Writer<'_, ObjectKey>,
+async fn create<K: Kind, O: Ord + Clone + Debug>(
+    writer: &Writer<'_, O>,
     object: &K,
     name: &str,
 ) -> Result<(), Failure> {
@@ -294,8 +320,8 @@ async fn create<K: Kind>(
 }
 
 /// Changes a snapshot that is known; the next change knows of this one.
-async fn patch<K: Kind>(
-    writer: &Writer<'_, ObjectKey>,
+async fn patch<K: Kind, O: Ord + Clone + Debug>(
+    writer: &Writer<'_, O>,
     fences: &mut Fences,
     name: &str,
     change: Value,
@@ -306,8 +332,8 @@ async fn patch<K: Kind>(
     Ok(())
 }
 
-async fn delete<K: Kind>(
-    writer: &Writer<'_, ObjectKey>,
+async fn delete<K: Kind, O: Ord + Clone + Debug>(
+    writer: &Writer<'_, O>,
     fences: &Fences,
     name: &str,
 ) -> Result<(), Failure> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use flagship_api::keys::finalizer;
 use flagship_api::names::{ObjectKey, member_namespace};
-use flagship_rules::work::{Binding, Cluster, Observed, Placement, Strategies};
+use flagship_rules::work::{Binding, Cluster, Observed, Placement, Strategies, relevant};
 use flagship_runtime::client::Fence;
 
 use crate::hub::Context;
@@ -53,7 +53,7 @@ pub(super) fn observe(cx: &Context, mirrors: &Mirrors, key: &ObjectKey) -> Optio
                 labels: cluster.target.labels.clone(),
             }),
             works: works.iter().map(|(_, work)| work.value.clone()).collect(),
-            snapshots: snapshots.iter().map(|one| one.value.clone()).collect(),
+            snapshots: relevant(&binding.resource_snapshot, snapshots.iter().map(|one| &one.value)),
             placement: placement.map(|kept| Placement::read(kept.deleting, &kept.value.spec)),
             content: None,
             binding,

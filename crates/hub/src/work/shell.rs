@@ -10,14 +10,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flagship_api::binding::ResourceBindingStatus;
-use flagship_api::keys::{finalizer, own};
+use flagship_api::keys::{finalizer, label, own};
 use flagship_api::names::ObjectKey;
 use flagship_api::work::Work;
 use flagship_rules::event::Event;
 use flagship_rules::work::{
     ABANDON, Action, Plan, Retry, Stage, Stamp, Trouble, Write, after_failure, owner, plan,
 };
-use flagship_runtime::client::{ClientError, Fence, Propagation, ResourceType};
+use flagship_runtime::client::{ClientError, Fence, Listed, Propagation, ResourceType, Selection};
 use flagship_runtime::effects::{Made, SeenWrites, Writer, carry_out_in_groups};
 use flagship_runtime::events::{EventType, Recorder};
 use flagship_runtime::metrics::Metrics;
@@ -149,10 +149,32 @@ impl Shell {
             match action {
                 Action::Status(status) => pass.tell::<S>(&status).await?,
                 _ => {
+                    self.none_left(pass).await?;
                     let patch = without_finalizer(&pass.seen.finalizers, finalizer::WORK);
                     pass.patch::<S>(patch).await?;
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Asks the server itself before the last tie to the member is cut: a mirror that is
+    /// behind must not leave a Work that nobody answers for.
+    async fn none_left(&self, pass: &Pass<'_>) -> Result<(), Refused> {
+        let binding = &pass.seen.binding.key;
+        let space = pass.seen.observed.binding.member_namespace();
+        let labels = format!("{}={}", label::PARENT_BINDING, binding.name);
+        let works = self.cx.client.of_type(ResourceType::of::<Work>()).metadata_only();
+        let listed = works.list(&Selection::namespace(&space).with_labels(labels)).await;
+        let listed: Listed<PartialObjectMeta<Work>> =
+            listed.map_err(|error| Refused::Retry(error.into()))?;
+        let ours = |work: &PartialObjectMeta<Work>| {
+            owner(&work.metadata).is_some_and(|owner| {
+                ObjectKey::new(Some(&owner.namespace), &owner.name) == *binding
+            })
+        };
+        if listed.items.iter().any(ours) {
+            return Err(Refused::Retry(Failure::reread("a work was not seen yet")));
         }
         Ok(())
     }
@@ -194,9 +216,11 @@ impl Shell {
                 let (fence, _) = known.ok_or_else(unknown)?;
                 (stamped(&stamp, to_abandon), fence)
             }
-            Write::Steer { strategies, .. } => {
+            Write::Steer { strategies, to_abandon, .. } => {
                 let (fence, had) = known.ok_or_else(unknown)?;
-                (json!({"spec": difference(&json!(had), &json!(strategies))}), fence)
+                let mut patch = json!({"metadata": {"annotations": policy(to_abandon)}});
+                patch["spec"] = difference(&json!(had), &json!(strategies));
+                (patch, fence)
             }
             Write::Abandon { .. } => {
                 let (fence, _) = known.ok_or_else(unknown)?;
@@ -296,14 +320,21 @@ fn refusal(stage: Stage, error: ClientError) -> Refused {
 
 /// Labels and annotations of a Work that is there already; what does not apply goes.
 fn stamped(stamp: &Stamp, to_abandon: bool) -> Value {
-    let mut notes = json!(stamp.annotations());
+    let mut notes = policy(to_abandon);
+    for (key, value) in stamp.annotations() {
+        notes[key] = json!(value);
+    }
     for key in [own::RENDERED_INPUTS_HASH, own::MANIFESTS_HASH] {
         if notes.get(key).is_none() {
             notes[key] = Value::Null;
         }
     }
-    notes[own::DELETE_POLICY] = if to_abandon { json!(ABANDON) } else { Value::Null };
     json!({"metadata": {"labels": stamp.labels(), "annotations": notes}})
+}
+
+/// What becomes of the content when the placement is deleted.
+fn policy(to_abandon: bool) -> Value {
+    json!({own::DELETE_POLICY: to_abandon.then_some(ABANDON)})
 }
 
 /// A status for a merge patch. Empty lists are left out of statuses, and a patch would

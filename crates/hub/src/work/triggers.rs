@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use flagship_api::names::{ObjectKey, SnapshotIndex, cluster_of_namespace, master_snapshot};
-use flagship_rules::placement::ResourceSnapshot;
 use flagship_rules::work::triggers::{binding_changed, placement_changed, work_changed};
 use flagship_rules::work::{Placement as Says, Work};
 use flagship_runtime::queue::Queue;
 use flagship_runtime::reflector::{Change, Subscription};
 
-use crate::mirrors::{Binding, Cluster, Derived, Fenced, Mirrors, Placement, ScopeMirrors};
+use crate::mirrors::{
+    Binding, Cluster, Fenced, Mirrors, Placement, ResourceSnapshot, ScopeMirrors,
+};
 use crate::scope::Scoped;
 
 /// Fills a queue from now on, and with every binding of the scope.
@@ -73,11 +74,7 @@ fn cluster(queue: &Queue<ObjectKey>, scope: &ScopeMirrors, change: &Change<Clust
 }
 
 /// A snapshot may be seen after the binding that names it.
-fn snapshot(
-    queue: &Queue<ObjectKey>,
-    scope: &ScopeMirrors,
-    change: &Change<Derived<ResourceSnapshot>>,
-) {
+fn snapshot(queue: &Queue<ObjectKey>, scope: &ScopeMirrors, change: &Change<ResourceSnapshot>) {
     let (None, Some(new)) = (&change.old, &change.new) else { return };
     let index = new.value.index.as_deref().and_then(|index| index.parse::<SnapshotIndex>().ok());
     let Some(index) = index else { return };

@@ -119,9 +119,20 @@ impl Shell {
 
     async fn checkup(&self) -> Checkup {
         let readyz = self.cx.member.with_timeout(PROBE_TIMEOUT).probe(READYZ).await;
+        let told = match &self.cx.provider {
+            Some(provider) => Some(provider.ask().await),
+            None => None,
+        };
+        let (collected, runs, provider) = match told {
+            Some(told) => (told.collected, told.runs, told.conditions),
+            None => (None, false, Vec::new()),
+        };
         // Mirrors of a server that does not answer would be old news.
-        let collected = if readyz == 200 { self.collector.collect().await } else { None };
-        Checkup { readyz, collected, provider: Vec::new() }
+        let collected = match collected {
+            None if !runs && readyz == 200 => self.collector.collect().await,
+            told => told,
+        };
+        Checkup { readyz, collected, provider }
     }
 
     /// Takes our finalizer off every Work, so that the hub can delete them without us.

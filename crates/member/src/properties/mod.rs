@@ -3,6 +3,8 @@
 //! Watching costs less than listing every pod once a heartbeat, and sees all of them.
 //! Sums are made in `flagship_rules::properties`.
 
+mod provider;
+
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,6 +17,8 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::member::Context;
+pub(crate) use provider::Guarded;
+pub use provider::Provider;
 
 /// Pods that take room.
 const TAKING_ROOM: &str = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed";

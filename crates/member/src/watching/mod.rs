@@ -140,12 +140,6 @@ impl Watches {
         state.works.remove(work);
     }
 
-    /// The kinds that are watched now.
-    #[cfg(test)]
-    pub fn kinds(&self) -> Vec<String> {
-        self.0.state().kinds.keys().map(ToString::to_string).collect()
-    }
-
     fn watch(&self, kind: ResourceType) {
         let shared = &self.0;
         let (ours, watched) = (Arc::downgrade(shared), kind.clone());

@@ -77,7 +77,7 @@ mod tests {
         lines.collect::<Vec<_>>().join("\n")
     }
 
-    // checklist member 16: metrics
+    // checklist 11.1
     #[test]
     fn works_are_counted_by_reason() {
         let nothing = json!([]);

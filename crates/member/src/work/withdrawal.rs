@@ -2,12 +2,13 @@
 //!
 //! Objects go with the AppliedWork that owns them, by the member's own garbage collector:
 //! what is ours alone is deleted, what has other owners only loses our reference. The Work
-//! stays until the AppliedWork is gone, so that the hub knows when that is.
+//! stays until the AppliedWork is gone, so that the hub knows when that is. A Work that is
+//! marked as abandoned leaves everything where it is: the objects only lose their owner.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use flagship_api::keys::finalizer;
+use flagship_api::keys::{finalizer, own};
 use flagship_api::names::ObjectKey;
 use flagship_api::work::{AppliedWork, Work, WorkResourceIdentifier};
 use flagship_rules::apply::{self, Terms};
@@ -36,7 +37,7 @@ impl Applier {
         let Some(deleted) = &applied.metadata.deletion_timestamp else {
             let Some(fence) = Fence::of(&*applied) else { return Ok(Outcome::After(LOOK)) };
             let member = self.member(key);
-            let deleting = member.delete::<AppliedWork>(&fence, Propagation::Foreground);
+            let deleting = member.delete::<AppliedWork>(&fence, manner(work));
             return match deleting.await? {
                 Deleted::Gone => self.release(key, work).await,
                 Deleted::Terminating { .. } => Ok(Outcome::After(LOOK)),
@@ -91,6 +92,13 @@ impl Applier {
         }
         Ok(())
     }
+}
+
+/// What becomes of the objects.
+fn manner(work: &Work) -> Propagation {
+    let notes = work.metadata.annotations.as_ref();
+    let abandoned = notes.is_some_and(|notes| notes.contains_key(own::ABANDONED));
+    if abandoned { Propagation::Orphan } else { Propagation::Foreground }
 }
 
 /// Everything that may be on the member because of the Work.

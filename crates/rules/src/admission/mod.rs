@@ -9,6 +9,7 @@
 
 mod evictions;
 mod members;
+mod overrides;
 mod workloads;
 
 #[cfg(test)]
@@ -24,6 +25,8 @@ use serde_json::Value;
 use crate::placement::Placement;
 use crate::placement::selection::Kind;
 use crate::placement::validation::{self, Verdict};
+
+pub use overrides::Neighbour;
 
 /// What a request does to the object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,6 +83,10 @@ pub trait Surroundings {
     /// Services that the member still exports, as `namespace/name`; none where no
     /// networking agents run.
     fn exports(&self, member: &str) -> Result<Vec<String>, String>;
+
+    /// All overrides of the kind and namespace that is asked about, the one itself
+    /// included if it is there.
+    fn overrides(&self) -> Vec<Neighbour>;
 }
 
 /// What an operator allows.
@@ -144,6 +151,8 @@ pub fn review(
                 Placement::read(&object.metadata, &object.spec, &status)
             })
         }
+        (PLACING, "ClusterResourceOverride", _) => overrides::cluster_override(request, around),
+        (PLACING, "ResourceOverride", _) => overrides::namespaced_override(request, around),
         (PLACING, "ClusterResourcePlacementEviction", Operation::Create) => {
             evictions::eviction(request, around)
         }

@@ -64,6 +64,7 @@ pub fn joined(internal: &Internal<'_>, checkup: &Checkup) -> Report {
         words.status.namespaces.clone_from(&collected.namespaces);
         words.provider(&collected.conditions);
     }
+    words.provider_events(&checkup.provider);
     words.provider(&checkup.provider);
     words.joining(
         draft(kind::JOINED).is_true(reason::JOINED),
@@ -127,6 +128,29 @@ impl<'a> Words<'a> {
         let Internal { generation, now, .. } = *self.internal;
         for condition in said {
             condition.clone().set(&mut self.status.conditions, generation, now);
+        }
+    }
+
+    /// A provider that starts or fails to is news once; one that does not answer, each time.
+    fn provider_events(&mut self, said: &[Draft]) {
+        let Internal { generation, now, status } = *self.internal;
+        for condition in said {
+            let is = condition.clone().into_condition(generation, now);
+            let was = status.conditions.of_type(&is.type_).map(Truth::of);
+            let turned = was != Some(Truth::of(&is));
+            let good = Truth::of(&is) == Truth::True;
+            match is.type_.as_str() {
+                kind::PROPERTY_PROVIDER_STARTED if turned && good => {
+                    self.events.push(Event::normal(&is.reason, is.message));
+                }
+                kind::PROPERTY_PROVIDER_STARTED if turned => {
+                    self.events.push(Event::warning(&is.reason, is.message));
+                }
+                kind::PROPERTY_COLLECTION_SUCCEEDED if !good => {
+                    self.events.push(Event::warning(&is.reason, is.message));
+                }
+                _ => {}
+            }
         }
     }
 

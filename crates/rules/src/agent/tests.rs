@@ -128,3 +128,55 @@ fn properties_survive_a_failed_collection_and_other_agents_are_left_alone() {
     let report = joined(&internal(&report.status, 65), &well());
     assert!(report.status.properties.is_empty(), "the whole map is replaced");
 }
+
+// checklist fleet 12.24, 12.25
+#[test]
+fn a_provider_is_told_of_beside_the_agents() {
+    use crate::properties::provider;
+    let nothing = MemberClusterStatus::default();
+    let with = |provider: Vec<Draft>| Checkup { provider, ..well() };
+    let said = |report: &Report| -> Vec<String> {
+        let line = |c: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition| {
+            format!("{}={} {}: {}", c.type_, c.status, c.reason, c.message)
+        };
+        report.status.conditions.iter().map(line).collect()
+    };
+    let failed =
+        joined(&internal(&nothing, 5), &with(vec![provider::failed_to_start("no region")]));
+    assert_eq!(
+        said(&failed),
+        [
+            "ClusterPropertyProviderStarted=False FailedToStart: Failed to start the property provider: no region"
+        ]
+    );
+    assert!(failed.events.iter().any(|event| event.warning && event.reason == "FailedToStart"));
+    let again =
+        joined(&internal(&failed.status, 65), &with(vec![provider::failed_to_start("no region")]));
+    assert!(again.events.is_empty(), "it is no news");
+    let slow = joined(&internal(&again.status, 125), &with(vec![provider::start_timed_out()]));
+    assert_eq!(
+        said(&slow),
+        [
+            "ClusterPropertyProviderStarted=False TimedOut: The property provider does not start up in time"
+        ]
+    );
+    let good = vec![provider::started(), provider::collected()];
+    let well = joined(&internal(&slow.status, 185), &with(good));
+    assert_eq!(
+        said(&well),
+        [
+            "ClusterPropertyProviderStarted=True Started: The property provider has started successfully",
+            "ClusterPropertyCollectionSucceeded=True PropertiesCollected: The property provider has returned the latest cluster properties",
+        ]
+    );
+    assert!(well.events.iter().any(|event| !event.warning && event.reason == "Started"));
+    let late = joined(
+        &internal(&well.status, 245),
+        &with(vec![provider::started(), provider::collection_timed_out()]),
+    );
+    assert_eq!(
+        said(&late)[1],
+        "ClusterPropertyCollectionSucceeded=False TimedOut: The property provider does not respond in time"
+    );
+    assert_eq!(late.events.len(), 1);
+}

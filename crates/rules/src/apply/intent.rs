@@ -61,15 +61,19 @@ fn left_overs(
     applied: &AppliedWorkStatus,
     manifests: &[Manifest],
 ) -> Vec<WorkResourceIdentifier> {
-    // Whatever is wrong with a manifest, an object that it names is still asked for.
-    let mut asked: BTreeSet<Key> = manifests.iter().filter_map(|m| key(&m.identifier)).collect();
+    // Whatever is wrong with a manifest, an object that it names is still asked for. Nor does
+    // another version of the API make it another object.
+    let object = |of: &WorkResourceIdentifier| {
+        key(of).map(|(group, _, kind, namespace, name)| (group, kind, namespace, name))
+    };
+    let mut asked: BTreeSet<_> = manifests.iter().filter_map(|m| object(&m.identifier)).collect();
     let on_record = known.iter().map(|entry| &entry.identifier);
     let remembered = applied.applied_resources.iter().map(|resource| &resource.identifier);
     // Whatever was said of it last, an object that is ours goes, and one that is not stays:
     // its owners decide. Without a plural name it was never looked for, let alone applied.
     let removable = |of: &&WorkResourceIdentifier| !of.resource.is_empty();
     let all = on_record.chain(remembered).filter(removable);
-    all.filter(|of| key(of).is_some_and(|key| asked.insert(key))).cloned().collect()
+    all.filter(|of| object(of).is_some_and(|object| asked.insert(object))).cloned().collect()
 }
 
 fn record(

@@ -4,16 +4,20 @@
 //! names of those that concern a cluster into its binding, and the work generator applies
 //! what the binding names. The names are the contract: nobody looks at live overrides.
 //!
-//! [`manifest`] applies, `clusters` says which clusters a policy is for.
+//! [`snapshots`] freezes, [`belonging`] says which snapshots a cluster of a placement gets,
+//! [`manifest`] applies them.
 
-pub mod clusters;
+pub mod belonging;
+mod clusters;
+pub mod contents;
 pub mod manifest;
 mod patch;
-pub mod selection;
+mod selection;
+pub mod snapshots;
 mod variables;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::collections::BTreeMap;
 

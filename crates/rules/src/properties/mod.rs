@@ -7,6 +7,7 @@
 //! When this is collected, and what is said if it cannot be, is in `agent`.
 
 mod from_api;
+pub mod provider;
 
 #[cfg(test)]
 mod tests;

@@ -1,26 +1,19 @@
 //! From API objects to what the rules see, and back. Both scopes meet here.
 
-use std::collections::BTreeMap;
-
 use flagship_api::approval::{ApprovalRequestSpec, ApprovalRequestStatus};
 use flagship_api::binding::{ResourceBindingSpec, ResourceBindingStatus};
-use flagship_api::cluster::MemberCluster;
 use flagship_api::condition::Generation;
 use flagship_api::condition_type::updating_cluster;
 use flagship_api::fence;
 use flagship_api::keys::{annotation, finalizer, label, own};
-use flagship_api::placement_status::ResourceIdentifier;
-use flagship_api::raw_json::RawJson;
 use flagship_api::snapshot::{SchedulingPolicySnapshotSpec, SchedulingPolicySnapshotStatus};
 use flagship_api::staged_update::UpdateRunSpec;
 use flagship_api::staged_update_status::UpdateRunStatus;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde::Deserialize;
 
 use super::observed::{Approval, Binding, Cluster, Fence, PolicySnapshot, Rival, Run};
 use super::status::has_ended;
-use crate::placement::identifier;
 
 impl Run {
     /// What the rules read of a run of either scope.
@@ -59,6 +52,12 @@ impl Rival {
 }
 
 impl Fence {
+    /// The one on a binding, if one of our runs has written it.
+    pub fn on(binding: &ObjectMeta) -> Option<Self> {
+        let fence = fence::Fence::on(binding)?;
+        Some(Self { run: fence.run.to_string(), generation: fence.generation.0 })
+    }
+
     /// As it is left on a binding.
     pub fn to_api(&self) -> fence::Fence {
         fence::Fence { run: (&self.run).into(), generation: Generation(self.generation) }
@@ -94,14 +93,13 @@ impl Binding {
         spec: &ResourceBindingSpec,
         status: Option<&ResourceBindingStatus>,
     ) -> Self {
-        let fence = fence::Fence::on(metadata);
         Self {
             name: metadata.name.clone().unwrap_or_default(),
             uid: metadata.uid.clone().unwrap_or_default(),
             resource_version: metadata.resource_version.clone().unwrap_or_default(),
             generation: metadata.generation.unwrap_or_default(),
             deleting: metadata.deletion_timestamp.is_some(),
-            fence: fence.map(|f| Fence { run: f.run.to_string(), generation: f.generation.0 }),
+            fence: Fence::on(metadata),
             spec: spec.clone(),
             conditions: status.map(|status| status.conditions.clone()).unwrap_or_default(),
         }
@@ -110,10 +108,10 @@ impl Binding {
 
 impl Cluster {
     /// What a run reads of a member cluster.
-    pub fn read(from: &MemberCluster) -> Self {
+    pub fn read(metadata: &ObjectMeta) -> Self {
         Self {
-            name: from.metadata.name.clone().unwrap_or_default(),
-            labels: from.metadata.labels.clone().unwrap_or_default(),
+            name: metadata.name.clone().unwrap_or_default(),
+            labels: metadata.labels.clone().unwrap_or_default(),
         }
     }
 }
@@ -144,26 +142,4 @@ impl Approval {
 
 fn created(metadata: &ObjectMeta) -> Timestamp {
     metadata.creation_timestamp.clone().map_or_else(Default::default, |time| time.0)
-}
-
-/// What an envelope carries; nothing if the manifest is none. What has no namespace of its
-/// own lives in the envelope's.
-pub fn enveloped(manifest: &RawJson) -> Vec<ResourceIdentifier> {
-    #[derive(Default, Deserialize)]
-    #[serde(default)]
-    struct Envelope {
-        data: BTreeMap<String, RawJson>,
-    }
-    let outer = identifier(manifest);
-    let is_envelope = outer.group == flagship_api::keys::group::PLACEMENT
-        && matches!(outer.kind.as_str(), "ResourceEnvelope" | "ClusterResourceEnvelope");
-    if !is_envelope {
-        return Vec::new();
-    }
-    let envelope: Envelope = manifest.parse().unwrap_or_default();
-    let mut inside: Vec<ResourceIdentifier> = envelope.data.values().map(identifier).collect();
-    for resource in inside.iter_mut().filter(|resource| resource.namespace.is_empty()) {
-        resource.namespace.clone_from(&outer.namespace);
-    }
-    inside
 }

@@ -3,11 +3,15 @@
 //! Whatever was found before a check failed stays visible in the status. Nothing is
 //! written while the world is merely not ready.
 
+use flagship_api::condition::{Conditions, Generation, Truth};
+use flagship_api::condition_type::update_run::INITIALIZED;
+use flagship_api::error_class::ErrorClass;
 use flagship_api::names::DELETION_STAGE;
 use flagship_api::staged_update_status::{StageUpdatingStatus, UpdateRunStatus};
 
 use super::observed::Observed;
-use super::words::Failure;
+use super::status::Pen;
+use super::words::{Failure, VALID};
 use super::{inputs, overrides, snapshot, stages};
 use crate::placement::resource_snapshots::ResourceAction;
 
@@ -67,4 +71,21 @@ fn work_out(
     *actions = chosen.actions;
     status.resource_snapshot_index_used = chosen.index;
     overrides::record(seen, &chosen.resources, &mut status.stages_status)
+}
+
+/// What is recorded when the server takes nothing of what was found, because an input that
+/// an older server let in is copied into it: the failure alone.
+pub fn refused(seen: &Observed, planned: &UpdateRunStatus, why: &str) -> UpdateRunStatus {
+    let told = planned.conditions.of_type(INITIALIZED);
+    let text = match told.filter(|told| Truth::of(told) == Truth::False) {
+        Some(told) => told.message.clone(),
+        None => {
+            let why = ErrorClass::User.message(format!("the plan cannot be recorded: {why}"));
+            format!("{VALID}: {why}")
+        }
+    };
+    let mut status = UpdateRunStatus::default();
+    let pen = Pen { generation: Generation(seen.run.generation), now: seen.now };
+    pen.not_initialized(&mut status, &text);
+    status
 }

@@ -9,6 +9,7 @@
 
 mod deletion;
 mod delivery;
+mod doubt;
 mod execution;
 mod from_api;
 mod gates;
@@ -16,6 +17,7 @@ mod initialization;
 mod inputs;
 pub mod laws;
 mod metrics;
+mod news;
 mod observed;
 mod overrides;
 mod pass;
@@ -31,14 +33,16 @@ mod words;
 #[cfg(test)]
 mod tests;
 
+pub use crate::overrides::contents::enveloped;
 pub use delivery::{Deliver, Signal, Target};
+pub use doubt::needs_fresh_reads;
 pub use execution::{CLUSTER_POLL, TAKEN_OVER};
-pub use from_api::enveloped;
 pub use gates::{Accept, Ask, FOREIGN_REQUEST, STAGE_POLL, WRONG_GENERATION};
+pub use initialization::refused;
 pub use metrics::{Measured, Series};
 pub use observed::{
     Approval, Binding, Cluster, ClusterOverride, Fence, NamespacedOverride, Observed, Options,
     PolicySnapshot, Rival, Run,
 };
 pub use pass::INDEX_IGNORED;
-pub use reconcile::{Action, CLUSTERS_CHANGED, Plan, Waiting, Withdraw, plan};
+pub use reconcile::{Action, CLUSTERS_CHANGED, Plan, STATE_LOST, Waiting, Withdraw, plan};

@@ -7,6 +7,8 @@
 use std::collections::BTreeMap;
 
 use flagship_api::binding::{BindingState, ResourceBindingSpec};
+use flagship_api::condition::Truth;
+use flagship_api::condition_type::update_run::INITIALIZED;
 use flagship_api::names::ObjectKey;
 use flagship_api::placement_status::ResourceIdentifier;
 use flagship_api::policy::PlacementPolicy;
@@ -16,6 +18,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Deserialize, Serialize};
 
+use super::status::says;
 pub use crate::overrides::{ClusterOverride, NamespacedOverride};
 use crate::placement::selection::Selection;
 use crate::placement::{Placement, ResourceSnapshot, Trouble};
@@ -33,7 +36,7 @@ pub struct Observed {
     pub policy_snapshots: Vec<PolicySnapshot>,
     /// The placement's bindings, in any order.
     pub bindings: Vec<Binding>,
-    /// All member clusters, in any order.
+    /// The member clusters that bindings name, in any order. More do no harm.
     pub clusters: Vec<Cluster>,
     /// The strategy the run names; only read until the run is initialized.
     pub strategy: Option<UpdateStrategySpec>,
@@ -51,7 +54,8 @@ pub struct Observed {
     pub overrides: Vec<NamespacedOverride>,
     /// Approval requests in the run's scope that bear its name or a name it would give.
     pub approvals: Vec<Approval>,
-    /// Other runs of the same placement, finished ones included.
+    /// Other runs of the same placement that a binding names as its last writer, finished
+    /// ones included. More do no harm.
     pub rivals: Vec<Rival>,
     /// Choices of the operator.
     pub options: Options,
@@ -104,6 +108,11 @@ impl Run {
     /// What people want it to do.
     pub fn state(&self) -> UpdateRunState {
         self.spec.state.unwrap_or_default()
+    }
+
+    /// Whether its stages, clusters and snapshot are fixed.
+    pub fn is_initialized(&self) -> bool {
+        says(&self.status.conditions, INITIALIZED) == Some(Truth::True)
     }
 
     /// Key of something in the run's scope.
@@ -233,4 +242,17 @@ pub struct Rival {
     pub ended: bool,
     /// Clusters of its stages that it started, and when.
     pub started: BTreeMap<String, Timestamp>,
+}
+
+impl Rival {
+    /// A run that is certainly gone, and so cannot insist on anything.
+    pub fn departed(uid: &str) -> Self {
+        Self {
+            name: String::new(),
+            uid: uid.to_owned(),
+            created: Timestamp::UNIX_EPOCH,
+            ended: true,
+            started: BTreeMap::new(),
+        }
+    }
 }

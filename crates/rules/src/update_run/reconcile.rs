@@ -7,7 +7,6 @@
 use flagship_api::condition::{Generation, Truth};
 use flagship_api::condition_type::update_run::{INITIALIZED, PROGRESSING, SUCCEEDED};
 use flagship_api::names::StageSide;
-use flagship_api::reason::update_run as reason;
 use flagship_api::staged_update::UpdateRunState;
 use flagship_api::staged_update_status::UpdateRunStatus;
 use jiff::{SignedDuration, Timestamp};
@@ -16,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::delivery::{Deliver, Signal};
 use super::gates::{Accept, Ask};
 use super::metrics::{Measured, Series, series};
+use super::news::news;
 use super::observed::Observed;
 use super::pass::Pass;
 use super::status::{Pen, Word, refresh, says};
@@ -27,6 +27,9 @@ use crate::placement::resource_snapshots::ResourceAction;
 
 /// Event: a run failed, and the placement has other clusters than when it began.
 pub const CLUSTERS_CHANGED: &str = "ClustersChanged";
+
+/// Event: a run that has begun is no longer asked to do anything.
+pub const STATE_LOST: &str = "UpdateRunStateLost";
 
 /// What one pass decided.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -261,7 +264,15 @@ fn go_on(seen: &Observed, mut status: UpdateRunStatus) -> Plan {
     let mut pass = Pass::new(seen, pen(seen), status, checked.sorted);
     pass.notice_late_index();
     match seen.run.state() {
-        UpdateRunState::Initialize => pass.wait(Waiting::Start),
+        UpdateRunState::Initialize => {
+            // The API lets nobody go back, but a client of v1alpha1 does not know the state
+            // and drops it when it writes a run back.
+            if says(&pass.status.conditions, PROGRESSING).is_some() {
+                let message = "the state of the update run was lost after it had begun, nothing more is started; set spec.state to Run to go on or to Stop to stop it";
+                pass.tell(Event::warning(STATE_LOST, message));
+            }
+            pass.wait(Waiting::Start);
+        }
         UpdateRunState::Run => execution::execute(&mut pass, current),
         UpdateRunState::Stop => stop::stop(&mut pass, current),
     }
@@ -272,7 +283,7 @@ fn go_on(seen: &Observed, mut status: UpdateRunStatus) -> Plan {
 /// Adds the status if it changed, tells people what is new, and sets the metric.
 pub(super) fn conclude(seen: &Observed, status: UpdateRunStatus, mut plan: Plan) -> Plan {
     plan.series = series(&seen.run, &status.conditions);
-    plan.events.extend(news(&seen.run.status, &status));
+    plan.events.extend(news(&seen.run, &status, &plan.waiting));
     if status != seen.run.status {
         // Whatever the plan does to requests and snapshots comes before the record of it,
         // whatever it does to bindings after.
@@ -283,28 +294,4 @@ pub(super) fn conclude(seen: &Observed, status: UpdateRunStatus, mut plan: Plan)
         plan.actions.insert(at, Action::Status(Box::new(status)));
     }
     plan
-}
-
-/// An event for each run condition that says something new.
-fn news(old: &UpdateRunStatus, new: &UpdateRunStatus) -> Vec<Event> {
-    let mut events = Vec::new();
-    for kind in [INITIALIZED, PROGRESSING, SUCCEEDED] {
-        let find = |status: &UpdateRunStatus| {
-            status.conditions.iter().find(|condition| condition.type_ == kind).cloned()
-        };
-        let Some(told) = find(new) else { continue };
-        let known = find(old).is_some_and(|old| {
-            (old.reason, old.message) == (told.reason.clone(), told.message.clone())
-        });
-        // The end is told once, by Succeeded.
-        let ended = kind == PROGRESSING
-            && [reason::FAILED, reason::SUCCEEDED].contains(&told.reason.as_str());
-        if known || ended {
-            continue;
-        }
-        let bad = [reason::FAILED, reason::INITIALIZATION_FAILED, reason::STUCK];
-        let warning = bad.contains(&told.reason.as_str());
-        events.push(Event { warning, reason: told.reason, message: told.message });
-    }
-    events
 }

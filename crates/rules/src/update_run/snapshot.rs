@@ -2,12 +2,13 @@
 
 use flagship_api::binding::ResourceBindingStatus;
 use flagship_api::defaults::revision_history_limit;
+use flagship_api::error_class::ErrorClass;
 use flagship_api::go_number::atoi;
 use flagship_api::placement_status::ResourceIdentifier;
 
-use super::from_api::enveloped;
 use super::observed::{Binding, Observed};
-use super::words::Failure;
+use super::words::{Failure, VALID};
+use crate::overrides::contents::enveloped;
 use crate::placement::resource_snapshots::{self, ResourceAction, Snapshots, content};
 use crate::placement::{self, Placement, Trouble};
 
@@ -47,10 +48,19 @@ fn find(seen: &Observed, index: &str) -> Result<Chosen, Failure> {
         )));
     }
     let is_master = |hash: &Option<String>| hash.as_ref().is_some_and(|hash| !hash.is_empty());
-    if !group.iter().any(|snapshot| is_master(&snapshot.hash)) {
+    let Some(master) = group.iter().find(|snapshot| is_master(&snapshot.hash)) else {
         return Err(Failure::valid_unexpected(format!(
             "no master resourceSnapshot found for placement {placement}"
         )));
+    };
+    // Half of it must not go anywhere: whoever makes the group may not be done yet.
+    let count = master.count.as_deref().and_then(|count| atoi(count).ok()).unwrap_or(1);
+    let there = i64::try_from(group.len()).unwrap_or(i64::MAX);
+    if there < count {
+        let why = ErrorClass::Expected.message(format!(
+            "not all resource snapshot in the same index group are created, index `{index}` of placement `{placement}` has {there} of {count}"
+        ));
+        return Err(Failure::Early(format!("{VALID}: {why}")));
     }
     let mut resources = content(&seen.resource_snapshots, index);
     let inside = group.iter().filter_map(|snapshot| seen.enveloped.get(&snapshot.name));

@@ -14,8 +14,7 @@ use flagship_api::placement::PlacementSpec;
 use flagship_api::placement_status::ResourceIdentifier;
 use flagship_api::policy::PlacementType;
 use flagship_api::work::{ManifestCondition, Work, WorkResourceIdentifier};
-use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Whether statuses of a placement come back to the originals.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,15 +93,9 @@ pub fn copies(work: &Work, selected: &[ResourceIdentifier]) -> Vec<Copy> {
 }
 
 fn copy(from: &ManifestCondition) -> Option<Copy> {
-    #[derive(Deserialize)]
-    struct Wrapper {
-        #[serde(default)]
-        status: Value,
-    }
     let observed = from.back_reported_status.as_ref()?.observed_status.as_ref()?;
-    let status = match observed.parse::<Wrapper>() {
-        Ok(Wrapper { status: Value::Null }) => return None,
-        Ok(Wrapper { status }) => Ok(status),
+    let status = match observed.parse::<Map<String, Value>>() {
+        Ok(mut wrapper) => Ok(wrapper.remove("status").filter(|status| !status.is_null())?),
         Err(error) => Err(format!("failed to unmarshal back-reported status: {error}")),
     };
     Some(Copy { to: from.identifier.clone(), status })

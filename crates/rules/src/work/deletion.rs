@@ -2,7 +2,8 @@
 //!
 //! A Work leaves only after the member has cleaned up, so a binding that is gone means
 //! that the member said so. A member that is to keep what it has is told before its Works
-//! are deleted, in a pass of its own: a hub that dies in between has lost nothing. Works that are on their way out count as long as they are there.
+//! are deleted, in a pass of its own: a hub that dies in between has lost nothing. Works
+//! that are on their way out count as long as they are there.
 
 use jiff::SignedDuration;
 

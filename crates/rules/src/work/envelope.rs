@@ -12,8 +12,8 @@ use serde::Deserialize;
 use super::trouble::{Stage, Trouble};
 use crate::placement::identifier;
 
-/// The wrapped manifests, longest text order last: by text, descending, so that the same
-/// content is always the same Work.
+/// The wrapped manifests by their text, descending: under whatever keys, the same content
+/// is the same Work.
 pub fn unwrapped(envelope: &EnvelopeRef, manifest: &RawJson) -> Result<Vec<RawJson>, Trouble> {
     #[derive(Deserialize)]
     struct Envelope {

@@ -12,6 +12,7 @@ use flagship_api::placement_status::ResourceIdentifier;
 use super::observed::Observed;
 use super::trouble::{PARTIAL_GROUP_RETRY, Stage, Trouble};
 use crate::placement::ResourceSnapshot;
+use crate::placement::resource_snapshots::{bad_count, incomplete};
 
 /// The snapshots a binding names: the master, and the others in their order.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,12 +53,8 @@ impl<'a> Group<'a> {
             ))
         })?;
         let count = master.count.as_deref().unwrap_or_default();
-        let expected = count.parse::<SnapshotIndex>().map_err(|error| {
-            unexpected(format!(
-                "master resource snapshot {} for placement {placement} has an invalid snapshot \
-                 count {count} or err {error}",
-                master.name
-            ))
+        let expected = count.parse::<SnapshotIndex>().map_err(|error: IndexError| {
+            unexpected(bad_count(&placement, &master.name, count, &error))
         })?;
         let others = seen.snapshots.iter().filter(|snapshot| {
             snapshot.hash.is_none() && snapshot.index == master.index && *snapshot != master
@@ -93,6 +90,34 @@ impl<'a> Group<'a> {
     }
 }
 
+/// The group of a binding's master out of all snapshots of its placement, and of what is
+/// inside only the envelopes: what a pass looks at is copied, and this is all it needs.
+pub fn relevant<'a>(
+    named: &str,
+    snapshots: impl Iterator<Item = &'a ResourceSnapshot> + Clone,
+) -> Vec<ResourceSnapshot> {
+    let Some(master) = snapshots.clone().find(|snapshot| snapshot.name == named) else {
+        return Vec::new();
+    };
+    let group = snapshots.filter(|snapshot| snapshot.index == master.index);
+    group.map(without_plain_resources).collect()
+}
+
+fn without_plain_resources(of: &ResourceSnapshot) -> ResourceSnapshot {
+    let envelopes = of.resources.iter().filter(|resource| envelope(resource).is_some());
+    ResourceSnapshot {
+        name: of.name.clone(),
+        created: of.created,
+        index: of.index.clone(),
+        latest: of.latest,
+        hash: of.hash.clone(),
+        count: of.count.clone(),
+        subindex: of.subindex.clone(),
+        detected: of.detected.clone(),
+        resources: envelopes.cloned().collect(),
+    }
+}
+
 /// The envelope a resource is, if it is one.
 pub fn envelope(resource: &ResourceIdentifier) -> Option<EnvelopeRef> {
     if resource.group != PLACEMENT {
@@ -104,17 +129,8 @@ pub fn envelope(resource: &ResourceIdentifier) -> Option<EnvelopeRef> {
 
 /// Not all snapshots of the group have been seen.
 pub fn partial(seen: &Observed, master: &str, expected: i64, found: usize) -> Trouble {
-    let placement = seen.binding.placement_key();
-    Trouble::expected(
-        Stage::Override,
-        format!(
-            "not all resource snapshot in the same index group are created: resource snapshots \
-             are still being created for the masterResourceSnapshot {master}, total snapshot in \
-             the index group = {expected}, num Of existing snapshot in the group= {found}, \
-             placement = {placement}"
-        ),
-    )
-    .again_after(PARTIAL_GROUP_RETRY)
+    let told = incomplete(&seen.binding.placement_key(), master, expected, found);
+    Trouble::expected(Stage::Override, told).again_after(PARTIAL_GROUP_RETRY)
 }
 
 fn place(seen: &Observed, snapshot: &ResourceSnapshot) -> Result<SubIndex, Trouble> {

@@ -28,6 +28,7 @@ mod tests;
 
 pub use deletion::FALLBACK;
 pub use from_api::{ABANDON, owner};
+pub use group::relevant;
 pub use lists::MOST_LISTED;
 pub use observed::{
     Binding, Cluster, Content, Manifest, Observed, Placement, Reads, SnapshotContent, Stamp, Work,

@@ -31,7 +31,8 @@ pub struct Observed {
     pub cluster: Option<Cluster>,
     /// Its Works in the member's namespace, by name, those on their way out included.
     pub works: Vec<Work>,
-    /// All resource snapshots of its placement, in any order.
+    /// Resource snapshots of its placement, in any order: of the group it names at least,
+    /// and of what is inside at least the envelopes.
     pub snapshots: Vec<ResourceSnapshot>,
     /// The placement itself; `None` if it is gone.
     pub placement: Option<Placement>,

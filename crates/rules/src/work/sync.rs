@@ -57,6 +57,8 @@ pub enum Write {
         name: String,
         /// How the manifests are to be treated.
         strategies: Strategies,
+        /// Whether they are to outlive the placement.
+        to_abandon: bool,
     },
     /// Tells the member to let go of everything before the Work is deleted.
     Abandon {
@@ -78,6 +80,12 @@ pub struct Strategies {
     pub apply_strategy: Option<ApplyStrategy>,
     /// Whether statuses come back.
     pub report_back_strategy: Option<ReportBackStrategy>,
+}
+
+impl Strategies {
+    fn are_those_of(&self, work: &Work) -> bool {
+        self.apply_strategy == work.apply_strategy && self.report_back_strategy == work.report_back
+    }
 }
 
 /// A Work to create.
@@ -259,13 +267,10 @@ impl Sync {
             }
             let name = work.name.clone();
             let strategies = strategies(seen, Some(work));
-            let (apply, report) = (&strategies.apply_strategy, &strategies.report_back_strategy);
-            if *apply != work.apply_strategy || *report != work.report_back {
-                self.writes.push(Write::Steer { name, strategies });
-                continue;
-            }
             let to_abandon = outlives(seen, Some(work));
-            if to_abandon != work.to_abandon {
+            if !strategies.are_those_of(work) {
+                self.writes.push(Write::Steer { name, strategies, to_abandon });
+            } else if to_abandon != work.to_abandon {
                 self.writes.push(Write::Note { name, stamp: work.stamp.clone(), to_abandon });
             }
         }
@@ -366,9 +371,7 @@ fn write(
     };
     let name = work.name.clone();
     let same = stamp.manifests.is_some() && stamp.manifests == work.stamp.manifests;
-    let steered = strategies.apply_strategy == work.apply_strategy
-        && strategies.report_back_strategy == work.report_back;
-    if same && steered && goal.is_met_in_public_by(&work.stamp) {
+    if same && strategies.are_those_of(work) && goal.is_met_in_public_by(&work.stamp) {
         return Write::Note { name, stamp, to_abandon };
     }
     Write::Update { name, stamp, manifests, strategies, to_abandon }

@@ -15,11 +15,12 @@ use flagship_runtime::client::{
 use flagship_runtime::dynamic::{Discovered, ServedType, discover};
 use serde_json::{Value, json};
 
-/// How long something is waited for.
-const PATIENCE: Duration = Duration::from_secs(300);
+/// How long something is waited for, in seconds.
+const PATIENCE: u64 = 300;
 
-/// How often it is looked at.
-const LOOK: Duration = Duration::from_millis(100);
+/// How soon it is looked at again: at first, and after a while.
+const FIRST_LOOK: Duration = Duration::from_millis(50);
+const LATER_LOOK: Duration = Duration::from_secs(1);
 
 /// One cluster and a user of it. Clones share what is known of its kinds.
 #[derive(Clone)]
@@ -44,22 +45,9 @@ pub struct Condition {
     pub generation: i64,
 }
 
-/// Names an object to wait for, and how it looked last.
-pub struct Named<'a> {
-    resource: &'a str,
-    namespace: &'a str,
-    name: &'a str,
-}
-
 impl std::fmt::Display for Condition {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(out, "{}={} {}: {}", self.kind, self.status, self.reason, self.message)
-    }
-}
-
-impl std::fmt::Display for Named<'_> {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(out, "{} {}/{}", self.resource, self.namespace, self.name)
     }
 }
 
@@ -172,28 +160,41 @@ impl Cluster {
         name: &str,
         is_so: impl Fn(Option<&Value>) -> bool,
     ) -> Option<Value> {
+        self.eventually_within(PATIENCE, resource, namespace, name, is_so).await
+    }
+
+    /// The same with a patience of so many seconds.
+    pub async fn eventually_within(
+        &self,
+        seconds: u64,
+        resource: &str,
+        namespace: &str,
+        name: &str,
+        is_so: impl Fn(Option<&Value>) -> bool,
+    ) -> Option<Value> {
         let looking = async {
+            let mut pause = FIRST_LOOK;
             loop {
                 let found = self.find(resource, namespace, name).await;
                 if is_so(found.as_ref()) {
                     return found;
                 }
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LATER_LOOK);
             }
         };
-        match tokio::time::timeout(PATIENCE, looking).await {
+        match tokio::time::timeout(Duration::from_secs(seconds), looking).await {
             Ok(found) => found,
             Err(_) => {
                 let last = self.find(resource, namespace, name).await;
-                let named = Named { resource, namespace, name };
                 let last = last.map_or("it is not there".to_owned(), |last| format!("{last:#}"));
-                panic!("{}: waited in vain for {named}: {last}", self.name)
+                panic!("{}: waited in vain for {resource} {namespace}/{name}: {last}", self.name)
             }
         }
     }
 
     /// Waits until the object has a condition of this type and status for its present
-    /// generation, and hands the object out.
+    /// generation, as far as it says, and hands the object out.
     pub async fn becomes(
         &self,
         resource: &str,
@@ -208,7 +209,7 @@ impl Cluster {
             conditions(object).iter().any(|condition| {
                 condition.kind == kind
                     && condition.status == status
-                    && condition.generation >= generation
+                    && [0, generation].contains(&condition.generation)
             })
         };
         let found = self.eventually(resource, namespace, name, is_so).await;

@@ -39,7 +39,7 @@ use flagship_workloads::{WorkloadConfig, Workloads};
 use std::collections::BTreeMap;
 
 use actors::Actors;
-pub use cluster::{Cluster, Condition, Named};
+pub use cluster::{Cluster, Condition};
 pub use config::FleetConfig;
 pub use ground::Ground;
 pub use world::World;

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use flagship_rules::update_run::{Action, Approval, Observed, Plan, TAKEN_OVER, Waiting, laws};
+use flagship_rules::update_run::{Action, Approval, Observed, Plan, Waiting, laws};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
 use super::atlas::{ABSENT, Atlas, Object};
@@ -94,7 +94,7 @@ impl Passes {
     fn make(&mut self, atlas: &mut Atlas, store: u32, run: usize, seen: &Observed) -> Pass {
         let plan = (self.planner)(seen);
         let mut writes = Writes { run, writes: Vec::new() };
-        let (mut then, mut broken) = (store, unannounced(seen, &plan));
+        let (mut then, mut broken) = (store, mask(&laws::decided(seen, &plan)));
         for action in &plan.actions {
             let Some(write) = written(atlas, then, run, seen, action) else { continue };
             if let Action::Status(status) = action {
@@ -129,22 +129,6 @@ impl Passes {
         self.writes.push(Arc::new(writes));
         number
     }
-}
-
-/// S6: who takes a cluster from a run that is not done says so.
-fn unannounced(seen: &Observed, plan: &Plan) -> Law {
-    let told = |cluster: &str, rival: &str| {
-        let text = format!("cluster {cluster} is taken over from update run {rival}");
-        plan.events.iter().any(|event| event.reason == TAKEN_OVER && event.message == text)
-    };
-    let silent = plan.actions.iter().any(|action| {
-        let Action::Deliver(deliver) = action else { return false };
-        let found = seen.bindings.iter().find(|binding| binding.name == deliver.binding);
-        let fence = found.and_then(|binding| binding.fence.as_ref());
-        let owner = fence.and_then(|f| seen.rivals.iter().find(|rival| rival.uid == f.run));
-        owner.is_some_and(|owner| !owner.ended && !told(&deliver.cluster, &owner.name))
-    });
-    if silent { Law::of("S6") } else { Law::NONE }
 }
 
 /// What a write does to the store it meets, if it meets the one that was read.

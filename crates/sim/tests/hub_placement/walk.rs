@@ -1,4 +1,4 @@
-//! Stories of placements on a hub with all its controllers: what is selected becomes a
+//! Stories of placements on a hub that delivers nothing: what is selected becomes a
 //! version, clusters are chosen for it, and the status says how far it came.
 
 use crate::hub_world::{CRP, CSPS, IMC, RP, World, text, without_delivery};

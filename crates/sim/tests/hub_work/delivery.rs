@@ -1,9 +1,13 @@
 //! From a bound binding to Works, and from what members say back to the binding.
 
+use std::time::Duration;
+
 use expect_test::expect;
+use flagship_apiserver::env::plan::{Effect, Rule, Verbs};
+use flagship_apiserver::env::{Point, Verdict as Fault};
 use serde_json::json;
 
-use crate::hub_world::{WORK, text};
+use crate::hub_world::WORK;
 use crate::story::{CLUSTER_WIDE, IN_NAMESPACE, Story, Told, map, namespace};
 
 const SPACE: &str = "fleet-member-m1";
@@ -15,15 +19,15 @@ async fn a_bound_binding_becomes_works_and_their_state_its_status() {
         story.snapshots(told, 0, &[vec![namespace("app"), map("one", "1")]]).await;
         story.scheduled(told, "web-m1", "m1").await;
         story.settle().await;
-        // checklist 12 work generator 1
+        // checklist 12.38
         assert_eq!(story.works("m1"), Vec::<String>::new());
         assert!(story.get(told.binding, told.space, "web-m1")["metadata"]["finalizers"].is_null());
 
         story.bound(told, "web-m1", 0).await;
         story.settle().await;
         let work = format!("{}-work", told.base);
-        let line = format!("{work} (0, 1): Namespace app, ConfigMap one");
-        assert_eq!(story.works("m1"), [line.clone()]);
+        let lines = [format!("{work} (0, 1): Namespace app, ConfigMap one")];
+        assert_eq!(story.works("m1"), lines);
         assert_eq!(
             story.ours(told, "web-m1"),
             [
@@ -45,8 +49,8 @@ async fn a_bound_binding_becomes_works_and_their_state_its_status() {
                 "Available True AllWorkAreAvailable (2): All corresponding work objects are available",
             ]
         );
-        // checklist 12 work generator 6
-        assert_eq!(story.works("m1"), [line]);
+        // checklist 12.43
+        assert_eq!(story.works("m1"), lines);
         quiet(&story, told).await;
     }
 }
@@ -62,7 +66,7 @@ async fn quiet(story: &Story, told: Told) {
     assert_eq!(story.writes("hub")[before..], Vec::<String>::new());
 }
 
-// checklist 12 work generator 3
+// checklist 12.40
 #[tokio::test(start_paused = true)]
 async fn works_are_labelled_by_where_they_come_from() {
     let story = Story::running(2).await;
@@ -119,7 +123,7 @@ async fn works_are_labelled_by_where_they_come_from() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_starts_before_the_rollout_says_so() {
-    // checklist 12 work generator 2
+    // checklist 12.39
     let story = Story::running(3).await;
     let told = CLUSTER_WIDE;
     story.snapshots(told, 0, &[vec![map("one", "1")]]).await;
@@ -149,7 +153,7 @@ async fn nothing_starts_before_the_rollout_says_so() {
 
 #[tokio::test(start_paused = true)]
 async fn a_binding_for_a_cluster_that_does_not_exist_is_left_alone_until_it_does() {
-    // checklist 12 work generator 1
+    // checklist 12.38
     let story = Story::running(4).await;
     let told = CLUSTER_WIDE;
     story.snapshots(told, 0, &[vec![map("one", "1")]]).await;
@@ -162,94 +166,29 @@ async fn a_binding_for_a_cluster_that_does_not_exist_is_left_alone_until_it_does
     assert_eq!(story.works("m9"), ["web-work (0, 1): ConfigMap one"]);
 }
 
+// checklist 12.39
 #[tokio::test(start_paused = true)]
-async fn a_deleted_binding_waits_until_its_works_are_gone() {
-    // checklist 12 work generator 15
-    let story = Story::running(5).await;
+async fn a_word_of_the_rollout_that_comes_in_between_is_kept() {
+    let story = Story::running(7).await;
     let told = CLUSTER_WIDE;
-    story.snapshots(told, 0, &[vec![map("one", "1")], vec![map("two", "2")]]).await;
-    story.delivers(told, "web-m1", "m1", 0).await;
-    // The member holds its Works until it has cleaned up.
-    for work in ["web-work", "web-0"] {
-        let held = json!({"metadata": {"finalizers": ["kubernetes-fleet.io/work-cleanup"]}});
-        story.patch(WORK, SPACE, work, held).await;
-    }
-    story.delete(told.binding, told.space, "web-m1").await;
-    story.settle().await;
-    let going = ["web-0 (0, 2) deleting: ConfigMap two", "web-work (0, 2) deleting: ConfigMap one"];
-    assert_eq!(story.works("m1"), going);
-    assert!(story.find(told.binding, told.space, "web-m1").is_some());
-    let freed = json!({"metadata": {"finalizers": null}});
-    story.patch(WORK, SPACE, "web-0", freed.clone()).await;
-    story.pass(120).await;
-    assert!(story.find(told.binding, told.space, "web-m1").is_some());
-    story.patch(WORK, SPACE, "web-work", freed).await;
-    story.pass(1).await;
-    assert_eq!(story.works("m1"), Vec::<String>::new());
-    assert!(story.find(told.binding, told.space, "web-m1").is_none());
-}
-
-// The stuck case of the troubleshooting guides.
-#[tokio::test(start_paused = true)]
-async fn a_bad_image_shows_as_the_guides_print_it() {
-    for (told, work) in [(CLUSTER_WIDE, "web-work"), (IN_NAMESPACE, "app.web-work")] {
-        let story = Story::running(6).await;
-        let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment",
-            "metadata": {"name": "nginx-deployment", "namespace": "test-namespace"}});
-        story.snapshots(told, 0, &[vec![namespace("test-namespace"), deployment]]).await;
-        story.delivers(told, "web-m1", "m1", 0).await;
-        let condition = |kind: &str, status: &str, reason: &str, message: &str| {
-            json!({"type": kind, "status": status, "reason": reason, "message": message,
-                "observedGeneration": 1, "lastTransitionTime": "2026-01-12T22:44:08Z"})
-        };
-        let applied =
-            condition("Applied", "True", "Applied", "Manifest has been applied successfully");
-        let stuck = condition(
-            "Available",
-            "False",
-            "ManifestNotAvailableYet",
-            "Manifest is not yet available; Fleet will check again later",
-        );
-        let fine = condition("Available", "True", "Available", "Manifest is available");
-        let manifests = json!([
-            {"identifier": {"ordinal": 0, "version": "v1", "kind": "Namespace",
-                "resource": "namespaces", "name": "test-namespace"},
-             "conditions": [applied, fine]},
-            {"identifier": {"ordinal": 1, "group": "apps", "version": "v1", "kind": "Deployment",
-                "resource": "deployments", "name": "nginx-deployment",
-                "namespace": "test-namespace"},
-             "conditions": [applied, stuck]},
-        ]);
-        let says = [
-            ("Applied", "True", "AllManifestsApplied"),
-            ("Available", "False", "SomeManifestsAreNotAvailable"),
-        ];
-        story.member_says("m1", work, &says, manifests).await;
-        story.pass(1).await;
-        assert_eq!(
-            story.ours(told, "web-m1"),
-            [
-                "Overridden True NoOverrideSpecified (2): No override rules are configured for the selected resources",
-                "WorkSynchronized True AllWorkSynced (2): All of the works are synchronized to the latest",
-                "Applied True AllWorkHaveBeenApplied (2): All corresponding work objects are applied",
-                &format!(
-                    "Available False NotAllWorkAreAvailable (2): Work object {work} is not yet available"
-                ),
-            ]
-        );
-        let status = &story.get(told.binding, told.space, "web-m1")["status"];
-        assert_eq!(
-            status["failedPlacements"],
-            json!([{
-                "condition": {
-                    "type": "Available", "status": "False", "reason": "ManifestNotAvailableYet",
-                    "message": "Manifest is not yet available; Fleet will check again later",
-                    "observedGeneration": 1, "lastTransitionTime": "2026-01-12T22:44:08Z",
-                },
-                "group": "apps", "version": "v1", "kind": "Deployment",
-                "name": "nginx-deployment", "namespace": "test-namespace",
-            }])
-        );
-        assert_eq!(text(&status["driftedPlacements"]), "");
-    }
+    story.snapshots(told, 0, &[vec![map("one", "1")]]).await;
+    // Guard, Work and status take three seconds each.
+    let slow = Rule {
+        who: "hub".to_owned(),
+        verbs: Verbs::Writes,
+        ..Rule::at(Point::Request, Effect::Do(Fault::Delay(Duration::from_secs(3))))
+    };
+    story.disturb(vec![slow]);
+    story.scheduled(told, "web-m1", "m1").await;
+    story.bound(told, "web-m1", 0).await;
+    story.pass(7).await;
+    let mut status = story.get(told.binding, told.space, "web-m1")["status"].clone();
+    status["conditions"][0]["message"] = json!("said again");
+    story.says(told.binding, told.space, "web-m1", status).await;
+    story.pass(60).await;
+    let refused = story.writes("hub").iter().any(|call| call.ends_with("web-m1 409"));
+    assert!(refused, "{:?}", story.writes("hub"));
+    let conditions = story.conditions(told, "web-m1");
+    assert_eq!(conditions[0], "RolloutStarted True RolloutStarted (2): said again");
+    assert!(conditions[3].starts_with("Applied False"), "{conditions:?}");
 }

@@ -7,5 +7,11 @@
 #[path = "../hub_world/mod.rs"]
 mod hub_world;
 
+mod back_report;
+mod changes;
 mod delivery;
+mod endings;
+mod mistakes;
+mod seeds;
 mod story;
+mod trouble;

@@ -10,6 +10,7 @@ use crate::hub_world::{CRB, RB, WORK, World, text};
 
 pub const CRS: &str = "clusterresourcesnapshots.placement.kubernetes-fleet.io";
 pub const RS: &str = "resourcesnapshots.placement.kubernetes-fleet.io";
+pub const RO_SNAPSHOTS: &str = "resourceoverridesnapshots.placement.kubernetes-fleet.io";
 
 /// A hub with two healthy members; the story plays placements, scheduler and rollout.
 pub struct Story {
@@ -50,6 +51,7 @@ impl Story {
         let mut options = Options::default();
         options.controllers.placement = false;
         options.controllers.scheduling = false;
+        options.controllers.rollout = false;
         let world = World::new(seed).await;
         for member in ["m1", "m2"] {
             world.cluster(member, json!({"env": "prod"})).await;
@@ -111,6 +113,16 @@ impl Story {
         }
         let object = json!({"metadata": meta, "spec": {"selectedResources": manifests}});
         self.create(told.snapshot, object).await;
+    }
+
+    /// A snapshot of an override in namespace `app`, for one ConfigMap on every cluster.
+    pub async fn override_snapshot(&self, name: &str, target: &str, mut rule: Value) {
+        rule["clusterSelector"] = json!({"clusterSelectorTerms": []});
+        let selector = json!({"group": "", "version": "v1", "kind": "ConfigMap", "name": target});
+        let spec = json!({"resourceSelectors": [selector], "policy": {"overrideRules": [rule]}});
+        let object = json!({"metadata": {"name": name, "namespace": "app"},
+            "spec": {"overrideSpec": spec, "overrideHash": "aA=="}});
+        self.create(RO_SNAPSHOTS, object).await;
     }
 
     /// A binding of placement `web` as the scheduler leaves it.

@@ -40,25 +40,38 @@ const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 /// All worlds of a process share one server, so that our definitions are checked and
 /// compiled once: every world begins with copies of what the keeper has.
 static SERVER: LazyLock<Server> = LazyLock::new(|| Server::new(ServerEnv::simulated(0)));
-static KEEPER: OnceCell<ClusterHandle> = OnceCell::const_new();
+static KEEPER: OnceCell<Keeper> = OnceCell::const_new();
 static WORLDS: AtomicU64 = AtomicU64::new(0);
 
-async fn keeper() -> ClusterHandle {
-    let keeper = SERVER.add_cluster("keeper");
-    let user = keeper.local("user");
+/// The cluster that took our definitions, and how it keeps them.
+struct Keeper {
+    _cluster: ClusterHandle,
+    definitions: Vec<(ObjectKey, Head, Encoded)>,
+}
+
+async fn keeper() -> Keeper {
+    let cluster = SERVER.add_cluster("keeper");
+    let user = cluster.local("user");
     for definition in flagship_api::crd::all() {
         user.create(DEFINITIONS, "", definition).await.unwrap();
     }
-    keeper
+    let kept = cluster.store().list(DEFINITIONS, Scope::All).items;
+    let copied = kept.iter().map(|definition| {
+        let object: Value = serde_json::from_slice(&definition.json).unwrap();
+        let key = ObjectKey::new(String::new(), text(&object["metadata"]["name"]));
+        (key, Head::of(&object, Default::default()), Encoded::new(&object))
+    });
+    Keeper { definitions: copied.collect(), _cluster: cluster }
 }
 
 /// A store that knows our kinds.
 async fn stocked(env: ServerEnv) -> Arc<Store> {
     let store = Store::new(env, Limits::default());
-    let keeper = KEEPER.get_or_init(keeper).await;
-    for definition in keeper.store().list(DEFINITIONS, Scope::All).items {
-        let object: Value = serde_json::from_slice(&definition.json).unwrap();
-        put(&store, DEFINITIONS, &object);
+    for (key, head, json) in &KEEPER.get_or_init(keeper).await.definitions {
+        let change = Change::Put { head: head.clone(), json: json.clone() };
+        let (resource, key) = (DEFINITIONS.into(), key.clone());
+        let write = Write { resource: &resource, key, expect: Expect::Absent, change };
+        store.commit(write).unwrap();
     }
     store
 }
@@ -205,6 +218,18 @@ impl World {
         if self.running.is_empty() {
             self.merge(CLUSTERS, "", name, "status", status).await;
         }
+    }
+
+    /// A user patches an object or one of its subresources.
+    pub async fn user_patches(
+        &self,
+        resource: &str,
+        space: &str,
+        name: &str,
+        sub: &str,
+        patch: Value,
+    ) {
+        self.merge(resource, space, name, sub, patch).await;
     }
 
     async fn merge(&self, resource: &str, space: &str, name: &str, sub: &str, patch: Value) {
@@ -469,6 +494,7 @@ pub fn without_placement() -> Options {
 /// Options of a hub whose bindings a story moves and reports on itself.
 pub fn without_delivery() -> Options {
     let mut options = Options::default();
+    options.controllers.rollout = false;
     options.controllers.work = false;
     options
 }

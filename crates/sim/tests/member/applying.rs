@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::scene::*;
 
-// checklist member 16: apply 1
+// checklist 4.1
 #[tokio::test(start_paused = true)]
 async fn fields_are_changed_and_removed_and_those_of_others_are_kept() {
     let scene = Scene::new().await;
@@ -18,7 +18,7 @@ async fn fields_are_changed_and_removed_and_those_of_others_are_kept() {
     assert_eq!(map["data"], json!({"a": "9", "theirs": "x"}));
 }
 
-// checklist member 16: apply 7
+// checklist 4.7
 #[tokio::test(start_paused = true)]
 async fn applying_again_what_is_there_leaves_it_alone() {
     let scene = Scene::with(FleetConfig::of(1).traced()).await;
@@ -33,7 +33,7 @@ async fn applying_again_what_is_there_leaves_it_alone() {
     assert_eq!(after["metadata"]["generation"], 1);
 }
 
-// checklist member 16: apply 1
+// checklist 4.1
 #[tokio::test(start_paused = true)]
 async fn a_definition_and_its_object_arrive_in_one_pass() {
     let scene = Scene::new().await;
@@ -63,7 +63,7 @@ async fn a_definition_and_its_object_arrive_in_one_pass() {
     assert_eq!(widget_there["spec"], json!({"colour": "red"}));
 }
 
-// checklist member 16: waves 1
+// checklist 3.1
 #[tokio::test(start_paused = true)]
 async fn what_others_need_comes_first() {
     let scene = Scene::with(FleetConfig::of(1).traced()).await;
@@ -93,7 +93,7 @@ async fn what_others_need_comes_first() {
     .assert_eq(&made.join("\n"));
 }
 
-// checklist member 16: apply 3
+// checklist 4.3
 #[tokio::test(start_paused = true)]
 async fn a_conflict_with_another_manager_fails_unless_forced() {
     let scene = Scene::new().await;
@@ -116,7 +116,7 @@ async fn a_conflict_with_another_manager_fails_unless_forced() {
     assert_eq!(map["data"], json!({"a": "2"}));
 }
 
-// checklist member 16: apply 2
+// checklist 4.2
 #[tokio::test(start_paused = true)]
 async fn a_manifest_too_large_to_remember_is_applied_by_the_server() {
     let scene = Scene::new().await;
@@ -138,7 +138,7 @@ async fn a_manifest_too_large_to_remember_is_applied_by_the_server() {
     assert!(note().await.is_some_and(|length| length > 0));
 }
 
-// checklist member 16: status 2
+// checklist 9.2
 #[tokio::test(start_paused = true)]
 async fn the_status_of_objects_is_told_when_asked_for() {
     let scene = Scene::new().await;

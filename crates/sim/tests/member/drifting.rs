@@ -13,7 +13,7 @@ async fn edit(scene: &Scene, data: Value) {
     scene.member().patch("configmaps", "app", "c", json!({"data": data})).await;
 }
 
-// checklist member 16: drift 2
+// checklist 6.2
 #[tokio::test(start_paused = true)]
 async fn an_edit_is_undone_within_a_second() {
     let scene = Scene::new().await;
@@ -25,7 +25,7 @@ async fn an_edit_is_undone_within_a_second() {
     assert_eq!(map["data"], json!({"a": "1"}));
 }
 
-// checklist member 16: drift 1, 3, 4
+// checklist 6.1, 6.3, 6.4
 #[tokio::test(start_paused = true)]
 async fn an_edit_that_must_not_be_undone_is_told_until_it_is_gone() {
     let scene = Scene::new().await;
@@ -72,7 +72,7 @@ async fn an_edit_that_must_not_be_undone_is_told_until_it_is_gone() {
     assert_eq!(map["data"], json!({"a": "2", "unmanaged": "x"}));
 }
 
-// checklist member 16: drift 2
+// checklist 6.2
 #[tokio::test(start_paused = true)]
 async fn a_full_comparison_tells_of_extras_and_applies_all_the_same() {
     let scene = Scene::new().await;
@@ -88,7 +88,7 @@ async fn a_full_comparison_tells_of_extras_and_applies_all_the_same() {
     assert_eq!(map["data"], json!({"a": "1", "extra": "x"}));
 }
 
-// checklist member 16: drift 3
+// checklist 6.3
 #[tokio::test(start_paused = true)]
 async fn what_is_deleted_comes_back() {
     let scene = Scene::new().await;
@@ -100,7 +100,7 @@ async fn what_is_deleted_comes_back() {
     assert_eq!(map["data"], json!({"a": "1"}));
 }
 
-// checklist member 16: drift 5
+// checklist 6.5
 #[tokio::test(start_paused = true)]
 async fn where_the_server_refuses_the_dry_run_every_field_is_compared() {
     let scene = Scene::new().await;

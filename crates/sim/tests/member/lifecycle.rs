@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::scene::*;
 
-// checklist member 16: lifecycle 1, status
+// checklist 1.1, 9.1
 #[tokio::test(start_paused = true)]
 async fn a_work_is_claimed_applied_and_told_of() {
     let scene = Scene::new().await;
@@ -41,7 +41,7 @@ async fn a_work_is_claimed_applied_and_told_of() {
     .assert_eq(&scene.told("w").await);
 }
 
-// checklist member 16: lifecycle 1
+// checklist 1.1
 #[tokio::test(start_paused = true)]
 async fn an_applied_work_that_is_there_is_used_again() {
     let scene = Scene::new().await;
@@ -53,7 +53,7 @@ async fn an_applied_work_that_is_there_is_used_again() {
     assert_eq!(scene.applied_work("w").await["metadata"]["uid"], uid);
 }
 
-// checklist member 16: lifecycle 3
+// checklist 1.3
 #[tokio::test(start_paused = true)]
 async fn a_deleted_work_takes_what_it_brought_along() {
     let scene = Scene::new().await;
@@ -65,7 +65,24 @@ async fn a_deleted_work_takes_what_it_brought_along() {
     member.goes("namespaces", "", "app").await;
 }
 
-// checklist member 16: lifecycle 3
+#[tokio::test(start_paused = true)]
+async fn an_abandoned_work_leaves_what_it_brought_without_an_owner() {
+    let scene = Scene::new().await;
+    scene.given("w", &[namespace("app"), config_map("c", json!({}))]).await;
+    let mark = json!({"metadata": {"annotations": {"flagship.dev/abandoned": "true"}}});
+    scene.hub().patch("works", SPACE, "w", mark).await;
+    scene.hub().delete("works", SPACE, "w").await;
+    scene.hub().goes("works", SPACE, "w").await;
+    let member = scene.member();
+    assert!(member.find("appliedworks", "", "w").await.is_none());
+    for (resource, space, name) in [("namespaces", "", "app"), ("configmaps", "app", "c")] {
+        let left = member.get(resource, space, name).await;
+        assert!(left["metadata"]["ownerReferences"].is_null(), "{left}");
+        assert!(left["metadata"]["deletionTimestamp"].is_null());
+    }
+}
+
+// checklist 1.3
 #[tokio::test(start_paused = true)]
 async fn a_deleted_work_without_an_applied_work_goes_at_once() {
     let mut scene = Scene::new().await;
@@ -78,7 +95,7 @@ async fn a_deleted_work_without_an_applied_work_goes_at_once() {
     scene.hub().goes("works", SPACE, "w").await;
 }
 
-// checklist member 16: lifecycle 4
+// checklist 1.4
 #[tokio::test(start_paused = true)]
 async fn a_stuck_deletion_is_freed_of_objects_that_others_own() {
     let scene = Scene::new().await;
@@ -112,7 +129,7 @@ async fn a_stuck_deletion_is_freed_of_objects_that_others_own() {
     assert!(scene.hub().find("works", SPACE, "w").await.is_some(), "nothing is forced");
 }
 
-// checklist member 16: lifecycle 5
+// checklist 1.5
 #[tokio::test(start_paused = true)]
 async fn what_others_own_too_survives() {
     let scene = Scene::new().await;
@@ -142,7 +159,7 @@ fn config_map_in(space: &str, name: &str) -> serde_json::Value {
         "metadata": {"name": name, "namespace": space}})
 }
 
-// checklist member 16: lifecycle 2; fleet 12.15
+// checklist 1.2, fleet 12.15
 #[tokio::test(start_paused = true)]
 async fn a_member_that_left_keeps_what_it_has_and_comes_back_to_it() {
     let mut scene = Scene::new().await;

@@ -4,6 +4,8 @@
 //! Works is told elsewhere. What a pass decides is told beside the rules; here is when it
 //! looks, what it writes, and what it leaves alone.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
+
 mod applying;
 mod drifting;
 mod lifecycle;

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::scene::*;
 
-// checklist member 16: pre-processing 1, 2
+// checklist 2.1, 2.2
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_dealt_with_is_told_and_the_rest_is_applied() {
     let scene = Scene::new().await;
@@ -35,7 +35,7 @@ async fn what_cannot_be_dealt_with_is_told_and_the_rest_is_applied() {
     .assert_eq(&scene.told("w").await);
 }
 
-// checklist member 16: pre-processing 3
+// checklist 2.3
 #[tokio::test(start_paused = true)]
 async fn a_manifest_that_is_removed_is_removed_from_the_member() {
     let scene = Scene::new().await;
@@ -50,7 +50,7 @@ async fn a_manifest_that_is_removed_is_removed_from_the_member() {
     assert_eq!(listed.as_array().unwrap().len(), 2);
 }
 
-// checklist member 16: pre-processing 3
+// checklist 2.3
 #[tokio::test(start_paused = true)]
 async fn another_order_changes_nothing_on_the_member() {
     let scene = Scene::with(FleetConfig::of(1).traced()).await;
@@ -66,7 +66,7 @@ async fn another_order_changes_nothing_on_the_member() {
     assert!(!scene.writes().iter().any(|write| write.starts_with("delete")));
 }
 
-// checklist member 16: pre-processing 4
+// checklist 2.4
 #[tokio::test(start_paused = true)]
 async fn left_overs_that_are_not_ours_alone_stay() {
     let scene = Scene::new().await;
@@ -97,7 +97,7 @@ async fn left_overs_that_are_not_ours_alone_stay() {
     assert!(!owners.iter().any(|owner| owner["kind"] == "AppliedWork"), "{owners:?}");
 }
 
-// checklist member 16: pre-processing 5
+// checklist 2.5
 #[tokio::test(start_paused = true)]
 async fn what_is_about_to_come_is_on_record_before_it_comes() {
     use flagship_apiserver::env::plan::{Effect, Rule, Verbs};

@@ -1,7 +1,5 @@
 //! One member that has joined, and words for what happens there.
 
-#![allow(clippy::unwrap_used)] // a story that cannot be told has failed
-
 use flagship_sim::fleet::{Cluster, Condition, Fleet, FleetConfig};
 use serde_json::{Value, json};
 
@@ -21,6 +19,7 @@ impl Scene {
         // The story plays the hub's part, but for membership.
         config.hub.controllers.placement = false;
         config.hub.controllers.scheduling = false;
+        config.hub.controllers.work = false;
         Self { fleet: Fleet::joined(config).await }
     }
 

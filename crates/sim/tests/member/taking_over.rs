@@ -12,7 +12,7 @@ async fn with_a_map_that_was_there(data: Value) -> Scene {
     scene
 }
 
-// checklist member 16: take-over 1
+// checklist 5.1
 #[tokio::test(start_paused = true)]
 async fn always_takes_and_overwrites() {
     let scene = with_a_map_that_was_there(json!({"a": "old", "extra": "x"})).await;
@@ -22,7 +22,7 @@ async fn always_takes_and_overwrites() {
     assert_eq!(map["metadata"]["ownerReferences"][0]["name"], "w");
 }
 
-// checklist member 16: take-over 1, 3
+// checklist 5.1, 5.3
 #[tokio::test(start_paused = true)]
 async fn never_leaves_it_alone_and_if_no_diff_takes_only_equals() {
     let scene = with_a_map_that_was_there(json!({"a": "old", "extra": "x"})).await;
@@ -63,7 +63,7 @@ async fn never_leaves_it_alone_and_if_no_diff_takes_only_equals() {
     assert_eq!(map["data"], json!({"a": "old", "extra": "x"}), "what nobody manages is kept");
 }
 
-// checklist member 16: take-over 2; member 14
+// checklist 5.2, member 14
 #[tokio::test(start_paused = true)]
 async fn two_works_do_not_share_an_object() {
     let scene = Scene::new().await;
@@ -93,7 +93,7 @@ async fn two_works_do_not_share_an_object() {
     assert_eq!(map["data"], json!({"a": "1"}), "the first is unaffected");
 }
 
-// checklist member 16: take-over 2
+// checklist 5.2
 #[tokio::test(start_paused = true)]
 async fn a_reference_left_behind_counts_for_nothing() {
     let scene = Scene::new().await;
@@ -116,7 +116,7 @@ async fn a_reference_left_behind_counts_for_nothing() {
     assert_eq!(owners[0]["name"], "w");
 }
 
-// checklist member 16: report diff 1, 2
+// checklist 7.1, 7.2
 #[tokio::test(start_paused = true)]
 async fn comparing_writes_nothing_and_tells_what_differs() {
     let scene = with_a_map_that_was_there(json!({"a": "old"})).await;

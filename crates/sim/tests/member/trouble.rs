@@ -77,7 +77,7 @@ async fn a_member_that_may_not_watch_is_looked_at_by_the_clock() {
 
 #[tokio::test(start_paused = true)]
 async fn an_agent_that_dies_at_any_write_loses_track_of_nothing() {
-    for nth in 1..=6 {
+    for nth in 1..=5 {
         let mut scene = Scene::new().await;
         let mut rule = Rule::at(Point::PostCommit, Effect::Do(Verdict::Hang));
         rule.who = "member1".to_owned();

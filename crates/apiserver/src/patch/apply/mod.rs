@@ -125,8 +125,13 @@ pub fn apply(
     let unchanged = live.is_some_and(|live| same_but_managed(live, &object));
     if !written.is_empty() {
         entries.push(match own {
-            // Its time moves when the object or the set does.
             Some(own) if unchanged && !moved => own.in_version(manager.api_version),
+            // Its time is that of the last apply that changed the object; there may be none.
+            own if unchanged => {
+                let mut entry = Entry::new(manager, Operation::Apply, written);
+                entry.time = own.and_then(|own| own.time);
+                entry
+            }
             _ => Entry::new(manager, Operation::Apply, written),
         });
     }

@@ -1,11 +1,13 @@
 //! Requests and the words they are answered with.
 
+mod overrides;
+
 use std::collections::BTreeMap;
 
 use flagship_api::kinds::Scope;
 use serde_json::{Value, json};
 
-use super::{Answer, Operation, Options, Request, Surroundings, complete, review};
+use super::{Answer, Neighbour, Operation, Options, Request, Surroundings, complete, review};
 use crate::placement::Placement;
 use crate::placement::selection::Kind;
 
@@ -15,6 +17,7 @@ struct Around {
     blind: bool,
     placements: BTreeMap<&'static str, Value>,
     exports: Option<Result<Vec<String>, String>>,
+    overrides: Vec<Neighbour>,
 }
 
 impl Surroundings for Around {
@@ -40,6 +43,10 @@ impl Surroundings for Around {
 
     fn exports(&self, _: &str) -> Result<Vec<String>, String> {
         self.exports.clone().unwrap_or_else(|| Ok(Vec::new()))
+    }
+
+    fn overrides(&self) -> Vec<Neighbour> {
+        self.overrides.clone()
     }
 }
 

@@ -10,7 +10,7 @@ mod carry;
 mod conditions;
 mod size;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use flagship_api::apply_strategy::ReportBackStrategyType;
 use flagship_api::condition::{self, Conditions, Generation, draft, wire_time};
@@ -84,6 +84,7 @@ pub fn report(
             })
             .collect(),
     };
+    recall_resources(&mut status.manifest_conditions, &old.manifest_conditions, applied);
     let generation = Generation::of(&work.metadata);
     summarise(&mut status.conditions, outcomes, terms, options, generation, now);
     size::guard(work, &mut status, generation, now);
@@ -109,13 +110,8 @@ fn manifest_condition(
     mirrors: bool,
     now: Timestamp,
 ) -> ManifestCondition {
-    let mut identifier = outcome.identifier.clone();
-    if identifier.resource.is_empty() {
-        // A kind nobody can look up now may have been applied before.
-        identifier.resource = old.identifier.resource;
-    }
     let mut entry = ManifestCondition {
-        identifier,
+        identifier: outcome.identifier.clone(),
         conditions: old.conditions,
         ..ManifestCondition::default()
     };
@@ -148,6 +144,27 @@ fn manifest_condition(
         });
     }
     entry
+}
+
+/// Fills in the plural names of kinds that nobody can look up now but that were known before:
+/// without one, what was applied could not be found again.
+fn recall_resources(
+    entries: &mut [ManifestCondition],
+    old: &[ManifestCondition],
+    applied: &AppliedWorkStatus,
+) {
+    let recorded = old.iter().map(|entry| &entry.identifier);
+    let remembered = applied.applied_resources.iter().map(|resource| &resource.identifier);
+    let all = recorded.chain(remembered).filter(|of| !of.resource.is_empty());
+    let known: BTreeMap<Key, &String> =
+        all.filter_map(|of| Some((key(of)?, &of.resource))).collect();
+    for of in entries.iter_mut().map(|entry| &mut entry.identifier) {
+        if of.resource.is_empty()
+            && let Some(resource) = key(of).and_then(|key| known.get(&key).copied())
+        {
+            of.resource.clone_from(resource);
+        }
+    }
 }
 
 /// The status of an object and what the object is; none if it has no status.

@@ -5,7 +5,7 @@ use flagship_api::condition::Conditions;
 use serde_json::{Value, json};
 
 use super::world::{Verb, World, config_map, deployment};
-use crate::apply::RefusalKind;
+use crate::apply::{RefusalKind, Step, begin};
 
 /// A Work with one applied ConfigMap that somebody has edited since.
 fn drifted(strategy: Value, edit: &Value) -> World {
@@ -149,6 +149,25 @@ fn the_first_time_of_a_drift_is_kept_until_it_is_over() {
     assert_eq!(times, ["12:00:30 12:00:30", "12:00:30 12:01:00", "-", "12:01:30 12:01:30"]);
 }
 
+#[test]
+fn a_dry_run_is_not_told_what_servers_keep() {
+    let mut manifest = config_map("c", json!({"k": "v"}));
+    manifest["metadata"]["resourceVersion"] = json!("stale");
+    manifest["metadata"]["uid"] = json!("of another cluster");
+    manifest["metadata"]["managedFields"] = json!([{"manager": "kubectl"}]);
+    manifest["status"] = json!({"phase": "x"});
+    let mut world = World::new(json!({"whenToTakeOver": "IfNoDiff"}), &[manifest]);
+    world.exists(config_map("c", json!({"k": "v"})));
+    let (manifests, terms) = (world.read(), world.terms());
+    let Step::Find(find) = begin(&manifests[0], &terms) else { panic!("first it is looked for") };
+    let Step::DryRun(run) = find.answer(Ok(world.member.get("ConfigMap c").cloned())) else {
+        panic!("then it is compared")
+    };
+    assert_eq!(run.body, config_map("c", json!({"k": "v"})));
+    world.pass();
+    assert_eq!(world.reasons(), ["Applied"]);
+}
+
 // checklist 6.5
 #[test]
 fn an_invalid_manifest_is_compared_in_full_and_that_is_said() {
@@ -190,11 +209,9 @@ fn an_object_nobody_can_compare_is_applied_all_the_same() {
     let (manifests, terms) = (world.read(), world.terms());
     let mut live = world.pass().remove(0).live.unwrap();
     live["deep"] = (0..200).fold(json!(1), |inner, _| json!([inner]));
-    let crate::apply::Step::Find(find) = crate::apply::begin(&manifests[0], &terms) else {
-        panic!()
-    };
-    let crate::apply::Step::Write(write) = find.answer(Ok(None)) else { panic!() };
-    let crate::apply::Step::Done(outcome) = write.answer(Ok(live)) else { panic!() };
+    let Step::Find(find) = begin(&manifests[0], &terms) else { panic!() };
+    let Step::Write(write) = find.answer(Ok(None)) else { panic!() };
+    let Step::Done(outcome) = write.answer(Ok(live)) else { panic!() };
     assert_eq!(
         outcome.error.as_deref(),
         Some(

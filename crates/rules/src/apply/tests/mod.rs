@@ -7,6 +7,7 @@ mod applying;
 mod conditions;
 mod details;
 mod drift;
+mod histories;
 mod merging;
 mod pacing;
 mod preprocessing;

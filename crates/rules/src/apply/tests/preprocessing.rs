@@ -208,6 +208,27 @@ fn a_manifest_that_merely_fails_to_map_is_no_left_over() {
     assert_eq!(world.done(), ["delete Widget w"]);
 }
 
+// checklist 2.4
+#[test]
+fn another_version_of_an_object_is_no_left_over() {
+    let of = |version: &str| {
+        let mut object = custom(json!({"a": 1}));
+        object["apiVersion"] = json!(format!("example.com/{version}"));
+        object
+    };
+    let mut world = World::new(json!({}), &[of("v1")]);
+    world.pass();
+    let uid = world.live("Widget w")["metadata"]["uid"].clone();
+    world.done();
+    // The member serves what it has in the version it is asked for.
+    world.member.get_mut("Widget w").unwrap()["apiVersion"] = json!("example.com/v2");
+    world.manifests(&[of("v2")]);
+    world.pass();
+    assert_eq!(world.done(), ["Patch Widget w"]);
+    assert_eq!(world.live("Widget w")["metadata"]["uid"], uid);
+    assert_eq!(world.reasons(), ["Applied"]);
+}
+
 // checklist 2.5
 #[test]
 fn the_intent_is_on_record_before_anything_is_applied() {

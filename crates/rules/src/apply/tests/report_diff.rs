@@ -3,7 +3,7 @@
 use expect_test::expect;
 use serde_json::{Value, json};
 
-use super::world::{Verb, World, config_map, deployment};
+use super::world::{Verb, World, config_map, custom, deployment};
 use crate::apply::RefusalKind;
 
 fn comparing(more: Value) -> Value {
@@ -184,4 +184,26 @@ fn what_is_removed_during_a_comparison_goes_when_something_is_applied_again() {
     world.done();
     world.pass();
     assert_eq!(world.done(), ["Patch ConfigMap b"]);
+}
+
+/// Found by `histories`: the memory moved back to the Work's record without its plural name.
+#[test]
+fn what_is_remembered_survives_a_kind_nobody_can_look_up() {
+    let widget = custom(json!({}));
+    let mut world = World::new(json!({}), std::slice::from_ref(&widget));
+    world.pass();
+    world.strategy(comparing(json!({})));
+    world.manifests(&[]);
+    world.pass();
+    assert_eq!(world.applied.applied_resources.len(), 1);
+    world.manifests(&[widget]);
+    world.kinds.remove("Widget");
+    for strategy in [comparing(json!({})), json!({})] {
+        world.strategy(strategy);
+        world.pass();
+    }
+    world.manifests(&[]);
+    world.done();
+    world.pass();
+    assert_eq!(world.done(), ["delete Widget w"]);
 }

@@ -50,6 +50,8 @@ pub struct World {
     pub wait: SignedDuration,
     /// Writes of the hub's status so far.
     pub reports: usize,
+    /// Writes until the agent crashes.
+    pub fuel: usize,
     revision: u64,
 }
 
@@ -117,6 +119,7 @@ impl World {
             pace: Pace::default(),
             wait: SignedDuration::ZERO,
             reports: 0,
+            fuel: usize::MAX,
             revision: 0,
         };
         world.strategy(strategy);
@@ -195,20 +198,32 @@ impl World {
         object
     }
 
+    /// One write; none if the agent crashes before it.
+    fn burn(&mut self) -> Option<()> {
+        self.fuel = self.fuel.checked_sub(1)?;
+        Some(())
+    }
+
     /// One pass over the Work, as the shell makes it.
     pub fn pass(&mut self) -> Vec<Outcome> {
+        self.try_pass().expect("no crash was asked for")
+    }
+
+    /// A pass that may end in a crash.
+    pub fn try_pass(&mut self) -> Option<Vec<Outcome>> {
         let terms = self.terms();
         let mut manifests = self.read();
         if let Some(intent) = intent(&self.work, &self.applied, &terms, &manifests, self.now) {
             for left in &intent.left_overs {
-                self.remove(left, &terms);
+                self.remove(left, &terms)?;
             }
+            self.burn()?;
             let status = self.work.status.get_or_insert_default();
             status.manifest_conditions = intent.manifest_conditions;
         }
         let mut processed = BTreeMap::new();
         for at in waves(&manifests, &terms).into_iter().flatten() {
-            processed.insert(at, self.process(&manifests[at], &terms));
+            processed.insert(at, self.try_process(&manifests[at], &terms)?);
         }
         let done: Vec<Outcome> = processed.values().cloned().collect();
         let again = reconsider(&manifests, &done);
@@ -216,15 +231,15 @@ impl World {
             let found = self.look_up(&manifests.iter().filter_map(Manifest::kind).collect());
             map(&mut manifests, &found);
             for at in again.into_iter().filter(|at| manifests[*at].trouble.is_none()) {
-                processed.insert(at, self.process(&manifests[at], &terms));
+                processed.insert(at, self.try_process(&manifests[at], &terms)?);
             }
         }
         let outcomes = complete(&manifests, processed);
-        let report = self.report(&terms, &outcomes);
+        let report = self.report(&terms, &outcomes)?;
         let generation = self.work.metadata.generation.unwrap();
         let look = Look::new(generation, &outcomes, report.settled);
         self.wait = self.pace.next(&Timing::default(), &look);
-        outcomes
+        Some(outcomes)
     }
 
     pub fn read(&self) -> Vec<Manifest> {
@@ -245,7 +260,8 @@ impl World {
         kinds.iter().map(|of| (of.clone(), one(of))).collect()
     }
 
-    fn remove(&mut self, left: &WorkResourceIdentifier, terms: &Terms) {
+    fn remove(&mut self, left: &WorkResourceIdentifier, terms: &Terms) -> Option<()> {
+        self.burn()?;
         let name = format!("{} {}", left.kind, left.name);
         match removal(self.member.get(&name), &terms.owner) {
             Removal::Nothing => self.log.push(format!("leave {name}")),
@@ -259,6 +275,7 @@ impl World {
                 self.member.remove(&name);
             }
         }
+        Some(())
     }
 
     fn refused(&mut self, verb: Verb) -> Option<Refusal> {
@@ -268,12 +285,16 @@ impl World {
 
     /// Takes one manifest all the way.
     pub fn process(&mut self, manifest: &Manifest, terms: &Terms) -> Outcome {
+        self.try_process(manifest, terms).expect("no crash was asked for")
+    }
+
+    fn try_process(&mut self, manifest: &Manifest, terms: &Terms) -> Option<Outcome> {
         let of = &manifest.identifier;
         let name = format!("{} {}", of.kind, of.name);
         let mut step = begin(manifest, terms);
         loop {
             step = match step {
-                Step::Done(outcome) => return *outcome,
+                Step::Done(outcome) => return Some(*outcome),
                 Step::Find(find) => {
                     let found = self.refused(Verb::Find);
                     find.answer(found.map_or_else(|| Ok(self.member.get(&name).cloned()), Err))
@@ -290,10 +311,12 @@ impl World {
                     run.answer(refused.map_or(Ok(wished), Err))
                 }
                 Step::TakeOver(take) => {
+                    self.burn()?;
                     let answer = self.act(Verb::TakeOver, &name, |_| Ok(take.object.clone()));
                     take.answer(answer)
                 }
                 Step::Write(write) => {
+                    self.burn()?;
                     let answer = match write.operation.clone() {
                         Operation::Create { body } => self.act(Verb::Create, &name, |_| Ok(body)),
                         Operation::Patch { style, body } => {
@@ -334,9 +357,10 @@ impl World {
         Ok(self.store(object))
     }
 
-    fn report(&mut self, terms: &Terms, outcomes: &[Outcome]) -> Report {
+    fn report(&mut self, terms: &Terms, outcomes: &[Outcome]) -> Option<Report> {
         let report = report(&self.work, &self.applied, terms, outcomes, self.options, self.now);
         for write in report.writes.clone() {
+            self.burn()?;
             match write {
                 StatusWrite::Work(status) => {
                     self.reports += 1;
@@ -345,7 +369,7 @@ impl World {
                 StatusWrite::AppliedWork(status) => self.applied = status,
             }
         }
-        report
+        Some(report)
     }
 
     pub fn later(&mut self, seconds: i64) {

@@ -1,5 +1,7 @@
+mod belonging;
 mod manifest;
 mod patch;
+mod snapshots;
 
 use flagship_api::placement_status::NamespacedName;
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use flagship_api::names::{IndexError, SnapshotIndex};
+use flagship_api::names::{IndexError, ObjectKey, SnapshotIndex};
 use flagship_api::placement_status::ResourceIdentifier;
 
 use crate::placement::observed::ResourceSnapshot;
@@ -65,6 +65,23 @@ pub fn groups(
         group.sort_by_key(|member| member.place);
     }
     Ok(groups)
+}
+
+/// Said of a group of which not everything has been seen.
+pub fn incomplete(placement: &ObjectKey, master: &str, expected: i64, found: usize) -> String {
+    format!(
+        "not all resource snapshot in the same index group are created: resource snapshots are \
+         still being created for the masterResourceSnapshot {master}, total snapshot in the index \
+         group = {expected}, num Of existing snapshot in the group= {found}, placement = {placement}"
+    )
+}
+
+/// Said of a master whose count of snapshots cannot be read.
+pub fn bad_count(placement: &ObjectKey, master: &str, count: &str, error: &IndexError) -> String {
+    format!(
+        "master resource snapshot {master} for placement {placement} has an invalid snapshot count \
+         {count} or err {error}"
+    )
 }
 
 /// What a group holds: the master's content, then that of the others in order.

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use super::observed::{Batching, Binding, ResourceSnapshot};
 use super::selection::Selection;
 use super::trouble::Trouble;
-pub use group::content;
+pub use group::{bad_count, content, incomplete};
 pub use split::{LIMIT, split};
 
 use batching::Due;

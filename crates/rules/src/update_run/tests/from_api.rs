@@ -1,13 +1,12 @@
 //! What is written to and read from API objects.
 
 use flagship_api::binding::ResourceBindingStatus;
-use flagship_api::raw_json::RawJson;
 use flagship_api::staged_update::UpdateRunState::Run;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::json;
 
 use super::world::both_scopes;
-use crate::update_run::{Ask, Binding, enveloped};
+use crate::update_run::{Ask, Binding};
 
 #[test]
 fn an_approval_request_has_these_labels_and_belongs_to_one_run() {
@@ -52,26 +51,4 @@ fn a_fence_left_on_a_binding_is_read_back() {
         let spec = world.binding("m2").spec.clone();
         assert_eq!(Binding::read(&metadata, &spec, Some(&status)).fence, Some(fence));
     });
-}
-
-#[test]
-fn what_an_envelope_carries_lives_in_its_namespace() {
-    let inner =
-        |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
-    let names = |kind: &str| {
-        let text = json!({
-            "apiVersion": "placement.kubernetes-fleet.io/v1beta1",
-            "kind": kind,
-            "metadata": {"name": "e", "namespace": "app"},
-            "data": {"a.yaml": inner("a"), "b.yaml": inner("b")},
-        });
-        let manifest = RawJson::from_text(text.to_string()).unwrap();
-        let inside = enveloped(&manifest);
-        inside
-            .iter()
-            .map(|id| format!("{} {}/{}", id.kind, id.namespace, id.name))
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(names("ResourceEnvelope"), ["ConfigMap app/a", "ConfigMap app/b"]);
-    assert_eq!(names("ConfigMap"), [""; 0]);
 }

@@ -1,3 +1,4 @@
+mod crash_stories;
 mod crashes;
 mod deletion;
 mod delivery;

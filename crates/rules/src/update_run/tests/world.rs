@@ -19,8 +19,8 @@ use crate::placement::resource_snapshots::{Part, ResourceAction};
 use crate::placement::selection::{Selected, Selection};
 use crate::placement::{Placement, ResourceSnapshot};
 use crate::update_run::{
-    Action, Approval, Binding, Cluster, Observed, Options, Plan, PolicySnapshot, Rival, Run, laws,
-    plan,
+    Action, Approval, Binding, Cluster, ClusterOverride, Observed, Options, Plan, PolicySnapshot,
+    Rival, Run, laws, plan,
 };
 
 pub fn start() -> Timestamp {
@@ -40,11 +40,25 @@ pub struct World {
     pub resource_snapshots: Vec<ResourceSnapshot>,
     pub selection: Selection,
     pub approvals: Vec<Approval>,
+    pub cluster_overrides: Vec<ClusterOverride>,
     pub version: u64,
     /// Writes so far.
     pub writes: usize,
     /// The hub crashes after so many more writes.
     pub crash_after: Option<usize>,
+    /// A second hub that also leads.
+    pub second: Option<Second>,
+}
+
+/// A hub that reads at one moment and writes at a later one.
+#[derive(Clone)]
+pub struct Second {
+    /// It makes its plan after so many writes of the first ...
+    pub reads_at: usize,
+    /// ... and carries it out after so many.
+    pub writes_at: usize,
+    /// The plan.
+    pub plan: Option<(usize, Plan, Observed)>,
 }
 
 /// Both scopes a run-level story is told in.
@@ -102,9 +116,11 @@ impl World {
             resource_snapshots: vec![],
             selection: selected("a"),
             approvals: vec![],
+            cluster_overrides: vec![],
             version: 0,
             writes: 0,
             crash_after: None,
+            second: None,
         };
         let scheduled = draft("Scheduled").is_true("SchedulingPolicyFulfilled");
         world.policy_snapshots.push(PolicySnapshot {
@@ -216,7 +232,7 @@ impl World {
             enveloped: BTreeMap::new(),
             selection: Some(Ok(self.selection.clone())),
             indexes_in_runs: vec![],
-            cluster_overrides: vec![],
+            cluster_overrides: self.cluster_overrides.clone(),
             overrides: vec![],
             approvals: self.approvals.clone(),
             rivals: rivals.collect(),
@@ -226,9 +242,23 @@ impl World {
 
     /// One pass, carried out until the end or a crash.
     pub fn step(&mut self, run: usize) -> Plan {
+        self.let_the_second_act(run);
         let plan = plan(&self.seen(run));
         self.carry_out(run, &plan);
         plan
+    }
+
+    fn let_the_second_act(&mut self, run: usize) {
+        let Some(mut second) = self.second.take() else { return };
+        if second.plan.is_none() && self.writes >= second.reads_at {
+            let read = self.seen(run);
+            second.plan = Some((run, plan(&read), read));
+        }
+        if self.writes < second.writes_at || second.plan.is_none() {
+            self.second = Some(second);
+        } else if let Some((run, plan, read)) = second.plan {
+            self.carry_out_late(run, &plan, &read);
+        }
     }
 
     pub fn carry_out(&mut self, run: usize, plan: &Plan) {
@@ -238,6 +268,7 @@ impl World {
 
     /// Carries a plan out that was made from what was read a while ago.
     pub fn carry_out_late(&mut self, run: usize, plan: &Plan, read: &Observed) {
+        assert_eq!(laws::decided(read, plan), []);
         let mut version = read.run.resource_version.clone();
         for action in &plan.actions {
             let before = self.seen(run);

@@ -1,1 +1,9 @@
-
+mod aggregation;
+mod back_report;
+mod deletion;
+mod envelopes;
+mod lists;
+mod overriding;
+mod syncing;
+mod triggers;
+mod world;

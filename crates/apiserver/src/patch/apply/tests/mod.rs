@@ -95,15 +95,17 @@ impl Desk {
         self.object.as_ref().and_then(|o| o.pointer(pointer)).cloned().unwrap_or(Value::Null)
     }
 
-    /// One line a manager: name, operation, seconds since the start, fields.
+    /// One line a manager: name, operation, seconds since the start if it has a time, fields.
     fn owners(&self) -> Vec<String> {
         let entries = self.get("/metadata/managedFields");
         let line = |entry: &Value| {
             let text = |name: &str| entry[name].as_str().unwrap_or_default().to_owned();
-            let time: Timestamp = text("time").parse().unwrap();
             let set = FieldSet::from_value(&entry["fieldsV1"]).unwrap();
-            let at = time.as_second() - 1_767_225_600;
-            format!("{} {} {at}s {set}", text("manager"), text("operation"))
+            let at = match text("time").parse::<Timestamp>() {
+                Ok(time) => format!("{}s", time.as_second() - 1_767_225_600),
+                Err(_) => "-".to_owned(),
+            };
+            format!("{} {} {at} {set}", text("manager"), text("operation"))
         };
         entries.as_array().into_iter().flatten().map(line).collect()
     }

@@ -134,7 +134,7 @@ fn an_empty_list_resets_until_the_next_apply() {
         assert_eq!(
             desk.owners(),
             [
-                r#"one Apply 4s {"f:data":{"f:a":{}}}"#,
+                r#"one Apply - {"f:data":{"f:a":{}}}"#,
                 r#"before-first-apply Update 4s {"f:data":{".":{},"f:a":{},"f:b":{},"f:c":{}}}"#,
             ]
         );

@@ -1,0 +1,130 @@
+//! What is not a resource: discovery, schemas, version and health.
+
+use http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use super::body::Body;
+use super::cluster::ClusterHandle;
+use super::failure::Failure;
+use super::negotiate::{self, Form};
+use super::service::respond;
+use crate::machinery::path::Target;
+use crate::machinery::query::Query;
+use crate::openapi;
+use crate::registry;
+use crate::store::ObjectKey;
+
+type Answer = Result<Response<Body>, Failure>;
+
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
+
+/// Answers a GET that is about no resource.
+pub(super) fn document(
+    handle: &ClusterHandle,
+    parts: &Parts,
+    query: &Query,
+    target: &Target,
+) -> Answer {
+    let registry = handle.registry();
+    let found = match target {
+        Target::CoreVersions | Target::Groups => {
+            let core = *target == Target::CoreVersions;
+            if negotiate::accept(&parts.headers, true)? == Form::Aggregated {
+                let body = registry::aggregated(registry, core).to_string();
+                let tag = Sha256::digest(body.as_bytes());
+                let tag: String = tag.iter().map(|byte| format!("{byte:02X}")).collect();
+                let mut response = tagged(&parts.headers, &tag, Body::whole(body));
+                let headers = response.headers_mut();
+                headers.insert(CONTENT_TYPE, HeaderValue::from_static(AGGREGATED));
+                headers.insert(VARY, HeaderValue::from_static("Accept"));
+                return Ok(response);
+            }
+            Some(if core {
+                json!({
+                    "kind": "APIVersions", "versions": ["v1"],
+                    "serverAddressByClientCIDRs": [],
+                })
+            } else {
+                registry::groups(registry)
+            })
+        }
+        Target::Group(group) => registry::group(registry, group),
+        Target::Resources { group, version } => registry::resources(registry, group, version),
+        Target::Other(path) => return other(handle, parts, query, path),
+        Target::Object(_) => None,
+    };
+    let found = found.ok_or(Failure::Unserved)?;
+    negotiate::accept(&parts.headers, true)?;
+    let mut response = respond(StatusCode::OK, Body::whole(found.to_string()), &[]);
+    response.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
+    Ok(response)
+}
+
+/// The body with its tag, or only the tag when the client has that body already.
+fn tagged(headers: &HeaderMap, tag: &str, body: Body) -> Response<Body> {
+    let quoted = format!("\"{tag}\"");
+    let asked = headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+    let known = asked
+        .flat_map(|text| text.split(','))
+        .map(str::trim)
+        .any(|text| text == "*" || text.strip_prefix("W/").unwrap_or(text) == quoted);
+    let (code, body) = match known {
+        true => (StatusCode::NOT_MODIFIED, Body::whole("")),
+        false => (StatusCode::OK, body),
+    };
+    let mut response = respond(code, body, &[]);
+    if let Ok(value) = HeaderValue::from_str(&quoted) {
+        response.headers_mut().insert(ETAG, value);
+    }
+    response
+}
+
+fn other(handle: &ClusterHandle, parts: &Parts, query: &Query, path: &str) -> Answer {
+    let cluster = &handle.cluster;
+    let definition = |resource: &str| cluster.read(DEFINITIONS, &ObjectKey::new("", resource));
+    let source = openapi::Source { registry: handle.registry(), definition: &definition };
+    if let Some(path) = path.strip_prefix("openapi/v3/") {
+        let cache = &cluster.shared.documents;
+        let (tag, body) = openapi::document(&source, cache, path).ok_or(Failure::Unserved)?;
+        return Ok(tagged(&parts.headers, &tag, Body::whole(body)));
+    }
+    match path {
+        "openapi/v3" => {
+            let index = openapi::index(&source).to_string();
+            Ok(respond(StatusCode::OK, Body::whole(index), &[]))
+        }
+        "version" => {
+            let version = json!({
+                "major": "1", "minor": "34", "gitVersion": "v1.34.0+flagship",
+                "gitCommit": "", "gitTreeState": "clean", "buildDate": "1970-01-01T00:00:00Z",
+                "goVersion": "", "compiler": "rustc",
+                "platform": format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
+            });
+            Ok(respond(StatusCode::OK, Body::whole(version.to_string()), &[]))
+        }
+        "healthz" | "livez" | "readyz" if query.get("verbose").is_some() => {
+            Ok(text(format!("[+]ping ok\n{path} check passed\n")))
+        }
+        "healthz" | "livez" | "readyz" | "healthz/ping" | "livez/ping" | "readyz/ping" => {
+            Ok(healthy())
+        }
+        _ => Err(Failure::Unserved),
+    }
+}
+
+/// What health checks hear.
+pub(crate) fn healthy() -> Response<Body> {
+    text("ok".to_owned())
+}
+
+/// An answer for people.
+pub(crate) fn text(says: String) -> Response<Body> {
+    let mut response = respond(StatusCode::OK, Body::whole(says), &[]);
+    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, plain);
+    response
+}

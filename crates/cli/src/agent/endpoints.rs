@@ -1,0 +1,143 @@
+//! `/healthz`, `/readyz` and `/metrics` of an agent, over plain HTTP as probes expect.
+//!
+//! A bind address is Go's: `:8080` listens everywhere, `0` or nothing listens nowhere.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use anyhow::Context;
+use bytes::Bytes;
+use http::{Request, Response, StatusCode, header};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+/// What one listener answers besides `/healthz`.
+#[derive(Clone)]
+pub struct Answers {
+    /// Why the agent is not ready; `None` when it is.
+    pub unready: Arc<dyn Fn() -> Option<String> + Send + Sync>,
+    /// The metrics as text.
+    pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
+}
+
+/// Listens on a Go-style address; a disabled one gives nothing.
+pub async fn listen(flag: &str, address: &str) -> anyhow::Result<Option<TcpListener>> {
+    if address.is_empty() || address == "0" {
+        return Ok(None);
+    }
+    let full =
+        if address.starts_with(':') { format!("0.0.0.0{address}") } else { address.to_owned() };
+    let listener = TcpListener::bind(&full)
+        .await
+        .with_context(|| format!("cannot listen on {address} (--{flag}; 0 turns it off)"))?;
+    Ok(Some(listener))
+}
+
+/// Listens on each address that is not turned off, and serves until the set is dropped.
+pub async fn serve_all(
+    addresses: &[(&str, &String)],
+    answers: &Answers,
+) -> anyhow::Result<JoinSet<()>> {
+    let mut serving = JoinSet::new();
+    for (flag, address) in addresses {
+        if let Some(listener) = listen(flag, address).await? {
+            serving.spawn(serve(listener, answers.clone()));
+        }
+    }
+    Ok(serving)
+}
+
+/// Serves until dropped. One bad connection never ends the others.
+pub async fn serve(listener: TcpListener, answers: Answers) {
+    let mut connections = JoinSet::new();
+    loop {
+        let socket = match listener.accept().await {
+            Ok((socket, _)) => socket,
+            Err(error) => {
+                // Most often too many open files: give them a moment to close.
+                tracing::warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        while connections.try_join_next().is_some() {}
+        let answers = answers.clone();
+        connections.spawn(async move {
+            let service = service_fn(|request: Request<Incoming>| {
+                let response = answer(request.uri().path(), &answers);
+                async move { Ok::<_, Infallible>(response) }
+            });
+            // A probe that hangs up early is its own business.
+            drop(
+                hyper::server::conn::http1::Builder::new()
+                    .timer(TokioTimer::new())
+                    .serve_connection(TokioIo::new(socket), service)
+                    .await,
+            );
+        });
+    }
+}
+
+fn answer(path: &str, answers: &Answers) -> Response<Full<Bytes>> {
+    let (status, kind, body) = match path {
+        "/healthz" | "/livez" => (StatusCode::OK, PLAIN, "ok".to_owned()),
+        "/readyz" => match (answers.unready)() {
+            None => (StatusCode::OK, PLAIN, "ok".to_owned()),
+            Some(why) => (StatusCode::INTERNAL_SERVER_ERROR, PLAIN, why),
+        },
+        "/metrics" => (StatusCode::OK, EXPOSITION, (answers.metrics)()),
+        _ => (StatusCode::NOT_FOUND, PLAIN, "try /healthz, /readyz or /metrics".to_owned()),
+    };
+    let mut response = Response::new(Full::new(Bytes::from(body)));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
+    response
+}
+
+const PLAIN: &str = "text/plain; charset=utf-8";
+const EXPOSITION: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answers(unready: Option<&'static str>) -> Answers {
+        Answers {
+            unready: Arc::new(move || unready.map(str::to_owned)),
+            metrics: Arc::new(|| "fleet_up 1\n".to_owned()),
+        }
+    }
+
+    #[test]
+    fn an_agent_that_is_not_ready_says_why() {
+        let waiting = answers(Some("no mirror is filled"));
+        for (path, status) in
+            [("/healthz", 200), ("/readyz", 500), ("/metrics", 200), ("/console", 404)]
+        {
+            assert_eq!(answer(path, &waiting).status().as_u16(), status, "{path}");
+        }
+        assert_eq!(answer("/readyz", &answers(None)).status(), StatusCode::OK);
+    }
+
+    #[tokio::test]
+    async fn a_disabled_address_listens_nowhere() {
+        for address in ["", "0"] {
+            assert!(listen("metrics-bind-address", address).await.unwrap().is_none());
+        }
+    }
+
+    #[tokio::test]
+    async fn a_port_in_use_names_the_flag() {
+        let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = taken.local_addr().unwrap().to_string();
+        let refusal = listen("metrics-bind-address", &address).await.unwrap_err();
+        assert_eq!(
+            refusal.to_string(),
+            format!("cannot listen on {address} (--metrics-bind-address; 0 turns it off)")
+        );
+    }
+}

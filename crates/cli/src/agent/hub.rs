@@ -1,0 +1,423 @@
+//! `flagship hub`: the hub's controllers on a real API server.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::ArgAction::Set;
+use clap::Args;
+use flagship_api::names::{HUB_LEASE, ObjectKey};
+use flagship_hub::Options;
+use flagship_rules::placement::Batching;
+use flagship_rules::placement::selection::{SelectionOptions, SkippedNamespaces, TypeRules};
+use flagship_runtime::client::Client;
+use flagship_runtime::env::Env;
+use flagship_runtime::lease::LeaseConfig;
+use flagship_runtime::metrics::Metrics;
+use flagship_runtime::queue::RateLimit;
+use jiff::SignedDuration;
+
+use super::endpoints::{self, Answers};
+use super::spelling::{Complaints, Logging, duration};
+use super::{block_on, told_to_stop};
+
+/// Run the hub's controllers on a Kubernetes API server
+#[derive(Args, Clone, Debug)]
+pub struct Hub {
+    /// The hub's kubeconfig; without it the cluster this process runs in
+    #[arg(long, env = "KUBECONFIG", value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig; its current one by default
+    #[arg(long)]
+    context: Option<String>,
+
+    /// Lead only while holding a Lease
+    #[arg(long, default_value_t = false, action = Set)]
+    leader_elect: bool,
+    /// How long others wait for a silent leader
+    #[arg(long, default_value = "60s", value_parser = duration)]
+    leader_lease_duration: Duration,
+    /// How long a leader goes on without renewing
+    #[arg(long, default_value = "45s", value_parser = duration)]
+    leader_renew_deadline: Duration,
+    /// Pause between attempts to lead
+    #[arg(long, default_value = "5s", value_parser = duration)]
+    leader_retry_period: Duration,
+    /// Where the Lease stands
+    #[arg(long, default_value = "fleet-system")]
+    leader_election_namespace: String,
+
+    /// Where /healthz and /readyz are served; 0 turns them off
+    #[arg(long, default_value = ":8081")]
+    health_probe_bind_address: String,
+    /// Where /metrics is served; 0 turns it off
+    #[arg(long, default_value = ":8080")]
+    metrics_bind_address: String,
+
+    /// Serve namespaced placements
+    #[arg(long, default_value_t = true, action = Set)]
+    enable_resource_placement: bool,
+    /// Whether workloads run on the hub itself
+    #[arg(long, default_value_t = false, action = Set)]
+    enable_workload: bool,
+    /// Expect the two networking agents of every member
+    #[arg(long, default_value_t = false, action = Set)]
+    networking_agents_enabled: bool,
+    /// How long a silent member may take to leave
+    #[arg(long, default_value = "15m", value_parser = duration)]
+    force_delete_wait_time: Duration,
+    /// Types that stay on the hub: GROUP, GROUP/VERSION or GROUP/VERSION/KIND,KIND between `;`
+    #[arg(long, default_value = "")]
+    skipped_propagating_apis: String,
+    /// The only types that leave the hub, written alike
+    #[arg(long, default_value = "")]
+    allowed_propagating_apis: String,
+    /// Namespaces that stay on the hub, between `;`
+    #[arg(long, default_value = "")]
+    skipped_propagating_namespaces: String,
+    /// Changed objects looked at side by side
+    #[arg(long, default_value_t = 20)]
+    concurrent_resource_change_syncs: usize,
+    /// How many clusters the hub is made for
+    #[arg(long, default_value_t = 100)]
+    max_fleet_size: usize,
+    /// How many placements are expected to move at once
+    #[arg(long, default_value_t = 100)]
+    max_concurrent_cluster_placement: usize,
+    /// First back-off of a failing placement
+    #[arg(long, default_value = "5ms", value_parser = duration)]
+    rate_limiter_base_delay: Duration,
+    /// Longest back-off of a failing placement
+    #[arg(long, default_value = "60s", value_parser = duration)]
+    rate_limiter_max_delay: Duration,
+    /// Retries a second in the long run
+    #[arg(long, default_value_t = 10)]
+    rate_limiter_qps: u32,
+    /// Retries at once
+    #[arg(long, default_value_t = 100)]
+    rate_limiter_bucket_size: u32,
+    /// Least time between two versions of a placement's resources
+    #[arg(long, default_value = "30s", value_parser = duration)]
+    resource_snapshot_creation_minimum_interval: Duration,
+    /// How long changes are collected into one version
+    #[arg(long, default_value = "15s", value_parser = duration)]
+    resource_changes_collection_duration: Duration,
+
+    #[command(flatten)]
+    logging: Logging,
+    #[command(flatten)]
+    accepted: Accepted,
+}
+
+/// Flags of the original that change nothing here, checked as the original checks them.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Accepted for the original's charts, without effect")]
+struct Accepted {
+    #[arg(long, default_value_t = 250.0, allow_negative_numbers = true)]
+    leader_election_qps: f64,
+    #[arg(long, default_value_t = 1000)]
+    leader_election_burst: u32,
+    #[arg(long, default_value_t = false, action = Set)]
+    enable_pprof: bool,
+    #[arg(long, default_value_t = 6065)]
+    pprof_port: u32,
+    #[arg(long, default_value_t = 250.0, allow_negative_numbers = true)]
+    hub_api_qps: f64,
+    #[arg(long, default_value_t = 1000)]
+    hub_api_burst: u32,
+    #[arg(long, default_value = "6h", value_parser = duration)]
+    resync_period: Duration,
+    #[arg(long, default_value_t = true, action = Set)]
+    enable_webhook: bool,
+    #[arg(long, default_value = "url", ignore_case = true, value_parser = ["url", "service"])]
+    webhook_client_connection_type: String,
+    #[arg(long, default_value = "fleetwebhook")]
+    webhook_service_name: String,
+    #[arg(long, default_value_t = false, action = Set)]
+    enable_guard_rail: bool,
+    #[arg(long, default_value = "")]
+    whitelisted_users: String,
+    #[arg(long, default_value_t = false, action = Set)]
+    deny_modify_member_cluster_labels: bool,
+    #[arg(long, default_value_t = true, action = Set)]
+    enable_pdbs: bool,
+    #[arg(long, default_value_t = false, action = Set)]
+    use_cert_manager: bool,
+    #[arg(long, default_value_t = false, action = Set)]
+    enable_admission_policy_manager: bool,
+    #[arg(long, default_value = "")]
+    admission_policy_manager_config: String,
+    #[arg(long, default_value_t = true, action = Set)]
+    enable_v1beta1_apis: bool,
+    #[arg(long, default_value_t = true, action = Set)]
+    enable_cluster_inventory_apis: bool,
+    #[arg(long, default_value_t = true, action = Set)]
+    enable_eviction_apis: bool,
+    #[arg(long, default_value = "60s", value_parser = duration)]
+    cluster_unhealthy_threshold: Duration,
+    #[arg(long, default_value = "15s", value_parser = duration)]
+    work_pending_grace_period: Duration,
+}
+
+impl Hub {
+    /// Runs until told to stop.
+    pub fn run(self) -> anyhow::Result<()> {
+        self.check()?;
+        self.logging.begin();
+        tracing::info!(flags = ?self, "starting the hub");
+        block_on(self.work())
+    }
+
+    async fn work(self) -> anyhow::Result<()> {
+        let env = Env::system();
+        let metrics = Metrics::default();
+        let client = self.client().await?.named("flagship-hub");
+        let options = self.options(&env)?;
+        let hub = flagship_hub::Hub::new(client, env, metrics.clone(), options);
+        let readiness = hub.clone();
+        let answers = Answers {
+            unready: Arc::new(move || {
+                let state = readiness.ready();
+                (!state.is_ready()).then(|| state.to_string())
+            }),
+            metrics: Arc::new(move || metrics.render()),
+        };
+        let addresses = [
+            ("health-probe-bind-address", &self.health_probe_bind_address),
+            ("metrics-bind-address", &self.metrics_bind_address),
+        ];
+        let _serving = endpoints::serve_all(&addresses, &answers).await?;
+        hub.run(told_to_stop()).await;
+        Ok(())
+    }
+
+    async fn client(&self) -> anyhow::Result<Client> {
+        match &self.kubeconfig {
+            Some(path) => Client::from_kubeconfig(Some(path), self.context.as_deref())
+                .await
+                .with_context(|| format!("cannot use the kubeconfig {}", path.display())),
+            None => Client::in_cluster()
+                .context("no --kubeconfig was given, and this process runs in no cluster"),
+        }
+    }
+
+    fn options(&self, env: &Env) -> anyhow::Result<Options> {
+        let types =
+            TypeRules::read(&self.skipped_propagating_apis, &self.allowed_propagating_apis)?;
+        let lease = self.leader_elect.then(|| LeaseConfig {
+            key: ObjectKey::namespaced(&self.leader_election_namespace, HUB_LEASE),
+            duration: self.leader_lease_duration,
+            renew_deadline: self.leader_renew_deadline,
+            retry: self.leader_retry_period,
+            ..LeaseConfig::new(env, HUB_LEASE, "flagship-hub")
+        });
+        let mut options = Options {
+            resource_placement: self.enable_resource_placement,
+            max_fleet_size: self.max_fleet_size,
+            max_concurrent_placements: self.max_concurrent_cluster_placement,
+            placement_limit: RateLimit {
+                base: self.rate_limiter_base_delay,
+                max: self.rate_limiter_max_delay,
+                qps: self.rate_limiter_qps.into(),
+                burst: self.rate_limiter_bucket_size,
+            },
+            selection: SelectionOptions {
+                types,
+                skipped_namespaces: SkippedNamespaces::read(&self.skipped_propagating_namespaces),
+                workloads_run_here: self.enable_workload,
+            },
+            batching: Batching {
+                minimum_interval: signed(self.resource_snapshot_creation_minimum_interval),
+                collection: signed(self.resource_changes_collection_duration),
+            },
+            concurrent_resource_changes: self.concurrent_resource_change_syncs,
+            lease,
+            ..Options::default()
+        };
+        options.membership.networking_agents = self.networking_agents_enabled;
+        options.membership.force_delete_wait = signed(self.force_delete_wait_time);
+        Ok(options)
+    }
+
+    /// The original's ranges and cross checks.
+    fn check(&self) -> anyhow::Result<()> {
+        const fn seconds(n: u64) -> Duration {
+            Duration::from_secs(n)
+        }
+        let accepted = &self.accepted;
+        let mut complaints = Complaints::default();
+        complaints.within(
+            "concurrent-resource-change-syncs",
+            self.concurrent_resource_change_syncs,
+            1..=100,
+        );
+        complaints.within("max-fleet-size", self.max_fleet_size, 30..=200);
+        complaints.within(
+            "max-concurrent-cluster-placement",
+            self.max_concurrent_cluster_placement,
+            10..=200,
+        );
+        complaints.within("rate-limiter-qps", self.rate_limiter_qps, 1..=1000);
+        complaints.within("rate-limiter-bucket-size", self.rate_limiter_bucket_size, 1..=10_000);
+        complaints.within("leader-election-burst", accepted.leader_election_burst, 10..=2000);
+        complaints.within("hub-api-burst", accepted.hub_api_burst, 10..=20_000);
+        complaints.lasts(
+            "rate-limiter-base-delay",
+            self.rate_limiter_base_delay,
+            Duration::from_millis(1)..=Duration::from_millis(200),
+        );
+        complaints.lasts(
+            "rate-limiter-max-delay",
+            self.rate_limiter_max_delay,
+            seconds(1)..=seconds(300),
+        );
+        complaints.lasts("resync-period", accepted.resync_period, seconds(3600)..=seconds(43_200));
+        complaints.lasts(
+            "cluster-unhealthy-threshold",
+            accepted.cluster_unhealthy_threshold,
+            seconds(30)..=seconds(3600),
+        );
+        complaints.lasts(
+            "force-delete-wait-time",
+            self.force_delete_wait_time,
+            seconds(30)..=seconds(3600),
+        );
+        complaints.lasts(
+            "resource-snapshot-creation-minimum-interval",
+            self.resource_snapshot_creation_minimum_interval,
+            seconds(0)..=seconds(300),
+        );
+        complaints.lasts(
+            "resource-changes-collection-duration",
+            self.resource_changes_collection_duration,
+            seconds(0)..=seconds(60),
+        );
+        complaints.rate("leader-election-qps", accepted.leader_election_qps, 10.0..=1000.0, true);
+        complaints.rate("hub-api-qps", accepted.hub_api_qps, 10.0..=10_000.0, false);
+        complaints.unless(f64::from(accepted.hub_api_burst) >= accepted.hub_api_qps, || {
+            "--hub-api-burst must be at least --hub-api-qps".into()
+        });
+        complaints.unless(
+            f64::from(accepted.leader_election_burst) >= accepted.leader_election_qps,
+            || "--leader-election-burst must be at least --leader-election-qps".into(),
+        );
+        complaints.unless(self.rate_limiter_base_delay < self.rate_limiter_max_delay, || {
+            "--rate-limiter-base-delay must be below --rate-limiter-max-delay".into()
+        });
+        complaints.unless(self.rate_limiter_qps <= self.rate_limiter_bucket_size, || {
+            "--rate-limiter-qps must not be above --rate-limiter-bucket-size".into()
+        });
+        complaints.unless(accepted.enable_v1beta1_apis, || {
+            "the KubeFleet v1beta1 APIs are the storage version and must be enabled".into()
+        });
+        complaints
+            .unless(!accepted.enable_webhook || !accepted.webhook_service_name.is_empty(), || {
+                "--webhook-service-name must not be empty when webhooks are enabled".into()
+            });
+        complaints.unless(!accepted.use_cert_manager || self.enable_workload, || {
+            "--use-cert-manager needs --enable-workload".into()
+        });
+        complaints.unless(self.leader_renew_deadline < self.leader_lease_duration, || {
+            "--leader-renew-deadline must be below --leader-lease-duration".into()
+        });
+        complaints.settle()
+    }
+}
+
+/// A flag's duration as the rules want it; ranges keep it far from overflowing.
+fn signed(span: Duration) -> SignedDuration {
+    SignedDuration::try_from(span).unwrap_or(SignedDuration::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, FromArgMatches, Parser};
+
+    use super::super::spelling::{as_switch, with_two_dashes};
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        hub: Hub,
+    }
+
+    fn read(line: &str) -> Result<Hub, clap::Error> {
+        let words = std::iter::once("hub").chain(line.split_whitespace());
+        let arguments = with_two_dashes(words.map(Into::into).collect());
+        let matches = Line::command().mut_args(as_switch).try_get_matches_from(arguments)?;
+        Ok(Line::from_arg_matches(&matches)?.hub)
+    }
+
+    fn refusal(line: &str) -> String {
+        read(line).unwrap().check().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn without_flags_the_hub_is_as_its_options_say() {
+        let hub = read("").unwrap();
+        hub.check().unwrap();
+        assert_eq!(hub.options(&Env::simulated(1)).unwrap(), Options::default());
+    }
+
+    #[test]
+    fn the_flags_of_the_originals_chart_are_understood() {
+        let hub = read(
+            "--leader-elect=true --enable-webhook=true --webhook-service-name=fleetwebhook \
+             --enable-guard-rail=true --whitelisted-users=system:serviceaccount:fleet-system:hub-agent-sa \
+             --webhook-client-connection-type=service --v=5 -add_dir_header --log_file_max_size=1000000 \
+             --force-delete-wait-time=15m0s --cluster-unhealthy-threshold=3m0s \
+             --resource-snapshot-creation-minimum-interval=30s --resource-changes-collection-duration=15s \
+             --enable-workload --use-cert-manager --skipped-propagating-namespaces=a;b",
+        )
+        .unwrap();
+        hub.check().unwrap();
+        let options = hub.options(&Env::simulated(1)).unwrap();
+        assert!(options.selection.workloads_run_here);
+        let lease = options.lease.unwrap();
+        assert_eq!(lease.key.to_string(), "fleet-system/136224848560.hub.fleet.azure.com");
+        assert_eq!(lease.duration, Duration::from_secs(60));
+    }
+
+    #[test]
+    fn a_boolean_takes_its_value_only_after_an_equals_sign() {
+        assert!(!read("--enable-resource-placement=false").unwrap().enable_resource_placement);
+        assert!(read("--enable-resource-placement").unwrap().enable_resource_placement);
+        assert!(read("--enable-resource-placement false").is_err());
+    }
+
+    #[test]
+    fn values_out_of_range_are_refused_by_name() {
+        for (line, complaint) in [
+            ("--max-fleet-size=10", "--max-fleet-size must be from 30 to 200, not 10"),
+            (
+                "--hub-api-qps=0",
+                "--hub-api-qps must be from 10 to 10000, or negative for no limit, not 0",
+            ),
+            ("--hub-api-qps=2000", "--hub-api-burst must be at least --hub-api-qps"),
+            (
+                "--rate-limiter-base-delay=1s",
+                "--rate-limiter-base-delay must be from 1ms to 200ms, not 1s",
+            ),
+            ("--use-cert-manager", "--use-cert-manager needs --enable-workload"),
+            (
+                "--enable-v1beta1-apis=false",
+                "the KubeFleet v1beta1 APIs are the storage version and must be enabled",
+            ),
+        ] {
+            assert_eq!(refusal(line), format!("invalid parameter: {complaint}"), "{line}");
+        }
+        read("--hub-api-qps=-1").unwrap().check().unwrap();
+    }
+
+    #[test]
+    fn both_type_lists_at_once_are_refused() {
+        let hub = read("--skipped-propagating-apis=a --allowed-propagating-apis=b").unwrap();
+        let refusal = hub.options(&Env::simulated(1)).unwrap_err().to_string();
+        assert_eq!(
+            refusal,
+            "--skipped-propagating-apis and --allowed-propagating-apis are mutually exclusive"
+        );
+    }
+}

@@ -1,0 +1,162 @@
+//! Flags as the original's deployment scripts write them, told to clap.
+//!
+//! Go's flag package takes one dash or two, and a boolean only as `--f` or `--f=true`.
+//! Logging flags of another library are accepted whether or not they mean anything to us.
+
+use std::ffi::OsString;
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use clap::Arg;
+use clap::builder::ValueParser;
+use flagship_api::duration::GoDuration;
+
+/// Gives every long flag its two dashes: `-add_dir_header` becomes `--add_dir_header`.
+pub fn with_two_dashes(arguments: Vec<OsString>) -> Vec<OsString> {
+    arguments
+        .into_iter()
+        .map(|argument| {
+            let long = argument.to_str().and_then(|text| text.strip_prefix('-')).filter(|name| {
+                let bare = name.split('=').next().unwrap_or_default();
+                bare.len() > 1 && bare.starts_with(|letter: char| letter.is_ascii_lowercase())
+            });
+            match long {
+                Some(name) => OsString::from(format!("--{name}")),
+                None => argument,
+            }
+        })
+        .collect()
+}
+
+/// Lets a boolean flag stand alone or take `=true` and `=false`, and nothing else.
+pub fn as_switch(argument: Arg) -> Arg {
+    let boolean = argument.get_value_parser().type_id() == ValueParser::bool().type_id();
+    if boolean && argument.get_action().takes_values() {
+        argument.num_args(0..=1).require_equals(true).default_missing_value("true")
+    } else {
+        argument
+    }
+}
+
+/// Reads a duration as Go writes it: `15s`, `1h30m`.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let span: GoDuration = text.parse().map_err(|error| format!("{error}"))?;
+    // A negative duration reads as zero, which the range check then refuses by name.
+    Ok(span.as_std())
+}
+
+/// Collects what is wrong with a command line, so that all of it is said at once.
+#[derive(Default)]
+pub struct Complaints(Vec<String>);
+
+impl Complaints {
+    /// A value that must lie within bounds.
+    pub fn within<T: PartialOrd + Display>(
+        &mut self,
+        flag: &str,
+        value: T,
+        range: RangeInclusive<T>,
+    ) {
+        self.unless(range.contains(&value), || {
+            format!("--{flag} must be from {} to {}, not {value}", range.start(), range.end())
+        });
+    }
+
+    /// A duration that must lie within bounds.
+    pub fn lasts(&mut self, flag: &str, value: Duration, range: RangeInclusive<Duration>) {
+        self.unless(range.contains(&value), || {
+            format!("--{flag} must be from {:?} to {:?}, not {value:?}", range.start(), range.end())
+        });
+    }
+
+    /// A rate of requests: within bounds, or turned off by a negative number.
+    pub fn rate(&mut self, flag: &str, value: f64, range: RangeInclusive<f64>, zero_is_off: bool) {
+        let off = value < 0.0 || (zero_is_off && value == 0.0);
+        self.unless(off || range.contains(&value), || {
+            format!(
+                "--{flag} must be from {} to {}, or negative for no limit, not {value}",
+                range.start(),
+                range.end()
+            )
+        });
+    }
+
+    /// Anything else.
+    pub fn unless(&mut self, holds: bool, complaint: impl FnOnce() -> String) {
+        if !holds {
+            self.0.push(complaint());
+        }
+    }
+
+    /// Everything that was wrong, in one error.
+    pub fn settle(self) -> anyhow::Result<()> {
+        anyhow::ensure!(self.0.is_empty(), "invalid parameter: {}", self.0.join("; "));
+        Ok(())
+    }
+}
+
+/// Flags of the original's logging library: `--v` chooses how much is said, the others
+/// are accepted for the charts that pass them.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub struct Logging {
+    /// How much to log: 4 and above says every decision
+    #[arg(long, default_value_t = 0, value_name = "LEVEL")]
+    v: u8,
+    #[arg(long = "add_dir_header", hide = true, default_value_t = false, action = clap::ArgAction::Set)]
+    add_dir_header: bool,
+    #[arg(long = "log_file_max_size", hide = true)]
+    log_file_max_size: Option<u64>,
+    #[arg(long = "logtostderr", hide = true, default_value_t = true, action = clap::ArgAction::Set)]
+    logtostderr: bool,
+    #[arg(long = "alsologtostderr", hide = true, default_value_t = false, action = clap::ArgAction::Set)]
+    alsologtostderr: bool,
+    #[arg(long = "stderrthreshold", hide = true)]
+    stderrthreshold: Option<String>,
+    #[arg(long = "vmodule", hide = true)]
+    vmodule: Option<String>,
+}
+
+impl Logging {
+    /// Logs to standard error from here on.
+    pub fn begin(&self) {
+        let level = if self.v >= 4 { tracing::Level::DEBUG } else { tracing::Level::INFO };
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(level)
+            .with_writer(std::io::stderr)
+            .with_target(false)
+            .finish();
+        // A second start in one process keeps the first one's log.
+        drop(tracing::subscriber::set_global_default(subscriber));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_dash_is_as_good_as_two() {
+        let given = ["-add_dir_header", "--v=2", "-leader-elect=true", "-v", "-5", "x", "-"];
+        let read = with_two_dashes(given.map(OsString::from).to_vec());
+        let expected = ["--add_dir_header", "--v=2", "--leader-elect=true", "-v", "-5", "x", "-"];
+        assert_eq!(read, expected.map(OsString::from));
+    }
+
+    #[test]
+    fn all_complaints_are_said_at_once() {
+        let mut complaints = Complaints::default();
+        complaints.within("pprof-port", 0, 1..=65_535);
+        complaints.within("fine", 5, 1..=10);
+        complaints.lasts(
+            "resync-period",
+            Duration::from_secs(60),
+            Duration::from_secs(3600)..=Duration::from_secs(43_200),
+        );
+        assert_eq!(
+            complaints.settle().unwrap_err().to_string(),
+            "invalid parameter: --pprof-port must be from 1 to 65535, not 0; \
+             --resync-period must be from 3600s to 43200s, not 60s"
+        );
+    }
+}

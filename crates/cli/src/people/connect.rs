@@ -1,0 +1,105 @@
+//! Which hub a command talks to, and how it reaches members.
+//!
+//! Without flags: `$KUBECONFIG`, then `.flagship/kubeconfig` here or in a folder above,
+//! then kubectl's own file; the context called `hub` if there is one, else the current.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::Args;
+use flagship_runtime::client::Client;
+use kube::config::Kubeconfig;
+
+/// Where the hub is
+#[derive(Args, Clone, Debug, Default)]
+pub struct Connect {
+    /// The kubeconfig; $KUBECONFIG, .flagship/kubeconfig or kubectl's own by default
+    #[arg(long, global = true, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// The hub's context; the one called hub, or the current one, by default
+    #[arg(long, global = true)]
+    context: Option<String>,
+}
+
+/// A connection to the hub, and the way to its members.
+pub struct Hub {
+    /// The hub.
+    pub client: Client,
+    path: Option<PathBuf>,
+    contexts: Vec<String>,
+}
+
+const OWN: &str = ".flagship/kubeconfig";
+const HUB: &str = "hub";
+
+impl Connect {
+    /// Connects to the hub.
+    pub async fn hub(&self) -> anyhow::Result<Hub> {
+        let path = self.path()?;
+        let file = match &path {
+            Some(path) => Kubeconfig::read_from(path)
+                .with_context(|| format!("cannot read the kubeconfig {}", path.display()))?,
+            None => Kubeconfig::read().context(
+                "no fleet was found: start one with `flagship up`, or name a hub with --kubeconfig",
+            )?,
+        };
+        let contexts: Vec<String> = file.contexts.iter().map(|named| named.name.clone()).collect();
+        let hub = contexts.iter().any(|name| name == HUB).then(|| HUB.to_owned());
+        let context = self.context.clone().or(hub);
+        let client = Client::from_kubeconfig(path.as_deref(), context.as_deref())
+            .await
+            .context("cannot connect to the hub")?
+            .named("flagship");
+        Ok(Hub { client, path, contexts })
+    }
+
+    fn path(&self) -> anyhow::Result<Option<PathBuf>> {
+        if let Some(path) = &self.kubeconfig {
+            return Ok(Some(path.clone()));
+        }
+        // Several files joined by a separator are kubectl's business, and kube's.
+        if let Some(named) = std::env::var_os("KUBECONFIG").filter(|named| !named.is_empty()) {
+            let mut paths = std::env::split_paths(&named);
+            return Ok(match (paths.next(), paths.next()) {
+                (Some(only), None) => Some(only),
+                _ => None,
+            });
+        }
+        let here = std::env::current_dir().context("cannot tell which folder this is")?;
+        Ok(nearest(&here))
+    }
+}
+
+/// `.flagship/kubeconfig` in this folder or the nearest above.
+fn nearest(from: &Path) -> Option<PathBuf> {
+    from.ancestors().map(|folder| folder.join(OWN)).find(|path| path.is_file())
+}
+
+impl Hub {
+    /// A member, by the context that has its name.
+    pub async fn member(&self, name: &str) -> Result<Client, String> {
+        if !self.contexts.iter().any(|context| context == name) {
+            return Err(format!("the kubeconfig has no context {name}"));
+        }
+        Client::from_kubeconfig(self.path.as_deref(), Some(name))
+            .await
+            .map(|client| client.named("flagship"))
+            .map_err(|error| error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_fleet_is_found_from_a_folder_below() {
+        let root = std::env::temp_dir().join(format!("flagship-connect-{}", std::process::id()));
+        let deep = root.join("a/b");
+        std::fs::create_dir_all(&deep).unwrap();
+        std::fs::create_dir_all(root.join(".flagship")).unwrap();
+        std::fs::write(root.join(OWN), "").unwrap();
+        assert_eq!(nearest(&deep), Some(root.join(OWN)));
+        std::fs::remove_dir_all(&root).unwrap();
+    }
+}

@@ -1,0 +1,38 @@
+//! Commands for people: they read the hub, let the rules judge, and print.
+//!
+//! `connect` finds the hub, `twins` makes both scopes one, `gather` reads what `why`
+//! wants. Nothing here decides anything: see `flagship_rules::why`.
+
+mod board_text;
+mod connect;
+mod gather;
+mod history;
+mod member_view;
+mod members;
+mod plan;
+mod print;
+mod status;
+mod steer;
+mod table;
+mod twins;
+mod why;
+
+pub use history::History;
+pub use members::Clusters;
+pub use plan::Plan;
+pub use status::{Status, Watch};
+pub use steer::{Approve, Resume, Rollback, Run, Stop};
+pub use why::Why;
+
+use std::future::Future;
+
+use anyhow::Context;
+
+/// Carries out a command that talks to a cluster.
+pub fn wait_for<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?
+        .block_on(work)
+}

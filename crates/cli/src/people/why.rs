@@ -1,0 +1,76 @@
+//! `flagship why`: the first true cause, the way to it, and the next command.
+
+use std::io::Write;
+
+use clap::Args;
+use flagship_api::names::ObjectKey;
+use flagship_rules::why::{Subject, explain};
+use flagship_runtime::env::Env;
+
+use super::connect::{Connect, Hub};
+use super::gather;
+use super::print::{self, Output};
+use super::twins::{Stored, Twin};
+
+/// Say why a run, placement or cluster is not done: the first true cause and the next command
+#[derive(Args)]
+pub struct Why {
+    /// What it is: run, placement or cluster; found out by itself if left out
+    #[arg(value_name = "[KIND] NAME", num_args = 1..=2, required = true)]
+    words: Vec<String>,
+    /// Namespace of a namespaced run or placement
+    #[arg(short, long)]
+    namespace: Option<String>,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    connect: Connect,
+}
+
+impl Why {
+    /// Prints the finding; the exit code is its state.
+    pub async fn run(self, out: &mut dyn Write) -> anyhow::Result<u8> {
+        let hub = self.connect.hub().await?;
+        let subject = self.subject(&hub).await?;
+        let facts = gather::facts(&hub, subject, Env::system().now()).await?;
+        let found = explain(&facts);
+        match self.output.output {
+            Some(shape) => shape.write(&print::as_value(&found), out)?,
+            None => print::as_text(&found, print::colours(), out)?,
+        }
+        Ok(found.state.exit_code())
+    }
+
+    async fn subject(&self, hub: &Hub) -> anyhow::Result<Subject> {
+        let key = |name: &str| ObjectKey::new(self.namespace.as_deref(), name);
+        match self.words.as_slice() {
+            [kind, name] => match kind.to_lowercase().as_str() {
+                "run" | "csur" | "sur" => Ok(Subject::Run(key(name))),
+                "placement" | "crp" | "rp" => Ok(Subject::Placement(key(name))),
+                "cluster" | "member" | "membercluster" => Ok(Subject::Cluster(name.clone())),
+                _ => anyhow::bail!(
+                    "{kind:?} is not something to ask about: run, placement or cluster"
+                ),
+            },
+            [name] => guess(hub, &key(name)).await,
+            _ => anyhow::bail!("name what to explain: flagship why [run|placement|cluster] NAME"),
+        }
+    }
+}
+
+/// A name alone: a run first, then a placement, then a cluster.
+async fn guess(hub: &Hub, key: &ObjectKey) -> anyhow::Result<Subject> {
+    let exists = async |twin: Twin| {
+        let objects =
+            twin.of::<serde_json::Value, serde_json::Value>(&hub.client, key.namespace.as_deref());
+        let found: Option<Stored<_, _>> = objects.find(key).await?;
+        anyhow::Ok(found.is_some())
+    };
+    if exists(Twin::Run).await? {
+        return Ok(Subject::Run(key.clone()));
+    }
+    if exists(Twin::Placement).await? {
+        return Ok(Subject::Placement(key.clone()));
+    }
+    Ok(Subject::Cluster(key.name.clone()))
+}

@@ -1,0 +1,168 @@
+//! `flagship up`: a hub, its members and all controllers in one process.
+//!
+//! `folder` keeps what survives, `fleet` puts the parts together, `demo` gives a newcomer
+//! something to look at. The controllers are the very ones of `flagship hub` and
+//! `flagship member`; only the API servers are embedded.
+
+mod demo;
+mod fleet;
+mod folder;
+mod labels;
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::agent;
+use fleet::{Fleet, Shape};
+use folder::Folder;
+use labels::{Labels, read_label};
+
+/// Start a hub and its members in one process
+#[derive(Args, Clone, Debug)]
+pub struct Up {
+    /// How many member clusters
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(0..=2000))]
+    members: u16,
+    /// How many nodes each member has
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    nodes: u32,
+    /// The port of all API servers; 0 takes any free one
+    #[arg(long, default_value_t = 6440)]
+    port: u16,
+    /// Where everything is kept
+    #[arg(long, default_value = ".flagship", value_name = "FOLDER")]
+    data_dir: PathBuf,
+    /// Where the kubeconfig is written; in the data folder by default
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// A label of a member, as member1=environment=staging; may be repeated
+    #[arg(long, value_name = "MEMBER=KEY=VALUE", value_parser = read_label)]
+    labels: Vec<(String, String, String)>,
+    /// Keep nothing: faster, and gone when the process ends
+    #[arg(long)]
+    ephemeral: bool,
+    /// Also create a sample application, a placement, a strategy and a first run
+    #[arg(long)]
+    demo: bool,
+}
+
+/// Stop the fleet that runs in this folder
+#[derive(Args, Clone, Debug)]
+pub struct Down {
+    /// Where everything is kept
+    #[arg(long, default_value = ".flagship", value_name = "FOLDER")]
+    data_dir: PathBuf,
+}
+
+/// Remove everything the fleet in this folder kept
+#[derive(Args, Clone, Debug)]
+pub struct Reset {
+    /// Where everything is kept
+    #[arg(long, default_value = ".flagship", value_name = "FOLDER")]
+    data_dir: PathBuf,
+}
+
+impl Reset {
+    /// Removes the folder.
+    pub fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
+        match folder::clear(&self.data_dir)? {
+            true => writeln!(out, "removed {}", self.data_dir.display())?,
+            false => writeln!(out, "nothing was kept in {}", self.data_dir.display())?,
+        }
+        Ok(())
+    }
+}
+
+impl Up {
+    /// Runs until told to stop.
+    pub fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
+        let folder = Folder::take(&self.data_dir)?;
+        agent::block_on(self.work(&folder, out))
+    }
+
+    async fn work(self, folder: &Folder, out: &mut dyn Write) -> anyhow::Result<()> {
+        let kubeconfig = self.kubeconfig.clone().unwrap_or_else(|| folder.kubeconfig());
+        let shape = Shape {
+            members: (1..=self.members).map(|number| format!("member{number}")).collect(),
+            nodes: self.nodes,
+            port: self.port,
+            labels: Labels::given(&self.labels),
+            ephemeral: self.ephemeral,
+        };
+        let fleet = Fleet::start(&shape, folder).await?;
+        fleet.write_kubeconfig(&kubeconfig)?;
+        if self.demo {
+            demo::create(fleet.hub()).await?;
+        }
+        self.greet(&fleet, &shape, &kubeconfig, out)?;
+        agent::told_to_stop().await;
+        writeln!(out, "stopping")?;
+        out.flush()?;
+        fleet.stop().await;
+        Ok(())
+    }
+
+    fn greet(
+        &self,
+        fleet: &Fleet,
+        shape: &Shape,
+        kubeconfig: &std::path::Path,
+        out: &mut dyn Write,
+    ) -> anyhow::Result<()> {
+        let version = env!("CARGO_PKG_VERSION");
+        let members = shape.members.len();
+        writeln!(out, "Flagship {version}: a hub and {members} member cluster(s), in one process")?;
+        writeln!(out)?;
+        writeln!(out, "  hub       {}   ready", fleet.url("hub"))?;
+        for name in shape.members.iter().take(SHOWN) {
+            let labels = shape.labels.of(name);
+            writeln!(out, "  {name:<9} {} node(s)   {labels:<28} joined", shape.nodes)?;
+        }
+        if members > SHOWN {
+            writeln!(out, "  …         and {} more, all joined", members - SHOWN)?;
+        }
+        writeln!(out)?;
+        let contexts = if members > 0 { ", member1, …" } else { "" };
+        writeln!(out, "  kubeconfig   {}   (contexts: hub{contexts})", kubeconfig.display())?;
+        let state = if self.ephemeral {
+            "in memory only".to_owned()
+        } else {
+            format!("{}   (survives restarts; `flagship reset` clears it)", self.data_dir.display())
+        };
+        writeln!(out, "  state        {state}")?;
+        writeln!(out)?;
+        writeln!(out, "Try:")?;
+        writeln!(out, "  export KUBECONFIG={}", absolute(kubeconfig).display())?;
+        if self.demo {
+            writeln!(out, "  kubectl --context hub get csur")?;
+            writeln!(out, "  flagship watch {}", demo::RUN)?;
+        } else {
+            writeln!(out, "  kubectl --context hub get memberclusters")?;
+            writeln!(out, "  flagship clusters")?;
+        }
+        out.flush()?;
+        Ok(())
+    }
+}
+
+/// Members that are listed one by one.
+const SHOWN: usize = 8;
+
+fn absolute(path: &std::path::Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+impl Down {
+    /// Asks the fleet to stop and waits until it has.
+    pub fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
+        match folder::stop_other(&self.data_dir)? {
+            Some(pid) => {
+                writeln!(out, "stopped the fleet in {} (pid {pid})", self.data_dir.display())?;
+            }
+            None => writeln!(out, "no fleet runs in {}", self.data_dir.display())?,
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,98 @@
+//! What one pass looks at.
+//!
+//! Bindings are listed from the server itself: a pass counts them, and its own last writes
+//! must be among what it counts. Snapshots come from the mirror that the work generator
+//! reads too, so that no binding names one the generator cannot see.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use flagship_api::keys::label;
+use flagship_api::names::ObjectKey;
+use flagship_rules::rollout::{Binding, Observed};
+use flagship_runtime::client::{Listed, Selection};
+use flagship_runtime::verdict::Failure;
+use kube_core::Resource;
+
+use crate::hub::Context;
+use crate::mirrors::{Mirrors, ResourceSnapshot, ScopeMirrors};
+use crate::scope::{Parts, Scoped};
+
+/// What a pass looks at, and the bindings that its writes are fenced with.
+pub(super) struct Seen<S: Scoped> {
+    pub observed: Observed,
+    pub bindings: BTreeMap<String, S::Binding>,
+}
+
+/// Reads everything for one pass; `None` if the placement is gone, going, or moved by
+/// update runs.
+pub(super) async fn observe<S: Scoped>(
+    cx: &Context,
+    mirrors: &Mirrors,
+    scope: &ScopeMirrors,
+    key: &ObjectKey,
+) -> Result<Option<Seen<S>>, Failure> {
+    let Some(placement) = scope.placements.get(key) else { return Ok(None) };
+    if placement.deleting || placement.value.is_external() {
+        return Ok(None);
+    }
+    let labels = format!("{}={}", label::PARENT_PLACEMENT, key.name);
+    let which = Selection { namespace: key.namespace.clone(), labels, ..Selection::all() };
+    let listed: Listed<S::Binding> = cx.client.of().list(&which).await?;
+    if let Some(problem) = listed.malformed.first() {
+        // It counts, but nobody can tell as what.
+        return Err(Failure::back_off(format!("a binding cannot be read: {problem}")));
+    }
+    let named = listed.items.into_iter().filter_map(|b| Some((b.meta().name.clone()?, b)));
+    let bindings: BTreeMap<String, S::Binding> = named.collect();
+    let snapshots = latest_groups(scope.resources_of(key));
+    let mut observed = Observed {
+        now: cx.env.now(),
+        placement: placement.value.clone(),
+        bindings: bindings
+            .values()
+            .map(|b| Binding::read(b.meta(), b.spec(), b.status()))
+            .collect(),
+        resource_snapshots: snapshots.iter().map(|snapshot| snapshot.value.clone()).collect(),
+        enveloped: snapshots
+            .iter()
+            .map(|snapshot| (snapshot.value.name.clone(), snapshot.enveloped.clone()))
+            .collect(),
+        clusters: BTreeMap::new(),
+        cluster_overrides: mirrors.overrides.latest_wide(),
+        overrides: Vec::new(),
+    };
+    let namespaces = namespaces(key, &snapshots);
+    let narrow = namespaces.into_iter().flat_map(|name| mirrors.overrides.latest_narrow(name));
+    observed.overrides = narrow.collect();
+    if !observed.cluster_overrides.is_empty() || !observed.overrides.is_empty() {
+        observed.clusters = clusters(mirrors, &observed.bindings);
+    }
+    Ok(Some(Seen { observed, bindings }))
+}
+
+/// The snapshots of the latest version; there may be two of them for a moment.
+fn latest_groups(all: Vec<Arc<ResourceSnapshot>>) -> Vec<Arc<ResourceSnapshot>> {
+    let latest: BTreeSet<Option<String>> =
+        all.iter().filter(|s| s.value.latest).map(|s| s.value.index.clone()).collect();
+    all.into_iter().filter(|snapshot| latest.contains(&snapshot.value.index)).collect()
+}
+
+/// Namespaces whose overrides may be about the placement: overrides change what lives
+/// beside them.
+fn namespaces<'a>(key: &'a ObjectKey, snapshots: &'a [Arc<ResourceSnapshot>]) -> BTreeSet<&'a str> {
+    if let Some(namespace) = &key.namespace {
+        return BTreeSet::from([namespace.as_str()]);
+    }
+    let resources = snapshots.iter().flat_map(|s| s.value.resources.iter().chain(&s.enveloped));
+    resources.map(|resource| resource.namespace.as_str()).filter(|name| !name.is_empty()).collect()
+}
+
+fn clusters(mirrors: &Mirrors, bindings: &[Binding]) -> BTreeMap<String, BTreeMap<String, String>> {
+    let names: BTreeSet<&str> = bindings.iter().map(Binding::cluster).collect();
+    let known = names.into_iter().filter_map(|name| {
+        let cluster = mirrors.members.clusters.get(&ObjectKey::cluster(name))?;
+        Some((name.to_owned(), cluster.target.labels.clone()))
+    });
+    known.collect()
+}

@@ -1,0 +1,158 @@
+//! One pass over one placement: read, plan, write.
+//!
+//! Steps of the plan go one after the other, the writes of a step side by side. The first
+//! failure ends the pass, and the next one starts from fresh reads. A delivery is two
+//! writes; a pass that ends between them is made good by the next, which sees a binding
+//! that names the right things and has not been told so.
+//!
+//! What a pass decides is in `flagship_rules::rollout`; why it runs, in `triggers`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use flagship_api::binding::{BindingState, ResourceBindingSpec};
+use flagship_api::condition::{Draft, Generation};
+use flagship_api::names::ObjectKey;
+use flagship_rules::rollout::{Action, Plan, plan, words};
+use flagship_runtime::client::{ClientError, Fence, Propagation};
+use flagship_runtime::effects::{SeenWrites, Writer, carry_out_in_groups};
+use flagship_runtime::queue::{Outcome, Queue};
+use flagship_runtime::verdict::Failure;
+use kube_core::Resource;
+use serde_json::{Value, json};
+
+use super::observe::{Seen, observe};
+use crate::hub::Context;
+use crate::mirrors::{Mirrors, ScopeMirrors};
+use crate::patches::{difference, gone_is_fine};
+use crate::scope::{Parts, Scoped};
+
+/// Writes of one step that are under way at once.
+const AT_ONCE: usize = 10;
+
+/// Carries out the plans of rollouts of one scope.
+pub(super) struct Shell<S: Scoped> {
+    cx: Context,
+    mirrors: Arc<Mirrors>,
+    scope: ScopeMirrors,
+    queue: Queue<ObjectKey>,
+    /// Bindings are never read from a mirror, so nothing is waited for.
+    seen: SeenWrites<ObjectKey>,
+    kinds: std::marker::PhantomData<S>,
+}
+
+impl<S: Scoped> Shell<S> {
+    pub fn new(
+        cx: &Context,
+        mirrors: &Arc<Mirrors>,
+        scope: &ScopeMirrors,
+        queue: &Queue<ObjectKey>,
+    ) -> Self {
+        Self {
+            cx: cx.clone(),
+            mirrors: mirrors.clone(),
+            scope: scope.clone(),
+            queue: queue.clone(),
+            seen: SeenWrites::default(),
+            kinds: std::marker::PhantomData,
+        }
+    }
+
+    /// One pass.
+    pub async fn pass(&self, key: ObjectKey) -> Outcome {
+        match self.look_and_write(&key).await {
+            Ok(None) => Outcome::Done,
+            Ok(Some(Plan { trouble: Some(trouble), .. })) => {
+                Outcome::Error(Failure::back_off(trouble.to_string()))
+            }
+            Ok(Some(plan)) => {
+                if plan.again {
+                    // At once, and with a fresh back-off: this is progress, not trouble.
+                    self.queue.add(key);
+                }
+                let wake = plan.wake.and_then(|wake| Duration::try_from(wake).ok());
+                wake.map_or(Outcome::Done, Outcome::After)
+            }
+            Err(failure) => Outcome::Error(failure),
+        }
+    }
+
+    async fn look_and_write(&self, key: &ObjectKey) -> Result<Option<Plan>, Failure> {
+        let seen = observe::<S>(&self.cx, &self.mirrors, &self.scope, key).await?;
+        let Some(seen) = seen else { return Ok(None) };
+        let mut plan = plan(&seen.observed);
+        let steps = std::mem::take(&mut plan.steps);
+        for waiting in &plan.waiting {
+            tracing::debug!(%key, ?waiting, "not everything is rolled out");
+        }
+        let writer = Writer::new(&self.cx.client, &self.cx.leadership, &self.seen, key);
+        carry_out_in_groups(steps, AT_ONCE, async |action| self.act(&writer, &seen, action).await)
+            .await?;
+        Ok(Some(plan))
+    }
+
+    async fn act(
+        &self,
+        writer: &Writer<'_, ObjectKey>,
+        seen: &Seen<S>,
+        action: Action,
+    ) -> Result<(), ClientError> {
+        let (Action::PushStrategy { binding, .. }
+        | Action::HoldBack { binding }
+        | Action::Confirm { binding }
+        | Action::Deliver { binding, .. }
+        | Action::Remove { binding }) = &action;
+        let Some(object) = seen.bindings.get(binding) else { return Ok(()) };
+        let Some(fence) = Fence::of(object) else { return Ok(()) };
+        match action {
+            Action::PushStrategy { strategy, .. } => {
+                let spec = ResourceBindingSpec {
+                    apply_strategy: Some(*strategy),
+                    ..object.spec().clone()
+                };
+                let patch = into_spec(object.spec(), &spec);
+                gone_is_fine(writer.patch::<S::Binding>(&fence, patch).await)?;
+            }
+            Action::HoldBack { .. } => self.say(writer, object, words::held_back()).await?,
+            Action::Confirm { .. } => self.say(writer, object, words::started()).await?,
+            Action::Deliver { snapshot, overrides, .. } => {
+                let spec = ResourceBindingSpec {
+                    state: BindingState::Bound,
+                    resource_snapshot_name: snapshot,
+                    cluster_resource_override_snapshots: overrides.wide,
+                    resource_override_snapshots: overrides.narrow,
+                    ..object.spec().clone()
+                };
+                let patch = into_spec(object.spec(), &spec);
+                let delivered = writer.patch::<S::Binding>(&fence, patch).await;
+                if let Some(delivered) = gone_is_fine(delivered)? {
+                    self.say(writer, &delivered, words::started()).await?;
+                }
+            }
+            Action::Remove { .. } => {
+                writer.delete::<S::Binding>(&fence, Propagation::Background).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Says it on the binding, about the generation that was written or read.
+    async fn say(
+        &self,
+        writer: &Writer<'_, ObjectKey>,
+        binding: &S::Binding,
+        said: Draft,
+    ) -> Result<(), ClientError> {
+        let Some(fence) = Fence::of(binding) else { return Ok(()) };
+        let mut conditions = binding.status().map(|s| s.conditions.clone()).unwrap_or_default();
+        said.set(&mut conditions, Generation::of(binding.meta()), self.cx.env.now());
+        let patch = json!({"status": {"conditions": conditions}});
+        gone_is_fine(writer.patch_status::<S::Binding>(&fence, patch).await)?;
+        Ok(())
+    }
+}
+
+/// Changes what differs and nothing else: the spec has other writers.
+fn into_spec(from: &ResourceBindingSpec, to: &ResourceBindingSpec) -> Value {
+    json!({"spec": difference(&json!(from), &json!(to))})
+}

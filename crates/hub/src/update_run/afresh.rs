@@ -1,0 +1,231 @@
+//! What a pass looks at when it fixes a run, ends it, or takes a cluster from another:
+//! read from the server itself, because a mirror may not show yet what a person did a
+//! moment before.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use flagship_api::cluster::MemberCluster;
+use flagship_api::keys::label;
+use flagship_api::names::ObjectKey;
+use flagship_api::names::rule::label_value;
+use flagship_api::overrides::{ClusterResourceOverrideSnapshot, ResourceOverrideSnapshot};
+use flagship_api::placement_status::NamespacedName;
+use flagship_rules::placement::Placement;
+use flagship_rules::update_run::{
+    Binding, Cluster, ClusterOverride, NamespacedOverride, PolicySnapshot, Rival,
+};
+use flagship_runtime::client::{Listed, ResourceType, Selection};
+use flagship_runtime::effects::Kind;
+use flagship_runtime::verdict::Failure;
+use kube_core::Resource;
+use kube_core::metadata::PartialObjectMeta;
+
+use super::observe::{Departed, Seen, approvals, writers};
+use crate::hub::Context;
+use crate::mirrors::{ResourceSnapshot, Run, ScopeMirrors};
+use crate::placement::{Selectable, selected, up_to_date};
+use crate::scope::{Parts, Scoped};
+
+/// Reads everything for one pass.
+pub(super) async fn observe_afresh<S: Scoped>(
+    cx: &Context,
+    scope: &ScopeMirrors,
+    selectable: &Selectable,
+    departed: &Departed,
+    run: &Run,
+) -> Result<Seen, Failure> {
+    let key = &run.placement;
+    let mut seen = Seen::alone(cx, run);
+    let observed = &mut seen.observed;
+    let in_force = format!("{}=true", label::IS_LATEST_SNAPSHOT);
+    let (placement, policies, bindings, clusters) = futures::try_join!(
+        find::<S::Placement>(cx, key),
+        list::<S::PolicySnapshot>(cx, key, &in_force),
+        list::<S::Binding>(cx, key, ""),
+        clusters(cx),
+    )?;
+    observed.placement = placement.map(|object| {
+        let status = object.status().cloned().unwrap_or_default();
+        Placement::read(object.meta(), object.spec(), &status)
+    });
+    observed.policy_snapshots =
+        policies.iter().map(|p| PolicySnapshot::read(p.meta(), p.spec(), p.status())).collect();
+    observed.bindings =
+        bindings.iter().map(|b| Binding::read(b.meta(), b.spec(), b.status())).collect();
+    observed.clusters = clusters;
+    observed.approvals = approvals(scope, run);
+    observed.rivals = rivals::<S>(cx, scope, departed, run, &observed.bindings).await?;
+    if !run.value.is_initialized() {
+        what_to_fix::<S>(cx, scope, selectable, run, &mut seen).await?;
+    }
+    Ok(seen)
+}
+
+/// What is only read until the run is initialized.
+async fn what_to_fix<S: Scoped>(
+    cx: &Context,
+    scope: &ScopeMirrors,
+    selectable: &Selectable,
+    run: &Run,
+    seen: &mut Seen,
+) -> Result<(), Failure> {
+    let observed = &mut seen.observed;
+    let namespace = run.value.namespace.as_deref();
+    let strategy = run.value.strategy_key();
+    let (strategy, wide, narrow) = futures::try_join!(
+        find::<S::UpdateStrategy>(cx, &strategy),
+        latest::<ClusterResourceOverrideSnapshot>(cx, None),
+        latest::<ResourceOverrideSnapshot>(cx, namespace),
+    )?;
+    observed.strategy = strategy.map(Into::into);
+    let wide = wide.into_iter().map(|object| ClusterOverride {
+        name: object.metadata.name.unwrap_or_default(),
+        spec: object.spec.override_spec,
+    });
+    observed.cluster_overrides = wide.collect();
+    let narrow = narrow.into_iter().map(|object| NamespacedOverride {
+        key: NamespacedName {
+            namespace: object.metadata.namespace.unwrap_or_default(),
+            name: object.metadata.name.unwrap_or_default(),
+        },
+        spec: object.spec.override_spec,
+    });
+    observed.overrides = narrow.collect();
+    observed.indexes_in_runs = scope.indexes_in_runs(&run.placement);
+
+    let index = &run.value.spec.resource_snapshot_index;
+    // Snapshots hold manifests, so only the named ones are listed. What is no label value
+    // labels nothing.
+    let mut listed = Vec::new();
+    if !index.is_empty() && label_value(index).is_empty() {
+        let labels = format!("{}={index}", label::RESOURCE_INDEX);
+        listed = list::<S::ResourceSnapshot>(cx, &run.placement, &labels).await?;
+    }
+    let named = |snapshot: &ResourceSnapshot| {
+        !index.is_empty() && snapshot.value.index.as_deref() == Some(index)
+    };
+    let mirrored = scope.resources_of(&run.placement);
+    let mirrored = mirrored.into_iter().filter(|snapshot| !named(snapshot));
+    let listed = listed.iter().filter_map(ResourceSnapshot::read).map(Arc::new);
+    for snapshot in mirrored.chain(listed) {
+        let name = &snapshot.value.name;
+        observed.enveloped.insert(name.clone(), snapshot.enveloped.clone());
+        seen.resources.insert(name.clone(), snapshot.fence.clone());
+        observed.resource_snapshots.push(snapshot.value.clone());
+    }
+    if let (true, Some(placement)) = (index.is_empty(), &observed.placement) {
+        up_to_date(cx, selectable, placement).await?;
+        observed.selection = Some(selected(cx, selectable, placement));
+    }
+    Ok(())
+}
+
+/// The other runs that bindings name, as they are now.
+async fn rivals<S: Scoped>(
+    cx: &Context,
+    scope: &ScopeMirrors,
+    departed: &Departed,
+    run: &Run,
+    bindings: &[Binding],
+) -> Result<Vec<Rival>, Failure> {
+    let mut found = Vec::new();
+    let mut everybody: Option<BTreeMap<String, ObjectKey>> = None;
+    for uid in writers(bindings, run) {
+        let known = scope.runs.with_uid(uid);
+        if let Some(known) = known.as_ref().filter(|known| known.rival.ended) {
+            found.push(known.rival.clone());
+            continue;
+        }
+        let key = match (known, &mut everybody) {
+            (Some(known), _) => Some(known.fence.key.clone()),
+            (None, Some(everybody)) => everybody.get(uid).cloned(),
+            (None, unasked) => {
+                let everybody = unasked.insert(by_uid::<S>(cx, run).await?);
+                everybody.get(uid).cloned()
+            }
+        };
+        let object = match key {
+            Some(key) => find::<S::UpdateRun>(cx, &key).await?,
+            None => None,
+        };
+        match object.filter(|object| object.meta().uid.as_deref() == Some(uid)) {
+            Some(rival) => {
+                let status = rival.status().cloned().unwrap_or_default();
+                found.push(Rival::read(rival.meta(), &status));
+            }
+            None => {
+                departed.add(uid);
+                found.push(Rival::departed(uid));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// All runs of the scope by UID.
+async fn by_uid<S: Scoped>(
+    cx: &Context,
+    run: &Run,
+) -> Result<BTreeMap<String, ObjectKey>, Failure> {
+    let listed = metadata::<S::UpdateRun>(cx, run.value.namespace.as_deref()).await?;
+    let named = listed.into_iter().filter_map(|object| {
+        let meta = object.metadata;
+        Some((meta.uid?, ObjectKey::new(meta.namespace.as_deref(), &meta.name?)))
+    });
+    Ok(named.collect())
+}
+
+async fn clusters(cx: &Context) -> Result<Vec<Cluster>, Failure> {
+    let listed = metadata::<MemberCluster>(cx, None).await?;
+    Ok(listed.iter().map(|cluster| Cluster::read(&cluster.metadata)).collect())
+}
+
+async fn metadata<K: Kind>(
+    cx: &Context,
+    namespace: Option<&str>,
+) -> Result<Vec<PartialObjectMeta<K>>, Failure> {
+    let objects = cx.client.of_type::<PartialObjectMeta<K>>(ResourceType::of::<K>());
+    let namespace = namespace.map(str::to_owned);
+    let listed = objects.metadata_only().list(&Selection { namespace, ..Selection::all() }).await?;
+    Ok(listed.items)
+}
+
+async fn find<K: Kind>(cx: &Context, key: &ObjectKey) -> Result<Option<K>, Failure> {
+    Ok(cx.client.of::<K>().find(key).await?)
+}
+
+/// What belongs to a placement and has these labels too.
+async fn list<K: Kind>(
+    cx: &Context,
+    placement: &ObjectKey,
+    labels: &str,
+) -> Result<Vec<K>, Failure> {
+    let mut all = format!("{}={}", label::PARENT_PLACEMENT, placement.name);
+    if !labels.is_empty() {
+        all = format!("{all},{labels}");
+    }
+    labelled(cx, placement.namespace.as_deref(), all).await
+}
+
+async fn latest<K: Kind>(cx: &Context, namespace: Option<&str>) -> Result<Vec<K>, Failure> {
+    labelled(cx, namespace, format!("{}=true", label::IS_LATEST_SNAPSHOT)).await
+}
+
+async fn labelled<K: Kind>(
+    cx: &Context,
+    namespace: Option<&str>,
+    labels: String,
+) -> Result<Vec<K>, Failure> {
+    let namespace = namespace.map(str::to_owned);
+    let which = Selection { namespace, labels, ..Selection::all() };
+    readable(cx.client.of::<K>().list(&which).await?)
+}
+
+/// A list with a gap decides nothing.
+fn readable<K>(listed: Listed<K>) -> Result<Vec<K>, Failure> {
+    match listed.malformed.first() {
+        Some(problem) => Err(Failure::back_off(format!("cannot be read: {problem}"))),
+        None => Ok(listed.items),
+    }
+}

@@ -1,0 +1,147 @@
+//! What one pass looks at, from mirrors that show the last pass's writes.
+//!
+//! Good enough to go on. What is fixed once, or ends a run, is read by `afresh`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
+
+use flagship_api::names::ObjectKey;
+use flagship_rules::update_run::{Approval, Binding, Cluster, Observed, PolicySnapshot, Rival};
+use flagship_runtime::client::Fence;
+
+use crate::hub::Context;
+use crate::mirrors::{MemberMirrors, Policy, Run, ScopeMirrors};
+use crate::placement::Fences;
+
+/// What a pass looks at, and what its writes are fenced with.
+pub(super) struct Seen {
+    pub observed: Observed,
+    pub run: Fence,
+    pub finalizers: Vec<String>,
+    /// The placement's resource snapshots.
+    pub resources: Fences,
+}
+
+impl Seen {
+    /// A run, and nothing around it.
+    pub fn alone(cx: &Context, run: &Run) -> Self {
+        let observed = Observed {
+            now: cx.env.now(),
+            run: run.value.clone(),
+            placement: None,
+            policy_snapshots: Vec::new(),
+            bindings: Vec::new(),
+            clusters: Vec::new(),
+            strategy: None,
+            resource_snapshots: Vec::new(),
+            enveloped: BTreeMap::new(),
+            selection: None,
+            indexes_in_runs: Vec::new(),
+            cluster_overrides: Vec::new(),
+            overrides: Vec::new(),
+            approvals: Vec::new(),
+            rivals: Vec::new(),
+            options: cx.options.update_runs,
+        };
+        Self {
+            observed,
+            run: run.fence.clone(),
+            finalizers: run.finalizers.clone(),
+            resources: Fences::new(),
+        }
+    }
+}
+
+/// UIDs of runs that a fresh look did not find any more. Bindings name their last writer
+/// for as long as nobody else writes them, and a UID does not come back.
+#[derive(Default)]
+pub(super) struct Departed(Mutex<BTreeSet<String>>);
+
+impl Departed {
+    /// As many as are worth remembering; what is forgotten is looked for once more.
+    const MOST: usize = 10_000;
+
+    pub fn add(&self, uid: &str) {
+        let mut gone = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if gone.len() >= Self::MOST {
+            gone.clear();
+        }
+        gone.insert(uid.to_owned());
+    }
+
+    fn contains(&self, uid: &str) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(uid)
+    }
+}
+
+/// Everything for one pass over a run that is initialized.
+pub(super) fn observe(
+    cx: &Context,
+    members: &MemberMirrors,
+    scope: &ScopeMirrors,
+    departed: &Departed,
+    run: &Run,
+) -> Seen {
+    let key = &run.placement;
+    let mut seen = Seen::alone(cx, run);
+    let observed = &mut seen.observed;
+    observed.placement = scope.placements.get(key).map(|placement| placement.value.clone());
+    observed.policy_snapshots =
+        scope.latest_policies_of(key).iter().map(|policy| in_force(policy)).collect();
+    observed.bindings = scope.bindings_of(key).iter().map(|binding| binding.in_a_run()).collect();
+    let named: BTreeSet<&str> = observed.bindings.iter().map(Binding::cluster).collect();
+    let known = named.into_iter().filter_map(|name| {
+        let cluster = members.clusters.get(&ObjectKey::cluster(name))?;
+        Some(Cluster { name: name.to_owned(), labels: cluster.target.labels.clone() })
+    });
+    observed.clusters = known.collect();
+    observed.approvals = approvals(scope, run);
+    let rivals = writers(&observed.bindings, run).into_iter();
+    let rivals = rivals.filter_map(|uid| match scope.runs.with_uid(uid) {
+        Some(known) => Some(known.rival.clone()),
+        None => departed.contains(uid).then(|| Rival::departed(uid)),
+    });
+    let rivals: Vec<Rival> = rivals.collect();
+    observed.rivals = rivals;
+    seen
+}
+
+/// UIDs of the other runs that bindings name as their last writer.
+pub(super) fn writers<'a>(bindings: &'a [Binding], run: &Run) -> BTreeSet<&'a str> {
+    let fences = bindings.iter().filter_map(|binding| binding.fence.as_ref());
+    fences.map(|fence| fence.run.as_str()).filter(|uid| *uid != run.fence.uid).collect()
+}
+
+/// Requests that name the run, and those that bear a name it gives.
+pub(super) fn approvals(scope: &ScopeMirrors, run: &Run) -> Vec<Approval> {
+    let mut found: BTreeMap<String, Approval> = BTreeMap::new();
+    for request in scope.runs.approvals_of(&run.fence.key) {
+        found.insert(request.name.clone(), (*request).clone());
+    }
+    for name in request_names(run) {
+        if let Some(request) = scope.runs.approvals.get(&run.value.beside(name)) {
+            found.insert(name.to_owned(), (*request).clone());
+        }
+    }
+    found.into_values().collect()
+}
+
+/// Names of the requests that the tasks of the run ask for.
+pub(super) fn request_names(run: &Run) -> impl Iterator<Item = &str> {
+    let stages = run.value.status.stages_status.iter();
+    let tasks = stages.flat_map(|stage| {
+        stage.before_stage_task_status.iter().chain(&stage.after_stage_task_status)
+    });
+    tasks.map(|task| task.approval_request_name.as_str()).filter(|name| !name.is_empty())
+}
+
+fn in_force(policy: &Policy) -> PolicySnapshot {
+    PolicySnapshot {
+        name: policy.value.name.clone(),
+        generation: policy.value.generation,
+        index: policy.value.index.clone(),
+        number_of_clusters: policy.value.number_of_clusters.clone(),
+        policy: policy.snapshot.policy.clone(),
+        conditions: policy.conditions.clone(),
+    }
+}

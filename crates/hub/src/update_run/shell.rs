@@ -1,0 +1,418 @@
+//! One pass over one run: read, plan, write.
+//!
+//! What was asked and answered is written first, then the run's own record, then the
+//! bindings that the record promises, side by side. The first failure ends the pass, and
+//! the next one starts from what is stored then. People are told when all is written.
+//!
+//! What a pass decides is in `flagship_rules::update_run`; why it runs, in `triggers`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use flagship_api::keys::{field_manager, finalizer, label};
+
+use flagship_api::staged_update_status::UpdateRunStatus;
+use flagship_rules::event::Event;
+use flagship_rules::update_run::{
+    Accept, Action, Ask, Binding, Deliver, Observed, Plan, Signal, Withdraw, laws,
+    needs_fresh_reads, plan, refused,
+};
+use flagship_runtime::client::{Client, ClientError, Fence, Propagation, ResourceType};
+use flagship_runtime::effects::{Made, SeenWrites, Writer, carry_out_in_groups};
+use flagship_runtime::events::{EventType, Recorder};
+use flagship_runtime::queue::Outcome;
+use flagship_runtime::verdict::Failure;
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube_core::Resource;
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use super::afresh::observe_afresh;
+use super::observe::{Departed, Seen, observe};
+use super::series::Standings;
+use super::{RunKey, RunQueue};
+use crate::hub::Context;
+use crate::mirrors::{Mirrors, Run, ScopeMirrors};
+use crate::patches::{difference, gone_is_fine, reference, with_finalizer, without_finalizer};
+use crate::placement::{Selectable, delete_all, write_snapshot};
+use crate::scope::{Parts, Scoped};
+
+/// Bindings that are written at once.
+const AT_ONCE: usize = 20;
+
+/// Carries out the plans of the runs of one scope.
+pub(super) struct Shell<S: Scoped> {
+    cx: Context,
+    mirrors: Arc<Mirrors>,
+    scope: ScopeMirrors,
+    selectable: Arc<Selectable>,
+    queue: RunQueue,
+    recorder: Recorder,
+    /// Says to `managedFields` who put the finalizer there.
+    guard: Client,
+    seen: SeenWrites<RunKey>,
+    departed: Departed,
+    standings: Standings,
+    /// What the last pass over each run had to tell, so that it is told once.
+    told: Mutex<BTreeMap<RunKey, BTreeSet<Told>>>,
+    of: PhantomData<fn() -> S>,
+}
+
+/// Something people were told: about which request, or the run itself; why; in which words.
+type Told = (Option<String>, String, String);
+
+/// A pass that has read and planned.
+struct Pass<'a> {
+    seen: Seen,
+    writer: Writer<'a, RunKey>,
+    guard: Writer<'a, RunKey>,
+}
+
+/// What is done to one binding.
+#[derive(Debug)]
+enum Touch {
+    Update(Option<Box<Deliver>>, Option<Signal>),
+    Withdraw(Withdraw),
+}
+
+impl<S: Scoped> Shell<S> {
+    pub fn new(
+        cx: &Context,
+        mirrors: &Arc<Mirrors>,
+        scope: &ScopeMirrors,
+        selectable: &Arc<Selectable>,
+        queue: &RunQueue,
+        tasks: &mut JoinSet<()>,
+    ) -> Self {
+        let seen = SeenWrites::default();
+        seen.shown_by(ResourceType::of::<S::UpdateRun>(), &scope.runs.runs);
+        seen.shown_by(ResourceType::of::<S::ApprovalRequest>(), &scope.runs.approvals);
+        seen.shown_by(ResourceType::of::<S::Binding>(), &scope.bindings);
+        seen.shown_by(ResourceType::of::<S::ResourceSnapshot>(), &scope.resources);
+        let recorder = Recorder::new(&cx.client, &cx.env, &cx.metrics, queue.name());
+        let writing = recorder.clone();
+        tasks.spawn(async move { writing.run().await });
+        Self {
+            cx: cx.clone(),
+            mirrors: mirrors.clone(),
+            scope: scope.clone(),
+            selectable: selectable.clone(),
+            queue: queue.clone(),
+            recorder,
+            guard: cx.client.named(field_manager::UPDATE_RUN),
+            seen,
+            departed: Departed::default(),
+            standings: Standings::new(&cx.metrics),
+            told: Mutex::default(),
+            of: PhantomData,
+        }
+    }
+
+    /// One pass.
+    pub async fn pass(&self, key: RunKey) -> Result<Outcome, Failure> {
+        self.seen.caught_up(&key).await;
+        let run = self.scope.runs.runs.get(&key.run).filter(|run| run.placement == key.placement);
+        let Some(run) = run else {
+            self.forget(&key);
+            return Ok(Outcome::Done);
+        };
+        let (seen, plan) = self.decide(&run).await?;
+        if cfg!(debug_assertions) {
+            assert_lawful(&seen.observed, &plan);
+        }
+        match &plan.series {
+            Some(series) => self.standings.tell(&key.run, series, self.cx.env.now()),
+            None if seen.observed.run.deleting => self.forget(&key),
+            None => {}
+        }
+        let writer = |client| Writer::new(client, &self.cx.leadership, &self.seen, &key);
+        let mut pass = Pass { seen, writer: writer(&self.cx.client), guard: writer(&self.guard) };
+        let Plan { actions, events, on_requests, measured, wake, trouble, .. } = plan;
+        self.carry_out(&mut pass, actions).await?;
+        self.tell(&key, &pass.seen.observed, &events, &on_requests);
+        measured.iter().for_each(|measured| self.standings.measure(&key.run, measured));
+        if let Some(trouble) = trouble {
+            return Err(Failure::back_off(trouble.to_string()));
+        }
+        match wake.map(|wake| Duration::try_from(wake).unwrap_or_default()) {
+            None => Ok(Outcome::Done),
+            Some(Duration::ZERO) => {
+                // At once, and with a fresh back-off: this is progress, not trouble.
+                self.queue.add(key);
+                Ok(Outcome::Done)
+            }
+            Some(wake) => Ok(Outcome::After(wake)),
+        }
+    }
+
+    /// Decides on the mirrors, and once more on fresh reads where that is not enough.
+    async fn decide(&self, run: &Run) -> Result<(Seen, Plan), Failure> {
+        if run.rival.ended || run.value.deleting || !run.value.guarded {
+            let seen = Seen::alone(&self.cx, run);
+            let plan = plan(&seen.observed);
+            return Ok((seen, plan));
+        }
+        if run.value.is_initialized() {
+            let seen = observe(&self.cx, &self.mirrors.members, &self.scope, &self.departed, run);
+            let plan = plan(&seen.observed);
+            if !needs_fresh_reads(&seen.observed, &plan) {
+                return Ok((seen, plan));
+            }
+        }
+        let seen =
+            observe_afresh::<S>(&self.cx, &self.scope, &self.selectable, &self.departed, run)
+                .await?;
+        let plan = plan(&seen.observed);
+        Ok((seen, plan))
+    }
+
+    async fn carry_out(&self, pass: &mut Pass<'_>, actions: Vec<Action>) -> Result<(), Failure> {
+        let mut touches: Vec<Touch> = Vec::new();
+        for action in actions {
+            match (action, touches.last_mut()) {
+                (Action::Deliver(deliver), _) => touches.push(Touch::Update(Some(deliver), None)),
+                (Action::Signal(signal), Some(Touch::Update(Some(deliver), own @ None)))
+                    if deliver.binding == signal.binding =>
+                {
+                    *own = Some(signal);
+                }
+                (Action::Signal(signal), _) => touches.push(Touch::Update(None, Some(signal))),
+                (Action::Withdraw(withdraw), _) => touches.push(Touch::Withdraw(withdraw)),
+                // The plan has these before anything is done to a binding.
+                (action, _) => self.act(pass, action).await?,
+            }
+        }
+        let pass = &*pass;
+        carry_out_in_groups(vec![touches], AT_ONCE, async |touch| self.touch(pass, touch).await)
+            .await?;
+        Ok(())
+    }
+
+    async fn act(&self, pass: &mut Pass<'_>, action: Action) -> Result<(), Failure> {
+        let name = &pass.seen.observed.run.name;
+        match action {
+            Action::Guard => {
+                let patch = with_finalizer(&pass.seen.finalizers, finalizer::UPDATE_RUN);
+                pass.guard.patch::<S::UpdateRun>(&pass.seen.run, patch).await?;
+            }
+            Action::Unguard => {
+                let patch = without_finalizer(&pass.seen.finalizers, finalizer::UPDATE_RUN);
+                let freed = pass.writer.patch::<S::UpdateRun>(&pass.seen.run, patch).await;
+                gone_is_fine(freed)?;
+            }
+            Action::ForgetRequests => {
+                let labels = format!("{}={name}", label::TARGET_UPDATE_RUN);
+                let namespace = pass.seen.run.key.namespace.as_deref();
+                delete_all::<S::ApprovalRequest, _>(
+                    &self.cx.client,
+                    &pass.writer,
+                    namespace,
+                    labels,
+                )
+                .await?;
+            }
+            Action::Resources(action) => {
+                let Seen { observed, resources, .. } = &mut pass.seen;
+                let Some(placement) = &observed.placement else {
+                    return Err(Failure::reread("the placement is gone"));
+                };
+                let selection = observed.selection.as_ref().and_then(|found| found.as_ref().ok());
+                let writer = &pass.writer;
+                write_snapshot::<S, _>(writer, resources, placement, selection, action).await?;
+            }
+            Action::Ask(ask) => self.ask(pass, &ask).await?,
+            Action::Accept(accept) => self.accept(pass, &accept).await?,
+            Action::Status(status) => self.record(pass, *status).await?,
+            Action::Deliver(_) | Action::Signal(_) | Action::Withdraw(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Asks a person.
+    async fn ask(&self, pass: &Pass<'_>, ask: &Ask) -> Result<(), Failure> {
+        let run = &pass.seen.observed.run;
+        tracing::info!(run = %pass.seen.run.key, request = ask.name, "asking for approval");
+        let request = S::ApprovalRequest::new(ask.metadata(run), ask.spec(run));
+        match pass.writer.create(&request).await? {
+            Made::New(_) => Ok(()),
+            // Whoever made it: the next pass looks at it.
+            Made::Existed => Err(Failure::reread(format!("{} exists already", ask.name))),
+        }
+    }
+
+    /// Takes note of an approval, for good.
+    async fn accept(&self, pass: &Pass<'_>, accept: &Accept) -> Result<(), Failure> {
+        tracing::info!(run = %pass.seen.run.key, request = accept.request, "approval accepted");
+        let mut requests = pass.seen.observed.approvals.iter();
+        let found = requests.find(|request| request.name == accept.request);
+        let mut conditions = found.map(|found| found.conditions.clone()).unwrap_or_default();
+        accept.answer(&mut conditions, self.cx.env.now());
+        let fence = Fence {
+            key: pass.seen.observed.run.beside(&accept.request),
+            uid: accept.uid.clone(),
+            resource_version: accept.resource_version.clone(),
+        };
+        let patch = json!({"status": {"conditions": conditions}});
+        pass.writer.patch_status::<S::ApprovalRequest>(&fence, patch).await?;
+        Ok(())
+    }
+
+    /// Writes the status over the version that was read.
+    async fn record(&self, pass: &mut Pass<'_>, status: UpdateRunStatus) -> Result<(), Failure> {
+        let Fence { key, uid, resource_version } = &pass.seen.run;
+        let metadata = ObjectMeta {
+            name: Some(key.name.clone()),
+            namespace: key.namespace.clone(),
+            uid: Some(uid.clone()),
+            resource_version: Some(resource_version.clone()),
+            ..ObjectMeta::default()
+        };
+        let observed = &pass.seen.observed;
+        let object = |status| {
+            let spec = observed.run.spec.clone();
+            S::UpdateRun::new(metadata.clone(), spec).with_status(status)
+        };
+        let written = match pass.writer.update_status(&object(status.clone())).await {
+            Err(ClientError::Invalid { message, .. }) if !observed.run.is_initialized() => {
+                let told = refused(observed, &status, &message);
+                pass.writer.update_status(&object(told)).await?
+            }
+            other => other?,
+        };
+        pass.seen.run = Fence::of(&written).unwrap_or_else(|| pass.seen.run.clone());
+        Ok(())
+    }
+
+    /// Does to a binding what the record promised.
+    async fn touch(&self, pass: &Pass<'_>, touch: Touch) -> Result<(), ClientError> {
+        let observed = &pass.seen.observed;
+        let fence = |binding: &str, uid: &str, version: &str| Fence {
+            key: observed.run.beside(binding),
+            uid: uid.to_owned(),
+            resource_version: version.to_owned(),
+        };
+        match touch {
+            Touch::Withdraw(Withdraw { binding, uid, resource_version }) => {
+                tracing::info!(run = %pass.seen.run.key, binding, "deleting the binding");
+                let fence = fence(&binding, &uid, &resource_version);
+                pass.writer.delete::<S::Binding>(&fence, Propagation::Background).await?;
+            }
+            Touch::Update(None, None) => {}
+            Touch::Update(None, Some(signal)) => {
+                let fence = fence(&signal.binding, &signal.uid, &signal.resource_version);
+                let Some(found) = binding_of(observed, &signal.binding) else { return Ok(()) };
+                self.signal(pass, &fence, &signal, found.generation, &found.conditions).await?;
+            }
+            Touch::Update(Some(deliver), signal) => {
+                let fence = fence(&deliver.binding, &deliver.uid, &deliver.resource_version);
+                let Some(found) = binding_of(observed, &deliver.binding) else { return Ok(()) };
+                tracing::info!(
+                    run = %pass.seen.run.key,
+                    binding = deliver.binding,
+                    snapshot = deliver.spec.resource_snapshot_name,
+                    "writing the binding"
+                );
+                let mut annotated = ObjectMeta::default();
+                deliver.fence.to_api().leave_on(&mut annotated);
+                let patch = json!({
+                    "metadata": {"annotations": annotated.annotations},
+                    "spec": difference(&json!(found.spec), &json!(deliver.spec)),
+                });
+                let written = pass.writer.patch::<S::Binding>(&fence, patch).await?;
+                if let (Some(signal), Some(fence)) = (signal, Fence::of(&written)) {
+                    let generation = written.meta().generation.unwrap_or_default();
+                    let status = written.status().cloned().unwrap_or_default();
+                    self.signal(pass, &fence, &signal, generation, &status.conditions).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the start signal in a binding's status.
+    async fn signal(
+        &self,
+        pass: &Pass<'_>,
+        fence: &Fence,
+        signal: &Signal,
+        generation: i64,
+        conditions: &[k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition],
+    ) -> Result<(), ClientError> {
+        let mut conditions = conditions.to_vec();
+        signal.give(&mut conditions, generation, self.cx.env.now());
+        let patch = json!({"status": {"conditions": conditions}});
+        pass.writer.patch_status::<S::Binding>(fence, patch).await?;
+        Ok(())
+    }
+
+    /// Tells people what they were not told by the pass before.
+    fn tell(
+        &self,
+        key: &RunKey,
+        observed: &Observed,
+        events: &[Event],
+        on_requests: &[(String, Event)],
+    ) {
+        let run = &observed.run;
+        let namespace = run.namespace.as_deref();
+        let on_run = events.iter().map(|event| (None, event));
+        let on_requests = on_requests.iter().map(|(request, event)| (Some(request), event));
+        let mut now_told = BTreeSet::new();
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = told.remove(key).unwrap_or_default();
+        for (request, event) in on_run.chain(on_requests) {
+            let words = (request.cloned(), event.reason.clone(), event.message.clone());
+            let about = match request {
+                None => Some(reference::<S::UpdateRun>(namespace, &run.name, &run.uid)),
+                Some(name) => observed
+                    .approvals
+                    .iter()
+                    .find(|found| found.name == *name)
+                    .map(|found| reference::<S::ApprovalRequest>(namespace, name, &found.uid)),
+            };
+            if let (Some(about), false) = (about, before.contains(&words)) {
+                self.say(about, event);
+            }
+            now_told.insert(words);
+        }
+        if !now_told.is_empty() {
+            told.insert(key.clone(), now_told);
+        }
+    }
+
+    fn say(&self, about: ObjectReference, event: &Event) {
+        let sort = if event.warning { EventType::Warning } else { EventType::Normal };
+        self.recorder.note_about(about, sort, &event.reason, &event.message);
+    }
+
+    /// Nothing of a run that is gone is kept.
+    fn forget(&self, key: &RunKey) {
+        self.standings.forget(&key.run);
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+    }
+}
+
+fn binding_of<'a>(observed: &'a Observed, name: &str) -> Option<&'a Binding> {
+    observed.bindings.iter().find(|binding| binding.name == name)
+}
+
+/// Holds a plan against the laws, as if nobody else wrote in between.
+fn assert_lawful(seen: &Observed, plan: &Plan) {
+    let lawful_before = laws::state(seen).is_empty();
+    let mut now = seen.clone();
+    for action in &plan.actions {
+        assert_eq!(laws::write(&now, action), [], "{action:?}");
+        if let Action::Status(status) = action {
+            let before = now.clone();
+            now.run.status = (**status).clone();
+            assert_eq!(laws::step(seen, &before, &now), [], "{status:?}");
+        }
+    }
+    // Mirrors do not all lag by the same time, so what was read may seem to be unlawful.
+    if lawful_before {
+        assert_eq!(laws::state(&now), []);
+    }
+}

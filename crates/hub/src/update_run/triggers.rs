@@ -1,0 +1,128 @@
+//! Which change makes which run worth a pass.
+//!
+//! A binding that works wakes its runs at once: no cluster waits for a timer to be
+//! followed by the next. Changes of placement, policy and cluster labels are noticed at
+//! once too, so that a run that cannot go on says so early.
+
+use flagship_api::names::ObjectKey;
+use flagship_rules::update_run::Approval;
+use flagship_rules::update_run::triggers::{
+    Glance, binding_changed, request_appeared, request_changed, request_deleted,
+};
+use flagship_runtime::reflector::{Change, Subscription};
+
+use super::{RunKey, RunQueue};
+use crate::mirrors::{
+    Binding, Cluster, MemberMirrors, Placement, Policy, Run, RunMirrors, ScopeMirrors,
+};
+
+/// Fills the queue from now on, and with every run that is there already.
+pub(super) fn listen(
+    members: &MemberMirrors,
+    scope: &ScopeMirrors,
+    queue: &RunQueue,
+) -> Vec<Subscription> {
+    let waker = || Waker { runs: scope.runs.clone(), queue: queue.clone() };
+    let (runs, approvals, bindings) = (waker(), waker(), waker());
+    let (placements, policies, clusters) = (waker(), waker(), waker());
+    vec![
+        scope.runs.runs.subscribe(move |change| runs.run(change)),
+        scope.runs.approvals.subscribe(move |change| approvals.approval(change)),
+        scope.bindings.subscribe(move |change| bindings.binding(change)),
+        scope.placements.subscribe(move |change| placements.placement(change)),
+        scope.policies.subscribe(move |change| policies.policy(change)),
+        members.clusters.subscribe(move |change| clusters.cluster(change)),
+    ]
+}
+
+struct Waker {
+    runs: RunMirrors,
+    queue: RunQueue,
+}
+
+impl Waker {
+    /// Our own records are no news.
+    fn run(&self, change: &Change<Run>) {
+        let asked = |run: &Run| (run.value.generation, run.value.deleting, run.value.guarded);
+        match (&change.old, &change.new) {
+            (Some(old), Some(new)) if asked(old) == asked(new) => {}
+            (_, Some(run)) | (Some(run), None) => {
+                self.queue.add_with(RunKey::of(run), change.origin.priority());
+            }
+            (None, None) => {}
+        }
+    }
+
+    fn approval(&self, change: &Change<Approval>) {
+        let run = match (&change.old, &change.new) {
+            (Some(old), Some(new)) => request_changed(old, new),
+            (Some(old), None) => request_deleted(old),
+            (None, Some(new)) => request_appeared(new),
+            (None, None) => None,
+        };
+        let Some(run) = run else { return };
+        let key = ObjectKey::new(change.key.namespace.as_deref(), run);
+        if let Some(run) = self.runs.runs.get(&key) {
+            self.queue.add(RunKey::of(&run));
+        }
+    }
+
+    fn binding(&self, change: &Change<Binding>) {
+        let Some(binding) = change.new.as_ref().or(change.old.as_ref()) else { return };
+        self.wake_if(&binding.placement, |run| match (&change.old, &change.new) {
+            (Some(old), Some(new)) => binding_changed(&run.fence.uid, &glance(old), &glance(new)),
+            _ => true,
+        });
+    }
+
+    fn placement(&self, change: &Change<Placement>) {
+        let same = match (&change.old, &change.new) {
+            (Some(old), Some(new)) => {
+                old.value.generation == new.value.generation && old.deleting == new.deleting
+            }
+            _ => false,
+        };
+        if !same {
+            self.wake_if(&change.key, |_| true);
+        }
+    }
+
+    fn policy(&self, change: &Change<Policy>) {
+        let mut versions = [&change.old, &change.new].into_iter().flatten();
+        if let Some(policy) = versions.find(|policy| policy.latest) {
+            self.wake_if(&policy.placement, |_| true);
+        }
+    }
+
+    /// Labels decide which stage a cluster belongs to.
+    fn cluster(&self, change: &Change<Cluster>) {
+        let labels = |cluster: Option<&Cluster>| cluster.map(|c| c.target.labels.clone());
+        if labels(change.old.as_deref()) == labels(change.new.as_deref()) {
+            return;
+        }
+        for (_, run) in self.runs.runs.all() {
+            if !run.rival.ended {
+                self.queue.add(RunKey::of(&run));
+            }
+        }
+    }
+
+    /// Wakes the unfinished runs of a placement that it is news to.
+    fn wake_if(&self, placement: &ObjectKey, is_news: impl Fn(&Run) -> bool) {
+        for run in self.runs.of(placement) {
+            if !run.rival.ended && is_news(&run) {
+                self.queue.add(RunKey::of(&run));
+            }
+        }
+    }
+}
+
+fn glance(binding: &Binding) -> Glance<'_> {
+    Glance {
+        uid: &binding.fence.uid,
+        generation: binding.value.generation,
+        deleting: binding.value.deleting,
+        written_by: binding.written_by.as_ref(),
+        conditions: &binding.value.status.conditions,
+    }
+}

@@ -1,0 +1,129 @@
+//! Boards of one run at the moments a person looks.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+fn now() -> Timestamp {
+    "2026-02-11T22:10:00Z".parse().unwrap()
+}
+
+fn condition(kind: &str, status: &str, reason: &str, at: &str) -> Value {
+    json!({
+        "type": kind, "status": status, "reason": reason, "message": "",
+        "observedGeneration": 1, "lastTransitionTime": format!("2026-02-11T22:{at}Z"),
+    })
+}
+
+fn board(state: &str, status: Value) -> Board {
+    let spec = json!({"placementName": "demo", "stagedRolloutStrategyName": "s", "state": state});
+    let created = "2026-02-11T22:00:00Z".parse().unwrap();
+    Board::of(
+        "demo-run",
+        Some(created),
+        &serde_json::from_value(spec).unwrap(),
+        &serde_json::from_value(status).unwrap(),
+        now(),
+    )
+}
+
+fn initialized() -> Value {
+    condition("Initialized", "True", "UpdateRunInitializedSuccessfully", "00:01")
+}
+
+#[test]
+fn the_phase_is_read_from_the_conditions() {
+    let progressing = |status: &str, reason: &str| json!({"conditions": [initialized(), condition("Progressing", status, reason, "01:00")]});
+    for (state, status, phase) in [
+        ("Run", json!({}), Phase::Pending),
+        ("Initialize", json!({"conditions": [initialized()]}), Phase::Initialized),
+        ("Run", json!({"conditions": [initialized()]}), Phase::Running),
+        ("Run", progressing("True", "UpdateRunProgressing"), Phase::Running),
+        ("Run", progressing("False", "UpdateRunWaiting"), Phase::Waiting),
+        ("Run", progressing("False", "UpdateRunStuck"), Phase::Stuck),
+        ("Stop", progressing("Unknown", "UpdateRunStopping"), Phase::Stopping),
+        ("Stop", progressing("False", "UpdateRunStopped"), Phase::Stopped),
+        (
+            "Run",
+            json!({"conditions": [condition("Initialized", "False", "UpdateRunInitializedFailed", "00:01")]}),
+            Phase::Failed,
+        ),
+        (
+            "Run",
+            json!({"conditions": [initialized(), condition("Succeeded", "True", "UpdateRunSucceeded", "05:00")]}),
+            Phase::Succeeded,
+        ),
+    ] {
+        assert_eq!(board(state, status.clone()).phase, phase, "{status}");
+    }
+}
+
+#[test]
+fn a_run_in_its_second_stage_shows_what_is_done_moving_and_ahead() {
+    let done = condition("Succeeded", "True", "ClusterUpdatingSucceeded", "02:00");
+    let started = condition("Started", "True", "ClusterUpdatingStarted", "09:30");
+    let approved =
+        condition("ApprovalRequestApproved", "True", "StageTaskApprovalRequestApproved", "03:00");
+    let board = board(
+        "Run",
+        json!({
+            "resourceSnapshotIndexUsed": "2",
+            "conditions": [initialized(), condition("Progressing", "True", "UpdateRunProgressing", "01:00")],
+            "stagedUpdateStrategySnapshot": {"stages": [
+                {"name": "staging", "afterStageTasks": [{"type": "Approval"}]},
+                {"name": "canary", "afterStageTasks": [{"type": "TimedWait", "waitTime": "30s"}]},
+            ]},
+            "stagesStatus": [
+                {
+                    "stageName": "staging",
+                    "startTime": "2026-02-11T22:01:00Z",
+                    "clusters": [{"clusterName": "member2", "conditions": [started, done]}],
+                    "afterStageTaskStatus": [{"type": "Approval", "approvalRequestName": "demo-run-after-staging", "conditions": [approved]}],
+                    "conditions": [condition("Succeeded", "True", "StageUpdatingSucceeded", "03:00")],
+                },
+                {
+                    "stageName": "canary",
+                    "startTime": "2026-02-11T22:09:30Z",
+                    "clusters": [{"clusterName": "member1", "conditions": [started]}, {"clusterName": "member3"}],
+                    "afterStageTaskStatus": [{"type": "TimedWait"}],
+                    "conditions": [condition("Progressing", "True", "StageUpdatingStarted", "09:30")],
+                },
+            ],
+            "deletionStageStatus": {"stageName": "kubernetes-fleet.io/deleteStage", "clusters": []},
+        }),
+    );
+    assert_eq!((board.snapshot.as_str(), board.seconds), ("2", 600));
+    assert_eq!(board.clusters(), (1, 3));
+    assert_eq!(board.stage_number(), 2);
+    let marks: Vec<Mark> =
+        board.stages.iter().flat_map(|stage| &stage.cells).map(|cell| cell.mark).collect();
+    assert_eq!(marks, [Mark::Done, Mark::Updating, Mark::Queued]);
+    assert_eq!(board.stages[1].cells[0].seconds, Some(30));
+    assert_eq!(board.stages[0].gates[0].state, GateState::Passed);
+    assert_eq!(
+        (board.stages[1].gates[0].state, board.stages[1].gates[0].wait.as_str()),
+        (GateState::Ahead, "30s")
+    );
+}
+
+#[test]
+fn a_running_wait_says_what_is_left() {
+    let board = board(
+        "Run",
+        json!({
+            "conditions": [initialized(), condition("Progressing", "False", "UpdateRunWaiting", "09:50")],
+            "stagedUpdateStrategySnapshot": {"stages": [
+                {"name": "staging", "afterStageTasks": [{"type": "TimedWait", "waitTime": "30s"}]},
+            ]},
+            "stagesStatus": [{
+                "stageName": "staging",
+                "startTime": "2026-02-11T22:01:00Z",
+                "clusters": [],
+                "afterStageTaskStatus": [{"type": "TimedWait"}],
+                "conditions": [condition("Progressing", "False", "StageUpdatingWaiting", "09:50")],
+            }],
+        }),
+    );
+    let gate = &board.stages[0].gates[0];
+    assert_eq!((gate.state, gate.seconds_left), (GateState::Closed, Some(20)));
+}

@@ -1,0 +1,25 @@
+//! Rolling updates: moves a placement's clusters to its latest resources, a few at a time.
+//!
+//! A pass is a pure function of what is stored and of the clock; nothing is remembered
+//! between passes. Who may move is counted over all bindings of the placement, so these
+//! must be read from the server itself, never from a cache.
+//!
+//! Placements with the `External` strategy are left to `update_run`. What a cluster then
+//! gets is made in `work`.
+
+mod budget;
+mod from_api;
+mod observed;
+mod reconcile;
+mod sorting;
+pub mod standing;
+pub mod triggers;
+mod twins;
+mod wanted;
+pub mod words;
+
+#[cfg(test)]
+mod tests;
+
+pub use observed::{Binding, Observed};
+pub use reconcile::{Action, Plan, Waiting, plan};

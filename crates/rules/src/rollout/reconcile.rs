@@ -1,0 +1,210 @@
+//! One pass over a placement: what to write now, what waits, and when to look again.
+
+use flagship_api::apply_strategy::ApplyStrategy;
+use flagship_api::condition::{Conditions, Generation, Truth};
+use flagship_api::condition_type::binding::ROLLOUT_STARTED;
+use flagship_api::defaults::{complete_placement, effective_apply_strategy};
+use flagship_api::placement::RolloutStrategyType;
+use flagship_api::reason::binding as reason;
+use jiff::SignedDuration;
+use serde::{Deserialize, Serialize};
+
+use super::budget::{Picked, budget, pick, unavailable_period};
+use super::observed::{Binding, Observed};
+use super::sorting::{Sorted, sort};
+use super::twins;
+use super::wanted::{Wanted, wanted};
+use crate::overrides::belonging::Chosen;
+use crate::placement::Trouble;
+
+/// What to do about a placement's rollout.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Writes: one step after the other, those of a step side by side.
+    pub steps: Vec<Vec<Action>>,
+    /// Why nothing more is done.
+    pub waiting: Vec<Waiting>,
+    /// The pause KubeFleet would make before its next look: none when all is rolled out.
+    pub pause: Option<SignedDuration>,
+    /// When time alone makes the next move possible. Everything else is a change of a
+    /// binding, and comes as one.
+    pub wake: Option<SignedDuration>,
+    /// Whether to look again as soon as the writes are done.
+    pub again: bool,
+    /// What stopped the pass.
+    pub trouble: Option<Trouble>,
+}
+
+/// One write to a binding.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Action {
+    /// Give it the placement's apply strategy, and nothing else.
+    PushStrategy {
+        /// The binding.
+        binding: String,
+        /// The strategy.
+        strategy: Box<ApplyStrategy>,
+    },
+    /// Say that it has to wait.
+    HoldBack {
+        /// The binding.
+        binding: String,
+    },
+    /// Say that it names the latest resources: it does, but nobody said so.
+    Confirm {
+        /// The binding.
+        binding: String,
+    },
+    /// Let it name the latest resources, and say so.
+    Deliver {
+        /// The binding.
+        binding: String,
+        /// First object of the resources.
+        snapshot: String,
+        /// Overrides to apply on the way.
+        overrides: Chosen,
+    },
+    /// Delete it, which takes the resources off its cluster.
+    Remove {
+        /// The binding.
+        binding: String,
+    },
+}
+
+/// Why something is not done yet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Waiting {
+    /// Nothing was selected yet.
+    ForResources,
+    /// A binding that is being deleted still stands for the cluster.
+    ForDeletion {
+        /// The cluster.
+        cluster: String,
+    },
+    /// The limits of the strategy are used up.
+    ForBudget {
+        /// Bindings that are not up to date.
+        held_back: usize,
+        /// Bindings that are no longer wanted.
+        kept: usize,
+        /// How many ready ones could go; negative if too few are ready.
+        removable: i64,
+        /// How many could begin; negative if too many hold resources.
+        addable: i64,
+    },
+}
+
+/// Decides one pass.
+pub fn plan(seen: &Observed) -> Plan {
+    decide(seen).unwrap_or_else(|trouble| Plan { trouble: Some(trouble), ..Plan::default() })
+}
+
+fn decide(seen: &Observed) -> Result<Plan, Trouble> {
+    let mut spec = seen.placement.spec.clone();
+    complete_placement(&mut spec);
+    let strategy = spec.strategy.clone().unwrap_or_default();
+    let rolls = strategy.r#type == Some(RolloutStrategyType::RollingUpdate);
+    if seen.placement.deleting || !rolls {
+        return Ok(Plan::default());
+    }
+    let mut bindings: Vec<&Binding> = seen.bindings.iter().collect();
+    bindings.sort_by(|a, b| a.name.cmp(&b.name));
+
+    let strategy = effective_apply_strategy(strategy.apply_strategy.as_ref());
+    let pushes = push_strategy(&bindings, &strategy);
+    if !pushes.is_empty() {
+        return Ok(Plan { steps: vec![pushes], again: true, ..Plan::default() });
+    }
+    let terminating = twins::waiting(&seen.placement.key(), &bindings)?;
+    let mut waiting: Vec<Waiting> = terminating
+        .iter()
+        .map(|cluster| Waiting::ForDeletion { cluster: (*cluster).to_owned() })
+        .collect();
+    let Some(wanted) = wanted(seen)? else {
+        waiting.push(Waiting::ForResources);
+        return Ok(Plan { waiting, ..Plan::default() });
+    };
+    let period = unavailable_period(&spec);
+    let sorted = sort(&bindings, &wanted, &terminating, period, seen.now)?;
+    let confirmations: Vec<Action> =
+        sorted.current.iter().filter(|b| !says_started(b)).map(|b| confirm(b)).collect();
+    if sorted.is_settled() {
+        let steps = some(vec![confirmations]);
+        return Ok(Plan { steps, waiting, ..Plan::default() });
+    }
+    let budget = budget(&spec, &sorted)?;
+    let pause = pause(&sorted, period);
+    let soonest = sorted.soonest;
+    let picked = pick(sorted, budget);
+    let blocked = !picked.held_back.is_empty() || picked.kept > 0;
+    if blocked {
+        waiting.push(Waiting::ForBudget {
+            held_back: picked.held_back.len(),
+            kept: picked.kept,
+            removable: budget.removable,
+            addable: budget.addable,
+        });
+    }
+    let holds = picked.held_back.iter().filter(|b| !says_held_back(b)).map(|b| hold_back(b));
+    let steps = some(vec![holds.collect(), confirmations, moves(&picked, &wanted)]);
+    // Ready means past the moment, not at it.
+    let wake = soonest.filter(|_| blocked).map(|left| left + SignedDuration::from_millis(1));
+    Ok(Plan { steps, waiting, pause: Some(pause), wake, again: false, trouble: None })
+}
+
+fn some(steps: Vec<Vec<Action>>) -> Vec<Vec<Action>> {
+    steps.into_iter().filter(|step| !step.is_empty()).collect()
+}
+
+/// Every binding that stays gets the apply strategy at once, whatever the budget: it says
+/// how to deliver, not what.
+fn push_strategy(bindings: &[&Binding], wanted: &ApplyStrategy) -> Vec<Action> {
+    let differs = |binding: &&&Binding| {
+        let there = binding.spec.apply_strategy.as_ref();
+        there.map(|there| effective_apply_strategy(Some(there))).as_ref() != Some(wanted)
+    };
+    let stay = bindings.iter().filter(|binding| !binding.deleting);
+    stay.filter(differs)
+        .map(|binding| Action::PushStrategy {
+            binding: binding.name.clone(),
+            strategy: Box::new(wanted.clone()),
+        })
+        .collect()
+}
+
+fn pause(sorted: &Sorted<'_>, period: SignedDuration) -> SignedDuration {
+    match sorted.soonest {
+        _ if !sorted.any_unready => SignedDuration::ZERO,
+        Some(soonest) => soonest.min(period),
+        None => period,
+    }
+}
+
+fn moves(picked: &Picked<'_>, wanted: &Wanted<'_>) -> Vec<Action> {
+    let removals = picked.remove.iter().map(|b| Action::Remove { binding: b.name.clone() });
+    let deliveries = picked.deliver.iter().map(|candidate| Action::Deliver {
+        binding: candidate.binding.name.clone(),
+        snapshot: wanted.master.to_owned(),
+        overrides: candidate.overrides.clone(),
+    });
+    removals.chain(deliveries).collect()
+}
+
+fn confirm(binding: &Binding) -> Action {
+    Action::Confirm { binding: binding.name.clone() }
+}
+
+fn hold_back(binding: &Binding) -> Action {
+    Action::HoldBack { binding: binding.name.clone() }
+}
+
+fn says_started(binding: &Binding) -> bool {
+    binding.conditions.is_true_at(ROLLOUT_STARTED, Generation(binding.generation))
+}
+
+fn says_held_back(binding: &Binding) -> bool {
+    let said = binding.conditions.current(ROLLOUT_STARTED, Generation(binding.generation));
+    said.is_some_and(|said| {
+        Truth::of(said) == Truth::False && said.reason == reason::ROLLOUT_NOT_STARTED_YET
+    })
+}

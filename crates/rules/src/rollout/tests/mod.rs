@@ -1,0 +1,6 @@
+mod decisions;
+mod examples;
+mod overriding;
+mod triggers;
+mod twins;
+mod world;

@@ -1,0 +1,35 @@
+//! Whether a plan may be carried out as it is, or only after a second, fresh look.
+//!
+//! Caches lag, and not all by the same time: a run may be seen before the placement it
+//! names, and a binding that another run has taken before the record of that run. Going
+//! on from old news costs a conflict at worst. Giving up, or taking a cluster from
+//! somebody, cannot be undone.
+
+use flagship_api::condition::Truth;
+use flagship_api::condition_type::update_run::{INITIALIZED, SUCCEEDED};
+
+use super::delivery::{Deliver, rival};
+use super::observed::Observed;
+use super::reconcile::{Action, Plan};
+use super::status::{has_ended, says};
+
+/// Whether the plan does something that must not be decided on a cache.
+pub fn needs_fresh_reads(seen: &Observed, plan: &Plan) -> bool {
+    plan.actions.iter().any(|action| match action {
+        Action::Status(status) => {
+            let bad = [INITIALIZED, SUCCEEDED].map(|kind| says(&status.conditions, kind));
+            let ends = has_ended(status) && !has_ended(&seen.run.status);
+            !seen.run.is_initialized() || (ends && bad.contains(&Some(Truth::False)))
+        }
+        Action::Deliver(deliver) => takes_from_somebody(seen, deliver),
+        _ => false,
+    })
+}
+
+/// Whether another run wrote the binding last and has not certainly ended. One that is not
+/// known at all is either gone or too young to be known.
+fn takes_from_somebody(seen: &Observed, deliver: &Deliver) -> bool {
+    let found = seen.bindings.iter().find(|binding| binding.name == deliver.binding);
+    let Some(fence) = found.and_then(|binding| binding.fence.as_ref()) else { return false };
+    fence.run != seen.run.uid && rival(seen, &fence.run).is_none_or(|rival| !rival.ended)
+}

@@ -1,0 +1,149 @@
+//! Who may touch a binding, when, and with what: S2, S3, S4, S5, S7, S9 and S11.
+
+use flagship_api::binding::ResourceBindingSpec;
+use flagship_api::condition::{Conditions, Truth};
+use flagship_api::condition_type::{update_run, updating_cluster};
+use flagship_api::duration::GoDuration;
+use flagship_api::reason::update_run as reason;
+use flagship_api::staged_update::{StageConfig, StageTaskType, UpdateRunState};
+use flagship_api::staged_update_status::StageUpdatingStatus;
+
+use super::super::delivery::Target;
+use super::super::observed::{Binding, Observed};
+use super::super::reconcile::Action;
+use super::super::status::{in_flight, is_finished, says};
+use super::record::is_approved;
+use super::{Told, broken, reason_of};
+
+/// Holds one write against the laws.
+pub fn judge(before: &Observed, action: &Action) -> Told {
+    let mut told = Vec::new();
+    let touches = match action {
+        Action::Deliver(deliver) => Some(deliver.binding.as_str()),
+        Action::Signal(signal) => Some(signal.binding.as_str()),
+        Action::Withdraw(withdraw) => Some(withdraw.binding.as_str()),
+        _ => None,
+    };
+    let Some(name) = touches else { return told };
+    let Some(found) = before.bindings.iter().find(|binding| binding.name == name) else {
+        told.push(broken("S7", format!("{name} is written and does not exist")));
+        return told;
+    };
+    if matches!(action, Action::Signal(_)) && only_repeats(before, found) {
+        return told;
+    }
+    if reason_of(&before.run.status) == Some(reason::STOPPED)
+        && before.run.state() == UpdateRunState::Stop
+    {
+        told.push(broken("S4", format!("{name} is written after the run said it stopped")));
+    }
+    match action {
+        Action::Withdraw(withdraw) => {
+            if (&withdraw.uid, &withdraw.resource_version) != (&found.uid, &found.resource_version)
+            {
+                told.push(broken("S7", format!("{name} is deleted without its version")));
+            }
+            told.extend(deleted_last(before, found));
+        }
+        Action::Deliver(deliver) => {
+            if found
+                .fence
+                .as_ref()
+                .is_some_and(|fence| deliver.fence.to_api().is_behind(&fence.to_api()))
+            {
+                told.push(broken("S11", format!("{name} was fenced by a later generation")));
+            }
+            told.extend(in_turn(before, found));
+            told.extend(uses_the_record(before, &deliver.spec, found.cluster()));
+        }
+        _ => told.extend(in_turn(before, found)),
+    }
+    told
+}
+
+/// Whether a start signal tells a cluster nothing new: this run has moved it, it holds
+/// exactly what the run wants, and the run is done with it. A hub that has lost the lead
+/// may send such a signal late; it moves nothing.
+fn only_repeats(before: &Observed, found: &Binding) -> bool {
+    let status = &before.run.status;
+    let Ok(target) = Target::of(before, status) else { return false };
+    let entries = status.stages_status.iter().flat_map(|stage| &stage.clusters);
+    let mut entries = entries.filter(|entry| entry.cluster_name == found.cluster());
+    found.fence.as_ref().is_some_and(|fence| fence.run == before.run.uid)
+        && entries.any(|entry| is_finished(entry) && target.is_on(found, entry))
+}
+
+/// S2, and the halves of S3 and S5 that guard the first write of a stage.
+fn in_turn(before: &Observed, binding: &Binding) -> Told {
+    let mut told = Vec::new();
+    let (cluster, status) = (binding.cluster(), &before.run.status);
+    let strategy = status.staged_update_strategy_snapshot.iter().flat_map(|s| &s.stages);
+    for (config, stage) in strategy.zip(&status.stages_status) {
+        let name = &stage.stage_name;
+        if let Some(entry) = stage.clusters.iter().find(|entry| entry.cluster_name == cluster) {
+            if !in_flight(entry) {
+                told.push(broken("S1", format!("{cluster} is touched without a promise")));
+            }
+            if stage.before_stage_task_status.iter().any(|task| !is_approved(task)) {
+                told.push(broken("S3", format!("{cluster} of {name} before the approval")));
+            }
+            return told;
+        }
+        if says(&stage.conditions, update_run::SUCCEEDED) != Some(Truth::True) {
+            told.push(broken("S2", format!("{cluster} while {name} is not done")));
+        }
+        if !has_waited(before, config, stage) {
+            told.push(broken("S5", format!("{cluster} while {name} has to wait")));
+        }
+    }
+    told.push(broken("S2", format!("{cluster} belongs to no stage")));
+    told
+}
+
+/// Whether the time after a stage has passed, by its clusters alone.
+fn has_waited(before: &Observed, config: &StageConfig, stage: &StageUpdatingStatus) -> bool {
+    let waits = config.after_stage_tasks.iter().filter(|t| t.r#type == StageTaskType::TimedWait);
+    let waits = waits.filter_map(|task| task.wait_time.as_ref()?.parse::<GoDuration>().ok());
+    let Some(wait) = waits.max() else { return true };
+    let done = stage.clusters.iter();
+    let done = done.filter_map(|c| c.conditions.of_type(updating_cluster::SUCCEEDED));
+    let last = done.map(|condition| condition.last_transition_time.0).max();
+    last.is_none_or(|last| before.now.duration_since(last) >= wait.as_signed_duration())
+}
+
+/// S7.
+fn deleted_last(before: &Observed, binding: &Binding) -> Told {
+    let (status, cluster) = (&before.run.status, binding.cluster());
+    let mut told = Vec::new();
+    let done = |stage: &StageUpdatingStatus| {
+        says(&stage.conditions, update_run::SUCCEEDED) == Some(Truth::True)
+    };
+    if !status.stages_status.iter().all(done) {
+        told.push(broken("S7", format!("{cluster} is swept before every stage is done")));
+    }
+    let listed = status.deletion_stage_status.iter().flat_map(|stage| &stage.clusters);
+    if !listed.into_iter().any(|entry| entry.cluster_name == cluster && in_flight(entry)) {
+        told.push(broken("S7", format!("{cluster} is swept and was not promised")));
+    }
+    if !binding.is_unscheduled() {
+        told.push(broken("S7", format!("{cluster} is swept and was chosen again")));
+    }
+    told
+}
+
+/// S9, for a write.
+fn uses_the_record(before: &Observed, spec: &ResourceBindingSpec, cluster: &str) -> Told {
+    let status = &before.run.status;
+    let stages = status.stages_status.iter().flat_map(|stage| &stage.clusters);
+    let entry = stages.into_iter().find(|entry| entry.cluster_name == cluster);
+    let same = Target::of(before, status).is_ok_and(|target| {
+        entry.is_some_and(|entry| {
+            spec.resource_snapshot_name == target.snapshot
+                && spec.apply_strategy == target.apply
+                && spec.resource_override_snapshots == entry.resource_override_snapshots
+                && spec.cluster_resource_override_snapshots
+                    == entry.cluster_resource_override_snapshots
+        })
+    });
+    if same { Vec::new() } else { vec![broken("S9", format!("{cluster} gets something else"))] }
+}

@@ -1,0 +1,204 @@
+//! A member: is it there, is it heard of, and what does the placement say of it?
+
+use flagship_api::binding::BindingState;
+use flagship_api::cluster::AgentType;
+use flagship_api::condition::{Conditions, Truth};
+use flagship_api::condition_type::{binding, member_cluster};
+use flagship_api::names::ObjectKey;
+use jiff::{SignedDuration, Timestamp};
+
+use super::facts::{BindingFacts, ClusterFacts, Facts};
+use super::finding::{Evidence, Finding, State};
+use super::gate::spoken;
+use super::hints::{flagship, kubectl};
+use super::{Cause, apply};
+
+/// A heartbeat this many periods old is no longer a heartbeat.
+const MISSED_BEATS: i32 = 3;
+const DEFAULT_PERIOD: i32 = 60;
+
+/// Explains a member.
+pub fn explain(facts: &Facts, name: &str) -> Finding {
+    let Some(member) = facts.clusters.get(name) else {
+        return Finding::new(State::Failed, Cause::NotFound, format!("there is no member {name}."))
+            .hint("look", "see which members exist", kubectl(None, "get memberclusters"));
+    };
+    if let Some(finding) = membership(facts, name, member) {
+        return finding;
+    }
+    let placed: Vec<&BindingFacts> =
+        facts.bindings.iter().filter(|binding| binding.spec.target_cluster == name).collect();
+    for bound in &placed {
+        if let Some(finding) = of_binding(facts, bound) {
+            return finding;
+        }
+    }
+    if !member.spec.taints.is_empty() {
+        let taints: Vec<String> = member
+            .spec
+            .taints
+            .iter()
+            .map(|taint| format!("{}={}:NoSchedule", taint.key, taint.value))
+            .collect();
+        return Finding::new(
+            State::Waiting,
+            Cause::ClusterCordoned,
+            format!("{name} is healthy and takes no new placements."),
+        )
+        .because(taints.join(", "))
+        .hint(
+            "look",
+            "see its taints",
+            kubectl(None, &format!("describe membercluster {name}")),
+        );
+    }
+    Finding::new(
+        State::Done,
+        Cause::Done,
+        format!("{name} is healthy; {} placement(s) are on it.", placed.len()),
+    )
+}
+
+/// What keeps this cluster from having what the placement wants.
+pub fn trouble(facts: &Facts, cluster: &str, run: Option<&ObjectKey>) -> Option<Finding> {
+    let bound = facts.bindings.iter().find(|bound| bound.spec.target_cluster == cluster);
+    let finding = match bound {
+        Some(bound) => of_binding(facts, bound),
+        None => heartbeat(facts, cluster),
+    }?;
+    let Some(run) = run else {
+        return Some(finding);
+    };
+    let placement = facts.run.as_ref().map(|facts| facts.spec.placement_name.clone())?;
+    let placement = ObjectKey::new(run.namespace.as_deref(), &placement);
+    // A finding that came with its own way out needs no second one.
+    let finding = finding.hint("then", "roll the fix out", flagship("run", &placement));
+    Some(finding.hint("or", "go back to the last good version", flagship("rollback", &placement)))
+}
+
+fn of_binding(facts: &Facts, bound: &BindingFacts) -> Option<Finding> {
+    let cluster = &bound.spec.target_cluster;
+    let says = |kind: &str| {
+        let found = bound.status.conditions.current(kind, bound.generation)?;
+        (Truth::of(found) == Truth::False).then_some(found)
+    };
+    let worst = [
+        binding::OVERRIDDEN,
+        binding::WORK_SYNCHRONIZED,
+        binding::APPLIED,
+        binding::AVAILABLE,
+        binding::DIFF_REPORTED,
+    ]
+    .iter()
+    .find_map(|kind| says(kind));
+    let seen = worst.map(|found| Evidence {
+        what: "binding",
+        name: bound.key.to_string(),
+        says: format!("{}={}  {}", found.type_, found.status, found.reason),
+    });
+    let finding = match worst {
+        Some(found) if found.type_ == binding::OVERRIDDEN => Some(
+            Finding::new(State::Stuck, Cause::OverrideInvalid, "")
+                .what(format!("the resources cannot be adapted to {cluster}"))
+                .because(&found.message)
+                .hint(
+                    "look",
+                    "see the overrides",
+                    kubectl(None, "get clusterresourceoverrides,resourceoverrides -A"),
+                ),
+        ),
+        Some(found) if found.type_ == binding::WORK_SYNCHRONIZED => Some(
+            Finding::new(State::Stuck, Cause::WorkNotSynced, "")
+                .what(format!("the hub could not write the work for {cluster}"))
+                .because(&found.message),
+        ),
+        // A member that is away cannot have done anything wrong.
+        _ => heartbeat(facts, cluster).or_else(|| apply::explain(facts, bound)),
+    };
+    let finding = finding.or_else(|| held_back(bound))?;
+    let headline = format!("{} is not done on {cluster}.", bound.placement);
+    let mut finding = finding.led_by(seen.into_iter().collect());
+    if finding.headline.is_empty() {
+        finding.headline = headline;
+    }
+    Some(finding)
+}
+
+fn held_back(bound: &BindingFacts) -> Option<Finding> {
+    let started = bound.status.conditions.current(binding::ROLLOUT_STARTED, bound.generation)?;
+    if Truth::of(started) != Truth::False || bound.spec.state == BindingState::Unscheduled {
+        return None;
+    }
+    Some(
+        Finding::new(State::Waiting, Cause::RolloutHeldBack, "")
+            .what(format!(
+                "{} keeps what it has until others are available",
+                bound.spec.target_cluster
+            ))
+            .because(&started.message),
+    )
+}
+
+fn membership(facts: &Facts, name: &str, member: &ClusterFacts) -> Option<Finding> {
+    let joined = member.status.conditions.of_type(member_cluster::JOINED);
+    if let Some(stale) = heartbeat(facts, name) {
+        return Some(stale);
+    }
+    if joined.is_some_and(|joined| Truth::of(joined) == Truth::True) {
+        return None;
+    }
+    let says = joined.map_or_else(
+        || "no Joined condition".to_owned(),
+        |joined| format!("Joined={}  {}", joined.status, joined.reason),
+    );
+    Some(
+        Finding::new(State::Waiting, Cause::ClusterNotJoined, format!("{name} has not joined."))
+            .what(format!("the agent of {name} has not reported that it joined"))
+            .saw("cluster", name, says)
+            .hint(
+                "fix",
+                "start its agent",
+                format!("flagship member --name {name} --kubeconfig MEMBER --hub-kubeconfig HUB"),
+            ),
+    )
+}
+
+/// A member that has not been heard of.
+pub fn heartbeat(facts: &Facts, name: &str) -> Option<Finding> {
+    let member = facts.clusters.get(name)?;
+    let last = last_heartbeat(member)?;
+    let silence = facts.now.duration_since(last);
+    let period = member.spec.heartbeat_period_seconds.unwrap_or(DEFAULT_PERIOD).max(1);
+    let patience = SignedDuration::from_secs(i64::from(period.saturating_mul(MISSED_BEATS)));
+    if silence <= patience {
+        return None;
+    }
+    Some(
+        Finding::new(
+            State::Stuck,
+            Cause::HeartbeatStale,
+            format!("{name} has not been heard of for {}.", spoken(silence)),
+        )
+        .what(format!(
+            "the agent of {name} last reported {} ago, and should every {period}s",
+            spoken(silence)
+        ))
+        .saw("cluster", name, format!("last heartbeat {last:.0}"))
+        .hint(
+            "look",
+            "see what the hub knows of it",
+            kubectl(None, &format!("describe membercluster {name}")),
+        )
+        .hint(
+            "fix",
+            "start its agent",
+            format!("flagship member --name {name} --kubeconfig MEMBER --hub-kubeconfig HUB"),
+        ),
+    )
+}
+
+fn last_heartbeat(member: &ClusterFacts) -> Option<Timestamp> {
+    let agents = member.status.agent_status.iter();
+    let agent = agents.clone().find(|agent| agent.r#type == AgentType::MemberAgent);
+    agent?.last_received_heartbeat.as_ref().map(|time| time.0)
+}

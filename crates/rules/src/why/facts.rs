@@ -1,0 +1,125 @@
+//! What was read, as the rules want it: both scopes alike, and gaps said plainly.
+
+use std::collections::BTreeMap;
+
+use flagship_api::approval::ApprovalRequestStatus;
+use flagship_api::binding::{ResourceBindingSpec, ResourceBindingStatus};
+use flagship_api::cluster::{MemberClusterSpec, MemberClusterStatus};
+use flagship_api::condition::Generation;
+use flagship_api::names::ObjectKey;
+use flagship_api::placement::PlacementSpec;
+use flagship_api::placement_status::PlacementStatus;
+use flagship_api::staged_update::UpdateRunSpec;
+use flagship_api::staged_update_status::UpdateRunStatus;
+use jiff::Timestamp;
+use serde_json::Value;
+
+/// What a person asks about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A run of either scope.
+    Run(ObjectKey),
+    /// A placement of either scope.
+    Placement(ObjectKey),
+    /// A member.
+    Cluster(String),
+}
+
+/// Everything that was read for one question.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// What is asked.
+    pub subject: Subject,
+    /// When it was read.
+    pub now: Timestamp,
+    /// When the hub's controllers last renewed their lease, if they hold one.
+    pub hub_renewed: Option<Timestamp>,
+    /// The run asked about.
+    pub run: Option<RunFacts>,
+    /// The placement asked about, or the run's.
+    pub placement: Option<PlacementFacts>,
+    /// Bindings of the placement, or on the cluster, by name.
+    pub bindings: Vec<BindingFacts>,
+    /// Members by name.
+    pub clusters: BTreeMap<String, ClusterFacts>,
+    /// Approval requests of the run by name.
+    pub approvals: BTreeMap<String, ApprovalFacts>,
+    /// Names of the placement's other runs that are not done.
+    pub rivals: Vec<String>,
+    /// What a member shows of an object that failed there, by cluster.
+    pub members: BTreeMap<String, MemberView>,
+}
+
+/// A run.
+#[derive(Clone, Debug, Default)]
+pub struct RunFacts {
+    /// Version of its spec.
+    pub generation: Generation,
+    /// When it was made.
+    pub created: Option<Timestamp>,
+    /// What was asked for.
+    pub spec: UpdateRunSpec,
+    /// How far it has come.
+    pub status: UpdateRunStatus,
+}
+
+/// A placement.
+#[derive(Clone, Debug, Default)]
+pub struct PlacementFacts {
+    /// Version of its spec.
+    pub generation: Generation,
+    /// When it was made.
+    pub created: Option<Timestamp>,
+    /// What was asked for.
+    pub spec: PlacementSpec,
+    /// How far it has come.
+    pub status: PlacementStatus,
+}
+
+/// A binding.
+#[derive(Clone, Debug)]
+pub struct BindingFacts {
+    /// Where it stands.
+    pub key: ObjectKey,
+    /// The placement it belongs to.
+    pub placement: String,
+    /// Version of its spec.
+    pub generation: Generation,
+    /// What the cluster shall have.
+    pub spec: ResourceBindingSpec,
+    /// What it has.
+    pub status: ResourceBindingStatus,
+}
+
+/// A member, as the hub knows it.
+#[derive(Clone, Debug)]
+pub struct ClusterFacts {
+    /// Version of its spec.
+    pub generation: Generation,
+    /// How it was registered.
+    pub spec: MemberClusterSpec,
+    /// What it says of itself.
+    pub status: MemberClusterStatus,
+}
+
+/// An approval request.
+#[derive(Clone, Debug)]
+pub struct ApprovalFacts {
+    /// Version of its spec: what an approval must name.
+    pub generation: Generation,
+    /// Who has said what.
+    pub status: ApprovalRequestStatus,
+}
+
+/// What could be seen on a member, around the first object that failed there.
+#[derive(Clone, Debug, Default)]
+pub struct MemberView {
+    /// Why nothing could be seen; empty if it could.
+    pub blind: String,
+    /// The object itself.
+    pub object: Option<Value>,
+    /// Its pods.
+    pub pods: Vec<Value>,
+    /// Events about the object, what it owns, and its pods; newest last.
+    pub events: Vec<Value>,
+}

@@ -1,0 +1,142 @@
+//! What `why` answers: one cause, the way to it, and what to do.
+
+use super::Cause;
+
+/// How far the thing asked about has come; the exit code of `why` and `status`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum State {
+    /// Nothing is left to do.
+    Done,
+    /// It will not get better by itself.
+    Failed,
+    /// It goes on by itself, or when somebody says so.
+    Waiting,
+    /// It does not go on although it should.
+    Stuck,
+}
+
+impl State {
+    /// The exit code scripts see.
+    pub const fn exit_code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Failed => 1,
+            Self::Waiting => 2,
+            Self::Stuck => 3,
+        }
+    }
+
+    /// One lower-case word.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Waiting => "waiting",
+            Self::Stuck => "stuck",
+        }
+    }
+}
+
+/// One object met on the way inwards, and what it says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Evidence {
+    /// What it is, in one word: `run`, `binding`, `pod`.
+    pub what: &'static str,
+    /// Its name, as kubectl would take it.
+    pub name: String,
+    /// What it says, in a few words.
+    pub says: String,
+}
+
+/// A command, and what it is good for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hint {
+    /// `fix`, `then`, `or`, `look`.
+    pub lead: &'static str,
+    /// What it does, in a few words.
+    pub what: String,
+    /// The command, ready to be pasted; empty where no command can do it.
+    pub command: String,
+}
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// How it stands.
+    pub state: State,
+    /// One sentence a person can act on.
+    pub headline: String,
+    /// The first true cause.
+    pub cause: Cause,
+    /// The cause applied to this very case.
+    pub what: String,
+    /// The words of whoever refused or failed, if there are any.
+    pub because: String,
+    /// From the outermost object to the innermost.
+    pub evidence: Vec<Evidence>,
+    /// At most three.
+    pub hints: Vec<Hint>,
+}
+
+impl Finding {
+    /// A finding without evidence and hints.
+    pub fn new(state: State, cause: Cause, headline: impl Into<String>) -> Self {
+        Self {
+            state,
+            headline: headline.into(),
+            cause,
+            what: cause.title().to_owned(),
+            because: String::new(),
+            evidence: Vec::new(),
+            hints: Vec::new(),
+        }
+    }
+
+    /// Says what the cause means here.
+    #[must_use]
+    pub fn what(mut self, what: impl Into<String>) -> Self {
+        self.what = what.into();
+        self
+    }
+
+    /// Quotes whoever refused.
+    #[must_use]
+    pub fn because(mut self, because: impl Into<String>) -> Self {
+        self.because = because.into();
+        self
+    }
+
+    /// Adds a step inwards.
+    #[must_use]
+    pub fn saw(
+        mut self,
+        what: &'static str,
+        name: impl Into<String>,
+        says: impl Into<String>,
+    ) -> Self {
+        self.evidence.push(Evidence { what, name: name.into(), says: says.into() });
+        self
+    }
+
+    /// Adds a command; the fourth and later are dropped, for a list of commands is no answer.
+    #[must_use]
+    pub fn hint(
+        mut self,
+        lead: &'static str,
+        what: impl Into<String>,
+        command: impl Into<String>,
+    ) -> Self {
+        if self.hints.len() < 3 {
+            self.hints.push(Hint { lead, what: what.into(), command: command.into() });
+        }
+        self
+    }
+
+    /// Puts steps met earlier before the ones met since.
+    #[must_use]
+    pub fn led_by(mut self, mut earlier: Vec<Evidence>) -> Self {
+        earlier.append(&mut self.evidence);
+        self.evidence = earlier;
+        self
+    }
+}

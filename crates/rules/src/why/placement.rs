@@ -1,0 +1,156 @@
+//! A placement: were its clusters found, has a rollout begun, and where does it hang?
+
+use flagship_api::condition::{Conditions, Truth};
+use flagship_api::condition_type::Placement as Kind;
+use flagship_api::names::ObjectKey;
+use flagship_api::placement::RolloutStrategyType;
+use flagship_api::placement_status::PerClusterPlacementStatus;
+
+use super::facts::{Facts, PlacementFacts};
+use super::finding::{Evidence, Finding, State};
+use super::gate::spoken;
+use super::hints::{flagship, kubectl};
+use super::run::NOTICE;
+use super::{Cause, cluster};
+
+/// Explains a placement.
+pub fn explain(facts: &Facts, key: &ObjectKey) -> Finding {
+    let kinds = if key.namespace.is_some() { "rp" } else { "crp" };
+    let Some(placement) = &facts.placement else {
+        return Finding::new(
+            State::Failed,
+            Cause::PlacementMissing,
+            format!("there is no placement {key}."),
+        )
+        .hint(
+            "look",
+            "see which placements exist",
+            kubectl(key.namespace.as_deref(), &format!("get {kinds}")),
+        );
+    };
+    let scheduled = Kind::Scheduled.on(key.scope());
+    let shown = placement.status.conditions.last().map_or_else(
+        || "no conditions yet".to_owned(),
+        |last| format!("{}={}  {}", last.type_, last.status, last.reason),
+    );
+    let seen = Evidence { what: "placement", name: key.to_string(), says: shown };
+    look(facts, key, placement, scheduled).led_by(vec![seen])
+}
+
+fn look(facts: &Facts, key: &ObjectKey, placement: &PlacementFacts, scheduled: &str) -> Finding {
+    let found = placement.status.conditions.current(scheduled, placement.generation);
+    let Some(found) = found else {
+        return unanswered(facts, key, placement);
+    };
+    if Truth::of(found) != Truth::True {
+        return unscheduled(key, placement, &found.message);
+    }
+    for entry in chosen(placement) {
+        if let Some(finding) = cluster::trouble(facts, &entry.cluster_name, None) {
+            return finding;
+        }
+    }
+    let external = placement.spec.strategy.as_ref().and_then(|strategy| strategy.r#type)
+        == Some(RolloutStrategyType::External);
+    let finished = [Kind::Available, Kind::DiffReported].iter().any(|kind| {
+        placement.status.conditions.is_true_at(kind.on(key.scope()), placement.generation)
+    });
+    let clusters = chosen(placement).count();
+    if finished {
+        let index = &placement.status.observed_resource_index;
+        return Finding::new(
+            State::Done,
+            Cause::Done,
+            format!("{key} is on all {clusters} cluster(s), snapshot {index}."),
+        );
+    }
+    if external && facts.rivals.is_empty() {
+        return Finding::new(
+            State::Waiting,
+            Cause::RunMissing,
+            format!("{key} has {clusters} cluster(s) and waits for a run."),
+        )
+        .what("its strategy is External: nothing is rolled out until a run says so")
+        .hint("look", "see what a run would do", flagship("plan", key))
+        .hint("fix", "start one", flagship("run", key));
+    }
+    let by = facts.rivals.first().map_or_else(String::new, |run| format!(" by {run}"));
+    let finding = Finding::new(
+        State::Waiting,
+        Cause::InProgress,
+        format!("{key} is being rolled out to {clusters} cluster(s){by}."),
+    );
+    match facts.rivals.first() {
+        Some(run) => {
+            let run = ObjectKey::new(key.namespace.as_deref(), run);
+            finding.hint("look", "follow the run", flagship("watch", &run))
+        }
+        None => finding,
+    }
+}
+
+fn unanswered(facts: &Facts, key: &ObjectKey, placement: &PlacementFacts) -> Finding {
+    let waited = placement.created.map(|created| facts.now.duration_since(created));
+    match waited.filter(|waited| *waited > NOTICE) {
+        Some(waited) => Finding::new(
+            State::Stuck,
+            Cause::HubSilent,
+            format!("{key} has not been looked at: the hub's controllers are silent."),
+        )
+        .because(format!(
+            "generation {} has no Scheduled condition; the placement is {} old",
+            placement.generation.0,
+            spoken(waited)
+        ))
+        .hint("fix", "start the embedded fleet", "flagship up"),
+        None => {
+            Finding::new(State::Waiting, Cause::InProgress, format!("{key} is being scheduled."))
+        }
+    }
+}
+
+fn unscheduled(key: &ObjectKey, placement: &PlacementFacts, message: &str) -> Finding {
+    let left_out: Vec<&PerClusterPlacementStatus> = placement
+        .status
+        .placement_statuses
+        .iter()
+        .filter(|entry| {
+            let scheduled = entry.conditions.of_type(Kind::Scheduled.per_cluster());
+            scheduled.is_some_and(|scheduled| Truth::of(scheduled) == Truth::False)
+        })
+        .collect();
+    let cause = if message.contains("selector") {
+        Cause::SelectionInvalid
+    } else {
+        Cause::PlacementNotScheduled
+    };
+    let mut finding =
+        Finding::new(State::Stuck, cause, format!("{key} has not found the clusters it asks for."))
+            .because(message);
+    for entry in left_out.iter().take(3) {
+        let scheduled = entry.conditions.of_type(Kind::Scheduled.per_cluster());
+        let says = scheduled.map_or_else(String::new, |scheduled| scheduled.message.clone());
+        let name =
+            if entry.cluster_name.is_empty() { "(a missing cluster)" } else { &entry.cluster_name };
+        finding = finding.saw("cluster", name, says);
+    }
+    let kinds = if key.namespace.is_some() { "rp" } else { "crp" };
+    finding
+        .hint(
+            "look",
+            "compare with the members' labels",
+            kubectl(None, "get memberclusters --show-labels"),
+        )
+        .hint(
+            "fix",
+            "correct the policy",
+            kubectl(key.namespace.as_deref(), &format!("edit {kinds} {}", key.name)),
+        )
+}
+
+fn chosen(placement: &PlacementFacts) -> impl Iterator<Item = &PerClusterPlacementStatus> {
+    placement.status.placement_statuses.iter().filter(|entry| {
+        let scheduled = entry.conditions.of_type(Kind::Scheduled.per_cluster());
+        scheduled.is_some_and(|scheduled| Truth::of(scheduled) == Truth::True)
+    })
+}

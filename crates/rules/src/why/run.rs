@@ -1,0 +1,231 @@
+//! A run: initialized? started? waiting? If it moves, what does its slowest cluster say?
+
+use flagship_api::condition::{Conditions, Generation, Truth};
+use flagship_api::condition_type::{update_run, updating_cluster};
+use flagship_api::names::ObjectKey;
+use flagship_api::reason;
+use flagship_api::staged_update::UpdateRunState;
+use flagship_api::staged_update_status::{ClusterUpdatingStatus, StageUpdatingStatus};
+use jiff::SignedDuration;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use super::facts::{Facts, RunFacts};
+use super::finding::{Evidence, Finding, State};
+use super::gate::{self, spoken};
+use super::hints::{flagship, kubectl};
+use super::{Cause, cluster, refusal};
+
+/// How long the hub may take to notice a change before silence is a finding.
+pub const NOTICE: SignedDuration = SignedDuration::from_secs(15);
+
+/// Explains a run.
+pub fn explain(facts: &Facts, key: &ObjectKey) -> Finding {
+    let Some(run) = &facts.run else {
+        return missing(key);
+    };
+    let finding = look(facts, key, run);
+    let shown = headline_condition(run).map_or_else(
+        || "no conditions yet".to_owned(),
+        |condition| format!("{}={}  {}", condition.type_, condition.status, condition.reason),
+    );
+    finding.led_by(vec![Evidence { what: "run", name: key.to_string(), says: shown }])
+}
+
+fn look(facts: &Facts, key: &ObjectKey, run: &RunFacts) -> Finding {
+    let conditions = &run.status.conditions;
+    let truth = |kind| conditions.of_type(kind).map(|found| (Truth::of(found), found));
+    if let Some((Truth::False, found)) = truth(update_run::INITIALIZED) {
+        return refusal::explain(facts, key, run, &found.message);
+    }
+    match truth(update_run::SUCCEEDED) {
+        Some((Truth::True, _)) => return done(key, run),
+        Some((Truth::False, found)) => return refusal::explain(facts, key, run, &found.message),
+        _ => {}
+    }
+    if let Some(silent) = silence(facts, key, run) {
+        return silent;
+    }
+    let Some(progressing) = conditions.of_type(update_run::PROGRESSING) else {
+        return not_begun(key, run);
+    };
+    match progressing.reason.as_str() {
+        reason::update_run::WAITING => {
+            gate::explain(facts, key, run).unwrap_or_else(|| moving(facts, key, run))
+        }
+        reason::update_run::STOPPED => stopped(key, run),
+        _ => moving(facts, key, run),
+    }
+}
+
+fn missing(key: &ObjectKey) -> Finding {
+    let list = format!("get {}", refusal::runs(key));
+    Finding::new(State::Failed, Cause::NotFound, format!("there is no run {key}.")).hint(
+        "look",
+        "see which runs exist",
+        kubectl(key.namespace.as_deref(), &list),
+    )
+}
+
+fn done(key: &ObjectKey, run: &RunFacts) -> Finding {
+    let clusters: usize = run.status.stages_status.iter().map(|stage| stage.clusters.len()).sum();
+    let headline = format!(
+        "{key} is done: {clusters} cluster(s) run snapshot {} of {}.",
+        run.status.resource_snapshot_index_used, run.spec.placement_name
+    );
+    Finding::new(State::Done, Cause::Done, headline)
+}
+
+/// The hub has had time to answer, and has not.
+fn silence(facts: &Facts, key: &ObjectKey, run: &RunFacts) -> Option<Finding> {
+    let answered = run
+        .status
+        .conditions
+        .iter()
+        .map(Generation::seen_by)
+        .max()
+        .is_some_and(|seen| seen >= run.generation);
+    let waited = match facts.hub_renewed {
+        Some(renewed) => facts.now.duration_since(renewed),
+        None if answered => return None,
+        None => facts.now.duration_since(run.created?),
+    };
+    // A minute is the lease's own span: a leader that lives has renewed it by then.
+    let patience = if facts.hub_renewed.is_some() { SignedDuration::from_mins(1) } else { NOTICE };
+    if waited <= patience {
+        return None;
+    }
+    let because = match facts.hub_renewed {
+        Some(renewed) => format!("the hub's lease was last renewed at {renewed:.0}"),
+        None => format!("generation {} of the run has not been looked at", run.generation.0),
+    };
+    let headline = format!(
+        "{key} does not move: the hub's controllers have been silent for {}.",
+        spoken(waited)
+    );
+    Some(
+        Finding::new(State::Stuck, Cause::HubSilent, headline)
+            .because(because)
+            .hint("fix", "start the embedded fleet", "flagship up")
+            .hint(
+                "or",
+                "look at the controllers on a real hub",
+                kubectl(Some("fleet-system"), "get pods"),
+            ),
+    )
+}
+
+fn not_begun(key: &ObjectKey, run: &RunFacts) -> Finding {
+    let initialized = run.status.conditions.of_type(update_run::INITIALIZED).is_some();
+    if initialized && run.spec.state.unwrap_or_default() == UpdateRunState::Initialize {
+        return Finding::new(
+            State::Waiting,
+            Cause::NotStarted,
+            format!("{key} is initialized and has not been started."),
+        )
+        .what("spec.state is Initialize: the stages are computed, and nothing is rolled out")
+        .hint("fix", "start it", flagship("resume", key));
+    }
+    Finding::new(State::Waiting, Cause::InProgress, format!("{key} is being initialized."))
+}
+
+fn stopped(key: &ObjectKey, run: &RunFacts) -> Finding {
+    let left = run
+        .status
+        .stages_status
+        .iter()
+        .flat_map(|stage| &stage.clusters)
+        .filter(|cluster| cluster.conditions.of_type(updating_cluster::SUCCEEDED).is_none())
+        .count();
+    Finding::new(State::Waiting, Cause::Stopped, format!("{key} is stopped."))
+        .what(format!("spec.state is Stop; {left} cluster(s) are still on what they had"))
+        .hint("fix", "go on", flagship("resume", key))
+}
+
+/// A run with clusters under way: the first unfinished one tells.
+fn moving(facts: &Facts, key: &ObjectKey, run: &RunFacts) -> Finding {
+    let Some((stage, cluster)) = first_under_way(run) else {
+        return deleting(facts, key, run);
+    };
+    let since = started(cluster).map_or(SignedDuration::ZERO, |started| {
+        facts.now.duration_since(started.last_transition_time.0)
+    });
+    let stuck = run
+        .status
+        .conditions
+        .of_type(update_run::PROGRESSING)
+        .is_some_and(|progressing| progressing.reason == reason::update_run::STUCK);
+    let stopping = run.spec.state == Some(UpdateRunState::Stop);
+    let name = &cluster.cluster_name;
+    let found = cluster::trouble(facts, name, Some(key));
+    let state = if stuck { State::Stuck } else { State::Waiting };
+    let headline = match (stuck, stopping) {
+        (true, _) => format!(
+            "{key} is stuck in stage {}: {name} has not become available for {}.",
+            stage.stage_name,
+            spoken(since)
+        ),
+        (false, true) => {
+            format!("{key} is stopping: {name} is still finishing, for {} now.", spoken(since))
+        }
+        (false, false) => {
+            format!(
+                "{key} is updating {name} in stage {}, for {} now.",
+                stage.stage_name,
+                spoken(since)
+            )
+        }
+    };
+    match found {
+        Some(mut found) => {
+            found.state = state;
+            found.headline = headline;
+            found
+        }
+        None if stopping => Finding::new(state, Cause::Stopping, headline)
+            .what(format!("{name} was started before the stop and is waited for")),
+        None => Finding::new(state, Cause::InProgress, headline),
+    }
+}
+
+fn deleting(facts: &Facts, key: &ObjectKey, run: &RunFacts) -> Finding {
+    let deletion = run.status.deletion_stage_status.as_ref();
+    let leaving =
+        deletion.and_then(|stage| stage.clusters.iter().find(|cluster| under_way(cluster)));
+    match leaving {
+        Some(cluster) => {
+            let name = &cluster.cluster_name;
+            let headline = format!("{key} is removing its resources from {name}.");
+            let mut finding = cluster::heartbeat(facts, name).unwrap_or_else(|| {
+                Finding::new(State::Waiting, Cause::InProgress, headline.clone())
+            });
+            finding.headline = headline;
+            finding
+        }
+        None => {
+            Finding::new(State::Waiting, Cause::InProgress, format!("{key} is making progress."))
+        }
+    }
+}
+
+fn first_under_way(run: &RunFacts) -> Option<(&StageUpdatingStatus, &ClusterUpdatingStatus)> {
+    run.status
+        .stages_status
+        .iter()
+        .flat_map(|stage| stage.clusters.iter().map(move |cluster| (stage, cluster)))
+        .find(|(_, cluster)| under_way(cluster))
+}
+
+fn under_way(cluster: &ClusterUpdatingStatus) -> bool {
+    started(cluster).is_some() && cluster.conditions.of_type(updating_cluster::SUCCEEDED).is_none()
+}
+
+fn started(cluster: &ClusterUpdatingStatus) -> Option<&Condition> {
+    cluster.conditions.of_type(updating_cluster::STARTED)
+}
+
+/// The condition a person looks at first: how it ended, how it moves, whether it began.
+fn headline_condition(run: &RunFacts) -> Option<&Condition> {
+    [update_run::SUCCEEDED, update_run::PROGRESSING, update_run::INITIALIZED]
+        .iter()
+        .find_map(|kind| run.status.conditions.of_type(kind))
+}

@@ -1,0 +1,253 @@
+//! From a cluster that does not get ready to the pod, the refusal or the silence behind it.
+
+use expect_test::expect;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn updating_member2(reason: &str) -> Facts {
+    let started =
+        condition("Started", "True", "ClusterUpdatingStarted", "Cluster update started", 312);
+    let mut facts = run(
+        "Run",
+        json!({
+            "conditions": [initialized(), condition("Progressing", "False", reason, "", 12)],
+            "stagesStatus": [{
+                "stageName": "staging",
+                "startTime": ago(312),
+                "clusters": [{"clusterName": "member2", "conditions": [started]}],
+                "conditions": [condition("Progressing", "True", "StageUpdatingStarted", "", 312)],
+            }],
+        }),
+    );
+    facts.clusters.insert("member2".into(), member(5));
+    facts
+}
+
+fn failing(kind: &str, reason: &str, message: &str) -> Value {
+    let summary =
+        if kind == "Applied" { "NotAllWorkHaveBeenApplied" } else { "NotAllWorkAreAvailable" };
+    json!({
+        "conditions": [condition(kind, "False", summary, "", 300)],
+        "failedPlacements": [{
+            "group": "apps", "version": "v1", "kind": "Deployment",
+            "name": "nginx-deployment", "namespace": "test-namespace",
+            "condition": condition(kind, "False", reason, message, 300),
+        }],
+    })
+}
+
+fn unavailable(view: MemberView) -> Facts {
+    let mut facts = updating_member2("UpdateRunStuck");
+    facts.bindings = vec![binding(
+        "member2",
+        failing(
+            "Available",
+            "ManifestNotAvailableYet",
+            "Manifest is not yet available; Fleet will check again later",
+        ),
+    )];
+    facts.members.insert("member2".into(), view);
+    facts
+}
+
+fn pod(container: Value) -> MemberView {
+    MemberView {
+        object: Some(json!({"spec": {"replicas": 3}, "status": {"replicas": 3}})),
+        pods: vec![json!({
+            "metadata": {"name": "nginx-deployment-5d9874b8b9-gnmm2"},
+            "status": {"containerStatuses": [container]},
+        })],
+        ..MemberView::default()
+    }
+}
+
+fn waiting_for(reason: &str, message: &str) -> MemberView {
+    pod(json!({
+        "name": "nginx", "image": "nginx:1.28:latest", "ready": false, "restartCount": 0,
+        "state": {"waiting": {"reason": reason, "message": message}},
+    }))
+}
+
+#[test]
+fn the_stuck_rollout_of_the_guide_ends_at_the_image() {
+    expect![[r#"
+        example-run is stuck in stage staging: member2 has not become available for 5m12s.
+        stuck IMAGE_NAME_INVALID: Deployment test-namespace/nginx-deployment cannot start a pod
+        because container nginx: image "nginx:1.28:latest" is not a valid reference
+          run example-run: Progressing=False  UpdateRunStuck
+          binding example-placement-member2-e1a567da: Available=False  NotAllWorkAreAvailable
+          work fleet-member-member2/example-placement-work: Available=False  ManifestNotAvailableYet
+          object Deployment test-namespace/nginx-deployment  (member2): 0/3 ready
+          pod nginx-deployment-5d9874b8b9-gnmm2: InvalidImageName
+        fix: correct the image on the hub: kubectl --context hub -n test-namespace set image deployment.apps/nginx-deployment nginx=IMAGE
+        then: roll the fix out: flagship run example-placement
+        or: go back to the last good version: flagship rollback example-placement
+    "#]]
+    .assert_eq(&read(&unavailable(waiting_for("InvalidImageName", ""))));
+}
+
+#[test]
+fn what_keeps_a_container_from_running_is_told_apart() {
+    for (reason, message, cause) in [
+        ("ErrImagePull", "manifest for nginx:9 not found: manifest unknown", Cause::ImageNotFound),
+        (
+            "ImagePullBackOff",
+            "pull access denied, repository does not exist or may require authorization",
+            Cause::ImagePullDenied,
+        ),
+        ("ErrImagePull", "dial tcp: i/o timeout", Cause::ImagePullFailed),
+        ("CrashLoopBackOff", "back-off 5m0s restarting failed container", Cause::CrashLoop),
+        ("CreateContainerConfigError", "configmap \"app\" not found", Cause::ContainerConfig),
+    ] {
+        assert_eq!(explain(&unavailable(waiting_for(reason, message))).cause, cause, "{message}");
+    }
+    let unready = pod(json!({"name": "nginx", "ready": false, "state": {"running": {}}}));
+    assert_eq!(explain(&unavailable(unready)).cause, Cause::PodNotReady);
+}
+
+#[test]
+fn a_pod_without_a_node_says_what_the_scheduler_said() {
+    let words = "0/2 nodes are available: 2 Insufficient cpu.";
+    let view = MemberView {
+        pods: vec![json!({
+            "metadata": {"name": "p"},
+            "status": {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": words}]},
+        })],
+        ..MemberView::default()
+    };
+    let found = explain(&unavailable(view));
+    assert_eq!((found.cause, found.because.as_str()), (Cause::PodUnschedulable, words));
+}
+
+#[test]
+fn no_pod_at_all_sends_us_to_the_events() {
+    for (message, cause) in [
+        (
+            "pods \"x\" is forbidden: exceeded quota: compute, requested: pods=1",
+            Cause::QuotaExceeded,
+        ),
+        ("admission webhook \"deny.example.com\" denied the request: no", Cause::WebhookDenied),
+        ("pods \"x\" is forbidden: error looking up service account", Cause::PodCreationFailed),
+    ] {
+        let event = json!({"type": "Warning", "reason": "FailedCreate", "message": message});
+        let view = MemberView { events: vec![event], ..MemberView::default() };
+        let found = explain(&unavailable(view));
+        assert_eq!((found.cause, found.because.as_str()), (cause, message));
+    }
+}
+
+#[test]
+fn a_member_that_cannot_be_looked_at_is_said_to_be_so() {
+    let view = MemberView {
+        blind: "no context member2 in the kubeconfig".into(),
+        ..MemberView::default()
+    };
+    let found = explain(&unavailable(view));
+    assert_eq!(found.cause, Cause::ObjectNotReady);
+    assert_eq!(
+        found.because,
+        "member2 could not be looked at: no context member2 in the kubeconfig"
+    );
+}
+
+#[test]
+fn refusals_of_a_member_have_causes() {
+    for (reason, message, cause) in [
+        (
+            "ManifestApplyFailed",
+            "admission webhook \"deny\" denied the request",
+            Cause::WebhookDenied,
+        ),
+        (
+            "ManifestApplyFailed",
+            "Deployment is invalid: spec.selector: Invalid value: field is immutable",
+            Cause::FieldImmutable,
+        ),
+        (
+            "ManifestApplyFailed",
+            "no matches for kind \"Widget\" in version \"example.com/v1\"",
+            Cause::KindMissing,
+        ),
+        ("ManifestApplyFailed", "namespaces \"test-namespace\" not found", Cause::NamespaceMissing),
+        ("ManifestApplyFailed", "exceeded quota: compute", Cause::QuotaExceeded),
+        ("NotTakenOver", "whatever it says", Cause::OwnershipConflict),
+        ("FailedToTakeOver", "whatever it says", Cause::OwnershipConflict),
+        ("FoundDrifts", "found drifts", Cause::Drifted),
+        (
+            "ManifestApplyFailed",
+            "deployments is forbidden: User cannot create",
+            Cause::MemberForbidden,
+        ),
+        ("ManifestApplyFailed", "something new", Cause::ApplyFailed),
+    ] {
+        let mut facts = updating_member2("UpdateRunStuck");
+        facts.bindings = vec![binding("member2", failing("Applied", reason, message))];
+        let found = explain(&facts);
+        assert_eq!((found.cause, found.because.as_str()), (cause, message));
+        assert!(!found.hints.is_empty());
+    }
+}
+
+#[test]
+fn a_drift_shows_the_field() {
+    let mut status = failing("Applied", "FoundDrifts", "found drifts");
+    status["driftedPlacements"] = json!([{
+        "group": "apps", "version": "v1", "kind": "Deployment",
+        "name": "nginx-deployment", "namespace": "test-namespace",
+        "observationTime": ago(5), "firstDriftedObservedTime": ago(60),
+        "targetClusterObservedGeneration": 2,
+        "observedDrifts": [{"path": "/spec/replicas", "valueInMember": "5", "valueInHub": "3"}],
+    }]);
+    let mut facts = updating_member2("UpdateRunStuck");
+    facts.bindings = vec![binding("member2", status)];
+    assert_eq!(explain(&facts).because, "/spec/replicas: \"5\" on the member, \"3\" on the hub");
+}
+
+#[test]
+fn an_override_that_does_not_fit_stops_before_the_member() {
+    let mut facts = updating_member2("UpdateRunStuck");
+    let words =
+        "Failed to apply the override rules on the resources: remove operation does not apply";
+    facts.bindings = vec![binding(
+        "member2",
+        json!({"conditions": [condition("Overridden", "False", "OverriddenFailed", words, 300)]}),
+    )];
+    // The member is silent too, but the hub never got that far.
+    facts.clusters.insert("member2".into(), member(9000));
+    let found = explain(&facts);
+    assert_eq!((found.cause, found.because.as_str()), (Cause::OverrideInvalid, words));
+}
+
+#[test]
+fn a_silent_member_is_the_cause_of_what_it_did_not_do() {
+    let mut facts = updating_member2("UpdateRunStuck");
+    facts.bindings = vec![binding(
+        "member2",
+        json!({"conditions": [condition("Applied", "False", "ApplyInProgress", "", 300)]}),
+    )];
+    facts.clusters.insert("member2".into(), member(400));
+    let found = explain(&facts);
+    assert_eq!(found.cause, Cause::HeartbeatStale);
+    assert_eq!(found.what, "the agent of member2 last reported 6m40s ago, and should every 15s");
+}
+
+#[test]
+fn a_cluster_that_is_just_being_updated_is_in_progress() {
+    let mut facts = updating_member2("UpdateRunProgressing");
+    facts.bindings = vec![binding("member2", json!({}))];
+    let found = explain(&facts);
+    assert_eq!((found.cause, found.state), (Cause::InProgress, State::Waiting));
+}
+
+#[test]
+fn members_themselves_can_be_asked_about() {
+    let asked = |name: &str| facts(Subject::Cluster(name.into()));
+    let mut healthy = asked("member2");
+    healthy.clusters.insert("member2".into(), member(5));
+    assert_eq!(explain(&healthy).headline, "member2 is healthy; 0 placement(s) are on it.");
+    let mut silent = asked("member2");
+    silent.clusters.insert("member2".into(), member(3700));
+    assert_eq!(explain(&silent).headline, "member2 has not been heard of for 1h01m.");
+    assert_eq!(explain(&asked("nobody")).cause, Cause::NotFound);
+}

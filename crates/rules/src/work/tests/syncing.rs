@@ -1,0 +1,392 @@
+//! Which Works there are, and when they are written.
+
+use flagship_api::binding::BindingState;
+use flagship_api::condition::Truth;
+use flagship_api::keys::{annotation, label};
+use serde_json::json;
+
+use super::world::{World, map};
+use crate::work::{PARTIAL_GROUP_RETRY, Retry, Waiting};
+
+const GONE: &str = "Overridden False OverriddenFailed: Failed to apply the override rules on the \
+                    resources: the master resource snapshot is not found";
+
+// checklist 12.38
+#[test]
+fn a_binding_that_is_only_scheduled_or_has_no_cluster_is_left_alone() {
+    let mut world = World::cluster_wide();
+    world.seen.binding.guarded = false;
+    world.snapshot(0, &[&[map("one", "1")]]);
+    assert_eq!(world.pass().waiting, Some(Waiting::ToBeBound));
+    world.bind(0);
+    let cluster = world.seen.cluster.take();
+    assert_eq!(world.pass().waiting, Some(Waiting::ForCluster));
+    world.seen.binding.state = BindingState::Other("Odd".into());
+    assert_eq!(world.pass().waiting, Some(Waiting::ToBeBound));
+    assert!(world.objects.is_empty() && !world.seen.binding.guarded && world.told == 0);
+    (world.seen.cluster, world.seen.binding.state) = (cluster, BindingState::Bound);
+    world.pass();
+    assert!(world.seen.binding.guarded);
+    assert_eq!(world.works(), ["web-work (0, 1): one"]);
+}
+
+// checklist 12.39
+#[test]
+fn a_bound_binding_waits_for_the_word_about_its_own_generation() {
+    let mut world = World::cluster_wide().delivered(&[&[map("one", "1")]]);
+    world.snapshot(1, &[&[map("one", "2")]]);
+    world.seen.binding.resource_snapshot = "web-1-snapshot".into();
+    world.seen.binding.generation += 1;
+    let before = world.seen.binding.status.clone();
+    assert_eq!(world.pass().waiting, Some(Waiting::ForRollout));
+    assert_eq!(world.works(), ["web-work (0, 1): one"]);
+    assert_eq!(world.seen.binding.status, before);
+    // Held back is a word, too.
+    let started = world.seen.binding.status.conditions.first_mut().unwrap();
+    started.status = "False".into();
+    started.observed_generation = Some(world.seen.binding.generation);
+    let started = started.clone();
+    world.pass();
+    assert_eq!(world.works(), ["web-work (1, 2): one"]);
+    assert_eq!(world.seen.binding.status.conditions.first(), Some(&started));
+}
+
+// checklist 12.39
+#[test]
+fn an_unscheduled_binding_is_kept_in_step_without_a_start_signal() {
+    let mut world = World::cluster_wide().delivered(&[&[map("one", "1")]]);
+    world.snapshot(1, &[&[map("one", "2")]]);
+    world.seen.binding.resource_snapshot = "web-1-snapshot".into();
+    world.seen.binding.state = BindingState::Unscheduled;
+    world.seen.binding.generation += 1;
+    world.pass();
+    assert_eq!(world.works(), ["web-work (1, 2): one"]);
+}
+
+// checklist 12.41
+#[test]
+fn works_come_and_go_with_the_snapshots_of_the_group() {
+    for (mut world, base) in [(World::cluster_wide(), "web"), (World::in_namespace(), "app.web")] {
+        world = world.delivered(&[&[map("one", "1")], &[map("two", "2")], &[map("three", "3")]]);
+        let name = |sub: &str, rest: &str| format!("{base}-{sub} {rest}");
+        assert_eq!(
+            world.works(),
+            [name("0", "(0, 1): two"), name("1", "(0, 1): three"), name("work", "(0, 1): one")]
+        );
+        world.snapshot(1, &[&[map("one", "9")], &[map("two", "2")]]);
+        world.bind(1);
+        world.pass();
+        assert_eq!(
+            world.works(),
+            // What is in the second is the same, so its generation is.
+            [name("0", "(1, 1): two"), name("work", "(1, 2): one")]
+        );
+        assert_eq!(world.last(), "Applied False ApplyInProgress: Resources are being applied");
+        world.snapshot(2, &[&[map("one", "9")], &[map("two", "2")], &[map("four", "4")]]);
+        world.bind(2);
+        world.pass();
+        assert_eq!(
+            world.works(),
+            [name("0", "(2, 1): two"), name("1", "(2, 1): four"), name("work", "(2, 2): one")]
+        );
+    }
+}
+
+// checklist 12.41
+#[test]
+fn half_a_group_is_told_and_tried_again_in_a_second() {
+    let mut world = World::in_namespace();
+    world.snapshot(0, &[&[map("one", "1")], &[map("two", "2")]]);
+    let second = world.seen.snapshots.pop().unwrap();
+    world.bind(0);
+    let plan = world.pass();
+    assert_eq!(plan.trouble.unwrap().retry, Retry::After(PARTIAL_GROUP_RETRY));
+    assert_eq!(
+        world.conditions(),
+        ["Overridden False OverriddenFailed: Failed to apply the override rules on the \
+          resources: not all resource snapshot in the same index group are created: resource \
+          snapshots are still being created for the masterResourceSnapshot web-0-snapshot, total \
+          snapshot in the index group = 2, num Of existing snapshot in the group= 1, placement = \
+          app/web"]
+    );
+    assert!(world.objects.is_empty());
+    world.seen.snapshots.push(second);
+    world.pass();
+    assert_eq!(world.works(), ["app.web-0 (0, 1): two", "app.web-work (0, 1): one"]);
+}
+
+/// How something is spoiled, and what is said of it.
+type Spoilt = (fn(&mut World), &'static str);
+
+// checklist 12.40
+#[test]
+fn labels_and_annotations_that_cannot_be_read_say_which() {
+    let table: [Spoilt; 5] = [
+        (
+            |w| w.seen.snapshots[1].subindex = Some("x".into()),
+            "resource snapshot web-0-0 has an invalid sub-index annotation x or err \
+             strconv.Atoi: parsing \"x\": invalid syntax",
+        ),
+        (
+            |w| w.seen.snapshots[1].subindex = Some("-1".into()),
+            "resource snapshot web-0-0 has an invalid sub-index annotation -1 or err must not be \
+             negative",
+        ),
+        (
+            |w| w.seen.snapshots[0].count = Some("many".into()),
+            "master resource snapshot web-0-snapshot for placement web has an invalid snapshot \
+             count many or err strconv.Atoi: parsing \"many\": invalid syntax",
+        ),
+        (
+            |w| w.seen.snapshots[0].index = None,
+            "resource snapshot web-0-snapshot has an invalid resource index label  or err \
+             strconv.Atoi: parsing \"\": invalid syntax",
+        ),
+        (
+            |w| {
+                w.seen.snapshots.clear();
+                w.held.snapshots.get_mut("web-0-snapshot").unwrap().placement = None;
+            },
+            "resource snapshot web-0-snapshot has an invalid CRP tracking label",
+        ),
+    ];
+    for (spoil, cause) in table {
+        let mut world = World::cluster_wide();
+        world.snapshot(0, &[&[map("one", "1")], &[map("two", "2")]]);
+        spoil(&mut world);
+        world.bind(0);
+        assert_eq!(world.pass().trouble.unwrap().retry, Retry::BackOff);
+        let told = "Overridden False OverriddenFailed: Failed to apply the override rules on the \
+                    resources:";
+        assert_eq!(world.conditions(), [format!("{told} {cause}")]);
+    }
+}
+
+// checklist 12.42
+#[test]
+fn a_snapshot_with_nothing_in_it_still_has_a_work() {
+    let mut world = World::cluster_wide().delivered(&[&[]]);
+    assert_eq!(world.works(), ["web-work (0, 1): "]);
+    let spec = serde_json::to_value(&world.objects["web-work"].spec).unwrap();
+    assert_eq!(spec, json!({"workload": {}}));
+    world.all_fine();
+    world.pass();
+    assert_eq!(
+        world.conditions()[2..],
+        [
+            "Applied True AllWorkHaveBeenApplied: All corresponding work objects are applied",
+            "Available True AllWorkAreAvailable: All corresponding work objects are available",
+        ]
+    );
+}
+
+// checklist 12.44
+#[test]
+fn a_work_is_rewritten_only_if_it_does_not_say_what_it_carries() {
+    let mut world = World::cluster_wide().delivered(&[&[map("one", "1")]]);
+    world.writes.clear();
+    world.pass();
+    // The name of the snapshot is for people, and for when the snapshot is gone.
+    world.tamper("web-work", |meta| {
+        meta.annotations.get_or_insert_default().remove(annotation::PARENT_RESOURCE_SNAPSHOT_NAME);
+    });
+    world.pass();
+    assert_eq!(world.writes, Vec::<String>::new());
+    let table: [(&str, Option<&str>); 6] = [
+        (label::PARENT_RESOURCE_SNAPSHOT_INDEX, None),
+        (label::PARENT_RESOURCE_SNAPSHOT_INDEX, Some("x")),
+        (label::PARENT_RESOURCE_SNAPSHOT_INDEX, Some("7")),
+        (annotation::PARENT_RESOURCE_OVERRIDE_HASH, None),
+        (annotation::PARENT_RESOURCE_OVERRIDE_HASH, Some("other")),
+        (annotation::PARENT_CLUSTER_RESOURCE_OVERRIDE_HASH, Some("other")),
+    ];
+    for (key, value) in table {
+        world.writes.clear();
+        world.tamper("web-work", |meta| {
+            let is_label = key == label::PARENT_RESOURCE_SNAPSHOT_INDEX;
+            let map = if is_label { &mut meta.labels } else { &mut meta.annotations };
+            let map = map.get_or_insert_default();
+            match value {
+                Some(value) => map.insert(key.to_owned(), value.to_owned()),
+                None => map.remove(key),
+            };
+            map.insert("mine".to_owned(), "stays".to_owned());
+        });
+        world.pass();
+        assert_eq!(world.writes, ["update web-work"], "{key} {value:?}");
+        // Only metadata changed, and nothing of others was lost.
+        assert_eq!(world.works(), ["web-work (0, 1): one"]);
+        let meta = &world.objects["web-work"].metadata;
+        let kept = [&meta.labels, &meta.annotations];
+        assert!(kept.into_iter().flatten().any(|map| map.contains_key("mine")));
+    }
+}
+
+// checklist 12.47
+#[test]
+fn strategies_reach_works_even_if_the_snapshot_is_gone() {
+    let mut world = World::cluster_wide().delivered(&[&[map("one", "1")]]);
+    world.all_fine();
+    world.pass();
+    world.lose("web-0-snapshot");
+    let strategy = json!({"type": "ReportDiff", "comparisonOption": "FullComparison"});
+    world.seen.binding.apply_strategy = Some(serde_json::from_value(strategy).unwrap());
+    world.changed();
+    world.writes.clear();
+    world.pass();
+    assert_eq!(world.writes, ["steer web-work"]);
+    assert_eq!(
+        world.conditions()[2..],
+        ["DiffReported False DiffReportInProgress: Diff reporting on resources is in progress"]
+    );
+    // Also when nothing else can be done.
+    world.seen.binding.resource_snapshot = "web-5-snapshot".into();
+    world.seen.binding.apply_strategy = None;
+    world.changed();
+    world.writes.clear();
+    assert_eq!(world.pass().trouble.unwrap().retry, Retry::Never);
+    assert_eq!(world.writes, ["steer web-work"]);
+    assert_eq!(world.objects["web-work"].spec.apply_strategy, None);
+    assert_eq!(world.conditions(), [GONE]);
+}
+
+// checklist 12.47
+#[test]
+fn comparing_only_and_back_swaps_the_conditions_and_clears_the_lists() {
+    let mut world = World::cluster_wide().delivered(&[&[map("one", "1")]]);
+    world.says("web-work", "Applied", Truth::False, "SomeManifestsAreNotApplied");
+    let identifier = json!({"ordinal": 0, "version": "v1", "kind": "ConfigMap", "name": "one",
+        "namespace": "app"});
+    let failed = json!([{"type": "Applied", "status": "False", "reason": "ManifestApplyFailed",
+        "message": "", "lastTransitionTime": "2026-01-12T22:44:08Z"}]);
+    world.manifest("web-work", json!({"identifier": identifier, "conditions": failed}));
+    world.pass();
+    assert_eq!(world.seen.binding.status.failed_placements.len(), 1);
+    let diff = Some(serde_json::from_value(json!({"type": "ReportDiff"})).unwrap());
+    world.seen.binding.apply_strategy = diff;
+    world.changed();
+    world.pass();
+    assert!(world.seen.binding.status.failed_placements.is_empty());
+    world.says("web-work", "DiffReported", Truth::True, "AllManifestsDiffReported");
+    world.pass();
+    let kinds = |world: &World| -> Vec<String> {
+        world.conditions().iter().map(|line| line.split(' ').next().unwrap().into()).collect()
+    };
+    assert_eq!(kinds(&world), ["Overridden", "WorkSynchronized", "DiffReported"]);
+    world.seen.binding.apply_strategy = None;
+    world.changed();
+    world.pass();
+    assert_eq!(kinds(&world), ["Overridden", "WorkSynchronized", "Applied"]);
+    world.objects.get_mut("web-work").unwrap().status = None;
+    world.all_fine();
+    world.pass();
+    assert_eq!(kinds(&world), ["Overridden", "WorkSynchronized", "Applied", "Available"]);
+}
+
+// checklist 12.48
+#[test]
+fn works_that_carry_a_lost_snapshot_keep_reporting() {
+    for with_annotation in [true, false] {
+        let mut world = World::cluster_wide().delivered(&[&[map("one", "1")], &[]]);
+        world.lose("web-0-snapshot");
+        if !with_annotation {
+            for work in ["web-work", "web-0"] {
+                let lost = annotation::PARENT_RESOURCE_SNAPSHOT_NAME;
+                world.tamper(work, |meta| {
+                    meta.annotations.get_or_insert_default().remove(lost);
+                });
+            }
+        }
+        world.all_fine();
+        let plan = world.pass();
+        assert!(plan.trouble.is_none());
+        assert!(world.last().starts_with("Available True AllWorkAreAvailable"));
+    }
+}
+
+// checklist 12.48
+#[test]
+fn a_lost_snapshot_that_no_work_carries_is_the_end() {
+    let mut world = World::cluster_wide();
+    world.bind(0);
+    assert_eq!(world.pass().trouble.unwrap().retry, Retry::Never);
+    assert_eq!(world.conditions(), [GONE]);
+
+    let mut world = World::cluster_wide().delivered(&[&[map("one", "1")]]);
+    world.bind(3);
+    world.pass();
+    assert_eq!(world.conditions(), [GONE]);
+    assert_eq!(world.works(), ["web-work (0, 1): one"]);
+    // Nothing named at all is no different, and nobody is asked for it.
+    world.seen.binding.resource_snapshot = String::new();
+    world.changed();
+    world.pass();
+    assert_eq!(world.conditions(), [GONE]);
+}
+
+#[test]
+fn a_snapshot_that_only_the_mirror_lacks_is_waited_for_in_silence() {
+    let mut world = World::cluster_wide();
+    world.snapshot(0, &[&[map("one", "1")]]);
+    let late = world.seen.snapshots.pop().unwrap();
+    world.bind(0);
+    let plan = world.pass();
+    assert_eq!((plan.waiting, plan.wake), (Some(Waiting::ForSnapshot), Some(PARTIAL_GROUP_RETRY)));
+    assert_eq!(world.conditions(), Vec::<String>::new());
+    world.seen.snapshots.push(late);
+    world.pass();
+    assert_eq!(world.works(), ["web-work (0, 1): one"]);
+}
+
+#[test]
+fn a_work_that_somebody_deletes_is_made_again_once_it_is_gone() {
+    let mut world = World::cluster_wide().delivered(&[&[map("one", "1")]]);
+    world.hold();
+    world.tamper("web-work", |meta| {
+        meta.deletion_timestamp = serde_json::from_value(json!("2026-01-12T22:44:08Z")).unwrap();
+    });
+    assert_eq!(world.pass().trouble.unwrap().retry, Retry::BackOff);
+    assert_eq!(
+        world.last(),
+        "WorkSynchronized False SyncWorkFailed: Failed to synchronize the work to the latest: \
+         work web-work is being deleted"
+    );
+    world.objects.clear();
+    world.pass();
+    assert_eq!(world.works(), ["web-work (0, 1): one"]);
+}
+
+#[test]
+fn a_dropped_work_that_lingers_does_not_keep_the_others_from_reporting() {
+    let mut world = World::cluster_wide().delivered(&[&[map("one", "1")], &[map("two", "2")]]);
+    world.hold();
+    world.snapshot(1, &[&[map("one", "1")]]);
+    world.bind(1);
+    world.pass();
+    assert_eq!(world.last(), "Applied False ApplyInProgress: Resources are being applied");
+    world.all_fine();
+    world.says("web-0", "Applied", Truth::False, "SomeManifestsAreNotApplied");
+    let plan = world.pass();
+    assert_eq!(plan.wake, Some(crate::work::DROPPED_RETRY));
+    assert!(world.last().starts_with("Available True AllWorkAreAvailable"));
+}
+
+#[test]
+fn statuses_come_back_as_the_placement_says() {
+    let mut world = World::cluster_wide();
+    let mirror = json!({"type": "Mirror", "destination": "OriginalResource"});
+    let mirror = Some(serde_json::from_value(mirror).unwrap());
+    world.seen.placement.as_mut().unwrap().report_back.clone_from(&mirror);
+    let mut world = world.delivered(&[&[map("one", "1")]]);
+    assert_eq!(world.objects["web-work"].spec.report_back_strategy, mirror);
+    assert_eq!(world.works(), ["web-work (0, 1): one"]);
+    // A placement nobody knows any more changes nothing.
+    world.seen.placement = None;
+    world.writes.clear();
+    world.pass();
+    assert_eq!(world.writes, Vec::<String>::new());
+    world.seen.placement = Some(crate::work::Placement::default());
+    world.pass();
+    assert_eq!(world.writes, ["steer web-work"]);
+    assert_eq!(world.objects["web-work"].spec.report_back_strategy, None);
+}

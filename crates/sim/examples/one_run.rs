@@ -1,0 +1,261 @@
+//! How fast update runs are when their clusters are: one run of 100 clusters in stages of
+//! 20, 30 and 50, half of a stage at once, no gates; then a hundred such runs side by side.
+//!
+//! Members are played by a task that reports every delivery as available at once, so what
+//! is measured is the hub and its API server, in one thread by the machine's clock.
+//! `cargo run --release -p flagship-sim --example one_run`
+
+#![allow(clippy::print_stdout, reason = "a benchmark prints its table")]
+#![allow(clippy::disallowed_methods, reason = "measures the hub, decides nothing")]
+#![allow(clippy::unwrap_used, reason = "a benchmark that cannot be set up has failed")]
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use flagship_api::binding::{BindingState, ClusterResourceBinding};
+use flagship_api::condition::{Conditions, Generation, draft};
+use flagship_api::condition_type::binding as kind;
+use flagship_api::keys::label;
+use flagship_runtime::client::{Client, Fence, Selection};
+use flagship_runtime::reflector::Reflector;
+use flagship_sim::fleet::{Fleet, FleetConfig, HUB};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+const RUNS: &str = "clusterstagedupdateruns";
+const STAGES: [(&str, usize); 3] = [("a", 20), ("b", 30), ("c", 50)];
+
+fn main() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        println!("| runs at once | wall | CPU | writes | binding available to next binding written: p50 | p99 | max | peak memory |");
+        println!("|---|---|---|---|---|---|---|---|");
+        for runs in [1, 10, 100] {
+            let fleet = fleet().await;
+            let measured = many(&fleet, runs).await;
+            measured.print(runs);
+        }
+    });
+}
+
+/// A hub with its members, all joined.
+async fn fleet() -> Fleet {
+    let mut config = FleetConfig::named(&[]).real_time();
+    config.hub.controllers.work = false;
+    let mut fleet = Fleet::new(config);
+    fleet.start(HUB);
+    let hub = &fleet.world.hub;
+    hub.apply("{apiVersion: v1, kind: Namespace, metadata: {name: app}}").await;
+    hub.apply(
+        "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: app}, data: {v: '1'}}",
+    )
+    .await;
+    let stages = STAGES.map(|(name, _)| {
+        json!({"name": name, "labelSelector": {"matchLabels": {"stage": name}}, "maxConcurrency": "50%"})
+    });
+    hub.apply_object(&json!({
+        "apiVersion": "placement.kubernetes-fleet.io/v1beta1",
+        "kind": "ClusterStagedUpdateStrategy",
+        "metadata": {"name": "plan"},
+        "spec": {"stages": stages},
+    }))
+    .await;
+    let names: Vec<(String, &str)> = STAGES
+        .iter()
+        .flat_map(|(stage, count)| (0..*count).map(move |n| (format!("{stage}{n:02}"), *stage)))
+        .collect();
+    for (name, stage) in &names {
+        hub.apply_object(&json!({
+            "apiVersion": "cluster.kubernetes-fleet.io/v1beta1",
+            "kind": "MemberCluster",
+            "metadata": {"name": name, "labels": {"stage": stage}},
+            "spec": {"identity": {"kind": "User", "name": name}},
+        }))
+        .await;
+    }
+    for (name, _) in &names {
+        let space = format!("fleet-member-{name}");
+        hub.eventually("internalmemberclusters", &space, name, |found| found.is_some()).await;
+        let now = fleet.env.now().to_string();
+        let says = |kind: &str| json!({"type": kind, "status": "True", "reason": "Agent", "message": "", "lastTransitionTime": now});
+        let agent = json!({"type": "MemberAgent", "lastReceivedHeartbeat": now,
+            "conditions": [says("Joined"), says("Healthy")]});
+        let status = json!({"agentStatus": [agent]});
+        hub.patch_status("internalmemberclusters", &space, name, status).await;
+    }
+    fleet.all_joined().await;
+    fleet
+}
+
+/// Creates so many placements and a run for each, and waits until all have succeeded.
+async fn many(fleet: &Fleet, runs: usize) -> Measured {
+    let hub = &fleet.world.hub;
+    for n in 0..runs {
+        let selector = json!([{"group": "", "version": "v1", "kind": "Namespace", "name": "app"}]);
+        hub.apply_object(&json!({
+            "apiVersion": "placement.kubernetes-fleet.io/v1beta1",
+            "kind": "ClusterResourcePlacement",
+            "metadata": {"name": format!("web{n:03}")},
+            "spec": {"resourceSelectors": selector, "policy": {"placementType": "PickAll"},
+                "strategy": {"type": "External"}},
+        }))
+        .await;
+    }
+    for n in 0..runs {
+        let name = format!("web{n:03}");
+        let kind = "ClusterResourcePlacementScheduled";
+        hub.becomes("clusterresourceplacements", "", &name, kind, "True").await;
+    }
+    let clock = Arc::new(Mutex::new(Clock::default()));
+    let members = tokio::spawn(play_members(fleet, clock.clone()));
+    fleet.pass(1).await;
+    let store = fleet.handle(HUB).store();
+    let (writes, cpu, begun) = (store.revision(), cpu(), Instant::now());
+    for n in 0..runs {
+        let name = format!("web{n:03}");
+        hub.apply_object(&run(&name)).await;
+    }
+    for n in 0..runs {
+        hub.becomes(RUNS, "", &format!("web{n:03}"), "Succeeded", "True").await;
+    }
+    let wall = begun.elapsed();
+    let cpu = self::cpu() - cpu;
+    let writes = store.revision() - writes;
+    members.abort();
+    let mut reactions = std::mem::take(&mut clock.lock().unwrap().reactions);
+    reactions.sort_unstable();
+    Measured { wall, cpu, writes, reactions }
+}
+
+fn run(name: &str) -> Value {
+    json!({
+        "apiVersion": "placement.kubernetes-fleet.io/v1beta1",
+        "kind": "ClusterStagedUpdateRun",
+        "metadata": {"name": name},
+        "spec": {"placementName": name, "stagedRolloutStrategyName": "plan", "state": "Run"},
+    })
+}
+
+/// When bindings became available, by placement and stage, and how soon the next was written.
+#[derive(Default)]
+struct Clock {
+    free: BTreeMap<(String, String), Vec<Instant>>,
+    last: BTreeMap<String, Instant>,
+    reactions: Vec<Duration>,
+}
+
+impl Clock {
+    fn available(&mut self, placement: &str, stage: &str) {
+        let now = Instant::now();
+        self.free.entry((placement.to_owned(), stage.to_owned())).or_default().push(now);
+        self.last.insert(placement.to_owned(), now);
+    }
+
+    /// A binding was written: for the longest free slot of its stage, or because the stage
+    /// before it has just ended.
+    fn written(&mut self, placement: &str, stage: &str) {
+        let now = Instant::now();
+        let free = self.free.entry((placement.to_owned(), stage.to_owned())).or_default();
+        let since =
+            if free.is_empty() { self.last.get(placement).copied() } else { Some(free.remove(0)) };
+        self.reactions.extend(since.map(|since| now.duration_since(since)));
+    }
+}
+
+/// Reports every delivery as available.
+fn play_members(
+    fleet: &Fleet,
+    clock: Arc<Mutex<Clock>>,
+) -> impl Future<Output = ()> + Send + 'static + use<> {
+    let client = Client::in_process(fleet.handle(HUB).called_by("members")).named("members");
+    let env = fleet.env.clone();
+    async move {
+        let (sender, mut started) = mpsc::unbounded_channel();
+        let bindings = client.of::<ClusterResourceBinding>();
+        let told = clock.clone();
+        let mirror = Reflector::new(
+            &env,
+            bindings.clone(),
+            Selection::all(),
+            move |binding: ClusterResourceBinding| {
+                let at = Generation::of(&binding.metadata);
+                let stage = binding.spec.target_cluster.chars().take(1).collect::<String>();
+                let placement =
+                    binding.metadata.labels.as_ref()?.get(label::PARENT_PLACEMENT)?.clone();
+                let conditions =
+                    binding.status.as_ref().map(|s| s.conditions.clone()).unwrap_or_default();
+                let is = |kind: &str| conditions.is_true_at(kind, at);
+                let bound = binding.spec.state == BindingState::Bound;
+                if bound && !is(kind::ROLLOUT_STARTED) {
+                    told.lock().unwrap().written(&placement, &stage);
+                }
+                if bound && is(kind::ROLLOUT_STARTED) && !is(kind::AVAILABLE) {
+                    sender.send((Fence::of(&binding)?, at, conditions, placement, stage)).ok()?;
+                }
+                Some(())
+            },
+        );
+        let mirroring = tokio::spawn(mirror.run());
+        while let Some((fence, at, mut conditions, placement, stage)) = started.recv().await {
+            let (bindings, clock, env) = (bindings.clone(), clock.clone(), env.clone());
+            tokio::spawn(async move {
+                let done = draft(kind::AVAILABLE).is_true("AllWorkAreAvailable");
+                done.because("All corresponding work objects are available").set(
+                    &mut conditions,
+                    at,
+                    env.now(),
+                );
+                let patch = json!({"status": {"conditions": conditions}});
+                if bindings.patch_status(&fence, patch).await.is_ok() {
+                    clock.lock().unwrap().available(&placement, &stage);
+                }
+            });
+        }
+        mirroring.abort();
+    }
+}
+
+struct Measured {
+    wall: Duration,
+    cpu: Duration,
+    writes: u64,
+    reactions: Vec<Duration>,
+}
+
+impl Measured {
+    fn print(&self, runs: usize) {
+        let at = |part: f64| {
+            let index = (self.reactions.len() as f64 * part) as usize;
+            self.reactions
+                .get(index.min(self.reactions.len().saturating_sub(1)))
+                .copied()
+                .unwrap_or_default()
+        };
+        println!(
+            "| {runs} | {:.2?} | {:.2?} | {} | {:.1?} | {:.1?} | {:.1?} | {} MiB |",
+            self.wall,
+            self.cpu,
+            self.writes,
+            at(0.5),
+            at(0.99),
+            at(1.0),
+            peak_memory()
+        );
+    }
+}
+
+/// What this process has computed so far.
+fn cpu() -> Duration {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let after = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+    let ticks = after.split(' ').skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok());
+    // A tick is a hundredth of a second on every Linux of this century.
+    Duration::from_millis(ticks.sum::<u64>() * 10)
+}
+
+fn peak_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap_or_default() / 1024
+}

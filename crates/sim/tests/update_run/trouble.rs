@@ -1,0 +1,98 @@
+//! Runs in trouble: lost answers, conflicts, cut and late watches, crashes. Whatever happens
+//! on the way, the run ends as it would have without.
+
+use std::time::Duration;
+
+use flagship_apiserver::env::plan::{Effect, Rule, Verbs, When};
+use flagship_apiserver::env::{Point, Verdict as Fault};
+use serde_json::json;
+
+use crate::story::{SCOPES, Scope, Story, stage};
+
+fn faults() -> Vec<Rule> {
+    let rule = |point, effect, chance, verbs| Rule {
+        who: "hub".to_owned(),
+        when: When::Chance(chance),
+        verbs,
+        ..Rule::at(point, effect)
+    };
+    let answer = |code| Effect::Do(Fault::Answer { code, retry_after: None });
+    let cut = || Effect::Do(Fault::Sever);
+    vec![
+        rule(Point::Request, answer(409), 0.1, Verbs::Writes),
+        rule(Point::PreCommit, answer(503), 0.1, Verbs::Writes),
+        rule(Point::PostCommit, cut(), 0.1, Verbs::Writes),
+        rule(Point::Request, cut(), 0.05, Verbs::Reads),
+        rule(Point::Request, Effect::DelayUpTo(Duration::from_secs(2)), 0.1, Verbs::Any),
+        rule(Point::WatchEvent, cut(), 0.02, Verbs::Any),
+        rule(Point::WatchEvent, Effect::DelayUpTo(Duration::from_secs(8)), 0.1, Verbs::Any),
+        rule(Point::WatchStart, Effect::Do(Fault::Replay(5)), 0.2, Verbs::Any),
+    ]
+}
+
+async fn live(scope: Scope, seed: u64, rules: Vec<Rule>) -> Story {
+    let mut story = Story::seeded(scope, seed).await;
+    let before = json!({"beforeStageTasks": [{"type": "Approval"}]});
+    let after = json!({"afterStageTasks": [{"type": "TimedWait", "waitTime": "20s"}, {"type": "Approval"}]});
+    story.strategy(json!([stage("canary", after), stage("prod", before)])).await;
+    story.disturb(rules);
+    story.run("r", json!({"state": "Run"})).await;
+    for round in 0..40 {
+        story.pass(15).await;
+        story.all_work().await;
+        for request in story.requests() {
+            if story.request(&request)["status"].get("conditions").is_none() {
+                story.approve(&request).await;
+            }
+        }
+        match round {
+            1 => story.set_state("r", "Stop").await,
+            3 => story.set_state("r", "Run").await,
+            5 => {
+                story.kill("hub").await;
+                story.starts("hub").await;
+            }
+            _ => {}
+        }
+        if round > 5 && story.said("r", "Succeeded").starts_with("True") {
+            break;
+        }
+    }
+    story.faults.heal();
+    story.pass(60).await;
+    story.all_work().await;
+    story.pass(60).await;
+    story
+}
+
+// checklist 13.5 writes that fail: bindings, start signals, requests, acceptance, status
+#[tokio::test(start_paused = true)]
+async fn whatever_goes_wrong_a_run_ends_the_same() {
+    for scope in SCOPES {
+        let calm = live(scope, 1, Vec::new()).await;
+        assert!(calm.said("r", "Succeeded").starts_with("True"), "{}", calm.told("r"));
+        for seed in 2..4 {
+            let story = live(scope, seed, faults()).await;
+            assert_eq!(story.told("r"), calm.told("r"), "seed {seed}");
+            assert_eq!(story.holds(), calm.holds(), "seed {seed}");
+            assert_eq!(story.resource_snapshots(), ["web-0-snapshot"], "seed {seed}");
+        }
+    }
+}
+
+// law S11: a hub that was put aside cannot undo what its successor has done
+#[tokio::test(start_paused = true)]
+async fn a_run_goes_on_after_its_hub_has_crashed() {
+    for scope in SCOPES {
+        let mut story = Story::begin(scope).await;
+        story.two_stages().await;
+        story.run("r", json!({"state": "Run"})).await;
+        story.kill("hub").await;
+        story.works("m2").await;
+        assert!(story.holds()[0].starts_with("m1 Scheduled"));
+        story.starts("other").await;
+        assert!(story.holds()[0].starts_with("m1 Bound"), "{:?}", story.holds());
+        story.all_work().await;
+        assert!(story.said("r", "Succeeded").starts_with("True"));
+    }
+}
