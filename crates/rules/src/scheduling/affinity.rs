@@ -4,8 +4,6 @@
 //! Preferred terms score: each adds its weight, whole or in proportion to a property.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use flagship_api::policy::{
     ClusterAffinity, ClusterSelectorTerm, PlacementPolicy, PropertySelectorRequirement,
@@ -20,7 +18,7 @@ use super::properties::{Found, look_up};
 /// Said when no required term fits and no better reason is known.
 const NO_TERM: &str = "cluster does not match with any of the required cluster affinity terms";
 
-/// The affinity of one policy over one fleet, understood once for all clusters. A
+/// The affinity of one policy, understood once for all clusters. A
 /// mistake in the policy is an error of the whole pass; a malformed value is a reason
 /// about its cluster.
 pub struct Affinity<'a> {
@@ -49,13 +47,24 @@ struct Preference<'a> {
 struct Sorter<'a> {
     property: PropertyName<'a>,
     order: PropertySortOrder,
-    /// Smallest and largest value in the fleet; `None` when nobody reports it.
-    range: Option<(f64, f64)>,
 }
 
+/// What one preferred term finds on one cluster.
+#[derive(Debug, Clone, Copy)]
+pub struct Wish {
+    matched: bool,
+    /// The value that sorts, whether the term matches or not.
+    value: Option<f64>,
+}
+
+/// For each preferred term the smallest and largest value in the fleet; `None` when nobody
+/// reports it.
+#[derive(Debug, Default)]
+pub struct Ranges(Vec<Option<(f64, f64)>>);
+
 impl<'a> Affinity<'a> {
-    /// Reads the policy and finds the extremes of every property that sorts.
-    pub fn of(policy: Option<&'a PlacementPolicy>, fleet: &[Arc<Cluster>]) -> Result<Self, String> {
+    /// Reads the policy.
+    pub fn of(policy: Option<&'a PlacementPolicy>) -> Result<Self, String> {
         let affinity = policy.and_then(|p| p.affinity.as_ref()?.cluster_affinity.as_ref());
         let mut read = Self { required: Vec::new(), preferred: Vec::new() };
         let Some(ClusterAffinity {
@@ -68,16 +77,13 @@ impl<'a> Affinity<'a> {
         for term in required.iter().flat_map(|r| &r.cluster_selector_terms) {
             read.required.push(Term::read(term)?);
         }
-        let mut ranges: BTreeMap<PropertyName<'a>, Option<(f64, f64)>> = BTreeMap::new();
         for term in preferred {
             let selector = labels_of(&term.preference)?;
             let sorter = match &term.preference.property_sorter {
                 None => None,
                 Some(sorter) => {
                     let property = PropertyName::read(&sorter.name).map_err(|e| e.to_string())?;
-                    let range =
-                        *ranges.entry(property).or_insert_with(|| range_over(fleet, property));
-                    Some(Sorter { property, order: sorter.sort_order, range })
+                    Some(Sorter { property, order: sorter.sort_order })
                 }
             };
             read.preferred.push(Preference { selector, weight: term.weight, sorter });
@@ -101,11 +107,38 @@ impl<'a> Affinity<'a> {
         Ok(Some(malformed.map_or(Cow::Borrowed(NO_TERM), Cow::Owned)))
     }
 
-    /// The sum of what the preferred terms give this cluster.
-    pub fn score(&self, cluster: &Cluster) -> Result<i32, String> {
+    /// How many preferred terms there are.
+    pub fn preferences(&self) -> usize {
+        self.preferred.len()
+    }
+
+    /// What the preferred terms find on a cluster, one after the other.
+    pub fn wishes(&self, cluster: &Cluster, into: &mut Vec<Wish>) {
+        into.extend(self.preferred.iter().map(|term| term.wish(cluster)));
+    }
+
+    /// The extremes over every cluster that reports a property, fit or not.
+    pub fn ranges(&self, wishes: &[Wish]) -> Ranges {
+        let mut ranges = vec![None; self.preferred.len()];
+        for row in wishes.chunks(self.preferred.len().max(1)) {
+            for (range, wish) in ranges.iter_mut().zip(row) {
+                let Some(v) = wish.value else { continue };
+                *range = Some(match *range {
+                    None => (v, v),
+                    Some((min, max)) => (f64::min(min, v), f64::max(max, v)),
+                });
+            }
+        }
+        Ranges(ranges)
+    }
+
+    /// The sum of what the preferred terms give a cluster on which they find this.
+    pub fn score(&self, wishes: &[Wish], ranges: &Ranges) -> Result<i32, String> {
         let mut total = 0i32;
-        for term in self.preferred.iter().filter(|t| t.weight != 0) {
-            total = total.saturating_add(term.worth(cluster)?);
+        for ((term, wish), range) in self.preferred.iter().zip(wishes).zip(&ranges.0) {
+            if term.weight != 0 {
+                total = total.saturating_add(term.worth(*wish, *range)?);
+            }
         }
         Ok(total)
     }
@@ -150,14 +183,21 @@ impl<'a> Term<'a> {
 }
 
 impl Preference<'_> {
-    fn worth(&self, cluster: &Cluster) -> Result<i32, String> {
-        if !self.selector.matches(&cluster.labels) {
-            return Ok(0);
-        }
-        let Some(sorter) = &self.sorter else { return Ok(self.weight) };
-        match (look_up(sorter.property, cluster), sorter.range) {
-            (Found::Value(value), Some(range)) => {
-                interpolate(sorter.order, self.weight, value.as_f64(), range)
+    fn wish(&self, cluster: &Cluster) -> Wish {
+        let found = self.sorter.as_ref().map(|sorter| look_up(sorter.property, cluster));
+        let value = match found {
+            Some(Found::Value(value)) => Some(value.as_f64()),
+            _ => None,
+        };
+        Wish { matched: self.selector.matches(&cluster.labels), value }
+    }
+
+    fn worth(&self, wish: Wish, range: Option<(f64, f64)>) -> Result<i32, String> {
+        match (wish, &self.sorter, range) {
+            (Wish { matched: false, .. }, _, _) => Ok(0),
+            (_, None, _) => Ok(self.weight),
+            (Wish { value: Some(value), .. }, Some(sorter), Some(range)) => {
+                interpolate(sorter.order, self.weight, value, range)
             }
             _ => Ok(0),
         }
@@ -170,18 +210,6 @@ fn labels_of(term: &ClusterSelectorTerm) -> Result<Selector, String> {
         None => Ok(Selector::EVERYTHING),
         selector => Selector::new(selector.as_ref()).map_err(|e| e.to_string()),
     }
-}
-
-/// Smallest and largest value over every cluster that reports the property, fit or not.
-fn range_over(fleet: &[Arc<Cluster>], property: PropertyName<'_>) -> Option<(f64, f64)> {
-    let values = fleet.iter().filter_map(|cluster| match look_up(property, cluster) {
-        Found::Value(value) => Some(value.as_f64()),
-        Found::Absent | Found::Malformed(_) => None,
-    });
-    values.fold(None, |range, v| match range {
-        None => Some((v, v)),
-        Some((min, max)) => Some((f64::min(min, v), f64::max(max, v))),
-    })
 }
 
 fn interpolate(

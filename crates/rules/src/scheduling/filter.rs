@@ -3,25 +3,27 @@
 //! A cluster meets the filters in a fixed order and stops at the first that rejects
 //! it; only that reason is kept. Clusters that have the placement already are neither
 //! candidates nor rejected.
+//!
+//! Each cluster is looked at once, and what was seen goes into a row. A fleet does not fit
+//! a processor's cache, its rows do; ranges, counts and scores are worked out on them.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
-use super::affinity::Affinity;
+use super::affinity::{Affinity, Ranges, Wish};
 use super::classify::Classes;
 use super::decision::Score;
 use super::eligibility::ineligible;
 use super::namespaces;
 use super::observed::{Cluster, Observed};
-use super::spread::Spread;
+use super::spread::{Domain, Spread};
 use super::taints;
 
 /// A fleet after the filters.
 #[derive(Debug, Default)]
 pub struct Sieved<'a> {
-    /// Clusters that passed, by name.
-    pub passed: Vec<&'a Cluster>,
+    /// Places of clusters that passed, by name.
+    pub passed: Vec<usize>,
     /// Clusters that did not, by name, with the reason.
     pub filtered: Vec<(&'a Cluster, Cow<'static, str>)>,
 }
@@ -30,81 +32,107 @@ pub struct Sieved<'a> {
 pub struct Sieve<'a> {
     seen: &'a Observed,
     affinity: Affinity<'a>,
+    ranges: Ranges,
     spread: Spread<'a>,
-    present: BTreeSet<&'a str>,
-    obsolete: BTreeSet<&'a str>,
+    /// One for each cluster, in the order of the fleet.
+    rows: Vec<Row>,
+    /// So many for each row as there are preferred terms.
+    wishes: Vec<Wish>,
+    /// So many for each row as there are spread constraints.
+    domains: Vec<Domain>,
+}
+
+/// What was seen of one cluster.
+#[derive(Debug)]
+struct Row {
+    /// Why a filter before the spread rejects it.
+    rejected: Option<Cow<'static, str>>,
+    /// Whether it has the placement.
+    present: bool,
+    /// Whether an earlier policy had chosen it.
+    was_chosen: bool,
 }
 
 /// A cluster that passed, with its score. Greater is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Candidate<'a> {
+pub struct Candidate {
     /// What people see.
     pub score: Score,
     /// Whether an earlier policy had chosen it; breaks ties, never shown.
     pub was_chosen: bool,
-    /// Its place among the clusters by name: the last tie-break, without a look at names.
-    place: usize,
-    /// The cluster.
-    pub name: &'a str,
+    /// Its place in the fleet, which is ordered by name: the last tie-break.
+    pub place: usize,
 }
 
 impl<'a> Sieve<'a> {
-    /// Prepares the filters. An error is a mistake in the policy.
+    /// Looks at every cluster. An error is a mistake in the policy.
     pub fn new(seen: &'a Observed, classes: &Classes<'a>) -> Result<Self, String> {
         let policy = seen.snapshot.policy.as_ref();
-        let present: BTreeSet<&str> =
-            classes.present_bindings().map(|b| b.cluster.as_str()).collect();
-        let obsolete = classes.obsolete.iter().map(|b| b.cluster.as_str()).collect();
-        let affinity = Affinity::of(policy, &seen.clusters)?;
-        let mut sieve = Self { seen, affinity, spread: Spread::default(), present, obsolete };
         let constraints = policy.map_or(&[][..], |p| &p.topology_spread_constraints);
-        if !constraints.is_empty() {
-            sieve.spread = sieve.spread_over(constraints)?;
+        let mut sieve = Self {
+            seen,
+            affinity: Affinity::of(policy)?,
+            ranges: Ranges::default(),
+            spread: Spread::of(constraints),
+            rows: Vec::with_capacity(seen.clusters.len()),
+            wishes: Vec::new(),
+            domains: Vec::new(),
+        };
+        sieve.look(classes)?;
+        sieve.ranges = sieve.affinity.ranges(&sieve.wishes);
+        let feasible_only = seen.options.spread_over_feasible_clusters;
+        for (place, row) in sieve.rows.iter().enumerate() {
+            if !feasible_only || row.present || row.rejected.is_none() {
+                sieve.spread.count(part(&sieve.domains, place, constraints.len()), row.present);
+            }
         }
+        sieve.spread.counted();
         Ok(sieve)
     }
 
-    fn spread_over(
-        &self,
-        constraints: &'a [flagship_api::policy::TopologySpreadConstraint],
-    ) -> Result<Spread<'a>, String> {
-        let placed = |name: &str| self.present.contains(name);
-        if !self.seen.options.spread_over_feasible_clusters {
-            return Ok(Spread::over(
-                constraints,
-                self.seen.clusters.iter().map(Arc::as_ref),
-                placed,
-            ));
-        }
-        let mut feasible = Vec::new();
+    /// The one look at the fleet.
+    fn look(&mut self, classes: &Classes<'a>) -> Result<(), String> {
+        let present: BTreeSet<&str> =
+            classes.present_bindings().map(|b| b.cluster.as_str()).collect();
+        let obsolete: BTreeSet<&str> =
+            classes.obsolete.iter().map(|b| b.cluster.as_str()).collect();
         for cluster in &self.seen.clusters {
-            if placed(&cluster.name) || self.rejected_before_spread(cluster)?.is_none() {
-                feasible.push(&**cluster);
-            }
+            let rejected = self.rejected_before_spread(cluster)?;
+            self.affinity.wishes(cluster, &mut self.wishes);
+            self.spread.domains(cluster, &mut self.domains);
+            let name = cluster.name.as_str();
+            let (present, was_chosen) = (present.contains(name), obsolete.contains(name));
+            self.rows.push(Row { rejected, present, was_chosen });
         }
-        Ok(Spread::over(constraints, feasible.into_iter(), placed))
+        Ok(())
     }
 
     /// Whether picks must be made one at a time.
     pub fn spreads(&self) -> bool {
-        !self.spread.is_empty()
+        self.spread.len() > 0
     }
 
-    /// Runs every cluster through the filters.
-    pub fn run(&self) -> Result<Sieved<'a>, String> {
+    /// The name of a candidate.
+    pub fn name(&self, place: usize) -> &'a str {
+        self.seen.clusters.get(place).map_or("", |cluster| &cluster.name)
+    }
+
+    /// Takes out what the filters reject.
+    pub fn run(&mut self) -> Sieved<'a> {
         let mut sieved = Sieved::default();
-        for cluster in &self.seen.clusters {
-            if let Some(why) = self.rejected_before_spread(cluster)? {
-                sieved.filtered.push((cluster, why));
-            } else if self.present.contains(cluster.name.as_str()) {
+        for (place, row) in self.rows.iter_mut().enumerate() {
+            let domains = part(&self.domains, place, self.spread.len());
+            if let Some(why) = row.rejected.take() {
+                sieved.filtered.push((&self.seen.clusters[place], why));
+            } else if row.present {
                 // Already there: not a candidate, and nothing to explain.
-            } else if let Some(why) = self.spread.violated(cluster) {
-                sieved.filtered.push((cluster, why.into()));
+            } else if let Some(why) = self.spread.violated(domains) {
+                sieved.filtered.push((&self.seen.clusters[place], why.into()));
             } else {
-                sieved.passed.push(cluster);
+                sieved.passed.push(place);
             }
         }
-        Ok(sieved)
+        sieved
     }
 
     fn rejected_before_spread(
@@ -125,21 +153,26 @@ impl<'a> Sieve<'a> {
     }
 
     /// Scores clusters that passed, best first.
-    pub fn rank(&self, passed: &[&'a Cluster]) -> Result<Vec<Candidate<'a>>, String> {
+    pub fn rank(&self, passed: &[usize]) -> Result<Vec<Candidate>, String> {
         let mut ranked = Vec::with_capacity(passed.len());
-        for (place, cluster) in passed.iter().enumerate() {
+        for place in passed.iter().copied() {
+            let wishes = part(&self.wishes, place, self.affinity.preferences());
             let score = Score {
-                spread: self.spread.score(cluster),
-                affinity: self.affinity.score(cluster)?,
+                spread: self.spread.score(part(&self.domains, place, self.spread.len())),
+                affinity: self.affinity.score(wishes, &self.ranges)?,
             };
-            let name = cluster.name.as_str();
-            let was_chosen = self.obsolete.contains(name);
-            ranked.push(Candidate { score, was_chosen, place, name });
+            let was_chosen = self.rows.get(place).is_some_and(|row| row.was_chosen);
+            ranked.push(Candidate { score, was_chosen, place });
         }
         // Descending all the way: on a full tie the greatest name is picked first.
         ranked.sort_unstable_by(|a, b| b.cmp(a));
         Ok(ranked)
     }
+}
+
+/// The part of a flat table that belongs to one row.
+fn part<T>(table: &[T], place: usize, width: usize) -> &[T] {
+    table.get(place * width..(place + 1) * width).unwrap_or_default()
 }
 
 /// Bindings by the cluster they are for.

@@ -9,9 +9,10 @@ use super::{Failure, Outcome};
 
 /// One pass.
 pub fn plan(seen: &Observed, classes: &Classes<'_>) -> Result<Outcome, Failure> {
-    let sieved = Sieve::new(seen, classes).and_then(|sieve| sieve.run()).map_err(Failure)?;
-    let picked: Vec<_> =
-        sieved.passed.iter().map(|c| (c.name.as_str(), Some(Score::default()))).collect();
+    let mut sieve = Sieve::new(seen, classes).map_err(Failure)?;
+    let sieved = sieve.run();
+    let passed = sieved.passed.iter().map(|place| sieve.name(*place));
+    let picked: Vec<_> = passed.map(|name| (name, Some(Score::default()))).collect();
     let changes = Changes::between(&picked, classes)?;
     let filtered = sieved.filtered.iter().take(decision::MOST_UNSELECTED);
     let filtered = filtered.map(|(c, why)| Decision::filtered(&c.name, why));

@@ -65,13 +65,13 @@ fn fill(
     wanted: usize,
     missing: usize,
 ) -> Result<Outcome, Failure> {
-    let sieve = Sieve::new(seen, classes).map_err(Failure)?;
-    let sieved = sieve.run().map_err(Failure)?;
+    let mut sieve = Sieve::new(seen, classes).map_err(Failure)?;
+    let sieved = sieve.run();
     let ranked = sieve.rank(&sieved.passed).map_err(Failure)?;
     // Spread is judged against the state before the pass: one pick, then look again.
     let limit = if sieve.spreads() { 1 } else { missing };
     let (picked, outscored) = ranked.split_at(missing.min(limit).min(ranked.len()));
-    let picked: Vec<_> = picked.iter().map(|c| (c.name, Some(c.score))).collect();
+    let picked: Vec<_> = picked.iter().map(|c| (sieve.name(c.place), Some(c.score))).collect();
     let changes = Changes::between(&picked, classes)?;
     let gained = changes.gained();
     if missing > limit && gained == limit {
@@ -82,7 +82,7 @@ fn fill(
     }
     let found = gained + classes.present();
     let outscored = outscored.iter().take(decision::MOST_UNSELECTED);
-    let outscored = outscored.map(|c| Decision::outscored(c.name, c.score)).collect();
+    let outscored = outscored.map(|c| Decision::outscored(sieve.name(c.place), c.score)).collect();
     let filtered = sieved.filtered.iter().take(decision::MOST_UNSELECTED);
     let filtered = filtered.map(|(c, why)| Decision::filtered(&c.name, why));
     let decisions = decision::list(changes.selected(classes), outscored, filtered.collect());

@@ -18,12 +18,18 @@ pub struct Spread<'a> {
     constraints: Vec<Constraint<'a>>,
 }
 
+/// Which domain of a constraint a cluster is in; `None` outside of the spread.
+pub type Domain = Option<usize>;
+
 #[derive(Debug)]
 struct Constraint<'a> {
     key: &'a str,
     max_skew: i64,
     strict: bool,
-    counts: BTreeMap<&'a str, i64>,
+    /// Values of the label, in the order they were met.
+    domains: BTreeMap<&'a str, usize>,
+    /// How often each domain has the placement; `None` for one that does not count.
+    counts: Vec<Option<i64>>,
     smallest: i64,
     second: i64,
     largest: i64,
@@ -37,37 +43,41 @@ struct Effect {
 }
 
 impl<'a> Spread<'a> {
-    /// Counts domains over `fleet`; `placed` says which clusters have the placement now.
-    pub fn over(
-        constraints: &'a [TopologySpreadConstraint],
-        fleet: impl Iterator<Item = &'a Cluster> + Clone,
-        placed: impl Fn(&str) -> bool,
-    ) -> Self {
-        let constraints = constraints
-            .iter()
-            .map(|wanted| {
-                let mut counts = BTreeMap::new();
-                for cluster in fleet.clone() {
-                    if let Some(domain) = cluster.labels.get(&wanted.topology_key) {
-                        *counts.entry(domain.as_str()).or_insert(0) +=
-                            i64::from(placed(&cluster.name));
-                    }
-                }
-                Constraint::new(wanted, counts)
-            })
-            .collect();
-        Self { constraints }
+    /// Reads the constraints; no cluster is counted yet.
+    pub fn of(constraints: &'a [TopologySpreadConstraint]) -> Self {
+        Self { constraints: constraints.iter().map(Constraint::of).collect() }
     }
 
-    /// Whether there is anything to keep even.
-    pub fn is_empty(&self) -> bool {
-        self.constraints.is_empty()
+    /// How many constraints there are.
+    pub fn len(&self) -> usize {
+        self.constraints.len()
     }
 
-    /// The words for the first strict constraint that this cluster would violate.
-    pub fn violated(&self, cluster: &Cluster) -> Option<String> {
-        self.constraints.iter().filter(|c| c.strict).find_map(|c| {
-            c.effect(cluster)?.violates.then(|| {
+    /// The domains of a cluster, one for each constraint.
+    pub fn domains(&mut self, cluster: &'a Cluster, into: &mut Vec<Domain>) {
+        into.extend(self.constraints.iter_mut().map(|constraint| constraint.domain(cluster)));
+    }
+
+    /// Counts a cluster in these domains; `placed` if it has the placement now.
+    pub fn count(&mut self, domains: &[Domain], placed: bool) {
+        for (constraint, domain) in self.constraints.iter_mut().zip(domains) {
+            if let Some(count) = domain.and_then(|domain| constraint.counts.get_mut(domain)) {
+                *count = Some(count.unwrap_or(0) + i64::from(placed));
+            }
+        }
+    }
+
+    /// All clusters are counted.
+    pub fn counted(&mut self) {
+        self.constraints.iter_mut().for_each(Constraint::counted);
+    }
+
+    /// The words for the first strict constraint that a cluster in these domains would
+    /// violate.
+    pub fn violated(&self, domains: &[Domain]) -> Option<String> {
+        let mut strict = self.constraints.iter().zip(domains).filter(|(c, _)| c.strict);
+        strict.find_map(|(c, domain)| {
+            c.effect(*domain)?.violates.then(|| {
                 format!(
                     "violated doNotSchedule topology spread constraint \"{}\" (max skew {})",
                     c.key, c.max_skew
@@ -76,37 +86,53 @@ impl<'a> Spread<'a> {
         })
     }
 
-    /// How much this cluster would even things out.
-    pub fn score(&self, cluster: &Cluster) -> i32 {
-        let worth = |c: &Constraint<'_>| match c.effect(cluster) {
+    /// How much a cluster in these domains would even things out.
+    pub fn score(&self, domains: &[Domain]) -> i32 {
+        let worth = |(c, domain): (&Constraint<'_>, &Domain)| match c.effect(*domain) {
             None => 0,
             Some(effect) if effect.violates && !c.strict => -PENALTY,
             Some(effect) => -effect.change,
         };
-        self.constraints.iter().map(worth).sum()
+        self.constraints.iter().zip(domains).map(worth).sum()
     }
 }
 
 impl<'a> Constraint<'a> {
-    fn new(wanted: &'a TopologySpreadConstraint, counts: BTreeMap<&'a str, i64>) -> Self {
-        let mut sorted: Vec<i64> = counts.values().copied().collect();
-        sorted.sort_unstable();
-        let smallest = sorted.first().copied().unwrap_or(0);
+    fn of(wanted: &'a TopologySpreadConstraint) -> Self {
         Self {
             key: &wanted.topology_key,
             max_skew: i64::from(wanted.max_skew.unwrap_or(1)),
             strict: wanted.when_unsatisfiable.unwrap_or_default()
                 == UnsatisfiableConstraintAction::DoNotSchedule,
-            smallest,
-            second: sorted.get(1).copied().unwrap_or(smallest),
-            largest: sorted.last().copied().unwrap_or(0),
-            counts,
+            domains: BTreeMap::new(),
+            counts: Vec::new(),
+            smallest: 0,
+            second: 0,
+            largest: 0,
         }
     }
 
+    fn domain(&mut self, cluster: &'a Cluster) -> Domain {
+        let value = cluster.labels.get(self.key)?.as_str();
+        let next = self.counts.len();
+        let domain = *self.domains.entry(value).or_insert(next);
+        if domain == next {
+            self.counts.push(None);
+        }
+        Some(domain)
+    }
+
+    fn counted(&mut self) {
+        let mut sorted: Vec<i64> = self.counts.iter().copied().flatten().collect();
+        sorted.sort_unstable();
+        self.smallest = sorted.first().copied().unwrap_or(0);
+        self.second = sorted.get(1).copied().unwrap_or(self.smallest);
+        self.largest = sorted.last().copied().unwrap_or(0);
+    }
+
     /// `None` for a cluster without the label: it is outside the spread.
-    fn effect(&self, cluster: &Cluster) -> Option<Effect> {
-        let count = *self.counts.get(cluster.labels.get(self.key)?.as_str())?;
+    fn effect(&self, domain: Domain) -> Option<Effect> {
+        let count = (*self.counts.get(domain?)?)?;
         let skew = self.largest - self.smallest;
         let (after, change) = if self.largest == self.smallest {
             (skew + 1, 1)
@@ -131,13 +157,29 @@ mod tests {
             topology_key: "region".into(),
             when_unsatisfiable: None,
         };
-        let names: Vec<String> = (0..counts.len()).map(|i| format!("r{i}")).collect();
-        let domains = names.iter().map(String::as_str).zip(counts.iter().copied()).collect();
-        let constraint = Constraint::new(&wanted, domains);
+        let mut constraint = Constraint::of(&wanted);
+        constraint.counts = counts.iter().copied().map(Some).collect();
+        constraint.counted();
         let at = counts.iter().position(|c| *c == count).expect("the table names a domain");
-        let labels = BTreeMap::from([("region".to_owned(), names[at].clone())]);
-        let candidate = Cluster { labels, ..Cluster::default() };
-        constraint.effect(&candidate).expect("the candidate has the label")
+        constraint.effect(Some(at)).expect("the domain is counted")
+    }
+
+    /// A spread over clusters, and the domains of each.
+    fn over<'a>(
+        wanted: &'a [TopologySpreadConstraint],
+        fleet: &'a [Cluster],
+        placed: impl Fn(&str) -> bool,
+    ) -> (Spread<'a>, Vec<Vec<Domain>>) {
+        let mut spread = Spread::of(wanted);
+        let mut all = Vec::new();
+        for cluster in fleet {
+            let mut domains = Vec::new();
+            spread.domains(cluster, &mut domains);
+            spread.count(&domains, placed(&cluster.name));
+            all.push(domains);
+        }
+        spread.counted();
+        (spread, all)
     }
 
     // checklist 18.29
@@ -199,15 +241,15 @@ mod tests {
         ];
         for (lenient, violated, scores) in table {
             let constraints: Vec<_> = wanted(lenient).collect();
-            let spread = Spread::over(&constraints, fleet.iter(), |name| name == "a");
+            let (spread, domains) = over(&constraints, &fleet, |name| name == "a");
             for (place, key) in violated.into_iter().enumerate() {
                 let said = key.map(|key| {
                     format!(
                         "violated doNotSchedule topology spread constraint \"{key}\" (max skew 1)"
                     )
                 });
-                assert_eq!(spread.violated(&fleet[place + 1]), said, "{lenient:?}");
-                let score = spread.score(&fleet[place + 1]);
+                assert_eq!(spread.violated(&domains[place + 1]), said, "{lenient:?}");
+                let score = spread.score(&domains[place + 1]);
                 if key.is_none() {
                     assert_eq!(score, scores[place], "{lenient:?}");
                 }
@@ -221,9 +263,9 @@ mod tests {
         let wanted =
             [TopologySpreadConstraint { topology_key: "zone".into(), ..Default::default() }];
         let bare = Cluster { name: "bare".into(), ..Cluster::default() };
-        let fleet = [bare.clone()];
-        let spread = Spread::over(&wanted, fleet.iter(), |_| true);
-        assert_eq!(spread.violated(&bare), None);
-        assert_eq!(spread.score(&bare), 0);
+        let fleet = [bare];
+        let (spread, domains) = over(&wanted, &fleet, |_| true);
+        assert_eq!(spread.violated(&domains[0]), None);
+        assert_eq!(spread.score(&domains[0]), 0);
     }
 }

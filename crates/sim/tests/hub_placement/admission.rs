@@ -19,7 +19,7 @@ async fn asked(admission: &Admission, kind: &str, object: &Value) -> Answer {
         object,
         old: None,
     };
-    admission.review(&request).await.unwrap()
+    admission.review(&request).await.expect("placements and evictions are judged")
 }
 
 #[tokio::test(start_paused = true)]
