@@ -5,6 +5,8 @@
 //! When two runs both promised to update a cluster, the later promise wins; both runs
 //! compare the same two records, so they agree.
 
+use std::cmp::Ordering;
+
 use flagship_api::apply_strategy::ApplyStrategy;
 use flagship_api::binding::{BindingState, ResourceBindingSpec};
 use flagship_api::condition::{Conditions, Generation, draft};
@@ -182,9 +184,16 @@ fn is_taken(
     }
     // A run that is gone cannot insist.
     let Some(rival) = rival(seen, &fence.run) else { return false };
-    rival.started.get(&entry.cluster_name).is_some_and(|theirs| {
-        (*theirs, rival.created, &rival.uid) > (started, run.created, &run.uid)
-    })
+    let Some(theirs) = rival.started.get(&entry.cluster_name) else { return false };
+    match theirs.cmp(&started) {
+        // Times are whole seconds, so this may be either way round. One of two that are busy
+        // gives way, and both know which; one that is done does not insist.
+        Ordering::Equal => {
+            rival.busy.contains(&entry.cluster_name)
+                && (rival.created, &rival.uid) > (run.created, &run.uid)
+        }
+        later => later == Ordering::Greater,
+    }
 }
 
 /// Bindings that only KubeFleet has written so far say by whom in their start signal.

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::observed::{Approval, Binding, Cluster, Fence, PolicySnapshot, Rival, Run};
-use super::status::has_ended;
+use super::status::{has_ended, in_flight};
 
 impl Run {
     /// What the rules read of a run of either scope.
@@ -36,7 +36,10 @@ impl Run {
 impl Rival {
     /// What a run reads of another run.
     pub fn read(metadata: &ObjectMeta, status: &UpdateRunStatus) -> Self {
+        let ended = has_ended(status);
         let clusters = status.stages_status.iter().flat_map(|stage| &stage.clusters);
+        let busy = clusters.clone().filter(|cluster| !ended && in_flight(cluster));
+        let busy = busy.map(|cluster| cluster.cluster_name.clone()).collect();
         let started = clusters.filter_map(|cluster| {
             let started = cluster.conditions.iter().find(|c| c.type_ == updating_cluster::STARTED);
             Some((cluster.cluster_name.clone(), started?.last_transition_time.0))
@@ -45,8 +48,9 @@ impl Rival {
             name: metadata.name.clone().unwrap_or_default(),
             uid: metadata.uid.clone().unwrap_or_default(),
             created: created(metadata),
-            ended: has_ended(status),
+            ended,
             started: started.collect(),
+            busy,
         }
     }
 }

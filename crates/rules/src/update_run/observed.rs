@@ -4,7 +4,7 @@
 //! `namespace`. Bindings, rivals and approval requests must not be older than the last
 //! write of this hub: a started cluster whose binding looks foreign ends the run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use flagship_api::binding::{BindingState, ResourceBindingSpec};
 use flagship_api::condition::Truth;
@@ -242,6 +242,8 @@ pub struct Rival {
     pub ended: bool,
     /// Clusters of its stages that it started, and when.
     pub started: BTreeMap<String, Timestamp>,
+    /// Clusters among them that it is still busy with.
+    pub busy: BTreeSet<String>,
 }
 
 impl Rival {

@@ -175,6 +175,15 @@ impl Atlas {
         first..first + self.requests.len()
     }
 
+    /// Pairs of other runs with the clusters whose bindings are in these places, as bits.
+    pub fn pairs_of_others(&self, run: usize, sets: &[(usize, u32)]) -> u32 {
+        let others = (0..self.runs).filter(|other| *other != run);
+        others.fold(0, |bits, other| {
+            let slots = sets.iter().map(|(slot, _)| slot - self.runs);
+            slots.fold(bits, |bits, at| bits | 1 << (other * self.bindings + at))
+        })
+    }
+
     /// The place of a binding.
     pub fn slot_of_binding(&self, store: u32, name: &str) -> Option<usize> {
         self.binding_slots()

@@ -8,6 +8,7 @@ use flagship_api::condition_type::update_run::PROGRESSING;
 use flagship_api::names::{SnapshotIndex, master_snapshot};
 use flagship_api::reason::update_run::STOPPED;
 use flagship_api::staged_update::UpdateRunState;
+use flagship_api::staged_update_status::ClusterUpdatingStatus;
 use flagship_rules::update_run::laws::{self, Broken};
 use flagship_rules::update_run::{Binding, Observed, Run};
 
@@ -82,6 +83,10 @@ pub struct Facts {
     pub works: u32,
     /// The same: the run says so.
     pub claimed: u32,
+    /// The same: the run is busy with the cluster.
+    pub busy: u32,
+    /// The same: the run has given the cluster up.
+    pub lost: u32,
     /// Whether every run has ended or is gone.
     pub ended: bool,
     /// Whether every run that is to stop has stopped, or ended.
@@ -189,7 +194,9 @@ fn look(atlas: &mut Atlas, passes: &mut Passes, store: u32) -> Facts {
             let bit = 1 << (run * atlas.bindings + at);
             facts.works |= if works_for(&seen.run, binding) { bit } else { 0 };
         }
-        facts.claimed |= claimed(atlas, run, &seen);
+        facts.claimed |= pairs(atlas, run, &seen, laws::is_finished);
+        facts.busy |= pairs(atlas, run, &seen, |cluster| !ended && laws::in_flight(cluster));
+        facts.lost |= pairs(atlas, run, &seen, laws::is_lost);
     }
     facts
 }
@@ -230,10 +237,15 @@ fn works_for(run: &Run, binding: &Binding) -> bool {
         && works.iter().any(|works| binding.conditions.is_true_at(works, at))
 }
 
-fn claimed(atlas: &Atlas, run: usize, seen: &Observed) -> u32 {
+/// Pairs of this run and the clusters of which something is so.
+fn pairs(
+    atlas: &Atlas,
+    run: usize,
+    seen: &Observed,
+    is_so: impl Fn(&ClusterUpdatingStatus) -> bool,
+) -> u32 {
     let clusters = seen.run.status.stages_status.iter().flat_map(|stage| &stage.clusters);
-    let done = clusters.filter(|cluster| laws::is_finished(cluster));
-    let bits = done.filter_map(|cluster| {
+    let bits = clusters.filter(|cluster| is_so(cluster)).filter_map(|cluster| {
         let at = seen.bindings.iter().position(|b| b.cluster() == cluster.cluster_name)?;
         Some(1 << (run * atlas.bindings + at))
     });

@@ -7,6 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use flagship_rules::update_run::Action;
+
 use super::atlas::Atlas;
 use super::happens::{self, Event};
 use super::judge::{Facts, Judge, Law};
@@ -26,6 +28,8 @@ pub struct State {
     pub(super) left: Troubles,
     /// Run and cluster pairs that really worked at some time.
     worked: u32,
+    /// Run and cluster pairs that somebody else wanted too, or wrote, while the run was busy.
+    contested: u32,
     /// Laws that the last step broke.
     pub(super) broken: Law,
 }
@@ -158,6 +162,7 @@ impl Model {
             caches: vec![Cache::default(); self.world.hubs],
             left: self.world.troubles,
             worked: 0,
+            contested: 0,
             broken: Law::NONE,
         }
     }
@@ -265,6 +270,16 @@ impl Model {
         if facts.claimed & !next.worked != 0 {
             next.broken |= Law::of("S12");
         }
+        if self.world.rival {
+            let bindings = self.inner().atlas.bindings;
+            let (first, second) = (facts.busy & ((1 << bindings) - 1), facts.busy >> bindings);
+            let both = first & second;
+            next.contested |= both | both << bindings;
+        }
+        // Nobody gives up what nobody took.
+        if facts.lost & !next.contested != 0 {
+            next.broken |= Law::of("S6");
+        }
     }
 
     fn old_view(&self, state: &State, hub: usize, slot: Option<usize>) -> Option<u32> {
@@ -304,6 +319,10 @@ impl Model {
         let Inner { atlas, passes, judge, .. } = inner;
         next.broken |= judge.write(atlas, passes, next.store, worker.writes, place);
         let mut changed = 0;
+        if matches!(write.action, Action::Deliver(_)) {
+            let pairs = atlas.pairs_of_others(run, &write.sets);
+            next.contested |= judge.facts(atlas, passes, next.store).busy & pairs;
+        }
         for (slot, object) in &write.sets {
             next.store = atlas.set(next.store, *slot, *object);
             changed |= 1 << slot;

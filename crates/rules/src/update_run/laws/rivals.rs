@@ -32,6 +32,11 @@ pub fn takeovers_are_told(read: &Observed, plan: &Plan) -> Told {
     told
 }
 
+/// Whether a run has given a cluster up.
+pub fn is_lost(cluster: &ClusterUpdatingStatus) -> bool {
+    outcome(cluster) == Some(Truth::False)
+}
+
 /// A cluster is given up only if its binding is really somebody else's, and the run then
 /// ends with a text that names the binding.
 pub fn really_lost(
@@ -40,8 +45,7 @@ pub fn really_lost(
     was: Option<&ClusterUpdatingStatus>,
     cluster: &ClusterUpdatingStatus,
 ) -> Told {
-    let failed = |cluster: &ClusterUpdatingStatus| outcome(cluster) == Some(Truth::False);
-    if !failed(cluster) || was.is_some_and(failed) {
+    if !is_lost(cluster) || was.is_some_and(is_lost) {
         return Vec::new();
     }
     let name = &cluster.cluster_name;
@@ -75,7 +79,7 @@ pub fn losses_are_told(seen: &Observed) -> Told {
     let mut told = Vec::new();
     for cluster in status.stages_status.iter().flat_map(|stage| &stage.clusters) {
         let name = &cluster.cluster_name;
-        if outcome(cluster) == Some(Truth::False) && ended != Some(Truth::False) {
+        if is_lost(cluster) && ended != Some(Truth::False) {
             told.push(broken("S6", format!("{name} is lost and the run goes on")));
         }
         if ended == Some(Truth::True) && !is_finished(cluster) {

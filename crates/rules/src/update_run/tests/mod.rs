@@ -1,3 +1,4 @@
+mod checklist;
 mod crash_stories;
 mod crashes;
 mod deletion;
@@ -7,6 +8,7 @@ mod from_api;
 mod gates;
 mod histories;
 mod initialization;
+mod laws;
 mod metrics;
 mod rivals;
 mod seeds;

@@ -189,3 +189,26 @@ fn a_rival_that_is_gone_cannot_insist() {
         assert_eq!(world.snapshots(), ["web-1-snapshot"; 3]);
     });
 }
+
+#[test]
+fn a_rival_that_is_done_within_the_same_second_does_not_insist() {
+    both_scopes(|mut world| {
+        // The name, and with it the UID, must not matter.
+        for (first, second) in [("a", "b"), ("z", "c")] {
+            let done = world.create(first, "0", Run);
+            while !world.said(done, "Succeeded").starts_with("True") {
+                world.settle(done);
+                world.available();
+            }
+            let run = world.create(second, "1", Run);
+            // Finalizer, initialized, started: the hub dies before the binding is written.
+            world.crash_after = Some(3);
+            for _ in 0..3 {
+                world.step(run);
+            }
+            assert_eq!(world.snapshots()[1], "web-0-snapshot");
+            world.run_to_the_end(run);
+            assert!(world.said(run, "Succeeded").starts_with("True"), "{second}");
+        }
+    });
+}

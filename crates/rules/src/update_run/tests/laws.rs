@@ -1,0 +1,75 @@
+//! The laws themselves can say no.
+
+use flagship_api::condition::{Generation, Truth, draft};
+use flagship_api::placement_status::NamespacedName;
+
+use super::checklist::{pen, started};
+use super::world::{World, start};
+use crate::update_run::laws;
+use crate::update_run::stages::untouched;
+use crate::work::Work;
+
+#[test]
+fn a_law_that_is_broken_is_told() {
+    let names = |told: Vec<laws::Broken>| told.into_iter().map(|b| b.law).collect::<Vec<_>>();
+    let mut world = World::new(None);
+    let run = started(&mut world);
+    let whole = world.seen(run);
+    let mut seen = whole.clone();
+    seen.run.status.stages_status[0].clusters[0].conditions.clear();
+    assert_eq!(names(laws::state(&seen)), ["S1"]);
+    let mut seen = whole.clone();
+    pen().cluster_failed(&mut seen.run.status.stages_status[0].clusters[0], "lost");
+    assert_eq!(names(laws::state(&seen)), ["S6"]);
+    // Given up although it was there, and nobody says which binding.
+    assert_eq!(names(laws::step(&whole, &whole, &seen)), ["S6", "S6"]);
+    let mut seen = whole.clone();
+    pen().cluster_succeeded(&mut seen.run.status.stages_status[0].clusters[0]);
+    assert_eq!(names(laws::step(&whole, &whole, &seen)), ["S12"]);
+    let mut read = whole.clone();
+    for binding in &mut read.bindings {
+        binding.spec.resource_snapshot_name = "web-0-snapshot".into();
+    }
+    assert_eq!(names(laws::step(&read, &whole, &seen)), ["S6"]);
+    let mut seen = whole.clone();
+    seen.run.status.stages_status[0].clusters.push(untouched("m9"));
+    assert_eq!(names(laws::step(&whole, &whole, &seen)), ["S8", "S9"]);
+    let mut seen = whole.clone();
+    seen.run.status.resource_snapshot_index_used = "0".into();
+    assert_eq!(names(laws::step(&whole, &whole, &seen)), ["S9"]);
+    assert_eq!(names(laws::rest(&whole)), Vec::<&str>::new());
+}
+
+// S12: what the Works of a cluster say when it is declared done
+#[test]
+fn works_of_two_versions_are_not_one_delivery() {
+    let mut world = World::new(None);
+    let run = started(&mut world);
+    let before = world.seen(run);
+    world.available();
+    world.settle(run);
+    let after = world.seen(run);
+    let work = |name: &str, index: &str, available: bool| {
+        let mut work = Work {
+            name: name.into(),
+            generation: 1,
+            binding: Some(NamespacedName { name: "web-m1".into(), namespace: String::new() }),
+            ..Work::default()
+        };
+        work.stamp.index = Some(index.into());
+        let truth = if available { Truth::True } else { Truth::False };
+        let told = draft("Available").is(truth, "Told");
+        told.set(&mut work.conditions, Generation(1), start());
+        work
+    };
+    let judge = |works: &[Work]| -> Vec<String> {
+        let told = laws::one_snapshot(&before.run.status, &after, works);
+        told.into_iter().map(|broken| broken.what).collect()
+    };
+    assert_eq!(judge(&[work("a", "1", true), work("b", "1", true)]), [""; 0]);
+    assert_eq!(
+        judge(&[work("a", "1", true), work("b", "0", true)]),
+        ["m1 is done at 1 with b of 0"]
+    );
+    assert_eq!(judge(&[work("a", "1", false)]), ["m1 is done while a is not"]);
+}
