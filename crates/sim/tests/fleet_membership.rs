@@ -1,5 +1,7 @@
 //! Stories of members that join and leave, told by real agents to a real hub.
 
+#![allow(clippy::unwrap_used)] // a story that cannot be told has failed
+
 use expect_test::expect;
 use flagship_apiserver::env::plan::{Effect, Rule};
 use flagship_apiserver::env::{Point, Verdict};

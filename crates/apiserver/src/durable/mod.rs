@@ -1,7 +1,7 @@
 //! What survives the process: one `redb` file for all clusters of a server.
 //!
 //! Memory stays the truth while the process lives. [`Durable`] hands every cluster a
-//! [`Backend`] whose changes one thread writes, as many as have gathered since it last
+//! [`Backend`](crate::store::Backend) whose changes one thread writes, as many as have gathered since it last
 //! wrote: with many writers at once one flush of the disk serves them all. A write is
 //! answered when it is on the disk.
 //!

@@ -255,6 +255,7 @@ impl Rival {
             created: Timestamp::UNIX_EPOCH,
             ended: true,
             started: BTreeMap::new(),
+            busy: BTreeSet::new(),
         }
     }
 }
