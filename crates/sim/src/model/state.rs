@@ -258,16 +258,16 @@ impl Model {
         if next.left.stale == 0 {
             next.caches.fill(Cache::default());
         }
-        self.judge(&mut next);
+        self.judge(state, &mut next);
         Some(next)
     }
 
-    fn judge(&self, next: &mut State) {
-        let facts = self.facts(next.store);
-        next.worked |= facts.works;
+    fn judge(&self, last: &State, next: &mut State) {
+        let (before, facts) = (self.facts(last.store), self.facts(next.store));
         next.broken |= facts.broken;
         // Whatever a hub read, and when: what is called finished has worked.
-        if facts.claimed & !next.worked != 0 {
+        next.worked |= facts.works;
+        if facts.claimed & !before.claimed & !next.worked != 0 {
             next.broken |= Law::of("S12");
         }
         if self.world.rival {
@@ -277,9 +277,12 @@ impl Model {
             next.contested |= both | both << bindings;
         }
         // Nobody gives up what nobody took.
-        if facts.lost & !next.contested != 0 {
+        if facts.lost & !before.lost & !next.contested != 0 {
             next.broken |= Law::of("S6");
         }
+        // What was judged need not be remembered.
+        next.worked &= !facts.claimed;
+        next.contested &= facts.busy;
     }
 
     fn old_view(&self, state: &State, hub: usize, slot: Option<usize>) -> Option<u32> {

@@ -9,7 +9,8 @@ use super::checker::explore;
 /// at old objects lead to no end that a single careful one does not lead to.
 fn holds(name: &str, world: World, at_least: usize) {
     let troubles = Troubles { crash: 0, stale: 0, ..world.troubles };
-    let calm = explore(World { hubs: 1, troubles, ..world.clone() }, plan, &LAWS);
+    let is_calm = world.hubs == 1 && world.troubles == troubles;
+    let calm = World { hubs: 1, troubles, ..world.clone() };
     let found = explore(world, plan, &LAWS);
     println!(
         "{name}: {} states, {} steps, {} stores, {} ends",
@@ -20,7 +21,9 @@ fn holds(name: &str, world: World, at_least: usize) {
     );
     assert_eq!(found.broken, None);
     assert_eq!((found.never_end, found.never_stop), (0, 0));
-    assert_eq!(found.ends, calm.ends);
+    if !is_calm {
+        assert_eq!(found.ends, explore(calm, plan, &LAWS).ends);
+    }
     assert!(found.states >= at_least, "the world has shrunk to {} states", found.states);
 }
 
@@ -77,15 +80,17 @@ fn two_hubs_at_one_gate() {
 #[test]
 fn a_rival_run_to_another_version() {
     let troubles = Troubles { crash: 1, ..Troubles::default() };
-    let world = World { rival: true, troubles, ..World::default() };
-    holds("2x2, rival: crash", world, 20_000);
+    let world = World { stages: 1, rival: true, troubles, ..World::default() };
+    holds("1x2, rival: crash", world, 6_000);
+    let world = World { rival: true, ..World::default() };
+    holds("2x2, rival", world, 60_000);
 }
 
 #[test]
 fn a_rival_run_while_the_first_is_stopped() {
     let troubles = Troubles { stop: 1, ..Troubles::default() };
     let world = World { stages: 1, rival: true, troubles, ..World::default() };
-    holds("1x2, rival: stop", world, 5_000);
+    holds("1x2, rival: stop", world, 40_000);
 }
 
 #[test]
