@@ -207,6 +207,8 @@ impl Member {
         let hub = self.hub().await?.named("flagship-member");
         let options = self.options(&env);
         let agent = flagship_member::Member::new(&name, member, hub, env, metrics.clone(), options);
+        // Says only that the process serves: how the agent itself fares is on its
+        // MemberCluster, for a hub that is away must not make the pod restart.
         let answers =
             Answers { unready: Arc::new(|| None), metrics: Arc::new(move || metrics.render()) };
         let addresses = [
