@@ -32,6 +32,7 @@ mod owners;
 mod pace;
 mod prepare;
 mod priority;
+mod protected;
 mod reconsider;
 mod redact;
 mod report;

@@ -96,10 +96,25 @@ fn the_rights_of_a_member_are_these() {
                 "cluster.kubernetes-fleet.io"
               ],
               "resources": [
-                "*"
+                "internalmemberclusters"
               ],
               "verbs": [
-                "*"
+                "get",
+                "list",
+                "watch"
+              ]
+            },
+            {
+              "apiGroups": [
+                "cluster.kubernetes-fleet.io"
+              ],
+              "resources": [
+                "internalmemberclusters/status"
+              ],
+              "verbs": [
+                "get",
+                "update",
+                "patch"
               ]
             },
             {
@@ -107,21 +122,27 @@ fn the_rights_of_a_member_are_these() {
                 "placement.kubernetes-fleet.io"
               ],
               "resources": [
-                "*"
+                "works"
               ],
               "verbs": [
-                "*"
+                "get",
+                "list",
+                "watch",
+                "update",
+                "patch"
               ]
             },
             {
               "apiGroups": [
-                "networking.fleet.azure.com"
+                "placement.kubernetes-fleet.io"
               ],
               "resources": [
-                "*"
+                "works/status"
               ],
               "verbs": [
-                "*"
+                "get",
+                "update",
+                "patch"
               ]
             },
             {
