@@ -102,8 +102,10 @@ impl Works {
     pub fn probe(&self) -> Probe {
         let (works, applied) = (self.applier.works.clone(), self.applier.applied.clone());
         Box::new(move || {
-            let missing =
-                [missing(&works, "Works on the hub"), missing(&applied, "AppliedWorks on the member")];
+            let missing = [
+                missing(&works, "Works on the hub"),
+                missing(&applied, "AppliedWorks on the member"),
+            ];
             missing.into_iter().flatten().collect()
         })
     }

@@ -36,8 +36,8 @@ pub use malformed::Malformed;
 use manifests::Declined;
 pub use manifests::{Applying, Cause, Manifests, Merge, Refused};
 pub(crate) use objects::PAGE;
-use pacer::Pacer;
 pub use objects::{Deleted, Fence, Listed, Objects, Propagation, key_of};
+use pacer::Pacer;
 pub(crate) use resource::Query;
 pub use resource::{ResourceType, Selection};
 
@@ -191,9 +191,9 @@ impl Client {
         };
         match tokio::time::timeout(self.timeout, whole).await {
             Ok(answer) => answer,
-            Err(elapsed) => Err(Refused::unanswered(ClientError::Unreachable {
+            Err(_) => Err(Refused::unanswered(ClientError::Unreachable {
                 object: object.clone(),
-                source: Box::new(elapsed),
+                source: format!("no answer within {:?}", self.timeout).into(),
             })),
         }
     }

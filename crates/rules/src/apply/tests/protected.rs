@@ -114,10 +114,7 @@ fn in_a_comparison_they_block_the_report() {
 fn an_agent_that_lives_elsewhere_is_at_home_there() {
     let world = world(
         json!({}),
-        &[
-            object("v1", "Namespace", "", "fleet-system"),
-            object("v1", "Namespace", "", "agents"),
-        ],
+        &[object("v1", "Namespace", "", "fleet-system"), object("v1", "Namespace", "", "agents")],
     );
     let terms = world.terms().at_home_in("agents");
     let manifests = world.read();
