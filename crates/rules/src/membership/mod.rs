@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::Event;
 pub use observed::{Internal, Member, Namespace, Observed, Options, RoleBinding};
-pub use rights::{Rights, binding, rules};
+pub use rights::{REVIEWED_RIGHTS, Rights, binding, rules};
 pub use status::report;
 
 /// A namespace that is being deleted is looked at this often.

@@ -11,6 +11,10 @@ use super::observed::{Options, RoleBinding};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
+/// What a member may do in its namespace with [`Rights::Needed`], as people have read it:
+/// one line a resource, `group resource: verbs`, after some that begin with `#`.
+pub const REVIEWED_RIGHTS: &str = include_str!("reviewed-rights.txt");
+
 /// How much of its namespace a member is given.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Rights {

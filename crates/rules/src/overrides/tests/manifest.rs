@@ -207,7 +207,7 @@ fn an_error_does_not_repeat_what_goes_into_a_secret() {
         // A label with a quote in it breaks the text it is put into.
         (
             json!("canary ${MEMBER-CLUSTER-LABEL-KEY-odd}"),
-            "the value (redacted for security reasons) is not valid JSON: trailing characters at line 1 column 10",
+            "the value (redacted for security reasons) is not valid JSON: trailing characters at line 1 column 11",
         ),
     ] {
         let patch = json!([{"op": "add", "path": "/data/password", "value": value}]);
