@@ -1,8 +1,9 @@
 //! What Secrets hold is looked for everywhere it must not be: statuses, events, logs and
 //! metrics, through everything that can happen to a Secret on its way.
 
+use std::cell::RefCell;
 use std::io::Write;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Once;
 
 use flagship_apiserver::rest::Review;
 use flagship_apiserver::store::Scope;
@@ -21,30 +22,35 @@ const CANARIES: [&str; 6] = [
     "b3ZlcnJpZGUtY2FuYXJ5",
 ];
 
-/// Everything that is logged, at every level.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
+thread_local! {
+    /// What this thread logs; a story under paused time is told on one thread.
+    static LOG: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Everything that is logged on this thread, at every level.
+struct Log;
 
 impl Log {
-    fn listen(&self) -> tracing::subscriber::DefaultGuard {
-        let log = self.clone();
-        let subscriber = tracing_subscriber::fmt()
-            .with_max_level(tracing::Level::TRACE)
-            .with_ansi(false)
-            .with_writer(move || log.clone())
-            .finish();
-        tracing::subscriber::set_default(subscriber)
+    fn listen() {
+        static ON: Once = Once::new();
+        ON.call_once(|| {
+            let subscriber = tracing_subscriber::fmt()
+                .with_max_level(tracing::Level::TRACE)
+                .with_ansi(false)
+                .with_writer(|| Log)
+                .finish();
+            tracing::subscriber::set_global_default(subscriber).unwrap();
+        });
     }
 
-    fn text(&self) -> String {
-        let bytes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        String::from_utf8_lossy(&bytes).into_owned()
+    fn text() -> String {
+        LOG.with_borrow(|log| String::from_utf8_lossy(log).into_owned())
     }
 }
 
 impl Write for Log {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        LOG.with_borrow_mut(|log| log.extend_from_slice(bytes));
         Ok(bytes.len())
     }
 
@@ -59,7 +65,7 @@ fn secret(namespace: &str, value: &str) -> Value {
 }
 
 /// Every place a canary was found in.
-fn found(scene: &Scene, log: &Log) -> Vec<String> {
+fn found(scene: &Scene) -> Vec<String> {
     let mut seen = Vec::new();
     let mut look = |place: String, text: &str| {
         seen.extend(
@@ -86,7 +92,7 @@ fn found(scene: &Scene, log: &Log) -> Vec<String> {
             }
         }
     }
-    let log = log.text();
+    let log = Log::text();
     for line in log.lines() {
         look(format!("the log: {line}"), line);
     }
@@ -97,8 +103,7 @@ fn found(scene: &Scene, log: &Log) -> Vec<String> {
 // laws S15
 #[tokio::test(start_paused = true)]
 async fn what_a_secret_holds_appears_nowhere_else() {
-    let log = Log::default();
-    let _listening = log.listen();
+    Log::listen();
     let scene = Scene::with(FleetConfig::of(2)).await;
     let member = scene.member("member1");
     let spaces =
@@ -199,11 +204,11 @@ async fn what_a_secret_holds_appears_nowhere_else() {
         scene.hub().delete(CRP, "", name).await;
     }
     scene.fleet.pass(120).await;
-    assert_eq!(found(&scene, &log), Vec::<String>::new());
+    assert_eq!(found(&scene), Vec::<String>::new());
     // The log was on, and told of everything.
     for said in
         ["mirroring a type", "waiting until somebody changes something", "trying again later"]
     {
-        assert!(log.text().contains(said), "{said}");
+        assert!(Log::text().contains(said), "{said}");
     }
 }
