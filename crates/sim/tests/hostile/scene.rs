@@ -111,7 +111,7 @@ impl Scene {
                 .iter()
                 .any(|start| line.starts_with(start))
         };
-        let from = own.iter().position(|line| begins(line)).unwrap_or(own.len());
+        let from = own.iter().position(begins).unwrap_or(own.len());
         own[from..].iter().map(|line| format!("{}\n", line.trim_start_matches("  "))).collect()
     }
 
