@@ -121,7 +121,7 @@ impl Story {
         let selector = json!({"group": "", "version": "v1", "kind": "ConfigMap", "name": target});
         let spec = json!({"resourceSelectors": [selector], "policy": {"overrideRules": [rule]}});
         let object = json!({"metadata": {"name": name, "namespace": "app"},
-            "spec": {"overrideSpec": spec, "overrideHash": "aA=="}});
+            "spec": {"overrideSpec": spec, "overrideHash": STANDARD.encode(spec.to_string())}});
         self.create(RO_SNAPSHOTS, object).await;
     }
 
