@@ -181,6 +181,8 @@ pub mod own {
         /// Works about to be deleted: present if the member is to let go of everything they
         /// brought and to delete nothing.
         ABANDONED = "flagship.dev/abandoned";
+        /// Evictions: UID of the binding that is about to be deleted, so that it is deleted once.
+        EVICTED_BINDING = "flagship.dev/evicted-binding";
     }
 }
 

@@ -3,8 +3,6 @@
 //! Nothing here is async, reads a clock, logs, or draws a random number, so a
 //! rule cannot fail: it returns a plan with its reasons. The same functions run
 //! in unit tests, the model checker, the simulator and production.
-//!
-//! Still to come: `eviction`.
 
 pub mod admission;
 pub mod agent;
@@ -12,6 +10,7 @@ pub mod apply;
 pub mod availability;
 pub mod board;
 pub mod event;
+pub mod eviction;
 pub mod membership;
 pub mod overrides;
 pub mod placement;
