@@ -40,3 +40,27 @@ fn served() -> Vec<(&'static str, Vec<&'static str>)> {
     }
     groups
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_long_version_names_every_api_and_what_it_serves() {
+        let text = LONG.clone();
+        let mut lines = text.lines();
+        assert_eq!(lines.next(), Some(format!("{VERSION} ({COMMIT})").as_str()));
+        let apis: Vec<&str> = lines.collect();
+        expect_test::expect![[r#"
+            placement.kubernetes-fleet.io: v1beta1, v1, v1alpha1
+            multicluster.x-k8s.io: v1alpha1
+            cluster.kubernetes-fleet.io: v1beta1, v1"#]]
+        .assert_eq(&apis.join("\n"));
+    }
+
+    #[test]
+    fn the_commit_is_one_or_said_to_be_unknown() {
+        let hex = COMMIT.len() >= 7 && COMMIT.chars().all(|letter| letter.is_ascii_hexdigit());
+        assert!(hex || COMMIT == "unknown", "{COMMIT}");
+    }
+}

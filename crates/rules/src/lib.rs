@@ -9,6 +9,7 @@ pub mod agent;
 pub mod apply;
 pub mod availability;
 pub mod board;
+pub mod doctor;
 pub mod event;
 pub mod eviction;
 pub mod membership;

@@ -33,10 +33,12 @@ pub async fn approve(
 }
 
 async fn write(request: &Request<'_>, named: &str, hub: &Client, env: &Env) -> Result<(), String> {
-    let kind = if request.namespace.is_none() { "ClusterApprovalRequest" } else { "ApprovalRequest" };
+    let kind =
+        if request.namespace.is_none() { "ClusterApprovalRequest" } else { "ApprovalRequest" };
     let requests = Twin::Approval.of(hub, request.namespace);
     let key = ObjectKey::new(request.namespace, request.name);
-    let conflicts = |(_, error): &(&str, ClientError)| matches!(error, ClientError::Conflict { .. });
+    let conflicts =
+        |(_, error): &(&str, ClientError)| matches!(error, ClientError::Conflict { .. });
     let tried = retry(env, Retry::CONFLICT, conflicts, || async {
         let found: Stored<ApprovalRequestSpec, ApprovalRequestStatus> =
             requests.get(&key).await.map_err(|error| ("get", error))?;

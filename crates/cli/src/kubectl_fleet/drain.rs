@@ -21,9 +21,9 @@ use flagship_runtime::client::{Client, Selection};
 use flagship_runtime::env::Env;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use super::Deadline;
 use super::cordon::cordon;
 use super::log::Log;
-use super::Deadline;
 
 /// Pauses between looks at an eviction, the last one again and again: most are answered at
 /// once.
@@ -48,12 +48,10 @@ pub async fn drain(
     log.say(format!("drain was {} for cluster {cluster}", word(success)));
     log.say("retrying drain to ensure all resources propagated from hub cluster are evicted");
     let success = pass(cluster, hub, env, until, log).await;
-    let success =
-        success.map_err(|error| anyhow!("failed to drain cluster on retry {cluster}: {error:#}"))?;
+    let success = success
+        .map_err(|error| anyhow!("failed to drain cluster on retry {cluster}: {error:#}"))?;
     log.say(format!("drain retry was {} for cluster {cluster}", word(success)));
-    log.say(format!(
-        "reminder: uncordon the cluster {cluster} to remove cordon taint if needed"
-    ));
+    log.say(format!("reminder: uncordon the cluster {cluster} to remove cordon taint if needed"));
     Ok(())
 }
 
@@ -87,7 +85,9 @@ async fn pass(
         log.say(format!("Created eviction {eviction} {about}"));
         let answer = until.hold(answer(hub, &eviction)).await;
         let answer = answer.map_err(|error| {
-            anyhow!("failed to wait for eviction {eviction} {about} to reach terminal state: {error:#}")
+            anyhow!(
+                "failed to wait for eviction {eviction} {about} to reach terminal state: {error:#}"
+            )
         })?;
         if is_harmless(&answer) {
             continue;

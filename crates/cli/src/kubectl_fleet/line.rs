@@ -121,7 +121,10 @@ impl Verb {
             }
             Self::Draincluster(target) | Self::Uncordoncluster(target) => {
                 let context = &target.common.hub_cluster_context;
-                missing(&[("cluster-name", &target.cluster_name), ("hub-cluster-context", context)])?;
+                missing(&[
+                    ("cluster-name", &target.cluster_name),
+                    ("hub-cluster-context", context),
+                ])?;
             }
             Self::Version => return Ok(()),
         }

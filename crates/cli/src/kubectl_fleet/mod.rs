@@ -138,10 +138,7 @@ impl Deadline {
     }
 
     /// Works until it is done or time is up.
-    async fn hold<T>(
-        &self,
-        work: impl Future<Output = anyhow::Result<T>>,
-    ) -> anyhow::Result<T> {
+    async fn hold<T>(&self, work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
         let left = self.at.duration_since(self.env.now());
         let left = Duration::try_from(left).unwrap_or(Duration::ZERO);
         match tokio::time::timeout(left, work).await {

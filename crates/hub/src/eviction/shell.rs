@@ -91,8 +91,7 @@ impl Shell {
         let (mut placement, mut bindings, mut budget) = (None, Vec::new(), None);
         if !name.is_empty() {
             placement = client.of::<ClusterResourcePlacement>().find(&key).await?;
-            let which =
-                Selection::all().with_labels(format!("{}={name}", label::PARENT_PLACEMENT));
+            let which = Selection::all().with_labels(format!("{}={name}", label::PARENT_PLACEMENT));
             let listed = client.of::<ClusterResourceBinding>().list(&which).await?;
             if let Some(problem) = listed.malformed.first() {
                 // It counts, but nobody can tell as what.

@@ -295,7 +295,11 @@ fn shares_of_the_wanted_clusters_are_rounded_up() {
         let told: Vec<&str> = bindings.iter().map(String::as_str).collect();
         let seen = world(pick_n(*wanted), &told, budget.clone());
         let expected = counted(*may, fine + 1, fine + others + 1);
-        assert_eq!(verdict(&seen), expected, "{wanted} wanted, {fine} fine, {others} not: {budget}");
+        assert_eq!(
+            verdict(&seen),
+            expected,
+            "{wanted} wanted, {fine} fine, {others} not: {budget}"
+        );
     }
 }
 

@@ -158,6 +158,7 @@ async fn a_broken_cluster_may_go_whatever_the_budget_says() {
     let story = begin(83, Value::Null).await;
     budget(&story, json!({"minAvailable": 3})).await;
     ask(&story, "fine", "m2").await;
+    story.settle().await;
     story.is_down("m1").await;
     ask(&story, "broken", "m1").await;
     story.settle().await;
