@@ -14,7 +14,7 @@ use super::options::WriteOptions;
 use super::patching::Patch;
 use super::subresource::Sub;
 use super::write::{Source, parse};
-use super::{crd, managers, meta, rules};
+use super::{crd, managers, meta, roles, rules};
 use crate::builtin;
 use crate::machinery::names;
 use crate::machinery::status::{ApiError, FieldError};
@@ -87,6 +87,7 @@ pub(super) fn draft_create(
     meta::strip_server_owned(&mut object);
     name_it(cluster, &mut object);
     hooks.mutate(&mut object, None, &mut warnings)?;
+    roles::check(cluster, caller, place, &object, None)?;
     own_new(cluster, &mut object);
     rules::prepare_create(cluster, served, &mut object)?;
     if owner == Owner::Record {
@@ -149,6 +150,7 @@ pub(super) fn draft_update(
     let mut new = sent;
     meta::carry_over(&mut new, old);
     hooks.mutate(&mut new, Some(old), &mut warnings)?;
+    roles::check(cluster, caller, place, &new, Some(old))?;
     meta::carry_over(&mut new, old);
     rules::prepare_update(cluster, served, sub, &mut new, old)?;
     count_generation(served, sub, &mut new, old);
