@@ -46,6 +46,7 @@ stories!(
     deleting,
     looking,
     patching,
+    rights,
     rolling_out,
     server_side,
     waiting,
