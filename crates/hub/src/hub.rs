@@ -53,7 +53,7 @@ pub(crate) struct Context {
 impl Hub {
     /// A hub that does nothing until it runs.
     pub fn new(client: Client, env: Env, metrics: Metrics, options: Options) -> Self {
-        Self { client, env, metrics, options, stage: Stage::default() }
+        Self { client, env, metrics, options, stage: Stage::new(Readiness::Idle) }
     }
 
     /// How far this hub has come. Clones of a hub share the answer.

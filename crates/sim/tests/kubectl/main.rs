@@ -45,6 +45,7 @@ stories!(
     deleting,
     looking,
     patching,
+    rights,
     rolling_out,
     server_side,
     waiting,
