@@ -64,6 +64,9 @@ pub struct Hub {
     /// Serve namespaced placements
     #[arg(long, default_value_t = true, action = Set)]
     enable_resource_placement: bool,
+    /// Serve evictions and disruption budgets
+    #[arg(long, default_value_t = true, action = Set)]
+    enable_eviction_apis: bool,
     /// Whether workloads run on the hub itself
     #[arg(long, default_value_t = false, action = Set)]
     enable_workload: bool,
@@ -157,8 +160,6 @@ struct Accepted {
     enable_v1beta1_apis: bool,
     #[arg(long, default_value_t = true, action = Set)]
     enable_cluster_inventory_apis: bool,
-    #[arg(long, default_value_t = true, action = Set)]
-    enable_eviction_apis: bool,
     #[arg(long, default_value = "60s", value_parser = duration)]
     cluster_unhealthy_threshold: Duration,
     #[arg(long, default_value = "15s", value_parser = duration)]
@@ -253,6 +254,7 @@ impl Hub {
             lease,
             ..Options::default()
         };
+        options.controllers.eviction = self.enable_eviction_apis;
         options.membership.networking_agents = self.networking_agents_enabled;
         if self.member_rights == "original" {
             options.membership.rights = Rights::Original;
