@@ -146,9 +146,9 @@ fn stuck(status: &UpdateRunStatus, waiting: &[Waiting]) -> String {
     });
     let Some((stage, clusters)) = found else { return "clusters take too long".to_owned() };
     format!(
-        "{} of stage {stage} have not become available with snapshot {} in time; see the placement's status for what is wrong there, the run goes on by itself once it is repaired",
+        "stage {stage} waits too long for snapshot {} to become available on {}; see the placement's status for what is wrong there, the run goes on by itself once it is repaired",
+        status.resource_snapshot_index_used,
         names(clusters.iter().map(String::as_str)),
-        status.resource_snapshot_index_used
     )
 }
 
