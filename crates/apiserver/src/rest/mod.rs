@@ -5,8 +5,8 @@
 //! Controllers inside the process use [`Local`], which skips HTTP and nothing else:
 //! both end in `write`, `read` and `watch`.
 //!
-//! Admission is what [`Admission`] hooks in the process do. Webhook configurations and
-//! admission policies of users are stored, not enforced.
+//! Admission is what [`Admission`] hooks in the process do, and after them the webhooks and
+//! admission policies of users.
 //!
 //! ```text
 //! service -> route -> options, negotiate, decode -> write | read | watch -> store
@@ -22,6 +22,7 @@ mod delete;
 mod documents;
 mod draft;
 mod failure;
+mod guards;
 mod local;
 mod managers;
 mod meta;
@@ -31,6 +32,7 @@ mod patching;
 mod pods;
 mod present;
 mod read;
+mod roles;
 mod route;
 mod rules;
 mod scale;
@@ -38,6 +40,7 @@ mod server;
 mod service;
 mod subresource;
 mod taken;
+mod tokens;
 mod watch;
 mod write;
 
@@ -53,3 +56,4 @@ pub(crate) use route::nowhere;
 pub use server::Server;
 pub use service::{Disconnected, ServerService};
 pub(crate) use service::{MAX_BODY, collect, refusal};
+pub(crate) use tokens::decoded_text;

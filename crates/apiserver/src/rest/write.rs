@@ -10,6 +10,7 @@
 use std::sync::{Arc, PoisonError};
 
 use bytes::Bytes;
+use futures::FutureExt;
 use serde_json::{Value, json};
 
 use super::admission::Hooks;
@@ -20,7 +21,7 @@ use super::failure::{Failure, commit_error};
 use super::options::WriteOptions;
 use super::patching::Patch;
 use super::subresource::Sub;
-use super::{crd, meta, rules};
+use super::{crd, managers, meta, roles, rules, tokens};
 use crate::builtin;
 use crate::env::Point;
 use crate::machinery::bounds::{MAX_DEPTH, fits};
@@ -72,7 +73,8 @@ pub(crate) async fn create(
     for attempt in 1..=attempts {
         let sent = if attempt == attempts { body.take() } else { body.clone() };
         let sent = sent.unwrap_or_default();
-        let draft = draft_create(ctx.cluster, ctx.caller, ctx.place, sent, options, Owner::Record)?;
+        let draft =
+            draft_create(ctx.cluster, ctx.caller, ctx.place, sent, options, Owner::Record).await?;
         let name = meta::text(&draft.value, "name").to_owned();
         match commit_new(ctx, draft, options).await? {
             Ok(written) => return Ok(written),
@@ -147,7 +149,7 @@ pub(crate) async fn update(
                 Err(lost) => return Err(lost.into_error(&ctx.place.qualified(), &key.name).into()),
             }
         };
-        let draft = match draft_update(ctx, &current, &mut source, sub, options)? {
+        let draft = match draft_update(ctx, &current, &mut source, sub, options).await? {
             Drafted::Same(warnings) => return Ok(unchanged(&current, warnings)?),
             Drafted::Changed(draft) => draft,
         };
@@ -196,7 +198,7 @@ async fn update_missing(
         }
         _ => return Err(place.not_found().into()),
     };
-    let draft = draft_create(ctx.cluster, ctx.caller, place, body, options, owner)?;
+    let draft = draft_create(ctx.cluster, ctx.caller, place, body, options, owner).await?;
     commit_new(ctx, draft, options).await
 }
 
@@ -207,8 +209,8 @@ pub(super) fn seed(cluster: &Cluster, caller: &Caller, resource: &str, object: V
     let namespace = meta::text(&object, "namespace").into();
     let place = Place { served, namespace, name: "".into() };
     let options = WriteOptions::default();
-    let draft = draft_create(cluster, caller, &place, object.into(), &options, Owner::Record);
-    if let Ok(draft) = draft
+    let draft = draft_create(cluster, caller, &place, object.into(), &options, Owner::Server);
+    if let Some(Ok(draft)) = draft.now_or_never()
         && let Ok((head, json)) = encode(&place.served.kind, &draft.value)
     {
         let key = key_of(&draft.value);
@@ -221,6 +223,59 @@ pub(super) fn seed(cluster: &Cluster, caller: &Caller, resource: &str, object: V
         if let Err(why) = cluster.store.commit(write) {
             tracing::debug!(%why, resource, "the object is there already");
         }
+    }
+}
+
+/// Changes an object of the server's own, past faults and hooks. Whether it changed.
+pub(super) fn amend(
+    cluster: &Cluster,
+    caller: &Caller,
+    resource: &str,
+    key: &ObjectKey,
+    change: impl Fn(&mut Value),
+) -> bool {
+    let Some(served) = cluster.registry.stored(resource) else { return false };
+    loop {
+        let Some(there) = cluster.store.get(resource, key) else { return false };
+        let Ok(old) = parse(&there) else { return false };
+        let mut new = old.clone();
+        change(&mut new);
+        if new == old {
+            return false;
+        }
+        managers::record(cluster, &served, Some(&old), &mut new, &caller.manager, Sub::Main);
+        let Ok((head, json)) = encode(&served.kind, &new) else { return false };
+        let change = Change::Put { head, json };
+        let expect = Expect::At(there.revision);
+        let resource = &served.kind.resource;
+        match cluster.store.commit(Write { resource, key: key.clone(), expect, change }) {
+            Ok(_) => return true,
+            Err(CommitError::Moved(_)) => {}
+            Err(why) => {
+                tracing::warn!(%why, %resource, name = &*key.name, "cannot be kept up to date");
+                return false;
+            }
+        }
+    }
+}
+
+/// Removes an object for the server's own reasons, past faults and hooks, unless somebody
+/// wrote it meanwhile or holds it.
+pub(super) fn expel(cluster: &Cluster, resource: &str, there: &Stored) {
+    let Some(served) = cluster.registry.stored(resource) else { return };
+    let Ok(value) = parse(there) else { return };
+    if meta::finalizers(&value).next().is_some() {
+        return;
+    }
+    let Ok((head, json)) = encode(&served.kind, &value) else { return };
+    let write = Write {
+        resource: &served.kind.resource,
+        key: there.key.clone(),
+        expect: Expect::At(there.revision),
+        change: Change::Delete { head, json },
+    };
+    if let Err(why) = cluster.store.commit(write) {
+        tracing::debug!(%why, resource, name = &*there.key.name, "stays for now");
     }
 }
 
@@ -245,6 +300,8 @@ pub(super) async fn commit(
     };
     let mut value = value.unwrap_or(draft.value);
     let settled = crd::after_commit(ctx.cluster, kind, &stored, draft.removes);
+    roles::after_commit(ctx.cluster, kind);
+    tokens::after_commit(ctx.cluster, kind, &stored, draft.removes);
     drop(draft.defines); // served by now
     let stored = match settled {
         Some(settled) => {

@@ -15,6 +15,8 @@ pub(super) struct Table {
     objects: BTreeSet<Slot>,
     pub(super) history: History,
     pub(super) audience: Audience,
+    /// The last revision that touched it.
+    pub(super) changed: u64,
 }
 
 /// An object ordered by its place. A set of these needs no second copy of the key, which
@@ -28,6 +30,7 @@ impl Table {
 
     /// Puts an object at its place. What stood there is dropped.
     pub(super) fn put(&mut self, object: Arc<Stored>) {
+        self.changed = self.changed.max(object.revision);
         self.objects.replace(Slot(object));
     }
 

@@ -7,12 +7,10 @@
 //! `fleet.yaml`; `member2` is the first to be updated, and everything takes a minute to
 //! become ready.
 
-use std::path::Path;
-
 use flagship_sim::fleet::{Fleet, FleetConfig};
+use flagship_sim::normal::aligned;
 use jiff::SignedDuration;
 
-use crate::normal::aligned;
 use crate::session::Session;
 use crate::transcript::{Script, all_told, kubectl};
 
@@ -83,7 +81,7 @@ async fn replay(name: &str) {
 async fn said(session: Session, line: String, input: String) -> (Session, String) {
     let run = move || {
         let mut session = session;
-        let printed = aligned(&session.run(&line, &input), Path::new(session.folder()));
+        let printed = aligned(&session.run(&line, &input));
         (session, printed)
     };
     let said = tokio::task::spawn_blocking(run).await.unwrap();

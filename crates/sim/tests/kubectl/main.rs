@@ -12,7 +12,6 @@
 
 mod binary;
 mod guides;
-mod normal;
 mod session;
 mod transcript;
 
@@ -40,6 +39,7 @@ stories!(
     deleting,
     looking,
     patching,
+    rights,
     rolling_out,
     server_side,
     waiting,

@@ -104,6 +104,11 @@ impl Session {
     /// Runs a command and returns what it printed, with its exit code if that is not 0.
     /// A command that ends in `&` goes to the background; `fg 3` waits for three lines of it.
     pub fn run(&mut self, line: &str, input: &str) -> String {
+        let printed = self.execute(line, input);
+        printed.replace(&*self.folder.to_string_lossy(), "<folder>")
+    }
+
+    fn execute(&mut self, line: &str, input: &str) -> String {
         if let Some(line) = line.strip_suffix('&') {
             self.stop();
             // In place of the shell, so that stopping it stops kubectl.
@@ -142,10 +147,6 @@ impl Session {
             child.kill().ok();
             child.wait().ok();
         }
-    }
-
-    pub fn folder(&self) -> &Path {
-        &self.folder
     }
 
     pub async fn end(mut self) {

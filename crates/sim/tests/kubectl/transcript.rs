@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use flagship_sim::normal::normal;
+
 use crate::binary::KUBECTL;
-use crate::normal::normal;
 use crate::session::Session;
 
 /// A command of a story.
@@ -84,7 +85,7 @@ pub async fn replay(name: &str) {
     let (session, script) = tokio::task::spawn_blocking(move || {
         let mut session = session;
         for step in script.steps() {
-            let printed = normal(&session.run(&step.line, &step.input), session.folder());
+            let printed = normal(&session.run(&step.line, &step.input));
             script.compare(&step, &printed);
         }
         (session, script)
