@@ -10,7 +10,6 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
 
 mod binary;
-mod normal;
 mod session;
 mod transcript;
 
