@@ -105,12 +105,16 @@ fn snapshot(ctx: &Ctx<'_>, options: &ListOptions, scope: Scope<'_>) -> Result<Sn
     }
     let back =
         if ctx.cluster.env.faults.is_quiet() { 0 } else { ctx.cluster.env.staleness(&ctx.call()) };
+    let now = || match options.labels.exact() {
+        Some(label) => store.list_labelled(resource, scope, label),
+        None => store.list(resource, scope),
+    };
     let seen = match back {
-        0 => store.list(resource, scope),
+        0 => now(),
         back => store.list_back(resource, scope, back),
     };
     // A stale view must still not be older than what was asked for.
-    if seen.revision < asked { Ok(store.list(resource, scope)) } else { Ok(seen) }
+    if seen.revision < asked { Ok(now()) } else { Ok(seen) }
 }
 
 /// The one object that the selectors can match, when there is only one.
