@@ -10,6 +10,7 @@ use http::HeaderMap;
 use sha2::{Digest, Sha256};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
+use super::accounts::ISSUER;
 use super::{Authenticator, User, bearer};
 use crate::machinery::status::ApiError;
 use crate::rest::ClusterHandle;
@@ -26,6 +27,8 @@ pub struct Presented<'a> {
     pub headers: &'a HeaderMap,
     /// The cluster that is asked, if it exists: service accounts live in one.
     pub cluster: Option<&'a ClusterHandle>,
+    /// For whom a token must be meant; the server itself when empty.
+    pub audiences: &'a [&'a str],
 }
 
 /// Takes the user from the client certificate.
@@ -71,9 +74,11 @@ impl Authenticator for StaticTokens {
     fn authenticate(&self, presented: &Presented<'_>) -> Result<Option<User>, ApiError> {
         let Some(token) = bearer(presented.headers) else { return Ok(None) };
         let hash: [u8; 32] = Sha256::digest(token.as_bytes()).into();
+        // They are meant for this server, whoever else is asked about.
+        let meant = presented.audiences.is_empty() || presented.audiences.contains(&ISSUER);
         match self.users.get(&hash) {
-            Some(user) => Ok(Some(user.clone())),
-            None => Err(ApiError::new(401, "Unauthorized", "Unauthorized")),
+            Some(user) if meant => Ok(Some(user.clone())),
+            _ => Err(ApiError::new(401, "Unauthorized", "Unauthorized")),
         }
     }
 }
@@ -92,7 +97,8 @@ mod tests {
         if let Some(text) = authorization {
             headers.insert(AUTHORIZATION, text.parse().unwrap());
         }
-        let presented = Presented { certificate: None, headers: &headers, cluster: None };
+        let presented =
+            Presented { certificate: None, headers: &headers, cluster: None, audiences: &[] };
         let user = tokens.authenticate(&presented).map_err(|e| e.code)?;
         Ok(user.map(|user| user.name.to_string()))
     }

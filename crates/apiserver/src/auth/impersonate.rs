@@ -108,15 +108,15 @@ fn service_account(name: &str) -> Option<(&str, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::auth::{Authorizer, Decision, Masters};
+    use crate::auth::{Authorizer, Decision, Rbac};
 
     fn run(sender: User, headers: &[(&str, &str)]) -> Result<User, (u16, String)> {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(HeaderName::from_bytes(name.as_bytes()).unwrap(), value.parse().unwrap());
         }
-        let check = |user: &User, ask: &Ask| match Masters.authorize(user, ask, None) {
-            Decision::Allow => Ok(()),
+        let check = |user: &User, ask: &Ask| match Rbac.authorize(user, ask, None) {
+            Decision::Allow(_) => Ok(()),
             Decision::Deny(why) => Err(ask.forbidden(user, &why)),
         };
         impersonate(sender, &map, check).map_err(|e| (e.code, e.message))

@@ -5,12 +5,13 @@
 //! [`Access`] is the three together. Requests inside the process (`rest::Local`, a
 //! `ClusterHandle` used as a service) never pass here: whoever holds the handle is trusted.
 //!
-//! Today's rule is [`Masters`]: what Kubernetes allows before anybody wrote a binding.
+//! The rule is [`Rbac`]: the roles and bindings that the cluster stores.
 
+pub mod accounts;
 mod ask;
 mod credentials;
 mod impersonate;
-mod masters;
+pub mod rbac;
 mod reviews;
 mod user;
 
@@ -19,11 +20,12 @@ use std::sync::Arc;
 use http::HeaderMap;
 use serde_json::Value;
 
+pub use accounts::ServiceAccounts;
 pub use ask::Ask;
 pub(crate) use credentials::certificate_user;
 pub use credentials::{Certificates, Presented, StaticTokens};
 pub use impersonate::impersonate;
-pub use masters::Masters;
+pub use rbac::Rbac;
 pub use reviews::{Asking, REVIEWS, Review};
 pub use user::{User, group, name};
 
@@ -49,8 +51,8 @@ pub trait Authorizer: Send + Sync {
 /// The answer of an [`Authorizer`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// Go ahead.
-    Allow,
+    /// Go ahead, for this reason, which only reviews tell; it may be empty.
+    Allow(String),
     /// No, for this reason, which the user is told; it may be empty.
     Deny(String),
 }
@@ -71,15 +73,22 @@ impl Access {
         Self { authenticators, authorizer }
     }
 
-    /// Client certificates and these tokens, with [`Masters`] as the rule.
+    /// Client certificates, these tokens and those of service accounts, with [`Rbac`] as the rule.
     pub fn with_tokens(tokens: StaticTokens) -> Self {
-        Self::new(vec![Arc::new(Certificates), Arc::new(tokens)], Arc::new(Masters))
+        let who: Vec<Arc<dyn Authenticator>> =
+            vec![Arc::new(Certificates), Arc::new(tokens), Arc::new(ServiceAccounts)];
+        Self::new(who, Arc::new(Rbac))
     }
 
     /// Who asks, after impersonation. 401 for credentials that are wrong, 403 for an
     /// impersonation that is not allowed.
     pub fn identify(&self, presented: &Presented<'_>) -> Result<User, ApiError> {
-        let user = self.authenticate(presented)?.unwrap_or_else(User::anonymous);
+        // What exactly is wrong with a credential is nobody's business.
+        let wrong = |error: ApiError| match error.code {
+            401 => ApiError::new(401, "Unauthorized", "Unauthorized"),
+            _ => error,
+        };
+        let user = self.authenticate(presented).map_err(wrong)?.unwrap_or_else(User::anonymous);
         impersonate(user, presented.headers, |user, ask| self.check(user, ask, presented.cluster))
     }
 
@@ -115,7 +124,7 @@ impl Access {
         cluster: Option<&ClusterHandle>,
     ) -> Result<(), ApiError> {
         match self.may(user, ask, cluster) {
-            Decision::Allow => Ok(()),
+            Decision::Allow(_) => Ok(()),
             Decision::Deny(why) => Err(ask.forbidden(user, &why)),
         }
     }

@@ -51,6 +51,8 @@ pub struct Asking<'a> {
     pub access: &'a Access,
     /// The cluster that is asked.
     pub cluster: &'a ClusterHandle,
+    /// The namespace of the path; mostly empty.
+    pub namespace: &'a str,
 }
 
 impl Review {
@@ -71,41 +73,54 @@ impl Review {
         if !body.is_object() {
             return Err(ApiError::bad_request("the object provided is unrecognized"));
         }
-        let Asking { user, access, cluster } = *asking;
+        let Asking { user, access, cluster, .. } = *asking;
         let spec = &body["spec"];
         let status = match self.kind {
             "SelfSubjectReview" => json!({"userInfo": user_info(user)}),
-            "TokenReview" => token(spec, asking),
-            "SelfSubjectRulesReview" => {
-                let namespace = spec["namespace"].as_str().unwrap_or_default();
-                access.rules(user, namespace, Some(cluster))
-            }
+            "TokenReview" => token(spec, asking)?,
+            "SelfSubjectRulesReview" => match spec["namespace"].as_str().unwrap_or_default() {
+                "" => return Err(ApiError::bad_request("no namespace on request")),
+                namespace => access.rules(user, namespace, Some(cluster)),
+            },
             "SelfSubjectAccessReview" => self.verdict(spec, user, asking)?,
-            _ => self.verdict(spec, &subject(spec), asking)?,
+            _ => self.verdict(spec, &self.subject(spec)?, asking)?,
         };
         body["apiVersion"] = json!(format!("{}/v1", self.group));
         body["kind"] = json!(self.kind);
         if !body["metadata"].is_object() {
             body["metadata"] = json!({});
         }
+        if self.kind == "SelfSubjectReview" {
+            let now = crate::machinery::time::seconds(cluster.env().clock.now());
+            body["metadata"]["creationTimestamp"] = json!(now);
+        }
         body["status"] = status;
         Ok(body)
     }
 
     fn verdict(self, spec: &Value, user: &User, asking: &Asking<'_>) -> Result<Value, ApiError> {
-        let ask = self.ask(spec)?;
+        let ask = self.ask(spec, asking.namespace)?;
         let Asking { access, cluster, .. } = asking;
-        Ok(match access.may(user, &ask, Some(cluster)) {
-            Decision::Allow => json!({"allowed": true}),
-            Decision::Deny(why) if why.is_empty() => json!({"allowed": false}),
-            Decision::Deny(why) => json!({"allowed": false, "reason": why}),
-        })
+        let (allowed, why) = match access.may(user, &ask, Some(cluster)) {
+            Decision::Allow(why) => (true, why),
+            Decision::Deny(why) => (false, why),
+        };
+        let mut status = json!({"allowed": allowed});
+        if !why.is_empty() {
+            status["reason"] = json!(why);
+        }
+        Ok(status)
     }
 
-    fn ask(self, spec: &Value) -> Result<Ask, ApiError> {
+    fn ask(self, spec: &Value, within: &str) -> Result<Ask, ApiError> {
         let (resource, path) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
         let text = |value: &Value, key: &str| value[key].as_str().unwrap_or_default().to_owned();
         match (resource.is_object(), path.is_object()) {
+            (false, true) if self.namespaced => {
+                let detail = "disallowed on this kind of request";
+                let shown = json!({"Path": path["path"], "Verb": path["verb"]});
+                Err(self.invalid("spec.nonResourceAttributes", shown, detail))
+            }
             (true, false) => {
                 let some = |key: &str| Some(text(resource, key)).filter(|text| !text.is_empty());
                 let at = ObjectPath {
@@ -116,43 +131,82 @@ impl Review {
                     name: some("name"),
                     subresource: some("subresource"),
                 };
+                if self.namespaced && at.namespace.as_deref().unwrap_or_default() != within {
+                    let field = "spec.resourceAttributes.namespace";
+                    let sent = json!(at.namespace.unwrap_or_default());
+                    return Err(self.invalid(field, sent, "must match metadata.namespace"));
+                }
                 Ok(Ask::Resource { verb: text(resource, "verb"), at })
             }
             (false, true) => Ok(Ask::Path { verb: text(path, "verb"), path: text(path, "path") }),
-            _ => {
+            (true, true) => {
+                let detail = "cannot be specified in combination with resourceAttributes";
+                let shown = json!({"Path": path["path"], "Verb": path["verb"]});
+                Err(self.invalid("spec.nonResourceAttributes", shown, detail))
+            }
+            (false, false) => {
                 let detail =
                     "exactly one of nonResourceAttributes or resourceAttributes must be specified";
-                let error = FieldError::invalid("spec", spec.clone(), detail);
-                Err(ApiError::invalid(self.group, self.kind, "", &[error]))
+                Err(self.invalid("spec.resourceAttributes", Value::Null, detail))
             }
         }
     }
-}
 
-/// The user that a review names.
-fn subject(spec: &Value) -> User {
-    let groups = spec["groups"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    User {
-        name: spec["user"].as_str().unwrap_or_default().into(),
-        uid: spec["uid"].as_str().unwrap_or_default().into(),
-        groups: groups.map(Into::into).collect(),
-        ..User::default()
+    /// 422 in Kubernetes' words, which leave out the kind.
+    fn invalid(self, field: &str, value: Value, detail: &str) -> ApiError {
+        ApiError::invalid(self.group, "", "", &[FieldError::invalid(field, value, detail)])
+    }
+
+    /// The user that a review names.
+    fn subject(self, spec: &Value) -> Result<User, ApiError> {
+        let texts = |list: &Value| -> Vec<String> {
+            let texts = list.as_array().into_iter().flatten().filter_map(Value::as_str);
+            texts.map(str::to_owned).collect()
+        };
+        let extra = spec["extra"].as_object().into_iter().flatten();
+        let user = User {
+            name: spec["user"].as_str().unwrap_or_default().into(),
+            uid: spec["uid"].as_str().unwrap_or_default().into(),
+            groups: texts(&spec["groups"]).into_iter().map(Into::into).collect(),
+            extra: extra.map(|(key, list)| (key.clone(), texts(list))).collect(),
+        };
+        if user.name.is_empty() && user.groups.is_empty() {
+            let detail = "at least one of user or group must be specified";
+            return Err(self.invalid("spec.user", json!(""), detail));
+        }
+        Ok(user)
     }
 }
 
-fn token(spec: &Value, asking: &Asking<'_>) -> Value {
+fn token(spec: &Value, asking: &Asking<'_>) -> Result<Value, ApiError> {
+    let token = spec["token"].as_str().unwrap_or_default();
+    if token.is_empty() {
+        let says = "token is required for TokenReview in authentication";
+        return Err(ApiError::bad_request(says));
+    }
     let mut headers = HeaderMap::new();
-    let header = format!("Bearer {}", spec["token"].as_str().unwrap_or_default());
-    if let Ok(value) = header.parse() {
+    if let Ok(value) = format!("Bearer {token}").parse() {
         headers.insert(http::header::AUTHORIZATION, value);
     }
-    let presented =
-        Presented { certificate: None, headers: &headers, cluster: Some(asking.cluster) };
-    match asking.access.authenticate(&presented) {
-        Ok(Some(user)) => json!({"authenticated": true, "user": user_info(&user)}),
-        Ok(None) => json!({"authenticated": false}),
-        Err(error) => json!({"authenticated": false, "error": error.message}),
-    }
+    let wanted = spec["audiences"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let wanted: Vec<&str> = wanted.collect();
+    let presented = Presented {
+        certificate: None,
+        headers: &headers,
+        cluster: Some(asking.cluster),
+        audiences: &wanted,
+    };
+    Ok(match asking.access.authenticate(&presented) {
+        Ok(Some(user)) => {
+            let audiences = super::accounts::shared_audiences(token, &wanted);
+            json!({"authenticated": true, "user": user_info(&user), "audiences": audiences})
+        }
+        Ok(None) => json!({"user": {}, "error": "invalid bearer token"}),
+        Err(error) => match error.message.as_str() {
+            "Unauthorized" => json!({"user": {}, "error": "invalid bearer token"}),
+            why => json!({"user": {}, "error": format!("[invalid bearer token, {why}]")}),
+        },
+    })
 }
 
 fn user_info(user: &User) -> Value {

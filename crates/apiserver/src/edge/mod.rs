@@ -67,6 +67,8 @@ struct Shared {
     server: Server,
     access: Arc<Access>,
     limits: Limits,
+    /// What programs trust this server by, as PEM.
+    root_ca: String,
     tls: TlsAcceptor,
     /// One permit a connection.
     room: Arc<Semaphore>,
@@ -120,6 +122,7 @@ impl Edge {
         let shared = Arc::new(Shared {
             server: server.clone(),
             access: Arc::new(access),
+            root_ca: authority.certificate_pem().to_owned(),
             tls,
             room: Arc::new(Semaphore::new(limits.connections.min(Semaphore::MAX_PERMITS))),
             limits,

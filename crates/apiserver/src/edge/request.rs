@@ -78,8 +78,15 @@ async fn admitted(
     request: Request<Incoming>,
 ) -> Result<Response<rest::Body>, Refused> {
     let way = way(shared, door, request.uri());
-    let presented =
-        Presented { certificate, headers: request.headers(), cluster: way.cluster.as_ref() };
+    if let Some(cluster) = &way.cluster {
+        cluster.furnish(&shared.root_ca);
+    }
+    let presented = Presented {
+        certificate,
+        headers: request.headers(),
+        cluster: way.cluster.as_ref(),
+        audiences: &[],
+    };
     let user = shared.access.identify(&presented)?;
     let query = request.uri().query().unwrap_or_default();
     let ask = Ask::of(request.method(), &way.path, query);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError, RwLock};
 
 use serde_json::Value;
 
@@ -11,7 +11,8 @@ use super::failure::Failure;
 use super::local::Local;
 use super::server::Shared;
 use super::taken::Taken;
-use crate::auth::group;
+use crate::auth::accounts::Keyring;
+use crate::auth::{User, group, rbac};
 use crate::builtin;
 use crate::env::{Call, Env, Point};
 use crate::machinery::status::ApiError;
@@ -34,6 +35,14 @@ pub(crate) struct Cluster {
     pub(super) serving: RwLock<()>,
     /// The server has no cluster like this any more; handles may still be held.
     pub(super) removed: AtomicBool,
+    /// Roles and bindings, compiled.
+    pub(super) policy: rbac::Cache,
+    /// Done once the cluster has what people expect of one.
+    pub(super) furnished: Once,
+    /// The key that signs tokens of service accounts.
+    pub(super) keyring: Keyring,
+    /// The certificate of whoever signs the server's, as PEM, once it is known.
+    pub(super) root_ca: OnceLock<String>,
 }
 
 /// One logical cluster: a `tower::Service`, and the way to its in-process API.
@@ -51,6 +60,10 @@ pub struct Caller {
     pub name: Arc<str>,
     /// Groups of the user.
     pub groups: Vec<Arc<str>>,
+    /// Identifies the user beyond its name; mostly empty.
+    pub uid: Arc<str>,
+    /// What else is known of the user, by key.
+    pub extra: BTreeMap<String, Vec<String>>,
     /// Owner of the fields it writes, unless the request names one.
     pub manager: Arc<str>,
 }
@@ -59,7 +72,19 @@ impl Caller {
     /// A caller inside the process, whose fields are its own. It is trusted.
     pub fn named(name: &str) -> Self {
         let name: Arc<str> = name.into();
-        Self { manager: name.clone(), name, groups: vec![group::MASTERS.into()] }
+        Self {
+            manager: name.clone(),
+            name,
+            groups: vec![group::MASTERS.into()],
+            uid: "".into(),
+            extra: BTreeMap::new(),
+        }
+    }
+
+    /// The user behind it.
+    pub fn user(&self) -> User {
+        let Self { name, groups, uid, extra, .. } = self.clone();
+        User { name, uid, groups, extra }
     }
 }
 

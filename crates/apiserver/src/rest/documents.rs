@@ -11,6 +11,7 @@ use super::cluster::ClusterHandle;
 use super::failure::Failure;
 use super::negotiate::{self, Form};
 use super::service::respond;
+use crate::auth::accounts::ISSUER;
 use crate::machinery::path::Target;
 use crate::machinery::query::Query;
 use crate::openapi;
@@ -105,6 +106,18 @@ fn other(handle: &ClusterHandle, parts: &Parts, query: &Query, path: &str) -> An
                 "platform": format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
             });
             Ok(respond(StatusCode::OK, Body::whole(version.to_string()), &[]))
+        }
+        ".well-known/openid-configuration" => {
+            let document = json!({
+                "issuer": ISSUER, "jwks_uri": format!("{ISSUER}/openid/v1/jwks"),
+                "response_types_supported": ["id_token"], "subject_types_supported": ["public"],
+                "id_token_signing_alg_values_supported": ["ES256"],
+            });
+            Ok(respond(StatusCode::OK, Body::whole(document.to_string()), &[]))
+        }
+        "openid/v1/jwks" => {
+            let keys = json!({"keys": [cluster.keyring.key(&cluster.store)?.public()]});
+            Ok(respond(StatusCode::OK, Body::whole(keys.to_string()), &[]))
         }
         "healthz" | "livez" | "readyz" if query.get("verbose").is_some() => {
             Ok(text(format!("[+]ping ok\n{path} check passed\n")))

@@ -14,7 +14,7 @@ use super::options::WriteOptions;
 use super::patching::Patch;
 use super::subresource::Sub;
 use super::write::{Source, parse};
-use super::{crd, managers, meta, rules};
+use super::{crd, managers, meta, roles, rules};
 use crate::builtin;
 use crate::machinery::names;
 use crate::machinery::status::{ApiError, FieldError};
@@ -61,7 +61,7 @@ pub(super) fn draft_create(
     let served = &place.served;
     let kind = &*served.kind;
     if crd::is_terminating(cluster, kind) {
-        return Err(crd::terminating_error(kind));
+        return Err(crd::terminating_error());
     }
     let dry_run = options.dry_run;
     let hooks = Hooks { cluster, caller, place, operation: "create", sub: Sub::Main, dry_run };
@@ -87,6 +87,7 @@ pub(super) fn draft_create(
     meta::strip_server_owned(&mut object);
     name_it(cluster, &mut object);
     hooks.mutate(&mut object, None, &mut warnings)?;
+    roles::check(cluster, caller, place, &object, None)?;
     own_new(cluster, &mut object);
     rules::prepare_create(cluster, served, &mut object)?;
     if owner == Owner::Record {
@@ -149,6 +150,7 @@ pub(super) fn draft_update(
     let mut new = sent;
     meta::carry_over(&mut new, old);
     hooks.mutate(&mut new, Some(old), &mut warnings)?;
+    roles::check(cluster, caller, place, &new, Some(old))?;
     meta::carry_over(&mut new, old);
     rules::prepare_update(cluster, served, sub, &mut new, old)?;
     count_generation(served, sub, &mut new, old);
@@ -198,6 +200,13 @@ fn check_type(served: &Served, object: &mut Value) -> Result<(), ApiError> {
                     "the API version in the data ({got}) does not match the expected API version ({want})"
                 )));
             }
+            Some(Value::String(got)) if !got.is_empty() && served.kind.row().is_none() => {
+                let group = &served.version().gv.group;
+                let error = FieldError::invalid("kind", json!(got), format!("must be {want}"));
+                let metadata = map.get("metadata").unwrap_or(&Value::Null);
+                let name = metadata["name"].as_str().unwrap_or_default();
+                return Err(ApiError::invalid(group, got, name, &[error]));
+            }
             Some(Value::String(got)) if !got.is_empty() => {
                 return Err(ApiError::bad_request(format!(
                     "the kind in the data ({got}) does not match the expected kind ({want})"
@@ -222,10 +231,8 @@ fn check_place(place: &Place, object: &mut Value) -> Result<(), ApiError> {
     } else if namespace.is_empty() {
         meta::of_mut(object).insert("namespace".to_owned(), json!(place.namespace));
     } else if namespace != &*place.namespace {
-        let says = format!(
-            "the namespace of the provided object does not match the namespace sent on the request (expected {}, got {namespace})",
-            place.namespace
-        );
+        let says =
+            "the namespace of the provided object does not match the namespace sent on the request";
         return Err(ApiError::bad_request(says));
     }
     let name = meta::text(object, "name");
@@ -286,7 +293,9 @@ fn check_preconditions(
             let detail = "must be specified for an update";
             let error = FieldError::invalid("metadata.resourceVersion", json!(0), detail);
             let group = &place.served.version().gv.group;
-            return Err(ApiError::invalid(group, &kind.kind, &place.name, &[error]));
+            // Kubernetes names what is custom by its resource here.
+            let named = if kind.row().is_some() { &kind.kind } else { &kind.plural };
+            return Err(ApiError::invalid(group, named, &place.name, &[error]));
         }
         return Ok(());
     }

@@ -41,6 +41,13 @@ pub(crate) fn check_fields(ctx: &Ctx<'_>, options: &ListOptions) -> Result<(), A
     let mut terms = options.fields.terms().iter();
     match terms.find(|term| !served.kind.selects(served.version, &term.path)) {
         None => Ok(()),
+        // Kinds with fields of their own say it in other words.
+        Some(term) if served.kind.row().is_some_and(|row| row.selectable.is_empty()) => {
+            Err(ApiError::bad_request(format!(
+                "{:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
+                term.path
+            )))
+        }
         Some(term) => {
             Err(ApiError::bad_request(format!("field label not supported: {}", term.path)))
         }
@@ -137,7 +144,7 @@ pub(super) fn check_future(store: &Store, asked: u64) -> Result<(), ApiError> {
     if asked <= current {
         return Ok(());
     }
-    let says = format!("Too large resource version: {asked}, current: {current}");
+    let says = format!("Timeout: Too large resource version: {asked}, current: {current}");
     Err(ApiError::new(504, "Timeout", says)
         .with_cause("ResourceVersionTooLarge", "Too large resource version", "")
         .retry_after(1))

@@ -22,7 +22,7 @@ use super::present::Presenter;
 use super::service::respond;
 use super::subresource::Sub;
 use super::write::{self, Source, Written};
-use super::{documents, meta, present, read, rules, scale, watch};
+use super::{documents, meta, present, read, rules, scale, tokens, watch};
 use crate::auth::{Access, Asking, Review, User, group};
 use crate::machinery::fields;
 use crate::machinery::path::{self, BadPath, ObjectPath, Target};
@@ -59,7 +59,7 @@ pub(super) async fn handle(handle: &ClusterHandle, parts: &Parts, body: Bytes) -
             let request = Incoming { handle, parts, query, body };
             request.object(&at).await
         }
-        _ if parts.method != Method::GET => Err(ApiError::method_not_allowed("").into()),
+        _ if parts.method != Method::GET => Err(ApiError::method_not_allowed().into()),
         other => documents::document(handle, parts, &query, &other),
     }
 }
@@ -75,7 +75,7 @@ struct Incoming<'a> {
 impl Incoming<'_> {
     async fn object(&self, at: &ObjectPath) -> Answer {
         if let Some(review) = Review::at(at) {
-            return self.review(review);
+            return self.review(review, at.namespace.as_deref().unwrap_or_default());
         }
         let cluster = &self.handle.cluster;
         let served =
@@ -92,7 +92,7 @@ impl Incoming<'_> {
         let caller = self.caller();
         let method = &self.parts.method;
         let ctx = |verb| Ctx { cluster, caller: &caller, verb, place: &place };
-        let refuse = || Failure::from(ApiError::method_not_allowed(&place.qualified()));
+        let refuse = || Failure::from(ApiError::method_not_allowed());
         let form = negotiate::accept(&self.parts.headers, false)?.including(&self.query)?;
 
         if across && (at.name.is_some() || method != Method::GET) {
@@ -121,6 +121,15 @@ impl Incoming<'_> {
             {
                 self.act_on_pod(&ctx("create"), sub).await
             }
+            (&Method::POST, Some(_), "token")
+                if place.served.kind.is(crate::builtin::Kind::ServiceAccount) =>
+            {
+                let body = self.decoded(true)?.value;
+                let ctx = ctx("create");
+                let work = tokens::request(&ctx, body);
+                let answer = traced(&ctx, work, |_| (0, 201)).await?;
+                Ok(respond(StatusCode::CREATED, Body::whole(answer.to_string()), &[]))
+            }
             (&Method::POST, Some(_), sub) if place.is_remote(sub) => {
                 Err(no_containers(&ctx("create"), sub))
             }
@@ -140,11 +149,10 @@ impl Incoming<'_> {
             "" => known.manager.clone(),
             text => text.chars().filter(|c| !c.is_control()).take(128).collect::<String>().into(),
         };
-        let (name, groups) = match user {
-            Some(user) => (user.name.clone(), user.groups.clone()),
-            None => (known.name.clone(), known.groups.clone()),
-        };
-        Arc::new(Caller { name, groups, manager })
+        Arc::new(match user.map(|user| User::clone(user)) {
+            Some(User { name, uid, groups, extra }) => Caller { name, groups, uid, extra, manager },
+            None => Caller { manager, ..Caller::clone(known) },
+        })
     }
 
     /// The body as an object; only built-in kinds come in protobuf.
@@ -161,9 +169,9 @@ impl Incoming<'_> {
     }
 
     /// Answers a question about rights or identity.
-    fn review(&self, review: Review) -> Answer {
+    fn review(&self, review: Review, namespace: &str) -> Answer {
         if self.parts.method != Method::POST {
-            return Err(ApiError::method_not_allowed(review.plural).into());
+            return Err(ApiError::method_not_allowed().into());
         }
         negotiate::accept(&self.parts.headers, false)?;
         let body = self.decoded(true)?.value;
@@ -173,7 +181,7 @@ impl Incoming<'_> {
         let (user, access) =
             (known.unwrap_or_else(trusted), self.parts.extensions.get::<Arc<Access>>());
         let access = access.cloned().unwrap_or_default();
-        let asking = Asking { user: &user, access: &access, cluster: self.handle };
+        let asking = Asking { user: &user, access: &access, cluster: self.handle, namespace };
         let answered = review.answer(body, &asking)?;
         Ok(respond(StatusCode::CREATED, Body::whole(answered.to_string()), &[]))
     }

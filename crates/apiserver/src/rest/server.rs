@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError, RwLock};
 
 use serde_json::{Value, json};
 
@@ -93,6 +93,10 @@ impl Server {
             hooks: RwLock::default(),
             serving: RwLock::default(),
             removed: AtomicBool::default(),
+            policy: Default::default(),
+            furnished: Once::new(),
+            keyring: Default::default(),
+            root_ca: OnceLock::new(),
         };
         crd::load(&cluster);
         let system = Caller::named("kube-apiserver");

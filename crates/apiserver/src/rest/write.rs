@@ -20,7 +20,7 @@ use super::failure::{Failure, commit_error};
 use super::options::WriteOptions;
 use super::patching::Patch;
 use super::subresource::Sub;
-use super::{crd, meta, rules};
+use super::{crd, managers, meta, roles, rules, tokens};
 use crate::builtin;
 use crate::env::Point;
 use crate::machinery::bounds::{MAX_DEPTH, fits};
@@ -224,6 +224,59 @@ pub(super) fn seed(cluster: &Cluster, caller: &Caller, resource: &str, object: V
     }
 }
 
+/// Changes an object of the server's own, past faults and hooks. Whether it changed.
+pub(super) fn amend(
+    cluster: &Cluster,
+    caller: &Caller,
+    resource: &str,
+    key: &ObjectKey,
+    change: impl Fn(&mut Value),
+) -> bool {
+    let Some(served) = cluster.registry.stored(resource) else { return false };
+    loop {
+        let Some(there) = cluster.store.get(resource, key) else { return false };
+        let Ok(old) = parse(&there) else { return false };
+        let mut new = old.clone();
+        change(&mut new);
+        if new == old {
+            return false;
+        }
+        managers::record(cluster, &served, Some(&old), &mut new, &caller.manager, Sub::Main);
+        let Ok((head, json)) = encode(&served.kind, &new) else { return false };
+        let change = Change::Put { head, json };
+        let expect = Expect::At(there.revision);
+        let resource = &served.kind.resource;
+        match cluster.store.commit(Write { resource, key: key.clone(), expect, change }) {
+            Ok(_) => return true,
+            Err(CommitError::Moved(_)) => {}
+            Err(why) => {
+                tracing::warn!(%why, %resource, name = &*key.name, "cannot be kept up to date");
+                return false;
+            }
+        }
+    }
+}
+
+/// Removes an object for the server's own reasons, past faults and hooks, unless somebody
+/// wrote it meanwhile or holds it.
+pub(super) fn expel(cluster: &Cluster, resource: &str, there: &Stored) {
+    let Some(served) = cluster.registry.stored(resource) else { return };
+    let Ok(value) = parse(there) else { return };
+    if meta::finalizers(&value).next().is_some() {
+        return;
+    }
+    let Ok((head, json)) = encode(&served.kind, &value) else { return };
+    let write = Write {
+        resource: &served.kind.resource,
+        key: there.key.clone(),
+        expect: Expect::At(there.revision),
+        change: Change::Delete { head, json },
+    };
+    if let Err(why) = cluster.store.commit(write) {
+        tracing::debug!(%why, resource, name = &*there.key.name, "stays for now");
+    }
+}
+
 /// Commits a draft past both fault points. The inner error is for the caller to judge.
 pub(super) async fn commit(
     ctx: &Ctx<'_>,
@@ -245,6 +298,8 @@ pub(super) async fn commit(
     };
     let mut value = value.unwrap_or(draft.value);
     let settled = crd::after_commit(ctx.cluster, kind, &stored, draft.removes);
+    roles::after_commit(ctx.cluster, kind);
+    tokens::after_commit(ctx.cluster, kind, &stored, draft.removes);
     drop(draft.defines); // served by now
     let stored = match settled {
         Some(settled) => {

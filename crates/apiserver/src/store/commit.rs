@@ -112,6 +112,7 @@ impl Store {
             true => table.remove(&now.key),
             false => table.put(now.clone()),
         }
+        table.changed = revision;
         let event = Event { now: now.clone(), before: current, gone };
         table.history.push(event.clone(), &shared.limits);
         let wakers = table.audience.deliver(&event);

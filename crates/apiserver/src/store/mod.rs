@@ -192,6 +192,13 @@ impl Store {
         self.shared.read().oldest(resource)
     }
 
+    /// The last revision that touched any of these resources; 0 when none ever did.
+    pub fn last_change(&self, resources: &[&str]) -> u64 {
+        let state = self.shared.read();
+        let changes = resources.iter().filter_map(|name| state.tables.get(*name));
+        changes.map(|table| table.changed).max().unwrap_or_default()
+    }
+
     /// One object.
     pub fn get(&self, resource: &str, key: &ObjectKey) -> Option<Arc<Stored>> {
         self.shared.read().tables.get(resource)?.get(key).cloned()

@@ -18,6 +18,8 @@ pub(super) struct Table {
     labelled: Mutex<Labelled>,
     pub(super) history: History,
     pub(super) audience: Audience,
+    /// The last revision that touched it.
+    pub(super) changed: u64,
 }
 
 /// An object ordered by its place. A set of these needs no second copy of the key, which
@@ -31,6 +33,7 @@ impl Table {
 
     /// Puts an object at its place. What stood there is dropped.
     pub(super) fn put(&mut self, object: Arc<Stored>) {
+        self.changed = self.changed.max(object.revision);
         let before = self.objects.replace(Slot(object.clone()));
         self.indexes().moved(before.as_ref().map(|slot| &slot.0), Some(&object));
     }

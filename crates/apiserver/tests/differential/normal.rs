@@ -2,6 +2,7 @@
 //! tokens and generated names, each replaced by a word that keeps their order or identity.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use regex::Regex;
 use serde_json::{Map, Value, json};
@@ -85,6 +86,7 @@ impl Words {
     }
 
     fn object(&mut self, mut fields: Map<String, Value>) -> Value {
+        everywhere(&mut fields);
         // A generated name ends in five letters of chance.
         if let (Some(prefix), Some(name)) = (
             fields.get("generateName").and_then(Value::as_str).map(str::to_owned),
@@ -104,25 +106,83 @@ impl Words {
         if key == "continue" && !text.is_empty() {
             return "token".into();
         }
-        let text = replaced(&text, UID, |uid| {
-            let known = self.uid.iter().position(|known| known == uid);
+        let text = UID.replace_all(&text, |found: &regex::Captures<'_>| {
+            let known = self.uid.iter().position(|known| *known == found[0]);
             let at = known.unwrap_or_else(|| {
-                self.uid.push(uid.to_owned());
+                self.uid.push(found[0].to_owned());
                 self.uid.len() - 1
             });
             format!("uid {}", at + 1)
         });
-        let text = replaced(&text, r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", |_| "time".into());
-        let text = replaced(&text, r"\b10\.\d+\.\d+\.\d+\b", |_| "address".into());
-        let text = replaced(&text, r"current: \d+", |_| "current: revision".into());
-        // Ages of a table.
-        replaced(&text, r"^\d+s$", |_| "age".into())
+        CHANGING.iter().fold(text.into_owned(), |text, (pattern, word)| {
+            pattern.replace_all(&text, *word).into_owned()
+        })
     }
 }
 
-const UID: &str = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}";
+static UID: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").unwrap()
+});
 
-fn replaced(text: &str, pattern: &str, mut by: impl FnMut(&str) -> String) -> String {
-    let pattern = Regex::new(pattern).unwrap();
-    pattern.replace_all(text, |found: &regex::Captures<'_>| by(&found[0])).into_owned()
+/// What is another each time, and the word for it.
+static CHANGING: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
+    let all = [
+        (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "time"),
+        (r"\b10\.\d+\.\d+\.\d+\b", "address"),
+        (r"current: \d+", "current: revision"),
+        (r"ResourceVersion in record \(\d+\)", "ResourceVersion in record (revision)"),
+        (r#"resourceVersion\\":\\"\d+"#, "resourceVersion: revision"),
+        // Ages of a table.
+        (r"^\d+s$", "age"),
+    ];
+    all.map(|(pattern, word)| (Regex::new(pattern).unwrap(), word)).into()
+});
+
+/// The differences that every answer would show; the page has a section for them.
+fn everywhere(fields: &mut Map<String, Value>) {
+    // Our lists are the stored objects side by side, each with its kind.
+    let listed = fields.get("kind").and_then(Value::as_str).is_some_and(|k| k.ends_with("List"));
+    if let (true, Some(Value::Array(items))) = (listed, fields.get_mut("items")) {
+        for item in items.iter_mut().filter_map(Value::as_object_mut) {
+            item.remove("kind");
+            item.remove("apiVersion");
+        }
+    }
+    if fields.get("continue").and_then(Value::as_str) == Some("") {
+        fields.remove("continue");
+    }
+    // Prose about columns, and a hash of how things are stored.
+    if fields.contains_key("priority") && fields.contains_key("format") {
+        fields.remove("description");
+    }
+    fields.remove("storageVersionHash");
+    // The recorded server ran without the plugin that gives pods an account.
+    if fields.contains_key("containers") {
+        fields.remove("serviceAccount");
+        fields.remove("serviceAccountName");
+    }
+    // What a server fills in by itself belongs to nobody there and to the writer here.
+    if fields.get("subresource").is_none()
+        && let Some(owned) = fields.get_mut("fieldsV1").and_then(Value::as_object_mut)
+    {
+        owned.remove("f:status");
+        if let Some(spec) = owned.get_mut("f:spec").and_then(Value::as_object_mut) {
+            FILLED_IN.iter().for_each(|field| drop(spec.remove(*field)));
+        }
+        owned.retain(|_, fields| fields.as_object().is_none_or(|fields| !fields.is_empty()));
+    }
 }
+
+/// Fields of a spec that admission or the kind's own preparation sets.
+const FILLED_IN: [&str; 10] = [
+    "f:clusterIP",
+    "f:clusterIPs",
+    "f:finalizers",
+    "f:ipFamilies",
+    "f:ipFamilyPolicy",
+    "f:preemptionPolicy",
+    "f:priority",
+    "f:serviceAccount",
+    "f:serviceAccountName",
+    "f:tolerations",
+];

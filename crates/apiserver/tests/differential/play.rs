@@ -25,16 +25,14 @@ pub struct Answer {
 const HEADERS: [&str; 4] = ["content-type", "warning", "retry-after", "allow"];
 
 pub enum Target {
-    Ours(Box<Server>, ClusterHandle),
+    Ours(ClusterHandle),
     /// `host:port` that needs neither TLS nor credentials.
     Real(String),
 }
 
 impl Target {
     pub fn ours() -> Self {
-        let server = Server::new(Env::simulated(7));
-        let cluster = server.add_cluster("hub");
-        Self::Ours(Box::new(server), cluster)
+        Self::Ours(Server::new(Env::simulated(7)).add_cluster("hub"))
     }
 
     pub async fn play(&self, script: &Script) -> Vec<Answer> {
@@ -81,7 +79,7 @@ impl Target {
         }
         let body = Full::new(Bytes::from(body.clone()));
         match self {
-            Self::Ours(_, cluster) => {
+            Self::Ours(cluster) => {
                 let request = sent.uri(path.as_str()).body(body).unwrap();
                 let mut service = cluster.clone();
                 let (parts, body) = service.call(request).await.unwrap().into_parts();

@@ -129,6 +129,36 @@ impl World {
         self.send(shown, get(path, &[])).await
     }
 
+    /// Sends a body to the hub as a user whom the administrator impersonates.
+    pub async fn call(&self, user: &str, method: &str, path: &str, body: Value) -> Reply {
+        let header = format!("Impersonate-User: {user}");
+        self.call_with(&[&header], method, path, body).await
+    }
+
+    /// Sends a body to the hub as the administrator, with headers.
+    pub async fn call_with(
+        &self,
+        headers: &[&str],
+        method: &str,
+        path: &str,
+        body: Value,
+    ) -> Reply {
+        self.send(Some(&self.admin()), sends(headers, method, path, body)).await
+    }
+
+    /// The same with nothing but a token.
+    pub async fn call_by_token(&self, token: &str, method: &str, path: &str, body: Value) -> Reply {
+        let header = format!("Authorization: Bearer {token}");
+        self.send(None, sends(&[&header], method, path, body)).await
+    }
+
+    /// Writes an object to the hub as the administrator.
+    pub async fn make(&self, path: &str, object: Value) -> Value {
+        let made = self.call_with(&[], "POST", path, object).await;
+        assert_eq!(made.code, 201, "{}", made.text);
+        made.json()
+    }
+
     /// Sends requests over one HTTP/2 connection.
     pub async fn get_http2(&self, shown: Option<&Credentials>, paths: &[&str]) -> Vec<Reply> {
         let io = TokioIo::new(self.connect(shown, "h2").await);
@@ -158,6 +188,22 @@ pub fn get(path: &str, headers: &[&str]) -> Request<Full<Bytes>> {
         request = request.header(name, value);
     }
     request.body(Full::default()).unwrap()
+}
+
+/// A request with a JSON body, null for none, to the hub.
+fn sends(headers: &[&str], method: &str, path: &str, body: Value) -> Request<Full<Bytes>> {
+    let mut all = headers.to_vec();
+    let patches = method == "PATCH";
+    if !headers.iter().any(|header| header.starts_with("Content-Type")) {
+        all.push(match patches {
+            true => "Content-Type: application/merge-patch+json",
+            false => "Content-Type: application/json",
+        });
+    }
+    let (mut parts, _) = get(&format!("/clusters/hub{path}"), &all).into_parts();
+    parts.method = method.parse().unwrap();
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    Request::from_parts(parts, Full::new(body.into()))
 }
 
 /// A POST of a ConfigMap into `default` of the hub.

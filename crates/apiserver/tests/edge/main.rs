@@ -5,7 +5,9 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
 
+mod accounts;
 mod client;
 mod ending;
 mod entering;
 mod limits;
+mod rights;

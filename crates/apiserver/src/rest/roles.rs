@@ -1,0 +1,104 @@
+//! Roles and bindings in step with their writes: what a cluster that people reach starts
+//! with, who may write them, and rules that one role gathers from others.
+//!
+//! Who may do what is decided in `auth::rbac`. As with definitions, what a real cluster
+//! leaves to a controller is done before the write is answered.
+
+use serde_json::{Value, json};
+
+use super::cluster::{Caller, Cluster, ClusterHandle, Place};
+use super::{tokens, write};
+use crate::auth::rbac::grant::Grant;
+use crate::auth::rbac::{CLUSTER_BINDINGS, CLUSTER_ROLES, Policy, Rule, bootstrap};
+use crate::builtin::Kind as K;
+use crate::machinery::status::ApiError;
+use crate::registry::Kind;
+use crate::store::ObjectKey;
+
+/// Roles may gather from roles that gather, this deep.
+const DEPTH: usize = 8;
+
+impl ClusterHandle {
+    /// The roles and bindings of the cluster, compiled.
+    pub fn policy(&self) -> std::sync::Arc<Policy> {
+        self.cluster.policy.current(&self.cluster.store)
+    }
+
+    /// Gives the cluster the roles and bindings that people expect, and its waiting secrets
+    /// their tokens, once a process. Done when it is first reached from outside: thousands
+    /// of simulated clusters never are. `root_ca` is what programs trust the server by.
+    pub fn furnish(&self, root_ca: &str) {
+        let cluster = &*self.cluster;
+        cluster.furnished.call_once(|| {
+            cluster.root_ca.get_or_init(|| root_ca.to_owned());
+            let system = Caller::named("kube-apiserver");
+            let lists =
+                [(CLUSTER_ROLES, bootstrap::roles()), (CLUSTER_BINDINGS, bootstrap::bindings())];
+            for (resource, list) in lists {
+                for wanted in list {
+                    let name = wanted["metadata"]["name"].as_str().unwrap_or_default();
+                    let key = ObjectKey::new("", name);
+                    if cluster.store.get(resource, &key).is_none() {
+                        write::seed(cluster, &system, resource, wanted.clone());
+                        continue;
+                    }
+                    let mend = |there: &mut Value| {
+                        if let Some(fixed) = bootstrap::reconciled(wanted, there) {
+                            *there = fixed;
+                        }
+                    };
+                    write::amend(cluster, &system, resource, &key, mend);
+                }
+            }
+            gather(cluster);
+            tokens::fill_all(cluster);
+        });
+    }
+}
+
+/// Refuses a role or binding that hands out more than its writer holds.
+pub(super) fn check(
+    cluster: &Cluster,
+    caller: &Caller,
+    place: &Place,
+    new: &Value,
+    old: Option<&Value>,
+) -> Result<(), ApiError> {
+    let kind = &place.served.kind;
+    if ![K::Role, K::ClusterRole, K::RoleBinding, K::ClusterRoleBinding].iter().any(|k| kind.is(*k))
+    {
+        return Ok(());
+    }
+    let grant = Grant {
+        user: &caller.user(),
+        policy: &cluster.policy.current(&cluster.store),
+        plural: &kind.plural,
+        namespace: &place.namespace,
+        name: if old.is_some() { &place.name } else { "" },
+    };
+    grant.check(new, old)
+}
+
+/// Brings gathered rules up to date after a role was written.
+pub(super) fn after_commit(cluster: &Cluster, kind: &Kind) {
+    if kind.is(K::ClusterRole) {
+        gather(cluster);
+    }
+}
+
+fn gather(cluster: &Cluster) {
+    let system = Caller::named("clusterrole-aggregation-controller");
+    for _ in 0..DEPTH {
+        let mut changed = false;
+        for (key, wanted) in cluster.policy.current(&cluster.store).gathered() {
+            changed |= write::amend(cluster, &system, CLUSTER_ROLES, &key, |role| {
+                if Rule::list(role) != wanted {
+                    role["rules"] = json!(wanted.iter().map(Rule::to_value).collect::<Vec<_>>());
+                }
+            });
+        }
+        if !changed {
+            return;
+        }
+    }
+}
