@@ -115,8 +115,8 @@ async fn many_placements(world: &World) -> Duration {
 /// often in which resource), and memory.
 #[allow(clippy::disallowed_methods, reason = "measures the hub, decides nothing")]
 async fn start_again(world: &mut World) -> (Duration, BTreeMap<String, usize>, f64, f64) {
-    world.stop("hub").await;
     world.heartbeats(1).await;
+    world.stop("hub").await;
     let (before, revision) = (memory("VmRSS:"), world.hub.store().revision());
     let passes_before = passes(world);
     let begun = Instant::now();
