@@ -160,7 +160,7 @@ pub mod annotation {
     pub const GUARDED_MEMBER_PREFIX: &str = "fleet.azure.com";
 }
 
-/// Annotations only this system writes. An object without them was written by
+/// Annotations, and one label, that only this system knows. An object without them was written by
 /// KubeFleet, which is never an error.
 pub mod own {
     use crate::listed::listed;
@@ -181,6 +181,11 @@ pub mod own {
         /// Works about to be deleted: present if the member is to let go of everything they
         /// brought and to delete nothing.
         ABANDONED = "flagship.dev/abandoned";
+        /// Objects on a member, with any value: the agent itself lives by them, and no Work takes
+        /// them over. For what cannot be told by its name, such as the agent's ClusterRole.
+        AGENT = "flagship.dev/agent";
+        /// Evictions: UID of the binding that is about to be deleted, so that it is deleted once.
+        EVICTED_BINDING = "flagship.dev/evicted-binding";
     }
 }
 

@@ -1,9 +1,6 @@
 //! How far a hub has come, for whoever is asked whether it is ready.
-//!
-//! The answer is worked out when somebody asks: no task keeps it up to date.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// How far a hub has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,65 +37,12 @@ impl fmt::Display for Readiness {
     }
 }
 
-/// How the present stage of a hub is looked at.
-type Probe = Arc<dyn Fn() -> Readiness + Send + Sync>;
-
-/// The stage a hub is in. Clones share it.
-#[derive(Clone)]
-pub(crate) struct Stage(Arc<Mutex<Probe>>);
-
-impl Default for Stage {
-    fn default() -> Self {
-        Self(Arc::new(Mutex::new(Arc::new(|| Readiness::Idle))))
-    }
-}
-
-impl Stage {
-    /// From now on this is the answer.
-    pub fn enter(&self, probe: impl Fn() -> Readiness + Send + Sync + 'static) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(probe);
-    }
-
-    /// The answer now.
-    pub fn look(&self) -> Readiness {
-        let probe = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        probe()
-    }
-
-    /// Leaves the stage for the next when it is dropped, however that comes.
-    pub fn until_dropped(&self, then: Readiness) -> Leaving {
-        Leaving { stage: self.clone(), then }
-    }
-}
-
-/// Leaves a stage when it is dropped.
-pub(crate) struct Leaving {
-    stage: Stage,
-    then: Readiness,
-}
-
-impl Drop for Leaving {
-    fn drop(&mut self) {
-        let then = self.then.clone();
-        self.stage.enter(move || then.clone());
-    }
-}
+/// The stage a hub is in.
+pub(crate) type Stage = flagship_runtime::stage::Stage<Readiness>;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_stage_is_left_however_it_ends() {
-        let stage = Stage::default();
-        assert_eq!(stage.look(), Readiness::Idle);
-        {
-            let _leaving = stage.until_dropped(Readiness::Standby);
-            stage.enter(|| Readiness::Working);
-            assert!(stage.look().is_ready());
-        }
-        assert_eq!(stage.look(), Readiness::Standby);
-    }
 
     #[test]
     fn each_stage_says_what_is_missing() {

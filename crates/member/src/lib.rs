@@ -12,9 +12,11 @@ mod member;
 mod membership;
 mod options;
 mod properties;
+mod readiness;
 mod watching;
 mod work;
 
 pub use member::Member;
 pub use options::Options;
 pub use properties::Provider;
+pub use readiness::Readiness;

@@ -20,6 +20,7 @@ use crate::gate::Gate;
 use crate::membership::Membership;
 use crate::options::Options;
 use crate::properties::{Guarded, Provider};
+use crate::readiness::{Readiness, Stage};
 use crate::work::Works;
 
 /// The agent of one member.
@@ -32,7 +33,11 @@ pub struct Member {
     metrics: Metrics,
     options: Options,
     provider: Option<Guarded>,
+    stage: Stage,
 }
+
+/// Says what is still to be listed.
+pub(crate) type Probe = Box<dyn Fn() -> Vec<String> + Send + Sync>;
 
 /// What every part of the agent is given.
 #[derive(Clone)]
@@ -62,7 +67,8 @@ impl Member {
         options: Options,
     ) -> Self {
         let options = Options { timing: options.timing.sound(), ..options };
-        Self { name: name.to_owned(), member, hub, env, metrics, options, provider: None }
+        let stage = Stage::new(Readiness::Idle);
+        Self { name: name.to_owned(), member, hub, env, metrics, options, provider: None, stage }
     }
 
     /// The same with a source of properties besides the built-in one.
@@ -71,15 +77,22 @@ impl Member {
         Self { provider: Some(Guarded::new(provider)), ..self }
     }
 
+    /// How far this agent has come. Clones of an agent share the answer.
+    pub fn ready(&self) -> Readiness {
+        self.stage.look()
+    }
+
     /// Runs until `stop` is ready: passes under way are finished, and the lease is given
     /// back. Dropping the future stops everything as a crash would.
     pub async fn run(&self, stop: impl Future<Output = ()>) {
         let mut stop = pin!(stop);
+        let _leaving = self.stage.until_dropped(Readiness::Idle);
         let Some(lease) = self.options.lease.clone() else {
             return self.tenure(Leadership::uncontested(), stop).await;
         };
         let mut candidate = Candidate::new(&self.member, &self.env, lease);
         loop {
+            self.stage.enter(|| Readiness::Standby);
             let led = {
                 let leading = candidate.lead(|leadership| self.tenure(leadership, stop.as_mut()));
                 leading.await
@@ -108,6 +121,11 @@ impl Member {
         let mut tasks = JoinSet::new();
         let works = Works::new(&cx, &mut tasks);
         let membership = Membership::new(&cx, &mut tasks);
+        let probes = [works.probe(), membership.probe()];
+        self.stage.enter(move || {
+            let missing: Vec<String> = probes.iter().flat_map(|probe| probe()).collect();
+            if missing.is_empty() { Readiness::Working } else { Readiness::Filling(missing) }
+        });
         let working = pin!(join(membership.run(), works.run()));
         if let Either::Right(((), working)) = select(working, pin!(stop)).await {
             membership.close();

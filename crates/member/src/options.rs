@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use flagship_api::names::SYSTEM_NAMESPACE;
 use flagship_rules::apply::{self, Ageing, Timing};
 use flagship_runtime::lease::LeaseConfig;
 
@@ -27,6 +28,8 @@ pub struct Options {
     pub report: apply::Options,
     /// Whether namespaces are reported too: `--enable-namespace-collection-in-property-provider`.
     pub collect_namespaces: bool,
+    /// The namespace on the member in which the agent itself lives; no Work may touch it.
+    pub home: String,
     /// The lease to hold on the member while working; `None` for an agent that is alone.
     pub lease: Option<LeaseConfig>,
     /// How long passes under way may take to end when the agent is stopped.
@@ -43,6 +46,7 @@ impl Default for Options {
             watch_applied: true,
             report: apply::Options::default(),
             collect_namespaces: false,
+            home: SYSTEM_NAMESPACE.to_owned(),
             lease: None,
             stop_grace: Duration::from_secs(30),
         }

@@ -17,4 +17,5 @@ pub mod lease;
 pub mod metrics;
 pub mod queue;
 pub mod reflector;
+pub mod stage;
 pub mod verdict;

@@ -3,8 +3,9 @@
 //!
 //! [`fleet::Fleet`] is the fleet; [`fleet::World`] is how its users see it, and any other
 //! fleet that speaks Kubernetes. [`stories`] says what must hold on any of them;
-//! [`model`] is what a model checker walks through.
+//! [`model`] is what a model checker walks through, [`normal`] makes transcripts comparable.
 
 pub mod fleet;
 pub mod model;
+pub mod normal;
 pub mod stories;

@@ -11,15 +11,17 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use flagship_api::kinds;
+use flagship_api::names::ObjectKey;
 use flagship_hub::Hub;
 use flagship_member::Member;
 use flagship_rules::placement::Batching;
-use flagship_runtime::client::Client;
+use flagship_runtime::client::{Client, ResourceType};
 use flagship_runtime::env::Env;
 use flagship_runtime::metrics::Metrics;
 use flagship_sim::fleet::{Cluster, World};
 use flagship_sim::stories;
 use jiff::SignedDuration;
+use kube::config::{AuthInfo, Config, KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -60,6 +62,37 @@ fn start() -> Servers {
 async fn connect(servers: &Servers, cluster: &str, who: &str) -> Client {
     let kubeconfig = servers.folder.join("kubeconfig");
     Client::from_kubeconfig(Some(&kubeconfig), Some(cluster)).await.unwrap().named(who)
+}
+
+/// The token of a member's service account, as its agent would be given it.
+async fn token(hub: &Cluster, account: &str) -> String {
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount",
+        "metadata": {"name": account, "namespace": "fleet-system"}});
+    hub.apply_object(&account).await;
+    let name = account["metadata"]["name"].as_str().unwrap_or_default();
+    let tokens = ResourceType {
+        group: String::new(),
+        version: "v1".into(),
+        plural: format!("serviceaccounts/{name}/token"),
+        kind: "TokenRequest".into(),
+    };
+    let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
+        "spec": {"expirationSeconds": 3600}});
+    let key = ObjectKey::namespaced("fleet-system", name);
+    let made = hub.client().manifests(tokens).create(&key, &request).await.unwrap();
+    made["status"]["token"].as_str().unwrap_or_default().to_owned()
+}
+
+/// A client of the hub with such a token, and nothing else.
+async fn with_token(servers: &Servers, token: &str) -> Client {
+    let mut file = Kubeconfig::read_from(servers.folder.join("kubeconfig")).unwrap();
+    for user in &mut file.auth_infos {
+        user.auth_info =
+            Some(AuthInfo { token: Some(token.to_owned().into()), ..AuthInfo::default() });
+    }
+    let options = KubeConfigOptions { context: Some("hub".into()), ..Default::default() };
+    let config = Config::from_custom_kubeconfig(file, &options).await.unwrap();
+    Client::from_config(config).unwrap().named("flagship-member")
 }
 
 async fn install(cluster: &Cluster, wanted: impl Fn(&str) -> bool) {
@@ -128,12 +161,15 @@ async fn the_stories_of_delivery_hold_on_real_api_servers() {
     let client = connect(&servers, "hub", "flagship-hub").await;
     let controller = Hub::new(client, env.clone(), metrics.clone(), options);
     controllers.spawn(async move { controller.run(std::future::pending()).await });
-    let mut members = BTreeMap::new();
+    let (mut members, mut credentials) = (BTreeMap::new(), BTreeMap::new());
     for name in MEMBERS {
         let cluster = Cluster::new(name, connect(&servers, name, "kubectl").await);
         install(&cluster, |kind| kind == "AppliedWork").await;
         let own = connect(&servers, name, "flagship-member").await;
-        let at_hub = connect(&servers, "hub", "flagship-member").await;
+        // With nothing but what the hub gives a member: all stories are told with it.
+        let account = format!("{name}-agent");
+        let at_hub = with_token(&servers, &token(&hub, &account).await).await;
+        credentials.insert(name, at_hub.clone());
         let options = flagship_member::Options::default();
         let agent = Member::new(name, own, at_hub, env.clone(), metrics.clone(), options);
         controllers.spawn(async move { agent.run(std::future::pending()).await });
@@ -142,13 +178,16 @@ async fn the_stories_of_delivery_hold_on_real_api_servers() {
             "apiVersion": "cluster.kubernetes-fleet.io/v1beta1",
             "kind": "MemberCluster",
             "metadata": {"name": name},
-            "spec": {"identity": {"kind": "User", "name": format!("{name}-agent")}, "heartbeatPeriodSeconds": 60},
+            "spec": {"identity": {"kind": "ServiceAccount", "name": account, "namespace": "fleet-system"},
+                "heartbeatPeriodSeconds": 60},
         }))
         .await;
         hub.becomes("memberclusters", "", name, "Joined", "True").await;
         members.insert(name.to_owned(), cluster);
     }
     let world = World { hub, members };
+    eprintln_story("a member's credentials do only their part");
+    stories::credentials::do_only_their_part(&world, "member1", &credentials["member1"]).await;
     for (name, story) in stories::ALL {
         eprintln_story(name);
         story(&world).await;

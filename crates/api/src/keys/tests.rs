@@ -90,6 +90,8 @@ fn the_keys_are_these() {
         MANIFESTS_HASH        flagship.dev/manifests-hash
         DELETE_POLICY         flagship.dev/delete-policy
         ABANDONED             flagship.dev/abandoned
+        AGENT                 flagship.dev/agent
+        EVICTED_BINDING       flagship.dev/evicted-binding
         # finalizer
         PLACEMENT         kubernetes-fleet.io/crp-cleanup
         SCHEDULER         kubernetes-fleet.io/scheduler-cleanup

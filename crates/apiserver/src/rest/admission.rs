@@ -5,8 +5,7 @@
 //! after the object has passed its own rules and only read it. Each sees what the ones
 //! before it left. A refusal ends the request.
 //!
-//! Webhook configurations and admission policies that users create are stored like any
-//! other object and not enforced: nothing here calls out or evaluates them.
+//! Webhooks and admission policies that users create are asked after them: `guards`.
 
 use serde_json::Value;
 
@@ -98,11 +97,13 @@ pub(super) struct Hooks<'a> {
     pub(super) operation: &'static str,
     pub(super) sub: Sub,
     pub(super) dry_run: bool,
+    /// Whether webhooks and policies are asked, too; not about what the server does itself.
+    pub(super) guarded: bool,
 }
 
 impl Hooks<'_> {
-    /// Lets every hook change the object.
-    pub(super) fn mutate(
+    /// Lets every hook change the object, then every webhook.
+    pub(super) async fn mutate(
         &self,
         object: &mut Value,
         old: Option<&Value>,
@@ -113,11 +114,11 @@ impl Hooks<'_> {
             let mut review = self.review(&mut *object, (&name, &namespace), old, warnings);
             hook.mutate(&mut review)?;
         }
-        Ok(())
+        self.ask_to_mutate(object, old, warnings).await
     }
 
-    /// Lets every hook refuse the object.
-    pub(super) fn validate(
+    /// Lets every hook refuse the object, then policies and webhooks.
+    pub(super) async fn validate(
         &self,
         object: &Value,
         old: Option<&Value>,
@@ -127,14 +128,14 @@ impl Hooks<'_> {
         for hook in self.cluster.admission().iter() {
             hook.validate(&mut self.review(object, (&name, &namespace), old, warnings))?;
         }
-        Ok(())
+        self.ask_to_validate(object, old, warnings).await
     }
 
     /// The hooks of a write that is about to be committed.
     pub(super) fn at_commit<'a>(ctx: &Ctx<'a>, expect: Expect, draft: &Draft) -> Hooks<'a> {
         let operation = if expect == Expect::Absent { "create" } else { "update" };
         let Ctx { cluster, caller, place, .. } = *ctx;
-        Hooks { cluster, caller, place, operation, sub: draft.sub, dry_run: false }
+        Hooks { cluster, caller, place, operation, sub: draft.sub, dry_run: false, guarded: false }
     }
 
     /// Whether a hook has a last word on the object.

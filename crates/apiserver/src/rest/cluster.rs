@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::admission::Admission;
 use super::failure::Failure;
+use super::guards;
 use super::local::Local;
 use super::server::Shared;
 use super::taken::Taken;
@@ -37,6 +38,8 @@ pub(crate) struct Cluster {
     pub(super) removed: AtomicBool,
     /// Roles and bindings, compiled.
     pub(super) policy: rbac::Cache,
+    /// Webhooks and admission policies, compiled.
+    pub(super) guards: guards::Cache,
     /// Done once the cluster has what people expect of one.
     pub(super) furnished: Once,
     /// The key that signs tokens of service accounts.

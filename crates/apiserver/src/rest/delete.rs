@@ -51,7 +51,7 @@ pub(crate) async fn delete(ctx: &Ctx<'_>, options: &DeleteOptions) -> Result<Del
         }
         let old = rules::current(&place.served, kind.storage, &current)?;
         let mut warnings = Vec::new();
-        review(ctx, &old, options, &mut warnings)?;
+        review(ctx, &old, options, &mut warnings).await?;
         let Doomed { value, removes } = doom(kind, &old, options, ctx.cluster.env.clock.now());
         let revision = current.revision;
         if !removes && value == old {
@@ -98,15 +98,12 @@ pub(crate) async fn delete_collection(
     Ok((page.revision, deleted))
 }
 
-fn review(
+async fn review(
     ctx: &Ctx<'_>,
     old: &Value,
     options: &DeleteOptions,
     warnings: &mut Vec<String>,
 ) -> Result<(), ApiError> {
-    if ctx.cluster.admission().is_empty() {
-        return Ok(());
-    }
     let hooks = Hooks {
         cluster: ctx.cluster,
         caller: ctx.caller,
@@ -114,9 +111,10 @@ fn review(
         operation: "delete",
         sub: Sub::Main,
         dry_run: options.dry_run,
+        guarded: true,
     };
-    hooks.mutate(&mut old.clone(), Some(old), warnings)?;
-    hooks.validate(old, Some(old), warnings)
+    hooks.mutate(&mut old.clone(), Some(old), warnings).await?;
+    hooks.validate(old, Some(old), warnings).await
 }
 
 fn check_preconditions(

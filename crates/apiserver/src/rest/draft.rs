@@ -1,7 +1,7 @@
 //! Making the object that a write is to commit: every rule between decoding and commit.
 //!
 //! A draft is a function of the request and of the object as it was read; it may be made
-//! again when somebody else wrote in between. Nothing here commits or waits.
+//! again when somebody else wrote in between. Nothing here commits; webhooks are waited for.
 
 use std::sync::Arc;
 
@@ -47,10 +47,12 @@ pub(super) enum Owner {
     Record,
     /// The applier, by what it asked for.
     Apply,
+    /// The server, which does not ask webhooks and policies: nothing is waited for.
+    Server,
 }
 
 /// Drafts a new object.
-pub(super) fn draft_create(
+pub(super) async fn draft_create(
     cluster: &Cluster,
     caller: &Caller,
     place: &Place,
@@ -64,7 +66,9 @@ pub(super) fn draft_create(
         return Err(crd::terminating_error());
     }
     let dry_run = options.dry_run;
-    let hooks = Hooks { cluster, caller, place, operation: "create", sub: Sub::Main, dry_run };
+    let guarded = owner != Owner::Server;
+    let (operation, sub) = ("create", Sub::Main);
+    let hooks = Hooks { cluster, caller, place, operation, sub, dry_run, guarded };
     let mut warnings = Vec::new();
     warnings.extend(served.version().deprecation.as_deref().map(str::to_owned));
 
@@ -86,11 +90,11 @@ pub(super) fn draft_create(
 
     meta::strip_server_owned(&mut object);
     name_it(cluster, &mut object);
-    hooks.mutate(&mut object, None, &mut warnings)?;
+    hooks.mutate(&mut object, None, &mut warnings).await?;
     roles::check(cluster, caller, place, &object, None)?;
     own_new(cluster, &mut object);
     rules::prepare_create(cluster, served, &mut object)?;
-    if owner == Owner::Record {
+    if owner != Owner::Apply {
         managers::record(cluster, served, None, &mut object, manager, Sub::Main);
     }
 
@@ -99,7 +103,7 @@ pub(super) fn draft_create(
     refuse_invalid(served, &object, &errors)?;
     let defines = crd::define(cluster, kind, &object)?;
     warnings.extend(crd::warnings(defines.as_deref()));
-    hooks.validate(&object, None, &mut warnings)?;
+    hooks.validate(&object, None, &mut warnings).await?;
 
     let value = rules::convert(kind, kind.storage, object);
     Ok(Draft { value, warnings, removes: false, sub: Sub::Main, defines })
@@ -113,7 +117,7 @@ pub(super) enum Drafted {
 }
 
 /// Drafts the change of an object.
-pub(super) fn draft_update(
+pub(super) async fn draft_update(
     ctx: &Ctx<'_>,
     current: &Stored,
     source: &mut Source,
@@ -124,7 +128,8 @@ pub(super) fn draft_update(
     let served = &place.served;
     let kind = &*served.kind;
     let dry_run = options.dry_run;
-    let hooks = Hooks { cluster, caller, place, operation: "update", sub, dry_run };
+    let (operation, guarded) = ("update", true);
+    let hooks = Hooks { cluster, caller, place, operation, sub, dry_run, guarded };
     let mut warnings: Vec<String> = Vec::new();
     warnings.extend(served.version().deprecation.as_deref().map(str::to_owned));
 
@@ -149,7 +154,7 @@ pub(super) fn draft_update(
     };
     let mut new = sent;
     meta::carry_over(&mut new, old);
-    hooks.mutate(&mut new, Some(old), &mut warnings)?;
+    hooks.mutate(&mut new, Some(old), &mut warnings).await?;
     roles::check(cluster, caller, place, &new, Some(old))?;
     meta::carry_over(&mut new, old);
     rules::prepare_update(cluster, served, sub, &mut new, old)?;
@@ -166,7 +171,7 @@ pub(super) fn draft_update(
         _ => None,
     };
     warnings.extend(crd::warnings(defines.as_deref()));
-    hooks.validate(&new, Some(old), &mut warnings)?;
+    hooks.validate(&new, Some(old), &mut warnings).await?;
 
     let mut value = rules::convert(kind, kind.storage, new);
     let revision = meta::of(&stored)["resourceVersion"].clone();

@@ -5,8 +5,8 @@
 //! Controllers inside the process use [`Local`], which skips HTTP and nothing else:
 //! both end in `write`, `read` and `watch`.
 //!
-//! Admission is what [`Admission`] hooks in the process do. Webhook configurations and
-//! admission policies of users are stored, not enforced.
+//! Admission is what [`Admission`] hooks in the process do, and after them the webhooks and
+//! admission policies of users.
 //!
 //! ```text
 //! service -> route -> options, negotiate, decode -> write | read | watch -> store
@@ -22,6 +22,7 @@ mod delete;
 mod documents;
 mod draft;
 mod failure;
+mod guards;
 mod local;
 mod managers;
 mod meta;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::cluster::Cluster;
 use super::options::FieldValidation;
 use super::subresource::Sub;
-use super::{crd, meta};
+use super::{crd, guards, meta};
 use crate::builtin::addresses::ServiceRanges;
 use crate::builtin::{self, convert};
 use crate::machinery::status::{ApiError, FieldError};
@@ -155,6 +155,7 @@ pub(super) fn validate_create(served: &Served, object: &Value) -> Vec<FieldError
             if id == builtin::Kind::CustomResourceDefinition {
                 crd::validate(object, &mut errors);
             }
+            errors.extend(guards::validate(id, object));
             errors
         }
         (Rules::Builtin(_), Origin::Custom) => Vec::new(),
@@ -182,6 +183,7 @@ pub(super) fn validate_update(
             if id == builtin::Kind::CustomResourceDefinition && sub == Sub::Main {
                 crd::validate(new, &mut errors);
             }
+            errors.extend(guards::validate(id, new));
             errors
         }
         (Rules::Builtin(_), Origin::Custom) => Vec::new(),

@@ -94,6 +94,7 @@ impl Server {
             serving: RwLock::default(),
             removed: AtomicBool::default(),
             policy: Default::default(),
+            guards: Default::default(),
             furnished: Once::new(),
             keyring: Default::default(),
             root_ca: OnceLock::new(),

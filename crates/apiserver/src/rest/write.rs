@@ -10,6 +10,7 @@
 use std::sync::{Arc, PoisonError};
 
 use bytes::Bytes;
+use futures::FutureExt;
 use serde_json::{Value, json};
 
 use super::admission::Hooks;
@@ -72,7 +73,8 @@ pub(crate) async fn create(
     for attempt in 1..=attempts {
         let sent = if attempt == attempts { body.take() } else { body.clone() };
         let sent = sent.unwrap_or_default();
-        let draft = draft_create(ctx.cluster, ctx.caller, ctx.place, sent, options, Owner::Record)?;
+        let draft =
+            draft_create(ctx.cluster, ctx.caller, ctx.place, sent, options, Owner::Record).await?;
         let name = meta::text(&draft.value, "name").to_owned();
         match commit_new(ctx, draft, options).await? {
             Ok(written) => return Ok(written),
@@ -147,7 +149,7 @@ pub(crate) async fn update(
                 Err(lost) => return Err(lost.into_error(&ctx.place.qualified(), &key.name).into()),
             }
         };
-        let draft = match draft_update(ctx, &current, &mut source, sub, options)? {
+        let draft = match draft_update(ctx, &current, &mut source, sub, options).await? {
             Drafted::Same(warnings) => return Ok(unchanged(&current, warnings)?),
             Drafted::Changed(draft) => draft,
         };
@@ -196,7 +198,7 @@ async fn update_missing(
         }
         _ => return Err(place.not_found().into()),
     };
-    let draft = draft_create(ctx.cluster, ctx.caller, place, body, options, owner)?;
+    let draft = draft_create(ctx.cluster, ctx.caller, place, body, options, owner).await?;
     commit_new(ctx, draft, options).await
 }
 
@@ -207,8 +209,8 @@ pub(super) fn seed(cluster: &Cluster, caller: &Caller, resource: &str, object: V
     let namespace = meta::text(&object, "namespace").into();
     let place = Place { served, namespace, name: "".into() };
     let options = WriteOptions::default();
-    let draft = draft_create(cluster, caller, &place, object.into(), &options, Owner::Record);
-    if let Ok(draft) = draft
+    let draft = draft_create(cluster, caller, &place, object.into(), &options, Owner::Server);
+    if let Some(Ok(draft)) = draft.now_or_never()
         && let Ok((head, json)) = encode(&place.served.kind, &draft.value)
     {
         let key = key_of(&draft.value);

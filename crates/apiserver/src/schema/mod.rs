@@ -26,6 +26,7 @@ mod verdicts;
 mod walk;
 
 pub use builtin::{Published, builtin, builtin_kinds, object_meta, published};
+pub(crate) use cel::admission::{Asker, Evaluation, Program, Sight};
 pub use compiled::Compiled;
 pub use decode::decode_error;
 pub use definition::validate_crd;

@@ -10,4 +10,6 @@ mod client;
 mod ending;
 mod entering;
 mod limits;
+mod policies;
 mod rights;
+mod webhooks;

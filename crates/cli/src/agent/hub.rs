@@ -4,14 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
 use clap::ArgAction::Set;
 use clap::Args;
 use flagship_api::names::{HUB_LEASE, ObjectKey};
 use flagship_hub::Options;
+use flagship_rules::membership::Rights;
 use flagship_rules::placement::Batching;
 use flagship_rules::placement::selection::{SelectionOptions, SkippedNamespaces, TypeRules};
-use flagship_runtime::client::Client;
 use flagship_runtime::env::Env;
 use flagship_runtime::lease::LeaseConfig;
 use flagship_runtime::metrics::Metrics;
@@ -20,7 +19,7 @@ use jiff::SignedDuration;
 
 use super::endpoints::{self, Answers};
 use super::spelling::{Complaints, Logging, duration};
-use super::{block_on, told_to_stop};
+use super::{block_on, cluster, told_to_stop};
 
 /// Run the hub's controllers on a Kubernetes API server
 #[derive(Args, Clone, Debug)]
@@ -55,15 +54,28 @@ pub struct Hub {
     #[arg(long, default_value = ":8080")]
     metrics_bind_address: String,
 
+    /// Requests a second to the hub in the long run; negative for no limit
+    #[arg(long, default_value_t = 250.0, allow_negative_numbers = true)]
+    hub_api_qps: f64,
+    /// Requests to the hub at once
+    #[arg(long, default_value_t = 1000)]
+    hub_api_burst: u32,
+
     /// Serve namespaced placements
     #[arg(long, default_value_t = true, action = Set)]
     enable_resource_placement: bool,
+    /// Serve evictions and disruption budgets
+    #[arg(long, default_value_t = true, action = Set)]
+    enable_eviction_apis: bool,
     /// Whether workloads run on the hub itself
     #[arg(long, default_value_t = false, action = Set)]
     enable_workload: bool,
     /// Expect the two networking agents of every member
     #[arg(long, default_value_t = false, action = Set)]
     networking_agents_enabled: bool,
+    /// What members may do in their namespaces: what agents need, or all that the original gives
+    #[arg(long, default_value = "needed", value_parser = ["needed", "original"])]
+    member_rights: String,
     /// How long a silent member may take to leave
     #[arg(long, default_value = "15m", value_parser = duration)]
     force_delete_wait_time: Duration,
@@ -122,10 +134,6 @@ struct Accepted {
     enable_pprof: bool,
     #[arg(long, default_value_t = 6065)]
     pprof_port: u32,
-    #[arg(long, default_value_t = 250.0, allow_negative_numbers = true)]
-    hub_api_qps: f64,
-    #[arg(long, default_value_t = 1000)]
-    hub_api_burst: u32,
     #[arg(long, default_value = "6h", value_parser = duration)]
     resync_period: Duration,
     #[arg(long, default_value_t = true, action = Set)]
@@ -152,12 +160,29 @@ struct Accepted {
     enable_v1beta1_apis: bool,
     #[arg(long, default_value_t = true, action = Set)]
     enable_cluster_inventory_apis: bool,
-    #[arg(long, default_value_t = true, action = Set)]
-    enable_eviction_apis: bool,
     #[arg(long, default_value = "60s", value_parser = duration)]
     cluster_unhealthy_threshold: Duration,
     #[arg(long, default_value = "15s", value_parser = duration)]
     work_pending_grace_period: Duration,
+}
+
+impl Accepted {
+    /// Flags that ask for something nobody here does. What a chart passes anyway and what
+    /// changes nothing for users is not among them.
+    fn asks_for_more(&self) -> Vec<&'static str> {
+        let flags = [
+            ("enable-webhook", self.enable_webhook),
+            ("enable-guard-rail", self.enable_guard_rail),
+            ("whitelisted-users", !self.whitelisted_users.is_empty()),
+            ("deny-modify-member-cluster-labels", self.deny_modify_member_cluster_labels),
+            ("enable-pdbs=false", !self.enable_pdbs),
+            ("use-cert-manager", self.use_cert_manager),
+            ("enable-admission-policy-manager", self.enable_admission_policy_manager),
+            ("enable-cluster-inventory-apis", self.enable_cluster_inventory_apis),
+            ("enable-pprof", self.enable_pprof),
+        ];
+        flags.iter().filter(|(_, asked)| *asked).map(|(flag, _)| *flag).collect()
+    }
 }
 
 impl Hub {
@@ -166,13 +191,17 @@ impl Hub {
         self.check()?;
         self.logging.begin();
         tracing::info!(flags = ?self, "starting the hub");
+        for flag in self.accepted.asks_for_more() {
+            tracing::warn!(flag, "accepted, but nothing here does what it asks for");
+        }
         block_on(self.work())
     }
 
     async fn work(self) -> anyhow::Result<()> {
         let env = Env::system();
         let metrics = Metrics::default();
-        let client = self.client().await?.named("flagship-hub");
+        let client = cluster(self.kubeconfig.as_deref(), self.context.as_deref()).await?;
+        let client = client.named("flagship-hub").paced(self.hub_api_qps, self.hub_api_burst);
         let options = self.options(&env)?;
         let hub = flagship_hub::Hub::new(client, env, metrics.clone(), options);
         let readiness = hub.clone();
@@ -190,16 +219,6 @@ impl Hub {
         let _serving = endpoints::serve_all(&addresses, &answers).await?;
         hub.run(told_to_stop()).await;
         Ok(())
-    }
-
-    async fn client(&self) -> anyhow::Result<Client> {
-        match &self.kubeconfig {
-            Some(path) => Client::from_kubeconfig(Some(path), self.context.as_deref())
-                .await
-                .with_context(|| format!("cannot use the kubeconfig {}", path.display())),
-            None => Client::in_cluster()
-                .context("no --kubeconfig was given, and this process runs in no cluster"),
-        }
     }
 
     fn options(&self, env: &Env) -> anyhow::Result<Options> {
@@ -235,7 +254,11 @@ impl Hub {
             lease,
             ..Options::default()
         };
+        options.controllers.eviction = self.enable_eviction_apis;
         options.membership.networking_agents = self.networking_agents_enabled;
+        if self.member_rights == "original" {
+            options.membership.rights = Rights::Original;
+        }
         options.membership.force_delete_wait = signed(self.force_delete_wait_time);
         Ok(options)
     }
@@ -261,7 +284,7 @@ impl Hub {
         complaints.within("rate-limiter-qps", self.rate_limiter_qps, 1..=1000);
         complaints.within("rate-limiter-bucket-size", self.rate_limiter_bucket_size, 1..=10_000);
         complaints.within("leader-election-burst", accepted.leader_election_burst, 10..=2000);
-        complaints.within("hub-api-burst", accepted.hub_api_burst, 10..=20_000);
+        complaints.within("hub-api-burst", self.hub_api_burst, 10..=20_000);
         complaints.lasts(
             "rate-limiter-base-delay",
             self.rate_limiter_base_delay,
@@ -294,8 +317,8 @@ impl Hub {
             seconds(0)..=seconds(60),
         );
         complaints.rate("leader-election-qps", accepted.leader_election_qps, 10.0..=1000.0, true);
-        complaints.rate("hub-api-qps", accepted.hub_api_qps, 10.0..=10_000.0, false);
-        complaints.unless(f64::from(accepted.hub_api_burst) >= accepted.hub_api_qps, || {
+        complaints.rate("hub-api-qps", self.hub_api_qps, 10.0..=10_000.0, false);
+        complaints.unless(f64::from(self.hub_api_burst) >= self.hub_api_qps, || {
             "--hub-api-burst must be at least --hub-api-qps".into()
         });
         complaints.unless(
@@ -332,22 +355,10 @@ fn signed(span: Duration) -> SignedDuration {
 
 #[cfg(test)]
 mod tests {
-    use clap::{CommandFactory, FromArgMatches, Parser};
-
-    use super::super::spelling::{as_switch, with_two_dashes};
     use super::*;
 
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        hub: Hub,
-    }
-
     fn read(line: &str) -> Result<Hub, clap::Error> {
-        let words = std::iter::once("hub").chain(line.split_whitespace());
-        let arguments = with_two_dashes(words.map(Into::into).collect());
-        let matches = Line::command().mut_args(as_switch).try_get_matches_from(arguments)?;
-        Ok(Line::from_arg_matches(&matches)?.hub)
+        super::super::read(line)
     }
 
     fn refusal(line: &str) -> String {
@@ -378,6 +389,25 @@ mod tests {
         let lease = options.lease.unwrap();
         assert_eq!(lease.key.to_string(), "fleet-system/136224848560.hub.fleet.azure.com");
         assert_eq!(lease.duration, Duration::from_secs(60));
+    }
+
+    #[test]
+    fn what_is_accepted_and_not_done_is_said() {
+        let hub = read("--enable-guard-rail --enable-pdbs=false --enable-webhook=false").unwrap();
+        assert_eq!(
+            hub.accepted.asks_for_more(),
+            ["enable-guard-rail", "enable-pdbs=false", "enable-cluster-inventory-apis"]
+        );
+    }
+
+    #[test]
+    fn members_get_what_they_need_unless_told_otherwise() {
+        let rights = |line: &str| {
+            let options = read(line).unwrap().options(&Env::simulated(1)).unwrap();
+            options.membership.rights
+        };
+        assert_eq!(rights(""), Rights::Needed);
+        assert_eq!(rights("--member-rights=original"), Rights::Original);
     }
 
     #[test]

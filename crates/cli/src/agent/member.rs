@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::ArgAction::Set;
 use clap::Args;
-use flagship_api::names::{MEMBER_LEASE, ObjectKey};
+use flagship_api::names::{MEMBER_LEASE, ObjectKey, SYSTEM_NAMESPACE};
 use flagship_member::Options;
 use flagship_rules::apply::{Ageing, Timing};
 use flagship_runtime::client::Client;
@@ -19,7 +19,7 @@ use jiff::SignedDuration;
 use super::endpoints::{self, Answers};
 use super::hub_access::Environment;
 use super::spelling::{Complaints, Logging, duration};
-use super::{block_on, told_to_stop};
+use super::{block_on, cluster, told_to_stop};
 
 /// Run the agent of a member cluster
 #[derive(Args, Clone, Debug)]
@@ -59,6 +59,22 @@ pub struct Member {
     #[arg(long, default_value = ":8080")]
     hub_metrics_bind_address: String,
 
+    /// Requests a second to the hub in the long run; negative for no limit
+    #[arg(long, default_value_t = 50.0, allow_negative_numbers = true)]
+    hub_api_qps: f64,
+    /// Requests to the hub at once
+    #[arg(long, default_value_t = 500)]
+    hub_api_burst: u32,
+    /// Requests a second to the member in the long run; negative for no limit
+    #[arg(long, default_value_t = 250.0, allow_negative_numbers = true)]
+    member_api_qps: f64,
+    /// Requests to the member at once
+    #[arg(long, default_value_t = 1000)]
+    member_api_burst: u32,
+
+    /// The namespace this agent lives in; no placement may touch what is there
+    #[arg(long, env = "POD_NAMESPACE", default_value = SYSTEM_NAMESPACE)]
+    agent_namespace: String,
     /// Work only while holding a Lease on the member
     #[arg(long, default_value_t = false, action = Set)]
     leader_elect: bool,
@@ -159,14 +175,6 @@ struct Pace {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Accepted for the original's charts, without effect")]
 struct Accepted {
-    #[arg(long, default_value_t = 50.0, allow_negative_numbers = true)]
-    hub_api_qps: f64,
-    #[arg(long, default_value_t = 500)]
-    hub_api_burst: u32,
-    #[arg(long, default_value_t = 250.0, allow_negative_numbers = true)]
-    member_api_qps: f64,
-    #[arg(long, default_value_t = 1000)]
-    member_api_burst: u32,
     #[arg(long, default_value_t = false, action = Set)]
     enable_pprof: bool,
     #[arg(long, default_value_t = 6065)]
@@ -197,20 +205,31 @@ impl Member {
         )?;
         self.logging.begin();
         tracing::info!(flags = ?self, "starting the agent of {name}");
+        if self.accepted.property_provider != "none" {
+            let provider = &self.accepted.property_provider;
+            tracing::warn!(provider, "no such property provider here; nodes and pods are counted");
+        }
         block_on(self.work(name))
     }
 
     async fn work(self, name: String) -> anyhow::Result<()> {
         let env = Env::system();
         let metrics = Metrics::default();
-        let member = self.member().await?.named("flagship-member");
+        let member = cluster(self.kubeconfig.as_deref(), self.context.as_deref()).await?;
+        let member =
+            member.named("flagship-member").paced(self.member_api_qps, self.member_api_burst);
         let hub = self.hub().await?.named("flagship-member");
+        let hub = hub.paced(self.hub_api_qps, self.hub_api_burst);
         let options = self.options(&env);
         let agent = flagship_member::Member::new(&name, member, hub, env, metrics.clone(), options);
-        // Says only that the process serves: how the agent itself fares is on its
-        // MemberCluster, for a hub that is away must not make the pod restart.
-        let answers =
-            Answers { unready: Arc::new(|| None), metrics: Arc::new(move || metrics.render()) };
+        let readiness = agent.clone();
+        let answers = Answers {
+            unready: Arc::new(move || {
+                let state = readiness.ready();
+                (!state.is_ready()).then(|| state.to_string())
+            }),
+            metrics: Arc::new(move || metrics.render()),
+        };
         let addresses = [
             ("health-probe-bind-address", &self.health_probe_bind_address),
             ("metrics-bind-address", &self.metrics_bind_address),
@@ -220,16 +239,6 @@ impl Member {
         let _serving = endpoints::serve_all(&addresses, &answers).await?;
         agent.run(told_to_stop()).await;
         Ok(())
-    }
-
-    async fn member(&self) -> anyhow::Result<Client> {
-        match &self.kubeconfig {
-            Some(path) => Client::from_kubeconfig(Some(path), self.context.as_deref())
-                .await
-                .with_context(|| format!("cannot use the kubeconfig {}", path.display())),
-            None => Client::in_cluster()
-                .context("no --kubeconfig was given, and this process runs in no cluster"),
-        }
     }
 
     async fn hub(&self) -> anyhow::Result<Client> {
@@ -258,6 +267,7 @@ impl Member {
             priorities,
             deletion_wait: Duration::from_secs(self.deletion_wait_time * 60),
             collect_namespaces: self.enable_namespace_collection_in_property_provider,
+            home: self.agent_namespace.clone(),
             lease,
             ..Options::default()
         }
@@ -265,7 +275,6 @@ impl Member {
 
     /// The original's ranges and cross checks.
     fn check(&self) -> anyhow::Result<()> {
-        let accepted = &self.accepted;
         let mut complaints = Complaints::default();
         complaints.within("deletion-wait-time", self.deletion_wait_time, 1..=60);
         complaints.within(
@@ -278,14 +287,14 @@ impl Member {
             self.work_applier_priority_linear_equation_coeff_b,
             1..=1000,
         );
-        complaints.rate("hub-api-qps", accepted.hub_api_qps, 10.0..=1000.0, false);
-        complaints.rate("member-api-qps", accepted.member_api_qps, 10.0..=10_000.0, false);
-        complaints.within("hub-api-burst", accepted.hub_api_burst, 10..=2000);
-        complaints.within("member-api-burst", accepted.member_api_burst, 10..=20_000);
-        complaints.unless(f64::from(accepted.hub_api_burst) >= accepted.hub_api_qps, || {
+        complaints.rate("hub-api-qps", self.hub_api_qps, 10.0..=1000.0, false);
+        complaints.rate("member-api-qps", self.member_api_qps, 10.0..=10_000.0, false);
+        complaints.within("hub-api-burst", self.hub_api_burst, 10..=2000);
+        complaints.within("member-api-burst", self.member_api_burst, 10..=20_000);
+        complaints.unless(f64::from(self.hub_api_burst) >= self.hub_api_qps, || {
             "--hub-api-burst must be at least --hub-api-qps".into()
         });
-        complaints.unless(f64::from(accepted.member_api_burst) >= accepted.member_api_qps, || {
+        complaints.unless(f64::from(self.member_api_burst) >= self.member_api_qps, || {
             "--member-api-burst must be at least --member-api-qps".into()
         });
         complaints.unless(self.leader_renew_deadline < self.leader_lease_duration, || {
@@ -340,22 +349,10 @@ fn span(seconds: f64) -> SignedDuration {
 
 #[cfg(test)]
 mod tests {
-    use clap::{CommandFactory, FromArgMatches, Parser};
-
-    use super::super::spelling::{as_switch, with_two_dashes};
     use super::*;
 
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        member: Member,
-    }
-
     fn read(line: &str) -> Member {
-        let words = std::iter::once("member").chain(line.split_whitespace());
-        let arguments = with_two_dashes(words.map(Into::into).collect());
-        let matches = Line::command().mut_args(as_switch).try_get_matches_from(arguments).unwrap();
-        Line::from_arg_matches(&matches).unwrap().member
+        super::super::read(line).unwrap()
     }
 
     #[test]

@@ -14,8 +14,10 @@ pub use member::Member;
 pub use spelling::{as_switch, duration, with_two_dashes};
 
 use std::future::Future;
+use std::path::Path;
 
 use anyhow::Context;
+use flagship_runtime::client::Client;
 
 /// Runs an agent on a runtime of its own until it is told to stop.
 pub fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
@@ -24,6 +26,26 @@ pub fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Res
         .build()
         .context("cannot start the runtime")?
         .block_on(work)
+}
+
+/// The cluster of a kubeconfig, or without one the cluster this process runs in.
+async fn cluster(kubeconfig: Option<&Path>, context: Option<&str>) -> anyhow::Result<Client> {
+    match kubeconfig {
+        Some(path) => Client::from_kubeconfig(Some(path), context)
+            .await
+            .with_context(|| format!("cannot use the kubeconfig {}", path.display())),
+        None => Client::in_cluster()
+            .context("no --kubeconfig was given, and this process runs in no cluster"),
+    }
+}
+
+/// Reads a command line as the agents do.
+#[cfg(test)]
+fn read<T: clap::Args>(line: &str) -> Result<T, clap::Error> {
+    let words = std::iter::once("agent").chain(line.split_whitespace());
+    let arguments = with_two_dashes(words.map(Into::into).collect());
+    let command = T::augment_args(clap::Command::new("agent")).mut_args(as_switch);
+    T::from_arg_matches(&command.try_get_matches_from(arguments)?)
 }
 
 /// Ready when the process is asked to end: Ctrl-C, or what Kubernetes sends a pod.

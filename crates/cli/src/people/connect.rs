@@ -25,14 +25,27 @@ pub struct Connect {
 pub struct Hub {
     /// The hub.
     pub client: Client,
-    path: Option<PathBuf>,
-    contexts: Vec<String>,
+    members: Members,
+}
+
+/// The way to the members.
+enum Members {
+    /// Contexts of a kubeconfig, or of kubectl's own.
+    Contexts { path: Option<PathBuf>, names: Vec<String> },
+    /// Clients that a story made.
+    #[cfg(test)]
+    Clients(std::collections::BTreeMap<String, Client>),
 }
 
 const OWN: &str = ".flagship/kubeconfig";
 const HUB: &str = "hub";
 
 impl Connect {
+    /// The hub of a context of the usual kubeconfig.
+    pub fn to(context: &str) -> Self {
+        Self { kubeconfig: None, context: Some(context.to_owned()) }
+    }
+
     /// Connects to the hub.
     pub async fn hub(&self) -> anyhow::Result<Hub> {
         let path = self.path()?;
@@ -50,7 +63,7 @@ impl Connect {
             .await
             .context("cannot connect to the hub")?
             .named("flagship");
-        Ok(Hub { client, path, contexts })
+        Ok(Hub { client, members: Members::Contexts { path, names: contexts } })
     }
 
     fn path(&self) -> anyhow::Result<Option<PathBuf>> {
@@ -78,13 +91,26 @@ fn nearest(from: &Path) -> Option<PathBuf> {
 impl Hub {
     /// A member, by the context that has its name.
     pub async fn member(&self, name: &str) -> Result<Client, String> {
-        if !self.contexts.iter().any(|context| context == name) {
-            return Err(format!("the kubeconfig has no context {name}"));
+        let unknown = || format!("the kubeconfig has no context {name}");
+        match &self.members {
+            Members::Contexts { path, names } => {
+                if !names.iter().any(|context| context == name) {
+                    return Err(unknown());
+                }
+                Client::from_kubeconfig(path.as_deref(), Some(name))
+                    .await
+                    .map(|client| client.named("flagship"))
+                    .map_err(|error| error.to_string())
+            }
+            #[cfg(test)]
+            Members::Clients(clients) => clients.get(name).cloned().ok_or_else(unknown),
         }
-        Client::from_kubeconfig(self.path.as_deref(), Some(name))
-            .await
-            .map(|client| client.named("flagship"))
-            .map_err(|error| error.to_string())
+    }
+
+    /// A hub and members that are clients already.
+    #[cfg(test)]
+    pub fn of(client: Client, members: std::collections::BTreeMap<String, Client>) -> Self {
+        Self { client, members: Members::Clients(members) }
     }
 }
 

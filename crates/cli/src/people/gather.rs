@@ -21,8 +21,11 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use serde_json::Value;
+
 use super::connect::Hub;
 use super::member_view;
+use super::steer::runs_of;
 use super::twins::{Stored, Twin, resource};
 
 type Run = Stored<UpdateRunSpec, UpdateRunStatus>;
@@ -32,22 +35,21 @@ type Binding = Stored<ResourceBindingSpec, ResourceBindingStatus>;
 /// Everything about the subject that can be read now.
 pub async fn facts(hub: &Hub, subject: Subject, now: Timestamp) -> Result<Facts, ClientError> {
     let client = &hub.client;
-    let mut facts = Facts {
-        now,
-        hub_renewed: hub_renewed(client).await,
-        run: None,
-        placement: None,
-        bindings: Vec::new(),
-        clusters: clusters(client).await?,
-        approvals: BTreeMap::new(),
-        rivals: Vec::new(),
-        members: BTreeMap::new(),
-        subject: subject.clone(),
-    };
+    let mut facts = Facts::new(subject.clone(), now);
+    facts.hub_renewed = hub_renewed(client).await;
+    facts.clusters = clusters(client).await?;
     match &subject {
         Subject::Run(key) => about_run(client, key, &mut facts).await?,
-        Subject::Placement(key) => about_placement(client, key, &mut facts).await?,
+        Subject::Placement(key) => {
+            about_placement(client, key, &mut facts).await?;
+            if let Some(newest) = facts.rivals.last() {
+                let newest = ObjectKey::new(key.namespace.as_deref(), newest);
+                facts.run = run(client, &newest).await?;
+                facts.approvals = approvals(client, &newest).await?;
+            }
+        }
         Subject::Cluster(name) => about_cluster(client, name, &mut facts).await?,
+        Subject::Nothing(..) => {}
     }
     for bound in &facts.bindings {
         // One look at each member: the first failed object is the one that is explained.
@@ -61,21 +63,25 @@ pub async fn facts(hub: &Hub, subject: Subject, now: Timestamp) -> Result<Facts,
 }
 
 async fn about_run(client: &Client, key: &ObjectKey, facts: &mut Facts) -> Result<(), ClientError> {
-    let namespace = key.namespace.as_deref();
-    let Some(run): Option<Run> = Twin::Run.of(client, namespace).find(key).await? else {
+    facts.run = run(client, key).await?;
+    let Some(run) = &facts.run else {
         return Ok(());
     };
-    let placement = ObjectKey::new(namespace, &run.spec.placement_name);
+    let placement = ObjectKey::new(key.namespace.as_deref(), &run.spec.placement_name);
     facts.approvals = approvals(client, key).await?;
-    facts.run = Some(RunFacts {
+    about_placement(client, &placement, facts).await?;
+    facts.rivals.retain(|rival| *rival != key.name);
+    Ok(())
+}
+
+async fn run(client: &Client, key: &ObjectKey) -> Result<Option<RunFacts>, ClientError> {
+    let found: Option<Run> = Twin::Run.of(client, key.namespace.as_deref()).find(key).await?;
+    Ok(found.map(|run| RunFacts {
         generation: Generation::of(&run.metadata),
         created: created(&run.metadata),
         spec: run.spec,
         status: run.status,
-    });
-    about_placement(client, &placement, facts).await?;
-    facts.rivals.retain(|rival| *rival != key.name);
-    Ok(())
+    }))
 }
 
 async fn about_placement(
@@ -92,7 +98,11 @@ async fn about_placement(
         status: placement.status,
     });
     facts.bindings = bindings(client, namespace, Some(&key.name)).await?;
-    facts.rivals = open_runs(client, key).await?;
+    let runs = runs_of(client, key).await?;
+    facts.rivals =
+        runs.iter().filter(|run| is_open(run)).map(|run| run.name().to_owned()).collect();
+    let proven = runs.iter().filter(|run| has(run, update_run::SUCCEEDED, "True"));
+    facts.proven = proven.map(|run| run.status.resource_snapshot_index_used.clone()).collect();
     Ok(())
 }
 
@@ -137,20 +147,13 @@ fn everywhere(namespace: Option<&str>) -> Selection {
     }
 }
 
-/// Runs of a placement that have not ended.
-async fn open_runs(client: &Client, placement: &ObjectKey) -> Result<Vec<String>, ClientError> {
-    let namespace = placement.namespace.as_deref();
-    let listed = Twin::Run.of(client, namespace).list(&everywhere(namespace)).await?;
-    let open = listed.items.iter().filter(|run: &&Run| {
-        run.spec.placement_name == placement.name
-            && run.status.conditions.of_type(update_run::SUCCEEDED).is_none()
-            && run
-                .status
-                .conditions
-                .of_type(update_run::INITIALIZED)
-                .is_none_or(|initialized| initialized.status == "True")
-    });
-    Ok(open.map(|run| run.name().to_owned()).collect())
+fn is_open(run: &Run) -> bool {
+    run.status.conditions.of_type(update_run::SUCCEEDED).is_none()
+        && !has(run, update_run::INITIALIZED, "False")
+}
+
+fn has(run: &Run, kind: &str, status: &str) -> bool {
+    run.status.conditions.of_type(kind).is_some_and(|found| found.status == status)
 }
 
 async fn approvals(
@@ -175,12 +178,33 @@ async fn clusters(client: &Client) -> Result<BTreeMap<String, ClusterFacts>, Cli
     let members =
         client.of_type::<Stored<MemberClusterSpec, MemberClusterStatus>>(resource("MemberCluster"));
     let listed = members.list(&Selection::all()).await?;
+    let reported = reports(client).await;
     let found = listed.items.into_iter().map(|member| {
         let name = member.name().to_owned();
-        let generation = Generation::of(&member.metadata);
-        (name, ClusterFacts { generation, spec: member.spec, status: member.status })
+        let facts = ClusterFacts {
+            generation: Generation::of(&member.metadata),
+            leaving: member.metadata.deletion_timestamp.is_some(),
+            labels: member.metadata.labels.unwrap_or_default(),
+            reported: reported.get(&name).copied(),
+            spec: member.spec,
+            status: member.status,
+        };
+        (name, facts)
     });
     Ok(found.collect())
+}
+
+/// When each agent last reported in its own place on the hub; whoever may not read those
+/// does without.
+async fn reports(client: &Client) -> BTreeMap<String, Timestamp> {
+    type Report = Stored<Value, MemberClusterStatus>;
+    let reports = client.of_type::<Report>(resource("InternalMemberCluster"));
+    let listed = reports.list(&Selection::all()).await.map_or_else(|_| Vec::new(), |all| all.items);
+    let last = |report: &Report| {
+        let agents = report.status.agent_status.iter();
+        agents.filter_map(|agent| agent.last_received_heartbeat.as_ref()).map(|time| time.0).max()
+    };
+    listed.iter().filter_map(|report| Some((report.name().to_owned(), last(report)?))).collect()
 }
 
 /// When the hub last renewed its lease; nothing if it holds none or may not be asked.

@@ -31,7 +31,7 @@ impl History {
         let hub = self.connect.hub().await?;
         let placement = ObjectKey::new(self.namespace.as_deref(), &self.placement);
         let now = Env::system().now();
-        let boards: Vec<Board> = steer::runs_of(&hub, &placement)
+        let boards: Vec<Board> = steer::runs_of(&hub.client, &placement)
             .await?
             .iter()
             .map(|run| {

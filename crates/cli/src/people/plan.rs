@@ -32,7 +32,7 @@ use serde_json::{Value, json};
 
 use super::connect::{Connect, Hub};
 use super::print::{self, Output};
-use super::steer::only_strategy;
+use super::steer::usual_strategy;
 use super::table;
 use super::twins::{Stored, Twin, resource};
 
@@ -44,7 +44,7 @@ pub struct Plan {
     /// Namespace of a namespaced placement
     #[arg(short, long)]
     namespace: Option<String>,
-    /// The strategy; may be left out when only one exists
+    /// The strategy; the last run's, or the only one there is, if left out
     #[arg(long)]
     strategy: Option<String>,
     #[command(flatten)]
@@ -63,7 +63,7 @@ impl Plan {
         let key = ObjectKey::new(self.namespace.as_deref(), &self.placement);
         let strategy = match &self.strategy {
             Some(strategy) => strategy.clone(),
-            None => only_strategy(&hub, &key).await?,
+            None => usual_strategy(&hub, &key).await?,
         };
         let now = Env::system().now();
         let seen = observe(&hub, &key, &strategy, now).await?;
@@ -96,22 +96,12 @@ impl Plan {
         status: UpdateRunStatus,
         out: &mut dyn Write,
     ) -> anyhow::Result<u8> {
-        let facts = Facts {
-            subject: Subject::Run(seen.run.beside(IMAGINED)),
-            now: seen.now,
-            hub_renewed: None,
-            run: Some(flagship_rules::why::RunFacts {
-                spec: seen.run.spec.clone(),
-                status,
-                ..Default::default()
-            }),
-            placement: None,
-            bindings: Vec::new(),
-            clusters: Default::default(),
-            approvals: Default::default(),
-            rivals: Vec::new(),
-            members: Default::default(),
-        };
+        let mut facts = Facts::new(Subject::Run(seen.run.beside(IMAGINED)), seen.now);
+        facts.run = Some(flagship_rules::why::RunFacts {
+            spec: seen.run.spec.clone(),
+            status,
+            ..Default::default()
+        });
         let mut found = explain(&facts);
         found.headline =
             format!("a run of {} would be refused: {}.", self.placement, found.cause.title());

@@ -63,15 +63,18 @@ pub fn as_value(found: &Finding) -> Value {
     })
 }
 
+/// As wide as the widest word in front of a line.
+const LEAD: usize = "placement".len();
+
 /// The finding as a person reads it.
 pub fn as_text(found: &Finding, colours: bool, out: &mut dyn Write) -> anyhow::Result<()> {
     let (bold, plain) = if colours { ("\u{1b}[1m", "\u{1b}[0m") } else { ("", "") };
     writeln!(out, "{bold}{}{plain}", found.headline)?;
     writeln!(out)?;
-    writeln!(out, "  cause    {}   {}", found.cause, found.what)?;
+    writeln!(out, "  {:<LEAD$} {}   {}", "cause", found.cause, found.what)?;
     for (at, line) in found.because.lines().enumerate() {
         let lead = if at == 0 { "because" } else { "" };
-        writeln!(out, "  {lead:<8} {line}")?;
+        writeln!(out, "  {lead:<LEAD$} {line}")?;
     }
     steps(found, out)?;
     next(found, out)
@@ -86,7 +89,7 @@ fn steps(found: &Finding, out: &mut dyn Write) -> anyhow::Result<()> {
     let width = found.evidence.iter().map(|step| step.name.chars().count()).max().unwrap_or(0);
     let width = width.min(56);
     for step in &found.evidence {
-        writeln!(out, "  {:<8} {:<width$}  {}", step.what, step.name, step.says)?;
+        writeln!(out, "  {:<LEAD$} {:<width$}  {}", step.what, step.name, step.says)?;
     }
     Ok(())
 }
@@ -97,8 +100,8 @@ fn next(found: &Finding, out: &mut dyn Write) -> anyhow::Result<()> {
     for hint in &found.hints {
         let what =
             if hint.command.is_empty() { hint.what.clone() } else { format!("{}:", hint.what) };
-        writeln!(out, "  {:<8} {what:<width$}  {}", hint.lead, hint.command)?;
+        writeln!(out, "  {:<LEAD$} {what:<width$}  {}", hint.lead, hint.command)?;
     }
-    writeln!(out, "  {:<8} flagship explain {}", "more", found.cause)?;
+    writeln!(out, "  {:<LEAD$} flagship explain {}", "more", found.cause)?;
     Ok(())
 }

@@ -16,7 +16,7 @@ use flagship_api::placement_status::PlacementStatus;
 use flagship_api::staged_update::{UpdateRunSpec, UpdateRunState};
 use flagship_api::staged_update_status::UpdateRunStatus;
 use flagship_rules::board::{Board, GateState, Phase};
-use flagship_runtime::client::{ClientError, Selection};
+use flagship_runtime::client::{Client, ClientError, Selection};
 use flagship_runtime::env::Env;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{DynamicObject, TypeMeta};
@@ -35,7 +35,7 @@ pub struct Run {
     /// Namespace of a namespaced placement
     #[arg(short, long)]
     namespace: Option<String>,
-    /// The strategy; may be left out when only one exists
+    /// The strategy; the last run's, or the only one there is, if left out
     #[arg(long)]
     strategy: Option<String>,
     /// A version to roll out; what is on the hub now if left out
@@ -122,7 +122,7 @@ impl Run {
         must_exist(&hub, Twin::Placement, &placement, "placement").await?;
         let strategy = match self.strategy {
             Some(strategy) => strategy,
-            None => only_strategy(&hub, &placement).await?,
+            None => usual_strategy(&hub, &placement).await?,
         };
         let state = if self.hold { UpdateRunState::Initialize } else { UpdateRunState::Run };
         let wanted = Wanted { strategy, snapshot: self.snapshot.unwrap_or_default(), state };
@@ -135,7 +135,7 @@ impl Rollback {
     pub async fn run(self, out: &mut dyn Write) -> anyhow::Result<u8> {
         let hub = self.connect.hub().await?;
         let placement = ObjectKey::new(self.namespace.as_deref(), &self.placement);
-        let past = runs_of(&hub, &placement).await?;
+        let past = runs_of(&hub.client, &placement).await?;
         let to = match self.to {
             Some(to) => to,
             None => version_before(&hub, &placement, &past).await?,
@@ -166,7 +166,7 @@ async fn create(
     let namespace = placement.namespace.as_deref();
     let name = match name {
         Some(name) => name,
-        None => free_name(&runs_of(hub, placement).await?, &placement.name),
+        None => free_name(&runs_of(&hub.client, placement).await?, &placement.name),
     };
     let key = ObjectKey::new(namespace, &name);
     let kind = Twin::Run.resource(namespace);
@@ -375,8 +375,11 @@ async fn version_before(
 }
 
 /// Runs of a placement, oldest first.
-pub async fn runs_of(hub: &Hub, placement: &ObjectKey) -> Result<Vec<RunObject>, ClientError> {
-    let runs = Twin::Run.of(&hub.client, placement.namespace.as_deref());
+pub async fn runs_of(
+    client: &Client,
+    placement: &ObjectKey,
+) -> Result<Vec<RunObject>, ClientError> {
+    let runs = Twin::Run.of(client, placement.namespace.as_deref());
     let mut found: Vec<RunObject> = runs.list(&in_namespace(placement)).await?.items;
     found.retain(|run| run.spec.placement_name == placement.name);
     found.sort_by_key(|run| {
@@ -384,6 +387,20 @@ pub async fn runs_of(hub: &Hub, placement: &ObjectKey) -> Result<Vec<RunObject>,
         (created, run.name().to_owned())
     });
     Ok(found)
+}
+
+/// The strategy of the last run if it is still there, else the only one.
+pub async fn usual_strategy(hub: &Hub, placement: &ObjectKey) -> anyhow::Result<String> {
+    let past = runs_of(&hub.client, placement).await?;
+    if let Some(last) = past.last() {
+        let name = &last.spec.staged_rollout_strategy_name;
+        let key = ObjectKey::new(placement.namespace.as_deref(), name);
+        let strategies = Twin::Strategy.of::<Value, Value>(&hub.client, key.namespace.as_deref());
+        if strategies.find(&key).await?.is_some() {
+            return Ok(key.name);
+        }
+    }
+    only_strategy(hub, placement).await
 }
 
 /// The one strategy there is, so that nobody has to name it.

@@ -1,16 +1,21 @@
 //! `flagship why`: the first true cause, the way to it, and the next command.
 
+#[cfg(test)]
+mod stories;
+
 use std::io::Write;
 
 use clap::Args;
 use flagship_api::names::ObjectKey;
 use flagship_rules::why::{Subject, explain};
+use flagship_runtime::client::Selection;
 use flagship_runtime::env::Env;
+use jiff::Timestamp;
 
 use super::connect::{Connect, Hub};
 use super::gather;
 use super::print::{self, Output};
-use super::twins::{Stored, Twin};
+use super::twins::{Stored, Twin, resource};
 
 /// Say why a run, placement or cluster is not done: the first true cause and the next command
 #[derive(Args)]
@@ -31,8 +36,12 @@ impl Why {
     /// Prints the finding; the exit code is its state.
     pub async fn run(self, out: &mut dyn Write) -> anyhow::Result<u8> {
         let hub = self.connect.hub().await?;
-        let subject = self.subject(&hub).await?;
-        let facts = gather::facts(&hub, subject, Env::system().now()).await?;
+        self.answer(&hub, Env::system().now(), out).await
+    }
+
+    async fn answer(self, hub: &Hub, now: Timestamp, out: &mut dyn Write) -> anyhow::Result<u8> {
+        let subject = self.subject(hub).await?;
+        let facts = gather::facts(hub, subject, now).await?;
         let found = explain(&facts);
         match self.output.output {
             Some(shape) => shape.write(&print::as_value(&found), out)?,
@@ -72,5 +81,30 @@ async fn guess(hub: &Hub, key: &ObjectKey) -> anyhow::Result<Subject> {
     if exists(Twin::Placement).await? {
         return Ok(Subject::Placement(key.clone()));
     }
-    Ok(Subject::Cluster(key.name.clone()))
+    let members = hub
+        .client
+        .of_type::<Stored<serde_json::Value, serde_json::Value>>(resource("MemberCluster"));
+    if members.find(&ObjectKey::cluster(&key.name)).await?.is_some() {
+        return Ok(Subject::Cluster(key.name.clone()));
+    }
+    Ok(Subject::Nothing(key.clone(), elsewhere(hub, key).await?))
+}
+
+/// Runs and placements of this name in other namespaces, or in none.
+async fn elsewhere(hub: &Hub, key: &ObjectKey) -> anyhow::Result<Vec<ObjectKey>> {
+    let mut found = Vec::new();
+    let named = Selection::all().with_fields(format!("metadata.name={}", key.name));
+    for twin in [Twin::Run, Twin::Placement] {
+        for scope in [None, Some("")] {
+            let objects = twin.of::<serde_json::Value, serde_json::Value>(&hub.client, scope);
+            let listed = objects.list(&named).await?.items;
+            let keys = listed
+                .iter()
+                .map(|object| ObjectKey::new(object.metadata.namespace.as_deref(), object.name()));
+            found.extend(keys.filter(|other| other != key));
+        }
+    }
+    found.sort();
+    found.dedup();
+    Ok(found)
 }

@@ -181,6 +181,7 @@ impl Shell {
         let why = match &error {
             ClientError::NotFound { message, .. }
             | ClientError::Forbidden { message, .. }
+            | ClientError::Refused { message, .. }
             | ClientError::Invalid { message, .. } => message.clone(),
             _ => return error.into(),
         };

@@ -276,7 +276,9 @@ impl<S: Scoped> Shell<S> {
             S::UpdateRun::new(metadata.clone(), spec).with_status(status)
         };
         let written = match pass.writer.update_status(&object(status.clone())).await {
-            Err(ClientError::Invalid { message, .. }) if !observed.run.is_initialized() => {
+            Err(ClientError::Invalid { message, .. } | ClientError::Refused { message, .. })
+                if !observed.run.is_initialized() =>
+            {
                 let told = refused(observed, &status, &message);
                 pass.writer.update_status(&object(told)).await?
             }

@@ -12,7 +12,9 @@ use std::time::Duration;
 use flagship_api::binding::ResourceBindingStatus;
 use flagship_api::keys::{finalizer, label, own};
 use flagship_api::names::ObjectKey;
+use flagship_api::raw_json::RawJson;
 use flagship_api::work::Work;
+use flagship_rules::apply::redacted;
 use flagship_rules::event::Event;
 use flagship_rules::work::{
     ABANDON, Action, Plan, Retry, Stage, Stamp, Trouble, Write, after_failure, owner, plan,
@@ -51,6 +53,21 @@ enum Refused {
     Retry(Failure),
     /// Worth telling in the status.
     Trouble(Trouble),
+}
+
+impl Refused {
+    /// The same without what Secrets hold: a server may quote what it refuses.
+    fn without_secrets(self, manifests: &[RawJson]) -> Self {
+        let read: Vec<Value> = manifests.iter().filter_map(|one| one.parse().ok()).collect();
+        match self {
+            Self::Retry(failure) => {
+                Self::Retry(Failure { why: redacted(failure.why, &read), ..failure })
+            }
+            Self::Trouble(trouble) => {
+                Self::Trouble(Trouble { cause: redacted(trouble.cause, &read), ..trouble })
+            }
+        }
+    }
 }
 
 /// A write that is told by the name of its Work: manifests would be too much to say.
@@ -184,6 +201,7 @@ impl Shell {
         let refused = |error| refusal(stage, error);
         let known = pass.seen.works.get(write.name());
         let unknown = || Refused::Retry(Failure::reread("a work is not known any more"));
+        let mut carried = Vec::new();
         let (patch, fence) = match write {
             Write::Create(new) => {
                 let object = new.object();
@@ -196,7 +214,9 @@ impl Shell {
                         let cause = format!("namespaces \"{space}\" not found");
                         Err(Refused::Trouble(Trouble::refused(stage, cause)))
                     }
-                    Err(error) => Err(refused(error)),
+                    Err(error) => {
+                        Err(refused(error).without_secrets(&object.spec.workload.manifests))
+                    }
                 };
             }
             Write::Delete { .. } => {
@@ -208,8 +228,9 @@ impl Shell {
                 let (fence, had) = known.ok_or_else(unknown)?;
                 let mut patch = stamped(&stamp, to_abandon);
                 patch["spec"] = difference(&json!(had), &json!(strategies));
-                let manifests = Some(manifests).filter(|manifests| !manifests.is_empty());
-                patch["spec"]["workload"] = json!({"manifests": manifests});
+                let listed = Some(&manifests).filter(|manifests| !manifests.is_empty());
+                patch["spec"]["workload"] = json!({"manifests": listed});
+                carried = manifests;
                 (patch, fence)
             }
             Write::Note { stamp, to_abandon, .. } => {
@@ -227,7 +248,8 @@ impl Shell {
                 (json!({"metadata": {"annotations": {own::ABANDONED: "true"}}}), fence)
             }
         };
-        pass.writer.patch::<Work>(fence, patch).await.map(drop).map_err(refused)
+        let patched = pass.writer.patch::<Work>(fence, patch).await;
+        patched.map(drop).map_err(|error| refused(error).without_secrets(&carried))
     }
 
     /// A name that is taken: by us, and the mirror is behind, or by somebody else.

@@ -12,11 +12,12 @@ use flagship_api::names::ObjectKey;
 use flagship_runtime::client::Selection;
 use flagship_runtime::events::Recorder;
 use flagship_runtime::queue::{Queue, QueueConfig, RateLimit, Workers};
-use flagship_runtime::reflector::{Change, Reflector, Subscription};
+use flagship_runtime::reflector::{Change, Reflector, Store, Subscription};
 use tokio::task::JoinSet;
 
-use crate::member::Context;
+use crate::member::{Context, Probe};
 use crate::properties::Collector;
+use crate::readiness::missing;
 use shell::Shell;
 
 /// Events are recorded under this name.
@@ -30,6 +31,7 @@ const LONGEST_BACKOFF: Duration = Duration::from_secs(15);
 pub(crate) struct Membership {
     queue: Queue<ObjectKey>,
     shell: Arc<Shell>,
+    internals: Store<InternalMemberCluster>,
     cx: Context,
     _subscription: Subscription,
 }
@@ -60,8 +62,8 @@ impl Membership {
             }
         });
         let collector = Collector::new(cx, tasks);
-        let shell = Arc::new(Shell::new(cx, mirror, recorder, collector));
-        Self { queue, shell, cx: cx.clone(), _subscription: subscription }
+        let shell = Arc::new(Shell::new(cx, mirror.clone(), recorder, collector));
+        Self { queue, shell, internals: mirror, cx: cx.clone(), _subscription: subscription }
     }
 
     /// Runs passes until the controller is closed and drained.
@@ -73,6 +75,13 @@ impl Membership {
             async move { shell.pass(&key).await }
         };
         workers.run(pass).await;
+    }
+
+    /// Says what is still to be listed on the hub.
+    pub fn probe(&self) -> Probe {
+        let internals = self.internals.clone();
+        let what = "InternalMemberClusters on the hub";
+        Box::new(move || missing(&internals, what).into_iter().collect())
     }
 
     /// Takes no more keys.

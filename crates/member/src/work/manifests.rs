@@ -69,7 +69,7 @@ impl Applier {
             Removal::Delete { uid } => objects.delete(&key, &uid).await,
         };
         match done {
-            Err(refused) if refused.code != 404 => Err(refused.says),
+            Err(refused) if refused.code != 404 => Err(apply::redacted(refused.says, &live)),
             _ => Ok(()),
         }
     }

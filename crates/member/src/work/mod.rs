@@ -28,7 +28,8 @@ use flagship_runtime::reflector::{Reflector, Store, Subscription};
 use tokio::task::JoinSet;
 
 use crate::kinds::Kinds;
-use crate::member::Context;
+use crate::member::{Context, Probe};
+use crate::readiness::missing;
 use crate::watching::Watches;
 
 /// A hub that comes back must not wait a quarter of an hour for news.
@@ -95,6 +96,18 @@ impl Works {
             async move { applier.pass(&key).await }
         };
         workers.run(pass).await;
+    }
+
+    /// Says what is still to be listed, on the hub and on the member.
+    pub fn probe(&self) -> Probe {
+        let (works, applied) = (self.applier.works.clone(), self.applier.applied.clone());
+        Box::new(move || {
+            let missing = [
+                missing(&works, "Works on the hub"),
+                missing(&applied, "AppliedWorks on the member"),
+            ];
+            missing.into_iter().flatten().collect()
+        })
     }
 
     /// Takes no more keys.

@@ -76,7 +76,8 @@ impl Applier {
         applied: &AppliedWork,
     ) -> Result<Outcome, Failure> {
         let uid = applied.metadata.uid.as_deref().unwrap_or_default();
-        let terms = Terms::new(work.spec.apply_strategy.as_ref(), &key.name, uid);
+        let terms = Terms::new(work.spec.apply_strategy.as_ref(), &key.name, uid)
+            .at_home_in(&self.cx.options.home);
         let remembered = applied.status.clone().unwrap_or_default();
         let mut manifests = apply::read(&work.spec.workload.manifests);
         let found = self.kinds.find(&apply::types(&manifests)).await;

@@ -86,7 +86,10 @@ impl Applier {
             };
             let Some(freed) = live.and_then(|live| apply::release(&live, &owner)) else { continue };
             match objects.update(&key, &freed).await {
-                Err(refused) if refused.code != 404 => return Err(refused.error.into()),
+                Err(refused) if refused.code != 404 => {
+                    let failure = Failure::from(refused.error);
+                    return Err(Failure { why: apply::redacted(failure.why, [&freed]), ..failure });
+                }
                 _ => {}
             }
         }

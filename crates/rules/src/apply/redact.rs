@@ -12,7 +12,7 @@ use super::manifest::Manifest;
 use super::outcome::Findings;
 
 /// What stands in place of a value.
-pub(super) const REDACTED: &str = "(redacted for security reasons)";
+pub(crate) const REDACTED: &str = "(redacted for security reasons)";
 
 /// Values shorter than this are only found between quotes: they may be part of any word.
 const SHORT: usize = 4;
@@ -21,6 +21,19 @@ const SHORT: usize = 4;
 pub(super) struct Redactor {
     secret: bool,
     values: BTreeSet<String>,
+}
+
+/// A text about objects, such as what a server said of them, without what the Secrets among
+/// them hold.
+pub fn redacted<'a>(text: String, about: impl IntoIterator<Item = &'a Value>) -> String {
+    let mut redactor = Redactor { secret: true, values: BTreeSet::new() };
+    about.into_iter().filter(|object| is_secret(object)).for_each(|object| redactor.learn(object));
+    redactor.text(text)
+}
+
+/// Whether an object holds what nobody may print.
+pub(crate) fn is_secret(object: &Value) -> bool {
+    object["apiVersion"] == "v1" && object["kind"] == "Secret"
 }
 
 impl Redactor {

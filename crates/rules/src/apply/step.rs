@@ -16,6 +16,7 @@ use super::compare::{self, Compared, DryRun, Purpose};
 use super::manifest::{Manifest, Trouble};
 use super::outcome::{Findings, Outcome, Verdict};
 use super::owners::{is_ours, is_terminating};
+use super::protected;
 use super::redact::Redactor;
 use super::take_over::{self, FindWorks, TakeOver};
 use super::terms::Terms;
@@ -86,7 +87,12 @@ pub fn begin<'a>(manifest: &'a Manifest, terms: &'a Terms) -> Step<'a> {
             case.failed(verdict, error)
         }
         None if manifest.identifier.name.is_empty() => case.not_found("name is required"),
-        None => Step::Find(Find(case)),
+        None => match protected::refused(&manifest.identifier, &manifest.object, &terms.home) {
+            Some(why) => {
+                case.failed(Verdict::ApplyFailed, format!("failed to apply the manifest: {why}"))
+            }
+            None => Step::Find(Find(case)),
+        },
     }
 }
 

@@ -15,6 +15,7 @@ use serde_json::Value;
 use super::compare::{self, Compared, Purpose};
 use super::outcome::{Findings, Verdict};
 use super::owners::{is_applied_work, owners, with_owners};
+use super::protected;
 use super::step::{Case, DIFF_CALCULATION_FAILED, IN_DEGRADED_MODE, Refusal, Step};
 
 /// What every failure but a difference starts with.
@@ -37,6 +38,9 @@ pub struct TakeOver<'a> {
 
 /// Begins to take over the object of this case.
 pub(super) fn start(case: Case<'_>) -> Step<'_> {
+    if case.live.as_ref().is_some_and(|live| protected::is_agents(live, &case.terms.home)) {
+        return failed(case, "the object belongs to the member agent");
+    }
     let owners = case.live.as_ref().map(owners).unwrap_or_default();
     let names: BTreeSet<String> = owners
         .iter()

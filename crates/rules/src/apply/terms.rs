@@ -5,6 +5,7 @@ use flagship_api::apply_strategy::{
 };
 use flagship_api::defaults::effective_apply_strategy;
 use flagship_api::keys::group;
+use flagship_api::names::SYSTEM_NAMESPACE;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 use super::owners::APPLIED_WORK;
@@ -26,6 +27,8 @@ pub struct Terms {
     pub allow_co_ownership: bool,
     /// The reference that marks an object as ours.
     pub owner: OwnerReference,
+    /// The namespace on the member in which the agent itself lives.
+    pub home: String,
 }
 
 impl Terms {
@@ -48,7 +51,14 @@ impl Terms {
                 block_owner_deletion: Some(true),
                 controller: None,
             },
+            home: SYSTEM_NAMESPACE.to_owned(),
         }
+    }
+
+    /// The same for an agent that lives in another namespace than the usual one.
+    #[must_use]
+    pub fn at_home_in(self, namespace: &str) -> Self {
+        Self { home: namespace.to_owned(), ..self }
     }
 
     /// Whether nothing is to be applied.

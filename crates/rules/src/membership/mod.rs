@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::Event;
 pub use observed::{Internal, Member, Namespace, Observed, Options, RoleBinding};
-pub use rights::{binding, rules};
+pub use rights::{REVIEWED_RIGHTS, Rights, binding, rules};
 pub use status::report;
 
 /// A namespace that is being deleted is looked at this often.
@@ -180,7 +180,7 @@ fn join(seen: &Observed) -> Plan {
 }
 
 fn give_rights(seen: &Observed, plan: &mut Plan) {
-    let rules = rules();
+    let rules = rules(&seen.options);
     match &seen.role {
         None => {
             plan.act_and_tell(Action::CreateRole(rules), reason::ROLE_CREATED, "role was created");

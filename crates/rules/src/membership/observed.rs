@@ -6,6 +6,8 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::rbac::v1::{PolicyRule, RoleRef, Subject};
 use serde::{Deserialize, Serialize};
 
+use super::rights::Rights;
+
 /// Everything one pass over a member may look at.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Observed {
@@ -34,11 +36,17 @@ pub struct Options {
     pub networking_agents: bool,
     /// How long a member that says nothing may take to leave.
     pub force_delete_wait: SignedDuration,
+    /// How much of its namespace a member is given.
+    pub rights: Rights,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { networking_agents: false, force_delete_wait: SignedDuration::from_mins(15) }
+        Self {
+            networking_agents: false,
+            force_delete_wait: SignedDuration::from_mins(15),
+            rights: Rights::Needed,
+        }
     }
 }
 

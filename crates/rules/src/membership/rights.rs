@@ -1,30 +1,60 @@
-//! What a member may do on the hub: everything in its own namespace, nothing elsewhere.
+//! What a member may do on the hub: its part in its own namespace, nothing elsewhere.
 
 use flagship_api::cluster::MemberClusterSpec;
 use flagship_api::defaults::complete_identity;
 use flagship_api::keys::group;
 use flagship_api::names::member_role;
 use k8s_openapi::api::rbac::v1::{PolicyRule, RoleRef};
+use serde::{Deserialize, Serialize};
 
-use super::observed::RoleBinding;
+use super::observed::{Options, RoleBinding};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
+/// What a member may do in its namespace with [`Rights::Needed`], as people have read it:
+/// one line a resource, `group resource: verbs`, after some that begin with `#`.
+pub const REVIEWED_RIGHTS: &str = include_str!("reviewed-rights.txt");
+
+/// How much of its namespace a member is given.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Rights {
+    /// What agents need, the original's included: to read their Works, to mark them as claimed,
+    /// and to write statuses and events.
+    #[default]
+    Needed,
+    /// Every verb on every kind of ours, as the original gives it. A member could then write
+    /// placements of its own in its namespace.
+    Original,
+}
+
 /// The rules of a member's Role, in this order.
-pub fn rules() -> Vec<PolicyRule> {
-    let rule = |group: &str, resources: &str, verbs: &[&str]| PolicyRule {
+pub fn rules(options: &Options) -> Vec<PolicyRule> {
+    let rule = |group: &str, resources: &[&str], verbs: &[&str]| PolicyRule {
         api_groups: Some(vec![group.to_owned()]),
-        resources: Some(vec![resources.to_owned()]),
+        resources: Some(resources.iter().map(|word| (*word).to_owned()).collect()),
         verbs: verbs.iter().map(|verb| (*verb).to_owned()).collect(),
         ..PolicyRule::default()
     };
-    let all = |group| rule(group, "*", &["*"]);
-    vec![
-        all(group::CLUSTER),
-        all(group::PLACEMENT),
-        all(group::NETWORKING),
-        rule("", "events", &["get", "list", "update", "patch", "watch", "create"]),
-    ]
+    let all = |group| rule(group, &["*"], &["*"]);
+    let events = rule("", &["events"], &["get", "list", "update", "patch", "watch", "create"]);
+    let (read, say) = (&["get", "list", "watch"], &["get", "update", "patch"]);
+    match options.rights {
+        Rights::Original => {
+            vec![all(group::CLUSTER), all(group::PLACEMENT), all(group::NETWORKING), events]
+        }
+        Rights::Needed => {
+            let mut rules = vec![
+                rule(group::CLUSTER, &["internalmemberclusters"], read),
+                rule(group::CLUSTER, &["internalmemberclusters/status"], say),
+                // The finalizer that marks a Work as claimed is not in its status.
+                rule(group::PLACEMENT, &["works"], &["get", "list", "watch", "update", "patch"]),
+                rule(group::PLACEMENT, &["works/status"], say),
+            ];
+            rules.extend(options.networking_agents.then(|| all(group::NETWORKING)));
+            rules.push(events);
+            rules
+        }
+    }
 }
 
 /// The RoleBinding of a member: its identity has its Role. The identity is completed as

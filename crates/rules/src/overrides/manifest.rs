@@ -20,6 +20,7 @@ use super::clusters::rule_is_for;
 use super::selection::{selects_namespaced, selects_wide};
 use super::variables::fill_in;
 use super::{ClusterOverride, NamespacedOverride, Target, patch};
+use crate::apply::redact::{REDACTED, is_secret};
 
 /// What became of a manifest.
 #[derive(Debug, Clone, PartialEq)]
@@ -106,6 +107,7 @@ fn obey(
     policy: &OverridePolicy,
     cluster: Target<'_>,
 ) -> Result<(), String> {
+    let secret = is_secret(manifest);
     for rule in &policy.override_rules {
         if *state == Overridden::Dropped {
             return Ok(());
@@ -123,9 +125,11 @@ fn obey(
         };
         for step in &rule.json_patch_overrides {
             let text = step.value.as_ref().map_or("null", |value| value.text());
-            let text = fill_in(text, cluster)?;
-            let value = serde_json::from_str(&text)
-                .map_err(|error| format!("the value {text} is not valid JSON: {error}"))?;
+            let text = fill_in(text, cluster, secret)?;
+            let value = serde_json::from_str(&text).map_err(|error| {
+                let shown = if secret { REDACTED } else { text.as_str() };
+                format!("the value {shown} is not valid JSON: {error}")
+            })?;
             patch::apply(&mut document, step.op, &step.path, value)?;
         }
         *state = Overridden::Changed(document);

@@ -1,13 +1,15 @@
 //! An object that a member could not apply, or that is not available there.
 
+use flagship_api::condition::Conditions;
 use flagship_api::condition_type::work;
-use flagship_api::names::{WorkBase, member_namespace};
+use flagship_api::names::{ObjectKey, WorkBase, member_namespace};
 use flagship_api::placement_status::{FailedResourcePlacement, PatchDetail};
 use flagship_api::reason::work::manifest;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::facts::{BindingFacts, Facts};
-use super::finding::{Finding, State};
-use super::hints::{kubectl, on_member, spoken, typed};
+use super::finding::{Evidence, Finding, State};
+use super::hints::{edit, envelope_kind, on_member, spoken, typed};
 use super::{Cause, object};
 
 /// What an API server's words mean, in the order they are tried.
@@ -30,23 +32,38 @@ const WORDS: &[(&str, Cause)] = &[
 pub fn explain(facts: &Facts, bound: &BindingFacts) -> Option<Finding> {
     let failed = bound.status.failed_placements.first()?;
     let cluster = &bound.spec.target_cluster;
-    let work_name =
-        format!("{}/{}", member_namespace(cluster), WorkBase::new(&placement_key(bound)).master());
     let finding = if failed.condition.type_ == work::AVAILABLE {
         object::explain(facts, cluster, failed)
     } else {
         refused(bound, cluster, failed)
     };
-    let seen = super::finding::Evidence {
+    let mut seen = vec![Evidence {
         what: "work",
-        name: work_name,
+        name: format!("{}/{}", member_namespace(cluster), work_name(bound, &failed.condition)),
         says: format!("{}=False  {}", failed.condition.type_, failed.condition.reason),
-    };
-    Some(finding.led_by(vec![seen]))
+    }];
+    if let Some(envelope) = &failed.resource.envelope {
+        let key = match envelope.namespace.as_str() {
+            "" => envelope.name.clone(),
+            namespace => format!("{namespace}/{}", envelope.name),
+        };
+        let kind = envelope_kind(envelope);
+        let says = format!("carries {}", spoken(&failed.resource));
+        seen.push(Evidence { what: "envelope", name: format!("{kind} {key}"), says });
+    }
+    Some(finding.led_by(seen))
 }
 
-fn placement_key(bound: &BindingFacts) -> flagship_api::names::ObjectKey {
-    flagship_api::names::ObjectKey::new(bound.key.namespace.as_deref(), &bound.placement)
+/// The work the binding complains of; the first one if it does not say.
+fn work_name(bound: &BindingFacts, failed: &Condition) -> String {
+    let summary = bound.status.conditions.of_type(&failed.type_);
+    let named = summary.and_then(|summary| summary.message.strip_prefix("Work object "));
+    let named = named.and_then(|rest| rest.split_once(' ')).map(|(name, _)| name.to_owned());
+    named.unwrap_or_else(|| WorkBase::new(&placement_key(bound)).master())
+}
+
+fn placement_key(bound: &BindingFacts) -> ObjectKey {
+    ObjectKey::new(bound.key.namespace.as_deref(), &bound.placement)
 }
 
 /// The cause behind the words of a member's API server.
@@ -54,6 +71,7 @@ pub fn cause_of(reason: &str, message: &str) -> Cause {
     match reason {
         manifest::NOT_TAKEN_OVER | manifest::FAILED_TO_TAKE_OVER => Cause::OwnershipConflict,
         manifest::FOUND_DRIFTS | manifest::FOUND_DRIFTS_IN_DEGRADED_MODE => Cause::Drifted,
+        manifest::DECODING_ERRED if message.contains("no matches for kind") => Cause::KindMissing,
         manifest::DECODING_ERRED | manifest::FOUND_GENERATE_NAME | manifest::DUPLICATED => {
             Cause::ManifestInvalid
         }
@@ -76,10 +94,7 @@ fn refused(bound: &BindingFacts, cluster: &str, failed: &FailedResourcePlacement
         .because(words(bound, failed))
         .saw("object", format!("{name}  ({cluster})"), failed.condition.reason.clone());
     let get = on_member(cluster, &resource.namespace, &format!("get {} -o yaml", typed(resource)));
-    let edit = kubectl(
-        (!resource.namespace.is_empty()).then_some(resource.namespace.as_str()),
-        &format!("edit {}", typed(resource)),
-    );
+    let edit = edit(resource);
     match cause {
         Cause::WebhookDenied => finding
             .hint(
@@ -105,9 +120,23 @@ fn refused(bound: &BindingFacts, cluster: &str, failed: &FailedResourcePlacement
             "create the namespace on the member, or select it in the placement",
             on_member(cluster, "", &format!("create namespace {}", resource.namespace)),
         ),
-        Cause::OwnershipConflict | Cause::Drifted => {
-            finding.hint("look", "see the object on the member", get)
+        Cause::OwnershipConflict if failed.condition.reason == manifest::NOT_TAKEN_OVER => {
+            finding.hint("look", "see the object on the member", get).hint(
+                "fix",
+                "delete it there, and it is made anew",
+                on_member(cluster, &resource.namespace, &format!("delete {}", typed(resource))),
+            )
         }
+        Cause::OwnershipConflict => finding.hint("look", "see the object on the member", get).hint(
+            "fix",
+            "take it away from its owner, or name another object",
+            "",
+        ),
+        Cause::Drifted => finding.hint(
+            "fix",
+            "set it back on the member",
+            on_member(cluster, &resource.namespace, &format!("edit {}", typed(resource))),
+        ),
         Cause::QuotaExceeded => finding.hint(
             "look",
             "see what is used up",
@@ -133,8 +162,47 @@ fn words(bound: &BindingFacts, failed: &FailedResourcePlacement) -> String {
         .and_then(|diffed| diffed.observed_diffs.first());
     match drift.or(diff) {
         Some(detail) => differing(detail),
-        None => failed.condition.message.clone(),
+        None => bare(&failed.condition.message),
     }
+}
+
+/// What the member's API server said, without the layers that handed it on.
+fn bare(message: &str) -> String {
+    const LAYERS: [&str; 11] = [
+        "Failed to apply the manifest (error: ",
+        "failed to apply the manifest: ",
+        "failed to decode manifest: ",
+        "failed to find GVR from member cluster client REST mapping: ",
+        "failed to take over a pre-existing object: ",
+        "failed to create manifest object: ",
+        "failed to patch the manifest object: ",
+        "failed to apply the manifest object: ",
+        "failed to process the request due to a client error: ",
+        "error returned by the API server: ",
+        "cannot apply manifest: ",
+    ];
+    let mut rest = message;
+    let mut wrapped = false;
+    while let Some(layer) = LAYERS.iter().find(|layer| rest.starts_with(**layer)) {
+        wrapped |= layer.ends_with("(error: ");
+        rest = &rest[layer.len()..];
+    }
+    let rest = if wrapped { rest.strip_suffix(')').unwrap_or(rest) } else { rest };
+    owners(rest).unwrap_or_else(|| rest.to_owned())
+}
+
+/// `… (existingOwnerRefs: [{APIVersion:v1 Kind:ConfigMap Name:landlord …}])`, as people say it.
+fn owners(words: &str) -> Option<String> {
+    let (said, listed) = words.split_once(" (existingOwnerRefs: ")?;
+    let field = |entry: &str, name: &str| {
+        let (_, rest) = entry.split_once(name)?;
+        rest.split_whitespace().next().map(str::to_owned)
+    };
+    let entries = listed
+        .split('{')
+        .filter_map(|entry| Some(format!("{} {}", field(entry, "Kind:")?, field(entry, "Name:")?)));
+    let owners: Vec<String> = entries.collect();
+    (!owners.is_empty()).then(|| format!("{said}: {}", owners.join(", ")))
 }
 
 fn differing(detail: &PatchDetail) -> String {

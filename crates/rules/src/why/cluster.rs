@@ -11,7 +11,7 @@ use super::facts::{BindingFacts, ClusterFacts, Facts};
 use super::finding::{Evidence, Finding, State};
 use super::gate::spoken;
 use super::hints::{flagship, kubectl};
-use super::{Cause, apply};
+use super::{Cause, apply, silence};
 
 /// A heartbeat this many periods old is no longer a heartbeat.
 const MISSED_BEATS: i32 = 3;
@@ -23,6 +23,9 @@ pub fn explain(facts: &Facts, name: &str) -> Finding {
         return Finding::new(State::Failed, Cause::NotFound, format!("there is no member {name}."))
             .hint("look", "see which members exist", kubectl(None, "get memberclusters"));
     };
+    if let Some(silent) = silence::of_hub(facts, &format!("nothing new is known of {name}")) {
+        return silent;
+    }
     if let Some(finding) = membership(facts, name, member) {
         return finding;
     }
@@ -69,11 +72,32 @@ pub fn trouble(facts: &Facts, cluster: &str, run: Option<&ObjectKey>) -> Option<
     let Some(run) = run else {
         return Some(finding);
     };
-    let placement = facts.run.as_ref().map(|facts| facts.spec.placement_name.clone())?;
-    let placement = ObjectKey::new(run.namespace.as_deref(), &placement);
-    // A finding that came with its own way out needs no second one.
+    let ours = facts.run.as_ref()?;
+    let placement = ObjectKey::new(run.namespace.as_deref(), &ours.spec.placement_name);
+    if is_mended_on_the_member(finding.cause) {
+        return Some(finding.hint("then", "nothing more: the run goes on by itself", ""));
+    }
     let finding = finding.hint("then", "roll the fix out", flagship("run", &placement));
+    let used = &ours.status.resource_snapshot_index_used;
+    if facts.proven.iter().all(|version| version == used) {
+        return Some(finding);
+    }
     Some(finding.hint("or", "go back to the last good version", flagship("rollback", &placement)))
+}
+
+/// Whether nothing on the hub has to change: the member tries again until it can.
+fn is_mended_on_the_member(cause: Cause) -> bool {
+    matches!(
+        cause,
+        Cause::HeartbeatStale
+            | Cause::NamespaceMissing
+            | Cause::QuotaExceeded
+            | Cause::ImagePullDenied
+            | Cause::ImagePullFailed
+            | Cause::MemberForbidden
+            | Cause::OwnershipConflict
+            | Cause::Drifted
+    )
 }
 
 fn of_binding(facts: &Facts, bound: &BindingFacts) -> Option<Finding> {
@@ -96,25 +120,28 @@ fn of_binding(facts: &Facts, bound: &BindingFacts) -> Option<Finding> {
         name: bound.key.to_string(),
         says: format!("{}={}  {}", found.type_, found.status, found.reason),
     });
-    let finding = match worst {
-        Some(found) if found.type_ == binding::OVERRIDDEN => Some(
-            Finding::new(State::Stuck, Cause::OverrideInvalid, "")
-                .what(format!("the resources cannot be adapted to {cluster}"))
-                .because(&found.message)
-                .hint(
-                    "look",
-                    "see the overrides",
-                    kubectl(None, "get clusterresourceoverrides,resourceoverrides -A"),
-                ),
-        ),
-        Some(found) if found.type_ == binding::WORK_SYNCHRONIZED => Some(
-            Finding::new(State::Stuck, Cause::WorkNotSynced, "")
-                .what(format!("the hub could not write the work for {cluster}"))
-                .because(&found.message),
-        ),
-        // A member that is away cannot have done anything wrong.
-        _ => heartbeat(facts, cluster).or_else(|| apply::explain(facts, bound)),
-    };
+    let finding =
+        match worst {
+            Some(found) if found.type_ == binding::OVERRIDDEN => Some(
+                Finding::new(State::Stuck, Cause::OverrideInvalid, "")
+                    .what(format!("the resources cannot be adapted to {cluster}"))
+                    .because(found.message.trim_start_matches(
+                        "Failed to apply the override rules on the resources: ",
+                    ))
+                    .hint(
+                        "look",
+                        "see the overrides",
+                        kubectl(None, "get clusterresourceoverrides,resourceoverrides -A"),
+                    ),
+            ),
+            Some(found) if found.type_ == binding::WORK_SYNCHRONIZED => Some(
+                Finding::new(State::Stuck, Cause::WorkNotSynced, "")
+                    .what(format!("the hub could not write the work for {cluster}"))
+                    .because(&found.message),
+            ),
+            // A member that is away cannot have done anything wrong.
+            _ => heartbeat(facts, cluster).or_else(|| apply::explain(facts, bound)),
+        };
     let finding = finding.or_else(|| held_back(bound))?;
     let headline = format!("{} is not done on {cluster}.", bound.placement);
     let mut finding = finding.led_by(seen.into_iter().collect());
@@ -135,7 +162,20 @@ fn held_back(bound: &BindingFacts) -> Option<Finding> {
                 "{} keeps what it has until others are available",
                 bound.spec.target_cluster
             ))
-            .because(&started.message),
+            .because(&started.message)
+            .saw(
+                "binding",
+                bound.key.to_string(),
+                format!("{}={}  {}", started.type_, started.status, started.reason),
+            )
+            .hint(
+                "look",
+                "see who holds it back",
+                flagship(
+                    "why placement",
+                    &ObjectKey::new(bound.key.namespace.as_deref(), &bound.placement),
+                ),
+            ),
     )
 }
 
@@ -197,7 +237,8 @@ pub fn heartbeat(facts: &Facts, name: &str) -> Option<Finding> {
     )
 }
 
-fn last_heartbeat(member: &ClusterFacts) -> Option<Timestamp> {
+/// When the hub was last told that the member lives.
+pub fn last_heartbeat(member: &ClusterFacts) -> Option<Timestamp> {
     let agents = member.status.agent_status.iter();
     let agent = agents.clone().find(|agent| agent.r#type == AgentType::MemberAgent);
     agent?.last_received_heartbeat.as_ref().map(|time| time.0)

@@ -23,6 +23,8 @@ pub enum Subject {
     Placement(ObjectKey),
     /// A member.
     Cluster(String),
+    /// A name that nothing has; where it was found instead.
+    Nothing(ObjectKey, Vec<ObjectKey>),
 }
 
 /// Everything that was read for one question.
@@ -44,10 +46,32 @@ pub struct Facts {
     pub clusters: BTreeMap<String, ClusterFacts>,
     /// Approval requests of the run by name.
     pub approvals: BTreeMap<String, ApprovalFacts>,
-    /// Names of the placement's other runs that are not done.
+    /// Names of the placement's other runs that are not done, oldest first. For a placement,
+    /// the last of them is `run`.
     pub rivals: Vec<String>,
+    /// Versions of the placement that some run has brought everywhere.
+    pub proven: Vec<String>,
     /// What a member shows of an object that failed there, by cluster.
     pub members: BTreeMap<String, MemberView>,
+}
+
+impl Facts {
+    /// Nothing but the question.
+    pub fn new(subject: Subject, now: Timestamp) -> Self {
+        Self {
+            subject,
+            now,
+            hub_renewed: None,
+            run: None,
+            placement: None,
+            bindings: Vec::new(),
+            clusters: BTreeMap::new(),
+            approvals: BTreeMap::new(),
+            rivals: Vec::new(),
+            proven: Vec::new(),
+            members: BTreeMap::new(),
+        }
+    }
 }
 
 /// A run.
@@ -98,8 +122,14 @@ pub struct ClusterFacts {
     pub generation: Generation,
     /// How it was registered.
     pub spec: MemberClusterSpec,
-    /// What it says of itself.
+    /// What it says of itself, as the hub's controllers have taken it down.
     pub status: MemberClusterStatus,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// Whether it is on its way out of the fleet.
+    pub leaving: bool,
+    /// When its agent last reported, whether or not the hub's controllers have noticed.
+    pub reported: Option<Timestamp>,
 }
 
 /// An approval request.

@@ -1,7 +1,7 @@
 //! Commands spelled so that they work when pasted: scope, namespace and names included.
 
 use flagship_api::names::ObjectKey;
-use flagship_api::placement_status::ResourceIdentifier;
+use flagship_api::placement_status::{EnvelopeIdentifier, EnvelopeType, ResourceIdentifier};
 
 /// `kubectl` against the hub of the current kubeconfig.
 pub fn kubectl(namespace: Option<&str>, rest: &str) -> String {
@@ -37,6 +37,28 @@ pub fn spoken(resource: &ResourceIdentifier) -> String {
     match resource.namespace.as_str() {
         "" => format!("{} {}", resource.kind, resource.name),
         namespace => format!("{} {namespace}/{}", resource.kind, resource.name),
+    }
+}
+
+/// `kubectl edit` of an object on the hub, or of the envelope that carries it.
+pub fn edit(resource: &ResourceIdentifier) -> String {
+    let (namespace, object) = match &resource.envelope {
+        Some(envelope) => {
+            let kind = envelope_kind(envelope).to_lowercase();
+            (&envelope.namespace, format!("{kind}/{}", envelope.name))
+        }
+        None => (&resource.namespace, typed(resource)),
+    };
+    let namespace = (!namespace.is_empty()).then_some(namespace.as_str());
+    kubectl(namespace, &format!("edit {object}"))
+}
+
+/// The kind of an envelope.
+pub fn envelope_kind(envelope: &EnvelopeIdentifier) -> &'static str {
+    match envelope.r#type.unwrap_or_default() {
+        EnvelopeType::ConfigMap => "ConfigMap",
+        EnvelopeType::ClusterResourceEnvelope => "ClusterResourceEnvelope",
+        EnvelopeType::ResourceEnvelope => "ResourceEnvelope",
     }
 }
 

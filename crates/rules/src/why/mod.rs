@@ -18,9 +18,13 @@ mod hints;
 mod object;
 mod placement;
 mod refusal;
+mod rival;
 mod run;
+mod silence;
 #[cfg(test)]
 mod tests;
+
+use flagship_api::names::ObjectKey;
 
 pub use cause::Cause;
 pub use facts::{
@@ -28,11 +32,24 @@ pub use facts::{
 };
 pub use finding::{Evidence, Finding, Hint, State};
 
+fn nothing(key: &ObjectKey, elsewhere: &[ObjectKey]) -> Finding {
+    let headline = format!("there is no run, placement or member {key}.");
+    let mut finding = Finding::new(State::Failed, Cause::NotFound, headline);
+    for other in elsewhere {
+        finding = finding.hint("or", format!("is it {other}?"), hints::flagship("why", other));
+    }
+    finding
+        .hint("look", "see which runs exist", hints::kubectl(None, "get csur,sur -A"))
+        .hint("look", "see which placements exist", hints::kubectl(None, "get crp,rp -A"))
+        .hint("look", "see which members exist", "flagship clusters")
+}
+
 /// The first true cause.
 pub fn explain(facts: &Facts) -> Finding {
     match &facts.subject {
         Subject::Run(key) => run::explain(facts, key),
         Subject::Placement(key) => placement::explain(facts, key),
         Subject::Cluster(name) => cluster::explain(facts, name),
+        Subject::Nothing(key, elsewhere) => nothing(key, elsewhere),
     }
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::Cause;
 use super::facts::{Facts, MemberView};
 use super::finding::{Finding, State};
-use super::hints::{kubectl, on_member, spoken, typed};
+use super::hints::{edit, kubectl, on_member, spoken, typed};
 
 /// Why it is not available.
 pub fn explain(facts: &Facts, cluster: &str, failed: &FailedResourcePlacement) -> Finding {
@@ -71,6 +71,9 @@ fn fixes(
     let resource = &failed.resource;
     let namespace = (!resource.namespace.is_empty()).then_some(resource.namespace.as_str());
     match found.cause {
+        Cause::ImageNameInvalid | Cause::ImageNotFound if resource.envelope.is_some() => {
+            finding.hint("fix", "correct the image in the envelope on the hub", edit(resource))
+        }
         Cause::ImageNameInvalid | Cause::ImageNotFound => finding.hint(
             "fix",
             "correct the image on the hub",
@@ -188,6 +191,8 @@ fn event_refusal(view: &MemberView) -> Option<Found> {
         event["type"] == "Warning" && matches!(event["reason"].as_str(), Some("FailedCreate"))
     })?;
     let words = text(&refused["message"]);
+    let words = words.trim_start_matches("(combined from similar events): ");
+    let words = words.trim_start_matches("Error creating: ").to_owned();
     let cause = match super::apply::cause_of("", &words) {
         cause @ (Cause::QuotaExceeded | Cause::WebhookDenied) => cause,
         _ => Cause::PodCreationFailed,
@@ -207,9 +212,14 @@ fn readiness(object: &Value) -> String {
     let ready = status["readyReplicas"].as_i64().or_else(|| status["numberReady"].as_i64());
     let wanted =
         object["spec"]["replicas"].as_i64().or_else(|| status["desiredNumberScheduled"].as_i64());
-    match wanted {
-        Some(wanted) => format!("{}/{wanted} ready", ready.unwrap_or(0)),
-        None => "not available".to_owned(),
+    let ready = ready.unwrap_or(0);
+    match (wanted, status["updatedReplicas"].as_i64()) {
+        // The old pods still serve, which is not what was asked for.
+        (Some(wanted), Some(updated)) if updated < wanted && ready > 0 => {
+            format!("{ready}/{wanted} ready, {updated} of the new version")
+        }
+        (Some(wanted), _) => format!("{ready}/{wanted} ready"),
+        (None, _) => "not available".to_owned(),
     }
 }
 

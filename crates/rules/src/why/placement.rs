@@ -5,13 +5,13 @@ use flagship_api::condition_type::Placement as Kind;
 use flagship_api::names::ObjectKey;
 use flagship_api::placement::RolloutStrategyType;
 use flagship_api::placement_status::PerClusterPlacementStatus;
+use flagship_api::reason;
 
 use super::facts::{Facts, PlacementFacts};
 use super::finding::{Evidence, Finding, State};
-use super::gate::spoken;
 use super::hints::{flagship, kubectl};
 use super::run::NOTICE;
-use super::{Cause, cluster};
+use super::{Cause, cluster, refusal, run, silence};
 
 /// Explains a placement.
 pub fn explain(facts: &Facts, key: &ObjectKey) -> Finding {
@@ -38,20 +38,30 @@ pub fn explain(facts: &Facts, key: &ObjectKey) -> Finding {
 }
 
 fn look(facts: &Facts, key: &ObjectKey, placement: &PlacementFacts, scheduled: &str) -> Finding {
+    if let Some(silent) = silence::of_hub(facts, &format!("{key} does not move")) {
+        return silent;
+    }
     let found = placement.status.conditions.current(scheduled, placement.generation);
     let Some(found) = found else {
         return unanswered(facts, key, placement);
     };
     if Truth::of(found) != Truth::True {
-        return unscheduled(key, placement, &found.message);
+        return match found.reason.as_str() {
+            reason::placement::INVALID_RESOURCE_SELECTORS => misselected(key, &found.message),
+            _ => unscheduled(key, placement, &found.message),
+        };
+    }
+    let external = placement.spec.strategy.as_ref().and_then(|strategy| strategy.r#type)
+        == Some(RolloutStrategyType::External);
+    // What an External placement waits for is what its run waits for.
+    if let (true, Some(_), Some(name)) = (external, &facts.run, facts.rivals.last()) {
+        return run::explain(facts, &ObjectKey::new(key.namespace.as_deref(), name));
     }
     for entry in chosen(placement) {
         if let Some(finding) = cluster::trouble(facts, &entry.cluster_name, None) {
             return finding;
         }
     }
-    let external = placement.spec.strategy.as_ref().and_then(|strategy| strategy.r#type)
-        == Some(RolloutStrategyType::External);
     let finished = [Kind::Available, Kind::DiffReported].iter().any(|kind| {
         placement.status.conditions.is_true_at(kind.on(key.scope()), placement.generation)
     });
@@ -64,7 +74,7 @@ fn look(facts: &Facts, key: &ObjectKey, placement: &PlacementFacts, scheduled: &
             format!("{key} is on all {clusters} cluster(s), snapshot {index}."),
         );
     }
-    if external && facts.rivals.is_empty() {
+    if external {
         return Finding::new(
             State::Waiting,
             Cause::RunMissing,
@@ -74,39 +84,38 @@ fn look(facts: &Facts, key: &ObjectKey, placement: &PlacementFacts, scheduled: &
         .hint("look", "see what a run would do", flagship("plan", key))
         .hint("fix", "start one", flagship("run", key));
     }
-    let by = facts.rivals.first().map_or_else(String::new, |run| format!(" by {run}"));
-    let finding = Finding::new(
+    Finding::new(
         State::Waiting,
         Cause::InProgress,
-        format!("{key} is being rolled out to {clusters} cluster(s){by}."),
-    );
-    match facts.rivals.first() {
-        Some(run) => {
-            let run = ObjectKey::new(key.namespace.as_deref(), run);
-            finding.hint("look", "follow the run", flagship("watch", &run))
-        }
-        None => finding,
-    }
+        format!("{key} is being rolled out to {clusters} cluster(s)."),
+    )
 }
 
 fn unanswered(facts: &Facts, key: &ObjectKey, placement: &PlacementFacts) -> Finding {
     let waited = placement.created.map(|created| facts.now.duration_since(created));
     match waited.filter(|waited| *waited > NOTICE) {
-        Some(waited) => Finding::new(
-            State::Stuck,
-            Cause::HubSilent,
-            format!("{key} has not been looked at: the hub's controllers are silent."),
-        )
-        .because(format!(
-            "generation {} has no Scheduled condition; the placement is {} old",
-            placement.generation.0,
-            spoken(waited)
-        ))
-        .hint("fix", "start the embedded fleet", "flagship up"),
+        Some(waited) => {
+            let generation = placement.generation.0;
+            let because = format!("generation {generation} has no Scheduled condition");
+            silence::finding(&format!("{key} has not been looked at"), waited, because)
+        }
         None => {
             Finding::new(State::Waiting, Cause::InProgress, format!("{key} is being scheduled."))
         }
     }
+}
+
+fn misselected(key: &ObjectKey, message: &str) -> Finding {
+    let kinds = if key.namespace.is_some() { "rp" } else { "crp" };
+    let headline = format!("{key} selects something that cannot be placed.");
+    let said = message.strip_prefix("The resource selectors are invalid: ").unwrap_or(message);
+    Finding::new(State::Stuck, Cause::SelectionInvalid, headline)
+        .because(refusal::detail(said))
+        .hint(
+            "fix",
+            "correct the selectors",
+            kubectl(key.namespace.as_deref(), &format!("edit {kinds} {}", key.name)),
+        )
 }
 
 fn unscheduled(key: &ObjectKey, placement: &PlacementFacts, message: &str) -> Finding {
@@ -119,14 +128,15 @@ fn unscheduled(key: &ObjectKey, placement: &PlacementFacts, message: &str) -> Fi
             scheduled.is_some_and(|scheduled| Truth::of(scheduled) == Truth::False)
         })
         .collect();
-    let cause = if message.contains("selector") {
-        Cause::SelectionInvalid
-    } else {
-        Cause::PlacementNotScheduled
-    };
-    let mut finding =
-        Finding::new(State::Stuck, cause, format!("{key} has not found the clusters it asks for."))
-            .because(message);
+    let wanted = placement.spec.policy.as_ref().and_then(|policy| policy.number_of_clusters);
+    let what = wanted.map_or_else(
+        || Cause::PlacementNotScheduled.title().to_owned(),
+        |wanted| format!("the policy asks for {wanted} cluster(s)"),
+    );
+    let headline = format!("{key} has not found the clusters it asks for.");
+    let mut finding = Finding::new(State::Stuck, Cause::PlacementNotScheduled, headline)
+        .what(what)
+        .because(message);
     for entry in left_out.iter().take(3) {
         let scheduled = entry.conditions.of_type(Kind::Scheduled.per_cluster());
         let says = scheduled.map_or_else(String::new, |scheduled| scheduled.message.clone());

@@ -13,7 +13,7 @@ use super::facts::{Facts, RunFacts};
 use super::finding::{Evidence, Finding, State};
 use super::gate::{self, spoken};
 use super::hints::{flagship, kubectl};
-use super::{Cause, cluster, refusal};
+use super::{Cause, cluster, refusal, silence};
 
 /// How long the hub may take to notice a change before silence is a finding.
 pub const NOTICE: SignedDuration = SignedDuration::from_secs(15);
@@ -42,8 +42,8 @@ fn look(facts: &Facts, key: &ObjectKey, run: &RunFacts) -> Finding {
         Some((Truth::False, found)) => return refusal::explain(facts, key, run, &found.message),
         _ => {}
     }
-    if let Some(silent) = silence(facts, key, run) {
-        return silent;
+    if let Some(found) = silent(facts, key, run) {
+        return found;
     }
     let Some(progressing) = conditions.of_type(update_run::PROGRESSING) else {
         return not_begun(key, run);
@@ -76,42 +76,18 @@ fn done(key: &ObjectKey, run: &RunFacts) -> Finding {
 }
 
 /// The hub has had time to answer, and has not.
-fn silence(facts: &Facts, key: &ObjectKey, run: &RunFacts) -> Option<Finding> {
-    let answered = run
-        .status
-        .conditions
-        .iter()
-        .map(Generation::seen_by)
-        .max()
-        .is_some_and(|seen| seen >= run.generation);
-    let waited = match facts.hub_renewed {
-        Some(renewed) => facts.now.duration_since(renewed),
-        None if answered => return None,
-        None => facts.now.duration_since(run.created?),
-    };
-    // A minute is the lease's own span: a leader that lives has renewed it by then.
-    let patience = if facts.hub_renewed.is_some() { SignedDuration::from_mins(1) } else { NOTICE };
-    if waited <= patience {
+fn silent(facts: &Facts, key: &ObjectKey, run: &RunFacts) -> Option<Finding> {
+    let what = format!("{key} does not move");
+    if let Some(found) = silence::of_hub(facts, &what) {
+        return Some(found);
+    }
+    let seen = run.status.conditions.iter().map(Generation::seen_by).max();
+    if facts.hub_renewed.is_some() || seen.is_some_and(|seen| seen >= run.generation) {
         return None;
     }
-    let because = match facts.hub_renewed {
-        Some(renewed) => format!("the hub's lease was last renewed at {renewed:.0}"),
-        None => format!("generation {} of the run has not been looked at", run.generation.0),
-    };
-    let headline = format!(
-        "{key} does not move: the hub's controllers have been silent for {}.",
-        spoken(waited)
-    );
-    Some(
-        Finding::new(State::Stuck, Cause::HubSilent, headline)
-            .because(because)
-            .hint("fix", "start the embedded fleet", "flagship up")
-            .hint(
-                "or",
-                "look at the controllers on a real hub",
-                kubectl(Some("fleet-system"), "get pods"),
-            ),
-    )
+    let waited = facts.now.duration_since(run.created?);
+    let because = format!("generation {} of the run has not been looked at", run.generation.0);
+    (waited > NOTICE).then(|| silence::finding(&what, waited, because))
 }
 
 fn not_begun(key: &ObjectKey, run: &RunFacts) -> Finding {
@@ -176,6 +152,15 @@ fn moving(facts: &Facts, key: &ObjectKey, run: &RunFacts) -> Finding {
         }
     };
     match found {
+        // Pods take a while; that alone is no trouble yet.
+        Some(found)
+            if !stuck && matches!(found.cause, Cause::PodNotReady | Cause::ObjectNotReady) =>
+        {
+            let cause = if stopping { Cause::Stopping } else { Cause::InProgress };
+            let finding = Finding::new(state, cause, headline)
+                .what(format!("{name} has the new version, and it is coming up"));
+            finding.led_by(found.evidence).hint("look", "follow the run", flagship("watch", key))
+        }
         Some(mut found) => {
             found.state = state;
             found.headline = headline;

@@ -53,7 +53,7 @@ pub enum ClientError {
         /// The server's words.
         message: String,
     },
-    /// The object is wrong as written.
+    /// The object is invalid, which is 422 and nothing else.
     #[error("{object} was refused: {message}")]
     Invalid {
         /// Which object.
@@ -115,7 +115,7 @@ pub enum ClientError {
         /// Which object.
         object: String,
     },
-    /// Any other refusal.
+    /// Any other refusal, such as of a request that cannot be read or is too large.
     #[error("{object}: refused with {code}: {message}")]
     Refused {
         /// Which object.
@@ -209,7 +209,7 @@ impl ClientError {
             }
             (404, _) => Self::NotFound { object, message },
             (410, _) | (_, "Expired") => Self::Expired { object, message },
-            (400 | 413 | 422, _) => Self::Invalid { object, message },
+            (422, _) => Self::Invalid { object, message },
             (401 | 403, _) => Self::Forbidden { object, message },
             (429, _) => Self::Throttled { object, message, after },
             (500.., _) => Self::ServerFailed { object, code, message, after },
@@ -256,6 +256,7 @@ mod tests {
             (410, json!({"reason": "Expired"}), Verdict::Reread),
             (422, json!({"reason": "Invalid"}), Verdict::GiveUp),
             (400, json!({}), Verdict::GiveUp),
+            (413, json!({"reason": "RequestEntityTooLarge"}), Verdict::GiveUp),
             (403, json!({"reason": "Forbidden"}), later),
             (429, json!({"details": busy}), in_three),
             (500, json!({}), later),
@@ -264,6 +265,14 @@ mod tests {
         ];
         for (code, body, verdict) in table {
             assert_eq!(sorted(code, body.clone()).verdict(), verdict, "{code} {body}");
+        }
+    }
+
+    #[test]
+    fn only_one_answer_calls_the_object_invalid() {
+        for (code, invalid) in [(400, false), (413, false), (415, false), (422, true)] {
+            let error = sorted(code, json!({"message": "no"}));
+            assert_eq!(matches!(error, ClientError::Invalid { .. }), invalid, "{code}: {error}");
         }
     }
 

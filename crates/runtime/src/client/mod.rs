@@ -24,6 +24,7 @@ mod error;
 mod malformed;
 mod manifests;
 mod objects;
+mod pacer;
 mod probe;
 mod resource;
 #[cfg(test)]
@@ -36,6 +37,7 @@ use manifests::Declined;
 pub use manifests::{Applying, Cause, Manifests, Merge, Refused};
 pub(crate) use objects::PAGE;
 pub use objects::{Deleted, Fence, Listed, Objects, Propagation, key_of};
+use pacer::Pacer;
 pub(crate) use resource::Query;
 pub use resource::{ResourceType, Selection};
 
@@ -49,6 +51,8 @@ pub struct Client {
     /// Who we say we are, to logs and to field ownership.
     name: Arc<str>,
     timeout: Duration,
+    /// Shared by all clients made from this one.
+    pacer: Option<Arc<Pacer>>,
 }
 
 /// Why there is no client.
@@ -80,7 +84,7 @@ impl Client {
 
     /// A client over one of `kube`'s that exists already.
     pub fn over(inner: kube::Client) -> Self {
-        Self { inner, name: "flagship".into(), timeout: REQUEST_TIMEOUT }
+        Self { inner, name: "flagship".into(), timeout: REQUEST_TIMEOUT, pacer: None }
     }
 
     /// A client for a context of a kubeconfig; the current context if none is named,
@@ -128,6 +132,25 @@ impl Client {
         Self { timeout, ..self.clone() }
     }
 
+    /// The same client with at most so many requests a second in the long run, and so many
+    /// at once. A rate of nothing or less limits nothing.
+    #[must_use]
+    pub fn paced(&self, qps: f64, burst: u32) -> Self {
+        Self { pacer: Pacer::new(qps, burst).map(Arc::new), ..self.clone() }
+    }
+
+    /// The same client with no limit, for what must not wait behind others, such as a lease.
+    #[must_use]
+    pub fn unpaced(&self) -> Self {
+        Self { pacer: None, ..self.clone() }
+    }
+
+    async fn pace(&self) {
+        if let Some(pacer) = &self.pacer {
+            pacer.pass().await;
+        }
+    }
+
     /// Objects of a type that knows its resource.
     pub fn of<K: kube::Resource<DynamicType = ()>>(&self) -> Objects<K> {
         self.of_type(ResourceType::of::<K>())
@@ -155,6 +178,7 @@ impl Client {
 
     /// The same, and a refusal keeps the words of the server.
     pub(crate) async fn ask_plainly(&self, call: Call<'_>) -> Result<Bytes, Refused> {
+        self.pace().await;
         let object = call.object.clone();
         let whole = async {
             let response = self.exchange(call).await.map_err(Refused::unanswered)?;
@@ -167,15 +191,16 @@ impl Client {
         };
         match tokio::time::timeout(self.timeout, whole).await {
             Ok(answer) => answer,
-            Err(elapsed) => Err(Refused::unanswered(ClientError::Unreachable {
+            Err(_) => Err(Refused::unanswered(ClientError::Unreachable {
                 object: object.clone(),
-                source: Box::new(elapsed),
+                source: format!("no answer within {:?}", self.timeout).into(),
             })),
         }
     }
 
     /// Sends a request and hands out the answer as it begins, if it is a good one.
     pub(crate) async fn open(&self, call: Call<'_>) -> Result<Response<Body>, ClientError> {
+        self.pace().await;
         let object = call.object.clone();
         let answer = self.exchange(call).await?;
         answer.map_err(|Declined { code, retry_after, body }| {

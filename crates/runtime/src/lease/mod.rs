@@ -151,7 +151,9 @@ impl Candidate {
     pub fn new(client: &Client, env: &Env, mut config: LeaseConfig) -> Self {
         // The tenure must end before the others stop waiting, whatever was configured.
         config.renew_deadline = config.renew_deadline.min(config.duration * 2 / 3);
-        Self { leases: client.of::<Lease>(), env: env.clone(), config, observed: None }
+        // A leader must not lose its lease because its own requests stand in line.
+        let leases = client.unpaced().of::<Lease>();
+        Self { leases, env: env.clone(), config, observed: None }
     }
 
     /// Waits for the lease, then does the work under it. If the lease is lost, the

@@ -379,6 +379,7 @@ impl Turn {
         let then = match error {
             ClientError::Expired { .. }
             | ClientError::NotServed { .. }
+            | ClientError::Refused { .. }
             | ClientError::Invalid { .. } => Phase::List,
             _ => Phase::Watch { from },
         };

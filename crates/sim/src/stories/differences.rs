@@ -139,6 +139,41 @@ pub(super) async fn foreign(world: &World) {
     }
 }
 
+pub(super) async fn claimed(world: &World) {
+    settings(world, "claimed", json!({})).await;
+    is_available(world, "claimed").await;
+    let selector = json!([{"group": "", "version": "v1", "kind": "Namespace", "name": "claimed"}]);
+    let second = json!({
+        "apiVersion": "placement.kubernetes-fleet.io/v1beta1",
+        "kind": "ClusterResourcePlacement",
+        "metadata": {"name": "claimed-again"},
+        "spec": {"resourceSelectors": selector, "policy": {"placementType": "PickAll"},
+            "strategy": {"type": "RollingUpdate", "applyStrategy": {"allowCoOwnership": true}}},
+    });
+    world.hub.apply_object(&second).await;
+    let is_told = |found: Option<&Value>| {
+        found.is_some_and(|crp| on_member2(crp, "failedPlacements").len() == 2)
+    };
+    let crp = world.hub.eventually(CRP, "", "claimed-again", is_told).await.unwrap_or_default();
+    for failed in on_member2(&crp, "failedPlacements") {
+        assert_eq!(failed["condition"]["reason"], "FailedToTakeOver");
+        assert_eq!(
+            failed["condition"]["message"],
+            "Failed to apply the manifest (error: failed to take over a pre-existing object: the \
+             object is already owned by another Fleet AppliedWork object)"
+        );
+    }
+    is_available(world, "claimed").await;
+    // The one that has it keeps it when the other goes.
+    world.hub.delete(CRP, "", "claimed-again").await;
+    world.hub.goes(CRP, "", "claimed-again").await;
+    for member in world.members() {
+        let map = member.get("configmaps", "claimed", "settings").await;
+        assert_eq!(map["metadata"]["ownerReferences"][0]["name"], "claimed-work");
+        assert_eq!(rows(&map["metadata"], "ownerReferences").count(), 1);
+    }
+}
+
 pub(super) async fn compared(world: &World) {
     let member = world.member("member2");
     member.apply("{apiVersion: v1, kind: Namespace, metadata: {name: compared}}").await;

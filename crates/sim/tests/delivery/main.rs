@@ -26,6 +26,27 @@ async fn a_definition_travels_with_its_objects() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn overrides_make_each_member_its_own() {
+    told("overrides make each member its own").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_envelope_is_opened_on_the_member() {
+    told("an envelope is opened on the member").await;
+}
+
+// propagation 11.2, 17: from the placement to the member
+#[tokio::test(start_paused = true)]
+async fn what_is_abandoned_stays() {
+    told("what is abandoned stays").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_has_one_placement() {
+    told("an object has one placement").await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_deleted_placement_leaves_nothing_behind() {
     told("a deleted placement leaves nothing behind").await;
 }

@@ -10,7 +10,6 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
 
 mod binary;
-mod normal;
 mod session;
 mod transcript;
 
@@ -46,6 +45,7 @@ stories!(
     deleting,
     looking,
     patching,
+    rights,
     rolling_out,
     server_side,
     waiting,

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
+use flagship_sim::normal::normal;
+
 use crate::binary::KUBECTL;
-use crate::normal::normal;
 use crate::session::Session;
 
 /// A command of a story.
@@ -36,7 +37,9 @@ pub async fn replay(name: &str) {
         let mut session = session;
         let mut got = String::new();
         for step in &steps {
-            let printed = normal(&session.run(&step.line, &step.input), session.folder());
+            let folder = session.folder().to_string_lossy().into_owned();
+            let printed = session.run(&step.line, &step.input).replace(&folder, "<folder>");
+            let printed = normal(&printed);
             got.push_str(&step.shown(&printed));
             if printed != step.printed && std::env::var_os("UPDATE_EXPECT").is_none() {
                 panic!(

@@ -22,7 +22,7 @@ use cel::common::value::{CowVal, StaticVal, Val};
 use cel::{DeclarationError, Env, ExecutionError, extensions};
 use regex::Regex;
 
-use super::{meter, net, quantity};
+use super::{authorizer, meter, net, quantity};
 
 pub(super) type Args<'b, 'v> = Vec<CowVal<'b, 'v>>;
 pub(super) type Answer<'b, 'v> = Result<CowVal<'b, 'v>, ExecutionError>;
@@ -147,6 +147,19 @@ pub(super) const KNOWN: &[&str] = &[
     "containsCIDR",
     "prefixLength",
     "masked",
+    // Kubernetes, of `authorizer`
+    "group",
+    "serviceAccount",
+    "resource",
+    "subresource",
+    "namespace",
+    "name",
+    "path",
+    "check",
+    "allowed",
+    "reason",
+    "errored",
+    "error",
 ];
 
 static ENV: LazyLock<Arc<Env>> =
@@ -192,6 +205,7 @@ fn build() -> Result<Env, DeclarationError> {
     env.add_overload("sets.intersects", "sets_intersects", lists(), sets_intersects)?;
     env.add_extension(quantity::declare)?;
     env.add_extension(net::declare)?;
+    env.add_extension(authorizer::declare)?;
     Ok(env)
 }
 

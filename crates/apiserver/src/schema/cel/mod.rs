@@ -5,6 +5,8 @@
 //! value can be told to be the same thing, which is never inside a plain list. Other
 //! rules are forgiven where nothing changed. Null is never judged.
 
+pub(super) mod admission;
+mod authorizer;
 mod library;
 mod meter;
 mod net;
@@ -325,7 +327,17 @@ enum Stop {
 
 /// The words of cel-go for a failed evaluation.
 fn failure(error: &ExecutionError, rule: &str) -> String {
-    let why = match error {
+    match reason(error) {
+        Some(why) => format!("{why} evaluating rule: {rule}"),
+        None => format!(
+            "'no such overload': call arguments did not match a supported operator, function or macro signature for rule: {rule}"
+        ),
+    }
+}
+
+/// Why an evaluation failed; `None` when something was called that does not fit.
+fn reason(error: &ExecutionError) -> Option<String> {
+    Some(match error {
         ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
         ExecutionError::IndexOutOfBounds(cel::Value::Int(at)) => {
             format!("index out of bounds: {at}")
@@ -338,12 +350,7 @@ fn failure(error: &ExecutionError, rule: &str) -> String {
         | ExecutionError::UnsupportedBinaryOperator(..)
         | ExecutionError::ValuesNotComparable(..)
         | ExecutionError::UnexpectedType { .. }
-        | ExecutionError::UnsupportedTargetType { .. } => {
-            return format!(
-                "'no such overload': call arguments did not match a supported operator, function or macro signature for rule: {rule}"
-            );
-        }
+        | ExecutionError::UnsupportedTargetType { .. } => return None,
         other => other.to_string(),
-    };
-    format!("{why} evaluating rule: {rule}")
+    })
 }

@@ -51,7 +51,8 @@ impl Rule {
         node: NodeRef<'_>,
         is_resource: bool,
     ) -> Result<Self, Defect> {
-        let scope = Scope { node, is_resource, optional_old: text.optional_old_self == Some(true) };
+        let optional_old = text.optional_old_self == Some(true);
+        let scope = Scope { node: Some(node), is_resource, optional_old, names: &[] };
         let expression = scope.read(&text.rule).map_err(|defect| match defect {
             Defect::Message(why) => Defect::Rule(why),
             other => other,
@@ -104,12 +105,15 @@ impl Rule {
     }
 }
 
-/// Where a rule stands.
+/// Where an expression stands, and what it can name there.
 #[derive(Clone, Copy)]
-struct Scope<'s> {
-    node: NodeRef<'s>,
-    is_resource: bool,
-    optional_old: bool,
+pub(super) struct Scope<'s> {
+    /// The schema of `self` and `oldSelf`; absent where there is no such thing.
+    pub(super) node: Option<NodeRef<'s>>,
+    pub(super) is_resource: bool,
+    pub(super) optional_old: bool,
+    /// Other names, of which nothing is known.
+    pub(super) names: &'s [&'s str],
 }
 
 /// What is known of a value before it is there.
@@ -127,7 +131,7 @@ enum Known<'s> {
 type Bound<'e, 's> = Vec<(&'e str, Known<'s>)>;
 
 impl<'s> Scope<'s> {
-    fn read(self, source: &str) -> Result<Expression, Defect> {
+    pub(super) fn read(self, source: &str) -> Result<Expression, Defect> {
         if source.len() > MAX_LENGTH {
             return Err(Defect::Message(format!(
                 "compilation failed: expression is longer than {MAX_LENGTH} bytes"
@@ -254,10 +258,11 @@ impl<'s> Check<'_, 's> {
         if let Some((_, known)) = bound.iter().rev().find(|(b, _)| *b == name) {
             return *known;
         }
-        let Scope { node, is_resource, optional_old } = self.scope;
-        match name {
-            "oldSelf" if optional_old => Known::Nothing,
-            "self" | "oldSelf" => Known::Node { node, is_resource },
+        let Scope { node, is_resource, optional_old, names } = self.scope;
+        match (name, node) {
+            ("oldSelf", Some(_)) if optional_old => Known::Nothing,
+            ("self" | "oldSelf", Some(node)) => Known::Node { node, is_resource },
+            _ if names.contains(&name) => Known::Nothing,
             _ if library::env().types().find_type(name).is_some() || name.starts_with('@') => {
                 Known::Nothing
             }
@@ -343,7 +348,7 @@ fn has_literal(args: &[IdedExpr]) -> bool {
 }
 
 /// Whether a rule can be true at all, as far as its outermost part tells.
-fn may_be_bool(expr: &IdedExpr) -> bool {
+pub(super) fn may_be_bool(expr: &IdedExpr) -> bool {
     use operators::{ADD, DIVIDE, MODULO, MULTIPLY, NEGATE, SUBSTRACT};
     match &expr.expr {
         Expr::Literal(literal) => matches!(literal, LiteralValue::Boolean(_)),

@@ -11,6 +11,7 @@ mod histories;
 mod merging;
 mod pacing;
 mod preprocessing;
+mod protected;
 mod report_diff;
 mod secrets;
 mod sizes;

@@ -3,10 +3,14 @@
 use expect_test::expect;
 use flagship_api::cluster::{ClusterState, MemberCluster};
 use k8s_openapi::api::core::v1::Namespace as ApiNamespace;
+use k8s_openapi::api::rbac::v1::PolicyRule;
 use serde_json::json;
 
 use super::world::{World, events, now};
-use crate::membership::{Action, Internal, Member, NAMESPACE_POLL, Namespace, RoleBinding};
+use crate::membership::{
+    Action, Internal, Member, NAMESPACE_POLL, Namespace, Options, REVIEWED_RIGHTS, Rights,
+    RoleBinding, rules,
+};
 
 #[test]
 fn a_new_member_gets_everything_in_order() {
@@ -58,6 +62,46 @@ fn a_member_in_order_is_left_alone() {
     assert_eq!((plan.actions.as_slice(), plan.events.as_slice()), (&[][..], &[][..]));
 }
 
+/// Rules as the reviewed list writes them.
+fn lines(rules: &[PolicyRule]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for rule in rules {
+        let mut verbs = rule.verbs.clone();
+        verbs.sort_unstable();
+        for group in rule.api_groups.iter().flatten() {
+            for resource in rule.resources.iter().flatten() {
+                let group = if group.is_empty() { "core" } else { group };
+                lines.push(format!("{group} {resource}: {}", verbs.join(" ")));
+            }
+        }
+    }
+    lines.sort_unstable();
+    lines
+}
+
+// laws S14
+#[test]
+fn a_member_gets_what_was_reviewed_and_no_more() {
+    let given = |options: Options| lines(&rules(&options));
+    let reviewed: Vec<&str> =
+        REVIEWED_RIGHTS.lines().filter(|line| !line.starts_with('#')).collect();
+    assert_eq!(given(Options::default()), reviewed);
+    // The networking agents have kinds of their own, if there are such agents.
+    let networking = given(Options { networking_agents: true, ..Options::default() });
+    let more: Vec<&String> =
+        networking.iter().filter(|l| !reviewed.contains(&l.as_str())).collect();
+    assert_eq!(more, ["networking.fleet.azure.com *: *"]);
+    assert_eq!(
+        given(Options { rights: Rights::Original, ..Options::default() }),
+        [
+            "cluster.kubernetes-fleet.io *: *",
+            "core events: create get list patch update watch",
+            "networking.fleet.azure.com *: *",
+            "placement.kubernetes-fleet.io *: *",
+        ]
+    );
+}
+
 #[test]
 fn the_rights_of_a_member_are_these() {
     let mut world = World::new();
@@ -96,10 +140,25 @@ fn the_rights_of_a_member_are_these() {
                 "cluster.kubernetes-fleet.io"
               ],
               "resources": [
-                "*"
+                "internalmemberclusters"
               ],
               "verbs": [
-                "*"
+                "get",
+                "list",
+                "watch"
+              ]
+            },
+            {
+              "apiGroups": [
+                "cluster.kubernetes-fleet.io"
+              ],
+              "resources": [
+                "internalmemberclusters/status"
+              ],
+              "verbs": [
+                "get",
+                "update",
+                "patch"
               ]
             },
             {
@@ -107,21 +166,27 @@ fn the_rights_of_a_member_are_these() {
                 "placement.kubernetes-fleet.io"
               ],
               "resources": [
-                "*"
+                "works"
               ],
               "verbs": [
-                "*"
+                "get",
+                "list",
+                "watch",
+                "update",
+                "patch"
               ]
             },
             {
               "apiGroups": [
-                "networking.fleet.azure.com"
+                "placement.kubernetes-fleet.io"
               ],
               "resources": [
-                "*"
+                "works/status"
               ],
               "verbs": [
-                "*"
+                "get",
+                "update",
+                "patch"
               ]
             },
             {

@@ -195,6 +195,34 @@ fn variables_stand_for_the_cluster() {
     assert_eq!(changed(on("c1", &config_map(), &[], &[o]))["data"]["${MEMBER-CLUSTER-NAME}"], "x");
 }
 
+#[test]
+fn an_error_does_not_repeat_what_goes_into_a_secret() {
+    let secret = json!({"apiVersion": "v1", "kind": "Secret",
+        "metadata": {"name": "s", "namespace": "app"}, "data": {}});
+    for (value, cause) in [
+        (
+            json!("canary ${MEMBER-CLUSTER-LABEL-KEY-env"),
+            "input (redacted for security reasons) is missing the closing bracket `}`",
+        ),
+        // A label with a quote in it breaks the text it is put into.
+        (
+            json!("canary ${MEMBER-CLUSTER-LABEL-KEY-odd}"),
+            "the value (redacted for security reasons) is not valid JSON: trailing characters at line 1 column 11",
+        ),
+    ] {
+        let patch = json!([{"op": "add", "path": "/data/password", "value": value}]);
+        let o = narrow("ro-0", "/v1/Secret/s", json!([rule(None, patch)]));
+        let labels = BTreeMap::from([("odd".to_owned(), "\" x".to_owned())]);
+        let failed = apply(&secret, &[], &[o], Target { name: "c1", labels: &labels }).unwrap_err();
+        assert_eq!(
+            failed.to_string(),
+            format!(
+                "ResourceOverrideSnapshot \"ro-0\" failed to apply on Secret \"s\" in namespace \"app\": {cause}"
+            )
+        );
+    }
+}
+
 // checklist 12 overrides: missing label, unclosed brace → error naming snapshot and target.
 #[test]
 fn a_variable_nobody_can_fill_is_an_error_that_names_its_place() {

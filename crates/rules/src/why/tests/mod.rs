@@ -30,18 +30,7 @@ fn condition(kind: &str, status: &str, reason: &str, message: &str, since: i64) 
 }
 
 fn facts(subject: Subject) -> Facts {
-    Facts {
-        subject,
-        now: now(),
-        hub_renewed: None,
-        run: None,
-        placement: None,
-        bindings: Vec::new(),
-        clusters: BTreeMap::new(),
-        approvals: BTreeMap::new(),
-        rivals: Vec::new(),
-        members: BTreeMap::new(),
-    }
+    Facts::new(subject, now())
 }
 
 /// The run `example-run` of placement `example-placement` with this state and status.
@@ -89,6 +78,9 @@ fn member(heard: i64) -> ClusterFacts {
         generation: flagship_api::condition::Generation(1),
         spec: serde_json::from_value(spec).unwrap(),
         status: serde_json::from_value(status).unwrap(),
+        labels: BTreeMap::new(),
+        leaving: false,
+        reported: None,
     }
 }
 

@@ -100,10 +100,44 @@ fn a_preempted_run_names_the_one_that_took_over() {
     let mut facts = failed(
         "cannot continue the updateRun: failed to process the request due to a client error: the binding of the updating cluster `member2` in the stage `staging` is not up-to-date with the desired status, please check the status of binding `example-placement-member2-e1a567da` and see if there is a concurrent updateRun referencing the same placement and updating the same cluster",
     );
+    let signal = |run: &str| {
+        let message = format!(
+            "Detected the new changes on the resources and started the rollout process, resourceSnapshotIndex: 1, updateRun: {run}"
+        );
+        json!({"conditions": [condition("RolloutStarted", "True", "RolloutStarted", &message, 60)]})
+    };
+    facts.bindings = vec![binding("member2", signal("example-run-1"))];
+    let found = explain(&facts);
+    assert_eq!(
+        found.headline,
+        "example-run failed: example-run-1 took over member2 in stage staging."
+    );
+    assert_eq!(found.hints[0].command, "flagship status example-run-1");
     facts.rivals = vec!["example-run-1".into()];
+    assert_eq!(explain(&facts).hints[0].command, "flagship watch example-run-1");
+    // Nobody else signed: a hand has been on the binding.
+    facts.bindings = vec![binding("member2", signal("example-run"))];
     let found = explain(&facts);
     assert_eq!(found.cause, Cause::Preempted);
-    assert_eq!(found.hints[0].command, "flagship watch example-run-1");
+    assert_eq!(
+        found.hints[0].command,
+        "kubectl --context hub get crb example-placement-member2-e1a567da -o yaml"
+    );
+}
+
+#[test]
+fn a_hub_that_takes_no_report_down_is_silent_and_a_single_stale_member_is_not() {
+    let told = |heard: [i64; 2], reported: [i64; 2]| {
+        let mut facts = run("Run", json!({"conditions": [initialized()]}));
+        for (at, name) in ["member1", "member2"].into_iter().enumerate() {
+            let reported = Some(ago(reported[at]).parse().unwrap());
+            facts.clusters.insert(name.into(), ClusterFacts { reported, ..member(heard[at]) });
+        }
+        explain(&facts).cause
+    };
+    assert_eq!(told([300, 310], [10, 5]), Cause::HubSilent);
+    assert_ne!(told([300, 10], [10, 10]), Cause::HubSilent);
+    assert_ne!(told([300, 310], [300, 310]), Cause::HubSilent, "they are all away");
 }
 
 #[test]

@@ -1,0 +1,356 @@
+//! What users put in front of writes: webhooks and admission policies.
+//!
+//! They are compiled when a configuration was written and kept until the next one is.
+//! A cluster without any pays one look at a number. `matching` says which writes one is
+//! asked about, `webhook` and `call` ask, `policy` decides by expressions.
+//!
+//! Hooks inside the process are `rest::admission`'s; these come after them.
+
+mod call;
+mod matching;
+mod policy;
+mod webhook;
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use serde_json::{Value, json};
+
+use super::admission::Hooks;
+use super::{meta, rules};
+use crate::builtin::Kind as K;
+use crate::machinery::path::ObjectPath;
+use crate::machinery::status::{ApiError, FieldError};
+use crate::schema::{Asker, Program};
+use crate::store::{ObjectKey, Scope, Store};
+
+use policy::Policies;
+use webhook::Webhook;
+
+const MUTATING: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.io";
+const VALIDATING: &str = "validatingwebhookconfigurations.admissionregistration.k8s.io";
+const POLICIES: &str = "validatingadmissionpolicies.admissionregistration.k8s.io";
+const BINDINGS: &str = "validatingadmissionpolicybindings.admissionregistration.k8s.io";
+
+/// The guards of one cluster, kept up to date.
+#[derive(Default)]
+pub(super) struct Cache {
+    now: RwLock<Arc<Guards>>,
+}
+
+/// Everything that is asked about writes, compiled, in the order it is asked.
+#[derive(Default)]
+struct Guards {
+    revision: u64,
+    mutating: Vec<Arc<Webhook>>,
+    validating: Vec<Arc<Webhook>>,
+    policies: Policies,
+}
+
+impl Cache {
+    /// The guards as the store has them now; `None` when there are none.
+    fn current(&self, store: &Store) -> Option<Arc<Guards>> {
+        let revision = store.last_change(&[MUTATING, VALIDATING, POLICIES, BINDINGS]);
+        if revision == 0 {
+            return None;
+        }
+        let known = self.now.read().unwrap_or_else(PoisonError::into_inner).clone();
+        if known.revision >= revision {
+            return Some(known);
+        }
+        let fresh = Arc::new(Guards::read(store, revision));
+        let mut now = self.now.write().unwrap_or_else(PoisonError::into_inner);
+        if now.revision < fresh.revision {
+            *now = fresh.clone();
+        }
+        Some(fresh)
+    }
+}
+
+impl Guards {
+    fn read(store: &Store, revision: u64) -> Self {
+        let objects = |resource: &str| -> Vec<Value> {
+            let items = store.list(resource, Scope::All).items;
+            items.iter().filter_map(|stored| serde_json::from_slice(&stored.json).ok()).collect()
+        };
+        let hooks = |resource: &str| -> Vec<Arc<Webhook>> {
+            let all = objects(resource);
+            let each = all.iter().flat_map(|o| o["webhooks"].as_array().into_iter().flatten());
+            each.map(|hook| Arc::new(Webhook::read(hook))).collect()
+        };
+        Self {
+            revision,
+            mutating: hooks(MUTATING),
+            validating: hooks(VALIDATING),
+            policies: Policies::read(&objects(POLICIES), &objects(BINDINGS)),
+        }
+    }
+}
+
+/// A write as guards see it.
+struct Seen<'a> {
+    hooks: &'a Hooks<'a>,
+    /// `CREATE`, `UPDATE` or `DELETE`.
+    operation: &'static str,
+    /// Null for a deletion.
+    object: &'a Value,
+    /// Null for a creation.
+    old: &'a Value,
+    name: &'a str,
+    namespace: &'a str,
+}
+
+impl<'a> Hooks<'a> {
+    /// Whether anything outside the process is asked about this write at all.
+    fn guards(&self) -> Option<Arc<Guards>> {
+        // Guards cannot stand in their own way.
+        let kind = &self.place.served.kind;
+        let own = [
+            K::MutatingWebhookConfiguration,
+            K::ValidatingWebhookConfiguration,
+            K::ValidatingAdmissionPolicy,
+            K::ValidatingAdmissionPolicyBinding,
+        ];
+        if !self.guarded || own.iter().any(|own| kind.is(*own)) {
+            return None;
+        }
+        self.cluster.guards.current(&self.cluster.store)
+    }
+
+    fn seen(
+        &'a self,
+        object: &'a Value,
+        old: Option<&'a Value>,
+        (name, namespace): (&'a str, &'a str),
+    ) -> Seen<'a> {
+        let (operation, object) = match self.operation {
+            "create" => ("CREATE", object),
+            "delete" => ("DELETE", &Value::Null),
+            _ => ("UPDATE", object),
+        };
+        Seen { hooks: self, operation, object, old: old.unwrap_or(&Value::Null), name, namespace }
+    }
+
+    /// Lets webhooks change the object.
+    pub(super) async fn ask_to_mutate(
+        &self,
+        object: &mut Value,
+        old: Option<&Value>,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), ApiError> {
+        let Some(guards) = self.guards().filter(|guards| !guards.mutating.is_empty()) else {
+            return Ok(());
+        };
+        // Boxed: requests without webhooks should not carry room for one.
+        Box::pin(self.mutate_by(&guards.mutating, object, old, warnings)).await
+    }
+
+    async fn mutate_by(
+        &self,
+        webhooks: &[Arc<Webhook>],
+        object: &mut Value,
+        old: Option<&Value>,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), ApiError> {
+        let (name, namespace) = place_of(object);
+        // Those that want to be asked again when others changed the object after them.
+        let mut again = Vec::new();
+        let mut last_change = 0;
+        for (at, webhook) in webhooks.iter().enumerate() {
+            let seen = self.seen(object, old, (&name, &namespace));
+            let Some(changed) = webhook.mutate(&seen, warnings).await? else { continue };
+            if webhook.reinvoked {
+                again.push(at);
+            }
+            if let Some(changed) = changed.filter(|changed| changed != object) {
+                *object = self.settled(changed)?;
+                last_change = at;
+            }
+        }
+        for at in again.into_iter().filter(|at| *at < last_change) {
+            let seen = self.seen(object, old, (&name, &namespace));
+            if let Some(Some(changed)) = webhooks[at].mutate(&seen, warnings).await? {
+                *object = self.settled(changed)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// An object as a webhook left it, with defaults and without what its kind does not know.
+    fn settled(&self, mut object: Value) -> Result<Value, ApiError> {
+        use super::options::FieldValidation::Ignore;
+        meta::check_shape(&mut object)?;
+        rules::decode(&self.place.served, &mut object, &[], Ignore)
+            .map_err(|error| ApiError::internal(error.message))?;
+        Ok(object)
+    }
+
+    /// Lets policies and webhooks refuse the object.
+    pub(super) async fn ask_to_validate(
+        &self,
+        object: &Value,
+        old: Option<&Value>,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), ApiError> {
+        let Some(guards) = self.guards() else { return Ok(()) };
+        let (name, namespace) = place_of(object);
+        let seen = self.seen(object, old, (&name, &namespace));
+        guards.policies.check(&seen, warnings)?;
+        if guards.validating.is_empty() {
+            return Ok(());
+        }
+        // All at once, as each may take its time; the first to refuse is told.
+        let asked = guards.validating.iter().map(|webhook| webhook.validate(&seen));
+        for answer in Box::pin(futures::future::join_all(asked)).await {
+            warnings.extend(answer?);
+        }
+        Ok(())
+    }
+}
+
+impl Seen<'_> {
+    fn subresource(&self) -> &'static str {
+        self.hooks.sub.name()
+    }
+
+    /// 403 about the object of the request.
+    fn forbidden(&self, why: &str) -> ApiError {
+        ApiError::forbidden(&self.hooks.place.qualified(), self.name, why)
+    }
+
+    /// The namespace of the object; null where it has none.
+    fn namespace_object(&self) -> Value {
+        if self.namespace.is_empty() {
+            return Value::Null;
+        }
+        let key = ObjectKey::new("", self.namespace);
+        self.hooks.cluster.read("namespaces", &key).unwrap_or_default()
+    }
+
+    fn asker(&self) -> Asker {
+        let cluster = self.hooks.cluster;
+        let policy = cluster.policy.current(&cluster.store);
+        Asker { policy, user: Arc::new(self.hooks.caller.user()) }
+    }
+
+    fn at(&self) -> ObjectPath {
+        let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        let served = &self.hooks.place.served;
+        let gv = &served.version().gv;
+        ObjectPath {
+            group: gv.group.clone(),
+            version: gv.version.clone(),
+            namespace: some(self.namespace),
+            resource: served.kind.plural.to_string(),
+            name: some(self.name),
+            subresource: some(self.subresource()),
+        }
+    }
+
+    /// The `request` of an AdmissionReview, without the objects. `version` is the one that
+    /// whoever is asked understands.
+    fn request(&self, uid: &str, version: usize) -> Value {
+        let Hooks { place, caller, dry_run, .. } = self.hooks;
+        let kind = &place.served.kind;
+        let gv = |at: usize| (&kind.versions[at].gv.group, &kind.versions[at].gv.version);
+        let kind_of = |at| json!({"group": gv(at).0, "version": gv(at).1, "kind": kind.kind});
+        let resource_of =
+            |at| json!({"group": gv(at).0, "version": gv(at).1, "resource": kind.plural});
+        let mut user = json!({"username": caller.name, "groups": caller.groups});
+        if !caller.uid.is_empty() {
+            user["uid"] = json!(caller.uid);
+        }
+        if !caller.extra.is_empty() {
+            user["extra"] = json!(caller.extra);
+        }
+        let options = match self.operation {
+            "CREATE" => "CreateOptions",
+            "DELETE" => "DeleteOptions",
+            _ => "UpdateOptions",
+        };
+        let mut options = json!({"kind": options, "apiVersion": "meta.k8s.io/v1"});
+        if *dry_run {
+            options["dryRun"] = json!(["All"]);
+        }
+        let mut request = json!({
+            "uid": uid,
+            "kind": kind_of(version), "resource": resource_of(version),
+            "requestKind": kind_of(place.served.version),
+            "requestResource": resource_of(place.served.version),
+            "name": self.name, "operation": self.operation, "userInfo": user,
+            "dryRun": dry_run, "options": options,
+        });
+        if !self.namespace.is_empty() {
+            request["namespace"] = json!(self.namespace);
+        }
+        if !self.subresource().is_empty() {
+            request["subResource"] = json!(self.subresource());
+            request["requestSubResource"] = json!(self.subresource());
+        }
+        request
+    }
+
+    /// An object of the request in a version that whoever is asked understands.
+    fn shown(&self, object: &Value, version: usize) -> Value {
+        let served = &self.hooks.place.served;
+        if object.is_null() || version == served.version {
+            return object.clone();
+        }
+        let stored = rules::convert(&served.kind, served.kind.storage, object.clone());
+        rules::convert(&served.kind, version, stored)
+    }
+}
+
+/// What is wrong with the expressions of a guard that is written.
+pub(super) fn validate(kind: K, object: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let items = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let mut conditions = |list: &Value, path: &str| {
+        for (at, condition) in items(list).iter().enumerate() {
+            compiles(
+                &condition["expression"],
+                &format!("{path}[{at}].expression"),
+                true,
+                &mut errors,
+            );
+        }
+    };
+    match kind {
+        K::MutatingWebhookConfiguration | K::ValidatingWebhookConfiguration => {
+            for (at, hook) in items(&object["webhooks"]).iter().enumerate() {
+                conditions(&hook["matchConditions"], &format!("webhooks[{at}].matchConditions"));
+            }
+        }
+        K::ValidatingAdmissionPolicy => {
+            let spec = &object["spec"];
+            conditions(&spec["matchConditions"], "spec.matchConditions");
+            conditions(&spec["validations"], "spec.validations");
+            for (at, one) in items(&spec["validations"]).iter().enumerate() {
+                let path = format!("spec.validations[{at}].messageExpression");
+                compiles(&one["messageExpression"], &path, false, &mut errors);
+            }
+            for (at, one) in items(&spec["variables"]).iter().enumerate() {
+                let path = format!("spec.variables[{at}].expression");
+                compiles(&one["expression"], &path, false, &mut errors);
+            }
+            for (at, one) in items(&spec["auditAnnotations"]).iter().enumerate() {
+                let path = format!("spec.auditAnnotations[{at}].valueExpression");
+                compiles(&one["valueExpression"], &path, false, &mut errors);
+            }
+        }
+        _ => {}
+    }
+    errors
+}
+
+fn compiles(source: &Value, path: &str, condition: bool, errors: &mut Vec<FieldError>) {
+    // What is missing is told elsewhere.
+    let Some(text) = source.as_str().filter(|text| !text.trim().is_empty()) else { return };
+    let compiled = if condition { Program::condition(text) } else { Program::compile(text) };
+    if let Err(why) = compiled {
+        errors.push(FieldError::invalid(path, json!(text.trim()), why));
+    }
+}
+
+fn place_of(object: &Value) -> (String, String) {
+    (meta::text(object, "name").to_owned(), meta::text(object, "namespace").to_owned())
+}

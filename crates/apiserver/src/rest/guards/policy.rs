@@ -1,0 +1,309 @@
+//! ValidatingAdmissionPolicies and their bindings: rules in CEL that a cluster holds.
+//!
+//! A policy does nothing until it is bound; a binding says for which part of the policy's
+//! resources, with which parameters, and whether a broken rule refuses or warns.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::Seen;
+use super::matching::{Condition, Matching};
+use crate::machinery::gvk::GroupVersion;
+use crate::machinery::labels::Selector;
+use crate::machinery::status::ApiError;
+use crate::registry::Served;
+use crate::rest::rules;
+use crate::schema::{Evaluation, Program, Sight};
+use crate::store::{ObjectKey, Scope};
+
+/// All policies of a cluster with their bindings.
+#[derive(Default)]
+pub(super) struct Policies {
+    all: Vec<Policy>,
+}
+
+struct Policy {
+    name: String,
+    ignores_failure: bool,
+    matching: Matching,
+    conditions: Vec<Condition>,
+    /// What does not compile, of variables that a rule may use.
+    variables: Result<Vec<(String, Program)>, String>,
+    rules: Vec<Rule>,
+    /// `apiVersion` and kind of its parameters.
+    params: Option<(String, String)>,
+    bindings: Vec<Binding>,
+}
+
+struct Rule {
+    source: String,
+    program: Result<Program, String>,
+    message: String,
+    worded: Option<Program>,
+    /// Code and reason of a refusal.
+    refusal: (u16, &'static str),
+}
+
+struct Binding {
+    name: String,
+    matching: Option<Matching>,
+    denies: bool,
+    warns: bool,
+    params: Option<ParamRef>,
+}
+
+struct ParamRef {
+    name: String,
+    namespace: String,
+    selector: Option<Selector>,
+    /// Nothing found refuses the write.
+    required: bool,
+}
+
+impl Policies {
+    pub(super) fn read(policies: &[Value], bindings: &[Value]) -> Self {
+        let mut bound: BTreeMap<&str, Vec<Binding>> = BTreeMap::new();
+        for binding in bindings {
+            let policy = binding["spec"]["policyName"].as_str().unwrap_or_default();
+            bound.entry(policy).or_default().push(Binding::read(binding));
+        }
+        let each = policies.iter().filter_map(|policy| {
+            let name = policy["metadata"]["name"].as_str().unwrap_or_default();
+            // Unbound it says nothing, so it need not be compiled.
+            bound.remove(name).map(|bindings| Policy::read(name, &policy["spec"], bindings))
+        });
+        Self { all: each.collect() }
+    }
+
+    /// Refuses what a bound policy refuses, and collects warnings.
+    pub(super) fn check(
+        &self,
+        seen: &Seen<'_>,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), ApiError> {
+        for policy in &self.all {
+            let Some(version) = policy.matching.version_for(seen) else { continue };
+            for binding in &policy.bindings {
+                if binding.matching.as_ref().is_none_or(|matching| matching.is_open_for(seen)) {
+                    policy.judge(binding, seen, version, warnings)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Policy {
+    fn read(name: &str, spec: &Value, bindings: Vec<Binding>) -> Self {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let items = |key: &str| spec[key].as_array().into_iter().flatten();
+        let variables = items("variables").map(|one| {
+            let program = Program::compile(one["expression"].as_str().unwrap_or_default())?;
+            Ok((text(&one["name"]), program))
+        });
+        let params = &spec["paramKind"];
+        Self {
+            name: name.to_owned(),
+            ignores_failure: spec["failurePolicy"] == "Ignore",
+            matching: Matching::read(&spec["matchConstraints"]),
+            conditions: Condition::list(&spec["matchConditions"]),
+            variables: variables.collect(),
+            rules: items("validations").map(Rule::read).collect(),
+            params: params
+                .is_object()
+                .then(|| (text(&params["apiVersion"]), text(&params["kind"]))),
+            bindings,
+        }
+    }
+
+    fn judge(
+        &self,
+        binding: &Binding,
+        seen: &Seen<'_>,
+        version: usize,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), ApiError> {
+        let params = match self.params(binding, seen) {
+            Ok(params) => params,
+            Err(_) if self.ignores_failure => return Ok(()),
+            Err(why) => return self.refuse(binding, seen, &why, (403, "Forbidden"), warnings),
+        };
+        let (object, old) = (seen.shown(seen.object, version), seen.shown(seen.old, version));
+        let (request, namespace) = (seen.request("", version), seen.namespace_object());
+        let variables = match &self.variables {
+            Ok(variables) => variables.as_slice(),
+            Err(_) if self.ignores_failure => return Ok(()),
+            Err(why) => return self.refuse(binding, seen, why, (422, "Invalid"), warnings),
+        };
+        for params in &params {
+            let sight = Sight {
+                object: &object,
+                old: &old,
+                request: &request,
+                params,
+                namespace: &namespace,
+                asker: seen.asker(),
+                at: seen.at(),
+                variables,
+            };
+            let mut evaluation = Evaluation::new(&sight);
+            match Condition::all(&self.conditions, &mut evaluation) {
+                Ok(true) => {}
+                Ok(false) => continue,
+                Err(_) if self.ignores_failure => continue,
+                Err(why) => {
+                    self.refuse(binding, seen, &why, (422, "Invalid"), warnings)?;
+                    continue;
+                }
+            }
+            for rule in &self.rules {
+                let held = match &rule.program {
+                    Ok(program) => evaluation.holds(program),
+                    Err(why) => Err(why.clone()),
+                };
+                let says = match held {
+                    Ok(true) => continue,
+                    Ok(false) => rule.says(&mut evaluation),
+                    Err(_) if self.ignores_failure => continue,
+                    Err(why) => {
+                        format!("expression '{}' resulted in error: {why}", rule.source)
+                    }
+                };
+                self.refuse(binding, seen, &says, rule.refusal, warnings)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses or warns, as the binding wants.
+    fn refuse(
+        &self,
+        binding: &Binding,
+        seen: &Seen<'_>,
+        says: &str,
+        (code, reason): (u16, &'static str),
+        warnings: &mut Vec<String>,
+    ) -> Result<(), ApiError> {
+        let who =
+            format!("ValidatingAdmissionPolicy '{}' with binding '{}'", self.name, binding.name);
+        if binding.warns {
+            warnings.push(format!("Validation failed for {who}: {says}"));
+        }
+        if !binding.denies {
+            tracing::debug!(policy = self.name, says, "noted");
+            return Ok(());
+        }
+        let says = format!("{who} denied request: {says}");
+        let error = seen.forbidden(&says);
+        Err(ApiError { code, reason, ..error }.with_cause("", &says, ""))
+    }
+
+    /// The parameters that a binding names: one run of the rules each.
+    fn params(&self, binding: &Binding, seen: &Seen<'_>) -> Result<Vec<Value>, String> {
+        let (Some((api_version, kind)), Some(wanted)) = (&self.params, &binding.params) else {
+            return Ok(vec![Value::Null]);
+        };
+        let served = find(seen, api_version, kind).ok_or_else(|| {
+            let gv = if api_version.contains('/') { api_version.clone() } else { format!("/{api_version}") };
+            format!("failed to configure policy: failed to find resource referenced by paramKind: '{gv}, Kind={kind}'")
+        })?;
+        let namespace = match (served.kind.namespaced, wanted.namespace.as_str()) {
+            (false, _) => "",
+            (true, "") if seen.namespace.is_empty() => {
+                return Err("failed to configure binding: cannot use namespaced paramRef in policy binding that matches cluster-scoped resources".to_owned());
+            }
+            (true, "") => seen.namespace,
+            (true, named) => named,
+        };
+        let store = &seen.hooks.cluster.store;
+        let resource = &served.kind.resource;
+        let found = match &wanted.selector {
+            None => {
+                store.get(resource, &ObjectKey::new(namespace, &*wanted.name)).into_iter().collect()
+            }
+            Some(selector) => {
+                let scope =
+                    if namespace.is_empty() { Scope::All } else { Scope::Namespace(namespace) };
+                let mut items = store.list(resource, scope).items;
+                items.retain(|stored| {
+                    let labels: Vec<(&str, &str)> = stored.head.labels.iter().collect();
+                    selector.matches(|l| labels.iter().find(|(key, _)| *key == l).map(|(_, v)| *v))
+                });
+                items
+            }
+        };
+        if found.is_empty() && wanted.required {
+            return Err("failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction".to_owned());
+        }
+        let read = found.iter().map(|stored| rules::current(&served, served.version, stored));
+        read.collect::<Result<_, _>>().map_err(|error| error.message)
+    }
+}
+
+/// The kind of parameters, in the version that the policy names.
+fn find(seen: &Seen<'_>, api_version: &str, kind: &str) -> Option<Served> {
+    let gv: GroupVersion = match api_version.split_once('/') {
+        Some((group, version)) => GroupVersion::new(group, version),
+        None => GroupVersion::new("", api_version),
+    };
+    let registry = &seen.hooks.cluster.registry;
+    let known = registry.all();
+    let found = known
+        .iter()
+        .find(|known| *known.kind == *kind && known.served(&gv.group, &gv.version).is_some())?;
+    registry.find(&gv.group, &gv.version, &found.plural)
+}
+
+impl Rule {
+    fn read(value: &Value) -> Self {
+        let text = |key: &str| value[key].as_str().unwrap_or_default().trim().to_owned();
+        let source = text("expression");
+        let worded = Some(text("messageExpression")).filter(|text| !text.is_empty());
+        Self {
+            program: Program::condition(&source),
+            message: text("message"),
+            worded: worded.and_then(|text| Program::compile(&text).ok()),
+            refusal: match text("reason").as_str() {
+                "Unauthorized" => (401, "Unauthorized"),
+                "Forbidden" => (403, "Forbidden"),
+                "RequestEntityTooLarge" => (413, "RequestEntityTooLarge"),
+                _ => (422, "Invalid"),
+            },
+            source,
+        }
+    }
+
+    fn says(&self, evaluation: &mut Evaluation<'_>) -> String {
+        let worded = self.worded.as_ref().and_then(|program| evaluation.text(program));
+        worded.unwrap_or_else(|| match self.message.as_str() {
+            "" => format!("failed expression: {}", self.source),
+            message => message.to_owned(),
+        })
+    }
+}
+
+impl Binding {
+    fn read(binding: &Value) -> Self {
+        let spec = &binding["spec"];
+        let actions = spec["validationActions"].as_array();
+        let does = |action: &str| actions.is_some_and(|list| list.iter().any(|one| one == action));
+        let (params, resources) = (&spec["paramRef"], &spec["matchResources"]);
+        let text = |key: &str| params[key].as_str().unwrap_or_default().to_owned();
+        Self {
+            name: binding["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
+            matching: resources.is_object().then(|| Matching::read(resources)),
+            denies: does("Deny"),
+            warns: does("Warn"),
+            params: params.is_object().then(|| ParamRef {
+                name: text("name"),
+                namespace: text("namespace"),
+                selector: params["selector"]
+                    .is_object()
+                    .then(|| Selector::from_value(&params["selector"]).ok())
+                    .flatten(),
+                required: text("parameterNotFoundAction") != "Allow",
+            }),
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! One webhook: when it is asked, what it is told, and what is made of its answer.
+//!
+//! The wording is Kubernetes': people look for these sentences.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::Seen;
+use super::call::Endpoint;
+use super::matching::{Condition, Matching};
+use crate::machinery::status::ApiError;
+use crate::schema::{Evaluation, Sight};
+
+const REVIEW: &str = "admission.k8s.io/v1";
+
+/// A webhook, compiled.
+pub(super) struct Webhook {
+    name: String,
+    matching: Matching,
+    conditions: Vec<Condition>,
+    endpoint: Endpoint,
+    /// A webhook that cannot be asked counts as one that agrees.
+    ignores_failure: bool,
+    /// Asked again when others changed the object after it.
+    pub(super) reinvoked: bool,
+}
+
+/// Why an answer is none.
+enum Trouble {
+    /// The webhook says no.
+    Denied(ApiError),
+    /// It could not be asked, or did not answer properly.
+    Failed(String),
+}
+
+impl Webhook {
+    pub(super) fn read(hook: &Value) -> Self {
+        Self {
+            name: hook["name"].as_str().unwrap_or_default().to_owned(),
+            matching: Matching::of_webhook(hook),
+            conditions: Condition::list(&hook["matchConditions"]),
+            endpoint: Endpoint::read(hook),
+            ignores_failure: hook["failurePolicy"] == "Ignore",
+            reinvoked: hook["reinvocationPolicy"] == "IfNeeded",
+        }
+    }
+
+    /// Asks for changes. `None` when the write is none of its business, `Some(None)` when
+    /// it leaves the object as it is.
+    pub(super) async fn mutate(
+        &self,
+        seen: &Seen<'_>,
+        warnings: &mut Vec<String>,
+    ) -> Result<Option<Option<Value>>, ApiError> {
+        let Some(version) = self.is_asked(seen)? else { return Ok(None) };
+        let answered = match self.ask(seen, version).await {
+            Ok(answered) => answered,
+            Err(trouble) => return self.excuse(trouble).map(|()| Some(None)),
+        };
+        warnings.extend(answered.warnings);
+        // What is deleted cannot be changed any more.
+        let Some(patch) = answered.patch.filter(|_| !seen.object.is_null()) else {
+            return Ok(Some(None));
+        };
+        let shown = seen.shown(seen.object, version);
+        let changed = flagship_patch::json(&shown, &patch).map_err(ApiError::internal)?;
+        let served = &seen.hooks.place.served;
+        Ok(Some(Some(if version == served.version {
+            changed
+        } else {
+            let stored = super::rules::convert(&served.kind, served.kind.storage, changed);
+            super::rules::convert(&served.kind, served.version, stored)
+        })))
+    }
+
+    /// Asks whether the write may happen. Returns warnings.
+    pub(super) async fn validate(&self, seen: &Seen<'_>) -> Result<Vec<String>, ApiError> {
+        let Some(version) = self.is_asked(seen)? else { return Ok(Vec::new()) };
+        match self.ask(seen, version).await {
+            Ok(answered) => Ok(answered.warnings),
+            Err(trouble) => self.excuse(trouble).map(|()| Vec::new()),
+        }
+    }
+
+    fn is_asked(&self, seen: &Seen<'_>) -> Result<Option<usize>, ApiError> {
+        let Some(version) = self.matching.version_for(seen) else { return Ok(None) };
+        if self.conditions.is_empty() {
+            return Ok(Some(version));
+        }
+        let (object, old) = (seen.shown(seen.object, version), seen.shown(seen.old, version));
+        let (request, namespace) = (seen.request("", version), seen.namespace_object());
+        let sight = Sight {
+            object: &object,
+            old: &old,
+            request: &request,
+            params: &Value::Null,
+            namespace: &namespace,
+            asker: seen.asker(),
+            at: seen.at(),
+            variables: &[],
+        };
+        match Condition::all(&self.conditions, &mut Evaluation::new(&sight)) {
+            Ok(true) => Ok(Some(version)),
+            Ok(false) => Ok(None),
+            Err(_) if self.ignores_failure => Ok(None),
+            Err(why) => Err(seen.forbidden(&why)),
+        }
+    }
+
+    fn excuse(&self, trouble: Trouble) -> Result<(), ApiError> {
+        match trouble {
+            Trouble::Denied(error) => Err(error),
+            Trouble::Failed(why) if self.ignores_failure => {
+                tracing::warn!(webhook = self.name, why, "failed and is ignored");
+                Ok(())
+            }
+            Trouble::Failed(why) => {
+                let says = format!("failed calling webhook {:?}: {why}", self.name);
+                Err(ApiError::internal(says))
+            }
+        }
+    }
+
+    async fn ask(&self, seen: &Seen<'_>, version: usize) -> Result<Answered, Trouble> {
+        let uid = seen.hooks.cluster.env.entropy.uuid();
+        let mut request = seen.request(&uid, version);
+        request["object"] = seen.shown(seen.object, version);
+        request["oldObject"] = seen.shown(seen.old, version);
+        let review = json!({"kind": "AdmissionReview", "apiVersion": REVIEW, "request": request});
+        let called = self.endpoint.call(&review, &seen.hooks.cluster.store).await;
+        let answer =
+            called.map_err(|why| Trouble::Failed(format!("failed to call webhook: {why}")))?;
+        let answered = Answered::read(&answer, &uid);
+        let answered = answered
+            .map_err(|why| Trouble::Failed(format!("received invalid webhook response: {why}")))?;
+        match answered.refusal {
+            Some(status) => Err(Trouble::Denied(denied(&self.name, &status))),
+            None => Ok(answered),
+        }
+    }
+}
+
+/// A proper answer.
+struct Answered {
+    /// The `status` of a denial; null when it has none.
+    refusal: Option<Value>,
+    patch: Option<Value>,
+    warnings: Vec<String>,
+}
+
+impl Answered {
+    fn read(review: &Value, uid: &str) -> Result<Self, String> {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let (version, kind) = (text(&review["apiVersion"]), text(&review["kind"]));
+        if version != REVIEW || kind != "AdmissionReview" {
+            let version = if version.contains('/') { version } else { format!("/{version}") };
+            return Err(format!(
+                "expected webhook response of {REVIEW}, Kind=AdmissionReview, got {version}, Kind={kind}"
+            ));
+        }
+        let response = &review["response"];
+        if !response.is_object() {
+            return Err("webhook response was absent".to_owned());
+        }
+        let got = text(&response["uid"]);
+        if got != uid {
+            return Err(format!("expected response.uid={uid:?}, got {got:?}"));
+        }
+        let (patch, kind) = (text(&response["patch"]), text(&response["patchType"]));
+        let patch = match (patch.is_empty(), kind.as_str()) {
+            (true, "") => None,
+            (false, "") => {
+                return Err("webhook returned response.patch but not response.patchType".to_owned());
+            }
+            (true, _) => {
+                return Err("webhook returned response.patchType but not response.patch".to_owned());
+            }
+            (false, "JSONPatch") => {
+                let bytes = STANDARD.decode(&patch).map_err(|why| why.to_string())?;
+                let patch: Value = serde_json::from_slice(&bytes).map_err(|why| why.to_string())?;
+                Some(patch)
+            }
+            (false, other) => return Err(format!("invalid response.patchType of {other:?}")),
+        };
+        let warnings = response["warnings"].as_array().into_iter().flatten();
+        Ok(Self {
+            refusal: (response["allowed"] != true).then(|| response["status"].clone()),
+            patch,
+            warnings: warnings.filter_map(Value::as_str).map(str::to_owned).collect(),
+        })
+    }
+}
+
+/// A denial as the client is told.
+fn denied(webhook: &str, status: &Value) -> ApiError {
+    let text = |key: &str| status[key].as_str().unwrap_or_default();
+    let why = match (text("message"), text("reason")) {
+        ("", "") => " without explanation".to_owned(),
+        ("", reason) => format!(": {reason}"),
+        (message, _) => format!(": {message}"),
+    };
+    let code = status["code"].as_u64().and_then(|code| u16::try_from(code).ok());
+    let code = code.filter(|code| (400..600).contains(code)).unwrap_or(400);
+    let says = format!("admission webhook {webhook:?} denied the request{why}");
+    ApiError::new(code, known_reason(text("reason")), says)
+}
+
+/// The reason as one that clients know; empty for any other.
+fn known_reason(text: &str) -> &'static str {
+    const KNOWN: [&str; 17] = [
+        "Unauthorized",
+        "Forbidden",
+        "NotFound",
+        "AlreadyExists",
+        "Conflict",
+        "Gone",
+        "Invalid",
+        "Timeout",
+        "TooManyRequests",
+        "BadRequest",
+        "MethodNotAllowed",
+        "NotAcceptable",
+        "RequestEntityTooLarge",
+        "UnsupportedMediaType",
+        "InternalError",
+        "Expired",
+        "ServiceUnavailable",
+    ];
+    KNOWN.into_iter().find(|known| *known == text).unwrap_or_default()
+}

@@ -1,0 +1,440 @@
+//! Webhooks that really listen, and writes that wait for them.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use flagship_apiserver::edge::{Authority, Credentials};
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+use crate::client::{Reply, World};
+
+const CONFIGS: &str = "/apis/admissionregistration.k8s.io/v1";
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+/// A listening webhook that answers by the path it is asked at.
+struct Hook {
+    address: SocketAddr,
+    authority: Authority,
+    asked: Arc<Mutex<Vec<Value>>>,
+}
+
+impl Hook {
+    async fn start(world: &World) -> Self {
+        let now = world.env.clock.now();
+        let authority = Authority::create(now).unwrap();
+        let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
+        let Credentials { certificate, key } = authority.server(&names, now).unwrap();
+        let certificate = CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap();
+        let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate], key)
+            .unwrap();
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = TcpListener::bind(World::any_port()).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let notes = asked.clone();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (acceptor, notes) = (acceptor.clone(), notes.clone());
+                tokio::spawn(async move {
+                    let Ok(stream) = acceptor.accept(stream).await else { return };
+                    let answer = service_fn(move |request| answer(request, notes.clone()));
+                    let server = hyper::server::conn::http1::Builder::new();
+                    server.serve_connection(TokioIo::new(stream), answer).await.ok();
+                });
+            }
+        });
+        Self { address, authority, asked }
+    }
+
+    fn at(&self, path: &str) -> Value {
+        let bundle = STANDARD.encode(self.authority.certificate_pem());
+        json!({"url": format!("https://{}{path}", self.address), "caBundle": bundle})
+    }
+
+    fn asked(&self) -> Vec<Value> {
+        std::mem::take(&mut *self.asked.lock().unwrap())
+    }
+}
+
+async fn answer(
+    request: Request<Incoming>,
+    notes: Arc<Mutex<Vec<Value>>>,
+) -> Result<Response<Full<Bytes>>, hyper::Error> {
+    let path = request.uri().path().to_owned();
+    let body = request.into_body().collect().await?.to_bytes();
+    let review: Value = serde_json::from_slice(&body).unwrap();
+    let mut response = json!({"uid": review["request"]["uid"], "allowed": true});
+    let patch = |patch: Value| STANDARD.encode(patch.to_string());
+    let data = &review["request"]["object"]["data"];
+    let mut code = 200;
+    match path.as_str() {
+        "/deny" => {
+            response["allowed"] = json!(false);
+            response["status"] = json!({"message": "no way", "code": 403, "reason": "Forbidden"});
+        }
+        "/deny-bare" => response["allowed"] = json!(false),
+        "/warn" => response["warnings"] = json!(["careful"]),
+        "/uid" => response["uid"] = json!("x"),
+        "/patch" => {
+            response["patchType"] = json!("JSONPatch");
+            response["patch"] =
+                json!(patch(json!([{"op": "add", "path": "/data/x", "value": "1"}])));
+        }
+        // Counts how often it was asked.
+        "/count" => {
+            let count =
+                data["n"].as_str().and_then(|n| n.parse::<i64>().ok()).unwrap_or_default() + 1;
+            let add = json!([{"op": "add", "path": "/data/n", "value": count.to_string()}]);
+            response["patchType"] = json!("JSONPatch");
+            response["patch"] = json!(patch(add));
+        }
+        "/bad-patch" => {
+            response["patchType"] = json!("JSONPatch");
+            response["patch"] =
+                json!(patch(json!([{"op": "replace", "path": "/no/way", "value": 1}])));
+        }
+        "/bad-field" => {
+            response["patchType"] = json!("JSONPatch");
+            response["patch"] = json!(patch(json!([{"op": "add", "path": "/data", "value": 5}])));
+        }
+        "/untyped" => response["patch"] = json!(patch(json!([]))),
+        "/fail" => code = 500,
+        "/hang" => std::future::pending().await,
+        _ => {}
+    }
+    notes.lock().unwrap().push(review);
+    let review = json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "response": response});
+    let body = match path.as_str() {
+        "/junk" => "hello".to_owned(),
+        "/absent" => {
+            json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1"}).to_string()
+        }
+        _ => review.to_string(),
+    };
+    Ok(Response::builder().status(code).body(Full::new(body.into())).unwrap())
+}
+
+fn webhook(client: Value, more: Value) -> Value {
+    let mut hook = json!({
+        "name": "probe.example.com", "admissionReviewVersions": ["v1"], "sideEffects": "None",
+        "timeoutSeconds": 1, "clientConfig": client,
+        "rules": [{"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}],
+    });
+    let more: BTreeMap<String, Value> = serde_json::from_value(more).unwrap();
+    for (key, value) in more {
+        hook[key] = value;
+    }
+    hook
+}
+
+/// Writes a configuration in place of the one before.
+async fn configure(world: &World, mutating: bool, hooks: Vec<Value>) {
+    let kind = if mutating { "mutating" } else { "validating" };
+    let path = format!("{CONFIGS}/{kind}webhookconfigurations");
+    world.call_with(&[], "DELETE", &format!("{path}/probe"), Value::Null).await;
+    world.make(&path, json!({"metadata": {"name": "probe"}, "webhooks": hooks})).await;
+}
+
+async fn create(world: &World, query: &str) -> Reply {
+    let map =
+        json!({"metadata": {"generateName": "a-", "labels": {"app": "web"}}, "data": {"a": "b"}});
+    world.call_with(&[], "POST", &format!("{MAPS}{query}"), map).await
+}
+
+#[tokio::test]
+async fn a_webhook_says_no_in_kubernetes_words() {
+    let world = World::new().await;
+    let hook = Hook::start(&world).await;
+    let failed = r#"Internal error occurred: failed calling webhook "probe.example.com": "#;
+    let bad = format!("{failed}received invalid webhook response: ");
+    let table = [
+        (
+            "/deny",
+            403,
+            r#"admission webhook "probe.example.com" denied the request: no way"#.to_owned(),
+        ),
+        (
+            "/deny-bare",
+            400,
+            r#"admission webhook "probe.example.com" denied the request without explanation"#
+                .to_owned(),
+        ),
+        ("/absent", 500, format!("{bad}webhook response was absent")),
+        (
+            "/untyped",
+            500,
+            format!("{bad}webhook returned response.patch but not response.patchType"),
+        ),
+        (
+            "/fail",
+            500,
+            format!(
+                r#"{failed}failed to call webhook: an error on the server ("unknown") has prevented the request from succeeding"#
+            ),
+        ),
+        (
+            "/hang",
+            500,
+            format!(
+                r#"{failed}failed to call webhook: Post "https://{}/hang?timeout=1s": context deadline exceeded"#,
+                hook.address
+            ),
+        ),
+    ];
+    for (path, code, says) in table {
+        configure(&world, false, vec![webhook(hook.at(path), json!({}))]).await;
+        assert_eq!(create(&world, "").await.refusal(), (code, says), "{path}");
+    }
+    configure(&world, false, vec![webhook(hook.at("/uid"), json!({}))]).await;
+    let says = create(&world, "").await.refusal().1;
+    assert!(
+        says.starts_with(&format!("{bad}expected response.uid=\""))
+            && says.ends_with("\", got \"x\""),
+        "{says}"
+    );
+    configure(&world, false, vec![webhook(hook.at("/junk"), json!({}))]).await;
+    let says = create(&world, "").await.refusal().1;
+    assert!(
+        says.starts_with(&format!(
+            "{failed}failed to call webhook: couldn't get version/kind; json parse error: "
+        )),
+        "{says}"
+    );
+}
+
+#[tokio::test]
+async fn what_cannot_be_reached_fails_or_is_ignored_as_its_policy_says() {
+    let world = World::new().await;
+    let hook = Hook::start(&world).await;
+    let refused = {
+        let listener = TcpListener::bind(World::any_port()).await.unwrap();
+        listener.local_addr().unwrap()
+    };
+    let mut closed = hook.at("/x");
+    closed["url"] = json!(format!("https://{refused}/x"));
+    let mut stranger = hook.at("/x");
+    stranger["caBundle"] = json!(STANDARD.encode(world.edge.authority().certificate_pem()));
+    let service =
+        |name: &str| json!({"service": {"name": name, "namespace": "default", "path": "/x"}});
+    let table = [
+        (closed, format!(r#"Post "https://{refused}/x?timeout=1s": dial tcp {refused}: connect: connection refused"#)),
+        (stranger, format!(r#"Post "https://{}/x?timeout=1s": tls: failed to verify certificate: x509: certificate signed by unknown authority"#, hook.address)),
+        (service("s"), r#"Post "https://s.default.svc:443/x?timeout=1s": service "s" not found"#.to_owned()),
+        (service("kubernetes"), r#"Post "https://kubernetes.default.svc:443/x?timeout=1s": services have no endpoints that this server can reach; give the webhook a url instead of service "kubernetes""#.to_owned()),
+    ];
+    for (client, why) in table {
+        configure(&world, false, vec![webhook(client.clone(), json!({}))]).await;
+        let says = format!(
+            r#"Internal error occurred: failed calling webhook "probe.example.com": failed to call webhook: {why}"#
+        );
+        assert_eq!(create(&world, "").await.refusal(), (500, says));
+        configure(&world, false, vec![webhook(client, json!({"failurePolicy": "Ignore"}))]).await;
+        assert_eq!(create(&world, "").await.code, 201);
+    }
+}
+
+#[tokio::test]
+async fn a_review_tells_the_webhook_what_happens() {
+    let world = World::new().await;
+    let hook = Hook::start(&world).await;
+    configure(&world, false, vec![webhook(hook.at("/warn"), json!({}))]).await;
+    let made = create(&world, "?dryRun=All").await;
+    assert_eq!(made.code, 201, "{}", made.text);
+    let made = create(&world, "").await.json();
+    let name = made["metadata"]["name"].as_str().unwrap();
+    let one = format!("{MAPS}/{name}");
+    world.call_with(&[], "PATCH", &one, json!({"data": {"a": "c"}})).await;
+    world.call_with(&[], "DELETE", &one, Value::Null).await;
+    let asked = hook.asked();
+    let told: Vec<(&Value, &Value, bool, bool)> = asked
+        .iter()
+        .map(|review| {
+            let request = &review["request"];
+            (
+                &request["operation"],
+                &request["dryRun"],
+                request["object"].is_null(),
+                request["oldObject"].is_null(),
+            )
+        })
+        .collect();
+    let (yes, no) = (&json!(true), &json!(false));
+    assert_eq!(
+        told,
+        [
+            (&json!("CREATE"), yes, false, true),
+            (&json!("CREATE"), no, false, true),
+            (&json!("UPDATE"), no, false, false),
+            (&json!("DELETE"), no, true, false),
+        ]
+    );
+    let mut request = asked[2]["request"].clone();
+    for key in ["uid", "object", "oldObject"] {
+        request[key] = Value::Null;
+    }
+    let kind = json!({"group": "", "version": "v1", "kind": "ConfigMap"});
+    let resource = json!({"group": "", "version": "v1", "resource": "configmaps"});
+    assert_eq!(
+        request,
+        json!({
+            "uid": null, "kind": kind, "resource": resource, "requestKind": kind, "requestResource": resource,
+            "name": name, "namespace": "default", "operation": "UPDATE", "dryRun": false,
+            "userInfo": {
+                "username": "admin", "groups": ["system:masters", "system:authenticated"],
+                "extra": request["userInfo"]["extra"],
+            },
+            "options": {"kind": "UpdateOptions", "apiVersion": "meta.k8s.io/v1"},
+            "object": null, "oldObject": null,
+        })
+    );
+}
+
+#[tokio::test]
+async fn webhooks_change_objects_one_after_the_other() {
+    let world = World::new().await;
+    let hook = Hook::start(&world).await;
+    let named = |name: &str, path: &str, again: &str| {
+        webhook(hook.at(path), json!({"name": name, "reinvocationPolicy": again}))
+    };
+    configure(
+        &world,
+        true,
+        vec![named("a.b.c", "/count", "IfNeeded"), named("b.b.c", "/patch", "Never")],
+    )
+    .await;
+    // Asked again, for the second changed the object after it.
+    assert_eq!(create(&world, "").await.json()["data"], json!({"a": "b", "n": "2", "x": "1"}));
+    configure(
+        &world,
+        true,
+        vec![named("a.b.c", "/count", "Never"), named("b.b.c", "/patch", "Never")],
+    )
+    .await;
+    assert_eq!(create(&world, "").await.json()["data"], json!({"a": "b", "n": "1", "x": "1"}));
+    configure(
+        &world,
+        true,
+        vec![named("a.b.c", "/patch", "Never"), named("b.b.c", "/count", "IfNeeded")],
+    )
+    .await;
+    assert_eq!(create(&world, "").await.json()["data"], json!({"a": "b", "n": "1", "x": "1"}));
+    for path in ["/bad-patch", "/bad-field"] {
+        configure(&world, true, vec![named("a.b.c", path, "Never")]).await;
+        let (code, says) = create(&world, "").await.refusal();
+        assert!(
+            code == 500 && says.starts_with("Internal error occurred: "),
+            "{path}: {code} {says}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn rules_selectors_and_conditions_pick_what_is_asked_about() {
+    let world = World::new().await;
+    let hook = Hook::start(&world).await;
+    let rule = |operations: &[&str], resources: &[&str], scope: &str| json!({"rules": [{"operations": operations, "apiGroups": ["*"], "apiVersions": ["*"], "resources": resources, "scope": scope}]});
+    let condition =
+        |expression: &str| json!({"matchConditions": [{"name": "c", "expression": expression}]});
+    let table = [
+        (rule(&["CREATE"], &["configmaps"], "*"), true),
+        (rule(&["UPDATE"], &["configmaps"], "*"), false),
+        (rule(&["*"], &["*"], "Namespaced"), true),
+        (rule(&["*"], &["*"], "Cluster"), false),
+        (rule(&["*"], &["configmaps/*"], "*"), true),
+        (rule(&["*"], &["configmaps/status", "secrets"], "*"), false),
+        (rule(&["*"], &["*/*"], "*"), true),
+        (json!({"objectSelector": {"matchLabels": {"app": "web"}}}), true),
+        (json!({"objectSelector": {"matchLabels": {"app": "db"}}}), false),
+        (
+            json!({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "default"}}}),
+            true,
+        ),
+        (
+            json!({"namespaceSelector": {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["default"]}]}}),
+            false,
+        ),
+        (condition("object.data.a == 'b'"), true),
+        (condition("request.userInfo.username == 'bob'"), false),
+        (condition("!('system:masters' in request.userInfo.groups)"), false),
+    ];
+    for (more, want) in table {
+        configure(&world, false, vec![webhook(hook.at("/deny"), more.clone())]).await;
+        assert_eq!(create(&world, "").await.code == 403, want, "{more}");
+    }
+    let broken = condition("object.data.zz == '1'");
+    configure(&world, false, vec![webhook(hook.at("/ok"), broken)]).await;
+    let (code, says) = create(&world, "").await.refusal();
+    assert_eq!(code, 403);
+    assert!(
+        says.ends_with(
+            "is forbidden: expression 'object.data.zz == '1'' resulted in error: no such key: zz"
+        ),
+        "{says}"
+    );
+    let senseless = json!({"metadata": {"name": "x"}, "webhooks": [webhook(hook.at("/ok"), condition("nothing =="))]});
+    let path = format!("{CONFIGS}/validatingwebhookconfigurations");
+    assert_eq!(world.call_with(&[], "POST", &path, senseless).await.code, 422);
+}
+
+#[tokio::test]
+async fn a_webhook_that_hangs_holds_nobody_else() {
+    let world = World::new().await;
+    let hook = Hook::start(&world).await;
+    configure(&world, false, vec![webhook(hook.at("/hang"), json!({"timeoutSeconds": 30}))]).await;
+    let slow = create(&world, "");
+    let secret = json!({"metadata": {"name": "s"}});
+    let quick = async {
+        // Not asked about, so not held; and the webhook itself can be taken away.
+        world.make("/api/v1/namespaces/default/secrets", secret).await;
+        let path = format!("{CONFIGS}/validatingwebhookconfigurations/probe");
+        assert_eq!(world.call_with(&[], "DELETE", &path, Value::Null).await.code, 200);
+        create(&world, "").await.code
+    };
+    let (slow, quick) = (std::pin::pin!(slow), std::pin::pin!(quick));
+    match futures::future::select(slow, quick).await {
+        futures::future::Either::Left((slow, _)) => panic!("{slow:?}"),
+        futures::future::Either::Right((code, _)) => assert_eq!(code, 201),
+    }
+}
+
+#[tokio::test]
+async fn equivalent_versions_are_asked_about_in_their_own() {
+    let world = World::new().await;
+    let hook = Hook::start(&world).await;
+    let rules = json!([{"operations": ["*"], "apiGroups": ["autoscaling"], "apiVersions": ["v2"], "resources": ["horizontalpodautoscalers"]}]);
+    let scaler = json!({"metadata": {"generateName": "a-"}, "spec": {"maxReplicas": 3, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}, "targetCPUUtilizationPercentage": 50}});
+    let old = "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers";
+    configure(&world, false, vec![webhook(hook.at("/ok"), json!({"rules": rules}))]).await;
+    world.make(old, scaler.clone()).await;
+    let asked = hook.asked();
+    assert_eq!(asked[0]["request"]["kind"]["version"], "v2");
+    assert_eq!(asked[0]["request"]["requestKind"]["version"], "v1");
+    assert_eq!(asked[0]["request"]["object"]["apiVersion"], "autoscaling/v2");
+    configure(
+        &world,
+        false,
+        vec![webhook(hook.at("/ok"), json!({"rules": rules, "matchPolicy": "Exact"}))],
+    )
+    .await;
+    world.make(old, scaler).await;
+    assert!(hook.asked().is_empty());
+}
