@@ -85,7 +85,8 @@ pub(super) async fn draft_create(
         object =
             managers::apply(cluster, served, None, &object, manager, options.force, Sub::Main)?;
     }
-    warnings.extend(rules::decode(served, &mut object, &duplicates, options.field_validation)?);
+    let decoded = rules::decode(served, &mut object, &duplicates, options.field_validation);
+    warnings.extend(decoded.map_err(|says| rules::unreadable(served, &says))?);
     check_namespace(cluster, place, &object)?;
 
     meta::strip_server_owned(&mut object);
@@ -144,7 +145,8 @@ pub(super) async fn draft_update(
     check_type(served, &mut sent)?;
     meta::check_shape(&mut sent)?;
     check_place(place, &mut sent)?;
-    warnings.extend(rules::decode(served, &mut sent, &duplicates, options.field_validation)?);
+    let decoded = rules::decode(served, &mut sent, &duplicates, options.field_validation);
+    warnings.extend(decoded.map_err(|says| refuse_unread(served, source, &sent, &says))?);
     check_preconditions(place, source, &sent, old)?;
 
     // These paths put the metadata back as it was; what was sent is not judged.
@@ -181,6 +183,19 @@ pub(super) async fn draft_update(
     }
     let removes = is_released(kind, &value);
     Ok(Drafted::Changed(Draft { value, warnings, removes, sub, defines }))
+}
+
+/// What a client is told whose change leads to something that cannot be read: a patch is
+/// blamed, not the object.
+fn refuse_unread(served: &Served, source: &Source, sent: &Value, says: &str) -> ApiError {
+    const MAX_SHOWN: usize = 64 * 1024;
+    let shown = match source {
+        Source::Patch(Patch::Strategic(body)) => flagship_patch::printed(&body.value, MAX_SHOWN),
+        Source::Patch(Patch::Json(_) | Patch::Merge(_)) => sent.to_string(),
+        _ => return rules::unreadable(served, says),
+    };
+    let error = FieldError::invalid("patch", json!(shown), says);
+    ApiError::invalid("", "", "", &[error])
 }
 
 /// Holds `apiVersion` and `kind` against the path. Built-in kinds may leave them out.
