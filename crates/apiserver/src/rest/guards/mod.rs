@@ -179,8 +179,7 @@ impl<'a> Hooks<'a> {
     fn settled(&self, mut object: Value) -> Result<Value, ApiError> {
         use super::options::FieldValidation::Ignore;
         meta::check_shape(&mut object)?;
-        rules::decode(&self.place.served, &mut object, &[], Ignore)
-            .map_err(|error| ApiError::internal(error.message))?;
+        rules::decode(&self.place.served, &mut object, &[], Ignore).map_err(ApiError::internal)?;
         Ok(object)
     }
 
