@@ -174,7 +174,8 @@ async fn approvals(
     Ok(found.collect())
 }
 
-async fn clusters(client: &Client) -> Result<BTreeMap<String, ClusterFacts>, ClientError> {
+/// Every member by its name.
+pub async fn clusters(client: &Client) -> Result<BTreeMap<String, ClusterFacts>, ClientError> {
     let members =
         client.of_type::<Stored<MemberClusterSpec, MemberClusterStatus>>(resource("MemberCluster"));
     let listed = members.list(&Selection::all()).await?;

@@ -178,6 +178,6 @@ impl Glance {
 
     /// Nothing more will happen without somebody doing something that is not an approval.
     fn is_over(&self) -> bool {
-        matches!(self.finding.state, State::Done | State::Failed)
+        matches!(self.finding.state, State::Done | State::Failed | State::Stuck)
     }
 }

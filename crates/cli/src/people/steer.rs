@@ -188,14 +188,10 @@ async fn create(
     };
     runs.create(&object).await.with_context(|| format!("cannot create the run {key}"))?;
     let what = match wanted.snapshot.as_str() {
-        "" => "what is on the hub now".to_owned(),
-        index => format!("snapshot {index}"),
+        "" => format!("{placement} as it is on the hub now"),
+        index => format!("snapshot {index} of {placement}"),
     };
-    writeln!(
-        out,
-        "{key} created: rolls {what} of {placement} out with strategy {}",
-        wanted.strategy
-    )?;
+    writeln!(out, "{key} created: rolls out {what}, with strategy {}", wanted.strategy)?;
     writeln!(out, "follow it:  {}", command("watch", &key))?;
     if wanted.state == UpdateRunState::Initialize {
         writeln!(out, "start it:   {}", command("resume", &key))?;
