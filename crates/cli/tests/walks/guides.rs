@@ -3,7 +3,6 @@
 //! `UPDATE_EXPECT=1` writes down what came instead.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use flagship_sim::normal::normal;
 
@@ -14,9 +13,9 @@ fn folder() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guides"))
 }
 
-/// How often a look is taken again before what it shows is held against the page.
-const LOOKS: u32 = 150;
-const PAUSE: Duration = Duration::from_millis(200);
+/// How often a look is taken again before what it shows is held against the page. Each is a
+/// process, which takes its time.
+const LOOKS: u32 = 300;
 /// After how many looks that show the same nothing else is expected.
 const SETTLED: u32 = 15;
 
@@ -75,7 +74,6 @@ fn look(fleet: &Fleet, step: &Step) -> String {
         if changes(&step.command) || step.says(&last) || settled {
             break;
         }
-        std::thread::sleep(PAUSE);
         let next = once();
         same = if normal(&next) == normal(&last) { same + 1 } else { 0 };
         last = next;
