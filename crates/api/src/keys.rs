@@ -184,6 +184,8 @@ pub mod own {
         /// Objects on a member, with any value: the agent itself lives by them, and no Work takes
         /// them over. For what cannot be told by its name, such as the agent's ClusterRole.
         AGENT = "flagship.dev/agent";
+        /// Evictions: UID of the binding that is about to be deleted, so that it is deleted once.
+        EVICTED_BINDING = "flagship.dev/evicted-binding";
     }
 }
 

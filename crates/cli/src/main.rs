@@ -2,14 +2,18 @@
 //! went by exit code.
 //!
 //! 0 is done, 1 is a failure, 2 is a command line that cannot be meant; `status` and
-//! `why` answer with 0 done, 1 failed, 2 waiting, 3 stuck. Commands are one file each
-//! and write to `out`, so that their tests are strings.
+//! `why` answer with 0 done, 1 failed, 2 waiting, 3 stuck, `doctor` with 0 healthy and 1
+//! something to fix. Commands are one file each and write to `out`, so that their tests are
+//! strings.
 
 mod agent;
+mod complete;
 mod crds;
 mod explain;
+mod kubectl_fleet;
 mod people;
 mod up;
+mod version;
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, Write};
@@ -21,7 +25,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// A fleet control plane for Kubernetes
 #[derive(Parser)]
-#[command(name = "flagship", version, disable_help_subcommand = true)]
+#[command(name = "flagship", version = version::SHORT.as_str(), disable_help_subcommand = true)]
+#[command(long_version = version::LONG.as_str())]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -44,15 +49,23 @@ enum Command {
     Rollback(people::Rollback),
     History(people::History),
     Clusters(people::Clusters),
+    Doctor(people::Doctor),
     Crds(crds::Crds),
+    Fleet(kubectl_fleet::Fleet),
+    Completions(complete::Completions),
+    Man(complete::Man),
     Hub(Box<agent::Hub>),
     Member(Box<agent::Member>),
 }
 
 fn main() -> ExitCode {
-    let cli = read(std::env::args_os().collect());
+    let arguments: Vec<OsString> = std::env::args_os().collect();
     let mut out = io::BufWriter::new(io::stdout().lock());
-    let result = match cli.command {
+    if kubectl_fleet::is_called(&arguments) {
+        let answered = kubectl_fleet::answer(arguments, &mut out, &mut io::stderr());
+        return end(answered, &mut out);
+    }
+    let result = match read(arguments).command {
         Command::Up(command) => command.run(&mut out).map(|()| 0),
         Command::Down(command) => command.run(&mut out).map(|()| 0),
         Command::Reset(command) => command.run(&mut out).map(|()| 0),
@@ -68,10 +81,19 @@ fn main() -> ExitCode {
         Command::Rollback(command) => wait_for(command.run(&mut out)),
         Command::History(command) => wait_for(command.run(&mut out)),
         Command::Clusters(command) => wait_for(command.run(&mut out)),
+        Command::Doctor(command) => wait_for(command.run(&mut out)),
         Command::Crds(command) => command.run(&mut out).map(|()| 0),
+        Command::Completions(command) => command.run(Cli::command(), &mut out).map(|()| 0),
+        Command::Man(command) => command.run(Cli::command(), &mut out).map(|()| 0),
+        Command::Fleet(command) => command.run(&mut out, &mut io::stderr()),
         Command::Hub(command) => command.run().map(|()| 0),
         Command::Member(command) => command.run().map(|()| 0),
     };
+    end(result, &mut out)
+}
+
+/// Says how it went.
+fn end(result: anyhow::Result<u8>, out: &mut dyn Write) -> ExitCode {
     match result.and_then(|code| Ok(out.flush().map(|()| code)?)) {
         Ok(code) => ExitCode::from(code),
         // The reader has seen enough: `flagship crds | head` is no failure.

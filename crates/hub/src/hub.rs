@@ -17,6 +17,7 @@ use tokio::task::JoinSet;
 
 use crate::back_report::BackReports;
 use crate::complaints::Complaints;
+use crate::eviction::Evictions;
 use crate::membership::Membership;
 use crate::mirrors::Mirrors;
 use crate::options::Options;
@@ -123,6 +124,7 @@ impl Hub {
         let overrides = wanted.overrides.then(|| Overrides::new(&cx, &mirrors));
         let rollouts = wanted.rollout.then(|| Rollouts::new(&cx, &mirrors));
         let scheduler = wanted.scheduling.then(|| Scheduler::new(&cx, &mirrors, &mut tasks));
+        let evictions = wanted.eviction.then(|| Evictions::new(&cx, &mirrors));
         let works = wanted.work.then(|| Works::new(&cx, &mirrors, &mut tasks));
         let back_reports = wanted.work.then(|| BackReports::new(&cx, &mirrors, &mut tasks));
         let working = pin!(async {
@@ -133,6 +135,7 @@ impl Hub {
                 OptionFuture::from(overrides.as_ref().map(Overrides::run)),
                 OptionFuture::from(rollouts.as_ref().map(Rollouts::run)),
                 OptionFuture::from(update_runs.as_ref().map(UpdateRuns::run)),
+                OptionFuture::from(evictions.as_ref().map(Evictions::run)),
                 OptionFuture::from(works.as_ref().map(Works::run)),
                 OptionFuture::from(back_reports.as_ref().map(BackReports::run)),
             )
@@ -144,6 +147,7 @@ impl Hub {
             overrides.iter().for_each(Overrides::close);
             rollouts.iter().for_each(Rollouts::close);
             update_runs.iter().for_each(UpdateRuns::close);
+            evictions.iter().for_each(Evictions::close);
             works.iter().for_each(Works::close);
             back_reports.iter().for_each(BackReports::close);
             if tokio::time::timeout(cx.options.stop_grace, working).await.is_err() {

@@ -9,6 +9,7 @@ pub mod admission;
 mod back_report;
 mod changes;
 mod complaints;
+mod eviction;
 mod hub;
 mod membership;
 mod mirrors;

@@ -23,6 +23,8 @@ pub struct Controllers {
     pub rollout: bool,
     /// Staged update runs: `--enable-staged-update-run-apis`.
     pub update_runs: bool,
+    /// Evictions, within the budgets of placements: `--enable-eviction-apis`.
+    pub eviction: bool,
     /// Works made from bindings, and what members say of them and send back.
     pub work: bool,
 }
@@ -82,6 +84,7 @@ impl Default for Options {
                 overrides: true,
                 rollout: true,
                 update_runs: true,
+                eviction: true,
                 work: true,
             },
             resource_placement: true,

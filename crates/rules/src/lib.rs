@@ -3,15 +3,15 @@
 //! Nothing here is async, reads a clock, logs, or draws a random number, so a
 //! rule cannot fail: it returns a plan with its reasons. The same functions run
 //! in unit tests, the model checker, the simulator and production.
-//!
-//! Still to come: `eviction`.
 
 pub mod admission;
 pub mod agent;
 pub mod apply;
 pub mod availability;
 pub mod board;
+pub mod doctor;
 pub mod event;
+pub mod eviction;
 pub mod membership;
 pub mod overrides;
 pub mod placement;

@@ -3,7 +3,7 @@
 //!
 //! Members are played by a task that reports every delivery as available at once, so what
 //! is measured is the hub and its API server, in one thread by the machine's clock.
-//! `cargo run --release -p flagship-sim --example one_run`
+//! `cargo run --release -p flagship-sim --example one_run`, with other counts behind `--`.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its table")]
 #![allow(clippy::disallowed_methods, reason = "measures the hub, decides nothing")]
@@ -31,7 +31,9 @@ fn main() {
     runtime.block_on(async {
         println!("| runs at once | wall | CPU | writes | binding available to next binding written: p50 | p99 | max | peak memory |");
         println!("|---|---|---|---|---|---|---|---|");
-        for runs in [1, 10, 100] {
+        let asked: Vec<usize> = std::env::args().skip(1).filter_map(|n| n.parse().ok()).collect();
+        let counts = if asked.is_empty() { vec![1, 10, 100] } else { asked };
+        for runs in counts {
             let fleet = fleet().await;
             let measured = many(&fleet, runs).await;
             measured.print(runs);

@@ -18,6 +18,25 @@ pub fn normal(text: &str) -> String {
     out
 }
 
+/// The same with the columns as they were printed: an empty one is seen only by its width.
+pub fn aligned(text: &str) -> String {
+    let mut out = String::new();
+    let mut events = false;
+    for line in text.lines() {
+        let named = where_from(&words(line));
+        // Ages of events are counted by kubectl, by another clock than the fleet's.
+        events = if line.starts_with("Events:") { true } else { events && line.starts_with(' ') };
+        let line = if events { columns(&named) } else { named };
+        let line = line.trim_end();
+        let is_rule = events && line.trim_start().starts_with("----");
+        if !is_rule {
+            out.push_str(line);
+            out.push('\n');
+        }
+    }
+    out
+}
+
 /// Since 1.34 kubectl says where it deleted something.
 fn where_from(line: &str) -> String {
     let Some((what, rest)) = line.split_once(" deleted from ") else { return line.to_owned() };
@@ -151,11 +170,12 @@ fn drawn(word: &str) -> String {
 /// Numbers that only their label gives away, and dates in prose.
 fn after(line: &str) -> String {
     let trimmed = line.trim_start();
-    for label in ["resourceVersion:", "\"resourceVersion\":"] {
+    for label in ["resourceVersion:", "\"resourceVersion\":", "Resource Version:"] {
         if let Some(rest) = trimmed.strip_prefix(label) {
             let end = if rest.ends_with(',') { "," } else { "" };
             let indent = &line[..line.len() - trimmed.len()];
-            return format!("{indent}{label} <revision>{end}");
+            let spaces = rest.len() - rest.trim_start().len();
+            return format!("{indent}{label}{} <revision>{end}", &rest[..spaces - 1]);
         }
     }
     for label in ["CreationTimestamp:", "Start Time:", "Started:", "Finished:", "Completed At:"] {

@@ -91,6 +91,7 @@ fn the_keys_are_these() {
         DELETE_POLICY         flagship.dev/delete-policy
         ABANDONED             flagship.dev/abandoned
         AGENT                 flagship.dev/agent
+        EVICTED_BINDING       flagship.dev/evicted-binding
         # finalizer
         PLACEMENT         kubernetes-fleet.io/crp-cleanup
         SCHEDULER         kubernetes-fleet.io/scheduler-cleanup

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::prose;
 use crate::registry::Kind;
 use crate::schema::{Published, published};
 
@@ -30,7 +31,9 @@ impl Components {
             let published = self.published.get_or_insert_with(published);
             let key = format!("{}/{}/{}", gv.group, gv.version, row.kind);
             let name = published.kinds.get(&key)?;
-            Some((name.clone(), published.definitions.get(name)?.clone()))
+            let mut schema = published.definitions.get(name)?.clone();
+            prose::describe(name, &mut schema);
+            Some((name.clone(), schema))
         });
         let (name, mut schema) = known.unwrap_or_else(|| {
             let reversed: Vec<&str> = gv.group.rsplit('.').collect();
@@ -51,6 +54,7 @@ impl Components {
             }
             let published = self.published.get_or_insert_with(published);
             let mut schema = published.definitions.get(&name).cloned().unwrap_or_default();
+            prose::describe(&name, &mut schema);
             self.take_references(&mut schema);
             self.schemas.insert(name, schema);
         }

@@ -3,11 +3,12 @@
 //!
 //! One document for each group and version, built when it is asked for and kept in
 //! [`Cache`] under a tag that changes when a definition does. Built-in kinds come from
-//! the embedded table and have no prose; custom kinds come from their definition with
+//! the embedded table with a few words of our own (`prose`); custom kinds come from their definition with
 //! everything its author wrote.
 
 mod components;
 mod paths;
+mod prose;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -96,6 +97,7 @@ fn path_of(gv: &GroupVersion) -> String {
 fn tag(source: &Source<'_>, gv: &GroupVersion, kinds: &[(Arc<Kind>, usize)]) -> String {
     let mut hash = Sha256::new();
     hash.update(env!("CARGO_PKG_VERSION"));
+    hash.update(*prose::EDITION);
     hash.update(gv.to_string());
     for (kind, _) in kinds.iter().filter(|(kind, _)| kind.row().is_none()) {
         let definition = (source.definition)(&kind.resource).unwrap_or_default();

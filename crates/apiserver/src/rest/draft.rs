@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::admission::Hooks;
+use super::admission::{Hooks, Options};
 use super::cluster::{Caller, Cluster, Ctx, Place};
 use super::decode::Decoded;
 use super::options::WriteOptions;
@@ -63,12 +63,12 @@ pub(super) async fn draft_create(
     let served = &place.served;
     let kind = &*served.kind;
     if crd::is_terminating(cluster, kind) {
-        return Err(crd::terminating_error(kind));
+        return Err(crd::terminating_error());
     }
     let dry_run = options.dry_run;
-    let guarded = owner != Owner::Server;
+    let asked = (owner != Owner::Server).then_some(Options::Write(options));
     let (operation, sub) = ("create", Sub::Main);
-    let hooks = Hooks { cluster, caller, place, operation, sub, dry_run, guarded };
+    let hooks = Hooks { cluster, caller, place, operation, sub, dry_run, options: asked };
     let mut warnings = Vec::new();
     warnings.extend(served.version().deprecation.as_deref().map(str::to_owned));
 
@@ -85,7 +85,8 @@ pub(super) async fn draft_create(
         object =
             managers::apply(cluster, served, None, &object, manager, options.force, Sub::Main)?;
     }
-    warnings.extend(rules::decode(served, &mut object, &duplicates, options.field_validation)?);
+    let decoded = rules::decode(served, &mut object, &duplicates, options.field_validation);
+    warnings.extend(decoded.map_err(|says| rules::unreadable(served, &says))?);
     check_namespace(cluster, place, &object)?;
 
     meta::strip_server_owned(&mut object);
@@ -128,8 +129,8 @@ pub(super) async fn draft_update(
     let served = &place.served;
     let kind = &*served.kind;
     let dry_run = options.dry_run;
-    let (operation, guarded) = ("update", true);
-    let hooks = Hooks { cluster, caller, place, operation, sub, dry_run, guarded };
+    let (operation, asked) = ("update", Some(Options::Write(options)));
+    let hooks = Hooks { cluster, caller, place, operation, sub, dry_run, options: asked };
     let mut warnings: Vec<String> = Vec::new();
     warnings.extend(served.version().deprecation.as_deref().map(str::to_owned));
 
@@ -144,7 +145,8 @@ pub(super) async fn draft_update(
     check_type(served, &mut sent)?;
     meta::check_shape(&mut sent)?;
     check_place(place, &mut sent)?;
-    warnings.extend(rules::decode(served, &mut sent, &duplicates, options.field_validation)?);
+    let decoded = rules::decode(served, &mut sent, &duplicates, options.field_validation);
+    warnings.extend(decoded.map_err(|says| refuse_unread(served, source, &sent, &says))?);
     check_preconditions(place, source, &sent, old)?;
 
     // These paths put the metadata back as it was; what was sent is not judged.
@@ -183,6 +185,19 @@ pub(super) async fn draft_update(
     Ok(Drafted::Changed(Draft { value, warnings, removes, sub, defines }))
 }
 
+/// What a client is told whose change leads to something that cannot be read: a patch is
+/// blamed, not the object.
+fn refuse_unread(served: &Served, source: &Source, sent: &Value, says: &str) -> ApiError {
+    const MAX_SHOWN: usize = 64 * 1024;
+    let shown = match source {
+        Source::Patch(Patch::Strategic(body)) => flagship_patch::printed(&body.value, MAX_SHOWN),
+        Source::Patch(Patch::Json(_) | Patch::Merge(_)) => sent.to_string(),
+        _ => return rules::unreadable(served, says),
+    };
+    let error = FieldError::invalid("patch", json!(shown), says);
+    ApiError::invalid("", "", "", &[error])
+}
+
 /// Holds `apiVersion` and `kind` against the path. Built-in kinds may leave them out.
 fn check_type(served: &Served, object: &mut Value) -> Result<(), ApiError> {
     let Some(map) = object.as_object_mut() else {
@@ -204,6 +219,13 @@ fn check_type(served: &Served, object: &mut Value) -> Result<(), ApiError> {
                 return Err(ApiError::bad_request(format!(
                     "the API version in the data ({got}) does not match the expected API version ({want})"
                 )));
+            }
+            Some(Value::String(got)) if !got.is_empty() && served.kind.row().is_none() => {
+                let group = &served.version().gv.group;
+                let error = FieldError::invalid("kind", json!(got), format!("must be {want}"));
+                let metadata = map.get("metadata").unwrap_or(&Value::Null);
+                let name = metadata["name"].as_str().unwrap_or_default();
+                return Err(ApiError::invalid(group, got, name, &[error]));
             }
             Some(Value::String(got)) if !got.is_empty() => {
                 return Err(ApiError::bad_request(format!(
@@ -229,10 +251,8 @@ fn check_place(place: &Place, object: &mut Value) -> Result<(), ApiError> {
     } else if namespace.is_empty() {
         meta::of_mut(object).insert("namespace".to_owned(), json!(place.namespace));
     } else if namespace != &*place.namespace {
-        let says = format!(
-            "the namespace of the provided object does not match the namespace sent on the request (expected {}, got {namespace})",
-            place.namespace
-        );
+        let says =
+            "the namespace of the provided object does not match the namespace sent on the request";
         return Err(ApiError::bad_request(says));
     }
     let name = meta::text(object, "name");
@@ -293,7 +313,9 @@ fn check_preconditions(
             let detail = "must be specified for an update";
             let error = FieldError::invalid("metadata.resourceVersion", json!(0), detail);
             let group = &place.served.version().gv.group;
-            return Err(ApiError::invalid(group, &kind.kind, &place.name, &[error]));
+            // Kubernetes names what is custom by its resource here.
+            let named = if kind.row().is_some() { &kind.kind } else { &kind.plural };
+            return Err(ApiError::invalid(group, named, &place.name, &[error]));
         }
         return Ok(());
     }

@@ -6,11 +6,13 @@
 
 use serde_json::{Value, json};
 
-use super::cluster::{Caller, Cluster, ClusterHandle, Place};
+use super::cluster::{Caller, Cluster, ClusterHandle, Ctx, Place};
 use super::{tokens, write};
 use crate::auth::rbac::grant::Grant;
 use crate::auth::rbac::{CLUSTER_BINDINGS, CLUSTER_ROLES, Policy, Rule, bootstrap};
+use crate::auth::{Ask, Decision};
 use crate::builtin::Kind as K;
+use crate::machinery::path::ObjectPath;
 use crate::machinery::status::ApiError;
 use crate::registry::Kind;
 use crate::store::ObjectKey;
@@ -77,6 +79,25 @@ pub(super) fn check(
         name: if old.is_some() { &place.name } else { "" },
     };
     grant.check(new, old)
+}
+
+/// Refuses to make by PUT or PATCH what the caller may not create.
+pub(super) fn check_create(ctx: &Ctx<'_>) -> Result<(), ApiError> {
+    let (user, place) = (ctx.caller.user(), ctx.place);
+    let gv = &place.served.version().gv;
+    let at = ObjectPath {
+        group: gv.group.clone(),
+        version: gv.version.clone(),
+        namespace: Some(place.namespace.to_string()).filter(|text| !text.is_empty()),
+        resource: place.served.kind.plural.to_string(),
+        name: Some(place.name.to_string()),
+        subresource: None,
+    };
+    let ask = Ask::Resource { verb: "create".to_owned(), at };
+    match ctx.cluster.policy.current(&ctx.cluster.store).decide(&user, &ask) {
+        Decision::Allow(_) => Ok(()),
+        Decision::Deny(why) => Err(ask.forbidden(&user, &why)),
+    }
 }
 
 /// Brings gathered rules up to date after a role was written.

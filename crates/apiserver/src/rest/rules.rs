@@ -21,13 +21,14 @@ use crate::store::{Pairs, Stored};
 const MAX_SHOWN: usize = 32;
 
 /// Turns what was sent into an object of the kind: unknown fields are reported and
-/// dropped, wrong types refused, defaults filled in. Returns warnings.
+/// dropped, wrong types refused, defaults filled in. Returns warnings, or why it cannot be
+/// read; the object is then as it was.
 pub(super) fn decode(
     served: &Served,
     object: &mut Value,
     duplicates: &[String],
     validation: FieldValidation,
-) -> Result<Vec<String>, ApiError> {
+) -> Result<Vec<String>, String> {
     let mut found = Vec::new();
     if validation != FieldValidation::Ignore {
         found.extend(duplicates.iter().cloned());
@@ -35,8 +36,7 @@ pub(super) fn decode(
         found.truncate(MAX_SHOWN);
     }
     if validation == FieldValidation::Strict && !found.is_empty() {
-        let says = format!("strict decoding error: {}", found.join(", "));
-        return Err(ApiError::bad_request(describe(served, &says)));
+        return Err(format!("strict decoding error: {}", found.join(", ")));
     }
     match (&served.version().rules, served.kind.origin) {
         (Rules::Custom(compiled), _) => {
@@ -46,7 +46,7 @@ pub(super) fn decode(
         (Rules::Builtin(schema), Origin::Builtin(id)) => {
             if let Some(schema) = schema {
                 if let Some(says) = crate::schema::decode_error(schema, object) {
-                    return Err(ApiError::bad_request(describe(served, &says)));
+                    return Err(says);
                 }
                 schema.prune(object);
             }
@@ -57,9 +57,12 @@ pub(super) fn decode(
     Ok(found)
 }
 
-fn describe(served: &Served, says: &str) -> String {
+/// 400 for an object that cannot be read.
+pub(super) fn unreadable(served: &Served, says: &str) -> ApiError {
     let (name, version) = (&served.kind.kind, &served.version().gv.version);
-    format!("{name} in version {version:?} cannot be handled as a {name}: {says}")
+    ApiError::bad_request(format!(
+        "{name} in version {version:?} cannot be handled as a {name}: {says}"
+    ))
 }
 
 fn unknown_fields(served: &Served, object: &Value) -> Vec<String> {

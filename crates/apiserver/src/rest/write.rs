@@ -198,6 +198,7 @@ async fn update_missing(
         }
         _ => return Err(place.not_found().into()),
     };
+    roles::check_create(ctx)?;
     let draft = draft_create(ctx.cluster, ctx.caller, place, body, options, owner).await?;
     commit_new(ctx, draft, options).await
 }

@@ -222,3 +222,27 @@ async fn what_runs_inside_the_process_is_not_asked() {
         json!({"metadata": {"name": "all", "namespace": "default"}, "rules": [rule("*", &["*"])]});
     local.create("roles.rbac.authorization.k8s.io", "default", role).await.unwrap();
 }
+
+#[tokio::test]
+async fn making_something_by_patch_or_put_needs_the_right_to_create() {
+    let world = World::new().await;
+    let patcher = json!({"metadata": {"name": "patcher"}, "rules": [
+        rule("configmaps", &["patch", "update"]),
+        {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles"], "verbs": ["update"]},
+    ]});
+    world.make(&format!("{RBAC}/clusterroles"), patcher).await;
+    let bindings = format!("{RBAC}/clusterrolebindings");
+    world.make(&bindings, binding("pat", "ClusterRole", "patcher", "pat")).await;
+    let apply = async || {
+        let headers = ["Impersonate-User: pat", "Content-Type: application/apply-patch+yaml"];
+        let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "new"}});
+        world.call_with(&headers, "PATCH", &format!("{MAPS}/new?fieldManager=x"), map).await
+    };
+    let refusal = r#"configmaps "new" is forbidden: User "pat" cannot create resource "configmaps" in API group "" in the namespace "default""#;
+    assert_eq!(apply().await.refusal(), (403, refusal.to_owned()));
+    let role = json!({"metadata": {"name": "new"}});
+    let put = world.call("pat", "PUT", &format!("{RBAC}/namespaces/default/roles/new"), role).await;
+    assert_eq!(put.code, 403, "{}", put.text);
+    world.make(MAPS, json!({"metadata": {"name": "new"}})).await;
+    assert_eq!(apply().await.code, 200);
+}

@@ -37,6 +37,37 @@ async fn json_patches_apply_or_are_refused_whole() {
 }
 
 #[tokio::test]
+async fn a_patch_is_blamed_for_what_cannot_be_read() {
+    let world = World::new();
+    world.config("a", json!({})).await;
+    let strict = format!("{MAPS}/a?fieldValidation=Strict");
+    let said = async |kind: &str, patch: Value| {
+        let reply = world.patch(kind, &strict, patch).await;
+        assert_eq!((reply.code, reply.body["reason"].as_str()), (422, Some("Invalid")));
+        assert_eq!(reply.body["details"]["causes"][0]["field"], "patch");
+        reply.body["message"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(
+        said("strategic", json!({"foo": 1})).await,
+        r#" "" is invalid: patch: Invalid value: "map[foo:1]": strict decoding error: unknown field "foo""#
+    );
+    for (kind, patch) in
+        [("merge", json!({"foo": 1})), ("json", json!([{"op": "add", "path": "/foo", "value": 1}]))]
+    {
+        let says = said(kind, patch).await;
+        assert!(says.starts_with(r#" "" is invalid: patch: Invalid value: "{"#), "{says}");
+        assert!(says.ends_with(r#": strict decoding error: unknown field "foo""#), "{says}");
+    }
+    let wrong = said("merge", json!({"data": {"a": 5}})).await;
+    assert!(wrong.contains("json: cannot unmarshal number into Go struct field"), "{wrong}");
+    // Without being strict, what is unknown is left out.
+    world
+        .patch("merge", &format!("{MAPS}/a?fieldValidation=Ignore"), json!({"foo": 1}))
+        .await
+        .ok(200);
+}
+
+#[tokio::test]
 async fn a_patch_of_nothing_is_not_found_and_an_apply_creates() {
     let world = World::new();
     world.patch("merge", &format!("{MAPS}/a"), json!({})).await.refused(

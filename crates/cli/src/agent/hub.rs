@@ -64,6 +64,9 @@ pub struct Hub {
     /// Serve namespaced placements
     #[arg(long, default_value_t = true, action = Set)]
     enable_resource_placement: bool,
+    /// Serve evictions and disruption budgets
+    #[arg(long, default_value_t = true, action = Set)]
+    enable_eviction_apis: bool,
     /// Whether workloads run on the hub itself
     #[arg(long, default_value_t = false, action = Set)]
     enable_workload: bool,
@@ -112,6 +115,12 @@ pub struct Hub {
     /// How long changes are collected into one version
     #[arg(long, default_value = "15s", value_parser = duration)]
     resource_changes_collection_duration: Duration,
+    /// Carry staged update runs out
+    #[arg(long, default_value_t = true, action = Set)]
+    enable_staged_update_run_apis: bool,
+    /// How long a cluster may take before its update run is stuck
+    #[arg(long, default_value = "5m", value_parser = duration)]
+    update_run_stuck_threshold: Duration,
 
     #[command(flatten)]
     logging: Logging,
@@ -157,8 +166,6 @@ struct Accepted {
     enable_v1beta1_apis: bool,
     #[arg(long, default_value_t = true, action = Set)]
     enable_cluster_inventory_apis: bool,
-    #[arg(long, default_value_t = true, action = Set)]
-    enable_eviction_apis: bool,
     #[arg(long, default_value = "60s", value_parser = duration)]
     cluster_unhealthy_threshold: Duration,
     #[arg(long, default_value = "15s", value_parser = duration)]
@@ -253,11 +260,14 @@ impl Hub {
             lease,
             ..Options::default()
         };
+        options.controllers.eviction = self.enable_eviction_apis;
         options.membership.networking_agents = self.networking_agents_enabled;
         if self.member_rights == "original" {
             options.membership.rights = Rights::Original;
         }
         options.membership.force_delete_wait = signed(self.force_delete_wait_time);
+        options.controllers.update_runs = self.enable_staged_update_run_apis;
+        options.update_runs.stuck_after = signed(self.update_run_stuck_threshold);
         Ok(options)
     }
 
@@ -313,6 +323,11 @@ impl Hub {
             "resource-changes-collection-duration",
             self.resource_changes_collection_duration,
             seconds(0)..=seconds(60),
+        );
+        complaints.lasts(
+            "update-run-stuck-threshold",
+            self.update_run_stuck_threshold,
+            seconds(1)..=seconds(86_400),
         );
         complaints.rate("leader-election-qps", accepted.leader_election_qps, 10.0..=1000.0, true);
         complaints.rate("hub-api-qps", self.hub_api_qps, 10.0..=10_000.0, false);
@@ -437,6 +452,16 @@ mod tests {
             assert_eq!(refusal(line), format!("invalid parameter: {complaint}"), "{line}");
         }
         read("--hub-api-qps=-1").unwrap().check().unwrap();
+    }
+
+    #[test]
+    fn update_runs_can_be_left_out_and_given_more_patience() {
+        let line = "--enable-staged-update-run-apis=false --update-run-stuck-threshold=20m";
+        let hub = read(line).unwrap();
+        hub.check().unwrap();
+        let options = hub.options(&Env::simulated(1)).unwrap();
+        assert!(!options.controllers.update_runs);
+        assert_eq!(options.update_runs.stuck_after, SignedDuration::from_mins(20));
     }
 
     #[test]

@@ -43,6 +43,11 @@ const OWN: &str = ".flagship/kubeconfig";
 const HUB: &str = "hub";
 
 impl Connect {
+    /// The hub of a context of the usual kubeconfig.
+    pub fn to(context: &str) -> Self {
+        Self { kubeconfig: None, context: Some(context.to_owned()) }
+    }
+
     /// Connects to the hub.
     pub async fn hub(&self) -> anyhow::Result<Hub> {
         let path = self.path()?;

@@ -5,6 +5,8 @@
 
 mod board_text;
 mod connect;
+mod doctor;
+mod frame;
 mod gather;
 mod history;
 mod member_view;
@@ -17,11 +19,14 @@ mod table;
 mod twins;
 mod why;
 
+pub use connect::Connect;
+pub use doctor::Doctor;
 pub use history::History;
 pub use members::Clusters;
 pub use plan::Plan;
 pub use status::{Status, Watch};
 pub use steer::{Approve, Resume, Rollback, Run, Stop};
+pub use twins::{Stored, Twin};
 pub use why::Why;
 
 use std::future::Future;

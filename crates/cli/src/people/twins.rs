@@ -20,6 +20,8 @@ pub enum Twin {
     Binding,
     /// What the scheduler decided.
     PolicySnapshot,
+    /// Versions of what is placed.
+    ResourceSnapshot,
 }
 
 impl Twin {
@@ -37,6 +39,8 @@ impl Twin {
             (Self::Binding, true) => "ResourceBinding",
             (Self::PolicySnapshot, false) => "ClusterSchedulingPolicySnapshot",
             (Self::PolicySnapshot, true) => "SchedulingPolicySnapshot",
+            (Self::ResourceSnapshot, false) => "ClusterResourceSnapshot",
+            (Self::ResourceSnapshot, true) => "ResourceSnapshot",
         }
     }
 
@@ -103,8 +107,10 @@ mod tests {
 
     #[test]
     fn every_twin_is_in_the_table_in_both_scopes() {
-        use Twin::{Approval, Binding, Placement, PolicySnapshot, Run, Strategy};
-        for twin in [Run, Strategy, Approval, Placement, Binding, PolicySnapshot] {
+        use Twin::{Approval, Binding, Placement, Run, Strategy};
+        use Twin::{PolicySnapshot, ResourceSnapshot};
+        let bound = [Placement, Binding, PolicySnapshot, ResourceSnapshot];
+        for twin in [Run, Strategy, Approval].into_iter().chain(bound) {
             for namespaced in [false, true] {
                 let kind = twin.kind(namespaced);
                 assert_eq!(resource(kind).kind, kind);

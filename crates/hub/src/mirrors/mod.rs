@@ -7,9 +7,10 @@
 //! Kinds that not every hub needs are `optional`: where their definition is not installed
 //! they count as empty. Without the others a hub waits, and says for what.
 //!
-//! Here is how mirrors are set up and filled; `members`, `placements`, `runs`, `overrides`
-//! and `works` say what is kept of which kind.
+//! Here is how mirrors are set up and filled; `members`, `placements`, `runs`, `overrides`,
+//! `evictions` and `works` say what is kept of which kind.
 
+mod evictions;
 mod members;
 mod overrides;
 mod placements;
@@ -31,6 +32,7 @@ use crate::options::Options;
 use crate::readiness::Readiness;
 use crate::scope::{ClusterWide, InNamespace};
 
+pub(crate) use evictions::Eviction;
 pub(crate) use members::{Cluster, MemberMirrors};
 pub(crate) use overrides::{Override, OverrideMirrors, OverrideSnapshot, OverrideStores};
 pub(crate) use placements::{Binding, Placement, Policy, ResourceSnapshot, ScopeMirrors};
@@ -49,6 +51,8 @@ pub(crate) struct Mirrors {
     pub overrides: OverrideMirrors,
     /// What members are to apply.
     pub works: WorkMirrors,
+    /// Placements that are to leave a cluster.
+    pub evictions: Store<Eviction>,
     /// Copies of placements' statuses in placed namespaces.
     pub copies: Store<Fenced<PlacementStatus>>,
 }
@@ -86,12 +90,15 @@ impl Mirrors {
         let in_namespaces =
             options.resource_placement.then(|| ScopeMirrors::new::<InNamespace>(&mut set));
         let overrides = OverrideMirrors::new(&mut set);
+        let evictions = evictions::mirror(&mut set);
         let copies = set.mirror(|object: ClusterResourcePlacementStatus| {
             let status = object.source_status.clone();
             Fenced::of(&object, status)
         });
         let copies = set.add(copies);
-        (Self { members, cluster_wide, in_namespaces, overrides, works, copies }, set.filling)
+        let mirrors =
+            Self { members, cluster_wide, in_namespaces, overrides, works, evictions, copies };
+        (mirrors, set.filling)
     }
 
     /// The mirrors of a placement's scope.

@@ -36,7 +36,7 @@ pub(super) async fn observe_afresh<S: Scoped>(
     run: &Run,
 ) -> Result<Seen, Failure> {
     let key = &run.placement;
-    let mut seen = Seen::alone(cx, run);
+    let mut seen = Seen { afresh: true, ..Seen::alone(cx, run) };
     let observed = &mut seen.observed;
     let in_force = format!("{}=true", label::IS_LATEST_SNAPSHOT);
     let (placement, policies, bindings, clusters) = futures::try_join!(

@@ -20,6 +20,8 @@ pub(super) struct Seen {
     pub finalizers: Vec<String>,
     /// The placement's resource snapshots.
     pub resources: Fences,
+    /// Whether it was read from the server itself, and may be ahead of mirrors.
+    pub afresh: bool,
 }
 
 impl Seen {
@@ -48,6 +50,7 @@ impl Seen {
             run: run.fence.clone(),
             finalizers: run.finalizers.clone(),
             resources: Fences::new(),
+            afresh: false,
         }
     }
 }

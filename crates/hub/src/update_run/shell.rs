@@ -12,13 +12,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use flagship_api::keys::{field_manager, finalizer, label};
-
+use flagship_api::names::member_namespace;
 use flagship_api::staged_update_status::UpdateRunStatus;
 use flagship_rules::event::Event;
 use flagship_rules::update_run::{
     Accept, Action, Ask, Binding, Deliver, Observed, Plan, Signal, Withdraw, laws,
     needs_fresh_reads, plan, refused,
 };
+use flagship_rules::work::Work;
 use flagship_runtime::client::{Client, ClientError, Fence, Propagation, ResourceType};
 use flagship_runtime::effects::{Made, SeenWrites, Writer, carry_out_in_groups};
 use flagship_runtime::events::{EventType, Recorder};
@@ -121,7 +122,7 @@ impl<S: Scoped> Shell<S> {
         };
         let (seen, plan) = self.decide(&run).await?;
         if cfg!(debug_assertions) {
-            assert_lawful(&seen.observed, &plan);
+            assert_lawful(&seen.observed, &plan, &self.works_of(&seen));
         }
         match &plan.series {
             Some(series) => self.standings.tell(&key.run, series, self.cx.env.now()),
@@ -146,6 +147,17 @@ impl<S: Scoped> Shell<S> {
             }
             Some(wake) => Ok(Outcome::After(wake)),
         }
+    }
+
+    /// The Works behind the bindings of a run, where they are as old as these: a binding
+    /// that works says so because its Works here do.
+    fn works_of(&self, seen: &Seen) -> Vec<Work> {
+        let bindings = seen.observed.bindings.iter().filter(|_| !seen.afresh);
+        let works = bindings.flat_map(|binding| {
+            let key = seen.observed.run.beside(&binding.name);
+            self.mirrors.works.of(&key, &member_namespace(binding.cluster()))
+        });
+        works.map(|(_, work)| work.value.clone()).collect()
     }
 
     /// Decides on the mirrors, and once more on fresh reads where that is not enough.
@@ -402,7 +414,7 @@ fn binding_of<'a>(observed: &'a Observed, name: &str) -> Option<&'a Binding> {
 }
 
 /// Holds a plan against the laws, as if nobody else wrote in between.
-fn assert_lawful(seen: &Observed, plan: &Plan) {
+fn assert_lawful(seen: &Observed, plan: &Plan, works: &[Work]) {
     let lawful_before = laws::state(seen).is_empty();
     let mut now = seen.clone();
     for action in &plan.actions {
@@ -411,6 +423,7 @@ fn assert_lawful(seen: &Observed, plan: &Plan) {
             let before = now.clone();
             now.run.status = (**status).clone();
             assert_eq!(laws::step(seen, &before, &now), [], "{status:?}");
+            assert_eq!(laws::one_snapshot(&before.run.status, &now, works), []);
         }
     }
     // Mirrors do not all lag by the same time, so what was read may seem to be unlawful.

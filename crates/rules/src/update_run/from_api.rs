@@ -36,6 +36,16 @@ impl Run {
 impl Rival {
     /// What a run reads of another run.
     pub fn read(metadata: &ObjectMeta, status: &UpdateRunStatus) -> Self {
+        let name = metadata.name.clone().unwrap_or_default();
+        Self::known(name, metadata.uid.clone().unwrap_or_default(), created(metadata), status)
+    }
+
+    /// What a run would read of this one.
+    pub fn of(run: &Run) -> Self {
+        Self::known(run.name.clone(), run.uid.clone(), run.created, &run.status)
+    }
+
+    fn known(name: String, uid: String, created: Timestamp, status: &UpdateRunStatus) -> Self {
         let ended = has_ended(status);
         let clusters = status.stages_status.iter().flat_map(|stage| &stage.clusters);
         let busy = clusters.clone().filter(|cluster| !ended && in_flight(cluster));
@@ -44,14 +54,7 @@ impl Rival {
             let started = cluster.conditions.iter().find(|c| c.type_ == updating_cluster::STARTED);
             Some((cluster.cluster_name.clone(), started?.last_transition_time.0))
         });
-        Self {
-            name: metadata.name.clone().unwrap_or_default(),
-            uid: metadata.uid.clone().unwrap_or_default(),
-            created: created(metadata),
-            ended,
-            started: started.collect(),
-            busy,
-        }
+        Self { name, uid, created, ended, started: started.collect(), busy }
     }
 }
 

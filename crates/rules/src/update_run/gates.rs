@@ -34,6 +34,8 @@ pub const STAGE_POLL: SignedDuration = SignedDuration::from_secs(60);
 pub const WRONG_GENERATION: &str = "ApprovalOfAnotherGeneration";
 /// Event: a request of the right name that was not made for this run.
 pub const FOREIGN_REQUEST: &str = "ApprovalRequestOfAnotherRun";
+/// Event: somebody takes back an approval that the run has acted on.
+pub const WITHDRAWN_TOO_LATE: &str = "ApprovalWithdrawnTooLate";
 
 /// An approval request to create.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -200,6 +202,10 @@ fn approved(
         return Ok(false);
     }
     if !accepted {
+        let follows = if side == StageSide::Before { "begins" } else { "may end" };
+        let message =
+            format!("approval request {name} is accepted for good, stage {stage} {follows}");
+        pass.tell_on_request(&name, Event::normal(ACCEPTED, message));
         pass.first(Action::Accept(Accept {
             request: name,
             uid: request.uid.clone(),
@@ -213,6 +219,33 @@ fn approved(
         pass.measure(Measured::Approval { task_type: side.label().to_owned(), seconds });
     }
     Ok(true)
+}
+
+/// Tells whoever takes an approval back that it was acted on. Nothing else follows.
+pub fn notice_withdrawn(pass: &mut Pass<'_>) {
+    let stages = pass.status.stages_status.iter();
+    let tasks = stages.flat_map(|stage| {
+        let tasks = stage.before_stage_task_status.iter().chain(&stage.after_stage_task_status);
+        tasks.map(move |task| (stage, task))
+    });
+    let acted_on = tasks.filter(|(_, task)| {
+        says(&task.conditions, stage_task::APPROVAL_REQUEST_APPROVED) == Some(Truth::True)
+    });
+    let told = acted_on.filter_map(|(stage, task)| {
+        let name = &task.approval_request_name;
+        let request = pass.seen.approvals.iter().find(|request| request.name == *name)?;
+        let at = Generation(request.generation);
+        let withdrawn = request.conditions.is_true_at(APPROVAL_ACCEPTED, at)
+            && !request.conditions.is_true_at(APPROVED, at);
+        let stage = &stage.stage_name;
+        let why = format!(
+            "the approval of {name} was accepted for stage {stage} and cannot be taken back; set spec.state to Stop to hold the update run"
+        );
+        (withdrawn && foreign(&pass.seen.run, request).is_none()).then(|| (name.clone(), why))
+    });
+    for (name, why) in told.collect::<Vec<_>>() {
+        pass.tell_on_request(&name, Event::warning(WITHDRAWN_TOO_LATE, why));
+    }
 }
 
 fn is_about(run: &Run, stage: &str, request: &Approval) -> Result<(), Failure> {

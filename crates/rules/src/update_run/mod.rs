@@ -37,7 +37,7 @@ pub use crate::overrides::contents::enveloped;
 pub use delivery::{Deliver, Signal, Target};
 pub use doubt::needs_fresh_reads;
 pub use execution::{CLUSTER_POLL, TAKEN_OVER};
-pub use gates::{Accept, Ask, FOREIGN_REQUEST, STAGE_POLL, WRONG_GENERATION};
+pub use gates::{Accept, Ask, FOREIGN_REQUEST, STAGE_POLL, WITHDRAWN_TOO_LATE, WRONG_GENERATION};
 pub use initialization::refused;
 pub use metrics::{Measured, Series};
 pub use observed::{

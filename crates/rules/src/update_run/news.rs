@@ -37,6 +37,7 @@ pub fn news(run: &Run, new: &UpdateRunStatus, waiting: &[Waiting]) -> Vec<Event>
         let warning = bad.contains(&told.reason.as_str());
         let message = match told.reason.as_str() {
             reason::INITIALIZED => planned(run, new),
+            reason::PROGRESSING => moving(new),
             reason::WAITING => awaited(&told.message, waiting),
             reason::STUCK => stuck(new, waiting),
             reason::STOPPING => stopping(new),
@@ -49,10 +50,11 @@ pub fn news(run: &Run, new: &UpdateRunStatus, waiting: &[Waiting]) -> Vec<Event>
     events
 }
 
+fn reason_of(stage: &StageUpdatingStatus) -> Option<String> {
+    stage.conditions.of_type(PROGRESSING).map(|told| told.reason.clone())
+}
+
 fn stage_news(old: &UpdateRunStatus, new: &UpdateRunStatus) -> Vec<Event> {
-    let reason_of = |stage: &StageUpdatingStatus| {
-        stage.conditions.of_type(PROGRESSING).map(|told| told.reason.clone())
-    };
     let version = &new.resource_snapshot_index_used;
     let mut events = Vec::new();
     for (at, stage) in new.stages_status.iter().enumerate() {
@@ -84,7 +86,24 @@ fn stage_news(old: &UpdateRunStatus, new: &UpdateRunStatus) -> Vec<Event> {
         };
         events.push(Event::normal(&told, message));
     }
+    events.extend(deletion_news(old, new));
     events
+}
+
+/// The deletion stage, if there is anything to delete.
+fn deletion_news(old: &UpdateRunStatus, new: &UpdateRunStatus) -> Option<Event> {
+    let stage = new.deletion_stage_status.as_ref().filter(|stage| !stage.clusters.is_empty())?;
+    let told = reason_of(stage)?;
+    if old.deletion_stage_status.as_ref().and_then(reason_of).as_ref() == Some(&told) {
+        return None;
+    }
+    let all = names(stage.clusters.iter().map(|cluster| cluster.cluster_name.as_str()));
+    let message = match told.as_str() {
+        reason::stage::STARTED => format!("resources are being removed from {all}"),
+        reason::stage::SUCCEEDED => format!("the placement has left {all}"),
+        _ => return None,
+    };
+    Some(Event::normal(&told, message))
 }
 
 /// What follows a stage.
@@ -146,9 +165,9 @@ fn stuck(status: &UpdateRunStatus, waiting: &[Waiting]) -> String {
     });
     let Some((stage, clusters)) = found else { return "clusters take too long".to_owned() };
     format!(
-        "{} of stage {stage} have not become available with snapshot {} in time; see the placement's status for what is wrong there, the run goes on by itself once it is repaired",
+        "stage {stage} waits too long for snapshot {} to become available on {}; see the placement's status for what is wrong there, the run goes on by itself once it is repaired",
+        status.resource_snapshot_index_used,
         names(clusters.iter().map(String::as_str)),
-        status.resource_snapshot_index_used
     )
 }
 
@@ -158,17 +177,39 @@ fn flying(status: &UpdateRunStatus) -> impl Iterator<Item = &str> {
     flying.map(|cluster| cluster.cluster_name.as_str())
 }
 
+/// Where a run is that goes on, or goes on again.
+fn moving(status: &UpdateRunStatus) -> String {
+    let at = at_the_version(status);
+    let mut now = flying(status).peekable();
+    if now.peek().is_some() {
+        return format!("{at}, now on the way: {}", names(now));
+    }
+    let done = [reason::stage::SUCCEEDED, reason::stage::SKIPPED_NO_CLUSTERS];
+    let is_done = |stage: &&StageUpdatingStatus| {
+        reason_of(stage).is_some_and(|told| done.contains(&told.as_str()))
+    };
+    match status.stages_status.iter().find(|stage| !is_done(stage)) {
+        Some(next) => format!("{at}, next is stage {}", next.stage_name),
+        None => format!("{at}, all stages are done"),
+    }
+}
+
+/// How many clusters have what the run brings.
+fn at_the_version(status: &UpdateRunStatus) -> String {
+    let clusters = || status.stages_status.iter().flat_map(|stage| &stage.clusters);
+    let (all, finished) = (clusters().count(), clusters().filter(|c| is_finished(c)).count());
+    let version = &status.resource_snapshot_index_used;
+    format!("{finished} of {all} cluster(s) are at snapshot {version}")
+}
+
 fn stopping(status: &UpdateRunStatus) -> String {
-    format!("nothing more is started, {} must finish first", names(flying(status)))
+    let at = at_the_version(status);
+    format!("nothing more is started, {} must finish first; {at}", names(flying(status)))
 }
 
 fn stopped(status: &UpdateRunStatus) -> String {
-    let clusters = || status.stages_status.iter().flat_map(|stage| &stage.clusters);
-    let (all, finished) = (clusters().count(), clusters().filter(|c| is_finished(c)).count());
-    format!(
-        "nothing is in flight, {finished} of {all} cluster(s) are at snapshot {}; set spec.state to Run to go on",
-        status.resource_snapshot_index_used
-    )
+    let at = at_the_version(status);
+    format!("nothing is in flight, {at}; set spec.state to Run to go on")
 }
 
 fn done(run: &Run, status: &UpdateRunStatus) -> String {

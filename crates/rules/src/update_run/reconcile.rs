@@ -20,7 +20,7 @@ use super::observed::Observed;
 use super::pass::Pass;
 use super::status::{Pen, Word, refresh, says};
 use super::words::Failure;
-use super::{execution, initialization, stop, validation};
+use super::{execution, gates, initialization, stop, validation};
 use crate::event::Event;
 use crate::placement::Trouble;
 use crate::placement::resource_snapshots::ResourceAction;
@@ -263,6 +263,7 @@ fn go_on(seen: &Observed, mut status: UpdateRunStatus) -> Plan {
     };
     let mut pass = Pass::new(seen, pen(seen), status, checked.sorted);
     pass.notice_late_index();
+    gates::notice_withdrawn(&mut pass);
     match seen.run.state() {
         UpdateRunState::Initialize => {
             // The API lets nobody go back, but a client of v1alpha1 does not know the state

@@ -63,6 +63,8 @@ struct Writer {
     env: Env,
     component: String,
     memory: Memory,
+    /// Microseconds in the name of the latest event.
+    latest: i64,
     muted: Counter,
     failed: Counter,
 }
@@ -82,6 +84,7 @@ impl Recorder {
             env: env.clone(),
             component: component.to_owned(),
             memory: Memory::default(),
+            latest: 0,
             muted: muted.clone(),
             failed: failed.clone(),
         };
@@ -156,7 +159,7 @@ impl Writer {
         drop_counted("event", result, &self.failed);
     }
 
-    fn event(&self, note: &Note, message: String) -> Event {
+    fn event(&mut self, note: &Note, message: String) -> Event {
         let now = Time(self.env.now());
         let name = note.about.name.as_deref().unwrap_or_default();
         let mut event = Event {
@@ -174,8 +177,15 @@ impl Writer {
         // An event lives beside its object; those without a namespace go to the default one.
         let namespace = note.about.namespace.clone().filter(|namespace| !namespace.is_empty());
         event.metadata.namespace = Some(namespace.unwrap_or_else(|| "default".to_owned()));
-        event.metadata.name = Some(format!("{name}.{}", self.env.entropy.hex(16)));
+        event.metadata.name = Some(format!("{name}.{}", self.suffix()));
         event
+    }
+
+    /// Names grow with time, so that events of one second are listed as they happened; the
+    /// rest is chance, for other writers.
+    fn suffix(&mut self) -> String {
+        self.latest = self.env.now().as_microsecond().max(self.latest + 1);
+        format!("{:013x}{}", self.latest, self.env.entropy.hex(3))
     }
 }
 

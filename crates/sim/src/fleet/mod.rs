@@ -29,7 +29,7 @@ use std::time::Duration;
 
 use flagship_apiserver::env::plan::{Plan, Rule};
 use flagship_apiserver::env::{Env as ServerEnv, Trace};
-use flagship_apiserver::rest::ClusterHandle;
+use flagship_apiserver::rest::{ClusterHandle, Server};
 use flagship_hub::Hub;
 use flagship_member::Member;
 use flagship_runtime::client::Client;
@@ -179,7 +179,12 @@ impl Fleet {
         &self.handles[cluster]
     }
 
-    /// What faults and traces call a cluster.
+    /// The server that all clusters stand on, for those who give it a socket.
+    pub fn server(&self) -> &Server {
+        self.ground.server()
+    }
+
+    /// What faults, traces and the server call a cluster.
     pub fn cluster_name(&self, cluster: &str) -> String {
         format!("{}{cluster}", self.prefix)
     }

@@ -1,5 +1,6 @@
 //! Kills a hub at one write and starts the next.
 
+use std::io::Write;
 use std::sync::Arc;
 
 use flagship_apiserver::env::Point;
@@ -143,6 +144,11 @@ pub async fn survives(setting: Setting, story: impl AsyncFn(&Story)) {
             kinds_and_writes.flat_map(|(kind, n)| (1..=*n).map(move |n| (kind, n))).collect();
         assert!(deaths.len() > 10, "the story is too short: {} writes", deaths.len());
         let stride = if all { 1 } else { deaths.len() / A_FEW };
+        if all {
+            // Straight to stderr: the runner hides what a passing test prints.
+            let (scope, writes) = (scope.runs(), deaths.len());
+            drop(writeln!(std::io::stderr(), "{scope}: a death after each of {writes} writes"));
+        }
         // Not always the first: with two stories of one length other writes are met.
         for death in deaths.iter().skip(stride / 2).step_by(stride) {
             let (end, _) = tell(*scope, &setting, Some(*death), &story).await;

@@ -9,6 +9,7 @@ mod hub_world;
 
 mod delivering;
 mod endings;
+mod evicting;
 mod faults;
 mod freezing;
 mod moving;

@@ -3,6 +3,7 @@
 //! Each file in `stories/` is a session: `$` begins a command, `>` a line of its input, the
 //! rest is what it printed. Every story has a server of its own, with the cluster `hub` and
 //! the controllers of a real one beside it. `UPDATE_EXPECT=1` writes down what came instead.
+//! Those in `guides/` are sessions with a whole fleet, and `guides` says what is there.
 //!
 //! The binary is `$KUBECTL`, or the one that `scripts/kubectl` built, or the one on the PATH.
 //! Without any the stories are skipped, and say so.
@@ -10,6 +11,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
 
 mod binary;
+mod guides;
 mod session;
 mod transcript;
 
@@ -24,15 +26,7 @@ macro_rules! stories {
 
         #[test]
         fn every_story_is_told() {
-            let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kubectl/stories");
-            let mut files: Vec<String> = std::fs::read_dir(folder)
-                .unwrap()
-                .map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
-                .collect();
-            files.sort();
-            let mut told = vec![$(stringify!($name)),*];
-            told.sort_unstable();
-            assert_eq!(files, told);
+            transcript::all_told("stories", &[$(stringify!($name)),*]);
         }
     };
 }

@@ -5,16 +5,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 
-use flagship_apiserver::edge::{Authority, Config, Edge};
+use flagship_apiserver::edge::{Authority, Config, Edge, Kubeconfig};
 use flagship_apiserver::env::{Entropy, Env};
 use flagship_apiserver::rest::Server;
+use flagship_sim::fleet::{Fleet, HUB};
 use flagship_workloads::{Running, WorkloadConfig, Workloads};
 use jiff::SignedDuration;
 
 /// A running server, a folder of its own, and perhaps a command in the background.
 pub struct Session {
     edge: Edge,
-    _workloads: Running,
+    _workloads: Option<Running>,
     folder: PathBuf,
     kubectl: PathBuf,
     background: Option<Background>,
@@ -42,17 +43,42 @@ impl Session {
             ..WorkloadConfig::default()
         });
         let workloads = workloads.spawn(cluster);
-        let authority = Authority::create(env.clock.now()).unwrap();
-        let edge = Edge::start(&server, &env, Config::local(0, authority)).await.unwrap();
-        let folder =
-            std::env::temp_dir().join(format!("flagship-kubectl-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        edge.kubeconfig().unwrap().write(&folder.join("kubeconfig")).unwrap();
+        let edge = serve(&server, &env).await;
+        let kubeconfig = edge.kubeconfig().unwrap();
+        let session = Self::of(name, kubectl, edge, &kubeconfig, Some(workloads));
         let definitions: Vec<String> = flagship_api::crd::all()
             .iter()
             .map(|definition| serde_saphyr::to_string(definition).unwrap())
             .collect();
-        std::fs::write(folder.join("crds.yaml"), definitions.join("---\n")).unwrap();
+        std::fs::write(session.folder.join("crds.yaml"), definitions.join("---\n")).unwrap();
+        session
+    }
+
+    /// With the clusters of a fleet, called `hub` and like its members. The fleet may live
+    /// by a time of its own; certificates are dated by the one that kubectl knows.
+    pub async fn with(name: &str, kubectl: &Path, fleet: &Fleet) -> Self {
+        let env = Env::system();
+        let edge = serve(fleet.server(), &env).await;
+        let admin = edge.authority().client("admin", Some("system:masters"), env.clock.now());
+        let names = std::iter::once(HUB).chain(fleet.world.members().map(|member| member.name()));
+        let contexts =
+            names.map(|name| (name.to_owned(), edge.url(&fleet.cluster_name(name)))).collect();
+        let authority = edge.authority().certificate_pem();
+        let kubeconfig = Kubeconfig::new(authority, "admin", admin.unwrap(), contexts);
+        Self::of(name, kubectl, edge, &kubeconfig, None)
+    }
+
+    fn of(
+        name: &str,
+        kubectl: &Path,
+        edge: Edge,
+        kubeconfig: &Kubeconfig,
+        workloads: Option<Running>,
+    ) -> Self {
+        let folder =
+            std::env::temp_dir().join(format!("flagship-kubectl-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        kubeconfig.write(&folder.join("kubeconfig")).unwrap();
         let kubectl = kubectl.to_owned();
         Self { edge, _workloads: workloads, folder, kubectl, background: None }
     }
@@ -78,6 +104,11 @@ impl Session {
     /// Runs a command and returns what it printed, with its exit code if that is not 0.
     /// A command that ends in `&` goes to the background; `fg 3` waits for three lines of it.
     pub fn run(&mut self, line: &str, input: &str) -> String {
+        let printed = self.execute(line, input);
+        printed.replace(&*self.folder.to_string_lossy(), "<folder>")
+    }
+
+    fn execute(&mut self, line: &str, input: &str) -> String {
         if let Some(line) = line.strip_suffix('&') {
             self.stop();
             // In place of the shell, so that stopping it stops kubectl.
@@ -118,13 +149,14 @@ impl Session {
         }
     }
 
-    pub fn folder(&self) -> &Path {
-        &self.folder
-    }
-
     pub async fn end(mut self) {
         self.stop();
         self.edge.shutdown().await;
         std::fs::remove_dir_all(&self.folder).ok();
     }
+}
+
+async fn serve(server: &Server, env: &Env) -> Edge {
+    let authority = Authority::create(env.clock.now()).unwrap();
+    Edge::start(server, env, Config::local(0, authority)).await.unwrap()
 }

@@ -1,6 +1,6 @@
 //! Stories as files: read, replayed, held against what was printed then.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use flagship_sim::normal::normal;
 
@@ -8,54 +8,104 @@ use crate::binary::KUBECTL;
 use crate::session::Session;
 
 /// A command of a story.
-struct Step {
+#[derive(Clone)]
+pub struct Step {
     /// Lines before it that explain it.
     prose: String,
-    line: String,
-    input: String,
+    pub line: String,
+    pub input: String,
     printed: String,
+}
+
+/// A story as it was written down.
+pub struct Script {
+    path: PathBuf,
+    text: String,
+    steps: Vec<Step>,
+    /// What was printed now.
+    got: String,
+}
+
+impl Script {
+    /// A file below the tests of kubectl.
+    pub fn open(file: &str) -> Self {
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/kubectl").join(file);
+        let text = std::fs::read_to_string(&path).unwrap();
+        let steps = read(&text);
+        Self { path, text, steps, got: String::new() }
+    }
+
+    pub fn steps(&self) -> Vec<Step> {
+        self.steps.clone()
+    }
+
+    /// Takes down what a command printed and holds it against what it printed then.
+    pub fn compare(&mut self, step: &Step, printed: &str) {
+        self.got.push_str(&step.shown(printed));
+        assert!(
+            printed == step.printed || updating(),
+            "$ {}\n{}\n--- printed now:\n{printed}--- printed then:\n{}",
+            step.line,
+            step.input,
+            step.printed
+        );
+    }
+
+    /// Keeps what was printed now, if that is asked for.
+    pub fn close(self) {
+        if updating() && self.got != self.text {
+            std::fs::write(&self.path, self.got).unwrap();
+        }
+    }
+}
+
+fn updating() -> bool {
+    std::env::var_os("UPDATE_EXPECT").is_some()
+}
+
+/// The binary to tell a story with; says so if there is none.
+pub fn kubectl(story: &str) -> Option<&'static Path> {
+    match &*KUBECTL {
+        Ok(kubectl) => Some(kubectl),
+        Err(why) => {
+            // Straight to stderr: the runner hides what a passing test prints.
+            use std::io::Write;
+            drop(writeln!(std::io::stderr(), "the story {story:?} was skipped: {why}"));
+            None
+        }
+    }
 }
 
 /// Runs a story and compares.
 pub async fn replay(name: &str) {
-    let kubectl = match &*KUBECTL {
-        Ok(kubectl) => kubectl,
-        Err(why) => {
-            // Straight to stderr: the runner hides what a passing test prints.
-            use std::io::Write;
-            drop(writeln!(std::io::stderr(), "the story {name:?} was skipped: {why}"));
-            return;
-        }
-    };
-    let path =
-        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/kubectl/stories/{name}.txt"));
-    let text = std::fs::read_to_string(&path).unwrap();
-    let steps = read(&text);
+    let Some(kubectl) = kubectl(name) else { return };
+    let mut script = Script::open(&format!("stories/{name}.txt"));
     let session = Session::start(name, kubectl).await;
     // Commands block; the server's tasks need their threads.
-    let (session, got) = tokio::task::spawn_blocking(move || {
+    let (session, script) = tokio::task::spawn_blocking(move || {
         let mut session = session;
-        let mut got = String::new();
-        for step in &steps {
-            let folder = session.folder().to_string_lossy().into_owned();
-            let printed = session.run(&step.line, &step.input).replace(&folder, "<folder>");
-            let printed = normal(&printed);
-            got.push_str(&step.shown(&printed));
-            if printed != step.printed && std::env::var_os("UPDATE_EXPECT").is_none() {
-                panic!(
-                    "$ {}\n{}\n--- printed now:\n{printed}--- printed then:\n{}",
-                    step.line, step.input, step.printed
-                );
-            }
+        for step in script.steps() {
+            let printed = normal(&session.run(&step.line, &step.input));
+            script.compare(&step, &printed);
         }
-        (session, got)
+        (session, script)
     })
     .await
     .unwrap();
     session.end().await;
-    if std::env::var_os("UPDATE_EXPECT").is_some() && got != text {
-        std::fs::write(&path, got).unwrap();
-    }
+    script.close();
+}
+
+/// Every file in a folder is one of these.
+pub fn all_told(folder: &str, told: &[&str]) {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/kubectl").join(folder);
+    let name = |path: PathBuf| path.file_stem().unwrap().to_string_lossy().into_owned();
+    let mut files: Vec<String> =
+        std::fs::read_dir(folder).unwrap().map(|entry| name(entry.unwrap().path())).collect();
+    files.sort();
+    let mut told = told.to_vec();
+    told.sort_unstable();
+    assert_eq!(files, told);
 }
 
 impl Step {

@@ -245,3 +245,26 @@ async fn a_request_of_our_name_for_another_stage_ends_the_run() {
         );
     }
 }
+
+// law S3: an approval that was accepted cannot be taken back, and whoever tries is told so
+#[tokio::test(start_paused = true)]
+async fn an_approval_that_is_taken_back_too_late_changes_nothing_and_is_said() {
+    for scope in SCOPES {
+        let story = gated(scope, json!({"beforeStageTasks": [{"type": "Approval"}]})).await;
+        story.approve("r-before-canary").await;
+        let accepted = "Normal ApprovalRequestApprovalAccepted r-before-canary: approval request r-before-canary is accepted for good, stage canary begins (x1)";
+        assert_eq!(story.events_of("ApprovalRequest"), [accepted]);
+        let mut conditions = story.request("r-before-canary")["status"]["conditions"].clone();
+        conditions.as_array_mut().unwrap().retain(|c| c["type"] != "Approved");
+        let taken_back = json!({"status": {"conditions": conditions}});
+        let (resource, space) = (scope.approvals(), scope.space);
+        story.user_patches(&resource, space, "r-before-canary", "status", taken_back).await;
+        story.pass(120).await;
+        let told = "Warning ApprovalWithdrawnTooLate r-before-canary: the approval of r-before-canary was accepted for stage canary and cannot be taken back; set spec.state to Stop to hold the update run (x1)";
+        assert_eq!(story.events_of("ApprovalRequest"), [accepted, told]);
+        let on_run = story.events_of("StagedUpdateRun");
+        assert!(on_run.iter().any(|event| event.contains("ApprovalWithdrawnTooLate r: ")));
+        story.all_work().await;
+        assert!(story.said("r", "Succeeded").starts_with("True"), "{}", story.told("r"));
+    }
+}

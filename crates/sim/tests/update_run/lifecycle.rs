@@ -170,6 +170,10 @@ async fn clusters_that_are_no_longer_chosen_lose_their_binding_last() {
         story.settle().await;
         assert_eq!(story.holds(), ["m3 Bound web-0-snapshot"]);
         assert!(story.said("fewer", "Succeeded").starts_with("True"), "{}", story.told("fewer"));
+        let events = story.events_of("StagedUpdateRun");
+        let told = |words: &str| events.iter().filter(|event| event.contains(words)).count();
+        assert_eq!(told("fewer: resources are being removed from m1, m2"), 1, "{events:?}");
+        assert_eq!(told("fewer: the placement has left m1, m2"), 1, "{events:?}");
     }
 }
 

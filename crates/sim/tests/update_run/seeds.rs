@@ -146,6 +146,44 @@ async fn scenario_4_a_version_that_does_not_exist() {
     }
 }
 
+// checklist 13.3 snapshot index: wrong parent label; no index label; non-master only
+#[tokio::test(start_paused = true)]
+async fn snapshots_that_do_not_count() {
+    for scope in SCOPES {
+        let story = Story::begin(scope).await;
+        story.two_stages().await;
+        let info = flagship_api::kinds::find(&scope.snapshots()).unwrap();
+        let parent = "kubernetes-fleet.io/parent-CRP";
+        let index = "kubernetes-fleet.io/resource-index";
+        for (name, labels, hash) in [
+            ("other-5-snapshot", json!({parent: "other", index: "5"}), "h5"),
+            ("web-6-snapshot", json!({parent: "web"}), "h6"),
+            ("web-7-0", json!({parent: "web", index: "7"}), ""),
+        ] {
+            let mut meta = scope.meta(name);
+            meta["labels"] = labels;
+            meta["annotations"] = json!({"kubernetes-fleet.io/resource-hash": hash});
+            let object = json!({"apiVersion": "placement.kubernetes-fleet.io/v1beta1",
+                "kind": info.kind, "metadata": meta, "spec": {"selectedResources": []}});
+            story.smuggle(&scope.snapshots(), object);
+        }
+        let placement = scope.slashed("web");
+        let missing = |n: u8| {
+            format!("{USER}no resourceSnapshots with index `{n}` found for placement `{placement}`")
+        };
+        let no_master = format!(
+            "cannot continue the updateRun: failed to validate the updateRun: unexpected behavior which cannot be handled by the controller: no master resourceSnapshot found for placement {placement}"
+        );
+        for (run, index, why) in
+            [("a", "5", missing(5)), ("b", "6", missing(6)), ("c", "7", no_master)]
+        {
+            story.run(run, json!({"state": "Run", "resourceSnapshotIndex": index})).await;
+            let told = story.said(run, "Initialized");
+            assert_eq!(told, format!("False UpdateRunInitializedFailed: {why}"));
+        }
+    }
+}
+
 // checklist 13.4 placement gone
 #[tokio::test(start_paused = true)]
 async fn scenario_5_the_placement_is_deleted_under_a_waiting_run() {

@@ -318,18 +318,14 @@ impl Policy {
     pub fn gathered(&self) -> Vec<(ObjectKey, Vec<Rule>)> {
         let cluster = || self.roles.iter().filter(|(key, _)| key.namespace.is_empty());
         let gather = |own: &ObjectKey, selectors: &[labels::Selector]| {
-            let mut rules: Vec<Rule> = Vec::new();
+            let (mut rules, mut seen) = (Vec::new(), BTreeSet::new());
             for (key, role) in cluster() {
                 let wanted =
                     |s: &labels::Selector| s.matches(|label| role.labels.get(label).map(|v| &**v));
                 if key == own || !selectors.iter().any(wanted) {
                     continue;
                 }
-                for rule in &role.rules {
-                    if !rules.contains(rule) {
-                        rules.push(rule.clone());
-                    }
-                }
+                rules.extend(role.rules.iter().filter(|rule| seen.insert(*rule)).cloned());
             }
             rules
         };

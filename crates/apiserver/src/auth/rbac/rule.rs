@@ -3,7 +3,7 @@
 //! The wording of [`Rule`]'s `Display` is Kubernetes': it is what people see when they
 //! hand out more than they hold.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde_json::{Map, Value, json};
@@ -12,9 +12,11 @@ use crate::auth::Ask;
 
 /// Stands for all of them, wherever it stands.
 const ALL: &str = "*";
+/// A rule that grants more single things than this is told as it stands.
+const MAX_PARTS: usize = 4096;
 
 /// A `PolicyRule`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rule {
     /// Groups; the core group is empty text.
     pub api_groups: Vec<Box<str>>,
@@ -77,7 +79,7 @@ impl Rule {
         }
     }
 
-    /// Whether whoever holds this rule holds all of `part`, which grants one thing.
+    /// Whether whoever holds this rule holds all of `part`.
     fn covers(&self, part: &Self) -> bool {
         let all = |mine: &[Box<str>], theirs: &[Box<str>]| {
             has(mine, ALL) || theirs.iter().all(|text| has(mine, text))
@@ -96,6 +98,13 @@ impl Rule {
             && resources
             && named
             && part.urls.iter().all(|wanted| self.urls.iter().any(|url| takes_in(url, wanted)))
+    }
+
+    /// How many single things it grants.
+    fn weight(&self) -> usize {
+        let things = [&self.api_groups, &self.resources].into_iter().map(|list| list.len());
+        let things = things.fold(self.names.len().max(1), usize::saturating_mul);
+        things.saturating_add(self.urls.len()).saturating_mul(self.verbs.len())
     }
 
     /// The rule as many that grant one thing each.
@@ -163,27 +172,35 @@ impl fmt::Display for Rule {
 /// What of `wanted` is not in `held`, a line each, verbs on one thing together. Empty when
 /// all is.
 pub fn missing(held: &[Rule], wanted: &[Rule]) -> BTreeSet<String> {
-    let mut lacking: Vec<Rule> = Vec::new();
-    for part in wanted.iter().flat_map(Rule::parts) {
-        if held.iter().any(|rule| rule.covers(&part)) {
+    // By what the verbs are on.
+    let mut lacking: BTreeMap<Rule, Vec<Box<str>>> = BTreeMap::new();
+    let mut lines = BTreeSet::new();
+    let mut left = MAX_PARTS;
+    for rule in wanted {
+        if held.iter().any(|known| known.covers(rule)) {
             continue;
         }
-        let same = lacking.iter_mut().find(|known| {
-            part.urls.is_empty()
-                && known.api_groups == part.api_groups
-                && known.resources == part.resources
-                && known.names == part.names
-        });
-        match same {
-            Some(known) => {
-                let new = part.verbs.into_iter().filter(|verb| !known.verbs.contains(verb));
-                let new: Vec<Box<str>> = new.collect();
-                known.verbs.extend(new);
+        let Some(rest) = left.checked_sub(rule.weight()) else {
+            lines.insert(rule.to_string());
+            continue;
+        };
+        left = rest;
+        for part in rule.parts() {
+            if held.iter().any(|known| known.covers(&part)) {
+                continue;
             }
-            None => lacking.push(part),
+            if part.urls.is_empty() {
+                let verbs = lacking.entry(Rule { verbs: Vec::new(), ..part.clone() }).or_default();
+                verbs.extend(
+                    part.verbs.into_iter().filter(|verb| !verbs.contains(verb)).collect::<Vec<_>>(),
+                );
+            } else {
+                lines.insert(part.to_string());
+            }
         }
     }
-    lacking.iter().map(ToString::to_string).collect()
+    lines.extend(lacking.into_iter().map(|(rule, verbs)| Rule { verbs, ..rule }.to_string()));
+    lines
 }
 
 /// A list as Go prints one: `["a" "b"]`.
@@ -312,5 +329,14 @@ mod tests {
                 .is_empty()
         );
         assert!(!missing(&[rule("", "pods", "-", "get")], &Rule::everything()).is_empty());
+    }
+
+    #[test]
+    fn a_rule_of_a_million_things_is_not_taken_apart() {
+        let many =
+            |letter: char| (0..100).map(|n| format!("{letter}{n}")).collect::<Vec<_>>().join(",");
+        let huge = rule(&many('g'), &many('r'), "-", &many('v'));
+        assert_eq!(missing(&[], std::slice::from_ref(&huge)).len(), 1);
+        assert!(missing(&Rule::everything(), &[huge]).is_empty());
     }
 }

@@ -1,13 +1,14 @@
 //! What people on the clusters notice, whatever the record says: S1, S4 and S12.
 
 use flagship_api::binding::BindingState;
-use flagship_api::condition::{Conditions, Generation};
+use flagship_api::condition::{Conditions, Generation, Truth};
 use flagship_api::condition_type::binding::{AVAILABLE, DIFF_REPORTED};
 use flagship_api::condition_type::work;
 use flagship_api::reason::update_run as reason;
 use flagship_api::staged_update_status::{
     ClusterUpdatingStatus, StageUpdatingStatus, UpdateRunStatus,
 };
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::super::delivery::Target;
 use super::super::observed::{Binding, Observed};
@@ -126,31 +127,41 @@ pub fn really_there(
 }
 
 /// S12, for the Works of a member's namespace at the moment `after` declares clusters done:
-/// each of a cluster's Works was made from the run's snapshot and works at its own
-/// generation. `works` may hold Works of other bindings and members too.
+/// each of a cluster's Works was made from the run's snapshot, and worked when the binding
+/// said so. What becomes of it afterwards is what becomes of a finished one. `works` may
+/// hold Works of other bindings and members too.
 pub fn one_snapshot(before: &UpdateRunStatus, after: &Observed, works: &[Work]) -> Told {
     let mut told = Vec::new();
     let status = &after.run.status;
     let index = &status.resource_snapshot_index_used;
     let known: Vec<&str> = finished(before);
     for cluster in finished(status).into_iter().filter(|cluster| !known.contains(cluster)) {
-        let keys: Vec<_> = of_cluster(after, cluster).map(|b| after.run.beside(&b.name)).collect();
+        let bindings: Vec<&Binding> = of_cluster(after, cluster).collect();
+        let keys: Vec<_> = bindings.iter().map(|b| after.run.beside(&b.name)).collect();
+        let said = bindings.iter().filter_map(|binding| word(&binding.conditions));
+        let said = said.map(|word| word.last_transition_time.0).min();
         let ours = works.iter().filter(|work| !work.deleting);
         for work in ours.filter(|work| work.owner().is_some_and(|owner| keys.contains(&owner))) {
             let at = Generation(work.generation);
+            let own = word(&work.conditions).filter(|word| Generation::seen_by(word) == at);
             if work.stamp.index.as_ref() != Some(index) {
                 let found = work.stamp.index.as_deref().unwrap_or("none");
                 let what = format!("{cluster} is done at {index} with {} of {found}", work.name);
                 told.push(broken("S12", what));
-            } else if ![work::AVAILABLE, work::DIFF_REPORTED]
-                .iter()
-                .any(|kind| work.conditions.is_true_at(kind, at))
-            {
+            } else if own.is_some_and(|word| {
+                let earlier = said.is_none_or(|said| word.last_transition_time.0 < said);
+                Truth::of(word) != Truth::True && earlier
+            }) {
                 told.push(broken("S12", format!("{cluster} is done while {} is not", work.name)));
             }
         }
     }
     told
+}
+
+/// What is said about the end of a delivery.
+fn word(conditions: &[Condition]) -> Option<&Condition> {
+    [work::AVAILABLE, work::DIFF_REPORTED].iter().find_map(|kind| conditions.of_type(kind))
 }
 
 fn finished(status: &UpdateRunStatus) -> Vec<&str> {

@@ -5,10 +5,11 @@ use flagship_api::overrides::{ClusterResourceOverrideSpec, ResourceOverrideSpec}
 use flagship_api::placement_status::NamespacedName;
 use flagship_api::policy::PlacementPolicy;
 use flagship_api::staged_update::UpdateRunState::Initialize;
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::world::{World, both_scopes, selected, strategy};
-use crate::placement::Trouble;
+use crate::placement::{ResourceSnapshot, Trouble};
 use crate::update_run::{ClusterOverride, NamespacedOverride, Observed, Waiting, plan};
 
 const VALID: &str = "cannot continue the updateRun: failed to validate the updateRun: ";
@@ -317,6 +318,42 @@ fn snapshot_index_not_a_number_negative_missing_or_without_a_master() {
             assert_eq!(world.status(0).resource_snapshot_index_used, "");
         });
     }
+}
+
+// checklist 13.3 snapshot index: a group of which not every part is there. Whoever makes it
+// may not be done, so it is waited for as long as for the scheduler.
+#[test]
+fn a_group_that_is_not_whole_is_waited_for_and_then_refused() {
+    both_scopes(|mut world| {
+        world.resource_snapshots[1].count = Some("3".into());
+        let run = world.create("r", "1", Initialize);
+        world.step(run);
+        let told = plan(&world.seen(run));
+        let why = format!(
+            "{VALID}expected behavior which can be recovered by itself: not all resource snapshot in the same index group are created, index `1` of placement `{}/web` has 1 of 3",
+            world.namespace.as_deref().unwrap_or_default()
+        );
+        assert_eq!(told.waiting, [Waiting::Scheduling { why: why.clone() }]);
+        assert_eq!((told.actions.len(), told.wake), (0, Some(SignedDuration::from_secs(5))));
+        // The rest arrives in time.
+        let mut whole = world.clone();
+        for part in ["web-1-0", "web-1-1"] {
+            let of_master = &world.resource_snapshots[1];
+            let mut part = ResourceSnapshot { name: part.into(), ..of_master.clone() };
+            (part.hash, part.count) = (None, None);
+            whole.resource_snapshots.push(part);
+        }
+        whole.settle(run);
+        assert_eq!(whole.status(run).resource_snapshot_index_used, "1");
+        // Or it does not: nothing is touched.
+        world.later(6);
+        world.settle(run);
+        let status = world.status(run);
+        let said = &status.conditions[0];
+        assert_eq!((said.status.as_str(), &said.message), ("False", &why));
+        assert_eq!(status.resource_snapshot_index_used, "");
+        assert!(world.bindings.iter().all(|binding| binding.fence.is_none()));
+    });
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use flagship_api::condition::{Generation, Truth, draft};
 use flagship_api::placement_status::NamespacedName;
+use jiff::SignedDuration;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::checklist::{pen, started};
 use super::world::{World, start};
@@ -59,7 +61,8 @@ fn works_of_two_versions_are_not_one_delivery() {
         work.stamp.index = Some(index.into());
         let truth = if available { Truth::True } else { Truth::False };
         let told = draft("Available").is(truth, "Told");
-        told.set(&mut work.conditions, Generation(1), start());
+        let since = start().checked_sub(SignedDuration::from_secs(1)).unwrap();
+        told.set(&mut work.conditions, Generation(1), since);
         work
     };
     let judge = |works: &[Work]| -> Vec<String> {
@@ -72,4 +75,8 @@ fn works_of_two_versions_are_not_one_delivery() {
         ["m1 is done at 1 with b of 0"]
     );
     assert_eq!(judge(&[work("a", "1", false)]), ["m1 is done while a is not"]);
+    // One that stopped working after the binding had said so is no breach.
+    let mut later = work("a", "1", false);
+    later.conditions[0].last_transition_time = Time(after.now);
+    assert_eq!(judge(&[later]), [""; 0]);
 }

@@ -1,5 +1,5 @@
-//! Runs on real members: hub, agents and workloads in one process. What a person does with
-//! kubectl on the hub arrives as Pods on the members, stage by stage.
+//! Deployments: what a person does with kubectl on the hub arrives as Pods on the members,
+//! stage by stage, or does not.
 
 use flagship_sim::fleet::{Fleet, FleetConfig};
 use serde_json::{Value, json};

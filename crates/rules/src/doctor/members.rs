@@ -1,0 +1,70 @@
+//! The members: whether they have joined, whether they are heard of, and whether the hub
+//! keeps for them what it must.
+
+use flagship_api::condition::{Conditions, Truth};
+use flagship_api::condition_type::member_cluster::JOINED;
+use flagship_api::defaults::HEARTBEAT_PERIOD_SECONDS;
+use flagship_api::names::member_namespace;
+use jiff::Timestamp;
+
+use super::{Check, Finding, MemberSeen, Seen, count};
+
+const AREA: &str = "members";
+
+/// A heartbeat so many periods old is none.
+const MISSED: i64 = 3;
+
+pub(super) fn checks(seen: &Seen) -> Vec<Check> {
+    let all = count(seen.members.len(), "member");
+    let mut findings = [Vec::new(), Vec::new(), Vec::new()];
+    for (name, member) in seen.members.iter().filter(|(_, member)| !member.leaving) {
+        let wrong = [joined(name, member), beats(seen, name, member), kept(seen, name)];
+        for (findings, wrong) in findings.iter_mut().zip(wrong) {
+            findings.extend(wrong);
+        }
+    }
+    let [unjoined, silent, without] = findings;
+    vec![
+        Check::new(AREA, "joined", format!("{all} joined"), unjoined),
+        Check::new(AREA, "heartbeats", "every member was heard of in time", silent),
+        Check::new(AREA, "places", "each has its namespace and its say on the hub", without),
+    ]
+}
+
+/// When the hub last passed on a word of this member.
+pub(super) fn heard(member: &MemberSeen) -> Option<Timestamp> {
+    let beats = member.status.agent_status.iter();
+    beats.filter_map(|agent| agent.last_received_heartbeat.as_ref()).map(|time| time.0).max()
+}
+
+fn joined(name: &str, member: &MemberSeen) -> Option<Finding> {
+    let said = member.status.conditions.of_type(JOINED);
+    if said.is_some_and(|said| Truth::of(said) == Truth::True) {
+        return None;
+    }
+    let why = said.map_or("its agent has never reported", |said| said.message.as_str());
+    let fix = format!("flagship member --name {name} --kubeconfig MEMBER --hub-kubeconfig HUB");
+    Some(Finding::new(format!("{name} has not joined: {why}"), fix))
+}
+
+fn beats(seen: &Seen, name: &str, member: &MemberSeen) -> Option<Finding> {
+    let period = member.spec.heartbeat_period_seconds.unwrap_or(HEARTBEAT_PERIOD_SECONDS);
+    let ago = seen.now.duration_since(heard(member)?).as_secs();
+    if ago <= i64::from(period) * MISSED {
+        return None;
+    }
+    let what = format!("{name} was last heard of {ago}s ago, and should be every {period}s");
+    Some(Finding::new(what, format!("flagship why cluster {name}")))
+}
+
+fn kept(seen: &Seen, name: &str) -> Option<Finding> {
+    let namespace = member_namespace(name);
+    let what = if !seen.namespaces.contains(&namespace) {
+        format!("namespace {namespace} of {name} is missing")
+    } else if !seen.heartbeats.contains_key(name) {
+        format!("InternalMemberCluster {namespace}/{name} is missing")
+    } else {
+        return None;
+    };
+    Some(Finding::new(what, "restart the hub: it makes what is missing when it starts to lead"))
+}
