@@ -68,6 +68,14 @@ impl Selector {
         self.requirements.is_empty()
     }
 
+    /// A label and the one value that everything it lets through has, if it names such.
+    pub fn exact(&self) -> Option<(&str, &str)> {
+        self.requirements.iter().find_map(|requirement| match &requirement.test {
+            Test::In(values) if values.len() == 1 => Some((&*requirement.key, &*values[0])),
+            _ => None,
+        })
+    }
+
     /// Whether the labels that `get` looks up satisfy every requirement.
     pub fn matches<'a>(&self, get: impl Fn(&str) -> Option<&'a str>) -> bool {
         self.requirements.iter().all(|requirement| requirement.matches(get(&requirement.key)))

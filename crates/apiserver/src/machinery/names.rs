@@ -20,7 +20,7 @@ const NAME_PART: &str = "name part must consist of alphanumeric characters, '-',
 const QUALIFIED: &str = "a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')";
 
 fn too_long(max: usize) -> String {
-    format!("must be no more than {max} bytes")
+    format!("must be no more than {max} characters")
 }
 
 fn is_lower(byte: u8) -> bool {
@@ -188,7 +188,7 @@ mod tests {
             assert_eq!(dns1123_subdomain(name), [SUBDOMAIN], "{name:?}");
         }
         assert_eq!(dns1123_label("a.b"), ["must not contain dots"]);
-        assert_eq!(dns1123_label(&"a".repeat(64)), ["must be no more than 63 bytes"]);
+        assert_eq!(dns1123_label(&"a".repeat(64)), ["must be no more than 63 characters"]);
         assert_eq!(dns1035_label("1a"), [LABEL_1035]);
         assert_eq!(qualified_name("a/b/c"), [QUALIFIED]);
         assert_eq!(qualified_name("/b"), ["prefix part must be non-empty"]);

@@ -273,9 +273,9 @@ impl ApiError {
     }
 
     /// 405: the verb does not exist for this resource.
-    pub fn method_not_allowed(resource: &str) -> Self {
+    pub fn method_not_allowed() -> Self {
         let says = "the server does not allow this method on the requested resource";
-        Self::about(405, "MethodNotAllowed", resource, "", says.to_owned())
+        Self::about(405, "MethodNotAllowed", "", "", says.to_owned())
     }
 
     /// 500: a defect of ours, or an injected fault.

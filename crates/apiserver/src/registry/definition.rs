@@ -44,6 +44,7 @@ pub(super) fn compile(crd: &Value) -> Result<Kind, Vec<FieldError>> {
         known.push((schema, compiled.clone()));
         versions.push(custom_version(&group, &names.kind, version, compiled));
     }
+    name_successors(&mut versions, &names.kind);
     versions.sort_by_key(|v| version_rank(&v.gv.version));
     let storage = versions.iter().position(|v| v.gv.version == storage_name).unwrap_or_default();
     Ok(Kind {
@@ -62,13 +63,31 @@ pub(super) fn compile(crd: &Value) -> Result<Kind, Vec<FieldError>> {
     })
 }
 
+/// A deprecated version that says nothing of its own points to the best that is not.
+fn name_successors(versions: &mut [Version], kind: &str) {
+    let good = versions.iter().filter(|version| version.served && version.deprecation.is_none());
+    let Some(best) = good.min_by_key(|version| version_rank(&version.gv.version)) else { return };
+    let successor = format!("; use {} {kind}", best.gv);
+    for version in versions {
+        if let Some(says) = version.deprecation.take() {
+            let plain = *says == *plain_warning(&version.gv, kind);
+            let more = if plain { successor.as_str() } else { "" };
+            version.deprecation = Some(format!("{says}{more}").into());
+        }
+    }
+}
+
+fn plain_warning(gv: &GroupVersion, kind: &str) -> String {
+    format!("{gv} {kind} is deprecated")
+}
+
 fn custom_version(group: &str, kind: &str, version: &Value, compiled: Arc<Compiled>) -> Version {
     let name = version["name"].as_str().unwrap_or_default();
     let gv = GroupVersion::new(group, name);
     let subresources = &version["subresources"];
     let deprecation = (version["deprecated"] == true).then(|| {
         let says = version["deprecationWarning"].as_str();
-        says.map_or_else(|| format!("{group}/{name} {kind} is deprecated"), str::to_owned).into()
+        says.map_or_else(|| plain_warning(&gv, kind), str::to_owned).into()
     });
     let paths = version["selectableFields"].as_array().into_iter().flatten();
     let selectable = paths

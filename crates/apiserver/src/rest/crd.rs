@@ -112,7 +112,7 @@ pub(super) fn refuses_new(cluster: &Cluster, kind: &Kind) -> Option<ApiError> {
         return None;
     }
     if is_terminating(cluster, kind) {
-        return Some(terminating_error(kind));
+        return Some(terminating_error());
     }
     let current = cluster.registry.custom().get(&*kind.resource).cloned();
     let serves = current.is_some_and(|current| current.namespaced == kind.namespaced);
@@ -120,8 +120,8 @@ pub(super) fn refuses_new(cluster: &Cluster, kind: &Kind) -> Option<ApiError> {
 }
 
 /// What a create is told while the definition is on its way out.
-pub(super) fn terminating_error(kind: &Kind) -> ApiError {
-    let mut error = ApiError::method_not_allowed(&kind.resource);
+pub(super) fn terminating_error() -> ApiError {
+    let mut error = ApiError::method_not_allowed();
     error.message = "create not allowed while custom resource definition is terminating".to_owned();
     error
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::admission::Hooks;
+use super::admission::{Hooks, Options};
 use super::cluster::Ctx;
 use super::cluster::Place;
 use super::draft::{self, Draft};
@@ -111,7 +111,7 @@ async fn review(
         operation: "delete",
         sub: Sub::Main,
         dry_run: options.dry_run,
-        guarded: true,
+        options: Some(Options::Delete(options)),
     };
     hooks.mutate(&mut old.clone(), Some(old), warnings).await?;
     hooks.validate(old, Some(old), warnings).await
@@ -122,12 +122,13 @@ fn check_preconditions(
     current: &Arc<Stored>,
     options: &DeleteOptions,
 ) -> Result<(), ApiError> {
-    let refuse = |why: String| Err(ApiError::conflict(&place.qualified(), &place.name, &why));
+    let kind = &place.served.kind.kind;
+    let refuse = |why: String| Err(ApiError::conflict(kind, &place.name, &why));
     if let Some(uid) = &options.uid
         && **uid != *current.head.uid
     {
         return refuse(format!(
-            "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+            "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been deleted and then recreated",
             current.head.uid
         ));
     }
@@ -135,7 +136,7 @@ fn check_preconditions(
         && *revision != current.revision.to_string()
     {
         return refuse(format!(
-            "Precondition failed: ResourceVersion in precondition: {revision}, ResourceVersion in object meta: {}",
+            "the ResourceVersion in the precondition ({revision}) does not match the ResourceVersion in record ({}). The object might have been modified",
             current.revision
         ));
     }

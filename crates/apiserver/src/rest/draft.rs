@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::admission::Hooks;
+use super::admission::{Hooks, Options};
 use super::cluster::{Caller, Cluster, Ctx, Place};
 use super::decode::Decoded;
 use super::options::WriteOptions;
@@ -63,12 +63,12 @@ pub(super) async fn draft_create(
     let served = &place.served;
     let kind = &*served.kind;
     if crd::is_terminating(cluster, kind) {
-        return Err(crd::terminating_error(kind));
+        return Err(crd::terminating_error());
     }
     let dry_run = options.dry_run;
-    let guarded = owner != Owner::Server;
+    let asked = (owner != Owner::Server).then_some(Options::Write(options));
     let (operation, sub) = ("create", Sub::Main);
-    let hooks = Hooks { cluster, caller, place, operation, sub, dry_run, guarded };
+    let hooks = Hooks { cluster, caller, place, operation, sub, dry_run, options: asked };
     let mut warnings = Vec::new();
     warnings.extend(served.version().deprecation.as_deref().map(str::to_owned));
 
@@ -129,8 +129,8 @@ pub(super) async fn draft_update(
     let served = &place.served;
     let kind = &*served.kind;
     let dry_run = options.dry_run;
-    let (operation, guarded) = ("update", true);
-    let hooks = Hooks { cluster, caller, place, operation, sub, dry_run, guarded };
+    let (operation, asked) = ("update", Some(Options::Write(options)));
+    let hooks = Hooks { cluster, caller, place, operation, sub, dry_run, options: asked };
     let mut warnings: Vec<String> = Vec::new();
     warnings.extend(served.version().deprecation.as_deref().map(str::to_owned));
 
@@ -220,6 +220,13 @@ fn check_type(served: &Served, object: &mut Value) -> Result<(), ApiError> {
                     "the API version in the data ({got}) does not match the expected API version ({want})"
                 )));
             }
+            Some(Value::String(got)) if !got.is_empty() && served.kind.row().is_none() => {
+                let group = &served.version().gv.group;
+                let error = FieldError::invalid("kind", json!(got), format!("must be {want}"));
+                let metadata = map.get("metadata").unwrap_or(&Value::Null);
+                let name = metadata["name"].as_str().unwrap_or_default();
+                return Err(ApiError::invalid(group, got, name, &[error]));
+            }
             Some(Value::String(got)) if !got.is_empty() => {
                 return Err(ApiError::bad_request(format!(
                     "the kind in the data ({got}) does not match the expected kind ({want})"
@@ -244,10 +251,8 @@ fn check_place(place: &Place, object: &mut Value) -> Result<(), ApiError> {
     } else if namespace.is_empty() {
         meta::of_mut(object).insert("namespace".to_owned(), json!(place.namespace));
     } else if namespace != &*place.namespace {
-        let says = format!(
-            "the namespace of the provided object does not match the namespace sent on the request (expected {}, got {namespace})",
-            place.namespace
-        );
+        let says =
+            "the namespace of the provided object does not match the namespace sent on the request";
         return Err(ApiError::bad_request(says));
     }
     let name = meta::text(object, "name");
@@ -308,7 +313,9 @@ fn check_preconditions(
             let detail = "must be specified for an update";
             let error = FieldError::invalid("metadata.resourceVersion", json!(0), detail);
             let group = &place.served.version().gv.group;
-            return Err(ApiError::invalid(group, &kind.kind, &place.name, &[error]));
+            // Kubernetes names what is custom by its resource here.
+            let named = if kind.row().is_some() { &kind.kind } else { &kind.plural };
+            return Err(ApiError::invalid(group, named, &place.name, &[error]));
         }
         return Ok(());
     }

@@ -47,7 +47,9 @@ impl Form {
             other => {
                 let detail = "must be 'Metadata', 'Object', 'None', or empty";
                 let error = FieldError::invalid("includeObject", json!(other), detail);
-                return Err(ApiError::bad_request(error.to_string()));
+                return Err(ApiError::bad_request(format!(
+                    "Unable to convert to Table as requested: {error}"
+                )));
             }
         }))
     }

@@ -77,7 +77,7 @@ fn dry_run<'a>(values: impl Iterator<Item = &'a str>, errors: &mut Vec<FieldErro
         if value == "All" {
             dry = true;
         } else {
-            errors.push(FieldError::not_supported("dryRun", json!(value), &["All"]));
+            errors.push(FieldError::not_supported("dryRun", json!([value]), &["All"]));
         }
     }
     dry
@@ -119,7 +119,7 @@ impl DeleteOptions {
             ..Self::default()
         };
         if let Some(text) = query.get("gracePeriodSeconds").filter(|text| !text.is_empty()) {
-            options.grace_period_seconds = Some(number(text, "gracePeriodSeconds")?);
+            options.grace_period_seconds = Some(number(text)?);
         }
         match query.get("orphanDependents") {
             Some("true" | "1") => options.propagation = Some(Propagation::Orphan),
@@ -172,15 +172,16 @@ fn propagation(text: Option<&str>, errors: &mut Vec<FieldError>) -> Option<Propa
         "Background" => Some(Propagation::Background),
         "Foreground" => Some(Propagation::Foreground),
         other => {
-            let allowed = ["Background", "Foreground", "Orphan"];
+            let allowed = ["Foreground", "Background", "Orphan", "nil"];
             errors.push(FieldError::not_supported("propagationPolicy", json!(other), &allowed));
             None
         }
     }
 }
 
-fn number(text: &str, name: &str) -> Result<i64, ApiError> {
-    text.parse().map_err(|_| ApiError::bad_request(format!("invalid value for {name}: {text:?}")))
+fn number(text: &str) -> Result<i64, ApiError> {
+    let says = || format!("strconv.ParseInt: parsing {text:?}: invalid syntax");
+    text.parse().map_err(|_| ApiError::bad_request(says()))
 }
 
 /// How a resourceVersion is meant.
@@ -222,9 +223,9 @@ pub fn revision(text: Option<&str>) -> Result<Option<u64>, ApiError> {
     match text.filter(|text| !text.is_empty()) {
         None => Ok(None),
         Some(text) => text.parse().map(Some).map_err(|_| {
-            let detail = "must be a non-negative integer";
+            let detail = format!("strconv.ParseUint: parsing {text:?}: invalid syntax");
             let error = FieldError::invalid("resourceVersion", json!(text), detail);
-            ApiError::bad_request(error.to_string())
+            ApiError::bad_request(format!("invalid resource version: {error}"))
         }),
     }
 }
@@ -247,12 +248,12 @@ impl ListOptions {
         };
         let limit = match query.get("limit").filter(|text| !text.is_empty()) {
             None => 0,
-            Some(text) => usize::try_from(number(text, "limit")?)
-                .map_err(|_| bad(format!("invalid value for limit: {text:?}")))?,
+            // As in Kubernetes, less than nothing is no limit.
+            Some(text) => usize::try_from(number(text)?).unwrap_or(0),
         };
         let timeout_seconds = match query.get("timeoutSeconds").filter(|text| !text.is_empty()) {
             None => None,
-            Some(text) => u64::try_from(number(text, "timeoutSeconds")?).ok(),
+            Some(text) => u64::try_from(number(text)?).ok(),
         };
         let options = Self {
             labels: labels::Selector::parse(query.get("labelSelector").unwrap_or_default())
@@ -280,11 +281,15 @@ impl ListOptions {
     fn check(&self, errors: &mut Vec<FieldError>) {
         let mut refuse = |field: &str, why: &str| errors.push(FieldError::forbidden(field, why));
         if self.watch {
+            let required =
+                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
             match (self.initial_events, self.matching) {
-                (Some(_), None | Some(Match::Exact)) => refuse(
-                    "resourceVersionMatch",
-                    "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-                ),
+                (Some(_), None) => refuse("resourceVersionMatch", required),
+                (Some(_), Some(Match::Exact)) => {
+                    refuse("resourceVersionMatch", required);
+                    let (field, allowed) = ("resourceVersionMatch", ["NotOlderThan"]);
+                    errors.push(FieldError::not_supported(field, json!("Exact"), &allowed));
+                }
                 (None, Some(_)) => refuse(
                     "resourceVersionMatch",
                     "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
@@ -306,7 +311,7 @@ impl ListOptions {
             let why = "resourceVersionMatch is forbidden unless resourceVersion is provided";
             refuse("resourceVersionMatch", why);
         } else if matching == Match::Exact && self.revision == Some(0) {
-            let why = "resourceVersionMatch \"Exact\" is forbidden for resourceVersion \"0\"";
+            let why = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
             refuse("resourceVersionMatch", why);
         }
     }
@@ -339,8 +344,7 @@ mod tests {
             ("watch=1&sendInitialEvents=true", 422, "requires setting resourceVersionMatch"),
             ("sendInitialEvents=true", 422, "forbidden for list"),
             ("resourceVersion=abc", 400, "Invalid value: \"abc\""),
-            ("limit=x", 400, "invalid value for limit"),
-            ("limit=-1", 400, "invalid value for limit"),
+            ("limit=x", 400, "parsing \"x\": invalid syntax"),
             ("labelSelector=a%20b", 400, "unable to parse requirement"),
             ("fieldSelector=a", 400, "can't understand 'a'"),
         ];
@@ -377,7 +381,7 @@ mod tests {
         let error = read("dryRun=Some").unwrap_err();
         assert_eq!(
             error.message,
-            "CreateOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: \"Some\": supported values: \"All\""
+            "CreateOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: [\"Some\"]: supported values: \"All\""
         );
         assert_eq!(read("fieldValidation=Loud").unwrap_err().code, 422);
         assert_eq!(read(&format!("fieldManager={}", "x".repeat(129))).unwrap_err().code, 422);

@@ -41,6 +41,13 @@ pub(crate) fn check_fields(ctx: &Ctx<'_>, options: &ListOptions) -> Result<(), A
     let mut terms = options.fields.terms().iter();
     match terms.find(|term| !served.kind.selects(served.version, &term.path)) {
         None => Ok(()),
+        // Kinds with fields of their own say it in other words.
+        Some(term) if served.kind.row().is_some_and(|row| row.selectable.is_empty()) => {
+            Err(ApiError::bad_request(format!(
+                "{:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
+                term.path
+            )))
+        }
         Some(term) => {
             Err(ApiError::bad_request(format!("field label not supported: {}", term.path)))
         }
@@ -105,12 +112,16 @@ fn snapshot(ctx: &Ctx<'_>, options: &ListOptions, scope: Scope<'_>) -> Result<Sn
     }
     let back =
         if ctx.cluster.env.faults.is_quiet() { 0 } else { ctx.cluster.env.staleness(&ctx.call()) };
+    let now = || match options.labels.exact() {
+        Some(label) => store.list_labelled(resource, scope, label),
+        None => store.list(resource, scope),
+    };
     let seen = match back {
-        0 => store.list(resource, scope),
+        0 => now(),
         back => store.list_back(resource, scope, back),
     };
     // A stale view must still not be older than what was asked for.
-    if seen.revision < asked { Ok(store.list(resource, scope)) } else { Ok(seen) }
+    if seen.revision < asked { Ok(now()) } else { Ok(seen) }
 }
 
 /// The one object that the selectors can match, when there is only one.
@@ -133,7 +144,7 @@ pub(super) fn check_future(store: &Store, asked: u64) -> Result<(), ApiError> {
     if asked <= current {
         return Ok(());
     }
-    let says = format!("Too large resource version: {asked}, current: {current}");
+    let says = format!("Timeout: Too large resource version: {asked}, current: {current}");
     Err(ApiError::new(504, "Timeout", says)
         .with_cause("ResourceVersionTooLarge", "Too large resource version", "")
         .retry_after(1))

@@ -59,7 +59,7 @@ pub(super) async fn handle(handle: &ClusterHandle, parts: &Parts, body: Bytes) -
             let request = Incoming { handle, parts, query, body };
             request.object(&at).await
         }
-        _ if parts.method != Method::GET => Err(ApiError::method_not_allowed("").into()),
+        _ if parts.method != Method::GET => Err(ApiError::method_not_allowed().into()),
         other => documents::document(handle, parts, &query, &other),
     }
 }
@@ -92,7 +92,7 @@ impl Incoming<'_> {
         let caller = self.caller();
         let method = &self.parts.method;
         let ctx = |verb| Ctx { cluster, caller: &caller, verb, place: &place };
-        let refuse = || Failure::from(ApiError::method_not_allowed(&place.qualified()));
+        let refuse = || Failure::from(ApiError::method_not_allowed());
         let form = negotiate::accept(&self.parts.headers, false)?.including(&self.query)?;
 
         if across && (at.name.is_some() || method != Method::GET) {
@@ -171,7 +171,7 @@ impl Incoming<'_> {
     /// Answers a question about rights or identity.
     fn review(&self, review: Review, namespace: &str) -> Answer {
         if self.parts.method != Method::POST {
-            return Err(ApiError::method_not_allowed(review.plural).into());
+            return Err(ApiError::method_not_allowed().into());
         }
         negotiate::accept(&self.parts.headers, false)?;
         let body = self.decoded(true)?.value;

@@ -3,16 +3,19 @@
 use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::audience::Audience;
 use super::history::History;
+use super::labelled::{Labelled, WORTH_IT};
 use super::{ObjectKey, Scope, Stored};
 
 /// One resource of one cluster.
 #[derive(Default)]
 pub(super) struct Table {
     objects: BTreeSet<Slot>,
+    /// Behind a lock of its own, for lists make indexes and hold the store only to read.
+    labelled: Mutex<Labelled>,
     pub(super) history: History,
     pub(super) audience: Audience,
     /// The last revision that touched it.
@@ -21,7 +24,7 @@ pub(super) struct Table {
 
 /// An object ordered by its place. A set of these needs no second copy of the key, which
 /// saves some 50 bytes an object against a map.
-struct Slot(Arc<Stored>);
+pub(super) struct Slot(pub(super) Arc<Stored>);
 
 impl Table {
     pub(super) fn get(&self, key: &ObjectKey) -> Option<&Arc<Stored>> {
@@ -31,11 +34,17 @@ impl Table {
     /// Puts an object at its place. What stood there is dropped.
     pub(super) fn put(&mut self, object: Arc<Stored>) {
         self.changed = self.changed.max(object.revision);
-        self.objects.replace(Slot(object));
+        let before = self.objects.replace(Slot(object.clone()));
+        self.indexes().moved(before.as_ref().map(|slot| &slot.0), Some(&object));
     }
 
     pub(super) fn remove(&mut self, key: &ObjectKey) {
-        self.objects.remove(key);
+        let before = self.objects.take(key);
+        self.indexes().moved(before.as_ref().map(|slot| &slot.0), None);
+    }
+
+    fn indexes(&mut self) -> &mut Labelled {
+        self.labelled.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The same key, sharing the text of a namespace that is already here.
@@ -49,13 +58,17 @@ impl Table {
 
     /// The objects of a scope in the order of their keys.
     pub(super) fn walk<'a>(&'a self, within: Scope<'a>) -> impl Iterator<Item = &'a Arc<Stored>> {
-        let from = match within {
-            Scope::All => ObjectKey::new("", ""),
-            Scope::Namespace(namespace) => ObjectKey::new(namespace, ""),
-            Scope::Object(key) => key.clone(),
-        };
-        let slots = self.objects.range(from..).map(|slot| &slot.0);
+        let slots = self.objects.range(within.first()..).map(|slot| &slot.0);
         slots.take_while(move |object| within.covers(&object.key))
+    }
+
+    /// The objects of a scope whose label has a value, and perhaps others.
+    pub(super) fn walk_labelled(&self, within: Scope<'_>, label: (&str, &str)) -> Vec<Arc<Stored>> {
+        if self.objects.len() < WORTH_IT {
+            return self.walk(within).cloned().collect();
+        }
+        let mut labelled = self.labelled.lock().unwrap_or_else(PoisonError::into_inner);
+        labelled.list(label, within, || self.walk(Scope::All))
     }
 
     /// The objects of a scope as they stood at a revision that the history reaches.

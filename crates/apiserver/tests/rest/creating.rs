@@ -97,7 +97,7 @@ async fn the_object_must_fit_the_path() {
         (json!([]), "the object provided is unrecognized (must be of type ConfigMap)"),
         (
             json!({"metadata": {"name": "a", "namespace": "other"}}),
-            "the namespace of the provided object does not match the namespace sent on the request (expected default, got other)",
+            "the namespace of the provided object does not match the namespace sent on the request",
         ),
         (
             json!({"metadata": {"name": "a", "resourceVersion": "5"}}),

@@ -125,7 +125,10 @@ async fn versions_show_the_same_object() {
         "what v2 does not know is not shown"
     );
     let beta = world.get(&format!("{}/g", at("v1beta1"))).await;
-    assert_eq!(beta.warnings, [r#"299 - "example.com/v1beta1 Gadget is deprecated""#]);
+    assert_eq!(
+        beta.warnings,
+        [r#"299 - "example.com/v1beta1 Gadget is deprecated; use example.com/v2 Gadget""#]
+    );
     let mut beta = beta.ok(200);
     assert_eq!(beta["apiVersion"], "example.com/v1beta1");
     assert_eq!(beta["spec"], v1["spec"]);

@@ -62,7 +62,7 @@ async fn preconditions_protect_from_deleting_another_object() {
     world.send("DELETE", &path, body).await.refused(
         409,
         "Conflict",
-        &format!("Operation cannot be fulfilled on configmaps \"a\": Precondition failed: UID in precondition: other, UID in object meta: {uid}"),
+        &format!("Operation cannot be fulfilled on ConfigMap \"a\": the UID in the precondition (other) does not match the UID in record ({uid}). The object might have been deleted and then recreated"),
     );
     let body = json!({"preconditions": {"resourceVersion": "1"}});
     assert_eq!(world.send("DELETE", &path, body).await.code, 409);

@@ -111,7 +111,7 @@ async fn a_revision_from_the_future_is_a_timeout() {
         let body = reply.refused(
             504,
             "Timeout",
-            &format!("Too large resource version: 999999, current: {current}"),
+            &format!("Timeout: Too large resource version: 999999, current: {current}"),
         );
         assert_eq!(body["details"]["causes"][0]["reason"], "ResourceVersionTooLarge");
         assert_eq!(body["details"]["retryAfterSeconds"], 1);

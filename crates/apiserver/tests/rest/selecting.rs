@@ -44,7 +44,7 @@ async fn fields_select_what_the_kind_allows() {
     world.get(&format!("{MAPS}?fieldSelector=data.k%3Dv")).await.refused(
         400,
         "BadRequest",
-        "field label not supported: data.k",
+        "\"data.k\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
     );
     let phases = "/api/v1/namespaces?fieldSelector=status.phase%3DActive";
     assert_eq!(names(&world.get(phases).await.ok(200)).len(), 4);

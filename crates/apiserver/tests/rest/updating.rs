@@ -31,7 +31,7 @@ async fn a_revision_may_be_left_out_for_built_in_kinds_only() {
     assert_eq!(reply.body["details"]["causes"][0]["field"], "metadata.resourceVersion");
     assert_eq!(
         reply.body["message"],
-        "Gadget.example.com \"g\" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update"
+        "gadgets.example.com \"g\" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified for an update"
     );
 }
 

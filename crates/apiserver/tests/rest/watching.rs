@@ -170,7 +170,7 @@ async fn initial_events_are_never_older_than_asked_for() {
     );
     assert_eq!(seen.line().await, "ADDED c");
     let future = world.cluster.store().revision() + 1;
-    let says = format!("Too large resource version: {future}, current: {}", future - 1);
+    let says = format!("Timeout: Too large resource version: {future}, current: {}", future - 1);
     world.get(&watch(future)).await.refused(504, "Timeout", &says);
 }
 

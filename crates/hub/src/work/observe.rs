@@ -55,10 +55,24 @@ pub(super) fn observe(cx: &Context, mirrors: &Mirrors, key: &ObjectKey) -> Optio
             works: works.iter().map(|(_, work)| work.value.clone()).collect(),
             snapshots: relevant(&binding.resource_snapshot, snapshots.iter().map(|one| &one.value)),
             placement: placement.map(|kept| Placement::read(kept.deleting, &kept.value.spec)),
+            override_hashes: override_hashes(mirrors, &binding),
             content: None,
             binding,
         },
     })
+}
+
+fn override_hashes(mirrors: &Mirrors, binding: &Binding) -> Option<Vec<String>> {
+    let (wide, narrow) = (&mirrors.overrides.cluster_wide, &mirrors.overrides.in_namespaces);
+    let wide = binding.cluster_overrides.iter().map(|name| {
+        let found = wide.snapshots.get(&ObjectKey::cluster(name));
+        found.map(|snapshot| snapshot.value.hash.clone())
+    });
+    let narrow = binding.overrides.iter().map(|named| {
+        let found = narrow.snapshots.get(&ObjectKey::namespaced(&named.namespace, &named.name));
+        found.map(|snapshot| snapshot.value.hash.clone())
+    });
+    wide.chain(narrow).collect()
 }
 
 fn binding(kept: &Kept) -> Binding {

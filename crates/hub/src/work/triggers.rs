@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
+use flagship_api::binding::ResourceBindingSpec;
 use flagship_api::names::{ObjectKey, SnapshotIndex, cluster_of_namespace, master_snapshot};
+use flagship_api::placement_status::NamespacedName;
 use flagship_rules::work::triggers::{binding_changed, placement_changed, work_changed};
 use flagship_rules::work::{Placement as Says, Work};
 use flagship_runtime::queue::Queue;
 use flagship_runtime::reflector::{Change, Subscription};
 
 use crate::mirrors::{
-    Binding, Cluster, Fenced, Mirrors, Placement, ResourceSnapshot, ScopeMirrors,
+    Binding, Cluster, Fenced, Mirrors, OverrideSnapshot, Placement, ResourceSnapshot, ScopeMirrors,
 };
 use crate::scope::Scoped;
 
@@ -30,7 +32,23 @@ pub(super) fn listen<S: Scoped>(
     let snapshots = scope.resources.subscribe(move |change| snapshot(&waker, &of, change));
     let (waker, of) = (queue.clone(), scope.clone());
     let placements = scope.placements.subscribe(move |change| placement(&waker, &of, change));
-    vec![bindings, works, clusters, snapshots, placements]
+    let overrides = &mirrors.overrides;
+    let (waker, of) = (queue.clone(), scope.clone());
+    let wide = overrides.cluster_wide.snapshots.subscribe(move |change| {
+        overridden(&waker, &of, change, |spec, key| {
+            spec.cluster_resource_override_snapshots.contains(&key.name)
+        });
+    });
+    let (waker, of) = (queue.clone(), scope.clone());
+    let narrow = overrides.in_namespaces.snapshots.subscribe(move |change| {
+        overridden(&waker, &of, change, |spec, key| {
+            let same = |named: &NamespacedName| {
+                key.name == named.name && key.namespace.as_ref() == Some(&named.namespace)
+            };
+            spec.resource_override_snapshots.iter().any(same)
+        });
+    });
+    vec![bindings, works, clusters, snapshots, placements, wide, narrow]
 }
 
 fn binding(queue: &Queue<ObjectKey>, change: &Change<Binding>) {
@@ -81,6 +99,21 @@ fn snapshot(queue: &Queue<ObjectKey>, scope: &ScopeMirrors, change: &Change<Reso
     let master = master_snapshot(&new.placement.name, index);
     let bindings = scope.bindings_of(&new.placement);
     wake(queue, bindings, |binding| binding.spec.resource_snapshot_name == master);
+}
+
+/// An override that was deleted and made anew, perhaps under the name that bindings hold.
+fn overridden<Spec>(
+    queue: &Queue<ObjectKey>,
+    scope: &ScopeMirrors,
+    change: &Change<OverrideSnapshot<Spec>>,
+    names: impl Fn(&ResourceBindingSpec, &ObjectKey) -> bool,
+) {
+    let hash = |snapshot: &Arc<OverrideSnapshot<Spec>>| snapshot.value.hash.clone();
+    let Some(new) = change.new.as_ref().map(hash) else { return };
+    if change.old.as_ref().map(hash) != Some(new) {
+        let bindings = scope.bindings.all().into_iter().map(|(_, binding)| binding).collect();
+        wake(queue, bindings, |binding| names(&binding.spec, &change.key));
+    }
 }
 
 fn placement(queue: &Queue<ObjectKey>, scope: &ScopeMirrors, change: &Change<Placement>) {

@@ -71,6 +71,8 @@ struct Interest {
     busy: bool,
     /// Every change matters, even one of a mere status.
     every: bool,
+    /// Of the Work that was last processed.
+    generation: i64,
     calm: Calm,
 }
 
@@ -80,8 +82,15 @@ impl Watches {
         Self(Arc::new(Shared { cx, queue, state }))
     }
 
-    /// A pass over a Work begins that will look at these objects.
-    pub fn begin(&self, work: &ObjectKey, places: impl IntoIterator<Item = Place>, every: bool) {
+    /// A pass over a Work begins that will look at these objects. `generation` is that of
+    /// the Work: what follows an edit is its effect, not a fight.
+    pub fn begin(
+        &self,
+        work: &ObjectKey,
+        generation: i64,
+        places: impl IntoIterator<Item = Place>,
+        every: bool,
+    ) {
         if !self.0.cx.options.watch_applied {
             return;
         }
@@ -98,6 +107,10 @@ impl Watches {
         let interest = state.works.entry(work.clone()).or_default();
         interest.busy = true;
         interest.every = every;
+        if interest.generation != generation {
+            interest.generation = generation;
+            interest.calm = Calm::default();
+        }
         interest.places.extend(places.iter().cloned());
         for (kind, key) in places {
             if let Some(watched) = state.kinds.get_mut(&kind) {

@@ -82,7 +82,8 @@ impl Applier {
         let mut manifests = apply::read(&work.spec.workload.manifests);
         let found = self.kinds.find(&apply::types(&manifests)).await;
         apply::map(&mut manifests, &found);
-        self.watches.begin(key, places(&manifests), reports_status(work));
+        let generation = work.metadata.generation.unwrap_or_default();
+        self.watches.begin(key, generation, places(&manifests), reports_status(work));
         let work = self.record_intent(key, work, &remembered, &terms, &manifests).await?;
         let mut outcomes = self.apply_in_waves(&terms, &manifests).await?;
         self.try_again(&terms, &mut manifests, &mut outcomes).await?;

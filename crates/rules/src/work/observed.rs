@@ -36,6 +36,9 @@ pub struct Observed {
     pub snapshots: Vec<ResourceSnapshot>,
     /// The placement itself; `None` if it is gone.
     pub placement: Option<Placement>,
+    /// Hashes of the override snapshots it names, in its order: one that was deleted and made
+    /// anew has its old name and other content. `None` unless all of them are there.
+    pub override_hashes: Option<Vec<String>>,
     /// What an earlier look at the same binding asked for.
     pub content: Option<Content>,
 }

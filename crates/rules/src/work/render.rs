@@ -121,11 +121,12 @@ impl<'a> Overrides<'a> {
     }
 }
 
-/// Hash of what overrides look at besides what the public annotations name: without
-/// overrides nothing.
+/// Hash of what overrides say and look at, besides the names that the public annotations
+/// hold. Nothing without overrides, and nothing while one of them cannot be seen: what was
+/// made with it stays good.
 pub fn inputs_hash(seen: &Observed, cluster: &Cluster) -> Option<String> {
-    let overridden = seen.binding.is_overridden();
-    overridden.then(|| hash::of(&(&cluster.name, &cluster.labels)).unwrap_or_default())
+    let said = seen.override_hashes.as_ref().filter(|_| seen.binding.is_overridden())?;
+    Some(hash::of(&(&cluster.name, &cluster.labels, said)).unwrap_or_default())
 }
 
 /// Hash of manifests as they are.

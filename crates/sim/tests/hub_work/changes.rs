@@ -145,6 +145,12 @@ async fn an_override_and_the_labels_it_asks_for_reach_the_manifest() {
     story.member_is_fine("m1", "web-work").await;
     story.pass(1).await;
     assert!(story.ours(told, "web-m1")[3].starts_with("Available True"));
+
+    // An override that is made anew gets its first names again; what it says now counts.
+    let patch = json!([{"op": "replace", "path": "/data/key", "value": "anew"}]);
+    story.override_snapshot("ro-0", "one", json!({"jsonPatchOverrides": patch})).await;
+    story.settle().await;
+    assert_eq!(value(&story, 0), "anew");
 }
 
 #[tokio::test(start_paused = true)]

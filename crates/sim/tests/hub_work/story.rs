@@ -4,6 +4,7 @@ use std::ops::{Deref, DerefMut};
 
 use flagship_apiserver::rest::{PatchKind, WriteOptions};
 use flagship_hub::Options;
+use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 
 use crate::hub_world::{CRB, RB, WORK, World, text};
@@ -121,7 +122,7 @@ impl Story {
         let selector = json!({"group": "", "version": "v1", "kind": "ConfigMap", "name": target});
         let spec = json!({"resourceSelectors": [selector], "policy": {"overrideRules": [rule]}});
         let object = json!({"metadata": {"name": name, "namespace": "app"},
-            "spec": {"overrideSpec": spec, "overrideHash": "aA=="}});
+            "spec": {"overrideSpec": spec, "overrideHash": ByteString(spec.to_string().into_bytes())}});
         self.create(RO_SNAPSHOTS, object).await;
     }
 

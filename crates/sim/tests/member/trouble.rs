@@ -2,6 +2,8 @@
 
 use flagship_apiserver::env::plan::{Effect, Rule, Verbs, When};
 use flagship_apiserver::env::{Point, Verdict};
+use flagship_member::{Member, Readiness};
+use flagship_runtime::client::Client;
 use serde_json::json;
 
 use crate::scene::*;
@@ -103,4 +105,46 @@ async fn an_agent_that_dies_at_any_write_loses_track_of_nothing() {
         scene.hub().goes("works", SPACE, "w").await;
         scene.member().goes("namespaces", "", "app").await;
     }
+}
+
+// checklist fleet 12.54
+#[tokio::test(start_paused = true)]
+async fn an_agent_is_ready_once_it_reached_hub_and_member() {
+    let scene = Scene::new().await;
+    let fleet = &scene.fleet;
+    let client = |cluster: &str| {
+        Client::in_process(fleet.handle(cluster).called_by("probed")).named("probed")
+    };
+    let (env, metrics) = (fleet.env.clone(), fleet.metrics.clone());
+    let options = flagship_member::Options::default();
+    let agent = Member::new("member1", client("member1"), client("hub"), env, metrics, options);
+    assert_eq!(agent.ready(), Readiness::Idle);
+    let away = |cluster: &str| Rule { who: "probed".into(), ..on(&scene, cluster, Verdict::Sever) };
+    fleet.disturb(vec![away("hub"), away("member1")]);
+    let running = agent.clone();
+    let task = tokio::spawn(async move { running.run(std::future::pending()).await });
+    fleet.pass(5).await;
+    let told = agent.ready().to_string();
+    assert!(!agent.ready().is_ready());
+    for missing in [
+        "Works on the hub: ",
+        "InternalMemberClusters on the hub: ",
+        "AppliedWorks on the member: ",
+    ] {
+        assert!(told.contains(missing), "{missing} in {told}");
+    }
+    fleet.disturb(vec![away("member1")]);
+    fleet.pass(60).await;
+    let told = agent.ready().to_string();
+    assert!(told.starts_with("not listed yet: AppliedWorks on the member: "), "{told}");
+    fleet.faults.heal();
+    fleet.pass(60).await;
+    assert_eq!(agent.ready(), Readiness::Working);
+    // Who was ready stays so while the hub is away: a probe must not take the agent out.
+    fleet.disturb(vec![away("hub")]);
+    fleet.pass(600).await;
+    assert!(agent.ready().is_ready());
+    task.abort();
+    drop(task.await);
+    assert_eq!(agent.ready(), Readiness::Idle);
 }

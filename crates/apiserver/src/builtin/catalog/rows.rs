@@ -163,7 +163,7 @@ pub(super) static CATALOG: &[BuiltinKind] = &[
     BuiltinKind {
         short_names: &["sa"],
         subresources: SERVICE_ACCOUNT_PATHS,
-        unconditional_update: false,
+        unconditional_update: true,
         ..row(
             Kind::ServiceAccount,
             "",

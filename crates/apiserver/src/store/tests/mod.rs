@@ -2,6 +2,7 @@
 
 mod disturbance;
 mod durability;
+mod labelled;
 mod model;
 mod paging;
 mod racing;

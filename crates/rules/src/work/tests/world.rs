@@ -75,6 +75,7 @@ impl World {
         };
         let labels = BTreeMap::from([("env".to_owned(), "prod".to_owned())]);
         let seen = Observed {
+            override_hashes: Some(Vec::new()),
             now: now(),
             binding,
             cluster: Some(Cluster { name: "m1".into(), labels }),
