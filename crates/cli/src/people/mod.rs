@@ -6,6 +6,7 @@
 mod board_text;
 mod connect;
 mod doctor;
+mod frame;
 mod gather;
 mod history;
 mod member_view;

@@ -6,16 +6,18 @@ use std::time::Duration;
 use clap::Args;
 use flagship_api::names::ObjectKey;
 use flagship_rules::board::Board;
-use flagship_rules::why::{Facts, Finding, State, Subject, explain};
+use flagship_rules::why::{Cause, Facts, Finding, State, Subject, explain};
 use flagship_runtime::client::Selection;
 use flagship_runtime::client::watch::WatchFrom;
 use flagship_runtime::env::Env;
 use serde_json::{Value, json};
 
+use super::board_text::Look;
 use super::connect::{Connect, Hub};
+use super::frame::Frame;
 use super::print::{self, Output};
 use super::twins::Twin;
-use super::{board_text, gather};
+use super::{board_text, frame, gather};
 
 /// Show a run at a glance; exit code 0 done, 1 failed, 2 waiting, 3 stuck
 #[derive(Args)]
@@ -31,7 +33,7 @@ pub struct Status {
     connect: Connect,
 }
 
-/// Follow a run until it ends, fails or gets stuck
+/// Follow a run until it ends: a board on a terminal, a line for each change elsewhere
 #[derive(Args)]
 pub struct Watch {
     /// The run
@@ -51,7 +53,7 @@ impl Status {
         let glance = Glance::take(&hub, &key).await?;
         match self.output.output {
             Some(shape) => shape.write(&glance.as_value(), out)?,
-            None => out.write_all(glance.as_text(print::colours()).as_bytes())?,
+            None => out.write_all(glance.as_text(Look::here()).as_bytes())?,
         }
         Ok(glance.finding.state.exit_code())
     }
@@ -104,24 +106,19 @@ async fn changed(hub: &Hub, key: &ObjectKey) {
 /// What is drawn: the same place again on a terminal, new lines elsewhere.
 struct View {
     terminal: bool,
-    lines: usize,
+    frame: Frame,
     last: String,
 }
 
 impl View {
     fn new(terminal: bool) -> Self {
-        Self { terminal, lines: 0, last: String::new() }
+        Self { terminal, frame: Frame::default(), last: String::new() }
     }
 
     fn show(&mut self, glance: &Glance, out: &mut dyn Write) -> anyhow::Result<()> {
         if self.terminal {
-            let text = glance.as_text(print::colours());
-            if self.lines > 0 {
-                // Up to where the last drawing began, and clear what follows.
-                write!(out, "\u{1b}[{}A\u{1b}[J", self.lines)?;
-            }
-            self.lines = text.lines().count();
-            out.write_all(text.as_bytes())?;
+            let text = glance.as_text(Look::here());
+            out.write_all(self.frame.next(&text, frame::size()).as_bytes())?;
         } else {
             let line = glance.as_line();
             if line != self.last {
@@ -155,10 +152,16 @@ impl Glance {
         Self { board, finding: explain(facts) }
     }
 
-    fn as_text(&self, colours: bool) -> String {
+    fn as_text(&self, look: Look) -> String {
         match &self.board {
-            Some(board) => board_text::render(board, &self.finding, colours),
-            None => format!("{}\n", self.finding.headline),
+            Some(board) => board_text::render(board, &self.finding, look),
+            None => self
+                .finding
+                .hints
+                .iter()
+                .fold(format!("{}\n", self.finding.headline), |text, hint| {
+                    format!("{text}{}:  {}\n", hint.what, hint.command)
+                }),
         }
     }
 
@@ -169,7 +172,13 @@ impl Glance {
         };
         let line = board_text::headline(board, false);
         let without_clock = line.rsplit_once("   ").map_or(line.as_str(), |(front, _)| front);
-        format!("{without_clock}   {}", self.finding.cause)
+        let line = format!("{without_clock}   {}", self.finding.cause);
+        // Whoever reads a log should not have to ask what it waits for.
+        let asked = matches!(self.finding.cause, Cause::ApprovalMissing | Cause::ApprovalStale);
+        match self.finding.hints.first().filter(|_| asked) {
+            Some(hint) => format!("{line}   {}", hint.command),
+            None => line,
+        }
     }
 
     fn as_value(&self) -> Value {
@@ -178,6 +187,6 @@ impl Glance {
 
     /// Nothing more will happen without somebody doing something that is not an approval.
     fn is_over(&self) -> bool {
-        matches!(self.finding.state, State::Done | State::Failed)
+        matches!(self.finding.state, State::Done | State::Failed | State::Stuck)
     }
 }
