@@ -8,8 +8,9 @@
 //! [`Objects`] has the verbs, [`ClientError`] the sorting of answers, [`watch`] the
 //! stream of changes. Keeping objects is the reflector's work.
 
+use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -20,6 +21,7 @@ use kube::client::Body;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use thiserror::Error;
 
+mod by_update;
 mod error;
 mod malformed;
 mod manifests;
@@ -53,6 +55,8 @@ pub struct Client {
     timeout: Duration,
     /// Shared by all clients made from this one.
     pacer: Option<Arc<Pacer>>,
+    /// What roles let us update and not patch, as far as we have met it.
+    unpatchable: Arc<Mutex<BTreeSet<String>>>,
 }
 
 /// Why there is no client.
@@ -84,7 +88,13 @@ impl Client {
 
     /// A client over one of `kube`'s that exists already.
     pub fn over(inner: kube::Client) -> Self {
-        Self { inner, name: "flagship".into(), timeout: REQUEST_TIMEOUT, pacer: None }
+        Self {
+            inner,
+            name: "flagship".into(),
+            timeout: REQUEST_TIMEOUT,
+            pacer: None,
+            unpatchable: Arc::default(),
+        }
     }
 
     /// A client for a context of a kubeconfig; the current context if none is named,

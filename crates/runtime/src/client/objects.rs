@@ -14,6 +14,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use super::by_update::is_about_the_verb;
 use super::{Call, Client, ClientError, Malformed, Query, ResourceType, Selection};
 
 pub(super) const JSON: &str = "application/json";
@@ -285,10 +286,25 @@ impl<K: DeserializeOwned> Objects<K> {
     }
 
     async fn merge(&self, key: &ObjectKey, sub: &str, patch: Value) -> Result<K, ClientError> {
+        if self.may_not_patch(sub) {
+            return self.one(self.by_update(key, sub, &patch).await?);
+        }
         let path = self.managed().on(self.resource.object(key) + sub);
         let mut call = self.call(Method::PATCH, path, self.resource.named(key));
         call.content = Some((MERGE_PATCH, self.written(&patch, key)?));
-        self.one(self.client.ask(call).await?)
+        let refused = match self.client.ask(call).await {
+            Err(error) if is_about_the_verb(&error) => error,
+            other => return self.one(other?),
+        };
+        match self.by_update(key, sub, &patch).await {
+            Ok(body) => {
+                self.give_up_patching(sub);
+                self.one(body)
+            }
+            // Neither verb is ours: what was asked first says it.
+            Err(ClientError::Forbidden { .. }) => Err(refused),
+            Err(error) => Err(error),
+        }
     }
 
     /// A `resourceVersion` inside a patch is a precondition.
@@ -302,7 +318,7 @@ impl<K: DeserializeOwned> Objects<K> {
         Ok(patch)
     }
 
-    fn managed(&self) -> Query {
+    pub(super) fn managed(&self) -> Query {
         Query::default().with("fieldManager", &self.client.name)
     }
 
@@ -312,6 +328,11 @@ impl<K: DeserializeOwned> Objects<K> {
 
     fn one(&self, body: Bytes) -> Result<K, ClientError> {
         decode::decode(&body).map_err(|error| self.unreadable(error))
+    }
+
+    /// A whole object, whatever it is read as elsewhere.
+    pub(super) fn read(&self, body: &[u8]) -> Result<Value, ClientError> {
+        decode::decode(body).map_err(|error| self.unreadable(error))
     }
 
     fn unreadable(&self, error: decode::DecodeError) -> ClientError {

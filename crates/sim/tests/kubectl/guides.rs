@@ -5,7 +5,7 @@
 //! a whole one and lives by paused time, which stands still while a command runs and passes
 //! between two: a second, or as long as a `sleep` says. What is there at the beginning is
 //! `fleet.yaml`; `member2` is the first to be updated, and everything takes a minute to
-//! become ready.
+//! become ready. `what_members_get` has no row: it is delivery itself, on all three members.
 
 use flagship_sim::fleet::{Fleet, FleetConfig};
 use flagship_sim::normal::aligned;
@@ -41,6 +41,7 @@ guides!(
     no_such_version,
     the_placement_is_deleted,
     the_strategy_is_missing_or_wrong,
+    what_members_get,
 );
 
 async fn fleet() -> Fleet {

@@ -1,0 +1,174 @@
+//! What credentials can do on an embedded hub, over its TLS port, by the clock: those of a
+//! member, and those of a hub that the original's chart installed.
+//!
+//! The agent of one member works with them, the way it would on a machine of its own; the
+//! story itself is told in `flagship_sim::stories::credentials`, on real API servers too.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
+
+use std::path::PathBuf;
+
+use flagship_apiserver::edge::{Authority, Config, Edge, Kubeconfig};
+use flagship_apiserver::env::Env as ServerEnv;
+use flagship_hub::Hub;
+use flagship_member::Member;
+use flagship_runtime::client::Client;
+use flagship_sim::fleet::{Fleet, FleetConfig, Ground, HUB};
+use flagship_sim::stories;
+use serde_json::{Value, json};
+
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}
+
+/// A client of the hub with the certificate of a user, and nothing else.
+async fn client_of(edge: &Edge, folder: &Folder, user: &str) -> Client {
+    let now = ServerEnv::system().clock.now();
+    let credentials = edge.authority().client(user, None, now).unwrap();
+    let contexts = vec![(HUB.to_owned(), edge.url(HUB))];
+    let authority = edge.authority().certificate_pem();
+    let path = folder.0.join(format!("{user}.kubeconfig"));
+    Kubeconfig::new(authority, user, credentials, contexts).write(&path).unwrap();
+    Client::from_kubeconfig(Some(&path), Some(HUB)).await.unwrap().named("flagship-member")
+}
+
+/// The TLS port of a fleet that runs by the clock, and a folder for who comes there.
+async fn served(ground: &Ground, name: &str) -> (Edge, Folder) {
+    let folder = format!("flagship-{name}-{}", std::process::id());
+    let folder = Folder(std::env::temp_dir().join(folder));
+    std::fs::create_dir_all(&folder.0).unwrap();
+    let env = ServerEnv::system();
+    let authority = Authority::create(env.clock.now()).unwrap();
+    let edge = Edge::start(ground.server(), &env, Config::local(0, authority)).await.unwrap();
+    (edge, folder)
+}
+
+/// The hub's own process under the rights that the original's chart gives it.
+#[tokio::test]
+async fn a_hub_works_with_the_rights_of_the_originals_chart() {
+    let ground = Ground::new(ServerEnv::system());
+    let config = FleetConfig { ground: Some(ground.clone()), ..FleetConfig::of(2).real_time() };
+    let options = config.hub.clone();
+    let mut fleet = Fleet::new(config);
+    let (edge, folder) = served(&ground, "hub-rights").await;
+    let person = fleet.world.hub.clone();
+    person.apply(include_str!("hub_role.yaml")).await;
+    let client = client_of(&edge, &folder, "hub-agent").await.named("flagship-hub");
+    let hub = Hub::new(client, fleet.env.clone(), fleet.metrics.clone(), options);
+    let task = tokio::spawn(async move { hub.run(std::future::pending()).await });
+    for member in ["member1", "member2"] {
+        fleet.start(member);
+        fleet.invite(member).await;
+    }
+    fleet.all_joined().await;
+    let selector = json!([{"group": "", "version": "v1", "kind": "Namespace", "name": "app"}]);
+    let placement = |name: &str, strategy: Value| {
+        json!({"apiVersion": "placement.kubernetes-fleet.io/v1beta1",
+        "kind": "ClusterResourcePlacement", "metadata": {"name": name},
+        "spec": {"resourceSelectors": selector, "strategy": strategy}})
+    };
+    person.apply("{apiVersion: v1, kind: Namespace, metadata: {name: app}}").await;
+    person
+        .apply(
+            "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: app}, data: {a: x}}",
+        )
+        .await;
+    person
+        .apply(
+            "
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ResourceOverride
+metadata: {name: c, namespace: app}
+spec:
+  placement: {name: app}
+  resourceSelectors: [{group: '', version: v1, kind: ConfigMap, name: c}]
+  policy:
+    overrideRules:
+    - clusterSelector: {clusterSelectorTerms: []}
+      jsonPatchOverrides: [{op: replace, path: /data/a, value: '${MEMBER-CLUSTER-NAME}'}]
+",
+        )
+        .await;
+    person.apply_object(&placement("app", json!({"type": "External"}))).await;
+    let crp = "clusterresourceplacements";
+    person.becomes(crp, "", "app", "ClusterResourcePlacementScheduled", "True").await;
+    person
+        .apply(
+            "
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterStagedUpdateStrategy
+metadata: {name: all}
+spec: {stages: [{name: all, labelSelector: {}, afterStageTasks: [{type: Approval}]}]}
+---
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterStagedUpdateRun
+metadata: {name: first}
+spec: {placementName: app, stagedRolloutStrategyName: all, state: Run}
+",
+        )
+        .await;
+    let requests = "clusterapprovalrequests";
+    person.eventually(requests, "", "first-after-all", |found| found.is_some()).await;
+    let now = fleet.env.now().to_string();
+    let approved = json!({"conditions": [{"type": "Approved", "status": "True", "reason": "Fine",
+        "message": "", "observedGeneration": 1, "lastTransitionTime": now}]});
+    person.patch_status(requests, "", "first-after-all", approved).await;
+    person.becomes("clusterstagedupdateruns", "", "first", "Succeeded", "True").await;
+    let map = fleet.world.member("member2").get("configmaps", "app", "c").await;
+    assert_eq!(map["data"], json!({"a": "member2"}));
+    // Everything ends, too: placement, member, and what was made for them.
+    person.delete(crp, "", "app").await;
+    person.goes(crp, "", "app").await;
+    person.delete("clusterstagedupdateruns", "", "first").await;
+    person.goes("clusterstagedupdateruns", "", "first").await;
+    person.delete("memberclusters", "", "member1").await;
+    person.goes("memberclusters", "", "member1").await;
+    task.abort();
+    edge.shutdown().await;
+}
+
+// laws S14
+#[tokio::test]
+async fn a_members_credentials_do_only_their_part() {
+    let ground = Ground::new(ServerEnv::system());
+    let config = FleetConfig { ground: Some(ground.clone()), ..FleetConfig::of(2).real_time() };
+    let mut fleet = Fleet::new(config);
+    let (edge, folder) = served(&ground, "credentials").await;
+    fleet.start(HUB);
+    fleet.start("member2");
+    // As the MemberCluster names it.
+    let credentials = client_of(&edge, &folder, "member1-agent").await;
+    let own = Client::in_process(fleet.handle("member1").called_by("member1")).named("member1");
+    let (options, at_hub) = (flagship_member::Options::default(), credentials.clone());
+    let agent =
+        Member::new("member1", own, at_hub, fleet.env.clone(), fleet.metrics.clone(), options);
+    let running = agent.clone();
+    let task = tokio::spawn(async move { running.run(std::future::pending()).await });
+    for member in ["member1", "member2"] {
+        fleet.invite(member).await;
+    }
+    fleet.all_joined().await;
+    assert!(agent.ready().is_ready(), "{}", agent.ready());
+    stories::credentials::do_only_their_part(&fleet.world, "member1", &credentials).await;
+
+    // And they are enough to be delivered to, and to let go.
+    let hub = &fleet.world.hub;
+    hub.apply("{apiVersion: v1, kind: Namespace, metadata: {name: app}}").await;
+    let selector = json!([{"group": "", "version": "v1", "kind": "Namespace", "name": "app"}]);
+    hub.apply_object(&json!({"apiVersion": "placement.kubernetes-fleet.io/v1beta1",
+        "kind": "ClusterResourcePlacement", "metadata": {"name": "app"},
+        "spec": {"resourceSelectors": selector}}))
+        .await;
+    let (crp, available) = ("clusterresourceplacements", "ClusterResourcePlacementAvailable");
+    hub.becomes(crp, "", "app", available, "True").await;
+    assert!(fleet.world.member("member1").find("namespaces", "", "app").await.is_some());
+    hub.delete(crp, "", "app").await;
+    hub.goes(crp, "", "app").await;
+    fleet.world.member("member1").goes("namespaces", "", "app").await;
+    task.abort();
+    edge.shutdown().await;
+}
