@@ -94,6 +94,10 @@ impl Review {
             let now = crate::machinery::time::seconds(cluster.env().clock.now());
             body["metadata"]["creationTimestamp"] = json!(now);
         }
+        if self.kind == "SelfSubjectRulesReview" {
+            // Kubernetes does not repeat the question.
+            body["spec"] = json!({});
+        }
         body["status"] = status;
         Ok(body)
     }

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::cluster::{Caller, Cluster, Ctx, Place};
 use super::draft::Draft;
+use super::options::{DeleteOptions, WriteOptions};
 use super::subresource::Sub;
 use super::{meta, rules};
 use crate::machinery::status::ApiError;
@@ -97,8 +98,16 @@ pub(super) struct Hooks<'a> {
     pub(super) operation: &'static str,
     pub(super) sub: Sub,
     pub(super) dry_run: bool,
-    /// Whether webhooks and policies are asked, too; not about what the server does itself.
-    pub(super) guarded: bool,
+    /// What the client asked for besides. Without any, webhooks and policies are not asked:
+    /// it is the server's own write, or they have been.
+    pub(super) options: Option<Options<'a>>,
+}
+
+/// Options of the request behind a write.
+#[derive(Clone, Copy)]
+pub(super) enum Options<'a> {
+    Write(&'a WriteOptions),
+    Delete(&'a DeleteOptions),
 }
 
 impl Hooks<'_> {
@@ -135,7 +144,7 @@ impl Hooks<'_> {
     pub(super) fn at_commit<'a>(ctx: &Ctx<'a>, expect: Expect, draft: &Draft) -> Hooks<'a> {
         let operation = if expect == Expect::Absent { "create" } else { "update" };
         let Ctx { cluster, caller, place, .. } = *ctx;
-        Hooks { cluster, caller, place, operation, sub: draft.sub, dry_run: false, guarded: false }
+        Hooks { cluster, caller, place, operation, sub: draft.sub, dry_run: false, options: None }
     }
 
     /// Whether a hook has a last word on the object.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::admission::Hooks;
+use super::admission::{Hooks, Options};
 use super::cluster::Ctx;
 use super::cluster::Place;
 use super::draft::{self, Draft};
@@ -111,7 +111,7 @@ async fn review(
         operation: "delete",
         sub: Sub::Main,
         dry_run: options.dry_run,
-        guarded: true,
+        options: Some(Options::Delete(options)),
     };
     hooks.mutate(&mut old.clone(), Some(old), warnings).await?;
     hooks.validate(old, Some(old), warnings).await

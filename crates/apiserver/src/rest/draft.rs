@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::admission::Hooks;
+use super::admission::{Hooks, Options};
 use super::cluster::{Caller, Cluster, Ctx, Place};
 use super::decode::Decoded;
 use super::options::WriteOptions;
@@ -66,9 +66,9 @@ pub(super) async fn draft_create(
         return Err(crd::terminating_error());
     }
     let dry_run = options.dry_run;
-    let guarded = owner != Owner::Server;
+    let asked = (owner != Owner::Server).then_some(Options::Write(options));
     let (operation, sub) = ("create", Sub::Main);
-    let hooks = Hooks { cluster, caller, place, operation, sub, dry_run, guarded };
+    let hooks = Hooks { cluster, caller, place, operation, sub, dry_run, options: asked };
     let mut warnings = Vec::new();
     warnings.extend(served.version().deprecation.as_deref().map(str::to_owned));
 
@@ -129,8 +129,8 @@ pub(super) async fn draft_update(
     let served = &place.served;
     let kind = &*served.kind;
     let dry_run = options.dry_run;
-    let (operation, guarded) = ("update", true);
-    let hooks = Hooks { cluster, caller, place, operation, sub, dry_run, guarded };
+    let (operation, asked) = ("update", Some(Options::Write(options)));
+    let hooks = Hooks { cluster, caller, place, operation, sub, dry_run, options: asked };
     let mut warnings: Vec<String> = Vec::new();
     warnings.extend(served.version().deprecation.as_deref().map(str::to_owned));
 

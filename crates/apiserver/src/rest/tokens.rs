@@ -5,6 +5,7 @@
 //! cluster leaves to a controller is done with the write that asks for it.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -46,14 +47,16 @@ pub(super) async fn request(ctx: &Ctx<'_>, mut body: Value) -> Result<Value, Fai
         let says = "the object provided is unrecognized (must be of type TokenRequest)";
         return Err(ApiError::bad_request(says).into());
     }
-    for (key, want) in [("name", &place.name), ("namespace", &place.namespace)] {
-        let sent = meta::text(&body, key).to_owned();
-        if !sent.is_empty() && sent != **want {
-            let noun = if key == "name" { "name" } else { "namespace" };
-            let detail = format!("must match the service account {noun} if specified");
-            let error = FieldError::invalid(format!("metadata.{key}"), json!(sent), detail);
-            return Err(ApiError::invalid(GROUP, "TokenRequest", &place.name, &[error]).into());
-        }
+    let (name, namespace) = (meta::text(&body, "name"), meta::text(&body, "namespace"));
+    if !namespace.is_empty() && namespace != &*place.namespace {
+        let says =
+            "the namespace of the provided object does not match the namespace sent on the request";
+        return Err(ApiError::bad_request(says).into());
+    }
+    if !name.is_empty() && name != &*place.name {
+        let detail = "must match the service account name if specified";
+        let error = FieldError::invalid("metadata.name", json!(name), detail);
+        return Err(ApiError::invalid(GROUP, "TokenRequest", &place.name, &[error]).into());
     }
     let spec = &body["spec"];
     let life = spec["expirationSeconds"].as_i64().unwrap_or(DEFAULT_LIFE);
@@ -151,7 +154,7 @@ fn bound_object(
 /// Fills or removes the secrets that a write concerns. Only in clusters that people reach:
 /// a signature cannot be replayed.
 pub(super) fn after_commit(cluster: &Cluster, kind: &Kind, stored: &Arc<Stored>, removed: bool) {
-    if !cluster.furnished.is_completed() {
+    if !cluster.furnished.load(Ordering::Acquire) {
         return;
     }
     if kind.is(K::Secret) && !removed {

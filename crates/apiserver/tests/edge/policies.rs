@@ -185,5 +185,5 @@ async fn a_policy_that_cannot_run_is_refused_when_it_is_written() {
         (422, "ValidatingAdmissionPolicy.admissionregistration.k8s.io \"p\" is invalid: spec.validations[0].expression: Invalid value: \"nosuch == 1\": compilation failed: ERROR: <input>:1:1: undeclared reference to 'nosuch' (in container '')\n | nosuch == 1\n | ^".to_owned())
     );
     assert!(write("object.data.a ==").await.1.contains("compilation failed"));
-    assert!(write("1 + 1").await.1.ends_with("must evaluate to bool"));
+    assert!(write("1 + 1").await.1.ends_with("must evaluate to bool but got int"));
 }

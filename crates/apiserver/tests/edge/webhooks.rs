@@ -262,7 +262,8 @@ async fn a_review_tells_the_webhook_what_happens() {
     let made = create(&world, "").await.json();
     let name = made["metadata"]["name"].as_str().unwrap();
     let one = format!("{MAPS}/{name}");
-    world.call_with(&[], "PATCH", &one, json!({"data": {"a": "c"}})).await;
+    let patched = format!("{one}?fieldManager=tool");
+    world.call_with(&[], "PATCH", &patched, json!({"data": {"a": "c"}})).await;
     world.call_with(&[], "DELETE", &one, Value::Null).await;
     let asked = hook.asked();
     let told: Vec<(&Value, &Value, bool, bool)> = asked
@@ -302,7 +303,7 @@ async fn a_review_tells_the_webhook_what_happens() {
                 "username": "admin", "groups": ["system:masters", "system:authenticated"],
                 "extra": request["userInfo"]["extra"],
             },
-            "options": {"kind": "UpdateOptions", "apiVersion": "meta.k8s.io/v1"},
+            "options": {"kind": "UpdateOptions", "apiVersion": "meta.k8s.io/v1", "fieldManager": "tool"},
             "object": null, "oldObject": null,
         })
     );

@@ -5,9 +5,11 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, anyhow, bail};
 use clap::Args;
-use flagship_runtime::client::Client;
+use flagship_api::names::ObjectKey;
+use flagship_runtime::client::{Client, ClientError};
+use k8s_openapi::api::core::v1::Namespace;
 use kube::config::Kubeconfig;
 
 /// Where the hub is
@@ -50,11 +52,15 @@ impl Connect {
     pub async fn hub(&self) -> anyhow::Result<Hub> {
         let path = self.path()?;
         let file = match &path {
-            Some(path) => Kubeconfig::read_from(path)
-                .with_context(|| format!("cannot read the kubeconfig {}", path.display()))?,
-            None => Kubeconfig::read().context(
-                "no fleet was found: start one with `flagship up`, or name a hub with --kubeconfig",
-            )?,
+            Some(path) => Kubeconfig::read_from(path).map_err(|error| {
+                anyhow!("cannot read the kubeconfig {}: {}", path.display(), innermost(error))
+            })?,
+            None => Kubeconfig::read().map_err(|error| {
+                anyhow!(
+                    "no fleet was found: start one with `flagship up`, or name a hub with --kubeconfig ({})",
+                    innermost(error)
+                )
+            })?,
         };
         let contexts: Vec<String> = file.contexts.iter().map(|named| named.name.clone()).collect();
         let hub = contexts.iter().any(|name| name == HUB).then(|| HUB.to_owned());
@@ -63,6 +69,7 @@ impl Connect {
             .await
             .context("cannot connect to the hub")?
             .named("flagship");
+        answers(&client).await?;
         Ok(Hub { client, members: Members::Contexts { path, names: contexts } })
     }
 
@@ -81,6 +88,24 @@ impl Connect {
         let here = std::env::current_dir().context("cannot tell which folder this is")?;
         Ok(nearest(&here))
     }
+}
+
+/// Whether anybody is there, asked once so that every command says it in the same words.
+async fn answers(client: &Client) -> anyhow::Result<()> {
+    let anything = ObjectKey::cluster("kube-system");
+    match client.of::<Namespace>().find(&anything).await {
+        Err(error @ ClientError::Unreachable { .. }) => bail!(
+            "the hub does not answer; if it is an embedded fleet, start it with `flagship up` ({})",
+            innermost(error)
+        ),
+        // Whatever else it says, it is there.
+        _ => Ok(()),
+    }
+}
+
+/// The last words of an error: the ones in front repeat them.
+fn innermost(error: impl Into<anyhow::Error>) -> String {
+    error.into().root_cause().to_string()
 }
 
 /// `.flagship/kubeconfig` in this folder or the nearest above.
@@ -104,6 +129,15 @@ impl Hub {
             }
             #[cfg(test)]
             Members::Clients(clients) => clients.get(name).cloned().ok_or_else(unknown),
+        }
+    }
+
+    /// Whether there is a way to a member.
+    pub fn knows(&self, name: &str) -> bool {
+        match &self.members {
+            Members::Contexts { names, .. } => names.iter().any(|context| context == name),
+            #[cfg(test)]
+            Members::Clients(clients) => clients.contains_key(name),
         }
     }
 

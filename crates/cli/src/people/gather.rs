@@ -53,8 +53,11 @@ pub async fn facts(hub: &Hub, subject: Subject, now: Timestamp) -> Result<Facts,
     }
     for bound in &facts.bindings {
         // One look at each member: the first failed object is the one that is explained.
+        let cluster = bound.spec.target_cluster.clone();
+        if facts.members.contains_key(&cluster) {
+            continue;
+        }
         if let Some(failed) = bound.status.failed_placements.first() {
-            let cluster = bound.spec.target_cluster.clone();
             let view = member_view::look(hub, &cluster, &failed.resource).await;
             facts.members.insert(cluster, view);
         }
@@ -106,10 +109,11 @@ async fn about_placement(
     Ok(())
 }
 
+/// What is on a member; what is on all of them, if the name is empty.
 async fn about_cluster(client: &Client, name: &str, facts: &mut Facts) -> Result<(), ClientError> {
     let mut all = bindings(client, None, None).await?;
     all.extend(bindings(client, Some(""), None).await?);
-    all.retain(|bound| bound.spec.target_cluster == name);
+    all.retain(|bound| name.is_empty() || bound.spec.target_cluster == name);
     facts.bindings = all;
     Ok(())
 }
@@ -174,7 +178,8 @@ async fn approvals(
     Ok(found.collect())
 }
 
-async fn clusters(client: &Client) -> Result<BTreeMap<String, ClusterFacts>, ClientError> {
+/// Every member by its name.
+pub async fn clusters(client: &Client) -> Result<BTreeMap<String, ClusterFacts>, ClientError> {
     let members =
         client.of_type::<Stored<MemberClusterSpec, MemberClusterStatus>>(resource("MemberCluster"));
     let listed = members.list(&Selection::all()).await?;

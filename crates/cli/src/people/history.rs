@@ -9,6 +9,7 @@ use flagship_runtime::env::Env;
 
 use super::connect::Connect;
 use super::print::Output;
+use super::twins::Twin;
 use super::{board_text, steer, table};
 
 /// Show the runs of a placement, oldest first
@@ -44,6 +45,7 @@ impl History {
             return Ok(0);
         }
         if boards.is_empty() {
+            steer::must_exist(&hub, Twin::Placement, &placement, "placement").await?;
             writeln!(out, "{placement} has never been rolled out by a run.")?;
             return Ok(0);
         }

@@ -6,7 +6,7 @@ use std::io::Write;
 use clap::Args;
 use flagship_api::condition::Conditions;
 use flagship_api::condition_type::member_cluster;
-use flagship_rules::why::{Subject, explain};
+use flagship_rules::why::{Cause, Subject, explain};
 use flagship_runtime::client::Selection;
 use flagship_runtime::env::Env;
 use serde_json::{Value, json};
@@ -55,7 +55,8 @@ impl Clusters {
                 "name": name, "joined": joined, "heard": heard, "labels": labels,
                 "state": found.state.word(), "cause": found.cause.code(), "headline": found.headline,
             }));
-            rows.push([name, joined, heard, found.cause.code().to_owned(), labels]);
+            let shown = if found.cause == Cause::Done { "healthy" } else { found.cause.code() };
+            rows.push([name, joined, heard, shown.to_owned(), labels]);
         }
         match self.output.output {
             Some(shape) => shape.write(&Value::Array(values), out)?,

@@ -3,6 +3,7 @@
 //! The very rules of update runs are asked, about a run that is never created; so what
 //! they would refuse is refused here, in the same words.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 
 use anyhow::Context;
@@ -22,7 +23,7 @@ use flagship_rules::placement::{Placement, ResourceSnapshot};
 use flagship_rules::update_run::{
     Action, Binding, Cluster, Observed, Options, PolicySnapshot, Run, plan,
 };
-use flagship_rules::why::{Facts, Subject, explain};
+use flagship_rules::why::{ClusterFacts, Facts, Subject, explain};
 use flagship_runtime::client::Selection;
 use flagship_runtime::env::Env;
 use jiff::Timestamp;
@@ -31,6 +32,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::{Value, json};
 
 use super::connect::{Connect, Hub};
+use super::gather;
 use super::print::{self, Output};
 use super::steer::usual_strategy;
 use super::table;
@@ -78,7 +80,8 @@ impl Plan {
         })?;
         let initialized = status.conditions.of_type(kinds::INITIALIZED);
         if initialized.is_some_and(|found| Truth::of(found) == Truth::False) {
-            return self.refuse(&seen, status, out);
+            let clusters = gather::clusters(&hub.client).await?;
+            return self.refuse(&seen, status, clusters, out);
         }
         let board = Board::of(IMAGINED, None, &seen.run.spec, &status, now);
         match self.output.output {
@@ -94,6 +97,7 @@ impl Plan {
         &self,
         seen: &Observed,
         status: UpdateRunStatus,
+        clusters: BTreeMap<String, ClusterFacts>,
         out: &mut dyn Write,
     ) -> anyhow::Result<u8> {
         let mut facts = Facts::new(Subject::Run(seen.run.beside(IMAGINED)), seen.now);
@@ -102,9 +106,12 @@ impl Plan {
             status,
             ..Default::default()
         });
+        facts.clusters = clusters;
         let mut found = explain(&facts);
-        found.headline =
-            format!("a run of {} would be refused: {}.", self.placement, found.cause.title());
+        // The run is imagined: it is nobody's evidence, and has no name.
+        found.evidence.retain(|step| step.what != "run");
+        let (_, why) = found.headline.split_once(": ").unwrap_or(("", &found.headline));
+        found.headline = format!("a run of {} would be refused: {why}", self.placement);
         match self.output.output {
             Some(shape) => shape.write(&print::as_value(&found), out)?,
             None => print::as_text(&found, print::colours(), out)?,

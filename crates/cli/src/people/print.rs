@@ -4,7 +4,7 @@
 use std::io::{IsTerminal, Write};
 
 use clap::{Args, ValueEnum};
-use flagship_rules::why::Finding;
+use flagship_rules::why::{Cause, Finding};
 use serde_json::{Value, json};
 
 /// The shape of the answer
@@ -95,6 +95,10 @@ fn steps(found: &Finding, out: &mut dyn Write) -> anyhow::Result<()> {
 }
 
 fn next(found: &Finding, out: &mut dyn Write) -> anyhow::Result<()> {
+    // Nobody needs a page on how all is well.
+    if found.hints.is_empty() && found.cause == Cause::Done {
+        return Ok(());
+    }
     writeln!(out)?;
     let width = found.hints.iter().map(|hint| hint.what.chars().count() + 1).max().unwrap_or(0);
     for hint in &found.hints {

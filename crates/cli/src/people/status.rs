@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use flagship_api::names::ObjectKey;
 use flagship_rules::board::Board;
-use flagship_rules::why::{Facts, Finding, State, Subject, explain};
+use flagship_rules::why::{Cause, Facts, Finding, State, Subject, explain};
 use flagship_runtime::client::Selection;
 use flagship_runtime::client::watch::WatchFrom;
 use flagship_runtime::env::Env;
@@ -155,7 +155,13 @@ impl Glance {
     fn as_text(&self, look: Look) -> String {
         match &self.board {
             Some(board) => board_text::render(board, &self.finding, look),
-            None => format!("{}\n", self.finding.headline),
+            None => self
+                .finding
+                .hints
+                .iter()
+                .fold(format!("{}\n", self.finding.headline), |text, hint| {
+                    format!("{text}{}:  {}\n", hint.what, hint.command)
+                }),
         }
     }
 
@@ -166,7 +172,13 @@ impl Glance {
         };
         let line = board_text::headline(board, false);
         let without_clock = line.rsplit_once("   ").map_or(line.as_str(), |(front, _)| front);
-        format!("{without_clock}   {}", self.finding.cause)
+        let line = format!("{without_clock}   {}", self.finding.cause);
+        // Whoever reads a log should not have to ask what it waits for.
+        let asked = matches!(self.finding.cause, Cause::ApprovalMissing | Cause::ApprovalStale);
+        match self.finding.hints.first().filter(|_| asked) {
+            Some(hint) => format!("{line}   {}", hint.command),
+            None => line,
+        }
     }
 
     fn as_value(&self) -> Value {
@@ -175,6 +187,6 @@ impl Glance {
 
     /// Nothing more will happen without somebody doing something that is not an approval.
     fn is_over(&self) -> bool {
-        matches!(self.finding.state, State::Done | State::Failed)
+        matches!(self.finding.state, State::Done | State::Failed | State::Stuck)
     }
 }

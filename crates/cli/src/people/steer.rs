@@ -39,7 +39,7 @@ pub struct Run {
     #[arg(long)]
     strategy: Option<String>,
     /// A version to roll out; what is on the hub now if left out
-    #[arg(long, value_name = "INDEX")]
+    #[arg(long, value_name = "INDEX", value_parser = index)]
     snapshot: Option<String>,
     /// The run's name; made from the placement's if left out
     #[arg(long)]
@@ -60,13 +60,21 @@ pub struct Rollback {
     #[arg(short, long)]
     namespace: Option<String>,
     /// The version to go back to; the one before the newest rolled out if left out
-    #[arg(long, value_name = "INDEX")]
+    #[arg(long, value_name = "INDEX", value_parser = index)]
     to: Option<String>,
     /// The strategy; the last run's if left out
     #[arg(long)]
     strategy: Option<String>,
     #[command(flatten)]
     connect: Connect,
+}
+
+/// Reads the number of a snapshot.
+fn index(text: &str) -> Result<String, String> {
+    match text.parse::<u32>() {
+        Ok(number) => Ok(number.to_string()),
+        Err(_) => Err("versions are numbered: 0, 1, 2".to_owned()),
+    }
 }
 
 /// Approve what a run waits for
@@ -188,14 +196,10 @@ async fn create(
     };
     runs.create(&object).await.with_context(|| format!("cannot create the run {key}"))?;
     let what = match wanted.snapshot.as_str() {
-        "" => "what is on the hub now".to_owned(),
-        index => format!("snapshot {index}"),
+        "" => format!("{placement} as it is on the hub now"),
+        index => format!("snapshot {index} of {placement}"),
     };
-    writeln!(
-        out,
-        "{key} created: rolls {what} of {placement} out with strategy {}",
-        wanted.strategy
-    )?;
+    writeln!(out, "{key} created: rolls out {what}, with strategy {}", wanted.strategy)?;
     writeln!(out, "follow it:  {}", command("watch", &key))?;
     if wanted.state == UpdateRunState::Initialize {
         writeln!(out, "start it:   {}", command("resume", &key))?;
@@ -417,7 +421,8 @@ pub async fn only_strategy(hub: &Hub, placement: &ObjectKey) -> anyhow::Result<S
     }
 }
 
-async fn must_exist(hub: &Hub, twin: Twin, key: &ObjectKey, what: &str) -> anyhow::Result<()> {
+/// Says plainly that something is not there.
+pub async fn must_exist(hub: &Hub, twin: Twin, key: &ObjectKey, what: &str) -> anyhow::Result<()> {
     let objects = twin.of::<Value, Value>(&hub.client, key.namespace.as_deref());
     objects.find(key).await?.with_context(|| format!("there is no {what} {key}"))?;
     Ok(())

@@ -40,6 +40,8 @@ pub struct Shape {
     pub labels: Labels,
     /// Whether nothing is kept.
     pub ephemeral: bool,
+    /// How long a cluster may take before its run counts as stuck.
+    pub stuck_after: Duration,
 }
 
 /// A fleet that runs.
@@ -96,8 +98,10 @@ impl Fleet {
         let stop = CancellationToken::new();
         let mut controllers = JoinSet::new();
         let metrics = Metrics::default();
-        let options =
+        let mut options =
             flagship_hub::Options { batching: Batching::NONE, ..flagship_hub::Options::default() };
+        options.update_runs.stuck_after =
+            shape.stuck_after.try_into().context("--stuck-after is too long")?;
         let own = |handle: &ClusterHandle, name: &str| {
             Client::in_process(handle.called_by(name)).named(name)
         };

@@ -43,6 +43,9 @@ pub struct Up {
     /// Keep nothing: faster, and gone when the process ends
     #[arg(long)]
     ephemeral: bool,
+    /// How long a cluster may take before its run counts as stuck
+    #[arg(long, default_value = "5m", value_name = "DURATION", value_parser = agent::duration)]
+    stuck_after: std::time::Duration,
     /// Also create a sample application, a placement, a strategy and a first run
     #[arg(long)]
     demo: bool,
@@ -90,6 +93,7 @@ impl Up {
             port: self.port,
             labels: Labels::given(&self.labels),
             ephemeral: self.ephemeral,
+            stuck_after: self.stuck_after,
         };
         let fleet = Fleet::start(&shape, folder).await?;
         fleet.write_kubeconfig(&kubeconfig)?;

@@ -36,7 +36,11 @@ fn nothing(key: &ObjectKey, elsewhere: &[ObjectKey]) -> Finding {
     let headline = format!("there is no run, placement or member {key}.");
     let mut finding = Finding::new(State::Failed, Cause::NotFound, headline);
     for other in elsewhere {
-        finding = finding.hint("or", format!("is it {other}?"), hints::flagship("why", other));
+        let what = match &other.namespace {
+            Some(namespace) => format!("ask about the one in namespace {namespace}"),
+            None => "ask about the cluster-wide one".to_owned(),
+        };
+        finding = finding.hint("fix", what, hints::flagship("why", other));
     }
     finding
         .hint("look", "see which runs exist", hints::kubectl(None, "get csur,sur -A"))

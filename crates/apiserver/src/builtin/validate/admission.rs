@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use super::super::json::{Field, same};
 use super::Findings;
-use super::rules::{IMMUTABLE, any_of, required, required_name, selector};
+use super::rules::{IMMUTABLE, any_of, required, required_name, selector, unique};
 use crate::machinery::names;
 use crate::machinery::status::FieldError;
 
@@ -15,7 +15,7 @@ pub(super) fn webhooks(object: &Field<'_>, mutating: bool, out: &mut Findings) {
     for hook in hooks.items() {
         webhook(&hook, mutating, out);
     }
-    super::rules::unique(hooks.items().map(|hook| hook.get("name")), out);
+    unique(hooks.items().map(|hook| hook.get("name")), out);
 }
 
 fn webhook(hook: &Field<'_>, mutating: bool, out: &mut Findings) {
@@ -53,6 +53,8 @@ fn webhook(hook: &Field<'_>, mutating: bool, out: &mut Findings) {
     selector(&hook.get("namespaceSelector"), out);
     selector(&hook.get("objectSelector"), out);
     client_config(&hook.get("clientConfig"), out);
+    let conditions = hook.get("matchConditions");
+    unique(conditions.items().map(|condition| condition.get("name")), out);
     if mutating {
         any_of(&hook.get("reinvocationPolicy"), &["IfNeeded", "Never"], out);
     }
@@ -170,20 +172,18 @@ pub(super) fn policy(object: &Field<'_>, out: &mut Findings) {
         if expression.text().trim().is_empty() {
             out.push(expression.required("expression is not specified"));
         }
-        any_of(
-            &check.get("reason"),
-            &["Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized"],
-            out,
-        );
+        any_of(&check.get("reason"), &["Forbidden", "Invalid", "RequestEntityTooLarge"], out);
     }
     for condition in spec.get("matchConditions").items() {
         required(&condition.get("name"), out);
         required(&condition.get("expression"), out);
     }
+    unique(spec.get("matchConditions").items().map(|condition| condition.get("name")), out);
     for variable in spec.get("variables").items() {
         required(&variable.get("name"), out);
         required(&variable.get("expression"), out);
     }
+    unique(spec.get("variables").items().map(|variable| variable.get("name")), out);
 }
 
 fn match_resources(resources: &Field<'_>, out: &mut Findings) {

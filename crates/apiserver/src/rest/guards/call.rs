@@ -20,6 +20,7 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
+use super::trust::Trust;
 use crate::rest::MAX_BODY;
 use crate::store::{ObjectKey, Store};
 
@@ -81,6 +82,7 @@ impl Endpoint {
         let host = uri.host().ok_or("the URL has no host")?;
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         let target = uri.path_and_query().map_or("/", |target| target.as_str()).to_owned();
+        let mut known = Vec::new();
         let roots = match bundle.as_str().filter(|text| !text.is_empty()) {
             None => SYSTEM_ROOTS.clone(),
             Some(text) => {
@@ -88,7 +90,8 @@ impl Endpoint {
                 let mut roots = RootCertStore::empty();
                 for certificate in CertificateDer::pem_slice_iter(&pem) {
                     let certificate = certificate.map_err(|why| why.to_string())?;
-                    roots.add(certificate).map_err(|why| why.to_string())?;
+                    roots.add(certificate.clone()).map_err(|why| why.to_string())?;
+                    known.push(certificate);
                 }
                 if roots.is_empty() {
                     return Err(
@@ -100,10 +103,12 @@ impl Endpoint {
             }
         };
         let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let trust = Trust::new(roots, known, provider.clone()).map_err(|why| why.to_string())?;
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|why| why.to_string())?
-            .with_root_certificates(roots)
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(trust))
             .with_no_client_auth();
         let port = uri.port_u16().unwrap_or(443);
         Ok(Reach::Url { host, port, target, tls: Arc::new(config).into() })

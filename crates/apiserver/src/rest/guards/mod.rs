@@ -9,13 +9,15 @@
 mod call;
 mod matching;
 mod policy;
+mod trust;
 mod webhook;
 
 use std::sync::{Arc, PoisonError, RwLock};
 
 use serde_json::{Value, json};
 
-use super::admission::Hooks;
+use super::admission::{Hooks, Options};
+use super::options::{FieldValidation, Propagation};
 use super::{meta, rules};
 use crate::builtin::Kind as K;
 use crate::machinery::path::ObjectPath;
@@ -110,7 +112,7 @@ impl<'a> Hooks<'a> {
             K::ValidatingAdmissionPolicy,
             K::ValidatingAdmissionPolicyBinding,
         ];
-        if !self.guarded || own.iter().any(|own| kind.is(*own)) {
+        if self.options.is_none() || own.iter().any(|own| kind.is(*own)) {
             return None;
         }
         self.cluster.guards.current(&self.cluster.store)
@@ -177,9 +179,9 @@ impl<'a> Hooks<'a> {
 
     /// An object as a webhook left it, with defaults and without what its kind does not know.
     fn settled(&self, mut object: Value) -> Result<Value, ApiError> {
-        use super::options::FieldValidation::Ignore;
         meta::check_shape(&mut object)?;
-        rules::decode(&self.place.served, &mut object, &[], Ignore).map_err(ApiError::internal)?;
+        rules::decode(&self.place.served, &mut object, &[], FieldValidation::Ignore)
+            .map_err(ApiError::internal)?;
         Ok(object)
     }
 
@@ -261,31 +263,69 @@ impl Seen<'_> {
         if !caller.extra.is_empty() {
             user["extra"] = json!(caller.extra);
         }
-        let options = match self.operation {
-            "CREATE" => "CreateOptions",
-            "DELETE" => "DeleteOptions",
-            _ => "UpdateOptions",
-        };
-        let mut options = json!({"kind": options, "apiVersion": "meta.k8s.io/v1"});
-        if *dry_run {
-            options["dryRun"] = json!(["All"]);
-        }
         let mut request = json!({
             "uid": uid,
             "kind": kind_of(version), "resource": resource_of(version),
             "requestKind": kind_of(place.served.version),
             "requestResource": resource_of(place.served.version),
             "name": self.name, "operation": self.operation, "userInfo": user,
-            "dryRun": dry_run, "options": options,
+            "dryRun": dry_run, "options": self.options(),
         });
-        if !self.namespace.is_empty() {
-            request["namespace"] = json!(self.namespace);
+        // A namespace lies within itself.
+        let within = if kind.is(K::Namespace) { self.name } else { self.namespace };
+        if !within.is_empty() {
+            request["namespace"] = json!(within);
         }
         if !self.subresource().is_empty() {
             request["subResource"] = json!(self.subresource());
             request["requestSubResource"] = json!(self.subresource());
         }
         request
+    }
+
+    /// What the client asked for besides, as an AdmissionReview tells it.
+    fn options(&self) -> Value {
+        let kind = match self.operation {
+            "CREATE" => "CreateOptions",
+            "DELETE" => "DeleteOptions",
+            _ => "UpdateOptions",
+        };
+        let mut told = json!({"kind": kind, "apiVersion": "meta.k8s.io/v1"});
+        if self.hooks.dry_run {
+            told["dryRun"] = json!(["All"]);
+        }
+        match self.hooks.options {
+            Some(Options::Write(options)) => {
+                if let Some(manager) = &options.field_manager {
+                    told["fieldManager"] = json!(manager);
+                }
+                match options.field_validation {
+                    FieldValidation::Strict => told["fieldValidation"] = json!("Strict"),
+                    FieldValidation::Ignore => told["fieldValidation"] = json!("Ignore"),
+                    FieldValidation::Warn => {}
+                }
+            }
+            Some(Options::Delete(options)) => {
+                if let Some(seconds) = options.grace_period_seconds {
+                    told["gracePeriodSeconds"] = json!(seconds);
+                }
+                if let Some(uid) = &options.uid {
+                    told["preconditions"]["uid"] = json!(uid);
+                }
+                if let Some(revision) = &options.resource_version {
+                    told["preconditions"]["resourceVersion"] = json!(revision);
+                }
+                if let Some(policy) = options.propagation {
+                    told["propagationPolicy"] = json!(match policy {
+                        Propagation::Orphan => "Orphan",
+                        Propagation::Background => "Background",
+                        Propagation::Foreground => "Foreground",
+                    });
+                }
+            }
+            None => {}
+        }
+        told
     }
 
     /// An object of the request in a version that whoever is asked understands.
@@ -302,38 +342,25 @@ impl Seen<'_> {
 /// What is wrong with the expressions of a guard that is written.
 pub(super) fn validate(kind: K, object: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
-    let items = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let mut conditions = |list: &Value, path: &str| {
-        for (at, condition) in items(list).iter().enumerate() {
-            compiles(
-                &condition["expression"],
-                &format!("{path}[{at}].expression"),
-                true,
-                &mut errors,
-            );
-        }
-    };
     match kind {
         K::MutatingWebhookConfiguration | K::ValidatingWebhookConfiguration => {
-            for (at, hook) in items(&object["webhooks"]).iter().enumerate() {
-                conditions(&hook["matchConditions"], &format!("webhooks[{at}].matchConditions"));
+            let hooks = object["webhooks"].as_array().into_iter().flatten();
+            for (at, hook) in hooks.enumerate() {
+                let path = format!("webhooks[{at}].matchConditions");
+                let list = &hook["matchConditions"];
+                compile(list, &path, "expression", Program::condition, &mut errors);
             }
         }
         K::ValidatingAdmissionPolicy => {
-            let spec = &object["spec"];
-            conditions(&spec["matchConditions"], "spec.matchConditions");
-            conditions(&spec["validations"], "spec.validations");
-            for (at, one) in items(&spec["validations"]).iter().enumerate() {
-                let path = format!("spec.validations[{at}].messageExpression");
-                compiles(&one["messageExpression"], &path, false, &mut errors);
-            }
-            for (at, one) in items(&spec["variables"]).iter().enumerate() {
-                let path = format!("spec.variables[{at}].expression");
-                compiles(&one["expression"], &path, false, &mut errors);
-            }
-            for (at, one) in items(&spec["auditAnnotations"]).iter().enumerate() {
-                let path = format!("spec.auditAnnotations[{at}].valueExpression");
-                compiles(&one["valueExpression"], &path, false, &mut errors);
+            let parts: [(&str, &str, Reader); 5] = [
+                ("matchConditions", "expression", Program::condition),
+                ("validations", "expression", Program::condition),
+                ("validations", "messageExpression", Program::wording),
+                ("variables", "expression", Program::compile),
+                ("auditAnnotations", "valueExpression", Program::compile),
+            ];
+            for (list, key, read) in parts {
+                compile(&object["spec"][list], &format!("spec.{list}"), key, read, &mut errors);
             }
         }
         _ => {}
@@ -341,12 +368,18 @@ pub(super) fn validate(kind: K, object: &Value) -> Vec<FieldError> {
     errors
 }
 
-fn compiles(source: &Value, path: &str, condition: bool, errors: &mut Vec<FieldError>) {
-    // What is missing is told elsewhere.
-    let Some(text) = source.as_str().filter(|text| !text.trim().is_empty()) else { return };
-    let compiled = if condition { Program::condition(text) } else { Program::compile(text) };
-    if let Err(why) = compiled {
-        errors.push(FieldError::invalid(path, json!(text.trim()), why));
+type Reader = fn(&str) -> Result<Program, String>;
+
+fn compile(list: &Value, path: &str, key: &str, read: Reader, errors: &mut Vec<FieldError>) {
+    for (at, item) in list.as_array().into_iter().flatten().enumerate() {
+        // What is missing is told elsewhere.
+        let text = item[key].as_str().unwrap_or_default().trim();
+        if text.is_empty() {
+            continue;
+        }
+        if let Err(why) = read(text) {
+            errors.push(FieldError::invalid(format!("{path}[{at}].{key}"), json!(text), why));
+        }
     }
 }
 

@@ -17,6 +17,9 @@ use crate::rest::rules;
 use crate::schema::{Evaluation, Program, Sight};
 use crate::store::{ObjectKey, Scope};
 
+/// Code and reason of a refusal that names none.
+const INVALID: (u16, &str) = (422, "Invalid");
+
 /// All policies of a cluster with their bindings.
 #[derive(Default)]
 pub(super) struct Policies {
@@ -84,6 +87,16 @@ impl Policies {
     ) -> Result<(), ApiError> {
         for policy in &self.all {
             let Some(version) = policy.matching.version_for(seen) else { continue };
+            if let Some(why) = policy.misconfigured(seen) {
+                if policy.ignores_failure {
+                    continue;
+                }
+                return Err(denial(
+                    seen,
+                    &format!("{} denied request: {why}", policy.shown()),
+                    INVALID,
+                ));
+            }
             for binding in &policy.bindings {
                 if binding.matching.as_ref().is_none_or(|matching| matching.is_open_for(seen)) {
                     policy.judge(binding, seen, version, warnings)?;
@@ -127,14 +140,14 @@ impl Policy {
         let params = match self.params(binding, seen) {
             Ok(params) => params,
             Err(_) if self.ignores_failure => return Ok(()),
-            Err(why) => return self.refuse(binding, seen, &why, (403, "Forbidden"), warnings),
+            Err(why) => return self.refuse(binding, seen, &why, INVALID, warnings),
         };
         let (object, old) = (seen.shown(seen.object, version), seen.shown(seen.old, version));
         let (request, namespace) = (seen.request("", version), seen.namespace_object());
         let variables = match &self.variables {
             Ok(variables) => variables.as_slice(),
             Err(_) if self.ignores_failure => return Ok(()),
-            Err(why) => return self.refuse(binding, seen, why, (422, "Invalid"), warnings),
+            Err(why) => return self.refuse(binding, seen, why, INVALID, warnings),
         };
         for params in &params {
             let sight = Sight {
@@ -153,7 +166,7 @@ impl Policy {
                 Ok(false) => continue,
                 Err(_) if self.ignores_failure => continue,
                 Err(why) => {
-                    self.refuse(binding, seen, &why, (422, "Invalid"), warnings)?;
+                    self.refuse(binding, seen, &why, INVALID, warnings)?;
                     continue;
                 }
             }
@@ -182,11 +195,10 @@ impl Policy {
         binding: &Binding,
         seen: &Seen<'_>,
         says: &str,
-        (code, reason): (u16, &'static str),
+        refusal: (u16, &'static str),
         warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
-        let who =
-            format!("ValidatingAdmissionPolicy '{}' with binding '{}'", self.name, binding.name);
+        let who = format!("{} with binding '{}'", self.shown(), binding.name);
         if binding.warns {
             warnings.push(format!("Validation failed for {who}: {says}"));
         }
@@ -194,9 +206,26 @@ impl Policy {
             tracing::debug!(policy = self.name, says, "noted");
             return Ok(());
         }
-        let says = format!("{who} denied request: {says}");
-        let error = seen.forbidden(&says);
-        Err(ApiError { code, reason, ..error }.with_cause("", &says, ""))
+        Err(denial(seen, &format!("{who} denied request: {says}"), refusal))
+    }
+
+    fn shown(&self) -> String {
+        format!("ValidatingAdmissionPolicy '{}'", self.name)
+    }
+
+    /// What is wrong with the policy itself, whoever binds it.
+    fn misconfigured(&self, seen: &Seen<'_>) -> Option<String> {
+        let (api_version, kind) = self.params.as_ref()?;
+        if find(seen, api_version, kind).is_some() {
+            return None;
+        }
+        let gv = match api_version.contains('/') {
+            true => api_version.clone(),
+            false => format!("/{api_version}"),
+        };
+        Some(format!(
+            "failed to configure policy: failed to find resource referenced by paramKind: '{gv}, Kind={kind}'"
+        ))
     }
 
     /// The parameters that a binding names: one run of the rules each.
@@ -204,10 +233,8 @@ impl Policy {
         let (Some((api_version, kind)), Some(wanted)) = (&self.params, &binding.params) else {
             return Ok(vec![Value::Null]);
         };
-        let served = find(seen, api_version, kind).ok_or_else(|| {
-            let gv = if api_version.contains('/') { api_version.clone() } else { format!("/{api_version}") };
-            format!("failed to configure policy: failed to find resource referenced by paramKind: '{gv}, Kind={kind}'")
-        })?;
+        let served =
+            find(seen, api_version, kind).ok_or_else(|| "the kind of params is gone".to_owned())?;
         let namespace = match (served.kind.namespaced, wanted.namespace.as_str()) {
             (false, _) => "",
             (true, "") if seen.namespace.is_empty() => {
@@ -241,6 +268,12 @@ impl Policy {
     }
 }
 
+/// A refusal in the words of Kubernetes, which call it forbidden whatever its reason.
+fn denial(seen: &Seen<'_>, says: &str, (code, reason): (u16, &'static str)) -> ApiError {
+    let error = seen.forbidden(says);
+    ApiError { code, reason, ..error }.with_cause("", says, "")
+}
+
 /// The kind of parameters, in the version that the policy names.
 fn find(seen: &Seen<'_>, api_version: &str, kind: &str) -> Option<Served> {
     let gv: GroupVersion = match api_version.split_once('/') {
@@ -263,12 +296,11 @@ impl Rule {
         Self {
             program: Program::condition(&source),
             message: text("message"),
-            worded: worded.and_then(|text| Program::compile(&text).ok()),
+            worded: worded.and_then(|text| Program::wording(&text).ok()),
             refusal: match text("reason").as_str() {
-                "Unauthorized" => (401, "Unauthorized"),
                 "Forbidden" => (403, "Forbidden"),
                 "RequestEntityTooLarge" => (413, "RequestEntityTooLarge"),
-                _ => (422, "Invalid"),
+                _ => INVALID,
             },
             source,
         }

@@ -16,12 +16,15 @@ use serde_json::Value;
 pub(crate) use super::authorizer::Asker;
 use super::authorizer::Check;
 use super::library::{self, Boxed, failed};
-use super::rule::{Defect, Expression, Scope, may_be_bool};
+use super::rule::{Defect, Expression, Scope, may_be_bool, type_of};
 use super::{MAX_MESSAGE, meter, reason, value};
 use crate::machinery::path::ObjectPath;
 
 /// What every expression may name.
-const NAMES: [&str; 7] =
+const NAMES: [&str; 6] =
+    ["object", "oldObject", "request", "params", "namespaceObject", "variables"];
+/// What those may name that decide; not those that only word something.
+const ALL_NAMES: [&str; 7] =
     ["object", "oldObject", "request", "params", "namespaceObject", "variables", "authorizer"];
 
 /// An expression ready to run.
@@ -33,7 +36,16 @@ pub(crate) struct Program {
 impl Program {
     /// Compiles an expression; why it cannot run, in the words of Kubernetes.
     pub(crate) fn compile(source: &str) -> Result<Self, String> {
-        let scope = Scope { node: None, is_resource: false, optional_old: false, names: &NAMES };
+        Self::read(source, &ALL_NAMES)
+    }
+
+    /// The same for an expression that words a message.
+    pub(crate) fn wording(source: &str) -> Result<Self, String> {
+        Self::read(source, &NAMES)
+    }
+
+    fn read(source: &str, names: &[&str]) -> Result<Self, String> {
+        let scope = Scope { node: None, is_resource: false, optional_old: false, names };
         let expression = scope.read(source).map_err(|defect| match defect {
             Defect::Rule(why) | Defect::Message(why) => why,
             Defect::Missing(names) => {
@@ -49,7 +61,10 @@ impl Program {
         let program = Self::compile(source)?;
         match may_be_bool(&program.expression.plain) {
             true => Ok(program),
-            false => Err("must evaluate to bool".to_owned()),
+            false => Err(match type_of(&program.expression.plain) {
+                Some(kind) => format!("must evaluate to bool but got {kind}"),
+                None => "must evaluate to bool".to_owned(),
+            }),
         }
     }
 }
@@ -273,12 +288,15 @@ mod tests {
                 "authorizer.serviceAccount('n', 'a').path('/version').check('get').errored()",
                 "false",
             ),
-            ("1 + 1", "must evaluate to bool"),
+            ("1 + 1", "must evaluate to bool but got int"),
             (
                 "nothing == 1",
                 "compilation failed: ERROR: <input>:1:1: undeclared reference to 'nothing' (in container '')\n | nothing == 1\n | ^",
             ),
-            ("unheard(object)", "compilation failed: undeclared reference to 'unheard'"),
+            (
+                "unheard(object)",
+                "compilation failed: ERROR: <input>:1:8: undeclared reference to 'unheard' (in container '')\n | unheard(object)\n | .......^",
+            ),
         ];
         for (source, want) in table {
             assert_eq!(said(source, &[]), want, "{source}");

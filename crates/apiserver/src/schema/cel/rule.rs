@@ -149,8 +149,16 @@ impl<'s> Scope<'s> {
             let shown = at(program.source_info(), *id, source, says);
             return Err(Defect::Message(format!("compilation failed: {shown}")));
         }
+        // What a schema's author may know and we do not is let through; here it would be
+        // a policy that never holds.
+        if let (None, Some((id, name))) = (self.node, missing.first()) {
+            let says = format!("undeclared reference to '{name}' (in container '')");
+            let shown = at(program.source_info(), *id, source, &says);
+            return Err(Defect::Message(format!("compilation failed: {shown}")));
+        }
         if !missing.is_empty() {
-            return Err(Defect::Missing(missing));
+            let names = missing.into_iter().map(|(_, name)| name).collect();
+            return Err(Defect::Missing(names));
         }
         let mut plain = program.expression().clone();
         adapt(&mut plain);
@@ -176,7 +184,7 @@ fn at(info: &SourceInfo, id: u64, source: &str, says: &str) -> String {
 struct Check<'c, 's> {
     scope: Scope<'s>,
     findings: &'c mut Vec<(u64, String)>,
-    missing: &'c mut Vec<String>,
+    missing: &'c mut Vec<(u64, String)>,
 }
 
 impl<'s> Check<'_, 's> {
@@ -227,7 +235,7 @@ impl<'s> Check<'_, 's> {
                     None => call.func_name.clone(),
                 };
                 if !is_operator(&name) && !KNOWN.contains(&name.as_str()) {
-                    self.missing.push(name);
+                    self.missing.push((expr.id, name));
                 }
                 let target = call.target.as_ref().filter(|_| namespace.is_none());
                 if let Some(target) = target {
@@ -359,6 +367,32 @@ pub(super) fn may_be_bool(expr: &IdedExpr) -> bool {
                 .contains(&name)
         }
         _ => true,
+    }
+}
+
+/// The type of an expression, where its outermost part tells.
+pub(super) fn type_of(expr: &IdedExpr) -> Option<&'static str> {
+    use operators::{ADD, DIVIDE, MODULO, MULTIPLY, NEGATE, SUBSTRACT};
+    match &expr.expr {
+        Expr::Literal(literal) => Some(match literal {
+            LiteralValue::Boolean(_) => "bool",
+            LiteralValue::Bytes(_) => "bytes",
+            LiteralValue::Double(_) => "double",
+            LiteralValue::Int(_) => "int",
+            LiteralValue::Null => "null_type",
+            LiteralValue::String(_) => "string",
+            LiteralValue::UInt(_) => "uint",
+        }),
+        Expr::Call(call) => match call.func_name.as_str() {
+            "size" | "int" => Some("int"),
+            "string" => Some("string"),
+            "double" => Some("double"),
+            ADD | DIVIDE | MODULO | MULTIPLY | NEGATE | SUBSTRACT => {
+                call.args.iter().find_map(type_of)
+            }
+            _ => None,
+        },
+        _ => None,
     }
 }
 

@@ -47,8 +47,6 @@ async fn a_member_that_fell_silent_is_named_before_what_it_did_not_do() {
         member1 is healthy; 1 placement(s) are on it.
 
           cause  DONE  everything asked for has happened
-
-          more  flagship explain DONE
         [exit 0]
     "#]]
     .assert_eq(&tale.why("cluster member1").await);

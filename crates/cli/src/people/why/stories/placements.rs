@@ -127,8 +127,6 @@ async fn a_placement_that_is_everywhere_is_done() {
           cause  DONE  everything asked for has happened
 
           placement my-app-namespace/example-placement  ResourcePlacementAvailable=True  ResourceAvailable
-
-          more  flagship explain DONE
         [exit 0]
     "#]].assert_eq(&tale.why("placement example-placement").await);
     expect![[r#"
@@ -137,8 +135,6 @@ async fn a_placement_that_is_everywhere_is_done() {
           cause  DONE  everything asked for has happened
 
           run  my-app-namespace/example-run  Succeeded=True  UpdateRunSucceeded
-
-          more  flagship explain DONE
         [exit 0]
     "#]]
     .assert_eq(&tale.why("run example-run").await);

@@ -381,8 +381,6 @@ async fn a_cluster_that_has_just_begun_is_moving() {
           cause  DONE  everything asked for has happened
 
           run  example-run  Succeeded=True  UpdateRunSucceeded
-
-          more  flagship explain DONE
         [exit 0]
     "#]]
     .assert_eq(&tale.why("example-run").await);
