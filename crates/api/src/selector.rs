@@ -138,12 +138,17 @@ impl Selector {
 
     /// Whether something with these labels is meant.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.matches_what(|key| labels.get(key).map(String::as_str))
+    }
+
+    /// Whether something whose labels `get` looks up is meant.
+    pub fn matches_what<'a>(&self, get: impl Fn(&str) -> Option<&'a str>) -> bool {
         let Some(requirements) = &self.requirements else { return false };
         requirements.iter().all(|wanted| {
-            let value = labels.get(&wanted.key);
+            let value = get(&wanted.key);
             match &wanted.test {
-                Test::In(values) => value.is_some_and(|value| values.contains(value)),
-                Test::NotIn(values) => value.is_none_or(|value| !values.contains(value)),
+                Test::In(values) => value.is_some_and(|value| values.iter().any(|v| v == value)),
+                Test::NotIn(values) => value.is_none_or(|value| !values.iter().any(|v| v == value)),
                 Test::Exists => value.is_some(),
                 Test::DoesNotExist => value.is_none(),
             }

@@ -4,25 +4,28 @@
 //! pass may cost at most 14 times as much. Growth is taken between the fastest of many
 //! rounds of both sizes in turn, so that what else the machine does counts least.
 
-use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use flagship_rules::scheduling::{
-    Agent, Cluster, Health, Observed, Options, Snapshot, Taint, plan,
+    Agent, Cluster, Facts, Health, Observed, Options, Snapshot, Taint, plan,
 };
 use jiff::Timestamp;
 use serde_json::json;
+
+fn facts<const N: usize>(pairs: [(&str, String); N]) -> Facts {
+    pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
 
 fn fleet(size: usize) -> Observed {
     let now: Timestamp = "2026-01-01T12:00:00Z".parse().expect("a literal time");
     let clusters = (0..size).map(|i| Cluster {
         name: format!("member-{i:05}"),
-        labels: BTreeMap::from([
-            ("env".to_owned(), ["prod", "test", "prod", "dev"][i % 4].to_owned()),
-            ("region".to_owned(), format!("region-{}", i % 12)),
+        labels: facts([
+            ("env", ["prod", "test", "prod", "dev"][i % 4].to_owned()),
+            ("region", format!("region-{}", i % 12)),
         ]),
         taints: (i % 10 == 0)
             .then(|| Taint {
@@ -37,11 +40,8 @@ fn fleet(size: usize) -> Observed {
             joined: true,
             health: Some(Health { healthy: true, since: now }),
         }),
-        properties: BTreeMap::from([(
-            "kubernetes-fleet.io/node-count".to_owned(),
-            (i % 50).to_string(),
-        )]),
-        available: BTreeMap::from([("cpu".to_owned(), format!("{}m", 500 + i * 7 % 9000))]),
+        properties: facts([("kubernetes-fleet.io/node-count", (i % 50).to_string())]),
+        available: facts([("cpu", format!("{}m", 500 + i * 7 % 9000))]),
         ..Cluster::default()
     });
     let policy = json!({

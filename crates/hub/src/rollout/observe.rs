@@ -92,7 +92,7 @@ fn clusters(mirrors: &Mirrors, bindings: &[Binding]) -> BTreeMap<String, BTreeMa
     let names: BTreeSet<&str> = bindings.iter().map(Binding::cluster).collect();
     let known = names.into_iter().filter_map(|name| {
         let cluster = mirrors.members.clusters.get(&ObjectKey::cluster(name))?;
-        Some((name.to_owned(), cluster.target.labels.clone()))
+        Some((name.to_owned(), cluster.target.labels.to_map()))
     });
     known.collect()
 }

@@ -95,7 +95,7 @@ pub(super) fn observe(
     let named: BTreeSet<&str> = observed.bindings.iter().map(Binding::cluster).collect();
     let known = named.into_iter().filter_map(|name| {
         let cluster = members.clusters.get(&ObjectKey::cluster(name))?;
-        Some(Cluster { name: name.to_owned(), labels: cluster.target.labels.clone() })
+        Some(Cluster { name: name.to_owned(), labels: cluster.target.labels.to_map() })
     });
     observed.clusters = known.collect();
     observed.approvals = approvals(scope, run);

@@ -50,7 +50,7 @@ pub(super) fn observe(cx: &Context, mirrors: &Mirrors, key: &ObjectKey) -> Optio
             now: cx.env.now(),
             cluster: cluster.map(|cluster| Cluster {
                 name: cluster.target.name.clone(),
-                labels: cluster.target.labels.clone(),
+                labels: cluster.target.labels.to_map(),
             }),
             works: works.iter().map(|(_, work)| work.value.clone()).collect(),
             snapshots: relevant(&binding.resource_snapshot, snapshots.iter().map(|one| &one.value)),

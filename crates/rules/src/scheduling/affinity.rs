@@ -164,7 +164,7 @@ impl<'a> Term<'a> {
     }
 
     fn admits(&self, cluster: &Cluster) -> Result<Match, String> {
-        if !self.selector.matches(&cluster.labels) {
+        if !self.selector.matches_what(|key| cluster.labels.get(key)) {
             return Ok(Match::No);
         }
         for expression in &self.expressions {
@@ -189,7 +189,7 @@ impl Preference<'_> {
             Some(Found::Value(value)) => Some(value.as_f64()),
             _ => None,
         };
-        Wish { matched: self.selector.matches(&cluster.labels), value }
+        Wish { matched: self.selector.matches_what(|key| cluster.labels.get(key)), value }
     }
 
     fn worth(&self, wish: Wish, range: Option<(f64, f64)>) -> Result<i32, String> {

@@ -13,6 +13,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 
 use super::decision::{Decision, Score, Verdict};
+use super::facts::Facts;
 use super::observed::{Agent, Binding, Cluster, Health, Recorded, Snapshot, State, Taint};
 
 impl Cluster {
@@ -29,7 +30,7 @@ impl Cluster {
         });
         Self {
             name: from.metadata.name.clone().unwrap_or_default(),
-            labels: from.metadata.labels.clone().unwrap_or_default(),
+            labels: from.metadata.labels.clone().unwrap_or_default().into(),
             leaving: from.metadata.deletion_timestamp.is_some(),
             taints: taints.collect(),
             agent: agent.map(|agent| Agent {
@@ -158,6 +159,6 @@ fn find<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Condition> {
     conditions.iter().find(|c| c.type_ == kind)
 }
 
-fn plain(quantities: BTreeMap<String, Quantity>) -> BTreeMap<String, String> {
+fn plain(quantities: BTreeMap<String, Quantity>) -> Facts {
     quantities.into_iter().map(|(name, quantity)| (name, quantity.0)).collect()
 }

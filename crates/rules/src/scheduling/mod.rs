@@ -13,6 +13,7 @@ mod cross_reference;
 mod decision;
 mod downscale;
 mod eligibility;
+mod facts;
 mod filter;
 mod from_api;
 mod namespaces;
@@ -33,6 +34,7 @@ use serde::{Deserialize, Serialize};
 
 pub use decision::{Decision, Report, Score, Verdict};
 pub use eligibility::ineligible;
+pub use facts::Facts;
 pub use observed::{
     Agent, Binding, Cluster, Health, Observed, Options, Recorded, Snapshot, State, Taint,
 };

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::decision::{Decision, Verdict};
+use super::facts::Facts;
 
 /// Everything one scheduling pass may look at.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -79,7 +80,7 @@ pub struct Cluster {
     /// `metadata.name`.
     pub name: String,
     /// `metadata.labels`.
-    pub labels: BTreeMap<String, String>,
+    pub labels: Facts,
     /// Whether it is being deleted.
     pub leaving: bool,
     /// `spec.taints`.
@@ -87,13 +88,13 @@ pub struct Cluster {
     /// What its member agent last said; `None` before the first word.
     pub agent: Option<Agent>,
     /// `status.properties`, values only.
-    pub properties: BTreeMap<String, String>,
+    pub properties: Facts,
     /// `status.resourceUsage.capacity`.
-    pub capacity: BTreeMap<String, String>,
+    pub capacity: Facts,
     /// `status.resourceUsage.allocatable`.
-    pub allocatable: BTreeMap<String, String>,
+    pub allocatable: Facts,
     /// `status.resourceUsage.available`.
-    pub available: BTreeMap<String, String>,
+    pub available: Facts,
     /// Whether the agent collects namespaces at all.
     pub collects_namespaces: bool,
     /// `status.namespaces`; `None` when never reported.

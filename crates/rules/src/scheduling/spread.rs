@@ -113,7 +113,7 @@ impl<'a> Constraint<'a> {
     }
 
     fn domain(&mut self, cluster: &'a Cluster) -> Domain {
-        let value = cluster.labels.get(self.key)?.as_str();
+        let value = cluster.labels.get(self.key)?;
         let next = self.counts.len();
         let domain = *self.domains.entry(value).or_insert(next);
         if domain == next {
@@ -213,10 +213,10 @@ mod tests {
     fn constraints_are_judged_apart_and_their_scores_are_summed() {
         let cluster = |name: &str, region: &str, zone: &str| Cluster {
             name: name.into(),
-            labels: BTreeMap::from([
-                ("region".to_owned(), region.to_owned()),
-                ("zone".to_owned(), zone.to_owned()),
-            ]),
+            labels: [("region", region), ("zone", zone)]
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .into_iter()
+                .collect(),
             ..Cluster::default()
         };
         let fleet =

@@ -2,13 +2,12 @@
 //!
 //! A pass too many costs little, a pass too few leaves a placement unfulfilled.
 
-use std::collections::BTreeMap;
-
 use flagship_api::policy::{PlacementPolicy, PlacementType};
 use flagship_api::quantity::Quantity;
 use jiff::Timestamp;
 
 use super::eligibility::ineligible;
+use super::facts::Facts;
 use super::observed::Cluster;
 
 /// How a cluster changed, as far as scheduling cares.
@@ -40,10 +39,10 @@ pub fn cluster_change(old: &Cluster, new: &Cluster, now: Timestamp) -> ClusterCh
 }
 
 /// `1000m` and `1` are the same amount, however they are written.
-fn same_amounts(old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) -> bool {
-    let amount = |text: &String| text.parse::<Quantity>().ok();
-    old.len() == new.len()
-        && old.iter().zip(new).all(|((name, was), (other, is))| {
+fn same_amounts(old: &Facts, new: &Facts) -> bool {
+    let amount = |text: &str| text.parse::<Quantity>().ok();
+    old.iter().count() == new.iter().count()
+        && old.iter().zip(new.iter()).all(|((name, was), (other, is))| {
             name == other && (was == is || (amount(was).is_some() && amount(was) == amount(is)))
         })
 }

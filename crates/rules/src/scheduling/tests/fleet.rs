@@ -1,7 +1,6 @@
 //! A small world for scheduling stories: a fleet, a policy, and a scheduler that carries
 //! its own plans out.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use flagship_api::policy::PlacementPolicy;
@@ -42,7 +41,9 @@ pub fn silent(name: &str, labels: &str) -> Cluster {
 }
 
 pub fn with_property(mut cluster: Cluster, name: &str, value: &str) -> Cluster {
-    cluster.properties.insert(name.into(), value.into());
+    let mut properties = cluster.properties.to_map();
+    properties.insert(name.into(), value.into());
+    cluster.properties = properties.into();
     cluster
 }
 
@@ -223,6 +224,6 @@ pub fn told(plan: &Plan) -> String {
     text
 }
 
-pub fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+pub fn map<M: FromIterator<(String, String)>>(pairs: &[(&str, &str)]) -> M {
     pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
 }

@@ -4,7 +4,7 @@ use expect_test::expect;
 use serde_json::{Value, json};
 
 use super::fleet::{World, cluster, map, pick_n, policy, silent, told, with_property};
-use crate::scheduling::State;
+use crate::scheduling::{Facts, State};
 
 fn affinity(required: Value, preferred: Value) -> Option<flagship_api::policy::PlacementPolicy> {
     let mut affinity = json!({"preferredDuringSchedulingIgnoredDuringExecution": preferred});
@@ -208,7 +208,7 @@ fn changes_of_labels_health_and_properties_keep_the_selection() {
         ]);
     world.settle();
     assert_eq!(world.placed(), ["a"]);
-    world.cluster("a").labels.clear();
+    world.cluster("a").labels = Facts::default();
     world.cluster("a").agent = None;
     world.cluster("b").properties = map(&[("nodes", "100")]);
     let plan = world.settle();

@@ -101,7 +101,9 @@ fn an_upscale_under_spread_passes_over_a_tainted_cluster() {
     let spread = json!({"placementType": "PickN",
         "topologySpreadConstraints": [{"topologyKey": "region"}]});
     let mut bad = tainted("b2", &[("k", "v")]);
-    bad.labels.insert("region".into(), "west".into());
+    let mut labels = bad.labels.to_map();
+    labels.insert("region".into(), "west".into());
+    bad.labels = labels.into();
     let mut world = World::new(policy(spread)).wanting(1).over([
         cluster("a1", "region=east"),
         cluster("b1", "region=west"),
