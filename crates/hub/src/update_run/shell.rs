@@ -398,7 +398,14 @@ impl<S: Scoped> Shell<S> {
     }
 
     fn say(&self, about: ObjectReference, event: &Event) {
-        let sort = if event.warning { EventType::Warning } else { EventType::Normal };
+        let (name, Event { reason, message, .. }) = (about.name.as_deref(), event);
+        let sort = if event.warning {
+            tracing::warn!(name, reason, "{message}");
+            EventType::Warning
+        } else {
+            tracing::info!(name, reason, "{message}");
+            EventType::Normal
+        };
         self.recorder.note_about(about, sort, &event.reason, &event.message);
     }
 

@@ -64,7 +64,7 @@ fn outcome(story: &Story, name: &str) -> Vec<String> {
     let wanted = format!("fleet_workload_eviction_complete{{name=\"{name}\",");
     let printed = story.metrics.render();
     let lines = printed.lines().filter_map(|line| line.strip_prefix(&wanted));
-    lines.map(|line| line.split('}').next().unwrap().to_owned()).collect()
+    lines.map(|line| line.split('}').next().unwrap_or_default().to_owned()).collect()
 }
 
 // checklist fleet 12.34: no budget; picked again unless tainted. The original's tool waits

@@ -7,6 +7,7 @@
 #[path = "../hub_world/mod.rs"]
 mod hub_world;
 
+mod api;
 mod approvals;
 mod lifecycle;
 mod real_members;
