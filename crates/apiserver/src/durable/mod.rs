@@ -9,16 +9,18 @@
 //! taken on, and tries again every second; reads go on all the while. A file that cannot
 //! be read is reported and never repaired: it may be all that is left.
 
+mod file;
 mod record;
 mod writer;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
+use redb::{ReadableDatabase, ReadableTable, TableDefinition};
 
 use crate::env::Env;
 use crate::store::{Limits, Restored, Store};
+use file::File;
 use writer::{Cluster, LONGEST_QUEUE, Writer};
 
 /// Objects by cluster, resource, namespace and name.
@@ -33,7 +35,7 @@ type Entry = Result<Restored, String>;
 #[derive(Clone)]
 pub struct Durable {
     writer: Arc<Writer>,
-    database: Arc<Database>,
+    file: Arc<File>,
     path: PathBuf,
 }
 
@@ -63,29 +65,29 @@ impl Durable {
     pub fn open(path: &Path) -> Result<Self, DurableError> {
         let failed =
             |reason: String| DurableError::Open { path: path.display().to_string(), reason };
-        let database = Database::create(path).map_err(|error| failed(error.to_string()))?;
-        let begun = (|| -> Result<(), redb::Error> {
+        let file = File::open(path).map_err(|error| failed(error.to_string()))?;
+        let begun = file.write(|database| {
             let writing = database.begin_write()?;
             writing.open_table(OBJECTS)?;
             writing.open_table(CLUSTERS)?;
             writing.commit()?;
             Ok(())
-        })();
+        });
         begun.map_err(|error| failed(error.to_string()))?;
-        let database = Arc::new(database);
-        let writer = Writer::start(database.clone()).map_err(|error| failed(error.to_string()))?;
-        Ok(Self { writer, database, path: path.to_owned() })
+        let file = Arc::new(file);
+        let writer = Writer::start(file.clone()).map_err(|error| failed(error.to_string()))?;
+        Ok(Self { writer, file, path: path.to_owned() })
     }
 
     /// The clusters the file knows, sorted.
     pub fn clusters(&self) -> Result<Vec<String>, DurableError> {
-        let read = || -> Result<Vec<String>, redb::Error> {
-            let reading = self.database.begin_read()?;
+        let read = self.file.read(|database| {
+            let reading = database.begin_read()?;
             let table = reading.open_table(CLUSTERS)?;
             let names = table.iter()?.map(|entry| entry.map(|(name, _)| name.value().to_owned()));
             Ok(names.collect::<Result<_, _>>()?)
-        };
-        read().map_err(|error| self.damaged(error.to_string()))
+        });
+        read.map_err(|error| self.damaged(error.to_string()))
     }
 
     /// A cluster as the file has it, empty if it is not known; its writes go to the file.
@@ -103,19 +105,19 @@ impl Durable {
     }
 
     fn read(&self, cluster: &str) -> Result<(Vec<Restored>, Option<u64>), DurableError> {
-        let read = || -> Result<(Vec<Entry>, Option<u64>), redb::Error> {
-            let reading = self.database.begin_read()?;
+        let read = self.file.read(|database| {
+            let reading = database.begin_read()?;
             let last = reading.open_table(CLUSTERS)?.get(cluster)?.map(|found| found.value());
             let table = reading.open_table(OBJECTS)?;
             let (from, to) = record::range(cluster);
-            let mut objects = Vec::new();
+            let mut objects: Vec<Entry> = Vec::new();
             for entry in table.range(from.as_slice()..to.as_slice())? {
                 let (key, value) = entry?;
                 objects.push(record::read(key.value(), value.value()));
             }
             Ok((objects, last))
-        };
-        let (objects, last) = read().map_err(|error| self.damaged(error.to_string()))?;
+        });
+        let (objects, last) = read.map_err(|error| self.damaged(error.to_string()))?;
         let objects = objects.into_iter().collect::<Result<_, _>>();
         Ok((objects.map_err(|reason| self.damaged(reason))?, last))
     }

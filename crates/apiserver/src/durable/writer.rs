@@ -6,9 +6,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use redb::Database;
 use tokio::sync::watch;
 
+use super::file::File;
 use super::{CLUSTERS, OBJECTS, record};
 use crate::store::{Backend, BackendError, Committed};
 
@@ -82,12 +82,12 @@ impl What {
 
 impl Writer {
     /// Starts the thread.
-    pub fn start(database: Arc<Database>) -> std::io::Result<Arc<Self>> {
+    pub fn start(file: Arc<File>) -> std::io::Result<Arc<Self>> {
         let shared = Arc::<Shared>::default();
         let theirs = shared.clone();
         let thread = std::thread::Builder::new()
             .name("durable-writer".to_owned())
-            .spawn(move || while theirs.write_once(&database) {})?;
+            .spawn(move || while theirs.write_once(&file) {})?;
         Ok(Arc::new(Self { shared, thread: Some(thread) }))
     }
 
@@ -139,7 +139,7 @@ impl Shared {
     }
 
     /// Waits for changes and writes them. False when there will be no more.
-    fn write_once(&self, database: &Database) -> bool {
+    fn write_once(&self, file: &File) -> bool {
         let mut queue = self.lock();
         while queue.changes.is_empty() && !queue.closed {
             queue = self.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
@@ -150,7 +150,7 @@ impl Shared {
         }
         queue.writing = true;
         drop(queue);
-        let written = commit(database, &batch);
+        let written = commit(file, &batch);
         let mut queue = self.lock();
         queue.writing = false;
         queue.ended += 1;
@@ -201,8 +201,8 @@ fn last_of_each(batch: &[Change]) -> BTreeMap<Arc<str>, u64> {
     last
 }
 
-fn commit(database: &Database, batch: &[Change]) -> Result<(), String> {
-    let write = || -> Result<(), redb::Error> {
+fn commit(file: &File, batch: &[Change]) -> Result<(), String> {
+    let written = file.write(|database| {
         let writing = database.begin_write()?;
         {
             let mut objects = writing.open_table(OBJECTS)?;
@@ -226,8 +226,8 @@ fn commit(database: &Database, batch: &[Change]) -> Result<(), String> {
         }
         writing.commit()?;
         Ok(())
-    };
-    write().map_err(|error| error.to_string())
+    });
+    written.map_err(|error| error.to_string())
 }
 
 /// One cluster's way to the writer.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use serde_json::Value;
 
@@ -40,8 +40,8 @@ pub(crate) struct Cluster {
     pub(super) policy: rbac::Cache,
     /// Webhooks and admission policies, compiled.
     pub(super) guards: guards::Cache,
-    /// Done once the cluster has what people expect of one.
-    pub(super) furnished: Once,
+    /// Whether the cluster has what people expect of one.
+    pub(super) furnished: AtomicBool,
     /// The key that signs tokens of service accounts.
     pub(super) keyring: Keyring,
     /// The certificate of whoever signs the server's, as PEM, once it is known.

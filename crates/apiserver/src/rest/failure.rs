@@ -62,6 +62,11 @@ pub fn commit_error(error: &CommitError, resource: &str, name: &str) -> ApiError
         CommitError::Exists(_) => ApiError::already_exists(resource, name),
         CommitError::Moved(_) => ApiError::stale(resource, name),
         CommitError::Gone => ApiError::not_found(resource, name),
-        CommitError::Refused(why) => ApiError::internal(why),
+        CommitError::Refused(why) => not_stored(why),
     }
+}
+
+/// The disk does not take a change. It may yet, so that the outcome is open.
+pub(super) fn not_stored(why: impl std::fmt::Display) -> ApiError {
+    ApiError::internal(format!("the change could not be stored: {why}"))
 }

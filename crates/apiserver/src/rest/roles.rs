@@ -4,6 +4,8 @@
 //! Who may do what is decided in `auth::rbac`. As with definitions, what a real cluster
 //! leaves to a controller is done before the write is answered.
 
+use std::sync::atomic::Ordering;
+
 use serde_json::{Value, json};
 
 use super::cluster::{Caller, Cluster, ClusterHandle, Ctx, Place};
@@ -31,30 +33,37 @@ impl ClusterHandle {
     /// of simulated clusters never are. `root_ca` is what programs trust the server by.
     pub fn furnish(&self, root_ca: &str) {
         let cluster = &*self.cluster;
-        cluster.furnished.call_once(|| {
-            cluster.root_ca.get_or_init(|| root_ca.to_owned());
-            let system = Caller::named("kube-apiserver");
-            let lists =
-                [(CLUSTER_ROLES, bootstrap::roles()), (CLUSTER_BINDINGS, bootstrap::bindings())];
-            for (resource, list) in lists {
-                for wanted in list {
-                    let name = wanted["metadata"]["name"].as_str().unwrap_or_default();
-                    let key = ObjectKey::new("", name);
-                    if cluster.store.get(resource, &key).is_none() {
-                        write::seed(cluster, &system, resource, wanted.clone());
-                        continue;
-                    }
-                    let mend = |there: &mut Value| {
-                        if let Some(fixed) = bootstrap::reconciled(wanted, there) {
-                            *there = fixed;
-                        }
-                    };
-                    write::amend(cluster, &system, resource, &key, mend);
-                }
+        if cluster.furnished.load(Ordering::Acquire) {
+            return;
+        }
+        cluster.root_ca.get_or_init(|| root_ca.to_owned());
+        let system = Caller::named("kube-apiserver");
+        let lists =
+            [(CLUSTER_ROLES, bootstrap::roles()), (CLUSTER_BINDINGS, bootstrap::bindings())];
+        let all =
+            || lists.iter().flat_map(|(resource, list)| list.iter().map(move |o| (*resource, o)));
+        let key = |object: &Value| {
+            ObjectKey::new("", object["metadata"]["name"].as_str().unwrap_or_default())
+        };
+        // Several requests may do this at once: each step is one that the others have not
+        // done, and whoever is through finds everything there.
+        for (resource, wanted) in all() {
+            let key = key(wanted);
+            if cluster.store.get(resource, &key).is_none() {
+                write::seed(cluster, &system, resource, wanted.clone());
+                continue;
             }
-            gather(cluster);
-            tokens::fill_all(cluster);
-        });
+            write::amend(cluster, &system, resource, &key, |there| {
+                if let Some(fixed) = bootstrap::reconciled(wanted, there) {
+                    *there = fixed;
+                }
+            });
+        }
+        gather(cluster);
+        // A full disk may have refused some; then the next request tries again.
+        let complete = all().all(|(resource, o)| cluster.store.get(resource, &key(o)).is_some());
+        cluster.furnished.store(complete, Ordering::Release);
+        tokens::fill_all(cluster);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use serde_json::{Value, json};
 
@@ -95,7 +95,7 @@ impl Server {
             removed: AtomicBool::default(),
             policy: Default::default(),
             guards: Default::default(),
-            furnished: Once::new(),
+            furnished: AtomicBool::default(),
             keyring: Default::default(),
             root_ca: OnceLock::new(),
         };

@@ -5,6 +5,7 @@
 //! cluster leaves to a controller is done with the write that asks for it.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -153,7 +154,7 @@ fn bound_object(
 /// Fills or removes the secrets that a write concerns. Only in clusters that people reach:
 /// a signature cannot be replayed.
 pub(super) fn after_commit(cluster: &Cluster, kind: &Kind, stored: &Arc<Stored>, removed: bool) {
-    if !cluster.furnished.is_completed() {
+    if !cluster.furnished.load(Ordering::Acquire) {
         return;
     }
     if kind.is(K::Secret) && !removed {

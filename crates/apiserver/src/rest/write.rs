@@ -17,7 +17,7 @@ use super::admission::Hooks;
 use super::cluster::{Caller, Cluster, Ctx, Place};
 use super::decode::Decoded;
 use super::draft::{Draft, Drafted, Owner, draft_create, draft_update};
-use super::failure::{Failure, commit_error};
+use super::failure::{Failure, commit_error, not_stored};
 use super::options::WriteOptions;
 use super::patching::Patch;
 use super::subresource::Sub;
@@ -311,7 +311,7 @@ pub(super) async fn commit(
         }
         None => stored,
     };
-    ctx.cluster.store.settled(stored.revision).await.map_err(ApiError::internal)?;
+    ctx.cluster.store.settled(stored.revision).await.map_err(not_stored)?;
     ctx.pass(Point::PostCommit).await?;
     let revision = stored.revision;
     meta::of_mut(&mut value).insert("resourceVersion".to_owned(), json!(revision.to_string()));

@@ -132,6 +132,15 @@ impl Hub {
         }
     }
 
+    /// Whether there is a way to a member.
+    pub fn knows(&self, name: &str) -> bool {
+        match &self.members {
+            Members::Contexts { names, .. } => names.iter().any(|context| context == name),
+            #[cfg(test)]
+            Members::Clients(clients) => clients.contains_key(name),
+        }
+    }
+
     /// A hub and members that are clients already.
     #[cfg(test)]
     pub fn of(client: Client, members: std::collections::BTreeMap<String, Client>) -> Self {

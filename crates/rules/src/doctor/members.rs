@@ -7,7 +7,7 @@ use flagship_api::defaults::HEARTBEAT_PERIOD_SECONDS;
 use flagship_api::names::member_namespace;
 use jiff::Timestamp;
 
-use super::{Check, Finding, MemberSeen, Seen, count};
+use super::{Check, Finding, MemberSeen, Reached, Seen, count};
 
 const AREA: &str = "members";
 
@@ -28,7 +28,33 @@ pub(super) fn checks(seen: &Seen) -> Vec<Check> {
         Check::new(AREA, "joined", format!("{all} joined"), unjoined),
         Check::new(AREA, "heartbeats", "every member was heard of in time", silent),
         Check::new(AREA, "places", "each has its namespace and its say on the hub", without),
+        clusters(seen),
     ]
+}
+
+/// Members that can be asked directly: they answer, and their agent can keep its books.
+fn clusters(seen: &Seen) -> Check {
+    let name = "clusters";
+    if seen.reached.is_empty() {
+        return Check::skipped(AREA, name, "the kubeconfig has no contexts of members");
+    }
+    let findings = seen.reached.iter().filter_map(|(member, reached)| match reached {
+        Reached::Answers { has_applied_works: true } => None,
+        Reached::Answers { has_applied_works: false } => Some(Finding::new(
+            format!("{member} does not serve AppliedWorks, which its agent needs"),
+            format!(
+                "flagship crds appliedworks | kubectl --context {member} apply --server-side -f -"
+            ),
+        )),
+        Reached::Silent(why) => Some(Finding::new(
+            format!("{member} does not answer: {why}"),
+            format!(
+                "kubectl --context {member} get --raw /readyz   (is it up, is its context right?)"
+            ),
+        )),
+    });
+    let findings = findings.collect();
+    Check::new(AREA, name, format!("{} answer", count(seen.reached.len(), "cluster")), findings)
 }
 
 /// When the hub last passed on a word of this member.

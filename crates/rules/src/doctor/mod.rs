@@ -20,8 +20,8 @@ mod tests;
 use serde::Serialize;
 
 pub use seen::{
-    ApprovalSeen, BindingSeen, Deleting, EvictionSeen, LeaseSeen, MemberSeen, Owned, Right, Seen,
-    WorkSeen,
+    ApprovalSeen, BindingSeen, Deleting, EvictionSeen, LeaseSeen, MemberSeen, Owned, Reached,
+    Right, Seen, WorkSeen,
 };
 
 /// Everything that was looked at.

@@ -1,14 +1,14 @@
 //! What is derived from placements: one policy in force, whole versions, one binding a
 //! cluster, Works that belong to somebody.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use flagship_api::binding::BindingState;
 use flagship_api::keys::label;
 use flagship_api::names::{ObjectKey, cluster_of_namespace};
 
 use super::{BindingSeen, Check, Finding, Owned, Seen, count};
-use crate::placement::ResourceSnapshot;
+use crate::placement::{PolicySnapshot, ResourceSnapshot};
 
 const AREA: &str = "placements";
 
@@ -44,13 +44,15 @@ pub(super) fn checks(seen: &Seen) -> Vec<Check> {
 
 fn policies(seen: &Seen) -> Vec<Finding> {
     let mut findings = orphans(seen, &seen.policies, "schedulingpolicysnapshots");
+    let mut in_force: BTreeMap<&ObjectKey, Vec<&PolicySnapshot>> = BTreeMap::new();
+    for policy in seen.policies.iter().filter(|policy| policy.value.latest) {
+        if let Some(placement) = &policy.placement {
+            in_force.entry(placement).or_default().push(&policy.value);
+        }
+    }
     for placement in seen.placements.iter().filter(|placement| !placement.deleting) {
         let key = placement.key();
-        let latest = seen
-            .policies
-            .iter()
-            .filter(|policy| policy.placement.as_ref() == Some(&key) && policy.value.latest);
-        let mut latest: Vec<_> = latest.map(|policy| &policy.value).collect();
+        let mut latest = in_force.remove(&key).unwrap_or_default();
         latest.sort_by_key(|policy| number(policy.index.as_deref()));
         let names: Vec<&str> = latest.iter().map(|policy| policy.name.as_str()).collect();
         match names.as_slice() {
@@ -133,6 +135,7 @@ fn versions(seen: &Seen) -> Vec<Finding> {
 
 fn bindings_belong(seen: &Seen) -> Vec<Finding> {
     let mut findings = orphans(seen, &seen.bindings, "resourcebindings");
+    let versions: BTreeSet<&ObjectKey> = seen.resources.iter().map(|found| &found.key).collect();
     let mut there: BTreeMap<(&ObjectKey, &str), Vec<&BindingSeen>> = BTreeMap::new();
     for binding in seen.bindings.iter().filter(|binding| !binding.value.deleting) {
         let Some(placement) = &binding.placement else { continue };
@@ -149,10 +152,8 @@ fn bindings_belong(seen: &Seen) -> Vec<Finding> {
         }
         let snapshot = binding.value.spec.resource_snapshot_name.as_str();
         let named = binding.value.spec.state == BindingState::Bound && !snapshot.is_empty();
-        let known = seen.resources.iter().any(|found| {
-            found.key.name == snapshot && found.key.namespace == binding.key.namespace
-        });
-        if named && !known {
+        let version = ObjectKey::new(binding.key.namespace.as_deref(), snapshot);
+        if named && !versions.contains(&version) {
             findings.push(Finding::new(
                 format!("binding {} holds version {snapshot}, which is gone", binding.key),
                 format!("roll out another:  flagship run {}", words(placement)),
@@ -174,13 +175,13 @@ fn bindings_belong(seen: &Seen) -> Vec<Finding> {
 }
 
 fn works(seen: &Seen) -> Vec<Finding> {
+    let bindings: BTreeMap<&ObjectKey, &BindingSeen> =
+        seen.bindings.iter().map(|binding| (&binding.key, binding)).collect();
     let mut findings = Vec::new();
     for work in seen.works.iter().filter(|work| !work.value.deleting) {
         let fix = kubectl(&work.key, &format!("delete works.{} {}", GROUP, work.key.name));
         let owner = work.value.owner();
-        let binding = owner
-            .as_ref()
-            .and_then(|owner| seen.bindings.iter().find(|binding| binding.key == *owner));
+        let binding = owner.as_ref().and_then(|owner| bindings.get(owner));
         let home = work.key.namespace.as_deref().and_then(cluster_of_namespace);
         match (&owner, binding) {
             // What nobody labelled is nobody's business: people may write Works themselves.
@@ -204,10 +205,12 @@ fn works(seen: &Seen) -> Vec<Finding> {
 
 /// Things whose placement is gone.
 fn orphans<V>(seen: &Seen, all: &[Owned<V>], plural: &str) -> Vec<Finding> {
+    let placements: BTreeSet<ObjectKey> = seen.placements.iter().map(|p| p.key()).collect();
+    let deleting: BTreeSet<&ObjectKey> = seen.deleting.iter().map(|object| &object.key).collect();
     let lost = all.iter().filter(|owned| {
         let placement = owned.placement.as_ref();
-        placement.is_none_or(|placement| seen.placement(placement).is_none())
-            && !seen.deleting.iter().any(|deleting| deleting.key == owned.key)
+        placement.is_none_or(|placement| !placements.contains(placement))
+            && !deleting.contains(&owned.key)
     });
     let finding = |owned: &Owned<V>| {
         let whose = match &owned.placement {

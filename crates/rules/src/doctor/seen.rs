@@ -32,6 +32,8 @@ pub struct Seen {
     pub members: BTreeMap<String, MemberSeen>,
     /// Heartbeats as the members wrote them, by member.
     pub heartbeats: BTreeMap<String, Option<Timestamp>>,
+    /// What members answer themselves, by member; only those that were asked.
+    pub reached: BTreeMap<String, Reached>,
     /// Placements.
     pub placements: Vec<placement::Placement>,
     /// Policy snapshots.
@@ -85,6 +87,18 @@ pub struct MemberSeen {
     pub spec: MemberClusterSpec,
     /// What is known of it.
     pub status: MemberClusterStatus,
+}
+
+/// What a member answers when it is asked directly.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reached {
+    /// It answers.
+    Answers {
+        /// Whether it knows what its agent keeps its books in.
+        has_applied_works: bool,
+    },
+    /// It does not, for this reason.
+    Silent(String),
 }
 
 /// Something that belongs to a placement.

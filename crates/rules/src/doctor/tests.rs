@@ -39,6 +39,7 @@ fn hub() -> Seen {
         }),
         rights: vec![right("patch", true)],
         namespaces: ["fleet-system".to_owned()].into(),
+        reached: [("m0".to_owned(), Reached::Answers { has_applied_works: true })].into(),
         ..Seen::default()
     }
 }
@@ -183,6 +184,26 @@ fn rights_and_clocks_are_checked_where_the_server_tells() {
         ]
     );
     assert!(examine(&seen).is_healthy(), "what nobody could look at is not ill");
+}
+
+#[test]
+fn members_that_can_be_asked_must_answer_and_know_their_books() {
+    let mut seen = hub();
+    seen.reached = [
+        ("m1".to_owned(), Reached::Answers { has_applied_works: true }),
+        ("m2".to_owned(), Reached::Answers { has_applied_works: false }),
+        ("m3".to_owned(), Reached::Silent("connection refused".to_owned())),
+    ]
+    .into();
+    assert_eq!(
+        told(&seen),
+        [
+            "members/clusters: m2 does not serve AppliedWorks, which its agent needs => flagship \
+             crds appliedworks | kubectl --context m2 apply --server-side -f -",
+            "members/clusters: m3 does not answer: connection refused => kubectl --context m3 get \
+             --raw /readyz   (is it up, is its context right?)",
+        ]
+    );
 }
 
 #[test]

@@ -2,6 +2,8 @@
 //!
 //! What is not served or may not be read is left out: other checks say so.
 
+use std::time::Duration;
+
 use flagship_api::approval::{ApprovalRequestSpec, ApprovalRequestStatus};
 use flagship_api::binding::{ResourceBindingSpec, ResourceBindingStatus};
 use flagship_api::cluster::{InternalMemberCluster, MemberClusterSpec, MemberClusterStatus};
@@ -15,13 +17,14 @@ use flagship_api::snapshot::{
 };
 use flagship_api::staged_update::UpdateRunSpec;
 use flagship_api::staged_update_status::UpdateRunStatus;
-use flagship_api::work::Work;
+use flagship_api::work::{AppliedWork, Work};
 use flagship_rules::doctor::{
-    ApprovalSeen, BindingSeen, Deleting, EvictionSeen, LeaseSeen, MemberSeen, Owned, Right, Seen,
-    WorkSeen,
+    ApprovalSeen, BindingSeen, Deleting, EvictionSeen, LeaseSeen, MemberSeen, Owned, Reached,
+    Right, Seen, WorkSeen,
 };
 use flagship_rules::{eviction, placement, update_run, work};
 use flagship_runtime::client::{Client, ClientError, Objects, ResourceType, Selection};
+use futures::stream::{self, StreamExt};
 use http::header::DATE;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::authorization::v1::{
@@ -34,6 +37,7 @@ use kube::client::Body;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::people::connect::Hub;
 use crate::people::twins::{Stored, Twin, resource};
 
 /// What our commands do, and one therefore has to be allowed to: verb, plural, subresource.
@@ -49,12 +53,18 @@ const NEEDED: &[(&str, &str, &str)] = &[
     ("create", "clusterresourceplacementevictions", ""),
 ];
 
+/// How long a member may take to answer, and how many are asked side by side.
+const PATIENCE: Duration = Duration::from_secs(5);
+const AT_ONCE: usize = 16;
+
 /// One look.
-pub(super) async fn at(client: &Client, now: Timestamp) -> Result<Seen, ClientError> {
+pub(super) async fn at(hub: &Hub, now: Timestamp) -> Result<Seen, ClientError> {
+    let client = &hub.client;
     let version = client.version().await?;
     let mut reader = Reader { client, seen: Seen { now, version, ..Seen::default() } };
     reader.hub().await?;
     reader.members().await?;
+    reader.reach(hub).await;
     reader.placements().await?;
     reader.runs().await?;
     Ok(reader.seen)
@@ -153,6 +163,19 @@ impl Reader<'_> {
             self.seen.heartbeats.insert(internal.metadata.name.unwrap_or_default(), beat);
         }
         Ok(())
+    }
+
+    /// Asks members themselves, those that the kubeconfig knows.
+    async fn reach(&mut self, way: &Hub) {
+        let known = self.seen.members.keys().filter(|name| way.knows(name)).cloned();
+        let asked = stream::iter(known).map(|name| async {
+            let reached = match way.member(&name).await {
+                Ok(client) => ask(&client.with_timeout(PATIENCE)).await,
+                Err(error) => Reached::Silent(error),
+            };
+            (name, reached)
+        });
+        self.seen.reached = asked.buffered(AT_ONCE).collect().await;
     }
 
     async fn placements(&mut self) -> Result<(), ClientError> {
@@ -264,6 +287,18 @@ impl Reader<'_> {
             since: since.0,
             finalizers: meta.finalizers.clone().unwrap_or_default(),
         });
+    }
+}
+
+/// Whether a member answers, and knows what its agent needs.
+async fn ask(member: &Client) -> Reached {
+    let nobody = ObjectKey::cluster("flagship-doctor");
+    match member.of::<AppliedWork>().find(&nobody).await {
+        Ok(_) => Reached::Answers { has_applied_works: true },
+        Err(ClientError::NotServed { .. }) => Reached::Answers { has_applied_works: false },
+        // Whoever may not look has been answered.
+        Err(ClientError::Forbidden { .. }) => Reached::Answers { has_applied_works: true },
+        Err(error) => Reached::Silent(format!("{:#}", anyhow::Error::from(error))),
     }
 }
 

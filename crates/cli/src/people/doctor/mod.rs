@@ -12,11 +12,10 @@ use std::time::Duration;
 
 use clap::Args;
 use flagship_rules::doctor::{Check, Finding, Report, agreed, examine};
-use flagship_runtime::client::Client;
 use flagship_runtime::env::Env;
 use serde_json::{Value, json};
 
-use super::connect::Connect;
+use super::connect::{Connect, Hub};
 use super::print::{self, Output};
 
 /// Check the installation and what is stored; exit code 0 healthy, 1 something to fix
@@ -35,7 +34,7 @@ impl Doctor {
     /// Prints what was found; the exit code says whether there is something to fix.
     pub async fn run(self, out: &mut dyn Write) -> anyhow::Result<u8> {
         let report = match self.connect.hub().await {
-            Ok(hub) => checked(&hub.client, &Env::system()).await,
+            Ok(hub) => checked(&hub, &Env::system()).await,
             Err(error) => unconnected(&error),
         };
         match self.output.output {
@@ -46,8 +45,9 @@ impl Doctor {
     }
 }
 
-/// Looks at a hub, and again if something seems wrong.
-async fn checked(hub: &Client, env: &Env) -> Report {
+/// Looks at a hub, and at its members if there is a way to them; and again if something
+/// seems wrong.
+async fn checked(hub: &Hub, env: &Env) -> Report {
     let now = env.now();
     let first = match look::at(hub, now).await {
         Ok(seen) => seen,

@@ -50,7 +50,10 @@ spec:
 }
 
 async fn report(fleet: &Fleet) -> Report {
-    checked(fleet.world.hub.client(), &fleet.env).await
+    let members = fleet.world.members();
+    let members = members.map(|member| (member.name().to_owned(), member.client().clone()));
+    let hub = Hub::of(fleet.world.hub.client().clone(), members.collect());
+    checked(&hub, &fleet.env).await
 }
 
 /// What is wrong in one check, and what to do about it.
@@ -81,6 +84,7 @@ async fn a_fleet_that_is_well_is_told_so_and_then_falls_ill() {
           ✔ joined        2 members joined
           ✔ heartbeats    every member was heard of in time
           ✔ places        each has its namespace and its say on the hub
+          ✔ clusters      2 clusters answer
 
         placements
           ✔ policies      1 placement with one policy in force each
@@ -97,7 +101,7 @@ async fn a_fleet_that_is_well_is_told_so_and_then_falls_ill() {
         leftovers
           ✔ finalizers    nothing waits to be let go
 
-        Everything is in order: 18 checks (1 could not be looked at).
+        Everything is in order: 19 checks (1 could not be looked at).
     "#]]
     .assert_eq(&as_text(&report, false));
     assert!(report.is_healthy());

@@ -1,5 +1,5 @@
 //! What credentials can do on an embedded hub, over its TLS port, by the clock: those of a
-//! member, and those of a hub that the original's chart installed.
+//! member, and those that the original's charts give hub and agent.
 //!
 //! The agent of one member works with them, the way it would on a machine of its own; the
 //! story itself is told in `flagship_sim::stories::credentials`, on real API servers too.
@@ -25,15 +25,15 @@ impl Drop for Folder {
     }
 }
 
-/// A client of the hub with the certificate of a user, and nothing else.
-async fn client_of(edge: &Edge, folder: &Folder, user: &str) -> Client {
+/// A client of a cluster with the certificate of a user, and nothing else.
+async fn client_of(edge: &Edge, folder: &Folder, cluster: &str, user: &str) -> Client {
     let now = ServerEnv::system().clock.now();
     let credentials = edge.authority().client(user, None, now).unwrap();
-    let contexts = vec![(HUB.to_owned(), edge.url(HUB))];
+    let contexts = vec![(cluster.to_owned(), edge.url(cluster))];
     let authority = edge.authority().certificate_pem();
     let path = folder.0.join(format!("{user}.kubeconfig"));
     Kubeconfig::new(authority, user, credentials, contexts).write(&path).unwrap();
-    Client::from_kubeconfig(Some(&path), Some(HUB)).await.unwrap().named("flagship-member")
+    Client::from_kubeconfig(Some(&path), Some(cluster)).await.unwrap().named("flagship-member")
 }
 
 /// The TLS port of a fleet that runs by the clock, and a folder for who comes there.
@@ -57,7 +57,7 @@ async fn a_hub_works_with_the_rights_of_the_originals_chart() {
     let (edge, folder) = served(&ground, "hub-rights").await;
     let person = fleet.world.hub.clone();
     person.apply(include_str!("hub_role.yaml")).await;
-    let client = client_of(&edge, &folder, "hub-agent").await.named("flagship-hub");
+    let client = client_of(&edge, &folder, HUB, "hub-agent").await.named("flagship-hub");
     let hub = Hub::new(client, fleet.env.clone(), fleet.metrics.clone(), options);
     let task = tokio::spawn(async move { hub.run(std::future::pending()).await });
     for member in ["member1", "member2"] {
@@ -131,6 +131,72 @@ spec: {placementName: app, stagedRolloutStrategyName: all, state: Run}
     edge.shutdown().await;
 }
 
+/// The agent under the rights that the original's chart gives it on its own cluster: it may
+/// not watch what it applied, and looks by the clock.
+#[tokio::test]
+async fn an_agent_works_with_the_rights_of_the_originals_chart() {
+    let ground = Ground::new(ServerEnv::system());
+    let config = FleetConfig { ground: Some(ground.clone()), ..FleetConfig::of(1).real_time() };
+    let mut fleet = Fleet::new(config);
+    let (edge, folder) = served(&ground, "member-rights").await;
+    let (hub, member) = (fleet.world.hub.clone(), fleet.world.member("member1").clone());
+    member.apply(include_str!("member_role.yaml")).await;
+    fleet.start(HUB);
+    let own = client_of(&edge, &folder, "member1", "member-agent").await;
+    let at_hub = client_of(&edge, &folder, HUB, "member1-agent").await;
+    let options = flagship_member::Options::default();
+    let agent =
+        Member::new("member1", own, at_hub, fleet.env.clone(), fleet.metrics.clone(), options);
+    let task = tokio::spawn(async move { agent.run(std::future::pending()).await });
+    fleet.invite("member1").await;
+    fleet.all_joined().await;
+    hub.apply(
+        "
+apiVersion: v1
+kind: Namespace
+metadata: {name: app}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: c, namespace: app}
+data: {a: x}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: app}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: 'nginx:1.25'}]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: reader}
+rules: [{apiGroups: [''], resources: [secrets], verbs: [list]}]
+---
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: app}
+spec:
+  resourceSelectors:
+  - {group: '', version: v1, kind: Namespace, name: app}
+  - {group: rbac.authorization.k8s.io, version: v1, kind: ClusterRole, name: reader}
+",
+    )
+    .await;
+    let (crp, available) = ("clusterresourceplacements", "ClusterResourcePlacementAvailable");
+    hub.becomes(crp, "", "app", available, "True").await;
+    member.patch("configmaps", "app", "c", json!({"data": {"a": "mine"}})).await;
+    let mended = |found: Option<&Value>| found.is_some_and(|map| map["data"]["a"] == "x");
+    member.eventually("configmaps", "app", "c", mended).await;
+    hub.delete(crp, "", "app").await;
+    hub.goes(crp, "", "app").await;
+    assert!(member.find("clusterroles", "", "reader").await.is_none());
+    task.abort();
+    edge.shutdown().await;
+}
+
 // laws S14
 #[tokio::test]
 async fn a_members_credentials_do_only_their_part() {
@@ -141,7 +207,7 @@ async fn a_members_credentials_do_only_their_part() {
     fleet.start(HUB);
     fleet.start("member2");
     // As the MemberCluster names it.
-    let credentials = client_of(&edge, &folder, "member1-agent").await;
+    let credentials = client_of(&edge, &folder, HUB, "member1-agent").await;
     let own = Client::in_process(fleet.handle("member1").called_by("member1")).named("member1");
     let (options, at_hub) = (flagship_member::Options::default(), credentials.clone());
     let agent =

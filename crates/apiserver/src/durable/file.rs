@@ -1,0 +1,55 @@
+//! The open database. After the disk failed a write, redb refuses everything until it is
+//! opened anew; so that is done before the next write.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use redb::Database;
+
+/// A file with a database in it.
+pub struct File {
+    path: PathBuf,
+    /// `None` from a write that failed until the next.
+    open: Mutex<Option<Database>>,
+}
+
+impl File {
+    /// Opens the file, or makes it.
+    pub fn open(path: &Path) -> Result<Self, redb::Error> {
+        let database = Database::create(path)?;
+        Ok(Self { path: path.to_owned(), open: Mutex::new(Some(database)) })
+    }
+
+    /// Reads.
+    pub fn read<T>(
+        &self,
+        act: impl FnOnce(&Database) -> Result<T, redb::Error>,
+    ) -> Result<T, redb::Error> {
+        act(opened(&mut self.lock(), &self.path)?)
+    }
+
+    /// Writes. A failure closes the file, which also drops what was half done.
+    pub fn write<T>(
+        &self,
+        act: impl FnOnce(&Database) -> Result<T, redb::Error>,
+    ) -> Result<T, redb::Error> {
+        let mut open = self.lock();
+        let done = opened(&mut open, &self.path).and_then(act);
+        if done.is_err() {
+            *open = None;
+        }
+        done
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Database>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn opened<'a>(open: &'a mut Option<Database>, path: &Path) -> Result<&'a Database, redb::Error> {
+    let database = match open.take() {
+        Some(database) => database,
+        None => Database::open(path)?,
+    };
+    Ok(open.insert(database))
+}
