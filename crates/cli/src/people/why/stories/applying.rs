@@ -37,10 +37,7 @@ async fn an_admission_webhook_of_the_member_is_quoted() {
     let tale = Tale::begin(CLUSTER).await;
     tale.handle("member2").install_admission("policy", Arc::new(NoSettings));
     settings(&tale, json!({"greeting": "hello"})).await;
-    tale.place(json!({"type": "External"})).await;
-    tale.strategy(json!({})).await;
-    tale.run("example-run", "Run").await;
-    tale.until("example-run", "UpdateRunStuck").await;
+    tale.gets_stuck(json!({"type": "External"})).await;
     expect![[r#"
         example-run is stuck in stage staging: member2 has not become available for <age>.
 
@@ -119,10 +116,7 @@ spec:
     tale.hub()
         .apply("{apiVersion: example.com/v1, kind: Widget, metadata: {name: round, namespace: test-namespace}}")
         .await;
-    tale.place(json!({"type": "External"})).await;
-    tale.strategy(json!({})).await;
-    tale.run("example-run", "Run").await;
-    tale.until("example-run", "UpdateRunStuck").await;
+    tale.gets_stuck(json!({"type": "External"})).await;
     expect![[r#"
         example-run is stuck in stage staging: member2 has not become available for <age>.
 
@@ -147,10 +141,7 @@ async fn a_namespace_the_member_lacks_is_named() {
     let tale = Tale::begin(NAMESPACED).await;
     tale.member("member2").delete("namespaces", "", "my-app-namespace").await;
     tale.member("member2").goes("namespaces", "", "my-app-namespace").await;
-    tale.place(json!({"type": "External"})).await;
-    tale.strategy(json!({})).await;
-    tale.run("example-run", "Run").await;
-    tale.until("example-run", "UpdateRunStuck").await;
+    tale.gets_stuck(json!({"type": "External"})).await;
     expect![[r#"
         my-app-namespace/example-run is stuck in stage staging: member2 has not become available for <age>.
 
@@ -184,10 +175,8 @@ async fn an_object_that_belongs_to_somebody_else_is_left_alone() {
             "data": {"greeting": "theirs"}}))
         .await;
     settings(&tale, json!({"greeting": "ours"})).await;
-    tale.place(json!({"type": "External", "applyStrategy": {"allowCoOwnership": false}})).await;
-    tale.strategy(json!({})).await;
-    tale.run("example-run", "Run").await;
-    tale.until("example-run", "UpdateRunStuck").await;
+    tale.gets_stuck(json!({"type": "External", "applyStrategy": {"allowCoOwnership": false}}))
+        .await;
     expect![[r#"
         example-run is stuck in stage staging: member2 has not become available for <age>.
 
@@ -214,10 +203,8 @@ async fn an_object_that_was_there_before_may_not_be_taken_over() {
     member.apply("{apiVersion: v1, kind: Namespace, metadata: {name: test-namespace}}").await;
     member.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: test-namespace}, data: {greeting: theirs}}").await;
     settings(&tale, json!({"greeting": "ours"})).await;
-    tale.place(json!({"type": "External", "applyStrategy": {"whenToTakeOver": "Never"}})).await;
-    tale.strategy(json!({})).await;
-    tale.run("example-run", "Run").await;
-    tale.until("example-run", "UpdateRunStuck").await;
+    tale.gets_stuck(json!({"type": "External", "applyStrategy": {"whenToTakeOver": "Never"}}))
+        .await;
     expect![[r#"
         example-run is stuck in stage staging: member2 has not become available for <age>.
 
@@ -278,10 +265,7 @@ async fn an_override_that_does_not_fit_its_object_is_told() {
             "policy": {"overrideRules": [rule]}}});
     tale.hub().apply_object(&object).await;
     tale.pass(2).await;
-    tale.place(json!({"type": "External"})).await;
-    tale.strategy(json!({})).await;
-    tale.run("example-run", "Run").await;
-    tale.until("example-run", "UpdateRunStuck").await;
+    tale.gets_stuck(json!({"type": "External"})).await;
     expect![[r#"
         example-run is stuck in stage staging: member2 has not become available for <age>.
 

@@ -223,6 +223,14 @@ impl Tale {
         tale
     }
 
+    /// Rolls the application out, placed with this strategy, until the run is stuck.
+    async fn gets_stuck(&self, strategy: Value) {
+        self.place(strategy).await;
+        self.strategy(json!({})).await;
+        self.run("example-run", "Run").await;
+        self.until("example-run", "UpdateRunStuck").await;
+    }
+
     /// Waits until the run has a condition with this reason.
     async fn until(&self, run: &str, reason: &str) {
         let says_so = |found: Option<&Value>| {

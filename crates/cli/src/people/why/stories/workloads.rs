@@ -164,10 +164,7 @@ async fn an_image_that_no_registry_has_is_found_through_an_envelope() {
         "metadata": {"name": "envelope-nginx-deploy", "namespace": "test-namespace"},
         "data": {"nginx.yaml": wrapped}});
     tale.hub().apply_object(&envelope).await;
-    tale.place(json!({"type": "External"})).await;
-    tale.strategy(json!({})).await;
-    tale.run("example-run", "Run").await;
-    tale.until("example-run", "UpdateRunStuck").await;
+    tale.gets_stuck(json!({"type": "External"})).await;
     expect![[r#"
         example-run is stuck in stage staging: member2 has not become available for <age>.
 
