@@ -132,9 +132,8 @@ fn the_server_that_is_killed() {
                 }
             })
         });
-        for writer in writers.collect::<Vec<_>>() {
-            writer.await.unwrap();
-        }
+        let (ended, ..) = futures::future::select_all(writers).await;
+        panic!("a writer ended by itself: {ended:?}");
     });
 }
 
