@@ -246,7 +246,7 @@ impl Member {
             Some(path) => Client::from_kubeconfig(Some(path), self.hub_context.as_deref())
                 .await
                 .with_context(|| format!("cannot use the hub's kubeconfig {}", path.display())),
-            None => Environment::read().connect(self.use_ca_auth, self.tls_insecure),
+            None => Environment::read().connect(self.use_ca_auth, self.tls_insecure).await,
         }
     }
 
