@@ -112,17 +112,17 @@ impl Scene {
         file
     }
 
-    /// Who leads; empty if the lease was given back.
-    async fn leader(&self, cluster: &Cluster, namespace: &str) -> String {
-        let lease = cluster.find("leases", namespace, LEASE).await.unwrap_or_default();
-        lease["spec"]["holderIdentity"].as_str().unwrap_or_default().to_owned()
-    }
-
     async fn settings_become(&self, value: &str) {
         let is_so =
             |found: Option<&Value>| found.is_some_and(|map| map["data"]["greeting"] == value);
         self.member().eventually_within(60, "configmaps", "app", "settings", is_so).await;
     }
+}
+
+/// Who leads; empty if the lease was given back.
+async fn leader(cluster: &Cluster, namespace: &str) -> String {
+    let lease = cluster.find("leases", namespace, LEASE).await.unwrap_or_default();
+    lease["spec"]["holderIdentity"].as_str().unwrap_or_default().to_owned()
 }
 
 impl Drop for Scene {
@@ -143,13 +143,14 @@ async fn agents_start_take_over_and_end_as_processes() {
         found.is_some_and(|lease| lease["spec"]["holderIdentity"] != json!(""))
     };
     hub.eventually_within(60, "leases", "fleet-system", LEASE, leads).await;
-    let leader = scene.leader(hub, "fleet-system").await;
-    assert!(leader.starts_with("flagship-hub_"), "{leader}");
+    let one = leader(hub, "fleet-system").await;
+    assert!(one.starts_with("flagship-hub_"), "{one}");
     // The second waits for the first, and says that it would be ready.
     let mut second = scene.start_hub();
     second.is_ready().await;
 
-    let identity = json!({"kind": "ServiceAccount", "name": "member1", "namespace": "fleet-system"});
+    let identity =
+        json!({"kind": "ServiceAccount", "name": "member1", "namespace": "fleet-system"});
     hub.apply_object(&json!({
         "apiVersion": "cluster.kubernetes-fleet.io/v1beta1", "kind": "MemberCluster",
         "metadata": {"name": "member1"},
@@ -160,7 +161,7 @@ async fn agents_start_take_over_and_end_as_processes() {
     let mut member = scene.start_member(&token);
     hub.becomes("memberclusters", "", "member1", "Joined", "True").await;
     member.is_ready().await;
-    let holder = scene.leader(scene.member(), "kube-system").await;
+    let holder = leader(scene.member(), "kube-system").await;
     assert!(holder.starts_with("flagship-member_"), "{holder}");
 
     hub.apply("{apiVersion: v1, kind: Namespace, metadata: {name: app}}").await;
@@ -189,20 +190,20 @@ async fn agents_start_take_over_and_end_as_processes() {
     assert!(first.stops().await, "{}", first.said());
     let taken_over = |found: Option<&Value>| {
         let holder = found.and_then(|lease| lease["spec"]["holderIdentity"].as_str());
-        holder.is_some_and(|holder| !holder.is_empty() && holder != leader)
+        holder.is_some_and(|holder| !holder.is_empty() && holder != one)
     };
     hub.eventually_within(30, "leases", "fleet-system", LEASE, taken_over).await;
     hub.apply_object(&settings("salut")).await;
     scene.settings_become("salut").await;
 
     assert!(member.stops().await, "{}", member.said());
-    assert_eq!(scene.leader(scene.member(), "kube-system").await, "");
+    assert_eq!(leader(scene.member(), "kube-system").await, "");
     assert!(second.stops().await, "{}", second.said());
-    assert_eq!(scene.leader(hub, "fleet-system").await, "");
+    assert_eq!(leader(hub, "fleet-system").await, "");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_an_agent_cannot_start_with_is_said_in_one_line() {
+#[test]
+fn what_an_agent_cannot_start_with_is_said_in_one_line() {
     let ends = |flags: &str| Process::start(flags, &[], 0, 0).refuses();
     for (flags, words) in [
         ("member", "member cluster name cannot be empty"),

@@ -25,10 +25,8 @@ async fn fleet() -> Fleet {
 /// A namespace with some objects, and a placement of it on all members.
 async fn place(fleet: &Fleet, name: &str, objects: &[Value], strategy: Value) {
     let hub = &fleet.world.hub;
-    hub.apply_object(
-        &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}),
-    )
-    .await;
+    hub.apply_object(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
+        .await;
     for object in objects {
         hub.apply_object(object).await;
     }
@@ -72,9 +70,8 @@ async fn says(fleet: &Fleet, seconds: u64, name: &str, words: [&str; 3]) -> Valu
     let is_so = |found: Option<&Value>| {
         found.is_some_and(|crp| {
             let current = crp["metadata"]["generation"].clone();
-            let told = rows(&crp["status"], "conditions");
-            last_words(crp) == words
-                && told.into_iter().all(|one| one["observedGeneration"] == current)
+            let mut told = rows(&crp["status"], "conditions");
+            last_words(crp) == words && told.all(|one| one["observedGeneration"] == current)
         })
     };
     let found = fleet.world.hub.eventually_within(seconds, CRP, "", name, is_so).await;
@@ -194,7 +191,7 @@ async fn a_workload_that_never_works_stops_at_the_first_cluster_whatever_its_kin
         fleet.pass(15).await;
         let crp = says(&fleet, 1, resource, stuck).await;
         let failed: Vec<(&Value, &Value)> = rows(&crp["status"], "placementStatuses")
-            .flat_map(|one| rows(one, "failedPlacements").map(|failed| (&one["clusterName"], failed)))
+            .flat_map(|one| rows(one, "failedPlacements").map(move |it| (&one["clusterName"], it)))
             .collect();
         let [(cluster, failed)] = failed[..] else { panic!("{resource}: {failed:?}") };
         assert_eq!(failed["kind"], object["kind"]);

@@ -42,7 +42,8 @@ impl Session {
             .iter()
             .map(|definition| serde_saphyr::to_string(definition).unwrap())
             .collect();
-        std::fs::write(session.shell.folder().join("crds.yaml"), definitions.join("---\n")).unwrap();
+        std::fs::write(session.shell.folder().join("crds.yaml"), definitions.join("---\n"))
+            .unwrap();
         session
     }
 

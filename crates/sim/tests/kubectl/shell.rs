@@ -96,7 +96,6 @@ impl Shell {
             child.wait().ok();
         }
     }
-
 }
 
 impl Drop for Shell {

@@ -30,7 +30,7 @@ pub async fn play_kubelet(member: Cluster, env: Env) {
 fn age(pod: &Value, env: &Env) -> SignedDuration {
     let made = pod["metadata"]["creationTimestamp"].as_str().unwrap_or_default();
     let made: Timestamp = made.parse().unwrap_or(Timestamp::MIN);
-    env.clock.now().duration_since(made)
+    env.now().duration_since(made)
 }
 
 fn status_of(pod: &Value) -> Value {
