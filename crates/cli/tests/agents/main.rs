@@ -12,10 +12,8 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use flagship_api::names::ObjectKey;
 use flagship_apiserver::edge::{Authority, Config, Edge, Kubeconfig};
 use flagship_apiserver::env::Env;
-use flagship_runtime::client::ResourceType;
 use flagship_sim::fleet::{Cluster, Fleet, FleetConfig, HUB};
 use process::{Process, free_port};
 use serde_json::{Value, json};
@@ -92,23 +90,24 @@ impl Scene {
         Process::start(&flags, &environment, health, metrics)
     }
 
-    /// The token of a service account of the hub, in a file.
+    /// The token of a service account of the hub, in a file: by a Secret that is filled with
+    /// one, as the original's scripts get it.
     async fn token(&self, account: &str) -> PathBuf {
-        let object = json!({"apiVersion": "v1", "kind": "ServiceAccount",
-            "metadata": {"name": account, "namespace": "fleet-system"}});
+        let meta = |name: &str| json!({"name": name, "namespace": "fleet-system"});
+        let object =
+            json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta(account)});
         self.hub().apply_object(&object).await;
-        let tokens = ResourceType {
-            group: String::new(),
-            version: "v1".into(),
-            plural: format!("serviceaccounts/{account}/token"),
-            kind: "TokenRequest".into(),
-        };
-        let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
-            "spec": {"expirationSeconds": 3600}});
-        let key = ObjectKey::namespaced("fleet-system", account);
-        let made = self.hub().client().manifests(tokens).create(&key, &request).await.unwrap();
+        let name = format!("{account}-hub-cluster-access-token");
+        let mut secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": meta(&name),
+            "type": "kubernetes.io/service-account-token"});
+        secret["metadata"]["annotations"] = json!({"kubernetes.io/service-account.name": account});
+        self.hub().apply_object(&secret).await;
+        let is_filled =
+            |found: Option<&Value>| found.is_some_and(|secret| secret["data"]["token"].is_string());
+        let secret = self.hub().eventually("secrets", "fleet-system", &name, is_filled).await;
+        let token = secret.unwrap()["data"]["token"].as_str().unwrap().to_owned();
         let file = self.folder.join("token");
-        std::fs::write(&file, made["status"]["token"].as_str().unwrap()).unwrap();
+        std::fs::write(&file, STANDARD.decode(token).unwrap()).unwrap();
         file
     }
 
