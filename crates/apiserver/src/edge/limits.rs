@@ -10,6 +10,8 @@ pub struct Limits {
     /// How many of them may be of strangers, who have shown neither certificate nor token.
     /// For one more, the one who came first has to leave.
     pub strangers: usize,
+    /// How long a stranger may stay for certain; so long the next one waits.
+    pub stay: Duration,
     /// How long a TLS handshake may take.
     pub handshake: Duration,
     /// How long an HTTP/1 connection may be idle, or take to send the head of a request;
@@ -44,6 +46,7 @@ impl Default for Limits {
         Self {
             connections: 16_384,
             strangers: 1024,
+            stay: Duration::from_secs(2),
             handshake: Duration::from_secs(10),
             head_wait: Duration::from_secs(60),
             head_bytes: 128 * 1024,

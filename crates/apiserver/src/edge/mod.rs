@@ -128,7 +128,7 @@ impl Edge {
             access: Arc::new(access),
             root_ca: authority.certificate_pem().to_owned(),
             tls,
-            room: Room::new(limits.connections, limits.strangers),
+            room: Room::new(&limits),
             bodies: Bodies::new(limits.bodies, limits.bodies_each),
             limits,
             closing: CancellationToken::new(),

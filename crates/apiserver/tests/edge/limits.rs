@@ -87,7 +87,7 @@ async fn who_says_nothing_is_sent_away() {
 
 #[tokio::test]
 async fn more_connections_than_allowed_wait_for_known_ones_and_take_the_place_of_strangers() {
-    let limits = Limits { connections: 1, ..Limits::default() };
+    let limits = Limits { connections: 1, stay: Duration::ZERO, ..Limits::default() };
     let world = World::within(limits).await;
     let stranger = world.connect(None, "http/1.1").await;
     let io = TokioIo::new(world.connect(Some(&world.admin()), "http/1.1").await);
@@ -106,7 +106,7 @@ async fn more_connections_than_allowed_wait_for_known_ones_and_take_the_place_of
 
 #[tokio::test]
 async fn whoever_shows_a_good_token_may_stay() {
-    let limits = Limits { strangers: 1, ..Limits::default() };
+    let limits = Limits { strangers: 1, stay: Duration::ZERO, ..Limits::default() };
     let world = World::within(limits).await;
     let header = format!("Authorization: Bearer {TOKEN}");
     let mut senders = Vec::new();

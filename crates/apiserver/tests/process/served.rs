@@ -28,7 +28,7 @@ pub const TOKEN: &str = "a-token-that-is-known";
 pub enum Bounds {
     /// As everybody gets it.
     Default,
-    /// Waits for nobody longer than half a second, and has few seats for strangers.
+    /// Waits for nobody longer than a moment, and has few seats for strangers.
     Hasty,
     /// Room for as many connections as the machine allows files.
     Roomy,
@@ -40,8 +40,9 @@ impl Bounds {
         match self {
             Self::Default => limits,
             Self::Hasty => {
-                let wait = Duration::from_millis(500);
-                Limits { handshake: wait, head_wait: wait, strangers: 64, ..limits }
+                let wait = Duration::from_millis(1_500);
+                let (handshake, head_wait, stay) = (wait, wait, wait);
+                Limits { handshake, head_wait, stay, strangers: 200, ..limits }
             }
             Self::Roomy => Limits { connections: usize::MAX, ..limits },
         }
