@@ -216,7 +216,7 @@ impl Incoming<'_> {
                 self.scale_body(ctx, &shown, form)
             }
             _ => Presenter::new(ctx.cluster, served.clone(), form)
-                .body(&stored.json, stored.revision)?,
+                .body(&stored.body(), stored.revision)?,
         };
         Ok(respond(StatusCode::OK, Body::whole(body), &warnings))
     }
