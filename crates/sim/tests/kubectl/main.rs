@@ -11,6 +11,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
 
 mod binary;
+mod coverage;
 mod guides;
 mod session;
 mod shell;
@@ -39,8 +40,11 @@ stories!(
     creating,
     custom_kinds,
     deleting,
+    every_form,
+    fleet_kinds,
     looking,
     patching,
+    refused,
     rights,
     rolling_out,
     server_side,
