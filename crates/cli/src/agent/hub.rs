@@ -210,6 +210,7 @@ impl Hub {
         let client = client.named("flagship-hub").paced(self.hub_api_qps, self.hub_api_burst);
         let options = self.options(&env)?;
         let hub = flagship_hub::Hub::new(client, env, metrics.clone(), options);
+        hub.look_for_definitions().await?;
         let readiness = hub.clone();
         let answers = Answers {
             unready: Arc::new(move || {
