@@ -86,7 +86,12 @@ async fn created(story: &Story, resource: &str, mut object: Value) -> Result<Val
     story.user.create(resource, &space, object).await
 }
 
-async fn patched(story: &Story, resource: &str, name: &str, spec: Value) -> Result<Value, ApiError> {
+async fn patched(
+    story: &Story,
+    resource: &str,
+    name: &str,
+    spec: Value,
+) -> Result<Value, ApiError> {
     let (kind, options) = (PatchKind::Merge, WriteOptions::default());
     story.user.patch(resource, "", name, "", kind, json!({"spec": spec}), &options).await
 }
@@ -166,7 +171,9 @@ async fn an_embedded_hub_refuses_as_its_webhooks_would() {
     patched(&story, CRP, "web", tolerant).await.expect("one more may be tolerated");
     assert_eq!(
         told(patched(&story, CRP, "web", json!({"policy": {"tolerations": null}})).await),
-        format!("{crp}tolerations have been updated/deleted, only additions to tolerations are allowed")
+        format!(
+            "{crp}tolerations have been updated/deleted, only additions to tolerations are allowed"
+        )
     );
     // What is none of the kinds is none of its business; statuses are not either.
     story.map("app", "settings", "x").await;
@@ -177,9 +184,7 @@ async fn an_embedded_hub_refuses_as_its_webhooks_would() {
 async fn an_embedded_hub_judges_what_goes_with_placements() {
     let story = guarded(84).await;
     let fixed = json!({"placementType": "PickFixed", "clusterNames": ["member1"]});
-    story
-        .crp("fixed", json!({"resourceSelectors": [namespace("app")], "policy": fixed}))
-        .await;
+    story.crp("fixed", json!({"resourceSelectors": [namespace("app")], "policy": fixed})).await;
     story.crp("all", json!({"resourceSelectors": [namespace("app")]})).await;
     let eviction = json!({"metadata": {"name": "e"},
         "spec": {"placementName": "fixed", "clusterName": "member1"}});

@@ -299,11 +299,8 @@ fn every_registered_check_answers_what_it_is_registered_for() {
         }
     }
     // Where an operator allows workloads and budgets nobody asks about them.
-    let lenient = Options {
-        workloads_run_here: true,
-        pod_disruption_budgets: true,
-        ..Options::default()
-    };
+    let lenient =
+        Options { workloads_run_here: true, pod_disruption_budgets: true, ..Options::default() };
     assert_eq!(webhooks(lenient).count(), 8);
 }
 
