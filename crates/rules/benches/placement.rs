@@ -39,6 +39,7 @@ impl Store {
             kind: Kind::new("", "v1", kind),
             plural: plural.to_owned(),
             scope,
+            preferred: true,
             watch: Watch::Synced,
         };
         let object = |i: usize| {

@@ -165,6 +165,7 @@ fn look_at(object: &Value, other: &Value) {
         namespace: one,
         content: vec![],
         root_ca: String::new(),
+        refusal: None,
         now,
     });
     gc::Node::of(&"things".into(), object);

@@ -23,6 +23,8 @@ pub struct Observed {
     pub content: Vec<Item>,
     /// Text of the cluster's root certificate, for `kube-root-ca.crt`.
     pub root_ca: String,
+    /// Why the server would not have what a namespace starts with, the last time.
+    pub refusal: Option<String>,
     /// The present moment.
     pub now: Timestamp,
 }
@@ -45,6 +47,9 @@ pub fn plan(seen: &Observed) -> Plan {
 
 /// A living namespace has a service account and the cluster's certificate.
 fn furnish(seen: &Observed) -> Plan {
+    if let Some(why) = &seen.refusal {
+        return Plan::wait(why.clone());
+    }
     let mut plan = Plan::default();
     let namespace = seen.namespace.name();
     let has = |resource: &str, name: &str| {
@@ -191,7 +196,7 @@ mod tests {
             set(&mut namespace, &["metadata", "deletionTimestamp"], json!("2026-01-01T00:00:00Z"));
         }
         let now = Timestamp::from_second(1_767_225_600).unwrap();
-        Observed { namespace, content, root_ca: "CA".into(), now }
+        Observed { namespace, content, root_ca: "CA".into(), refusal: None, now }
     }
 
     fn deleted(plan: &Plan) -> Vec<String> {

@@ -72,6 +72,35 @@ async fn lost_answers_and_refusals_heal_without_a_pod_too_many() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_policy_that_denies_everything_is_asked_less_and_less_often() {
+    let hour = Duration::from_secs(3_600);
+    for resource in ["configmaps", "serviceaccounts", "pods"] {
+        let env = Env::simulated(1);
+        let denied = Verdict::Answer { code: 403, retry_after: None };
+        let rule = Rule {
+            resource: resource.into(),
+            when: When::Always,
+            window: Some(Window { from: Duration::ZERO, until: hour }),
+            ..rule(Point::PreCommit, 1.0, denied)
+        };
+        let faults = Arc::new(Plan::new(1, env.clock.clone(), vec![rule]));
+        let town = Town::in_env(env.with_faults(faults.clone()), WorkloadConfig::default());
+        town.create("deployments.apps", deployment("web", 1, "nginx:1")).await;
+        town.pass(hour.as_secs()).await;
+        // A wait that doubles up to eleven minutes: two dozen times in an hour, for each of
+        // four namespaces.
+        let asked = faults.fired()[0];
+        assert!((10..120).contains(&asked), "{resource}: asked {asked} times");
+        // Once it is allowed it is done, within one more wait.
+        town.pass(1_000).await;
+        assert!(town.names("configmaps", "default").contains(&"kube-root-ca.crt".to_owned()));
+        assert_eq!(town.names("serviceaccounts", "kube-system"), ["default"]);
+        let status = &town.get("deployments.apps", "default", "web")["status"];
+        assert_eq!(status["availableReplicas"], 1, "{resource}: {status:#}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn more_changes_than_a_watch_can_hold_are_not_lost() {
     let limits = flagship_apiserver::store::Limits {
         queue: 16,

@@ -50,6 +50,16 @@ pub fn from_storage(kind: Kind, api_version: &str, object: &mut Value) {
     map.insert("apiVersion".to_owned(), api_version.into());
 }
 
+/// The label that the store keeps a field of events.k8s.io under; `None` where selectors
+/// of that group know no such field.
+pub fn event_label(label: &str) -> Option<String> {
+    match label {
+        "reason" | "type" => Some(label.to_owned()),
+        "reportingController" => Some("reportingComponent".to_owned()),
+        _ => label.strip_prefix("regarding.").map(|field| format!("involvedObject.{field}")),
+    }
+}
+
 fn rename(map: &mut Object, from: &str, to: &str) {
     if let Some(value) = map.remove(from) {
         map.insert(to.to_owned(), value);

@@ -4,7 +4,8 @@
 //! them may contain; so one cluster is one range. Value: the revision, the selectable
 //! fields as JSON, and the object's own text.
 
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 use crate::store::{Encoded, Head, ObjectKey, Pairs, Restored, Stored};
 
@@ -44,6 +45,23 @@ pub fn value(stored: &Stored) -> Vec<u8> {
     value
 }
 
+/// What is looked at of an object when it is read again. The rest is only seen to be whole:
+/// a start should not take longer than it must.
+#[derive(Deserialize)]
+struct Glance {
+    #[serde(default)]
+    metadata: Metadata,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Metadata {
+    uid: Value,
+    labels: Value,
+    generation: Value,
+    deletion_timestamp: Value,
+}
+
 /// An object as it was written.
 pub fn read(key: &[u8], value: &[u8]) -> Result<Restored, String> {
     let text = std::str::from_utf8(key).map_err(|_| "a key is not text".to_owned())?;
@@ -56,18 +74,23 @@ pub fn read(key: &[u8], value: &[u8]) -> Result<Restored, String> {
     let (revision, rest) = value.split_first_chunk::<8>().ok_or_else(short)?;
     let (length, rest) = rest.split_first_chunk::<4>().ok_or_else(short)?;
     let length = u32::from_le_bytes(*length) as usize;
-    let (fields, json) = rest.split_at_checked(length).ok_or_else(short)?;
+    let (fields, text) = rest.split_at_checked(length).ok_or_else(short)?;
     let unreadable = |error: serde_json::Error| format!("{} cannot be read: {error}", at());
     let fields: Vec<(String, String)> = match fields {
         [] => Vec::new(),
         fields => serde_json::from_slice(fields).map_err(unreadable)?,
     };
-    let object: Value = serde_json::from_slice(json).map_err(unreadable)?;
+    let Glance { metadata } = serde_json::from_slice(text).map_err(unreadable)?;
+    let Metadata { uid, labels, generation, deletion_timestamp } = metadata;
+    let object = json!({"metadata": {
+        "uid": uid, "labels": labels, "generation": generation,
+        "deletionTimestamp": deletion_timestamp,
+    }});
     Ok(Restored {
         resource: (*resource).into(),
         key: ObjectKey::new(*namespace, *name),
         revision: u64::from_le_bytes(*revision),
         head: Head::of(&object, Pairs::new(fields)),
-        json: Encoded::new(&object),
+        json: Encoded::stored(text),
     })
 }

@@ -1,21 +1,33 @@
 //! Connections: accepted, proven, served, and ended when the server ends.
 
+use std::future::{Future, pending};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::{Either, select};
+use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
-use hyper::service::service_fn;
+use hyper::service::{HttpService, service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
+use tokio_rustls::server::TlsStream;
 
 use super::Shared;
+use super::outgoing::Outgoing;
 use super::request::{self, Door};
+use super::room::Seat;
+use super::socket::Socket;
 use crate::auth::{User, certificate_user};
+use crate::rest::Disconnected;
+
+type Io = TokioIo<TlsStream<Socket>>;
 
 /// How long to wait when accepting fails, as it does without free file descriptors.
 const BREATH: Duration = Duration::from_millis(100);
+/// How much of an answer may wait for one HTTP/2 request that is not read.
+const SEND_BUFFER: usize = 64 * 1024;
 
 /// Accepts connections until the server ends.
 pub(super) async fn accept(shared: Arc<Shared>, listener: TcpListener, door: Arc<Door>) {
@@ -26,18 +38,21 @@ pub(super) async fn accept(shared: Arc<Shared>, listener: TcpListener, door: Arc
                 Ok((stream, _)) => stream,
                 Err(why) => {
                     tracing::warn!(%why, "cannot accept a connection");
+                    shared.room.make_way();
                     sleep(BREATH).await;
                     continue;
                 }
             };
             // Bounds what strangers can hold: while there is no room, others wait in the
             // listen queue.
-            let Ok(permit) = shared.room.clone().acquire_owned().await else { return };
-            let (task, door) = (shared.clone(), door.clone());
+            let Some(seat) = shared.room.seat().await else { return };
+            let (task, door, seat) = (shared.clone(), door.clone(), Arc::new(seat));
             shared.tasks.spawn(async move {
-                let aborting = task.aborting.clone();
-                aborting.run_until_cancelled(serve(&task, stream, door)).await;
-                drop(permit);
+                let leave = seat.leave.clone();
+                // Boxed here and below, for whoever waits keeps room for all they ever waited
+                // for: a silent connection would cost as much as a busy one, many times over.
+                let serving = Box::pin(serve(&task, stream, door, seat));
+                leave.run_until_cancelled(task.aborting.run_until_cancelled(serving)).await;
             });
         }
     };
@@ -45,56 +60,106 @@ pub(super) async fn accept(shared: Arc<Shared>, listener: TcpListener, door: Arc
 }
 
 /// One connection from handshake to end.
-async fn serve(shared: &Arc<Shared>, stream: TcpStream, door: Arc<Door>) {
+async fn serve(shared: &Arc<Shared>, stream: TcpStream, door: Arc<Door>, seat: Arc<Seat>) {
+    let Some(stream) = Box::pin(handshake(shared, stream)).await else { return };
+    let (_, session) = stream.get_ref();
+    let certificate = session.peer_certificates().and_then(|chain| chain.first());
+    let user: Option<Arc<User>> = certificate.and_then(|der| certificate_user(der)).map(Arc::new);
+    if user.is_some() {
+        seat.recognise();
+    }
+    let http2 = session.alpn_protocol() == Some(b"h2");
+    let service = service_fn(|request| {
+        request::answer(shared.clone(), door.clone(), user.clone(), seat.clone(), request)
+    });
+    let io = TokioIo::new(stream);
+    let ended = match http2 {
+        true => Box::pin(serve_http2(shared, io, service, &seat)).await,
+        false => Box::pin(serve_http1(shared, io, service)).await,
+    };
+    if let Err(why) = ended {
+        tracing::debug!(%why, "a connection ended early");
+    }
+}
+
+/// `None` when the other side does not speak TLS, or not soon enough.
+async fn handshake(shared: &Shared, stream: TcpStream) -> Option<TlsStream<Socket>> {
     // Events of watches are small and must not wait for each other.
     if let Err(why) = stream.set_nodelay(true) {
         tracing::debug!(%why, "cannot turn off Nagle's algorithm");
     }
-    let stream = match timeout(shared.limits.handshake, shared.tls.accept(stream)).await {
-        Ok(Ok(stream)) => stream,
-        Ok(Err(why)) => return tracing::debug!(%why, "TLS handshake failed"),
-        Err(_) => return tracing::debug!("TLS handshake took too long"),
-    };
-    let (_, session) = stream.get_ref();
-    let certificate = session.peer_certificates().and_then(|chain| chain.first());
-    let user: Option<Arc<User>> = certificate.and_then(|der| certificate_user(der)).map(Arc::new);
-    let http2 = session.alpn_protocol() == Some(b"h2");
-    let service =
-        service_fn(|request| request::answer(shared.clone(), door.clone(), user.clone(), request));
-    let (io, limits) = (TokioIo::new(stream), &shared.limits);
-    let ended = if http2 {
-        let mut builder = http2::Builder::new(TokioExecutor::new());
-        builder
-            .timer(TokioTimer::new())
-            .max_concurrent_streams(limits.streams)
-            .max_pending_accept_reset_streams(limits.resets)
-            .max_header_list_size(limits.head_bytes)
-            .keep_alive_interval(limits.ping_every)
-            .keep_alive_timeout(limits.ping_wait);
-        let mut connection = pin!(builder.serve_connection(io, service));
-        match shared.closing.run_until_cancelled(connection.as_mut()).await {
-            Some(ended) => ended,
-            None => {
-                connection.as_mut().graceful_shutdown();
-                connection.await
-            }
+    let stream = Socket::new(stream, shared.limits.stalled);
+    match timeout(shared.limits.handshake, shared.tls.accept(stream)).await {
+        Ok(Ok(stream)) => return Some(stream),
+        Ok(Err(why)) => tracing::debug!(%why, "TLS handshake failed"),
+        Err(_) => tracing::debug!("TLS handshake took too long"),
+    }
+    None
+}
+
+async fn serve_http1<S>(shared: &Shared, io: Io, service: S) -> hyper::Result<()>
+where
+    S: HttpService<Incoming, ResBody = Outgoing, Error = Disconnected>,
+{
+    let limits = &shared.limits;
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.head_wait)
+        .max_buf_size(usize::try_from(limits.head_bytes).unwrap_or(usize::MAX).max(8192));
+    let mut connection = pin!(builder.serve_connection(io, service));
+    match shared.closing.run_until_cancelled(connection.as_mut()).await {
+        Some(ended) => ended,
+        None => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
         }
-    } else {
-        let mut builder = http1::Builder::new();
-        builder
-            .timer(TokioTimer::new())
-            .header_read_timeout(limits.head_wait)
-            .max_buf_size(usize::try_from(limits.head_bytes).unwrap_or(usize::MAX).max(8192));
-        let mut connection = pin!(builder.serve_connection(io, service));
-        match shared.closing.run_until_cancelled(connection.as_mut()).await {
-            Some(ended) => ended,
-            None => {
-                connection.as_mut().graceful_shutdown();
-                connection.await
-            }
+    }
+}
+
+async fn serve_http2<S>(shared: &Shared, io: Io, service: S, seat: &Seat) -> hyper::Result<()>
+where
+    S: HttpService<Incoming, ResBody = Outgoing, Error = Disconnected>,
+    S::Future: Send + 'static,
+{
+    let limits = &shared.limits;
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(limits.streams)
+        .max_pending_accept_reset_streams(limits.resets)
+        .max_header_list_size(limits.head_bytes)
+        .max_send_buf_size(SEND_BUFFER)
+        .keep_alive_interval(limits.ping_every)
+        .keep_alive_timeout(limits.ping_wait);
+    let mut connection = pin!(builder.serve_connection(io, service));
+    let serving = until_silent(connection.as_mut(), seat, limits.head_wait);
+    match shared.closing.run_until_cancelled(serving).await {
+        Some(ended) => ended,
+        None => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
         }
-    };
-    if let Err(why) = ended {
-        tracing::debug!(%why, "a connection ended early");
+    }
+}
+
+/// Serves an HTTP/2 connection, but gives up one that sends no request: hyper's own clock
+/// starts only once the client has greeted.
+async fn until_silent<E>(
+    connection: impl Future<Output = Result<(), E>> + Unpin,
+    seat: &Seat,
+    wait: Duration,
+) -> Result<(), E> {
+    let silent = pin!(async {
+        if timeout(wait, seat.spoken.cancelled()).await.is_ok() {
+            pending::<()>().await;
+        }
+    });
+    match select(connection, silent).await {
+        Either::Left((ended, _)) => ended,
+        Either::Right(((), _)) => {
+            tracing::debug!("a connection sent no request");
+            Ok(())
+        }
     }
 }

@@ -2,19 +2,32 @@
 
 use std::time::Duration;
 
-/// Bounds of the network side. Bodies of requests are bounded by `rest`, as in Kubernetes.
+/// Bounds of the network side. How long one body may be is `rest`'s to say, as in Kubernetes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// Connections at a time; others wait to be accepted.
     pub connections: usize,
+    /// How many of them may be of strangers, who have shown neither certificate nor token.
+    /// For one more, the one who came first has to leave.
+    pub strangers: usize,
+    /// How long a stranger may stay for certain; so long the next one waits.
+    pub stay: Duration,
     /// How long a TLS handshake may take.
     pub handshake: Duration,
-    /// How long an HTTP/1 connection may be idle, or take to send the head of a request.
+    /// How long an HTTP/1 connection may be idle, or take to send the head of a request;
+    /// and how long an HTTP/2 connection may take to send its first one.
     pub head_wait: Duration,
     /// How large the head of a request may be.
     pub head_bytes: u32,
     /// How long a request may take until its answer begins, its body included.
     pub request: Duration,
+    /// How many bytes of request bodies are held at a time for all users together; further
+    /// requests are refused with 429.
+    pub bodies: usize,
+    /// The same for one user.
+    pub bodies_each: usize,
+    /// How long a client may read nothing while there is something for it.
+    pub stalled: Duration,
     /// Requests at a time on one HTTP/2 connection.
     pub streams: u32,
     /// Requests that a client may take back before they were looked at, on one HTTP/2
@@ -31,11 +44,16 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            connections: 4096,
+            connections: 16_384,
+            strangers: 1024,
+            stay: Duration::from_secs(2),
             handshake: Duration::from_secs(10),
             head_wait: Duration::from_secs(60),
             head_bytes: 128 * 1024,
             request: Duration::from_secs(60),
+            bodies: 256 << 20,
+            bodies_each: 64 << 20,
+            stalled: Duration::from_secs(60),
             streams: 250,
             resets: 20,
             ping_every: Duration::from_secs(30),

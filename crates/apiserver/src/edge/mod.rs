@@ -9,12 +9,15 @@
 //! by [`Limits`]. Verbs, objects and watches are `rest`'s: this is only the way in.
 
 mod authority;
+mod bodies;
 mod connection;
 mod gzip;
 mod kubeconfig;
 mod limits;
 mod outgoing;
 mod request;
+mod room;
+mod socket;
 mod tls;
 
 use std::collections::BTreeMap;
@@ -23,7 +26,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -35,7 +37,9 @@ pub use limits::Limits;
 use crate::auth::{Access, group};
 use crate::env::Env;
 use crate::rest::Server;
+use bodies::Bodies;
 use request::Door;
+use room::Room;
 
 /// How to listen.
 pub struct Config {
@@ -70,8 +74,8 @@ struct Shared {
     /// What programs trust this server by, as PEM.
     root_ca: String,
     tls: TlsAcceptor,
-    /// One permit a connection.
-    room: Arc<Semaphore>,
+    room: Arc<Room>,
+    bodies: Arc<Bodies>,
     /// Told when the server is to end: no new requests, watches end.
     closing: CancellationToken,
     /// Told when waiting has an end, too.
@@ -124,7 +128,8 @@ impl Edge {
             access: Arc::new(access),
             root_ca: authority.certificate_pem().to_owned(),
             tls,
-            room: Arc::new(Semaphore::new(limits.connections.min(Semaphore::MAX_PERMITS))),
+            room: Room::new(&limits),
+            bodies: Bodies::new(limits.bodies, limits.bodies_each),
             limits,
             closing: CancellationToken::new(),
             aborting: CancellationToken::new(),

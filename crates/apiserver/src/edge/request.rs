@@ -14,9 +14,11 @@ use tokio::time::timeout;
 use tower::Service;
 
 use super::Shared;
+use super::bodies::{Counted, Share};
 use super::gzip::inflate;
 use super::outgoing::Outgoing;
-use crate::auth::{Ask, Presented, User};
+use super::room::Seat;
+use crate::auth::{Ask, Presented, User, group};
 use crate::machinery::path;
 use crate::machinery::status::ApiError;
 use crate::rest::{self, ClusterHandle, Disconnected};
@@ -29,7 +31,7 @@ pub(super) enum Door {
     Only(Arc<str>),
 }
 
-type Inner = Request<Either<Incoming, Full<Bytes>>>;
+type Inner = Request<Either<Counted, Full<Bytes>>>;
 
 /// Where a request goes.
 struct Way {
@@ -44,10 +46,15 @@ pub(super) async fn answer(
     shared: Arc<Shared>,
     door: Arc<Door>,
     certificate: Option<Arc<User>>,
+    seat: Arc<Seat>,
     request: Request<Incoming>,
 ) -> Result<Response<Outgoing>, Disconnected> {
+    seat.spoken.cancel();
     let limit = shared.limits.request;
-    let answered = timeout(limit, admitted(&shared, &door, certificate.as_deref(), request)).await;
+    // Boxed, for an HTTP/2 connection keeps this as long as the answer is read: for a watch
+    // that is for hours.
+    let answering = Box::pin(admitted(&shared, &door, certificate.as_deref(), &seat, request));
+    let answered = timeout(limit, answering).await;
     let response = match answered {
         Ok(Ok(response)) => response,
         Ok(Err(Refused::Severed)) => return Err(Disconnected),
@@ -75,6 +82,7 @@ async fn admitted(
     shared: &Shared,
     door: &Door,
     certificate: Option<&User>,
+    seat: &Seat,
     request: Request<Incoming>,
 ) -> Result<Response<rest::Body>, Refused> {
     let way = way(shared, door, request.uri());
@@ -88,6 +96,9 @@ async fn admitted(
         audiences: &[],
     };
     let user = shared.access.identify(&presented)?;
+    if !user.is_in(group::UNAUTHENTICATED) {
+        seat.recognise();
+    }
     let query = request.uri().query().unwrap_or_default();
     let ask = Ask::of(request.method(), &way.path, query);
     shared.access.check(&user, &ask, way.cluster.as_ref())?;
@@ -102,7 +113,9 @@ async fn admitted(
         None => way.path,
     };
     let uri: Uri = target.parse().map_err(|_| rest::nowhere())?;
-    let mut request = plain(request).await?;
+    // Held until there is an answer: so long the body is in memory.
+    let share = shared.bodies.share(&user.name);
+    let mut request = plain(request, &share).await?;
     *request.uri_mut() = uri;
     request.extensions_mut().insert(Arc::new(user));
     request.extensions_mut().insert(shared.access.clone());
@@ -141,8 +154,9 @@ fn way(shared: &Shared, door: &Door, uri: &Uri) -> Way {
     }
 }
 
-/// The request with its body inflated.
-async fn plain(request: Request<Incoming>) -> Result<Inner, ApiError> {
+/// The request with its body inflated, and what it holds counted.
+async fn plain(request: Request<Incoming>, share: &Arc<Share>) -> Result<Inner, ApiError> {
+    let request = request.map(|body| Counted { body, share: share.clone() });
     let encoding = request.headers().get(CONTENT_ENCODING).map(HeaderValue::as_bytes);
     match encoding {
         None | Some(b"" | b"identity") => Ok(request.map(Either::Left)),
@@ -151,8 +165,9 @@ async fn plain(request: Request<Incoming>) -> Result<Inner, ApiError> {
             let bytes = rest::collect(body).await?;
             parts.headers.remove(CONTENT_ENCODING);
             parts.headers.remove(http::header::CONTENT_LENGTH);
-            let body = Full::new(Bytes::from(inflate(&bytes)?));
-            Ok(Request::from_parts(parts, Either::Right(body)))
+            let plain = inflate(&bytes)?;
+            share.take(plain.len())?;
+            Ok(Request::from_parts(parts, Either::Right(Full::new(plain.into()))))
         }
         Some(_) => Err(ApiError::unsupported_media_type(
             "the body of the request is compressed in a way other than gzip",

@@ -35,6 +35,14 @@ impl Selector {
         Self { terms: vec![term] }
     }
 
+    /// The same about fields that go by other names; `Err` with the first that has none.
+    pub fn renamed(mut self, name: impl Fn(&str) -> Option<String>) -> Result<Self, Box<str>> {
+        for term in self.terms.iter_mut().filter(|term| !term.path.starts_with("metadata.")) {
+            term.path = name(&term.path).ok_or_else(|| term.path.clone())?.into();
+        }
+        Ok(self)
+    }
+
     /// Whether it lets everything through.
     pub fn is_everything(&self) -> bool {
         self.terms.is_empty()

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::prose;
+use crate::machinery::gvk::GroupVersion;
 use crate::registry::Kind;
 use crate::schema::{Published, published};
 
@@ -26,22 +27,33 @@ impl Components {
         definition: impl FnOnce() -> Option<Value>,
     ) -> String {
         let gv = &kind.versions[version].gv;
-        let gvk = json!([{"group": gv.group, "version": gv.version, "kind": kind.kind}]);
-        let known = kind.row().and_then(|row| {
-            let published = self.published.get_or_insert_with(published);
-            let key = format!("{}/{}/{}", gv.group, gv.version, row.kind);
-            let name = published.kinds.get(&key)?;
-            let mut schema = published.definitions.get(name)?.clone();
-            prose::describe(name, &mut schema);
-            Some((name.clone(), schema))
-        });
-        let (name, mut schema) = known.unwrap_or_else(|| {
+        let known = kind.row().and_then(|row| self.known(gv, row.kind));
+        let (name, schema) = known.unwrap_or_else(|| {
             let reversed: Vec<&str> = gv.group.rsplit('.').collect();
             let name = format!("{}.{}.{}", reversed.join("."), gv.version, kind.kind);
             (name, custom(&gv.version, &definition().unwrap_or_default()))
         });
+        self.keep(gv, &kind.kind, name, schema)
+    }
+
+    /// Adds a kind that is published and never stored.
+    pub(super) fn add_published(&mut self, gv: &GroupVersion, kind: &str) -> Option<String> {
+        let (name, schema) = self.known(gv, kind)?;
+        Some(self.keep(gv, kind, name, schema))
+    }
+
+    fn known(&mut self, gv: &GroupVersion, kind: &str) -> Option<(String, Value)> {
+        let published = self.published.get_or_insert_with(published);
+        let name = published.kinds.get(&format!("{}/{}/{kind}", gv.group, gv.version))?;
+        let mut schema = published.definitions.get(name)?.clone();
+        prose::describe(name, &mut schema);
+        Some((name.clone(), schema))
+    }
+
+    fn keep(&mut self, gv: &GroupVersion, kind: &str, name: String, mut schema: Value) -> String {
         self.take_references(&mut schema);
-        schema["x-kubernetes-group-version-kind"] = gvk;
+        schema["x-kubernetes-group-version-kind"] =
+            json!([{"group": gv.group, "version": gv.version, "kind": kind}]);
         self.schemas.insert(name.clone(), schema);
         name
     }

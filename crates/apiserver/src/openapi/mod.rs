@@ -1,5 +1,5 @@
 //! `/openapi/v3`: what the kinds of a cluster look like, for `kubectl explain` and for
-//! clients that ask the server whether it validates fields.
+//! clients that ask the server whether it validates fields. `swagger` is the older form.
 //!
 //! One document for each group and version, built when it is asked for and kept in
 //! [`Cache`] under a tag that changes when a definition does. Built-in kinds come from
@@ -9,6 +9,7 @@
 mod components;
 mod paths;
 mod prose;
+mod swagger;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,9 +18,11 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::auth::{REVIEWS, Review};
 use crate::machinery::gvk::GroupVersion;
 use crate::registry::{Kind, Registry};
 use components::Components;
+pub use swagger::MEDIA as SWAGGER_MEDIA;
 
 /// Documents kept by a server; beyond that the oldest is built anew.
 const MAX_KEPT: usize = 64;
@@ -67,6 +70,11 @@ pub fn document(source: &Source<'_>, cache: &Cache, path: &str) -> Option<(Strin
         let schema = components.add(kind, *version, definition);
         paths::add(&mut all, kind, *version, &schema);
     }
+    for review in reviews(&gv) {
+        if let Some(schema) = components.add_published(&gv, review.kind) {
+            paths::add_review(&mut all, review, &schema);
+        }
+    }
     let document = json!({
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes", "version": "v1.34.0"},
@@ -78,6 +86,39 @@ pub fn document(source: &Source<'_>, cache: &Cache, path: &str) -> Option<(Strin
     Some((tag, bytes))
 }
 
+/// `/openapi/v2`, as JSON or packed, and its tag.
+pub fn swagger(source: &Source<'_>, cache: &Cache, packed: bool) -> (String, Bytes) {
+    let all = served(source.registry);
+    let mut hash = Sha256::new();
+    hash.update(if packed { "packed" } else { "plain" });
+    all.iter().for_each(|(gv, kinds)| hash.update(tag(source, gv, kinds)));
+    let tag = hex(hash);
+    if let Some(known) = cache.get(&tag) {
+        return (tag, known);
+    }
+    let mut components = Components::default();
+    for (gv, kinds) in &all {
+        for (kind, version) in kinds {
+            components.add(kind, *version, || (source.definition)(&kind.resource));
+        }
+        for review in reviews(gv) {
+            components.add_published(gv, review.kind);
+        }
+    }
+    let document = swagger::document(components.finish());
+    let bytes = match packed {
+        true => swagger::packed(&document).into(),
+        false => document.to_string().into(),
+    };
+    cache.put(&tag, &bytes);
+    (tag, bytes)
+}
+
+/// The kinds of a group that are answered and never stored.
+fn reviews(gv: &GroupVersion) -> impl Iterator<Item = &'static Review> {
+    REVIEWS.iter().filter(|review| review.group == gv.group && gv.version == "v1")
+}
+
 /// Groups and versions that are served, with their kinds.
 fn served(registry: &Registry) -> BTreeMap<GroupVersion, Vec<(Arc<Kind>, usize)>> {
     let mut found: BTreeMap<_, Vec<_>> = BTreeMap::new();
@@ -85,6 +126,9 @@ fn served(registry: &Registry) -> BTreeMap<GroupVersion, Vec<(Arc<Kind>, usize)>
         for (index, version) in kind.versions.iter().enumerate().filter(|(_, v)| v.served) {
             found.entry(version.gv.clone()).or_default().push((kind.clone(), index));
         }
+    }
+    for review in &REVIEWS {
+        found.entry(GroupVersion::new(review.group, "v1")).or_default();
     }
     found
 }
@@ -107,6 +151,10 @@ fn tag(source: &Source<'_>, gv: &GroupVersion, kinds: &[(Arc<Kind>, usize)]) -> 
             hash.update([0]);
         }
     }
+    hex(hash)
+}
+
+fn hex(hash: Sha256) -> String {
     hash.finalize().iter().map(|byte| format!("{byte:02X}")).collect()
 }
 

@@ -3,7 +3,11 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::auth::Review;
 use crate::registry::Kind;
+
+/// What every write may be told.
+const WRITE: [&str; 3] = ["dryRun", "fieldManager", "fieldValidation"];
 
 /// Adds the paths of one version of a kind.
 pub(super) fn add(paths: &mut Map<String, Value>, kind: &Kind, version: usize, schema: &str) {
@@ -14,18 +18,9 @@ pub(super) fn add(paths: &mut Map<String, Value>, kind: &Kind, version: usize, s
     };
     let gvk = json!({"group": gv.group, "version": gv.version, "kind": kind.kind});
     let operation = |action: &str, verb: &str, names: &[&str]| {
-        let parameters: Vec<Value> = names.iter().map(|name| query(name)).collect();
-        json!({
-            "operationId": format!("{verb}{}{}", capital(&gv.version), kind.kind),
-            "parameters": parameters,
-            "responses": {"200": {"description": "OK", "content": {"application/json": {
-                "schema": {"$ref": format!("#/components/schemas/{schema}")},
-            }}}},
-            "x-kubernetes-action": action,
-            "x-kubernetes-group-version-kind": gvk,
-        })
+        let id = format!("{verb}{}{}", capital(&gv.version), kind.kind);
+        operation(&id, action, &gvk, schema, names)
     };
-    const WRITE: [&str; 3] = ["dryRun", "fieldManager", "fieldValidation"];
     const LIST: [&str; 6] =
         ["continue", "fieldSelector", "labelSelector", "limit", "resourceVersion", "watch"];
     let collection = json!({
@@ -47,6 +42,28 @@ pub(super) fn add(paths: &mut Map<String, Value>, kind: &Kind, version: usize, s
         let all = json!({"get": operation("list", "listForAllNamespaces", &LIST)});
         paths.insert(format!("{root}/{}", kind.plural), all);
     }
+}
+
+/// Adds the one path of a kind that is answered and never stored.
+pub(super) fn add_review(paths: &mut Map<String, Value>, review: &Review, schema: &str) {
+    let gvk = json!({"group": review.group, "version": "v1", "kind": review.kind});
+    let within = if review.namespaced { "/namespaces/{namespace}" } else { "" };
+    let post = operation(&format!("createV1{}", review.kind), "post", &gvk, schema, &WRITE);
+    let path = format!("/apis/{}/v1{within}/{}", review.group, review.plural);
+    paths.insert(path, json!({"post": post}));
+}
+
+fn operation(id: &str, action: &str, gvk: &Value, schema: &str, names: &[&str]) -> Value {
+    let parameters: Vec<Value> = names.iter().map(|name| query(name)).collect();
+    json!({
+        "operationId": id,
+        "parameters": parameters,
+        "responses": {"200": {"description": "OK", "content": {"application/json": {
+            "schema": {"$ref": format!("#/components/schemas/{schema}")},
+        }}}},
+        "x-kubernetes-action": action,
+        "x-kubernetes-group-version-kind": gvk,
+    })
 }
 
 fn query(name: &str) -> Value {

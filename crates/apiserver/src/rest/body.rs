@@ -1,5 +1,6 @@
 //! Response bodies: one piece, a list put together as it is read, or a watch.
 
+use std::borrow::Cow;
 use std::convert::Infallible;
 use std::fmt;
 use std::pin::Pin;
@@ -16,6 +17,9 @@ use crate::store::Stored;
 
 /// Pieces of a list have about this many bytes.
 const PIECE: usize = 64 * 1024;
+/// An item of this many bytes that is sent as it lies is not copied into a piece: a client
+/// that reads nothing then costs nothing.
+const LARGE: usize = 16 * 1024;
 
 /// The body of a response. Watches stream until they end.
 pub struct Body(Inner);
@@ -30,6 +34,8 @@ struct ListBody {
     head: Option<Bytes>,
     items: vec::IntoIter<Arc<Stored>>,
     presenter: Presenter,
+    /// What goes out next, as it lies.
+    large: Option<Bytes>,
     first: bool,
     done: bool,
 }
@@ -47,6 +53,7 @@ impl Body {
             head: Some(head),
             items,
             presenter,
+            large: None,
             first: true,
             done: false,
         })))
@@ -68,17 +75,18 @@ impl ListBody {
     fn size_of_piece(&self) -> usize {
         let mut size = self.head.as_ref().map_or(2, |head| head.len() + 2);
         for item in self.items.as_slice() {
-            size += item.json.len() + 1;
-            if size > PIECE {
+            size += 1;
+            if item.json.len() >= LARGE || size > PIECE {
                 break;
             }
+            size += item.json.len();
         }
         size
     }
 
     fn next(&mut self) -> Option<Bytes> {
-        if self.done {
-            return None;
+        if self.done || self.large.is_some() {
+            return self.large.take();
         }
         let mut piece = BytesMut::with_capacity(self.size_of_piece());
         if let Some(head) = self.head.take() {
@@ -99,7 +107,14 @@ impl ListBody {
             if !std::mem::take(&mut self.first) {
                 piece.extend_from_slice(b",");
             }
+            if matches!(json, Cow::Borrowed(_)) && json.len() >= LARGE {
+                self.large = Some(item.body());
+                break;
+            }
             piece.extend_from_slice(&json);
+        }
+        if piece.is_empty() {
+            return self.large.take();
         }
         Some(piece.freeze())
     }

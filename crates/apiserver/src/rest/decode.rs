@@ -36,6 +36,9 @@ pub fn json(bytes: &[u8]) -> Result<Decoded, ApiError> {
     }
 }
 
+/// How many nodes of a YAML document may come from aliases.
+const MAX_REPEATED: usize = 50_000;
+
 /// Decodes YAML; text that is JSON is read as JSON.
 pub fn yaml(bytes: &[u8]) -> Result<Decoded, ApiError> {
     if bytes.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'{')
@@ -47,7 +50,12 @@ pub fn yaml(bytes: &[u8]) -> Result<Decoded, ApiError> {
         .map_err(|_| ApiError::bad_request("the body of the request is not valid UTF-8"))?;
     // A key that stands twice is an error of YAML itself.
     // Only `true` and `false` are booleans: `name: y` is a name.
-    let options = serde_saphyr::options! { strict_booleans: true };
+    let options = serde_saphyr::options! {
+        strict_booleans: true,
+        // A few lines of aliases of aliases would be gigabytes.
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: MAX_REPEATED },
+        budget: serde_saphyr::budget! { max_recorded_anchor_events: MAX_REPEATED },
+    };
     match serde_saphyr::from_str_with_options::<Value>(text, options) {
         Ok(value) => Ok(value.into()),
         Err(why) => {

@@ -98,6 +98,17 @@ fn other(handle: &ClusterHandle, parts: &Parts, query: &Query, path: &str) -> An
             let index = openapi::index(&source).to_string();
             Ok(respond(StatusCode::OK, Body::whole(index), &[]))
         }
+        "openapi/v2" => {
+            let packed = openapi::SWAGGER_MEDIA.iter().any(|m| negotiate::names(&parts.headers, m));
+            let (tag, body) = openapi::swagger(&source, &cluster.shared.documents, packed);
+            let mut response = tagged(&parts.headers, &tag, Body::whole(body));
+            if packed {
+                let media = HeaderValue::from_static(openapi::SWAGGER_MEDIA[1]);
+                response.headers_mut().insert(CONTENT_TYPE, media);
+            }
+            response.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
+            Ok(response)
+        }
         "version" => {
             let version = json!({
                 "major": "1", "minor": "34", "gitVersion": "v1.34.0+flagship",

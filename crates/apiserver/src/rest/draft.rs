@@ -178,7 +178,7 @@ pub(super) async fn draft_update(
     let mut value = rules::convert(kind, kind.storage, new);
     let revision = meta::of(&stored)["resourceVersion"].clone();
     meta::of_mut(&mut value).insert("resourceVersion".to_owned(), revision);
-    if value == stored {
+    if value == stored || managers::only_times_differ(&value, &stored) {
         return Ok(Drafted::Same(warnings));
     }
     let removes = is_released(kind, &value);

@@ -36,6 +36,39 @@ pub(super) fn apply(
     Ok(apply::apply(old, &wanted, &manager, force, served.version().merges_by())?.object)
 }
 
+/// Whether a write comes to nothing but younger times in `managedFields`. Apply cannot know
+/// that itself: what it leaves out of a list may come back by defaulting.
+pub(super) fn only_times_differ(new: &Value, old: &Value) -> bool {
+    alike(new, old, |key, new, old| match key {
+        "metadata" => alike(new, old, |key, new, old| match key {
+            "managedFields" => timeless(new) == timeless(old),
+            _ => new == old,
+        }),
+        _ => new == old,
+    })
+}
+
+/// Whether two objects have the same keys, and at each what is the same.
+fn alike(new: &Value, old: &Value, same: impl Fn(&str, &Value, &Value) -> bool) -> bool {
+    let (Some(new), Some(old)) = (new.as_object(), old.as_object()) else { return false };
+    new.len() == old.len()
+        && new.iter().all(|(key, new)| old.get(key).is_some_and(|old| same(key, new, old)))
+}
+
+/// Entries without their times, in an order that does not come from them.
+fn timeless(entries: &Value) -> Vec<String> {
+    let each = entries.as_array().into_iter().flatten().map(|entry| {
+        let mut entry = entry.clone();
+        if let Some(map) = entry.as_object_mut() {
+            map.remove("time");
+        }
+        entry.to_string()
+    });
+    let mut all: Vec<String> = each.collect();
+    all.sort_unstable();
+    all
+}
+
 fn this<'a>(cluster: &Cluster, served: &'a Served, name: &'a str, sub: Sub) -> Manager<'a> {
     Manager {
         name,

@@ -74,6 +74,13 @@ pub fn accept(headers: &HeaderMap, discovery: bool) -> Result<Form, ApiError> {
     Ok(Form::Whole)
 }
 
+/// Whether a media type is asked for by its name.
+pub fn names(headers: &HeaderMap, media: &str) -> bool {
+    let texts = headers.get_all(ACCEPT).iter().filter_map(|header| header.to_str().ok());
+    let mut ranges = texts.flat_map(|text| text.split(','));
+    ranges.any(|range| range.split(';').next().is_some_and(|name| name.trim() == media))
+}
+
 fn form(range: &str, discovery: bool) -> Option<Form> {
     let mut parts = range.split(';').map(str::trim);
     let media = parts.next()?.to_ascii_lowercase();

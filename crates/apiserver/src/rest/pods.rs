@@ -1,4 +1,5 @@
-//! `pods/binding` and `pods/eviction`: small requests that change a pod on the way.
+//! `pods/binding` and `pods/eviction`, small requests that change a pod on the way; and what
+//! stands in place of a log.
 
 use serde_json::{Value, json};
 
@@ -15,6 +16,41 @@ use crate::machinery::status::ApiError;
 use crate::store::Scope;
 
 const BUDGETS: &str = "poddisruptionbudgets.policy";
+
+/// What stands in place of the log of a container; refused where a real one has none either.
+pub(super) fn log(pod: &Value, container: &str, previous: bool) -> Result<String, ApiError> {
+    let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+    let items =
+        |path: &'static str| pod.pointer(path).and_then(Value::as_array).into_iter().flatten();
+    let mut containers = ["/spec/containers", "/spec/initContainers", "/spec/ephemeralContainers"]
+        .into_iter()
+        .flat_map(items)
+        .filter_map(|container| container["name"].as_str());
+    let found = match container {
+        "" => containers.next(),
+        wanted => containers.find(|name| *name == wanted),
+    };
+    let Some(container) = found else {
+        let says = format!("container {container} is not valid for pod {name}");
+        return Err(ApiError::bad_request(says));
+    };
+    if previous {
+        let says = format!("previous terminated container {container:?} in pod {name:?} not found");
+        return Err(ApiError::bad_request(says));
+    }
+    let status = items("/status/containerStatuses").find(|status| status["name"] == *container);
+    if let Some(reason) = status.and_then(|status| status["state"]["waiting"]["reason"].as_str()) {
+        let why = match reason {
+            "ErrImagePull" | "ImagePullBackOff" => "trying and failing to pull image",
+            other => other,
+        };
+        let says = format!("container {container:?} in pod {name:?} is waiting to start: {why}");
+        return Err(ApiError::bad_request(says));
+    }
+    Ok(format!(
+        "flagship: containers are simulated here, so {container:?} in pod {name:?} writes no log\n"
+    ))
+}
 
 /// Assigns a pod to a node. A pod is assigned once.
 pub(super) async fn bind(

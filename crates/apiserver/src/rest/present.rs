@@ -135,9 +135,10 @@ impl Presenter {
     }
 
     /// One object as a body.
-    pub(super) fn body(&self, json: &[u8], revision: u64) -> Result<Bytes, ApiError> {
+    pub(super) fn body(&self, json: &Bytes, revision: u64) -> Result<Bytes, ApiError> {
         Ok(match self.object(json, revision)? {
-            Cow::Borrowed(same) => Bytes::copy_from_slice(same),
+            // Always all of it.
+            Cow::Borrowed(_) => json.clone(),
             Cow::Owned(other) => other.into(),
         })
     }

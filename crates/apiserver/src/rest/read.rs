@@ -48,10 +48,13 @@ pub(crate) fn check_fields(ctx: &Ctx<'_>, options: &ListOptions) -> Result<(), A
                 term.path
             )))
         }
-        Some(term) => {
-            Err(ApiError::bad_request(format!("field label not supported: {}", term.path)))
-        }
+        Some(term) => Err(no_such_field(&term.path)),
     }
+}
+
+/// 400 for a field that selectors of a kind may not name.
+pub(super) fn no_such_field(label: &str) -> ApiError {
+    ApiError::bad_request(format!("field label not supported: {label}"))
 }
 
 /// A list, or one page of it.

@@ -24,6 +24,7 @@ use super::subresource::Sub;
 use super::write::{self, Source, Written};
 use super::{documents, meta, present, read, rules, scale, tokens, watch};
 use crate::auth::{Access, Asking, Review, User, group};
+use crate::builtin::convert::event_label;
 use crate::machinery::fields;
 use crate::machinery::path::{self, BadPath, ObjectPath, Target};
 use crate::machinery::query::Query;
@@ -215,7 +216,7 @@ impl Incoming<'_> {
                 self.scale_body(ctx, &shown, form)
             }
             _ => Presenter::new(ctx.cluster, served.clone(), form)
-                .body(&stored.json, stored.revision)?,
+                .body(&stored.body(), stored.revision)?,
         };
         Ok(respond(StatusCode::OK, Body::whole(body), &warnings))
     }
@@ -225,13 +226,21 @@ impl Incoming<'_> {
         let work = async { Ok(read::get(ctx, None)?) };
         let pod = traced(ctx, work, |stored| (stored.revision, 200)).await?;
         let pod = write::parse(&pod)?;
-        let first = pod["spec"]["containers"][0]["name"].as_str().unwrap_or_default();
-        let container =
-            self.query.get("container").filter(|name| !name.is_empty()).unwrap_or(first);
-        Ok(documents::text(format!(
-            "flagship: containers are simulated here, so {container:?} in pod {:?} writes no log\n",
-            &*ctx.place.name,
-        )))
+        let wanted = self.query.get("container").unwrap_or_default();
+        let line = pods::log(&pod, wanted, self.query.flag("previous"))?;
+        Ok(documents::text(line))
+    }
+
+    /// What to list; fields by the names that the store has for them.
+    fn list_options(&self, place: &Place) -> Result<ListOptions, ApiError> {
+        let mut options = ListOptions::from_query(&self.query)?;
+        let served = &place.served;
+        let newer = served.version().gv.group != *served.kind.group;
+        if newer && served.kind.is(crate::builtin::Kind::Event) {
+            let fields = options.fields.renamed(event_label);
+            options.fields = fields.map_err(|label| read::no_such_field(&label))?;
+        }
+        Ok(options)
     }
 
     async fn list_or_watch(
@@ -241,7 +250,7 @@ impl Incoming<'_> {
         form: Form,
         name: Option<&str>,
     ) -> Answer {
-        let mut options = ListOptions::from_query(&self.query)?;
+        let mut options = self.list_options(place)?;
         // Watching one object by its path is the old way of selecting it by name.
         let collection = Place { name: "".into(), ..place.clone() };
         if let Some(name) = name {
@@ -338,7 +347,7 @@ impl Incoming<'_> {
 
     async fn delete_collection(&self, ctx: &Ctx<'_>, form: Form) -> Answer {
         let options = self.delete_options()?;
-        let list = ListOptions::from_query(&self.query)?;
+        let list = self.list_options(ctx.place)?;
         let work = delete::delete_collection(ctx, &list, &options);
         let (revision, deleted) = traced(ctx, work, |(revision, _)| (*revision, 200)).await?;
         let presenter = Presenter::new(ctx.cluster, ctx.place.served.clone(), form);

@@ -3,6 +3,7 @@
 //! Nothing is decided here; each function asks the schema of a custom version, or the
 //! published schema and the hand-written rules of a built-in kind.
 
+use std::borrow::Cow;
 use std::sync::PoisonError;
 
 use serde_json::{Value, json};
@@ -154,6 +155,7 @@ pub(super) fn validate_create(served: &Served, object: &Value) -> Vec<FieldError
     match (&served.version().rules, served.kind.origin) {
         (Rules::Custom(compiled), _) => compiled.validate(object, None),
         (Rules::Builtin(_), Origin::Builtin(id)) => {
+            let object = &*as_stored(served, object);
             let mut errors = builtin::validate_create(id, object);
             if id == builtin::Kind::CustomResourceDefinition {
                 crd::validate(object, &mut errors);
@@ -176,6 +178,7 @@ pub(super) fn validate_update(
         (Rules::Custom(compiled), _) if sub == Sub::Status => compiled.validate_status(new, old),
         (Rules::Custom(compiled), _) => compiled.validate(new, Some(old)),
         (Rules::Builtin(_), Origin::Builtin(id)) => {
+            let (new, old) = (&*as_stored(served, new), &*as_stored(served, old));
             let mut errors = match sub {
                 // These paths exist to change what an update of the object may not.
                 Sub::Binding | Sub::Resize | Sub::EphemeralContainers => {
@@ -190,6 +193,15 @@ pub(super) fn validate_update(
             errors
         }
         (Rules::Builtin(_), Origin::Custom) => Vec::new(),
+    }
+}
+
+/// An object of a built-in kind in the one shape that its rules know.
+fn as_stored<'v>(served: &Served, object: &'v Value) -> Cow<'v, Value> {
+    let kind = &*served.kind;
+    match served.version == kind.storage {
+        true => Cow::Borrowed(object),
+        false => Cow::Owned(convert(kind, kind.storage, object.clone())),
     }
 }
 

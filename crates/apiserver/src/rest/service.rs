@@ -81,7 +81,8 @@ where
     }
 }
 
-/// Reads a body, but no more of it than requests may have.
+/// Reads a body, but no more of it than requests may have. Whoever hands it over may refuse
+/// to go on with an error of ours.
 pub(crate) async fn collect<B>(body: B) -> Result<Bytes, ApiError>
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -93,7 +94,10 @@ where
     match Limited::new(body, MAX_BODY).collect().await {
         Ok(collected) => Ok(collected.to_bytes()),
         Err(why) if why.is::<LengthLimitError>() => Err(ApiError::too_large(MAX_BODY)),
-        Err(why) => Err(ApiError::bad_request(format!("cannot read the request body: {why}"))),
+        Err(why) => Err(match why.downcast::<ApiError>() {
+            Ok(refused) => *refused,
+            Err(why) => ApiError::bad_request(format!("cannot read the request body: {why}")),
+        }),
     }
 }
 

@@ -26,6 +26,12 @@ impl Encoded {
         Self { text, gap }
     }
 
+    /// From text that [`Encoded::at`] made: nothing is encoded anew.
+    pub fn stored(json: &[u8]) -> Self {
+        let (gap, end) = gap_in(json);
+        Self { text: [&json[..gap], &json[end..]].concat(), gap }
+    }
+
     /// Length of the JSON without the digits of the revision.
     pub fn len(&self) -> usize {
         self.text.len()
@@ -45,9 +51,15 @@ impl Encoded {
 /// Text made by [`Encoded::at`] with another revision in its gap. Where the gap is must be
 /// looked for: it is needed too seldom to be remembered with every object.
 pub(super) fn respliced(json: &[u8], revision: u64) -> Bytes {
-    let start = gap_of(json).unwrap_or_default();
+    let (start, end) = gap_in(json);
+    splice(json, start, end, revision)
+}
+
+/// From where to where the digits of the revision stand; zero where there are none.
+fn gap_in(json: &[u8]) -> (usize, usize) {
+    let Some(start) = gap_of(json) else { return (0, 0) };
     let digits = json.iter().skip(start).take_while(|byte| byte.is_ascii_digit()).count();
-    splice(json, start, start + digits, revision)
+    (start, start + digits)
 }
 
 /// Where `metadata.resourceVersion` of compact JSON begins.
@@ -228,6 +240,7 @@ mod tests {
             let new = respliced(&encoded.at(99), 100);
             assert_eq!(new, encoded.at(100));
             assert_eq!(respliced(&new, 1), encoded.at(1));
+            assert_eq!(Encoded::stored(&new), encoded);
         }
     }
 }

@@ -8,11 +8,11 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::Request;
 use http_body_util::StreamBody;
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::client::{Never, World, post, read};
+use crate::client::{Never, TOKEN, World, get, post, read};
 
 #[tokio::test]
 async fn bodies_are_bounded_however_they_come() {
@@ -86,16 +86,81 @@ async fn who_says_nothing_is_sent_away() {
 }
 
 #[tokio::test]
-async fn more_connections_than_allowed_wait_their_turn() {
-    let limits = Limits { connections: 1, ..Limits::default() };
+async fn more_connections_than_allowed_wait_for_known_ones_and_take_the_place_of_strangers() {
+    let limits = Limits { connections: 1, stay: Duration::ZERO, ..Limits::default() };
     let world = World::within(limits).await;
-    let first = world.connect(None, "http/1.1").await;
+    let stranger = world.connect(None, "http/1.1").await;
+    let io = TokioIo::new(world.connect(Some(&world.admin()), "http/1.1").await);
+    let (mut known, connection) = hyper::client::conn::http1::handshake(io).await.unwrap();
+    tokio::spawn(connection);
+    assert_eq!(read(known.send_request(get("/healthz", &[])).await.unwrap()).await.code, 200);
+    let mut stranger = stranger;
+    assert_eq!(stranger.read(&mut [0; 1]).await.unwrap_or_default(), 0, "it had to leave");
     let second = world.get(None, "/healthz");
     let mut second = std::pin::pin!(second);
     let early = tokio::time::timeout(Duration::from_millis(20), second.as_mut()).await;
     assert!(early.is_err(), "the second was served beside the first");
-    drop(first);
+    drop(known);
     assert_eq!(second.await.code, 200);
+}
+
+#[tokio::test]
+async fn whoever_shows_a_good_token_may_stay() {
+    let limits = Limits { strangers: 1, stay: Duration::ZERO, ..Limits::default() };
+    let world = World::within(limits).await;
+    let header = format!("Authorization: Bearer {TOKEN}");
+    let mut senders = Vec::new();
+    for header in [header.as_str(), "X-Nothing: to show"] {
+        let io = TokioIo::new(world.connect(None, "h2").await);
+        let (mut sender, connection) =
+            hyper::client::conn::http2::handshake(TokioExecutor::new(), io).await.unwrap();
+        tokio::spawn(connection);
+        let asked = sender.send_request(get("https://localhost/healthz", &[header])).await;
+        assert_eq!(read(asked.unwrap()).await.code, 200);
+        senders.push(sender);
+    }
+    // Somebody else comes: only the one with nothing to show has to leave.
+    assert_eq!(world.get(None, "/healthz").await.code, 200);
+    let request = || get("https://localhost/healthz", &[]);
+    assert_eq!(read(senders[0].send_request(request()).await.unwrap()).await.code, 200);
+    assert!(senders[1].send_request(request()).await.is_err());
+}
+
+#[tokio::test]
+async fn who_speaks_http2_and_asks_nothing_is_sent_away() {
+    let limits = Limits { head_wait: Duration::from_millis(20), ..Limits::default() };
+    let world = World::within(limits).await;
+    for words in [&b""[..], b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0"] {
+        let mut stream = world.connect(Some(&world.admin()), "h2").await;
+        stream.write_all(words).await.unwrap();
+        stream.read_to_end(&mut Vec::new()).await.ok();
+    }
+}
+
+#[tokio::test]
+async fn one_user_is_held_so_many_bytes_of_bodies_at_a_time() {
+    let limits = Limits { bodies_each: 10_000, ..Limits::default() };
+    let world = World::within(limits).await;
+    let io = TokioIo::new(world.connect(Some(&world.admin()), "h2").await);
+    let (mut sender, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), io).await.unwrap();
+    tokio::spawn(connection);
+    let large = || {
+        let map = json!({"metadata": {"generateName": "a"}, "data": {"k": "v".repeat(8_000)}});
+        let (mut parts, body) =
+            post(&["Content-Type: application/json"], map.to_string()).into_parts();
+        parts.uri = format!("https://localhost{}", parts.uri).parse().unwrap();
+        Request::from_parts(parts, body)
+    };
+    // One fits, and makes room for the next when it is answered.
+    for _ in 0..3 {
+        assert_eq!(read(sender.send_request(large()).await.unwrap()).await.code, 201);
+    }
+    let map = json!({"metadata": {"generateName": "a"}, "data": {"k": "v".repeat(11_000)}});
+    let refused = post(&["Content-Type: application/json"], map.to_string());
+    let refused = world.send(Some(&world.admin()), refused).await;
+    let says = "too many requests are being sent at a time, please try again later".to_owned();
+    assert_eq!(refused.refusal(), (429, says));
 }
 
 #[tokio::test]

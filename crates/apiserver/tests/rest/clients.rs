@@ -106,7 +106,36 @@ async fn schemas_are_found_by_group_and_change_their_tag_with_the_definition() {
     let index = world.get("/openapi/v3").await.ok(200);
     assert_ne!(url(&index, "apis/example.com/v1"), before);
     assert_eq!(world.get("/openapi/v3/apis/nothing/v1").await.code, 404);
-    assert_eq!(world.get("/openapi/v2").await.code, 404);
+}
+
+#[tokio::test]
+async fn questions_about_rights_are_described_too() {
+    let world = World::new();
+    let document = world.get("/openapi/v3/apis/authorization.k8s.io/v1").await.ok(200);
+    let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+    let post = &document["paths"][path]["post"];
+    assert_eq!(post["x-kubernetes-group-version-kind"]["kind"], "SubjectAccessReview");
+    let name = "io.k8s.api.authorization.v1.SubjectAccessReviewSpec";
+    let spec = &document["components"]["schemas"][name];
+    assert!(spec["properties"]["resourceAttributes"].is_object(), "{spec}");
+}
+
+#[tokio::test]
+async fn older_tools_find_all_kinds_in_one_document() {
+    let world = World::new();
+    world.define(gadget_definition()).await;
+    let document = world.get("/openapi/v2").await.ok(200);
+    let definitions = &document["definitions"];
+    assert_eq!(document["swagger"], "2.0");
+    for (name, kind) in [
+        ("com.example.v1.Gadget", "Gadget"),
+        ("io.k8s.api.apps.v1.Deployment", "Deployment"),
+        ("io.k8s.api.authentication.v1.TokenReview", "TokenReview"),
+    ] {
+        let gvk = &definitions[name]["x-kubernetes-group-version-kind"][0];
+        assert_eq!(gvk["kind"], kind, "{name}");
+    }
+    assert!(!document.to_string().contains("#/components/"));
 }
 
 #[tokio::test]

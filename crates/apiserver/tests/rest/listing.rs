@@ -20,6 +20,20 @@ async fn a_list_carries_the_revision_it_shows() {
 }
 
 #[tokio::test]
+async fn a_list_of_large_and_small_objects_is_whole() {
+    let world = World::new();
+    for (name, bytes) in [("a", 20_000), ("b", 10), ("c", 100_000), ("d", 20_000), ("e", 1)] {
+        let map = json!({"metadata": {"name": name}, "data": {"text": "x".repeat(bytes)}});
+        world.post(MAPS, map).await.ok(201);
+    }
+    let list = world.get(MAPS).await.ok(200);
+    assert_eq!(names(&list), ["a", "b", "c", "d", "e"]);
+    assert_eq!(list["items"][2]["data"]["text"].as_str().map(str::len), Some(100_000));
+    let page = world.get(&format!("{MAPS}?limit=1")).await.ok(200);
+    assert_eq!(page["items"].as_array().map(Vec::len), Some(1));
+}
+
+#[tokio::test]
 async fn pages_come_from_one_snapshot() {
     let world = World::new();
     for name in ["a", "b", "c", "d", "e"] {

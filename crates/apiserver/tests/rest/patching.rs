@@ -164,6 +164,32 @@ async fn apply_refuses_what_others_own_until_forced() {
     assert_eq!(same["metadata"]["resourceVersion"], now["metadata"]["resourceVersion"]);
 }
 
+/// Found by a Go client: defaults inside a list that is compared whole made every apply a
+/// change, as only the time of its manager differed in the end.
+#[tokio::test(start_paused = true)]
+async fn applying_the_same_again_later_changes_nothing() {
+    let world = World::new();
+    let mut definition = gadget_definition();
+    let fields = &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"];
+    fields["spec"]["properties"]["parts"] = json!({"type": "array", "items": {
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "color": {"type": "string", "default": "red"}},
+    }});
+    world.define(definition).await;
+    let mut wanted = gadget("a", 1);
+    wanted["spec"]["parts"] = json!([{"name": "wheel"}]);
+    let path = format!("{GADGETS}/a?fieldManager=robot");
+    let first = world.patch("apply", &path, wanted.clone()).await.ok(201);
+    assert_eq!(first["spec"]["parts"][0]["color"], "red");
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(world.patch("apply", &path, wanted.clone()).await.ok(200), first);
+    wanted["spec"]["parts"][0]["name"] = json!("tyre");
+    let changed = world.patch("apply", &path, wanted).await.ok(200);
+    assert_ne!(changed["metadata"]["resourceVersion"], first["metadata"]["resourceVersion"]);
+    let time = |object: &Value| object["metadata"]["managedFields"][0]["time"].clone();
+    assert_ne!(time(&changed), time(&first));
+}
+
 #[tokio::test]
 async fn apply_has_its_own_rules() {
     let world = World::new();

@@ -64,9 +64,17 @@ async fn an_eviction_respects_the_budget() {
 async fn logs_are_honestly_absent() {
     let world = World::new();
     running(&world, "p").await;
-    let log = world.get(&format!("{PODS}/p/log?container=a")).await;
-    let says = "flagship: containers are simulated here, so \"a\" in pod \"p\" writes no log\n";
+    let log = world.get(&format!("{PODS}/p/log?container=c")).await;
+    let says = "flagship: containers are simulated here, so \"c\" in pod \"p\" writes no log\n";
     assert_eq!((log.code, log.body.as_str()), (200, Some(says)));
+    let refused = [
+        ("container=a", "container a is not valid for pod p"),
+        ("previous=true", "previous terminated container \"c\" in pod \"p\" not found"),
+    ];
+    for (query, says) in refused {
+        let log = world.get(&format!("{PODS}/p/log?{query}")).await;
+        log.refused(400, "BadRequest", says);
+    }
     assert_eq!(log.headers["content-type"], "text/plain; charset=utf-8");
     assert_eq!(world.get(&format!("{PODS}/none/log")).await.code, 404);
     world.get(&format!("{PODS}/p/exec?command=sh")).await.refused(

@@ -55,6 +55,53 @@ async fn fields_select_what_the_kind_allows() {
 }
 
 #[tokio::test]
+async fn events_of_either_group_are_selected_in_its_own_words() {
+    let world = World::new();
+    let event = |name: &str, kind: &str| {
+        json!({
+            "metadata": {"name": name}, "reason": "Told", "type": "Normal",
+            "involvedObject": {"kind": kind, "namespace": "default", "name": "x"},
+            "reportingComponent": "robot",
+        })
+    };
+    let core = "/api/v1/namespaces/default/events";
+    for (name, kind) in [("a", "Pod"), ("b", "Node")] {
+        world.post(core, event(name, kind)).await.ok(201);
+    }
+    let newer = "/apis/events.k8s.io/v1/namespaces/default/events";
+    let elsewhere = json!({
+        "metadata": {"name": "c", "namespace": "kube-public"}, "reason": "Elsewhere",
+        "regarding": {"kind": "Pod", "namespace": "kube-public", "name": "x"},
+        "reportingController": "other", "eventTime": "2026-01-01T00:00:00.000000Z",
+    });
+    let public = newer.replace("default", "kube-public");
+    world.post(&public, elsewhere).await.ok(201);
+    let misplaced = json!({
+        "metadata": {"name": "d"}, "regarding": {"kind": "Pod", "namespace": "kube-public"},
+    });
+    assert_eq!(world.post(newer, misplaced).await.code, 422);
+    let table = [
+        (core, "involvedObject.kind", "Pod", Some(vec!["a"])),
+        (core, "reportingComponent", "robot", Some(vec!["a", "b"])),
+        (newer, "regarding.kind", "Pod", Some(vec!["a"])),
+        (newer, "reportingController", "robot", Some(vec!["a", "b"])),
+        (newer, "reason", "Told", Some(vec!["a", "b"])),
+        (newer, "metadata.name", "b", Some(vec!["b"])),
+        (core, "regarding.kind", "Pod", None),
+        (newer, "involvedObject.kind", "Pod", None),
+        (newer, "source", "robot", None),
+        (newer, "regarding.colour", "red", None),
+    ];
+    for (path, label, value, want) in table {
+        let answer = world.get(&format!("{path}?fieldSelector={label}%3D{value}")).await;
+        match want {
+            Some(want) => assert_eq!(names(&answer.ok(200)), want, "{label}"),
+            None => assert_eq!(answer.code, 400, "{label}"),
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_definition_names_its_own_fields() {
     let world = World::new();
     world.define(gadget_definition()).await;

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use flagship_api::names::{ObjectKey, Scope};
 use flagship_rules::placement::selection::Kind;
 use flagship_rules::placement::triggers::{Changed, concerns};
-use flagship_runtime::dynamic::ServedType;
+use flagship_runtime::dynamic::{DynamicSubscription, ServedType};
 use flagship_runtime::queue::{Outcome, Queue, QueueConfig, Workers};
 use flagship_runtime::reflector::Change;
 
@@ -41,7 +41,7 @@ struct Object {
 }
 
 impl Detector {
-    /// A detector that listens once it runs.
+    /// A detector that does not listen yet.
     pub fn new(
         cx: &Context,
         mirrors: &Arc<Mirrors>,
@@ -56,17 +56,22 @@ impl Detector {
         Self(Arc::new(Shared { cx, mirrors, selectable, placements, queue, before }))
     }
 
-    /// Listens and looks until it is closed and drained.
-    pub async fn run(&self) {
-        // Every placement looks by itself at the start; what is there already is no news.
+    /// Listens from now on. Every placement looks by itself at the start, so what is there
+    /// already is no news; hence the first passes must begin after this returns.
+    pub fn listen(&self) -> DynamicSubscription {
         let started = Arc::new(AtomicBool::new(false));
         let (shared, news) = (self.0.clone(), started.clone());
-        let _subscription = self.0.selectable.registry().subscribe(move |served, change| {
+        let subscription = self.0.selectable.registry().subscribe(move |served, change| {
             if news.load(Ordering::Acquire) {
                 shared.note(served, change);
             }
         });
         started.store(true, Ordering::Release);
+        subscription
+    }
+
+    /// Looks until it is closed and drained.
+    pub async fn run(&self) {
         let count = self.0.cx.options.concurrent_resource_changes;
         let workers = Workers::new(self.0.queue.clone(), count, &self.0.cx.metrics);
         let shared = self.0.clone();

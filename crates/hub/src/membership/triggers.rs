@@ -26,7 +26,7 @@ fn cluster_changed(queue: &Queue<ObjectKey>, change: &Change<Cluster>) {
         _ => false,
     };
     if !same {
-        queue.add((*change.key).clone());
+        queue.add_with((*change.key).clone(), change.origin.priority());
     }
 }
 
@@ -63,7 +63,7 @@ fn watched<V: Send + Sync + PartialEq + 'static>(
             return;
         }
         if let Some(cluster) = namespace(&change.key).and_then(cluster_of_namespace) {
-            queue.add(ObjectKey::cluster(cluster));
+            queue.add_with(ObjectKey::cluster(cluster), change.origin.priority());
         }
     })
 }

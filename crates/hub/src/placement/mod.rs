@@ -101,6 +101,9 @@ impl Placements {
         if let Either::Right(_) = select(ready, closed).await {
             return;
         }
+        // Before the first pass is asked for: what a pass did not see, it must be told of.
+        let known = triggers::caught_up(&self.selectable);
+        let _changes = self.detector.listen();
         let _subscriptions: Vec<Subscription> = self
             .mirrors
             .scopes()
@@ -112,6 +115,7 @@ impl Placements {
             self.selectable.clone(),
             self.mirrors.clone(),
             self.queues.clone(),
+            known,
         );
         // Ends with the passes, by being dropped.
         let mut listening = JoinSet::new();

@@ -235,6 +235,7 @@ fn resource_type(served: &ServedType, watch: Watch) -> ResourceType {
         kind: kind_served(served),
         plural: served.resource.plural.clone(),
         scope: served.scope,
+        preferred: served.preferred,
         watch,
     }
 }

@@ -83,16 +83,22 @@ fn copy(
     }
 }
 
+/// Kinds all of whose objects can be seen.
+pub(super) fn caught_up(selectable: &Selectable) -> BTreeSet<Kind> {
+    let mirrors = selectable.registry().mirrors().into_iter();
+    mirrors.filter(|(_, store)| store.is_synced()).map(|(served, _)| kind_served(&served)).collect()
+}
+
 /// Wakes placements that select a kind as soon as all its objects can be seen, and
-/// when it is gone.
+/// when it is gone. What is `known` already is no news.
 pub(super) async fn kinds_come_and_go(
     selectable: Arc<Selectable>,
     mirrors: Arc<Mirrors>,
     queues: Queues,
+    mut known: BTreeSet<Kind>,
 ) {
     let registry = selectable.registry();
     let mut arriving = JoinSet::new();
-    let mut known = BTreeSet::new();
     loop {
         let looks = registry.looks();
         let mut present = BTreeSet::new();

@@ -73,14 +73,14 @@ fn policy_changed(queue: &Queue<ObjectKey>, change: &Change<Policy>) {
         (old, new) => old.is_none() && new.is_none(),
     };
     if !same && let Some(policy) = new.or(old) {
-        queue.add(policy.placement.clone());
+        queue.add_with(policy.placement.clone(), change.origin.priority());
     }
 }
 
 fn placement_changed(queue: &Queue<ObjectKey>, change: &Change<Placement>) {
     match (&change.old, &change.new) {
         // Its policy may have become known before it.
-        (None, Some(_)) => queue.add((*change.key).clone()),
+        (None, Some(_)) => queue.add_with((*change.key).clone(), change.origin.priority()),
         (Some(old), Some(new)) if new.awaits_scheduler() && !old.awaits_scheduler() => {
             queue.add_rate_limited((*change.key).clone());
         }

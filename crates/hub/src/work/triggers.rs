@@ -7,9 +7,10 @@ use flagship_api::names::{ObjectKey, SnapshotIndex, cluster_of_namespace, master
 use flagship_api::placement_status::NamespacedName;
 use flagship_rules::work::triggers::{binding_changed, placement_changed, work_changed};
 use flagship_rules::work::{Placement as Says, Work};
-use flagship_runtime::queue::Queue;
+use flagship_runtime::queue::Priority;
 use flagship_runtime::reflector::{Change, Subscription};
 
+use super::{BindingKey, Bindings};
 use crate::mirrors::{
     Binding, Cluster, Fenced, Mirrors, OverrideSnapshot, Placement, ResourceSnapshot, ScopeMirrors,
 };
@@ -19,7 +20,7 @@ use crate::scope::Scoped;
 pub(super) fn listen<S: Scoped>(
     mirrors: &Mirrors,
     scope: Option<&ScopeMirrors>,
-    queue: &Queue<ObjectKey>,
+    queue: &Bindings,
 ) -> Vec<Subscription> {
     let Some(scope) = scope else { return Vec::new() };
     let waker = queue.clone();
@@ -51,18 +52,14 @@ pub(super) fn listen<S: Scoped>(
     vec![bindings, works, clusters, snapshots, placements, wide, narrow]
 }
 
-fn binding(queue: &Queue<ObjectKey>, change: &Change<Binding>) {
-    let worth = match (&change.old, &change.new) {
-        (Some(old), Some(new)) => binding_changed(&old.value, &new.value),
-        (None, Some(_)) => true,
-        (_, None) => false,
-    };
-    if worth {
-        queue.add_with((*change.key).clone(), change.origin.priority());
+fn binding(queue: &Bindings, change: &Change<Binding>) {
+    let Some(new) = &change.new else { return };
+    if change.old.as_ref().is_none_or(|old| binding_changed(&old.value, &new.value)) {
+        queue.add_with(BindingKey::of(new), change.origin.priority());
     }
 }
 
-fn work<S: Scoped>(queue: &Queue<ObjectKey>, scope: &ScopeMirrors, change: &Change<Fenced<Work>>) {
+fn work<S: Scoped>(queue: &Bindings, scope: &ScopeMirrors, change: &Change<Fenced<Work>>) {
     // A new one is our own doing; what its member says of it comes later.
     let Some(old) = &change.old else { return };
     let worth = change.new.as_ref().is_none_or(|new| work_changed(&old.value, &new.value));
@@ -77,33 +74,36 @@ fn work<S: Scoped>(queue: &Queue<ObjectKey>, scope: &ScopeMirrors, change: &Chan
         let heirs = scope.bindings_of(&placement).into_iter().filter(|binding| {
             cluster == Some(&binding.spec.target_cluster) && binding.fence.key != owner
         });
-        heirs.for_each(|binding| queue.add(binding.fence.key.clone()));
+        heirs.for_each(|binding| queue.add(BindingKey::of(&binding)));
     }
-    queue.add(owner);
+    if let Some(binding) = scope.bindings.get(&owner) {
+        queue.add(BindingKey::of(&binding));
+    }
 }
 
 /// A cluster that is new, or whose labels overrides may ask for.
-fn cluster(queue: &Queue<ObjectKey>, scope: &ScopeMirrors, change: &Change<Cluster>) {
+fn cluster(queue: &Bindings, scope: &ScopeMirrors, change: &Change<Cluster>) {
     let Some(new) = &change.new else { return };
     let relabelled = change.old.as_ref().is_none_or(|old| old.target.labels != new.target.labels);
     if relabelled {
-        wake(queue, scope.bindings_on(&new.target.name), |_| true);
+        wake(queue, change.origin.priority(), scope.bindings_on(&new.target.name), |_| true);
     }
 }
 
 /// A snapshot may be seen after the binding that names it.
-fn snapshot(queue: &Queue<ObjectKey>, scope: &ScopeMirrors, change: &Change<ResourceSnapshot>) {
+fn snapshot(queue: &Bindings, scope: &ScopeMirrors, change: &Change<ResourceSnapshot>) {
     let (None, Some(new)) = (&change.old, &change.new) else { return };
     let index = new.value.index.as_deref().and_then(|index| index.parse::<SnapshotIndex>().ok());
     let Some(index) = index else { return };
     let master = master_snapshot(&new.placement.name, index);
     let bindings = scope.bindings_of(&new.placement);
-    wake(queue, bindings, |binding| binding.spec.resource_snapshot_name == master);
+    let names = |binding: &Binding| binding.spec.resource_snapshot_name == master;
+    wake(queue, change.origin.priority(), bindings, names);
 }
 
 /// An override that was deleted and made anew, perhaps under the name that bindings hold.
 fn overridden<Spec>(
-    queue: &Queue<ObjectKey>,
+    queue: &Bindings,
     scope: &ScopeMirrors,
     change: &Change<OverrideSnapshot<Spec>>,
     names: impl Fn(&ResourceBindingSpec, &ObjectKey) -> bool,
@@ -112,25 +112,27 @@ fn overridden<Spec>(
     let Some(new) = change.new.as_ref().map(hash) else { return };
     if change.old.as_ref().map(hash) != Some(new) {
         let bindings = scope.bindings.all().into_iter().map(|(_, binding)| binding).collect();
-        wake(queue, bindings, |binding| names(&binding.spec, &change.key));
+        let named = |binding: &Binding| names(&binding.spec, &change.key);
+        wake(queue, change.origin.priority(), bindings, named);
     }
 }
 
-fn placement(queue: &Queue<ObjectKey>, scope: &ScopeMirrors, change: &Change<Placement>) {
+fn placement(queue: &Bindings, scope: &ScopeMirrors, change: &Change<Placement>) {
     let says = |kept: &Arc<Placement>| Says::read(kept.deleting, &kept.value.spec);
     let (old, new) = (change.old.as_ref().map(says), change.new.as_ref().map(says));
     let old = old.unwrap_or_default();
     if new.is_some_and(|new| placement_changed(&old, &new)) {
-        wake(queue, scope.bindings_of(&change.key), |_| true);
+        wake(queue, change.origin.priority(), scope.bindings_of(&change.key), |_| true);
     }
 }
 
 fn wake(
-    queue: &Queue<ObjectKey>,
+    queue: &Bindings,
+    priority: Priority,
     bindings: Vec<Arc<Binding>>,
     concerned: impl Fn(&Binding) -> bool,
 ) {
     for binding in bindings.iter().filter(|binding| concerned(binding)) {
-        queue.add(binding.fence.key.clone());
+        queue.add_with(BindingKey::of(binding), priority);
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Discovery runs every 30 seconds and at once when a CustomResourceDefinition
 //! changes. Each type that can be watched, in the version the server prefers, gets
-//! a reflector of its own. A type is given up only after three looks in a row that
+//! a reflector of its own, and keeps it while it is served, preferred or not: somebody
+//! may have named that version. A type is given up only after three looks in a row that
 //! were sure about its group and did not find it: one bad answer of an aggregated
 //! API must not look like the deletion of everything in it.
 //!
@@ -143,7 +144,11 @@ where
             started.absences = 0;
         }
         running.retain(|resource, started| {
-            if present.contains_key(resource) || !found.is_sure_about(&resource.group) {
+            if !found.is_sure_about(&resource.group) {
+                return true;
+            }
+            if found.types.get(resource).is_some_and(ServedType::can_be_watched) {
+                started.absences = 0;
                 return true;
             }
             started.absences += 1;

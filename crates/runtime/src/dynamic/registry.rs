@@ -111,7 +111,8 @@ impl<V> Registry<V> {
         self.state().mirrors.get(&found.resource).map(|(_, store)| store.clone())
     }
 
-    /// All mirrored types with their objects, ordered by group, version and plural.
+    /// All mirrored types with their objects, ordered by group, version and plural. What
+    /// they say of the server's preference is what the last look found.
     pub fn mirrors(&self) -> Vec<(ServedType, Store<V>)> {
         self.state().mirrors.values().cloned().collect()
     }
@@ -162,6 +163,11 @@ impl<V> Registry<V> {
         // What a failed group had stays known; it may well be there still.
         state.types.retain(|resource, _| !found.is_sure_about(&resource.group));
         state.types.extend(found.types);
+        let State { types, mirrors } = &mut *state;
+        for (resource, (served, _)) in mirrors {
+            // One that was not found is on its way out; another version may be preferred.
+            served.preferred = types.get(resource).is_some_and(|found| found.preferred);
+        }
         drop(state);
         self.0.looks.send_modify(|looks| *looks += 1);
     }

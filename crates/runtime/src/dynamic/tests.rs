@@ -265,6 +265,26 @@ async fn a_type_is_given_up_after_three_sure_looks_without_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_version_that_is_no_longer_preferred_keeps_its_mirror_while_it_is_served() {
+    let menu = basic(true);
+    let (registry, log, _subscription) = mirror(&menu);
+    registry.synced().await;
+    log.lock().unwrap().clear();
+    menu.set(
+        "apps",
+        &[("v2", &[("deployments", "Deployment")]), ("v1", &[("deployments", "Deployment")])],
+    );
+    after(600).await;
+    assert_eq!(names(&registry), "configmaps/v1 deployments.apps/v1 deployments.apps/v2");
+    let preferred = |(served, _): &(ServedType, _)| served.preferred;
+    let preferences: Vec<_> = registry.mirrors().iter().map(preferred).collect();
+    assert_eq!(preferences, [true, false, true], "as the last look found them");
+    menu.set("apps", &[("v2", &[("deployments", "Deployment")])]);
+    after(100).await;
+    assert_eq!(names(&registry), "configmaps/v1 deployments.apps/v2");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_failing_group_keeps_what_it_had() {
     for aggregated in [true, false] {
         let menu = basic(aggregated);

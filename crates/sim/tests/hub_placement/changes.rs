@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::hub_world::{CRB, CRP, RP, text};
+use crate::hub_world::{CRB, CRP, CSPS, RP, text};
 use crate::story::{CRS, Story, everywhere, map, namespace};
 
 const CRPS: &str = "cluster-resource-placement-controller-v1beta1";
@@ -143,4 +143,27 @@ async fn an_unfinished_placement_looks_again_after_half_an_hour() {
     assert_eq!(story.snapshots(CRS), ["web-0-snapshot"]);
     story.pass(60).await;
     assert_eq!(story.snapshots(CRS), ["web-0-snapshot latest"]);
+}
+
+/// Nobody waits for the placements that a hub finds when it starts; somebody waits for the
+/// one that was just made.
+#[tokio::test(start_paused = true)]
+async fn a_new_placement_overtakes_those_that_a_starting_hub_finds() {
+    let mut story = Story::cluster_wide(29).await;
+    story.options.max_concurrent_placements = 1;
+    for number in 0..40 {
+        story.crp(&format!("old-{number:02}"), everywhere(&[namespace("app")])).await;
+    }
+    let options = story.options.clone();
+    story.start("hub", options);
+    while story.list(CSPS, "").is_empty() {
+        tokio::task::yield_now().await;
+    }
+    story.crp("new", everywhere(&[namespace("app")])).await;
+    story.settle().await;
+    let mut made = story.writes("hub");
+    made.retain(|write| write.starts_with("create clusterschedulingpolicysnapshots "));
+    assert_eq!(made.len(), 41);
+    let place = made.iter().position(|write| write.contains(" new-")).expect("it has a policy");
+    assert!(place < 20, "the new one was number {place}");
 }

@@ -11,8 +11,11 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
 
 mod binary;
+mod coverage;
 mod guides;
 mod session;
+mod shell;
+mod stories;
 mod transcript;
 
 macro_rules! stories {
@@ -20,13 +23,13 @@ macro_rules! stories {
         $(
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $name() {
-                transcript::replay(stringify!($name)).await;
+                stories::replay(stringify!($name)).await;
             }
         )*
 
         #[test]
         fn every_story_is_told() {
-            transcript::all_told("stories", &[$(stringify!($name)),*]);
+            stories::all_told("stories", &[$(stringify!($name)),*]);
         }
     };
 }
@@ -37,8 +40,11 @@ stories!(
     creating,
     custom_kinds,
     deleting,
+    every_form,
+    fleet_kinds,
     looking,
     patching,
+    refused,
     rights,
     rolling_out,
     server_side,

@@ -272,9 +272,11 @@ impl Shell {
             }
             Trouble::Refused(message) => {
                 tracing::warn!(?key, message, tries = *tries, "the server refused");
-                // Looks at once, to report; asks again later.
-                self.refusals.insert(key.clone(), Refusal { message, until: later });
-                self.queue.push(key, now);
+                // Looks at once, to report; asks again later. Who was told already and asked
+                // all the same has nothing to report, and would ask for ever.
+                let refusal = Refusal { message, until: later };
+                let told = self.refusals.insert(key.clone(), refusal).is_some();
+                self.queue.push(key, if told { later } else { now });
             }
         }
     }

@@ -140,8 +140,9 @@ impl View<'_> {
                 content.extend(stored.and_then(|stored| item(resource, &stored)));
             }
         }
-        let root_ca = self.config.root_ca.clone();
-        Some(namespace::plan(&namespace::Observed { namespace, content, root_ca, now: self.now }))
+        let (root_ca, refusal, now) = (self.config.root_ca.clone(), self.refusal.clone(), self.now);
+        let seen = namespace::Observed { namespace, content, root_ca, refusal, now };
+        Some(namespace::plan(&seen))
     }
 
     fn deployment(&self, space: &str, name: &str) -> Option<Plan> {

@@ -67,6 +67,8 @@ pub struct ResourceType {
     pub plural: String,
     /// Where its objects live.
     pub scope: Scope,
+    /// Whether this is the version of them that the server prefers.
+    pub preferred: bool,
     /// Whether its objects can be seen.
     pub watch: Watch,
 }

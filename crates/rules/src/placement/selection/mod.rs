@@ -13,7 +13,7 @@ mod roster;
 mod type_rules;
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use flagship_api::keys::group;
 use flagship_api::kinds::Scope;
@@ -166,6 +166,7 @@ impl<'a> Pass<'a> {
             return self.select_namespaces(&kind, term);
         }
         let of = self.mapped(&kind)?;
+        self.check_watched(of)?;
         let namespace = self.place_of(of, inside)?;
         self.check_synced(of)?;
         self.select_in(of, namespace, term)
@@ -180,21 +181,16 @@ impl<'a> Pass<'a> {
     where
         'a: 'p,
     {
-        // A type that nobody watches yet has no scope we could act on.
-        let cluster_scoped =
-            of.scope == Scope::Cluster && !matches!(of.watch, Watch::Unwatched { .. });
-        match (self.who.namespace, cluster_scoped) {
-            (None, true) => Ok(None),
-            (None, false) if inside.is_some() => Ok(inside),
-            (None, false) => Err(self.not_yet_watched(of).unwrap_or_else(|| {
-                Trouble::User(format!(
-                    "invalid placement {}: cannot select namespace-scoped resource {} in a clusterResourcePlacement",
-                    self.key(),
-                    of.gvr()
-                ))
-            })),
-            (Some(own), false) => Ok(Some(own)),
-            (Some(_), true) => Err(Trouble::User(format!(
+        match (self.who.namespace, of.scope) {
+            (None, Scope::Cluster) => Ok(None),
+            (None, Scope::Namespaced) if inside.is_some() => Ok(inside),
+            (None, Scope::Namespaced) => Err(Trouble::User(format!(
+                "invalid placement {}: cannot select namespace-scoped resource {} in a clusterResourcePlacement",
+                self.key(),
+                of.gvr()
+            ))),
+            (Some(own), Scope::Namespaced) => Ok(Some(own)),
+            (Some(_), Scope::Cluster) => Err(Trouble::User(format!(
                 "invalid placement {}: cannot select cluster-scoped resource {} in a resourcePlacement",
                 self.key(),
                 of.gvr()
@@ -285,12 +281,20 @@ impl<'a> Pass<'a> {
         Ok(listed)
     }
 
-    /// Types whose objects come along with their namespace, all of them caught up.
+    /// Types whose objects come along with their namespace, all of them caught up. A type
+    /// that is watched in several versions comes along in one, or its objects would twice.
     fn content_types(&self) -> Result<Vec<&'a ResourceType>, Trouble> {
         let options = self.who.options;
         let content =
             |of: &&ResourceType| of.scope == Scope::Namespaced && !options.types.disables(&of.kind);
-        let types: Vec<_> = self.hub.watched().into_iter().filter(content).collect();
+        let mut one_version = BTreeMap::new();
+        for of in self.hub.watched().into_iter().filter(content) {
+            let kept = one_version.entry((&of.kind.group, &of.plural)).or_insert(of);
+            if of.preferred && !kept.preferred {
+                *kept = of;
+            }
+        }
+        let types: Vec<_> = one_version.into_values().collect();
         for of in &types {
             self.check_synced(of)?;
         }
@@ -363,23 +367,32 @@ impl<'a> Pass<'a> {
     }
 
     fn check_synced(&self, of: &ResourceType) -> Result<(), Trouble> {
+        self.check_watched(of)?;
         match of.watch {
             Watch::Synced => Ok(()),
-            Watch::Syncing => Err(not_synced(&of.gvr())),
-            Watch::Unwatched { .. } => {
-                Err(self.not_yet_watched(of).unwrap_or_else(|| not_synced(&of.gvr())))
-            }
+            Watch::Syncing | Watch::Unwatched { .. } => Err(not_synced(&of.gvr())),
         }
     }
 
-    /// A type that has just appeared will be watched in a moment.
-    fn not_yet_watched(&self, of: &ResourceType) -> Option<Trouble> {
-        match of.watch {
-            Watch::Unwatched { since } if self.who.now.duration_since(since) < NEW_KIND_GRACE => {
-                Some(Trouble::Fresh(format!("{} is not watched yet", of.gvr())))
-            }
-            _ => None,
+    /// A type that has just appeared will be watched in a moment; later it is known that
+    /// it never will.
+    fn check_watched(&self, of: &ResourceType) -> Result<(), Trouble> {
+        let Watch::Unwatched { since } = of.watch else { return Ok(()) };
+        if self.who.now.duration_since(since) < NEW_KIND_GRACE {
+            return Err(Trouble::Fresh(format!("{} is not watched yet", of.gvr())));
         }
+        let same = |other: &&ResourceType| {
+            (&other.kind.group, &other.kind.kind) == (&of.kind.group, &of.kind.kind)
+        };
+        let advice = match self.hub.watched().into_iter().find(same) {
+            Some(other) => format!("select version {} of it", other.kind.version),
+            None => "its API offers no list or no watch".to_owned(),
+        };
+        Err(Trouble::User(format!(
+            "invalid placement {}: cannot select resource {}, which is not watched: {advice}",
+            self.key(),
+            of.gvr()
+        )))
     }
 }
 

@@ -57,7 +57,8 @@ impl FakeHub {
         let types = KINDS.iter().map(|(group, version, kind, plural, scope)| {
             let kind = Kind::new(group, version, kind);
             let plural = (*plural).to_owned();
-            (kind.clone(), ResourceType { kind, plural, scope: *scope, watch: Watch::Synced })
+            let (scope, watch) = (*scope, Watch::Synced);
+            (kind.clone(), ResourceType { kind, plural, scope, preferred: true, watch })
         });
         Self { types: types.collect(), objects: BTreeMap::new(), broken: BTreeSet::new() }
     }

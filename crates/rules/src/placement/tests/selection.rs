@@ -300,9 +300,52 @@ fn a_kind_that_just_appeared_is_given_two_minutes() {
     hub.watch(&role, Watch::Unwatched { since: now() - SignedDuration::from_secs(120) });
     assert_eq!(
         mistake(crp(&hub, selectors)),
-        "invalid placement /web: cannot select namespace-scoped resource \
-         rbac.authorization.k8s.io/v1, Resource=clusterroles in a clusterResourcePlacement"
+        "invalid placement /web: cannot select resource rbac.authorization.k8s.io/v1, \
+         Resource=clusterroles, which is not watched: its API offers no list or no watch"
     );
+}
+
+#[test]
+fn whoever_selects_a_version_that_is_not_watched_is_told_which_one_is() {
+    let old = Kind::new("apps", "v1beta2", "Deployment");
+    let since = now() - SignedDuration::from_secs(120);
+    let mut hub = FakeHub::busy();
+    let mut of = hub.types[&Kind::new("apps", "v1", "Deployment")].clone();
+    of.kind = old.clone();
+    (of.preferred, of.watch) = (false, Watch::Unwatched { since });
+    hub.types.insert(old, of);
+    let selectors = json!([{"group": "apps", "version": "v1beta2", "kind": "Deployment"}]);
+    assert_eq!(
+        mistake(rp(&hub, selectors)),
+        "invalid placement app/web: cannot select resource apps/v1beta2, Resource=deployments, \
+         which is not watched: select version v1 of it"
+    );
+}
+
+#[test]
+fn a_kind_watched_in_two_versions_comes_along_in_the_preferred_one() {
+    let mut hub = FakeHub::busy();
+    for (version, preferred) in [("v1beta2", false), ("v2", true)] {
+        let kind = Kind::new("apps", version, "Deployment");
+        let mut of = hub.types[&Kind::new("apps", "v1", "Deployment")].clone();
+        (of.kind, of.preferred) = (kind.clone(), preferred);
+        hub.types.insert(kind, of);
+    }
+    hub.types.get_mut(&Kind::new("apps", "v1", "Deployment")).unwrap().preferred = false;
+    for version in ["apps/v1beta2", "apps/v1", "apps/v2"] {
+        hub.add(object(version, "Deployment", "app", "web"));
+    }
+    let found = crp(&hub, json!([namespace("app", "NamespaceWithResources")])).unwrap();
+    let deployments: Vec<_> =
+        found.resources.iter().filter(|found| found.id.kind == "Deployment").collect();
+    let [only] = deployments.as_slice() else { panic!("{deployments:?}") };
+    assert_eq!(only.id.version, "v2");
+    // While no version is preferred, one of them is better than none.
+    for of in hub.types.values_mut() {
+        of.preferred = false;
+    }
+    let found = listed(crp(&hub, json!([namespace("app", "NamespaceWithResources")])));
+    assert_eq!(found.iter().filter(|line| line.starts_with("Deployment")).count(), 1);
 }
 
 // checklist 20.11

@@ -1,0 +1,108 @@
+//! Those who connect and then take their time.
+
+use std::time::Duration;
+
+use futures::future::{Either, FutureExt, LocalBoxFuture, select};
+use futures::stream::{self, StreamExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::frames::{END_STREAM, HEADERS, frame, get_head, greeting};
+use crate::process::served::Bounds;
+use crate::process::wire::{Door, get, read};
+use crate::walls::{Walls, force};
+
+/// How fast an attacker sends the next byte of a head.
+const DRIP: Duration = Duration::from_millis(50);
+
+/// What a connection says until it is closed from the other side.
+async fn until_closed(mut stream: impl AsyncReadExt + Unpin) -> String {
+    let mut said = Vec::new();
+    stream.read_to_end(&mut said).await.ok();
+    String::from_utf8_lossy(&said).into_owned()
+}
+
+/// Never begins to speak TLS.
+async fn silent(door: &Door) -> String {
+    until_closed(TcpStream::connect(door.address).await.unwrap()).await
+}
+
+/// Begins to speak TLS, and stops in the middle of its first word.
+async fn stammering(door: &Door) -> String {
+    let mut stream = TcpStream::connect(door.address).await.unwrap();
+    stream.write_all(&[22, 3, 1, 2, 0, 1, 0, 1]).await.ok();
+    until_closed(stream).await
+}
+
+/// Sends the head of a request a byte at a time.
+async fn dripping(door: &Door) -> String {
+    // It may have been asked to leave before it could begin.
+    let Ok(stream) = door.connect1().await else { return String::new() };
+    let (from, mut to) = tokio::io::split(stream);
+    let drip = async {
+        let mut drop = tokio::time::interval(DRIP);
+        for byte in b"GET /healthz HTTP/1.1\r\nX-Slow: ".iter().chain([b'x'; 10_000].iter()) {
+            drop.tick().await;
+            if to.write_all(&[*byte]).await.is_err() || to.flush().await.is_err() {
+                return;
+            }
+        }
+    };
+    let (drip, said) = (drip.boxed_local(), until_closed(from).boxed_local());
+    match select(drip, said).await {
+        Either::Left((_, said)) => said.await,
+        Either::Right((said, _)) => said,
+    }
+}
+
+/// Agrees to HTTP/2, and never greets; or greets, and never ends its first head.
+async fn ungreeting(door: &Door, words: &[u8]) -> String {
+    let Ok(mut stream) = door.connect2().await else { return String::new() };
+    stream.write_all(words).await.ok();
+    stream.flush().await.ok();
+    until_closed(stream).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_takes_their_time_is_sent_away_and_keeps_nobody_out() {
+    let walls = Walls::raise("heads", Bounds::Hasty);
+    let stranger = walls.wire.stranger();
+    let half = [greeting(), frame(HEADERS, END_STREAM, 1, &get_head("/"))].concat();
+    let attackers = (0..force(400, 10_000)).map(|number| {
+        let attacker: LocalBoxFuture<'_, String> = match number % 5 {
+            0 => silent(&stranger).boxed_local(),
+            1 => stammering(&stranger).boxed_local(),
+            2 => dripping(&stranger).boxed_local(),
+            3 => ungreeting(&stranger, b"").boxed_local(),
+            _ => ungreeting(&stranger, &half).boxed_local(),
+        };
+        attacker
+    });
+    // So many at a time: for 200 of them there are seats, the others wait for those.
+    let attack = stream::iter(attackers).buffer_unordered(400).collect::<Vec<_>>();
+    let (said, grown) = walls.under(attack).await;
+    for said in said {
+        assert!(!said.contains(" 200 "), "{said}");
+    }
+    assert!(grown < 16 << 10, "the server grew by {grown} KiB");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_was_never_known_makes_way_for_others() {
+    let walls = Walls::raise("idlers", Bounds::Default);
+    let stranger = walls.wire.stranger();
+    // Not slow, not wrong: they ask for what everybody may have, and stay.
+    let attack = async {
+        let mut idlers = Vec::new();
+        for _ in 0..force(1_200, 3_000) {
+            idlers.push(TcpStream::connect(stranger.address).await.unwrap());
+        }
+        let mut sender = stranger.http2().await.unwrap();
+        let answer = sender.send_request(get("/healthz")).await.unwrap();
+        assert_eq!(read(answer).await.unwrap().0, 200);
+        // The first have been asked to leave, long before their time was over.
+        assert_eq!(idlers[0].read(&mut [0; 1]).await.ok().unwrap_or_default(), 0);
+    };
+    let ((), grown) = walls.under(attack).await;
+    assert!(grown < 32 << 10, "the server grew by {grown} KiB");
+}
