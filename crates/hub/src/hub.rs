@@ -17,6 +17,7 @@ use tokio::task::JoinSet;
 
 use crate::back_report::BackReports;
 use crate::complaints::Complaints;
+use crate::definitions::{self, Undefined};
 use crate::eviction::Evictions;
 use crate::membership::Membership;
 use crate::mirrors::Mirrors;
@@ -66,6 +67,12 @@ impl Hub {
     /// How far this hub has come. Clones of a hub share the answer.
     pub fn ready(&self) -> Readiness {
         self.stage.look()
+    }
+
+    /// Looks whether the server has every definition this hub needs, for a few seconds. Who
+    /// starts a hub asks this first: one that runs without them only waits.
+    pub async fn look_for_definitions(&self) -> Result<(), Undefined> {
+        definitions::look_for(&self.client, &self.options).await
     }
 
     /// Runs all controllers until `stop` is ready: passes under way are finished, and

@@ -221,6 +221,7 @@ impl Hub {
         let options = self.options(&env)?;
         let judged = options.admission();
         let hub = flagship_hub::Hub::new(client.clone(), env.clone(), metrics.clone(), options);
+        hub.look_for_definitions().await?;
         let _judging = match self.webhooks(std::env::var("POD_NAMESPACE").ok()) {
             Some(reach) => {
                 let webhooks = Webhooks::listen(&client, &env, judged, reach).await?;
