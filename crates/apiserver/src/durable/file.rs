@@ -2,22 +2,36 @@
 //! opened anew; so that is done before the next write.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use redb::Database;
 
 /// A file with a database in it.
 pub struct File {
     path: PathBuf,
-    /// `None` from a write that failed until the next.
+    /// `None` from a write that failed, or from [`File::close`], until the next.
     open: Mutex<Option<Database>>,
+    /// Whether whoever had it open last did not close it.
+    pub cut_off: bool,
 }
 
 impl File {
     /// Opens the file, or makes it.
     pub fn open(path: &Path) -> Result<Self, redb::Error> {
-        let database = Database::create(path)?;
-        Ok(Self { path: path.to_owned(), open: Mutex::new(Some(database)) })
+        let checked = Arc::new(AtomicBool::new(false));
+        let told = checked.clone();
+        let mut builder = Database::builder();
+        // A file that was not closed is gone through from end to end before it is used.
+        builder.set_repair_callback(move |_| told.store(true, Ordering::Relaxed));
+        let database = builder.create(path)?;
+        let (path, open) = (path.to_owned(), Mutex::new(Some(database)));
+        Ok(Self { path, open, cut_off: checked.load(Ordering::Relaxed) })
+    }
+
+    /// Closes the file, so that it need not be gone through when it is opened again.
+    pub fn close(&self) {
+        *self.lock() = None;
     }
 
     /// Reads.

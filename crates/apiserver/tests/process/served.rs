@@ -167,5 +167,5 @@ async fn serve(folder: &Path, limits: Limits) {
     let closed = tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new()));
     closed.await.expect("reading does not panic").expect("the owner holds the other end");
     edge.shutdown().await;
-    durable.flush().expect("the disk has room");
+    durable.close().expect("the disk has room");
 }

@@ -146,7 +146,7 @@ impl Fleet {
         self.stop.cancel();
         while self.controllers.join_next().await.is_some() {}
         self.edge.shutdown().await;
-        if let Some(refusal) = self.kept.and_then(|kept| kept.flush().err()) {
+        if let Some(refusal) = self.kept.and_then(|kept| kept.close().err()) {
             tracing::error!(%refusal, "the last changes could not be stored");
         }
     }
