@@ -27,13 +27,16 @@ use crate::patches::reference;
 /// Originals of one Work that are written at once.
 const AT_ONCE: usize = 4;
 
+/// Placements by UID and generation.
+type Versions = BTreeMap<ObjectKey, (String, i64)>;
+
 /// Carries statuses back.
 pub(super) struct Shell {
     cx: Context,
     mirrors: Arc<Mirrors>,
     recorder: Recorder,
-    /// Placements that were told why nothing comes back, with UID and generation.
-    refused: Mutex<BTreeMap<ObjectKey, (String, i64)>>,
+    /// Those that were told why nothing comes back.
+    refused: Mutex<Versions>,
 }
 
 impl Shell {
@@ -99,7 +102,7 @@ impl Shell {
         self.recorder.note_about(about, EventType::Warning, REFUSED, why);
     }
 
-    fn refused(&self) -> MutexGuard<'_, BTreeMap<ObjectKey, (String, i64)>> {
+    fn refused(&self) -> MutexGuard<'_, Versions> {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
