@@ -143,7 +143,7 @@ async fn what_cannot_be_noted_for_an_audit_is_refused() {
         "spec.auditAnnotations[0].key: Invalid value: \"notes/a b\": name part must consist of",
         "spec.auditAnnotations[1].valueExpression: Required value: valueExpression is not specified",
         "spec.auditAnnotations[2].key: Duplicate value: \"c\"",
-        "spec.auditAnnotations[2].valueExpression: Invalid value: \"1 + 1\": must evaluate to one of [string null_type]",
+        "spec.auditAnnotations[2].valueExpression: Invalid value: \"1 + 1\": must evaluate to one of [string null_type] but got int",
     ] {
         assert!(says.contains(words), "{words}\n{says}");
     }

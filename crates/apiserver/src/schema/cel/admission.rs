@@ -61,7 +61,7 @@ impl Program {
         let program = Self::compile(source)?;
         match type_of(&program.expression.plain) {
             None | Some("string" | "null_type") => Ok(program),
-            Some(_) => Err("must evaluate to one of [string null_type]".to_owned()),
+            Some(kind) => Err(format!("must evaluate to one of [string null_type] but got {kind}")),
         }
     }
 
