@@ -120,10 +120,10 @@ mod tests {
         assert_eq!(
             starts,
             [
+                "reportingComponent: Invalid value: \"a b\": name part must con",
+                "reportingInstance: Required value",
                 "action: Invalid value: \"\": can have at most 128 characters",
                 "reason: Required value",
-                "reportingComponent: Invalid value: \"a b\": name part must c",
-                "reportingInstance: Required value",
             ]
         );
     }
