@@ -8,7 +8,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 
-use flagship_runtime::client::Client;
+use flagship_runtime::client::{Client, ResourceType};
 use flagship_runtime::env::Env;
 use flagship_runtime::lease::{Candidate, Ended, Leadership};
 use flagship_runtime::metrics::Metrics;
@@ -56,6 +56,12 @@ impl Hub {
     /// A hub that does nothing until it runs.
     pub fn new(client: Client, env: Env, metrics: Metrics, options: Options) -> Self {
         Self { client, env, metrics, options, stage: Stage::new(Readiness::Idle) }
+    }
+
+    /// The resources that this hub mirrors whole, one by one. What users place is looked at
+    /// besides.
+    pub fn mirrors(&self) -> Vec<ResourceType> {
+        Mirrors::new(&self.client, &self.env, &self.options).1.resources()
     }
 
     /// How far this hub has come. Clones of a hub share the answer.
