@@ -39,7 +39,7 @@ fn finishes_what_others_wrote(seen: &Observed, status: &UpdateRunStatus) -> bool
         clusters.filter(|c| is_finished(c)).map(|c| c.cluster_name.clone()).collect()
     };
     let new = &finished(status) - &finished(&seen.run.status);
-    let of_others = seen
+    let mut of_others = seen
         .bindings
         .iter()
         .filter(|binding| binding.fence.as_ref().is_some_and(|fence| fence.run != seen.run.uid));
