@@ -6,6 +6,8 @@
 //! client creates the runs and watches them: the time is from before the first is created
 //! until it has seen the last one succeed. Each count begins with a new fleet, and with the
 //! memory of this process as its peak.
+//! With `works` behind `--` the hub also makes a Work for each cluster, and the members
+//! report on these; without, on the bindings.
 //! `cargo run --release -p flagship-sim --example one_run`, with other counts behind `--`;
 //! `-- 1000` takes some minutes and 3 GiB.
 
@@ -19,15 +21,17 @@ use std::time::{Duration, Instant};
 
 use flagship_api::binding::{BindingState, ClusterResourceBinding};
 use flagship_api::condition::{Conditions, Generation, Truth, draft};
-use flagship_api::condition_type::{binding as kind, update_run};
+use flagship_api::condition_type::{binding as kind, update_run, work as of_work};
 use flagship_api::keys::label;
 use flagship_api::staged_update::ClusterStagedUpdateRun;
+use flagship_api::work::Work;
 use flagship_runtime::client::{Client, Fence, Selection};
+use flagship_runtime::env::Env;
 use flagship_runtime::reflector::Reflector;
 use flagship_sim::fleet::{Fleet, FleetConfig, HUB};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 
 const RUNS: &str = "clusterstagedupdateruns";
 const STAGES: [(&str, usize); 3] = [("a", 20), ("b", 30), ("c", 50)];
@@ -47,10 +51,14 @@ fn main() {
     });
 }
 
+fn makes_works() -> bool {
+    std::env::args().any(|arg| arg == "works")
+}
+
 /// A hub with its members, all joined.
 async fn fleet() -> Fleet {
     let mut config = FleetConfig::named(&[]).real_time();
-    config.hub.controllers.work = false;
+    config.hub.controllers.work = makes_works();
     let mut fleet = Fleet::new(config);
     fleet.start(HUB);
     let hub = &fleet.world.hub;
@@ -176,6 +184,8 @@ struct Clock {
     free: BTreeMap<(String, String), Vec<Instant>>,
     last: BTreeMap<String, Instant>,
     reactions: Vec<Duration>,
+    /// Bindings that were seen available.
+    done: BTreeSet<String>,
 }
 
 impl Clock {
@@ -183,6 +193,13 @@ impl Clock {
         let now = Instant::now();
         self.free.entry((placement.to_owned(), stage.to_owned())).or_default().push(now);
         self.last.insert(placement.to_owned(), now);
+    }
+
+    /// A binding whose delivery began was seen; once it says so, its cluster has finished.
+    fn rolled_up(&mut self, binding: String, available: bool, placement: &str, stage: &str) {
+        if available && self.done.insert(binding) {
+            self.available(placement, stage);
+        }
     }
 
     /// A binding was written: for the longest free slot of its stage, or because the stage
@@ -223,13 +240,20 @@ fn play_members(
                 if bound && !is(kind::ROLLOUT_STARTED) {
                     told.lock().unwrap().written(&placement, &stage);
                 }
-                if bound && is(kind::ROLLOUT_STARTED) && !is(kind::AVAILABLE) {
+                if !bound || !is(kind::ROLLOUT_STARTED) {
+                } else if makes_works() {
+                    let name = binding.metadata.name?;
+                    told.lock().unwrap().rolled_up(name, is(kind::AVAILABLE), &placement, &stage);
+                } else if !is(kind::AVAILABLE) {
                     sender.send((Fence::of(&binding)?, at, conditions, placement, stage)).ok()?;
                 }
                 Some(())
             },
         );
         let mirroring = tokio::spawn(mirror.run());
+        if makes_works() {
+            return report_on_works(&client, &env).await;
+        }
         while let Some((fence, at, mut conditions, placement, stage)) = started.recv().await {
             let (bindings, clock, env) = (bindings.clone(), clock.clone(), env.clone());
             tokio::spawn(async move {
@@ -246,6 +270,36 @@ fn play_members(
             });
         }
         mirroring.abort();
+    }
+}
+
+/// Reports every Work as applied and available.
+async fn report_on_works(client: &Client, env: &Env) {
+    let (sender, mut delivered) = mpsc::unbounded_channel();
+    let works = client.of::<Work>();
+    let mirror = Reflector::new(env, works.clone(), Selection::all(), move |work: Work| {
+        let at = Generation::of(&work.metadata);
+        let conditions = work.status.as_ref().map(|s| s.conditions.clone()).unwrap_or_default();
+        if !conditions.is_true_at(of_work::AVAILABLE, at) {
+            sender.send((Fence::of(&work)?, at)).ok()?;
+        }
+        Some(())
+    });
+    let _mirroring = JoinSet::from_iter([mirror.run()]);
+    while let Some((fence, at)) = delivered.recv().await {
+        let (works, env) = (works.clone(), env.clone());
+        tokio::spawn(async move {
+            let mut conditions = Vec::new();
+            let says = [
+                draft(of_work::APPLIED).is_true("AllManifestsApplied"),
+                draft(of_work::AVAILABLE).is_true("AllManifestsAvailable"),
+            ];
+            for done in says {
+                done.because("").set(&mut conditions, at, env.now());
+            }
+            let patch = json!({"status": {"conditions": conditions}});
+            works.patch_status(&fence, patch).await.ok();
+        });
     }
 }
 

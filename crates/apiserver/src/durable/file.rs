@@ -5,7 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use redb::Database;
+use redb::{Builder, Database};
+
+/// Bytes of the file that are kept in memory. Everything in it is in memory anyway, and is
+/// read from here only when a server starts; redb by itself would keep a gibibyte.
+const CACHE: usize = 64 << 20;
 
 /// A file with a database in it.
 pub struct File {
@@ -21,7 +25,7 @@ impl File {
     pub fn open(path: &Path) -> Result<Self, redb::Error> {
         let checked = Arc::new(AtomicBool::new(false));
         let told = checked.clone();
-        let mut builder = Database::builder();
+        let mut builder = builder();
         // A file that was not closed is gone through from end to end before it is used.
         builder.set_repair_callback(move |_| told.store(true, Ordering::Relaxed));
         let database = builder.create(path)?;
@@ -60,10 +64,16 @@ impl File {
     }
 }
 
+fn builder() -> Builder {
+    let mut builder = Database::builder();
+    builder.set_cache_size(CACHE);
+    builder
+}
+
 fn opened<'a>(open: &'a mut Option<Database>, path: &Path) -> Result<&'a Database, redb::Error> {
     let database = match open.take() {
         Some(database) => database,
-        None => Database::open(path)?,
+        None => builder().open(path)?,
     };
     Ok(open.insert(database))
 }

@@ -40,7 +40,7 @@ impl Bounds {
         match self {
             Self::Default => limits,
             Self::Hasty => {
-                let wait = Duration::from_millis(1_500);
+                let wait = Duration::from_secs(3);
                 let (handshake, head_wait, stay) = (wait, wait, wait);
                 Limits { handshake, head_wait, stay, strangers: 200, ..limits }
             }
