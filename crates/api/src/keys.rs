@@ -171,6 +171,9 @@ pub mod own {
         UPDATE_RUN_UID = "flagship.dev/update-run-uid";
         /// Bindings: generation of that run, the fence: a hub that has seen an older one may not write.
         UPDATE_RUN_GENERATION = "flagship.dev/update-run-generation";
+        /// Update runs: bindings that were promised and have to be written again, with the
+        /// generation that is written over: said before it is done.
+        ANNOUNCED_WRITES = "flagship.dev/announced-writes";
         /// Works: hash of everything their manifests were rendered from, cluster labels included.
         RENDERED_INPUTS_HASH = "flagship.dev/rendered-inputs-hash";
         /// Works with overrides: hash of their manifests. If the same come out of other inputs,

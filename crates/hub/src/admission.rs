@@ -2,7 +2,8 @@
 //! from the server.
 //!
 //! Needs no mirror and no lease, so that every replica of a hub may answer. A webhook
-//! server turns reviews into [`Request`]s; an embedded server can call the rules itself.
+//! server turns reviews into [`Request`]s; an embedded server reads its own store into
+//! [`Around`] and asks the rules itself.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +12,7 @@ use std::time::Duration;
 use flagship_api::kinds::Scope;
 use flagship_api::names::{ObjectKey, member_namespace};
 use flagship_api::placement::ClusterResourcePlacement;
-use flagship_rules::admission::{self, Neighbour, Operation, Surroundings};
+use flagship_rules::admission::{self, Need, Neighbour, Surroundings};
 use flagship_rules::placement::Placement;
 use flagship_rules::placement::selection::Kind;
 use flagship_runtime::client::{Client, ClientError, ResourceType, Selection};
@@ -45,13 +46,17 @@ struct Discovery {
     kinds: Arc<BTreeMap<Kind, Scope>>,
 }
 
-/// What was read for one request.
+/// What was read for one request: whatever it [needs](Need).
 #[derive(Default)]
-struct Around {
-    kinds: Option<Arc<BTreeMap<Kind, Scope>>>,
-    placement: Option<Placement>,
-    exports: Option<Result<Vec<String>, String>>,
-    overrides: Vec<Neighbour>,
+pub struct Around {
+    /// The kinds that are served, if the server said.
+    pub kinds: Option<Arc<BTreeMap<Kind, Scope>>>,
+    /// The placement that the request is about.
+    pub placement: Option<Placement>,
+    /// What the member exports.
+    pub exports: Option<Result<Vec<String>, String>>,
+    /// The overrides beside the one that is asked for.
+    pub overrides: Vec<Neighbour>,
 }
 
 impl Admission {
@@ -77,29 +82,21 @@ impl Admission {
     /// Reads what the answer may depend on, and nothing else.
     async fn look(&self, request: &Request<'_>) -> Result<Around, ClientError> {
         let mut around = Around::default();
-        match (request.kind.kind.as_str(), request.operation) {
-            ("ClusterResourcePlacement" | "ResourcePlacement", _) => {
-                around.kinds = self.kinds(request.object).await;
-            }
-            ("ClusterResourcePlacementEviction", _) => {
-                let name = request.object["spec"]["placementName"].as_str().unwrap_or_default();
-                around.placement = self.placement(name).await?;
-            }
-            ("ClusterResourcePlacementDisruptionBudget", _) => {
-                around.placement = self.placement(request.name).await?;
-            }
-            ("ClusterResourceOverride", Operation::Create | Operation::Update) => {
+        match admission::needs(request, self.options) {
+            Need::Nothing => {}
+            Need::Kinds => around.kinds = self.kinds(request.object).await,
+            Need::Placement(name) => around.placement = self.placement(name).await?,
+            Need::ClusterOverrides => {
                 let read = Neighbour::of_cluster_override;
                 around.overrides = self.neighbours(Selection::all(), read).await?;
             }
-            ("ResourceOverride", Operation::Create | Operation::Update) => {
-                let beside = Selection::namespace(request.namespace);
+            Need::Overrides(namespace) => {
+                let beside = Selection::namespace(namespace);
                 around.overrides = self.neighbours(beside, Neighbour::of_override).await?;
             }
-            ("MemberCluster", Operation::Delete) if self.options.networking_agents => {
-                around.exports = Some(self.exports(request.name).await.map_err(|e| e.to_string()));
+            Need::Exports(member) => {
+                around.exports = Some(self.exports(member).await.map_err(|e| e.to_string()));
             }
-            _ => {}
         }
         Ok(around)
     }
@@ -155,24 +152,31 @@ impl Admission {
     }
 
     async fn exports(&self, member: &str) -> Result<Vec<String>, ClientError> {
-        let exports = ResourceType {
-            group: "networking.fleet.azure.com".to_owned(),
-            version: "v1alpha1".to_owned(),
-            plural: "internalserviceexports".to_owned(),
-            kind: "InternalServiceExport".to_owned(),
-        };
         let space = Selection::namespace(&member_namespace(member));
-        let listed = match self.client.of_type::<DynamicObject>(exports).list(&space).await {
+        let exports = self.client.of_type::<DynamicObject>(service_exports());
+        let listed = match exports.list(&space).await {
             Err(ClientError::NotServed { .. }) => return Ok(Vec::new()),
             listed => listed?,
         };
         let staying = listed.items.iter().filter(|o| o.metadata.deletion_timestamp.is_none());
-        let named = staying.map(|export| {
-            let name = &export.data["spec"]["serviceReference"]["namespacedName"];
-            name.as_str().unwrap_or_default().to_owned()
-        });
-        Ok(named.collect())
+        Ok(staying.map(|export| exported(&export.data)).collect())
     }
+}
+
+/// What networking agents leave of a service that a member exports.
+pub fn service_exports() -> ResourceType {
+    ResourceType {
+        group: "networking.fleet.azure.com".to_owned(),
+        version: "v1alpha1".to_owned(),
+        plural: "internalserviceexports".to_owned(),
+        kind: "InternalServiceExport".to_owned(),
+    }
+}
+
+/// The service behind one of them, as `namespace/name`.
+pub fn exported(export: &Value) -> String {
+    let name = &export["spec"]["serviceReference"]["namespacedName"];
+    name.as_str().unwrap_or_default().to_owned()
 }
 
 /// Whether the placement selects kinds that are known and no others.

@@ -8,7 +8,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 
-use flagship_runtime::client::Client;
+use flagship_runtime::client::{Client, ResourceType};
 use flagship_runtime::env::Env;
 use flagship_runtime::lease::{Candidate, Ended, Leadership};
 use flagship_runtime::metrics::Metrics;
@@ -17,6 +17,7 @@ use tokio::task::JoinSet;
 
 use crate::back_report::BackReports;
 use crate::complaints::Complaints;
+use crate::definitions::{self, Undefined};
 use crate::eviction::Evictions;
 use crate::membership::Membership;
 use crate::mirrors::Mirrors;
@@ -57,9 +58,21 @@ impl Hub {
         Self { client, env, metrics, options, stage: Stage::new(Readiness::Idle) }
     }
 
+    /// The resources that this hub mirrors whole, one by one. What users place is looked at
+    /// besides.
+    pub fn mirrors(&self) -> Vec<ResourceType> {
+        Mirrors::new(&self.client, &self.env, &self.options).1.resources()
+    }
+
     /// How far this hub has come. Clones of a hub share the answer.
     pub fn ready(&self) -> Readiness {
         self.stage.look()
+    }
+
+    /// Looks whether the server has every definition this hub needs, for a few seconds. Who
+    /// starts a hub asks this first: one that runs without them only waits.
+    pub async fn look_for_definitions(&self) -> Result<(), Undefined> {
+        definitions::look_for(&self.client, &self.options).await
     }
 
     /// Runs all controllers until `stop` is ready: passes under way are finished, and

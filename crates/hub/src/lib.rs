@@ -9,6 +9,7 @@ pub mod admission;
 mod back_report;
 mod changes;
 mod complaints;
+mod definitions;
 mod eviction;
 mod hub;
 mod membership;
@@ -24,6 +25,7 @@ mod scope;
 mod update_run;
 mod work;
 
+pub use definitions::Undefined;
 pub use hub::Hub;
 pub use options::{Controllers, Options};
 pub use readiness::Readiness;

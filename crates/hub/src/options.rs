@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use flagship_rules::placement::Batching;
 use flagship_rules::placement::selection::SelectionOptions;
-use flagship_rules::{membership, update_run};
+use flagship_rules::{admission, membership, update_run};
 use flagship_runtime::lease::LeaseConfig;
 use flagship_runtime::queue::RateLimit;
 
@@ -66,6 +66,8 @@ pub struct Options {
     pub concurrent_update_runs: usize,
     /// How long failed update runs wait. Many may run at once, and none waits for another.
     pub update_run_limit: RateLimit,
+    /// Whether PodDisruptionBudgets may be created on the hub: `--enable-pdbs`.
+    pub pod_disruption_budgets: bool,
     /// What membership is told: networking agents, and how long silent members may take to leave.
     pub membership: membership::Options,
     /// The lease to hold while working; `None` for a hub that is alone.
@@ -101,6 +103,7 @@ impl Default for Options {
             update_runs: update_run::Options::default(),
             concurrent_update_runs: 50,
             update_run_limit: RateLimit { qps: 100.0, burst: 1000, ..RateLimit::PLACEMENT },
+            pod_disruption_budgets: true,
             membership: membership::Options::default(),
             lease: None,
             stop_grace: Duration::from_secs(30),
@@ -137,6 +140,15 @@ impl Options {
     /// Members that are looked at side by side.
     pub fn membership_workers(&self) -> usize {
         self.max_fleet_size.div_ceil(100)
+    }
+
+    /// What writes to this hub are judged by.
+    pub fn admission(&self) -> admission::Options {
+        admission::Options {
+            workloads_run_here: self.selection.workloads_run_here,
+            pod_disruption_budgets: self.pod_disruption_budgets,
+            networking_agents: self.membership.networking_agents,
+        }
     }
 }
 

@@ -70,7 +70,7 @@ fn fleet(size: usize) -> Observed {
             name: "web-0".into(),
             policy: Some(serde_json::from_value(policy).expect("a literal policy")),
             number_of_clusters: Some("100".into()),
-            placement_generation: 1,
+            placement_generation: Some("1".into()),
             recorded: None,
         },
         clusters: clusters.map(Arc::new).collect(),

@@ -2,8 +2,10 @@
 //! bindings, and what starting again costs with a hundred thousand of them.
 //!
 //! The hub runs without the controllers that make Works: nobody is here to take them, and
-//! what is measured is placing. Time is paused, so waiting costs nothing and is counted apart: what a person would see
-//! is at most the sum of both. `cargo bench -p flagship-sim --bench hub`
+//! what is measured is placing. With `-- whole` all controllers run, every binding is rolled
+//! out at once and has its Work, a hundred thousand of them. Time is paused, so waiting costs
+//! nothing and is counted apart: what a person would see is at most the sum of both.
+//! `cargo bench -p flagship-sim --bench hub`
 
 #[path = "../tests/hub_world/mod.rs"]
 mod hub_world;
@@ -13,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use flagship_apiserver::store::Scope;
 use flagship_hub::Options;
-use hub_world::{CRB, CRP, World};
+use hub_world::{CRB, CRP, WORK, World};
 use serde_json::{Value, json};
 
 const CLUSTERS: usize = 1_000;
@@ -63,8 +65,13 @@ async fn fleet() -> World {
 
 fn options() -> Options {
     let mut options = Options::default();
-    options.controllers.work = false;
+    options.controllers.work = is_whole();
     options
+}
+
+/// Whether Works are made, too.
+fn is_whole() -> bool {
+    std::env::args().any(|arg| arg == "whole")
 }
 
 fn group(number: usize) -> String {
@@ -80,7 +87,12 @@ fn placement(name: &str, group: Option<String>) -> Value {
         }});
     }
     let selector = json!([{"group": "", "version": "v1", "kind": "Namespace", "name": "app"}]);
-    json!({"metadata": {"name": name}, "spec": {"resourceSelectors": selector, "policy": policy}})
+    let strategy = json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "100%"}});
+    let mut spec = json!({"resourceSelectors": selector, "policy": policy});
+    if is_whole() {
+        spec["strategy"] = strategy;
+    }
+    json!({"metadata": {"name": name}, "spec": spec})
 }
 
 /// Work and waiting until the placement has all its bindings.
@@ -95,7 +107,11 @@ async fn one_placement(world: &World) -> (Duration, Duration) {
 }
 
 fn bindings(world: &World) -> usize {
-    world.hub.store().list(CRB, Scope::All).items.len()
+    count(world, CRB)
+}
+
+fn count(world: &World, resource: &str) -> usize {
+    world.hub.store().list(resource, Scope::All).items.len()
 }
 
 #[allow(clippy::disallowed_methods, reason = "measures the hub, decides nothing")]
@@ -104,15 +120,17 @@ async fn many_placements(world: &World) -> Duration {
     for number in 1..PLACEMENTS {
         world.create(CRP, placement(&format!("place-{number:04}"), Some(group(number)))).await;
     }
-    while bindings(world) < PLACEMENTS * PICKED {
+    while bindings(world) < PLACEMENTS * PICKED
+        || (is_whole() && count(world, WORK) < PLACEMENTS * PICKED)
+    {
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     world.pass(30).await;
     begun.elapsed()
 }
 
-/// Work until every placement was looked at by both controllers, what was written (how
-/// often in which resource), and memory.
+/// Work until every placement, and every binding where Works are made, was looked at by its
+/// controllers, what was written (how often in which resource), and memory.
 #[allow(clippy::disallowed_methods, reason = "measures the hub, decides nothing")]
 async fn start_again(world: &mut World) -> (Duration, BTreeMap<String, usize>, f64, f64) {
     world.heartbeats(1).await;
@@ -121,7 +139,12 @@ async fn start_again(world: &mut World) -> (Duration, BTreeMap<String, usize>, f
     let passes_before = passes(world);
     let begun = Instant::now();
     world.start("again", options());
-    while passes(world) < passes_before + 2 * PLACEMENTS as u64 {
+    let due = |now: &[u64]| {
+        let expected = [PLACEMENTS, PLACEMENTS, if is_whole() { PLACEMENTS * PICKED } else { 0 }];
+        let each = now.iter().zip(&passes_before).zip(expected);
+        each.map(|((now, before), due)| (now - before, due as u64)).any(|(made, due)| made < due)
+    };
+    while due(&passes(world)) {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     let took = begun.elapsed();
@@ -138,18 +161,23 @@ async fn start_again(world: &mut World) -> (Duration, BTreeMap<String, usize>, f
     (took, written, before, after)
 }
 
-/// Passes of the scheduler and of the placement controller so far.
-fn passes(world: &World) -> u64 {
+/// Passes of the scheduler, the placement controller and the work generator so far.
+fn passes(world: &World) -> [u64; 3] {
     let printed = world.metrics.render();
-    let wanted = ["scheduler-queue", "cluster-resource-placement-controller-v1beta1"];
-    let mut all = 0;
-    for line in printed.lines() {
-        let counts = line.starts_with("fleet_workload_reconcile_total{")
-            && wanted.iter().any(|name| line.contains(&format!("\"{name}\"")));
-        let count = line.rsplit(' ').next().filter(|_| counts);
-        all += count.and_then(|count| count.parse::<u64>().ok()).unwrap_or(0);
-    }
-    all
+    let count = |controller: &str| {
+        let of = |line: &&str| {
+            line.starts_with("fleet_workload_reconcile_total{")
+                && line.contains(&format!("\"{controller}\""))
+        };
+        let counts = printed.lines().filter(of).filter_map(|line| line.rsplit(' ').next());
+        counts.filter_map(|count| count.parse::<u64>().ok()).sum()
+    };
+    [
+        "scheduler-queue",
+        "cluster-resource-placement-controller-v1beta1",
+        "cluster-resource-binding-work-generator",
+    ]
+    .map(count)
 }
 
 /// Mebibytes of this process.

@@ -1,27 +1,37 @@
 //! How fast update runs are when their clusters are: one run of 100 clusters in stages of
-//! 20, 30 and 50, half of a stage at once, no gates; then a hundred such runs side by side.
+//! 20, 30 and 50, half of a stage at once, no gates; then ten and a hundred side by side.
 //!
 //! Members are played by a task that reports every delivery as available at once, so what
-//! is measured is the hub and its API server, in one thread by the machine's clock.
-//! `cargo run --release -p flagship-sim --example one_run`, with other counts behind `--`.
+//! is measured is the hub and its API server, in one thread by the machine's clock. A
+//! client creates the runs and watches them: the time is from before the first is created
+//! until it has seen the last one succeed. Each count begins with a new fleet, and with the
+//! memory of this process as its peak.
+//! With `works` behind `--` the hub also makes a Work for each cluster, and the members
+//! report on these; without, on the bindings.
+//! `cargo run --release -p flagship-sim --example one_run`, with other counts behind `--`;
+//! `-- 1000` takes some minutes and 3 GiB.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its table")]
 #![allow(clippy::disallowed_methods, reason = "measures the hub, decides nothing")]
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot be set up has failed")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use flagship_api::binding::{BindingState, ClusterResourceBinding};
-use flagship_api::condition::{Conditions, Generation, draft};
-use flagship_api::condition_type::binding as kind;
+use flagship_api::condition::{Conditions, Generation, Truth, draft};
+use flagship_api::condition_type::{binding as kind, update_run, work as of_work};
 use flagship_api::keys::label;
+use flagship_api::staged_update::ClusterStagedUpdateRun;
+use flagship_api::work::Work;
 use flagship_runtime::client::{Client, Fence, Selection};
+use flagship_runtime::env::Env;
 use flagship_runtime::reflector::Reflector;
 use flagship_sim::fleet::{Fleet, FleetConfig, HUB};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
+use tokio::task::{JoinHandle, JoinSet};
 
 const RUNS: &str = "clusterstagedupdateruns";
 const STAGES: [(&str, usize); 3] = [("a", 20), ("b", 30), ("c", 50)];
@@ -41,10 +51,14 @@ fn main() {
     });
 }
 
+fn makes_works() -> bool {
+    std::env::args().any(|arg| arg == "works")
+}
+
 /// A hub with its members, all joined.
 async fn fleet() -> Fleet {
     let mut config = FleetConfig::named(&[]).real_time();
-    config.hub.controllers.work = false;
+    config.hub.controllers.work = makes_works();
     let mut fleet = Fleet::new(config);
     fleet.start(HUB);
     let hub = &fleet.world.hub;
@@ -111,20 +125,30 @@ async fn many(fleet: &Fleet, runs: usize) -> Measured {
     }
     let clock = Arc::new(Mutex::new(Clock::default()));
     let members = tokio::spawn(play_members(fleet, clock.clone()));
+    let (watching, mut ends) = watch_runs(fleet);
     fleet.pass(1).await;
+    forget_peak_memory();
     let store = fleet.handle(HUB).store();
     let (writes, cpu, begun) = (store.revision(), cpu(), Instant::now());
     for n in 0..runs {
         let name = format!("web{n:03}");
         hub.apply_object(&run(&name)).await;
     }
-    for n in 0..runs {
-        hub.becomes(RUNS, "", &format!("web{n:03}"), "Succeeded", "True").await;
+    let mut open: BTreeSet<String> = (0..runs).map(|n| format!("web{n:03}")).collect();
+    while !open.is_empty() {
+        let (name, well) = ends.recv().await.unwrap();
+        assert!(
+            well,
+            "{name} failed: {:#}",
+            hub.get(RUNS, "", &name).await["status"]["conditions"]
+        );
+        open.remove(&name);
     }
     let wall = begun.elapsed();
     let cpu = self::cpu() - cpu;
     let writes = store.revision() - writes;
     members.abort();
+    watching.abort();
     let mut reactions = std::mem::take(&mut clock.lock().unwrap().reactions);
     reactions.sort_unstable();
     Measured { wall, cpu, writes, reactions }
@@ -139,12 +163,29 @@ fn run(name: &str) -> Value {
     })
 }
 
+/// Watches runs as a client of their API does, and hears of each that has ended, and whether
+/// it ended well.
+fn watch_runs(fleet: &Fleet) -> (JoinHandle<()>, mpsc::UnboundedReceiver<(String, bool)>) {
+    let client = Client::in_process(fleet.handle(HUB).called_by("user")).named("watcher");
+    let (sender, ends) = mpsc::unbounded_channel();
+    let runs = client.of::<ClusterStagedUpdateRun>();
+    let mirror =
+        Reflector::new(&fleet.env, runs, Selection::all(), move |run: ClusterStagedUpdateRun| {
+            let conditions = run.status.map(|status| status.conditions).unwrap_or_default();
+            let ended = conditions.of_type(update_run::SUCCEEDED).map(Truth::of)?;
+            sender.send((run.metadata.name?, ended == Truth::True)).ok()
+        });
+    (tokio::spawn(mirror.run()), ends)
+}
+
 /// When bindings became available, by placement and stage, and how soon the next was written.
 #[derive(Default)]
 struct Clock {
     free: BTreeMap<(String, String), Vec<Instant>>,
     last: BTreeMap<String, Instant>,
     reactions: Vec<Duration>,
+    /// Bindings that were seen available.
+    done: BTreeSet<String>,
 }
 
 impl Clock {
@@ -152,6 +193,13 @@ impl Clock {
         let now = Instant::now();
         self.free.entry((placement.to_owned(), stage.to_owned())).or_default().push(now);
         self.last.insert(placement.to_owned(), now);
+    }
+
+    /// A binding whose delivery began was seen; once it says so, its cluster has finished.
+    fn rolled_up(&mut self, binding: String, available: bool, placement: &str, stage: &str) {
+        if available && self.done.insert(binding) {
+            self.available(placement, stage);
+        }
     }
 
     /// A binding was written: for the longest free slot of its stage, or because the stage
@@ -192,13 +240,20 @@ fn play_members(
                 if bound && !is(kind::ROLLOUT_STARTED) {
                     told.lock().unwrap().written(&placement, &stage);
                 }
-                if bound && is(kind::ROLLOUT_STARTED) && !is(kind::AVAILABLE) {
+                if !bound || !is(kind::ROLLOUT_STARTED) {
+                } else if makes_works() {
+                    let name = binding.metadata.name?;
+                    told.lock().unwrap().rolled_up(name, is(kind::AVAILABLE), &placement, &stage);
+                } else if !is(kind::AVAILABLE) {
                     sender.send((Fence::of(&binding)?, at, conditions, placement, stage)).ok()?;
                 }
                 Some(())
             },
         );
         let mirroring = tokio::spawn(mirror.run());
+        if makes_works() {
+            return report_on_works(&client, &env).await;
+        }
         while let Some((fence, at, mut conditions, placement, stage)) = started.recv().await {
             let (bindings, clock, env) = (bindings.clone(), clock.clone(), env.clone());
             tokio::spawn(async move {
@@ -215,6 +270,36 @@ fn play_members(
             });
         }
         mirroring.abort();
+    }
+}
+
+/// Reports every Work as applied and available.
+async fn report_on_works(client: &Client, env: &Env) {
+    let (sender, mut delivered) = mpsc::unbounded_channel();
+    let works = client.of::<Work>();
+    let mirror = Reflector::new(env, works.clone(), Selection::all(), move |work: Work| {
+        let at = Generation::of(&work.metadata);
+        let conditions = work.status.as_ref().map(|s| s.conditions.clone()).unwrap_or_default();
+        if !conditions.is_true_at(of_work::AVAILABLE, at) {
+            sender.send((Fence::of(&work)?, at)).ok()?;
+        }
+        Some(())
+    });
+    let _mirroring = JoinSet::from_iter([mirror.run()]);
+    while let Some((fence, at)) = delivered.recv().await {
+        let (works, env) = (works.clone(), env.clone());
+        tokio::spawn(async move {
+            let mut conditions = Vec::new();
+            let says = [
+                draft(of_work::APPLIED).is_true("AllManifestsApplied"),
+                draft(of_work::AVAILABLE).is_true("AllManifestsAvailable"),
+            ];
+            for done in says {
+                done.because("").set(&mut conditions, at, env.now());
+            }
+            let patch = json!({"status": {"conditions": conditions}});
+            works.patch_status(&fence, patch).await.ok();
+        });
     }
 }
 
@@ -254,6 +339,12 @@ fn cpu() -> Duration {
     let ticks = after.split(' ').skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok());
     // A tick is a hundredth of a second on every Linux of this century.
     Duration::from_millis(ticks.sum::<u64>() * 10)
+}
+
+/// The peak begins again with what is in use now. Where that cannot be done, it is the peak
+/// of all counts so far.
+fn forget_peak_memory() {
+    drop(std::fs::write("/proc/self/clear_refs", "5"));
 }
 
 fn peak_memory() -> u64 {

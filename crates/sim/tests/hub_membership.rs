@@ -3,6 +3,8 @@
 mod hub_world;
 
 use expect_test::expect;
+use flagship_apiserver::env::plan::{Effect, Rule, Verbs};
+use flagship_apiserver::env::{Point, Verdict as Fault};
 use hub_world::{CLUSTERS, IMC, WORK, World, text, without_placement};
 use serde_json::{Value, json};
 
@@ -65,6 +67,38 @@ async fn a_new_member_gets_a_place_of_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_was_made_is_told_although_the_next_thing_was_refused() {
+    let world = World::running(7).await;
+    let answer = Effect::Do(Fault::Answer { code: 403, retry_after: None });
+    world.disturb(vec![Rule {
+        who: "hub".to_owned(),
+        resource: "roles.rbac.authorization.k8s.io".to_owned(),
+        verbs: Verbs::Only(vec!["create".to_owned()]),
+        ..Rule::at(Point::Request, answer)
+    }]);
+    member(&world, "m1").await;
+    assert_eq!(
+        world.events("MemberCluster"),
+        ["Normal NamespaceCreated m1: Namespace was created (x1)"]
+    );
+    // Once it may go on it says the rest, and nothing twice.
+    world.faults.heal();
+    world.pass(300).await;
+    world.joins("m1").await;
+    world.settle().await;
+    expect![[r#"
+        Normal InternalMemberClusterCreated m1: Internal member cluster was created (x1)
+        Normal MemberClusterJoined m1: member cluster joined (x1)
+        Normal MemberClusterReadyToJoin m1: member cluster ready to join (x1)
+        Normal NamespaceCreated m1: Namespace was created (x1)
+        Normal RoleBindingCreated m1: role binding was created (x1)
+        Normal RoleCreated m1: role was created (x1)
+        Warning MemberClusterJoinStateUnknown m1: member cluster join state unknown (x1)"#]]
+    .assert_eq(&world.events("MemberCluster").join("\n"));
+    assert!(world.metrics.render().contains("join_result_counter{result=\"success\"} 1"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_the_agent_says_is_passed_on_and_lets_placements_in() {
     let world = World::running(2).await;
     member(&world, "m1").await;
@@ -120,6 +154,7 @@ async fn a_member_that_leaves_takes_its_place_along() {
     assert!(world.find(CLUSTERS, "", "m1").is_none());
     assert!(world.find("namespaces", "", SPACE).is_none());
     assert!(world.find(WORK, SPACE, "w").is_none());
+    assert!(world.metrics.render().contains("leave_result_counter{result=\"success\"} 1"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -11,7 +11,7 @@ use flagship_apiserver::env::plan::{Effect, Rule, Verbs, When};
 use flagship_apiserver::env::{Point, Verdict as Fault};
 use flagship_hub::Options;
 use flagship_runtime::lease::LeaseConfig;
-use hub_world::{CLUSTERS, CRB, CRP, CSPS, RB, RP, SPS, World, line, text, without_placement};
+use hub_world::{CLUSTERS, CRB, CRP, CSPS, IMC, RB, RP, SPS, World, line, text, without_placement};
 use serde_json::{Value, json};
 
 fn pick_all() -> Value {
@@ -314,6 +314,67 @@ async fn a_deleted_placement_takes_its_own_bindings_along_and_no_others() {
     world.settle().await;
     assert!(world.find(RP, "app", "web").is_none());
     assert!(world.list(RB, "app").is_empty());
+}
+
+// checklist 18.32, 18.34
+#[tokio::test(start_paused = true)]
+async fn a_binding_that_is_deleted_is_one_pass_and_whatever_else_becomes_of_it_is_none() {
+    let world = World::running(33).await;
+    world.cluster("m1", json!({})).await;
+    world.places("web", pick_all()).await;
+    world.settle().await;
+    let cycles = || {
+        let printed = world.metrics.render();
+        let counted = "scheduling_cycle_duration_milliseconds_count{is_failed=\"false\",needs_requeue=\"false\"} ";
+        let line = printed.lines().find_map(|line| line.strip_prefix(counted));
+        line.map_or(0, |count| count.parse::<u64>().unwrap())
+    };
+    let before = cycles();
+    assert!(before > 0, "a pass that went well is counted");
+    let name = world.binding_on("web", "m1");
+    let bound = json!({"state": "Bound", "resourceSnapshotName": "web-0-snapshot"});
+    world.patch(CRB, "", &name, json!({"spec": bound})).await;
+    world.patch(CRB, "", &name, json!({"metadata": {"labels": {"a": "b"}}})).await;
+    let told = json!([{"type": "Applied", "status": "True", "reason": "r", "message": "",
+        "lastTransitionTime": world.now()}]);
+    world.patch_status(CRB, &name, json!({"conditions": told})).await;
+    world.settle().await;
+    assert_eq!(cycles(), before, "none of this is the scheduler's business");
+    world.delete(CRB, "", &name).await;
+    world.settle().await;
+    assert_eq!(cycles(), before + 1);
+    // A placement that goes is cleaned up; nothing is chosen for it.
+    world.delete(CRP, "", "web").await;
+    world.settle().await;
+    assert!(world.find(CRP, "", "web").is_none());
+    let after = cycles() - before;
+    assert!(after <= 2, "{after}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_property_that_nobody_can_read_is_told_on_the_placement() {
+    let world = World::running(34).await;
+    world.cluster("m1", json!({})).await;
+    world.cluster("m2", json!({})).await;
+    for (name, value) in [("m1", "12"), ("m2", "a dozen")] {
+        let mut status = world.get(IMC, &format!("fleet-member-{name}"), name)["status"].clone();
+        let at = world.now();
+        status["properties"] = json!({"nodes": {"value": value, "observationTime": at}});
+        world.agent_says(name, status).await;
+    }
+    let sorted = json!([{"weight": 10, "preference":
+        {"propertySorter": {"name": "nodes", "sortOrder": "Descending"}}}]);
+    let mut policy = pick_n(1);
+    policy["affinity"] =
+        json!({"clusterAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": sorted}});
+    world.places("web", policy).await;
+    world.settle().await;
+    let told = world.events("ClusterResourcePlacement");
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(
+        told[0].starts_with("Warning MalformedProperty web: value a dozen of property nodes from cluster m2 is not a valid quantity: "),
+        "{told:?}"
+    );
 }
 
 // checklist 18.32

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use flagship_apiserver::env::plan::{Effect, Rule, Verbs, When};
 use flagship_apiserver::env::{Point, Verdict as Fault};
+use flagship_hub::{Hub, Options};
+use flagship_runtime::client::Client;
 use hub_world::{CLUSTERS, CRP, World, text, without_delivery};
 use serde_json::{Value, json};
 
@@ -115,4 +117,47 @@ async fn the_same_seed_takes_the_same_way() {
     let parted = ways[0].iter().zip(&ways[1]).position(|(one, two)| one != two);
     assert_eq!(parted.map(|at| (&ways[0][at], &ways[1][at])), None);
     assert_eq!(ways[0].len(), ways[1].len());
+}
+
+const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
+
+/// A hub that is not started yet.
+fn newcomer(world: &World, options: Options) -> Hub {
+    let client = Client::in_process(world.hub.called_by("hub")).named("hub");
+    Hub::new(client, world.env.clone(), world.metrics.clone(), options)
+}
+
+// update runs 1.6: the three definitions of each scope, or the hub does not start
+#[tokio::test(start_paused = true)]
+async fn a_hub_whose_definitions_are_missing_says_which_and_how_to_install_them() {
+    let world = World::new(1).await;
+    assert_eq!(newcomer(&world, Options::default()).look_for_definitions().await, Ok(()));
+    let gone = ["clusterapprovalrequests", "stagedupdatestrategies"];
+    for plural in gone {
+        world.delete(DEFINITIONS, "", &format!("{plural}.placement.kubernetes-fleet.io")).await;
+    }
+    let hub = newcomer(&world, Options::default());
+    let refusal = hub.look_for_definitions().await.unwrap_err();
+    assert_eq!(
+        refusal.to_string(),
+        "the API server lacks 2 CustomResourceDefinition(s) this hub needs:
+  clusterapprovalrequests.placement.kubernetes-fleet.io/v1beta1
+  stagedupdatestrategies.placement.kubernetes-fleet.io/v1beta1
+install them with
+  flagship crds | kubectl apply --server-side -f -
+and start the hub again; or do without: --enable-staged-update-run-apis=false"
+    );
+    // One that carries no update runs out needs none of them.
+    let mut options = Options::default();
+    options.controllers.update_runs = false;
+    assert_eq!(newcomer(&world, options).look_for_definitions().await, Ok(()));
+    // They may be on their way when the hub is started.
+    let waiting = tokio::spawn(async move { hub.look_for_definitions().await });
+    world.pass(2).await;
+    for plural in gone {
+        let name = format!("{plural}.placement.kubernetes-fleet.io");
+        let definition = flagship_api::crd::of(&name).unwrap();
+        world.create(DEFINITIONS, definition).await;
+    }
+    assert_eq!(waiting.await.unwrap(), Ok(()));
 }

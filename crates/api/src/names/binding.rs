@@ -53,6 +53,18 @@ mod tests {
         assert_eq!(name.len(), 63);
     }
 
+    // checklist 18.12
+    #[test]
+    fn names_that_are_cut_to_the_same_text_differ_by_their_suffix() {
+        let of = |end: &str, suffix: &str| {
+            binding(&format!("{}{end}", "p".repeat(30)), "c", suffix).unwrap()
+        };
+        assert_eq!(of("-one", "01234567"), of("-two", "01234567"));
+        assert_ne!(of("-one", "01234567"), of("-two", "76543210"));
+        // Two bindings of one pair are told apart, too.
+        assert_ne!(of("-one", "01234567"), of("-one", "76543210"));
+    }
+
     #[test]
     fn a_cut_may_leave_a_dash_inside() {
         let placement = format!("{}-tail", "p".repeat(25));

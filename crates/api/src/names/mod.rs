@@ -41,11 +41,11 @@ pub use work::{EnvelopeKind, EnvelopeRef, WorkBase};
 /// The namespace the system itself lives in, on the hub and on members.
 pub const SYSTEM_NAMESPACE: &str = "fleet-system";
 
-/// Lease the agents that talk to the hub elect their leader by.
+/// Lease that hubs and, on their own clusters, member agents elect their leader by.
 pub const HUB_LEASE: &str = "136224848560.hub.fleet.azure.com";
 
-/// Lease the part of a member agent that talks to its own cluster elects its
-/// leader by.
+/// Second lease of the original's member agent. It guards nothing: all that agent's
+/// controllers run under the first.
 pub const MEMBER_LEASE: &str = "136224848560.member.fleet.azure.com";
 
 /// Namespace and name of an object; cluster-scoped ones have no namespace.

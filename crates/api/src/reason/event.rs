@@ -31,6 +31,12 @@ listed! {
     SURPLUS_BINDING_UNSCHEDULED = "SurplusBindingUnscheduled";
     /// Placements: a cluster keeps the placement although it would not be chosen today.
     SELECTED_CLUSTER_NOT_ELIGIBLE = "SelectedClusterNotEligible";
+    /// Placements: a cluster reports a property that the policy asks for and nobody can read.
+    MALFORMED_PROPERTY = "MalformedProperty";
+    /// Placements: something that should not be possible holds it up; the message says what.
+    PLACEMENT_BLOCKED = "PlacementBlocked";
+    /// Snapshots: labels or annotations cannot be read, and the placement waits for it.
+    UNUSABLE_SNAPSHOT = "UnusableSnapshot";
     /// Objects of any kind: it cannot be read; the message names the field.
     MALFORMED_OBJECT = "MalformedObject";
     /// Bindings: two works for one envelope.

@@ -216,6 +216,9 @@ mod tests {
             SCHEDULING_FAILED                   SchedulingFailed
             SURPLUS_BINDING_UNSCHEDULED         SurplusBindingUnscheduled
             SELECTED_CLUSTER_NOT_ELIGIBLE       SelectedClusterNotEligible
+            MALFORMED_PROPERTY                  MalformedProperty
+            PLACEMENT_BLOCKED                   PlacementBlocked
+            UNUSABLE_SNAPSHOT                   UnusableSnapshot
             MALFORMED_OBJECT                    MalformedObject
             DUPLICATE_ENVELOPE_WORKS            DuplicateEnvelopeWorks
             NAMESPACE_CREATED                   NamespaceCreated

@@ -2,22 +2,40 @@
 //! opened anew; so that is done before the next write.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use redb::Database;
+use redb::{Builder, Database};
+
+/// Bytes of the file that are kept in memory. Everything in it is in memory anyway, and is
+/// read from here only when a server starts; redb by itself would keep a gibibyte.
+const CACHE: usize = 64 << 20;
 
 /// A file with a database in it.
 pub struct File {
     path: PathBuf,
-    /// `None` from a write that failed until the next.
+    /// `None` from a write that failed, or from [`File::close`], until the next.
     open: Mutex<Option<Database>>,
+    /// Whether whoever had it open last did not close it.
+    pub cut_off: bool,
 }
 
 impl File {
     /// Opens the file, or makes it.
     pub fn open(path: &Path) -> Result<Self, redb::Error> {
-        let database = Database::create(path)?;
-        Ok(Self { path: path.to_owned(), open: Mutex::new(Some(database)) })
+        let checked = Arc::new(AtomicBool::new(false));
+        let told = checked.clone();
+        let mut builder = builder();
+        // A file that was not closed is gone through from end to end before it is used.
+        builder.set_repair_callback(move |_| told.store(true, Ordering::Relaxed));
+        let database = builder.create(path)?;
+        let (path, open) = (path.to_owned(), Mutex::new(Some(database)));
+        Ok(Self { path, open, cut_off: checked.load(Ordering::Relaxed) })
+    }
+
+    /// Closes the file, so that it need not be gone through when it is opened again.
+    pub fn close(&self) {
+        *self.lock() = None;
     }
 
     /// Reads.
@@ -46,10 +64,16 @@ impl File {
     }
 }
 
+fn builder() -> Builder {
+    let mut builder = Database::builder();
+    builder.set_cache_size(CACHE);
+    builder
+}
+
 fn opened<'a>(open: &'a mut Option<Database>, path: &Path) -> Result<&'a Database, redb::Error> {
     let database = match open.take() {
         Some(database) => database,
-        None => Database::open(path)?,
+        None => builder().open(path)?,
     };
     Ok(open.insert(database))
 }

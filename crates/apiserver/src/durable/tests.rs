@@ -67,6 +67,24 @@ async fn what_was_acknowledged_is_there_again_and_no_revision_is_used_twice() {
 }
 
 #[tokio::test]
+async fn a_file_that_was_closed_is_told_from_one_that_was_cut_off() {
+    let (scratch, copy) = (Scratch::new("closed"), Scratch::new("cut"));
+    let durable = Durable::open(&scratch.0).unwrap();
+    assert!(!durable.was_cut_off(), "there was none before");
+    let store = durable.store("hub", Env::simulated(1), Limits::default()).unwrap();
+    store.settled(put(&store, "pods", "a", 1)).await.unwrap();
+    std::fs::copy(&scratch.0, &copy.0).unwrap();
+    // Closed while the store is still there, as a server is when its process ends.
+    durable.close().unwrap();
+    for (file, cut_off) in [(&scratch, false), (&copy, true)] {
+        let durable = Durable::open(&file.0).unwrap();
+        assert_eq!(durable.was_cut_off(), cut_off);
+        let store = durable.store("hub", Env::simulated(1), Limits::default()).unwrap();
+        assert_eq!(store.list("pods", Scope::All).items.len(), 1);
+    }
+}
+
+#[tokio::test]
 async fn clusters_in_one_file_do_not_see_each_other() {
     let scratch = Scratch::new("apart");
     {

@@ -26,6 +26,8 @@ type Io = TokioIo<TlsStream<Socket>>;
 
 /// How long to wait when accepting fails, as it does without free file descriptors.
 const BREATH: Duration = Duration::from_millis(100);
+/// How often an HTTP/2 connection may break the rules within one request before it is cut.
+const BROKEN: usize = 100;
 /// How much of an answer may wait for one HTTP/2 request that is not read.
 const SEND_BUFFER: usize = 64 * 1024;
 
@@ -128,6 +130,7 @@ where
         .timer(TokioTimer::new())
         .max_concurrent_streams(limits.streams)
         .max_pending_accept_reset_streams(limits.resets)
+        .max_local_error_reset_streams(BROKEN)
         .max_header_list_size(limits.head_bytes)
         .max_send_buf_size(SEND_BUFFER)
         .keep_alive_interval(limits.ping_every)

@@ -15,6 +15,7 @@ use super::options::{DeleteOptions, WriteOptions};
 use super::subresource::Sub;
 use super::{meta, rules};
 use crate::machinery::status::ApiError;
+use crate::registry::Registry;
 use crate::store::{Expect, Store, Stored};
 
 /// A write under review. Validating hooks read the object, mutating ones get [`Mutation`].
@@ -23,6 +24,8 @@ pub struct Review<'a, O = &'a Value> {
     pub cluster: &'a str,
     /// The cluster's objects, for hooks that look at others than the one written.
     pub store: &'a Store,
+    /// The kinds the cluster serves.
+    pub registry: &'a Registry,
     /// `create`, `update` or `delete`; patches come as what they amount to.
     pub operation: &'static str,
     /// `plural.group`.
@@ -186,6 +189,7 @@ impl Hooks<'_> {
         Review {
             cluster: &self.cluster.name,
             store: &self.cluster.store,
+            registry: &self.cluster.registry,
             operation: self.operation,
             resource: &served.kind.resource,
             kind: &served.kind.kind,

@@ -40,7 +40,7 @@ impl Bounds {
         match self {
             Self::Default => limits,
             Self::Hasty => {
-                let wait = Duration::from_millis(1_500);
+                let wait = Duration::from_secs(3);
                 let (handshake, head_wait, stay) = (wait, wait, wait);
                 Limits { handshake, head_wait, stay, strangers: 200, ..limits }
             }
@@ -167,5 +167,5 @@ async fn serve(folder: &Path, limits: Limits) {
     let closed = tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new()));
     closed.await.expect("reading does not panic").expect("the owner holds the other end");
     edge.shutdown().await;
-    durable.flush().expect("the disk has room");
+    durable.close().expect("the disk has room");
 }

@@ -4,8 +4,8 @@
 use futures::future::join_all;
 
 use crate::frames::{
-    self, CONTINUATION, ENHANCE_YOUR_CALM, GOAWAY, HEADERS, PING, SETTINGS, farewell, frame,
-    get_head, greeting, taken_back, wait_for,
+    self, CONTINUATION, ENHANCE_YOUR_CALM, GOAWAY, HEADERS, PING, SETTINGS, broken, farewell,
+    frame, get_head, greeting, taken_back, wait_for,
 };
 use crate::process::served::Bounds;
 use crate::process::wire::MAPS;
@@ -16,13 +16,15 @@ async fn requests_taken_back_in_masses_end_the_connection() {
     let walls = Walls::raise("resets", Bounds::Default);
     let (known, stranger) = (walls.wire.admin("attacker"), walls.wire.stranger());
     let (head, requests) = (get_head(MAPS), force(2_000, 20_000));
-    let mut flood = greeting();
-    for number in 0..requests {
-        flood.extend(taken_back(u32::try_from(number * 2 + 1).unwrap(), &head));
-    }
+    // Taken back by the client, or by the server because the client makes it.
+    let floods = [taken_back, broken].map(|request| {
+        let ids = (0..requests).map(|number| u32::try_from(number * 2 + 1).unwrap());
+        let frames = ids.flat_map(|id| request(id, &head));
+        greeting().into_iter().chain(frames).collect::<Vec<u8>>()
+    });
     let attack = (0..force(16, 200)).map(|number| {
         let door = if number % 2 == 0 { &known } else { &stranger };
-        let flood = &flood;
+        let flood = &floods[number / 2 % 2];
         async move {
             let mut stream = door.connect2().await.unwrap();
             frames::send(&mut stream, flood).await;

@@ -16,6 +16,7 @@ pub const RST_STREAM: u8 = 3;
 pub const SETTINGS: u8 = 4;
 pub const PING: u8 = 6;
 pub const GOAWAY: u8 = 7;
+const WINDOW_UPDATE: u8 = 8;
 pub const CONTINUATION: u8 = 9;
 
 pub const END_STREAM: u8 = 1;
@@ -47,6 +48,13 @@ pub fn taken_back(stream: u32, head: &[u8]) -> Vec<u8> {
     const CANCEL: [u8; 4] = [0, 0, 0, 8];
     [frame(HEADERS, END_STREAM | END_HEADERS, stream, head), frame(RST_STREAM, 0, stream, &CANCEL)]
         .concat()
+}
+
+/// A request that the server has to take back, for what follows its head is wrong: a window
+/// larger than there may be.
+pub fn broken(stream: u32, head: &[u8]) -> Vec<u8> {
+    let begun = frame(HEADERS, END_STREAM | END_HEADERS, stream, head);
+    [begun, frame(WINDOW_UPDATE, 0, stream, &[0x7f, 0xff, 0xff, 0xff])].concat()
 }
 
 /// Reads frames until one of this kind; `None` when the connection ends before.

@@ -19,6 +19,7 @@ use jiff::SignedDuration;
 
 use super::endpoints::{self, Answers};
 use super::spelling::{Complaints, Logging, duration};
+use super::webhooks::{Reach, Webhooks};
 use super::{block_on, cluster, told_to_stop};
 
 /// Run the hub's controllers on a Kubernetes API server
@@ -70,6 +71,18 @@ pub struct Hub {
     /// Whether workloads run on the hub itself
     #[arg(long, default_value_t = false, action = Set)]
     enable_workload: bool,
+    /// Whether PodDisruptionBudgets may be created on the hub itself
+    #[arg(long, default_value_t = true, action = Set)]
+    enable_pdbs: bool,
+    /// Judge and complete what is written to the hub; needs POD_NAMESPACE and a service
+    #[arg(long, default_value_t = true, action = Set)]
+    enable_webhook: bool,
+    /// How the API server reaches the webhooks: by the service's name in the DNS, or through it
+    #[arg(long, default_value = "url", ignore_case = true, value_parser = ["url", "service"])]
+    webhook_client_connection_type: String,
+    /// The service in front of the webhooks
+    #[arg(long, default_value = "fleetwebhook")]
+    webhook_service_name: String,
     /// Expect the two networking agents of every member
     #[arg(long, default_value_t = false, action = Set)]
     networking_agents_enabled: bool,
@@ -94,6 +107,13 @@ pub struct Hub {
     /// How many clusters the hub is made for
     #[arg(long, default_value_t = 100)]
     max_fleet_size: usize,
+    /// How long changes of clusters are gathered before placements look at them; 5m is what
+    /// the original's batched scheduler queue does
+    #[arg(long, default_value = "1s", value_parser = duration)]
+    cluster_change_window: Duration,
+    /// Count topology domains only over clusters that pass the other filters
+    #[arg(long, default_value_t = false, action = Set)]
+    spread_over_feasible_clusters: bool,
     /// How many placements are expected to move at once
     #[arg(long, default_value_t = 100)]
     max_concurrent_cluster_placement: usize,
@@ -142,20 +162,12 @@ struct Accepted {
     pprof_port: u32,
     #[arg(long, default_value = "6h", value_parser = duration)]
     resync_period: Duration,
-    #[arg(long, default_value_t = true, action = Set)]
-    enable_webhook: bool,
-    #[arg(long, default_value = "url", ignore_case = true, value_parser = ["url", "service"])]
-    webhook_client_connection_type: String,
-    #[arg(long, default_value = "fleetwebhook")]
-    webhook_service_name: String,
     #[arg(long, default_value_t = false, action = Set)]
     enable_guard_rail: bool,
     #[arg(long, default_value = "")]
     whitelisted_users: String,
     #[arg(long, default_value_t = false, action = Set)]
     deny_modify_member_cluster_labels: bool,
-    #[arg(long, default_value_t = true, action = Set)]
-    enable_pdbs: bool,
     #[arg(long, default_value_t = false, action = Set)]
     use_cert_manager: bool,
     #[arg(long, default_value_t = false, action = Set)]
@@ -177,11 +189,9 @@ impl Accepted {
     /// changes nothing for users is not among them.
     fn asks_for_more(&self) -> Vec<&'static str> {
         let flags = [
-            ("enable-webhook", self.enable_webhook),
             ("enable-guard-rail", self.enable_guard_rail),
             ("whitelisted-users", !self.whitelisted_users.is_empty()),
             ("deny-modify-member-cluster-labels", self.deny_modify_member_cluster_labels),
-            ("enable-pdbs=false", !self.enable_pdbs),
             ("use-cert-manager", self.use_cert_manager),
             ("enable-admission-policy-manager", self.enable_admission_policy_manager),
             ("enable-cluster-inventory-apis", self.enable_cluster_inventory_apis),
@@ -209,7 +219,16 @@ impl Hub {
         let client = cluster(self.kubeconfig.as_deref(), self.context.as_deref()).await?;
         let client = client.named("flagship-hub").paced(self.hub_api_qps, self.hub_api_burst);
         let options = self.options(&env)?;
-        let hub = flagship_hub::Hub::new(client, env, metrics.clone(), options);
+        let judged = options.admission();
+        let hub = flagship_hub::Hub::new(client.clone(), env.clone(), metrics.clone(), options);
+        hub.look_for_definitions().await?;
+        let _judging = match self.webhooks(std::env::var("POD_NAMESPACE").ok()) {
+            Some(reach) => {
+                let webhooks = Webhooks::listen(&client, &env, judged, reach).await?;
+                Some(webhooks.serve(hub.clone()))
+            }
+            None => None,
+        };
         let readiness = hub.clone();
         let answers = Answers {
             unready: Arc::new(move || {
@@ -225,6 +244,23 @@ impl Hub {
         let _serving = endpoints::serve_all(&addresses, &answers).await?;
         hub.run(told_to_stop()).await;
         Ok(())
+    }
+
+    /// How the API server is to reach the webhooks, if they are wanted. Outside a cluster it
+    /// cannot, and a webhook that nobody answers would stop every write.
+    fn webhooks(&self, namespace: Option<String>) -> Option<Reach> {
+        if !self.enable_webhook {
+            return None;
+        }
+        let Some(namespace) = namespace.filter(|namespace| !namespace.is_empty()) else {
+            tracing::warn!("no webhooks: POD_NAMESPACE does not say where their service is");
+            return None;
+        };
+        let name = self.webhook_service_name.clone();
+        Some(match self.webhook_client_connection_type.eq_ignore_ascii_case("service") {
+            true => Reach::Service { name, namespace },
+            false => Reach::Url { name, namespace },
+        })
     }
 
     fn options(&self, env: &Env) -> anyhow::Result<Options> {
@@ -257,10 +293,13 @@ impl Hub {
                 collection: signed(self.resource_changes_collection_duration),
             },
             concurrent_resource_changes: self.concurrent_resource_change_syncs,
+            cluster_window: self.cluster_change_window,
+            spread_over_feasible_clusters: self.spread_over_feasible_clusters,
             lease,
             ..Options::default()
         };
         options.controllers.eviction = self.enable_eviction_apis;
+        options.pod_disruption_budgets = self.enable_pdbs;
         options.membership.networking_agents = self.networking_agents_enabled;
         if self.member_rights == "original" {
             options.membership.rights = Rights::Original;
@@ -325,6 +364,11 @@ impl Hub {
             seconds(0)..=seconds(60),
         );
         complaints.lasts(
+            "cluster-change-window",
+            self.cluster_change_window,
+            seconds(0)..=seconds(3600),
+        );
+        complaints.lasts(
             "update-run-stuck-threshold",
             self.update_run_stuck_threshold,
             seconds(1)..=seconds(86_400),
@@ -347,10 +391,9 @@ impl Hub {
         complaints.unless(accepted.enable_v1beta1_apis, || {
             "the KubeFleet v1beta1 APIs are the storage version and must be enabled".into()
         });
-        complaints
-            .unless(!accepted.enable_webhook || !accepted.webhook_service_name.is_empty(), || {
-                "--webhook-service-name must not be empty when webhooks are enabled".into()
-            });
+        complaints.unless(!self.enable_webhook || !self.webhook_service_name.is_empty(), || {
+            "--webhook-service-name must not be empty when webhooks are enabled".into()
+        });
         complaints.unless(!accepted.use_cert_manager || self.enable_workload, || {
             "--use-cert-manager needs --enable-workload".into()
         });
@@ -406,11 +449,26 @@ mod tests {
 
     #[test]
     fn what_is_accepted_and_not_done_is_said() {
-        let hub = read("--enable-guard-rail --enable-pdbs=false --enable-webhook=false").unwrap();
+        let hub = read("--enable-guard-rail").unwrap();
         assert_eq!(
             hub.accepted.asks_for_more(),
-            ["enable-guard-rail", "enable-pdbs=false", "enable-cluster-inventory-apis"]
+            ["enable-guard-rail", "enable-cluster-inventory-apis"]
         );
+    }
+
+    #[test]
+    fn webhooks_are_served_where_the_api_server_can_reach_them() {
+        let reached = |line: &str, namespace: Option<&str>| {
+            read(line).unwrap().webhooks(namespace.map(str::to_owned))
+        };
+        let (name, namespace) = ("fleetwebhook".to_owned(), "fleet-system".to_owned());
+        let url = Reach::Url { name: name.clone(), namespace: namespace.clone() };
+        assert_eq!(reached("", Some("fleet-system")), Some(url));
+        let line = "--webhook-client-connection-type=Service";
+        let service = Reach::Service { name, namespace };
+        assert_eq!(reached(line, Some("fleet-system")), Some(service));
+        assert_eq!(reached("", None), None);
+        assert_eq!(reached("--enable-webhook=false", Some("fleet-system")), None);
     }
 
     #[test]
@@ -462,6 +520,19 @@ mod tests {
         let options = hub.options(&Env::simulated(1)).unwrap();
         assert!(!options.controllers.update_runs);
         assert_eq!(options.update_runs.stuck_after, SignedDuration::from_mins(20));
+    }
+
+    #[test]
+    fn the_scheduler_may_gather_changes_and_look_at_feasible_clusters_only() {
+        let hub = read("--cluster-change-window=5m --spread-over-feasible-clusters").unwrap();
+        hub.check().unwrap();
+        let options = hub.options(&Env::simulated(1)).unwrap();
+        assert_eq!(options.cluster_window, Duration::from_secs(300));
+        assert!(options.spread_over_feasible_clusters);
+        assert_eq!(
+            refusal("--cluster-change-window=2h"),
+            "invalid parameter: --cluster-change-window must be from 0ns to 3600s, not 7200s"
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! How a member agent reaches its hub: by a kubeconfig, or by the original's environment.
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use base64::Engine;
@@ -9,6 +10,10 @@ use flagship_runtime::client::Client;
 use http::{HeaderName, HeaderValue};
 use kube::Config;
 use kube::config::AuthInfo;
+
+/// How often a token file that is not there yet is looked for, and how long in between.
+const LOOKS: u32 = 5;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 /// The environment variables the original's charts set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,7 +51,10 @@ impl Environment {
 
     /// A client of the hub. `by_certificate` and `insecure` are the flags `--use-ca-auth`
     /// and `--tls-insecure`.
-    pub fn connect(&self, by_certificate: bool, insecure: bool) -> anyhow::Result<Client> {
+    pub async fn connect(&self, by_certificate: bool, insecure: bool) -> anyhow::Result<Client> {
+        if !by_certificate && let Some(file) = filled(self.token_file.as_ref()) {
+            appears(Path::new(file)).await;
+        }
         let config = self.config(by_certificate, insecure)?;
         Client::from_config(config).context("cannot connect to the hub")
     }
@@ -126,6 +134,16 @@ impl Environment {
     }
 }
 
+/// Gives the sidecar that writes the token, and starts when we do, a moment to write it.
+async fn appears(file: &Path) {
+    for _ in 1..LOOKS {
+        if file.is_file() {
+            return;
+        }
+        tokio::time::sleep(BETWEEN_LOOKS).await;
+    }
+}
+
 fn filled(value: Option<&String>) -> Option<&str> {
     value.map(String::as_str).filter(|text| !text.is_empty())
 }
@@ -159,6 +177,28 @@ mod tests {
             refusal(&given, true),
             "environment variables CA_BUNDLE and HUB_CERTIFICATE_AUTHORITY should not be set at same time"
         );
+    }
+
+    #[tokio::test]
+    async fn a_token_that_is_written_a_moment_later_is_found() {
+        let folder = std::env::temp_dir().join(format!("flagship-token-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("token");
+        let writes = async {
+            tokio::time::sleep(BETWEEN_LOOKS).await;
+            std::fs::write(&file, "secret").unwrap();
+        };
+        futures::join!(appears(&file), writes);
+        assert!(file.is_file());
+        std::fs::remove_dir_all(&folder).unwrap();
+        // Nobody writes it: looked for a few times, and then the agent says so.
+        let given = Environment {
+            server: Some("https://hub.example".into()),
+            token_file: Some(file.display().to_string()),
+            ..Environment::default()
+        };
+        let refusal = given.connect(false, true).await.err().unwrap().to_string();
+        assert_eq!(refusal, format!("the token file {} does not exist", file.display()));
     }
 
     #[test]

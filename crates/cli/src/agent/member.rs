@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::ArgAction::Set;
 use clap::Args;
-use flagship_api::names::{MEMBER_LEASE, ObjectKey, SYSTEM_NAMESPACE};
+use flagship_api::names::{HUB_LEASE, ObjectKey, SYSTEM_NAMESPACE};
 use flagship_member::Options;
 use flagship_rules::apply::{Ageing, Timing};
 use flagship_runtime::client::Client;
@@ -246,17 +246,19 @@ impl Member {
             Some(path) => Client::from_kubeconfig(Some(path), self.hub_context.as_deref())
                 .await
                 .with_context(|| format!("cannot use the hub's kubeconfig {}", path.display())),
-            None => Environment::read().connect(self.use_ca_auth, self.tls_insecure),
+            None => Environment::read().connect(self.use_ca_auth, self.tls_insecure).await,
         }
     }
 
     fn options(&self, env: &Env) -> Options {
+        // Of the original's two, the one that its controllers run under: while one of its
+        // agents works, ours must not, and the other way round.
         let lease = self.leader_elect.then(|| LeaseConfig {
-            key: ObjectKey::namespaced(&self.leader_election_namespace, MEMBER_LEASE),
+            key: ObjectKey::namespaced(&self.leader_election_namespace, HUB_LEASE),
             duration: self.leader_lease_duration,
             renew_deadline: self.leader_renew_deadline,
             retry: self.leader_retry_period,
-            ..LeaseConfig::new(env, MEMBER_LEASE, "flagship-member")
+            ..LeaseConfig::new(env, HUB_LEASE, "flagship-member")
         });
         let priorities = self.enable_work_applier_priority_queue.then_some(Ageing {
             a: self.work_applier_priority_linear_equation_coeff_a,
@@ -374,7 +376,7 @@ mod tests {
         let options = member.options(&Env::simulated(1));
         assert_eq!(options.timing.attempts, 3);
         let lease = options.lease.unwrap();
-        assert_eq!(lease.key.to_string(), "kube-system/136224848560.member.fleet.azure.com");
+        assert_eq!(lease.key.to_string(), "kube-system/136224848560.hub.fleet.azure.com");
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod hub;
 mod hub_access;
 mod member;
 mod spelling;
+mod webhooks;
 
 pub use hub::Hub;
 pub use member::Member;

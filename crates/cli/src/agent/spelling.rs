@@ -19,7 +19,9 @@ pub fn with_two_dashes(arguments: Vec<OsString>) -> Vec<OsString> {
         .map(|argument| {
             let long = argument.to_str().and_then(|text| text.strip_prefix('-')).filter(|name| {
                 let bare = name.split('=').next().unwrap_or_default();
-                bare.len() > 1 && bare.starts_with(|letter: char| letter.is_ascii_lowercase())
+                // `-v` is no short form of anything, but a flag like the others.
+                let named = bare.len() > 1 || bare == "v";
+                named && bare.starts_with(|letter: char| letter.is_ascii_lowercase())
             });
             match long {
                 Some(name) => OsString::from(format!("--{name}")),
@@ -115,6 +117,18 @@ pub struct Logging {
     stderrthreshold: Option<String>,
     #[arg(long = "vmodule", hide = true)]
     vmodule: Option<String>,
+    #[arg(long = "log_dir", hide = true)]
+    log_dir: Option<String>,
+    #[arg(long = "log_file", hide = true)]
+    log_file: Option<String>,
+    #[arg(long = "log_backtrace_at", hide = true)]
+    log_backtrace_at: Option<String>,
+    #[arg(long = "one_output", hide = true, default_value_t = false, action = clap::ArgAction::Set)]
+    one_output: bool,
+    #[arg(long = "skip_headers", hide = true, default_value_t = false, action = clap::ArgAction::Set)]
+    skip_headers: bool,
+    #[arg(long = "skip_log_headers", hide = true, default_value_t = false, action = clap::ArgAction::Set)]
+    skip_log_headers: bool,
 }
 
 impl Logging {
@@ -139,8 +153,33 @@ mod tests {
     fn one_dash_is_as_good_as_two() {
         let given = ["-add_dir_header", "--v=2", "-leader-elect=true", "-v", "-5", "x", "-"];
         let read = with_two_dashes(given.map(OsString::from).to_vec());
-        let expected = ["--add_dir_header", "--v=2", "--leader-elect=true", "-v", "-5", "x", "-"];
+        let expected = ["--add_dir_header", "--v=2", "--leader-elect=true", "--v", "-5", "x", "-"];
         assert_eq!(read, expected.map(OsString::from));
+    }
+
+    // checklist fleet 12.59
+    #[test]
+    fn every_flag_of_the_originals_logging_is_taken() {
+        #[derive(clap::Args, Debug)]
+        struct Agent {
+            #[command(flatten)]
+            logging: Logging,
+        }
+        let read = |line: &str| super::super::read::<Agent>(line).map(|agent| agent.logging.v);
+        for (line, level) in [
+            ("-v=5", 5),
+            ("-v 4", 4),
+            ("--v=3", 3),
+            (
+                "-add_dir_header -alsologtostderr -logtostderr=false -one_output -skip_headers=true \
+                 --skip_log_headers -log_dir=/tmp -log_file=/tmp/a -log_file_max_size=1800 \
+                 -log_backtrace_at=a.go:1 -stderrthreshold=2 -vmodule=a=1",
+                0,
+            ),
+        ] {
+            assert_eq!(read(line).unwrap(), level, "{line}");
+        }
+        assert!(read("-x=5").is_err());
     }
 
     #[test]

@@ -20,6 +20,7 @@ use flagship_rules::placement::Batching;
 use flagship_runtime::client::{Client, ResourceType};
 use flagship_runtime::env::Env;
 use flagship_runtime::metrics::Metrics;
+use flagship_sim::fleet::HubDoor;
 use flagship_workloads::{WorkloadConfig, Workloads};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -83,6 +84,11 @@ impl Fleet {
         let hub = add("hub")?;
         install(&hub, |_| true).await?;
         make_system_namespace(&hub).await?;
+        let mut options =
+            flagship_hub::Options { batching: Batching::NONE, ..flagship_hub::Options::default() };
+        options.update_runs.stuck_after =
+            shape.stuck_after.try_into().context("--stuck-after is too long")?;
+        HubDoor::install(&hub, options.admission());
         Workloads::new(WorkloadConfig::hub()).spawn(hub.clone());
         let config = WorkloadConfig { nodes: shape.nodes, ..WorkloadConfig::default() };
         let workloads = Workloads::new(config);
@@ -98,10 +104,6 @@ impl Fleet {
         let stop = CancellationToken::new();
         let mut controllers = JoinSet::new();
         let metrics = Metrics::default();
-        let mut options =
-            flagship_hub::Options { batching: Batching::NONE, ..flagship_hub::Options::default() };
-        options.update_runs.stuck_after =
-            shape.stuck_after.try_into().context("--stuck-after is too long")?;
         let own = |handle: &ClusterHandle, name: &str| {
             Client::in_process(handle.called_by(name)).named(name)
         };
@@ -144,7 +146,7 @@ impl Fleet {
         self.stop.cancel();
         while self.controllers.join_next().await.is_some() {}
         self.edge.shutdown().await;
-        if let Some(refusal) = self.kept.and_then(|kept| kept.flush().err()) {
+        if let Some(refusal) = self.kept.and_then(|kept| kept.close().err()) {
             tracing::error!(%refusal, "the last changes could not be stored");
         }
     }

@@ -10,3 +10,4 @@ mod five_minutes;
 mod fleet;
 mod guides;
 mod page;
+mod refusals;

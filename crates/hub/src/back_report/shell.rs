@@ -4,7 +4,8 @@
 //! trusted further than it must be: only selected resources are touched, of exactly the
 //! kind the placement selected, and only their status.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use flagship_api::names::{ObjectKey, Scope};
 use flagship_api::placement::{ClusterResourcePlacement, ResourcePlacement};
@@ -31,11 +32,13 @@ pub(super) struct Shell {
     cx: Context,
     mirrors: Arc<Mirrors>,
     recorder: Recorder,
+    /// Placements that were told why nothing comes back, with UID and generation.
+    refused: Mutex<BTreeMap<ObjectKey, (String, i64)>>,
 }
 
 impl Shell {
     pub fn new(cx: Context, mirrors: Arc<Mirrors>, recorder: Recorder) -> Self {
-        Self { cx, mirrors, recorder }
+        Self { cx, mirrors, recorder, refused: Mutex::default() }
     }
 
     pub fn metrics(&self) -> &Metrics {
@@ -54,6 +57,7 @@ impl Shell {
         let placement_key = ObjectKey::new(owner.namespace.as_deref(), placement);
         let scope = self.mirrors.of(&placement_key);
         let Some(placement) = scope.and_then(|scope| scope.placements.get(&placement_key)) else {
+            self.refused().remove(&placement_key);
             return Outcome::Done;
         };
         match gate(&placement.value.spec) {
@@ -79,9 +83,13 @@ impl Shell {
         Outcome::Error(Failure::back_off(problems.join(", ")))
     }
 
-    /// Tells the owner of a placement why nothing comes back. Nothing is tried again
-    /// before the placement changes; repeated events are counted as one.
+    /// Tells the owner of a placement why nothing comes back: once, however often its
+    /// members report, and again only if the placement changes.
     fn refuse(&self, key: &ObjectKey, placement: &Placement, why: &str) {
+        let version = (placement.fence.uid.clone(), placement.value.generation);
+        if self.refused().insert(key.clone(), version.clone()) == Some(version) {
+            return;
+        }
         tracing::info!(placement = %key, why, "statuses do not come back");
         let (namespace, uid) = (key.namespace.as_deref(), &placement.fence.uid);
         let about = match key.scope() {
@@ -89,6 +97,10 @@ impl Shell {
             Scope::Namespaced => reference::<ResourcePlacement>(namespace, &key.name, uid),
         };
         self.recorder.note_about(about, EventType::Warning, REFUSED, why);
+    }
+
+    fn refused(&self) -> MutexGuard<'_, BTreeMap<ObjectKey, (String, i64)>> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn carry(&self, copy: Copy) -> Result<(), String> {

@@ -7,14 +7,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flagship_api::cluster::{InternalMemberCluster, MemberCluster};
+use flagship_api::condition::Truth;
+use flagship_api::condition_type::member_cluster;
 use flagship_api::keys::{field_manager, finalizer, label};
 use flagship_api::names::ObjectKey;
 use flagship_api::work::Work;
-use flagship_rules::membership::{self, Action};
+use flagship_rules::event::Event;
+use flagship_rules::membership::{self, Action, Member};
 use flagship_runtime::client::{ClientError, Fence, Propagation, ResourceType};
 use flagship_runtime::effects::{Kind, SeenWrites, Writer};
 use flagship_runtime::events::{EventType, Recorder};
-use flagship_runtime::metrics::Metrics;
+use flagship_runtime::metrics::{Counter, Metrics};
 use flagship_runtime::queue::Outcome;
 use flagship_runtime::verdict::Failure;
 use k8s_openapi::api::core::v1::Namespace;
@@ -34,6 +37,8 @@ pub(super) struct Shell {
     mirrors: Arc<Mirrors>,
     recorder: Recorder,
     seen: SeenWrites<ObjectKey>,
+    joins: Counter,
+    leaves: Counter,
 }
 
 /// A pass under way.
@@ -55,7 +60,11 @@ impl Shell {
         seen.shown_by(ResourceType::of::<Namespace>(), &mirrors.members.namespaces);
         seen.shown_by(ResourceType::of::<Role>(), &mirrors.members.roles);
         seen.shown_by(ResourceType::of::<RoleBinding>(), &mirrors.members.role_bindings);
-        Self { cx, mirrors, recorder, seen }
+        let success = [("result", "success")];
+        let counter = |name, help| cx.metrics.counter(name, help, &success);
+        let joins = counter("join_result_counter", "Members that joined.");
+        let leaves = counter("leave_result_counter", "Members that left.");
+        Self { cx, mirrors, recorder, seen, joins, leaves }
     }
 
     pub fn metrics(&self) -> &Metrics {
@@ -76,15 +85,17 @@ impl Shell {
             fence: seen.cluster.fence.clone(),
             finalizers: seen.cluster.finalizers.clone(),
         };
-        for action in plan.actions {
-            pass.act(action).await?;
-        }
         let member = &seen.observed.member;
-        for event in &plan.events {
-            let sort = if event.warning { EventType::Warning } else { EventType::Normal };
-            let about = reference::<MemberCluster>(None, &member.name, &member.uid);
-            self.recorder.note_about(about, sort, &event.reason, &event.message);
+        let mut news = plan.events.iter().peekable();
+        for (done, action) in plan.actions.into_iter().enumerate() {
+            let turned = self.turn_counted_for(member, &action);
+            pass.act(action).await?;
+            turned.inspect(|counter| counter.inc());
+            while let Some(told) = news.next_if(|told| told.after <= done + 1) {
+                self.say(member, &told.event);
+            }
         }
+        news.for_each(|told| self.say(member, &told.event));
         if let Some(why) = plan.failure {
             return Err(Failure::back_off(why));
         }
@@ -92,6 +103,22 @@ impl Shell {
             Some(span) => Outcome::After(span),
             None => Outcome::Done,
         })
+    }
+
+    /// What counts a status by which the member joins or leaves.
+    fn turn_counted_for(&self, member: &Member, action: &Action) -> Option<&Counter> {
+        let Action::Status(status) = action else { return None };
+        match membership::turned(&member.status, status, member_cluster::JOINED)? {
+            Truth::True => Some(&self.joins),
+            Truth::False => Some(&self.leaves),
+            Truth::Unknown => None,
+        }
+    }
+
+    fn say(&self, member: &Member, event: &Event) {
+        let sort = if event.warning { EventType::Warning } else { EventType::Normal };
+        let about = reference::<MemberCluster>(None, &member.name, &member.uid);
+        self.recorder.note_about(about, sort, &event.reason, &event.message);
     }
 }
 

@@ -64,6 +64,7 @@ pub(crate) struct Filling {
     synced: Vec<BoxFuture<'static, ()>>,
     probes: Vec<Box<Probe>>,
     listeners: Vec<Box<Listener>>,
+    resources: Vec<ResourceType>,
 }
 
 /// Says what a mirror waits for; `None` once it is filled.
@@ -123,6 +124,11 @@ impl Mirrors {
 }
 
 impl Filling {
+    /// What will be mirrored.
+    pub fn resources(self) -> Vec<ResourceType> {
+        self.resources
+    }
+
     /// Tells of unreadable objects of every kind, for as long as the subscriptions live.
     pub fn complain(&mut self, complaints: &Complaints) -> Vec<Subscription> {
         let listeners = std::mem::take(&mut self.listeners);
@@ -176,6 +182,7 @@ impl Set<'_> {
     {
         let store = reflector.store();
         let resource = ResourceType::of::<K>();
+        self.filling.resources.push(resource.clone());
         let (heard, of) = (store.clone(), resource.clone());
         self.filling.listeners.push(Box::new(move |complaints| {
             heard.subscribe(move |change| complaints.hear(&of, change))

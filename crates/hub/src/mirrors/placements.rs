@@ -218,7 +218,7 @@ impl Policy {
     /// Whether the scheduler found all clusters that this very policy asks for.
     pub fn is_fulfilled(&self) -> bool {
         self.snapshot.recorded.as_ref().is_some_and(|recorded| {
-            recorded.placement_generation == self.snapshot.placement_generation
+            self.snapshot.generation() == Some(recorded.placement_generation)
                 && recorded.verdict.is_some_and(|verdict| verdict.fulfilled)
         })
     }

@@ -1,25 +1,28 @@
 //! One pass over one placement: read, plan, write.
 //!
 //! Writes happen in the order of the plan, one after the other; the first failure ends
-//! the pass, and the next one starts from fresh reads. People are told when all is
-//! written.
+//! the pass, and the next one starts from fresh reads. People are told when the status
+//! is written.
 //!
 //! What a pass decides is in `flagship_rules::placement`; why it runs, in `triggers`
 //! and in `changes`.
 
+use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use flagship_api::error_class::ErrorClass;
 use flagship_api::keys::{annotation, finalizer, label};
 use flagship_api::names::ObjectKey;
 use flagship_api::placement_status::{ClusterResourcePlacementStatus, PlacementStatus};
+use flagship_api::reason::event as reason;
 use flagship_rules::event::Event;
 use flagship_rules::placement::mirror::{Mirror, after_failure};
 use flagship_rules::placement::policy_snapshots::PolicyAction;
 use flagship_rules::placement::resource_snapshots::ResourceAction;
 use flagship_rules::placement::selection::Selection;
-use flagship_rules::placement::{Action, Placement, Plan, plan};
+use flagship_rules::placement::{Action, Frozen, Observed, Placement, Plan, Trouble, plan};
 use flagship_runtime::client::{
     Client, ClientError, Fence, Propagation, ResourceType, Selection as Which,
 };
@@ -51,6 +54,8 @@ pub(super) struct Shell {
     recorder: Recorder,
     seen: SeenWrites<ObjectKey>,
     standings: Standings,
+    /// What holds placements up and was told.
+    blocked: Mutex<BTreeMap<ObjectKey, String>>,
 }
 
 /// A pass that has read and planned.
@@ -58,6 +63,10 @@ struct Pass<'a> {
     key: &'a ObjectKey,
     seen: Seen,
     writer: Writer<'a, ObjectKey>,
+    /// What events are about.
+    about: ObjectReference,
+    /// What is still to be told.
+    events: Vec<Event>,
 }
 
 impl Shell {
@@ -72,7 +81,8 @@ impl Shell {
         shown::<InNamespace>(&seen, mirrors.in_namespaces.as_ref());
         seen.shown_by(ResourceType::of::<ClusterResourcePlacementStatus>(), &mirrors.copies);
         let standings = Standings::new(&cx.metrics);
-        Self { cx, mirrors, selectable, recorder, seen, standings }
+        let blocked = Mutex::default();
+        Self { cx, mirrors, selectable, recorder, seen, standings, blocked }
     }
 
     /// One pass over a placement of the scope.
@@ -85,9 +95,11 @@ impl Shell {
         let seen = observe(&self.cx, &self.mirrors, &self.selectable, &key);
         let Some(seen) = seen else {
             self.standings.forget(&key);
+            self.blocked.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
             return Outcome::Done;
         };
         let plan = plan(&seen.observed);
+        note_rivals(&key, &seen.observed);
         let Placement { namespace, name, uid, generation, .. } = &seen.observed.placement;
         let about = reference::<S::Placement>(namespace.as_deref(), name, uid);
         match &plan.series {
@@ -95,19 +107,19 @@ impl Shell {
             None => self.standings.forget(&key),
         }
         let writer = self.writer(&key);
-        let mut pass = Pass { key: &key, seen, writer };
         let Plan { actions, events, wake, trouble, .. } = plan;
+        let mut pass = Pass { key: &key, seen, writer, about, events };
         for action in actions {
             if let Err(failure) = self.act::<S>(&mut pass, action).await {
                 return Outcome::Error(failure);
             }
         }
         if let Some(trouble) = trouble {
+            self.held_up::<S>(&pass, &trouble);
             return Outcome::Error(Failure::back_off(trouble.to_string()));
         }
-        for event in &events {
-            self.say(&about, event);
-        }
+        self.blocked.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
+        self.tell(&mut pass);
         wake.map_or(Outcome::Done, |wake| {
             Outcome::After(Duration::try_from(wake).unwrap_or_default())
         })
@@ -191,6 +203,8 @@ impl Shell {
         {
             return failure;
         }
+        // All but the copy is written, and will be old news to the next pass.
+        self.tell(pass);
         Failure::back_off(format!("the status cannot be copied: {why}"))
     }
 
@@ -205,9 +219,48 @@ impl Shell {
         Writer::new(&self.cx.client, &self.cx.leadership, &self.seen, key)
     }
 
-    fn say(&self, about: &ObjectReference, event: &Event) {
-        let sort = if event.warning { EventType::Warning } else { EventType::Normal };
-        self.recorder.note_about(about.clone(), sort, &event.reason, &event.message);
+    /// Says what the writes so far are worth saying, once.
+    fn tell(&self, pass: &mut Pass<'_>) {
+        for event in pass.events.drain(..) {
+            let sort = if event.warning { EventType::Warning } else { EventType::Normal };
+            self.recorder.note_about(pass.about.clone(), sort, &event.reason, &event.message);
+        }
+    }
+
+    /// Says what should not be possible and holds the placement up, on the placement and on
+    /// the snapshot that is to blame: neither has a condition for it. The same words once.
+    fn held_up<S: Scoped>(&self, pass: &Pass<'_>, trouble: &Trouble) {
+        if trouble.class() != ErrorClass::Unexpected {
+            return;
+        }
+        let mut blocked = self.blocked.lock().unwrap_or_else(PoisonError::into_inner);
+        let why = trouble.cause();
+        if blocked.insert(pass.key.clone(), why.to_owned()).is_some_and(|said| said == why) {
+            return;
+        }
+        drop(blocked);
+        let warn = |about, reason: &str, message: &str| {
+            self.recorder.note_about(about, EventType::Warning, reason, message);
+        };
+        warn(
+            pass.about.clone(),
+            reason::PLACEMENT_BLOCKED,
+            &format!("{why}; the placement stays as it is until this is mended"),
+        );
+        let Trouble::Snapshot { of, name, .. } = trouble else { return };
+        let space = pass.key.namespace.as_deref();
+        let uid_in =
+            |fences: &Fences| fences.get(name).map(|fence| fence.uid.clone()).unwrap_or_default();
+        let on = match of {
+            Frozen::Policy => {
+                reference::<S::PolicySnapshot>(space, name, &uid_in(&pass.seen.policies))
+            }
+            Frozen::Resources => {
+                reference::<S::ResourceSnapshot>(space, name, &uid_in(&pass.seen.resources))
+            }
+        };
+        let what_to_do = "Correct or delete it; until then the placement stays as it is";
+        warn(on, reason::UNUSABLE_SNAPSHOT, &format!("{why}. {what_to_do}"));
     }
 }
 
@@ -256,6 +309,19 @@ impl Pass<'_> {
         let selection = observed.selection.as_ref().ok();
         let (writer, placement) = (&self.writer, &observed.placement);
         write_snapshot::<S, _>(writer, resources, placement, selection, action).await
+    }
+}
+
+/// Says that two snapshots claim to be the latest. The pass mends it, so it is said once.
+fn note_rivals(key: &ObjectKey, seen: &Observed) {
+    let policies = seen.policy_snapshots.iter().filter(|snapshot| snapshot.latest).count();
+    if policies > 1 {
+        tracing::warn!(%key, policies, "several policy snapshots are labelled latest: the highest index is");
+    }
+    let masters = seen.resource_snapshots.iter();
+    let masters = masters.filter(|snapshot| snapshot.latest && snapshot.hash.is_some()).count();
+    if masters > 1 {
+        tracing::warn!(%key, masters, "several resource snapshots are labelled latest: the highest index is");
     }
 }
 

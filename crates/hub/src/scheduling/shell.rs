@@ -72,6 +72,17 @@ impl From<Stopped<ClientError>> for Trouble {
     }
 }
 
+/// What a pass amounted to.
+#[derive(Clone, Copy)]
+enum Pass {
+    /// There was nothing to choose.
+    Idle,
+    /// Clusters were chosen, or found to be chosen already.
+    Decided,
+    /// Some were chosen, and the next pass goes on at once.
+    Again,
+}
+
 /// One write to a binding.
 #[derive(Debug)]
 enum Write<K> {
@@ -114,11 +125,13 @@ impl Shell {
             Scope::Namespaced => self.pass_in::<InNamespace>(&key).await,
         };
         self.active.add(-1.0);
-        let again = matches!(ended, Ok(true));
-        self.measure(begun, ended.is_err(), again);
+        // What only cleans up, or finds no policy, is no cycle.
+        if !matches!(ended, Ok(Pass::Idle)) {
+            self.measure(begun, ended.is_err(), matches!(ended, Ok(Pass::Again)));
+        }
         match ended {
-            Ok(false) => Outcome::Done,
-            Ok(true) => {
+            Ok(Pass::Idle | Pass::Decided) => Outcome::Done,
+            Ok(Pass::Again) => {
                 // At once, and with a fresh back-off: this is progress, not trouble.
                 self.queue.add(key);
                 Outcome::Done
@@ -132,31 +145,33 @@ impl Shell {
         }
     }
 
-    /// Whether to look again at once.
-    async fn pass_in<S: Scoped>(&self, key: &ObjectKey) -> Result<bool, Trouble> {
-        let Some(mirrors) = self.mirrors.of(key) else { return Ok(false) };
-        let Some(placement) = mirrors.placements.get(key) else { return Ok(false) };
+    async fn pass_in<S: Scoped>(&self, key: &ObjectKey) -> Result<Pass, Trouble> {
+        let Some(mirrors) = self.mirrors.of(key) else { return Ok(Pass::Idle) };
+        let Some(placement) = mirrors.placements.get(key) else { return Ok(Pass::Idle) };
         if placement.deleting {
             if placement.awaits_scheduler() {
                 self.clean_up::<S>(key, &placement).await?;
             }
-            return Ok(false);
+            return Ok(Pass::Idle);
         }
         // None yet, or two while one takes over: the next change of them comes back here.
-        let Some(policy) = mirrors.policy_of(key) else { return Ok(false) };
+        let Some(policy) = mirrors.policy_of(key) else { return Ok(Pass::Idle) };
         self.guard::<S>(key, &placement).await?;
         let seen = observe::<S>(&self.cx, &self.mirrors, key, policy).await?;
         let plan = scheduling::plan(&seen.observed);
         self.carry_out::<S>(key, &seen, plan.actions).await?;
+        let (done, decided): (Vec<_>, Vec<_>) =
+            plan.remarks.iter().partition(|remark| remark.goes_with_bindings());
+        // At once: a binding that is let go is no longer one too many in the next pass.
+        done.into_iter().for_each(|remark| self.remark(key, remark));
         if let Some(report) = plan.report {
             self.report::<S>(key, &seen.policy, &report).await?;
         }
-        for remark in &plan.remarks {
-            self.remark(key, remark);
-        }
+        decided.into_iter().for_each(|remark| self.remark(key, remark));
         match plan.failure {
             Some(scheduling::Failure(why)) => Err(Trouble::Undecidable(why)),
-            None => Ok(plan.again),
+            None if plan.again => Ok(Pass::Again),
+            None => Ok(Pass::Decided),
         }
     }
 
@@ -251,6 +266,12 @@ impl Shell {
         report: &Report,
     ) -> Result<(), Trouble> {
         let verdict = report.verdict;
+        // Said when it is written, which is once for each decision.
+        let listed = report.decisions.iter().filter(|decision| decision.selected).count();
+        if listed < verdict.found {
+            let chosen = verdict.found;
+            tracing::warn!(%key, chosen, listed, "not all chosen clusters can be listed");
+        }
         let truth = if verdict.fulfilled { Truth::True } else { Truth::False };
         let mut conditions = policy.conditions.clone();
         draft(SCHEDULED).is(truth, verdict.reason()).because(verdict.message()).set(
@@ -306,6 +327,7 @@ impl Shell {
                 reason::SURPLUS_BINDING_UNSCHEDULED,
                 format!("cluster {cluster} has more than one binding; {binding} is unscheduled"),
             ),
+            Remark::BadProperty { why, .. } => (reason::MALFORMED_PROPERTY, why.clone()),
         };
         self.say(key, EventType::Warning, reason, &message);
     }

@@ -21,7 +21,7 @@ use flagship_runtime::verdict::Failure;
 use kube_core::Resource;
 use kube_core::metadata::PartialObjectMeta;
 
-use super::observe::{Departed, Seen, approvals, writers};
+use super::observe::{Departed, Seen, approvals, under_way, writers};
 use crate::hub::Context;
 use crate::mirrors::{ResourceSnapshot, Run, ScopeMirrors};
 use crate::placement::{Selectable, selected, up_to_date};
@@ -56,6 +56,7 @@ pub(super) async fn observe_afresh<S: Scoped>(
     observed.clusters = clusters;
     observed.approvals = approvals(scope, run);
     observed.rivals = rivals::<S>(cx, scope, departed, run, &observed.bindings).await?;
+    under_way(scope, run, &mut observed.rivals);
     if !run.value.is_initialized() {
         what_to_fix::<S>(cx, scope, selectable, run, &mut seen).await?;
     }

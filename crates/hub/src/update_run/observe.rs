@@ -106,7 +106,20 @@ pub(super) fn observe(
     });
     let rivals: Vec<Rival> = rivals.collect();
     observed.rivals = rivals;
+    under_way(scope, run, &mut observed.rivals);
     seen
+}
+
+/// Adds the runs of the same placement that have not ended. Bindings do not name the ones
+/// that have promised something and not done it yet.
+pub(super) fn under_way(scope: &ScopeMirrors, run: &Run, rivals: &mut Vec<Rival>) {
+    for other in scope.runs.of(&run.placement) {
+        let known = |known: &Rival| known.uid == other.fence.uid;
+        let is_new = other.fence.uid != run.fence.uid && !rivals.iter().any(known);
+        if is_new && !other.rival.ended {
+            rivals.push(other.rival.clone());
+        }
+    }
 }
 
 /// UIDs of the other runs that bindings name as their last writer.

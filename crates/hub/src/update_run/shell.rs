@@ -2,7 +2,8 @@
 //!
 //! What was asked and answered is written first, then the run's own record, then the
 //! bindings that the record promises, side by side. The first failure ends the pass, and
-//! the next one starts from what is stored then. People are told when all is written.
+//! the next one starts from what is stored then. People are told when all is written, or
+//! as much of it as makes the rest come true.
 //!
 //! What a pass decides is in `flagship_rules::update_run`; why it runs, in `triggers`.
 
@@ -11,12 +12,15 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use flagship_api::keys::{field_manager, finalizer, label};
+use flagship_api::condition::Conditions;
+use flagship_api::condition_type::updating_cluster::STARTED;
+use flagship_api::keys::{field_manager, finalizer, label, own};
 use flagship_api::names::member_namespace;
+use flagship_api::reason::update_run::STUCK;
 use flagship_api::staged_update_status::UpdateRunStatus;
 use flagship_rules::event::Event;
 use flagship_rules::update_run::{
-    Accept, Action, Ask, Binding, Deliver, Observed, Plan, Signal, Withdraw, laws,
+    Accept, Action, Ask, Binding, Deliver, Observed, Plan, Signal, TAKEN_OVER, Withdraw, laws,
     needs_fresh_reads, plan, refused,
 };
 use flagship_rules::work::Work;
@@ -70,6 +74,8 @@ struct Pass<'a> {
     seen: Seen,
     writer: Writer<'a, RunKey>,
     guard: Writer<'a, RunKey>,
+    /// Whether the run's record is written.
+    recorded: bool,
 }
 
 /// What is done to one binding.
@@ -114,6 +120,15 @@ impl<S: Scoped> Shell<S> {
 
     /// One pass.
     pub async fn pass(&self, key: RunKey) -> Result<Outcome, Failure> {
+        let (run, begun) = (key.run.clone(), self.cx.env.now());
+        tracing::debug!(%run, "a pass begins");
+        let ended = self.look_and_act(key).await;
+        let took = self.cx.env.now().duration_since(begun);
+        tracing::debug!(%run, ?took, "a pass has ended");
+        ended
+    }
+
+    async fn look_and_act(&self, key: RunKey) -> Result<Outcome, Failure> {
         self.seen.caught_up(&key).await;
         let run = self.scope.runs.runs.get(&key.run).filter(|run| run.placement == key.placement);
         let Some(run) = run else {
@@ -130,11 +145,21 @@ impl<S: Scoped> Shell<S> {
             None => {}
         }
         let writer = |client| Writer::new(client, &self.cx.leadership, &self.seen, &key);
-        let mut pass = Pass { seen, writer: writer(&self.cx.client), guard: writer(&self.guard) };
-        let Plan { actions, events, on_requests, measured, wake, trouble, .. } = plan;
-        self.carry_out(&mut pass, actions).await?;
+        let (own, guard) = (writer(&self.cx.client), writer(&self.guard));
+        let mut pass = Pass { seen, writer: own, guard, recorded: false };
+        let Plan { actions, mut events, on_requests, measured, wake, trouble, .. } = plan;
+        let carried_out = self.carry_out(&mut pass, actions).await;
+        if carried_out.is_err() {
+            if !pass.recorded {
+                return carried_out.map(|()| Outcome::Done);
+            }
+            // What the record says is so, and no later pass would find it new. What was to
+            // follow is told when it is done.
+            events.retain(|event| event.reason != TAKEN_OVER);
+        }
         self.tell(&key, &pass.seen.observed, &events, &on_requests);
         measured.iter().for_each(|measured| self.standings.measure(&key.run, measured));
+        carried_out?;
         if let Some(trouble) = trouble {
             return Err(Failure::back_off(trouble.to_string()));
         }
@@ -237,6 +262,12 @@ impl<S: Scoped> Shell<S> {
             }
             Action::Ask(ask) => self.ask(pass, &ask).await?,
             Action::Accept(accept) => self.accept(pass, &accept).await?,
+            Action::Announce(announced) => {
+                let text = announced.to_text(&pass.seen.run.uid);
+                let patch = json!({"metadata": {"annotations": {own::ANNOUNCED_WRITES: text}}});
+                let written = pass.writer.patch::<S::UpdateRun>(&pass.seen.run, patch).await?;
+                pass.seen.run = Fence::of(&written).unwrap_or_else(|| pass.seen.run.clone());
+            }
             Action::Status(status) => self.record(pass, *status).await?,
             Action::Deliver(_) | Action::Signal(_) | Action::Withdraw(_) => {}
         }
@@ -297,6 +328,7 @@ impl<S: Scoped> Shell<S> {
             other => other?,
         };
         pass.seen.run = Fence::of(&written).unwrap_or_else(|| pass.seen.run.clone());
+        pass.recorded = true;
         Ok(())
     }
 
@@ -389,6 +421,9 @@ impl<S: Scoped> Shell<S> {
             };
             if let (Some(about), false) = (about, before.contains(&words)) {
                 self.say(about, event);
+                if event.reason == STUCK {
+                    self.say_how_long(observed);
+                }
             }
             now_told.insert(words);
         }
@@ -407,6 +442,20 @@ impl<S: Scoped> Shell<S> {
             EventType::Normal
         };
         self.recorder.note_about(about, sort, &event.reason, &event.message);
+    }
+
+    /// Logs how long the clusters of a stuck run have been on their way.
+    fn say_how_long(&self, observed: &Observed) {
+        let run = observed.run.beside(&observed.run.name);
+        let threshold = observed.options.stuck_after;
+        let stages = observed.run.status.stages_status.iter();
+        let clusters = stages.flat_map(|stage| stage.clusters.iter().map(move |c| (stage, c)));
+        for (stage, cluster) in clusters.filter(|(_, cluster)| laws::in_flight(cluster)) {
+            let Some(started) = cluster.conditions.of_type(STARTED) else { continue };
+            let elapsed = observed.now.duration_since(started.last_transition_time.0);
+            let (stage, cluster) = (&stage.stage_name, &cluster.cluster_name);
+            tracing::warn!(%run, stage, cluster, ?elapsed, ?threshold, "not available yet");
+        }
     }
 
     /// Nothing of a run that is gone is kept.

@@ -61,6 +61,8 @@ struct Object {
     works: BTreeSet<ObjectKey>,
     /// As the last pass saw it; `None` if it was not there.
     known: Option<Mark>,
+    /// It went after the last pass began.
+    gone: bool,
 }
 
 /// What a Work cares about.
@@ -114,7 +116,9 @@ impl Watches {
         interest.places.extend(places.iter().cloned());
         for (kind, key) in places {
             if let Some(watched) = state.kinds.get_mut(&kind) {
-                watched.objects.entry(key).or_default().works.insert(work.clone());
+                let object = watched.objects.entry(key).or_default();
+                object.gone = false;
+                object.works.insert(work.clone());
             }
         }
     }
@@ -131,8 +135,11 @@ impl Watches {
         for ((kind, key), mark) in saw {
             let Some(watched) = state.kinds.get_mut(&kind) else { continue };
             let shown = watched.store.get(&key);
-            overtaken |= is_news(mark.as_ref(), shown.as_deref(), every) && shown.is_some();
-            watched.objects.entry(key).or_default().known = mark;
+            let object = watched.objects.entry(key).or_default();
+            // One that is not shown may only be on its way to us, unless we saw it go.
+            let tells = shown.is_some() || object.gone;
+            overtaken |= tells && is_news(mark.as_ref(), shown.as_deref(), every);
+            object.known = mark;
         }
         if overtaken {
             self.0.wake(&mut state, work);
@@ -176,6 +183,8 @@ impl Watches {
     where
         K: kube_core::Resource + serde::de::DeserializeOwned + Send + 'static,
     {
+        // An object may have been listed before a Work asked for it.
+        let reflector = reflector.with_ends_of_strangers();
         let store = reflector.store();
         let (ours, of) = (Arc::downgrade(&self.0), kind.clone());
         let subscription = store.subscribe(move |change| changed(&ours, &of, change));
@@ -204,9 +213,12 @@ fn kept<K: kube_core::Resource>(
 
 fn changed(shared: &Weak<Shared>, kind: &ResourceType, change: &Change<Mark>) {
     let Some(shared) = shared.upgrade() else { return };
-    let mut state = shared.state();
-    let object = state.kinds.get(kind).and_then(|watched| watched.objects.get(&change.key));
+    let mut guard = shared.state();
+    let state = &mut *guard;
+    let watched = state.kinds.get_mut(kind);
+    let object = watched.and_then(|watched| watched.objects.get_mut(&change.key));
     let Some(object) = object else { return };
+    object.gone = change.new.is_none();
     let mut concerned = Vec::new();
     for work in &object.works {
         let Some(interest) = state.works.get(work) else { continue };
@@ -216,7 +228,7 @@ fn changed(shared: &Weak<Shared>, kind: &ResourceType, change: &Change<Mark>) {
         }
     }
     for work in concerned {
-        shared.wake(&mut state, &work);
+        shared.wake(state, &work);
     }
 }
 

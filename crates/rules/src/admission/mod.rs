@@ -10,6 +10,7 @@
 mod evictions;
 mod members;
 mod overrides;
+mod registration;
 mod workloads;
 
 #[cfg(test)]
@@ -27,6 +28,7 @@ use crate::placement::selection::Kind;
 use crate::placement::validation::{self, Verdict};
 
 pub use overrides::Neighbour;
+pub use registration::{Webhook, judge_of, webhooks};
 
 /// What a request does to the object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,6 +127,44 @@ impl From<Verdict> for Answer {
             Verdict::Allowed(why) => Self::Allowed(why),
             Verdict::Denied(why) => Self::Denied(why),
         }
+    }
+}
+
+/// What has to be read before a request can be judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need<'a> {
+    /// The request says it all.
+    Nothing,
+    /// Which kinds the server serves.
+    Kinds,
+    /// The cluster-scoped placement of that name.
+    Placement(&'a str),
+    /// All cluster-scoped overrides.
+    ClusterOverrides,
+    /// All overrides of that namespace.
+    Overrides(&'a str),
+    /// What the member of that name exports.
+    Exports(&'a str),
+}
+
+/// Names what [`review`] will ask its surroundings about this request.
+pub fn needs<'a>(request: &Request<'a>, options: Options) -> Need<'a> {
+    if !request.subresource.is_empty() {
+        return Need::Nothing;
+    }
+    match (request.group(), request.kind.kind.as_str(), request.operation) {
+        (JOINING, "MemberCluster", Operation::Delete) if options.networking_agents => {
+            Need::Exports(request.name)
+        }
+        (_, _, Operation::Delete) => Need::Nothing,
+        (PLACING, "ClusterResourcePlacement" | "ResourcePlacement", _) => Need::Kinds,
+        (PLACING, "ClusterResourcePlacementEviction", _) => {
+            Need::Placement(request.object["spec"]["placementName"].as_str().unwrap_or_default())
+        }
+        (PLACING, "ClusterResourcePlacementDisruptionBudget", _) => Need::Placement(request.name),
+        (PLACING, "ClusterResourceOverride", _) => Need::ClusterOverrides,
+        (PLACING, "ResourceOverride", _) => Need::Overrides(request.namespace),
+        _ => Need::Nothing,
     }
 }
 

@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 use crate::event::Event;
 pub use observed::{Internal, Member, Namespace, Observed, Options, RoleBinding};
 pub use rights::{REVIEWED_RIGHTS, Rights, binding, rules};
-pub use status::report;
+pub use status::{report, turned};
 
 /// A namespace that is being deleted is looked at this often.
 pub const NAMESPACE_POLL: SignedDuration = SignedDuration::from_secs(1);
@@ -44,12 +44,21 @@ pub const NAMESPACE_PATIENCE: SignedDuration = SignedDuration::from_mins(15);
 pub struct Plan {
     /// Writes, in order.
     pub actions: Vec<Action>,
-    /// What to tell people, each with the write it goes with already done.
-    pub events: Vec<Event>,
+    /// What to tell people, each as soon as its write is done.
+    pub events: Vec<News>,
     /// When to look again even if nothing happens.
     pub wake: Option<SignedDuration>,
     /// Something that should not be possible; the plan stands all the same.
     pub failure: Option<String>,
+}
+
+/// Something to tell people. What was written stays told, whatever becomes of later writes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct News {
+    /// How many of the plan's writes must be done.
+    pub after: usize,
+    /// What to say then.
+    pub event: Event,
 }
 
 /// One write.
@@ -115,20 +124,23 @@ impl Plan {
     }
 
     fn act_and_tell(&mut self, action: Action, reason: &str, message: &str) {
-        self.actions.push(action);
-        self.events.push(Event::normal(reason, message));
+        self.act(action);
+        self.tell(Event::normal(reason, message));
+    }
+
+    /// Says something once all writes so far are done.
+    fn tell(&mut self, event: Event) {
+        self.events.push(News { after: self.actions.len(), event });
     }
 
     /// Writes the status if it says something new.
-    fn report(&mut self, seen: &Observed, ready: bool) -> MemberClusterStatus {
-        let expected = expected_agents(&seen.options);
-        let (status, events) =
-            report(&seen.member, seen.internal.as_ref(), expected, ready, seen.now);
-        self.events.extend(events);
-        if status != seen.member.status {
-            self.actions.push(Action::Status(status.clone()));
+    fn report(&mut self, member: &Member, status: MemberClusterStatus, events: Vec<Event>) {
+        if status != member.status {
+            self.act(Action::Status(status));
         }
-        status
+        for event in events {
+            self.tell(event);
+        }
     }
 }
 
@@ -175,8 +187,14 @@ fn join(seen: &Observed) -> Plan {
         Some(internal) if internal.spec != wanted => tell_agent(&mut plan, wanted),
         Some(_) => {}
     }
-    plan.report(seen, true);
+    let (status, events) = reported(seen, true);
+    plan.report(member, status, events);
     plan
+}
+
+fn reported(seen: &Observed, ready: bool) -> (MemberClusterStatus, Vec<Event>) {
+    let expected = expected_agents(&seen.options);
+    report(&seen.member, seen.internal.as_ref(), expected, ready, seen.now)
 }
 
 fn give_rights(seen: &Observed, plan: &mut Plan) {
@@ -234,8 +252,7 @@ fn leave(seen: &Observed, since: Timestamp) -> Plan {
         sweep(seen, &mut plan);
         return plan;
     };
-    let mut told = Plan::default();
-    let status = told.report(seen, false);
+    let (status, events) = reported(seen, false);
     let generation = Generation(seen.member.generation);
     let has_left = status.conditions.is_false_at(kind::JOINED, generation);
     let asked = internal.spec.state == ClusterState::Leave;
@@ -253,8 +270,7 @@ fn leave(seen: &Observed, since: Timestamp) -> Plan {
         let left = seen.options.force_delete_wait - waited;
         plan.wake = Some(left.max(NAMESPACE_POLL));
     }
-    plan.actions.extend(told.actions);
-    plan.events.extend(told.events);
+    plan.report(&seen.member, status, events);
     plan
 }
 

@@ -120,13 +120,16 @@ fn spelled(agent: &AgentType) -> &str {
     }
 }
 
+/// What a condition says now, if it is new or said something else before.
+pub fn turned(was: &MemberClusterStatus, is: &MemberClusterStatus, kind: &str) -> Option<Truth> {
+    let now = Truth::of(is.conditions.of_type(kind)?);
+    let before = was.conditions.of_type(kind).map(Truth::of);
+    (before != Some(now)).then_some(now)
+}
+
 /// Conditions that are new, or say something else than before.
 fn events(member: &Member, status: &MemberClusterStatus) -> Vec<Event> {
-    let turned = |kind: &str| {
-        let is = Truth::of(status.conditions.of_type(kind)?);
-        let was = member.status.conditions.of_type(kind).map(Truth::of);
-        (was != Some(is)).then_some(is)
-    };
+    let turned = |kind: &str| turned(&member.status, status, kind);
     let mut events = Vec::new();
     if turned(kind::READY_TO_JOIN) == Some(Truth::True) {
         events.push(Event::normal(reason::READY_TO_JOIN, "member cluster ready to join"));

@@ -51,12 +51,15 @@ pub fn concerning<'a>(
     // Those that are being taken over count no more, whatever they select.
     let mut wide = newest(wide, |o| ("", &o.name));
     let mut narrow = newest(narrow, |o| (&o.key.namespace, &o.key.name));
+    // An envelope's namespace can be named, the envelope cannot.
     wide.retain(|o| {
+        let nameable = |resource: &&ResourceIdentifier| {
+            !is_envelope(resource) || !resource.namespace.is_empty()
+        };
         is_meant(placement, o.spec.placement.as_ref(), None)
-            && resources.iter().any(|resource| selects_wide(o, resource))
+            && resources.iter().filter(nameable).any(|resource| selects_wide(o, resource))
     });
     narrow.retain(|o| {
-        // An envelope's namespace can be named, the envelope cannot.
         let mut named = resources.iter().filter(|resource| !is_envelope(resource));
         is_meant(placement, o.spec.placement.as_ref(), Some(&o.key.namespace))
             && named.any(|resource| selects_namespaced(o, resource))

@@ -11,7 +11,7 @@
 use std::fmt;
 
 use flagship_api::go_number::quoted;
-use flagship_api::overrides::{OverridePolicy, OverrideType};
+use flagship_api::overrides::{JsonPatchOverride, OverridePolicy, OverrideType};
 use flagship_api::placement_status::{NamespacedName, ResourceIdentifier};
 use flagship_api::printed::Printed;
 use serde_json::Value;
@@ -123,18 +123,27 @@ fn obey(
             Overridden::Changed(document) => document,
             _ => manifest.clone(),
         };
-        for step in &rule.json_patch_overrides {
-            let text = step.value.as_ref().map_or("null", |value| value.text());
-            let text = fill_in(text, cluster, secret)?;
-            let value = serde_json::from_str(&text).map_err(|error| {
-                let shown = if secret { REDACTED } else { text.as_str() };
-                format!("the value {shown} is not valid JSON: {error}")
-            })?;
+        // All of a rule's values first: what cannot be filled in is told before what it
+        // would have been put into.
+        let steps = &rule.json_patch_overrides;
+        let values = steps.iter().map(|step| value_of(step, cluster, secret));
+        let values = values.collect::<Result<Vec<Value>, String>>()?;
+        for (step, value) in steps.iter().zip(values) {
             patch::apply(&mut document, step.op, &step.path, value)?;
         }
         *state = Overridden::Changed(document);
     }
     Ok(())
+}
+
+/// The value of a patch as this cluster gets it.
+fn value_of(step: &JsonPatchOverride, cluster: Target<'_>, secret: bool) -> Result<Value, String> {
+    let text = step.value.as_ref().map_or("null", |value| value.text());
+    let text = fill_in(text, cluster, secret)?;
+    serde_json::from_str(&text).map_err(|error| {
+        let shown = if secret { REDACTED } else { text.as_str() };
+        format!("the value {shown} is not valid JSON: {error}")
+    })
 }
 
 fn identity(manifest: &Value) -> ResourceIdentifier {

@@ -2,7 +2,11 @@
 
 use flagship_api::condition::{Conditions, Generation};
 use flagship_api::condition_type::Placement as Step;
+use flagship_api::placement::ResourceSelectorTerm;
+use flagship_api::placement_status::{PlacementStatus, ResourceIdentifier};
+use flagship_api::printed::Printed;
 use flagship_api::reason::event as reason;
+use flagship_api::reason::placement::INVALID_RESOURCE_SELECTORS;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::observed::Placement;
@@ -37,13 +41,30 @@ pub fn news(placement: &Placement, now: &[Condition]) -> Vec<Event> {
     events
 }
 
-/// Selectors that found nothing, told once per generation.
-pub fn remarks(placement: &Placement, found: &[Remark]) -> Vec<Event> {
+/// Selectors that find nothing, when that is first seen: in the first status of a
+/// generation, and when a resource drops out of a later one.
+pub fn remarks(placement: &Placement, found: &[Remark], now: &PlacementStatus) -> Vec<Event> {
     let (scope, generation) = (placement.scope(), Generation(placement.generation));
-    let told = placement.status.conditions.current(Step::Scheduled.on(scope), generation);
-    if told.is_some() {
-        return Vec::new();
-    }
+    let said = placement.status.conditions.current(Step::Scheduled.on(scope), generation);
+    // Selectors that could not be followed have found nothing yet, and missed nothing.
+    let said = said.filter(|said| said.reason != INVALID_RESOURCE_SELECTORS);
+    let first = said.is_none();
+    let lost = |selector: &str| {
+        let mut terms = placement.spec.resource_selectors.iter();
+        let term = terms.find(|term| Printed(*term).to_string() == selector);
+        let names = |term: &ResourceSelectorTerm, id: &ResourceIdentifier| {
+            (&term.group, &term.version, &term.kind, &term.name)
+                == (&id.group, &id.version, &id.kind, &id.name)
+        };
+        let lists = |status: &PlacementStatus, term: &ResourceSelectorTerm| {
+            status.selected_resources.iter().any(|id| names(term, id))
+        };
+        term.is_some_and(|term| lists(&placement.status, term) && !lists(now, term))
+    };
+    let news = |remark: &&Remark| match remark {
+        Remark::Disabled { .. } => first,
+        Remark::Missing { selector } => first || lost(selector),
+    };
     let event = |remark: &Remark| match remark {
         Remark::Disabled { selector } => Event::warning(
             reason::SELECTED_TYPE_NOT_PROPAGATED,
@@ -56,7 +77,7 @@ pub fn remarks(placement: &Placement, found: &[Remark]) -> Vec<Event> {
             format!("There is no such resource, so nothing is selected by {selector}"),
         ),
     };
-    found.iter().map(event).collect()
+    found.iter().filter(news).map(event).collect()
 }
 
 fn announcement(step: Step) -> Option<Event> {

@@ -28,4 +28,4 @@ pub use observed::{
     Batching, Binding, ByCluster, Observed, Placement, PolicySnapshot, ResourceSnapshot,
 };
 pub use reconcile::{Action, FRESH_KIND_RETRY, Plan, RESYNC, Series, plan, series};
-pub use trouble::Trouble;
+pub use trouble::{Frozen, Trouble};

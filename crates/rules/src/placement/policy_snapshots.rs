@@ -13,7 +13,7 @@ use flagship_api::snapshot::SchedulingPolicySnapshotStatus;
 use serde::{Deserialize, Serialize};
 
 use super::observed::{Placement, PolicySnapshot};
-use super::trouble::Trouble;
+use super::trouble::{Frozen, Trouble};
 
 /// What to do about policy snapshots, and where that leaves the placement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -176,5 +176,6 @@ fn index_of(snapshot: &PolicySnapshot) -> Result<SnapshotIndex, Trouble> {
 }
 
 fn bad(on: &PolicySnapshot, what: &str, why: &str) -> Trouble {
-    Trouble::Unexpected(format!("policy snapshot {} has a bad {what}: {why}", on.name))
+    let cause = format!("policy snapshot {} has a bad {what}: {why}", on.name);
+    Trouble::Snapshot { of: Frozen::Policy, name: on.name.clone(), cause }
 }

@@ -139,7 +139,7 @@ fn settle(seen: &Observed, plan: &mut Plan) -> Option<PlacementStatus> {
         }
         Ok(selection) => match advance(seen, selection, plan) {
             Ok(status) => {
-                plan.events.extend(events::remarks(placement, &selection.remarks));
+                plan.events.extend(events::remarks(placement, &selection.remarks, &status));
                 status
             }
             Err(trouble) => {

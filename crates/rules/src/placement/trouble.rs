@@ -16,8 +16,26 @@ pub enum Trouble {
     Fresh(String),
     /// Somebody must look: this should not be possible. Retried with backoff all the same.
     Unexpected(String),
+    /// The same about a snapshot whose labels or annotations cannot be read; told on it, too.
+    Snapshot {
+        /// What it holds.
+        of: Frozen,
+        /// The snapshot.
+        name: String,
+        /// What is wrong with it.
+        cause: String,
+    },
     /// The API server, or the cache in front of it, did not answer.
     Server(String),
+}
+
+/// What a snapshot holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Frozen {
+    /// A policy.
+    Policy,
+    /// Resources.
+    Resources,
 }
 
 impl Trouble {
@@ -26,7 +44,7 @@ impl Trouble {
         match self {
             Self::User(_) => ErrorClass::User,
             Self::Expected(_) | Self::Fresh(_) => ErrorClass::Expected,
-            Self::Unexpected(_) => ErrorClass::Unexpected,
+            Self::Unexpected(_) | Self::Snapshot { .. } => ErrorClass::Unexpected,
             Self::Server(_) => ErrorClass::ApiServer,
         }
     }
@@ -38,6 +56,7 @@ impl Trouble {
             | Self::Expected(cause)
             | Self::Fresh(cause)
             | Self::Unexpected(cause)
+            | Self::Snapshot { cause, .. }
             | Self::Server(cause) => cause,
         }
     }

@@ -91,20 +91,28 @@ impl<'a> Affinity<'a> {
         Ok(read)
     }
 
-    /// Why no required term admits the cluster; `None` when one does.
-    pub fn rejected(&self, cluster: &Cluster) -> Result<Option<Cow<'static, str>>, String> {
+    /// Why no required term admits the cluster; `None` when one does. What it reports and
+    /// nobody can read goes into `malformed`.
+    pub fn rejected(
+        &self,
+        cluster: &Cluster,
+        malformed: &mut Vec<String>,
+    ) -> Result<Option<Cow<'static, str>>, String> {
         if self.required.is_empty() {
             return Ok(None);
         }
-        let mut malformed = None;
+        let mut reason = None;
         for term in &self.required {
             match term.admits(cluster)? {
                 Match::Yes => return Ok(None),
                 Match::No => {}
-                Match::Malformed(why) => malformed = malformed.or(Some(why)),
+                Match::Malformed(why) => {
+                    note(malformed, &why);
+                    reason = reason.or(Some(why));
+                }
             }
         }
-        Ok(Some(malformed.map_or(Cow::Borrowed(NO_TERM), Cow::Owned)))
+        Ok(Some(reason.map_or(Cow::Borrowed(NO_TERM), Cow::Owned)))
     }
 
     /// How many preferred terms there are.
@@ -112,9 +120,10 @@ impl<'a> Affinity<'a> {
         self.preferred.len()
     }
 
-    /// What the preferred terms find on a cluster, one after the other.
-    pub fn wishes(&self, cluster: &Cluster, into: &mut Vec<Wish>) {
-        into.extend(self.preferred.iter().map(|term| term.wish(cluster)));
+    /// What the preferred terms find on a cluster, one after the other. What it reports
+    /// and nobody can read goes into `malformed`.
+    pub fn wishes(&self, cluster: &Cluster, into: &mut Vec<Wish>, malformed: &mut Vec<String>) {
+        into.extend(self.preferred.iter().map(|term| term.wish(cluster, malformed)));
     }
 
     /// The extremes over every cluster that reports a property, fit or not.
@@ -183,11 +192,15 @@ impl<'a> Term<'a> {
 }
 
 impl Preference<'_> {
-    fn wish(&self, cluster: &Cluster) -> Wish {
+    fn wish(&self, cluster: &Cluster, malformed: &mut Vec<String>) -> Wish {
         let found = self.sorter.as_ref().map(|sorter| look_up(sorter.property, cluster));
         let value = match found {
             Some(Found::Value(value)) => Some(value.as_f64()),
-            _ => None,
+            Some(Found::Malformed(why)) => {
+                note(malformed, &why);
+                None
+            }
+            Some(Found::Absent) | None => None,
         };
         Wish { matched: self.selector.matches_what(|key| cluster.labels.get(key)), value }
     }
@@ -201,6 +214,13 @@ impl Preference<'_> {
             }
             _ => Ok(0),
         }
+    }
+}
+
+/// Says it once, however many terms ask for the property.
+fn note(malformed: &mut Vec<String>, why: &str) {
+    if !malformed.iter().any(|said| said == why) {
+        malformed.push(why.to_owned());
     }
 }
 

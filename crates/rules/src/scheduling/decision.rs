@@ -163,7 +163,8 @@ fn unless_recorded(
     verdict: Verdict,
     counts: impl Fn(&Decision) -> bool,
 ) -> Option<Report> {
-    let placement_generation = snapshot.placement_generation;
+    // A pass that does not know it has failed before it came here.
+    let placement_generation = snapshot.generation()?;
     let same = |recorded: &Recorded| {
         recorded.placement_generation == placement_generation
             && recorded.verdict == Some(verdict)

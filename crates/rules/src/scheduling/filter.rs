@@ -10,6 +10,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::Remark;
 use super::affinity::{Affinity, Ranges, Wish};
 use super::classify::Classes;
 use super::decision::Score;
@@ -40,6 +41,8 @@ pub struct Sieve<'a> {
     wishes: Vec<Wish>,
     /// So many for each row as there are spread constraints.
     domains: Vec<Domain>,
+    /// What clusters report and nobody can read.
+    remarks: Vec<Remark>,
 }
 
 /// What was seen of one cluster.
@@ -77,6 +80,7 @@ impl<'a> Sieve<'a> {
             rows: Vec::with_capacity(seen.clusters.len()),
             wishes: Vec::new(),
             domains: Vec::new(),
+            remarks: Vec::new(),
         };
         sieve.look(classes)?;
         sieve.ranges = sieve.affinity.ranges(&sieve.wishes);
@@ -96,11 +100,17 @@ impl<'a> Sieve<'a> {
             classes.present_bindings().map(|b| b.cluster.as_str()).collect();
         let obsolete: BTreeSet<&str> =
             classes.obsolete.iter().map(|b| b.cluster.as_str()).collect();
+        let mut malformed = Vec::new();
         for cluster in &self.seen.clusters {
-            let rejected = self.rejected_before_spread(cluster)?;
-            self.affinity.wishes(cluster, &mut self.wishes);
+            let rejected = self.rejected_before_spread(cluster, &mut malformed)?;
+            self.affinity.wishes(cluster, &mut self.wishes, &mut malformed);
             self.spread.domains(cluster, &mut self.domains);
             let name = cluster.name.as_str();
+            self.remarks.extend(
+                malformed
+                    .drain(..)
+                    .map(|why| Remark::BadProperty { cluster: name.to_owned(), why }),
+            );
             let (present, was_chosen) = (present.contains(name), obsolete.contains(name));
             self.rows.push(Row { rejected, present, was_chosen });
         }
@@ -115,6 +125,11 @@ impl<'a> Sieve<'a> {
     /// The name of a candidate.
     pub fn name(&self, place: usize) -> &'a str {
         self.seen.clusters.get(place).map_or("", |cluster| &cluster.name)
+    }
+
+    /// What a person should hear of the fleet.
+    pub fn remarks(&mut self) -> Vec<Remark> {
+        std::mem::take(&mut self.remarks)
     }
 
     /// Takes out what the filters reject.
@@ -138,8 +153,9 @@ impl<'a> Sieve<'a> {
     fn rejected_before_spread(
         &self,
         cluster: &Cluster,
+        malformed: &mut Vec<String>,
     ) -> Result<Option<Cow<'static, str>>, String> {
-        if let Some(why) = self.affinity.rejected(cluster)? {
+        if let Some(why) = self.affinity.rejected(cluster, malformed)? {
             return Ok(Some(why));
         }
         if let Some(why) = ineligible(cluster, self.seen.now) {

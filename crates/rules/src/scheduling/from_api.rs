@@ -105,9 +105,7 @@ impl Snapshot {
             name: metadata.name.clone().unwrap_or_default(),
             policy: spec.policy.clone(),
             number_of_clusters: note(annotation::NUMBER_OF_CLUSTERS),
-            placement_generation: note(annotation::PLACEMENT_GENERATION)
-                .and_then(|text| text.parse().ok())
-                .unwrap_or_default(),
+            placement_generation: note(annotation::PLACEMENT_GENERATION),
             recorded: status.map(|status| Recorded {
                 placement_generation: status.observed_crp_generation,
                 decisions: status.target_clusters.iter().map(Decision::read).collect(),

@@ -105,6 +105,20 @@ pub enum Remark {
         /// The binding that is let go.
         binding: String,
     },
+    /// A cluster reports something that is no quantity where the policy asks for one.
+    BadProperty {
+        /// The cluster.
+        cluster: String,
+        /// What it reports, and what is wrong with it.
+        why: String,
+    },
+}
+
+impl Remark {
+    /// Whether it is about a write to a binding, and not about what was decided.
+    pub fn goes_with_bindings(&self) -> bool {
+        matches!(self, Self::Surplus { .. })
+    }
 }
 
 /// Why a pass cannot decide. Not to be retried soon: somebody must change something.
@@ -139,11 +153,11 @@ pub fn plan(seen: &Observed) -> Plan {
         .map(|b| Remark::Surplus { cluster: b.cluster.clone(), binding: b.name.clone() })
         .collect();
     let kind = seen.snapshot.policy.as_ref().and_then(|p| p.placement_type).unwrap_or_default();
-    let cycle = match kind {
+    let cycle = answers_a_generation(seen).and_then(|()| match kind {
         PlacementType::PickAll => pick_all::plan(seen, &classes),
         PlacementType::PickN => pick_n::plan(seen, &classes),
         PlacementType::PickFixed => pick_fixed::plan(seen, &classes),
-    };
+    });
     match cycle {
         Ok(outcome) => {
             actions.extend(outcome.actions);
@@ -153,5 +167,19 @@ pub fn plan(seen: &Observed) -> Plan {
         Err(failure) => {
             Plan { actions, report: None, again: false, remarks, failure: Some(failure) }
         }
+    }
+}
+
+/// Refuses a snapshot that does not say what it is the answer to: readers would take the
+/// decision for that of another generation.
+fn answers_a_generation(seen: &Observed) -> Result<(), Failure> {
+    let key = flagship_api::keys::annotation::PLACEMENT_GENERATION;
+    let Snapshot { name, placement_generation, .. } = &seen.snapshot;
+    match placement_generation {
+        None => Err(Failure(format!("policy snapshot {name} has no annotation {key}"))),
+        Some(text) if seen.snapshot.generation().is_none() => Err(Failure(format!(
+            "annotation {key} of policy snapshot {name} is not a generation: {text:?}"
+        ))),
+        Some(_) => Ok(()),
     }
 }

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use flagship_api::go_number::atoi;
 use flagship_api::policy::PlacementPolicy;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -57,8 +58,8 @@ pub struct Snapshot {
     pub policy: Option<PlacementPolicy>,
     /// Annotation `number-of-clusters`, as written. It, and not the policy, says how many.
     pub number_of_clusters: Option<String>,
-    /// Annotation `CRP-generation`: the placement generation this pass answers.
-    pub placement_generation: i64,
+    /// Annotation `CRP-generation`, as written: the placement generation this pass answers.
+    pub placement_generation: Option<String>,
     /// What the status says now.
     pub recorded: Option<Recorded>,
 }
@@ -166,4 +167,11 @@ pub struct Binding {
     pub created: Timestamp,
     /// `spec.clusterDecision`.
     pub decision: Option<Decision>,
+}
+
+impl Snapshot {
+    /// The placement generation that it answers, if that can be read.
+    pub fn generation(&self) -> Option<i64> {
+        self.placement_generation.as_deref().and_then(|text| atoi(text).ok())
+    }
 }

@@ -23,6 +23,6 @@ pub fn plan(seen: &Observed, classes: &Classes<'_>) -> Result<Outcome, Failure> 
         report: decision::report(&seen.snapshot, decisions, verdict),
         actions: changes.actions(true).collect(),
         again: false,
-        remarks: Vec::new(),
+        remarks: sieve.remarks(),
     })
 }

@@ -91,6 +91,6 @@ fn fill(
         report: decision::report(&seen.snapshot, decisions, verdict),
         actions: changes.actions(true).collect(),
         again: false,
-        remarks: Vec::new(),
+        remarks: sieve.remarks(),
     })
 }

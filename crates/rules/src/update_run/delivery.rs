@@ -9,18 +9,21 @@ use std::cmp::Ordering;
 
 use flagship_api::apply_strategy::ApplyStrategy;
 use flagship_api::binding::{BindingState, ResourceBindingSpec};
-use flagship_api::condition::{Conditions, Generation, draft};
+use flagship_api::condition::{Conditions, Generation, Truth, draft};
 use flagship_api::condition_type::binding as kind;
 use flagship_api::condition_type::updating_cluster::STARTED;
 use flagship_api::names::{SnapshotIndex, master_snapshot};
 use flagship_api::reason::binding::ROLLOUT_STARTED;
 use flagship_api::staged_update_status::{ClusterUpdatingStatus, UpdateRunStatus};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Deserialize, Serialize};
 
 use super::observed::{Binding, Fence, Observed, Rival};
 use super::words::Failure;
+
+/// What two times differ by at least, once they are stored.
+const A_SECOND: SignedDuration = SignedDuration::from_secs(1);
 
 /// A binding to write. `state`, snapshot, overrides and apply strategy differ from what
 /// was read, everything else in the spec is the scheduler's.
@@ -118,6 +121,22 @@ impl Target {
         }
     }
 
+    /// Whether a binding of a started cluster may have worked for this run before: it heard
+    /// its start signal and was rewritten, or another run has written it. By now somebody
+    /// may have called the cluster finished, so what is done to it is announced.
+    pub fn may_be_late(&self, seen: &Observed, binding: &Binding, delivery: Delivery) -> bool {
+        match delivery {
+            Delivery::Untouched => {
+                binding.fence.as_ref().is_some_and(|fence| fence.run != seen.run.uid)
+            }
+            Delivery::Unsignalled => {
+                let ours = self.signal(seen, binding).message;
+                was_signalled(binding).is_some_and(|told| told.message == ours)
+            }
+            _ => false,
+        }
+    }
+
     /// The start signal for a binding that holds it.
     pub fn signal(&self, seen: &Observed, to: &Binding) -> Signal {
         Signal {
@@ -154,6 +173,10 @@ pub fn look(
     binding: &Binding,
     entry: &ClusterUpdatingStatus,
 ) -> Delivery {
+    // Somebody has seen a later version of it: this one decides nothing.
+    if seen.run.announced.is_ahead_of(binding) {
+        return Delivery::Running;
+    }
     if !target.is_on(binding, entry) || binding.spec.state != BindingState::Bound {
         let started = entry.conditions.of_type(STARTED);
         let lost = started
@@ -171,6 +194,12 @@ pub fn look(
     Delivery::Running
 }
 
+/// The start signal that a binding has heard, for whatever generation.
+pub fn was_signalled(binding: &Binding) -> Option<&Condition> {
+    let told = binding.conditions.of_type(kind::ROLLOUT_STARTED);
+    told.filter(|told| Truth::of(told) == Truth::True)
+}
+
 fn is_taken(
     seen: &Observed,
     binding: &Binding,
@@ -186,8 +215,8 @@ fn is_taken(
     let Some(rival) = rival(seen, &fence.run) else { return false };
     let Some(theirs) = rival.started.get(&entry.cluster_name) else { return false };
     match theirs.cmp(&started) {
-        // Times are whole seconds, so this may be either way round. One of two that are busy
-        // gives way, and both know which; one that is done does not insist.
+        // Neither knew of the other's promise. One of two that are busy gives way, and both
+        // know which; one that is done does not insist.
         Ordering::Equal => {
             rival.busy.contains(&entry.cluster_name)
                 && (rival.created, &rival.uid) > (run.created, &run.uid)
@@ -207,6 +236,14 @@ fn is_taken_unfenced(seen: &Observed, binding: &Binding, started: Timestamp) -> 
 /// Another run of the same placement.
 pub fn rival<'a>(seen: &'a Observed, uid: &str) -> Option<&'a Rival> {
     seen.rivals.iter().find(|rival| rival.uid == uid)
+}
+
+/// The moment of a promise made now: later than those of others for this cluster, although
+/// times are whole seconds and clocks disagree, so that everybody knows whose is the latest.
+pub fn promise_time(seen: &Observed, cluster: &str) -> Timestamp {
+    let others = seen.rivals.iter().filter_map(|rival| rival.started.get(cluster)).max();
+    let later = others.and_then(|last| last.saturating_add(A_SECOND).ok());
+    later.map_or(seen.now, |later| later.max(seen.now))
 }
 
 /// Why a run gives up a cluster that was taken.

@@ -5,13 +5,16 @@
 //! on from old news costs a conflict at worst. Giving up, or taking a cluster from
 //! somebody, cannot be undone.
 
+use std::collections::BTreeSet;
+
 use flagship_api::condition::Truth;
 use flagship_api::condition_type::update_run::{INITIALIZED, SUCCEEDED};
+use flagship_api::staged_update_status::UpdateRunStatus;
 
 use super::delivery::{Deliver, rival};
 use super::observed::Observed;
 use super::reconcile::{Action, Plan};
-use super::status::{has_ended, says};
+use super::status::{has_ended, is_finished, says};
 
 /// Whether the plan does something that must not be decided on a cache.
 pub fn needs_fresh_reads(seen: &Observed, plan: &Plan) -> bool {
@@ -19,11 +22,28 @@ pub fn needs_fresh_reads(seen: &Observed, plan: &Plan) -> bool {
         Action::Status(status) => {
             let bad = [INITIALIZED, SUCCEEDED].map(|kind| says(&status.conditions, kind));
             let ends = has_ended(status) && !has_ended(&seen.run.status);
-            !seen.run.is_initialized() || (ends && bad.contains(&Some(Truth::False)))
+            !seen.run.is_initialized()
+                || (ends && bad.contains(&Some(Truth::False)))
+                || finishes_what_others_wrote(seen, status)
         }
         Action::Deliver(deliver) => takes_from_somebody(seen, deliver),
         _ => false,
     })
+}
+
+/// Whether a cluster is called finished by a binding that another run wrote last: if it was
+/// started over a later version of it, an old look would take the past for the end.
+fn finishes_what_others_wrote(seen: &Observed, status: &UpdateRunStatus) -> bool {
+    let finished = |status: &UpdateRunStatus| -> BTreeSet<String> {
+        let clusters = status.stages_status.iter().flat_map(|stage| &stage.clusters);
+        clusters.filter(|c| is_finished(c)).map(|c| c.cluster_name.clone()).collect()
+    };
+    let new = &finished(status) - &finished(&seen.run.status);
+    let mut of_others = seen
+        .bindings
+        .iter()
+        .filter(|binding| binding.fence.as_ref().is_some_and(|fence| fence.run != seen.run.uid));
+    of_others.any(|binding| new.contains(binding.cluster()))
 }
 
 /// Whether another run wrote the binding last and has not certainly ended. One that is not

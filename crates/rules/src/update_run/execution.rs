@@ -20,7 +20,7 @@ use super::metrics;
 use super::observed::Binding;
 use super::pass::Pass;
 use super::reconcile::{Action, Waiting};
-use super::status::{Word, in_flight, is_finished, outcome};
+use super::status::{Pen, Word, in_flight, is_finished, outcome};
 use super::validation::concurrency;
 use super::words::{Failure, abort, together};
 use crate::event::Event;
@@ -169,6 +169,9 @@ pub fn watch(
             }
             Delivery::Done => pass.pen.cluster_succeeded(entry),
             moving => {
+                if target.may_be_late(pass.seen, binding, moving) {
+                    pass.announce(binding);
+                }
                 keep_promise(pass, target, binding, entry, moving);
                 if is_stuck(pass, entry) {
                     stuck.push(cluster);
@@ -207,12 +210,20 @@ fn start(
             return Err(Failure::Final(missing(&entry.cluster_name, &name, "")));
         };
         let delivery = delivery::look(pass.seen, target, binding, entry);
-        pass.pen.cluster_started(entry);
+        let now = match delivery {
+            Delivery::Untouched => delivery::promise_time(pass.seen, &entry.cluster_name),
+            _ => pass.pen.now,
+        };
+        Pen { now, ..pass.pen }.cluster_started(entry);
         if delivery == Delivery::Done {
             pass.pen.cluster_succeeded(entry);
             continue;
         }
         busy += 1;
+        if delivery == Delivery::Unsignalled && delivery::was_signalled(binding).is_some() {
+            // It worked before somebody rewrote it, and may still seem to.
+            pass.announce(binding);
+        }
         keep_promise(pass, target, binding, entry, delivery);
         pass.wake_in(pass.seen.options.stuck_after);
     }

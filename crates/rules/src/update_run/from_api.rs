@@ -12,6 +12,7 @@ use flagship_api::staged_update_status::UpdateRunStatus;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use super::announced::Announced;
 use super::observed::{Approval, Binding, Cluster, Fence, PolicySnapshot, Rival, Run};
 use super::status::{has_ended, in_flight};
 
@@ -27,6 +28,7 @@ impl Run {
             created: created(metadata),
             deleting: metadata.deletion_timestamp.is_some(),
             guarded: metadata.finalizers.iter().flatten().any(|f| f == finalizer::UPDATE_RUN),
+            announced: Announced::by(metadata),
             spec: spec.clone(),
             status: status.clone(),
         }

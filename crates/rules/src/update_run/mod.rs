@@ -7,6 +7,7 @@
 //!
 //! Picking clusters is `scheduling`'s business, freezing resources that of `placement`.
 
+mod announced;
 mod deletion;
 mod delivery;
 mod doubt;
@@ -34,6 +35,7 @@ mod words;
 mod tests;
 
 pub use crate::overrides::contents::enveloped;
+pub use announced::Announced;
 pub use delivery::{Deliver, Signal, Target};
 pub use doubt::needs_fresh_reads;
 pub use execution::{CLUSTER_POLL, TAKEN_OVER};

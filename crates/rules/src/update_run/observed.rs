@@ -18,6 +18,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Deserialize, Serialize};
 
+use super::announced::Announced;
 use super::status::says;
 pub use crate::overrides::{ClusterOverride, NamespacedOverride};
 use crate::placement::selection::Selection;
@@ -54,8 +55,8 @@ pub struct Observed {
     pub overrides: Vec<NamespacedOverride>,
     /// Approval requests in the run's scope that bear its name or a name it would give.
     pub approvals: Vec<Approval>,
-    /// Other runs of the same placement that a binding names as its last writer, finished
-    /// ones included. More do no harm.
+    /// Other runs of the same placement: those that a binding names as its last writer,
+    /// finished ones included, and those under way. More do no harm.
     pub rivals: Vec<Rival>,
     /// Choices of the operator.
     pub options: Options,
@@ -98,6 +99,8 @@ pub struct Run {
     pub deleting: bool,
     /// Whether it carries our finalizer.
     pub guarded: bool,
+    /// Writes it has announced in an annotation.
+    pub announced: Announced,
     /// The spec as stored.
     pub spec: UpdateRunSpec,
     /// The status as stored.

@@ -3,9 +3,10 @@
 use flagship_api::staged_update_status::UpdateRunStatus;
 use jiff::SignedDuration;
 
+use super::announced::Announced;
 use super::inputs::Sorted;
 use super::metrics::Measured;
-use super::observed::Observed;
+use super::observed::{Binding, Observed};
 use super::reconcile::{Action, Plan, Waiting};
 use super::status::{Pen, Word};
 use crate::event::Event;
@@ -25,6 +26,7 @@ pub struct Pass<'a> {
     pub status: UpdateRunStatus,
     first: Vec<Action>,
     last: Vec<Action>,
+    announced: Announced,
     plan: Plan,
 }
 
@@ -32,7 +34,8 @@ impl<'a> Pass<'a> {
     /// A pass that has decided nothing yet.
     pub fn new(seen: &'a Observed, pen: Pen, status: UpdateRunStatus, sorted: Sorted<'a>) -> Self {
         let (first, last) = (Vec::new(), Vec::new());
-        Self { seen, sorted, pen, status, first, last, plan: Plan::default() }
+        let announced = seen.run.announced.clone();
+        Self { seen, sorted, pen, status, first, last, announced, plan: Plan::default() }
     }
 
     /// A write before the record.
@@ -43,6 +46,12 @@ impl<'a> Pass<'a> {
     /// A write that the record promises.
     pub fn then(&mut self, action: Action) {
         self.last.push(action);
+    }
+
+    /// Says before the record that a binding is written although no record of this pass
+    /// promises it.
+    pub fn announce(&mut self, binding: &Binding) {
+        self.announced.add(binding);
     }
 
     /// Says why nothing more is done.
@@ -83,6 +92,7 @@ impl<'a> Pass<'a> {
         self.pen.failed(&mut self.status, text);
         self.first.clear();
         self.last.clear();
+        self.announced = self.seen.run.announced.clone();
         self.plan.waiting.clear();
         self.plan.wake = None;
     }
@@ -105,6 +115,9 @@ impl<'a> Pass<'a> {
     pub fn into_plan(self) -> (UpdateRunStatus, Plan) {
         let mut plan = self.plan;
         plan.actions = self.first;
+        if self.announced != self.seen.run.announced {
+            plan.actions.push(Action::Announce(self.announced));
+        }
         plan.actions.extend(self.last);
         (self.status, plan)
     }

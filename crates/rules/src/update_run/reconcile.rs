@@ -2,7 +2,8 @@
 //!
 //! Everything follows from what is stored, never from why we woke: restart, failover and
 //! an ordinary event are one path. The order of writes is the promise of `laws`: requests
-//! and their acceptance, then the run's own record, then bindings.
+//! and their acceptance, then the run's own record, then bindings. What an earlier record
+//! promised is announced before it is done, see `announced`.
 
 use flagship_api::condition::{Generation, Truth};
 use flagship_api::condition_type::update_run::{INITIALIZED, PROGRESSING, SUCCEEDED};
@@ -12,6 +13,7 @@ use flagship_api::staged_update_status::UpdateRunStatus;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use super::announced::Announced;
 use super::delivery::{Deliver, Signal};
 use super::gates::{Accept, Ask};
 use super::metrics::{Measured, Series, series};
@@ -65,6 +67,9 @@ pub enum Action {
     Ask(Ask),
     /// Answer an approval, for good.
     Accept(Accept),
+    /// Say in the run's annotation which bindings are written again, over the version of
+    /// the run that was read.
+    Announce(Announced),
     /// Write the run's status over the version that was read.
     Status(Box<UpdateRunStatus>),
     /// Write a binding's spec.
@@ -160,7 +165,8 @@ pub fn plan(seen: &Observed) -> Plan {
         return Plan { actions: vec![Action::Guard], wake, ..Plan::default() };
     }
     if let Some(trouble) = outrun(seen) {
-        return Plan { trouble: Some(trouble), ..Plan::default() };
+        let series = series(run, &run.status.conditions);
+        return Plan { trouble: Some(trouble), series, ..Plan::default() };
     }
     let mut status = run.status.clone();
     refresh(&mut status, Generation(run.generation));

@@ -216,7 +216,9 @@ impl Pen {
         progressing: &str,
         succeeded: &str,
     ) {
-        stage.end_time.get_or_insert_with(|| wire_time(self.now));
+        // A clock that was put back must not turn them round.
+        let start = stage.start_time.as_ref().map_or(self.now, |start| start.0);
+        stage.end_time.get_or_insert_with(|| wire_time(self.now.max(start)));
         let stopped = draft(update_run::PROGRESSING).is_false(reason).because(progressing);
         self.write(stopped, &mut stage.conditions);
         self.write(draft_succeeded(well, reason).because(succeeded), &mut stage.conditions);
@@ -246,13 +248,21 @@ impl Pen {
     /// A cluster is updated.
     pub fn cluster_succeeded(self, cluster: &mut ClusterUpdatingStatus) {
         let draft = draft(updating_cluster::SUCCEEDED).is_true(reason::cluster::SUCCEEDED);
-        self.write(draft.because("Cluster update completed successfully"), &mut cluster.conditions);
+        let draft = draft.because("Cluster update completed successfully");
+        self.not_before_its_start(cluster).write(draft, &mut cluster.conditions);
     }
 
     /// A cluster was lost to somebody else.
     pub fn cluster_failed(self, cluster: &mut ClusterUpdatingStatus, text: &str) {
         let draft = draft(updating_cluster::SUCCEEDED).is_false(reason::cluster::FAILED);
-        self.write(draft.because(text), &mut cluster.conditions);
+        self.not_before_its_start(cluster).write(draft.because(text), &mut cluster.conditions);
+    }
+
+    /// Promises may bear a time that is a second ahead.
+    fn not_before_its_start(self, cluster: &ClusterUpdatingStatus) -> Self {
+        let started = cluster.conditions.of_type(updating_cluster::STARTED);
+        let start = started.map_or(self.now, |started| started.last_transition_time.0);
+        Self { now: self.now.max(start), ..self }
     }
 
     /// A person was asked.

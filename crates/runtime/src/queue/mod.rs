@@ -398,7 +398,8 @@ impl<K: Ord + Clone, G: Ord + Clone> Queue<K, G> {
                 (Some(one), Some(two)) => Some(one.min(two)),
                 (one, two) => one.or(two),
             };
-            if again.is_none() {
+            // What failed is as urgent as it was; what only time asks for is not.
+            if again.is_none() && limited.is_none() {
                 slot.priority = Priority::Normal;
             }
             match at.map(|at| slot.not_before.map_or(at, |end| at.max(end))) {

@@ -140,6 +140,21 @@ async fn a_ready_key_can_be_hurried_but_not_slowed() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_failed_is_as_urgent_as_it_was() {
+    let queue = queue();
+    queue.add_with("a", Priority::High);
+    claimed(&queue).unwrap().finish(Next::BackOff { at_least: millis(20) });
+    tokio::time::sleep(millis(20)).await;
+    queue.add("b");
+    let again = claimed(&queue).unwrap();
+    assert_eq!(again.key(), &"a");
+    // What only time asks for is not.
+    again.finish(Next::After(millis(20)));
+    tokio::time::sleep(millis(20)).await;
+    assert_eq!(claimed(&queue).unwrap().key(), &"b");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_closed_queue_drains_what_was_asked_for_before() {
     let queue = queue();
     for key in ["a", "b"] {

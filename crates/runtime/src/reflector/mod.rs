@@ -117,6 +117,15 @@ where
         Self { optional: true, ..self }
     }
 
+    /// Tells of the end of objects that the projection did not keep, too: as a change from
+    /// nothing to nothing. For projections that come to want an object only after it was
+    /// listed, which would else go unnoticed as long as it does not change.
+    #[must_use]
+    pub fn with_ends_of_strangers(self) -> Self {
+        self.store.tell_ends_of_strangers();
+        self
+    }
+
     /// Other pauses and spans.
     #[must_use]
     pub fn with_config(self, config: ReflectorConfig) -> Self {

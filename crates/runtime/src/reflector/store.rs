@@ -95,6 +95,8 @@ struct Shared<V> {
     progress: watch::Sender<Progress>,
     /// Why the mirror does not move on.
     trouble: Mutex<Option<String>>,
+    /// Whether the end of objects that were never kept is told, too.
+    strangers: AtomicBool,
 }
 
 /// How far a store has come.
@@ -159,7 +161,12 @@ impl<V> Store<V> {
             handlers: Mutex::new(Vec::new()),
             progress: watch::Sender::new(Progress::default()),
             trouble: Mutex::default(),
+            strangers: AtomicBool::new(false),
         }))
+    }
+
+    pub(super) fn tell_ends_of_strangers(&self) {
+        self.0.strangers.store(true, Ordering::Release);
     }
 
     /// The object of that key.
@@ -353,7 +360,9 @@ impl<V> Store<V> {
         drop(state);
         let (key, old) = match removed {
             Some((key, old)) => (key, Some(old)),
-            None if was_malformed => (Arc::new(key.clone()), None),
+            None if was_malformed || self.0.strangers.load(Ordering::Acquire) => {
+                (Arc::new(key.clone()), None)
+            }
             None => return,
         };
         dispatch(&mut handlers, &Change { key, old, new: None, malformed: None, origin });

@@ -126,6 +126,18 @@ async fn a_list_and_its_watch_are_told_as_changes() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_end_of_a_stranger_is_told_where_that_is_asked_for() {
+    let script = || {
+        let gone = lines([event("DELETED", map("a", 8, "unwanted"))], End::Silence);
+        [Answer::Json(200, list(7, [map("a", 3, "unwanted")])), gone]
+    };
+    mirror(false, script()).after(1, expect![[""]]).await;
+    let curious = mirror(false, script());
+    curious.store.tell_ends_of_strangers();
+    curious.after(1, expect!["0.0s app/a - -> - Watched"]).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_cut_watch_goes_on_where_it_was() {
     let pause = Duration::from_secs(100);
     let mirror = mirror(

@@ -21,6 +21,8 @@ pub struct FleetConfig {
     pub heartbeat_seconds: u32,
     /// Choices for the hub.
     pub hub: flagship_hub::Options,
+    /// Whether the hub judges writes and fills in as its webhooks would.
+    pub guarded: bool,
     /// Choices for every member agent.
     pub member: flagship_member::Options,
     /// What runs on every member.
@@ -52,6 +54,7 @@ impl FleetConfig {
             labels: BTreeMap::new(),
             heartbeat_seconds: 60,
             hub,
+            guarded: true,
             member: flagship_member::Options::default(),
             workloads: WorkloadConfig::default(),
             traced: false,
@@ -70,6 +73,12 @@ impl FleetConfig {
     #[must_use]
     pub fn seeded(self, seed: u64) -> Self {
         Self { seed, ..self }
+    }
+
+    /// The same without webhooks: schemas alone judge what is written.
+    #[must_use]
+    pub fn unguarded(self) -> Self {
+        Self { guarded: false, ..self }
     }
 
     /// The same with every request written down.

@@ -21,6 +21,7 @@
 mod actors;
 mod cluster;
 mod config;
+mod door;
 mod ground;
 mod world;
 
@@ -41,6 +42,7 @@ use std::collections::BTreeMap;
 use actors::Actors;
 pub use cluster::{Cluster, Condition};
 pub use config::FleetConfig;
+pub use door::HubDoor;
 pub use ground::Ground;
 pub use world::World;
 
@@ -97,6 +99,9 @@ impl Fleet {
         let server_env = plain.with_trace(trace.clone()).with_faults(faults.clone());
         let mut handles = BTreeMap::new();
         let hub = ground.hub(&format!("{prefix}{HUB}"), server_env.clone());
+        if config.guarded {
+            HubDoor::install(&hub, config.hub.admission());
+        }
         Workloads::new(WorkloadConfig::hub()).spawn(hub.clone());
         let running = Workloads::new(config.workloads.clone());
         for member in &config.members {

@@ -142,6 +142,11 @@ fn written(
     let now = seen.now;
     let versioned = !matches!(action, Action::ForgetRequests | Action::Unguard);
     let sets = match action {
+        Action::Announce(announced) => {
+            let mut new = atlas.run(store, run)?.clone();
+            new.announced = announced.clone();
+            vec![(run, atlas.number(Object::Run(Box::new(new))))]
+        }
         Action::Status(status) => {
             let mut new = atlas.run(store, run)?.clone();
             new.status = (**status).clone();

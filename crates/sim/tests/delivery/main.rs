@@ -2,6 +2,8 @@
 //!
 //! They are told in `flagship_sim::stories`, for every sort of fleet.
 
+mod limits;
+
 use flagship_sim::fleet::{Fleet, FleetConfig};
 use flagship_sim::stories;
 

@@ -1,5 +1,7 @@
 //! Copies of statuses in the placed namespace, and namespaces that go and come back.
 
+use flagship_apiserver::env::plan::{Effect, Rule, Verbs};
+use flagship_apiserver::env::{Point, Verdict as Fault};
 use serde_json::json;
 
 use crate::hub_world::CRP;
@@ -44,6 +46,36 @@ async fn a_copy_follows_the_status_and_goes_with_the_placement() {
     story.pass(60).await;
     assert!(story.find(CRP, "", "web").is_none());
     assert!(story.find(COPIES, "app", "web").is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_became_of_a_placement_is_told_although_its_copy_is_refused() {
+    let story = Story::cluster_wide(27).await.starts().await;
+    story.crp("web", accessible("app")).await;
+    story.settle().await;
+    let answer = Effect::Do(Fault::Answer { code: 403, retry_after: None });
+    story.disturb(vec![Rule {
+        who: "hub".to_owned(),
+        resource: COPIES.to_owned(),
+        verbs: Verbs::Writes,
+        ..Rule::at(Point::Request, answer)
+    }]);
+    story.rolls_out("web", "web-0-snapshot").await;
+    story.settle().await;
+    assert_eq!(synced(&story), "StatusSynced False StatusSyncFailed (1)");
+    let told = |count: usize| {
+        let all = story.events("ClusterResourcePlacement");
+        let available = all.iter().filter(|event| event.contains("PlacementAvailable"));
+        assert_eq!(available.count(), count, "{all:?}");
+        let done = all.iter().filter(|event| event.contains("PlacementRolloutCompleted"));
+        assert_eq!(done.count(), count, "{all:?}");
+        assert!(all.iter().all(|event| event.ends_with("(x1)")), "{all:?}");
+    };
+    told(1);
+    story.faults.heal();
+    story.pass(300).await;
+    assert_eq!(synced(&story), "StatusSynced True StatusSyncSucceeded (1)");
+    told(1);
 }
 
 // checklist 20.43

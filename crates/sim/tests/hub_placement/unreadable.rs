@@ -1,15 +1,17 @@
 //! Objects that cannot be read, and definitions that are not there: whom it concerns is
 //! told, and nobody else is held up.
 
+use flagship_hub::Hub;
+use flagship_runtime::client::Client;
 use serde_json::{Value, json};
 
-use crate::hub_world::{CLUSTERS, CRB, CRP, CSPS, IMC, RB, RP, SPS};
+use crate::hub_world::{CLUSTERS, CRB, CRP, CSPS, IMC, RB, RP, SPS, WORK};
 use crate::story::{COPIES, CRS, DEFINITIONS, RS, RUNS, Story, everywhere, map, namespace};
 
 const NAMESPACED_RUNS: &str = "stagedupdateruns.placement.kubernetes-fleet.io";
 
-/// Everything that the hub mirrors under a name of ours.
-const KINDS: [(&str, &str, &str); 13] = [
+/// Everything that the hub mirrors, where an object of it may stand.
+const KINDS: [(&str, &str, &str); 24] = [
     (CLUSTERS, "MemberCluster", ""),
     (IMC, "InternalMemberCluster", "fleet-member-member1"),
     (CRP, "ClusterResourcePlacement", ""),
@@ -23,14 +25,45 @@ const KINDS: [(&str, &str, &str); 13] = [
     (RUNS, "ClusterStagedUpdateRun", ""),
     (NAMESPACED_RUNS, "StagedUpdateRun", "app"),
     ("rolebindings.rbac.authorization.k8s.io", "RoleBinding", "app"),
+    ("roles.rbac.authorization.k8s.io", "Role", "app"),
+    ("namespaces", "Namespace", ""),
+    (WORK, "Work", "fleet-member-member1"),
+    ("clusterresourceoverrides.placement.kubernetes-fleet.io", "ClusterResourceOverride", ""),
+    ("resourceoverrides.placement.kubernetes-fleet.io", "ResourceOverride", "app"),
+    (
+        "clusterresourceoverridesnapshots.placement.kubernetes-fleet.io",
+        "ClusterResourceOverrideSnapshot",
+        "",
+    ),
+    ("resourceoverridesnapshots.placement.kubernetes-fleet.io", "ResourceOverrideSnapshot", "app"),
+    (
+        "clusterresourceplacementevictions.placement.kubernetes-fleet.io",
+        "ClusterResourcePlacementEviction",
+        "",
+    ),
+    ("clusterapprovalrequests.placement.kubernetes-fleet.io", "ClusterApprovalRequest", ""),
+    ("approvalrequests.placement.kubernetes-fleet.io", "ApprovalRequest", "app"),
+    (COPIES, "ClusterResourcePlacementStatus", "app"),
 ];
+
+/// The field of a kind that nonsense is written into.
+fn spoilt(kind: &str) -> &'static str {
+    match kind {
+        "RoleBinding" => "roleRef",
+        "Role" => "rules",
+        "ClusterResourcePlacementStatus" => "sourceStatus",
+        _ => "spec",
+    }
+}
 
 fn nonsense(resource: &str, kind: &str, space: &str, name: &str) -> Value {
     let group = resource.split_once('.').map_or("", |(_, group)| group);
-    let version = if group.ends_with("k8s.io") { "v1" } else { "v1beta1" };
+    let version = if group.ends_with("kubernetes-fleet.io") { "v1beta1" } else { "v1" };
     let labels = json!({"kubernetes-fleet.io/parent-CRP": name});
-    let mut object = json!({"apiVersion": format!("{group}/{version}"), "kind": kind,
-        "metadata": {"name": name, "labels": labels}, "spec": "nonsense", "roleRef": "nonsense"});
+    let api_version = format!("{group}/{version}");
+    let mut object = json!({"apiVersion": api_version.trim_start_matches('/'), "kind": kind,
+        "metadata": {"name": name, "labels": labels}});
+    object[spoilt(kind)] = json!("nonsense");
     if !space.is_empty() {
         object["metadata"]["namespace"] = json!(space);
     }
@@ -43,12 +76,15 @@ async fn an_unreadable_object_of_any_kind_is_told_on_the_object_and_holds_nobody
     for (resource, kind, space) in KINDS {
         story.smuggle(resource, nonsense(resource, kind, space, "bad"));
     }
-    let mut copy = nonsense(COPIES, "ClusterResourcePlacementStatus", "app", "bad");
-    copy["sourceStatus"] = json!(7);
-    story.smuggle(COPIES, copy);
+    // The list is complete.
+    let client = Client::in_process(story.hub.called_by("hub"));
+    let hub = Hub::new(client, story.env.clone(), story.metrics.clone(), story.options.clone());
+    for mirrored in hub.mirrors() {
+        let kind = mirrored.kind.as_str();
+        assert!(KINDS.iter().any(|(_, listed, _)| *listed == kind), "{kind} is mirrored, too");
+    }
     story.namespace("broken", json!({})).await;
     let mut broken = nonsense("configmaps", "ConfigMap", "broken", "bad");
-    broken["apiVersion"] = json!("v1");
     broken["metadata"]["ownerReferences"] = json!("nonsense");
     story.smuggle("configmaps", broken);
     let story = story.starts().await;
@@ -60,7 +96,7 @@ async fn an_unreadable_object_of_any_kind_is_told_on_the_object_and_holds_nobody
     assert_eq!(story.version(RP, "app", "web"), "0: ConfigMap settings");
     assert_eq!(story.bindings_of(CRB, "web").len(), 2);
     for (_, kind, _) in KINDS {
-        let field = if kind == "RoleBinding" { "roleRef" } else { "spec" };
+        let field = spoilt(kind);
         let said = format!(
             "Warning MalformedObject bad: Field {field} cannot be read: invalid type: string \"nonsense\", expected "
         );
@@ -70,8 +106,6 @@ async fn an_unreadable_object_of_any_kind_is_told_on_the_object_and_holds_nobody
         assert!(told[0].starts_with(&said), "{kind}: {told:?}");
         assert!(told[0].ends_with(". Correct it; until then it is left out (x1)"), "{told:?}");
     }
-    let copies = story.events("ClusterResourcePlacementStatus");
-    assert!(copies[0].contains("bad: Field sourceStatus cannot be read"), "{copies:?}");
     let maps = story.events("ConfigMap");
     assert!(maps[0].contains("bad: Field metadata.ownerReferences cannot be read"), "{maps:?}");
     // Hours later it has been said once.
@@ -131,6 +165,7 @@ async fn an_unreadable_placement_says_so_in_its_status_where_that_can_be_written
         story.smuggle(resource, object);
     }
     let mut object = nonsense(CRP, "ClusterResourcePlacement", "", "shattered");
+    object["metadata"]["generation"] = json!(1);
     object["spec"] = everywhere(&[namespace("app")]);
     object["status"] = json!({"conditions": "nonsense", "placementStatuses": 3});
     story.smuggle(CRP, object);
@@ -219,4 +254,68 @@ async fn without_the_others_a_hub_waits_and_says_for_what() {
     story.create(DEFINITIONS, definition).await;
     story.pass(60).await;
     assert_eq!(story.ready("hub").to_string(), "ready");
+}
+
+// checklist 20.21, 20.27: labels and annotations are strings to every schema.
+#[tokio::test(start_paused = true)]
+async fn a_snapshot_whose_notes_cannot_be_read_is_told_on_it_and_on_its_placement() {
+    let story = Story::both_scopes(77).await.starts().await;
+    story.map("app", "settings", "x").await;
+    for name in ["web", "api", "well"] {
+        story.crp(name, everywhere(&[namespace("app")])).await;
+    }
+    story.rp("web", everywhere(&[map("settings")])).await;
+    story.settle().await;
+    let index = json!({"labels": {"kubernetes-fleet.io/resource-index": "first"}});
+    story.patch(CRS, "", "web-0-snapshot", json!({"metadata": index})).await;
+    let generation = json!({"annotations": {"kubernetes-fleet.io/CRP-generation": "now"}});
+    story.patch(CSPS, "", "api-0", json!({"metadata": generation})).await;
+    let index = json!({"labels": {"kubernetes-fleet.io/resource-index": null}});
+    story.patch(RS, "app", "web-0-snapshot", json!({"metadata": index})).await;
+    story.change("app", "settings", "y").await;
+    story.settle().await;
+    let blocked = |kind: &str, name: &str| {
+        let all = story.events(kind);
+        all.into_iter()
+            .filter(|event| event.contains(&format!(" {name}: ")))
+            .filter(|event| {
+                event.contains("PlacementBlocked") || event.contains("UnusableSnapshot")
+            })
+            .collect::<Vec<_>>()
+    };
+    let bad_index = "resource snapshot web-0-snapshot has a bad resource index label: strconv.Atoi: parsing \"first\": invalid syntax";
+    let stays = "the placement stays as it is until this is mended (x1)";
+    let correct = "Correct or delete it; until then the placement stays as it is (x1)";
+    assert_eq!(
+        blocked("ClusterResourcePlacement", "web"),
+        [format!("Warning PlacementBlocked web: {bad_index}; {stays}")]
+    );
+    assert_eq!(
+        blocked("ClusterResourceSnapshot", "web-0-snapshot"),
+        [format!("Warning UnusableSnapshot web-0-snapshot: {bad_index}. {correct}")]
+    );
+    let bad_generation = "policy snapshot api-0 has a bad CRP-generation: strconv.Atoi: parsing \"now\": invalid syntax";
+    assert_eq!(
+        blocked("ClusterSchedulingPolicySnapshot", "api-0"),
+        [format!("Warning UnusableSnapshot api-0: {bad_generation}. {correct}")]
+    );
+    // The scheduler does not guess either.
+    let failed = "Warning SchedulingFailed api: annotation kubernetes-fleet.io/CRP-generation of policy snapshot api-0 is not a generation: \"now\" (x1)";
+    assert!(story.events("ClusterResourcePlacement").contains(&failed.to_owned()));
+    let no_index = "resource snapshot web-0-snapshot has a bad resource index label: it is missing";
+    assert_eq!(
+        blocked("ResourceSnapshot", "web-0-snapshot"),
+        [format!("Warning UnusableSnapshot web-0-snapshot: {no_index}. {correct}")]
+    );
+    // Nobody else is held up, and the same is said once.
+    assert_eq!(story.version(CRP, "", "well"), "1: Namespace app, ConfigMap settings");
+    assert_eq!(story.version(CRP, "", "web"), "0: Namespace app, ConfigMap settings");
+    story.heartbeats(60).await;
+    assert_eq!(blocked("ClusterResourcePlacement", "web").len(), 1);
+    assert!(blocked("ClusterResourcePlacement", "web")[0].ends_with("(x1)"));
+    // Mended, it goes on.
+    let index = json!({"labels": {"kubernetes-fleet.io/resource-index": "0"}});
+    story.patch(CRS, "", "web-0-snapshot", json!({"metadata": index})).await;
+    story.pass(120).await;
+    assert_eq!(story.version(CRP, "", "web"), "1: Namespace app, ConfigMap settings");
 }

@@ -5,14 +5,16 @@
 //! a whole one and lives by paused time, which stands still while a command runs and passes
 //! between two: a second, or as long as a `sleep` says. What is there at the beginning is
 //! `fleet.yaml`; `member2` is the first to be updated, and everything takes a minute to
-//! become ready. `what_members_get` has no row: it is delivery itself, on all three members.
+//! become ready. `what_members_get` has no row: it is delivery itself, on all three members,
+//! and is replayed on real API servers too (`tests/real_kube`).
 
 use flagship_sim::fleet::{Fleet, FleetConfig};
 use flagship_sim::normal::aligned;
 use jiff::SignedDuration;
 
 use crate::session::Session;
-use crate::transcript::{Script, all_told, kubectl};
+use crate::stories::all_told;
+use crate::transcript::{Script, kubectl};
 
 macro_rules! guides {
     ($($name:ident),* $(,)?) => {
@@ -82,11 +84,11 @@ async fn replay(name: &str) {
 async fn said(session: Session, line: String, input: String) -> (Session, String) {
     let run = move || {
         let mut session = session;
-        let mut printed = session.run(&line, &input);
+        let mut printed = session.shell.run(&line, &input);
         // Seen once in a hundred sessions on a machine with ten builds beside it, and not
         // understood: kubectl does not get the schemas and refuses before it sends anything.
         if printed.contains("failed to download openapi") {
-            printed = session.run(&line, &input);
+            printed = session.shell.run(&line, &input);
         }
         (session, aligned(&printed))
     };

@@ -14,6 +14,8 @@ mod binary;
 mod coverage;
 mod guides;
 mod session;
+mod shell;
+mod stories;
 mod transcript;
 
 macro_rules! stories {
@@ -21,13 +23,13 @@ macro_rules! stories {
         $(
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $name() {
-                transcript::replay(stringify!($name)).await;
+                stories::replay(stringify!($name)).await;
             }
         )*
 
         #[test]
         fn every_story_is_told() {
-            transcript::all_told("stories", &[$(stringify!($name)),*]);
+            stories::all_told("stories", &[$(stringify!($name)),*]);
         }
     };
 }

@@ -120,3 +120,26 @@ async fn whoever_fights_over_an_object_does_not_keep_the_agent_spinning() {
     let writes = scene.writes().len() - before;
     assert!(writes < 2 * 25, "{writes} writes in half a minute");
 }
+
+/// Whose object was listed before anybody asked for it, and has not changed since.
+#[tokio::test(start_paused = true)]
+async fn what_is_deleted_after_a_restart_comes_back_within_a_second() {
+    let mut config = FleetConfig::of(1);
+    // One Work after the other, so that the later ones find the watch at work.
+    config.member.concurrent_works = 1;
+    let mut scene = Scene::with(config).await;
+    scene.given("first", &[namespace("app"), config_map("a", json!({}))]).await;
+    for name in ["second", "third"] {
+        scene.given(name, &[config_map(name, json!({}))]).await;
+    }
+    scene.fleet.stop("member1").await;
+    scene.fleet.start("member1");
+    scene.fleet.pass(6 * 60).await;
+    for name in ["a", "second", "third"] {
+        scene.member().delete("configmaps", "app", name).await;
+    }
+    scene.fleet.pass(1).await;
+    for name in ["a", "second", "third"] {
+        assert!(scene.member().find("configmaps", "app", name).await.is_some(), "{name}");
+    }
+}

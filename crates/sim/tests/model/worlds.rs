@@ -52,6 +52,9 @@ fn two_hubs_and_a_meddling_scheduler() {
     let troubles = Troubles { stop: 1, touch: 1, ..Troubles::default() };
     let world = World { hubs: 2, troubles, ..World::default() };
     holds("2x2, two hubs: stop, touch", world, 10_000);
+    let troubles = Troubles { stale: 1, stop: 1, touch: 1, ..Troubles::default() };
+    let world = World { stages: 1, hubs: 2, troubles, ..World::default() };
+    holds("1x2, two hubs: stale, stop, touch", world, 1_000);
 }
 
 #[test]

@@ -96,3 +96,26 @@ async fn a_run_goes_on_after_its_hub_has_crashed() {
         assert!(story.said("r", "Succeeded").starts_with("True"));
     }
 }
+
+// What a record says is told although a write that follows it is refused: no later pass
+// would find it new.
+#[tokio::test(start_paused = true)]
+async fn an_event_is_not_lost_when_a_binding_cannot_be_written() {
+    for scope in SCOPES {
+        let story = Story::begin(scope).await;
+        story.two_stages().await;
+        let refused = Effect::Do(Fault::Answer { code: 409, retry_after: None });
+        story.disturb(vec![Rule {
+            who: "hub".to_owned(),
+            resource: scope.bindings.to_owned(),
+            verbs: Verbs::Writes,
+            when: When::First(1),
+            ..Rule::at(Point::Request, refused)
+        }]);
+        story.run("r", json!({"state": "Run"})).await;
+        assert!(story.holds()[1].starts_with("m2 Bound"), "{:?}", story.holds());
+        let events = story.events_of("StagedUpdateRun");
+        let told = "r: stage canary updates its 1 cluster(s) to snapshot 0, now m2";
+        assert!(events.iter().any(|event| event.contains(told)), "{events:?}");
+    }
+}

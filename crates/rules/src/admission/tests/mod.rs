@@ -7,7 +7,10 @@ use std::collections::BTreeMap;
 use flagship_api::kinds::Scope;
 use serde_json::{Value, json};
 
-use super::{Answer, Neighbour, Operation, Options, Request, Surroundings, complete, review};
+use super::{
+    Answer, Need, Neighbour, Operation, Options, Request, Surroundings, complete, judge_of, needs,
+    review, webhooks,
+};
 use crate::placement::Placement;
 use crate::placement::selection::Kind;
 
@@ -275,4 +278,78 @@ fn workloads_do_not_come_to_life_on_a_hub() {
         assert_eq!(review(&request, &around, open), None);
     }
     assert_eq!(created(&kind("", "ConfigMap"), object("app"), &around), None);
+}
+
+#[test]
+fn every_registered_check_answers_what_it_is_registered_for() {
+    let around = Around::default();
+    let all: Vec<_> = webhooks(Options::default()).collect();
+    assert_eq!(all.len(), 11);
+    for webhook in all {
+        let kind = Kind::new(webhook.group, webhook.version, webhook.kind);
+        for operation in webhook.operations {
+            let request = ask(*operation, &kind, &json!({"metadata": {"name": "x"}}), None);
+            if webhook.mutates {
+                assert!(webhook.fails_open());
+                continue;
+            }
+            assert_eq!(judge_of(&request), Some(webhook), "{}", webhook.name);
+            let answer = review(&request, &around, Options::default());
+            assert!(answer.is_some(), "{} says nothing on {operation:?}", webhook.name);
+        }
+    }
+    // Where an operator allows workloads and budgets nobody asks about them.
+    let lenient =
+        Options { workloads_run_here: true, pod_disruption_budgets: true, ..Options::default() };
+    assert_eq!(webhooks(lenient).count(), 8);
+}
+
+#[test]
+fn a_request_names_what_has_to_be_read_for_it() {
+    let (crp, pod) = (kind(PLACING, "ClusterResourcePlacement"), kind("", "Pod"));
+    let placed = placement("ClusterResourcePlacement", "", "Namespace");
+    let agents = Options { networking_agents: true, ..Options::default() };
+    let eviction = json!({"metadata": {"name": "e"}, "spec": {"placementName": "web"}});
+    let named = json!({"metadata": {"name": "n", "namespace": "app"}});
+    let member = kind(JOINING, "MemberCluster");
+    for (operation, of, object, options, need) in [
+        (Operation::Create, &crp, &placed, agents, Need::Kinds),
+        (Operation::Delete, &crp, &placed, agents, Need::Nothing),
+        (
+            Operation::Create,
+            &kind(PLACING, "ClusterResourcePlacementEviction"),
+            &eviction,
+            agents,
+            Need::Placement("web"),
+        ),
+        (
+            Operation::Update,
+            &kind(PLACING, "ClusterResourcePlacementDisruptionBudget"),
+            &named,
+            agents,
+            Need::Placement("n"),
+        ),
+        (
+            Operation::Create,
+            &kind(PLACING, "ClusterResourceOverride"),
+            &named,
+            agents,
+            Need::ClusterOverrides,
+        ),
+        (
+            Operation::Update,
+            &kind(PLACING, "ResourceOverride"),
+            &named,
+            agents,
+            Need::Overrides("app"),
+        ),
+        (Operation::Delete, &member, &named, agents, Need::Exports("n")),
+        (Operation::Delete, &member, &named, Options::default(), Need::Nothing),
+        (Operation::Create, &pod, &named, agents, Need::Nothing),
+    ] {
+        let request = ask(operation, of, object, None);
+        assert_eq!(needs(&request, options), need, "{operation:?} {}", of.kind);
+    }
+    let request = Request { subresource: "status", ..ask(Operation::Update, &crp, &placed, None) };
+    assert_eq!(needs(&request, agents), Need::Nothing);
 }

@@ -43,6 +43,9 @@ fn a_new_member_gets_everything_in_order() {
             "MemberClusterReadyToJoin: member cluster ready to join",
         ]
     );
+    // Each with its own write: the first of them is told even if the second one fails.
+    let told: Vec<usize> = plan.events.iter().map(|news| news.after).collect();
+    assert_eq!(told, [3, 4, 5, 6, 7]);
     // The agents are not heard in the pass that creates their counterpart.
     assert_eq!(
         world.told(),

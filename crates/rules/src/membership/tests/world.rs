@@ -125,5 +125,5 @@ pub fn events(plan: &Plan) -> Vec<String> {
     let line = |e: &crate::event::Event| {
         format!("{}{}: {}", if e.warning { "! " } else { "" }, e.reason, e.message)
     };
-    plan.events.iter().map(line).collect()
+    plan.events.iter().map(|news| line(&news.event)).collect()
 }

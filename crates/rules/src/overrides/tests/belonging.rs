@@ -135,6 +135,11 @@ fn envelopes_are_opened_and_what_does_not_belong_inside_is_passed_over() {
     let selector = "placement.kubernetes-fleet.io/v1beta1/ResourceEnvelope/e";
     let narrows = [narrow("ro-0", selector, json!([delete_rule(None)]))];
     assert_eq!(chosen(&placement, &[identifier(&held)], &wides, &narrows, &[]), ["cro-0"]);
+    // Nor is one that is in none.
+    let held = envelope("ClusterResourceEnvelope", "", json!({}));
+    let selector = "placement.kubernetes-fleet.io/v1beta1/ClusterResourceEnvelope/e";
+    let wides = [wide("cro-0", selector, json!([delete_rule(None)]))];
+    assert_eq!(chosen(&placement, &[identifier(&held)], &wides, &[], &[]), [""; 0]);
 }
 
 // checklist 12 overrides: later selector of several still selects; no duplicate snapshot

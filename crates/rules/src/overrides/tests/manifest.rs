@@ -244,6 +244,17 @@ fn a_variable_nobody_can_fill_is_an_error_that_names_its_place() {
     }
 }
 
+#[test]
+fn a_variable_nobody_can_fill_is_told_before_a_path_nobody_finds() {
+    let patches = json!([
+        {"op": "replace", "path": "/nowhere/at/all", "value": 1},
+        {"op": "add", "path": "/data/k", "value": "${MEMBER-CLUSTER-LABEL-KEY-zone}"},
+    ]);
+    let o = narrow("ro-0", CONFIG_MAP, json!([rule(None, patches)]));
+    let failure = on("c1", &config_map(), &[], &[o]).unwrap_err();
+    assert!(failure.ends_with(": label key zone not found on cluster c1"), "{failure}");
+}
+
 // checklist 12 overrides: unquoted value → error naming snapshot and target. The API only
 // stores whole JSON, so only a label no API server would accept can break it.
 #[test]

@@ -6,7 +6,7 @@ use flagship_api::names::{IndexError, ObjectKey, SnapshotIndex};
 use flagship_api::placement_status::ResourceIdentifier;
 
 use crate::placement::observed::ResourceSnapshot;
-use crate::placement::trouble::Trouble;
+use crate::placement::trouble::{Frozen, Trouble};
 
 /// Place of a snapshot in its group; the master sorts last, as the newest word on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,11 +44,14 @@ pub fn number(
     what: &str,
     text: Option<&str>,
 ) -> Result<SnapshotIndex, Trouble> {
-    let bad = |why: String| {
-        Trouble::Unexpected(format!("resource snapshot {} has a bad {what}: {why}", on.name))
-    };
-    let text = text.ok_or_else(|| bad("it is missing".to_owned()))?;
-    text.parse().map_err(|error: IndexError| bad(error.to_string()))
+    let text = text.ok_or_else(|| bad(on, what, "it is missing"))?;
+    text.parse().map_err(|error: IndexError| bad(on, what, &error.to_string()))
+}
+
+/// Says what is wrong with a snapshot.
+pub fn bad(on: &ResourceSnapshot, what: &str, why: &str) -> Trouble {
+    let cause = format!("resource snapshot {} has a bad {what}: {why}", on.name);
+    Trouble::Snapshot { of: Frozen::Resources, name: on.name.clone(), cause }
 }
 
 /// All snapshots of a placement by index, oldest first, each group in its own order with

@@ -22,12 +22,12 @@ use serde::{Deserialize, Serialize};
 
 use super::observed::{Batching, Binding, ResourceSnapshot};
 use super::selection::Selection;
-use super::trouble::Trouble;
+use super::trouble::{Frozen, Trouble};
 pub use group::{bad_count, content, incomplete};
 pub use split::{LIMIT, split};
 
 use batching::Due;
-use group::{Member, Place, groups, number};
+use group::{Member, Place, bad, groups, number};
 
 /// What is known about the snapshots of one placement.
 #[derive(Debug, Clone, Copy)]
@@ -202,10 +202,11 @@ fn find_latest(existing: &[ResourceSnapshot]) -> Result<Latest<'_>, Trouble> {
         let groups = groups(existing)?;
         let newest = groups.last_key_value().and_then(|(_, group)| group.last().copied());
         return match newest {
-            Some(newest) if newest.place != Place::Master => Err(Trouble::Unexpected(format!(
-                "the newest resource snapshot {} has no hash annotation",
-                newest.snapshot.name
-            ))),
+            Some(newest) if newest.place != Place::Master => {
+                let name = newest.snapshot.name.clone();
+                let cause = format!("the newest resource snapshot {name} has no hash annotation");
+                Err(Trouble::Snapshot { of: Frozen::Resources, name, cause })
+            }
             newest => Ok(Latest { latest: newest, unmark: Vec::new() }),
         };
     }
@@ -213,10 +214,12 @@ fn find_latest(existing: &[ResourceSnapshot]) -> Result<Latest<'_>, Trouble> {
     let mut masters = masters.map(|s| Member::read(s)).collect::<Result<Vec<_>, _>>()?;
     masters.sort_by_key(|member| member.index);
     let Some(latest) = masters.pop() else {
-        return Err(Trouble::Unexpected(format!(
+        let name = labelled.last().map(|snapshot| snapshot.name.clone()).unwrap_or_default();
+        let cause = format!(
             "{} resource snapshots are labelled latest and none of them has a hash annotation",
             labelled.len()
-        )));
+        );
+        return Err(Trouble::Snapshot { of: Frozen::Resources, name, cause });
     };
     let unmark = masters.iter().map(|member| mark(member.snapshot, false)).collect();
     Ok(Latest { latest: Some(latest), unmark })
@@ -234,10 +237,7 @@ fn missing_tail(
 ) -> Result<Vec<ResourceAction>, Trouble> {
     let want = number(master.snapshot, "count annotation", master.snapshot.count.as_deref())?;
     if want == SnapshotIndex::FIRST {
-        return Err(Trouble::Unexpected(format!(
-            "resource snapshot {} has a bad count annotation: it must be at least 1",
-            master.snapshot.name
-        )));
+        return Err(bad(master.snapshot, "count annotation", "it must be at least 1"));
     }
     let text = master.snapshot.index.as_deref();
     let siblings = seen.existing.iter().filter(|s| s.index.as_deref() == text);

@@ -160,8 +160,19 @@ impl World {
         }
     }
 
+    /// Decides one pass. Whatever a story tells of a cluster-scoped placement holds of a
+    /// namespaced one, under its own prefix (checklist 20.37); only the copy of the status
+    /// has no twin.
     pub fn plan(&self) -> Plan {
-        plan(&self.seen)
+        let plan = plan(&self.seen);
+        if self.seen.placement.namespace.is_none() && !self.seen.placement.is_mirrored() {
+            let twin = crate::placement::plan(&narrowed(&self.seen));
+            assert_eq!(
+                spoken(&twin),
+                spoken(&plan).replace("ClusterResourcePlacement", "ResourcePlacement")
+            );
+        }
+        plan
     }
 
     /// Carries one plan out, as the shell would.
@@ -322,6 +333,24 @@ impl World {
     pub fn clusters(&self) -> Vec<&str> {
         self.status().placement_statuses.iter().map(|e| e.cluster_name.as_str()).collect()
     }
+}
+
+/// The same placement in a namespace.
+fn narrowed(seen: &Observed) -> Observed {
+    let mut seen = seen.clone();
+    seen.placement.namespace = Some("app".into());
+    for condition in &mut seen.placement.status.conditions {
+        condition.type_ = condition.type_.replace("ClusterResourcePlacement", "ResourcePlacement");
+    }
+    seen
+}
+
+/// All that a plan says and does, as text.
+fn spoken(plan: &Plan) -> String {
+    let mut fields = serde_json::to_value(plan).unwrap();
+    // A trouble may name the placement, which is called otherwise in a namespace.
+    fields["trouble"] = json!(plan.trouble.is_some());
+    fields.to_string()
 }
 
 pub fn lines(conditions: &[Condition]) -> String {

@@ -2,6 +2,7 @@
 
 use flagship_api::keys::annotation;
 use flagship_api::placement_status::PlacementStatus;
+use flagship_api::printed::Printed;
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::json;
@@ -9,7 +10,7 @@ use serde_json::json;
 use super::fleet::{AVAILABLE, World, namespace_id, selection};
 use crate::placement::policy_snapshots::PolicyAction;
 use crate::placement::resource_snapshots::ResourceAction;
-use crate::placement::selection::Remark;
+use crate::placement::selection::{Remark, Selection};
 use crate::placement::{
     Action, FRESH_KIND_RETRY, Placement, Plan, PolicySnapshot, RESYNC, ResourceSnapshot, Trouble,
 };
@@ -113,7 +114,7 @@ fn what_was_decided_before_trouble_stands() {
     world.edit(|spec| spec["revisionHistoryLimit"] = json!(2));
     let plan = world.plan();
     assert_eq!(words(&plan), ["policy"]);
-    assert!(matches!(plan.trouble, Some(Trouble::Unexpected(_))));
+    assert!(matches!(plan.trouble, Some(Trouble::Snapshot { .. })));
 }
 
 #[test]
@@ -224,6 +225,39 @@ fn selectors_that_find_nothing_are_told_once_per_generation() {
         ]
     );
     assert_eq!(world.step().events, []);
+}
+
+#[test]
+fn a_named_resource_that_goes_is_told_when_it_goes() {
+    let told = |plan: &Plan| -> Vec<String> {
+        let missing = plan.events.iter().filter(|e| e.reason == "SelectedResourceNotFound");
+        missing.map(|event| event.message.clone()).collect()
+    };
+    let mut world = World::crp(json!({}));
+    world.select(&["app"]);
+    assert_eq!(told(&world.step()), [""; 0]);
+    let printed = Printed(&world.seen.placement.spec.resource_selectors[0]).to_string();
+    let gone = || Selection {
+        remarks: vec![Remark::Missing { selector: printed.clone() }],
+        ..Selection::default()
+    };
+    world.seen.selection = Ok(gone());
+    let said = format!("There is no such resource, so nothing is selected by {printed}");
+    assert_eq!(told(&world.step()), [said.as_str()]);
+    assert_eq!(told(&world.step()), [""; 0]);
+    // It comes back and goes again.
+    world.select(&["app"]);
+    assert_eq!(told(&world.step()), [""; 0]);
+    world.seen.selection = Ok(gone());
+    assert_eq!(told(&world.step()), [said.as_str()]);
+    // A selector that could not be followed has missed nothing: when its kind appears, what
+    // it names is looked for the first time.
+    let mut world = World::crp(json!({}));
+    world.seen.selection = Err(Trouble::User("no such kind".into()));
+    world.step();
+    world.seen.selection = Ok(gone());
+    assert_eq!(told(&world.step()), [said.as_str()]);
+    assert_eq!(told(&world.step()), [""; 0]);
 }
 
 // checklist 20.24

@@ -1,12 +1,13 @@
 //! When a policy becomes a snapshot.
 
+use flagship_api::error_class::ErrorClass;
 use flagship_api::placement::PlacementSpec;
 use flagship_api::placement_status::PlacementStatus;
 use flagship_api::policy::PlacementPolicy;
 use serde_json::{Value, json};
 
 use crate::placement::policy_snapshots::{NewPolicySnapshot, PolicyAction, plan};
-use crate::placement::{Placement, PolicySnapshot, Trouble};
+use crate::placement::{Frozen, Placement, PolicySnapshot, Trouble};
 
 fn policy(text: Value) -> Option<PlacementPolicy> {
     serde_json::from_value(text).unwrap()
@@ -250,6 +251,9 @@ fn snapshots_that_cannot_be_read_are_internal_errors() {
         spoil(world.named("web-0"));
         let trouble = world.trouble();
         assert_eq!(trouble.cause(), format!("policy snapshot web-0 has a bad {want}"));
-        assert!(matches!(trouble, Trouble::Unexpected(_)));
+        let of = Frozen::Policy;
+        let cause = trouble.cause().to_owned();
+        assert_eq!(trouble, Trouble::Snapshot { of, name: "web-0".into(), cause });
+        assert_eq!(trouble.class(), ErrorClass::Unexpected);
     }
 }

@@ -11,7 +11,7 @@ use crate::placement::resource_snapshots::{
     LIMIT, Part, ResourceAction, ResourcePlan, Snapshots, plan, prune_only, split,
 };
 use crate::placement::selection::{Selected, Selection};
-use crate::placement::{Batching, Binding, ResourceSnapshot, Trouble};
+use crate::placement::{Batching, Binding, Frozen, ResourceSnapshot, Trouble};
 
 fn ago(seconds: i64) -> Timestamp {
     now() - SignedDuration::from_secs(seconds)
@@ -393,7 +393,11 @@ fn labels_and_annotations_that_cannot_be_read_are_internal_errors() {
         spoil(world.named(name));
         assert_eq!(
             world.trouble(&small("a")),
-            Trouble::Unexpected(format!("resource snapshot {name} has a bad {want}")),
+            Trouble::Snapshot {
+                of: Frozen::Resources,
+                name: name.into(),
+                cause: format!("resource snapshot {name} has a bad {want}"),
+            },
             "{what}"
         );
     }
@@ -401,10 +405,10 @@ fn labels_and_annotations_that_cannot_be_read_are_internal_errors() {
     let mut world = World::new();
     world.step(&small("a"));
     world.named("web-0-snapshot").hash = None;
-    assert!(matches!(world.trouble(&small("a")), Trouble::Unexpected(_)));
+    assert!(matches!(world.trouble(&small("a")), Trouble::Snapshot { .. }));
     world.named("web-0-snapshot").latest = false;
     world.named("web-0-snapshot").subindex = Some("0".into());
-    assert!(matches!(world.trouble(&small("a")), Trouble::Unexpected(_)));
+    assert!(matches!(world.trouble(&small("a")), Trouble::Snapshot { .. }));
 }
 
 // checklist 20.22

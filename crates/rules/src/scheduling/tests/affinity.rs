@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::fleet::{World, cluster, map, policy, with_property};
-use crate::scheduling::Cluster;
+use crate::scheduling::{Cluster, Remark};
 
 fn admitted(expression: serde_json::Value, cluster: Cluster) -> Result<bool, String> {
     let mut world =
@@ -105,6 +105,28 @@ fn equal_missing_and_malformed_values_score_nothing() {
     assert_eq!(scores(&["", ""], "Ascending", 20), [0, 0]);
     assert_eq!(scores(&["1", "", "3"], "Descending", 20), [0, 0, 20]);
     assert_eq!(scores(&["1", "lots", "3"], "Descending", 20), [0, 0, 20]);
+}
+
+#[test]
+fn a_malformed_value_that_sorts_is_told_once() {
+    let by_size = json!({"propertySorter": {"name": "p", "sortOrder": "Descending"}});
+    let twice =
+        json!([{"weight": 20, "preference": by_size}, {"weight": 5, "preference": by_size}]);
+    let mut world =
+        World::new(policy(json!({"placementType": "PickN", "affinity": {"clusterAffinity": {
+        "preferredDuringSchedulingIgnoredDuringExecution": twice}}})))
+        .wanting(1)
+        .over([
+            with_property(cluster("a", ""), "p", "lots"),
+            with_property(cluster("b", ""), "p", "2"),
+        ]);
+    let plan = world.settle();
+    assert_eq!(world.placed(), ["b"]);
+    let [Remark::BadProperty { cluster, why }] = plan.remarks.as_slice() else {
+        panic!("{:?}", plan.remarks)
+    };
+    assert_eq!(cluster, "a");
+    assert!(why.starts_with("value lots of property p from cluster a is not a valid quantity"));
 }
 
 // checklist 18.19

@@ -2,7 +2,7 @@
 
 use super::fleet::{World, cluster, pick_n, silent};
 use crate::scheduling::decision::{MOST_DECISIONS, list};
-use crate::scheduling::{Decision, Score};
+use crate::scheduling::{Decision, Failure, Score};
 
 fn picked(range: std::ops::Range<usize>) -> Vec<Decision> {
     range.map(|i| Decision::picked(&format!("c{i:04}"), Some(Score::default()))).collect()
@@ -63,7 +63,7 @@ fn the_status_is_written_again_when_only_the_generation_changed() {
     let mut world = World::new(None).over([cluster("a", "")]);
     world.settle();
     assert_eq!(world.plan().report, None);
-    world.seen.snapshot.placement_generation = 2;
+    world.seen.snapshot.placement_generation = Some("2".into());
     assert_eq!(world.plan().report.unwrap().placement_generation, 2);
 }
 
@@ -88,4 +88,21 @@ fn requeue_only_when_limited_and_the_limit_was_reached() {
     let second = world.step();
     assert!(!second.again, "nothing was picked: wait for a trigger");
     assert_eq!(second.report.unwrap().verdict.found, 1);
+}
+
+#[test]
+fn a_policy_that_does_not_say_which_generation_it_answers_is_not_carried_out() {
+    for (text, why) in [
+        (None, "policy snapshot web-0 has no annotation kubernetes-fleet.io/CRP-generation"),
+        (
+            Some("x"),
+            "annotation kubernetes-fleet.io/CRP-generation of policy snapshot web-0 is not a generation: \"x\"",
+        ),
+    ] {
+        let mut world = World::new(None).over([cluster("a", "")]);
+        world.seen.snapshot.placement_generation = text.map(str::to_owned);
+        let plan = world.plan();
+        assert_eq!(plan.failure, Some(Failure(why.to_owned())));
+        assert_eq!((plan.actions.len(), plan.report), (0, None));
+    }
 }

@@ -88,6 +88,47 @@ fn a_namespaced_placement_needs_its_namespace_on_the_cluster() {
 
 // checklist 18.28
 #[test]
+fn namespaces_that_are_collected_in_part_count_as_far_as_they_go() {
+    // The provider tracks no more than it may: the condition is False, what is there holds.
+    let degraded = |namespaces: serde_json::Value| {
+        let member = serde_json::json!({
+            "metadata": {"name": "a"},
+            "spec": {"identity": {"kind": "User", "name": "a"}},
+            "status": {
+                "namespaces": namespaces,
+                "conditions": [{"type": "NamespaceCollectionSucceeded", "status": "False",
+                    "reason": "Degraded", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}],
+            },
+        });
+        let read = Cluster::read(&serde_json::from_value(member).unwrap());
+        assert!(read.collects_namespaces);
+        Cluster {
+            collects_namespaces: read.collects_namespaces,
+            namespaces: read.namespaces,
+            ..cluster("a", "")
+        }
+    };
+    let rows = [
+        (serde_json::json!({"team": ""}), None),
+        (
+            serde_json::json!({"other": "w"}),
+            Some("ClusterUnschedulable, target namespace does not exist on cluster"),
+        ),
+        (
+            serde_json::json!({}),
+            Some("ClusterUnschedulable, cluster has no namespace information available"),
+        ),
+    ];
+    for (namespaces, want) in rows {
+        let mut world = in_team(World::new(None)).over([degraded(namespaces)]);
+        let report = world.settle().report.unwrap();
+        let refused = report.decisions.first().filter(|d| !d.selected);
+        assert_eq!(refused.map(|d| d.reason.as_str()), want);
+    }
+}
+
+// checklist 18.28
+#[test]
 fn pick_n_counts_only_clusters_with_the_namespace() {
     let has = |name: &str, namespace: &str| Cluster {
         collects_namespaces: true,

@@ -67,7 +67,7 @@ impl World {
             name: "web-0".into(),
             policy,
             number_of_clusters: None,
-            placement_generation: 1,
+            placement_generation: Some("1".into()),
             recorded: None,
         };
         let seen = Observed {
@@ -99,7 +99,7 @@ impl World {
         let index: u32 = snapshot.name.rsplit_once('-').unwrap().1.parse().unwrap();
         snapshot.name = format!("web-{}", index + 1);
         snapshot.policy = policy;
-        snapshot.placement_generation += 1;
+        snapshot.placement_generation = snapshot.generation().map(|now| (now + 1).to_string());
         snapshot.recorded = None;
     }
 

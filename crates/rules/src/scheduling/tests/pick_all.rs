@@ -4,8 +4,8 @@ use expect_test::expect;
 use serde_json::json;
 
 use super::fleet::{World, ago, cluster, map, policy, silent, told, with_property};
-use crate::scheduling::State;
 use crate::scheduling::observed::Health;
+use crate::scheduling::{Remark, State};
 
 fn prod() -> Option<flagship_api::policy::PlacementPolicy> {
     required(json!([{"labelSelector": {"matchLabels": {"env": "prod"}}}]))
@@ -164,6 +164,9 @@ fn a_malformed_property_concerns_its_cluster_alone() {
     let plan = world.settle();
     assert_eq!(world.placed(), ["b"]);
     let refused = &plan.report.unwrap().decisions[1].reason;
+    // A person is told, whether the reason is among those that are listed or not.
+    let why = refused.trim_start_matches("ClusterUnschedulable, ").to_owned();
+    assert_eq!(plan.remarks, [Remark::BadProperty { cluster: "a".into(), why }]);
     assert!(
         refused.starts_with("ClusterUnschedulable, value excellent of property rating from cluster a is not a valid quantity"),
         "{refused}"

@@ -11,7 +11,7 @@ use flagship_api::staged_update_status::StageUpdatingStatus;
 use super::super::delivery::Target;
 use super::super::observed::{Binding, Observed};
 use super::super::reconcile::Action;
-use super::super::status::{in_flight, is_finished, says};
+use super::super::status::{in_flight, says};
 use super::record::is_approved;
 use super::{Told, broken, reason_of};
 
@@ -29,9 +29,6 @@ pub fn judge(before: &Observed, action: &Action) -> Told {
         told.push(broken("S7", format!("{name} is written and does not exist")));
         return told;
     };
-    if matches!(action, Action::Signal(_)) && only_repeats(before, found) {
-        return told;
-    }
     if reason_of(&before.run.status) == Some(reason::STOPPED)
         && before.run.state() == UpdateRunState::Stop
     {
@@ -59,18 +56,6 @@ pub fn judge(before: &Observed, action: &Action) -> Told {
         _ => told.extend(in_turn(before, found)),
     }
     told
-}
-
-/// Whether a start signal tells a cluster nothing new: this run has moved it, it holds
-/// exactly what the run wants, and the run is done with it. A hub that has lost the lead
-/// may send such a signal late; it moves nothing.
-fn only_repeats(before: &Observed, found: &Binding) -> bool {
-    let status = &before.run.status;
-    let Ok(target) = Target::of(before, status) else { return false };
-    let entries = status.stages_status.iter().flat_map(|stage| &stage.clusters);
-    let mut entries = entries.filter(|entry| entry.cluster_name == found.cluster());
-    found.fence.as_ref().is_some_and(|fence| fence.run == before.run.uid)
-        && entries.any(|entry| is_finished(entry) && target.is_on(found, entry))
 }
 
 /// S2, and the halves of S3 and S5 that guard the first write of a stage.

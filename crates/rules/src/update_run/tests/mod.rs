@@ -1,3 +1,4 @@
+mod announced;
 mod checklist;
 mod crash_stories;
 mod crashes;

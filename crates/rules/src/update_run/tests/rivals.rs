@@ -5,6 +5,7 @@ use flagship_api::staged_update::UpdateRunState::Run;
 use flagship_api::staged_update::UpdateRunState::Stop;
 
 use super::world::{World, both_scopes, said};
+use crate::update_run::{needs_fresh_reads, plan};
 
 /// Run `a` updates m2 when run `b` with another version comes along.
 fn met(mut world: World) -> (World, usize, usize) {
@@ -210,5 +211,60 @@ fn a_rival_that_is_done_within_the_same_second_does_not_insist() {
             world.run_to_the_end(run);
             assert!(world.said(run, "Succeeded").starts_with("True"), "{second}");
         }
+    });
+}
+
+// checklist 13.7 two concurrent runs: who came later wins, also within one second
+#[test]
+fn a_takeover_within_one_second_goes_by_who_came_later() {
+    both_scopes(|world| {
+        // Neither the name, and with it the UID, nor a clock that is behind must matter.
+        for (first, second, behind) in [("a", "b", 0), ("z", "c", 0), ("z", "c", 90)] {
+            let mut world = world.clone();
+            let old = world.create(first, "0", Run);
+            world.settle(old);
+            world.later(-behind);
+            let new = world.create(second, "1", Run);
+            world.settle(new);
+            assert_eq!(world.snapshots()[1], "web-1-snapshot");
+            world.settle(old);
+            assert!(world.said(old, "Succeeded").contains("concurrent updateRun"), "{second}");
+            world.run_to_the_end(new);
+            assert!(world.said(new, "Succeeded").starts_with("True"), "{second}");
+        }
+    });
+}
+
+#[test]
+fn a_promise_over_a_busy_cluster_bears_a_later_time_and_its_end_no_earlier_one() {
+    both_scopes(|mut world| {
+        let old = world.create("a", "0", Run);
+        world.settle(old);
+        let new = world.create("b", "1", Run);
+        world.settle(new);
+        world.available();
+        world.settle(new);
+        let times = |run: usize| -> Vec<_> {
+            let conditions = &world.runs[run].status.stages_status[0].clusters[0].conditions;
+            conditions.iter().map(|c| c.last_transition_time.0.duration_since(world.now)).collect()
+        };
+        let second = jiff::SignedDuration::from_secs(1);
+        assert_eq!(times(old), [jiff::SignedDuration::ZERO]);
+        assert_eq!(times(new), [second, second]);
+    });
+}
+
+#[test]
+fn a_cluster_is_not_called_finished_by_what_another_run_wrote_without_a_fresh_look() {
+    both_scopes(|mut world| {
+        let a = world.create("a", "1", Run);
+        world.settle(a);
+        world.available();
+        let seen = world.seen(a);
+        assert!(!needs_fresh_reads(&seen, &plan(&seen)), "it wrote the binding itself");
+        let b = world.create("b", "1", Run);
+        (0..2).for_each(|_| drop(world.step(b)));
+        let seen = world.seen(b);
+        assert!(needs_fresh_reads(&seen, &plan(&seen)));
     });
 }

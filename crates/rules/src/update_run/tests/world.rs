@@ -272,13 +272,14 @@ impl World {
         let mut version = read.run.resource_version.clone();
         for action in &plan.actions {
             let before = self.seen(run);
-            if matches!(action, Action::Status(_)) && version != before.run.resource_version {
+            let is_on_run = matches!(action, Action::Status(_) | Action::Announce(_));
+            if is_on_run && version != before.run.resource_version {
                 return;
             }
             if !self.write(run, action) {
                 return;
             }
-            if matches!(action, Action::Guard | Action::Status(_)) {
+            if is_on_run || matches!(action, Action::Guard) {
                 version.clone_from(&self.runs[run].resource_version);
             }
             assert_eq!(laws::write(&before, action), [], "{action:?}");
@@ -310,6 +311,10 @@ impl World {
             }
             Action::Status(status) => {
                 self.runs[run].status = (**status).clone();
+                self.runs[run].resource_version = version;
+            }
+            Action::Announce(announced) => {
+                self.runs[run].announced = announced.clone();
                 self.runs[run].resource_version = version;
             }
             Action::Resources(action) => return self.snapshot(action),

@@ -1,0 +1,95 @@
+//! AdmissionReviews: what the API server asks, and how it is answered.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flagship_hub::admission::{Admission, Answer, Request};
+use flagship_rules::admission::{Operation, Webhook};
+use flagship_rules::placement::selection::Kind;
+use serde_json::{Value, json};
+
+/// A review that was asked for.
+pub struct Asked {
+    /// The version of the review, which the answer has, too.
+    api_version: String,
+    uid: String,
+    operation: Operation,
+    kind: Kind,
+    subresource: String,
+    namespace: String,
+    name: String,
+    object: Value,
+    old: Option<Value>,
+}
+
+impl Asked {
+    /// Reads a review, or says why it is none.
+    pub fn read(body: &[u8]) -> Result<Self, String> {
+        let mut review: Value = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+        if review["kind"] != "AdmissionReview" {
+            return Err("this is no AdmissionReview".to_owned());
+        }
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let api_version = text(&review["apiVersion"]);
+        let request = review["request"].take();
+        let operation = match request["operation"].as_str() {
+            Some("CREATE") => Operation::Create,
+            Some("UPDATE") => Operation::Update,
+            Some("DELETE") => Operation::Delete,
+            other => return Err(format!("nobody asks about the operation {other:?}")),
+        };
+        let kind = &request["kind"];
+        let kind = Kind::new(&text(&kind["group"]), &text(&kind["version"]), &text(&kind["kind"]));
+        let old = Some(request["oldObject"].clone()).filter(|old| !old.is_null());
+        // What is to be deleted comes as the old object.
+        let object = match operation {
+            Operation::Delete => old.clone().unwrap_or_default(),
+            _ => request["object"].clone(),
+        };
+        Ok(Self {
+            api_version,
+            uid: text(&request["uid"]),
+            operation,
+            kind,
+            subresource: text(&request["subResource"]),
+            namespace: text(&request["namespace"]),
+            name: text(&request["name"]),
+            object,
+            old,
+        })
+    }
+
+    /// Asks the checks, and writes down what they say.
+    pub async fn answered(&self, by: &Admission, webhook: &Webhook) -> Value {
+        let request = Request {
+            operation: self.operation,
+            kind: &self.kind,
+            subresource: &self.subresource,
+            namespace: &self.namespace,
+            name: &self.name,
+            object: &self.object,
+            old: self.old.as_ref(),
+        };
+        if webhook.mutates {
+            return self.response(&Answer::Allowed(String::new()), by.complete(&request));
+        }
+        let nobody_minds = || Answer::Allowed(String::new());
+        self.response(&by.review(&request).await.unwrap_or_else(nobody_minds), None)
+    }
+
+    fn response(&self, answer: &Answer, completed: Option<Value>) -> Value {
+        let mut response = json!({
+            "uid": self.uid,
+            "allowed": matches!(answer, Answer::Allowed(_)),
+            "status": {"code": answer.code(), "message": answer.message()},
+        });
+        if matches!(answer, Answer::Denied(_)) {
+            response["status"]["reason"] = json!("Forbidden");
+        }
+        if let Some(completed) = completed {
+            let patch = json!([{"op": "replace", "path": "/spec", "value": completed["spec"]}]);
+            response["patchType"] = json!("JSONPatch");
+            response["patch"] = json!(STANDARD.encode(patch.to_string()));
+        }
+        json!({"apiVersion": self.api_version, "kind": "AdmissionReview", "response": response})
+    }
+}

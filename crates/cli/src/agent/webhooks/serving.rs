@@ -1,0 +1,121 @@
+//! HTTPS for webhooks: one path a webhook, a review in, a review out.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use bytes::Bytes;
+use flagship_apiserver::edge::Credentials;
+use flagship_hub::admission::{Admission, Options};
+use flagship_rules::admission::webhooks;
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+
+use super::review::Asked;
+
+/// An object may have three megabytes on a generous server, and comes twice.
+const LARGEST: usize = 8 << 20;
+
+/// How long a client may take to say who it is.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// Our certificate.
+pub struct Tls(TlsAcceptor);
+
+impl Tls {
+    /// Shows this certificate.
+    pub fn new(shown: &Credentials) -> anyhow::Result<Self> {
+        let chain = CertificateDer::pem_slice_iter(shown.certificate.as_bytes());
+        let chain = chain.collect::<Result<Vec<_>, _>>().context("the certificate is not PEM")?;
+        let key = PrivateKeyDer::from_pem_slice(shown.key.as_bytes());
+        let key = key.context("the key of the certificate is not PEM")?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_single_cert(chain, key)?;
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Self(TlsAcceptor::from(Arc::new(config))))
+    }
+}
+
+/// Serves until dropped. One bad connection never ends the others.
+pub async fn serve(listener: TcpListener, tls: Tls, admission: Admission, options: Options) {
+    let mut connections = JoinSet::new();
+    loop {
+        let socket = match listener.accept().await {
+            Ok((socket, _)) => socket,
+            Err(error) => {
+                // Most often too many open files: give them a moment to close.
+                tracing::warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        while connections.try_join_next().is_some() {}
+        connections.spawn(connection(socket, tls.0.clone(), admission.clone(), options));
+    }
+}
+
+async fn connection(socket: TcpStream, tls: TlsAcceptor, admission: Admission, options: Options) {
+    let stream = match tokio::time::timeout(HANDSHAKE, tls.accept(socket)).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => return tracing::debug!(%error, "a client did not get past TLS"),
+        Err(_) => return tracing::debug!("a client did not finish its TLS handshake"),
+    };
+    let service = service_fn(|request: Request<Incoming>| {
+        let admission = admission.clone();
+        async move { Ok::<_, Infallible>(answer(request, &admission, options).await) }
+    });
+    // A server that hangs up early does not want the answer any more.
+    drop(
+        hyper::server::conn::http1::Builder::new()
+            .timer(TokioTimer::new())
+            .serve_connection(TokioIo::new(stream), service)
+            .await,
+    );
+}
+
+async fn answer(
+    request: Request<Incoming>,
+    admission: &Admission,
+    options: Options,
+) -> Response<Full<Bytes>> {
+    let path = request.uri().path().to_owned();
+    let Some(webhook) = webhooks(options).find(|webhook| webhook.path == path) else {
+        return plain(StatusCode::NOT_FOUND, "no webhook is served here");
+    };
+    if request.method() != Method::POST {
+        return plain(StatusCode::METHOD_NOT_ALLOWED, "reviews are posted");
+    }
+    let body = match Limited::new(request.into_body(), LARGEST).collect().await {
+        Ok(body) => body.to_bytes(),
+        Err(error) => return plain(StatusCode::BAD_REQUEST, &error.to_string()),
+    };
+    match Asked::read(&body) {
+        Ok(asked) => {
+            let said = asked.answered(admission, webhook).await.to_string();
+            let mut response = Response::new(Full::new(Bytes::from(said)));
+            let json = header::HeaderValue::from_static("application/json");
+            response.headers_mut().insert(header::CONTENT_TYPE, json);
+            response
+        }
+        Err(why) => plain(StatusCode::BAD_REQUEST, &why),
+    }
+}
+
+fn plain(status: StatusCode, says: &str) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(says.to_owned())));
+    *response.status_mut() = status;
+    response
+}

@@ -1,0 +1,164 @@
+//! The names under which an API server knows our checks, and what each of them is shown.
+//!
+//! People meet the names: a refusal begins with one. Whoever serves the checks registers
+//! the rows of [`webhooks`]; whoever asks them in the process borrows the names.
+
+use super::Operation::{self, Create, Delete, Update};
+use super::{JOINING, Options, PLACING, Request};
+
+/// One check, as a webhook configuration lists it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Webhook {
+    /// Name of the webhook.
+    pub name: &'static str,
+    /// Where it is served.
+    pub path: &'static str,
+    /// Whether it fills in, and does not judge.
+    pub mutates: bool,
+    /// Group of the kind.
+    pub group: &'static str,
+    /// Version that it reads; the server converts.
+    pub version: &'static str,
+    /// Plural of the kind.
+    pub plural: &'static str,
+    /// The kind.
+    pub kind: &'static str,
+    /// What it is shown.
+    pub operations: &'static [Operation],
+}
+
+const FLEET: &str = "v1beta1";
+
+/// Fills in what the sender of a placement left out.
+const COMPLETES: Webhook = Webhook {
+    name: "fleet.clusterresourceplacementv1beta1.mutating",
+    path: "/mutate-placement.kubernetes-fleet.io-v1beta1-clusterresourceplacement",
+    mutates: true,
+    group: PLACING,
+    version: FLEET,
+    plural: "clusterresourceplacements",
+    kind: "ClusterResourcePlacement",
+    operations: &[Create, Update],
+};
+
+/// All checks, those that an operator may turn off included. The original serves one for
+/// ResourcePlacements and registers it nowhere; it goes by a name of our own.
+const ALL: &[Webhook] = &[
+    COMPLETES,
+    Webhook {
+        name: "fleet.pod.validating",
+        path: "/validate--v1-pod",
+        ..judges("", "v1", "pods", "Pod", &[Create])
+    },
+    Webhook {
+        name: "fleet.replicaset.validating",
+        path: "/validate-apps-v1-replicaset",
+        ..judges("apps", "v1", "replicasets", "ReplicaSet", &[Create])
+    },
+    Webhook {
+        name: "fleet.poddisruptionbudget.validating",
+        path: "/validate-policy-v1-poddisruptionbudget",
+        ..judges("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", &[Create])
+    },
+    Webhook {
+        name: "fleet.clusterresourceplacementv1beta1.validating",
+        path: "/validate-placement.kubernetes-fleet.io-v1beta1-clusterresourceplacement",
+        ..judges(
+            PLACING,
+            FLEET,
+            "clusterresourceplacements",
+            "ClusterResourcePlacement",
+            &[Create, Update],
+        )
+    },
+    Webhook {
+        name: "fleet.resourceplacementv1beta1.validating",
+        path: "/validate-placement.kubernetes-fleet.io-v1beta1-resourceplacement",
+        ..judges(PLACING, FLEET, "resourceplacements", "ResourcePlacement", &[Create, Update])
+    },
+    Webhook {
+        name: "fleet.membercluster.validating",
+        path: "/validate-cluster.kubernetes-fleet.io-v1beta1-membercluster",
+        ..judges(JOINING, FLEET, "memberclusters", "MemberCluster", &[Create, Update, Delete])
+    },
+    Webhook {
+        name: "fleet.clusterresourceoverride.validating",
+        path: "/validate-placement.kubernetes-fleet.io-v1beta1-clusterresourceoverride",
+        ..judges(
+            PLACING,
+            FLEET,
+            "clusterresourceoverrides",
+            "ClusterResourceOverride",
+            &[Create, Update],
+        )
+    },
+    Webhook {
+        name: "fleet.resourceoverride.validating",
+        path: "/validate-placement.kubernetes-fleet.io-v1beta1-resourceoverride",
+        ..judges(PLACING, FLEET, "resourceoverrides", "ResourceOverride", &[Create, Update])
+    },
+    Webhook {
+        name: "fleet.clusterresourceplacementeviction.validating",
+        path: "/validate-placement.kubernetes-fleet.io-v1beta1-clusterresourceplacementeviction",
+        ..judges(
+            PLACING,
+            FLEET,
+            "clusterresourceplacementevictions",
+            "ClusterResourcePlacementEviction",
+            &[Create],
+        )
+    },
+    Webhook {
+        name: "fleet.clusterresourceplacementdisruptionbudget.validating",
+        path: "/validate-placement.kubernetes-fleet.io-v1beta1-clusterresourceplacementdisruptionbudget",
+        ..judges(
+            PLACING,
+            FLEET,
+            "clusterresourceplacementdisruptionbudgets",
+            "ClusterResourcePlacementDisruptionBudget",
+            &[Create, Update],
+        )
+    },
+];
+
+const fn judges(
+    group: &'static str,
+    version: &'static str,
+    plural: &'static str,
+    kind: &'static str,
+    operations: &'static [Operation],
+) -> Webhook {
+    Webhook { name: "", path: "", mutates: false, group, version, plural, kind, operations }
+}
+
+/// The checks that a hub of these options has, in the order to list them.
+pub fn webhooks(options: Options) -> impl Iterator<Item = &'static Webhook> {
+    ALL.iter().filter(move |webhook| match webhook.kind {
+        "Pod" | "ReplicaSet" => !options.workloads_run_here,
+        "PodDisruptionBudget" => !options.pod_disruption_budgets,
+        _ => true,
+    })
+}
+
+/// The check that judges requests like this one.
+pub fn judge_of(request: &Request<'_>) -> Option<&'static Webhook> {
+    ALL.iter().find(|webhook| {
+        !webhook.mutates
+            && webhook.group == request.group()
+            && webhook.kind == request.kind.kind
+            && webhook.operations.contains(&request.operation)
+    })
+}
+
+impl Webhook {
+    /// Whether requests pass that nobody answered: what is only filled in is filled in
+    /// again by whoever reads it.
+    pub fn fails_open(&self) -> bool {
+        self.mutates
+    }
+
+    /// What a client is told that was refused.
+    pub fn refusal(&self, why: &str) -> String {
+        format!("admission webhook \"{}\" denied the request: {why}", self.name)
+    }
+}

@@ -1,0 +1,171 @@
+//! The hub's admission webhooks, inside the process: an embedded hub refuses and fills in
+//! what the original's does.
+//!
+//! The answers are those of `flagship_rules::admission`, and refusals read as if a webhook
+//! had spoken. What an answer depends on is read from the cluster's own store, so that
+//! nothing is asked over the wire and nothing can be unreachable.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use flagship_api::decode::decode_value;
+use flagship_api::kinds::Scope;
+use flagship_api::names::member_namespace;
+use flagship_api::placement::ClusterResourcePlacement;
+use flagship_apiserver::machinery::status::ApiError;
+use flagship_apiserver::registry::Registry;
+use flagship_apiserver::rest::{Admission, ClusterHandle, Mutation, Review};
+use flagship_apiserver::store::{ObjectKey, Scope as Within, Store, Stored};
+use flagship_hub::admission::{Answer, Around, Options, Request, exported, service_exports};
+use flagship_rules::admission::{self, Need, Neighbour, Operation};
+use flagship_rules::placement::Placement;
+use flagship_rules::placement::selection::Kind;
+use flagship_runtime::client::ResourceType;
+use flagship_runtime::effects::Kind as Kinded;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// What stands at the door of an embedded hub.
+#[derive(Debug, Clone, Copy)]
+pub struct HubDoor {
+    options: Options,
+}
+
+impl HubDoor {
+    /// Judges every write to the hub from now on.
+    pub fn install(hub: &ClusterHandle, options: Options) {
+        hub.install_admission("fleet", Arc::new(Self { options }));
+    }
+}
+
+impl Admission for HubDoor {
+    fn mutate(&self, review: &mut Mutation<'_>) -> Result<(), ApiError> {
+        let Some(kind) = concerned(review) else { return Ok(()) };
+        let request = request(&*review, &kind, &*review.object);
+        let completed = request.as_ref().and_then(admission::complete);
+        if let Some(completed) = completed {
+            *review.object = completed;
+        }
+        Ok(())
+    }
+
+    fn validate(&self, review: &mut Review<'_>) -> Result<(), ApiError> {
+        let Some(kind) = concerned(review) else { return Ok(()) };
+        let Some(request) = request(review, &kind, review.object) else { return Ok(()) };
+        let around = look(review.store, review.registry, &request, self.options);
+        let answer = match admission::review(&request, &around, self.options) {
+            None | Some(Answer::Allowed(_)) => return Ok(()),
+            Some(answer) => answer,
+        };
+        let reason = if answer.code() == 403 { "Forbidden" } else { "" };
+        let says = match admission::judge_of(&request) {
+            Some(webhook) => webhook.refusal(answer.message()),
+            None => answer.message().to_owned(),
+        };
+        Err(ApiError::new(answer.code(), reason, says))
+    }
+}
+
+/// The kind under review, if anybody might have a word on it.
+fn concerned<O>(review: &Review<'_, O>) -> Option<Kind> {
+    if !review.subresource.is_empty() {
+        return None;
+    }
+    let (group, version) = review.api_version.split_once('/').unwrap_or(("", review.api_version));
+    // Without its options: what an operator turned off is told apart by the rules.
+    let mut all = admission::webhooks(Options::default());
+    all.any(|webhook| webhook.group == group && webhook.kind == review.kind)
+        .then(|| Kind::new(group, version, review.kind))
+}
+
+fn request<'a, O>(
+    review: &'a Review<'_, O>,
+    kind: &'a Kind,
+    object: &'a Value,
+) -> Option<Request<'a>> {
+    let operation = match review.operation {
+        "create" => Operation::Create,
+        "update" => Operation::Update,
+        "delete" => Operation::Delete,
+        _ => return None,
+    };
+    Some(Request {
+        operation,
+        kind,
+        subresource: review.subresource,
+        namespace: review.namespace,
+        name: review.name,
+        object,
+        old: review.old,
+    })
+}
+
+/// Reads what the answer may depend on, and nothing else.
+fn look(store: &Store, registry: &Registry, request: &Request<'_>, options: Options) -> Around {
+    let mut around = Around::default();
+    match admission::needs(request, options) {
+        Need::Nothing => {}
+        Need::Kinds => around.kinds = Some(Arc::new(selected(registry, request.object))),
+        Need::Placement(name) => around.placement = placement(store, name),
+        Need::ClusterOverrides => {
+            around.overrides = neighbours(store, Within::All, Neighbour::of_cluster_override);
+        }
+        Need::Overrides(namespace) => {
+            let beside = Within::Namespace(namespace);
+            around.overrides = neighbours(store, beside, Neighbour::of_override);
+        }
+        Need::Exports(member) => around.exports = Some(Ok(exports(store, member))),
+    }
+    around
+}
+
+/// The kinds that a placement selects from, as far as they are served.
+fn selected(registry: &Registry, placement: &Value) -> BTreeMap<Kind, Scope> {
+    let terms = placement["spec"]["resourceSelectors"].as_array();
+    let served = registry.all();
+    let known = terms.into_iter().flatten().filter_map(|term| {
+        let [group, version, kind] =
+            ["group", "version", "kind"].map(|field| term[field].as_str().unwrap_or_default());
+        let found = served
+            .iter()
+            .find(|served| &*served.kind == kind && served.served(group, version).is_some())?;
+        let scope = if found.namespaced { Scope::Namespaced } else { Scope::Cluster };
+        Some((Kind::new(group, version, kind), scope))
+    });
+    known.collect()
+}
+
+fn placement(store: &Store, name: &str) -> Option<Placement> {
+    let key = ObjectKey::new("", name);
+    let stored = store.get(&table(&ResourceType::of::<ClusterResourcePlacement>()), &key)?;
+    let found: ClusterResourcePlacement = read(&stored)?;
+    let status = found.status.clone().unwrap_or_default();
+    Some(Placement::read(&found.metadata, &found.spec, &status))
+}
+
+/// The overrides that there are. One that cannot be read counts, too.
+fn neighbours<K: Kinded>(
+    store: &Store,
+    which: Within<'_>,
+    seen: impl Fn(&K) -> Neighbour,
+) -> Vec<Neighbour> {
+    let listed = store.list(&table(&ResourceType::of::<K>()), which).items;
+    listed.iter().map(|stored| read(stored).as_ref().map(&seen).unwrap_or_default()).collect()
+}
+
+fn exports(store: &Store, member: &str) -> Vec<String> {
+    let space = member_namespace(member);
+    let listed = store.list(&table(&service_exports()), Within::Namespace(&space)).items;
+    let read = listed.iter().filter_map(|stored| read::<Value>(stored));
+    let staying = read.filter(|export| export["metadata"]["deletionTimestamp"].is_null());
+    staying.map(|export| exported(&export)).collect()
+}
+
+/// Where the store keeps objects of the type.
+fn table(of: &ResourceType) -> String {
+    format!("{}.{}", of.plural, of.group)
+}
+
+fn read<K: DeserializeOwned>(stored: &Stored) -> Option<K> {
+    decode_value(&serde_json::from_slice(&stored.json).ok()?).ok()
+}
