@@ -26,6 +26,18 @@ pub(super) fn log(pod: &Value, container: &str, previous: bool) -> Result<String
         .into_iter()
         .flat_map(items)
         .filter_map(|container| container["name"].as_str());
+    let names = |path| items(path).filter_map(|item| item["name"].as_str()).collect::<Vec<_>>();
+    let (own, first) = (names("/spec/containers"), names("/spec/initContainers"));
+    if container.is_empty() && own.len() > 1 {
+        let mut says = format!(
+            "a container name must be specified for pod {name}, choose one of: [{}]",
+            own.join(" ")
+        );
+        if !first.is_empty() {
+            says += &format!(" or one of the init containers: [{}]", first.join(" "));
+        }
+        return Err(ApiError::bad_request(says));
+    }
     let found = match container {
         "" => containers.next(),
         wanted => containers.find(|name| *name == wanted),

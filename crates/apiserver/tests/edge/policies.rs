@@ -103,6 +103,53 @@ async fn a_bound_policy_refuses_in_kubernetes_words() {
 }
 
 #[tokio::test]
+async fn what_cannot_be_noted_for_an_audit_is_refused() {
+    let world = World::new().await;
+    let note = |value: &str| json!({"auditAnnotations": [{"key": "k", "valueExpression": value}]});
+    let table = [
+        ("'a is ' + object.data.a", None),
+        ("has(object.data.zz) ? object.data.zz : null", None),
+        ("object.data.zz", Some("expression 'object.data.zz' resulted in error: no such key: zz")),
+        (
+            "object.data",
+            Some(
+                "valueExpression 'object.data' resulted in unsupported return type: map. Return type must be either string or null.",
+            ),
+        ),
+    ];
+    for (value, says) in table {
+        // Even where broken rules are only noted.
+        govern(&world, note(value), json!({"validationActions": ["Audit"]})).await;
+        let answer = create(&world).await;
+        match says {
+            None => assert_eq!(answer.code, 201, "{value}"),
+            Some(says) => assert_eq!(answer.refusal(), (422, format!("{DENIED}{says}")), "{value}"),
+        }
+    }
+    let mut lenient = note("object.data.zz");
+    lenient["failurePolicy"] = json!("Ignore");
+    govern(&world, lenient, json!({})).await;
+    assert_eq!(create(&world).await.code, 201);
+    let rules = json!([{"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}]);
+    let spec = json!({"matchConstraints": {"resourceRules": rules}, "auditAnnotations": [
+        {"key": "a b", "valueExpression": "'x'"}, {"key": "c", "valueExpression": " "},
+        {"key": "c", "valueExpression": "1 + 1"},
+    ]});
+    let policy = json!({"metadata": {"name": "notes"}, "spec": spec});
+    let path = format!("{GROUP}/validatingadmissionpolicies");
+    let (code, says) = world.call_with(&[], "POST", &path, policy).await.refusal();
+    assert_eq!(code, 422);
+    for words in [
+        "spec.auditAnnotations[0].key: Invalid value: \"notes/a b\": name part must consist of",
+        "spec.auditAnnotations[1].valueExpression: Required value: valueExpression is not specified",
+        "spec.auditAnnotations[2].key: Duplicate value: \"c\"",
+        "spec.auditAnnotations[2].valueExpression: Invalid value: \"1 + 1\": must evaluate to one of [string null_type] but got int",
+    ] {
+        assert!(says.contains(words), "{words}\n{says}");
+    }
+}
+
+#[tokio::test]
 async fn a_binding_says_where_and_how_hard() {
     let world = World::new().await;
     let never = || json!({"validations": [{"expression": "false", "message": "m"}]});

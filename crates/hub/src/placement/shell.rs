@@ -248,12 +248,17 @@ impl Shell {
             &format!("{why}; the placement stays as it is until this is mended"),
         );
         let Trouble::Snapshot { of, name, .. } = trouble else { return };
-        let (fences, about): (_, fn(Option<&str>, &str, &str) -> ObjectReference) = match of {
-            Frozen::Policy => (&pass.seen.policies, reference::<S::PolicySnapshot>),
-            Frozen::Resources => (&pass.seen.resources, reference::<S::ResourceSnapshot>),
+        let space = pass.key.namespace.as_deref();
+        let uid_in =
+            |fences: &Fences| fences.get(name).map(|fence| fence.uid.clone()).unwrap_or_default();
+        let on = match of {
+            Frozen::Policy => {
+                reference::<S::PolicySnapshot>(space, name, &uid_in(&pass.seen.policies))
+            }
+            Frozen::Resources => {
+                reference::<S::ResourceSnapshot>(space, name, &uid_in(&pass.seen.resources))
+            }
         };
-        let uid = fences.get(name).map(|fence| fence.uid.as_str()).unwrap_or_default();
-        let on = about(pass.key.namespace.as_deref(), name, uid);
         let what_to_do = "Correct or delete it; until then the placement stays as it is";
         warn(on, reason::UNUSABLE_SNAPSHOT, &format!("{why}. {what_to_do}"));
     }

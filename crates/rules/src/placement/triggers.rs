@@ -9,11 +9,9 @@ use flagship_api::condition_type::Placement as Step;
 use flagship_api::placement::{ResourceSelectorTerm, SelectionScope};
 use flagship_api::placement_status::{FailedResourcePlacement, ResourceIdentifier};
 use flagship_api::selector::Selector;
-use serde_json::Value;
 
 use super::observed::{Binding, Placement};
-use super::selection::{Hub, Kind, SelectionOptions, kind_of, stays};
-use super::trouble::Trouble;
+use super::selection::{Kind, kind_of};
 
 /// How a binding changed, as far as its placement's status cares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -124,28 +122,6 @@ pub fn concerns(placement: &Placement, changed: &Changed<'_>) -> bool {
 /// Whether a placement waits for a kind that has just become visible.
 pub fn waits_for_kind(placement: &Placement, kind: &Kind) -> bool {
     placement.spec.resource_selectors.iter().any(|term| kind_of(term) == *kind)
-}
-
-/// Whether changes of an object are looked at: its type and namespace are propagated, and
-/// it is not one of those that clusters make by themselves.
-pub fn passes(
-    hub: &dyn Hub,
-    kind: &Kind,
-    object: &Value,
-    options: &SelectionOptions,
-) -> Result<bool, Trouble> {
-    let namespace = object["metadata"]["namespace"].as_str();
-    let kept_back = namespace.is_some_and(|name| options.skipped_namespaces.keep_back(name));
-    if kept_back || options.types.disables(kind) {
-        return Ok(false);
-    }
-    stays(hub, kind, object, options.workloads_run_here).map(|stays| !stays)
-}
-
-/// Whether the change of an object is news: it passes the filters of selection now or did
-/// before, and is not the same version again.
-pub fn is_news(passed: bool, passes: bool, same_version: bool) -> bool {
-    (passed || passes) && !(passed && passes && same_version)
 }
 
 fn is_listed(placement: &Placement, changed: &Changed<'_>) -> bool {

@@ -39,11 +39,11 @@ fn finishes_what_others_wrote(seen: &Observed, status: &UpdateRunStatus) -> bool
         clusters.filter(|c| is_finished(c)).map(|c| c.cluster_name.clone()).collect()
     };
     let new = &finished(status) - &finished(&seen.run.status);
-    let of_others = seen
+    let mut of_others = seen
         .bindings
         .iter()
         .filter(|binding| binding.fence.as_ref().is_some_and(|fence| fence.run != seen.run.uid));
-    of_others.into_iter().any(|binding| new.contains(binding.cluster()))
+    of_others.any(|binding| new.contains(binding.cluster()))
 }
 
 /// Whether another run wrote the binding last and has not certainly ended. One that is not

@@ -51,6 +51,12 @@ impl Discovered {
     pub fn is_sure_about(&self, group: &str) -> bool {
         !self.failed.contains_key(group) && (group.is_empty() || !self.blind)
     }
+
+    /// Groups that failed, and why. What measures clusters is left out: it is often down,
+    /// and nothing of it is ever mirrored.
+    pub fn missed(&self) -> impl Iterator<Item = (&String, &String)> {
+        self.failed.iter().filter(|(group, _)| *group != "metrics.k8s.io")
+    }
 }
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\

@@ -108,7 +108,7 @@ where
         loop {
             let found = discover(&self.client).await;
             let hopeless = found.blind && !found.is_sure_about("");
-            for (group, why) in &found.failed {
+            for (group, why) in found.missed() {
                 tracing::warn!(group, why, "a group cannot be discovered");
             }
             if !hopeless {

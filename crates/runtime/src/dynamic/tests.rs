@@ -380,3 +380,12 @@ async fn a_late_subscriber_is_told_of_all_types_and_may_ask_back() {
         ["configmaps/v1", "deployments.apps/v1", "oldthings.apps/v1beta1"]
     );
 }
+
+#[test]
+fn a_group_that_only_measures_is_not_missed() {
+    let failed = ["metrics.k8s.io", "apps"].map(|group| (group.to_owned(), "503".to_owned()));
+    let found = Discovered { failed: failed.into(), ..Discovered::default() };
+    assert_eq!(found.missed().map(|(group, _)| group.as_str()).collect::<Vec<_>>(), ["apps"]);
+    // Nobody takes its types for gone all the same.
+    assert!(!found.is_sure_about("metrics.k8s.io"));
+}

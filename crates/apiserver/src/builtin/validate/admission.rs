@@ -174,6 +174,7 @@ pub(super) fn policy(object: &Field<'_>, out: &mut Findings) {
         }
         any_of(&check.get("reason"), &["Forbidden", "Invalid", "RequestEntityTooLarge"], out);
     }
+    audit_notes(object.get("metadata").get("name").text(), &notes, out);
     for condition in spec.get("matchConditions").items() {
         required(&condition.get("name"), out);
         required(&condition.get("expression"), out);
@@ -184,6 +185,24 @@ pub(super) fn policy(object: &Field<'_>, out: &mut Findings) {
         required(&variable.get("expression"), out);
     }
     unique(spec.get("variables").items().map(|variable| variable.get("name")), out);
+}
+
+/// What a policy notes for an audit; keys stand below its own name.
+fn audit_notes(policy: &str, notes: &Field<'_>, out: &mut Findings) {
+    const MOST: usize = 20;
+    if notes.len() > MOST {
+        out.push(notes.invalid(format!("must not have more than {MOST} auditAnnotations")));
+    }
+    for note in notes.items() {
+        let (key, value) = (note.get("key"), note.get("valueExpression"));
+        let full = format!("{policy}/{}", key.text());
+        let complaints = names::qualified_name(&full);
+        out.extend(complaints.into_iter().map(|says| key.invalid_as(full.as_str(), says)));
+        if value.text().trim().is_empty() {
+            out.push(value.required("valueExpression is not specified"));
+        }
+    }
+    unique(notes.items().map(|note| note.get("key")), out);
 }
 
 fn match_resources(resources: &Field<'_>, out: &mut Findings) {

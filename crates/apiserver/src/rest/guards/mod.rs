@@ -357,7 +357,7 @@ pub(super) fn validate(kind: K, object: &Value) -> Vec<FieldError> {
                 ("validations", "expression", Program::condition),
                 ("validations", "messageExpression", Program::wording),
                 ("variables", "expression", Program::compile),
-                ("auditAnnotations", "valueExpression", Program::compile),
+                ("auditAnnotations", "valueExpression", Program::note),
             ];
             for (list, key, read) in parts {
                 compile(&object["spec"][list], &format!("spec.{list}"), key, read, &mut errors);

@@ -1,7 +1,8 @@
 //! ValidatingAdmissionPolicies and their bindings: rules in CEL that a cluster holds.
 //!
 //! A policy does nothing until it is bound; a binding says for which part of the policy's
-//! resources, with which parameters, and whether a broken rule refuses or warns.
+//! resources, with which parameters, and whether a broken rule refuses or warns. What a
+//! policy notes for an audit goes to the log of this process, for there is no other.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +15,7 @@ use crate::machinery::labels::Selector;
 use crate::machinery::status::ApiError;
 use crate::registry::Served;
 use crate::rest::rules;
-use crate::schema::{Evaluation, Program, Sight};
+use crate::schema::{Evaluation, Noted, Program, Sight};
 use crate::store::{ObjectKey, Scope};
 
 /// Code and reason of a refusal that names none.
@@ -34,6 +35,7 @@ struct Policy {
     /// What does not compile, of variables that a rule may use.
     variables: Result<Vec<(String, Program)>, String>,
     rules: Vec<Rule>,
+    notes: Vec<Note>,
     /// `apiVersion` and kind of its parameters.
     params: Option<(String, String)>,
     bindings: Vec<Binding>,
@@ -46,6 +48,13 @@ struct Rule {
     worded: Option<Program>,
     /// Code and reason of a refusal.
     refusal: (u16, &'static str),
+}
+
+/// Something that is noted for an audit.
+struct Note {
+    key: String,
+    source: String,
+    program: Result<Program, String>,
 }
 
 struct Binding {
@@ -123,6 +132,7 @@ impl Policy {
             conditions: Condition::list(&spec["matchConditions"]),
             variables: variables.collect(),
             rules: items("validations").map(Rule::read).collect(),
+            notes: items("auditAnnotations").map(Note::read).collect(),
             params: params
                 .is_object()
                 .then(|| (text(&params["apiVersion"]), text(&params["kind"]))),
@@ -185,8 +195,40 @@ impl Policy {
                 };
                 self.refuse(binding, seen, &says, rule.refusal, warnings)?;
             }
+            for note in &self.notes {
+                self.note(note, binding, seen, &mut evaluation)?;
+            }
         }
         Ok(())
+    }
+
+    /// Writes a note down. One that cannot be made refuses, whatever the binding wants.
+    fn note(
+        &self,
+        note: &Note,
+        binding: &Binding,
+        seen: &Seen<'_>,
+        evaluation: &mut Evaluation<'_>,
+    ) -> Result<(), ApiError> {
+        let noted = match &note.program {
+            Ok(program) => evaluation.note(program),
+            Err(why) => Err(why.clone()),
+        };
+        let says = match noted {
+            Ok(Noted::Nothing) => return Ok(()),
+            Ok(Noted::Text(text)) => {
+                tracing::info!(policy = self.name, key = note.key, text, "noted for an audit");
+                return Ok(());
+            }
+            Ok(Noted::Odd(kind)) => format!(
+                "valueExpression '{}' resulted in unsupported return type: {kind}. Return type must be either string or null.",
+                note.source
+            ),
+            Err(_) if self.ignores_failure => return Ok(()),
+            Err(why) => format!("expression '{}' resulted in error: {why}", note.source),
+        };
+        let who = format!("{} with binding '{}'", self.shown(), binding.name);
+        Err(denial(seen, &format!("{who} denied request: {says}"), INVALID))
     }
 
     /// Refuses or warns, as the binding wants.
@@ -312,6 +354,14 @@ impl Rule {
             "" => format!("failed expression: {}", self.source),
             message => message.to_owned(),
         })
+    }
+}
+
+impl Note {
+    fn read(value: &Value) -> Self {
+        let text = |key: &str| value[key].as_str().unwrap_or_default().trim().to_owned();
+        let source = text("valueExpression");
+        Self { key: text("key"), program: Program::note(&source), source }
     }
 }
 

@@ -8,7 +8,7 @@
 use std::sync::{Arc, OnceLock};
 
 use cel::common::traits::Indexer;
-use cel::common::types::{CelBool, CelString, MAP_TYPE, Type};
+use cel::common::types::{CelBool, CelNull, CelString, MAP_TYPE, Type};
 use cel::common::value::{CowVal, Val};
 use cel::{Context, ExecutionError};
 use serde_json::Value;
@@ -56,6 +56,15 @@ impl Program {
         Ok(Self { expression })
     }
 
+    /// The same for an expression that makes a note for an audit: a text, or null for none.
+    pub(crate) fn note(source: &str) -> Result<Self, String> {
+        let program = Self::compile(source)?;
+        match type_of(&program.expression.plain) {
+            None | Some("string" | "null_type") => Ok(program),
+            Some(kind) => Err(format!("must evaluate to one of [string null_type] but got {kind}")),
+        }
+    }
+
     /// The same for an expression that must be true or false.
     pub(crate) fn condition(source: &str) -> Result<Self, String> {
         let program = Self::compile(source)?;
@@ -82,6 +91,16 @@ pub(crate) struct Sight<'v> {
     pub(crate) at: ObjectPath,
     /// In the order they were written; each sees those before it.
     pub(crate) variables: &'v [(String, Program)],
+}
+
+/// What an expression noted for an audit.
+pub(crate) enum Noted {
+    /// Nothing.
+    Nothing,
+    /// This.
+    Text(String),
+    /// Something of this type, which is no note.
+    Odd(String),
 }
 
 /// One run of the expressions of a policy, with a bound on their work.
@@ -111,6 +130,19 @@ impl<'v> Evaluation<'v> {
         let text = value.downcast_ref::<CelString>()?.inner().trim().to_owned();
         let usable = !text.is_empty() && text.len() <= MAX_MESSAGE && !text.contains('\n');
         usable.then_some(text)
+    }
+
+    /// What is noted for an audit, or why that cannot be told.
+    pub(crate) fn note(&mut self, program: &Program) -> Result<Noted, String> {
+        let value = self.run(program)?;
+        if value.downcast_ref::<CelNull>().is_some() {
+            return Ok(Noted::Nothing);
+        }
+        let Some(text) = value.downcast_ref::<CelString>() else {
+            return Ok(Noted::Odd(value.get_type().name().to_owned()));
+        };
+        let text = text.inner().trim();
+        Ok(if text.is_empty() { Noted::Nothing } else { Noted::Text(text.to_owned()) })
     }
 
     fn run(&mut self, program: &Program) -> Result<Box<dyn Val + 'v>, String> {

@@ -9,7 +9,6 @@ mod hub;
 mod manifest;
 mod never;
 mod order;
-mod roster;
 mod type_rules;
 
 use std::borrow::Cow;
@@ -31,7 +30,6 @@ pub use hub::{Hub, Kind, ResourceType, Watch};
 pub use manifest::manifest;
 pub use never::{SkippedNamespaces, stays};
 pub use order::sort_key;
-pub use roster::{Changes, Discovery, Roster, readiness};
 pub use type_rules::{BadTypeRules, TypeRules};
 
 use never::not_synced;

@@ -243,20 +243,20 @@ fn a_named_resource_that_goes_is_told_when_it_goes() {
     };
     world.seen.selection = Ok(gone());
     let said = format!("There is no such resource, so nothing is selected by {printed}");
-    assert_eq!(told(&world.step()), [said.clone()]);
+    assert_eq!(told(&world.step()), [said.as_str()]);
     assert_eq!(told(&world.step()), [""; 0]);
     // It comes back and goes again.
     world.select(&["app"]);
     assert_eq!(told(&world.step()), [""; 0]);
     world.seen.selection = Ok(gone());
-    assert_eq!(told(&world.step()), [said.clone()]);
+    assert_eq!(told(&world.step()), [said.as_str()]);
     // A selector that could not be followed has missed nothing: when its kind appears, what
     // it names is looked for the first time.
     let mut world = World::crp(json!({}));
     world.seen.selection = Err(Trouble::User("no such kind".into()));
     world.step();
     world.seen.selection = Ok(gone());
-    assert_eq!(told(&world.step()), [said]);
+    assert_eq!(told(&world.step()), [said.as_str()]);
     assert_eq!(told(&world.step()), [""; 0]);
 }
 

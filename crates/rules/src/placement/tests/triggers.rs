@@ -10,11 +10,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 
 use super::fleet::{AVAILABLE, World, namespace_id, said};
-use super::hub::{FakeHub, deleting, now, object};
-use crate::placement::selection::{Kind, SelectionOptions};
+use super::hub::now;
+use crate::placement::selection::Kind;
 use crate::placement::triggers::{
-    BindingChange, Changed, binding_change, concerns, is_news, misses_mirror, passes,
-    placement_changed, waits_for_kind,
+    BindingChange, Changed, binding_change, concerns, misses_mirror, placement_changed,
+    waits_for_kind,
 };
 use crate::placement::{Binding, Placement};
 
@@ -278,31 +278,4 @@ fn small_predicates() {
     assert!(!misses_mirror(&World::crp(json!({})).seen.placement));
     assert!(waits_for_kind(&world.seen.placement, &Kind::new("", "v1", "Namespace")));
     assert!(!waits_for_kind(&world.seen.placement, &Kind::new("", "v2", "Namespace")));
-    // passed before, passes now, same version
-    for (passed, passes, same, news) in [
-        (false, true, false, true),
-        (true, false, false, true),
-        (true, true, false, true),
-        (true, true, true, false),
-        (false, false, false, false),
-    ] {
-        assert_eq!(is_news(passed, passes, same), news);
-    }
-}
-
-#[test]
-fn changes_of_what_never_leaves_the_hub_are_not_looked_at() {
-    let hub = FakeHub::busy();
-    let options = SelectionOptions::default();
-    for (thing, wanted) in [
-        (object("v1", "ConfigMap", "app", "settings"), true),
-        (object("v1", "ConfigMap", "kube-system", "settings"), false),
-        (object("v1", "ConfigMap", "app", "kube-root-ca.crt"), false),
-        (object("v1", "Pod", "app", "p"), false),
-        (deleting(object("v1", "ConfigMap", "app", "old")), false),
-        (object("v1", "Namespace", "", "app"), true),
-    ] {
-        let kind = Kind::new("", "v1", thing["kind"].as_str().unwrap());
-        assert_eq!(passes(&hub, &kind, &thing, &options), Ok(wanted), "{thing}");
-    }
 }

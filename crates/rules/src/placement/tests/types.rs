@@ -1,8 +1,6 @@
 //! Which types are propagated, and how the options are read.
 
-use crate::placement::selection::{
-    BadTypeRules, Changes, Discovery, Kind, Roster, TypeRules, readiness,
-};
+use crate::placement::selection::{BadTypeRules, Kind, TypeRules};
 
 fn disabled(rules: &TypeRules, kind: &str) -> bool {
     let parts: Vec<&str> = kind.split('/').collect();
@@ -83,54 +81,4 @@ fn options_that_make_no_sense_are_rejected() {
     }
     assert_eq!(TypeRules::read("a", "b"), Err(BadTypeRules::Both));
     assert_eq!(TypeRules::read(" ", " "), Ok(TypeRules::default()));
-}
-
-#[test]
-fn a_type_is_dropped_after_three_answers_without_it() {
-    let (gadget, widget, pod) = (
-        Kind::new("x.io", "v1", "Gadget"),
-        Kind::new("y.io", "v1", "Widget"),
-        Kind::new("", "v1", "Pod"),
-    );
-    let answer = |groups: &[&str], kinds: &[&Kind]| Discovery {
-        groups: groups.iter().map(|group| (*group).to_owned()).collect(),
-        kinds: kinds.iter().map(|kind| (*kind).clone()).collect(),
-    };
-    let rules = TypeRules::default();
-    let mut roster = Roster::default();
-    let mut update = |answer: Discovery| {
-        let Changes { begin, end } = roster.update(&answer, &rules);
-        (begin, end)
-    };
-    let both = answer(&["", "x.io", "y.io"], &[&gadget, &widget, &pod]);
-    assert_eq!(update(both.clone()), (vec![gadget.clone(), widget.clone()], vec![]));
-    assert_eq!(update(both.clone()), (vec![], vec![]));
-    // A group nobody answers for proves nothing.
-    for _ in 0..5 {
-        assert_eq!(update(answer(&["x.io"], &[&gadget])), (vec![], vec![]));
-    }
-    let without = answer(&["x.io", "y.io"], &[&gadget]);
-    for _ in 0..2 {
-        assert_eq!(update(without.clone()), (vec![], vec![]));
-    }
-    // Seen again, it starts over.
-    assert_eq!(update(both), (vec![], vec![]));
-    for _ in 0..2 {
-        assert_eq!(update(without.clone()), (vec![], vec![]));
-    }
-    assert_eq!(update(without), (vec![], vec![widget]));
-    assert_eq!(roster.kinds().collect::<Vec<_>>(), [&gadget]);
-}
-
-#[test]
-fn the_hub_is_ready_when_everything_is_caught_up() {
-    assert_eq!(
-        readiness(0, 0),
-        Err("resource informer not ready: no resources registered".to_owned())
-    );
-    assert_eq!(
-        readiness(7, 10),
-        Err("resource informer not ready: 3/10 informers not synced yet".to_owned())
-    );
-    assert_eq!(readiness(10, 10), Ok(()));
 }
