@@ -2,9 +2,10 @@
 //! bindings, and what starting again costs with a hundred thousand of them.
 //!
 //! The hub runs without the controllers that make Works: nobody is here to take them, and
-//! what is measured is placing. With `-- whole` all controllers run, every binding is rolled
-//! out at once and has its Work, a hundred thousand of them. Time is paused, so waiting costs
-//! nothing and is counted apart: what a person would see is at most the sum of both.
+//! what is measured is placing. With `-- whole` all controllers run on a tenth of the
+//! placements, every binding is rolled out at once and has its Work. Time is paused, so
+//! waiting costs nothing and is counted apart: what a person would see is at most the sum of
+//! both.
 //! `cargo bench -p flagship-sim --bench hub`
 
 #[path = "../tests/hub_world/mod.rs"]
@@ -20,7 +21,6 @@ use serde_json::{Value, json};
 
 const CLUSTERS: usize = 1_000;
 const PICKED: usize = 100;
-const PLACEMENTS: usize = 1_000;
 
 #[allow(clippy::print_stdout, reason = "a benchmark prints its table")]
 fn main() {
@@ -35,7 +35,7 @@ fn main() {
         println!("a placement of {PICKED} of {CLUSTERS} clusters, from create to bindings:");
         println!("  {work:.0?} of work, {waits:.0?} of waiting");
         let filled = many_placements(&world).await;
-        println!("{PLACEMENTS} placements of {PICKED} clusters each: filled in {filled:.1?}");
+        println!("{} placements of {PICKED} clusters each: filled in {filled:.1?}", placements());
         let (again, written, before, after) = start_again(&mut world).await;
         println!("starting again with all of them: {again:.1?} of work, written: {written:?}");
         println!(
@@ -67,6 +67,10 @@ fn options() -> Options {
     let mut options = Options::default();
     options.controllers.work = is_whole();
     options
+}
+
+fn placements() -> usize {
+    if is_whole() { 100 } else { 1_000 }
 }
 
 /// Whether Works are made, too.
@@ -117,11 +121,11 @@ fn count(world: &World, resource: &str) -> usize {
 #[allow(clippy::disallowed_methods, reason = "measures the hub, decides nothing")]
 async fn many_placements(world: &World) -> Duration {
     let begun = Instant::now();
-    for number in 1..PLACEMENTS {
+    for number in 1..placements() {
         world.create(CRP, placement(&format!("place-{number:04}"), Some(group(number)))).await;
     }
-    while bindings(world) < PLACEMENTS * PICKED
-        || (is_whole() && count(world, WORK) < PLACEMENTS * PICKED)
+    while bindings(world) < placements() * PICKED
+        || (is_whole() && count(world, WORK) < placements() * PICKED)
     {
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
@@ -140,7 +144,8 @@ async fn start_again(world: &mut World) -> (Duration, BTreeMap<String, usize>, f
     let begun = Instant::now();
     world.start("again", options());
     let due = |now: &[u64]| {
-        let expected = [PLACEMENTS, PLACEMENTS, if is_whole() { PLACEMENTS * PICKED } else { 0 }];
+        let expected =
+            [placements(), placements(), if is_whole() { placements() * PICKED } else { 0 }];
         let each = now.iter().zip(&passes_before).zip(expected);
         each.map(|((now, before), due)| (now - before, due as u64)).any(|(made, due)| made < due)
     };
