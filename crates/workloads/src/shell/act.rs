@@ -1,10 +1,13 @@
 //! Carries plans out through the server's own front door, and sorts what goes wrong.
 
+use std::sync::Arc;
+
 use flagship_apiserver::machinery::status::ApiError;
 use flagship_apiserver::rest::{DeleteOptions, Local, PatchKind, Propagation, WriteOptions};
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::effort::Effort;
 use crate::events::{Record, Recorder};
 use crate::gc::amend_object;
 use crate::object::Fields;
@@ -25,6 +28,7 @@ pub(super) enum Trouble {
 pub(super) struct Hands {
     pub local: Local,
     pub recorder: Recorder,
+    pub effort: Arc<Effort>,
     /// Events that could not be written, which nobody waits for.
     pub lost_events: u64,
 }
@@ -39,6 +43,9 @@ impl Hands {
     }
 
     async fn act(&mut self, action: Action, now: Timestamp) -> Result<(), Trouble> {
+        if !matches!(action, Action::Say(_)) {
+            self.effort.write();
+        }
         match action {
             Action::Create { resource, object, then, refused } => {
                 self.create(resource, object, then, refused, now).await
@@ -132,6 +139,7 @@ impl Hands {
 
     /// Records an event. Nobody waits for one: a lost event is counted and forgotten.
     async fn say(&mut self, note: &Note, now: Timestamp) {
+        self.effort.event();
         let written = match self.recorder.record(note, now) {
             Record::Create(event) => {
                 let space = event.namespace().to_owned();

@@ -14,6 +14,7 @@ use serde_json::Value;
 use super::index::Index;
 use super::key::{Controller, Key};
 use crate::config::WorkloadConfig;
+use crate::effort::Effort;
 use crate::object::{Fields, Labels};
 use crate::plan::{Plan, Target};
 use crate::{
@@ -26,6 +27,7 @@ pub(super) struct View<'a> {
     pub cluster: &'a ClusterHandle,
     pub index: &'a Index,
     pub config: &'a WorkloadConfig,
+    pub effort: &'a Effort,
     pub refusal: Option<String>,
     pub now: Timestamp,
 }
@@ -57,7 +59,12 @@ impl View<'_> {
 
     fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
         let key = ObjectKey::new(namespace, name);
-        self.cluster.store().get(resource, &key).and_then(|stored| parse(&stored))
+        self.cluster.store().get(resource, &key).and_then(|stored| self.parse(&stored))
+    }
+
+    fn parse(&self, stored: &Stored) -> Option<Value> {
+        self.effort.parse();
+        parse(stored)
     }
 
     fn list(&self, resource: &str, namespace: &str) -> Vec<Arc<Stored>> {
@@ -77,7 +84,7 @@ impl View<'_> {
                 None => selector::picks(owner.at("/spec/selector"), &labels_of(&stored)),
             };
             if is_near {
-                family.extend(parse(&stored));
+                family.extend(self.parse(&stored));
             }
         }
         (taken, family)
@@ -261,7 +268,7 @@ impl View<'_> {
                 && s.head.labels.get("endpointslice.kubernetes.io/managed-by")
                     == Some(service::MANAGER)
         };
-        let slices: Vec<Value> = slices.iter().filter(is_ours).filter_map(|s| parse(s)).collect();
+        let slices: Vec<Value> = slices.iter().filter(is_ours).filter_map(|s| self.parse(s)).collect();
         let endpoints = self.get("endpoints", space, name);
         let Some(object) = self.get("services", space, name) else {
             return Some(service::cleared(endpoints.as_ref(), &slices));
@@ -318,7 +325,7 @@ impl View<'_> {
         let object = self.get("resourcequotas", space, name)?;
         let used = quota::used(&object, &|resource| {
             let stored = self.list(resource, space);
-            stored.iter().filter_map(|s| parse(s)).collect()
+            stored.iter().filter_map(|s| self.parse(s)).collect()
         });
         Some(quota::plan(&object, &used))
     }
