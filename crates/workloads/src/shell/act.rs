@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::effort::Effort;
 use crate::events::{Record, Recorder};
 use crate::gc::amend_object;
-use crate::object::Fields;
+use crate::object::{Fields, set};
 use crate::plan::{self, Action, Note, Target};
 
 /// What to do about a plan that could not be carried out to its end.
@@ -52,6 +52,15 @@ impl Hands {
             }
             Action::Replace { resource, object } => {
                 settled(self.local.update(&resource, object).await)
+            }
+            Action::Merge { target, version, mut patch } => {
+                let Target { resource, namespace, name, uid } = &target;
+                for (field, fence) in [("uid", uid), ("resourceVersion", &version)] {
+                    set(&mut patch, &["metadata", field], Value::String(fence.clone()));
+                }
+                let (kind, options) = (PatchKind::Merge, WriteOptions::default());
+                let local = &self.local;
+                settled(local.patch(resource, namespace, name, "", kind, patch, &options).await)
             }
             Action::ReplaceStatus { resource, object } => {
                 settled(self.local.update_status(resource, object).await)

@@ -15,6 +15,7 @@ use super::index::Index;
 use super::key::{Controller, Key};
 use crate::config::WorkloadConfig;
 use crate::effort::Effort;
+use crate::deployment::SetFacts;
 use crate::object::{Fields, Labels};
 use crate::plan::{Plan, Target};
 use crate::{
@@ -154,13 +155,17 @@ impl View<'_> {
 
     fn deployment(&self, space: &str, name: &str) -> Option<Plan> {
         let deployment = self.get("deployments.apps", space, name)?;
-        let (taken, sets) = self.family("replicasets.apps", &deployment);
-        let pods = sets.iter().flat_map(|set| self.index.pods_of(set.uid())).collect();
-        // A name that is taken by one of our own is not a collision.
-        let own = |name: &String| sets.iter().any(|s| s.name() == name);
-        let taken = taken.into_iter().filter(|name| !own(name)).collect();
+        let (wanted, uid) = (deployment.at("/spec/selector"), deployment.uid());
+        let is_picked = |s: &Arc<SetFacts>| selector::picks(wanted, &s.labels);
+        let (sets, lost): (Vec<_>, Vec<_>) =
+            self.index.sets_of(uid).into_iter().partition(&is_picked);
+        let free = self.index.free_sets_in(space).filter(|s| is_picked(s)).cloned();
+        let strays = lost.into_iter().chain(free).map(|s| s.target.name.clone());
+        let strays = strays.filter_map(|name| self.get("replicasets.apps", space, &name)).collect();
+        let pods = sets.iter().flat_map(|set| self.index.pods_of(&set.target.uid)).collect();
+        let taken = self.index.sets_named(space, name).map(|s| s.target.name.clone()).collect();
         let (refusal, now) = (self.refusal.clone(), self.now);
-        let seen = deployment::Observed { deployment, sets, taken, pods, refusal, now };
+        let seen = deployment::Observed { sets, strays, taken, pods, refusal, now, deployment };
         Some(deployment::plan(&seen))
     }
 
