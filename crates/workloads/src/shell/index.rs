@@ -193,7 +193,8 @@ impl Index {
     }
 
     fn controlled(&self, uid: &str, resource: &str) -> impl Iterator<Item = Place> {
-        let is_controller = move |n: &gc::Node| n.owners.iter().any(|o| o.controller && &*o.uid == uid);
+        let is_controller =
+            move |n: &gc::Node| n.owners.iter().any(|o| o.controller && &*o.uid == uid);
         let owned = self.graph.dependents(uid);
         let owned = owned.filter(move |n| &*n.resource == resource && is_controller(n));
         owned.map(|n| (n.namespace.clone(), n.name.clone()))

@@ -7,10 +7,12 @@
 
 mod act;
 mod feed;
+mod fresh;
 mod index;
 mod key;
 mod observe;
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -35,6 +37,7 @@ use crate::queue::Queue;
 use crate::quota::QuotaDoor;
 use act::{Hands, Trouble};
 use feed::{Change, Feed};
+use fresh::Fresh;
 use index::Index;
 use key::Key;
 use observe::View;
@@ -111,6 +114,7 @@ struct Shell {
     config: Arc<WorkloadConfig>,
     feed: Feed,
     index: Index,
+    fresh: Fresh,
     queue: Queue<Key>,
     hands: Hands,
     effort: Arc<Effort>,
@@ -126,6 +130,7 @@ impl Shell {
         Self {
             feed: Feed::new(&cluster),
             index: Index::default(),
+            fresh: Fresh::default(),
             queue: Queue::seeded(seed),
             hands: Hands {
                 local,
@@ -155,6 +160,7 @@ impl Shell {
                 self.look(key, now).await;
                 continue;
             }
+            self.fresh.clear();
             let due = self.queue.next();
             let Some(changes) = self.sleep(due, now).await else { return };
             self.take_in(changes);
@@ -217,14 +223,17 @@ impl Shell {
     fn take_in(&mut self, changes: Vec<Change>) {
         let mut work = BTreeSet::new();
         let mut kinds_changed = false;
-        for Change { resource, object, gone } in changes {
+        for Change { resource, object: stored, gone } in changes {
             kinds_changed |= &*resource == "customresourcedefinitions.apiextensions.k8s.io";
             self.effort.parse();
-            let Some(object) = observe::parse_as(&resource, &object) else { continue };
+            let Some(object) = observe::parse_as(&resource, &stored) else { continue };
             if gone {
                 self.index.remove(&resource, &object, &mut work);
             } else {
                 self.index.put(&resource, &object, &mut work);
+                if observe::is_read_whole(&resource) {
+                    self.fresh.keep(stored.revision, object);
+                }
             }
         }
         if kinds_changed {
@@ -256,6 +265,7 @@ impl Shell {
         let view = View {
             cluster: &self.cluster,
             index: &self.index,
+            fresh: RefCell::new(&mut self.fresh),
             config: &self.config,
             effort: &self.effort,
             refusal: refusal.as_ref().map(|(message, _)| message.clone()),

@@ -1,8 +1,10 @@
 //! Reads what each controller wants to see, from the store and the index.
 //!
 //! The store is read directly: it is the present, so no controller here ever acts
-//! on a stale cache. Objects are parsed only when somebody looks at them.
+//! on a stale cache. Objects are parsed only when somebody looks at them, and not again
+//! when that is right after they came in.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -11,11 +13,12 @@ use flagship_apiserver::store::{ObjectKey, Scope, Stored};
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::fresh::Fresh;
 use super::index::Index;
 use super::key::{Controller, Key};
 use crate::config::WorkloadConfig;
-use crate::effort::Effort;
 use crate::deployment::SetFacts;
+use crate::effort::Effort;
 use crate::object::{Fields, Labels};
 use crate::plan::{Plan, Target};
 use crate::{
@@ -27,6 +30,7 @@ use crate::{
 pub(super) struct View<'a> {
     pub cluster: &'a ClusterHandle,
     pub index: &'a Index,
+    pub fresh: RefCell<&'a mut Fresh>,
     pub config: &'a WorkloadConfig,
     pub effort: &'a Effort,
     pub refusal: Option<String>,
@@ -60,7 +64,9 @@ impl View<'_> {
 
     fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
         let key = ObjectKey::new(namespace, name);
-        self.cluster.store().get(resource, &key).and_then(|stored| self.parse(&stored))
+        let stored = self.cluster.store().get(resource, &key)?;
+        let fresh = self.fresh.borrow_mut().take(&stored);
+        fresh.or_else(|| self.parse(&stored))
     }
 
     fn parse(&self, stored: &Stored) -> Option<Value> {
@@ -273,7 +279,8 @@ impl View<'_> {
                 && s.head.labels.get("endpointslice.kubernetes.io/managed-by")
                     == Some(service::MANAGER)
         };
-        let slices: Vec<Value> = slices.iter().filter(is_ours).filter_map(|s| self.parse(s)).collect();
+        let slices: Vec<Value> =
+            slices.iter().filter(is_ours).filter_map(|s| self.parse(s)).collect();
         let endpoints = self.get("endpoints", space, name);
         let Some(object) = self.get("services", space, name) else {
             return Some(service::cleared(endpoints.as_ref(), &slices));
@@ -353,13 +360,16 @@ pub(super) fn parse_as(resource: &str, stored: &Stored) -> Option<Value> {
     struct Metadata {
         metadata: Value,
     }
-    let is_watched =
-        Controller::of_resource(resource).is_some() || ["pods", "nodes"].contains(&resource);
-    if is_watched {
+    if is_read_whole(resource) {
         return parse(stored);
     }
     let only: Metadata = serde_json::from_slice(&stored.json).ok()?;
     Some(serde_json::json!({"metadata": only.metadata}))
+}
+
+/// Whether the index asks for more than metadata.
+pub(super) fn is_read_whole(resource: &str) -> bool {
+    Controller::of_resource(resource).is_some() || ["pods", "nodes"].contains(&resource)
 }
 
 fn labels_of(stored: &Stored) -> Labels {
