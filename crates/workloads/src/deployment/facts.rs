@@ -91,11 +91,6 @@ impl SetFacts {
             }),
         }
     }
-
-    /// Whether nothing but the version of the object has changed.
-    pub fn says_the_same(&self, other: &Self) -> bool {
-        Self { version: other.version.clone(), ..self.clone() } == *other
-    }
 }
 
 /// Equal for templates that mean the same, but for the label that the controller adds.
