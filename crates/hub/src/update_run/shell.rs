@@ -20,8 +20,8 @@ use flagship_api::reason::update_run::STUCK;
 use flagship_api::staged_update_status::UpdateRunStatus;
 use flagship_rules::event::Event;
 use flagship_rules::update_run::{
-    Accept, Action, Ask, Binding, Deliver, Observed, Plan, Signal, TAKEN_OVER, Withdraw, laws,
-    needs_fresh_reads, plan, refused,
+    Accept, Action, Ask, Binding, Deliver, Dismiss, Observed, Plan, Signal, TAKEN_OVER, Withdraw,
+    laws, needs_fresh_reads, plan, refused,
 };
 use flagship_rules::work::Work;
 use flagship_runtime::client::{Client, ClientError, Fence, Propagation, ResourceType};
@@ -231,8 +231,11 @@ impl<S: Scoped> Shell<S> {
     async fn act(&self, pass: &mut Pass<'_>, action: Action) -> Result<(), Failure> {
         let name = &pass.seen.observed.run.name;
         match action {
-            Action::Guard => {
-                let patch = with_finalizer(&pass.seen.finalizers, finalizer::UPDATE_RUN);
+            Action::Guard { asked_index } => {
+                let mut patch = with_finalizer(&pass.seen.finalizers, finalizer::UPDATE_RUN);
+                if let Some(index) = asked_index {
+                    patch["metadata"]["annotations"] = json!({own::ASKED_SNAPSHOT_INDEX: index});
+                }
                 pass.guard.patch::<S::UpdateRun>(&pass.seen.run, patch).await?;
             }
             Action::Unguard => {
@@ -262,6 +265,7 @@ impl<S: Scoped> Shell<S> {
             }
             Action::Ask(ask) => self.ask(pass, &ask).await?,
             Action::Accept(accept) => self.accept(pass, &accept).await?,
+            Action::Dismiss(dismiss) => self.dismiss(pass, &dismiss).await?,
             Action::Announce(announced) => {
                 let text = announced.to_text(&pass.seen.run.uid);
                 let patch = json!({"metadata": {"annotations": {own::ANNOUNCED_WRITES: text}}});
@@ -300,6 +304,25 @@ impl<S: Scoped> Shell<S> {
         };
         let patch = json!({"status": {"conditions": conditions}});
         pass.writer.patch_status::<S::ApprovalRequest>(&fence, patch).await?;
+        Ok(())
+    }
+
+    /// Deletes what an earlier run of the name has left behind. That this run lives is asked
+    /// after the request was read: a hub that has slept through the deletion of the run would
+    /// take the request of its successor for an old one.
+    async fn dismiss(&self, pass: &Pass<'_>, dismiss: &Dismiss) -> Result<(), Failure> {
+        let run = &pass.seen.run;
+        let now = self.cx.client.of::<S::UpdateRun>().find(&run.key).await?;
+        if now.is_none_or(|now| now.meta().uid.as_deref() != Some(&run.uid)) {
+            return Err(Failure::reread(format!("{} is gone", run.key)));
+        }
+        tracing::info!(run = %run.key, request = dismiss.request, "deleting an old request");
+        let fence = Fence {
+            key: pass.seen.observed.run.beside(&dismiss.request),
+            uid: dismiss.uid.clone(),
+            resource_version: dismiss.resource_version.clone(),
+        };
+        pass.writer.delete::<S::ApprovalRequest>(&fence, Propagation::Background).await?;
         Ok(())
     }
 

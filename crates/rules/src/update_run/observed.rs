@@ -101,6 +101,8 @@ pub struct Run {
     pub guarded: bool,
     /// Writes it has announced in an annotation.
     pub announced: Announced,
+    /// The resource snapshot index that it was found with, as an annotation says.
+    pub asked_index: Option<String>,
     /// The spec as stored.
     pub spec: UpdateRunSpec,
     /// The status as stored.
@@ -110,7 +112,7 @@ pub struct Run {
 impl Run {
     /// What people want it to do.
     pub fn state(&self) -> UpdateRunState {
-        self.spec.state.unwrap_or_default()
+        self.spec.state.clone().unwrap_or_default()
     }
 
     /// Whether its stages, clusters and snapshot are fixed.

@@ -15,14 +15,14 @@ use serde::{Deserialize, Serialize};
 
 use super::announced::Announced;
 use super::delivery::{Deliver, Signal};
-use super::gates::{Accept, Ask};
+use super::gates::{Accept, Ask, Dismiss};
 use super::metrics::{Measured, Series, series};
 use super::news::news;
 use super::observed::Observed;
 use super::pass::Pass;
 use super::status::{Pen, Word, refresh, says};
 use super::words::Failure;
-use super::{execution, gates, initialization, stop, validation};
+use super::{execution, gates, initialization, stop, validation, words};
 use crate::event::Event;
 use crate::placement::Trouble;
 use crate::placement::resource_snapshots::ResourceAction;
@@ -59,14 +59,20 @@ pub struct Plan {
 /// One write.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Action {
-    /// Put our finalizer on the run, and nothing else: the rest of the object is not ours.
-    Guard,
+    /// Put our finalizer on the run, and note in an annotation which resource snapshot index
+    /// it asks for, if any. Nothing else: the rest of the object is not ours.
+    Guard {
+        /// `spec.resourceSnapshotIndex`.
+        asked_index: Option<String>,
+    },
     /// Something about resource snapshots.
     Resources(ResourceAction),
     /// Create an approval request.
     Ask(Ask),
     /// Answer an approval, for good.
     Accept(Accept),
+    /// Delete an approval request that an earlier run of the same name has left behind.
+    Dismiss(Dismiss),
     /// Say in the run's annotation which bindings are written again, over the version of
     /// the run that was read.
     Announce(Announced),
@@ -162,7 +168,9 @@ pub fn plan(seen: &Observed) -> Plan {
     }
     if !run.guarded {
         let wake = Some(SignedDuration::ZERO);
-        return Plan { actions: vec![Action::Guard], wake, ..Plan::default() };
+        let asked_index = Some(run.spec.resource_snapshot_index.clone());
+        let asked_index = asked_index.filter(|index| !index.is_empty());
+        return Plan { actions: vec![Action::Guard { asked_index }], wake, ..Plan::default() };
     }
     if let Some(trouble) = outrun(seen) {
         let series = series(run, &run.status.conditions);
@@ -282,6 +290,7 @@ fn go_on(seen: &Observed, mut status: UpdateRunStatus) -> Plan {
         }
         UpdateRunState::Run => execution::execute(&mut pass, current),
         UpdateRunState::Stop => stop::stop(&mut pass, current),
+        UpdateRunState::Other(state) => pass.fail(&words::unsupported_state(&state)),
     }
     let (status, plan) = pass.into_plan();
     conclude(seen, status, plan)

@@ -279,7 +279,7 @@ impl World {
             if !self.write(run, action) {
                 return;
             }
-            if is_on_run || matches!(action, Action::Guard) {
+            if is_on_run || matches!(action, Action::Guard { .. }) {
                 version.clone_from(&self.runs[run].resource_version);
             }
             assert_eq!(laws::write(&before, action), [], "{action:?}");
@@ -301,8 +301,9 @@ impl World {
     pub fn write(&mut self, run: usize, action: &Action) -> bool {
         let (now, version) = (self.now, self.bump());
         match action {
-            Action::Guard => {
+            Action::Guard { asked_index } => {
                 self.runs[run].guarded = true;
+                self.runs[run].asked_index = asked_index.clone();
                 self.runs[run].resource_version = version;
             }
             Action::Unguard => {
@@ -342,6 +343,17 @@ impl World {
                 }
                 accept.answer(&mut request.conditions, now);
                 request.resource_version = version;
+            }
+            Action::Dismiss(dismiss) => {
+                let found = self.approvals.iter().position(|a| a.name == dismiss.request);
+                let Some(at) = found else { return false };
+                let request = &self.approvals[at];
+                if (&request.uid, &request.resource_version)
+                    != (&dismiss.uid, &dismiss.resource_version)
+                {
+                    return false;
+                }
+                self.approvals.remove(at);
             }
             Action::Deliver(deliver) => {
                 let found = self.bindings.iter_mut().find(|b| b.name == deliver.binding);
