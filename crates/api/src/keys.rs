@@ -174,9 +174,6 @@ pub mod own {
         /// Update runs: bindings that were promised and have to be written again, with the
         /// generation that is written over: said before it is done.
         ANNOUNCED_WRITES = "flagship.dev/announced-writes";
-        /// Update runs: the resource snapshot index they were found with, to tell one that was
-        /// removed later from one that was never given.
-        ASKED_SNAPSHOT_INDEX = "flagship.dev/asked-snapshot-index";
         /// Works: hash of everything their manifests were rendered from, cluster labels included.
         RENDERED_INPUTS_HASH = "flagship.dev/rendered-inputs-hash";
         /// Works with overrides: hash of their manifests. If the same come out of other inputs,

@@ -87,7 +87,6 @@ fn the_keys_are_these() {
         UPDATE_RUN_UID        flagship.dev/update-run-uid
         UPDATE_RUN_GENERATION flagship.dev/update-run-generation
         ANNOUNCED_WRITES      flagship.dev/announced-writes
-        ASKED_SNAPSHOT_INDEX  flagship.dev/asked-snapshot-index
         RENDERED_INPUTS_HASH  flagship.dev/rendered-inputs-hash
         MANIFESTS_HASH        flagship.dev/manifests-hash
         DELETE_POLICY         flagship.dev/delete-policy

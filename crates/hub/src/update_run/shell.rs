@@ -15,7 +15,7 @@ use std::time::Duration;
 use flagship_api::condition::Conditions;
 use flagship_api::condition_type::updating_cluster::STARTED;
 use flagship_api::keys::{field_manager, finalizer, label, own};
-use flagship_api::names::member_namespace;
+use flagship_api::names::{ObjectKey, member_namespace};
 use flagship_api::reason::update_run::STUCK;
 use flagship_api::staged_update_status::UpdateRunStatus;
 use flagship_rules::event::Event;
@@ -63,6 +63,8 @@ pub(super) struct Shell<S: Scoped> {
     standings: Standings,
     /// What the last pass over each run had to tell, so that it is told once.
     told: Mutex<BTreeMap<RunKey, BTreeSet<Told>>>,
+    /// UIDs of runs, and the last resource snapshot index that they asked for.
+    asked: Mutex<BTreeMap<ObjectKey, (String, String)>>,
     of: PhantomData<fn() -> S>,
 }
 
@@ -114,6 +116,7 @@ impl<S: Scoped> Shell<S> {
             departed: Departed::default(),
             standings: Standings::new(&cx.metrics),
             told: Mutex::default(),
+            asked: Mutex::default(),
             of: PhantomData,
         }
     }
@@ -187,14 +190,18 @@ impl<S: Scoped> Shell<S> {
 
     /// Decides on the mirrors, and once more on fresh reads where that is not enough.
     async fn decide(&self, run: &Run) -> Result<(Seen, Plan), Failure> {
-        if run.rival.ended || run.value.deleting || !run.value.guarded {
-            let seen = Seen::alone(&self.cx, run);
+        let asked_index = self.asked(run);
+        let planned = |mut seen: Seen| {
+            seen.observed.run.asked_index.clone_from(&asked_index);
             let plan = plan(&seen.observed);
-            return Ok((seen, plan));
+            (seen, plan)
+        };
+        if run.rival.ended || run.value.deleting || !run.value.guarded {
+            return Ok(planned(Seen::alone(&self.cx, run)));
         }
         if run.value.is_initialized() {
             let seen = observe(&self.cx, &self.mirrors.members, &self.scope, &self.departed, run);
-            let plan = plan(&seen.observed);
+            let (seen, plan) = planned(seen);
             if !needs_fresh_reads(&seen.observed, &plan) {
                 return Ok((seen, plan));
             }
@@ -202,8 +209,18 @@ impl<S: Scoped> Shell<S> {
         let seen =
             observe_afresh::<S>(&self.cx, &self.scope, &self.selectable, &self.departed, run)
                 .await?;
-        let plan = plan(&seen.observed);
-        Ok((seen, plan))
+        Ok(planned(seen))
+    }
+
+    /// The last index that this hub has seen in the run's spec.
+    fn asked(&self, run: &Run) -> Option<String> {
+        let index = &run.value.spec.resource_snapshot_index;
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        if !index.is_empty() {
+            asked.insert(run.fence.key.clone(), (run.fence.uid.clone(), index.clone()));
+        }
+        let (uid, index) = asked.get(&run.fence.key)?;
+        (*uid == run.fence.uid).then(|| index.clone())
     }
 
     async fn carry_out(&self, pass: &mut Pass<'_>, actions: Vec<Action>) -> Result<(), Failure> {
@@ -231,11 +248,8 @@ impl<S: Scoped> Shell<S> {
     async fn act(&self, pass: &mut Pass<'_>, action: Action) -> Result<(), Failure> {
         let name = &pass.seen.observed.run.name;
         match action {
-            Action::Guard { asked_index } => {
-                let mut patch = with_finalizer(&pass.seen.finalizers, finalizer::UPDATE_RUN);
-                if let Some(index) = asked_index {
-                    patch["metadata"]["annotations"] = json!({own::ASKED_SNAPSHOT_INDEX: index});
-                }
+            Action::Guard => {
+                let patch = with_finalizer(&pass.seen.finalizers, finalizer::UPDATE_RUN);
                 pass.guard.patch::<S::UpdateRun>(&pass.seen.run, patch).await?;
             }
             Action::Unguard => {
@@ -485,6 +499,7 @@ impl<S: Scoped> Shell<S> {
     fn forget(&self, key: &RunKey) {
         self.standings.forget(&key.run);
         self.told.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).remove(&key.run);
     }
 }
 

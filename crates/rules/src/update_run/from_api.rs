@@ -19,7 +19,6 @@ use super::status::{has_ended, in_flight};
 impl Run {
     /// What the rules read of a run of either scope.
     pub fn read(metadata: &ObjectMeta, spec: &UpdateRunSpec, status: &UpdateRunStatus) -> Self {
-        let annotations = metadata.annotations.as_ref();
         Self {
             namespace: metadata.namespace.clone().filter(|namespace| !namespace.is_empty()),
             name: metadata.name.clone().unwrap_or_default(),
@@ -30,7 +29,7 @@ impl Run {
             deleting: metadata.deletion_timestamp.is_some(),
             guarded: metadata.finalizers.iter().flatten().any(|f| f == finalizer::UPDATE_RUN),
             announced: Announced::by(metadata),
-            asked_index: annotations.and_then(|a| a.get(own::ASKED_SNAPSHOT_INDEX)).cloned(),
+            asked_index: None,
             spec: spec.clone(),
             status: status.clone(),
         }

@@ -101,7 +101,8 @@ pub struct Run {
     pub guarded: bool,
     /// Writes it has announced in an annotation.
     pub announced: Announced,
-    /// The resource snapshot index that it was found with, as an annotation says.
+    /// The last resource snapshot index that its hub has seen in the spec, if any. Objects do
+    /// not say what was removed from them, so only a hub that was there knows.
     pub asked_index: Option<String>,
     /// The spec as stored.
     pub spec: UpdateRunSpec,

@@ -59,12 +59,8 @@ pub struct Plan {
 /// One write.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Action {
-    /// Put our finalizer on the run, and note in an annotation which resource snapshot index
-    /// it asks for, if any. Nothing else: the rest of the object is not ours.
-    Guard {
-        /// `spec.resourceSnapshotIndex`.
-        asked_index: Option<String>,
-    },
+    /// Put our finalizer on the run, and nothing else: the rest of the object is not ours.
+    Guard,
     /// Something about resource snapshots.
     Resources(ResourceAction),
     /// Create an approval request.
@@ -168,9 +164,7 @@ pub fn plan(seen: &Observed) -> Plan {
     }
     if !run.guarded {
         let wake = Some(SignedDuration::ZERO);
-        let asked_index = Some(run.spec.resource_snapshot_index.clone());
-        let asked_index = asked_index.filter(|index| !index.is_empty());
-        return Plan { actions: vec![Action::Guard { asked_index }], wake, ..Plan::default() };
+        return Plan { actions: vec![Action::Guard], wake, ..Plan::default() };
     }
     if let Some(trouble) = outrun(seen) {
         let series = series(run, &run.status.conditions);

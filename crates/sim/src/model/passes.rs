@@ -202,7 +202,7 @@ fn written(
         }
         Action::Unguard => vec![(run, ABSENT)],
         // Worlds name their snapshots, and their runs have the finalizer.
-        Action::Guard { .. } | Action::Resources(_) => return None,
+        Action::Guard | Action::Resources(_) => return None,
     };
     Some(Write { sets, versioned, action: action.clone() })
 }

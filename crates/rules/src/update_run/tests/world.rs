@@ -279,7 +279,7 @@ impl World {
             if !self.write(run, action) {
                 return;
             }
-            if is_on_run || matches!(action, Action::Guard { .. }) {
+            if is_on_run || matches!(action, Action::Guard) {
                 version.clone_from(&self.runs[run].resource_version);
             }
             assert_eq!(laws::write(&before, action), [], "{action:?}");
@@ -301,9 +301,8 @@ impl World {
     pub fn write(&mut self, run: usize, action: &Action) -> bool {
         let (now, version) = (self.now, self.bump());
         match action {
-            Action::Guard { asked_index } => {
+            Action::Guard => {
                 self.runs[run].guarded = true;
-                self.runs[run].asked_index = asked_index.clone();
                 self.runs[run].resource_version = version;
             }
             Action::Unguard => {
