@@ -11,6 +11,7 @@
 mod authority;
 mod bodies;
 mod connection;
+mod crowd;
 mod gzip;
 mod kubeconfig;
 mod limits;
@@ -25,8 +26,8 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use rustls::ServerConfig;
 use tokio::net::TcpListener;
-use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -73,7 +74,7 @@ struct Shared {
     limits: Limits,
     /// What programs trust this server by, as PEM.
     root_ca: String,
-    tls: TlsAcceptor,
+    tls: Arc<ServerConfig>,
     room: Arc<Room>,
     bodies: Arc<Bodies>,
     /// Told when the server is to end: no new requests, watches end.
@@ -122,7 +123,7 @@ impl Edge {
     pub async fn start(server: &Server, env: &Env, config: Config) -> Result<Self, EdgeError> {
         let Config { listen, names, authority, access, limits } = config;
         let shown = authority.server(&server_names(listen.ip(), &names), env.clock.now())?;
-        let tls = tls::acceptor(&authority, &shown, env.clock.clone())?;
+        let tls = tls::config(&authority, &shown, env.clock.clone())?;
         let shared = Arc::new(Shared {
             server: server.clone(),
             access: Arc::new(access),

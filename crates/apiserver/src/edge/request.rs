@@ -17,7 +17,7 @@ use super::Shared;
 use super::bodies::{Counted, Share};
 use super::gzip::inflate;
 use super::outgoing::Outgoing;
-use super::room::Seat;
+use super::room::{Seat, Step};
 use crate::auth::{Ask, Presented, User, group};
 use crate::machinery::path;
 use crate::machinery::status::ApiError;
@@ -95,10 +95,12 @@ async fn admitted(
         cluster: way.cluster.as_ref(),
         audiences: &[],
     };
-    let user = shared.access.identify(&presented)?;
-    if !user.is_in(group::UNAUTHENTICATED) {
+    let user = shared.access.identify(&presented);
+    if user.as_ref().is_ok_and(|user| !user.is_in(group::UNAUTHENTICATED)) {
         seat.recognise();
     }
+    seat.come_to(Step::Asked);
+    let user = user?;
     let query = request.uri().query().unwrap_or_default();
     let ask = Ask::of(request.method(), &way.path, query);
     shared.access.check(&user, &ask, way.cluster.as_ref())?;
