@@ -68,7 +68,7 @@ async fn who_takes_their_time_is_sent_away_and_keeps_nobody_out() {
     let walls = Walls::raise("heads", Bounds::Hasty);
     let stranger = walls.wire.stranger();
     let half = [greeting(), frame(HEADERS, END_STREAM, 1, &get_head("/"))].concat();
-    let attackers = (0..force(720, 20_000)).map(|number| {
+    let attackers = (0..force(480, 20_000)).map(|number| {
         let attacker: LocalBoxFuture<'_, String> = match number % 5 {
             0 => silent(&stranger).boxed_local(),
             1 => stammering(&stranger).boxed_local(),
