@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::{Either, select};
+use futures::poll;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::{HttpService, service_fn};
@@ -14,6 +15,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls::server::Acceptor;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -57,15 +59,26 @@ pub(super) async fn accept(shared: Arc<Shared>, listener: TcpListener, door: Arc
             let seat = Arc::new(shared.room.seat(peer.ip()));
             let (task, door) = (shared.clone(), door.clone());
             shared.tasks.spawn(async move {
-                let leave = seat.leave.clone();
                 // Boxed here and below, for whoever waits keeps room for all they ever waited
                 // for: a silent connection would cost as much as a busy one, many times over.
-                let serving = Box::pin(welcome(&task, stream, door, seat));
-                leave.run_until_cancelled(task.aborting.run_until_cancelled(serving)).await;
+                let serving = Box::pin(welcome(&task, stream, door, seat.clone()));
+                task.aborting.run_until_cancelled(while_seated(&seat, serving)).await;
             });
         }
     };
     closing.run_until_cancelled(accepting).await;
+}
+
+/// Serves until somebody else got the place of the one who is served.
+async fn while_seated(seat: &Seat, mut serving: impl Future<Output = ()> + Unpin) {
+    while let Either::Right(_) = select(&mut serving, pin!(seat.lost())).await {
+        // What it takes to go on may lie there unread, for others are served as well; once the
+        // sockets have been looked at it is read.
+        yield_now().await;
+        if poll!(&mut serving).is_ready() || !seat.is_kept() {
+            return;
+        }
+    }
 }
 
 /// One connection from its first word to its end.
@@ -109,6 +122,8 @@ async fn serve(shared: &Arc<Shared>, stream: Socket, door: Arc<Door>, seat: Arc<
     seat.come_to(Step::Secured);
     let http2 = session.alpn_protocol() == Some(b"h2");
     let service = service_fn(|request| {
+        seat.spoken.cancel();
+        seat.come_to(Step::Asked);
         request::answer(shared.clone(), door.clone(), user.clone(), seat.clone(), request)
     });
     let io = TokioIo::new(stream);

@@ -7,8 +7,9 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
 
-use tokio_util::sync::CancellationToken;
+use tokio::sync::Notify;
 
 /// Where somebody comes from, as far as it tells people apart: whoever has an IPv6 address has
 /// a whole network of them.
@@ -20,8 +21,8 @@ pub(super) struct Crowd {
     /// How many there may be.
     most: usize,
     count: usize,
-    /// Those of one origin in the order in which they came, with what tells them to leave.
-    from: BTreeMap<Origin, BTreeMap<u64, CancellationToken>>,
+    /// Those of one origin in the order in which they came, with what tells them that they lost their place.
+    from: BTreeMap<Origin, BTreeMap<u64, Arc<Notify>>>,
     /// The origins by how many come from there; of equal ones the last is the one whose first
     /// has been here longest.
     ranked: BTreeSet<(usize, Reverse<u64>, Origin)>,
@@ -50,26 +51,29 @@ impl Crowd {
 
     /// One more, with a number higher than all before. Somebody else has to leave for them if
     /// there are too many.
-    pub(super) fn join(&mut self, number: u64, origin: Origin, leave: CancellationToken) {
-        self.change(origin, |those| those.insert(number, leave));
+    pub(super) fn join(&mut self, number: u64, origin: Origin, told: Arc<Notify>) {
+        self.change(origin, |those| those.insert(number, told));
         self.count += 1;
         if self.count > self.most {
             self.push_out();
         }
     }
 
-    /// One less; `None` if they have been told to leave.
-    pub(super) fn part(&mut self, number: u64, origin: Origin) -> Option<CancellationToken> {
+    /// One less, unless they lost their place already.
+    pub(super) fn part(&mut self, number: u64, origin: Origin) {
         let parted = self.change(origin, |those| those.remove(&number));
         self.count -= usize::from(parted.is_some());
-        parted
     }
 
-    /// Tells one to leave, if there is any.
+    pub(super) fn has(&self, number: u64, origin: Origin) -> bool {
+        self.from.get(&origin).is_some_and(|those| those.contains_key(&number))
+    }
+
+    /// Takes the place of one, if there is any.
     pub(super) fn push_out(&mut self) {
         let Some((_, _, origin)) = self.ranked.last() else { return };
-        if let Some((_, leave)) = self.change(*origin, BTreeMap::pop_first) {
-            leave.cancel();
+        if let Some((_, told)) = self.change(*origin, BTreeMap::pop_first) {
+            told.notify_one();
             self.count -= 1;
         }
     }
@@ -77,7 +81,7 @@ impl Crowd {
     fn change<T>(
         &mut self,
         origin: Origin,
-        change: impl FnOnce(&mut BTreeMap<u64, CancellationToken>) -> T,
+        change: impl FnOnce(&mut BTreeMap<u64, Arc<Notify>>) -> T,
     ) -> T {
         let those = self.from.entry(origin).or_default();
         if let Some((first, _)) = those.first_key_value() {
@@ -107,14 +111,11 @@ mod tests {
     /// Lets strangers come from these addresses; who of them stays.
     fn stay(most: usize, addresses: &[&str]) -> Vec<usize> {
         let mut crowd = Crowd::new(most);
-        let comes = |(number, address): (usize, &&str)| {
-            let leave = CancellationToken::new();
-            crowd.join(number as u64, origin(address), leave.clone());
-            leave
-        };
-        let told: Vec<CancellationToken> = addresses.iter().enumerate().map(comes).collect();
-        let stays = |number: &usize| !told[*number].is_cancelled();
-        (0..told.len()).filter(stays).collect()
+        for (number, address) in addresses.iter().enumerate() {
+            crowd.join(number as u64, origin(address), Arc::default());
+        }
+        let stays = |number: &usize| crowd.has(*number as u64, origin(addresses[*number]));
+        (0..addresses.len()).filter(stays).collect()
     }
 
     #[test]
@@ -146,13 +147,13 @@ mod tests {
     #[test]
     fn who_left_is_forgotten() {
         let mut crowd = Crowd::new(2);
-        let leave = CancellationToken::new;
-        crowd.join(0, origin("10.0.0.1"), leave());
-        crowd.join(1, origin("10.0.0.1"), leave());
-        crowd.join(2, origin("10.0.0.2"), leave());
-        assert!(crowd.part(0, origin("10.0.0.1")).is_none(), "they were told to leave");
-        assert!(crowd.part(1, origin("10.0.0.1")).is_some());
-        assert_eq!(crowd.len(), 1);
+        crowd.join(0, origin("10.0.0.1"), Arc::default());
+        crowd.join(1, origin("10.0.0.1"), Arc::default());
+        crowd.join(2, origin("10.0.0.2"), Arc::default());
+        // The first lost their place, and does not leave twice.
+        crowd.part(0, origin("10.0.0.1"));
+        assert_eq!(crowd.len(), 2);
+        crowd.part(1, origin("10.0.0.1"));
         crowd.push_out();
         crowd.push_out();
         assert!(crowd.len() == 0 && crowd.from.is_empty() && crowd.ranked.is_empty());

@@ -17,7 +17,7 @@ use super::Shared;
 use super::bodies::{Counted, Share};
 use super::gzip::inflate;
 use super::outgoing::Outgoing;
-use super::room::{Seat, Step};
+use super::room::Seat;
 use crate::auth::{Ask, Presented, User, group};
 use crate::machinery::path;
 use crate::machinery::status::ApiError;
@@ -49,7 +49,6 @@ pub(super) async fn answer(
     seat: Arc<Seat>,
     request: Request<Incoming>,
 ) -> Result<Response<Outgoing>, Disconnected> {
-    seat.spoken.cancel();
     let limit = shared.limits.request;
     // Boxed, for an HTTP/2 connection keeps this as long as the answer is read: for a watch
     // that is for hours.
@@ -95,12 +94,10 @@ async fn admitted(
         cluster: way.cluster.as_ref(),
         audiences: &[],
     };
-    let user = shared.access.identify(&presented);
-    if user.as_ref().is_ok_and(|user| !user.is_in(group::UNAUTHENTICATED)) {
+    let user = shared.access.identify(&presented)?;
+    if !user.is_in(group::UNAUTHENTICATED) {
         seat.recognise();
     }
-    seat.come_to(Step::Asked);
-    let user = user?;
     let query = request.uri().query().unwrap_or_default();
     let ask = Ask::of(request.method(), &way.path, query);
     shared.access.check(&user, &ask, way.cluster.as_ref())?;
