@@ -12,6 +12,7 @@ mod authority;
 mod bodies;
 mod connection;
 mod crowd;
+mod entrance;
 mod gzip;
 mod kubeconfig;
 mod limits;
@@ -27,7 +28,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustls::ServerConfig;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -41,6 +42,10 @@ use crate::rest::Server;
 use bodies::Bodies;
 use request::Door;
 use room::Room;
+
+/// Connections that may wait to be accepted, as far as the machine allows: who finds no room
+/// there tries again a second later.
+const BACKLOG: u32 = 4096;
 
 /// How to listen.
 pub struct Config {
@@ -221,10 +226,21 @@ async fn listen_at(
     door: Door,
 ) -> Result<SocketAddr, EdgeError> {
     let failed = |source| EdgeError::Listen { address, source };
-    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let listener = bind(address).map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     shared.tasks.spawn(connection::accept(shared.clone(), listener, Arc::new(door)));
     Ok(address)
+}
+
+fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    // So that a server that ends can be followed by another at once.
+    socket.set_reuseaddr(!cfg!(windows))?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 fn loopback(like: IpAddr) -> IpAddr {

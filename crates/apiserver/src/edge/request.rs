@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::CONTENT_ENCODING;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderValue, Request, Response, StatusCode, Uri};
 use http_body_util::{Either, Full};
 use hyper::body::Incoming;
@@ -15,6 +15,7 @@ use tower::Service;
 
 use super::Shared;
 use super::bodies::{Counted, Share};
+use super::entrance;
 use super::gzip::inflate;
 use super::outgoing::Outgoing;
 use super::room::Seat;
@@ -50,9 +51,17 @@ pub(super) async fn answer(
     request: Request<Incoming>,
 ) -> Result<Response<Outgoing>, Disconnected> {
     let limit = shared.limits.request;
+    let way = way(&shared, &door, request.uri());
+    let query = request.uri().query().unwrap_or_default();
+    let ask = Ask::of(request.method(), &way.path, query);
+    let counting = way.cluster.as_ref().map(|cluster| {
+        let apply = request.headers().get(CONTENT_TYPE).is_some_and(|kind| is_apply(kind));
+        cluster.count(&ask, apply, query.contains("dryRun=All"))
+    });
+    let came = Came { way, ask, door: &door, certificate: certificate.as_deref(), seat: &seat };
     // Boxed, for an HTTP/2 connection keeps this as long as the answer is read: for a watch
     // that is for hours.
-    let answering = Box::pin(admitted(&shared, &door, certificate.as_deref(), &seat, request));
+    let answering = Box::pin(admitted(&shared, came, request));
     let answered = timeout(limit, answering).await;
     let response = match answered {
         Ok(Ok(response)) => response,
@@ -63,7 +72,21 @@ pub(super) async fn answer(
             rest::refusal(&ApiError::new(504, "Timeout", says))
         }
     };
-    Ok(response.map(|body| Outgoing::new(body, &shared.closing)))
+    let code = response.status().as_u16();
+    Ok(response.map(|body| Outgoing::new(body, &shared.closing, code, counting)))
+}
+
+fn is_apply(kind: &HeaderValue) -> bool {
+    kind.as_bytes().starts_with(b"application/apply-patch")
+}
+
+/// A request as it came in.
+struct Came<'a> {
+    way: Way,
+    ask: Ask,
+    door: &'a Door,
+    certificate: Option<&'a User>,
+    seat: &'a Seat,
 }
 
 enum Refused {
@@ -79,12 +102,10 @@ impl From<ApiError> for Refused {
 
 async fn admitted(
     shared: &Shared,
-    door: &Door,
-    certificate: Option<&User>,
-    seat: &Seat,
+    came: Came<'_>,
     request: Request<Incoming>,
 ) -> Result<Response<rest::Body>, Refused> {
-    let way = way(shared, door, request.uri());
+    let Came { way, ask, door, certificate, seat } = came;
     if let Some(cluster) = &way.cluster {
         cluster.furnish(&shared.root_ca);
     }
@@ -98,14 +119,11 @@ async fn admitted(
     if !user.is_in(group::UNAUTHENTICATED) {
         seat.recognise();
     }
-    let query = request.uri().query().unwrap_or_default();
-    let ask = Ask::of(request.method(), &way.path, query);
     shared.access.check(&user, &ask, way.cluster.as_ref())?;
     let Some(mut cluster) = way.cluster else {
-        return match way.path.trim_end_matches('/') {
-            "/healthz" | "/livez" | "/readyz" => Ok(rest::healthy()),
-            _ => Err(nowhere(door).into()),
-        };
+        let query = request.uri().query().unwrap_or_default();
+        return entrance::answer(shared, door, &way.path, query)
+            .ok_or_else(|| nowhere(door).into());
     };
     let target = match request.uri().query() {
         Some(query) => format!("{}?{query}", way.path),

@@ -16,6 +16,7 @@
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use flagship_metrics::Metrics;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
@@ -44,6 +45,7 @@ const RELIEF: usize = 8;
 pub(super) struct Room {
     /// One permit for everyone who is known.
     seats: Arc<Semaphore>,
+    all_seats: usize,
     strangers: Mutex<Strangers>,
 }
 
@@ -75,6 +77,7 @@ impl Room {
         steps[Step::Connected as usize] = Crowd::new(limits.silent);
         Arc::new(Self {
             seats: Arc::new(Semaphore::new(seats)),
+            all_seats: seats,
             strangers: Mutex::new(Strangers { steps, next: 0 }),
         })
     }
@@ -91,6 +94,20 @@ impl Room {
             told,
             spoken: CancellationToken::new(),
         }
+    }
+
+    /// How many there are, for Prometheus.
+    pub(super) fn metrics(&self) -> Metrics {
+        let metrics = Metrics::default();
+        let help = "Connections, by how far those who opened them have come.";
+        let set = |step: &str, count: usize| {
+            metrics.gauge("flagship_edge_connections", help, &[("step", step)]).set(count as f64);
+        };
+        let names = ["connected", "greeted", "secured", "asked"];
+        let lengths = self.lock().steps.each_ref().map(Crowd::len);
+        names.into_iter().zip(lengths).for_each(|(step, count)| set(step, count));
+        set("known", self.all_seats - self.seats.available_permits());
+        metrics
     }
 
     /// The machine has no room for as many as there are: some have to leave, from the step

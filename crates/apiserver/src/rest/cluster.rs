@@ -10,6 +10,7 @@ use super::admission::Admission;
 use super::failure::Failure;
 use super::guards;
 use super::local::Local;
+use super::metrics;
 use super::server::Shared;
 use super::taken::Taken;
 use crate::auth::accounts::Keyring;
@@ -46,6 +47,8 @@ pub(crate) struct Cluster {
     pub(super) keyring: Keyring,
     /// The certificate of whoever signs the server's, as PEM, once it is known.
     pub(super) root_ca: OnceLock<String>,
+    /// What came over the network so far.
+    pub(super) counts: metrics::Counts,
 }
 
 /// One logical cluster: a `tower::Service`, and the way to its in-process API.
