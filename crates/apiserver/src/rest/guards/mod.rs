@@ -7,6 +7,7 @@
 //! Hooks inside the process are `rest::admission`'s; these come after them.
 
 mod call;
+pub(super) mod checked;
 mod matching;
 mod policy;
 mod trust;
