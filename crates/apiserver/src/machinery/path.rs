@@ -112,6 +112,12 @@ fn object(group: &str, version: &str, rest: &[&str]) -> Result<ObjectPath, BadPa
         [resource] => (resource, None, None),
         [resource, name] => (resource, own(name), None),
         [resource, name, subresource] => (resource, own(name), own(subresource)),
+        // What comes after is for whoever is behind the proxy.
+        [resource @ ("pods" | "services" | "nodes"), name, proxy @ "proxy", ..]
+            if group.is_empty() =>
+        {
+            (resource, own(name), own(proxy))
+        }
         _ => return Err(BadPath::Nowhere),
     };
     Ok(ObjectPath {
@@ -122,6 +128,16 @@ fn object(group: &str, version: &str, rest: &[&str]) -> Result<ObjectPath, BadPa
         name,
         subresource,
     })
+}
+
+/// What the path of an object's `proxy` asks of whoever is behind it, with a slash in front;
+/// `None` when it asks for nothing.
+pub fn beyond_proxy(path: &str, namespaced: bool) -> Option<String> {
+    // api, version, namespaces, its name, resource, name, proxy.
+    let before = if namespaced { 7 } else { 5 };
+    let path = decode(path)?;
+    let rest = path.trim_start_matches('/').splitn(before + 1, '/').nth(before)?;
+    Some(format!("/{rest}"))
 }
 
 /// Takes `/clusters/<name>` off the front: the name and the path that remains.
@@ -204,7 +220,8 @@ mod tests {
             "/api/v1/namespaces/x/configmaps/%2e%2e",
             "/api/v1/namespaces/x/configmaps/a%2F..%2Fb",
             "/api/v1/namespaces/x%2F/configmaps",
-            "/api/v1/namespaces/x/pods/p/proxy/deeper",
+            "/api/v1/namespaces/x/pods/p/exec/deeper",
+            "/apis/example.com/v1/namespaces/x/pods/p/proxy/deeper",
             "/api/v1/watch/namespaces/x/pods/p/log",
             "/api/v1/namespaces/x/configmaps/a%00",
         ] {
@@ -213,6 +230,19 @@ mod tests {
         for path in ["/api/v1/pods/%ff", "/api/v1/pods/%4", "/%zz"] {
             assert_eq!(parse(path), Err(BadPath::Undecodable), "{path}");
         }
+    }
+
+    #[test]
+    fn what_is_beyond_a_proxy_is_told_apart() {
+        let asked = |path: &str, namespaced| {
+            assert_eq!(line(path).rsplit(' ').next(), Some("proxy"), "{path}");
+            beyond_proxy(path, namespaced)
+        };
+        let pod = "/api/v1/namespaces/proxy/pods/proxy/proxy";
+        assert_eq!(asked(pod, true), None);
+        assert_eq!(asked(&format!("{pod}/"), true).as_deref(), Some("/"));
+        assert_eq!(asked(&format!("{pod}/a%20b/c/"), true).as_deref(), Some("/a b/c/"));
+        assert_eq!(asked("/api/v1/nodes/n/proxy/metrics", false).as_deref(), Some("/metrics"));
     }
 
     #[test]

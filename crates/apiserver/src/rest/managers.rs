@@ -37,15 +37,15 @@ pub(super) fn apply(
 }
 
 /// Whether a write comes to nothing but younger times in `managedFields`. Apply cannot know
-/// that itself: what it leaves out of a list may come back by defaulting.
+/// that itself: what it leaves out of a list may come back by defaulting. Managers are
+/// compared last, because that is dear and most writes change something else.
 pub(super) fn only_times_differ(new: &Value, old: &Value) -> bool {
-    alike(new, old, |key, new, old| match key {
-        "metadata" => alike(new, old, |key, new, old| match key {
-            "managedFields" => timeless(new) == timeless(old),
-            _ => new == old,
-        }),
+    let managers = |object: &Value| timeless(&object["metadata"]["managedFields"]);
+    let same = alike(new, old, |key, new, old| match key {
+        "metadata" => alike(new, old, |key, new, old| key == "managedFields" || new == old),
         _ => new == old,
-    })
+    });
+    same && managers(new) == managers(old)
 }
 
 /// Whether two objects have the same keys, and at each what is the same.
@@ -89,7 +89,7 @@ fn own_half(served: &Served, wanted: &Value, sub: Sub) -> Value {
             ("spec", list.map(|list| json!({"ephemeralContainers": list})))
         }
         Sub::Resize => ("spec", resources_alone(&wanted["spec"])),
-        Sub::Main | Sub::Scale | Sub::Finalize | Sub::Binding => {
+        Sub::Main | Sub::Scale | Sub::Finalize | Sub::Binding | Sub::Connect(_) => {
             let mut half = map.clone();
             if served.version().status {
                 half.remove("status");
