@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::super::json::Field;
 use super::Findings;
-use super::rules::{IMMUTABLE, named, required};
+use super::rules::{IMMUTABLE, required};
 use crate::machinery::names;
 use crate::machinery::status::FieldError;
 
@@ -38,7 +38,8 @@ pub(super) fn event(object: &Field<'_>, out: &mut Findings) {
 fn newer_event(object: &Field<'_>, out: &mut Findings) {
     let reporter = object.get("reportingComponent");
     required(&reporter, out);
-    named(&reporter, names::qualified_name, out);
+    let wrong = names::qualified_name(reporter.text()).into_iter();
+    out.extend(wrong.map(|says| reporter.invalid_as(reporter.text(), says)));
     for (key, most, needed) in [
         ("reportingInstance", 128, true),
         ("action", 128, true),
