@@ -55,7 +55,7 @@ pub(super) async fn answer(
     let query = request.uri().query().unwrap_or_default();
     let ask = Ask::of(request.method(), &way.path, query);
     let counting = way.cluster.as_ref().map(|cluster| {
-        let apply = request.headers().get(CONTENT_TYPE).is_some_and(|kind| is_apply(kind));
+        let apply = request.headers().get(CONTENT_TYPE).is_some_and(is_apply);
         cluster.count(&ask, apply, query.contains("dryRun=All"))
     });
     let came = Came { way, ask, door: &door, certificate: certificate.as_deref(), seat: &seat };
