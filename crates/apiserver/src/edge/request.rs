@@ -87,7 +87,7 @@ async fn admitted(
 ) -> Result<Response<rest::Body>, Refused> {
     let way = way(shared, door, request.uri());
     if let Some(cluster) = &way.cluster {
-        cluster.furnish(&shared.root_ca);
+        cluster.furnish(&shared.authority);
     }
     let presented = Presented {
         certificate,

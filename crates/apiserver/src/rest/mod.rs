@@ -15,6 +15,7 @@
 
 mod admission;
 mod body;
+mod certificates;
 mod cluster;
 mod connect;
 mod crd;
@@ -47,6 +48,7 @@ mod write;
 
 pub use admission::{Admission, Mutation, Review};
 pub use body::Body;
+pub use certificates::Signer;
 pub use cluster::{Caller, ClusterHandle};
 pub(crate) use documents::{healthy, text};
 pub(crate) use failure::Unserved;
