@@ -10,14 +10,15 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use rcgen::{
     CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, KeyUsagePurpose,
-    SerialNumber, SigningKey,
+    SanType, SerialNumber, SigningKey,
 };
 use sha2::{Digest, Sha256};
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::prelude::FromDer;
 
 use super::authority::Authority;
-use crate::rest::Signer;
+use crate::auth::CLUSTER_URI;
+use crate::rest::{Signer, Wanted};
 
 /// For clocks that are behind.
 const BEFORE: SignedDuration = SignedDuration::from_mins(5);
@@ -27,13 +28,8 @@ impl Signer for Authority {
         self.certificate_pem()
     }
 
-    fn sign(
-        &self,
-        request: &[u8],
-        usages: &[&str],
-        life: SignedDuration,
-        now: Timestamp,
-    ) -> Result<String, String> {
+    fn sign(&self, wanted: &Wanted<'_>) -> Result<String, String> {
+        let Wanted { request, usages, cluster, now, life } = *wanted;
         let unreadable = || "the request cannot be read".to_owned();
         let (_, read) = X509CertificationRequest::from_der(request).map_err(|_| unreadable())?;
         read.verify_signature()
@@ -49,6 +45,9 @@ impl Signer for Authority {
         ];
         let asked = allowed.into_iter().filter(|(usage, _)| usages.contains(usage));
         params.key_usages = asked.map(|(_, purpose)| purpose).collect();
+        let only = format!("{CLUSTER_URI}{cluster}").try_into();
+        let only = only.map_err(|_| format!("{cluster:?} cannot stand in a certificate"))?;
+        params.subject_alt_names = vec![SanType::URI(only)];
         params.serial_number = Some(serial(request, now));
         let issuer = &self.inner.issuer;
         let template = params.signed_by(issuer.key(), issuer).map_err(|why| why.to_string())?;
@@ -212,14 +211,18 @@ mod tests {
         element(SEQUENCE, &[info, parts[1].to_vec(), element(BITS, &signature)].concat())
     }
 
+    fn wanted(request: &[u8], now: Timestamp) -> Wanted<'_> {
+        let life = SignedDuration::from_secs(600);
+        let usages = &["client auth", "digital signature"];
+        Wanted { request, usages, cluster: "hub", now, life }
+    }
+
     #[test]
     fn a_certificate_has_the_whole_subject_and_the_seconds_that_were_asked_for() {
         let authority = Authority::create(now()).unwrap();
         let key = KeyPair::generate().unwrap();
-        let usages = ["client auth", "digital signature"];
-        let life = SignedDuration::from_secs(600);
         let request = request(&key);
-        let made = authority.sign(&request, &usages, life, now()).unwrap();
+        let made = authority.sign(&wanted(&request, now())).unwrap();
         let (_, read) = x509_parser::pem::parse_x509_pem(made.as_bytes()).unwrap();
         let user = certificate_user(&read.contents).unwrap();
         assert_eq!(&*user.name, "ann");
@@ -233,21 +236,20 @@ mod tests {
         let ca = authority.certificate_der();
         let (_, ca) = X509Certificate::from_der(&ca).unwrap();
         certificate.verify_signature(Some(ca.public_key())).unwrap();
-        let again = authority.sign(&request, &usages, life, now() + BEFORE).unwrap();
+        let again = authority.sign(&wanted(&request, now() + BEFORE)).unwrap();
         assert_ne!(made, again);
     }
 
     #[test]
     fn a_request_that_its_key_did_not_sign_is_refused() {
         let authority = Authority::create(now()).unwrap();
-        let life = SignedDuration::from_hours(1);
         let mut request = request(&KeyPair::generate().unwrap());
         let last = request.len() - 1;
         request[last] ^= 1;
-        let refused = authority.sign(&request, &["client auth"], life, now()).unwrap_err();
+        let refused = authority.sign(&wanted(&request, now())).unwrap_err();
         assert!(refused.contains("not signed by the key") || refused.contains("read"), "{refused}");
         for short in 0..request.len() {
-            assert!(authority.sign(&request[..short], &[], life, now()).is_err());
+            assert!(authority.sign(&wanted(&request[..short], now())).is_err());
         }
     }
 }

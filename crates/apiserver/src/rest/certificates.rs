@@ -37,17 +37,25 @@ pub trait Signer: Send + Sync {
     /// Its own certificate as PEM, by which others trust what it signs.
     fn certificate(&self) -> &str;
 
-    /// A certificate as PEM for the subject and the key of a request in DER, for clients.
+    /// A certificate as PEM, for clients.
     ///
     /// # Errors
     /// Why it does not sign, for the person who asked.
-    fn sign(
-        &self,
-        request: &[u8],
-        usages: &[&str],
-        life: SignedDuration,
-        now: Timestamp,
-    ) -> Result<String, String>;
+    fn sign(&self, wanted: &Wanted<'_>) -> Result<String, String>;
+}
+
+/// A certificate that was approved.
+pub struct Wanted<'a> {
+    /// The request in DER, with the subject and the key.
+    pub request: &'a [u8],
+    /// What it is to be good for.
+    pub usages: &'a [&'a str],
+    /// The only cluster where it is to be good: others did not approve it.
+    pub cluster: &'a str,
+    /// When it is signed.
+    pub now: Timestamp,
+    /// How long it is good from then on.
+    pub life: SignedDuration,
 }
 
 /// Notes who asks for a certificate, whatever the request says of that.
@@ -198,10 +206,15 @@ fn sign(cluster: &Cluster, stored: &Arc<Stored>) {
     let usages: Vec<&str> =
         spec["usages"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let life = spec["expirationSeconds"].as_i64().unwrap_or(LONGEST_LIFE).min(LONGEST_LIFE);
-    let now = cluster.env.clock.now();
     let signed = for_clients(&usages).and_then(|()| {
         let der = der(&request).ok_or("the request cannot be read")?;
-        authority.sign(&der, &usages, SignedDuration::from_secs(life), now)
+        authority.sign(&Wanted {
+            request: &der,
+            usages: &usages,
+            cluster: &cluster.name,
+            now: cluster.env.clock.now(),
+            life: SignedDuration::from_secs(life),
+        })
     });
     let system = Caller::named("kube-controller-manager");
     write::amend(cluster, &system, REQUESTS, &stored.key, |request| {

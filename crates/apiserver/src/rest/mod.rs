@@ -48,7 +48,7 @@ mod write;
 
 pub use admission::{Admission, Mutation, Review};
 pub use body::Body;
-pub use certificates::Signer;
+pub use certificates::{Signer, Wanted};
 pub use cluster::{Caller, ClusterHandle};
 pub(crate) use documents::{healthy, text};
 pub(crate) use failure::Unserved;

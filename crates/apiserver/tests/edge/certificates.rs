@@ -104,6 +104,18 @@ async fn an_approved_request_becomes_a_certificate_that_opens_this_server() {
     });
     world.make(group, binding).await;
     assert_eq!(world.get(Some(&shown), "/clusters/hub/api/v1/nodes").await.code, 200);
+    // The same authority signs for all clusters, but only this one approved.
+    let elsewhere = world.get(Some(&shown), "/clusters/member1/version").await.refusal();
+    assert_eq!(elsewhere, (401, "Unauthorized".to_owned()));
+    let myself = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+    let review = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+    let known = world.call_as(&shown, "POST", review, myself).await.json();
+    let extra = known["status"]["userInfo"]["extra"].as_object().unwrap();
+    assert_eq!(
+        extra.keys().collect::<Vec<_>>(),
+        ["authentication.kubernetes.io/credential-id"],
+        "what is only ours is not told"
+    );
 }
 
 #[tokio::test]
