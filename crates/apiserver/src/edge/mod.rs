@@ -18,6 +18,7 @@ mod kubeconfig;
 mod limits;
 mod outgoing;
 mod request;
+mod requested;
 mod room;
 mod socket;
 mod tls;
@@ -38,7 +39,7 @@ pub use limits::Limits;
 
 use crate::auth::{Access, group};
 use crate::env::Env;
-use crate::rest::Server;
+use crate::rest::{Server, Signer};
 use bodies::Bodies;
 use request::Door;
 use room::Room;
@@ -77,8 +78,8 @@ struct Shared {
     server: Server,
     access: Arc<Access>,
     limits: Limits,
-    /// What programs trust this server by, as PEM.
-    root_ca: String,
+    /// Who signs certificates here, for the clusters.
+    authority: Arc<dyn Signer>,
     tls: Arc<ServerConfig>,
     room: Arc<Room>,
     bodies: Arc<Bodies>,
@@ -132,7 +133,7 @@ impl Edge {
         let shared = Arc::new(Shared {
             server: server.clone(),
             access: Arc::new(access),
-            root_ca: authority.certificate_pem().to_owned(),
+            authority: Arc::new(authority.clone()),
             tls,
             room: Room::new(&limits),
             bodies: Bodies::new(limits.bodies, limits.bodies_each),

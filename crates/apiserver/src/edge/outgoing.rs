@@ -8,14 +8,14 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-use crate::rest::{Body, Counting};
+use crate::rest::{Body, UnderWay};
 
 /// A body of `rest`; a watch ends cleanly, between two events, when the server ends.
 pub(super) struct Outgoing {
     body: Body,
     closing: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
     /// A watch is under way as long as this is here.
-    _counting: Option<Box<Counting>>,
+    _under_way: Option<UnderWay>,
 }
 
 impl Outgoing {
@@ -23,16 +23,10 @@ impl Outgoing {
     pub(super) fn new(
         body: Body,
         closing: &CancellationToken,
-        code: u16,
-        counting: Option<Counting>,
+        under_way: Option<UnderWay>,
     ) -> Self {
-        let watch = body.is_watch();
-        let closing = watch.then(|| Box::pin(closing.clone().cancelled_owned()));
-        let counting = counting.map(|mut counting| {
-            counting.answered(code, watch);
-            Box::new(counting)
-        });
-        Self { body, closing, _counting: counting.filter(|_| watch) }
+        let closing = body.is_watch().then(|| Box::pin(closing.clone().cancelled_owned()));
+        Self { body, closing, _under_way: under_way }
     }
 }
 

@@ -3,6 +3,8 @@
 //! Who asks is settled before anything else is said, so that strangers cannot learn
 //! which clusters there are.
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -42,38 +44,42 @@ struct Way {
     path: String,
 }
 
+/// An answer in the making. Boxed, for an HTTP/2 connection keeps room for this as long as the
+/// answer is read: for a watch that is for hours.
+type Answering = Pin<Box<dyn Future<Output = Result<Response<Outgoing>, Disconnected>> + Send>>;
+
 /// Answers a request. An error cuts the connection; only injected faults do that.
-pub(super) async fn answer(
+pub(super) fn answer(
     shared: Arc<Shared>,
     door: Arc<Door>,
     certificate: Option<Arc<User>>,
     seat: Arc<Seat>,
     request: Request<Incoming>,
-) -> Result<Response<Outgoing>, Disconnected> {
-    let limit = shared.limits.request;
-    let way = way(&shared, &door, request.uri());
-    let query = request.uri().query().unwrap_or_default();
-    let ask = Ask::of(request.method(), &way.path, query);
-    let counting = way.cluster.as_ref().map(|cluster| {
-        let apply = request.headers().get(CONTENT_TYPE).is_some_and(is_apply);
-        cluster.count(&ask, apply, query.contains("dryRun=All"))
-    });
-    let came = Came { way, ask, door: &door, certificate: certificate.as_deref(), seat: &seat };
-    // Boxed, for an HTTP/2 connection keeps this as long as the answer is read: for a watch
-    // that is for hours.
-    let answering = Box::pin(admitted(&shared, came, request));
-    let answered = timeout(limit, answering).await;
-    let response = match answered {
-        Ok(Ok(response)) => response,
-        Ok(Err(Refused::Severed)) => return Err(Disconnected),
-        Ok(Err(Refused::Says(error))) => rest::refusal(&error),
-        Err(_) => {
-            let says = "Timeout: request did not complete within the allotted timeout";
-            rest::refusal(&ApiError::new(504, "Timeout", says))
-        }
-    };
-    let code = response.status().as_u16();
-    Ok(response.map(|body| Outgoing::new(body, &shared.closing, code, counting)))
+) -> Answering {
+    Box::pin(async move {
+        let way = way(&shared, &door, request.uri());
+        let query = request.uri().query().unwrap_or_default();
+        let ask = Ask::of(request.method(), &way.path, query);
+        let counting = way.cluster.as_ref().map(|cluster| {
+            let apply = request.headers().get(CONTENT_TYPE).is_some_and(is_apply);
+            cluster.count(&ask, apply, query.contains("dryRun=All"))
+        });
+        let certificate = certificate.as_deref();
+        let came = Came { way, ask, door: &door, certificate, seat: &seat };
+        let answered = timeout(shared.limits.request, admitted(&shared, came, request)).await;
+        let response = match answered {
+            Ok(Ok(response)) => response,
+            Ok(Err(Refused::Severed)) => return Err(Disconnected),
+            Ok(Err(Refused::Says(error))) => rest::refusal(&error),
+            Err(_) => {
+                let says = "Timeout: request did not complete within the allotted timeout";
+                rest::refusal(&ApiError::new(504, "Timeout", says))
+            }
+        };
+        let (code, watch) = (response.status().as_u16(), response.body().is_watch());
+        let under_way = counting.and_then(|counting| counting.answered(code, watch));
+        Ok(response.map(|body| Outgoing::new(body, &shared.closing, under_way)))
+    })
 }
 
 fn is_apply(kind: &HeaderValue) -> bool {
@@ -107,7 +113,7 @@ async fn admitted(
 ) -> Result<Response<rest::Body>, Refused> {
     let Came { way, ask, door, certificate, seat } = came;
     if let Some(cluster) = &way.cluster {
-        cluster.furnish(&shared.root_ca);
+        cluster.furnish(&shared.authority);
     }
     let presented = Presented {
         certificate,

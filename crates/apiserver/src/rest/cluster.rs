@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use serde_json::Value;
 
 use super::admission::Admission;
+use super::certificates::Signer;
 use super::failure::Failure;
 use super::guards;
 use super::local::Local;
@@ -44,8 +45,8 @@ pub(crate) struct Cluster {
     pub(super) furnished: AtomicBool,
     /// The key that signs tokens of service accounts.
     pub(super) keyring: Keyring,
-    /// The certificate of whoever signs the server's, as PEM, once it is known.
-    pub(super) root_ca: OnceLock<String>,
+    /// Who signs the server's certificate, once that is known, and those of its users.
+    pub(super) authority: OnceLock<Arc<dyn Signer>>,
     /// What came over the network so far.
     pub(super) counts: metrics::Counts,
 }

@@ -65,14 +65,16 @@ struct Series {
     codes: BTreeMap<u16, Counter>,
 }
 
-/// One request under way.
+/// One request that is counted.
 pub(crate) struct Counting {
     cluster: Arc<Cluster>,
     labels: Labels,
     begun: Instant,
-    /// Where it counts as under way.
-    among: Gauge,
+    _under_way: UnderWay,
 }
+
+/// Counts as under way as long as it is there.
+pub(crate) struct UnderWay(Gauge);
 
 impl ClusterHandle {
     /// Counts a request from now on. `apply` tells one sort of patch from the others.
@@ -85,8 +87,8 @@ impl ClusterHandle {
             "Requests under way, watches left out.",
             &[("request_kind", kind)],
         );
-        among.add(1.0);
-        Counting { cluster, labels, begun: Instant::now(), among }
+        let under_way = UnderWay::among(among);
+        Counting { cluster, labels, begun: Instant::now(), _under_way: under_way }
     }
 
     /// Everything there is to know, as Prometheus reads it.
@@ -193,25 +195,29 @@ impl Counts {
 }
 
 impl Counting {
-    /// The answer has begun; a watch goes on.
-    pub(crate) fn answered(&mut self, code: u16, goes_on: bool) {
+    /// The answer has begun; a watch goes on as long as what is given back is kept.
+    pub(crate) fn answered(self, code: u16, watch: bool) -> Option<UnderWay> {
         let counts = &self.cluster.counts;
         counts.answered(&self.labels, code, self.begun.elapsed().as_secs_f64());
-        if goes_on {
+        watch.then(|| {
             let all = self.labels.pairs();
             let pairs: Vec<_> = all.into_iter().filter(|(name, _)| *name != "dry_run").collect();
             let help = "Watches under way.";
-            let among = counts.metrics.gauge("apiserver_longrunning_requests", help, &pairs);
-            among.add(1.0);
-            self.among.add(-1.0);
-            self.among = among;
-        }
+            UnderWay::among(counts.metrics.gauge("apiserver_longrunning_requests", help, &pairs))
+        })
     }
 }
 
-impl Drop for Counting {
+impl UnderWay {
+    fn among(gauge: Gauge) -> Self {
+        gauge.add(1.0);
+        Self(gauge)
+    }
+}
+
+impl Drop for UnderWay {
     fn drop(&mut self) {
-        self.among.add(-1.0);
+        self.0.add(-1.0);
     }
 }
 
@@ -237,8 +243,8 @@ mod tests {
         cluster.count(&deployment, true, true).answered(200, false);
         cluster.count(&ask("GET", "/apis/odd/v1/odd/odd"), false, false).answered(404, false);
         cluster.count(&ask("BREW", "/coffee"), false, false).answered(405, false);
-        let mut watch = cluster.count(&ask("GET", "/api/v1/watch/pods"), false, false);
-        watch.answered(200, true);
+        let watch = cluster.count(&ask("GET", "/api/v1/watch/pods"), false, false);
+        let watch = watch.answered(200, true);
         let under_way = cluster.count(&maps, false, false);
         let text = cluster.metrics();
         let total = lines(&text, "apiserver_request_total");

@@ -15,6 +15,7 @@
 
 mod admission;
 mod body;
+mod certificates;
 mod cluster;
 mod connect;
 mod crd;
@@ -49,12 +50,13 @@ mod write;
 
 pub use admission::{Admission, Mutation, Review};
 pub use body::Body;
+pub use certificates::{Signer, Wanted};
 pub use cluster::{Caller, ClusterHandle};
 pub(crate) use documents::text;
 pub(crate) use failure::Unserved;
 pub(crate) use health::without_cluster;
 pub use local::Local;
-pub(crate) use metrics::{Counting, MEDIA as METRICS_MEDIA};
+pub(crate) use metrics::{MEDIA as METRICS_MEDIA, UnderWay};
 pub use options::{DeleteOptions, FieldValidation, Propagation, WriteOptions};
 pub use patching::PatchKind;
 pub(crate) use route::nowhere;

@@ -109,6 +109,7 @@ pub(super) fn prepare_update(
 ) -> Result<(), ApiError> {
     match (served.kind.origin, sub) {
         (Origin::Builtin(id), Sub::Status) => builtin::prepare_status_update(id, new, old),
+        (Origin::Builtin(_), Sub::Approval) => builtin::prepare_approval(new, old),
         (Origin::Builtin(_), Sub::Finalize) => builtin::prepare_finalize(new, old),
         (Origin::Builtin(id), _) => {
             builtin::prepare_update(id, new, old, &mut addresses(cluster, id))?;
@@ -194,6 +195,9 @@ pub(super) fn validate_update(
                 }
                 _ => builtin::validate_update(id, new, old),
             };
+            if id == builtin::Kind::CertificateSigningRequest && sub != Sub::Approval {
+                errors.extend(builtin::approvals_kept(new, old));
+            }
             if id == builtin::Kind::CustomResourceDefinition && sub == Sub::Main {
                 crd::validate(new, &mut errors);
             }
