@@ -85,7 +85,7 @@ async fn who_takes_their_time_is_sent_away_and_keeps_nobody_out() {
     for said in said {
         assert!(!said.contains(" 200 "), "{said}");
     }
-    assert!(grown < force(16, 96) << 10, "the server grew by {grown} KiB");
+    assert!(grown < force(16, 128) << 10, "the server grew by {grown} KiB");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
