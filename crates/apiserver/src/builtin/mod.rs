@@ -34,7 +34,8 @@ pub use prepare::{
 };
 pub use selectable::selectable_fields;
 pub use validate::{
-    approvals_kept, late_finalizers, validate_create, validate_metadata, validate_update,
+    approvals_kept, late_finalizers, strict_event, validate_create, validate_metadata,
+    validate_update,
 };
 
 #[cfg(test)]

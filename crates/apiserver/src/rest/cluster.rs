@@ -11,6 +11,7 @@ use super::certificates::Signer;
 use super::failure::Failure;
 use super::guards;
 use super::local::Local;
+use super::metrics;
 use super::server::Shared;
 use super::taken::Taken;
 use crate::auth::accounts::Keyring;
@@ -46,6 +47,8 @@ pub(crate) struct Cluster {
     pub(super) keyring: Keyring,
     /// Who signs the server's certificate, once that is known, and those of its users.
     pub(super) authority: OnceLock<Arc<dyn Signer>>,
+    /// What came over the network so far.
+    pub(super) counts: metrics::Counts,
 }
 
 /// One logical cluster: a `tower::Service`, and the way to its in-process API.

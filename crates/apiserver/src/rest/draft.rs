@@ -383,7 +383,8 @@ fn refuse_invalid(served: &Served, object: &Value, errors: &[FieldError]) -> Res
     if errors.is_empty() {
         return Ok(());
     }
-    let group = &served.version().gv.group;
+    // Events are refused in the name of the core group, whichever way they came.
+    let group = &served.kind.group;
     let name = match meta::text(object, "name") {
         "" => meta::text(object, "generateName"),
         name => name,

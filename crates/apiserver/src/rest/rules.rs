@@ -161,11 +161,19 @@ pub(super) fn validate_create(served: &Served, object: &Value) -> Vec<FieldError
             if id == builtin::Kind::CustomResourceDefinition {
                 crd::validate(object, &mut errors);
             }
+            if is_newer_event(served) {
+                errors = builtin::strict_event(errors, object, None);
+            }
             errors.extend(guards::validate(id, object));
             errors
         }
         (Rules::Builtin(_), Origin::Custom) => Vec::new(),
     }
+}
+
+/// Whether an event came through the group that is strict about them.
+fn is_newer_event(served: &Served) -> bool {
+    served.kind.is(builtin::Kind::Event) && served.version != served.kind.storage
 }
 
 /// Findings about a changed object.
@@ -192,6 +200,9 @@ pub(super) fn validate_update(
             }
             if id == builtin::Kind::CustomResourceDefinition && sub == Sub::Main {
                 crd::validate(new, &mut errors);
+            }
+            if is_newer_event(served) {
+                errors = builtin::strict_event(errors, new, Some(old));
             }
             errors.extend(guards::validate(id, new));
             errors

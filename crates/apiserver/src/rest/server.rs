@@ -98,6 +98,7 @@ impl Server {
             furnished: AtomicBool::default(),
             keyring: Default::default(),
             authority: OnceLock::new(),
+            counts: Default::default(),
         };
         crd::load(&cluster);
         let system = Caller::named("kube-apiserver");

@@ -128,8 +128,11 @@ fn answer(parts: http::response::Parts, body: Bytes) -> Answer {
 }
 
 impl Answer {
-    /// The body as JSON; what is no JSON is a string.
+    /// The body as JSON, whichever way it is written; what is neither is a string.
     pub fn json(&self) -> Value {
+        if self.headers.get("content-type").is_some_and(|kind| kind == "application/yaml") {
+            return serde_saphyr::from_str(&self.body).unwrap();
+        }
         serde_json::from_str(&self.body).unwrap_or_else(|_| Value::String(self.body.clone()))
     }
 }

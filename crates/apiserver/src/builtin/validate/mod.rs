@@ -11,6 +11,7 @@ mod config;
 mod container;
 mod core;
 mod cron;
+mod event;
 mod meta;
 mod network;
 mod pod;
@@ -26,6 +27,7 @@ mod workload;
 use serde_json::Value;
 
 pub use self::certificates::approvals_kept;
+pub use self::event::strict_event;
 pub use self::meta::{late_finalizers, validate_metadata};
 use super::catalog::Kind;
 use super::json::Field;
@@ -95,7 +97,7 @@ fn content(kind: Kind, object: &Field<'_>, out: &mut Findings) {
     match kind {
         Kind::Namespace => core::namespace(object, out),
         Kind::Node => core::node(object, out),
-        Kind::Event => core::event(object, out),
+        Kind::Event => event::event(object, out),
         Kind::ConfigMap => config::config_map(object, out),
         Kind::Secret => config::secret(object, out),
         Kind::Service => service::service(object, out),
