@@ -19,6 +19,10 @@ use flagship_hub::Options;
 use hub_world::{CRB, CRP, WORK, World};
 use serde_json::{Value, json};
 
+/// As in the binary.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const CLUSTERS: usize = 1_000;
 const PICKED: usize = 100;
 
