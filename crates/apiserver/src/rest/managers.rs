@@ -39,20 +39,20 @@ pub(super) fn apply(
 /// Whether a write comes to nothing but younger times in `managedFields`. Apply cannot know
 /// that itself: what it leaves out of a list may come back by defaulting.
 pub(super) fn only_times_differ(new: &Value, old: &Value) -> bool {
-    alike(new, old, |key, new, old| match key {
-        "metadata" => alike(new, old, |key, new, old| match key {
-            "managedFields" => timeless(new) == timeless(old),
-            _ => new == old,
-        }),
-        _ => new == old,
-    })
+    let managed = |object: &Value| timeless(&object["metadata"]["managedFields"]);
+    // What is dear to compare comes last: mostly something else differs.
+    alike_but("metadata", new, old)
+        && alike_but("managedFields", &new["metadata"], &old["metadata"])
+        && managed(new) == managed(old)
 }
 
-/// Whether two objects have the same keys, and at each what is the same.
-fn alike(new: &Value, old: &Value, same: impl Fn(&str, &Value, &Value) -> bool) -> bool {
+/// Whether two objects have the same keys, and all but one hold the same.
+fn alike_but(but: &str, new: &Value, old: &Value) -> bool {
     let (Some(new), Some(old)) = (new.as_object(), old.as_object()) else { return false };
     new.len() == old.len()
-        && new.iter().all(|(key, new)| old.get(key).is_some_and(|old| same(key, new, old)))
+        && new.iter().all(|(key, new)| {
+            old.get(key).is_some_and(|old| key.as_str() == but || new == old)
+        })
 }
 
 /// Entries without their times, in an order that does not come from them.
