@@ -50,10 +50,10 @@ pub fn decide(owner: &Value, wanted: &Value, object: &Value) -> Claim {
     }
 }
 
-/// The writes that settle whose pods these are.
-pub fn settle_pods(owner: &Value, strays: &[Value]) -> Vec<Action> {
-    let decide = |pod: &Value| match decide(owner, owner.at("/spec/selector"), pod) {
-        Claim::Rewrite(object) => Some(Action::Replace { resource: "pods".into(), object }),
+/// The writes that settle whose objects these are.
+pub fn settle(owner: &Value, resource: &str, strays: &[Value]) -> Vec<Action> {
+    let decide = |stray: &Value| match decide(owner, owner.at("/spec/selector"), stray) {
+        Claim::Rewrite(object) => Some(Action::Replace { resource: resource.into(), object }),
         Claim::Keep | Claim::Leave => None,
     };
     strays.iter().filter_map(decide).collect()

@@ -45,7 +45,7 @@ pub struct Observed {
 /// Decides the next moves for one DaemonSet.
 pub fn plan(seen: &Observed) -> Plan {
     let owner = &seen.set;
-    let mut plan = Plan { actions: claim::settle_pods(owner, &seen.strays), ..Plan::default() };
+    let mut plan = Plan { actions: claim::settle(owner, "pods", &seen.strays), ..Plan::default() };
     if !plan.actions.is_empty() || owner.is_deleting() {
         return plan;
     }

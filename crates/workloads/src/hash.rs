@@ -4,8 +4,14 @@
 //! Kubernetes hashes the Go debug print of its own struct, which nobody else can
 //! reproduce; nothing may rely on the value but the cluster that made it. Ours is
 //! FNV-1a over canonical JSON, written with the same alphabet and look.
+//!
+//! Names need no more; whether two templates are one, a [`Fingerprint`] tells.
 
+use serde::Serialize;
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use crate::object::says_nothing;
 
 /// Letters and digits without vowels and look-alikes.
 const SAFE: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -47,10 +53,83 @@ fn strip(value: &Value) -> Value {
     }
 }
 
+/// Equal for values that [mean the same](crate::object::means_the_same), and for no others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Fingerprint([u8; 32]);
+
+impl Fingerprint {
+    /// Of several values, in this order.
+    pub fn of(values: &[&Value]) -> Self {
+        let mut hasher = Sha256::new();
+        values.iter().for_each(|value| feed(&mut hasher, value));
+        Self(hasher.finalize().into())
+    }
+}
+
+/// Every value begins with a mark of its kind and ends where its length or mark says.
+fn feed(hasher: &mut Sha256, value: &Value) {
+    let text = |hasher: &mut Sha256, mark: &[u8], text: &str| {
+        hasher.update(mark);
+        hasher.update(text.len().to_le_bytes());
+        hasher.update(text);
+    };
+    match value {
+        value if says_nothing(value) => hasher.update(b"0"),
+        Value::Object(map) => {
+            hasher.update(b"{");
+            for (key, value) in map.iter().filter(|(_, value)| !says_nothing(value)) {
+                text(hasher, b"k", key);
+                feed(hasher, value);
+            }
+            hasher.update(b"}");
+        }
+        Value::Array(list) => {
+            hasher.update(b"[");
+            list.iter().for_each(|value| feed(hasher, value));
+            hasher.update(b"]");
+        }
+        Value::String(string) => text(hasher, b"s", string),
+        other => text(hasher, b"n", &other.to_string()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::object::means_the_same;
     use serde_json::json;
+
+    #[test]
+    fn values_have_one_fingerprint_when_they_mean_the_same() {
+        let values = [
+            json!(null),
+            json!({}),
+            json!([]),
+            json!([null]),
+            json!([{}]),
+            json!([[]]),
+            json!({"a": 1}),
+            json!({"a": 1, "b": null}),
+            json!({"a": 1, "b": {"c": []}}),
+            json!({"a": [1]}),
+            json!({"a": ["1"]}),
+            json!({"a": "1"}),
+            json!({"a": true}),
+            json!({"a": "true"}),
+            json!({"a": {"b": 1}}),
+            json!({"a": {}, "b": 1}),
+            json!(["a", "b"]),
+            json!(["ab"]),
+            json!([["a"], "b"]),
+            json!([["a", "b"]]),
+        ];
+        for a in &values {
+            for b in &values {
+                let one = Fingerprint::of(&[a]) == Fingerprint::of(&[b]);
+                assert_eq!(one, means_the_same(a, b), "{a} {b}");
+            }
+        }
+    }
 
     #[test]
     fn equal_templates_have_equal_hashes_and_collisions_move_them() {

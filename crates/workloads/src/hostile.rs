@@ -2,12 +2,14 @@
 //! stands in an object.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::config::WorkloadConfig;
+use crate::deployment::SetFacts;
 use crate::facts::Pod;
 use crate::node::Node;
 use crate::{
@@ -88,7 +90,8 @@ fn look_at(object: &Value, other: &Value) {
     let objects = vec![two.clone()];
     deployment::plan(&deployment::Observed {
         deployment: one.clone(),
-        sets: objects.clone(),
+        sets: vec![Arc::new(SetFacts::of(other))],
+        strays: objects.clone(),
         taken: BTreeSet::new(),
         pods: pods.clone(),
         refusal: refusal.clone(),

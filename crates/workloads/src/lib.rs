@@ -20,6 +20,7 @@ pub mod cronjob;
 pub mod daemonset;
 pub mod deployment;
 pub mod disruption;
+pub mod effort;
 pub mod events;
 pub mod facts;
 pub mod gc;

@@ -187,7 +187,8 @@ pub fn means_the_same(a: &Value, b: &Value) -> bool {
     }
 }
 
-fn says_nothing(value: &Value) -> bool {
+/// Whether a field of this value could as well be absent.
+pub fn says_nothing(value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::Object(map) => map.values().all(says_nothing),

@@ -41,6 +41,15 @@ pub enum Action {
         /// The object as it shall be.
         object: Value,
     },
+    /// Change some fields of an object, if it is still the version that was looked at.
+    Merge {
+        /// Which object.
+        target: Target,
+        /// Its `resourceVersion`, the fence.
+        version: String,
+        /// The fields as they shall be, as in a JSON merge patch.
+        patch: Value,
+    },
     /// Write the status of the object; its `resourceVersion` is the fence.
     ReplaceStatus {
         /// Plural and group.

@@ -36,7 +36,7 @@ pub struct Observed {
 /// Decides the next moves for one ReplicaSet.
 pub fn plan(seen: &Observed) -> Plan {
     let set = &seen.set;
-    let mut plan = Plan { actions: claim::settle_pods(set, &seen.strays), ..Plan::default() };
+    let mut plan = Plan { actions: claim::settle(set, "pods", &seen.strays), ..Plan::default() };
     if !plan.actions.is_empty() {
         plan.waiting.push("pods change hands first".into());
         return plan;

@@ -47,7 +47,7 @@ pub fn plan(seen: &Observed) -> Plan {
     // Only pods with a name of ours can be adopted; others that were ours are let go.
     let is_near = |p: &&Value| ordinal(set, p.name()).is_some() || p.controller_uid().is_some();
     let near: Vec<Value> = seen.strays.iter().filter(is_near).cloned().collect();
-    let mut plan = Plan { actions: claim::settle_pods(set, &near), ..Plan::default() };
+    let mut plan = Plan { actions: claim::settle(set, "pods", &near), ..Plan::default() };
     if !plan.actions.is_empty() || set.is_deleting() {
         return plan;
     }

@@ -2,14 +2,16 @@
 //! would accept them, with versions, uids and generations, and nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use crate::deployment::SetFacts;
 use crate::facts::Pod;
 use crate::object::{Fields, set, stamp};
 use crate::plan::{Action, Plan};
-use crate::{deployment, replicaset};
+use crate::{claim, deployment, replicaset};
 
 /// The stored objects by resource, namespace and name.
 #[derive(Debug, Clone)]
@@ -97,6 +99,14 @@ impl World {
                     self.said.extend(then.map(|n| n.message.replace("{name}", made.name())));
                 }
                 Action::Replace { resource, object } => self.write(&resource, object, false),
+                Action::Merge { target, version, patch } => {
+                    let key = (target.resource.clone(), target.namespace, target.name);
+                    let mut object = self.objects[&key].clone();
+                    assert_eq!(object.uid(), target.uid);
+                    set(&mut object, &["metadata", "resourceVersion"], json!(version));
+                    merge(&mut object, &patch);
+                    self.write(&target.resource, object, false);
+                }
                 Action::ReplaceStatus { resource, object } => self.write(resource, object, true),
                 Action::Finalize { object } => self.write("namespaces", object, false),
                 Action::Delete { target, then, .. } => {
@@ -121,11 +131,19 @@ impl World {
     }
 
     pub fn see_deployment(&self, name: &str) -> deployment::Observed {
-        let sets = self.list("replicasets.apps");
+        let deployment = self.get("deployments.apps", name);
+        let is_settled = |set: &Value| {
+            let claim = claim::decide(deployment, deployment.at("/spec/selector"), set);
+            claim == claim::Claim::Keep
+        };
+        let all = self.list("replicasets.apps");
+        let taken = all.iter().map(|s| s.name().to_owned()).collect::<BTreeSet<_>>();
+        let (sets, strays): (Vec<Value>, Vec<Value>) = all.into_iter().partition(is_settled);
         deployment::Observed {
-            deployment: self.get("deployments.apps", name).clone(),
-            taken: sets.iter().map(|s| s.name().to_owned()).collect::<BTreeSet<_>>(),
-            sets,
+            deployment: deployment.clone(),
+            sets: sets.iter().map(|s| Arc::new(SetFacts::of(s))).collect(),
+            strays,
+            taken,
             pods: self.pods(),
             refusal: None,
             now: self.now,
@@ -173,6 +191,14 @@ impl World {
                 [{"type": "Ready", "status": "True", "lastTransitionTime": stamp(self.now)}]});
             self.write("pods", pod, true);
         }
+    }
+}
+
+/// What a merge patch without removals does.
+fn merge(object: &mut Value, patch: &Value) {
+    match patch.as_object() {
+        Some(fields) => fields.iter().for_each(|(key, value)| merge(&mut object[key], value)),
+        None => *object = patch.clone(),
     }
 }
 

@@ -28,6 +28,7 @@ pub use catalog::{
     BuiltinKind, Kind, NameRule, Selectable, Subresource, catalog, find, find_resource,
 };
 pub use default::default_object;
+pub(crate) use prepare::put_back;
 pub use prepare::{prepare_create, prepare_finalize, prepare_status_update, prepare_update};
 pub use selectable::selectable_fields;
 pub use validate::{late_finalizers, validate_create, validate_metadata, validate_update};

@@ -119,16 +119,39 @@ pub fn prepare_finalize(new: &mut Value, old: &Value) {
 
 /// Puts the old object back, with the bookkeeping of the request that came in.
 fn restore(new: &mut Value, old: &Value) {
-    let told: Vec<(&str, Value)> = ["resourceVersion", "managedFields"]
-        .into_iter()
-        .map(|key| (key, at(new, &["metadata", key]).clone()))
-        .collect();
-    *new = old.clone();
+    let told = ["resourceVersion", "managedFields"].map(|key| {
+        let metadata = new.get_mut("metadata").and_then(Value::as_object_mut);
+        (key, metadata.and_then(|metadata| metadata.remove(key)))
+    });
+    put_back(new, old);
     let metadata = new.as_object_mut().and_then(|object| object.child_or_new("metadata"));
     if let Some(metadata) = metadata {
         for (key, value) in told {
-            if !value.is_null() {
+            if let Some(value) = value.filter(|value| !value.is_null()) {
                 metadata.insert(key.to_owned(), value);
+            }
+        }
+    }
+}
+
+/// Makes one object equal to another. Copies only what differs, which is little where a
+/// client read an object, changed its status and sent it back.
+pub(crate) fn put_back(new: &mut Value, old: &Value) {
+    match (new, old) {
+        (Value::Object(new), Value::Object(old)) => {
+            new.retain(|key, _| old.contains_key(key));
+            for (key, value) in old {
+                match new.get_mut(key) {
+                    Some(there) => put_back(there, value),
+                    None => {
+                        new.insert(key.clone(), value.clone());
+                    }
+                }
+            }
+        }
+        (new, old) => {
+            if new != old {
+                *new = old.clone();
             }
         }
     }

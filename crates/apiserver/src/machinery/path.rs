@@ -102,6 +102,12 @@ fn object(group: &str, version: &str, rest: &[&str]) -> Result<Target, BadPath> 
         [resource] => (resource, None, None),
         [resource, name] => (resource, own(name), None),
         [resource, name, subresource] => (resource, own(name), own(subresource)),
+        // What comes after is for whoever is behind the proxy.
+        [resource @ ("pods" | "services" | "nodes"), name, proxy @ "proxy", ..]
+            if group.is_empty() =>
+        {
+            (resource, own(name), own(proxy))
+        }
         _ => return Err(BadPath::Nowhere),
     };
     Ok(Target::Object(ObjectPath {
@@ -112,6 +118,15 @@ fn object(group: &str, version: &str, rest: &[&str]) -> Result<Target, BadPath> 
         name,
         subresource,
     }))
+}
+
+/// What the path of an object's `proxy` asks of whoever is behind it, with a slash in front;
+/// `None` when it asks for nothing.
+pub fn beyond_proxy(path: &str, namespaced: bool) -> Option<String> {
+    // api, version, namespaces, its name, resource, name, proxy.
+    let before = if namespaced { 7 } else { 5 };
+    let rest = path.trim_start_matches('/').splitn(before + 1, '/').nth(before)?;
+    Some(format!("/{}", decode(rest)?))
 }
 
 /// Takes `/clusters/<name>` off the front: the name and the path that remains.
@@ -183,7 +198,8 @@ mod tests {
             "/api/v1/namespaces/../pods",
             "/api/v1/namespaces/x/configmaps/%2e%2e",
             "/api/v1/namespaces/x/configmaps/a%2Fb",
-            "/api/v1/namespaces/x/pods/p/proxy/deeper",
+            "/api/v1/namespaces/x/pods/p/exec/deeper",
+            "/apis/example.com/v1/namespaces/x/pods/p/proxy/deeper",
             "/api/v1/namespaces/x/configmaps/a%00",
         ] {
             assert_eq!(parse(path), Err(BadPath::Nowhere), "{path}");
@@ -191,6 +207,19 @@ mod tests {
         for path in ["/api/v1/pods/%ff", "/api/v1/pods/%4", "/%zz"] {
             assert_eq!(parse(path), Err(BadPath::Undecodable), "{path}");
         }
+    }
+
+    #[test]
+    fn what_is_beyond_a_proxy_is_told_apart() {
+        let asked = |path: &str, namespaced| {
+            assert_eq!(line(path).rsplit(' ').next(), Some("proxy"), "{path}");
+            beyond_proxy(path, namespaced)
+        };
+        let pod = "/api/v1/namespaces/proxy/pods/proxy/proxy";
+        assert_eq!(asked(pod, true), None);
+        assert_eq!(asked(&format!("{pod}/"), true).as_deref(), Some("/"));
+        assert_eq!(asked(&format!("{pod}/a%20b/c/"), true).as_deref(), Some("/a b/c/"));
+        assert_eq!(asked("/api/v1/nodes/n/proxy/metrics", false).as_deref(), Some("/metrics"));
     }
 
     #[test]

@@ -111,6 +111,8 @@ pub(super) struct Hooks<'a> {
 pub(super) enum Options<'a> {
     Write(&'a WriteOptions),
     Delete(&'a DeleteOptions),
+    /// Of a connection: they are its object.
+    Connect,
 }
 
 impl Hooks<'_> {

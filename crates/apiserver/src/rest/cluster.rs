@@ -14,7 +14,6 @@ use super::server::Shared;
 use super::taken::Taken;
 use crate::auth::accounts::Keyring;
 use crate::auth::{User, group, rbac};
-use crate::builtin;
 use crate::env::{Call, Env, Point};
 use crate::machinery::status::ApiError;
 use crate::registry::{Registry, Served};
@@ -149,17 +148,6 @@ impl Place {
     /// `plural.group`, for messages.
     pub(super) fn qualified(&self) -> String {
         self.served.kind.qualified(self.served.version)
-    }
-
-    /// Whether a path below an object leads into a container or beyond a node.
-    pub(super) fn is_remote(&self, sub: &str) -> bool {
-        match self.served.kind.row().map(|row| row.id) {
-            Some(builtin::Kind::Pod) => {
-                matches!(sub, "attach" | "exec" | "portforward" | "proxy")
-            }
-            Some(builtin::Kind::Node | builtin::Kind::Service) => sub == "proxy",
-            _ => false,
-        }
     }
 
     pub(super) fn not_found(&self) -> ApiError {

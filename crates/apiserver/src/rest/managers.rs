@@ -37,22 +37,22 @@ pub(super) fn apply(
 }
 
 /// Whether a write comes to nothing but younger times in `managedFields`. Apply cannot know
-/// that itself: what it leaves out of a list may come back by defaulting.
+/// that itself: what it leaves out of a list may come back by defaulting. Managers are
+/// compared last, because that is dear and most writes change something else.
 pub(super) fn only_times_differ(new: &Value, old: &Value) -> bool {
-    let managed = |object: &Value| timeless(&object["metadata"]["managedFields"]);
-    // What is dear to compare comes last: mostly something else differs.
-    alike_but("metadata", new, old)
-        && alike_but("managedFields", &new["metadata"], &old["metadata"])
-        && managed(new) == managed(old)
+    let managers = |object: &Value| timeless(&object["metadata"]["managedFields"]);
+    let same = alike(new, old, |key, new, old| match key {
+        "metadata" => alike(new, old, |key, new, old| key == "managedFields" || new == old),
+        _ => new == old,
+    });
+    same && managers(new) == managers(old)
 }
 
-/// Whether two objects have the same keys, and all but one hold the same.
-fn alike_but(but: &str, new: &Value, old: &Value) -> bool {
+/// Whether two objects have the same keys, and at each what is the same.
+fn alike(new: &Value, old: &Value, same: impl Fn(&str, &Value, &Value) -> bool) -> bool {
     let (Some(new), Some(old)) = (new.as_object(), old.as_object()) else { return false };
     new.len() == old.len()
-        && new.iter().all(|(key, new)| {
-            old.get(key).is_some_and(|old| key.as_str() == but || new == old)
-        })
+        && new.iter().all(|(key, new)| old.get(key).is_some_and(|old| same(key, new, old)))
 }
 
 /// Entries without their times, in an order that does not come from them.
@@ -89,7 +89,7 @@ fn own_half(served: &Served, wanted: &Value, sub: Sub) -> Value {
             ("spec", list.map(|list| json!({"ephemeralContainers": list})))
         }
         Sub::Resize => ("spec", resources_alone(&wanted["spec"])),
-        Sub::Main | Sub::Scale | Sub::Finalize | Sub::Binding => {
+        Sub::Main | Sub::Scale | Sub::Finalize | Sub::Binding | Sub::Connect(_) => {
             let mut half = map.clone();
             if served.version().status {
                 half.remove("status");

@@ -16,6 +16,7 @@
 mod admission;
 mod body;
 mod cluster;
+mod connect;
 mod crd;
 mod decode;
 mod delete;

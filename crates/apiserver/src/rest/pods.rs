@@ -17,40 +17,58 @@ use crate::store::Scope;
 
 const BUDGETS: &str = "poddisruptionbudgets.policy";
 
-/// What stands in place of the log of a container; refused where a real one has none either.
-pub(super) fn log(pod: &Value, container: &str, previous: bool) -> Result<String, ApiError> {
+/// The container that a request means, which may leave out the name of the only one.
+/// `first` tells apart those that run first where a choice is offered.
+pub(super) fn container<'p>(
+    pod: &'p Value,
+    wanted: &str,
+    first: bool,
+) -> Result<&'p str, ApiError> {
     let name = pod["metadata"]["name"].as_str().unwrap_or_default();
-    let items =
-        |path: &'static str| pod.pointer(path).and_then(Value::as_array).into_iter().flatten();
+    let items = |path| items(pod, path);
     let mut containers = ["/spec/containers", "/spec/initContainers", "/spec/ephemeralContainers"]
         .into_iter()
         .flat_map(items)
         .filter_map(|container| container["name"].as_str());
     let names = |path| items(path).filter_map(|item| item["name"].as_str()).collect::<Vec<_>>();
-    let (own, first) = (names("/spec/containers"), names("/spec/initContainers"));
-    if container.is_empty() && own.len() > 1 {
+    let (own, before) = (names("/spec/containers"), names("/spec/initContainers"));
+    if wanted.is_empty() && own.len() > 1 {
+        let (all, apart) = match first {
+            true => (own, before),
+            false => (before.into_iter().chain(own).collect(), Vec::new()),
+        };
         let mut says = format!(
             "a container name must be specified for pod {name}, choose one of: [{}]",
-            own.join(" ")
+            all.join(" ")
         );
-        if !first.is_empty() {
-            says += &format!(" or one of the init containers: [{}]", first.join(" "));
+        if !apart.is_empty() {
+            says += &format!(" or one of the init containers: [{}]", apart.join(" "));
         }
         return Err(ApiError::bad_request(says));
     }
-    let found = match container {
+    let found = match wanted {
         "" => containers.next(),
         wanted => containers.find(|name| *name == wanted),
     };
-    let Some(container) = found else {
-        let says = format!("container {container} is not valid for pod {name}");
-        return Err(ApiError::bad_request(says));
-    };
+    found.ok_or_else(|| {
+        ApiError::bad_request(format!("container {wanted} is not valid for pod {name}"))
+    })
+}
+
+fn items<'p>(pod: &'p Value, path: &'static str) -> impl Iterator<Item = &'p Value> {
+    pod.pointer(path).and_then(Value::as_array).into_iter().flatten()
+}
+
+/// What stands in place of the log of a container; refused where a real one has none either.
+pub(super) fn log(pod: &Value, wanted: &str, previous: bool) -> Result<String, ApiError> {
+    let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+    let container = container(pod, wanted, true)?;
     if previous {
         let says = format!("previous terminated container {container:?} in pod {name:?} not found");
         return Err(ApiError::bad_request(says));
     }
-    let status = items("/status/containerStatuses").find(|status| status["name"] == *container);
+    let status =
+        items(pod, "/status/containerStatuses").find(|status| status["name"] == *container);
     if let Some(reason) = status.and_then(|status| status["state"]["waiting"]["reason"].as_str()) {
         let why = match reason {
             "ErrImagePull" | "ImagePullBackOff" => "trying and failing to pull image",

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::body::Body;
 use super::cluster::{Caller, ClusterHandle, Ctx, Place};
+use super::connect::{self, Remote};
 use super::decode::{self, Decoded};
 use super::delete::{self, Deleted};
 use super::failure::Failure;
@@ -94,13 +95,22 @@ impl Incoming<'_> {
         let method = &self.parts.method;
         let ctx = |verb| Ctx { cluster, caller: &caller, verb, place: &place };
         let refuse = || Failure::from(ApiError::method_not_allowed());
+        let below = at.subresource.as_deref().unwrap_or_default();
+        if let Some(remote) = Remote::at(&place.served.kind, below).filter(|_| !across) {
+            if !remote.takes(method) {
+                return Err(refuse());
+            }
+            let ctx = ctx("connect");
+            let refused = connect::refuse(&ctx, remote, self.parts.uri.path(), &self.query);
+            return traced(&ctx, async { Err(refused.await) }, |_| (0, 200)).await;
+        }
         let form = negotiate::accept(&self.parts.headers, false)?.including(&self.query)?;
 
         if across && (at.name.is_some() || method != Method::GET) {
             // Across namespaces things can only be looked at.
             return Err(if at.name.is_some() { nowhere().into() } else { refuse() });
         }
-        match (method, &at.name, at.subresource.as_deref().unwrap_or_default()) {
+        match (method, &at.name, below) {
             (&Method::GET, None, _) => self.list_or_watch(&place, &caller, form, None).await,
             (&Method::POST, None, _) => self.create(&ctx("create"), form).await,
             (&Method::DELETE, None, _) => {
@@ -130,9 +140,6 @@ impl Incoming<'_> {
                 let work = tokens::request(&ctx, body);
                 let answer = traced(&ctx, work, |_| (0, 201)).await?;
                 Ok(respond(StatusCode::CREATED, Body::whole(answer.to_string()), &[]))
-            }
-            (&Method::POST, Some(_), sub) if place.is_remote(sub) => {
-                Err(no_containers(&ctx("create"), sub))
             }
             _ => Err(refuse()),
         }
@@ -200,9 +207,6 @@ impl Incoming<'_> {
         let served = &ctx.place.served;
         if sub == "log" && served.kind.is(crate::builtin::Kind::Pod) {
             return self.log(ctx).await;
-        }
-        if ctx.place.is_remote(sub) {
-            return Err(no_containers(ctx, sub));
         }
         let sub = Sub::of(served, sub).ok_or_else(|| no_such_path(ctx.place))?;
         let work = async { Ok(read::get(ctx, revision)?) };
@@ -386,15 +390,6 @@ fn no_such_path(place: &Place) -> ApiError {
         // Kubernetes blames the object when its kind is a custom one.
         None => place.not_found(),
     }
-}
-
-/// Why nobody can get into a pod here.
-fn no_containers(ctx: &Ctx<'_>, sub: &str) -> Failure {
-    if let Err(error) = read::get(ctx, None) {
-        return error.into();
-    }
-    let says = format!("containers are simulated here: {sub} is not possible");
-    ApiError::new(501, "NotImplemented", says).into()
 }
 
 fn success(details: &Value) -> Value {

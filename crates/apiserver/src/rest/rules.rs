@@ -115,8 +115,8 @@ pub(super) fn prepare_update(
         }
         (Origin::Custom, Sub::Status) => {
             let status = new.get_mut("status").map(Value::take);
-            let managers = meta::of(new).get("managedFields").cloned();
-            *new = old.clone();
+            let managers = meta::of_mut(new).remove("managedFields");
+            builtin::put_back(new, old);
             if let Some(map) = new.as_object_mut() {
                 match status {
                     Some(status) if !status.is_null() => map.insert("status".to_owned(), status),

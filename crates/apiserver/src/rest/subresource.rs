@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::cluster::Ctx;
+use super::connect::Remote;
 use super::decode::Decoded;
 use super::options::WriteOptions;
 use super::patching::Patch;
@@ -28,6 +29,8 @@ pub(crate) enum Sub {
     Resize,
     /// `/binding` of pods: only ever posted, and written by the server itself.
     Binding,
+    /// A way out of the server, such as `/exec`: asked for and never written.
+    Connect(Remote),
 }
 
 impl Sub {
@@ -63,6 +66,7 @@ impl Sub {
             Self::EphemeralContainers => "ephemeralcontainers",
             Self::Resize => "resize",
             Self::Binding => "binding",
+            Self::Connect(remote) => remote.name(),
         }
     }
 
@@ -76,7 +80,7 @@ impl Sub {
         options: &WriteOptions,
     ) -> Result<(Value, Vec<String>), ApiError> {
         match self {
-            Self::Main | Self::Status | Self::Finalize | Self::Binding => {
+            Self::Main | Self::Status | Self::Finalize | Self::Binding | Self::Connect(_) => {
                 self.whole(ctx, old, source, manager, options)
             }
             Self::Scale => {

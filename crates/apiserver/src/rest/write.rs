@@ -18,6 +18,7 @@ use super::cluster::{Caller, Cluster, Ctx, Place};
 use super::decode::Decoded;
 use super::draft::{Draft, Drafted, Owner, draft_create, draft_update};
 use super::failure::{Failure, commit_error, not_stored};
+use super::guards::checked;
 use super::options::WriteOptions;
 use super::patching::Patch;
 use super::subresource::Sub;
@@ -303,6 +304,7 @@ pub(super) async fn commit(
     let settled = crd::after_commit(ctx.cluster, kind, &stored, draft.removes);
     roles::after_commit(ctx.cluster, kind);
     tokens::after_commit(ctx.cluster, kind, &stored, draft.removes);
+    checked::after_commit(ctx.cluster, kind, &stored, draft.removes);
     drop(draft.defines); // served by now
     let stored = match settled {
         Some(settled) => {

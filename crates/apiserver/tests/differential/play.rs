@@ -53,8 +53,12 @@ impl Target {
         answers
     }
 
-    /// A real server serves a new definition a moment after it took it.
+    /// A real server serves a new definition, and heeds a new policy, a moment after it took it.
     async fn served(&self, request: &Request, answer: &Answer) {
+        let guards = request.path.contains("/validatingadmissionpolic") && answer.status < 300;
+        if let (Self::Real(_), true, true) = (self, guards, request.method.starts_with('P')) {
+            tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+        }
         let defines = request.path.ends_with("/customresourcedefinitions") && answer.status == 201;
         if let (Self::Real(_), true) = (self, defines) {
             let name = answer.json()["spec"]["names"]["plural"].as_str().unwrap().to_owned();

@@ -234,3 +234,39 @@ async fn a_policy_that_cannot_run_is_refused_when_it_is_written() {
     assert!(write("object.data.a ==").await.1.contains("compilation failed"));
     assert!(write("1 + 1").await.1.ends_with("must evaluate to bool but got int"));
 }
+
+#[tokio::test]
+async fn a_policy_says_who_may_get_into_pods() {
+    let world = World::new().await;
+    let pod = json!({"metadata": {"name": "p"}, "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]}});
+    world.make("/api/v1/namespaces/default/pods", pod).await;
+    let path = "/api/v1/namespaces/default/pods/p/exec?command=sh&container=c";
+    let honest = "containers are simulated here: exec is not possible".to_owned();
+    let ask = async |headers: &[&str]| {
+        world.call_with(headers, "POST", path, Value::Null).await.refusal()
+    };
+    assert_eq!(ask(&[]).await, (501, honest.clone()));
+    let rules = json!([{"operations": ["CONNECT"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods/exec", "pods/attach"]}]);
+    let policy = json!({
+        "matchConstraints": {"resourceRules": rules},
+        "validations": [{
+            "expression": "request.userInfo.username != 'admin' || object.command != ['sh']",
+            "messageExpression": "'no shell in ' + request.name", "reason": "Forbidden",
+        }],
+    });
+    govern(&world, policy, json!({})).await;
+    let denied = "pods \"p\" is forbidden: ValidatingAdmissionPolicy 'pol' with binding 'bind' denied request: no shell in p";
+    assert_eq!(ask(&[]).await, (403, denied.to_owned()));
+    // Rights come first, and then whether there is such a pod.
+    let (code, says) = ask(&["Impersonate-User: eve"]).await;
+    assert_eq!(code, 403);
+    assert_eq!(
+        says,
+        "pods \"p\" is forbidden: User \"eve\" cannot create resource \"pods/exec\" in API group \"\" in the namespace \"default\""
+    );
+    let other = path.replace("command=sh", "command=ls");
+    assert_eq!(world.call_with(&[], "POST", &other, Value::Null).await.refusal(), (501, honest));
+    let gone = path.replace("pods/p", "pods/q");
+    let gone = world.call_with(&[], "POST", &gone, Value::Null).await;
+    assert!(gone.refusal().1.contains("no shell in q"), "{gone:?}");
+}

@@ -439,3 +439,71 @@ async fn equivalent_versions_are_asked_about_in_their_own() {
     world.make(old, scaler).await;
     assert!(hook.asked().is_empty());
 }
+
+#[tokio::test]
+async fn a_webhook_is_asked_about_connections() {
+    let world = World::new().await;
+    let hook = Hook::start(&world).await;
+    let rules = json!([{"operations": ["CONNECT"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["*/*"]}]);
+    configure(&world, false, vec![webhook(hook.at("/deny"), json!({"rules": rules}))]).await;
+    let within = "/api/v1/namespaces/default";
+    let table = [
+        (
+            "POST",
+            format!(
+                "{within}/pods/p/exec?command=ls&command=-l&container=c&stdin=true&tty=1&stdout=false"
+            ),
+            json!({"kind": "PodExecOptions", "apiVersion": "v1", "stdin": true, "tty": true, "container": "c", "command": ["ls", "-l"]}),
+        ),
+        (
+            "GET",
+            format!("{within}/pods/p/exec"),
+            json!({"kind": "PodExecOptions", "apiVersion": "v1", "command": null}),
+        ),
+        (
+            "POST",
+            format!("{within}/pods/p/attach?stdout=true"),
+            json!({"kind": "PodAttachOptions", "apiVersion": "v1", "stdout": true}),
+        ),
+        (
+            "POST",
+            format!("{within}/pods/p/portforward?ports=80,81"),
+            json!({"kind": "PodPortForwardOptions", "apiVersion": "v1", "ports": [80, 81]}),
+        ),
+        (
+            "DELETE",
+            format!("{within}/pods/p:80/proxy/a/b?x=1"),
+            json!({"kind": "PodProxyOptions", "apiVersion": "v1", "path": "/a/b"}),
+        ),
+        (
+            "GET",
+            format!("{within}/services/https:s:443/proxy"),
+            json!({"kind": "ServiceProxyOptions", "apiVersion": "v1"}),
+        ),
+        (
+            "PUT",
+            "/api/v1/nodes/n/proxy/metrics".to_owned(),
+            json!({"kind": "NodeProxyOptions", "apiVersion": "v1", "path": "/metrics"}),
+        ),
+    ];
+    for (method, path, options) in table {
+        let said = world.call_with(&[], method, &path, Value::Null).await.refusal();
+        let denied = "admission webhook \"probe.example.com\" denied the request: no way";
+        assert_eq!(said, (403, denied.to_owned()), "{path}");
+        let asked = hook.asked();
+        let request = &asked[0]["request"];
+        let kind = json!({"group": "", "version": "v1", "kind": options["kind"]});
+        assert_eq!(request["object"], options, "{path}");
+        assert_eq!((&request["kind"], &request["requestKind"]), (&kind, &kind));
+        assert_eq!(request["operation"], "CONNECT");
+        assert_eq!(
+            request["subResource"].as_str(),
+            path.split(['/', '?'])
+                .find(|part| ["exec", "attach", "portforward", "proxy"].contains(part))
+        );
+        let of_namespace = path.starts_with(within);
+        assert_eq!(request["namespace"].as_str(), of_namespace.then_some("default"), "{path}");
+        assert!(request["oldObject"].is_null() && request["options"].is_null());
+        assert_eq!(request["dryRun"], false);
+    }
+}

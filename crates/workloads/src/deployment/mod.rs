@@ -7,24 +7,26 @@
 //! Pods are made and removed by `replicaset`; nothing here touches them.
 
 mod budget;
+mod facts;
 mod sets;
 mod status;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 pub use budget::{Budget, Round, resolve};
-pub use sets::HASH;
+pub use facts::{Failure, HASH, SetFacts};
 pub use status::reason;
 
-use crate::claim::{self, Claim};
+use crate::claim;
 use crate::condition::{self, Draft};
 use crate::facts::Pod;
 use crate::object::{Fields, set};
-use crate::plan::{Action, Note, Plan, Target};
+use crate::plan::{Action, Note, Plan};
 use crate::selector;
 use sets::{DESIRED, REVISION, Set};
 
@@ -36,9 +38,12 @@ const SOURCE: &str = "deployment-controller";
 pub struct Observed {
     /// The Deployment.
     pub deployment: Value,
-    /// ReplicaSets that it controls, or that nobody does.
-    pub sets: Vec<Value>,
-    /// Names of all ReplicaSets of the namespace, to see a taken name.
+    /// ReplicaSets that it controls and selects.
+    pub sets: Vec<Arc<SetFacts>>,
+    /// Whole ReplicaSets whose belonging is in question: ours but not selected, selected
+    /// but free.
+    pub strays: Vec<Value>,
+    /// Names that ReplicaSets of the namespace have taken, at least those like its own.
     pub taken: BTreeSet<String>,
     /// Pods of its ReplicaSets.
     pub pods: Vec<Pod>,
@@ -54,21 +59,13 @@ pub fn plan(seen: &Observed) -> Plan {
     if selector::is_empty(deployment.at("/spec/selector")) {
         return Plan::wait("the selector is empty and would select everything");
     }
-    let mut plan = Plan::default();
-    let mut own = Vec::new();
-    for object in &seen.sets {
-        match claim::decide(deployment, deployment.at("/spec/selector"), object) {
-            Claim::Keep => own.push(Set::new(object.clone())),
-            Claim::Rewrite(object) => {
-                plan.act(Action::Replace { resource: SETS.into(), object });
-            }
-            Claim::Leave => {}
-        }
-    }
+    let actions = claim::settle(deployment, SETS, &seen.strays);
+    let mut plan = Plan { actions, ..Plan::default() };
     if !plan.actions.is_empty() {
         plan.waiting.push("ReplicaSets change hands first".into());
         return plan;
     }
+    let own = seen.sets.iter().cloned().map(Set::new).collect();
     let (new, old) = sets::split(deployment, own);
     Pass { seen, deployment, budget: budget_of(deployment), new, old, plan }.run()
 }
@@ -235,7 +232,7 @@ impl Pass<'_> {
         if shrunk {
             return self.finish(None);
         }
-        let new_uid = self.new.as_ref().map(|s| s.now.uid().to_owned());
+        let new_uid = self.new.as_ref().map(|s| s.seen.target.uid.clone());
         let is_old = |p: &&Pod| p.controller != new_uid && !p.phase.is_final();
         if let Some(pod) = self.seen.pods.iter().find(is_old) {
             self.plan.waiting.push(format!("old pod {} is still there", pod.name));
@@ -252,7 +249,7 @@ impl Pass<'_> {
     /// Makes the new set and says so in the Progressing condition.
     fn make(mut self, size: i64) -> Plan {
         let newest = self.old.iter().map(Set::revision).max().unwrap_or(0) + 1;
-        let mut new = sets::make(self.deployment, newest, self.budget);
+        let new = sets::make(self.deployment, newest, size, self.budget);
         if self.seen.taken.contains(new.name()) {
             // Another owner's set, or another template with our hash: hash again.
             let mut status = crate::object::status_of(self.deployment);
@@ -261,7 +258,6 @@ impl Pass<'_> {
             self.plan.status("deployments.apps", self.deployment, status);
             return self.plan;
         }
-        new.resize(size, self.budget);
         let progressing = status::deadline(self.deployment).is_some();
         if let Some(why) = &self.seen.refusal {
             let message = why.clone();
@@ -280,7 +276,7 @@ impl Pass<'_> {
         let refused = Note::warning(self.deployment, SOURCE, reason::REFUSED, message);
         self.plan.act(Action::Create {
             resource: SETS,
-            object: new.now,
+            object: new,
             then: scaled,
             refused: Some(refused),
         });
@@ -308,16 +304,14 @@ impl Pass<'_> {
     fn forget(&mut self) {
         let Some(limit) = self.deployment.int("/spec/revisionHistoryLimit") else { return };
         for set in sets::beyond_history(&self.old, limit) {
-            self.plan.act(Action::delete(Target::of(SETS, &set.now)));
+            self.plan.act(Action::delete(set.seen.target.clone()));
         }
     }
 
     /// Writes changed sets, then the deployment's status.
     fn finish(mut self, draft: Option<&Draft<'_>>) -> Plan {
-        let mut writes = Vec::new();
-        for set in self.new.iter().chain(&self.old).filter(|s| s.is_changed()) {
-            writes.push(Action::Replace { resource: SETS.into(), object: set.now.clone() });
-        }
+        let sets = self.new.iter().chain(&self.old);
+        let mut writes: Vec<Action> = sets.filter_map(Set::write).collect();
         // Sizes before the sentences about them.
         writes.append(&mut self.plan.actions);
         self.plan.actions = writes;
@@ -340,7 +334,7 @@ impl Pass<'_> {
                 self.plan.wake_at(wake);
             }
         }
-        let revision = new.and_then(|s| s.now.annotation(REVISION));
+        let revision = new.and_then(|s| s.annotation(REVISION));
         if let Some(revision) = revision.filter(|r| deployment.annotation(REVISION) != Some(*r)) {
             // Noted with the status, as the real controller does: written as a change of
             // the object, an annotation would count as a new generation.

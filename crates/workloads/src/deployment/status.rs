@@ -7,6 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::budget::Budget;
+use super::facts::Failure;
 use super::sets::Set;
 use crate::condition::{self, Draft, Style};
 use crate::object::Fields;
@@ -164,9 +165,9 @@ pub(super) fn judge(
             now,
             &Draft {
                 kind: "ReplicaFailure",
-                status: failed.text("/status"),
-                reason: failed.text("/reason"),
-                message: failed.text("/message").to_owned(),
+                status: &failed.status,
+                reason: &failed.reason,
+                message: failed.message.clone(),
             },
         ),
         None => condition::remove(&mut conditions, "ReplicaFailure"),
@@ -217,8 +218,6 @@ fn is_overdue(current: Option<&Value>, deadline: SignedDuration, now: Timestamp)
 }
 
 /// The first set's word that it cannot make pods; the new set is asked first.
-fn failure<'a>(new: Option<&'a Set>, old: &'a [Set]) -> Option<&'a Value> {
-    new.into_iter()
-        .chain(old)
-        .find_map(|set| condition::find(set.now.list("/status/conditions"), "ReplicaFailure"))
+fn failure<'a>(new: Option<&'a Set>, old: &'a [Set]) -> Option<&'a Failure> {
+    new.into_iter().chain(old).find_map(Set::failure)
 }

@@ -215,7 +215,7 @@ fn scaling_during_a_rollout_shares_the_new_pods_out() {
 fn a_taken_name_is_hashed_again() {
     let mut world = World::new();
     let deployment = world.put("deployments.apps", web(1, "nginx:1"));
-    let name = sets::make(&deployment, 1, Budget::recreate(1)).name().to_owned();
+    let name = sets::make(&deployment, 1, 0, Budget::recreate(1)).name().to_owned();
     let mut seen = world.see_deployment("web");
     seen.taken.insert(name.clone());
     let [Action::ReplaceStatus { object, .. }] = &super::plan(&seen).actions[..] else {
@@ -232,7 +232,7 @@ fn a_taken_name_is_hashed_again() {
 fn a_free_matching_set_is_adopted_before_anything_else() {
     let mut world = World::new();
     let deployment = world.put("deployments.apps", web(1, "nginx:1"));
-    let mut free = sets::make(&deployment, 1, Budget::recreate(1)).now;
+    let mut free = sets::make(&deployment, 1, 0, Budget::recreate(1));
     free["metadata"]["ownerReferences"] = json!([]);
     world.put("replicasets.apps", free);
     let plan = super::plan(&world.see_deployment("web"));

@@ -1,13 +1,16 @@
 //! Carries plans out through the server's own front door, and sorts what goes wrong.
 
+use std::sync::Arc;
+
 use flagship_apiserver::machinery::status::ApiError;
 use flagship_apiserver::rest::{DeleteOptions, Local, PatchKind, Propagation, WriteOptions};
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::effort::Effort;
 use crate::events::{Record, Recorder};
 use crate::gc::amend_object;
-use crate::object::Fields;
+use crate::object::{Fields, set};
 use crate::plan::{self, Action, Note, Target};
 
 /// What to do about a plan that could not be carried out to its end.
@@ -25,6 +28,7 @@ pub(super) enum Trouble {
 pub(super) struct Hands {
     pub local: Local,
     pub recorder: Recorder,
+    pub effort: Arc<Effort>,
     /// Events that could not be written, which nobody waits for.
     pub lost_events: u64,
 }
@@ -39,12 +43,24 @@ impl Hands {
     }
 
     async fn act(&mut self, action: Action, now: Timestamp) -> Result<(), Trouble> {
+        if !matches!(action, Action::Say(_)) {
+            self.effort.write();
+        }
         match action {
             Action::Create { resource, object, then, refused } => {
                 self.create(resource, object, then, refused, now).await
             }
             Action::Replace { resource, object } => {
                 settled(self.local.update(&resource, object).await)
+            }
+            Action::Merge { target, version, mut patch } => {
+                let Target { resource, namespace, name, uid } = &target;
+                for (field, fence) in [("uid", uid), ("resourceVersion", &version)] {
+                    set(&mut patch, &["metadata", field], Value::String(fence.clone()));
+                }
+                let (kind, options) = (PatchKind::Merge, WriteOptions::default());
+                let local = &self.local;
+                settled(local.patch(resource, namespace, name, "", kind, patch, &options).await)
             }
             Action::ReplaceStatus { resource, object } => {
                 settled(self.local.update_status(resource, object).await)
@@ -132,6 +148,7 @@ impl Hands {
 
     /// Records an event. Nobody waits for one: a lost event is counted and forgotten.
     async fn say(&mut self, note: &Note, now: Timestamp) {
+        self.effort.event();
         let written = match self.recorder.record(note, now) {
             Record::Create(event) => {
                 let space = event.namespace().to_owned();

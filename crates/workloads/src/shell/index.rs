@@ -10,6 +10,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::key::{Controller, Key};
+use crate::deployment::SetFacts;
 use crate::facts::Pod;
 use crate::gc::{self, Graph};
 use crate::node::Node;
@@ -27,6 +28,10 @@ pub(super) struct Index {
     pub pods: BTreeMap<Place, Pod>,
     /// Pods without a controller, which somebody may adopt.
     pub free_pods: BTreeSet<Place>,
+    /// ReplicaSets, as their Deployments see them.
+    sets: BTreeMap<Place, Arc<SetFacts>>,
+    /// ReplicaSets without a controller.
+    free_sets: BTreeSet<Place>,
     /// Pods that found no node.
     pub unscheduled: BTreeSet<Place>,
     pub nodes: BTreeMap<String, Node>,
@@ -87,6 +92,9 @@ impl Index {
                 self.daemons.insert(place);
             }
             "deployments.apps" | "replicasets.apps" | "statefulsets.apps" => {
+                if &**resource == "replicasets.apps" {
+                    self.put_set(&place, object);
+                }
                 if let Some(controller) = Controller::of_resource(resource) {
                     self.adopters.insert(Key::new(controller, &place.0, &place.1));
                 }
@@ -112,6 +120,10 @@ impl Index {
         let key = |controller| Key::new(controller, &place.0, &place.1);
         match &**resource {
             "pods" => self.remove_pod(&place, work),
+            "replicasets.apps" => {
+                self.sets.remove(&place);
+                self.free_sets.remove(&place);
+            }
             "nodes" => {
                 self.nodes.remove(object.name());
                 self.note_nodes(work);
@@ -155,19 +167,54 @@ impl Index {
 
     /// The pods that an owner controls.
     pub fn pods_of(&self, uid: &str) -> Vec<Pod> {
-        let is_controller = |n: &gc::Node| n.owners.iter().any(|o| o.controller && &*o.uid == uid);
+        self.controlled(uid, "pods").filter_map(|place| self.pods.get(&place)).cloned().collect()
+    }
+
+    /// The ReplicaSets that an owner controls.
+    pub fn sets_of(&self, uid: &str) -> Vec<Arc<SetFacts>> {
+        let places = self.controlled(uid, "replicasets.apps");
+        places.filter_map(|place| self.sets.get(&place)).cloned().collect()
+    }
+
+    /// The ReplicaSets of a namespace that nobody controls.
+    pub fn free_sets_in(&self, namespace: &str) -> impl Iterator<Item = &Arc<SetFacts>> {
+        let here = in_namespace(namespace);
+        let free = self.free_sets.range(here.clone()..);
+        let free = free.take_while(move |place| place.0 == here.0);
+        free.filter_map(|place| self.sets.get(place))
+    }
+
+    /// The ReplicaSets of a namespace whose names begin like this.
+    pub fn sets_named(&self, namespace: &str, front: &str) -> impl Iterator<Item = &Arc<SetFacts>> {
+        let from: Place = (namespace.into(), front.into());
+        let named = self.sets.range(from.clone()..);
+        let named = named.take_while(move |(p, _)| p.0 == from.0 && p.1.starts_with(&*from.1));
+        named.map(|(_, set)| set)
+    }
+
+    fn controlled(&self, uid: &str, resource: &str) -> impl Iterator<Item = Place> {
+        let is_controller =
+            move |n: &gc::Node| n.owners.iter().any(|o| o.controller && &*o.uid == uid);
         let owned = self.graph.dependents(uid);
-        let pods = owned.filter(|n| &*n.resource == "pods" && is_controller(n));
-        pods.filter_map(|n| self.pods.get(&(n.namespace.clone(), n.name.clone())))
-            .cloned()
-            .collect()
+        let owned = owned.filter(move |n| &*n.resource == resource && is_controller(n));
+        owned.map(|n| (n.namespace.clone(), n.name.clone()))
     }
 
     /// The pods of a namespace.
     pub fn pods_in(&self, namespace: &str) -> impl Iterator<Item = &Pod> {
-        let from: Place = (namespace.into(), "".into());
-        let space: Arc<str> = namespace.into();
-        self.pods.range(from..).take_while(move |((n, _), _)| *n == space).map(|(_, pod)| pod)
+        let here = in_namespace(namespace);
+        let pods = self.pods.range(here.clone()..);
+        pods.take_while(move |(place, _)| place.0 == here.0).map(|(_, pod)| pod)
+    }
+
+    fn put_set(&mut self, place: &Place, object: &Value) {
+        let facts = SetFacts::of(object);
+        if facts.controller.is_none() {
+            self.free_sets.insert(place.clone());
+        } else {
+            self.free_sets.remove(place);
+        }
+        self.sets.insert(place.clone(), Arc::new(facts));
     }
 
     fn put_pod(&mut self, place: Place, object: &Value, work: &mut BTreeSet<Key>) {
@@ -312,4 +359,9 @@ impl Index {
             work.insert(Key::new(Controller::Service, object.namespace(), service));
         }
     }
+}
+
+/// Before all places of a namespace.
+fn in_namespace(namespace: &str) -> Place {
+    (namespace.into(), "".into())
 }

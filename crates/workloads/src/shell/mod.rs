@@ -7,10 +7,12 @@
 
 mod act;
 mod feed;
+mod fresh;
 mod index;
 mod key;
 mod observe;
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -25,6 +27,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::config::WorkloadConfig;
+use crate::effort::{Count, Effort};
 use crate::events::Recorder;
 use crate::limits::LimitDoor;
 use crate::node;
@@ -34,6 +37,7 @@ use crate::queue::Queue;
 use crate::quota::QuotaDoor;
 use act::{Hands, Trouble};
 use feed::{Change, Feed};
+use fresh::Fresh;
 use index::Index;
 use key::Key;
 use observe::View;
@@ -45,6 +49,7 @@ pub const ACTOR: &str = "kube-controller-manager";
 #[derive(Debug, Clone)]
 pub struct Workloads {
     config: Arc<WorkloadConfig>,
+    effort: Arc<Effort>,
 }
 
 /// A cluster that is being run. Dropping it does not stop it.
@@ -56,7 +61,7 @@ pub struct Running {
 impl Workloads {
     /// For clusters of this shape; one value serves many clusters.
     pub fn new(config: WorkloadConfig) -> Self {
-        Self { config: Arc::new(config) }
+        Self { config: Arc::new(config), effort: Arc::default() }
     }
 
     /// Runs a cluster until it is removed from its server. Dropping the future stops
@@ -67,7 +72,13 @@ impl Workloads {
         cluster.install_admission("priority", Arc::new(PriorityDoor));
         cluster.install_admission("quota", Arc::new(QuotaDoor));
         let config = Arc::clone(&self.config);
-        async move { Shell::new(cluster, config).run().await }
+        let effort = Arc::clone(&self.effort);
+        async move { Shell::new(cluster, config, effort).run().await }
+    }
+
+    /// What the controllers of all its clusters have done so far.
+    pub fn effort(&self) -> Count {
+        self.effort.count()
     }
 
     /// Runs a cluster in a task of its own. Must be called within a runtime.
@@ -103,22 +114,31 @@ struct Shell {
     config: Arc<WorkloadConfig>,
     feed: Feed,
     index: Index,
+    fresh: Fresh,
     queue: Queue<Key>,
     hands: Hands,
+    effort: Arc<Effort>,
     refusals: BTreeMap<Key, Refusal>,
     /// Troubles in a row, by key.
     tries: BTreeMap<Key, u32>,
 }
 
 impl Shell {
-    fn new(cluster: ClusterHandle, config: Arc<WorkloadConfig>) -> Self {
+    fn new(cluster: ClusterHandle, config: Arc<WorkloadConfig>, effort: Arc<Effort>) -> Self {
         let seed = cluster.env().entropy.u64();
         let local = cluster.local(ACTOR);
         Self {
             feed: Feed::new(&cluster),
             index: Index::default(),
+            fresh: Fresh::default(),
             queue: Queue::seeded(seed),
-            hands: Hands { local, recorder: Recorder::default(), lost_events: 0 },
+            hands: Hands {
+                local,
+                recorder: Recorder::default(),
+                effort: Arc::clone(&effort),
+                lost_events: 0,
+            },
+            effort,
             refusals: BTreeMap::new(),
             tries: BTreeMap::new(),
             cluster,
@@ -140,6 +160,7 @@ impl Shell {
                 self.look(key, now).await;
                 continue;
             }
+            self.fresh.clear();
             let due = self.queue.next();
             let Some(changes) = self.sleep(due, now).await else { return };
             self.take_in(changes);
@@ -202,13 +223,17 @@ impl Shell {
     fn take_in(&mut self, changes: Vec<Change>) {
         let mut work = BTreeSet::new();
         let mut kinds_changed = false;
-        for Change { resource, object, gone } in changes {
+        for Change { resource, object: stored, gone } in changes {
             kinds_changed |= &*resource == "customresourcedefinitions.apiextensions.k8s.io";
-            let Some(object) = observe::parse_as(&resource, &object) else { continue };
+            self.effort.parse();
+            let Some(object) = observe::parse_as(&resource, &stored) else { continue };
             if gone {
                 self.index.remove(&resource, &object, &mut work);
             } else {
                 self.index.put(&resource, &object, &mut work);
+                if observe::is_read_whole(&resource) {
+                    self.fresh.keep(stored.revision, object);
+                }
             }
         }
         if kinds_changed {
@@ -240,10 +265,13 @@ impl Shell {
         let view = View {
             cluster: &self.cluster,
             index: &self.index,
+            fresh: RefCell::new(&mut self.fresh),
             config: &self.config,
+            effort: &self.effort,
             refusal: refusal.as_ref().map(|(message, _)| message.clone()),
             now,
         };
+        self.effort.pass();
         let plan = view.plan(&key);
         let outcome = self.hands.carry_out(plan.actions, now).await;
         match outcome {

@@ -1,8 +1,10 @@
 //! Reads what each controller wants to see, from the store and the index.
 //!
 //! The store is read directly: it is the present, so no controller here ever acts
-//! on a stale cache. Objects are parsed only when somebody looks at them.
+//! on a stale cache. Objects are parsed only when somebody looks at them, and not again
+//! when that is right after they came in.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -11,9 +13,12 @@ use flagship_apiserver::store::{ObjectKey, Scope, Stored};
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::fresh::Fresh;
 use super::index::Index;
 use super::key::{Controller, Key};
 use crate::config::WorkloadConfig;
+use crate::deployment::SetFacts;
+use crate::effort::Effort;
 use crate::object::{Fields, Labels};
 use crate::plan::{Plan, Target};
 use crate::{
@@ -25,7 +30,9 @@ use crate::{
 pub(super) struct View<'a> {
     pub cluster: &'a ClusterHandle,
     pub index: &'a Index,
+    pub fresh: RefCell<&'a mut Fresh>,
     pub config: &'a WorkloadConfig,
+    pub effort: &'a Effort,
     pub refusal: Option<String>,
     pub now: Timestamp,
 }
@@ -57,7 +64,14 @@ impl View<'_> {
 
     fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
         let key = ObjectKey::new(namespace, name);
-        self.cluster.store().get(resource, &key).and_then(|stored| parse(&stored))
+        let stored = self.cluster.store().get(resource, &key)?;
+        let fresh = self.fresh.borrow_mut().take(&stored);
+        fresh.or_else(|| self.parse(&stored))
+    }
+
+    fn parse(&self, stored: &Stored) -> Option<Value> {
+        self.effort.parse();
+        parse(stored)
     }
 
     fn list(&self, resource: &str, namespace: &str) -> Vec<Arc<Stored>> {
@@ -77,7 +91,7 @@ impl View<'_> {
                 None => selector::picks(owner.at("/spec/selector"), &labels_of(&stored)),
             };
             if is_near {
-                family.extend(parse(&stored));
+                family.extend(self.parse(&stored));
             }
         }
         (taken, family)
@@ -147,13 +161,17 @@ impl View<'_> {
 
     fn deployment(&self, space: &str, name: &str) -> Option<Plan> {
         let deployment = self.get("deployments.apps", space, name)?;
-        let (taken, sets) = self.family("replicasets.apps", &deployment);
-        let pods = sets.iter().flat_map(|set| self.index.pods_of(set.uid())).collect();
-        // A name that is taken by one of our own is not a collision.
-        let own = |name: &String| sets.iter().any(|s| s.name() == name);
-        let taken = taken.into_iter().filter(|name| !own(name)).collect();
+        let (wanted, uid) = (deployment.at("/spec/selector"), deployment.uid());
+        let is_picked = |s: &Arc<SetFacts>| selector::picks(wanted, &s.labels);
+        let (sets, lost): (Vec<_>, Vec<_>) =
+            self.index.sets_of(uid).into_iter().partition(&is_picked);
+        let free = self.index.free_sets_in(space).filter(|s| is_picked(s)).cloned();
+        let strays = lost.into_iter().chain(free).map(|s| s.target.name.clone());
+        let strays = strays.filter_map(|name| self.get("replicasets.apps", space, &name)).collect();
+        let pods = sets.iter().flat_map(|set| self.index.pods_of(&set.target.uid)).collect();
+        let taken = self.index.sets_named(space, name).map(|s| s.target.name.clone()).collect();
         let (refusal, now) = (self.refusal.clone(), self.now);
-        let seen = deployment::Observed { deployment, sets, taken, pods, refusal, now };
+        let seen = deployment::Observed { sets, strays, taken, pods, refusal, now, deployment };
         Some(deployment::plan(&seen))
     }
 
@@ -261,7 +279,8 @@ impl View<'_> {
                 && s.head.labels.get("endpointslice.kubernetes.io/managed-by")
                     == Some(service::MANAGER)
         };
-        let slices: Vec<Value> = slices.iter().filter(is_ours).filter_map(|s| parse(s)).collect();
+        let slices: Vec<Value> =
+            slices.iter().filter(is_ours).filter_map(|s| self.parse(s)).collect();
         let endpoints = self.get("endpoints", space, name);
         let Some(object) = self.get("services", space, name) else {
             return Some(service::cleared(endpoints.as_ref(), &slices));
@@ -318,7 +337,7 @@ impl View<'_> {
         let object = self.get("resourcequotas", space, name)?;
         let used = quota::used(&object, &|resource| {
             let stored = self.list(resource, space);
-            stored.iter().filter_map(|s| parse(s)).collect()
+            stored.iter().filter_map(|s| self.parse(s)).collect()
         });
         Some(quota::plan(&object, &used))
     }
@@ -341,13 +360,16 @@ pub(super) fn parse_as(resource: &str, stored: &Stored) -> Option<Value> {
     struct Metadata {
         metadata: Value,
     }
-    let is_watched =
-        Controller::of_resource(resource).is_some() || ["pods", "nodes"].contains(&resource);
-    if is_watched {
+    if is_read_whole(resource) {
         return parse(stored);
     }
     let only: Metadata = serde_json::from_slice(&stored.json).ok()?;
     Some(serde_json::json!({"metadata": only.metadata}))
+}
+
+/// Whether the index asks for more than metadata.
+pub(super) fn is_read_whole(resource: &str) -> bool {
+    Controller::of_resource(resource).is_some() || ["pods", "nodes"].contains(&resource)
 }
 
 fn labels_of(stored: &Stored) -> Labels {

@@ -19,9 +19,21 @@ const SCALE: Subresource = Subresource {
     kind: Some("Scale"),
     verbs: &["get", "patch", "update"],
 };
+/// A path out of the server: options in place of an object.
+const fn remote(name: &'static str, kind: &'static str) -> Subresource {
+    Subresource { name, group_version: None, kind: Some(kind), verbs: &["create", "get"] }
+}
+/// The same for one that passes on whatever comes.
+const fn proxy(kind: &'static str) -> Subresource {
+    let verbs = &["create", "delete", "get", "patch", "update"];
+    Subresource { name: "proxy", group_version: None, kind: Some(kind), verbs }
+}
 const STATUS_ONLY: &[Subresource] = &[STATUS];
+const NODE_PATHS: &[Subresource] = &[proxy("NodeProxyOptions"), STATUS];
+const SERVICE_PATHS: &[Subresource] = &[proxy("ServiceProxyOptions"), STATUS];
 const SCALED: &[Subresource] = &[SCALE, STATUS];
 const POD_PATHS: &[Subresource] = &[
+    remote("attach", "PodAttachOptions"),
     Subresource { name: "binding", group_version: None, kind: Some("Binding"), verbs: &["create"] },
     Subresource {
         name: "ephemeralcontainers",
@@ -35,7 +47,10 @@ const POD_PATHS: &[Subresource] = &[
         kind: Some("Eviction"),
         verbs: &["create"],
     },
+    remote("exec", "PodExecOptions"),
     Subresource { name: "log", group_version: None, kind: None, verbs: &["get"] },
+    remote("portforward", "PodPortForwardOptions"),
+    proxy("PodProxyOptions"),
     Subresource {
         name: "resize",
         group_version: None,
@@ -146,7 +161,7 @@ pub(super) static CATALOG: &[BuiltinKind] = &[
     BuiltinKind {
         short_names: &["svc"],
         categories: &["all"],
-        subresources: STATUS_ONLY,
+        subresources: SERVICE_PATHS,
         selectable: &[
             field("spec.clusterIP", &["spec", "clusterIP"]),
             field("spec.type", &["spec", "type"]),
@@ -212,7 +227,7 @@ pub(super) static CATALOG: &[BuiltinKind] = &[
     BuiltinKind {
         short_names: &["no"],
         namespaced: false,
-        subresources: STATUS_ONLY,
+        subresources: NODE_PATHS,
         selectable: &[Selectable {
             label: "spec.unschedulable",
             path: &["spec", "unschedulable"],

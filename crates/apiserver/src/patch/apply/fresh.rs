@@ -36,6 +36,8 @@ const FRESH: &[(&str, &[&str], &[&str])] = &[
     ("networking.k8s.io", &["Ingress"], &["spec", "status.loadBalancer"]),
     ("networking.k8s.io", &["NetworkPolicy"], &["spec.podSelector"]),
     ("coordination.k8s.io", &["Lease"], &["spec"]),
+    ("admissionregistration.k8s.io", &["ValidatingAdmissionPolicy"], &["spec", "status"]),
+    ("admissionregistration.k8s.io", &["ValidatingAdmissionPolicyBinding"], &["spec"]),
     (
         "apiextensions.k8s.io",
         &["CustomResourceDefinition"],

@@ -37,8 +37,8 @@ pub fn record_update(
         put_managed(new, (!kept.is_null()).then(|| kept.clone()));
         return;
     }
-    let fresh = fresh(new);
-    let entries = recorded(old.unwrap_or(&fresh), new, entries, manager, schema);
+    let before = old.map_or_else(|| Cow::Owned(fresh(new)), Cow::Borrowed);
+    let entries = recorded(&before, new, entries, manager, schema);
     put_managed(new, managers::write(entries));
 }
 

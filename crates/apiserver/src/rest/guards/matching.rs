@@ -109,7 +109,7 @@ impl Matching {
         if let Some(selector) = &self.objects {
             let labelled = |object: &Value| {
                 let labels = &object["metadata"]["labels"];
-                !object.is_null() && selector.matches(|label| labels[label].as_str())
+                object["metadata"].is_object() && selector.matches(|label| labels[label].as_str())
             };
             if !labelled(seen.object) && !labelled(seen.old) {
                 return false;

@@ -7,6 +7,7 @@
 //! Hooks inside the process are `rest::admission`'s; these come after them.
 
 mod call;
+pub(super) mod checked;
 mod matching;
 mod policy;
 mod trust;
@@ -18,6 +19,7 @@ use serde_json::{Value, json};
 
 use super::admission::{Hooks, Options};
 use super::options::{FieldValidation, Propagation};
+use super::subresource::Sub;
 use super::{meta, rules};
 use crate::builtin::Kind as K;
 use crate::machinery::path::ObjectPath;
@@ -91,7 +93,7 @@ impl Guards {
 /// A write as guards see it.
 struct Seen<'a> {
     hooks: &'a Hooks<'a>,
-    /// `CREATE`, `UPDATE` or `DELETE`.
+    /// `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.
     operation: &'static str,
     /// Null for a deletion.
     object: &'a Value,
@@ -127,6 +129,7 @@ impl<'a> Hooks<'a> {
         let (operation, object) = match self.operation {
             "create" => ("CREATE", object),
             "delete" => ("DELETE", &Value::Null),
+            "connect" => ("CONNECT", object),
             _ => ("UPDATE", object),
         };
         Seen { hooks: self, operation, object, old: old.unwrap_or(&Value::Null), name, namespace }
@@ -153,7 +156,7 @@ impl<'a> Hooks<'a> {
         old: Option<&Value>,
         warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
-        let (name, namespace) = place_of(object);
+        let (name, namespace) = self.place_of(object);
         // Those that want to be asked again when others changed the object after them.
         let mut again = Vec::new();
         let mut last_change = 0;
@@ -177,8 +180,29 @@ impl<'a> Hooks<'a> {
         Ok(())
     }
 
+    /// Lets webhooks and policies refuse a connection, whose options stand for an object.
+    pub(super) async fn ask_to_connect(&self, options: &mut Value) -> Result<(), ApiError> {
+        // Warnings cannot be told: what follows is a refusal in any case.
+        let mut warnings = Vec::new();
+        self.ask_to_mutate(options, None, &mut warnings).await?;
+        self.ask_to_validate(options, None, &mut warnings).await
+    }
+
+    fn place_of(&self, object: &Value) -> (String, String) {
+        match self.sub {
+            Sub::Connect(_) => (self.place.name.to_string(), self.place.namespace.to_string()),
+            _ => {
+                let text = |key: &str| meta::text(object, key).to_owned();
+                (text("name"), text("namespace"))
+            }
+        }
+    }
+
     /// An object as a webhook left it, with defaults and without what its kind does not know.
     fn settled(&self, mut object: Value) -> Result<Value, ApiError> {
+        if let Sub::Connect(_) = self.sub {
+            return Ok(object);
+        }
         meta::check_shape(&mut object)?;
         rules::decode(&self.place.served, &mut object, &[], FieldValidation::Ignore)
             .map_err(ApiError::internal)?;
@@ -193,7 +217,7 @@ impl<'a> Hooks<'a> {
         warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
         let Some(guards) = self.guards() else { return Ok(()) };
-        let (name, namespace) = place_of(object);
+        let (name, namespace) = self.place_of(object);
         let seen = self.seen(object, old, (&name, &namespace));
         guards.policies.check(&seen, warnings)?;
         if guards.validating.is_empty() {
@@ -253,7 +277,11 @@ impl Seen<'_> {
         let Hooks { place, caller, dry_run, .. } = self.hooks;
         let kind = &place.served.kind;
         let gv = |at: usize| (&kind.versions[at].gv.group, &kind.versions[at].gv.version);
-        let kind_of = |at| json!({"group": gv(at).0, "version": gv(at).1, "kind": kind.kind});
+        let named = match self.hooks.sub {
+            Sub::Connect(remote) => remote.kind(),
+            _ => &kind.kind,
+        };
+        let kind_of = |at| json!({"group": gv(at).0, "version": gv(at).1, "kind": named});
         let resource_of =
             |at| json!({"group": gv(at).0, "version": gv(at).1, "resource": kind.plural});
         let mut user = json!({"username": caller.name, "groups": caller.groups});
@@ -286,6 +314,7 @@ impl Seen<'_> {
     /// What the client asked for besides, as an AdmissionReview tells it.
     fn options(&self) -> Value {
         let kind = match self.operation {
+            "CONNECT" => return Value::Null,
             "CREATE" => "CreateOptions",
             "DELETE" => "DeleteOptions",
             _ => "UpdateOptions",
@@ -323,7 +352,7 @@ impl Seen<'_> {
                     });
                 }
             }
-            None => {}
+            Some(Options::Connect) | None => {}
         }
         told
     }
@@ -381,8 +410,4 @@ fn compile(list: &Value, path: &str, key: &str, read: Reader, errors: &mut Vec<F
             errors.push(FieldError::invalid(format!("{path}[{at}].{key}"), json!(text), why));
         }
     }
-}
-
-fn place_of(object: &Value) -> (String, String) {
-    (meta::text(object, "name").to_owned(), meta::text(object, "namespace").to_owned())
 }
