@@ -23,7 +23,7 @@ use super::present::Presenter;
 use super::service::respond;
 use super::subresource::Sub;
 use super::write::{self, Source, Written};
-use super::{documents, meta, present, read, rules, scale, tokens, watch};
+use super::{documents, health, meta, present, read, rules, scale, tokens, watch};
 use crate::auth::{Access, Asking, Review, User, group};
 use crate::builtin::convert::event_label;
 use crate::machinery::fields;
@@ -56,13 +56,24 @@ pub(super) async fn handle(handle: &ClusterHandle, parts: &Parts, body: Bytes) -
     })?;
     let query = Query::parse(parts.uri.query().unwrap_or_default())
         .map_err(|bad| ApiError::bad_request(format!("invalid URL escape in {bad:?}")))?;
+    if let Target::Other(path) = &target
+        && let Some((asked, check)) = health::asked(path)
+    {
+        // Whoever probes, by whatever method, wants the same.
+        return health::answer(&handle.cluster, asked, check, &query).await;
+    }
     match target {
         Target::Object(at) => {
             let request = Incoming { handle, parts, query, body };
             request.object(&at).await
         }
         _ if parts.method != Method::GET => Err(ApiError::method_not_allowed().into()),
-        other => documents::document(handle, parts, &query, &other),
+        Target::Watch(at) => {
+            let query = query.with("watch", "true");
+            let request = Incoming { handle, parts, query, body };
+            request.object(&at).await
+        }
+        other => documents::document(handle, parts, &other),
     }
 }
 
@@ -255,6 +266,9 @@ impl Incoming<'_> {
         name: Option<&str>,
     ) -> Answer {
         let mut options = self.list_options(place)?;
+        if options.watch {
+            negotiate::accept_stream(&self.parts.headers)?;
+        }
         // Watching one object by its path is the old way of selecting it by name.
         let collection = Place { name: "".into(), ..place.clone() };
         if let Some(name) = name {

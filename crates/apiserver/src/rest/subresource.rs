@@ -29,6 +29,8 @@ pub(crate) enum Sub {
     Resize,
     /// `/binding` of pods: only ever posted, and written by the server itself.
     Binding,
+    /// `/approval` of certificate requests.
+    Approval,
     /// A way out of the server, such as `/exec`: asked for and never written.
     Connect(Remote),
 }
@@ -51,6 +53,7 @@ impl Sub {
             "finalize" => Self::Finalize,
             "ephemeralcontainers" => Self::EphemeralContainers,
             "resize" => Self::Resize,
+            "approval" => Self::Approval,
             _ => return None,
         };
         has.then_some(sub)
@@ -66,6 +69,7 @@ impl Sub {
             Self::EphemeralContainers => "ephemeralcontainers",
             Self::Resize => "resize",
             Self::Binding => "binding",
+            Self::Approval => "approval",
             Self::Connect(remote) => remote.name(),
         }
     }
@@ -80,9 +84,12 @@ impl Sub {
         options: &WriteOptions,
     ) -> Result<(Value, Vec<String>), ApiError> {
         match self {
-            Self::Main | Self::Status | Self::Finalize | Self::Binding | Self::Connect(_) => {
-                self.whole(ctx, old, source, manager, options)
-            }
+            Self::Main
+            | Self::Status
+            | Self::Approval
+            | Self::Finalize
+            | Self::Binding
+            | Self::Connect(_) => self.whole(ctx, old, source, manager, options),
             Self::Scale => {
                 let served = &ctx.place.served;
                 let shown = scale::of(served, old).ok_or_else(|| ctx.place.not_found())?;

@@ -208,7 +208,7 @@ fn fill(cluster: &Cluster, stored: &Arc<Stored>) {
                     return;
                 }
             };
-            let authority = cluster.root_ca.get().map_or("", String::as_str);
+            let authority = cluster.authority.get().map_or("", |authority| authority.certificate());
             write::amend(cluster, &system, SECRETS, &stored.key, |secret| {
                 for (key, value) in
                     [("ca.crt", authority), ("namespace", namespace), ("token", &token)]

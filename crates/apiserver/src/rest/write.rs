@@ -22,7 +22,7 @@ use super::guards::checked;
 use super::options::WriteOptions;
 use super::patching::Patch;
 use super::subresource::Sub;
-use super::{crd, managers, meta, roles, rules, tokens};
+use super::{certificates, crd, managers, meta, roles, rules, tokens};
 use crate::builtin;
 use crate::env::Point;
 use crate::machinery::bounds::{MAX_DEPTH, fits};
@@ -304,6 +304,7 @@ pub(super) async fn commit(
     let settled = crd::after_commit(ctx.cluster, kind, &stored, draft.removes);
     roles::after_commit(ctx.cluster, kind);
     tokens::after_commit(ctx.cluster, kind, &stored, draft.removes);
+    certificates::after_commit(ctx.cluster, kind, &stored, draft.removes);
     checked::after_commit(ctx.cluster, kind, &stored, draft.removes);
     drop(draft.defines); // served by now
     let stored = match settled {

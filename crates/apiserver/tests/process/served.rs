@@ -28,7 +28,7 @@ pub const TOKEN: &str = "a-token-that-is-known";
 pub enum Bounds {
     /// As everybody gets it.
     Default,
-    /// Waits for nobody longer than a moment, and has few seats for strangers.
+    /// Waits for nobody longer than a moment.
     Hasty,
     /// Room for as many connections as the machine allows files.
     Roomy,
@@ -41,8 +41,7 @@ impl Bounds {
             Self::Default => limits,
             Self::Hasty => {
                 let wait = Duration::from_secs(3);
-                let (handshake, head_wait, stay) = (wait, wait, wait);
-                Limits { handshake, head_wait, stay, strangers: 200, ..limits }
+                Limits { handshake: wait, head_wait: wait, ..limits }
             }
             Self::Roomy => Limits { connections: usize::MAX, ..limits },
         }
