@@ -161,10 +161,8 @@ async fn report(world: &World) {
             json!({"type": kind, "status": "True", "reason": reason, "message": "",
                 "observedGeneration": meta["generation"], "lastTransitionTime": world.now()})
         };
-        let conditions = [
-            says("Applied", "AllManifestsApplied"),
-            says("Available", "AllManifestsAvailable"),
-        ];
+        let conditions =
+            [says("Applied", "AllManifestsApplied"), says("Available", "AllManifestsAvailable")];
         let status = json!({"status": {"conditions": conditions}});
         let (space, name) = (text(&meta["namespace"]), text(&meta["name"]));
         world.user_patches(WORK, &space, &name, "status", status).await;
