@@ -22,6 +22,12 @@ use std::process::ExitCode;
 use people::wait_for;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use mimalloc::MiMalloc;
+
+/// A hub makes and drops small strings all day. The system's allocator takes longer for
+/// each the more there are (docs/decisions/0011).
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// A fleet control plane for Kubernetes
 #[derive(Parser)]

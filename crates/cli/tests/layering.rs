@@ -12,10 +12,11 @@ use std::path::{Path, PathBuf};
 const ARROWS: &[(&str, &[&str])] = &[
     ("api", &[]),
     ("patch", &[]),
+    ("metrics", &[]),
     ("rules", &["api", "patch"]),
-    ("apiserver", &["patch"]),
+    ("apiserver", &["patch", "metrics"]),
     ("workloads", &["apiserver"]),
-    ("runtime", &["api"]),
+    ("runtime", &["api", "metrics"]),
     ("hub", &["api", "rules", "runtime"]),
     ("member", &["api", "rules", "runtime"]),
     ("console", &["api", "rules", "runtime"]),

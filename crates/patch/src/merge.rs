@@ -13,29 +13,24 @@ pub fn merge(current: &Value, patch: &Value) -> Result<Value, PatchError> {
     if !fits(current, MAX_DEPTH) || !fits(patch, MAX_DEPTH) {
         return Err(PatchError::too_deep());
     }
-    let mut result = current.clone();
-    merge_into(&mut result, changes);
-    Ok(result)
+    Ok(merged(current, changes))
 }
 
-fn merge_into(target: &mut Value, changes: &Map<String, Value>) {
-    if !target.is_object() {
-        *target = Value::Object(Map::new());
-    }
-    let Value::Object(fields) = target else { return };
-    for (name, change) in changes {
-        match change {
-            Value::Null => {
-                fields.remove(name);
-            }
-            Value::Object(inner) => {
-                merge_into(fields.entry(name.as_str()).or_insert(Value::Null), inner);
-            }
-            other => {
-                fields.insert(name.clone(), other.clone());
-            }
-        }
-    }
+/// Copies only what stays: a status is mostly replaced whole.
+fn merged(current: &Value, changes: &Map<String, Value>) -> Value {
+    let nothing = Map::new();
+    let fields = current.as_object().unwrap_or(&nothing);
+    let kept = fields.iter().filter(|(name, _)| !changes.contains_key(*name));
+    let kept = kept.map(|(name, value)| (name.clone(), value.clone()));
+    let changed = changes.iter().filter_map(|(name, change)| {
+        let value = match change {
+            Value::Null => return None,
+            Value::Object(inner) => merged(fields.get(name).unwrap_or(&Value::Null), inner),
+            other => other.clone(),
+        };
+        Some((name.clone(), value))
+    });
+    Value::Object(kept.chain(changed).collect())
 }
 
 #[cfg(test)]

@@ -14,8 +14,9 @@ pub mod events;
 #[cfg(test)]
 mod fake;
 pub mod lease;
-pub mod metrics;
 pub mod queue;
 pub mod reflector;
 pub mod stage;
 pub mod verdict;
+
+pub use flagship_metrics as metrics;

@@ -3,7 +3,8 @@
 //!
 //! The hub runs without the controllers that make Works: nobody is here to take them, and
 //! what is measured is placing. With `-- whole` all controllers run on a tenth of the
-//! placements, every binding is rolled out at once and has its Work. Time is paused, so
+//! placements, every binding is rolled out at once and has its Work, on which its member
+//! reports. A number behind it is another count of placements. Time is paused, so
 //! waiting costs nothing and is counted apart: what a person would see is at most the sum of
 //! both.
 //! `cargo bench -p flagship-sim --bench hub`
@@ -16,8 +17,12 @@ use std::time::{Duration, Instant};
 
 use flagship_apiserver::store::Scope;
 use flagship_hub::Options;
-use hub_world::{CRB, CRP, WORK, World};
+use hub_world::{CRB, CRP, WORK, World, text};
 use serde_json::{Value, json};
+
+/// As in the binary.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const CLUSTERS: usize = 1_000;
 const PICKED: usize = 100;
@@ -70,7 +75,8 @@ fn options() -> Options {
 }
 
 fn placements() -> usize {
-    if is_whole() { 100 } else { 1_000 }
+    let asked = std::env::args().find_map(|arg| arg.parse().ok());
+    asked.unwrap_or(if is_whole() { 100 } else { 1_000 })
 }
 
 /// Whether Works are made, too.
@@ -129,8 +135,38 @@ async fn many_placements(world: &World) -> Duration {
     {
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
-    world.pass(30).await;
+    quiet(world).await;
+    if is_whole() {
+        report(world).await;
+        quiet(world).await;
+    }
     begun.elapsed()
+}
+
+/// Until nothing is written any more: a hub that is stopped in the middle of something has
+/// something to write afterwards.
+async fn quiet(world: &World) {
+    let mut revision = 0;
+    while revision < world.hub.store().revision() {
+        revision = world.hub.store().revision();
+        world.pass(30).await;
+    }
+}
+
+/// What members say of Works: all is well.
+async fn report(world: &World) {
+    for work in world.list(WORK, "") {
+        let meta = &work["metadata"];
+        let says = |kind: &str, reason: &str| {
+            json!({"type": kind, "status": "True", "reason": reason, "message": "",
+                "observedGeneration": meta["generation"], "lastTransitionTime": world.now()})
+        };
+        let conditions =
+            [says("Applied", "AllManifestsApplied"), says("Available", "AllManifestsAvailable")];
+        let status = json!({"status": {"conditions": conditions}});
+        let (space, name) = (text(&meta["namespace"]), text(&meta["name"]));
+        world.user_patches(WORK, &space, &name, "status", status).await;
+    }
 }
 
 /// Work until every placement, and every binding where Works are made, was looked at by its

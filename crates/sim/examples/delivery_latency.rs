@@ -17,6 +17,10 @@ use flagship_sim::fleet::{Fleet, FleetConfig, HUB};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
+/// As in the binary.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const CRP: &str = "clusterresourceplacements";
 const PLACEMENTS: usize = 20;
 const EDITS: usize = 1_000;

@@ -33,6 +33,10 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
 
+/// As in the binary.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const RUNS: &str = "clusterstagedupdateruns";
 const STAGES: [(&str, usize); 3] = [("a", 20), ("b", 30), ("c", 50)];
 

@@ -5,7 +5,7 @@ use http::Method;
 use super::User;
 use crate::machinery::fields;
 use crate::machinery::path::{self, ObjectPath, Target};
-use crate::machinery::query::Query;
+use crate::machinery::query::{Query, decode};
 use crate::machinery::status::{ApiError, Details};
 
 /// A verb on a resource or on a path, as rules of authorization name them.
@@ -23,7 +23,7 @@ pub enum Ask {
     Path {
         /// The method in lower case.
         verb: String,
-        /// The path as it was sent, without the cluster.
+        /// The path without the cluster, decoded.
         path: String,
     },
 }
@@ -33,8 +33,12 @@ impl Ask {
     pub fn of(method: &Method, path: &str, query: &str) -> Self {
         match path::parse(path) {
             Ok(Target::Object(at)) => Self::resource(method, at, query),
+            Ok(Target::Watch(at)) => Self::resource(&Method::GET, at, "watch"),
             // What cannot be read is refused later; here it needs the right to its path.
-            _ => Self::Path { verb: method.as_str().to_ascii_lowercase(), path: path.to_owned() },
+            _ => {
+                let path = decode(path).unwrap_or_else(|| path.to_owned());
+                Self::Path { verb: method.as_str().to_ascii_lowercase(), path }
+            }
         }
     }
 
@@ -149,6 +153,17 @@ mod tests {
                 "/api/v1/nodes?fieldSelector=metadata.name%3Dn",
                 r#"nodes "n" is forbidden: User "bob" cannot list resource "nodes" in API group "" at the cluster scope"#,
             ),
+            (
+                "GET",
+                "/api/v1/watch/namespaces/x/configmaps?watch=false",
+                r#"configmaps is forbidden: User "bob" cannot watch resource "configmaps" in API group "" in the namespace "x""#,
+            ),
+            (
+                "POST",
+                "/api/v1/namespaces/x/serviceaccounts%2Fx%2Ftoken",
+                r#"serviceaccounts "x" is forbidden: User "bob" cannot create resource "serviceaccounts/token" in API group "" in the namespace "x""#,
+            ),
+            ("GET", "/healthz%2Fping", r#"forbidden: User "bob" cannot get path "/healthz/ping""#),
             ("GET", "/apis", r#"forbidden: User "bob" cannot get path "/apis""#),
         ];
         for (method, target, want) in table {

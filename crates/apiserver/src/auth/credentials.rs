@@ -8,13 +8,18 @@ use std::collections::BTreeMap;
 
 use http::HeaderMap;
 use sha2::{Digest, Sha256};
-use x509_parser::prelude::{FromDer, X509Certificate};
+use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
 use super::accounts::ISSUER;
 use super::{Authenticator, User, bearer};
 use crate::machinery::status::ApiError;
 use crate::rest::ClusterHandle;
 
+/// Stands before the name of the only cluster where a certificate is good, in a URI among its
+/// names; our own, which name none, are good in all.
+pub(crate) const CLUSTER_URI: &str = "flagship:cluster:";
+/// Where that name is kept until the cluster is known. Nobody is told.
+const ONLY_CLUSTER: &str = "flagship/cluster";
 /// Says by which certificate somebody was known.
 const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
@@ -37,7 +42,14 @@ pub struct Certificates;
 
 impl Authenticator for Certificates {
     fn authenticate(&self, presented: &Presented<'_>) -> Result<Option<User>, ApiError> {
-        Ok(presented.certificate.cloned())
+        let Some(mut user) = presented.certificate.cloned() else { return Ok(None) };
+        let only = user.extra.remove(ONLY_CLUSTER).unwrap_or_default();
+        let here = presented.cluster.map_or("", ClusterHandle::name);
+        match only.iter().all(|name| name == here) {
+            true => Ok(Some(user)),
+            // Another cluster vouched for this one.
+            false => Err(ApiError::new(401, "Unauthorized", "Unauthorized")),
+        }
     }
 }
 
@@ -51,6 +63,16 @@ pub(crate) fn certificate_user(der: &[u8]) -> Option<User> {
     let mut user = User::authenticated(name, groups);
     let hash: String = Sha256::digest(der).iter().map(|byte| format!("{byte:02x}")).collect();
     user.extra.insert(CREDENTIAL_ID.to_owned(), vec![format!("X509SHA256={hash}")]);
+    let names = certificate.subject_alternative_name().ok().flatten();
+    let names = names.into_iter().flat_map(|names| &names.value.general_names);
+    let only = names.filter_map(|name| match name {
+        GeneralName::URI(uri) => uri.strip_prefix(CLUSTER_URI),
+        _ => None,
+    });
+    let only: Vec<String> = only.map(str::to_owned).collect();
+    if !only.is_empty() {
+        user.extra.insert(ONLY_CLUSTER.to_owned(), only);
+    }
     Some(user)
 }
 

@@ -22,7 +22,7 @@ use serde_json::Value;
 
 pub use accounts::ServiceAccounts;
 pub use ask::Ask;
-pub(crate) use credentials::certificate_user;
+pub(crate) use credentials::{CLUSTER_URI, certificate_user};
 pub use credentials::{Certificates, Presented, StaticTokens};
 pub use impersonate::impersonate;
 pub use rbac::Rbac;

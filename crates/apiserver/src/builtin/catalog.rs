@@ -52,6 +52,7 @@ pub enum Kind {
     RuntimeClass,
     Lease,
     EndpointSlice,
+    CertificateSigningRequest,
     ValidatingWebhookConfiguration,
     MutatingWebhookConfiguration,
     ValidatingAdmissionPolicy,

@@ -29,9 +29,14 @@ pub use catalog::{
 };
 pub use default::default_object;
 pub(crate) use prepare::put_back;
-pub use prepare::{prepare_create, prepare_finalize, prepare_status_update, prepare_update};
+pub use prepare::{
+    prepare_approval, prepare_create, prepare_finalize, prepare_status_update, prepare_update,
+};
 pub use selectable::selectable_fields;
-pub use validate::{late_finalizers, validate_create, validate_metadata, validate_update};
+pub use validate::{
+    approvals_kept, late_finalizers, strict_event, validate_create, validate_metadata,
+    validate_update,
+};
 
 #[cfg(test)]
 mod hostile;

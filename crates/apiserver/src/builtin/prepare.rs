@@ -71,6 +71,8 @@ pub fn prepare_update(
             }
         }
         Kind::PersistentVolumeClaim => data_sources(object),
+        // What somebody asked to be signed stays what it was.
+        Kind::CertificateSigningRequest => keep(object, old, "spec"),
         Kind::Service => {
             service::keep_allocated(object, old);
             service::allocate(object, Some(old), addresses).map_err(|e| refused(object, &e))?;
@@ -103,6 +105,16 @@ pub fn prepare_status_update(kind: Kind, new: &mut Value, old: &Value) {
         object.insert("status".to_owned(), status);
     } else if let Some(first) = initial_status(kind, object) {
         object.insert("status".to_owned(), first);
+    }
+}
+
+/// Readies a write to a certificate request's `/approval`: only conditions may change, and
+/// metadata.
+pub fn prepare_approval(new: &mut Value, old: &Value) {
+    let Some(object) = new.as_object_mut() else { return };
+    keep(object, old, "spec");
+    if let Some(status) = object.child_or_new("status") {
+        keep(status, at(old, &["status"]), "certificate");
     }
 }
 
@@ -186,6 +198,7 @@ fn initial_status(kind: Kind, object: &Object) -> Option<Value> {
         | Kind::CronJob
         | Kind::ResourceQuota
         | Kind::ValidatingAdmissionPolicy
+        | Kind::CertificateSigningRequest
         | Kind::ApiService => json!({}),
         // A node registers with its status.
         _ => return None,

@@ -28,15 +28,15 @@ const CLIENT_YEARS: i64 = 1;
 /// Signs the certificates of a server and its clients.
 #[derive(Clone)]
 pub struct Authority {
-    inner: Arc<Inner>,
+    pub(super) inner: Arc<Inner>,
 }
 
-struct Inner {
-    issuer: Issuer<'static, KeyPair>,
+pub(super) struct Inner {
+    pub(super) issuer: Issuer<'static, KeyPair>,
     pem: String,
     der: CertificateDer<'static>,
     /// Nothing it signs is good for longer than itself.
-    expires: Timestamp,
+    pub(super) expires: Timestamp,
 }
 
 /// A certificate and its key.

@@ -1,23 +1,29 @@
 //! Connections: accepted, proven, served, and ended when the server ends.
 
 use std::future::{Future, pending};
+use std::io::{self, ErrorKind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::{Either, select};
+use futures::poll;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::{HttpService, service_fn};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use rustls::server::Acceptor;
+use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
+use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use super::Shared;
 use super::outgoing::Outgoing;
 use super::request::{self, Door};
-use super::room::Seat;
+use super::room::{Seat, Step};
 use super::socket::Socket;
 use crate::auth::{User, certificate_user};
 use crate::rest::Disconnected;
@@ -25,19 +31,24 @@ use crate::rest::Disconnected;
 type Io = TokioIo<TlsStream<Socket>>;
 
 /// How long to wait when accepting fails, as it does without free file descriptors.
-const BREATH: Duration = Duration::from_millis(100);
+const BREATH: Duration = Duration::from_millis(10);
 /// How often an HTTP/2 connection may break the rules within one request before it is cut.
 const BROKEN: usize = 100;
 /// How much of an answer may wait for one HTTP/2 request that is not read.
 const SEND_BUFFER: usize = 64 * 1024;
+
+/// What whoever does not speak TLS is told, as by programs written in Go.
+const NOT_TLS: &[u8] =
+    b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
 
 /// Accepts connections until the server ends.
 pub(super) async fn accept(shared: Arc<Shared>, listener: TcpListener, door: Arc<Door>) {
     let closing = shared.closing.clone();
     let accepting = async {
         loop {
-            let stream = match listener.accept().await {
-                Ok((stream, _)) => stream,
+            let (stream, peer) = match listener.accept().await {
+                Ok(came) => came,
+                Err(why) if why.kind() == ErrorKind::ConnectionAborted => continue,
                 Err(why) => {
                     tracing::warn!(%why, "cannot accept a connection");
                     shared.room.make_way();
@@ -45,33 +56,74 @@ pub(super) async fn accept(shared: Arc<Shared>, listener: TcpListener, door: Arc
                     continue;
                 }
             };
-            // Bounds what strangers can hold: while there is no room, others wait in the
-            // listen queue.
-            let Some(seat) = shared.room.seat().await else { return };
-            let (task, door, seat) = (shared.clone(), door.clone(), Arc::new(seat));
+            let seat = Arc::new(shared.room.seat(peer.ip()));
+            let (task, door) = (shared.clone(), door.clone());
             shared.tasks.spawn(async move {
-                let leave = seat.leave.clone();
                 // Boxed here and below, for whoever waits keeps room for all they ever waited
                 // for: a silent connection would cost as much as a busy one, many times over.
-                let serving = Box::pin(serve(&task, stream, door, seat));
-                leave.run_until_cancelled(task.aborting.run_until_cancelled(serving)).await;
+                let serving = Box::pin(welcome(&task, stream, door, seat.clone()));
+                task.aborting.run_until_cancelled(while_seated(&seat, serving)).await;
             });
         }
     };
     closing.run_until_cancelled(accepting).await;
 }
 
+/// Serves until somebody else got the place of the one who is served.
+async fn while_seated(seat: &Seat, mut serving: impl Future<Output = ()> + Unpin) {
+    while let Either::Right(_) = select(&mut serving, pin!(seat.lost())).await {
+        // What it takes to go on may lie there unread, for others are served as well; once the
+        // sockets have been looked at it is read.
+        yield_now().await;
+        if poll!(&mut serving).is_ready() || !seat.is_kept() {
+            return;
+        }
+    }
+}
+
+/// One connection from its first word to its end.
+async fn welcome(shared: &Arc<Shared>, stream: TcpStream, door: Arc<Door>, seat: Arc<Seat>) {
+    let mut word = [0; 5];
+    let heard = timeout(shared.limits.handshake, stream.peek(&mut word)).await;
+    let Ok(Ok(length @ 1..)) = heard else { return };
+    // Events of watches are small and must not wait for each other.
+    if let Err(why) = stream.set_nodelay(true) {
+        tracing::debug!(%why, "cannot turn off Nagle's algorithm");
+    }
+    let stream = Socket::new(stream, shared.limits.stalled);
+    match &word[..length] {
+        b"GET /" | b"HEAD " | b"POST " | b"PUT /" | b"OPTIO" => {
+            // Whoever does not read this has not been promised anything.
+            timeout(shared.limits.handshake, Box::pin(say(stream, NOT_TLS))).await.ok();
+        }
+        _ => Box::pin(serve(shared, stream, door, seat)).await,
+    }
+}
+
+async fn say(mut stream: Socket, words: &[u8]) -> io::Result<()> {
+    stream.write_all(words).await?;
+    stream.shutdown().await
+}
+
 /// One connection from handshake to end.
-async fn serve(shared: &Arc<Shared>, stream: TcpStream, door: Arc<Door>, seat: Arc<Seat>) {
-    let Some(stream) = Box::pin(handshake(shared, stream)).await else { return };
+async fn serve(shared: &Arc<Shared>, stream: Socket, door: Arc<Door>, seat: Arc<Seat>) {
+    let handshake = Box::pin(handshake(shared, stream, &seat));
+    let stream = match timeout(shared.limits.handshake, handshake).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(why)) => return tracing::debug!(%why, "TLS handshake failed"),
+        Err(_) => return tracing::debug!("TLS handshake took too long"),
+    };
     let (_, session) = stream.get_ref();
     let certificate = session.peer_certificates().and_then(|chain| chain.first());
     let user: Option<Arc<User>> = certificate.and_then(|der| certificate_user(der)).map(Arc::new);
     if user.is_some() {
         seat.recognise();
     }
+    seat.come_to(Step::Secured);
     let http2 = session.alpn_protocol() == Some(b"h2");
     let service = service_fn(|request| {
+        seat.spoken.cancel();
+        seat.come_to(Step::Asked);
         request::answer(shared.clone(), door.clone(), user.clone(), seat.clone(), request)
     });
     let io = TokioIo::new(stream);
@@ -84,19 +136,11 @@ async fn serve(shared: &Arc<Shared>, stream: TcpStream, door: Arc<Door>, seat: A
     }
 }
 
-/// `None` when the other side does not speak TLS, or not soon enough.
-async fn handshake(shared: &Shared, stream: TcpStream) -> Option<TlsStream<Socket>> {
-    // Events of watches are small and must not wait for each other.
-    if let Err(why) = stream.set_nodelay(true) {
-        tracing::debug!(%why, "cannot turn off Nagle's algorithm");
-    }
-    let stream = Socket::new(stream, shared.limits.stalled);
-    match timeout(shared.limits.handshake, shared.tls.accept(stream)).await {
-        Ok(Ok(stream)) => return Some(stream),
-        Ok(Err(why)) => tracing::debug!(%why, "TLS handshake failed"),
-        Err(_) => tracing::debug!("TLS handshake took too long"),
-    }
-    None
+async fn handshake(shared: &Shared, stream: Socket, seat: &Seat) -> io::Result<TlsStream<Socket>> {
+    let begun = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
+    // Only a whole greeting makes the server work.
+    seat.come_to(Step::Greeted);
+    begun.into_stream(shared.tls.clone()).await
 }
 
 async fn serve_http1<S>(shared: &Shared, io: Io, service: S) -> hyper::Result<()>

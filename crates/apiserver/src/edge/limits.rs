@@ -5,14 +5,20 @@ use std::time::Duration;
 /// Bounds of the network side. How long one body may be is `rest`'s to say, as in Kubernetes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections at a time; others wait to be accepted.
+    /// Connections at a time of those who have shown a certificate or a token. More are served,
+    /// but may have to leave as strangers do.
     pub connections: usize,
-    /// How many of them may be of strangers, who have shown neither certificate nor token.
-    /// For one more, the one who came first has to leave.
+    /// How many connections there may be, besides, that have not yet begun to speak TLS: all who
+    /// are known may come back at once. For one more, another of the address with the most of
+    /// them has to leave. Never more than a quarter of the files that may be open.
+    pub silent: usize,
+    /// How many there may be, besides, in the middle of their TLS handshake, with the same
+    /// bound.
+    pub handshakes: usize,
+    /// How many strangers there may be, besides, before their first request; and as many after
+    /// it who showed neither certificate nor token.
     pub strangers: usize,
-    /// How long a stranger may stay for certain; so long the next one waits.
-    pub stay: Duration,
-    /// How long a TLS handshake may take.
+    /// How long a client may say nothing at first, and how long a TLS handshake may take.
     pub handshake: Duration,
     /// How long an HTTP/1 connection may be idle, or take to send the head of a request;
     /// and how long an HTTP/2 connection may take to send its first one.
@@ -45,8 +51,9 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 16_384,
+            silent: 16_384,
+            handshakes: 4096,
             strangers: 1024,
-            stay: Duration::from_secs(2),
             handshake: Duration::from_secs(10),
             head_wait: Duration::from_secs(60),
             head_bytes: 128 * 1024,

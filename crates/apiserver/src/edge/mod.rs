@@ -11,11 +11,14 @@
 mod authority;
 mod bodies;
 mod connection;
+mod crowd;
+mod entrance;
 mod gzip;
 mod kubeconfig;
 mod limits;
 mod outgoing;
 mod request;
+mod requested;
 mod room;
 mod socket;
 mod tls;
@@ -25,8 +28,8 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::net::TcpListener;
-use tokio_rustls::TlsAcceptor;
+use rustls::ServerConfig;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -36,10 +39,14 @@ pub use limits::Limits;
 
 use crate::auth::{Access, group};
 use crate::env::Env;
-use crate::rest::Server;
+use crate::rest::{Server, Signer};
 use bodies::Bodies;
 use request::Door;
 use room::Room;
+
+/// Connections that may wait to be accepted, as far as the machine allows: who finds no room
+/// there tries again a second later.
+const BACKLOG: u32 = 4096;
 
 /// How to listen.
 pub struct Config {
@@ -71,9 +78,9 @@ struct Shared {
     server: Server,
     access: Arc<Access>,
     limits: Limits,
-    /// What programs trust this server by, as PEM.
-    root_ca: String,
-    tls: TlsAcceptor,
+    /// Who signs certificates here, for the clusters.
+    authority: Arc<dyn Signer>,
+    tls: Arc<ServerConfig>,
     room: Arc<Room>,
     bodies: Arc<Bodies>,
     /// Told when the server is to end: no new requests, watches end.
@@ -122,11 +129,11 @@ impl Edge {
     pub async fn start(server: &Server, env: &Env, config: Config) -> Result<Self, EdgeError> {
         let Config { listen, names, authority, access, limits } = config;
         let shown = authority.server(&server_names(listen.ip(), &names), env.clock.now())?;
-        let tls = tls::acceptor(&authority, &shown, env.clock.clone())?;
+        let tls = tls::config(&authority, &shown, env.clock.clone())?;
         let shared = Arc::new(Shared {
             server: server.clone(),
             access: Arc::new(access),
-            root_ca: authority.certificate_pem().to_owned(),
+            authority: Arc::new(authority.clone()),
             tls,
             room: Room::new(&limits),
             bodies: Bodies::new(limits.bodies, limits.bodies_each),
@@ -220,10 +227,21 @@ async fn listen_at(
     door: Door,
 ) -> Result<SocketAddr, EdgeError> {
     let failed = |source| EdgeError::Listen { address, source };
-    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let listener = bind(address).map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     shared.tasks.spawn(connection::accept(shared.clone(), listener, Arc::new(door)));
     Ok(address)
+}
+
+fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    // So that a server that ends can be followed by another at once.
+    socket.set_reuseaddr(!cfg!(windows))?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 fn loopback(like: IpAddr) -> IpAddr {

@@ -8,18 +8,25 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-use crate::rest::Body;
+use crate::rest::{Body, UnderWay};
 
 /// A body of `rest`; a watch ends cleanly, between two events, when the server ends.
 pub(super) struct Outgoing {
     body: Body,
     closing: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
+    /// A watch is under way as long as this is here.
+    _under_way: Option<UnderWay>,
 }
 
 impl Outgoing {
-    pub(super) fn new(body: Body, closing: &CancellationToken) -> Self {
+    /// The body of an answer that has begun.
+    pub(super) fn new(
+        body: Body,
+        closing: &CancellationToken,
+        under_way: Option<UnderWay>,
+    ) -> Self {
         let closing = body.is_watch().then(|| Box::pin(closing.clone().cancelled_owned()));
-        Self { body, closing }
+        Self { body, closing, _under_way: under_way }
     }
 }
 

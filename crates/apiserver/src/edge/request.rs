@@ -3,10 +3,12 @@
 //! Who asks is settled before anything else is said, so that strangers cannot learn
 //! which clusters there are.
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::CONTENT_ENCODING;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderValue, Request, Response, StatusCode, Uri};
 use http_body_util::{Either, Full};
 use hyper::body::Incoming;
@@ -15,6 +17,7 @@ use tower::Service;
 
 use super::Shared;
 use super::bodies::{Counted, Share};
+use super::entrance;
 use super::gzip::inflate;
 use super::outgoing::Outgoing;
 use super::room::Seat;
@@ -41,21 +44,41 @@ struct Way {
     path: String,
 }
 
+/// An answer in the making. Boxed, for an HTTP/2 connection keeps room for this as long as the
+/// answer is read: for a watch that is for hours.
+type Answering = Pin<Box<dyn Future<Output = Result<Response<Outgoing>, Disconnected>> + Send>>;
+
 /// Answers a request. An error cuts the connection; only injected faults do that.
-pub(super) async fn answer(
+pub(super) fn answer(
     shared: Arc<Shared>,
     door: Arc<Door>,
     certificate: Option<Arc<User>>,
     seat: Arc<Seat>,
     request: Request<Incoming>,
+) -> Answering {
+    Box::pin(async move {
+        // Boxed once more, so that it takes its room only when its turn has come.
+        Box::pin(answered(&shared, &door, certificate.as_deref(), &seat, request)).await
+    })
+}
+
+async fn answered(
+    shared: &Shared,
+    door: &Door,
+    certificate: Option<&User>,
+    seat: &Seat,
+    request: Request<Incoming>,
 ) -> Result<Response<Outgoing>, Disconnected> {
-    seat.spoken.cancel();
-    let limit = shared.limits.request;
-    // Boxed, for an HTTP/2 connection keeps this as long as the answer is read: for a watch
-    // that is for hours.
-    let answering = Box::pin(admitted(&shared, &door, certificate.as_deref(), &seat, request));
-    let answered = timeout(limit, answering).await;
-    let response = match answered {
+    let way = way(shared, door, request.uri());
+    let query = request.uri().query().unwrap_or_default();
+    let ask = Ask::of(request.method(), &way.path, query);
+    let counting = way.cluster.as_ref().map(|cluster| {
+        let apply = request.headers().get(CONTENT_TYPE).is_some_and(is_apply);
+        cluster.count(&ask, apply, query.contains("dryRun=All"))
+    });
+    let came = Came { way, ask, door, certificate, seat };
+    let admitted = timeout(shared.limits.request, admitted(shared, came, request)).await;
+    let response = match admitted {
         Ok(Ok(response)) => response,
         Ok(Err(Refused::Severed)) => return Err(Disconnected),
         Ok(Err(Refused::Says(error))) => rest::refusal(&error),
@@ -64,7 +87,22 @@ pub(super) async fn answer(
             rest::refusal(&ApiError::new(504, "Timeout", says))
         }
     };
-    Ok(response.map(|body| Outgoing::new(body, &shared.closing)))
+    let (code, watch) = (response.status().as_u16(), response.body().is_watch());
+    let under_way = counting.and_then(|counting| counting.answered(code, watch));
+    Ok(response.map(|body| Outgoing::new(body, &shared.closing, under_way)))
+}
+
+fn is_apply(kind: &HeaderValue) -> bool {
+    kind.as_bytes().starts_with(b"application/apply-patch")
+}
+
+/// A request as it came in.
+struct Came<'a> {
+    way: Way,
+    ask: Ask,
+    door: &'a Door,
+    certificate: Option<&'a User>,
+    seat: &'a Seat,
 }
 
 enum Refused {
@@ -80,14 +118,12 @@ impl From<ApiError> for Refused {
 
 async fn admitted(
     shared: &Shared,
-    door: &Door,
-    certificate: Option<&User>,
-    seat: &Seat,
+    came: Came<'_>,
     request: Request<Incoming>,
 ) -> Result<Response<rest::Body>, Refused> {
-    let way = way(shared, door, request.uri());
+    let Came { way, ask, door, certificate, seat } = came;
     if let Some(cluster) = &way.cluster {
-        cluster.furnish(&shared.root_ca);
+        cluster.furnish(&shared.authority);
     }
     let presented = Presented {
         certificate,
@@ -99,14 +135,11 @@ async fn admitted(
     if !user.is_in(group::UNAUTHENTICATED) {
         seat.recognise();
     }
-    let query = request.uri().query().unwrap_or_default();
-    let ask = Ask::of(request.method(), &way.path, query);
     shared.access.check(&user, &ask, way.cluster.as_ref())?;
     let Some(mut cluster) = way.cluster else {
-        return match way.path.trim_end_matches('/') {
-            "/healthz" | "/livez" | "/readyz" => Ok(rest::healthy()),
-            _ => Err(nowhere(door).into()),
-        };
+        let query = request.uri().query().unwrap_or_default();
+        return entrance::answer(shared, door, &way.path, query)
+            .ok_or_else(|| nowhere(door).into());
     };
     let target = match request.uri().query() {
         Some(query) => format!("{}?{query}", way.path),

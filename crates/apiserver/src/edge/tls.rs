@@ -8,18 +8,17 @@ use rustls::pki_types::UnixTime;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::time_provider::TimeProvider;
 use rustls::{RootCertStore, ServerConfig};
-use tokio_rustls::TlsAcceptor;
 
 use super::EdgeError;
 use super::authority::{Authority, Credentials};
 use crate::env::Clock;
 
-/// Accepts TLS connections with `shown` as the server's certificate.
-pub(super) fn acceptor(
+/// How the server speaks TLS, with `shown` as its certificate.
+pub(super) fn config(
     authority: &Authority,
     shown: &Credentials,
     clock: Arc<dyn Clock>,
-) -> Result<TlsAcceptor, EdgeError> {
+) -> Result<Arc<ServerConfig>, EdgeError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut roots = RootCertStore::empty();
     roots.add(authority.certificate_der()).map_err(EdgeError::Tls)?;
@@ -37,7 +36,7 @@ pub(super) fn acceptor(
     // A resumed session would be trusted without another look at its certificate.
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
-    Ok(TlsAcceptor::from(Arc::new(config)))
+    Ok(Arc::new(config))
 }
 
 /// The environment's clock as TLS wants it.

@@ -25,6 +25,8 @@ pub enum Target {
     },
     /// A collection, an object or a subresource.
     Object(ObjectPath),
+    /// The old way to watch: `/api/v1/watch/…`, a collection or an object.
+    Watch(ObjectPath),
     /// Anything else, without its slashes at the ends: `version`, `readyz/ping`.
     Other(String),
 }
@@ -55,31 +57,28 @@ pub enum BadPath {
     Nowhere,
 }
 
-/// Reads a path, still percent-encoded. Each segment is decoded on its own, so an
-/// encoded slash never moves a border.
+/// Reads a path, still percent-encoded. It is decoded before it is cut, as in Kubernetes: an
+/// encoded slash is a slash. Whoever asks what a path means must ask here, so that rights are
+/// never checked for something else than what is done.
 pub fn parse(path: &str) -> Result<Target, BadPath> {
-    let trimmed = path.strip_prefix('/').unwrap_or(path);
+    let path = decode(path).ok_or(BadPath::Undecodable)?;
+    let trimmed = path.strip_prefix('/').unwrap_or(&path);
     let trimmed = trimmed.strip_suffix('/').unwrap_or(trimmed);
-    let mut segments = Vec::new();
-    if !trimmed.is_empty() {
-        for raw in trimmed.split('/') {
-            let segment = decode(raw).ok_or(BadPath::Undecodable)?;
-            let odd = segment.is_empty() || segment == "." || segment == "..";
-            if odd || segment.contains(['/', '\0']) {
-                return Err(BadPath::Nowhere);
-            }
-            segments.push(segment);
-        }
+    let words: Vec<&str> = match trimmed {
+        "" => Vec::new(),
+        _ => trimmed.split('/').collect(),
+    };
+    if words.iter().any(|word| matches!(*word, "" | "." | "..") || word.contains('\0')) {
+        return Err(BadPath::Nowhere);
     }
-    let words: Vec<&str> = segments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["api"] => Ok(Target::CoreVersions),
         ["apis"] => Ok(Target::Groups),
         ["apis", group] => Ok(Target::Group((*group).to_owned())),
         ["api", version] => Ok(resources("", version)),
         ["apis", group, version] => Ok(resources(group, version)),
-        ["api", version, rest @ ..] => object("", version, rest),
-        ["apis", group, version, rest @ ..] => object(group, version, rest),
+        ["api", version, rest @ ..] => below("", version, rest),
+        ["apis", group, version, rest @ ..] => below(group, version, rest),
         other => Ok(Target::Other(other.join("/"))),
     }
 }
@@ -88,7 +87,18 @@ fn resources(group: &str, version: &str) -> Target {
     Target::Resources { group: group.to_owned(), version: version.to_owned() }
 }
 
-fn object(group: &str, version: &str, rest: &[&str]) -> Result<Target, BadPath> {
+fn below(group: &str, version: &str, rest: &[&str]) -> Result<Target, BadPath> {
+    match rest {
+        ["watch", rest @ ..] if !rest.is_empty() => {
+            let at = object(group, version, rest)?;
+            // What lies below an object cannot be watched.
+            if at.subresource.is_some() { Err(BadPath::Nowhere) } else { Ok(Target::Watch(at)) }
+        }
+        rest => object(group, version, rest).map(Target::Object),
+    }
+}
+
+fn object(group: &str, version: &str, rest: &[&str]) -> Result<ObjectPath, BadPath> {
     let (namespace, rest) = match rest {
         // The namespace object and its own subresources.
         ["namespaces"] | ["namespaces", _] | ["namespaces", _, "status" | "finalize"] => {
@@ -110,14 +120,14 @@ fn object(group: &str, version: &str, rest: &[&str]) -> Result<Target, BadPath> 
         }
         _ => return Err(BadPath::Nowhere),
     };
-    Ok(Target::Object(ObjectPath {
+    Ok(ObjectPath {
         group: group.to_owned(),
         version: version.to_owned(),
         namespace,
         resource: (*resource).to_owned(),
         name,
         subresource,
-    }))
+    })
 }
 
 /// What the path of an object's `proxy` asks of whoever is behind it, with a slash in front;
@@ -125,8 +135,9 @@ fn object(group: &str, version: &str, rest: &[&str]) -> Result<Target, BadPath> 
 pub fn beyond_proxy(path: &str, namespaced: bool) -> Option<String> {
     // api, version, namespaces, its name, resource, name, proxy.
     let before = if namespaced { 7 } else { 5 };
+    let path = decode(path)?;
     let rest = path.trim_start_matches('/').splitn(before + 1, '/').nth(before)?;
-    Some(format!("/{}", decode(rest)?))
+    Some(format!("/{rest}"))
 }
 
 /// Takes `/clusters/<name>` off the front: the name and the path that remains.
@@ -148,10 +159,12 @@ mod tests {
     /// `group/version namespace resource name subresource`, dashes for what is absent.
     fn line(path: &str) -> String {
         match parse(path) {
-            Ok(Target::Object(o)) => {
+            Ok(Target::Object(o) | Target::Watch(o)) => {
+                let watch = matches!(parse(path), Ok(Target::Watch(_)));
+                let watch = if watch { "watch " } else { "" };
                 let or = |part: &Option<String>| part.clone().unwrap_or_else(|| "-".into());
                 format!(
-                    "{}/{} {} {} {} {}",
+                    "{watch}{}/{} {} {} {} {}",
                     o.group,
                     o.version,
                     or(&o.namespace),
@@ -182,6 +195,14 @@ mod tests {
             ("/api/v1/namespaces/x/pods/p/eviction", "/v1 x pods p eviction"),
             ("/apis/apps/v1/namespaces/x/deployments/d/scale", "apps/v1 x deployments d scale"),
             ("/api/v1/namespaces/x/configmaps/a%3Ab", "/v1 x configmaps a:b -"),
+            ("/api%2Fv1/pods", "/v1 - pods - -"),
+            ("/api/v1/namespaces/x%2Fpods", "/v1 x pods - -"),
+            ("/api/v1/namespaces/x/serviceaccounts%2Fa%2Ftoken", "/v1 x serviceaccounts a token"),
+            ("/api/v1/namespaces/x/configmaps/a%2Fb", "/v1 x configmaps a b"),
+            ("/api/v1/watch/pods", "watch /v1 - pods - -"),
+            ("/api/v1/watch/namespaces", "watch /v1 - namespaces - -"),
+            ("/api/v1/watch/namespaces/x", "watch /v1 - namespaces x -"),
+            ("/apis/apps/v1/watch/namespaces/x/deployments/d", "watch apps/v1 x deployments d -"),
             ("/version", "Ok(Other(\"version\"))"),
             ("/readyz/ping", "Ok(Other(\"readyz/ping\"))"),
             ("/", "Ok(Other(\"\"))"),
@@ -197,9 +218,11 @@ mod tests {
             "/api/v1//pods",
             "/api/v1/namespaces/../pods",
             "/api/v1/namespaces/x/configmaps/%2e%2e",
-            "/api/v1/namespaces/x/configmaps/a%2Fb",
+            "/api/v1/namespaces/x/configmaps/a%2F..%2Fb",
+            "/api/v1/namespaces/x%2F/configmaps",
             "/api/v1/namespaces/x/pods/p/exec/deeper",
             "/apis/example.com/v1/namespaces/x/pods/p/proxy/deeper",
+            "/api/v1/watch/namespaces/x/pods/p/log",
             "/api/v1/namespaces/x/configmaps/a%00",
         ] {
             assert_eq!(parse(path), Err(BadPath::Nowhere), "{path}");

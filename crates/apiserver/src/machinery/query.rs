@@ -27,6 +27,14 @@ impl Query {
         self.0.iter().filter(move |(k, _)| k == key).map(|(_, v)| v.as_str())
     }
 
+    /// The same with another value of `key`, whatever it was.
+    #[must_use]
+    pub fn with(mut self, key: &str, value: &str) -> Self {
+        self.0.retain(|(k, _)| k != key);
+        self.0.push((key.to_owned(), value.to_owned()));
+        self
+    }
+
     /// A switch: absent is false, and so are `false` and `0`; a bare `?watch` is true.
     pub fn flag(&self, key: &str) -> bool {
         self.get(key).is_some_and(|value| !matches!(value, "false" | "0"))

@@ -93,12 +93,17 @@ pub enum Rules {
 }
 
 impl Version {
+    /// The schema of objects, where there is one.
+    pub fn schema(&self) -> Option<&Schema> {
+        match &self.rules {
+            Rules::Builtin(schema) => schema.as_ref(),
+            Rules::Custom(compiled) => Some(compiled.schema()),
+        }
+    }
+
     /// The schema that patches and server-side apply merge by.
     pub fn merges_by(&self) -> Option<NodeRef<'_>> {
-        match &self.rules {
-            Rules::Builtin(schema) => schema.as_ref().map(Schema::root),
-            Rules::Custom(compiled) => Some(compiled.schema().root()),
-        }
+        self.schema().map(Schema::root)
     }
 }
 

@@ -18,6 +18,7 @@ pub use kind::{Kind, Origin, Rules, ScalePaths, Version};
 pub use library::Library;
 
 use crate::builtin;
+use crate::machinery::gvk::GroupVersion;
 
 /// Kinds by their table's name, `plural.group`.
 pub type Kinds = BTreeMap<Box<str>, Arc<Kind>>;
@@ -102,6 +103,14 @@ impl Registry {
         let version = kind.served(group, version)?;
         let since = self.since(&kind);
         Some(Served { kind, version, since })
+    }
+
+    /// The kind of this name in a group and version.
+    pub fn named(&self, gv: &GroupVersion, kind: &str) -> Option<Served> {
+        let all = self.all();
+        let serves = |known: &&Arc<Kind>| known.served(&gv.group, &gv.version).is_some();
+        let known = all.iter().filter(serves).find(|known| *known.kind == *kind)?;
+        self.find(&gv.group, &gv.version, &known.plural)
     }
 
     /// The kind of a table in its storage version.

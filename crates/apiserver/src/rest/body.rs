@@ -10,6 +10,7 @@ use std::vec;
 
 use bytes::{Bytes, BytesMut};
 use http_body::{Frame, SizeHint};
+use serde_json::Value;
 
 use super::present::Presenter;
 use super::watch::WatchStream;
@@ -38,6 +39,7 @@ struct ListBody {
     large: Option<Bytes>,
     first: bool,
     done: bool,
+    yaml: bool,
 }
 
 impl Body {
@@ -56,7 +58,17 @@ impl Body {
             large: None,
             first: true,
             done: false,
+            yaml: false,
         })))
+    }
+
+    /// The same in YAML. A watch is left as it is.
+    pub(super) fn in_yaml(self) -> Self {
+        match self.0 {
+            Inner::Whole(Some(json)) => Self::whole(yaml(&json).unwrap_or(json)),
+            Inner::List(list) => Self(Inner::List(Box::new(list.in_yaml()))),
+            other => Self(other),
+        }
     }
 
     /// Whether the body streams until somebody ends it.
@@ -70,7 +82,55 @@ impl Body {
     }
 }
 
+/// JSON as YAML; `None` if it is none.
+fn yaml(json: &[u8]) -> Option<Bytes> {
+    let value: Value = serde_json::from_slice(json).ok()?;
+    serde_saphyr::to_string(&value).ok().map(Bytes::from)
+}
+
 impl ListBody {
+    /// The same in YAML: what stands before the items, then each as a sequence of one, which
+    /// one after the other are a sequence.
+    fn in_yaml(mut self) -> Self {
+        let Some(head) = self.head.take() else { return self };
+        // Whatever the form, the key of the items is the last.
+        let key = if head.ends_with(b"\"rows\":[") { "rows" } else { "items" };
+        let mut begun: Value =
+            serde_json::from_slice(&[&head, &b"]}"[..]].concat()).unwrap_or_default();
+        if let Some(fields) = begun.as_object_mut() {
+            fields.remove(key);
+        }
+        let Ok(text) = serde_saphyr::to_string(&begun) else {
+            self.head = Some(head);
+            return self;
+        };
+        let none = self.items.as_slice().is_empty();
+        self.head = Some(format!("{text}{key}:{}\n", if none { " []" } else { "" }).into());
+        self.yaml = true;
+        self
+    }
+
+    /// The next piece in YAML.
+    fn next_yaml(&mut self) -> Option<Bytes> {
+        if self.done {
+            return None;
+        }
+        let mut piece = BytesMut::from(&*self.head.take().unwrap_or_default());
+        while piece.len() < PIECE {
+            let Some(item) = self.items.next() else {
+                self.done = true;
+                break;
+            };
+            let shown = self.presenter.item(&item.json, item.revision).ok();
+            let Some(text) = shown.and_then(|json| yaml(&[b"[", &*json, b"]"].concat())) else {
+                tracing::error!(name = %item.key.name, "a stored object cannot be shown");
+                continue;
+            };
+            piece.extend_from_slice(&text);
+        }
+        Some(piece.freeze()).filter(|piece| !piece.is_empty())
+    }
+
     /// Room for the next piece, so that it is not moved while it grows.
     fn size_of_piece(&self) -> usize {
         let mut size = self.head.as_ref().map_or(2, |head| head.len() + 2);
@@ -130,6 +190,7 @@ impl http_body::Body for Body {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let next = match &mut self.get_mut().0 {
             Inner::Whole(bytes) => Poll::Ready(bytes.take().filter(|bytes| !bytes.is_empty())),
+            Inner::List(list) if list.yaml => Poll::Ready(list.next_yaml()),
             Inner::List(list) => Poll::Ready(list.next()),
             Inner::Watch(stream) => stream.poll_bytes(context),
         };

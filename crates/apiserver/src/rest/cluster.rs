@@ -7,9 +7,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use serde_json::Value;
 
 use super::admission::Admission;
+use super::certificates::Signer;
 use super::failure::Failure;
 use super::guards;
 use super::local::Local;
+use super::metrics;
 use super::server::Shared;
 use super::taken::Taken;
 use crate::auth::accounts::Keyring;
@@ -43,8 +45,10 @@ pub(crate) struct Cluster {
     pub(super) furnished: AtomicBool,
     /// The key that signs tokens of service accounts.
     pub(super) keyring: Keyring,
-    /// The certificate of whoever signs the server's, as PEM, once it is known.
-    pub(super) root_ca: OnceLock<String>,
+    /// Who signs the server's certificate, once that is known, and those of its users.
+    pub(super) authority: OnceLock<Arc<dyn Signer>>,
+    /// What came over the network so far.
+    pub(super) counts: metrics::Counts,
 }
 
 /// One logical cluster: a `tower::Service`, and the way to its in-process API.

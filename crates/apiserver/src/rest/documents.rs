@@ -1,4 +1,4 @@
-//! What is not a resource: discovery, schemas, version and health.
+//! What is not a resource: discovery, schemas, version. Health is in `health`.
 
 use http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use http::request::Parts;
@@ -11,25 +11,22 @@ use super::cluster::ClusterHandle;
 use super::failure::Failure;
 use super::negotiate::{self, Form};
 use super::service::respond;
+use super::{health, metrics};
 use crate::auth::accounts::ISSUER;
 use crate::machinery::path::Target;
-use crate::machinery::query::Query;
 use crate::openapi;
-use crate::registry;
+use crate::registry::{self, Registry};
 use crate::store::ObjectKey;
 
 type Answer = Result<Response<Body>, Failure>;
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+/// The version that clients see.
+pub(super) const VERSION: &str = "v1.34.0+flagship";
 const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 
 /// Answers a GET that is about no resource.
-pub(super) fn document(
-    handle: &ClusterHandle,
-    parts: &Parts,
-    query: &Query,
-    target: &Target,
-) -> Answer {
+pub(super) fn document(handle: &ClusterHandle, parts: &Parts, target: &Target) -> Answer {
     let registry = handle.registry();
     let found = match target {
         Target::CoreVersions | Target::Groups => {
@@ -55,8 +52,8 @@ pub(super) fn document(
         }
         Target::Group(group) => registry::group(registry, group),
         Target::Resources { group, version } => registry::resources(registry, group, version),
-        Target::Other(path) => return other(handle, parts, query, path),
-        Target::Object(_) => None,
+        Target::Other(path) => return other(handle, parts, path),
+        Target::Object(_) | Target::Watch(_) => None,
     };
     let found = found.ok_or(Failure::Unserved)?;
     negotiate::accept(&parts.headers, true)?;
@@ -84,7 +81,7 @@ fn tagged(headers: &HeaderMap, tag: &str, body: Body) -> Response<Body> {
     response
 }
 
-fn other(handle: &ClusterHandle, parts: &Parts, query: &Query, path: &str) -> Answer {
+fn other(handle: &ClusterHandle, parts: &Parts, path: &str) -> Answer {
     let cluster = &handle.cluster;
     let definition = |resource: &str| cluster.read(DEFINITIONS, &ObjectKey::new("", resource));
     let source = openapi::Source { registry: handle.registry(), definition: &definition };
@@ -111,7 +108,7 @@ fn other(handle: &ClusterHandle, parts: &Parts, query: &Query, path: &str) -> An
         }
         "version" => {
             let version = json!({
-                "major": "1", "minor": "34", "gitVersion": "v1.34.0+flagship",
+                "major": "1", "minor": "34", "gitVersion": VERSION,
                 "gitCommit": "", "gitTreeState": "clean", "buildDate": "1970-01-01T00:00:00Z",
                 "goVersion": "", "compiler": "rustc",
                 "platform": format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
@@ -130,19 +127,46 @@ fn other(handle: &ClusterHandle, parts: &Parts, query: &Query, path: &str) -> An
             let keys = json!({"keys": [cluster.keyring.key(&cluster.store)?.public()]});
             Ok(respond(StatusCode::OK, Body::whole(keys.to_string()), &[]))
         }
-        "healthz" | "livez" | "readyz" if query.get("verbose").is_some() => {
-            Ok(text(format!("[+]ping ok\n{path} check passed\n")))
+        "" | "index.html" => {
+            let index = json!({"paths": paths(handle.registry())});
+            Ok(respond(StatusCode::OK, Body::whole(index.to_string()), &[]))
         }
-        "healthz" | "livez" | "readyz" | "healthz/ping" | "livez/ping" | "readyz/ping" => {
-            Ok(healthy())
+        "metrics" => {
+            let mut response = text(handle.metrics());
+            response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(metrics::MEDIA));
+            Ok(response)
         }
         _ => Err(Failure::Unserved),
     }
 }
 
-/// What health checks hear.
-pub(crate) fn healthy() -> Response<Body> {
-    text("ok".to_owned())
+/// Every path that is about no resource, sorted.
+fn paths(registry: &Registry) -> Vec<String> {
+    let fixed = [
+        "/.well-known/openid-configuration",
+        "/api",
+        "/api/v1",
+        "/apis",
+        "/apis/",
+        "/metrics",
+        "/openapi/v2",
+        "/openapi/v3",
+        "/openapi/v3/",
+        "/openid/v1/jwks",
+        "/version",
+    ];
+    let mut paths: Vec<String> = fixed.map(str::to_owned).into();
+    paths.extend(health::paths());
+    let groups = registry::groups(registry);
+    for group in groups["groups"].as_array().into_iter().flatten() {
+        paths.push(format!("/apis/{}", group["name"].as_str().unwrap_or_default()));
+        for version in group["versions"].as_array().into_iter().flatten() {
+            let version = version["groupVersion"].as_str().unwrap_or_default();
+            paths.push(format!("/apis/{version}"));
+        }
+    }
+    paths.sort();
+    paths
 }
 
 /// An answer for people.

@@ -14,7 +14,7 @@ use super::options::WriteOptions;
 use super::patching::Patch;
 use super::subresource::Sub;
 use super::write::{Source, parse};
-use super::{crd, managers, meta, roles, rules};
+use super::{certificates, crd, managers, meta, roles, rules};
 use crate::builtin;
 use crate::machinery::names;
 use crate::machinery::status::{ApiError, FieldError};
@@ -95,6 +95,7 @@ pub(super) async fn draft_create(
     roles::check(cluster, caller, place, &object, None)?;
     own_new(cluster, &mut object);
     rules::prepare_create(cluster, served, &mut object)?;
+    certificates::identify(caller, kind, &mut object);
     if owner != Owner::Apply {
         managers::record(cluster, served, None, &mut object, manager, Sub::Main);
     }
@@ -104,6 +105,7 @@ pub(super) async fn draft_create(
     refuse_invalid(served, &object, &errors)?;
     let defines = crd::define(cluster, kind, &object)?;
     warnings.extend(crd::warnings(defines.as_deref()));
+    certificates::check(cluster, caller, place, sub, &object, None)?;
     hooks.validate(&object, None, &mut warnings).await?;
 
     let value = rules::convert(kind, kind.storage, object);
@@ -160,6 +162,7 @@ pub(super) async fn draft_update(
     roles::check(cluster, caller, place, &new, Some(old))?;
     meta::carry_over(&mut new, old);
     rules::prepare_update(cluster, served, sub, &mut new, old)?;
+    certificates::stamp(cluster, kind, sub, &mut new, old);
     count_generation(served, sub, &mut new, old);
     if sub == Sub::Scale || !matches!(source, Source::Patch(Patch::Apply(_))) {
         managers::record(cluster, served, Some(old), &mut new, manager, sub);
@@ -173,6 +176,7 @@ pub(super) async fn draft_update(
         _ => None,
     };
     warnings.extend(crd::warnings(defines.as_deref()));
+    certificates::check(cluster, caller, place, sub, &new, Some(old))?;
     hooks.validate(&new, Some(old), &mut warnings).await?;
 
     let mut value = rules::convert(kind, kind.storage, new);
@@ -379,7 +383,8 @@ fn refuse_invalid(served: &Served, object: &Value, errors: &[FieldError]) -> Res
     if errors.is_empty() {
         return Ok(());
     }
-    let group = &served.version().gv.group;
+    // Events are refused in the name of the core group, whichever way they came.
+    let group = &served.kind.group;
     let name = match meta::text(object, "name") {
         "" => meta::text(object, "generateName"),
         name => name,

@@ -3,7 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use super::cluster::Cluster;
+use super::meta;
 use super::subresource::Sub;
+use crate::builtin::Kind as K;
 use crate::machinery::status::ApiError;
 use crate::patch::apply::{self, Manager};
 use crate::registry::Served;
@@ -17,6 +19,12 @@ pub(super) fn record(
     manager: &str,
     sub: Sub,
 ) {
+    // Kubernetes cannot tell who owns what of these, for the published type of their bytes is
+    // not the one it finds; nobody owns anything.
+    if served.kind.is(K::CertificateSigningRequest) {
+        meta::of_mut(new).remove("managedFields");
+        return;
+    }
     let manager = this(cluster, served, manager, sub);
     apply::record_update(old, new, &manager, served.version().merges_by());
 }
@@ -83,13 +91,19 @@ fn this<'a>(cluster: &Cluster, served: &'a Served, name: &'a str, sub: Sub) -> M
 fn own_half(served: &Served, wanted: &Value, sub: Sub) -> Value {
     let Some(map) = wanted.as_object() else { return wanted.clone() };
     let (key, value) = match sub {
-        Sub::Status => ("status", map.get("status").cloned()),
+        Sub::Status | Sub::Approval => ("status", map.get("status").cloned()),
         Sub::EphemeralContainers => {
             let list = wanted["spec"].get("ephemeralContainers");
             ("spec", list.map(|list| json!({"ephemeralContainers": list})))
         }
         Sub::Resize => ("spec", resources_alone(&wanted["spec"])),
-        Sub::Main | Sub::Scale | Sub::Finalize | Sub::Binding | Sub::Connect(_) => {
+        Sub::Main
+        | Sub::Scale
+        | Sub::Finalize
+        | Sub::Binding
+        | Sub::Eviction
+        | Sub::Token
+        | Sub::Connect(_) => {
             let mut half = map.clone();
             if served.version().status {
                 half.remove("status");

@@ -15,6 +15,7 @@
 
 mod admission;
 mod body;
+mod certificates;
 mod cluster;
 mod connect;
 mod crd;
@@ -24,9 +25,11 @@ mod documents;
 mod draft;
 mod failure;
 mod guards;
+mod health;
 mod local;
 mod managers;
 mod meta;
+mod metrics;
 mod negotiate;
 mod options;
 mod patching;
@@ -47,10 +50,13 @@ mod write;
 
 pub use admission::{Admission, Mutation, Review};
 pub use body::Body;
+pub use certificates::{Signer, Wanted};
 pub use cluster::{Caller, ClusterHandle};
-pub(crate) use documents::{healthy, text};
+pub(crate) use documents::text;
 pub(crate) use failure::Unserved;
+pub(crate) use health::without_cluster;
 pub use local::Local;
+pub(crate) use metrics::{MEDIA as METRICS_MEDIA, UnderWay};
 pub use options::{DeleteOptions, FieldValidation, Propagation, WriteOptions};
 pub use patching::PatchKind;
 pub(crate) use route::nowhere;

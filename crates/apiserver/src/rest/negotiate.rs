@@ -1,7 +1,7 @@
 //! Which form an answer takes, and which form a body is in.
 //!
-//! Answers are JSON, whole or as `Table` or `PartialObjectMetadata`. Bodies are JSON, YAML
-//! or, of built-in kinds, protobuf.
+//! Answers are JSON or YAML, whole or as `Table` or `PartialObjectMetadata`; watches are JSON.
+//! Bodies are JSON, YAML or, of built-in kinds, protobuf.
 
 use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_TYPE};
@@ -55,23 +55,59 @@ impl Form {
     }
 }
 
+/// How an answer is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Writing {
+    Json,
+    Yaml,
+}
+
 /// Picks the form of the answer. `discovery` paths know other forms than objects do.
 pub fn accept(headers: &HeaderMap, discovery: bool) -> Result<Form, ApiError> {
-    let mut asked = false;
-    for header in headers.get_all(ACCEPT) {
-        let text = header.to_str().unwrap_or_default();
-        for range in text.split(',').filter(|range| !range.trim().is_empty()) {
-            asked = true;
-            if let Some(form) = form(range, discovery) {
-                return Ok(form);
-            }
-        }
+    match pick(headers, discovery) {
+        Ok(picked) => Ok(picked.map(|(form, _)| form).unwrap_or_default()),
+        Err(()) => Err(not_acceptable("application/json, application/yaml")),
     }
-    if asked {
-        let says = "only the following media types are accepted: application/json";
-        return Err(ApiError::new(406, "NotAcceptable", says));
+}
+
+/// Refuses who wants a watch in something else than JSON.
+pub fn accept_stream(headers: &HeaderMap) -> Result<(), ApiError> {
+    match wants_yaml(headers) {
+        true => Err(not_acceptable("application/json;stream=watch")),
+        false => Ok(()),
     }
-    Ok(Form::Whole)
+}
+
+/// Whether the answer is to be written in YAML.
+pub fn wants_yaml(headers: &HeaderMap) -> bool {
+    // Every form that discovery knows is JSON.
+    matches!(pick(headers, false), Ok(Some((_, Writing::Yaml))))
+}
+
+fn not_acceptable(known: &str) -> ApiError {
+    let says = format!("only the following media types are accepted: {known}");
+    ApiError::new(406, "NotAcceptable", says)
+}
+
+/// What the client likes best of what there is; nothing in particular if it does not say.
+fn pick(headers: &HeaderMap, discovery: bool) -> Result<Option<(Form, Writing)>, ()> {
+    let texts = headers.get_all(ACCEPT).iter().map(|header| header.to_str().unwrap_or_default());
+    let ranges = texts.flat_map(|text| text.split(',')).filter(|range| !range.trim().is_empty());
+    let mut ranges: Vec<(f32, &str)> = ranges.map(|range| (quality(range), range)).collect();
+    if ranges.is_empty() {
+        return Ok(None);
+    }
+    // Of equal ones the first.
+    ranges.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    let wanted = ranges.into_iter().filter(|(quality, _)| *quality > 0.0);
+    wanted.map(|(_, range)| range).find_map(|range| form(range, discovery)).map(Some).ok_or(())
+}
+
+/// How much a range is liked, from 0 to 1.
+fn quality(range: &str) -> f32 {
+    let mut parameters = range.split(';').filter_map(|part| part.split_once('='));
+    let text = parameters.find(|(key, _)| key.trim() == "q").map(|(_, value)| value.trim());
+    text.and_then(|text| text.parse().ok()).unwrap_or(1.0)
 }
 
 /// Whether a media type is asked for by its name.
@@ -81,23 +117,24 @@ pub fn names(headers: &HeaderMap, media: &str) -> bool {
     ranges.any(|range| range.split(';').next().is_some_and(|name| name.trim() == media))
 }
 
-fn form(range: &str, discovery: bool) -> Option<Form> {
+fn form(range: &str, discovery: bool) -> Option<(Form, Writing)> {
     let mut parts = range.split(';').map(str::trim);
     let media = parts.next()?.to_ascii_lowercase();
-    if !matches!(media.as_str(), "application/json" | "application/*" | "*/*") {
-        return None;
-    }
+    let writing = match media.as_str() {
+        "application/json" | "application/*" | "*/*" => Writing::Json,
+        "application/yaml" => Writing::Yaml,
+        _ => return None,
+    };
     let (mut kind, mut group, mut version) = (None, None, None);
     for (key, value) in parts.filter_map(|part| part.split_once('=')) {
         match key.trim() {
             "as" => kind = Some(value.trim()),
             "g" => group = Some(value.trim()),
             "v" => version = Some(value.trim()),
-            "q" if value.trim().parse() == Ok(0.0) => return None,
             _ => {}
         }
     }
-    match (kind, group, version) {
+    let form = match (kind, group, version) {
         (None, ..) => Some(Form::Whole),
         (Some("APIGroupDiscoveryList"), Some("apidiscovery.k8s.io"), Some("v2")) if discovery => {
             Some(Form::Aggregated)
@@ -111,7 +148,8 @@ fn form(range: &str, discovery: bool) -> Option<Form> {
             Some(Form::Table(Include::Metadata))
         }
         _ => None,
-    }
+    };
+    form.map(|form| (form, writing))
 }
 
 /// The media type of a body, without parameters, in lower case. Empty when not said.
@@ -164,6 +202,24 @@ mod tests {
         ];
         for (header, want) in table {
             assert_eq!(picked(header, false), want, "{header}");
+        }
+    }
+
+    #[test]
+    fn what_is_liked_best_is_picked() {
+        for (header, yaml) in [
+            ("", false),
+            ("application/yaml", true),
+            ("application/yaml, application/json", true),
+            ("application/json, application/yaml", false),
+            ("application/json;q=0.1, application/yaml;q=0.9", true),
+            ("application/yaml;q=0, */*", false),
+            ("application/yaml;as=Table;v=v1;g=meta.k8s.io", true),
+            ("text/html", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT, header.parse().unwrap());
+            assert_eq!(wants_yaml(&headers), yaml, "{header}");
         }
     }
 

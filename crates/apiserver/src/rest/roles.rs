@@ -4,10 +4,12 @@
 //! Who may do what is decided in `auth::rbac`. As with definitions, what a real cluster
 //! leaves to a controller is done before the write is answered.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use serde_json::{Value, json};
 
+use super::certificates::{self, Signer};
 use super::cluster::{Caller, Cluster, ClusterHandle, Ctx, Place};
 use super::{tokens, write};
 use crate::auth::rbac::grant::Grant;
@@ -24,19 +26,20 @@ const DEPTH: usize = 8;
 
 impl ClusterHandle {
     /// The roles and bindings of the cluster, compiled.
-    pub fn policy(&self) -> std::sync::Arc<Policy> {
+    pub fn policy(&self) -> Arc<Policy> {
         self.cluster.policy.current(&self.cluster.store)
     }
 
     /// Gives the cluster the roles and bindings that people expect, and its waiting secrets
     /// their tokens, once a process. Done when it is first reached from outside: thousands
-    /// of simulated clusters never are. `root_ca` is what programs trust the server by.
-    pub fn furnish(&self, root_ca: &str) {
+    /// of simulated clusters never are. The authority is the one that programs trust the
+    /// server by.
+    pub fn furnish(&self, authority: &Arc<dyn Signer>) {
         let cluster = &*self.cluster;
         if cluster.furnished.load(Ordering::Acquire) {
             return;
         }
-        cluster.root_ca.get_or_init(|| root_ca.to_owned());
+        cluster.authority.get_or_init(|| authority.clone());
         let system = Caller::named("kube-apiserver");
         let lists =
             [(CLUSTER_ROLES, bootstrap::roles()), (CLUSTER_BINDINGS, bootstrap::bindings())];
@@ -64,6 +67,7 @@ impl ClusterHandle {
         let complete = all().all(|(resource, o)| cluster.store.get(resource, &key(o)).is_some());
         cluster.furnished.store(complete, Ordering::Release);
         tokens::fill_all(cluster);
+        certificates::sign_all(cluster);
     }
 }
 

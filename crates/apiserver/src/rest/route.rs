@@ -23,7 +23,7 @@ use super::present::Presenter;
 use super::service::respond;
 use super::subresource::Sub;
 use super::write::{self, Source, Written};
-use super::{documents, meta, present, read, rules, scale, tokens, watch};
+use super::{documents, health, meta, present, read, rules, scale, tokens, watch};
 use crate::auth::{Access, Asking, Review, User, group};
 use crate::builtin::convert::event_label;
 use crate::machinery::fields;
@@ -56,13 +56,24 @@ pub(super) async fn handle(handle: &ClusterHandle, parts: &Parts, body: Bytes) -
     })?;
     let query = Query::parse(parts.uri.query().unwrap_or_default())
         .map_err(|bad| ApiError::bad_request(format!("invalid URL escape in {bad:?}")))?;
+    if let Target::Other(path) = &target
+        && let Some((asked, check)) = health::asked(path)
+    {
+        // Whoever probes, by whatever method, wants the same.
+        return health::answer(&handle.cluster, asked, check, &query).await;
+    }
     match target {
         Target::Object(at) => {
             let request = Incoming { handle, parts, query, body };
             request.object(&at).await
         }
         _ if parts.method != Method::GET => Err(ApiError::method_not_allowed().into()),
-        other => documents::document(handle, parts, &query, &other),
+        Target::Watch(at) => {
+            let query = query.with("watch", "true");
+            let request = Incoming { handle, parts, query, body };
+            request.object(&at).await
+        }
+        other => documents::document(handle, parts, &other),
     }
 }
 
@@ -135,11 +146,12 @@ impl Incoming<'_> {
             (&Method::POST, Some(_), "token")
                 if place.served.kind.is(crate::builtin::Kind::ServiceAccount) =>
             {
+                let options = WriteOptions::from_query(&self.query, "CreateOptions")?;
                 let body = self.decoded(true)?.value;
                 let ctx = ctx("create");
-                let work = tokens::request(&ctx, body);
-                let answer = traced(&ctx, work, |_| (0, 201)).await?;
-                Ok(respond(StatusCode::CREATED, Body::whole(answer.to_string()), &[]))
+                let work = tokens::request(&ctx, body, &options);
+                let (answer, warnings) = traced(&ctx, work, |_| (0, 201)).await?;
+                Ok(respond(StatusCode::CREATED, Body::whole(answer.to_string()), &warnings))
             }
             _ => Err(refuse()),
         }
@@ -255,6 +267,9 @@ impl Incoming<'_> {
         name: Option<&str>,
     ) -> Answer {
         let mut options = self.list_options(place)?;
+        if options.watch {
+            negotiate::accept_stream(&self.parts.headers)?;
+        }
         // Watching one object by its path is the old way of selecting it by name.
         let collection = Place { name: "".into(), ..place.clone() };
         if let Some(name) = name {
@@ -368,18 +383,21 @@ impl Incoming<'_> {
 
     async fn act_on_pod(&self, ctx: &Ctx<'_>, sub: &str) -> Answer {
         let options = WriteOptions::from_query(&self.query, "CreateOptions")?;
-        let body = self.decoded(true)?.value;
+        let mut body = self.decoded(true)?.value;
         let work = async {
+            let sub = if sub == "binding" { Sub::Binding } else { Sub::Eviction };
+            let warnings = pods::ask(ctx, sub, &mut body, &options).await?;
             match sub {
-                "binding" => pods::bind(ctx, &body, &options).await,
-                _ => pods::evict(ctx, &body, &options).await,
+                Sub::Binding => pods::bind(ctx, &body, &options).await?,
+                _ => pods::evict(ctx, &body, &options).await?,
             }
+            Ok(warnings)
         };
-        traced(ctx, work, |()| (0, 201)).await?;
+        let warnings = traced(ctx, work, |_| (0, 201)).await?;
         let status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201,
         });
-        Ok(respond(StatusCode::CREATED, Body::whole(status.to_string()), &[]))
+        Ok(respond(StatusCode::CREATED, Body::whole(status.to_string()), &warnings))
     }
 }
 

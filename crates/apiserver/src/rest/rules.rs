@@ -109,6 +109,7 @@ pub(super) fn prepare_update(
 ) -> Result<(), ApiError> {
     match (served.kind.origin, sub) {
         (Origin::Builtin(id), Sub::Status) => builtin::prepare_status_update(id, new, old),
+        (Origin::Builtin(_), Sub::Approval) => builtin::prepare_approval(new, old),
         (Origin::Builtin(_), Sub::Finalize) => builtin::prepare_finalize(new, old),
         (Origin::Builtin(id), _) => {
             builtin::prepare_update(id, new, old, &mut addresses(cluster, id))?;
@@ -160,11 +161,19 @@ pub(super) fn validate_create(served: &Served, object: &Value) -> Vec<FieldError
             if id == builtin::Kind::CustomResourceDefinition {
                 crd::validate(object, &mut errors);
             }
+            if is_newer_event(served) {
+                errors = builtin::strict_event(errors, object, None);
+            }
             errors.extend(guards::validate(id, object));
             errors
         }
         (Rules::Builtin(_), Origin::Custom) => Vec::new(),
     }
+}
+
+/// Whether an event came through the group that is strict about them.
+fn is_newer_event(served: &Served) -> bool {
+    served.kind.is(builtin::Kind::Event) && served.version != served.kind.storage
 }
 
 /// Findings about a changed object.
@@ -186,8 +195,14 @@ pub(super) fn validate_update(
                 }
                 _ => builtin::validate_update(id, new, old),
             };
+            if id == builtin::Kind::CertificateSigningRequest && sub != Sub::Approval {
+                errors.extend(builtin::approvals_kept(new, old));
+            }
             if id == builtin::Kind::CustomResourceDefinition && sub == Sub::Main {
                 crd::validate(new, &mut errors);
+            }
+            if is_newer_event(served) {
+                errors = builtin::strict_event(errors, new, Some(old));
             }
             errors.extend(guards::validate(id, new));
             errors

@@ -97,7 +97,8 @@ impl Server {
             guards: Default::default(),
             furnished: AtomicBool::default(),
             keyring: Default::default(),
-            root_ca: OnceLock::new(),
+            authority: OnceLock::new(),
+            counts: Default::default(),
         };
         crd::load(&cluster);
         let system = Caller::named("kube-apiserver");

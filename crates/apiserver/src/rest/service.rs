@@ -15,6 +15,7 @@ use tower::Service;
 use super::body::Body;
 use super::cluster::ClusterHandle;
 use super::failure::{Failure, Unserved};
+use super::negotiate::wants_yaml;
 use super::route;
 use super::server::Server;
 use crate::machinery::path;
@@ -69,16 +70,30 @@ where
         Ok(body) => route::handle(handle, &parts, body).await,
         Err(error) => Err(error.into()),
     };
-    match outcome {
-        Ok(response) => Ok(response),
-        Err(Failure::Refused(error)) => Ok(refusal(&error)),
+    let response = match outcome {
+        Ok(response) => response,
+        Err(Failure::Refused(error)) => refusal(&error),
         Err(Failure::Unserved) => {
             let mut response = refusal(&route::nowhere());
             response.extensions_mut().insert(Unserved);
-            Ok(response)
+            response
         }
-        Err(Failure::Severed) => Err(Disconnected),
+        Err(Failure::Severed) => return Err(Disconnected),
+    };
+    // Schemas have forms of their own.
+    let written = parts.uri.path().starts_with("/openapi") || !wants_yaml(&parts.headers);
+    Ok(if written { response } else { in_yaml(response) })
+}
+
+/// The same answer in YAML, if it is JSON.
+fn in_yaml(response: Response<Body>) -> Response<Body> {
+    let json = response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == "application/json");
+    if !json || response.body().is_watch() {
+        return response;
     }
+    let mut response = response.map(Body::in_yaml);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/yaml"));
+    response
 }
 
 /// Reads a body, but no more of it than requests may have. Whoever hands it over may refuse

@@ -29,6 +29,12 @@ pub(crate) enum Sub {
     Resize,
     /// `/binding` of pods: only ever posted, and written by the server itself.
     Binding,
+    /// `/eviction` of pods: only ever posted.
+    Eviction,
+    /// `/token` of service accounts: only ever posted.
+    Token,
+    /// `/approval` of certificate requests.
+    Approval,
     /// A way out of the server, such as `/exec`: asked for and never written.
     Connect(Remote),
 }
@@ -51,6 +57,7 @@ impl Sub {
             "finalize" => Self::Finalize,
             "ephemeralcontainers" => Self::EphemeralContainers,
             "resize" => Self::Resize,
+            "approval" => Self::Approval,
             _ => return None,
         };
         has.then_some(sub)
@@ -66,6 +73,9 @@ impl Sub {
             Self::EphemeralContainers => "ephemeralcontainers",
             Self::Resize => "resize",
             Self::Binding => "binding",
+            Self::Eviction => "eviction",
+            Self::Token => "token",
+            Self::Approval => "approval",
             Self::Connect(remote) => remote.name(),
         }
     }
@@ -80,9 +90,14 @@ impl Sub {
         options: &WriteOptions,
     ) -> Result<(Value, Vec<String>), ApiError> {
         match self {
-            Self::Main | Self::Status | Self::Finalize | Self::Binding | Self::Connect(_) => {
-                self.whole(ctx, old, source, manager, options)
-            }
+            Self::Main
+            | Self::Status
+            | Self::Approval
+            | Self::Finalize
+            | Self::Binding
+            | Self::Eviction
+            | Self::Token
+            | Self::Connect(_) => self.whole(ctx, old, source, manager, options),
             Self::Scale => {
                 let served = &ctx.place.served;
                 let shown = scale::of(served, old).ok_or_else(|| ctx.place.not_found())?;

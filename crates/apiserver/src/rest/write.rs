@@ -18,10 +18,11 @@ use super::cluster::{Caller, Cluster, Ctx, Place};
 use super::decode::Decoded;
 use super::draft::{Draft, Drafted, Owner, draft_create, draft_update};
 use super::failure::{Failure, commit_error, not_stored};
+use super::guards::checked;
 use super::options::WriteOptions;
 use super::patching::Patch;
 use super::subresource::Sub;
-use super::{crd, managers, meta, roles, rules, tokens};
+use super::{certificates, crd, managers, meta, roles, rules, tokens};
 use crate::builtin;
 use crate::env::Point;
 use crate::machinery::bounds::{MAX_DEPTH, fits};
@@ -303,6 +304,8 @@ pub(super) async fn commit(
     let settled = crd::after_commit(ctx.cluster, kind, &stored, draft.removes);
     roles::after_commit(ctx.cluster, kind);
     tokens::after_commit(ctx.cluster, kind, &stored, draft.removes);
+    certificates::after_commit(ctx.cluster, kind, &stored, draft.removes);
+    checked::after_commit(ctx.cluster, kind, &stored, draft.removes);
     drop(draft.defines); // served by now
     let stored = match settled {
         Some(settled) => {

@@ -27,6 +27,7 @@ mod walk;
 
 pub use builtin::{Published, builtin, builtin_kinds, object_meta, published};
 pub(crate) use cel::admission::{Asker, Evaluation, Noted, Program, Sight};
+pub(crate) use cel::typed::{Sighted, Subject};
 pub use compiled::Compiled;
 pub use decode::decode_error;
 pub use definition::validate_crd;

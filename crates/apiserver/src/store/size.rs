@@ -6,7 +6,7 @@
 
 use std::mem::size_of;
 
-use super::{Scope, Store, Stored};
+use super::{Resource, Scope, Store, Stored};
 
 /// Sizes of one store. `history` counts only what the current objects do not share.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -25,7 +25,29 @@ pub struct Footprint {
     pub watches: usize,
 }
 
+/// How much there is of one resource.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Count {
+    /// Which.
+    pub resource: Resource,
+    /// Current objects.
+    pub objects: usize,
+    /// Open watches.
+    pub watches: usize,
+}
+
 impl Store {
+    /// How much there is of every resource that has objects or watches.
+    pub fn census(&self) -> Vec<Count> {
+        let state = self.shared.read();
+        let counts = state.tables.iter().map(|(resource, table)| Count {
+            resource: resource.clone(),
+            objects: table.len(),
+            watches: table.audience.len(),
+        });
+        counts.filter(|count| count.objects + count.watches > 0).collect()
+    }
+
     /// Walks everything; for diagnosis and benchmarks.
     pub fn footprint(&self) -> Footprint {
         let state = self.shared.read();

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::object::Object;
-use super::{AGE, NAME, Printer};
+use super::{AGE, NAME, Printer, human};
 use crate::builtin::Kind;
 
 const NAMESPACE: Printer = Printer {
@@ -116,6 +117,44 @@ const RUNTIME_CLASS: Printer = Printer {
     cells: |object| vec![object.name(), json!(object.text("/handler")), object.age()],
 };
 
+const CERTIFICATE_REQUEST: Printer = Printer {
+    columns: &[
+        NAME,
+        AGE,
+        ("SignerName", "string", 0),
+        ("Requestor", "string", 0),
+        ("RequestedDuration", "string", 0),
+        ("Condition", "string", 0),
+    ],
+    cells: |object| {
+        let life = match object.at("/spec/expirationSeconds").as_i64() {
+            Some(seconds) => human(SignedDuration::from_secs(seconds)),
+            None => "<none>".to_owned(),
+        };
+        let has = |kind: &str| object.condition(kind).is_some();
+        let mut state = match (has("Denied"), has("Approved")) {
+            (true, _) => "Denied",
+            (false, true) => "Approved",
+            (false, false) => "Pending",
+        }
+        .to_owned();
+        if has("Failed") {
+            state += ",Failed";
+        }
+        if !object.text("/status/certificate").is_empty() {
+            state += ",Issued";
+        }
+        vec![
+            object.name(),
+            object.age(),
+            object.text_or("/spec/signerName", "<none>"),
+            json!(object.text("/spec/username")),
+            json!(life),
+            json!(state),
+        ]
+    },
+};
+
 const API_SERVICE: Printer = Printer {
     columns: &[NAME, ("Service", "string", 0), ("Available", "string", 0), AGE],
     cells: |object| {
@@ -138,6 +177,7 @@ const API_SERVICE: Printer = Printer {
 pub(super) fn printer(kind: Kind) -> Option<&'static Printer> {
     Some(match kind {
         Kind::Namespace => &NAMESPACE,
+        Kind::CertificateSigningRequest => &CERTIFICATE_REQUEST,
         Kind::Node => &NODE,
         Kind::Event => &EVENT,
         Kind::ConfigMap => &CONFIG_MAP,

@@ -132,6 +132,8 @@ static CHANGING: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (r"current: \d+", "current: revision"),
         (r"ResourceVersion in record \(\d+\)", "ResourceVersion in record (revision)"),
         (r#"resourceVersion\\":\\"\d+"#, "resourceVersion: revision"),
+        // Kinds as a policy's expressions are told of them, which have a number by chance.
+        (r"\b([A-Z][A-Za-z]+?)\d{3,}\b", "$1"),
         // Ages of a table.
         (r"^\d+s$", "age"),
     ];

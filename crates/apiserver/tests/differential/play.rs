@@ -1,8 +1,10 @@
 //! Sends a script to a server: ours in this process, or a real one behind `kubectl proxy`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
+use flagship_apiserver::auth::{User, group};
 use flagship_apiserver::env::Env;
 use flagship_apiserver::rest::{ClusterHandle, Server};
 use http_body_util::{BodyExt, Full};
@@ -55,8 +57,8 @@ impl Target {
 
     /// A real server serves a new definition, and heeds a new policy, a moment after it took it.
     async fn served(&self, request: &Request, answer: &Answer) {
-        let guards = request.path.contains("/validatingadmissionpolic") && answer.status == 201;
-        if let (Self::Real(_), true) = (self, guards) {
+        let guards = request.path.contains("/validatingadmissionpolic") && answer.status < 300;
+        if let (Self::Real(_), true, true) = (self, guards, request.method.starts_with('P')) {
             tokio::time::sleep(std::time::Duration::from_secs(2)).await;
         }
         let defines = request.path.ends_with("/customresourcedefinitions") && answer.status == 201;
@@ -84,7 +86,8 @@ impl Target {
         let body = Full::new(Bytes::from(body.clone()));
         match self {
             Self::Ours(cluster) => {
-                let request = sent.uri(path.as_str()).body(body).unwrap();
+                let mut request = sent.uri(path.as_str()).body(body).unwrap();
+                request.extensions_mut().insert(Arc::new(admin()));
                 let mut service = cluster.clone();
                 let (parts, body) = service.call(request).await.unwrap().into_parts();
                 answer(parts, body.collect().await.unwrap().to_bytes())
@@ -106,6 +109,11 @@ impl Target {
     }
 }
 
+/// Who sends the requests, as in `scripts/real-fleet`.
+fn admin() -> User {
+    User { uid: "admin".into(), ..User::authenticated("admin", [group::MASTERS]) }
+}
+
 fn answer(parts: http::response::Parts, body: Bytes) -> Answer {
     let mut headers = BTreeMap::new();
     for name in HEADERS {
@@ -120,8 +128,11 @@ fn answer(parts: http::response::Parts, body: Bytes) -> Answer {
 }
 
 impl Answer {
-    /// The body as JSON; what is no JSON is a string.
+    /// The body as JSON, whichever way it is written; what is neither is a string.
     pub fn json(&self) -> Value {
+        if self.headers.get("content-type").is_some_and(|kind| kind == "application/yaml") {
+            return serde_saphyr::from_str(&self.body).unwrap();
+        }
         serde_json::from_str(&self.body).unwrap_or_else(|_| Value::String(self.body.clone()))
     }
 }

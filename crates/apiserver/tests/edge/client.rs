@@ -146,6 +146,17 @@ impl World {
         self.send(Some(&self.admin()), sends(headers, method, path, body)).await
     }
 
+    /// The same with the credentials of somebody else.
+    pub async fn call_as(
+        &self,
+        shown: &Credentials,
+        method: &str,
+        path: &str,
+        body: Value,
+    ) -> Reply {
+        self.send(Some(shown), sends(&[], method, path, body)).await
+    }
+
     /// The same with nothing but a token.
     pub async fn call_by_token(&self, token: &str, method: &str, path: &str, body: Value) -> Reply {
         let header = format!("Authorization: Bearer {token}");

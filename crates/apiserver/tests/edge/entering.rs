@@ -20,6 +20,32 @@ async fn a_master_is_served_over_http1_and_http2() {
 }
 
 #[tokio::test]
+async fn who_may_is_shown_around_and_what_came_is_counted() {
+    let world = World::new().await;
+    let admin = world.admin();
+    let index = world.get(Some(&admin), "/").await.json();
+    let shown = ["/clusters/hub", "/clusters/member1", "/healthz", "/livez", "/metrics", "/readyz"];
+    assert_eq!(index["paths"], serde_json::json!(shown));
+    for path in ["/", "/metrics", "/clusters/hub/", "/clusters/hub/metrics"] {
+        assert_eq!(world.get(None, path).await.code, 403, "{path}");
+    }
+    let crowd = world.get(Some(&admin), "/metrics").await.text;
+    assert!(crowd.contains("flagship_edge_connections{step=\"known\"} "), "{crowd}");
+    world.get(Some(&admin), "/clusters/hub/api/v1/namespaces/default").await;
+    world.get(None, "/clusters/hub/api/v1/namespaces/default").await;
+    let counted = world.get(Some(&admin), "/clusters/hub/metrics").await.text;
+    for code in [200, 403] {
+        let line = format!(
+            "apiserver_request_total{{code=\"{code}\",component=\"apiserver\",dry_run=\"\",\
+             group=\"\",resource=\"namespaces\",scope=\"resource\",subresource=\"\",\
+             verb=\"GET\",version=\"v1\"}} 1\n"
+        );
+        assert!(counted.contains(&line), "{counted}");
+    }
+    assert!(!world.get(Some(&admin), "/clusters/member1/metrics").await.text.contains("=\"403\""));
+}
+
+#[tokio::test]
 async fn strangers_see_health_and_version_and_cannot_tell_which_clusters_exist() {
     let world = World::new().await;
     for path in ["/healthz", "/readyz", "/clusters/hub/livez"] {

@@ -86,27 +86,52 @@ async fn who_says_nothing_is_sent_away() {
 }
 
 #[tokio::test]
-async fn more_connections_than_allowed_wait_for_known_ones_and_take_the_place_of_strangers() {
-    let limits = Limits { connections: 1, stay: Duration::ZERO, ..Limits::default() };
+async fn more_known_ones_than_have_seats_are_served_and_make_way_for_each_other() {
+    let limits = Limits { connections: 1, strangers: 1, ..Limits::default() };
     let world = World::within(limits).await;
-    let stranger = world.connect(None, "http/1.1").await;
-    let io = TokioIo::new(world.connect(Some(&world.admin()), "http/1.1").await);
-    let (mut known, connection) = hyper::client::conn::http1::handshake(io).await.unwrap();
-    tokio::spawn(connection);
-    assert_eq!(read(known.send_request(get("/healthz", &[])).await.unwrap()).await.code, 200);
-    let mut stranger = stranger;
-    assert_eq!(stranger.read(&mut [0; 1]).await.unwrap_or_default(), 0, "it had to leave");
-    let second = world.get(None, "/healthz");
-    let mut second = std::pin::pin!(second);
-    let early = tokio::time::timeout(Duration::from_millis(20), second.as_mut()).await;
-    assert!(early.is_err(), "the second was served beside the first");
-    drop(known);
-    assert_eq!(second.await.code, 200);
+    let admin = world.admin();
+    let mut senders = Vec::new();
+    for _ in 0..3 {
+        let io = TokioIo::new(world.connect(Some(&admin), "http/1.1").await);
+        let (mut sender, connection) = hyper::client::conn::http1::handshake(io).await.unwrap();
+        tokio::spawn(connection);
+        let asked = sender.send_request(get("/healthz", &["Host: localhost"])).await;
+        assert_eq!(read(asked.unwrap()).await.code, 200);
+        senders.push(sender);
+    }
+    let mut served = Vec::new();
+    for sender in &mut senders {
+        served.push(sender.send_request(get("/healthz", &["Host: localhost"])).await.is_ok());
+    }
+    assert_eq!(served, [true, false, true]);
+}
+
+#[tokio::test]
+async fn who_says_nothing_makes_way_for_others_at_once() {
+    let limits = Limits { silent: 1, handshakes: 1, strangers: 1, ..Limits::default() };
+    let world = World::within(limits).await;
+    let mut silent = tokio::net::TcpStream::connect(world.edge.address()).await.unwrap();
+    let mut half = world.connect(None, "http/1.1").await;
+    half.write_all(b"GET /healthz HTTP/1.1\r\nHost:").await.unwrap();
+    assert_eq!(silent.read(&mut [0; 1]).await.unwrap_or_default(), 0, "it had to leave");
+    assert_eq!(world.get(None, "/healthz").await.code, 200);
+    assert_eq!(half.read(&mut [0; 1]).await.unwrap_or_default(), 0, "it had to leave, too");
+}
+
+#[tokio::test]
+async fn who_forgets_tls_is_told() {
+    let world = World::new().await;
+    let mut stream = tokio::net::TcpStream::connect(world.edge.address()).await.unwrap();
+    stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    let says = "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
+    assert_eq!(answer, says);
 }
 
 #[tokio::test]
 async fn whoever_shows_a_good_token_may_stay() {
-    let limits = Limits { strangers: 1, stay: Duration::ZERO, ..Limits::default() };
+    let limits = Limits { strangers: 1, ..Limits::default() };
     let world = World::within(limits).await;
     let header = format!("Authorization: Bearer {TOKEN}");
     let mut senders = Vec::new();

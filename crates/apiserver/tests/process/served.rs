@@ -28,8 +28,10 @@ pub const TOKEN: &str = "a-token-that-is-known";
 pub enum Bounds {
     /// As everybody gets it.
     Default,
-    /// Waits for nobody longer than a moment, and has few seats for strangers.
+    /// Waits for nobody longer than a moment.
     Hasty,
+    /// Has few places for those who say nothing.
+    Narrow,
     /// Room for as many connections as the machine allows files.
     Roomy,
 }
@@ -41,9 +43,9 @@ impl Bounds {
             Self::Default => limits,
             Self::Hasty => {
                 let wait = Duration::from_secs(3);
-                let (handshake, head_wait, stay) = (wait, wait, wait);
-                Limits { handshake, head_wait, stay, strangers: 200, ..limits }
+                Limits { handshake: wait, head_wait: wait, ..limits }
             }
+            Self::Narrow => Limits { silent: 1_000, ..limits },
             Self::Roomy => Limits { connections: usize::MAX, ..limits },
         }
     }
@@ -134,6 +136,7 @@ pub fn serve_if_asked() {
     let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
     let bounds = match std::env::var(BOUNDS).as_deref() {
         Ok("Hasty") => Bounds::Hasty,
+        Ok("Narrow") => Bounds::Narrow,
         Ok("Roomy") => Bounds::Roomy,
         _ => Bounds::Default,
     };

@@ -179,7 +179,11 @@ async fn health_can_be_told_at_length() {
     let world = World::new();
     let text = async |path: &str| world.get(path).await.ok(200).as_str().unwrap().to_owned();
     assert_eq!(text("/livez").await, "ok");
-    assert_eq!(text("/readyz?verbose").await, "[+]ping ok\nreadyz check passed\n");
+    let long = text("/readyz?verbose&exclude=log").await;
+    assert!(long.starts_with("[+]ping ok\n[+]log excluded: ok\n[+]etcd ok\n"), "{long}");
+    assert!(long.ends_with("\nreadyz check passed\n"), "{long}");
+    assert_eq!(text("/readyz/etcd").await, "ok");
+    assert_eq!(world.get("/readyz/nothing").await.code, 404);
 }
 
 #[tokio::test]

@@ -23,8 +23,67 @@ async fn answers_are_json_unless_only_something_else_is_accepted() {
     world.send_with("GET", MAPS, &[only], "").await.refused(
         406,
         "NotAcceptable",
-        "only the following media types are accepted: application/json",
+        "only the following media types are accepted: application/json, application/yaml",
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_come_in_yaml_as_well_but_watches_do_not() {
+    let world = World::new();
+    let yaml = ["Accept: application/yaml"];
+    let text = async |path: &str| {
+        let reply = world.send_with("GET", path, &yaml, "").await;
+        assert_eq!(reply.headers["content-type"], "application/yaml", "{path}");
+        (reply.code, reply.body.as_str().unwrap().to_owned())
+    };
+    let maps = "/api/v1/namespaces/kube-public/configmaps";
+    let empty = "apiVersion: v1\nkind: ConfigMapList\nmetadata:\n  resourceVersion: ";
+    let (code, none) = text(maps).await;
+    assert!(code == 200 && none.starts_with(empty) && none.ends_with("\nitems: []\n"), "{none}");
+    // What a reader of YAML 1.1 would take for something else is quoted.
+    let data = json!({"n": "null", "t": "yes", "z": "0123", "lines": "a\nb\n"});
+    for name in ["a", "b"] {
+        world.post(maps, json!({"metadata": {"name": name}, "data": data})).await.ok(201);
+    }
+    let read = |text: &str| serde_saphyr::from_str::<serde_json::Value>(text).unwrap();
+    let (_, one) = text(&format!("{maps}/a")).await;
+    assert!(one.contains("\n  \"n\": \"null\"\n  t: \"yes\"\n  z: \"0123\"\n"), "{one}");
+    assert_eq!(read(&one), world.get(&format!("{maps}/a")).await.ok(200));
+    let (_, both) = text(maps).await;
+    assert_eq!(read(&both), world.get(maps).await.ok(200));
+    let (code, gone) = text(&format!("{maps}/c")).await;
+    assert_eq!((code, read(&gone)["reason"].as_str()), (404, Some("NotFound")));
+    let table = ["Accept: application/yaml;as=Table;v=v1;g=meta.k8s.io"];
+    let rows = world.send_with("GET", maps, &table, "").await;
+    let rows = read(rows.body.as_str().unwrap());
+    assert_eq!((&rows["kind"], &rows["rows"][1]["cells"][0]), (&json!("Table"), &json!("b")));
+    let (code, refused) = text(&format!("{maps}?watch=true")).await;
+    let says = "only the following media types are accepted: application/json;stream=watch";
+    assert_eq!((code, read(&refused)["message"].as_str()), (406, Some(says)));
+}
+
+#[tokio::test]
+async fn an_encoded_slash_is_a_slash() {
+    let world = World::new();
+    world.config("a", json!({})).await;
+    let one = world.get("/api%2Fv1/namespaces/default%2Fconfigmaps/a").await.ok(200);
+    assert_eq!(one["metadata"]["name"], "a");
+    world.get("/api/v1/namespaces/default/configmaps/a%2F..%2Fa").await.refused(
+        404,
+        "NotFound",
+        "the server could not find the requested resource",
+    );
+    let index = world.get("/").await.ok(200);
+    let paths = names_of(&index);
+    for path in ["/api/v1", "/apis/apps", "/apis/apps/v1", "/healthz/etcd", "/metrics", "/version"]
+    {
+        assert!(paths.contains(&path), "{path}");
+    }
+    assert!(paths.is_sorted());
+}
+
+fn names_of(index: &serde_json::Value) -> Vec<&str> {
+    index["paths"].as_array().unwrap().iter().map(|path| path.as_str().unwrap()).collect()
 }
 
 #[tokio::test]

@@ -73,6 +73,7 @@ async fn events_of_either_group_are_selected_in_its_own_words() {
         "metadata": {"name": "c", "namespace": "kube-public"}, "reason": "Elsewhere",
         "regarding": {"kind": "Pod", "namespace": "kube-public", "name": "x"},
         "reportingController": "other", "reportingInstance": "other-1", "action": "Testing",
+        "type": "Normal",
         "eventTime": "2026-01-01T00:00:00.000000Z",
     });
     let public = newer.replace("default", "kube-public");

@@ -25,6 +25,28 @@ async fn without_a_revision_the_present_comes_first() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_old_paths_of_watches_are_served() {
+    let world = World::new();
+    world.config("b", json!({})).await;
+    world.config("a", json!({})).await;
+    for (path, lines) in [
+        ("namespaces/default/configmaps?watch=false", &["ADDED a", "ADDED b", "END"][..]),
+        ("namespaces/default/configmaps/b", &["ADDED b", "END"]),
+        ("configmaps?fieldSelector=metadata.name%3Da", &["ADDED a", "END"]),
+        ("namespaces/default", &["ADDED default", "END"]),
+    ] {
+        let more = if path.contains('?') { '&' } else { '?' };
+        let mut watch = world.watch(&format!("/api/v1/watch/{path}{more}timeoutSeconds=5")).await;
+        for line in lines {
+            assert_eq!(watch.line().await, *line, "{path}");
+        }
+    }
+    let refused = world.post("/api/v1/watch/namespaces/default/configmaps", json!({})).await;
+    assert_eq!(refused.code, 405);
+    assert_eq!(world.get("/api/v1/watch/namespaces/default/configmaps/a/b").await.code, 404);
+}
+
+#[tokio::test(start_paused = true)]
 async fn events_come_strictly_after_a_revision_and_in_order() {
     let world = World::new();
     let a = world.config("a", json!({})).await;

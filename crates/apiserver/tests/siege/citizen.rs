@@ -7,7 +7,7 @@ use hyper::body::Incoming;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
-use crate::process::wire::{Door, Http2, MAPS, Wire, create, get, read, request, whole};
+use crate::process::wire::{Door, Http2, MAPS, create, get, read, request, whole};
 
 /// Long enough for a busy machine; a request that was forgotten takes longer.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -25,8 +25,7 @@ pub struct Citizen {
 }
 
 impl Citizen {
-    pub async fn settle(wire: &Wire) -> Self {
-        let door = wire.admin("citizen");
+    pub async fn settle(door: Door) -> Self {
         let mut sender = door.http2().await.unwrap();
         let list = sender.send_request(get(&format!("{MAPS}?limit=1"))).await.unwrap();
         let (code, list) = read(list).await.unwrap();

@@ -51,7 +51,7 @@ async fn attend(walls: &Walls, connections: usize, on_each: usize) -> usize {
     let (held, grown) = walls.under(attack).await;
     assert_eq!(held, connections * on_each);
     // Their connections ended with them; the citizen's days are the clock.
-    let mut citizen = Citizen::settle(&walls.wire).await;
+    let mut citizen = Citizen::settle(walls.wire.admin("citizen")).await;
     for _ in 0..1000 {
         if walls.served.open_files() <= before + 10 {
             break;

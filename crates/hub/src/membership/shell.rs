@@ -23,7 +23,6 @@ use flagship_runtime::verdict::Failure;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube_core::metadata::PartialObjectMeta;
 use serde_json::{Value, json};
 
 use super::observe::{Seen, observe};
@@ -196,7 +195,7 @@ impl Pass<'_> {
             Action::UnguardWork { name } => {
                 if let Some(fence) = self.seen.works.get(&name) {
                     let patch = json!({"metadata": {"finalizers": []}});
-                    gone_is_fine(writer.patch::<PartialObjectMeta<Work>>(fence, patch).await)?;
+                    gone_is_fine(writer.patch::<Work>(fence, patch).await)?;
                 }
             }
         }

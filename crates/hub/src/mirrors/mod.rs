@@ -36,7 +36,7 @@ pub(crate) use evictions::Eviction;
 pub(crate) use members::{Cluster, MemberMirrors};
 pub(crate) use overrides::{Override, OverrideMirrors, OverrideSnapshot, OverrideStores};
 pub(crate) use placements::{Binding, Placement, Policy, ResourceSnapshot, ScopeMirrors};
-pub(crate) use runs::{Run, RunMirrors};
+pub(crate) use runs::Run;
 pub(crate) use works::WorkMirrors;
 
 /// Everything that is mirrored.

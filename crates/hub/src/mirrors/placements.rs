@@ -143,6 +143,12 @@ impl ScopeMirrors {
         values(self.bindings.by(self.indexes.bindings, &placement.to_string()))
     }
 
+    /// How many bindings of a placement have been seen.
+    pub fn count_bindings_of(&self, placement: &ObjectKey) -> u32 {
+        let count = self.bindings.count(self.indexes.bindings, &placement.to_string());
+        u32::try_from(count).unwrap_or(u32::MAX)
+    }
+
     /// All bindings of a cluster that have been seen.
     pub fn bindings_on(&self, cluster: &str) -> Vec<Arc<Binding>> {
         values(self.bindings.by(self.indexes.bindings_on, cluster))

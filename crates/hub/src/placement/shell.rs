@@ -31,6 +31,7 @@ use flagship_runtime::events::{EventType, Recorder};
 use flagship_runtime::queue::Outcome;
 use flagship_runtime::verdict::Failure;
 use k8s_openapi::api::core::v1::ObjectReference;
+use kube_core::Resource;
 use kube_core::metadata::PartialObjectMeta;
 use serde_json::{Value, json};
 
@@ -273,7 +274,7 @@ impl Pass<'_> {
     }
 
     /// Our own write is no reason for the next one to fail.
-    fn moved_on<K: Parts>(&mut self, object: &K) {
+    fn moved_on(&mut self, object: &impl Resource) {
         self.seen.placement = Fence::of(object).unwrap_or_else(|| self.seen.placement.clone());
     }
 

@@ -11,7 +11,6 @@ use flagship_runtime::effects::Writer;
 use flagship_runtime::queue::Outcome;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube_core::DynamicObject;
-use kube_core::metadata::PartialObjectMeta;
 use serde_json::{Value, json};
 
 use crate::complaints::cause;
@@ -66,6 +65,6 @@ async fn say<S: Scoped>(
         }
     }
     let patch = json!({"status": status});
-    writer.patch_status::<PartialObjectMeta<S::Placement>>(&fence, patch).await?;
+    writer.patch_status::<S::Placement>(&fence, patch).await?;
     Ok(())
 }

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use flagship_api::binding::{BindingState, ResourceBindingSpec};
+use flagship_api::binding::{BindingState, ResourceBindingSpec, ResourceBindingStatus};
 use flagship_api::condition::{Draft, Generation};
 use flagship_api::names::ObjectKey;
 use flagship_rules::rollout::{Action, Plan, plan, words};
@@ -113,8 +113,12 @@ impl<S: Scoped> Shell<S> {
                 let patch = into_spec(object.spec(), &spec);
                 gone_is_fine(writer.patch::<S::Binding>(&fence, patch).await)?;
             }
-            Action::HoldBack { .. } => self.say(writer, object, words::held_back()).await?,
-            Action::Confirm { .. } => self.say(writer, object, words::started()).await?,
+            Action::HoldBack { .. } => {
+                self.say(writer, object, object.status(), words::held_back()).await?;
+            }
+            Action::Confirm { .. } => {
+                self.say(writer, object, object.status(), words::started()).await?;
+            }
             Action::Deliver { snapshot, overrides, .. } => {
                 let spec = ResourceBindingSpec {
                     state: BindingState::Bound,
@@ -126,7 +130,8 @@ impl<S: Scoped> Shell<S> {
                 let patch = into_spec(object.spec(), &spec);
                 let delivered = writer.patch::<S::Binding>(&fence, patch).await;
                 if let Some(delivered) = gone_is_fine(delivered)? {
-                    self.say(writer, &delivered, words::started()).await?;
+                    // The fence held, so the status is still the one that was listed.
+                    self.say(writer, &delivered, object.status(), words::started()).await?;
                 }
             }
             Action::Remove { .. } => {
@@ -140,11 +145,12 @@ impl<S: Scoped> Shell<S> {
     async fn say(
         &self,
         writer: &Writer<'_, ObjectKey>,
-        binding: &S::Binding,
+        binding: &impl Resource,
+        status: Option<&ResourceBindingStatus>,
         said: Draft,
     ) -> Result<(), ClientError> {
         let Some(fence) = Fence::of(binding) else { return Ok(()) };
-        let mut conditions = binding.status().map(|s| s.conditions.clone()).unwrap_or_default();
+        let mut conditions = status.map(|s| s.conditions.clone()).unwrap_or_default();
         said.set(&mut conditions, Generation::of(binding.meta()), self.cx.env.now());
         let patch = json!({"status": {"conditions": conditions}});
         gone_is_fine(writer.patch_status::<S::Binding>(&fence, patch).await)?;

@@ -376,7 +376,7 @@ async fn remove<S: Scoped>(
     if binding.metadata.finalizers.iter().flatten().any(|f| f == finalizer::SCHEDULER_BINDING) {
         let patch =
             without_finalizer(finalizers_of(&binding.metadata), finalizer::SCHEDULER_BINDING);
-        match writer.patch::<PartialObjectMeta<S::Binding>>(&fence, patch).await {
+        match writer.patch::<S::Binding>(&fence, patch).await {
             Ok(freed) => fence = Fence::of(&freed).unwrap_or(fence),
             Err(ClientError::NotFound { .. }) => return Ok(()),
             Err(error) => return Err(error),

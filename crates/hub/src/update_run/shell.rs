@@ -31,7 +31,6 @@ use flagship_runtime::queue::Outcome;
 use flagship_runtime::verdict::Failure;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube_core::Resource;
 use serde_json::json;
 use tokio::task::JoinSet;
 
@@ -406,9 +405,9 @@ impl<S: Scoped> Shell<S> {
                 });
                 let written = pass.writer.patch::<S::Binding>(&fence, patch).await?;
                 if let (Some(signal), Some(fence)) = (signal, Fence::of(&written)) {
-                    let generation = written.meta().generation.unwrap_or_default();
-                    let status = written.status().cloned().unwrap_or_default();
-                    self.signal(pass, &fence, &signal, generation, &status.conditions).await?;
+                    let generation = written.metadata.generation.unwrap_or_default();
+                    // The fence held, so the status is still the one that was seen.
+                    self.signal(pass, &fence, &signal, generation, &found.conditions).await?;
                 }
             }
         }

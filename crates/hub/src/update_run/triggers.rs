@@ -1,20 +1,27 @@
 //! Which change makes which run worth a pass.
 //!
 //! A binding that works wakes its runs at once: no cluster waits for a timer to be
-//! followed by the next. Changes of placement, policy and cluster labels are noticed at
+//! followed by the next. Only when there is more news than time runs take turns, so that one
+//! pass hears of several bindings. Changes of placement, policy and cluster labels are noticed at
 //! once too, so that a run that cannot go on says so early.
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use flagship_api::names::ObjectKey;
 use flagship_rules::update_run::Approval;
 use flagship_rules::update_run::triggers::{
     Glance, binding_changed, request_appeared, request_changed, request_deleted,
 };
+use flagship_runtime::queue::Pace;
 use flagship_runtime::reflector::{Change, Subscription};
 
 use super::{RunKey, RunQueue};
-use crate::mirrors::{
-    Binding, Cluster, MemberMirrors, Placement, Policy, Run, RunMirrors, ScopeMirrors,
-};
+use crate::mirrors::{Binding, Cluster, MemberMirrors, Placement, Policy, Run, ScopeMirrors};
+
+/// What a cluster of a run that is looked at costs the runs that have news next: twice what
+/// it takes.
+const ROW: Duration = Duration::from_micros(100);
 
 /// Fills the queue from now on, and with every run that is there already.
 pub(super) fn listen(
@@ -22,7 +29,7 @@ pub(super) fn listen(
     scope: &ScopeMirrors,
     queue: &RunQueue,
 ) -> Vec<Subscription> {
-    let waker = || Waker { runs: scope.runs.clone(), queue: queue.clone() };
+    let waker = || Waker { scope: scope.clone(), queue: queue.clone(), pace: Pace::default() };
     let (runs, approvals, bindings) = (waker(), waker(), waker());
     let (placements, policies, clusters) = (waker(), waker(), waker());
     vec![
@@ -36,8 +43,9 @@ pub(super) fn listen(
 }
 
 struct Waker {
-    runs: RunMirrors,
+    scope: ScopeMirrors,
     queue: RunQueue,
+    pace: Pace,
 }
 
 impl Waker {
@@ -62,17 +70,21 @@ impl Waker {
         };
         let Some(run) = run else { return };
         let key = ObjectKey::new(change.key.namespace.as_deref(), run);
-        if let Some(run) = self.runs.runs.get(&key) {
+        if let Some(run) = self.scope.runs.runs.get(&key) {
             self.queue.add(RunKey::of(&run));
         }
     }
 
     fn binding(&self, change: &Change<Binding>) {
         let Some(binding) = change.new.as_ref().or(change.old.as_ref()) else { return };
-        self.wake_if(&binding.placement, |run| match (&change.old, &change.new) {
+        let is_news = |run: &Run| match (&change.old, &change.new) {
             (Some(old), Some(new)) => binding_changed(&run.fence.uid, &glance(old), &glance(new)),
             _ => true,
-        });
+        };
+        for run in self.open_runs(&binding.placement).filter(|run| is_news(run)) {
+            let cost = ROW * self.scope.count_bindings_of(&binding.placement);
+            self.pace.add(&self.queue, RunKey::of(&run), cost);
+        }
     }
 
     fn placement(&self, change: &Change<Placement>) {
@@ -83,14 +95,14 @@ impl Waker {
             _ => false,
         };
         if !same {
-            self.wake_if(&change.key, |_| true);
+            self.wake(&change.key);
         }
     }
 
     fn policy(&self, change: &Change<Policy>) {
         let mut versions = [&change.old, &change.new].into_iter().flatten();
         if let Some(policy) = versions.find(|policy| policy.latest) {
-            self.wake_if(&policy.placement, |_| true);
+            self.wake(&policy.placement);
         }
     }
 
@@ -100,20 +112,20 @@ impl Waker {
         if labels(change.old.as_deref()) == labels(change.new.as_deref()) {
             return;
         }
-        for (_, run) in self.runs.runs.all() {
+        for (_, run) in self.scope.runs.runs.all() {
             if !run.rival.ended {
                 self.queue.add(RunKey::of(&run));
             }
         }
     }
 
-    /// Wakes the unfinished runs of a placement that it is news to.
-    fn wake_if(&self, placement: &ObjectKey, is_news: impl Fn(&Run) -> bool) {
-        for run in self.runs.of(placement) {
-            if !run.rival.ended && is_news(&run) {
-                self.queue.add(RunKey::of(&run));
-            }
-        }
+    fn wake(&self, placement: &ObjectKey) {
+        self.open_runs(placement).for_each(|run| self.queue.add(RunKey::of(&run)));
+    }
+
+    /// The unfinished runs of a placement.
+    fn open_runs(&self, placement: &ObjectKey) -> impl Iterator<Item = Arc<Run>> + use<> {
+        self.scope.runs.of(placement).into_iter().filter(|run| !run.rival.ended)
     }
 }
 

@@ -25,6 +25,7 @@ use flagship_runtime::events::{EventType, Recorder};
 use flagship_runtime::metrics::Metrics;
 use flagship_runtime::queue::Outcome;
 use flagship_runtime::verdict::Failure;
+use kube_core::Resource;
 use kube_core::metadata::PartialObjectMeta;
 use serde_json::{Value, json};
 
@@ -33,7 +34,7 @@ use super::observe::{Seen, observe};
 use crate::hub::Context;
 use crate::mirrors::{Mirrors, ScopeMirrors};
 use crate::patches::{difference, gone_is_fine, reference, with_finalizer, without_finalizer};
-use crate::scope::{ClusterWide, InNamespace, Parts, Scoped};
+use crate::scope::{ClusterWide, InNamespace, Scoped};
 
 /// Writes to Works of one binding that are under way at once.
 const AT_ONCE: usize = 10;
@@ -310,7 +311,7 @@ impl Pass<'_> {
     }
 
     /// Our own write is no reason for the next one to fail.
-    fn moved_on<K: Parts>(&mut self, object: &K) {
+    fn moved_on(&mut self, object: &impl Resource) {
         self.seen.binding = Fence::of(object).unwrap_or_else(|| self.seen.binding.clone());
     }
 }

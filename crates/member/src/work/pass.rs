@@ -102,7 +102,8 @@ impl Applier {
         let finalizers: Vec<&str> =
             all.iter().map(String::as_str).chain([finalizer::WORK]).collect();
         let patch = json!({"metadata": {"finalizers": finalizers}});
-        Ok(Some(Arc::new(self.hub(key).patch::<Work>(&fence, patch).await?)))
+        let metadata = self.hub(key).patch::<Work>(&fence, patch).await?.metadata;
+        Ok(Some(Arc::new(Work { metadata, ..Arc::unwrap_or_clone(work) })))
     }
 
     /// The AppliedWork that owns what the Work brings, made if it is missing. `None` while
@@ -130,7 +131,7 @@ impl Applier {
             status: None,
         };
         Ok(match self.member(key).create(&fresh).await? {
-            Made::New(made) => made,
+            Made::New(made) => AppliedWork { metadata: made.metadata, ..fresh },
             Made::Existed => self.cx.member.of::<AppliedWork>().get(name).await?,
         })
     }
@@ -173,7 +174,7 @@ impl Applier {
         let Some(fence) = Fence::of(work) else {
             return Err(Failure::give_up("the Work was never stored"));
         };
-        Ok(self.hub(key).patch_status::<Work>(&fence, status_patch(status)).await?)
+        Ok(self.hub(key).patch_status_whole::<Work>(&fence, status_patch(status)).await?)
     }
 
     /// Applies what can be applied, wave after wave.

@@ -347,9 +347,13 @@ impl<K: DeserializeOwned> Objects<K> {
     }
 }
 
-impl<K: kube::Resource + DeserializeOwned + Serialize> Objects<K> {
+/// What is sent need not be what is read: often only the metadata of the answer is wanted.
+impl<K: DeserializeOwned> Objects<K> {
     /// Creates the object.
-    pub async fn create(&self, object: &K) -> Result<K, ClientError> {
+    pub async fn create(
+        &self,
+        object: &(impl kube::Resource + Serialize),
+    ) -> Result<K, ClientError> {
         let meta = object.meta();
         // A generated name is not known yet; errors then show its prefix.
         let name = meta.name.as_ref().or(meta.generate_name.as_ref());
@@ -361,16 +365,26 @@ impl<K: kube::Resource + DeserializeOwned + Serialize> Objects<K> {
     }
 
     /// Writes the object back, if it is still the version we saw.
-    pub async fn update(&self, object: &K) -> Result<K, ClientError> {
+    pub async fn update(
+        &self,
+        object: &(impl kube::Resource + Serialize),
+    ) -> Result<K, ClientError> {
         self.replace(object, "").await
     }
 
     /// Writes the status back, if the object is still the version we saw.
-    pub async fn update_status(&self, object: &K) -> Result<K, ClientError> {
+    pub async fn update_status(
+        &self,
+        object: &(impl kube::Resource + Serialize),
+    ) -> Result<K, ClientError> {
         self.replace(object, "/status").await
     }
 
-    async fn replace(&self, object: &K, sub: &str) -> Result<K, ClientError> {
+    async fn replace(
+        &self,
+        object: &(impl kube::Resource + Serialize),
+        sub: &str,
+    ) -> Result<K, ClientError> {
         let key = key_of(object).unwrap_or_else(|| ObjectKey::cluster(""));
         if object.meta().resource_version.as_ref().is_none_or(String::is_empty) {
             return Err(ClientError::Unfenced { object: self.resource.named(&key) });

@@ -202,7 +202,7 @@ async fn what_is_there_already_or_gone_already_is_no_error() {
     let (pass, writes) = (ObjectKey::cluster("web"), SeenWrites::default());
     let writer = Writer::new(&client, &leadership, &writes, &pass);
     let new = seen("a", 3);
-    assert_eq!(writer.create(&new).await.unwrap(), Made::Existed);
+    assert!(matches!(writer.create(&new).await.unwrap(), Made::Existed));
     let fence = Fence::of(&new).unwrap();
     let deleted = writer.delete::<ConfigMap>(&fence, Propagation::Background).await.unwrap();
     assert_eq!(deleted, Deleted::Gone);

@@ -1,8 +1,12 @@
 //! Writes of one pass: fenced by leadership, remembered until the caches show them.
+//!
+//! An answer is metadata only, unless the verb says whole: a pass that goes on needs no more
+//! than the next fence, and the caches show the rest.
 
 use std::fmt::Debug;
 
 use flagship_api::names::ObjectKey;
+use kube::core::PartialObjectMeta;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -42,7 +46,10 @@ impl<'a, O: Ord + Clone + Debug> Writer<'a, O> {
     }
 
     /// Creates the object. A name that is taken is not an error here.
-    pub async fn create<K: Kind>(&self, object: &K) -> Result<Made<K>, ClientError> {
+    pub async fn create<K: Kind>(
+        &self,
+        object: &K,
+    ) -> Result<Made<PartialObjectMeta<K>>, ClientError> {
         let objects = self.objects::<K>(key_of(object).as_ref())?;
         match objects.create(object).await {
             Ok(made) => Ok(Made::New(self.remember(&objects, made))),
@@ -52,21 +59,28 @@ impl<'a, O: Ord + Clone + Debug> Writer<'a, O> {
     }
 
     /// Writes the object back, if it is still the version we saw.
-    pub async fn update<K: Kind>(&self, object: &K) -> Result<K, ClientError> {
+    pub async fn update<K: Kind>(&self, object: &K) -> Result<PartialObjectMeta<K>, ClientError> {
         let objects = self.objects::<K>(key_of(object).as_ref())?;
         let updated = objects.update(object).await?;
         Ok(self.remember(&objects, updated))
     }
 
     /// Writes the status back, if the object is still the version we saw.
-    pub async fn update_status<K: Kind>(&self, object: &K) -> Result<K, ClientError> {
+    pub async fn update_status<K: Kind>(
+        &self,
+        object: &K,
+    ) -> Result<PartialObjectMeta<K>, ClientError> {
         let objects = self.objects::<K>(key_of(object).as_ref())?;
         let updated = objects.update_status(object).await?;
         Ok(self.remember(&objects, updated))
     }
 
     /// Changes fields, if the object is still the version we saw.
-    pub async fn patch<K: Kind>(&self, fence: &Fence, patch: Value) -> Result<K, ClientError> {
+    pub async fn patch<K: Kind>(
+        &self,
+        fence: &Fence,
+        patch: Value,
+    ) -> Result<PartialObjectMeta<K>, ClientError> {
         let objects = self.objects::<K>(Some(&fence.key))?;
         let patched = objects.patch(fence, patch).await?;
         Ok(self.remember(&objects, patched))
@@ -77,8 +91,20 @@ impl<'a, O: Ord + Clone + Debug> Writer<'a, O> {
         &self,
         fence: &Fence,
         patch: Value,
-    ) -> Result<K, ClientError> {
+    ) -> Result<PartialObjectMeta<K>, ClientError> {
         let objects = self.objects::<K>(Some(&fence.key))?;
+        let patched = objects.patch_status(fence, patch).await?;
+        Ok(self.remember(&objects, patched))
+    }
+
+    /// The same, and reads what came of it.
+    pub async fn patch_status_whole<K: Kind>(
+        &self,
+        fence: &Fence,
+        patch: Value,
+    ) -> Result<K, ClientError> {
+        self.may_write::<K>(Some(&fence.key))?;
+        let objects = self.client.of::<K>();
         let patched = objects.patch_status(fence, patch).await?;
         Ok(self.remember(&objects, patched))
     }
@@ -99,17 +125,25 @@ impl<'a, O: Ord + Clone + Debug> Writer<'a, O> {
         Ok(deleted)
     }
 
+    fn objects<K: Kind>(
+        &self,
+        key: Option<&ObjectKey>,
+    ) -> Result<Objects<PartialObjectMeta<K>>, ClientError> {
+        self.may_write::<K>(key)?;
+        Ok(self.client.of_type(ResourceType::of::<K>()).metadata_only())
+    }
+
     /// The last moment to notice that another leads by now.
-    fn objects<K: Kind>(&self, key: Option<&ObjectKey>) -> Result<Objects<K>, ClientError> {
+    fn may_write<K: Kind>(&self, key: Option<&ObjectKey>) -> Result<(), ClientError> {
         if self.leadership.is_held() {
-            return Ok(self.client.of::<K>());
+            return Ok(());
         }
         let kind = ResourceType::of::<K>().kind;
         let name = key.map(ToString::to_string).unwrap_or_default();
         Err(ClientError::Deposed { object: format!("{kind} {name}") })
     }
 
-    fn remember<K: Kind>(&self, objects: &Objects<K>, object: K) -> K {
+    fn remember<K: kube::Resource>(&self, objects: &Objects<K>, object: K) -> K {
         self.seen.wrote(self.pass, objects.resource(), &object);
         object
     }

@@ -24,6 +24,7 @@ use limit::Bucket;
 mod claim;
 mod lanes;
 mod limit;
+mod pace;
 #[cfg(test)]
 mod tests;
 mod workers;
@@ -31,6 +32,7 @@ mod workers;
 pub use claim::Claim;
 pub use lanes::Priority;
 pub use limit::RateLimit;
+pub use pace::Pace;
 pub use workers::{Outcome, Workers};
 
 /// First pause of a key whose pass panicked; doubles with each panic.
@@ -213,6 +215,15 @@ impl<K: Ord + Clone, G: Ord + Clone> Queue<K, G> {
     pub fn forget(&self, key: &K) {
         if let Some(slot) = self.lock().slots.get_mut(key) {
             slot.failures = 0;
+        }
+    }
+
+    /// When the key is looked at next, as far as it is known.
+    fn due(&self, key: &K) -> Option<Instant> {
+        match self.lock().slots.get(key)?.place {
+            Place::Waiting(at, _) => Some(at),
+            Place::Ready { since, .. } => Some(since),
+            Place::Active { again } => again,
         }
     }
 

@@ -59,6 +59,39 @@ async fn a_timer_fires_at_its_time_and_the_earlier_of_two_wins() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn turns_come_one_after_the_other_whatever_their_key() {
+    let (queue, pace, begun) = (queue(), Pace::default(), Instant::now());
+    for key in ["a", "b", "a", "c", "b", "a"] {
+        pace.add(&queue, key, millis(20));
+    }
+    for (key, at) in [("a", 0), ("b", 20), ("c", 40)] {
+        let claim = queue.next().await.unwrap();
+        assert_eq!((*claim.key(), begun.elapsed()), (key, millis(at)));
+        claim.finish(Next::Forget);
+    }
+    assert_eq!(queue.depth(), Depth::default());
+    tokio::time::advance(millis(100)).await;
+    pace.add(&queue, "a", millis(20));
+    assert!(claimed(&queue).is_some(), "turns that nobody took are not made up for");
+}
+
+#[tokio::test(start_paused = true)]
+async fn news_about_a_key_that_is_worked_on_or_waits_long_gets_a_turn() {
+    let (queue, pace, begun) = (queue(), Pace::default(), Instant::now());
+    queue.add_after("slow", millis(900));
+    pace.add(&queue, "a", millis(20));
+    let claim = claimed(&queue).unwrap();
+    pace.add(&queue, "a", millis(20));
+    pace.add(&queue, "slow", millis(20));
+    claim.finish(Next::Forget);
+    for (key, at) in [("a", 20), ("slow", 40)] {
+        let claim = queue.next().await.unwrap();
+        assert_eq!((*claim.key(), begun.elapsed()), (key, millis(at)));
+        claim.finish(Next::Forget);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_event_ends_a_wait() {
     let queue = queue();
     queue.add_after("a", Duration::from_secs(3600));

@@ -203,6 +203,13 @@ impl<V> Store<V> {
         keys.filter_map(|key| state.objects.get_key_value(&**key).map(entry)).collect()
     }
 
+    /// How many objects there are under a key of an index.
+    pub fn count(&self, index: IndexId, key: &str) -> usize {
+        let state = self.state();
+        let found = state.indexes.get(index.0).and_then(|index| index.entries.get(key));
+        found.map_or(0, BTreeSet::len)
+    }
+
     /// How many objects.
     pub fn len(&self) -> usize {
         self.state().objects.len()

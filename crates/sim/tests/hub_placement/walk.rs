@@ -1,8 +1,9 @@
 //! Stories of placements on a hub that delivers nothing: what is selected becomes a
 //! version, clusters are chosen for it, and the status says how far it came.
 
-use crate::hub_world::{CRP, CSPS, IMC, RP, World, text, without_delivery};
+use crate::hub_world::{CRP, CSPS, IMC, RP, WORK, World, text, without_delivery};
 use expect_test::expect;
+use flagship_hub::Options;
 use serde_json::{Value, json};
 
 use crate::story::{COPIES, CRS, RS};
@@ -237,6 +238,21 @@ async fn a_settled_fleet_is_quiet_through_hours_and_restarts() {
     assert_eq!(writes.len(), heard, "heartbeats, and nothing else");
     world.kill("hub").await;
     world.start("again", without_delivery());
+    world.settle().await;
+    assert_eq!(world.writes("again"), Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hub_that_waits_for_its_members_writes_nothing_when_it_starts_again() {
+    let mut world = World::running_with(11, Options::default()).await;
+    for member in ["m1", "m2", "m3"] {
+        world.cluster(member, json!({})).await;
+    }
+    place(&world, "web", json!({"strategy": {"rollingUpdate": {"maxUnavailable": "100%"}}})).await;
+    world.heartbeats(2).await;
+    assert_eq!(world.list(WORK, "").len(), 3, "nobody has reported on them");
+    world.stop("hub").await;
+    world.start("again", Options::default());
     world.settle().await;
     assert_eq!(world.writes("again"), Vec::<String>::new());
 }

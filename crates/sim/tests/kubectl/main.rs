@@ -37,6 +37,7 @@ macro_rules! stories {
 stories!(
     applying,
     asking,
+    certificates,
     creating,
     custom_kinds,
     deleting,

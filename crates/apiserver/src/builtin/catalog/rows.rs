@@ -59,6 +59,15 @@ const POD_PATHS: &[Subresource] = &[
     },
     STATUS,
 ];
+const CERTIFICATE_PATHS: &[Subresource] = &[
+    Subresource {
+        name: "approval",
+        group_version: None,
+        kind: None,
+        verbs: &["get", "patch", "update"],
+    },
+    STATUS,
+];
 const NAMESPACE_PATHS: &[Subresource] = &[
     Subresource { name: "finalize", group_version: None, kind: None, verbs: &["update"] },
     STATUS,
@@ -525,6 +534,21 @@ pub(super) static CATALOG: &[BuiltinKind] = &[
             "EndpointSliceList",
             "endpointslices",
             "endpointslice",
+        )
+    },
+    BuiltinKind {
+        short_names: &["csr"],
+        namespaced: false,
+        subresources: CERTIFICATE_PATHS,
+        selectable: &[field("spec.signerName", &["spec", "signerName"])],
+        name_rule: NameRule::PathSegment,
+        ..row(
+            Kind::CertificateSigningRequest,
+            "certificates.k8s.io",
+            "CertificateSigningRequest",
+            "CertificateSigningRequestList",
+            "certificatesigningrequests",
+            "certificatesigningrequest",
         )
     },
     BuiltinKind {

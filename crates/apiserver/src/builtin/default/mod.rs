@@ -74,6 +74,7 @@ pub fn default_object(kind: Kind, object: &mut Value) {
         | Kind::CsiNode
         | Kind::VolumeAttachment
         | Kind::RuntimeClass
+        | Kind::CertificateSigningRequest
         | Kind::Lease => {}
     }
 }

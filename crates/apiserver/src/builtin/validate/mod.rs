@@ -6,10 +6,12 @@
 
 mod admission;
 mod batch;
+mod certificates;
 mod config;
 mod container;
 mod core;
 mod cron;
+mod event;
 mod meta;
 mod network;
 mod pod;
@@ -24,6 +26,8 @@ mod workload;
 
 use serde_json::Value;
 
+pub use self::certificates::approvals_kept;
+pub use self::event::strict_event;
 pub use self::meta::{late_finalizers, validate_metadata};
 use super::catalog::Kind;
 use super::json::Field;
@@ -93,7 +97,7 @@ fn content(kind: Kind, object: &Field<'_>, out: &mut Findings) {
     match kind {
         Kind::Namespace => core::namespace(object, out),
         Kind::Node => core::node(object, out),
-        Kind::Event => core::event(object, out),
+        Kind::Event => event::event(object, out),
         Kind::ConfigMap => config::config_map(object, out),
         Kind::Secret => config::secret(object, out),
         Kind::Service => service::service(object, out),
@@ -127,6 +131,7 @@ fn content(kind: Kind, object: &Field<'_>, out: &mut Findings) {
         Kind::ClusterRole => rbac::role(object, false, out),
         Kind::RoleBinding => rbac::binding(object, true, out),
         Kind::ClusterRoleBinding => rbac::binding(object, false, out),
+        Kind::CertificateSigningRequest => certificates::request(object, out),
         Kind::ValidatingWebhookConfiguration => admission::webhooks(object, false, out),
         Kind::MutatingWebhookConfiguration => admission::webhooks(object, true, out),
         Kind::ValidatingAdmissionPolicy => admission::policy(object, out),
@@ -161,6 +166,7 @@ fn change(kind: Kind, new: &Field<'_>, old: &Field<'_>, out: &mut Findings) {
         }
         Kind::IngressClass => network::ingress_class_change(new, old, out),
         Kind::RoleBinding | Kind::ClusterRoleBinding => rbac::binding_change(new, old, out),
+        Kind::CertificateSigningRequest => certificates::request_change(new, old, out),
         Kind::CustomResourceDefinition => admission::definition_change(new, old, out),
         _ => {}
     }

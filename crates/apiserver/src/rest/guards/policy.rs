@@ -318,16 +318,8 @@ fn denial(seen: &Seen<'_>, says: &str, (code, reason): (u16, &'static str)) -> A
 
 /// The kind of parameters, in the version that the policy names.
 fn find(seen: &Seen<'_>, api_version: &str, kind: &str) -> Option<Served> {
-    let gv: GroupVersion = match api_version.split_once('/') {
-        Some((group, version)) => GroupVersion::new(group, version),
-        None => GroupVersion::new("", api_version),
-    };
-    let registry = &seen.hooks.cluster.registry;
-    let known = registry.all();
-    let found = known
-        .iter()
-        .find(|known| *known.kind == *kind && known.served(&gv.group, &gv.version).is_some())?;
-    registry.find(&gv.group, &gv.version, &found.plural)
+    let gv = GroupVersion::parse(api_version)?;
+    seen.hooks.cluster.registry.named(&gv, kind)
 }
 
 impl Rule {

@@ -10,10 +10,12 @@ mod authorizer;
 mod library;
 mod meter;
 mod net;
+mod overloads;
 mod quantity;
 pub(super) mod rule;
 #[cfg(test)]
 mod stories;
+pub(super) mod typed;
 mod value;
 
 use std::collections::BTreeMap;

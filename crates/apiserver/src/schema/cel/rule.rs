@@ -171,7 +171,7 @@ impl<'s> Scope<'s> {
 }
 
 /// The error text of cel-go: place, reason, line, and a caret below it.
-fn at(info: &SourceInfo, id: u64, source: &str, says: &str) -> String {
+pub(super) fn at(info: &SourceInfo, id: u64, source: &str, says: &str) -> String {
     let offset = info.offset_for(id).map_or(0, |(start, _)| start as usize);
     let before: String = source.chars().take(offset).collect();
     let line = before.matches('\n').count();
