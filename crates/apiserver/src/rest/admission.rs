@@ -145,6 +145,18 @@ impl Hooks<'_> {
         self.ask_to_validate(object, old, warnings).await
     }
 
+    /// The hooks of a request below an object that stores nothing itself.
+    pub(super) fn below<'a>(
+        ctx: &Ctx<'a>,
+        operation: &'static str,
+        sub: Sub,
+        options: Options<'a>,
+    ) -> Hooks<'a> {
+        let Ctx { cluster, caller, place, .. } = *ctx;
+        let dry_run = matches!(options, Options::Write(options) if options.dry_run);
+        Hooks { cluster, caller, place, operation, sub, dry_run, options: Some(options) }
+    }
+
     /// The hooks of a write that is about to be committed.
     pub(super) fn at_commit<'a>(ctx: &Ctx<'a>, expect: Expect, draft: &Draft) -> Hooks<'a> {
         let operation = if expect == Expect::Absent { "create" } else { "update" };

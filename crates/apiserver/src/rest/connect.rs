@@ -131,17 +131,9 @@ pub(super) async fn refuse(ctx: &Ctx<'_>, remote: Remote, at: &str, query: &Quer
         Ok(options) => options,
         Err(error) => return error.into(),
     };
-    let Ctx { cluster, caller, place, .. } = *ctx;
-    let hooks = Hooks {
-        cluster,
-        caller,
-        place,
-        operation: "connect",
-        sub: Sub::Connect(remote),
-        dry_run: false,
-        options: Some(Options::Connect),
-    };
-    match hooks.ask_to_connect(&mut options).await {
+    let hooks = Hooks::below(ctx, "connect", Sub::Connect(remote), Options::Connect);
+    // Warnings cannot be told: what follows is a refusal in any case.
+    match hooks.ask(&mut options, &mut Vec::new()).await {
         Ok(()) => nothing_there(ctx, remote, &options).unwrap_or_else(|error| error).into(),
         Err(error) => error.into(),
     }

@@ -111,7 +111,8 @@ async fn review(
         operation: "delete",
         sub: Sub::Main,
         dry_run: options.dry_run,
-        options: Some(Options::Delete(options)),
+        // An eviction is a creation, and was asked about as such.
+        options: (ctx.verb != "create").then_some(Options::Delete(options)),
     };
     hooks.mutate(&mut old.clone(), Some(old), warnings).await?;
     hooks.validate(old, Some(old), warnings).await

@@ -97,7 +97,13 @@ fn own_half(served: &Served, wanted: &Value, sub: Sub) -> Value {
             ("spec", list.map(|list| json!({"ephemeralContainers": list})))
         }
         Sub::Resize => ("spec", resources_alone(&wanted["spec"])),
-        Sub::Main | Sub::Scale | Sub::Finalize | Sub::Binding | Sub::Connect(_) => {
+        Sub::Main
+        | Sub::Scale
+        | Sub::Finalize
+        | Sub::Binding
+        | Sub::Eviction
+        | Sub::Token
+        | Sub::Connect(_) => {
             let mut half = map.clone();
             if served.version().status {
                 half.remove("status");

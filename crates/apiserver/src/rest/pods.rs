@@ -3,13 +3,14 @@
 
 use serde_json::{Value, json};
 
+use super::admission::{Hooks, Options};
 use super::cluster::{Ctx, Place};
-use super::delete;
 use super::failure::Failure;
 use super::options::{DeleteOptions, WriteOptions};
 use super::patching::Patch;
 use super::subresource::Sub;
 use super::write::{self, Source};
+use super::{delete, meta};
 use crate::machinery::labels;
 use crate::machinery::query::Query;
 use crate::machinery::status::ApiError;
@@ -80,6 +81,28 @@ pub(super) fn log(pod: &Value, wanted: &str, previous: bool) -> Result<String, A
     Ok(format!(
         "flagship: containers are simulated here, so {container:?} in pod {name:?} writes no log\n"
     ))
+}
+
+/// Asks webhooks and policies about a binding or an eviction. Returns warnings.
+pub(super) async fn ask(
+    ctx: &Ctx<'_>,
+    sub: Sub,
+    body: &mut Value,
+    options: &WriteOptions,
+) -> Result<Vec<String>, ApiError> {
+    let (version, kind) = match sub {
+        Sub::Eviction => ("policy/v1", "Eviction"),
+        _ => ("v1", "Binding"),
+    };
+    let metadata = meta::of_mut(body);
+    metadata.insert("name".to_owned(), json!(ctx.place.name));
+    metadata.insert("namespace".to_owned(), json!(ctx.place.namespace));
+    body["apiVersion"] = json!(version);
+    body["kind"] = json!(kind);
+    let hooks = Hooks::below(ctx, "create", sub, Options::Write(options));
+    let mut warnings = Vec::new();
+    hooks.ask(body, &mut warnings).await?;
+    Ok(warnings)
 }
 
 /// Assigns a pod to a node. A pod is assigned once.

@@ -146,11 +146,12 @@ impl Incoming<'_> {
             (&Method::POST, Some(_), "token")
                 if place.served.kind.is(crate::builtin::Kind::ServiceAccount) =>
             {
+                let options = WriteOptions::from_query(&self.query, "CreateOptions")?;
                 let body = self.decoded(true)?.value;
                 let ctx = ctx("create");
-                let work = tokens::request(&ctx, body);
-                let answer = traced(&ctx, work, |_| (0, 201)).await?;
-                Ok(respond(StatusCode::CREATED, Body::whole(answer.to_string()), &[]))
+                let work = tokens::request(&ctx, body, &options);
+                let (answer, warnings) = traced(&ctx, work, |_| (0, 201)).await?;
+                Ok(respond(StatusCode::CREATED, Body::whole(answer.to_string()), &warnings))
             }
             _ => Err(refuse()),
         }
@@ -382,18 +383,21 @@ impl Incoming<'_> {
 
     async fn act_on_pod(&self, ctx: &Ctx<'_>, sub: &str) -> Answer {
         let options = WriteOptions::from_query(&self.query, "CreateOptions")?;
-        let body = self.decoded(true)?.value;
+        let mut body = self.decoded(true)?.value;
         let work = async {
+            let sub = if sub == "binding" { Sub::Binding } else { Sub::Eviction };
+            let warnings = pods::ask(ctx, sub, &mut body, &options).await?;
             match sub {
-                "binding" => pods::bind(ctx, &body, &options).await,
-                _ => pods::evict(ctx, &body, &options).await,
+                Sub::Binding => pods::bind(ctx, &body, &options).await?,
+                _ => pods::evict(ctx, &body, &options).await?,
             }
+            Ok(warnings)
         };
-        traced(ctx, work, |()| (0, 201)).await?;
+        let warnings = traced(ctx, work, |_| (0, 201)).await?;
         let status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201,
         });
-        Ok(respond(StatusCode::CREATED, Body::whole(status.to_string()), &[]))
+        Ok(respond(StatusCode::CREATED, Body::whole(status.to_string()), &warnings))
     }
 }
 

@@ -29,6 +29,10 @@ pub(crate) enum Sub {
     Resize,
     /// `/binding` of pods: only ever posted, and written by the server itself.
     Binding,
+    /// `/eviction` of pods: only ever posted.
+    Eviction,
+    /// `/token` of service accounts: only ever posted.
+    Token,
     /// `/approval` of certificate requests.
     Approval,
     /// A way out of the server, such as `/exec`: asked for and never written.
@@ -69,6 +73,8 @@ impl Sub {
             Self::EphemeralContainers => "ephemeralcontainers",
             Self::Resize => "resize",
             Self::Binding => "binding",
+            Self::Eviction => "eviction",
+            Self::Token => "token",
             Self::Approval => "approval",
             Self::Connect(remote) => remote.name(),
         }
@@ -89,6 +95,8 @@ impl Sub {
             | Self::Approval
             | Self::Finalize
             | Self::Binding
+            | Self::Eviction
+            | Self::Token
             | Self::Connect(_) => self.whole(ctx, old, source, manager, options),
             Self::Scale => {
                 let served = &ctx.place.served;

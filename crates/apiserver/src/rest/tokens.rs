@@ -11,8 +11,11 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use super::admission::{Hooks, Options};
 use super::cluster::{Caller, Cluster, ClusterHandle, Ctx};
 use super::failure::Failure;
+use super::options::WriteOptions;
+use super::subresource::Sub;
 use super::{meta, read, write};
 use crate::auth::accounts::{self, ACCOUNTS, Grant, ISSUER, Keyring};
 use crate::builtin::Kind as K;
@@ -39,7 +42,12 @@ impl ClusterHandle {
 }
 
 /// Answers a TokenRequest for the account of the path.
-pub(super) async fn request(ctx: &Ctx<'_>, mut body: Value) -> Result<Value, Failure> {
+/// Also returns warnings.
+pub(super) async fn request(
+    ctx: &Ctx<'_>,
+    mut body: Value,
+    options: &WriteOptions,
+) -> Result<(Value, Vec<String>), Failure> {
     let (cluster, place) = (ctx.cluster, ctx.place);
     let account = read::get(ctx, None)?;
     let account = write::parse(&account)?;
@@ -58,6 +66,27 @@ pub(super) async fn request(ctx: &Ctx<'_>, mut body: Value) -> Result<Value, Fai
         let error = FieldError::invalid("metadata.name", json!(name), detail);
         return Err(ApiError::invalid(GROUP, "TokenRequest", &place.name, &[error]).into());
     }
+    if !body["spec"].is_object() {
+        body["spec"] = json!({});
+    }
+    let spec = &mut body["spec"];
+    if spec["expirationSeconds"].is_null() {
+        spec["expirationSeconds"] = json!(DEFAULT_LIFE);
+    }
+    if spec["audiences"].as_array().is_none_or(Vec::is_empty) {
+        spec["audiences"] = json!([ISSUER]);
+    }
+    let now = cluster.env.clock.now();
+    body["kind"] = json!("TokenRequest");
+    body["apiVersion"] = json!(format!("{GROUP}/v1"));
+    body["metadata"] = json!({
+        "name": place.name, "namespace": place.namespace, "uid": meta::text(&account, "uid"),
+        "creationTimestamp": time::seconds(now),
+    });
+    body["status"] = json!({"token": "", "expirationTimestamp": null});
+    let hooks = Hooks::below(ctx, "create", Sub::Token, Options::Write(options));
+    let mut warnings = Vec::new();
+    hooks.ask(&mut body, &mut warnings).await?;
     let spec = &body["spec"];
     let life = spec["expirationSeconds"].as_i64().unwrap_or(DEFAULT_LIFE);
     check_life(life)?;
@@ -69,7 +98,6 @@ pub(super) async fn request(ctx: &Ctx<'_>, mut body: Value) -> Result<Value, Fai
     let reference = spec["boundObjectRef"].clone();
     let bound = bound_object(cluster, &place.namespace, &place.name, &reference)?;
 
-    let now = cluster.env.clock.now();
     let from = now.as_second();
     let grant = Grant {
         namespace: &place.namespace,
@@ -85,16 +113,10 @@ pub(super) async fn request(ctx: &Ctx<'_>, mut body: Value) -> Result<Value, Fai
     // A token that outlives its key would be worth nothing.
     cluster.store.settled(key.revision).await.map_err(ApiError::internal)?;
     let until = jiff::Timestamp::from_second(grant.until).map_err(ApiError::internal)?;
-    body["kind"] = json!("TokenRequest");
-    body["apiVersion"] = json!(format!("{GROUP}/v1"));
-    body["metadata"] = json!({
-        "name": place.name, "namespace": place.namespace, "uid": meta::text(&account, "uid"),
-        "creationTimestamp": time::seconds(now),
-    });
     body["spec"] =
         json!({"audiences": audiences, "expirationSeconds": life, "boundObjectRef": reference});
     body["status"] = json!({"token": token, "expirationTimestamp": time::seconds(until)});
-    Ok(body)
+    Ok((body, warnings))
 }
 
 fn check_life(life: i64) -> Result<(), ApiError> {

@@ -99,6 +99,11 @@ async fn answer(
             response["patch"] =
                 json!(patch(json!([{"op": "add", "path": "/data/x", "value": "1"}])));
         }
+        "/seven" => {
+            response["patchType"] = json!("JSONPatch");
+            response["patch"] =
+                json!(patch(json!([{"op": "replace", "path": "/spec/replicas", "value": 7}])));
+        }
         // Counts how often it was asked.
         "/count" => {
             let count =
@@ -506,4 +511,104 @@ async fn a_webhook_is_asked_about_connections() {
         assert!(request["oldObject"].is_null() && request["options"].is_null());
         assert_eq!(request["dryRun"], false);
     }
+}
+
+#[tokio::test]
+async fn a_webhook_is_asked_about_small_objects_below_others() {
+    let world = World::new().await;
+    let hook = Hook::start(&world).await;
+    let within = "/api/v1/namespaces/default";
+    let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let spec =
+        json!({"replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "template": template});
+    world
+        .make(
+            "/apis/apps/v1/namespaces/default/deployments",
+            json!({"metadata": {"name": "d"}, "spec": spec}),
+        )
+        .await;
+    world
+        .make(
+            &format!("{within}/pods"),
+            json!({"metadata": {"name": "p"}, "spec": template["spec"]}),
+        )
+        .await;
+    world.make(&format!("{within}/serviceaccounts"), json!({"metadata": {"name": "s"}})).await;
+    let rules = json!([{"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*", "*/*"]}]);
+    configure(&world, false, vec![webhook(hook.at("/deny"), json!({"rules": rules}))]).await;
+    hook.asked();
+    let table = [
+        (
+            "POST",
+            format!("{within}/pods/p/binding"),
+            json!({"target": {"kind": "Node", "name": "n"}}),
+            ["", "v1", "Binding"],
+            json!({"target": {"kind": "Node", "name": "n"}}),
+        ),
+        (
+            "POST",
+            format!("{within}/pods/p/eviction?dryRun=All"),
+            json!({"deleteOptions": {"gracePeriodSeconds": 3}}),
+            ["policy", "v1", "Eviction"],
+            json!({"deleteOptions": {"gracePeriodSeconds": 3}}),
+        ),
+        (
+            "POST",
+            format!("{within}/serviceaccounts/s/token"),
+            json!({"spec": {"expirationSeconds": 600}}),
+            ["authentication.k8s.io", "v1", "TokenRequest"],
+            json!({"status": {"token": "", "expirationTimestamp": null}}),
+        ),
+        (
+            "PATCH",
+            "/apis/apps/v1/namespaces/default/deployments/d/scale".to_owned(),
+            json!({"spec": {"replicas": 2}}),
+            ["autoscaling", "v1", "Scale"],
+            json!({"spec": {"replicas": 2}}),
+        ),
+    ];
+    for (method, path, body, [group, version, kind], part) in table {
+        let said = world.call_with(&[], method, &path, body).await.refusal();
+        assert_eq!(said.0, 403, "{path}: {}", said.1);
+        let asked = hook.asked();
+        assert_eq!(asked.len(), 1, "{path}");
+        let request = &asked[0]["request"];
+        assert_eq!(request["kind"], json!({"group": group, "version": version, "kind": kind}));
+        let resource = path.rsplit('/').nth(2).unwrap();
+        assert_eq!(request["resource"]["resource"], resource);
+        let object = &request["object"];
+        assert_eq!(object["kind"], kind);
+        for (key, value) in part.as_object().unwrap() {
+            assert_eq!(object[key], *value, "{path}");
+        }
+        let update = method == "PATCH";
+        assert_eq!(request["operation"], if update { "UPDATE" } else { "CREATE" });
+        assert_eq!(request["oldObject"]["spec"]["replicas"].as_i64(), update.then_some(1));
+        assert_eq!(request["dryRun"], path.contains("dryRun"));
+    }
+    // An eviction is asked about once: the deletion that follows is the server's.
+    let rules = json!([{"operations": ["DELETE"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["pods"]}]);
+    configure(&world, false, vec![webhook(hook.at("/deny"), json!({"rules": rules}))]).await;
+    let evicted =
+        world.call_with(&[], "POST", &format!("{within}/pods/p/eviction"), json!({})).await;
+    assert_eq!(evicted.code, 201, "{}", evicted.text);
+    assert!(hook.asked().is_empty());
+}
+
+#[tokio::test]
+async fn a_webhook_changes_a_scale_and_with_it_the_object() {
+    let world = World::new().await;
+    let hook = Hook::start(&world).await;
+    let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let spec =
+        json!({"replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "template": template});
+    let path = "/apis/apps/v1/namespaces/default/deployments";
+    world.make(path, json!({"metadata": {"name": "d"}, "spec": spec})).await;
+    let rules = json!([{"operations": ["UPDATE"], "apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["deployments/scale"]}]);
+    configure(&world, true, vec![webhook(hook.at("/seven"), json!({"rules": rules}))]).await;
+    let scale = json!({"spec": {"replicas": 3}});
+    let scaled = world.call_with(&[], "PATCH", &format!("{path}/d/scale"), scale).await;
+    assert_eq!(scaled.json()["spec"]["replicas"], 7, "{}", scaled.text);
+    let object = world.call_with(&[], "GET", &format!("{path}/d"), Value::Null).await.json();
+    assert_eq!(object["spec"]["replicas"], 7);
 }

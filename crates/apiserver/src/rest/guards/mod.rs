@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use super::admission::{Hooks, Options};
 use super::options::{FieldValidation, Propagation};
 use super::subresource::Sub;
-use super::{meta, rules};
+use super::{meta, rules, scale};
 use crate::builtin::Kind as K;
 use crate::machinery::path::ObjectPath;
 use crate::machinery::status::{ApiError, FieldError};
@@ -114,7 +114,9 @@ impl<'a> Hooks<'a> {
             K::ValidatingAdmissionPolicy,
             K::ValidatingAdmissionPolicyBinding,
         ];
-        if self.options.is_none() || own.iter().any(|own| kind.is(*own)) {
+        // The binding that this write carries out was asked about.
+        let carried_out = self.sub == Sub::Binding && self.operation == "update";
+        if self.options.is_none() || carried_out || own.iter().any(|own| kind.is(*own)) {
             return None;
         }
         self.cluster.guards.current(&self.cluster.store)
@@ -145,8 +147,23 @@ impl<'a> Hooks<'a> {
         let Some(guards) = self.guards().filter(|guards| !guards.mutating.is_empty()) else {
             return Ok(());
         };
-        // Boxed: requests without webhooks should not carry room for one.
-        Box::pin(self.mutate_by(&guards.mutating, object, old, warnings)).await
+        let Some((mut shown, old_shown)) = self.scales(object, old) else {
+            // Boxed: requests without webhooks should not carry room for one.
+            return Box::pin(self.mutate_by(&guards.mutating, object, old, warnings)).await;
+        };
+        let before = shown.clone();
+        Box::pin(self.mutate_by(&guards.mutating, &mut shown, old_shown.as_ref(), warnings))
+            .await?;
+        if shown != before {
+            scale::apply(&self.place.served, &self.place.name, &shown, object)?;
+        }
+        Ok(())
+    }
+
+    /// The Scales of an object before and after, where that is what is written.
+    fn scales(&self, object: &Value, old: Option<&Value>) -> Option<(Value, Option<Value>)> {
+        let of = |object: &Value| scale::of(&self.place.served, object);
+        if self.sub == Sub::Scale { Some((of(object)?, old.and_then(of))) } else { None }
     }
 
     async fn mutate_by(
@@ -180,27 +197,34 @@ impl<'a> Hooks<'a> {
         Ok(())
     }
 
-    /// Lets webhooks and policies refuse a connection, whose options stand for an object.
-    pub(super) async fn ask_to_connect(&self, options: &mut Value) -> Result<(), ApiError> {
-        // Warnings cannot be told: what follows is a refusal in any case.
-        let mut warnings = Vec::new();
-        self.ask_to_mutate(options, None, &mut warnings).await?;
-        self.ask_to_validate(options, None, &mut warnings).await
+    /// Lets webhooks change, and policies and webhooks refuse, what is never stored: options
+    /// of a connection, or a small object that is posted below another.
+    pub(super) async fn ask(
+        &self,
+        object: &mut Value,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), ApiError> {
+        self.ask_to_mutate(object, None, warnings).await?;
+        self.ask_to_validate(object, None, warnings).await
+    }
+
+    /// Whether what is asked about is not the object of the path itself.
+    fn is_small(&self) -> bool {
+        use Sub::{Binding, Connect, Eviction, Scale, Token};
+        matches!(self.sub, Binding | Connect(_) | Eviction | Scale | Token)
     }
 
     fn place_of(&self, object: &Value) -> (String, String) {
-        match self.sub {
-            Sub::Connect(_) => (self.place.name.to_string(), self.place.namespace.to_string()),
-            _ => {
-                let text = |key: &str| meta::text(object, key).to_owned();
-                (text("name"), text("namespace"))
-            }
+        if self.is_small() {
+            return (self.place.name.to_string(), self.place.namespace.to_string());
         }
+        let text = |key: &str| meta::text(object, key).to_owned();
+        (text("name"), text("namespace"))
     }
 
     /// An object as a webhook left it, with defaults and without what its kind does not know.
     fn settled(&self, mut object: Value) -> Result<Value, ApiError> {
-        if let Sub::Connect(_) = self.sub {
+        if self.is_small() {
             return Ok(object);
         }
         meta::check_shape(&mut object)?;
@@ -217,6 +241,11 @@ impl<'a> Hooks<'a> {
         warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
         let Some(guards) = self.guards() else { return Ok(()) };
+        let scales = self.scales(object, old);
+        let (object, old) = match &scales {
+            Some((object, old)) => (object, old.as_ref()),
+            None => (object, old),
+        };
         let (name, namespace) = self.place_of(object);
         let seen = self.seen(object, old, (&name, &namespace));
         guards.policies.check(&seen, warnings)?;
@@ -277,11 +306,16 @@ impl Seen<'_> {
         let Hooks { place, caller, dry_run, .. } = self.hooks;
         let kind = &place.served.kind;
         let gv = |at: usize| (&kind.versions[at].gv.group, &kind.versions[at].gv.version);
-        let named = match self.hooks.sub {
-            Sub::Connect(remote) => remote.kind(),
-            _ => &kind.kind,
+        let below = kind.row().and_then(|row| row.subresource(self.subresource()));
+        let (other, named) = match (self.hooks.sub, below) {
+            (Sub::Scale, _) => (Some(("autoscaling", "v1")), "Scale"),
+            (_, Some(below)) => (below.group_version, below.kind.unwrap_or(&kind.kind)),
+            (_, None) => (None, &*kind.kind),
         };
-        let kind_of = |at| json!({"group": gv(at).0, "version": gv(at).1, "kind": named});
+        let kind_of = |at| {
+            let (group, version) = other.unwrap_or((gv(at).0, gv(at).1));
+            json!({"group": group, "version": version, "kind": named})
+        };
         let resource_of =
             |at| json!({"group": gv(at).0, "version": gv(at).1, "resource": kind.plural});
         let mut user = json!({"username": caller.name, "groups": caller.groups});
@@ -360,7 +394,7 @@ impl Seen<'_> {
     /// An object of the request in a version that whoever is asked understands.
     fn shown(&self, object: &Value, version: usize) -> Value {
         let served = &self.hooks.place.served;
-        if object.is_null() || version == served.version {
+        if object.is_null() || version == served.version || self.hooks.is_small() {
             return object.clone();
         }
         let stored = rules::convert(&served.kind, served.kind.storage, object.clone());

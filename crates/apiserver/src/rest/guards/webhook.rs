@@ -66,7 +66,7 @@ impl Webhook {
         let shown = seen.shown(seen.object, version);
         let changed = flagship_patch::json(&shown, &patch).map_err(ApiError::internal)?;
         let served = &seen.hooks.place.served;
-        Ok(Some(Some(if version == served.version {
+        Ok(Some(Some(if version == served.version || seen.hooks.is_small() {
             changed
         } else {
             let stored = super::rules::convert(&served.kind, served.kind.storage, changed);
