@@ -8,12 +8,15 @@ pub struct Limits {
     /// Connections at a time of those who have shown a certificate or a token. More are served,
     /// but may have to leave as strangers do.
     pub connections: usize,
-    /// How many connections there may be, besides, that have not yet begun to speak TLS. For
-    /// one more, another of the address with the most of them has to leave.
+    /// How many connections there may be, besides, that have not yet begun to speak TLS: all who
+    /// are known may come back at once. For one more, another of the address with the most of
+    /// them has to leave. Never more than a quarter of the files that may be open.
     pub silent: usize,
-    /// How many strangers there may be, besides, at each further step: in the middle of the TLS
-    /// handshake, before their first request, and after it without certificate or token. For
-    /// one more, another at the same step has to leave.
+    /// How many there may be, besides, in the middle of their TLS handshake, with the same
+    /// bound.
+    pub handshakes: usize,
+    /// How many strangers there may be, besides, before their first request; and as many after
+    /// it who showed neither certificate nor token.
     pub strangers: usize,
     /// How long a client may say nothing at first, and how long a TLS handshake may take.
     pub handshake: Duration,
@@ -48,7 +51,8 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 16_384,
-            silent: 4096,
+            silent: 16_384,
+            handshakes: 4096,
             strangers: 1024,
             handshake: Duration::from_secs(10),
             head_wait: Duration::from_secs(60),

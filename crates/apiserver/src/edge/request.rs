@@ -57,29 +57,39 @@ pub(super) fn answer(
     request: Request<Incoming>,
 ) -> Answering {
     Box::pin(async move {
-        let way = way(&shared, &door, request.uri());
-        let query = request.uri().query().unwrap_or_default();
-        let ask = Ask::of(request.method(), &way.path, query);
-        let counting = way.cluster.as_ref().map(|cluster| {
-            let apply = request.headers().get(CONTENT_TYPE).is_some_and(is_apply);
-            cluster.count(&ask, apply, query.contains("dryRun=All"))
-        });
-        let certificate = certificate.as_deref();
-        let came = Came { way, ask, door: &door, certificate, seat: &seat };
-        let answered = timeout(shared.limits.request, admitted(&shared, came, request)).await;
-        let response = match answered {
-            Ok(Ok(response)) => response,
-            Ok(Err(Refused::Severed)) => return Err(Disconnected),
-            Ok(Err(Refused::Says(error))) => rest::refusal(&error),
-            Err(_) => {
-                let says = "Timeout: request did not complete within the allotted timeout";
-                rest::refusal(&ApiError::new(504, "Timeout", says))
-            }
-        };
-        let (code, watch) = (response.status().as_u16(), response.body().is_watch());
-        let under_way = counting.and_then(|counting| counting.answered(code, watch));
-        Ok(response.map(|body| Outgoing::new(body, &shared.closing, under_way)))
+        // Boxed once more, so that it takes its room only when its turn has come.
+        Box::pin(answered(&shared, &door, certificate.as_deref(), &seat, request)).await
     })
+}
+
+async fn answered(
+    shared: &Shared,
+    door: &Door,
+    certificate: Option<&User>,
+    seat: &Seat,
+    request: Request<Incoming>,
+) -> Result<Response<Outgoing>, Disconnected> {
+    let way = way(shared, door, request.uri());
+    let query = request.uri().query().unwrap_or_default();
+    let ask = Ask::of(request.method(), &way.path, query);
+    let counting = way.cluster.as_ref().map(|cluster| {
+        let apply = request.headers().get(CONTENT_TYPE).is_some_and(is_apply);
+        cluster.count(&ask, apply, query.contains("dryRun=All"))
+    });
+    let came = Came { way, ask, door, certificate, seat };
+    let admitted = timeout(shared.limits.request, admitted(shared, came, request)).await;
+    let response = match admitted {
+        Ok(Ok(response)) => response,
+        Ok(Err(Refused::Severed)) => return Err(Disconnected),
+        Ok(Err(Refused::Says(error))) => rest::refusal(&error),
+        Err(_) => {
+            let says = "Timeout: request did not complete within the allotted timeout";
+            rest::refusal(&ApiError::new(504, "Timeout", says))
+        }
+    };
+    let (code, watch) = (response.status().as_u16(), response.body().is_watch());
+    let under_way = counting.and_then(|counting| counting.answered(code, watch));
+    Ok(response.map(|body| Outgoing::new(body, &shared.closing, under_way)))
 }
 
 fn is_apply(kind: &HeaderValue) -> bool {

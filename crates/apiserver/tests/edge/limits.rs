@@ -108,7 +108,7 @@ async fn more_known_ones_than_have_seats_are_served_and_make_way_for_each_other(
 
 #[tokio::test]
 async fn who_says_nothing_makes_way_for_others_at_once() {
-    let limits = Limits { silent: 1, strangers: 1, ..Limits::default() };
+    let limits = Limits { silent: 1, handshakes: 1, strangers: 1, ..Limits::default() };
     let world = World::within(limits).await;
     let mut silent = tokio::net::TcpStream::connect(world.edge.address()).await.unwrap();
     let mut half = world.connect(None, "http/1.1").await;

@@ -30,6 +30,8 @@ pub enum Bounds {
     Default,
     /// Waits for nobody longer than a moment.
     Hasty,
+    /// Has few places for those who say nothing.
+    Narrow,
     /// Room for as many connections as the machine allows files.
     Roomy,
 }
@@ -43,6 +45,7 @@ impl Bounds {
                 let wait = Duration::from_secs(3);
                 Limits { handshake: wait, head_wait: wait, ..limits }
             }
+            Self::Narrow => Limits { silent: 1_000, ..limits },
             Self::Roomy => Limits { connections: usize::MAX, ..limits },
         }
     }
@@ -133,6 +136,7 @@ pub fn serve_if_asked() {
     let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
     let bounds = match std::env::var(BOUNDS).as_deref() {
         Ok("Hasty") => Bounds::Hasty,
+        Ok("Narrow") => Bounds::Narrow,
         Ok("Roomy") => Bounds::Roomy,
         _ => Bounds::Default,
     };

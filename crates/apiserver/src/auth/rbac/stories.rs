@@ -86,6 +86,21 @@ fn who_may_what_and_why() {
             r#"yes RBAC: allowed by ClusterRoleBinding "system:public-info-viewer" of ClusterRole "system:public-info-viewer" to Group "system:unauthenticated""#,
         ),
         (User::anonymous(), "POST", "/readyz", "no"),
+        (
+            User::authenticated("probe", ["system:monitoring"]),
+            "GET",
+            "/metrics",
+            r#"yes RBAC: allowed by ClusterRoleBinding "system:monitoring" of ClusterRole "system:monitoring" to Group "system:monitoring""#,
+        ),
+        // Rights are asked for what is served, however it is written.
+        (
+            User::authenticated("probe", ["system:monitoring"]),
+            "GET",
+            "/healthz%2Fetcd",
+            r#"yes RBAC: allowed by ClusterRoleBinding "system:monitoring" of ClusterRole "system:monitoring" to Group "system:monitoring""#,
+        ),
+        (known("eve"), "GET", "/metrics", "no"),
+        (known("eve"), "GET", "/", "no"),
     ];
     for (user, method, path, want) in table {
         assert_eq!(answer(&user, method, path), want, "{} {method} {path}", user.name);

@@ -87,7 +87,8 @@ fn warnings(cluster: &Cluster, spec: &Value) -> Vec<Value> {
         }
     }
     for (name, object) in subjects(cluster, &spec["matchConstraints"]["resourceRules"]) {
-        let sighted = Sighted { object: &object, params: params.as_ref(), variables: &variables };
+        let sighted =
+            Sighted { object: Some(&object), params: params.as_ref(), variables: &variables };
         let sources: Vec<&str> = fields.iter().map(|(_, source, _)| source.as_str()).collect();
         let complaints = sighted.complaints(&sources);
         for ((.., told), complaint) in fields.iter_mut().zip(complaints) {

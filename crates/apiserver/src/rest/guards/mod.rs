@@ -24,7 +24,7 @@ use super::{meta, rules, scale};
 use crate::builtin::Kind as K;
 use crate::machinery::path::ObjectPath;
 use crate::machinery::status::{ApiError, FieldError};
-use crate::schema::{Asker, Program};
+use crate::schema::{Asker, Program, Sighted};
 use crate::store::{ObjectKey, Scope, Store};
 
 use policy::Policies;
@@ -404,14 +404,19 @@ impl Seen<'_> {
 
 /// What is wrong with the expressions of a guard that is written.
 pub(super) fn validate(kind: K, object: &Value) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+    let mut all = Vec::new();
+    let mut variables = Vec::new();
     match kind {
         K::MutatingWebhookConfiguration | K::ValidatingWebhookConfiguration => {
             let hooks = object["webhooks"].as_array().into_iter().flatten();
             for (at, hook) in hooks.enumerate() {
                 let path = format!("webhooks[{at}].matchConditions");
-                let list = &hook["matchConditions"];
-                compile(list, &path, "expression", Program::condition, &mut errors);
+                all.extend(written(
+                    &hook["matchConditions"],
+                    &path,
+                    "expression",
+                    Program::condition,
+                ));
             }
         }
         K::ValidatingAdmissionPolicy => {
@@ -422,26 +427,49 @@ pub(super) fn validate(kind: K, object: &Value) -> Vec<FieldError> {
                 ("variables", "expression", Program::compile),
                 ("auditAnnotations", "valueExpression", Program::note),
             ];
+            let spec = &object["spec"];
             for (list, key, read) in parts {
-                compile(&object["spec"][list], &format!("spec.{list}"), key, read, &mut errors);
+                all.extend(written(&spec[list], &format!("spec.{list}"), key, read));
             }
+            let text = |value: &Value| value.as_str().unwrap_or_default().trim().to_owned();
+            let named = spec["variables"].as_array().into_iter().flatten();
+            variables.extend(named.map(|one| (text(&one["name"]), text(&one["expression"]))));
         }
         _ => {}
+    }
+    let mut errors = Vec::new();
+    let mut sound = Vec::new();
+    for Written { path, text, read } in all {
+        match read(text) {
+            Ok(_) => sound.push((path, text)),
+            Err(why) => errors.push(FieldError::invalid(path, json!(text), why)),
+        }
+    }
+    let sighted = Sighted { object: None, params: None, variables: &variables };
+    let texts: Vec<&str> = sound.iter().map(|(_, text)| *text).collect();
+    for ((path, text), told) in sound.into_iter().zip(sighted.complaints(&texts)) {
+        errors.extend(told.map(|why| {
+            FieldError::invalid(path, json!(text), format!("compilation failed: {why}"))
+        }));
     }
     errors
 }
 
 type Reader = fn(&str) -> Result<Program, String>;
 
-fn compile(list: &Value, path: &str, key: &str, read: Reader, errors: &mut Vec<FieldError>) {
-    for (at, item) in list.as_array().into_iter().flatten().enumerate() {
-        // What is missing is told elsewhere.
-        let text = item[key].as_str().unwrap_or_default().trim();
-        if text.is_empty() {
-            continue;
-        }
-        if let Err(why) = read(text) {
-            errors.push(FieldError::invalid(format!("{path}[{at}].{key}"), json!(text), why));
-        }
-    }
+/// An expression, where it stands, and how it is read.
+struct Written<'a> {
+    path: String,
+    text: &'a str,
+    read: Reader,
+}
+
+fn written<'a>(list: &'a Value, path: &str, key: &str, read: Reader) -> Vec<Written<'a>> {
+    let each = list.as_array().into_iter().flatten().enumerate().map(|(at, item)| Written {
+        path: format!("{path}[{at}].{key}"),
+        text: item[key].as_str().unwrap_or_default().trim(),
+        read,
+    });
+    // What is missing is told elsewhere.
+    each.filter(|written| !written.text.is_empty()).collect()
 }

@@ -139,9 +139,12 @@ fn sum<'s>(name: &str, a: &Kind<'s>, b: &Kind<'s>) -> Option<Kind<'s>> {
         (Span, Time) if adds => Time,
         (Time, Time) if !adds => Span,
         (Span, Span) => Span,
+        // What is unknown must be what the other is, or nothing comes of it.
         (Dyn, other) | (other, Dyn) => match other {
-            Int | Uint | Double | Dyn | Time | Span => Dyn,
-            Text | Bytes | List(_) if adds => Dyn,
+            Int | Uint | Double => other.clone(),
+            Text | Bytes if adds => other.clone(),
+            List(_) if adds => List(Box::new(Dyn)),
+            Dyn | Time | Span => Dyn,
             _ => return None,
         },
         _ => return None,

@@ -9,8 +9,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::LazyLock;
 
 use cel::common::ast::{EntryExpr, Expr, IdedExpr, LiteralValue, SelectExpr, operators};
+use serde_json::{Value, json};
 
 use super::library::{self, NAMESPACES};
 use super::overloads;
@@ -24,6 +26,40 @@ const MAX_TOLD: usize = 128 * 1024;
 /// Deeper than any list of maps of lists goes.
 const MAX_NESTING: usize = 8;
 
+const REQUEST_NAME: &str = "kubernetes.AdmissionRequest";
+
+/// `request`, without what it says of objects, which have names of their own.
+static REQUEST: LazyLock<Schema> = LazyLock::new(|| {
+    let text = json!({"type": "string"});
+    let object = |properties: Value| json!({"type": "object", "properties": properties});
+    let kind = object(json!({"group": text, "version": text, "kind": text}));
+    let resource = object(json!({"group": text, "version": text, "resource": text}));
+    let texts = json!({"type": "array", "items": text});
+    let user = object(json!({
+        "username": text, "uid": text, "groups": texts,
+        "extra": {"type": "object", "additionalProperties": texts},
+    }));
+    fixed(&object(json!({
+        "kind": kind, "resource": resource, "subResource": text,
+        "requestKind": kind, "requestResource": resource, "requestSubResource": text,
+        "name": text, "namespace": text, "operation": text, "userInfo": user,
+        "dryRun": {"type": "boolean"}, "options": {"x-kubernetes-preserve-unknown-fields": true},
+    })))
+});
+
+/// `namespaceObject`: which fields it has, and no more.
+static NAMESPACE: LazyLock<Schema> = LazyLock::new(|| {
+    let any = json!({"x-kubernetes-preserve-unknown-fields": true});
+    let object = |properties: Value| json!({"type": "object", "properties": properties});
+    let spec = object(json!({"finalizers": {"type": "array", "items": {"type": "string"}}}));
+    let status = object(json!({"phase": {"type": "string"}, "conditions": any}));
+    fixed(&object(json!({"metadata": any, "spec": spec, "status": status})))
+});
+
+fn fixed(schema: &Value) -> Schema {
+    Schema::from_openapi(schema).expect("written beside this, and a test reads it")
+}
+
 /// What expressions see as an object: its kind and its schema.
 #[derive(Debug, Clone)]
 pub(crate) struct Subject {
@@ -34,7 +70,8 @@ pub(crate) struct Subject {
 
 /// What the expressions of a policy can name.
 pub(crate) struct Sighted<'s> {
-    pub(crate) object: &'s Subject,
+    /// Unknown while a policy is written: it may be about any kind.
+    pub(crate) object: Option<&'s Subject>,
     pub(crate) params: Option<&'s Subject>,
     /// Names and expressions; each sees those before it.
     pub(crate) variables: &'s [(String, String)],
@@ -45,7 +82,7 @@ impl Sighted<'_> {
     pub(crate) fn complaints(&self, sources: &[&str]) -> Vec<Option<String>> {
         let meta = object_meta();
         let mut check = Check {
-            object: root(self.object),
+            object: self.object.map_or(Kind::Dyn, root),
             params: self.params.map_or(Kind::Dyn, root),
             variables: BTreeMap::new(),
             meta: &meta,
@@ -265,6 +302,8 @@ impl<'s> Check<'_, 's> {
         match name {
             "object" | "oldObject" => self.object.clone(),
             "params" => self.params.clone(),
+            "request" => Kind::Object(REQUEST.root(), REQUEST_NAME.to_owned()),
+            "namespaceObject" => Kind::Object(NAMESPACE.root(), "kubernetes.Namespace".to_owned()),
             _ => Kind::Dyn,
         }
     }
@@ -272,6 +311,9 @@ impl<'s> Check<'_, 's> {
     fn select(&mut self, id: u64, select: &SelectExpr) -> Kind<'s> {
         if matches!(&select.operand.expr, Expr::Ident(name) if name == "variables") {
             let known = self.variables.get(select.field.as_str()).cloned();
+            if known.is_none() {
+                self.found.push((id, format!("undefined field '{}'", select.field)));
+            }
             return if select.test { Kind::Bool } else { known.unwrap_or(Kind::Dyn) };
         }
         let operand = self.visit(&select.operand);
@@ -299,7 +341,7 @@ impl<'s> Check<'_, 's> {
                 let is = |field: &str| field == name || escape(field).as_deref() == Some(name);
                 let found = node.fields().find(|(field, _)| is(field));
                 match found {
-                    Some((field, node)) => Kind::of(node, &format!("{at}.{field}"), 0),
+                    Some((field, node)) => Kind::of(node, &placed(&at, field), 0),
                     None if n.preserve_unknown => Kind::Dyn,
                     None => {
                         self.found.push((id, format!("undefined field '{name}'")));
@@ -395,6 +437,18 @@ impl<'s> Check<'_, 's> {
     }
 }
 
+/// What a field is called; parts of a request have names of their own.
+fn placed(at: &str, field: &str) -> String {
+    match (at, field) {
+        (REQUEST_NAME, "kind" | "requestKind") => "kubernetes.GroupVersionKind".to_owned(),
+        (REQUEST_NAME, "resource" | "requestResource") => {
+            "kubernetes.GroupVersionResource".to_owned()
+        }
+        (REQUEST_NAME, "userInfo") => "kubernetes.UserInfo".to_owned(),
+        _ => format!("{at}.{field}"),
+    }
+}
+
 /// A value that may be missing; once is enough.
 pub(super) fn maybe(kind: Kind<'_>) -> Kind<'_> {
     match kind {
@@ -469,7 +523,7 @@ mod tests {
             "object.apiVersion == 'apps/v1' && object.kind == 'Deployment' && string(object.spec.replicas) != ''",
         ];
         let object = subject("apps", "Deployment");
-        let sighted = Sighted { object: &object, params: None, variables: &variables };
+        let sighted = Sighted { object: Some(&object), params: None, variables: &variables };
         for (source, told) in sound.iter().zip(sighted.complaints(&sound)) {
             assert!(library::env().compile(source).is_ok(), "{source}");
             assert_eq!(told, None, "{source}");
@@ -477,9 +531,26 @@ mod tests {
     }
 
     #[test]
+    fn what_is_known_of_every_request_is_checked_before_any_kind_is() {
+        let variables = [("n".to_owned(), "object.spec.replicas".to_owned())];
+        let sighted = Sighted { object: None, params: None, variables: &variables };
+        let sound = [
+            "object.anything[0].goes > 1 && variables.n == 'a' && oldObject.x == params.y",
+            "request.userInfo.groups.exists(g, g == 'a') && request.userInfo.extra['k'][0] == 'v'",
+            "request.kind.kind == 'Pod' && request.resource.resource == 'pods' && !request.dryRun",
+            "request.options.fieldManager == 'me' || has(request.subResource)",
+            "namespaceObject.metadata.labels['a'] == 'b' && namespaceObject.status.phase == 'Active'",
+            "request.operation in ['CREATE', 'CONNECT'] && request.namespace.startsWith('team-')",
+        ];
+        for (source, told) in sound.iter().zip(sighted.complaints(&sound)) {
+            assert_eq!(told, None, "{source}");
+        }
+    }
+
+    #[test]
     fn a_policy_that_is_wrong_a_thousand_times_is_told_some_of_it() {
         let object = subject("apps", "Deployment");
-        let sighted = Sighted { object: &object, params: None, variables: &[] };
+        let sighted = Sighted { object: Some(&object), params: None, variables: &[] };
         let source = vec!["object.a"; 1500].join("||");
         let told = sighted.complaints(&[&source, &source]);
         let length: usize = told.iter().flatten().map(String::len).sum();
@@ -489,7 +560,7 @@ mod tests {
     #[test]
     fn a_schema_that_contains_itself_is_read_as_deep_as_needed() {
         let object = subject("apiextensions.k8s.io", "CustomResourceDefinition");
-        let sighted = Sighted { object: &object, params: None, variables: &[] };
+        let sighted = Sighted { object: Some(&object), params: None, variables: &[] };
         let schema = "object.spec.versions[0].schema.openAPIV3Schema";
         let fine = format!("{schema}.properties['a'].properties['b'].items.foo == 1");
         let wrong = format!("{schema}.not.not.not.nothing == 1");
