@@ -6,7 +6,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::crd::cel::{immutable, rules};
 use crate::crd::shape;
@@ -55,7 +55,7 @@ pub struct UpdateRunSpec {
 }
 
 /// What a person wants a run to do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
 pub enum UpdateRunState {
     /// Compute the stages and wait.
     #[default]
@@ -64,6 +64,37 @@ pub enum UpdateRunState {
     Run,
     /// Start nothing more.
     Stop,
+    /// Something else, which no schema of ours lets in. It is read all the same, so that the
+    /// run can be told what is wrong with it.
+    #[schemars(skip)]
+    Other(String),
+}
+
+impl UpdateRunState {
+    /// As it is written.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Initialize => "Initialize",
+            Self::Run => "Run",
+            Self::Stop => "Stop",
+            Self::Other(text) => text,
+        }
+    }
+}
+
+impl Serialize for UpdateRunState {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for UpdateRunState {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let known = [Self::Initialize, Self::Run, Self::Stop];
+        let known = known.into_iter().find(|state| state.as_str() == text);
+        Ok(known.unwrap_or(Self::Other(text)))
+    }
 }
 
 /// The stages of an update, in order.

@@ -182,7 +182,8 @@ fn run_spec() -> impl Strategy<Value = UpdateRunSpec> {
     let state = prop_oneof![
         Just(UpdateRunState::Initialize),
         Just(UpdateRunState::Run),
-        Just(UpdateRunState::Stop)
+        Just(UpdateRunState::Stop),
+        Just(UpdateRunState::Other("Pause".to_owned())),
     ];
     (word(), word(), word(), of(state)).prop_map(|(placement, index, strategy, state)| {
         UpdateRunSpec {

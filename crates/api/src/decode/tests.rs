@@ -94,9 +94,8 @@ fn a_bad_run_is_named() {
         decode_value::<StagedUpdateRun>(&tree).unwrap_err().to_string()
     };
     assert_eq!(
-        run(json!({"placementName": "p", "stagedRolloutStrategyName": "s", "state": "Pause"})),
-        "StagedUpdateRun app/rollout: spec.state: unknown variant `Pause`, \
-         expected one of `Initialize`, `Run`, `Stop`"
+        run(json!({"placementName": "p", "stagedRolloutStrategyName": "s", "state": 5})),
+        "StagedUpdateRun app/rollout: spec.state: invalid type: integer `5`, expected a string"
     );
     assert_eq!(
         run(json!({"placementName": "p"})),

@@ -16,6 +16,7 @@ use flagship_api::placement_status::PlacementStatus;
 use flagship_api::staged_update::{UpdateRunSpec, UpdateRunState};
 use flagship_api::staged_update_status::UpdateRunStatus;
 use flagship_rules::board::{Board, GateState, Phase};
+use flagship_rules::update_run::Age;
 use flagship_runtime::client::{Client, ClientError, Selection};
 use flagship_runtime::env::Env;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -183,7 +184,7 @@ async fn create(
         placement_name: placement.name.clone(),
         resource_snapshot_index: wanted.snapshot.clone(),
         staged_rollout_strategy_name: wanted.strategy.clone(),
-        state: Some(wanted.state),
+        state: Some(wanted.state.clone()),
     };
     let object = DynamicObject {
         types: Some(TypeMeta { api_version: kind.api_version(), kind: kind.kind }),
@@ -386,10 +387,7 @@ pub async fn runs_of(
     let runs = Twin::Run.of(client, placement.namespace.as_deref());
     let mut found: Vec<RunObject> = runs.list(&in_namespace(placement)).await?.items;
     found.retain(|run| run.spec.placement_name == placement.name);
-    found.sort_by_key(|run| {
-        let created = run.metadata.creation_timestamp.as_ref().map(|time| time.0);
-        (created, run.name().to_owned())
-    });
+    found.sort_by_cached_key(|run| Age::of(&run.metadata, &run.status));
     Ok(found)
 }
 

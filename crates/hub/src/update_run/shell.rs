@@ -15,13 +15,13 @@ use std::time::Duration;
 use flagship_api::condition::Conditions;
 use flagship_api::condition_type::updating_cluster::STARTED;
 use flagship_api::keys::{field_manager, finalizer, label, own};
-use flagship_api::names::member_namespace;
+use flagship_api::names::{ObjectKey, member_namespace};
 use flagship_api::reason::update_run::STUCK;
 use flagship_api::staged_update_status::UpdateRunStatus;
 use flagship_rules::event::Event;
 use flagship_rules::update_run::{
-    Accept, Action, Ask, Binding, Deliver, Observed, Plan, Signal, TAKEN_OVER, Withdraw, laws,
-    needs_fresh_reads, plan, refused,
+    Accept, Action, Ask, Binding, Deliver, Dismiss, Observed, Plan, Signal, TAKEN_OVER, Withdraw,
+    laws, needs_fresh_reads, plan, refused,
 };
 use flagship_rules::work::Work;
 use flagship_runtime::client::{Client, ClientError, Fence, Propagation, ResourceType};
@@ -31,6 +31,7 @@ use flagship_runtime::queue::Outcome;
 use flagship_runtime::verdict::Failure;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube_core::Resource;
 use serde_json::json;
 use tokio::task::JoinSet;
 
@@ -62,6 +63,8 @@ pub(super) struct Shell<S: Scoped> {
     standings: Standings,
     /// What the last pass over each run had to tell, so that it is told once.
     told: Mutex<BTreeMap<RunKey, BTreeSet<Told>>>,
+    /// UIDs of runs, and the last resource snapshot index that they asked for.
+    asked: Mutex<BTreeMap<ObjectKey, (String, String)>>,
     of: PhantomData<fn() -> S>,
 }
 
@@ -113,6 +116,7 @@ impl<S: Scoped> Shell<S> {
             departed: Departed::default(),
             standings: Standings::new(&cx.metrics),
             told: Mutex::default(),
+            asked: Mutex::default(),
             of: PhantomData,
         }
     }
@@ -186,14 +190,18 @@ impl<S: Scoped> Shell<S> {
 
     /// Decides on the mirrors, and once more on fresh reads where that is not enough.
     async fn decide(&self, run: &Run) -> Result<(Seen, Plan), Failure> {
-        if run.rival.ended || run.value.deleting || !run.value.guarded {
-            let seen = Seen::alone(&self.cx, run);
+        let asked_index = self.asked(run);
+        let planned = |mut seen: Seen| {
+            seen.observed.run.asked_index.clone_from(&asked_index);
             let plan = plan(&seen.observed);
-            return Ok((seen, plan));
+            (seen, plan)
+        };
+        if run.rival.ended || run.value.deleting || !run.value.guarded {
+            return Ok(planned(Seen::alone(&self.cx, run)));
         }
         if run.value.is_initialized() {
             let seen = observe(&self.cx, &self.mirrors.members, &self.scope, &self.departed, run);
-            let plan = plan(&seen.observed);
+            let (seen, plan) = planned(seen);
             if !needs_fresh_reads(&seen.observed, &plan) {
                 return Ok((seen, plan));
             }
@@ -201,8 +209,18 @@ impl<S: Scoped> Shell<S> {
         let seen =
             observe_afresh::<S>(&self.cx, &self.scope, &self.selectable, &self.departed, run)
                 .await?;
-        let plan = plan(&seen.observed);
-        Ok((seen, plan))
+        Ok(planned(seen))
+    }
+
+    /// The last index that this hub has seen in the run's spec.
+    fn asked(&self, run: &Run) -> Option<String> {
+        let index = &run.value.spec.resource_snapshot_index;
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        if !index.is_empty() {
+            asked.insert(run.fence.key.clone(), (run.fence.uid.clone(), index.clone()));
+        }
+        let (uid, index) = asked.get(&run.fence.key)?;
+        (*uid == run.fence.uid).then(|| index.clone())
     }
 
     async fn carry_out(&self, pass: &mut Pass<'_>, actions: Vec<Action>) -> Result<(), Failure> {
@@ -261,6 +279,7 @@ impl<S: Scoped> Shell<S> {
             }
             Action::Ask(ask) => self.ask(pass, &ask).await?,
             Action::Accept(accept) => self.accept(pass, &accept).await?,
+            Action::Dismiss(dismiss) => self.dismiss(pass, &dismiss).await?,
             Action::Announce(announced) => {
                 let text = announced.to_text(&pass.seen.run.uid);
                 let patch = json!({"metadata": {"annotations": {own::ANNOUNCED_WRITES: text}}});
@@ -299,6 +318,25 @@ impl<S: Scoped> Shell<S> {
         };
         let patch = json!({"status": {"conditions": conditions}});
         pass.writer.patch_status::<S::ApprovalRequest>(&fence, patch).await?;
+        Ok(())
+    }
+
+    /// Deletes what an earlier run of the name has left behind. That this run lives is asked
+    /// after the request was read: a hub that has slept through the deletion of the run would
+    /// take the request of its successor for an old one.
+    async fn dismiss(&self, pass: &Pass<'_>, dismiss: &Dismiss) -> Result<(), Failure> {
+        let run = &pass.seen.run;
+        let now = self.cx.client.of::<S::UpdateRun>().find(&run.key).await?;
+        if now.is_none_or(|now| now.meta().uid.as_deref() != Some(&run.uid)) {
+            return Err(Failure::reread(format!("{} is gone", run.key)));
+        }
+        tracing::info!(run = %run.key, request = dismiss.request, "deleting an old request");
+        let fence = Fence {
+            key: pass.seen.observed.run.beside(&dismiss.request),
+            uid: dismiss.uid.clone(),
+            resource_version: dismiss.resource_version.clone(),
+        };
+        pass.writer.delete::<S::ApprovalRequest>(&fence, Propagation::Background).await?;
         Ok(())
     }
 
@@ -461,6 +499,7 @@ impl<S: Scoped> Shell<S> {
     fn forget(&self, key: &RunKey) {
         self.standings.forget(&key.run);
         self.told.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).remove(&key.run);
     }
 }
 

@@ -190,7 +190,7 @@ fn phase(spec: &UpdateRunSpec, status: &UpdateRunStatus) -> Phase {
         _ => {}
     }
     let Some(progressing) = status.conditions.of_type(update_run::PROGRESSING) else {
-        let asked = spec.state.unwrap_or_default();
+        let asked = spec.state.clone().unwrap_or_default();
         return if asked == UpdateRunState::Initialize {
             Phase::Initialized
         } else {

@@ -29,6 +29,7 @@ impl Run {
             deleting: metadata.deletion_timestamp.is_some(),
             guarded: metadata.finalizers.iter().flatten().any(|f| f == finalizer::UPDATE_RUN),
             announced: Announced::by(metadata),
+            asked_index: None,
             spec: spec.clone(),
             status: status.clone(),
         }

@@ -99,6 +99,17 @@ impl Accept {
     }
 }
 
+/// An approval request to delete, if it is still this very version of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dismiss {
+    /// The request.
+    pub request: String,
+    /// Precondition.
+    pub uid: String,
+    /// Precondition.
+    pub resource_version: String,
+}
+
 /// Whether the stage may begin.
 pub fn before(pass: &mut Pass<'_>, stage: &mut StageUpdatingStatus) -> Result<bool, Failure> {
     let name = stage.stage_name.clone();
@@ -186,6 +197,13 @@ fn approved(
     };
     is_about(&pass.seen.run, stage, request)?;
     if let Some(why) = foreign(&pass.seen.run, request) {
+        if is_left_behind(&pass.seen.run, request) {
+            pass.first(Action::Dismiss(Dismiss {
+                request: name.clone(),
+                uid: request.uid.clone(),
+                resource_version: request.resource_version.clone(),
+            }));
+        }
         pass.tell_on_request(&name, Event::warning(FOREIGN_REQUEST, why.clone()));
         pass.wait(Waiting::approval(stage, &name, side, Some(why)));
         return Ok(false);
@@ -270,13 +288,20 @@ fn foreign(run: &Run, request: &Approval) -> Option<String> {
     match &request.run_uid {
         Some(uid) if *uid == run.uid => None,
         Some(uid) => Some(format!(
-            "approval request {name} was made for another update run (UID {uid}) and does not count; delete it and a new one is made"
+            "approval request {name} was made for an earlier update run of this name (UID {uid}) and does not count; it is deleted and a new one is made"
         )),
         None if request.created < run.created => Some(format!(
             "approval request {name} is older than the update run and does not count; delete it and a new one is made"
         )),
         None => None,
     }
+}
+
+/// Whether a request was made for a run of this name that is gone. There is one run of a
+/// name at a time, so a run that the request names and that is not this one cannot live,
+/// provided this one was alive after the request was read: whoever deletes it makes sure.
+pub(super) fn is_left_behind(run: &Run, request: &Approval) -> bool {
+    request.run == run.name && request.run_uid.as_ref().is_some_and(|uid| *uid != run.uid)
 }
 
 /// Why somebody's approval is none.

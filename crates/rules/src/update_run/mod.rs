@@ -7,6 +7,7 @@
 //!
 //! Picking clusters is `scheduling`'s business, freezing resources that of `placement`.
 
+mod age;
 mod announced;
 mod deletion;
 mod delivery;
@@ -35,11 +36,14 @@ mod words;
 mod tests;
 
 pub use crate::overrides::contents::enveloped;
+pub use age::Age;
 pub use announced::Announced;
 pub use delivery::{Deliver, Signal, Target};
 pub use doubt::needs_fresh_reads;
 pub use execution::{CLUSTER_POLL, TAKEN_OVER};
-pub use gates::{Accept, Ask, FOREIGN_REQUEST, STAGE_POLL, WITHDRAWN_TOO_LATE, WRONG_GENERATION};
+pub use gates::{
+    Accept, Ask, Dismiss, FOREIGN_REQUEST, STAGE_POLL, WITHDRAWN_TOO_LATE, WRONG_GENERATION,
+};
 pub use initialization::refused;
 pub use metrics::{Measured, Series};
 pub use observed::{

@@ -101,6 +101,9 @@ pub struct Run {
     pub guarded: bool,
     /// Writes it has announced in an annotation.
     pub announced: Announced,
+    /// The last resource snapshot index that its hub has seen in the spec, if any. Objects do
+    /// not say what was removed from them, so only a hub that was there knows.
+    pub asked_index: Option<String>,
     /// The spec as stored.
     pub spec: UpdateRunSpec,
     /// The status as stored.
@@ -110,7 +113,7 @@ pub struct Run {
 impl Run {
     /// What people want it to do.
     pub fn state(&self) -> UpdateRunState {
-        self.spec.state.unwrap_or_default()
+        self.spec.state.clone().unwrap_or_default()
     }
 
     /// Whether its stages, clusters and snapshot are fixed.

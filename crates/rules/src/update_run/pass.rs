@@ -97,18 +97,27 @@ impl<'a> Pass<'a> {
         self.plan.wake = None;
     }
 
-    /// The index of a run that took its own snapshot can be filled in later; it is too late.
+    /// The index of a run that took its own snapshot can be filled in later, and a given one
+    /// can be removed; it is too late for both.
     pub fn notice_late_index(&mut self) {
         let (named, used) = (
             &self.seen.run.spec.resource_snapshot_index,
             &self.status.resource_snapshot_index_used,
         );
-        if !named.is_empty() && named != used {
-            let message = format!(
+        // One that was removed before the run chose had its effect, unless that was the same.
+        let is_removed = named.is_empty() && self.seen.run.asked_index.as_ref() == Some(used);
+        let message = if is_removed {
+            format!(
+                "resourceSnapshotIndex {used} was removed after the update run had chosen it; that has no effect, {used} is rolled out"
+            )
+        } else if !named.is_empty() && named != used {
+            format!(
                 "resourceSnapshotIndex {named} was set after the update run had chosen {used} and has no effect"
-            );
-            self.tell(Event::warning(INDEX_IGNORED, message));
-        }
+            )
+        } else {
+            return;
+        };
+        self.tell(Event::warning(INDEX_IGNORED, message));
     }
 
     /// The status, and the plan without the write of it.

@@ -15,14 +15,14 @@ use serde::{Deserialize, Serialize};
 
 use super::announced::Announced;
 use super::delivery::{Deliver, Signal};
-use super::gates::{Accept, Ask};
+use super::gates::{Accept, Ask, Dismiss};
 use super::metrics::{Measured, Series, series};
 use super::news::news;
 use super::observed::Observed;
 use super::pass::Pass;
 use super::status::{Pen, Word, refresh, says};
 use super::words::Failure;
-use super::{execution, gates, initialization, stop, validation};
+use super::{execution, gates, initialization, stop, validation, words};
 use crate::event::Event;
 use crate::placement::Trouble;
 use crate::placement::resource_snapshots::ResourceAction;
@@ -67,6 +67,8 @@ pub enum Action {
     Ask(Ask),
     /// Answer an approval, for good.
     Accept(Accept),
+    /// Delete an approval request that an earlier run of the same name has left behind.
+    Dismiss(Dismiss),
     /// Say in the run's annotation which bindings are written again, over the version of
     /// the run that was read.
     Announce(Announced),
@@ -282,6 +284,7 @@ fn go_on(seen: &Observed, mut status: UpdateRunStatus) -> Plan {
         }
         UpdateRunState::Run => execution::execute(&mut pass, current),
         UpdateRunState::Stop => stop::stop(&mut pass, current),
+        UpdateRunState::Other(state) => pass.fail(&words::unsupported_state(&state)),
     }
     let (status, plan) = pass.into_plan();
     conclude(seen, status, plan)

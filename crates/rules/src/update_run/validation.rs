@@ -72,8 +72,7 @@ pub fn check<'a>(seen: &'a Observed, status: &UpdateRunStatus) -> Result<Checked
     if status.stages_status.is_empty() && !strategy.stages.is_empty() {
         return Err(Failure::abort_unexpected("the updateRun has nil stagesStatus"));
     }
-    same_stages(&computed.stages, &status.stages_status)?;
-    let turn = whose_turn(&strategy.stages, &status.stages_status)?;
+    let turn = compared(&strategy.stages, &computed.stages, &status.stages_status)?;
     let current = deletion_turn(status, &sorted, turn)?;
     Ok(Checked { current, sorted })
 }
@@ -98,10 +97,12 @@ pub fn moved(seen: &Observed, status: &UpdateRunStatus) -> Option<String> {
     (!told.is_empty()).then(|| format!("clusters of the placement changed, {}", told.join("; ")))
 }
 
-fn same_stages(
+/// Stage by stage: it must be the one that was recorded, and stand where it may stand.
+fn compared(
+    strategy: &[StageConfig],
     new: &[StageUpdatingStatus],
     existing: &[StageUpdatingStatus],
-) -> Result<(), Failure> {
+) -> Result<Turn, Failure> {
     if new.len() != existing.len() {
         return Err(Failure::abort(format!(
             "the number of stages in the updateRun has changed, new: {}, existing: {}",
@@ -109,28 +110,40 @@ fn same_stages(
             existing.len()
         )));
     }
-    for (i, (new, existing)) in new.iter().zip(existing).enumerate() {
-        if new.stage_name != existing.stage_name {
+    let mut turn = Turn::default();
+    let recorded = strategy.iter().zip(existing);
+    for (i, ((config, existing), new)) in recorded.zip(new).enumerate() {
+        same_stage(i, new, existing)?;
+        turn.visit(i, config, existing)?;
+    }
+    Ok(turn)
+}
+
+fn same_stage(
+    i: usize,
+    new: &StageUpdatingStatus,
+    existing: &StageUpdatingStatus,
+) -> Result<(), Failure> {
+    if new.stage_name != existing.stage_name {
+        return Err(Failure::abort(format!(
+            "index `{i}` stage name in the updateRun has changed, new: {}, existing: {}",
+            new.stage_name, existing.stage_name
+        )));
+    }
+    if new.clusters.len() != existing.clusters.len() {
+        return Err(Failure::abort(format!(
+            "the number of clusters in index `{i}` stage has changed, new: {}, existing: {}",
+            new.clusters.len(),
+            existing.clusters.len()
+        )));
+    }
+    let pairs = new.clusters.iter().zip(&existing.clusters).enumerate();
+    for (j, (new, existing)) in pairs {
+        if new.cluster_name != existing.cluster_name {
             return Err(Failure::abort(format!(
-                "index `{i}` stage name in the updateRun has changed, new: {}, existing: {}",
-                new.stage_name, existing.stage_name
+                "the `{j}` cluster in the `{i}` stage has changed, new: {}, existing: {}",
+                new.cluster_name, existing.cluster_name
             )));
-        }
-        if new.clusters.len() != existing.clusters.len() {
-            return Err(Failure::abort(format!(
-                "the number of clusters in index `{i}` stage has changed, new: {}, existing: {}",
-                new.clusters.len(),
-                existing.clusters.len()
-            )));
-        }
-        let pairs = new.clusters.iter().zip(&existing.clusters).enumerate();
-        for (j, (new, existing)) in pairs {
-            if new.cluster_name != existing.cluster_name {
-                return Err(Failure::abort(format!(
-                    "the `{j}` cluster in the `{i}` stage has changed, new: {}, existing: {}",
-                    new.cluster_name, existing.cluster_name
-                )));
-            }
         }
     }
     Ok(())
@@ -158,24 +171,19 @@ impl Turn {
     fn next(self) -> usize {
         self.finished.map_or(0, |finished| finished + 1)
     }
-}
 
-fn printed(index: Option<usize>) -> String {
-    index.map_or_else(|| "-1".to_owned(), |index| index.to_string())
-}
-
-/// Reads the stages in order; they must be finished ones, at most one begun, untouched ones.
-pub fn whose_turn(
-    strategy: &[StageConfig],
-    stages: &[StageUpdatingStatus],
-) -> Result<Turn, Failure> {
-    let mut turn = Turn::default();
-    for (i, (config, stage)) in strategy.iter().zip(stages).enumerate() {
+    /// Takes the next stage in: they must be finished ones, at most one begun, untouched ones.
+    pub fn visit(
+        &mut self,
+        i: usize,
+        config: &StageConfig,
+        stage: &StageUpdatingStatus,
+    ) -> Result<(), Failure> {
         let name = &stage.stage_name;
         let most = concurrency(config, stage.clusters.len())?;
         match says(&stage.conditions, SUCCEEDED) {
             Some(Truth::True) => {
-                if let Some(updating) = turn.updating {
+                if let Some(updating) = self.updating {
                     return Err(Failure::abort_unexpected(format!(
                         "the finished stage `{i}` is after the updating stage `{updating}`"
                     )));
@@ -186,28 +194,28 @@ pub fn whose_turn(
                         open.cluster_name
                     )));
                 }
-                if i != turn.next() {
+                if i != self.next() {
                     return Err(Failure::abort_unexpected(format!(
                         "the finished stage `{name}` is not right after the last finished stage with index `{}`",
-                        printed(turn.finished)
+                        printed(self.finished)
                     )));
                 }
-                turn.finished = Some(i);
+                self.finished = Some(i);
             }
             Some(Truth::False) => {
                 let told = stage.conditions.of_type(SUCCEEDED).map_or("", |c| c.message.as_str());
                 return Err(Failure::abort(format!("the stage `{name}` has failed, err: {told}")));
             }
             _ if stage.conditions.of_type(PROGRESSING).is_some() => {
-                if let Some(updating) = turn.updating {
+                if let Some(updating) = self.updating {
                     return Err(Failure::abort_unexpected(format!(
                         "the stage `{name}` is updating, but there is already a stage with index `{updating}` updating"
                     )));
                 }
-                if i != turn.next() {
+                if i != self.next() {
                     return Err(Failure::abort_unexpected(format!(
                         "the updating stage `{name}` is not right after the last finished stage with index `{}`",
-                        printed(turn.finished)
+                        printed(self.finished)
                     )));
                 }
                 let busy = stage.clusters.iter().filter(|cluster| in_flight(cluster)).count();
@@ -216,12 +224,16 @@ pub fn whose_turn(
                         "the number of updating clusters `{busy}` in the updating stage `{name}` exceeds maxConcurrency `{most}`"
                     )));
                 }
-                turn.updating = Some(i);
+                self.updating = Some(i);
             }
             _ => {}
         }
+        Ok(())
     }
-    Ok(turn)
+}
+
+fn printed(index: Option<usize>) -> String {
+    index.map_or_else(|| "-1".to_owned(), |index| index.to_string())
 }
 
 fn deletion_turn(

@@ -65,6 +65,12 @@ pub fn abort(detail: &str) -> String {
     format!("{ABORT}: {detail}")
 }
 
+/// A state that no run has. The usual beginning is missing, as in the original.
+pub fn unsupported_state(state: &str) -> String {
+    let detail = format!("found unsupported updateRun state: {state}");
+    ErrorClass::Unexpected.message(&detail)
+}
+
 /// Several final failures as one: itself, or `[a, b]` without repetitions.
 pub fn together(failures: Vec<String>) -> Option<String> {
     let mut distinct: Vec<String> = Vec::new();

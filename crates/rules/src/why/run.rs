@@ -92,7 +92,7 @@ fn silent(facts: &Facts, key: &ObjectKey, run: &RunFacts) -> Option<Finding> {
 
 fn not_begun(key: &ObjectKey, run: &RunFacts) -> Finding {
     let initialized = run.status.conditions.of_type(update_run::INITIALIZED).is_some();
-    if initialized && run.spec.state.unwrap_or_default() == UpdateRunState::Initialize {
+    if initialized && run.spec.state.clone().unwrap_or_default() == UpdateRunState::Initialize {
         return Finding::new(
             State::Waiting,
             Cause::NotStarted,

@@ -197,6 +197,9 @@ fn written(
             };
             atlas.request_slots().filter(ours).map(|slot| (slot, ABSENT)).collect()
         }
+        Action::Dismiss(dismiss) => {
+            vec![(atlas.slot_of_request(&dismiss.request)?, ABSENT)]
+        }
         Action::Unguard => vec![(run, ABSENT)],
         // Worlds name their snapshots, and their runs have the finalizer.
         Action::Guard | Action::Resources(_) => return None,

@@ -70,6 +70,7 @@ fn written(action: &Action) -> String {
         Action::Withdraw(withdraw) => format!("the deletion of binding {}", withdraw.binding),
         Action::Ask(ask) => format!("the new request {}", ask.name),
         Action::Accept(accept) => format!("the answer to request {}", accept.request),
+        Action::Dismiss(dismiss) => format!("the deletion of request {}", dismiss.request),
         Action::ForgetRequests => "the deletion of its requests".to_owned(),
         Action::Guard | Action::Unguard => "the finalizer".to_owned(),
         Action::Resources(_) => "a resource snapshot".to_owned(),

@@ -225,6 +225,34 @@ async fn a_request_from_before_the_run_does_not_count() {
     }
 }
 
+// law L4: a hub that was late has made it after its run was gone
+#[tokio::test(start_paused = true)]
+async fn a_request_of_a_run_that_is_gone_is_replaced_by_the_next_run_of_the_name() {
+    for scope in SCOPES {
+        let story = Story::begin(scope).await;
+        let mut meta = scope.meta("r-before-canary");
+        meta["annotations"] = json!({"flagship.dev/update-run-uid": "uid-of-another"});
+        meta["labels"] = json!({"kubernetes-fleet.io/targetUpdateRun": "r"});
+        let spec = json!({"parentStageRollout": "r", "targetStage": "canary"});
+        story.create(&scope.approvals(), json!({"metadata": meta, "spec": spec})).await;
+        story.approve("r-before-canary").await;
+        let left = story.request("r-before-canary")["metadata"]["uid"].clone();
+        let tasks = json!({"beforeStageTasks": [{"type": "Approval"}]});
+        story.strategy(json!([stage("canary", tasks), stage("prod", json!({}))])).await;
+        story.run("r", json!({"state": "Run"})).await;
+        assert_eq!(story.said("r", "Progressing"), BEFORE);
+        let request = story.request("r-before-canary");
+        assert_ne!(request["metadata"]["uid"], left);
+        assert_eq!(said(&request["status"]["conditions"], "Approved"), "");
+        assert_eq!(story.holds()[1], "m2 Scheduled");
+        let events = story.events_of("StagedUpdateRun");
+        let told = "was made for an earlier update run of this name (UID uid-of-another)";
+        assert!(events.iter().any(|event| event.contains(told)), "{events:?}");
+        story.approve("r-before-canary").await;
+        assert!(story.holds()[1].starts_with("m2 Bound"));
+    }
+}
+
 // checklist 13.5 request with wrong stage or wrong run
 #[tokio::test(start_paused = true)]
 async fn a_request_of_our_name_for_another_stage_ends_the_run() {

@@ -41,6 +41,25 @@ async fn a_run_takes_a_version_and_brings_it_to_every_cluster_in_order() {
     }
 }
 
+// spec 1.2: the API lets an index be removed, and the run has chosen by then
+#[tokio::test(start_paused = true)]
+async fn whoever_removes_the_index_of_a_run_is_told_that_it_is_too_late() {
+    for scope in SCOPES {
+        let story = Story::begin(scope).await;
+        story.two_stages().await;
+        story.first_version().await;
+        story.run("r", json!({"resourceSnapshotIndex": "0"})).await;
+        let without = json!({"spec": {"resourceSnapshotIndex": null}});
+        story.patch(&scope.runs(), scope.space, "r", without).await;
+        story.soon().await;
+        let told = "Warning ResourceSnapshotIndexIgnored r: resourceSnapshotIndex 0 was removed after the update run had chosen it; that has no effect, 0 is rolled out (x1)";
+        let events = story.events_of("StagedUpdateRun");
+        assert!(events.iter().any(|event| event == told), "{events:?}");
+        let first = "resourceSnapshotIndex";
+        assert!(!events.iter().any(|e| e.contains("first") && e.contains(first)), "{events:?}");
+    }
+}
+
 // checklist 13.2 finalizer
 #[tokio::test(start_paused = true)]
 async fn the_finalizer_is_put_there_alone() {

@@ -9,6 +9,7 @@ use flagship_api::staged_update::{StageConfig, StageTaskType, UpdateRunState};
 use flagship_api::staged_update_status::StageUpdatingStatus;
 
 use super::super::delivery::Target;
+use super::super::gates::{Dismiss, is_left_behind};
 use super::super::observed::{Binding, Observed};
 use super::super::reconcile::Action;
 use super::super::status::{in_flight, says};
@@ -18,6 +19,9 @@ use super::{Told, broken, reason_of};
 /// Holds one write against the laws.
 pub fn judge(before: &Observed, action: &Action) -> Told {
     let mut told = Vec::new();
+    if let Action::Dismiss(dismiss) = action {
+        return dismissed(before, dismiss);
+    }
     let touches = match action {
         Action::Deliver(deliver) => Some(deliver.binding.as_str()),
         Action::Signal(signal) => Some(signal.binding.as_str()),
@@ -56,6 +60,17 @@ pub fn judge(before: &Observed, action: &Action) -> Told {
         _ => told.extend(in_turn(before, found)),
     }
     told
+}
+
+/// S3, for a request that goes: it must be this version of one that an earlier run left.
+fn dismissed(before: &Observed, dismiss: &Dismiss) -> Told {
+    let name = &dismiss.request;
+    let found = before.approvals.iter().find(|request| request.name == *name);
+    let is_meant = found.is_some_and(|request| {
+        (&request.uid, &request.resource_version) == (&dismiss.uid, &dismiss.resource_version)
+            && is_left_behind(&before.run, request)
+    });
+    if is_meant { Vec::new() } else { vec![broken("S3", format!("{name} of a living run goes"))] }
 }
 
 /// S2, and the halves of S3 and S5 that guard the first write of a stage.

@@ -85,22 +85,38 @@ fn a_pending_request_that_is_deleted_is_made_again_and_an_accepted_one_is_not() 
 }
 
 #[test]
-fn a_request_made_for_an_earlier_run_or_before_this_one_does_not_count() {
+fn a_request_that_an_earlier_run_of_the_name_left_is_replaced_and_never_counts() {
     both_scopes(|world| {
         let (mut world, run) = waiting(world);
-        let mut old = world.approvals[0].clone();
-        old.run_uid = Some("uid-of-another".into());
-        let mut older = world.approvals[0].clone();
-        older.run_uid = None;
-        older.created -= SignedDuration::from_secs(10);
-        for request in [old, older] {
-            world.approvals = vec![request];
-            world.approve();
-            let plan = world.step(run);
-            assert!(matches!(&plan.waiting[..], [Waiting::Approval { refused: Some(_), .. }]));
-            assert_eq!(plan.on_requests.len(), 1);
-            assert_eq!(world.snapshots(), [""; 3]);
-        }
+        world.approvals[0].run_uid = Some("uid-of-another".into());
+        world.approve();
+        let plan = world.step(run);
+        assert!(matches!(&plan.waiting[..], [Waiting::Approval { refused: Some(_), .. }]));
+        assert_eq!(
+            plan.on_requests[0].1.message,
+            "approval request r-before-all was made for an earlier update run of this name (UID uid-of-another) and does not count; it is deleted and a new one is made"
+        );
+        assert_eq!((world.approvals.len(), world.snapshots()), (0, vec![""; 3]));
+        world.settle(run);
+        assert_eq!(world.approvals[0].run_uid, Some(world.runs[run].uid.clone()));
+        assert_eq!(world.snapshots(), [""; 3]);
+        world.approve();
+        world.run_to_the_end(run);
+        assert!(world.said(run, "Succeeded").starts_with("True"));
+    });
+}
+
+#[test]
+fn a_request_that_is_older_than_the_run_does_not_count_and_is_left_alone() {
+    both_scopes(|world| {
+        let (mut world, run) = waiting(world);
+        world.approvals[0].run_uid = None;
+        world.approvals[0].created -= SignedDuration::from_secs(10);
+        world.approve();
+        let plan = world.step(run);
+        assert!(matches!(&plan.waiting[..], [Waiting::Approval { refused: Some(_), .. }]));
+        assert_eq!(plan.on_requests.len(), 1);
+        assert_eq!((world.approvals.len(), world.snapshots()), (1, vec![""; 3]));
         // One that another hub made after the run began carries no mark and counts.
         world.approvals[0].created = world.now;
         world.step(run);

@@ -1,13 +1,15 @@
 //! A running run held against a world that changes.
 
 use flagship_api::condition::Generation;
-use flagship_api::staged_update::UpdateRunState::{Initialize, Run};
+use flagship_api::staged_update::UpdateRunState::{self, Initialize, Run};
 use flagship_api::staged_update_status::StageUpdatingStatus;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::json;
 
 use super::world::{World, both_scopes, start, strategy};
+use crate::update_run::INDEX_IGNORED;
 use crate::update_run::status::Pen;
-use crate::update_run::validation::{Turn, whose_turn};
+use crate::update_run::validation::Turn;
 use crate::update_run::words::Failure;
 
 const ABORT: &str = "cannot continue the updateRun: ";
@@ -126,6 +128,89 @@ fn nil_strategy_snapshot_stages_and_deletion_stage() {
     );
 }
 
+// Spec 4.10: a stage is looked at as a whole before the next one.
+#[test]
+fn the_first_stage_that_does_not_fit_is_named_whatever_is_wrong_with_it() {
+    let pen = Pen { generation: Generation(1), now: start() };
+    fails_with(
+        |s| {
+            pen.stage_succeeded(&mut s.stages_status[0]);
+            s.stages_status[1].stage_name = "other".into();
+        },
+        "cluster `m2` in the finished stage `canary` has not succeeded",
+    );
+    both_scopes(|mut world| {
+        let run = world.create("r", "1", Initialize);
+        world.settle(run);
+        let status = &mut world.runs[run].status;
+        let strategy = status.staged_update_strategy_snapshot.as_mut().unwrap();
+        strategy.stages[0].max_concurrency = Some(IntOrString::String("many".into()));
+        status.stages_status[1].clusters.pop();
+        let plan = crate::update_run::plan(&world.seen(run));
+        let told = &plan.events.last().unwrap().message;
+        assert_eq!(
+            *told,
+            format!(
+                "{ABORT}invalid value for IntOrString: invalid type: string is not a percentage"
+            )
+        );
+    });
+}
+
+// Spec 2.2.9. No schema of ours lets it in, but another hub's may.
+#[test]
+fn a_state_that_nobody_knows_fails_the_run_by_its_name() {
+    both_scopes(|mut world| {
+        let run = world.create("r", "1", Run);
+        world.settle(run);
+        world.runs[run].spec.state = Some(UpdateRunState::Other("Pause".into()));
+        world.runs[run].generation += 1;
+        world.settle(run);
+        assert_eq!(
+            world.said(run, "Succeeded"),
+            "False UpdateRunFailed: unexpected behavior which cannot be handled by the controller: found unsupported updateRun state: Pause"
+        );
+    });
+}
+
+// Spec 1.2.
+#[test]
+fn an_index_that_is_removed_or_set_too_late_is_told() {
+    both_scopes(|mut world| {
+        let run = world.create("r", "1", Run);
+        world.settle(run);
+        world.runs[run].asked_index = Some("1".into());
+        world.runs[run].spec.resource_snapshot_index.clear();
+        let plan = world.step(run);
+        let told = plan.events.iter().find(|event| event.reason == INDEX_IGNORED);
+        assert_eq!(
+            told.map(|event| event.message.as_str()),
+            Some(
+                "resourceSnapshotIndex 1 was removed after the update run had chosen it; that has no effect, 1 is rolled out"
+            )
+        );
+        world.runs[run].spec.resource_snapshot_index = "0".into();
+        let plan = world.step(run);
+        let told = plan.events.iter().find(|event| event.reason == INDEX_IGNORED);
+        assert_eq!(
+            told.map(|event| event.message.as_str()),
+            Some(
+                "resourceSnapshotIndex 0 was set after the update run had chosen 1 and has no effect"
+            )
+        );
+    });
+}
+
+// Spec 1.2: without an index the run takes a snapshot, and nobody has removed anything.
+#[test]
+fn an_index_that_was_never_given_is_not_told() {
+    both_scopes(|mut world| {
+        let run = world.create("r", "", Run);
+        let plan = world.settle(run);
+        assert!(plan.events.iter().all(|event| event.reason != INDEX_IGNORED));
+    });
+}
+
 fn fails_with(
     change: impl Fn(&mut flagship_api::staged_update_status::UpdateRunStatus),
     detail: &str,
@@ -211,11 +296,14 @@ fn turn(stages: &str) -> Result<Turn, String> {
         }
         stage
     });
-    let built: Vec<_> = built.collect();
-    whose_turn(&strategy.stages, &built).map_err(|failure| match failure {
-        Failure::Final(text) => text.replace(ABORT, "").replace(UNEXP, "! "),
-        other => panic!("{other:?}"),
-    })
+    let mut turn = Turn::default();
+    for (at, (config, stage)) in strategy.stages.iter().zip(built).enumerate() {
+        turn.visit(at, config, &stage).map_err(|failure| match failure {
+            Failure::Final(text) => text.replace(ABORT, "").replace(UNEXP, "! "),
+            other => panic!("{other:?}"),
+        })?;
+    }
+    Ok(turn)
 }
 
 #[test]

@@ -343,6 +343,17 @@ impl World {
                 accept.answer(&mut request.conditions, now);
                 request.resource_version = version;
             }
+            Action::Dismiss(dismiss) => {
+                let found = self.approvals.iter().position(|a| a.name == dismiss.request);
+                let Some(at) = found else { return false };
+                let request = &self.approvals[at];
+                if (&request.uid, &request.resource_version)
+                    != (&dismiss.uid, &dismiss.resource_version)
+                {
+                    return false;
+                }
+                self.approvals.remove(at);
+            }
             Action::Deliver(deliver) => {
                 let found = self.bindings.iter_mut().find(|b| b.name == deliver.binding);
                 let Some(binding) = found else { return false };
