@@ -11,6 +11,7 @@ mod library;
 mod meter;
 mod net;
 mod overloads;
+mod parse;
 mod quantity;
 pub(super) mod rule;
 #[cfg(test)]

@@ -4,6 +4,7 @@ use cel::common::ast::{Expr, IdedExpr, LiteralValue, SourceInfo, operators};
 
 use super::library::{self, EQUAL, KNOWN, MATCHES, NAMESPACES, UNEQUAL};
 use super::meter::{Growth, children, children_mut, metered};
+use super::parse::parse;
 use super::value::escape;
 use crate::machinery::status::FieldProblem;
 use crate::schema::node::{NodeRef, RuleText, Type};
@@ -137,10 +138,8 @@ impl<'s> Scope<'s> {
                 "compilation failed: expression is longer than {MAX_LENGTH} bytes"
             )));
         }
-        let program = library::env().compile(source).map_err(|errors| {
-            let shown = errors.to_string().replace("\n| ", "\n | ");
-            Defect::Message(format!("compilation failed: {shown}"))
-        })?;
+        let program = parse(source)
+            .map_err(|shown| Defect::Message(format!("compilation failed: {shown}")))?;
         let mut findings = Vec::new();
         let mut missing = Vec::new();
         let check = &mut Check { scope: self, findings: &mut findings, missing: &mut missing };
