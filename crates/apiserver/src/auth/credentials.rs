@@ -54,7 +54,8 @@ impl Authenticator for Certificates {
 }
 
 /// The user a verified certificate names: the common name, and organisations as groups.
-/// `None` without a common name.
+/// `None` without a common name, or when its other names cannot be read: one of them could
+/// say that it is good in one cluster only.
 pub(crate) fn certificate_user(der: &[u8]) -> Option<User> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;
     let subject = certificate.subject();
@@ -63,9 +64,12 @@ pub(crate) fn certificate_user(der: &[u8]) -> Option<User> {
     let mut user = User::authenticated(name, groups);
     let hash: String = Sha256::digest(der).iter().map(|byte| format!("{byte:02x}")).collect();
     user.extra.insert(CREDENTIAL_ID.to_owned(), vec![format!("X509SHA256={hash}")]);
-    let names = certificate.subject_alternative_name().ok().flatten();
-    let names = names.into_iter().flat_map(|names| &names.value.general_names);
-    let only = names.filter_map(|name| match name {
+    let names = certificate.subject_alternative_name().ok()?;
+    let names = names.map_or(&[][..], |names| &names.value.general_names);
+    if names.iter().any(|name| matches!(name, GeneralName::Invalid(..))) {
+        return None;
+    }
+    let only = names.iter().filter_map(|name| match name {
         GeneralName::URI(uri) => uri.strip_prefix(CLUSTER_URI),
         _ => None,
     });
@@ -111,6 +115,30 @@ mod tests {
 
     use super::*;
     use crate::auth::group;
+
+    /// The user of a certificate with these bytes as its other names.
+    fn with_names(names: &[u8]) -> Option<User> {
+        let mut params = rcgen::CertificateParams::default();
+        params.distinguished_name.push(rcgen::DnType::CommonName, "eve");
+        let extension = rcgen::CustomExtension::from_oid_content(&[2, 5, 29, 17], names.to_vec());
+        params.custom_extensions.push(extension);
+        let key = rcgen::KeyPair::generate().unwrap();
+        certificate_user(params.self_signed(&key).unwrap().der())
+    }
+
+    #[test]
+    fn a_certificate_whose_names_cannot_be_read_is_nobodys() {
+        let named = |uri: &[u8]| {
+            let length = |of: usize| u8::try_from(of).unwrap();
+            [&[0x30, length(uri.len() + 2), 0x86, length(uri.len())], uri].concat()
+        };
+        let only = with_names(&named(b"flagship:cluster:east")).unwrap();
+        assert_eq!(only.extra[ONLY_CLUSTER], ["east"]);
+        assert!(!with_names(&named(b"other:thing")).unwrap().extra.contains_key(ONLY_CLUSTER));
+        // No list of names at all, and one with a name that is no text.
+        assert!(with_names(b"flagship:cluster:east").is_none());
+        assert!(with_names(&named(b"flagship:cluster:\xff")).is_none());
+    }
 
     fn asked(authorization: Option<&str>) -> Result<Option<String>, u16> {
         let tokens =

@@ -85,7 +85,8 @@ pub(super) fn stamp(cluster: &Cluster, kind: &Kind, sub: Sub, new: &mut Value, o
         return;
     }
     let before = conditions(old).to_vec();
-    let Some(list) = new["status"]["conditions"].as_array_mut() else { return };
+    let list = new.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
+    let Some(list) = list else { return };
     if sub == Sub::Status {
         for verdict in ["Approved", "Denied"] {
             let is = |condition: &&Value| condition["type"] == verdict;

@@ -1,7 +1,8 @@
 //! Health checks by name, as probes ask for them: `/healthz`, `/livez` and `/readyz`.
 //!
-//! The names are those of Kubernetes where there is something behind them here: `etcd` is the
-//! store and its disk, `log` and `ping` say that somebody answers at all.
+//! The names are those of Kubernetes. Only `etcd` and `etcd-readiness` have something behind
+//! them here, the store and its disk; the others are answered because clients ask for them,
+//! and say that somebody answers at all.
 
 use std::time::Duration;
 

@@ -1,8 +1,10 @@
 //! Reads what each controller wants to see, from the store and the index.
 //!
-//! The store is read directly: it is the present, so no controller here ever acts
-//! on a stale cache. Objects are parsed only when somebody looks at them, and not again
-//! when that is right after they came in.
+//! Objects are read from the store, which is the present. The index may be a little behind
+//! it, and Deployments plan from what it says of their sets; a change names the version that
+//! it is based on, so one that comes too late is refused and planned again. Objects are
+//! parsed only when somebody looks at them, and not again when that is right after they
+//! came in.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;

@@ -13,6 +13,7 @@ mod policy;
 mod trust;
 mod webhook;
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use serde_json::{Value, json};
@@ -431,9 +432,7 @@ pub(super) fn validate(kind: K, object: &Value) -> Vec<FieldError> {
             for (list, key, read) in parts {
                 all.extend(written(&spec[list], &format!("spec.{list}"), key, read));
             }
-            let text = |value: &Value| value.as_str().unwrap_or_default().trim().to_owned();
-            let named = spec["variables"].as_array().into_iter().flatten();
-            variables.extend(named.map(|one| (text(&one["name"]), text(&one["expression"]))));
+            variables.extend(spec["variables"].as_array().into_iter().flatten());
         }
         _ => {}
     }
@@ -445,6 +444,14 @@ pub(super) fn validate(kind: K, object: &Value) -> Vec<FieldError> {
             Err(why) => errors.push(FieldError::invalid(path, json!(text), why)),
         }
     }
+    // Of a variable that was refused only the name is known.
+    let read: BTreeSet<&str> = sound.iter().map(|(_, text)| *text).collect();
+    let text = |value: &Value| value.as_str().unwrap_or_default().trim().to_owned();
+    let named = |one: &&Value| {
+        let source = Some(text(&one["expression"])).filter(|source| read.contains(&**source));
+        (text(&one["name"]), source.unwrap_or_default())
+    };
+    let variables: Vec<(String, String)> = variables.iter().map(named).collect();
     let sighted = Sighted { object: None, params: None, variables: &variables };
     let texts: Vec<&str> = sound.iter().map(|(_, text)| *text).collect();
     for ((path, text), told) in sound.into_iter().zip(sighted.complaints(&texts)) {
@@ -472,4 +479,45 @@ fn written<'a>(list: &'a Value, path: &str, key: &str, read: Reader) -> Vec<Writ
     });
     // What is missing is told elsewhere.
     each.filter(|written| !written.text.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_that_was_refused_is_known_by_name_and_not_looked_into() {
+        let long = format!("object{}", ".a".repeat(1 << 20));
+        let policy = json!({"spec": {
+            "variables": [
+                {"name": "long", "expression": long},
+                {"name": "deep", "expression": format!("object{}", ".a".repeat(8000))},
+                {"name": "text", "expression": "'a'"},
+            ],
+            "validations": [
+                {"expression": "variables.long && variables.deep"},
+                {"expression": "variables.text < 1"},
+            ],
+        }});
+        let told = validate(K::ValidatingAdmissionPolicy, &policy);
+        let told: Vec<(&str, &str)> = told
+            .iter()
+            .map(|error| (&*error.path, error.detail.lines().next().unwrap_or_default()))
+            .collect();
+        let expected = [
+            (
+                "spec.variables[0].expression",
+                "compilation failed: expression is longer than 16384 bytes",
+            ),
+            (
+                "spec.variables[1].expression",
+                "compilation failed: ERROR: <input>:-1:0: expression recursion limit exceeded: 250",
+            ),
+            (
+                "spec.validations[1].expression",
+                "compilation failed: ERROR: <input>:1:16: found no matching overload for '_<_' applied to '(string, int)'",
+            ),
+        ];
+        assert_eq!(told, expected);
+    }
 }

@@ -64,7 +64,7 @@ impl Webhook {
             return Ok(Some(None));
         };
         let shown = seen.shown(seen.object, version);
-        let changed = flagship_patch::json(&shown, &patch).map_err(ApiError::internal)?;
+        let changed = patched(&shown, &patch)?;
         let served = &seen.hooks.place.served;
         Ok(Some(Some(if version == served.version || seen.hooks.is_small() {
             changed
@@ -138,6 +138,15 @@ impl Webhook {
             Some(status) => Err(Trouble::Denied(denied(&self.name, &status))),
             None => Ok(answered),
         }
+    }
+}
+
+/// An object as a webhook wants it, which is an object still: whoever comes next relies on it.
+fn patched(object: &Value, patch: &Value) -> Result<Value, ApiError> {
+    let changed = flagship_patch::json(object, patch).map_err(ApiError::internal)?;
+    match changed.is_object() {
+        true => Ok(changed),
+        false => Err(ApiError::internal("a webhook put something else in place of the object")),
     }
 }
 
@@ -228,4 +237,21 @@ fn known_reason(text: &str) -> &'static str {
         "ServiceUnavailable",
     ];
     KNOWN.into_iter().find(|known| *known == text).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_patch_may_replace_the_object_by_another_but_by_nothing_else() {
+        let replaced = |value: Value| {
+            let patch = json!([{"op": "replace", "path": "", "value": value}]);
+            patched(&json!({"kind": "TokenRequest"}), &patch).map_err(|error| error.code)
+        };
+        assert_eq!(replaced(json!({"kind": "Other"})), Ok(json!({"kind": "Other"})));
+        for other in [json!("a"), json!([]), json!(null), json!(1)] {
+            assert_eq!(replaced(other), Err(500));
+        }
+    }
 }

@@ -129,7 +129,7 @@ fn sum<'s>(name: &str, a: &Kind<'s>, b: &Kind<'s>) -> Option<Kind<'s>> {
     use Kind::{Bytes, Double, Dyn, Int, List, Span, Text, Time, Uint};
     let adds = name == operators::ADD;
     Some(match (a, b) {
-        (List(one), List(other)) if adds && one.fits(other) => List(Box::new(either(one, other))),
+        (List(one), List(other)) if adds && one.fits(other) => List(either(one, other).inside()),
         (Int, Int) => Int,
         (Uint, Uint) => Uint,
         (Double, Double) => Double,
@@ -165,9 +165,9 @@ fn element<'s>(of: &Kind<'s>, key: &Kind<'s>) -> Option<Kind<'s>> {
 fn either<'s>(a: &Kind<'s>, b: &Kind<'s>) -> Kind<'s> {
     match (a, b) {
         (Kind::Dyn, _) | (_, Kind::Dyn) => Kind::Dyn,
-        (Kind::List(a), Kind::List(b)) => Kind::List(Box::new(either(a, b))),
+        (Kind::List(a), Kind::List(b)) => Kind::List(either(a, b).inside()),
         (Kind::Map(a, b), Kind::Map(c, d)) => {
-            Kind::Map(Box::new(either(a, c)), Box::new(either(b, d)))
+            Kind::Map(either(a, c).keyed(), either(b, d).inside())
         }
         (Kind::Maybe(a), Kind::Maybe(b)) => maybe(either(a, b)),
         // Of two objects only one knows the fields; null has none.

@@ -12,7 +12,11 @@ use super::meter::children;
 
 /// Expressions may nest this deep, as in Kubernetes.
 const MAX_NESTING: usize = 250;
-/// With more brackets than this, or links of chains, an expression is parsed apart.
+/// Longer expressions are refused: parsing them is not free.
+const MAX_LENGTH: usize = 16 * 1024;
+/// Longer than this, or with more brackets or links of chains, an expression is parsed apart.
+/// The length is for links that are words, such as `in`.
+const SHORT: usize = 512;
 const FEW_BRACKETS: usize = 8;
 const FEW_LINKS: usize = 200;
 /// Enough for the longest expression there may be; only what is used is taken.
@@ -20,8 +24,12 @@ const STACK: usize = 256 << 20;
 
 /// Parses an expression; what is wrong with it, in cel-go's form.
 pub(super) fn parse(source: &str) -> Result<Program, String> {
+    if source.len() > MAX_LENGTH {
+        return Err(format!("expression is longer than {MAX_LENGTH} bytes"));
+    }
     let count = |of: &str| source.chars().filter(|c| of.contains(*c)).count();
-    if count("([{") <= FEW_BRACKETS && count(".([{?!+-*/%<>=") <= FEW_LINKS {
+    let is_short = source.len() <= SHORT;
+    if is_short && count("([{") <= FEW_BRACKETS && count(".([{?!+-*/%<>=") <= FEW_LINKS {
         return checked(source);
     }
     let apart = std::thread::Builder::new().stack_size(STACK);
@@ -58,6 +66,14 @@ mod tests {
     use crate::schema::Program;
 
     #[test]
+    fn longer_expressions_than_may_be_are_not_parsed() {
+        let longest = format!("'{}'", "a".repeat(super::MAX_LENGTH - 2));
+        assert!(super::parse(&longest).is_ok());
+        let told = super::parse(&format!("{longest} ")).err();
+        assert_eq!(told.as_deref(), Some("expression is longer than 16384 bytes"));
+    }
+
+    #[test]
     fn expressions_as_deep_as_they_can_be_are_refused_and_nothing_breaks() {
         let deep = [
             format!("object{}", ".a".repeat(8000)),
@@ -65,6 +81,7 @@ mod tests {
             format!("{}1{}", "(".repeat(8000), ")".repeat(8000)),
             format!("{}1{}", "[".repeat(8000), "]".repeat(8000)),
             vec!["object.a"; 1800].join("+"),
+            vec!["1"; 3200].join(" in "),
             format!("object.a{}", ".all(x,x".repeat(1000)) + &")".repeat(1000),
             format!("{}1{}", "size(".repeat(2000), ")".repeat(2000)),
             // Brackets in texts do not hide those that count.

@@ -9,9 +9,6 @@ use super::value::escape;
 use crate::machinery::status::FieldProblem;
 use crate::schema::node::{NodeRef, RuleText, Type};
 
-/// Longer rules are refused: parsing them is not free.
-const MAX_LENGTH: usize = 16 * 1024;
-
 /// A rule ready to run.
 #[derive(Debug)]
 pub(super) struct Rule {
@@ -133,11 +130,6 @@ type Bound<'e, 's> = Vec<(&'e str, Known<'s>)>;
 
 impl<'s> Scope<'s> {
     pub(super) fn read(self, source: &str) -> Result<Expression, Defect> {
-        if source.len() > MAX_LENGTH {
-            return Err(Defect::Message(format!(
-                "compilation failed: expression is longer than {MAX_LENGTH} bytes"
-            )));
-        }
         let program = parse(source)
             .map_err(|shown| Defect::Message(format!("compilation failed: {shown}")))?;
         let mut findings = Vec::new();

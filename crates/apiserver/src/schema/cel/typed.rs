@@ -26,6 +26,8 @@ use crate::schema::node::{NodeRef, Schema, Type};
 const MAX_TOLD: usize = 128 * 1024;
 /// Deeper than any list of maps of lists goes.
 const MAX_NESTING: usize = 8;
+/// Longer than the name of any place in a schema that does not go in circles.
+const MAX_NAME: usize = 1024;
 
 const REQUEST_NAME: &str = "kubernetes.AdmissionRequest";
 
@@ -102,6 +104,11 @@ impl Sighted<'_> {
 }
 
 /// The type of an expression, as far as it is known.
+///
+/// However it came about, it stays small. What is inside another comes from a schema or from
+/// [`Kind::inside`], which forget what nests deeper than `MAX_NESTING`; a map's key comes
+/// from [`Kind::keyed`] and has nothing inside. So a type is a chain and never a tree, of
+/// some twenty parts at most, and the name at its end is not much longer than `MAX_NAME`.
 #[derive(Debug, Clone)]
 pub(super) enum Kind<'s> {
     /// Anything.
@@ -149,7 +156,7 @@ impl<'s> Kind<'s> {
     /// The type of what a schema describes.
     fn of(node: NodeRef<'s>, name: &str, depth: usize) -> Self {
         let n = node.node();
-        if n.int_or_string || depth > MAX_NESTING {
+        if n.int_or_string || depth > MAX_NESTING || name.len() > MAX_NAME {
             return Self::Dyn;
         }
         let below =
@@ -176,6 +183,26 @@ impl<'s> Kind<'s> {
                 None => Self::Object(node, name.to_owned()),
             },
         }
+    }
+
+    /// This type as a part of another.
+    pub(super) fn inside(self) -> Box<Self> {
+        Box::new(if self.depth() > MAX_NESTING { Self::Dyn } else { self })
+    }
+
+    fn depth(&self) -> usize {
+        match self {
+            Self::List(inner) | Self::Map(_, inner) | Self::Maybe(inner) => 1 + inner.depth(),
+            _ => 0,
+        }
+    }
+
+    /// This type as that of a map's keys.
+    pub(super) fn keyed(self) -> Box<Self> {
+        Box::new(match self {
+            Self::List(_) | Self::Map(..) | Self::Maybe(_) | Self::Object(..) => Self::Dyn,
+            scalar => scalar,
+        })
     }
 
     /// Whether a value could be of both types.
@@ -261,7 +288,7 @@ impl<'s> Check<'_, 's> {
                     let kind = self.visit(element);
                     self.same(&mut first, element.id, kind);
                 }
-                Kind::List(Box::new(first.unwrap_or(Kind::Dyn)))
+                Kind::List(first.unwrap_or(Kind::Dyn).inside())
             }
             Expr::Map(map) => {
                 let (mut key, mut value) = (None, None);
@@ -272,8 +299,8 @@ impl<'s> Check<'_, 's> {
                     let kind = self.visit(&entry.value);
                     self.same(&mut value, entry.value.id, kind);
                 }
-                let known = |kind: Option<Kind<'s>>| Box::new(kind.unwrap_or(Kind::Dyn));
-                Kind::Map(known(key), known(value))
+                let known = |kind: Option<Kind<'s>>| kind.unwrap_or(Kind::Dyn);
+                Kind::Map(known(key).keyed(), known(value).inside())
             }
             Expr::Comprehension(_) => self.comprehension(expr),
             Expr::Call(_) => self.call(expr),
@@ -326,7 +353,7 @@ impl<'s> Check<'_, 's> {
         match of {
             Kind::Dyn => Kind::Dyn,
             Kind::Map(_, value) => *value,
-            Kind::Maybe(inner) => Kind::Maybe(Box::new(self.field(id, *inner, name))),
+            Kind::Maybe(inner) => Kind::Maybe(self.field(id, *inner, name).inside()),
             Kind::Object(node, at) => {
                 let whole = !at.contains('.');
                 let n = node.node();
@@ -393,7 +420,7 @@ impl<'s> Check<'_, 's> {
         }
         // `map` and `filter`: a list of what each step adds.
         let added = gathered(&c.loop_step).and_then(|id| self.seen.get(&id).cloned());
-        Kind::List(Box::new(added.unwrap_or(Kind::Dyn)))
+        Kind::List(added.unwrap_or(Kind::Dyn).inside())
     }
 
     fn call(&mut self, expr: &IdedExpr) -> Kind<'s> {
@@ -454,7 +481,7 @@ fn placed(at: &str, field: &str) -> String {
 pub(super) fn maybe(kind: Kind<'_>) -> Kind<'_> {
     match kind {
         Kind::Maybe(_) => kind,
-        other => Kind::Maybe(Box::new(other)),
+        other => Kind::Maybe(other.inside()),
     }
 }
 
@@ -569,6 +596,44 @@ mod tests {
         let told = sighted.complaints(&[&source, &source]);
         let length: usize = told.iter().flatten().map(String::len).sum();
         assert!(told[0].is_some() && length <= MAX_TOLD, "{length}");
+    }
+
+    #[test]
+    fn types_stay_small_however_variables_build_on_each_other() {
+        let object = subject("apiextensions.k8s.io", "CustomResourceDefinition");
+        let told = |first: &str, next: &str, length: usize| {
+            let name = |at: usize| format!("v{at}");
+            let mut variables = vec![(name(0), first.to_owned())];
+            for at in 1..length {
+                variables.push((name(at), next.replace('$', &format!("variables.v{}", at - 1))));
+            }
+            let sighted = Sighted { object: Some(&object), params: None, variables: &variables };
+            let asked = format!("variables.v{} < 1", length - 1);
+            let told = sighted.complaints(&[&asked]).remove(0).expect("is told");
+            let (_, kind) = told.split_once("applied to '(").expect("names types");
+            kind.split_once(", int)'").expect("names both").0.to_owned()
+        };
+        let deepest = |kind: &str| kind.matches('(').count() <= MAX_NESTING + 1;
+        for length in 290..300 {
+            let kind = told("[1]", "[$]", length);
+            assert!(deepest(&kind), "{kind}");
+        }
+        for length in 1..20 {
+            let kind = told("{1: 1}", "{$: $}", length);
+            assert!(deepest(&kind), "{kind}");
+        }
+        assert_eq!(told("[1]", "$.map(x, {x: x})", 3), "list(map(dyn, map(int, int)))");
+        // Where names grow in a circle, they are forgotten.
+        let schema = "object.spec.versions[0].schema.openAPIV3Schema";
+        let sources = ["variables.v9.nothing == 1", "variables.v399.nothing == 1"];
+        let of = |at: usize| match at {
+            0 => ("v0".to_owned(), schema.to_owned()),
+            _ => (format!("v{at}"), format!("variables.v{}.not", at - 1)),
+        };
+        let variables: Vec<_> = (0..400).map(of).collect();
+        let sighted = Sighted { object: Some(&object), params: None, variables: &variables };
+        let told = sighted.complaints(&sources);
+        assert!(told[0].is_some() && told[1].is_none(), "{told:?}");
     }
 
     #[test]
