@@ -108,7 +108,7 @@ fn one_binding(
     };
     let placement = binding.placement.clone();
     match change.origin {
-        // Seen before any pass: one will do for all.
+        // Many at once: one pass will do for all.
         Origin::Listed => queue.add_with(placement, change.origin.priority()),
         Origin::Watched => {
             let cost = LISTED * scope.count_bindings_of(&placement);

@@ -21,6 +21,8 @@ pub struct Age {
     idle: bool,
     first_promise: Option<Timestamp>,
     last_promise: Option<Timestamp>,
+    /// Who has been looked at comes before who has not.
+    unseen: bool,
     initialized: Option<Timestamp>,
     name: (String, u64, String),
 }
@@ -38,6 +40,7 @@ impl Age {
             idle: promises.is_empty(),
             first_promise: promises.values().min().copied(),
             last_promise: promises.values().max().copied(),
+            unseen: initialized.is_none(),
             initialized: initialized.map(|condition| condition.last_transition_time.0),
             name: (stem.to_owned(), number, name),
         }
@@ -101,6 +104,7 @@ mod tests {
                 run("a", 0, Some(1), &[]),
             ),
             ("initialized later", run("z", 0, Some(1), &[]), run("a", 0, Some(2), &[])),
+            ("not looked at yet", run("z", 0, Some(1), &[]), run("a", 0, None, &[])),
             ("counted up", run("web-9", 0, None, &[]), run("web-10", 0, None, &[])),
             ("by name", run("a", 0, None, &[]), run("b", 0, None, &[])),
         ] {

@@ -29,6 +29,8 @@ use crate::event::Event;
 
 /// An open approval is looked at this often without a cause.
 pub const STAGE_POLL: SignedDuration = SignedDuration::from_secs(60);
+/// A request that an earlier run left behind is looked for again after this.
+pub const DISMISSED_POLL: SignedDuration = SignedDuration::from_secs(5);
 
 /// Event: an approval that is not about the request's generation.
 pub const WRONG_GENERATION: &str = "ApprovalOfAnotherGeneration";
@@ -203,6 +205,8 @@ fn approved(
                 uid: request.uid.clone(),
                 resource_version: request.resource_version.clone(),
             }));
+            // An end that was accepted wakes nobody, and a finalizer may put it off.
+            pass.wake_in(DISMISSED_POLL);
         }
         pass.tell_on_request(&name, Event::warning(FOREIGN_REQUEST, why.clone()));
         pass.wait(Waiting::approval(stage, &name, side, Some(why)));

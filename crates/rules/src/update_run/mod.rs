@@ -42,7 +42,8 @@ pub use delivery::{Deliver, Signal, Target};
 pub use doubt::needs_fresh_reads;
 pub use execution::{CLUSTER_POLL, TAKEN_OVER};
 pub use gates::{
-    Accept, Ask, Dismiss, FOREIGN_REQUEST, STAGE_POLL, WITHDRAWN_TOO_LATE, WRONG_GENERATION,
+    Accept, Ask, DISMISSED_POLL, Dismiss, FOREIGN_REQUEST, STAGE_POLL, WITHDRAWN_TOO_LATE,
+    WRONG_GENERATION,
 };
 pub use initialization::refused;
 pub use metrics::{Measured, Series};

@@ -218,12 +218,15 @@ impl<K: Ord + Clone, G: Ord + Clone> Queue<K, G> {
         }
     }
 
-    /// When the key is looked at next, as far as it is known.
-    fn due(&self, key: &K) -> Option<Instant> {
-        match self.lock().slots.get(key)?.place {
-            Place::Waiting(at, _) => Some(at),
-            Place::Ready { since, .. } => Some(since),
-            Place::Active { again } => again,
+    /// Whether the key would be looked at earlier if it were added for that time.
+    fn hastens(&self, key: &K, at: Instant) -> bool {
+        let state = self.lock();
+        let Some(slot) = state.slots.get(key) else { return true };
+        let at = slot.not_before.map_or(at, |end| at.max(end));
+        match slot.place {
+            Place::Waiting(due, _) => at < due,
+            Place::Ready { .. } => false,
+            Place::Active { again } => again.is_none_or(|due| at < due),
         }
     }
 

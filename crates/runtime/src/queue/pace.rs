@@ -21,15 +21,16 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Makes the key ready at the next free turn, which then takes `cost`, unless it is
-    /// ready by then anyhow.
+    /// Makes the key ready at the next free turn, unless it is ready by then anyhow. The turn
+    /// takes `cost` from those that follow.
     pub fn add<K: Ord + Clone, G: Ord + Clone>(&self, queue: &Queue<K, G>, key: K, cost: Duration) {
         let now = Instant::now();
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let turn = free.map_or(now, |free| free.max(now));
-        if queue.due(&key).is_none_or(|due| due > turn) {
+        // Who is looked at by then anyhow, or not even then, takes no turn from the others.
+        if queue.hastens(&key, turn) {
             *free = Some(later(turn, cost));
-            queue.add_after(key, turn.duration_since(now));
         }
+        queue.add_after(key, turn.duration_since(now));
     }
 }

@@ -92,6 +92,18 @@ async fn news_about_a_key_that_is_worked_on_or_waits_long_gets_a_turn() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_key_in_quarantine_takes_no_turns() {
+    let (queue, pace) = (queue(), Pace::default());
+    queue.add("bad");
+    claimed(&queue).unwrap().finish(Next::Quarantine);
+    for _ in 0..10 {
+        pace.add(&queue, "bad", millis(20));
+    }
+    pace.add(&queue, "good", millis(20));
+    assert_eq!(claimed(&queue).map(|claim| *claim.key()), Some("good"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_event_ends_a_wait() {
     let queue = queue();
     queue.add_after("a", Duration::from_secs(3600));

@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use serde_json::json;
 
 use super::world::{World, both_scopes, said, strategy};
-use crate::update_run::Waiting;
+use crate::update_run::{DISMISSED_POLL, Waiting};
 
 /// A run that waits before its only stage.
 fn waiting(mut world: World) -> (World, usize) {
@@ -97,6 +97,7 @@ fn a_request_that_an_earlier_run_of_the_name_left_is_replaced_and_never_counts()
             "approval request r-before-all was made for an earlier update run of this name (UID uid-of-another) and does not count; it is deleted and a new one is made"
         );
         assert_eq!((world.approvals.len(), world.snapshots()), (0, vec![""; 3]));
+        assert_eq!(plan.wake, Some(DISMISSED_POLL), "its end may wake nobody");
         world.settle(run);
         assert_eq!(world.approvals[0].run_uid, Some(world.runs[run].uid.clone()));
         assert_eq!(world.snapshots(), [""; 3]);
