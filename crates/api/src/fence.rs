@@ -9,9 +9,9 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::condition::Generation;
-use crate::go_number::atoi;
 use crate::keys::own;
 use crate::names::Uid;
+use flagship_base::go_number::atoi;
 
 /// Which run wrote, and which generation of it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,13 +14,13 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::duration::{GoDuration, matches_wait_time_pattern};
 use crate::go_json::{self, Sorted};
 use crate::int_or_string::{Amount, max_concurrency, of_target};
 use crate::printed::PrintedSelector;
-use crate::quantity::Quantity;
-use crate::selector::Selector;
+use crate::selector;
 use crate::{decode, hash, names};
+use flagship_base::duration::{GoDuration, matches_wait_time_pattern};
+use flagship_base::quantity::Quantity;
 
 /// Durations: what is printed reads back, and a wait time keeps its pattern.
 pub fn durations(data: &[u8]) {
@@ -65,7 +65,7 @@ pub fn int_or_string(data: &[u8]) {
 pub fn selectors(data: &[u8]) {
     let Ok(selector) = decode::decode::<LabelSelector>(data) else { return };
     assert!(PrintedSelector(Some(&selector)).to_string().starts_with("&LabelSelector{"));
-    match Selector::new(Some(&selector)) {
+    match selector::read(Some(&selector)) {
         Ok(valid) => {
             let wanted = selector.match_labels.clone().unwrap_or_default();
             let only_labels = selector.match_expressions.as_ref().is_none_or(Vec::is_empty);

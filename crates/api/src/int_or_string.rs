@@ -6,7 +6,7 @@
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use thiserror::Error;
 
-use crate::go_number::{NotANumber, atoi, quoted};
+use flagship_base::go_number::{NotANumber, atoi, quoted};
 
 /// A number, or a share of some total.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

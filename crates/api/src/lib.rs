@@ -15,7 +15,6 @@ pub mod condition_type;
 pub mod crd;
 pub mod decode;
 pub mod defaults;
-pub mod duration;
 pub mod envelope;
 pub mod error_class;
 mod every_kind;
@@ -24,7 +23,6 @@ pub mod fence;
 #[cfg(feature = "fuzzing")]
 pub mod fuzz_harness;
 pub mod go_json;
-pub mod go_number;
 pub mod hash;
 pub mod int_or_string;
 pub mod keys;

@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::keys::property::RESOURCE_PREFIX;
 use crate::policy::{PropertySelectorOperator, PropertySelectorRequirement};
-use crate::quantity::{Quantity, QuantityError};
+use flagship_base::quantity::{Quantity, QuantityError};
 
 /// A property by name, sorted by where its value is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -11,10 +11,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::crd::cel::{immutable, rules};
 use crate::crd::shape;
 use crate::crd::versions::Edits;
-use crate::duration::WAIT_TIME_PATTERN;
 use crate::kinds::{Column, Version, condition, kind};
 use crate::null::or_default;
 use crate::staged_update_status::UpdateRunStatus;
+use flagship_base::duration::WAIT_TIME_PATTERN;
 
 /// What a run rolls out, in which order, and whether it may go on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -10,20 +10,32 @@ use std::path::{Path, PathBuf};
 
 /// Each crate, and the crates of ours it may name in its manifest.
 const ARROWS: &[(&str, &[&str])] = &[
-    ("api", &[]),
+    ("base", &[]),
+    ("api", &["base"]),
     ("patch", &[]),
     ("metrics", &[]),
-    ("rules", &["api", "patch"]),
-    ("apiserver", &["patch", "metrics"]),
-    ("workloads", &["apiserver"]),
-    ("runtime", &["api", "metrics"]),
-    ("hub", &["api", "rules", "runtime"]),
-    ("member", &["api", "rules", "runtime"]),
+    ("rules", &["base", "api", "patch"]),
+    ("apiserver", &["base", "patch", "metrics"]),
+    ("workloads", &["base", "apiserver"]),
+    ("runtime", &["base", "api", "metrics"]),
+    ("hub", &["base", "api", "rules", "runtime"]),
+    ("member", &["base", "api", "rules", "runtime"]),
     ("console", &["api", "rules", "runtime"]),
     ("sim", &["api", "rules", "apiserver", "workloads", "runtime", "hub", "member", "console"]),
     (
         "cli",
-        &["api", "rules", "apiserver", "workloads", "runtime", "hub", "member", "console", "sim"],
+        &[
+            "base",
+            "api",
+            "rules",
+            "apiserver",
+            "workloads",
+            "runtime",
+            "hub",
+            "member",
+            "console",
+            "sim",
+        ],
     ),
 ];
 

@@ -9,7 +9,6 @@
 pub mod client;
 pub mod dynamic;
 pub mod effects;
-pub mod env;
 pub mod events;
 #[cfg(test)]
 mod fake;
@@ -19,4 +18,5 @@ pub mod reflector;
 pub mod stage;
 pub mod verdict;
 
+pub use flagship_base::env;
 pub use flagship_metrics as metrics;

@@ -17,6 +17,7 @@
 //! Durations are written as Go writes them: `30s`, `1m30s`, `500ms`; a bare number
 //! is seconds. What cannot be read is ignored.
 
+use flagship_base::duration::GoDuration;
 use jiff::SignedDuration;
 use serde_json::Value;
 
@@ -78,41 +79,12 @@ const SECOND: SignedDuration = SignedDuration::from_secs(1);
 
 /// Reads `1h2m3s`, `500ms` or a bare number of seconds.
 pub fn duration(text: &str) -> Option<SignedDuration> {
-    let mut rest = text.trim();
-    if rest.is_empty() {
-        return None;
-    }
-    if let Ok(seconds) = rest.parse::<u32>() {
+    let text = text.trim();
+    if let Ok(seconds) = text.parse::<u32>() {
         return Some(SignedDuration::from_secs(i64::from(seconds)));
     }
-    let mut total = SignedDuration::ZERO;
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit()).filter(|at| *at > 0)?;
-        let (number, tail) = rest.split_at(digits);
-        let number: u32 = number.parse().ok()?;
-        let units = tail.find(|c: char| c.is_ascii_digit()).unwrap_or(tail.len());
-        let (unit, tail) = tail.split_at(units);
-        let one = match unit {
-            "h" => SignedDuration::from_secs(3_600),
-            "m" => SignedDuration::from_secs(60),
-            "s" => SECOND,
-            "ms" => SignedDuration::from_millis(1),
-            _ => return None,
-        };
-        total = total.checked_add(one.checked_mul(i32::try_from(number).ok()?)?)?;
-        rest = tail;
-    }
-    Some(total)
-}
-
-/// A whole number of seconds as Go prints a duration: `10s`, `1m20s`, `5m0s`.
-pub fn go_duration(seconds: i64) -> String {
-    let (hours, minutes, seconds) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
-    match (hours, minutes) {
-        (0, 0) => format!("{seconds}s"),
-        (0, _) => format!("{minutes}m{seconds}s"),
-        _ => format!("{hours}h{minutes}m{seconds}s"),
-    }
+    let read = text.parse::<GoDuration>().ok()?.as_signed_duration();
+    (!read.is_negative()).then_some(read)
 }
 
 #[cfg(test)]
@@ -122,6 +94,7 @@ mod tests {
 
     #[test]
     fn durations_read_as_go_writes_them() {
+        let printed = |seconds| GoDuration::from_secs(seconds).to_string();
         for (text, millis) in [
             ("30s", Some(30_000)),
             ("1m30s", Some(90_000)),
@@ -136,9 +109,9 @@ mod tests {
         ] {
             assert_eq!(duration(text).map(|d| d.as_millis()), millis, "{text}");
         }
-        assert_eq!(go_duration(10), "10s");
-        assert_eq!(go_duration(80), "1m20s");
-        assert_eq!(go_duration(300), "5m0s");
+        assert_eq!(printed(10), "10s");
+        assert_eq!(printed(80), "1m20s");
+        assert_eq!(printed(300), "5m0s");
     }
 
     #[test]

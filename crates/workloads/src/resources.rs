@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use flagship_apiserver::machinery::quantity::Quantity;
+use flagship_base::quantity::Quantity;
 use serde_json::Value;
 
 use crate::object::Fields;
@@ -20,8 +20,8 @@ pub fn milli(quantity: &Value) -> Option<i128> {
 /// Reads a quantity that may be written as a string or as a number.
 pub fn read(quantity: &Value) -> Option<Quantity> {
     match quantity {
-        Value::Number(number) => number.to_string().parse().ok(),
-        Value::String(text) => text.parse().ok(),
+        Value::Number(number) => Quantity::bounded(&number.to_string()).ok(),
+        Value::String(text) => Quantity::bounded(text).ok(),
         _ => None,
     }
 }

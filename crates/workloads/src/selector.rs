@@ -1,5 +1,6 @@
 //! Label selectors as objects carry them: `matchLabels` and `matchExpressions`.
 
+use flagship_base::selector;
 use serde_json::Value;
 
 use crate::object::{Fields, Labels};
@@ -21,25 +22,7 @@ pub fn is_empty(selector: &Value) -> bool {
 
 /// One `{key, operator, values}`; also what node selector terms are made of.
 pub fn holds(rule: &Value, labels: &Labels) -> bool {
-    let found = labels.get(rule.text("/key"));
-    let listed = |value: &String| rule.list("/values").iter().any(|v| v == value);
-    let number = |text: &str| text.parse::<i64>().ok();
-    let compared = |wanted: std::cmp::Ordering| {
-        let limit = rule.list("/values").first().and_then(Value::as_str).and_then(number);
-        match (found.and_then(|f| number(f)), limit) {
-            (Some(value), Some(limit)) => value.cmp(&limit) == wanted,
-            _ => false,
-        }
-    };
-    match rule.text("/operator") {
-        "In" => found.is_some_and(listed),
-        "NotIn" => !found.is_some_and(listed),
-        "Exists" => found.is_some(),
-        "DoesNotExist" => found.is_none(),
-        "Gt" => compared(std::cmp::Ordering::Greater),
-        "Lt" => compared(std::cmp::Ordering::Less),
-        _ => false,
-    }
+    selector::holds(rule, labels.get(rule.text("/key")).map(String::as_str))
 }
 
 #[cfg(test)]

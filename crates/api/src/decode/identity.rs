@@ -10,7 +10,9 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 
 use super::{Identity, cut};
-use crate::names::{ObjectKey, rule};
+use flagship_base::names as rule;
+
+use crate::names::ObjectKey;
 
 pub(super) fn of_bytes(bytes: &[u8]) -> Identity {
     let mut found = Found::default();

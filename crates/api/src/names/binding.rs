@@ -1,6 +1,8 @@
 //! Names of bindings.
 
-use super::{ClusterName, Uid, rule};
+use flagship_base::names as rule;
+
+use super::{ClusterName, Uid};
 
 const PLACEMENT_AT_MOST: usize = 26;
 const CLUSTER_AT_MOST: usize = 27;
@@ -26,7 +28,7 @@ pub fn binding(
         part(cluster.into().as_str(), CLUSTER_AT_MOST),
         part(suffix.into().as_str(), SUFFIX)
     );
-    let problems = rule::dns_label(&name);
+    let problems = rule::dns1123_label(&name);
     if problems.is_empty() { Ok(name) } else { Err(problems) }
 }
 

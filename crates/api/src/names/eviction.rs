@@ -1,6 +1,8 @@
 //! Names of the evictions that draining a cluster creates.
 
-use super::{ClusterName, Uid, rule};
+use flagship_base::names as rule;
+
+use super::{ClusterName, Uid};
 
 /// Eviction made by a drain: `drain-eviction-{placement}-{cluster}-{suffix, 8}`.
 /// The suffix is random and comes from the caller, as each try is a new object.

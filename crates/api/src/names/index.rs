@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-use crate::go_number::{NotANumber, atoi};
+use flagship_base::go_number::{NotANumber, atoi};
 
 /// Index of a snapshot, counted from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

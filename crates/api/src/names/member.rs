@@ -7,7 +7,7 @@ use super::{ObjectKey, SYSTEM_NAMESPACE};
 pub const MEMBER_NAMESPACE_PREFIX: &str = "fleet-member-";
 
 /// The API refuses a longer cluster name: it must fit a label value.
-pub const LONGEST_CLUSTER: usize = super::rule::LONGEST_LABEL;
+pub const LONGEST_CLUSTER: usize = flagship_base::names::LONGEST_LABEL;
 
 /// Beyond this a cluster is admitted but can never join: its namespace would be
 /// longer than a namespace name may be, and the server refuses to make it.
@@ -67,7 +67,7 @@ pub fn is_reserved_namespace(namespace: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::names::rule;
+    use flagship_base::names as rule;
 
     #[test]
     fn a_member_has_a_namespace_a_role_and_a_role_binding() {
@@ -105,7 +105,7 @@ mod tests {
     fn fifty_characters_are_the_most_a_joining_cluster_can_have() {
         assert_eq!(LONGEST_CLUSTER_WITH_NAMESPACE, 50);
         let fits =
-            |length: usize| rule::dns_label(&member_namespace(&"a".repeat(length))).is_empty();
+            |length: usize| rule::dns1123_label(&member_namespace(&"a".repeat(length))).is_empty();
         assert_eq!((fits(50), fits(51)), (true, false));
     }
 

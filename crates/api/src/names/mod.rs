@@ -4,7 +4,7 @@
 //! finds a snapshot by the name the placement controller gave it. Patterns are
 //! therefore functions here and nowhere else.
 //!
-//! Names that may grow too long say so: see [`rule`] for what Kubernetes accepts.
+//! Names that may grow too long say so: see [`flagship_base::names`] for what Kubernetes accepts.
 //! Labels and annotations are in [`crate::keys`].
 
 use std::fmt;
@@ -17,7 +17,6 @@ mod distinct;
 mod eviction;
 mod index;
 mod member;
-pub mod rule;
 mod snapshot;
 mod update_run;
 mod work;
@@ -99,7 +98,7 @@ impl fmt::Display for ObjectKey {
 
 /// A key that is neither `name` nor `namespace/name`. Retrying cannot help.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{} is not a key of the form name or namespace/name", crate::go_number::quoted(.0))]
+#[error("{} is not a key of the form name or namespace/name", flagship_base::go_number::quoted(.0))]
 pub struct BadKey(pub String);
 
 impl FromStr for ObjectKey {

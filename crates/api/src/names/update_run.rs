@@ -40,7 +40,7 @@ pub fn approval_request(run: &str, side: StageSide, stage: impl Into<StageName>)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::names::rule;
+    use flagship_base::names as rule;
 
     #[test]
     fn an_approval_request_names_run_side_and_stage() {
@@ -62,6 +62,6 @@ mod tests {
     fn the_longest_request_is_still_a_name() {
         let stage = StageName::from("s".repeat(63));
         let name = approval_request(&"r".repeat(63), StageSide::Before, stage);
-        assert!(rule::dns_subdomain(&name).is_empty());
+        assert!(rule::dns1123_subdomain(&name).is_empty());
     }
 }

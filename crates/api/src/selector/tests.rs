@@ -3,7 +3,9 @@
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::*;
+use std::collections::BTreeMap;
+
+use super::{LabelSelector, Selector};
 
 fn read(selector: serde_json::Value) -> LabelSelector {
     serde_json::from_value(selector).unwrap()
@@ -12,7 +14,7 @@ fn read(selector: serde_json::Value) -> LabelSelector {
 fn matches(selector: serde_json::Value, labels: &[(&str, &str)]) -> bool {
     let labels =
         labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-    Selector::new(Some(&read(selector))).unwrap().matches(&labels)
+    super::read(Some(&read(selector))).unwrap().matches(&labels)
 }
 
 fn expression(operator: &str, values: &[&str]) -> serde_json::Value {
@@ -22,10 +24,10 @@ fn expression(operator: &str, values: &[&str]) -> serde_json::Value {
 #[test]
 fn an_absent_selector_matches_nothing_and_an_empty_one_everything() {
     let labels = BTreeMap::new();
-    assert!(!Selector::new(None).unwrap().matches(&labels));
-    assert!(Selector::new(Some(&LabelSelector::default())).unwrap().matches(&labels));
-    assert_eq!(Selector::new(None).unwrap(), Selector::NOTHING);
-    assert_eq!(Selector::new(Some(&LabelSelector::default())).unwrap(), Selector::EVERYTHING);
+    assert!(!super::read(None).unwrap().matches(&labels));
+    assert!(super::read(Some(&LabelSelector::default())).unwrap().matches(&labels));
+    assert_eq!(super::read(None).unwrap(), Selector::NOTHING);
+    assert_eq!(super::read(Some(&LabelSelector::default())).unwrap(), Selector::EVERYTHING);
 }
 
 #[test]
@@ -75,7 +77,7 @@ fn one_cluster_is_picked_by_its_name_label() {
 
 #[track_caller]
 fn refused(selector: serde_json::Value, field: &str, complaint: &str) {
-    let error = Selector::new(Some(&read(selector))).unwrap_err();
+    let error = super::read(Some(&read(selector))).unwrap_err();
     assert_eq!(error.field(), field);
     let said = error.to_string();
     assert!(said.starts_with(complaint), "{said}");
@@ -143,6 +145,6 @@ proptest! {
     #[test]
     fn a_label_map_selects_itself(labels in prop::collection::btree_map("[a-z]{1,5}", "[a-z]{0,5}", 0..5)) {
         let selector = LabelSelector { match_labels: Some(labels.clone()), match_expressions: None };
-        prop_assert!(Selector::new(Some(&selector)).unwrap().matches(&labels));
+        prop_assert!(super::read(Some(&selector)).unwrap().matches(&labels));
     }
 }

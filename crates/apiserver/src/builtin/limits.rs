@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::catalog::Kind;
 use super::json::{Fill, Object, at};
-use crate::machinery::quantity::Quantity;
+use flagship_base::quantity::Quantity;
 
 /// Fills in the default requests and limits of a pod's containers.
 pub fn apply_defaults(kind: Kind, object: &mut Value, limit_range: &Value) {
@@ -60,7 +60,7 @@ fn items<'a>(limit_range: &'a Value, kind: &'a str) -> impl Iterator<Item = &'a 
 fn amounts(list: &Value) -> BTreeMap<String, Quantity> {
     let entries = list.as_object().into_iter().flatten();
     entries
-        .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.parse().ok()?)))
+        .filter_map(|(name, value)| Some((name.clone(), Quantity::bounded(value.as_str()?).ok()?)))
         .collect()
 }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::catalog::Kind;
 use super::json::at;
-use crate::machinery::quantity::Quantity;
+use flagship_base::quantity::Quantity;
 
 /// Amounts by resource name.
 pub type Amounts = BTreeMap<String, Quantity>;
@@ -175,7 +175,9 @@ fn pod_total(pod: &Value, list: &str) -> Amounts {
     let amounts = |container: &Value| -> Vec<(String, Quantity)> {
         let entries = at(container, &["resources", list]).as_object().into_iter().flatten();
         entries
-            .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.parse().ok()?)))
+            .filter_map(|(name, value)| {
+                Some((name.clone(), Quantity::bounded(value.as_str()?).ok()?))
+            })
             .collect()
     };
     let mut total = Amounts::new();
@@ -222,7 +224,7 @@ fn claim(claim: &Value, used: &mut Amounts) {
     let one = Quantity::whole(1);
     used.insert("persistentvolumeclaims".to_owned(), one);
     let storage = at(claim, &["spec", "resources", "requests", "storage"]).as_str();
-    let storage = storage.and_then(|text| text.parse::<Quantity>().ok());
+    let storage = storage.and_then(|text| Quantity::bounded(text).ok());
     let class = at(claim, &["spec", "storageClassName"]).as_str().unwrap_or_default();
     if let Some(storage) = storage {
         used.insert("requests.storage".to_owned(), storage);
@@ -242,7 +244,10 @@ mod tests {
     use serde_json::json;
 
     fn amounts(pairs: &[(&str, &str)]) -> Amounts {
-        pairs.iter().map(|(name, amount)| ((*name).to_owned(), amount.parse().unwrap())).collect()
+        pairs
+            .iter()
+            .map(|(name, amount)| ((*name).to_owned(), Quantity::bounded(amount).unwrap()))
+            .collect()
     }
 
     #[test]

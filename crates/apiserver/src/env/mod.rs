@@ -1,7 +1,5 @@
 //! Time, chance and failure, injected so that a run can be replayed.
 
-pub mod clock;
-pub mod entropy;
 pub mod faults;
 pub mod plan;
 pub mod trace;
@@ -9,11 +7,11 @@ pub mod trace;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use flagship_base::env::Env as Seam;
+use jiff::SignedDuration;
 
-pub use clock::{Clock, SkewedClock, TokioClock, WallClock};
-pub use entropy::Entropy;
 pub use faults::{Call, Faults, Interference, NoFaults, Point, Verdict};
+pub use flagship_base::env::{Clock, Entropy, SkewedClock, TokioClock, WallClock};
 pub use plan::Plan;
 pub use trace::Trace;
 
@@ -33,24 +31,17 @@ pub struct Env {
 impl Env {
     /// An environment for tests and simulation: a fixed start and a seed, no faults.
     pub fn simulated(seed: u64) -> Self {
-        // A round moment, so that printed times are easy to read.
-        let start = Timestamp::from_second(1_767_225_600).expect("2026-01-01 is in range");
-        Self {
-            clock: Arc::new(TokioClock::starting_at(start)),
-            entropy: Arc::new(Entropy::seeded(seed)),
-            faults: Arc::new(NoFaults),
-            trace: Arc::new(Trace::hashing()),
-        }
+        Self::without_faults(Seam::simulated(seed), Trace::hashing())
     }
 
     /// An environment for servers that people use: the machine's clock and real chance.
     pub fn system() -> Self {
-        Self {
-            clock: Arc::new(WallClock),
-            entropy: Arc::new(Entropy::unseeded()),
-            faults: Arc::new(NoFaults),
-            trace: Arc::new(Trace::off()),
-        }
+        Self::without_faults(Seam::system(), Trace::off())
+    }
+
+    fn without_faults(seam: Seam, trace: Trace) -> Self {
+        let Seam { clock, entropy } = seam;
+        Self { clock, entropy, faults: Arc::new(NoFaults), trace: Arc::new(trace) }
     }
 
     /// The same, with things going wrong.

@@ -11,9 +11,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::clock::Clock;
 use super::faults::{Call, Faults, Point, Verdict};
 use super::trace::hash_of;
+use flagship_base::env::Clock;
 
 /// One thing that goes wrong.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,14 +1,11 @@
-//! Small pieces of Kubernetes' API machinery, each pure: bounds, errors, names, paths,
-//! quantities, selectors, time.
+//! Small pieces of Kubernetes' API machinery, each pure: bounds, errors, paths, field
+//! selectors, time.
 
 pub mod bounds;
 pub mod fields;
 pub mod gvk;
 pub mod jsonpath;
-pub mod labels;
-pub mod names;
 pub mod path;
-pub mod quantity;
 pub mod query;
 pub mod status;
 pub mod time;

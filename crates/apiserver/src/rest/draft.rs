@@ -16,10 +16,10 @@ use super::subresource::Sub;
 use super::write::{Source, parse};
 use super::{certificates, crd, managers, meta, roles, rules};
 use crate::builtin;
-use crate::machinery::names;
 use crate::machinery::status::{ApiError, FieldError};
 use crate::registry::{Kind, Served};
 use crate::store::{ObjectKey, Stored};
+use flagship_base::names;
 
 /// An object ready to be committed, in its storage version.
 pub(super) struct Draft {

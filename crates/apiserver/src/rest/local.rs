@@ -19,9 +19,9 @@ use super::subresource::Sub;
 use super::write::{self, Source, Written};
 use super::{read, rules, watch};
 use crate::env::{Env, Point};
-use crate::machinery::labels;
 use crate::machinery::status::ApiError;
 use crate::store::{Stored, Subscription, WatchFrom};
+use flagship_base::selector;
 
 /// The in-process API of one cluster for one controller.
 #[derive(Clone)]
@@ -80,7 +80,7 @@ impl Local {
     ) -> Result<(u64, Vec<Arc<Stored>>), ApiError> {
         let place = self.place(resource, namespace.unwrap_or_default(), "")?;
         let ctx = self.ctx("list", &place);
-        let labels = labels::Selector::parse(label_selector.unwrap_or_default())
+        let labels = selector::Selector::parse(label_selector.unwrap_or_default())
             .map_err(ApiError::bad_request)?;
         let options = ListOptions { labels, ..ListOptions::default() };
         let page =

@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
+use crate::machinery::fields;
 use crate::machinery::query::Query;
 use crate::machinery::status::{ApiError, FieldError};
-use crate::machinery::{fields, labels};
+use flagship_base::selector;
 
 /// What to do about fields the schema does not know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -197,7 +198,7 @@ pub enum Match {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListOptions {
     /// Which labels.
-    pub labels: labels::Selector,
+    pub labels: selector::Selector,
     /// Which fields.
     pub fields: fields::Selector,
     /// Page size; 0 for everything.
@@ -256,7 +257,7 @@ impl ListOptions {
             Some(text) => u64::try_from(number(text)?).ok(),
         };
         let options = Self {
-            labels: labels::Selector::parse(query.get("labelSelector").unwrap_or_default())
+            labels: selector::Selector::parse(query.get("labelSelector").unwrap_or_default())
                 .map_err(bad)?,
             fields: fields::Selector::parse(query.get("fieldSelector").unwrap_or_default())
                 .map_err(bad)?,

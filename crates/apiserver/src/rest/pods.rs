@@ -11,10 +11,10 @@ use super::patching::Patch;
 use super::subresource::Sub;
 use super::write::{self, Source};
 use super::{delete, meta};
-use crate::machinery::labels;
 use crate::machinery::query::Query;
 use crate::machinery::status::ApiError;
 use crate::store::Scope;
+use flagship_base::selector;
 
 const BUDGETS: &str = "poddisruptionbudgets.policy";
 
@@ -175,8 +175,8 @@ async fn spend_budget(ctx: &Ctx<'_>, pod: &Value, options: &DeleteOptions) -> Re
         let budget = write::parse(&stored)?;
         let selector = &budget["spec"]["selector"];
         let covers = selector.is_object()
-            && labels::Selector::from_value(selector)
-                .is_ok_and(|s| s.matches(|label| pod["metadata"]["labels"][label].as_str()));
+            && selector::Selector::from_value(selector)
+                .is_ok_and(|s| s.matches_what(|label| pod["metadata"]["labels"][label].as_str()));
         if covers {
             covering.push(budget);
         }

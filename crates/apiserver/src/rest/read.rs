@@ -137,7 +137,7 @@ pub(super) fn only_object(ctx: &Ctx<'_>, options: &ListOptions) -> Option<Object
 /// Whether the selectors let an object through.
 pub(super) fn matches(options: &ListOptions, key: &ObjectKey, object: &Stored) -> bool {
     let head = &object.head;
-    options.labels.matches(|label| head.labels.get(label))
+    options.labels.matches_what(|label| head.labels.get(label))
         && options.fields.matches(&key.namespace, &key.name, |path| head.fields.get(path))
 }
 

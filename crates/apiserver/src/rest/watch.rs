@@ -110,7 +110,7 @@ pub(super) fn filter(ctx: &Ctx<'_>, options: &ListOptions) -> Filter {
     let (labels, fields) = (options.labels.clone(), options.fields.clone());
     let selects = (!labels.is_everything() || !fields.is_everything()).then(|| {
         let selects: Selects = Arc::new(move |key, head| {
-            labels.matches(|label| head.labels.get(label))
+            labels.matches_what(|label| head.labels.get(label))
                 && fields.matches(&key.namespace, &key.name, |path| head.fields.get(path))
         });
         selects

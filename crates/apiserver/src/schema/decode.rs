@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::node::{NodeRef, Schema, Type};
 use super::path::Path;
 use crate::machinery::bounds::MAX_WALK;
-use crate::machinery::quantity::Quantity;
+use flagship_base::quantity::Quantity;
 
 /// What Go's JSON decoder would say, if anything, such as `json: cannot unmarshal string
 /// into Go struct field DeploymentSpec.spec.replicas of type int32`.
@@ -71,7 +71,7 @@ fn special(value: &Value, node: NodeRef<'_>, owner: &str, path: &Path<'_>) -> Op
     let n = node.node();
     match value {
         Value::String(text) if &*n.format == "quantity" => {
-            text.parse::<Quantity>().err().map(|why| why.to_string())
+            Quantity::bounded(text).err().map(|why| why.to_string())
         }
         Value::String(_) => None,
         Value::Number(number) if n.int_or_string => {
@@ -219,7 +219,7 @@ mod tests {
             assert_eq!(says(good), None, "{good}");
         }
         for bad in ["", "m", "1x", "1.2.3", "1ee3", "Gi", "1e", "+"] {
-            let why = bad.parse::<Quantity>().unwrap_err().to_string();
+            let why = Quantity::bounded(bad).unwrap_err().to_string();
             assert_eq!(says(bad), Some(why), "{bad}");
         }
     }

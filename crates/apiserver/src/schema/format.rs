@@ -7,6 +7,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;
 
 use base64::Engine;
+use flagship_base::duration::GoDuration;
 use regex::Regex;
 
 /// A format that is checked.
@@ -223,7 +224,7 @@ fn is_date_time(text: &str) -> bool {
 
 /// `1h30m`, as Go reads it, or `3 days`, as Scala does.
 pub(super) fn is_duration(text: &str) -> bool {
-    is_go_duration(text) || {
+    text.parse::<GoDuration>().is_ok() || {
         let at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
         let (number, unit) = text.split_at(at);
         let units = [
@@ -234,30 +235,6 @@ pub(super) fn is_duration(text: &str) -> bool {
         !number.is_empty()
             && (units.contains(&unit) || units.contains(&unit.strip_suffix('s').unwrap_or(unit)))
     }
-}
-
-fn is_go_duration(text: &str) -> bool {
-    let mut rest = text.strip_prefix(['+', '-']).unwrap_or(text);
-    if rest == "0" {
-        return true;
-    }
-    if rest.is_empty() {
-        return false;
-    }
-    while !rest.is_empty() {
-        let at = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
-        let (number, tail) = rest.split_at(at);
-        if !number.bytes().any(|b| b.is_ascii_digit()) || number.matches('.').count() > 1 {
-            return false;
-        }
-        let Some(unit) =
-            ["ns", "us", "µs", "μs", "ms", "s", "m", "h"].iter().find(|u| tail.starts_with(**u))
-        else {
-            return false;
-        };
-        rest = &tail[unit.len()..];
-    }
-    true
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::Arg;
 use clap::builder::ValueParser;
-use flagship_api::duration::GoDuration;
+use flagship_base::duration::GoDuration;
 
 /// Gives every long flag its two dashes: `-add_dir_header` becomes `--add_dir_header`.
 pub fn with_two_dashes(arguments: Vec<OsString>) -> Vec<OsString> {

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use flagship_api::cluster::MemberCluster;
 use flagship_api::keys::label;
 use flagship_api::names::ObjectKey;
-use flagship_api::names::rule::label_value;
 use flagship_api::overrides::{ClusterResourceOverrideSnapshot, ResourceOverrideSnapshot};
 use flagship_api::placement_status::NamespacedName;
+use flagship_base::names::label_value;
 use flagship_rules::placement::Placement;
 use flagship_rules::update_run::{
     Binding, Cluster, ClusterOverride, NamespacedOverride, PolicySnapshot, Rival,

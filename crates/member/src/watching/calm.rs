@@ -1,10 +1,11 @@
 //! Keeps a Work that is fought over from being processed without end.
 //!
 //! The first few changes are answered at once. Where somebody undoes what we do as often
-//! as we do it, answers come later and later, up to [`LONGEST`].
+//! as we do it, answers come later and later, up to the longest of [`FIGHT`].
 
 use std::time::Duration;
 
+use flagship_base::backoff::Backoff;
 use tokio::time::Instant;
 
 /// Changes that are answered at once.
@@ -14,11 +15,9 @@ const PATIENT: u32 = 5;
 /// a rollout waits for each cluster.
 const TOGETHER: Duration = Duration::from_millis(10);
 
-/// What the pause doubles from where patience ends.
-const FIGHT: Duration = Duration::from_millis(50);
-
-/// The longest pause before a change is answered.
-const LONGEST: Duration = Duration::from_secs(5);
+/// The pauses before an answer where patience has ended.
+const FIGHT: Backoff =
+    Backoff { first: Duration::from_millis(100), longest: Duration::from_secs(5) };
 
 /// Without a change for this long, all is forgotten.
 const FORGIVEN: Duration = Duration::from_secs(30);
@@ -37,9 +36,9 @@ impl Calm {
         }
         self.last = Some(now);
         self.streak = self.streak.saturating_add(1);
-        match self.streak.saturating_sub(PATIENT).min(16) {
+        match self.streak.saturating_sub(PATIENT) {
             0 => TOGETHER,
-            fights => FIGHT.saturating_mul(1 << fights).min(LONGEST),
+            fights => FIGHT.after(fights - 1),
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use flagship_api::cluster::{DeleteValidationMode, MemberCluster};
-use flagship_api::names::rule;
 use flagship_api::printed::{self, Printed};
+use flagship_base::names;
 
 use super::{Answer, Operation, Options, Request, Surroundings, read};
 
@@ -29,10 +29,10 @@ fn mistakes(object: &MemberCluster) -> Vec<String> {
     let mut seen = BTreeSet::new();
     for taint in &object.spec.taints {
         let printed = Printed(taint).to_string();
-        for problem in rule::qualified_name(&taint.key) {
+        for problem in names::qualified_name(&taint.key) {
             mistakes.push(format!("invalid taint key {printed}: {problem}"));
         }
-        for problem in rule::label_value(&taint.value) {
+        for problem in names::label_value(&taint.value) {
             mistakes.push(format!("invalid taint value {printed}: {problem}"));
         }
         // The printed form tells all there is to tell about one.

@@ -13,7 +13,7 @@ use flagship_api::overrides::{
 use flagship_api::placement::ResourceSelectorTerm;
 use flagship_api::policy::ClusterSelectorTerm;
 use flagship_api::printed::{self, Printed, PrintedSelector};
-use flagship_api::selector::Selector;
+use flagship_api::selector;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::{Answer, Operation, Request, Surroundings, read};
@@ -178,7 +178,7 @@ fn cluster_term(term: &ClusterSelectorTerm) -> Option<String> {
     let Some(labels) = &term.label_selector else {
         return Some(format!("invalid clusterSelector {printed}: labelSelector is required"));
     };
-    let error = Selector::new(Some(labels)).err()?;
+    let error = selector::read(Some(labels)).err()?;
     let printed = PrintedSelector(Some(labels));
     Some(format!("the labelSelector in cluster selector {printed} is invalid: {error}"))
 }

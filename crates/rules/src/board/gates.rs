@@ -2,9 +2,9 @@
 
 use flagship_api::condition::Conditions;
 use flagship_api::condition_type::{stage_task, update_run};
-use flagship_api::duration::GoDuration;
 use flagship_api::staged_update::StageTaskType;
 use flagship_api::staged_update_status::{StageTaskStatus, StageUpdatingStatus, UpdateRunStatus};
+use flagship_base::duration::GoDuration;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 

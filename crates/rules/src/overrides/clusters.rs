@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use flagship_api::overrides::{OverridePolicy, OverrideRule};
 use flagship_api::printed::PrintedSelector;
-use flagship_api::selector::Selector;
+use flagship_api::selector;
 
 /// Whether any rule is for a cluster with these labels. The error names the selector that
 /// cannot be read.
@@ -28,7 +28,7 @@ pub fn rule_is_for(rule: &OverrideRule, labels: &BTreeMap<String, String>) -> Re
     }
     for term in &selector.cluster_selector_terms {
         let given = term.label_selector.as_ref();
-        let selector = Selector::new(given).map_err(|error| {
+        let selector = selector::read(given).map_err(|error| {
             format!("invalid cluster label selector {}: {error}", PrintedSelector(given))
         })?;
         if selector.matches(labels) {

@@ -10,10 +10,10 @@
 
 use std::fmt;
 
-use flagship_api::go_number::quoted;
 use flagship_api::overrides::{JsonPatchOverride, OverridePolicy, OverrideType};
 use flagship_api::placement_status::{NamespacedName, ResourceIdentifier};
 use flagship_api::printed::Printed;
+use flagship_base::go_number::quoted;
 use serde_json::Value;
 
 use super::clusters::rule_is_for;

@@ -3,8 +3,8 @@
 //! The failure texts reach conditions and are matched by clients, and array indices may
 //! count from the end; the general crate offers neither.
 
-use flagship_api::go_number::atoi;
 use flagship_api::overrides::JsonPatchOperator;
+use flagship_base::go_number::atoi;
 use serde_json::Value;
 
 /// How deep a document may become: as deep as any reader of it will follow.

@@ -164,7 +164,7 @@ fn is_stale(
 
 fn annotated(on: &PolicySnapshot, what: &str, text: Option<&str>) -> Result<i64, Trouble> {
     let text = text.ok_or_else(|| bad(on, what, "it is missing"))?;
-    flagship_api::go_number::atoi(text).map_err(|error| bad(on, what, &error.to_string()))
+    flagship_base::go_number::atoi(text).map_err(|error| bad(on, what, &error.to_string()))
 }
 
 fn index_of(snapshot: &PolicySnapshot) -> Result<SnapshotIndex, Trouble> {

@@ -3,8 +3,8 @@
 use flagship_api::condition::{Conditions, Generation};
 use flagship_api::condition_type::Placement as Step;
 use flagship_api::defaults::revision_history_limit;
-use flagship_api::names::rule::LONGEST_LABEL;
 use flagship_api::placement_status::{PlacementStatus, ResourceIdentifier};
+use flagship_base::names::LONGEST_LABEL;
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Deserialize, Serialize};

@@ -8,7 +8,7 @@ use flagship_api::condition::{Conditions, says_the_same};
 use flagship_api::condition_type::Placement as Step;
 use flagship_api::placement::{ResourceSelectorTerm, SelectionScope};
 use flagship_api::placement_status::{FailedResourcePlacement, ResourceIdentifier};
-use flagship_api::selector::Selector;
+use flagship_api::selector;
 
 use super::observed::{Binding, Placement};
 use super::selection::{Kind, kind_of};
@@ -141,7 +141,7 @@ fn means(term: &ResourceSelectorTerm, name: &str, labels: &BTreeMap<String, Stri
         (None, _) => true,
         // A selector that makes no sense is told in the pass it causes.
         (Some(selector), _) => {
-            Selector::new(Some(selector)).is_ok_and(|selector| selector.matches(labels))
+            selector::read(Some(selector)).is_ok_and(|selector| selector.matches(labels))
         }
     }
 }

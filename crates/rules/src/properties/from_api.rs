@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use flagship_api::keys::group;
-use flagship_api::quantity::Quantity;
+use flagship_api::quantity;
+use flagship_base::quantity::Quantity;
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as WireQuantity;
 
@@ -57,7 +58,7 @@ impl Namespace {
 fn amounts(listed: Option<&BTreeMap<String, WireQuantity>>) -> Amounts {
     let amount = |name: &str| {
         let wire = listed.and_then(|listed| listed.get(name));
-        wire.and_then(|wire| Quantity::try_from(wire).ok()).unwrap_or(Quantity::ZERO)
+        wire.and_then(|wire| quantity::read(wire).ok()).unwrap_or(Quantity::ZERO)
     };
     Amounts { cpu: amount("cpu"), memory: amount("memory") }
 }

@@ -18,8 +18,9 @@ use flagship_api::cluster::{PropertyValue, ResourceUsage};
 use flagship_api::condition::{Draft, draft, wire_time};
 use flagship_api::condition_type::member_cluster as kind;
 use flagship_api::keys::property;
-use flagship_api::quantity::Quantity;
+use flagship_api::quantity;
 use flagship_api::reason::properties as reason;
+use flagship_base::quantity::Quantity;
 use jiff::Timestamp;
 
 /// Most namespaces that are reported.
@@ -96,7 +97,7 @@ impl Amounts {
 
     fn listed(self) -> BTreeMap<String, k8s_openapi::apimachinery::pkg::api::resource::Quantity> {
         let rows = [("cpu", self.cpu), ("memory", self.memory)];
-        rows.into_iter().map(|(name, amount)| (name.to_owned(), amount.into())).collect()
+        rows.into_iter().map(|(name, amount)| (name.to_owned(), quantity::write(amount))).collect()
     }
 }
 

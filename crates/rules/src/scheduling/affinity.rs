@@ -10,7 +10,7 @@ use flagship_api::policy::{
     PropertySortOrder,
 };
 use flagship_api::property::{self, PropertyName};
-use flagship_api::selector::Selector;
+use flagship_api::selector::{self, Selector};
 
 use super::observed::Cluster;
 use super::properties::{Found, look_up};
@@ -228,7 +228,7 @@ fn note(malformed: &mut Vec<String>, why: &str) {
 fn labels_of(term: &ClusterSelectorTerm) -> Result<Selector, String> {
     match &term.label_selector {
         None => Ok(Selector::EVERYTHING),
-        selector => Selector::new(selector.as_ref()).map_err(|e| e.to_string()),
+        selector => selector::read(selector.as_ref()).map_err(|e| e.to_string()),
     }
 }
 

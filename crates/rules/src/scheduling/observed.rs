@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use flagship_api::go_number::atoi;
 use flagship_api::policy::PlacementPolicy;
+use flagship_base::go_number::atoi;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 

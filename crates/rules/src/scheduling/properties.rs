@@ -4,7 +4,7 @@
 //! concerns that cluster alone.
 
 use flagship_api::property::{Capacity, PropertyName};
-use flagship_api::quantity::Quantity;
+use flagship_base::quantity::Quantity;
 
 use super::observed::Cluster;
 

@@ -3,7 +3,7 @@
 //! A pass too many costs little, a pass too few leaves a placement unfulfilled.
 
 use flagship_api::policy::{PlacementPolicy, PlacementType};
-use flagship_api::quantity::Quantity;
+use flagship_base::quantity::Quantity;
 use jiff::Timestamp;
 
 use super::eligibility::ineligible;

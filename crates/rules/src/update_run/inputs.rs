@@ -10,10 +10,10 @@ use flagship_api::condition::{Conditions, Generation};
 use flagship_api::condition_type::policy_snapshot::SCHEDULED;
 use flagship_api::defaults::effective_apply_strategy;
 use flagship_api::error_class::ErrorClass;
-use flagship_api::go_number::atoi;
 use flagship_api::keys::annotation::NUMBER_OF_CLUSTERS;
 use flagship_api::placement::RolloutStrategyType;
 use flagship_api::policy::PlacementType;
+use flagship_base::go_number::atoi;
 
 use super::observed::{Binding, Observed, PolicySnapshot};
 use super::words::{Failure, VALID};

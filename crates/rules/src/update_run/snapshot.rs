@@ -3,8 +3,8 @@
 use flagship_api::binding::ResourceBindingStatus;
 use flagship_api::defaults::revision_history_limit;
 use flagship_api::error_class::ErrorClass;
-use flagship_api::go_number::atoi;
 use flagship_api::placement_status::ResourceIdentifier;
+use flagship_base::go_number::atoi;
 
 use super::observed::{Binding, Observed};
 use super::words::{Failure, VALID};

@@ -7,14 +7,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use flagship_api::defaults::SchemaDefaults;
-use flagship_api::duration::GoDuration;
-use flagship_api::go_number::atoi;
 use flagship_api::names::{StageSide, approval_request};
-use flagship_api::selector::Selector;
+use flagship_api::selector;
 use flagship_api::staged_update::{StageConfig, StageTask, StageTaskType, UpdateStrategySpec};
 use flagship_api::staged_update_status::{
     ClusterUpdatingStatus, StageTaskStatus, StageUpdatingStatus,
 };
+use flagship_base::duration::GoDuration;
+use flagship_base::go_number::atoi;
 
 use super::inputs::Sorted;
 use super::observed::{Cluster, Observed};
@@ -92,7 +92,7 @@ pub fn compute(
             .map_err(|why| wrong("the before stage tasks are invalid", why))?;
         after_tasks(&stage.after_stage_tasks)
             .map_err(|why| wrong("the after stage tasks are invalid", why))?;
-        let selector = Selector::new(stage.label_selector.as_ref())
+        let selector = selector::read(stage.label_selector.as_ref())
             .map_err(|error| wrong("the stage label selector is invalid", error.to_string()))?;
         let mut members = Vec::new();
         for (name, cluster) in &fleet {

@@ -2,11 +2,11 @@
 
 use flagship_api::condition::{Conditions, Truth};
 use flagship_api::condition_type::{approval_request, stage_task, update_run};
-use flagship_api::duration::GoDuration;
 use flagship_api::names::{ObjectKey, StageSide};
 use flagship_api::reason;
 use flagship_api::staged_update::{StageTask, StageTaskType};
 use flagship_api::staged_update_status::{StageTaskStatus, StageUpdatingStatus};
+use flagship_base::duration::GoDuration;
 use jiff::{SignedDuration, Timestamp};
 
 use super::Cause;

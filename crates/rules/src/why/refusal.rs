@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use flagship_api::condition::Conditions;
 use flagship_api::condition_type::Placement as Kind;
 use flagship_api::names::ObjectKey;
-use flagship_api::selector::Selector;
+use flagship_api::selector;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::facts::{RunFacts, Subject};
@@ -174,7 +174,7 @@ fn stages_of<'a>(facts: &Facts, run: &'a RunFacts, cluster: &str) -> Vec<&'a str
     let strategy = run.status.staged_update_strategy_snapshot.as_ref();
     let stages = strategy.map_or(&[][..], |strategy| strategy.stages.as_slice());
     let selects = |selector: Option<&LabelSelector>| {
-        Selector::new(selector).is_ok_and(|selector| selector.matches(&member.labels))
+        selector::read(selector).is_ok_and(|selector| selector.matches(&member.labels))
     };
     stages
         .iter()

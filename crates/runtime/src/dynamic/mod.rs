@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use flagship_base::backoff::Backoff;
 use kube::core::{DynamicObject, PartialObjectMeta};
 use serde::de::DeserializeOwned;
 use tokio::task::{AbortHandle, JoinSet};
@@ -56,6 +57,9 @@ impl Default for DynamicConfig {
 
 /// A server may need a moment to serve what a definition just established.
 const SECOND_LOOK: Duration = Duration::from_secs(2);
+
+/// After the first look that found nothing at all, and doubled after each that follows.
+const FIRST_RETRY: Duration = Duration::from_secs(1);
 
 /// What is kept of an object of a type.
 type Project<K, V> = dyn Fn(&ServedType, K) -> Option<V> + Send + Sync;
@@ -119,7 +123,7 @@ where
             let pause = match failures {
                 0 if asked => SECOND_LOOK.min(self.config.every),
                 0 => self.config.every,
-                n => Duration::from_secs(1 << (n - 1).min(16)).min(self.config.every),
+                n => Backoff { first: FIRST_RETRY, longest: self.config.every }.after(n - 1),
             };
             asked = self.registry.asked_within(pause).await;
         }

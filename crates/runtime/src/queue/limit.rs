@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use flagship_base::backoff::Backoff;
 use tokio::time::Instant;
 
 /// Parameters of the limiter.
@@ -33,8 +34,7 @@ impl RateLimit {
 
     /// Back-off of a key that failed `failures` times before this one.
     pub fn backoff(&self, failures: u32) -> Duration {
-        let factor = 2u32.saturating_pow(failures.min(31));
-        self.base.checked_mul(factor).unwrap_or(self.max).min(self.max)
+        Backoff { first: self.base, longest: self.max }.after(failures)
     }
 }
 

@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
+use flagship_base::backoff::Backoff;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
@@ -359,10 +360,9 @@ where
     }
 
     async fn pause(&mut self, error: &ClientError) {
-        let factor = 2u32.saturating_pow(self.failures.min(31));
+        let ReflectorConfig { backoff: first, longest_backoff: longest, .. } = self.config;
+        let span = Backoff { first, longest }.after(self.failures);
         self.failures = self.failures.saturating_add(1);
-        let longest = self.config.longest_backoff;
-        let span = self.config.backoff.saturating_mul(factor).min(longest);
         let asked = match error.verdict() {
             Verdict::BackOff { after } => after.unwrap_or_default(),
             // The version is gone: a list is due at once, if it is the first time.

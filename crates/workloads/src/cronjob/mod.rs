@@ -3,10 +3,9 @@
 //! A job is named after its minute, so a minute is never run twice. Times are UTC;
 //! a CronJob in another time zone waits and says so, for no zone table is built in.
 
-mod times;
-
 use std::cmp::Reverse;
 
+use flagship_base::cron::Times;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -14,7 +13,6 @@ use serde_json::{Value, json};
 use crate::condition;
 use crate::object::{Fields, controller_ref, set, stamp, status_of};
 use crate::plan::{Action, Note, Plan, Target};
-pub use times::Times;
 
 const CRONS: &str = "cronjobs.batch";
 const JOBS: &str = "jobs.batch";

@@ -10,6 +10,9 @@ mod indexes;
 #[cfg(test)]
 mod tests;
 
+use std::time::Duration;
+
+use flagship_base::backoff::Backoff;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -23,6 +26,9 @@ use indexes::Indexes;
 
 const JOBS: &str = "jobs.batch";
 const SOURCE: &str = "job-controller";
+/// The waits before a failed pod is replaced.
+const BACK_OFF: Backoff =
+    Backoff { first: Duration::from_secs(10), longest: Duration::from_secs(600) };
 /// Holds ended pods until they are counted.
 pub const TRACKING: &str = "batch.kubernetes.io/job-tracking";
 
@@ -314,8 +320,8 @@ impl<'a> Work<'a> {
         if succeeded.filter_map(|p| p.finished).max().is_some_and(|good| good > last) {
             return None;
         }
-        let doublings = u32::try_from((self.failed - 1).clamp(0, 6)).unwrap_or(6);
-        last.checked_add(SignedDuration::from_secs((10_i64 << doublings).min(600))).ok()
+        let before = u32::try_from((self.failed - 1).max(0)).unwrap_or(u32::MAX);
+        last.checked_add(BACK_OFF.after(before)).ok()
     }
 
     fn report(&mut self, active: &[&Pod]) {

@@ -4,12 +4,20 @@
 //! again or restarts follows from the times in its status. A restarted simulator
 //! goes on where the last one stopped.
 
+use std::time::Duration;
+
+use flagship_base::backoff::Backoff;
+use flagship_base::duration::GoDuration;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use crate::behaviour::{Script, go_duration};
+use crate::behaviour::Script;
 use crate::image;
 use crate::object::{Fields, stamp, whole};
+
+/// The waits before a container that keeps failing is started again.
+const BACK_OFF: Backoff =
+    Backoff { first: Duration::from_secs(10), longest: Duration::from_secs(300) };
 
 /// What a kubelet knows when it looks at a container.
 pub(super) struct Setting<'a> {
@@ -97,10 +105,12 @@ impl Setting<'_> {
              failed to resolve reference {full:?}: {full}: not found"
         );
         let elapsed = self.now.as_second().saturating_sub(self.starts.as_second());
-        let (mut tried, mut gap) = (0, 10);
+        let (mut tried, mut count) = (0, 1);
+        let mut gap = back_off(count);
         while tried + shown(gap) + gap <= elapsed {
             tried += shown(gap) + gap;
-            gap = (gap * 2).min(300);
+            count += 1;
+            gap = back_off(count);
         }
         let at = |offset: i64| self.starts.checked_add(SignedDuration::from_secs(offset)).ok();
         if elapsed < tried + shown(gap) {
@@ -176,7 +186,7 @@ impl Setting<'_> {
         }
         let name = container.name_of();
         let (pod, space, uid) = (self.pod.name(), self.pod.namespace(), self.pod.uid());
-        let wait_for = go_duration(back_off(count));
+        let wait_for = GoDuration::from_secs(back_off(count));
         let message = format!(
             "back-off {wait_for} restarting failed container={name} pod={pod}_{space}({uid})"
         );
@@ -244,8 +254,8 @@ fn shown(gap: i64) -> i64 {
 
 /// Seconds before the `count`-th restart after the first.
 fn back_off(count: i64) -> i64 {
-    let doublings = u32::try_from(count.saturating_sub(1).clamp(0, 5)).unwrap_or(5);
-    (10 << doublings).min(300)
+    let before = u32::try_from(count.saturating_sub(1).max(0)).unwrap_or(u32::MAX);
+    i64::try_from(BACK_OFF.after(before).as_secs()).unwrap_or(i64::MAX)
 }
 
 /// After ten minutes of running, a crash counts as the first again.

@@ -23,6 +23,7 @@ use std::time::Duration;
 use flagship_apiserver::machinery::status::ApiError;
 use flagship_apiserver::rest::ClusterHandle;
 use flagship_apiserver::store::ObjectKey;
+use flagship_base::backoff::Backoff;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
@@ -312,5 +313,7 @@ impl Shell {
 
 /// Five milliseconds, doubled with every try, up to about a quarter of an hour.
 fn pause(tries: u32) -> Duration {
-    Duration::from_millis(5 << tries.min(17)).min(Duration::from_secs(1_000))
+    // Seventeen doublings, as in controller-runtime, whose thousand seconds they stay below.
+    Backoff { first: Duration::from_millis(5), longest: Duration::from_millis(5 << 17) }
+        .after(tries)
 }

@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use super::rule::Rule;
 use crate::auth::{Ask, Decision, User, group};
-use crate::machinery::labels;
 use crate::store::{ObjectKey, Scope, Store};
+use flagship_base::selector;
 
 /// Where ClusterRoles are stored.
 pub const CLUSTER_ROLES: &str = "clusterroles.rbac.authorization.k8s.io";
@@ -73,7 +73,7 @@ pub struct Role {
     /// Labels, for those that gather roles.
     labels: BTreeMap<Box<str>, Box<str>>,
     /// Whose rules it gathers; `None` when its rules are its own.
-    gathers: Option<Vec<labels::Selector>>,
+    gathers: Option<Vec<selector::Selector>>,
 }
 
 #[derive(Debug)]
@@ -130,7 +130,7 @@ impl Role {
         let labels = value["metadata"]["labels"].as_object().into_iter().flatten();
         let selectors = value["aggregationRule"]["clusterRoleSelectors"].as_array();
         let gathers = selectors.filter(|list| !list.is_empty()).map(|list| {
-            list.iter().filter_map(|one| labels::Selector::from_value(one).ok()).collect()
+            list.iter().filter_map(|one| selector::Selector::from_value(one).ok()).collect()
         });
         Self {
             revision,
@@ -317,11 +317,12 @@ impl Policy {
     /// The ClusterRoles that gather others, and the rules they should have by now.
     pub fn gathered(&self) -> Vec<(ObjectKey, Vec<Rule>)> {
         let cluster = || self.roles.iter().filter(|(key, _)| key.namespace.is_empty());
-        let gather = |own: &ObjectKey, selectors: &[labels::Selector]| {
+        let gather = |own: &ObjectKey, selectors: &[selector::Selector]| {
             let (mut rules, mut seen) = (Vec::new(), BTreeSet::new());
             for (key, role) in cluster() {
-                let wanted =
-                    |s: &labels::Selector| s.matches(|label| role.labels.get(label).map(|v| &**v));
+                let wanted = |s: &selector::Selector| {
+                    s.matches_what(|label| role.labels.get(label).map(|v| &**v))
+                };
                 if key == own || !selectors.iter().any(wanted) {
                     continue;
                 }

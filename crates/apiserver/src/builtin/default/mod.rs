@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use super::catalog::Kind;
 use super::json::{Fill, Object};
-use crate::machinery::quantity::Quantity;
+use flagship_base::quantity::Quantity;
 
 /// How deep nulls are looked for: deeper than any built-in type goes.
 const NULL_DEPTH: usize = 64;
@@ -115,7 +115,7 @@ fn canonical(value: &mut Value) {
         Value::Number(number) => number.to_string(),
         _ => return,
     };
-    if let Ok(quantity) = text.parse::<Quantity>() {
+    if let Ok(quantity) = Quantity::bounded(&text) {
         *value = quantity.to_string().into();
     }
 }
@@ -125,7 +125,7 @@ fn resource_list(object: &mut Object, key: &str) {
     let Some(list) = object.child(key) else { return };
     for value in list.values_mut() {
         canonical(value);
-        if let Some(Ok(quantity)) = value.as_str().map(str::parse::<Quantity>) {
+        if let Some(Ok(quantity)) = value.as_str().map(Quantity::bounded) {
             *value = quantity.round_up_to_milli().to_string().into();
         }
     }

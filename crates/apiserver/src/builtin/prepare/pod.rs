@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::json::{Fill, Object, at};
-use crate::machinery::quantity::Quantity;
+use flagship_base::quantity::Quantity;
 
 /// Account, priority and the two tolerations that a real server's admission adds.
 pub(super) fn admit(pod: &mut Object) {
@@ -58,7 +58,7 @@ pub(in crate::builtin) fn qos_class(spec: &Value) -> &'static str {
     };
     let amount = |resources: &Value, list: &str, name: &str| {
         let text = at(resources, &[list, name]).as_str()?;
-        text.parse::<Quantity>().ok().filter(|q| !q.is_zero() && !q.is_negative())
+        Quantity::bounded(text).ok().filter(|q| !q.is_zero() && !q.is_negative())
     };
     let mut any = false;
     let mut equal = !lists.is_empty();

@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::super::json::{Field, Fill, at};
 use super::rules::{IMMUTABLE, any_of, immutable, not_negative, one_of, selector, selects};
-use super::{Findings, cron, pod};
-use crate::machinery::names;
+use super::{Findings, pod};
 use crate::machinery::status::FieldError;
+use flagship_base::names;
 
 const INDEXED_PODS_MAX: i64 = 100_000;
 
@@ -198,13 +198,13 @@ pub(super) fn cron_job(object: &Field<'_>, out: &mut Findings) {
             out.push(schedule.invalid(says));
         }
         text => {
-            if let Err(says) = cron::check(text) {
+            if let Err(says) = flagship_base::cron::check(text) {
                 out.push(schedule.invalid(says));
             }
         }
     }
     let zone = spec.get("timeZone");
-    if zone.is_set() && !cron::is_zone_name(zone.text()) {
+    if zone.is_set() && !is_zone_name(zone.text()) {
         let says = format!("unknown time zone {}", zone.text());
         out.push(zone.invalid(says));
     }
@@ -220,6 +220,15 @@ pub(super) fn cron_job(object: &Field<'_>, out: &mut Findings) {
     if at(template.value(), &["manualSelector"]) == &json!(true) {
         out.push(template.get("manualSelector").not_supported(&["nil", "false"]));
     }
+}
+
+/// Whether a text looks like `Area/City` or `UTC`. The list of zones is not kept here.
+fn is_zone_name(name: &str) -> bool {
+    let fits = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'_' | b'-' | b'+');
+    !name.is_empty()
+        && !name.eq_ignore_ascii_case("local")
+        && name.bytes().all(fits)
+        && name.starts_with(|c: char| c.is_ascii_alphabetic())
 }
 
 #[cfg(test)]

@@ -11,8 +11,8 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::super::json::{Field, same};
 use super::Findings;
-use crate::machinery::names;
 use crate::machinery::status::FieldError;
+use flagship_base::names;
 
 const USAGES: [&str; 23] = [
     "any",

@@ -10,7 +10,8 @@ use super::rules::{
     POSITIVE, amount, any_of, config_key, named, not_negative, one_of, port_name, port_number,
     port_number_or_name, required, required_name, unique,
 };
-use crate::machinery::names;
+use flagship_base::names;
+use flagship_base::quantity::Quantity;
 
 pub(super) const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 
@@ -341,7 +342,7 @@ pub(super) fn resources(resources: &Field<'_>, out: &mut Findings) {
     for (name, field) in requests.entries() {
         let request = resource(name, &field, out);
         let limit = limits.value().get(name).and_then(Value::as_str);
-        let limit = limit.and_then(|text| text.parse().ok());
+        let limit = limit.and_then(|text| Quantity::bounded(text).ok());
         let (Some(request), limit) = (request, limit) else { continue };
         let extended = name.contains('/') || name.starts_with("hugepages-");
         match limit {
@@ -362,11 +363,7 @@ pub(super) fn resources(resources: &Field<'_>, out: &mut Findings) {
     }
 }
 
-fn resource(
-    name: &str,
-    field: &Field<'_>,
-    out: &mut Findings,
-) -> Option<crate::machinery::quantity::Quantity> {
+fn resource(name: &str, field: &Field<'_>, out: &mut Findings) -> Option<Quantity> {
     for says in names::qualified_name(name) {
         out.push(field.invalid_as(name, says));
     }

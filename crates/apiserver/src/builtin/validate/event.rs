@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::super::json::Field;
 use super::Findings;
 use super::rules::{IMMUTABLE, required};
-use crate::machinery::names;
 use crate::machinery::status::FieldError;
+use flagship_base::names;
 
 /// What the newer group calls the one who reports, and the only name of it that is reported.
 const REPORTER: (&str, &str) = ("reportingComponent", "reportingController");

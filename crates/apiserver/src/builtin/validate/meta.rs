@@ -8,9 +8,9 @@ use super::super::catalog::{BuiltinKind, NameRule};
 use super::super::json::Field;
 use super::Findings;
 use crate::machinery::bounds::MAX_ANNOTATIONS;
-use crate::machinery::names;
 use crate::machinery::status::{FieldError, FieldProblem};
 use crate::registry::CLEANUP_FINALIZER;
+use flagship_base::names;
 
 /// Which finalizers an object may carry.
 #[derive(Clone, Copy, PartialEq, Eq)]

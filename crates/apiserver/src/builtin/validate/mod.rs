@@ -10,7 +10,6 @@ mod certificates;
 mod config;
 mod container;
 mod core;
-mod cron;
 mod event;
 mod meta;
 mod network;

@@ -10,8 +10,8 @@ use super::container::PROTOCOLS;
 use super::rules::{
     any_of, immutable, named, port_name, port_number, port_number_or_name, required_name, selector,
 };
-use crate::machinery::names;
 use crate::machinery::status::FieldError;
+use flagship_base::names;
 
 pub(super) fn ingress(object: &Field<'_>, out: &mut Findings) {
     let spec = object.get("spec");

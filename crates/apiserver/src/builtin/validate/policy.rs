@@ -10,9 +10,9 @@ use super::container::is_standard;
 use super::rules::{
     NOT_NEGATIVE, POSITIVE, amount, any_of, immutable, int_or_percent, named, selector,
 };
-use crate::machinery::names;
-use crate::machinery::quantity::Quantity;
 use crate::machinery::status::FieldError;
+use flagship_base::names;
+use flagship_base::quantity::Quantity;
 
 pub(super) fn disruption_budget(object: &Field<'_>, out: &mut Findings) {
     let spec = object.get("spec");
@@ -289,7 +289,7 @@ fn limit_item(item: &Field<'_>, out: &mut Findings) {
 fn limit_bounds(item: &Field<'_>, name: &str, out: &mut Findings) {
     let value = |list: &str| {
         let text = item.value().get(list)?.get(name)?.as_str()?;
-        text.parse::<Quantity>().ok()
+        Quantity::bounded(text).ok()
     };
     // List at fault, what is said of both sides, and which of them is printed.
     let table = [

@@ -3,7 +3,7 @@
 use super::super::json::{Field, same};
 use super::Findings;
 use super::rules::{named, required_name};
-use crate::machinery::names;
+use flagship_base::names;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 

@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::super::json::{Field, same};
 use super::{Findings, meta};
-use crate::machinery::labels::Selector;
-use crate::machinery::names;
-use crate::machinery::quantity::Quantity;
+use flagship_base::names;
+use flagship_base::quantity::Quantity;
+use flagship_base::selector::Selector;
 
 pub(super) const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
 pub(super) const POSITIVE: &str = "must be greater than 0";
@@ -195,7 +195,7 @@ pub(super) fn selects_nothing(selector: &Field<'_>) -> bool {
 /// Whether a selector matches a map of labels; a broken one is reported elsewhere.
 pub(super) fn selects(selector: &Value, labels: &Value) -> bool {
     Selector::from_value(selector)
-        .map_or(true, |selector| selector.matches(|key| labels.get(key)?.as_str()))
+        .map_or(true, |selector| selector.matches_what(|key| labels.get(key)?.as_str()))
 }
 
 /// A quantity that parses; `None`, and a finding, when it does not.
@@ -205,7 +205,7 @@ pub(super) fn quantity(field: &Field<'_>, out: &mut Findings) -> Option<Quantity
         Value::Number(number) => number.to_string(),
         _ => return None,
     };
-    match text.parse() {
+    match Quantity::bounded(&text) {
         Ok(quantity) => Some(quantity),
         Err(error) => {
             out.push(field.invalid(error.to_string()));

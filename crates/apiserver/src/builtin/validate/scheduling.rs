@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::super::json::Field;
 use super::Findings;
 use super::rules::{any_of, named, one_of, operator_values, selector};
-use crate::machinery::names;
+use flagship_base::names;
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 

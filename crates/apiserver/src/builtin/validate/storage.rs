@@ -6,9 +6,9 @@ use super::super::json::{Field, is_empty, same};
 use super::Findings;
 use super::rules::{any_of, immutable, named, one_of, quantity, required_name, selector};
 use super::volume;
-use crate::machinery::names;
-use crate::machinery::quantity::Quantity;
 use crate::machinery::status::{FieldError, FieldProblem};
+use flagship_base::names;
+use flagship_base::quantity::Quantity;
 
 const ACCESS_MODES: [&str; 4] =
     ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
@@ -149,7 +149,7 @@ pub(super) fn claim_change(new: &Field<'_>, old: &Field<'_>, out: &mut Findings)
     if frozen(new.value(), old.value()) != frozen(old.value(), new.value()) {
         out.push(new.forbidden(FROZEN_CLAIM));
     }
-    let size = |value: &Value| value.as_str().and_then(|text| text.parse::<Quantity>().ok());
+    let size = |value: &Value| value.as_str().and_then(|text| Quantity::bounded(text).ok());
     let storage =
         |spec: &Field<'_>| size(spec.get("resources").get("requests").get("storage").value());
     let floor = capacity.as_ref().and_then(size);

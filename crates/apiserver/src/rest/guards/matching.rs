@@ -5,9 +5,9 @@ use serde_json::Value;
 use super::Seen;
 use crate::builtin::Kind as K;
 use crate::machinery::gvk::GroupVersion;
-use crate::machinery::labels::Selector;
 use crate::schema::{Evaluation, Program};
 use crate::store::ObjectKey;
+use flagship_base::selector::Selector;
 
 /// Rules and selectors, of a webhook, a policy or a binding.
 #[derive(Debug)]
@@ -109,7 +109,8 @@ impl Matching {
         if let Some(selector) = &self.objects {
             let labelled = |object: &Value| {
                 let labels = &object["metadata"]["labels"];
-                object["metadata"].is_object() && selector.matches(|label| labels[label].as_str())
+                object["metadata"].is_object()
+                    && selector.matches_what(|label| labels[label].as_str())
             };
             if !labelled(seen.object) && !labelled(seen.old) {
                 return false;
@@ -119,17 +120,17 @@ impl Matching {
         if seen.hooks.place.served.kind.is(K::Namespace) {
             // A namespace lies within itself.
             let own = if seen.object.is_null() { seen.old } else { seen.object };
-            return selector.matches(|label| own["metadata"]["labels"][label].as_str());
+            return selector.matches_what(|label| own["metadata"]["labels"][label].as_str());
         }
         if seen.namespace.is_empty() {
             return true;
         }
         let store = &seen.hooks.cluster.store;
         let Some(namespace) = store.get("namespaces", &ObjectKey::new("", seen.namespace)) else {
-            return selector.matches(|_| None);
+            return selector.matches_what(|_| None);
         };
         let labels: Vec<(&str, &str)> = namespace.head.labels.iter().collect();
-        selector.matches(|label| labels.iter().find(|(key, _)| *key == label).map(|(_, v)| *v))
+        selector.matches_what(|label| labels.iter().find(|(key, _)| *key == label).map(|(_, v)| *v))
     }
 }
 

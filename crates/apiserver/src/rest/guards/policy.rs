@@ -11,12 +11,12 @@ use serde_json::Value;
 use super::Seen;
 use super::matching::{Condition, Matching};
 use crate::machinery::gvk::GroupVersion;
-use crate::machinery::labels::Selector;
 use crate::machinery::status::ApiError;
 use crate::registry::Served;
 use crate::rest::rules;
 use crate::schema::{Evaluation, Noted, Program, Sight};
 use crate::store::{ObjectKey, Scope};
+use flagship_base::selector::Selector;
 
 /// Code and reason of a refusal that names none.
 const INVALID: (u16, &str) = (422, "Invalid");
@@ -297,7 +297,8 @@ impl Policy {
                 let mut items = store.list(resource, scope).items;
                 items.retain(|stored| {
                     let labels: Vec<(&str, &str)> = stored.head.labels.iter().collect();
-                    selector.matches(|l| labels.iter().find(|(key, _)| *key == l).map(|(_, v)| *v))
+                    selector
+                        .matches_what(|l| labels.iter().find(|(key, _)| *key == l).map(|(_, v)| *v))
                 });
                 items
             }

@@ -12,7 +12,7 @@ use cel::common::value::CowVal;
 use cel::{DeclarationError, Env, ExecutionError};
 
 use super::library::{Answer, Args, Boxed, Native, failed, int, native, number, text, truth};
-use crate::machinery::quantity::{Quantity, QuantityError};
+use flagship_base::quantity::Quantity;
 
 static TYPE: Type = Type::new_unspecified_type("kubernetes.Quantity");
 impl Native for Quantity {
@@ -50,12 +50,12 @@ pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
 
 fn make<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
     let source = text(&args, 0)?;
-    let made: Quantity = source.parse().map_err(|why: QuantityError| failed(why.to_string()))?;
+    let made = Quantity::bounded(source).map_err(|why| failed(why.to_string()))?;
     Ok(CowVal::owned(Boxed(made)))
 }
 
 fn is_quantity<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
-    truth(text(&args, 0)?.parse::<Quantity>().is_ok())
+    truth(Quantity::bounded(text(&args, 0)?).is_ok())
 }
 
 fn compared(args: &Args<'_, '_>) -> Result<Ordering, ExecutionError> {
@@ -108,5 +108,5 @@ fn is_integer<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
 }
 
 fn float<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
-    Ok(CowVal::owned(CelDouble::from(native::<Quantity>(&args, 0)?.to_f64())))
+    Ok(CowVal::owned(CelDouble::from(native::<Quantity>(&args, 0)?.as_f64())))
 }

@@ -20,7 +20,7 @@ use flagship_api::placement::{ResourceSelectorTerm, SelectionScope};
 use flagship_api::placement_status::ResourceIdentifier;
 use flagship_api::printed::Printed;
 use flagship_api::raw_json::RawJson;
-use flagship_api::selector::Selector;
+use flagship_api::selector::{self, Selector};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -326,7 +326,7 @@ impl<'a> Pass<'a> {
 
     fn label_selector(&self, term: &ResourceSelectorTerm) -> Result<Option<Selector>, Trouble> {
         let Some(labels) = &term.label_selector else { return Ok(None) };
-        let read = Selector::new(Some(labels)).map_err(|error| {
+        let read = selector::read(Some(labels)).map_err(|error| {
             Trouble::User(format!(
                 "invalid placement {}: the labelSelector in selector {} is invalid: {error}",
                 self.key(),

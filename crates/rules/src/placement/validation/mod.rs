@@ -10,11 +10,11 @@ mod properties;
 mod strategy;
 
 use flagship_api::kinds::Scope;
-use flagship_api::names::rule::LONGEST_LABEL;
 use flagship_api::placement::{PlacementSpec, SelectionScope};
 use flagship_api::policy::{PlacementPolicy, Toleration};
 use flagship_api::printed::{self, Printed};
-use flagship_api::selector::{self, Selector};
+use flagship_api::selector;
+use flagship_base::names::LONGEST_LABEL;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::observed::Placement;
@@ -141,7 +141,7 @@ fn check_selectors(
 }
 
 fn check_labels(selector: Option<&LabelSelector>, parent: &str, mistakes: &mut Mistakes) {
-    if let Err(error) = Selector::new(selector) {
+    if let Err(error) = selector::read(selector) {
         let printed = selector::Printed(selector);
         mistakes.add(format!("the labelSelector in {parent} {printed} is invalid: {error}"));
     }

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use flagship_api::names::rule::{self, LONGEST_LABEL};
 use flagship_api::policy::{
     ClusterAffinity, ClusterSelector, PlacementPolicy, PlacementType, PreferredClusterSelector,
     Toleration, TolerationOperator,
 };
 use flagship_api::printed::Printed;
+use flagship_base::names::{self, LONGEST_LABEL};
 
 use super::properties::{check_requirements, check_sorter};
 use super::{Mistakes, check_labels};
@@ -67,7 +67,7 @@ fn cluster_affinity(policy: &PlacementPolicy) -> Option<&ClusterAffinity> {
 fn check_names(names: &[String], mistakes: &mut Mistakes) {
     let mut seen = BTreeSet::new();
     for name in names {
-        let problems = rule::dns_subdomain(name);
+        let problems = names::dns1123_subdomain(name);
         if !problems.is_empty() {
             let problems = problems.join("; ");
             mistakes.add(format!(
@@ -144,7 +144,7 @@ fn check_tolerations(tolerations: &[Toleration], mistakes: &mut Mistakes) {
     for toleration in tolerations {
         let printed = Printed(toleration).to_string();
         if !toleration.key.is_empty() {
-            for problem in rule::qualified_name(&toleration.key) {
+            for problem in names::qualified_name(&toleration.key) {
                 mistakes.add(format!("invalid toleration key {printed}: {problem}"));
             }
         }
@@ -160,7 +160,7 @@ fn check_tolerations(tolerations: &[Toleration], mistakes: &mut Mistakes) {
                         "invalid toleration {printed}: toleration key cannot be empty, when operator is Equal"
                     ));
                 }
-                for problem in rule::label_value(&toleration.value) {
+                for problem in names::label_value(&toleration.value) {
                     mistakes.add(format!("invalid toleration value {printed}: {problem}"));
                 }
             }

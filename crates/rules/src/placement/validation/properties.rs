@@ -3,14 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use flagship_api::go_number::quoted;
 use flagship_api::keys::property::RESOURCE_PREFIX;
-use flagship_api::names::rule;
 use flagship_api::policy::{
     PropertySelectorOperator as Operator, PropertySelectorRequirement, PropertySorter,
 };
 use flagship_api::property::Capacity;
-use flagship_api::quantity::Quantity;
+use flagship_base::go_number::quoted;
+use flagship_base::names;
+use flagship_base::quantity::Quantity;
 
 use super::Mistakes;
 
@@ -44,7 +44,7 @@ pub fn check_sorter(sorter: &PropertySorter, mistakes: &mut Mistakes) {
 }
 
 fn check_name(name: &str) -> Result<(), String> {
-    let whole = |name: &str| match rule::qualified_name(name).as_slice() {
+    let whole = |name: &str| match names::qualified_name(name).as_slice() {
         [] => Ok(()),
         problems => Err(format!("property name {name} is not valid: {}", problems.join("; "))),
     };
@@ -62,7 +62,7 @@ fn check_name(name: &str) -> Result<(), String> {
         return whole(name);
     }
     let Some((first, rest)) = name.split_once('/') else { return whole(name) };
-    let (domain, qualified) = (rule::dns_subdomain(first), rule::qualified_name(first));
+    let (domain, qualified) = (names::dns1123_subdomain(first), names::qualified_name(first));
     if !domain.is_empty() && !qualified.is_empty() {
         return Err(format!(
             "property name first segment {first} is not valid: it is neither a valid DNS subdomain ({}) nor a valid qualified name ({})",
@@ -71,7 +71,7 @@ fn check_name(name: &str) -> Result<(), String> {
         ));
     }
     for segment in rest.split('/') {
-        let problems = rule::qualified_name(segment);
+        let problems = names::qualified_name(segment);
         if !problems.is_empty() {
             let problems = problems.join("; ");
             return Err(format!("property name segment {segment} is not valid: {problems}"));

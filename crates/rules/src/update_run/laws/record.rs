@@ -3,9 +3,9 @@
 use flagship_api::condition::{Conditions, Generation, Truth};
 use flagship_api::condition_type::approval_request::{APPROVAL_ACCEPTED, APPROVED};
 use flagship_api::condition_type::{stage_task, update_run, updating_cluster};
-use flagship_api::duration::GoDuration;
 use flagship_api::staged_update::{StageConfig, StageTaskType};
 use flagship_api::staged_update_status::{StageTaskStatus, StageUpdatingStatus, UpdateRunStatus};
+use flagship_base::duration::GoDuration;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 

@@ -8,10 +8,10 @@ use flagship_api::binding::BindingState;
 use flagship_api::condition::{Conditions, Generation};
 use flagship_api::condition_type::binding::ROLLOUT_STARTED;
 use flagship_api::condition_type::updating_cluster::STARTED;
-use flagship_api::duration::GoDuration;
 use flagship_api::reason::update_run as reason;
 use flagship_api::staged_update::UpdateRunState;
 use flagship_api::staged_update_status::{ClusterUpdatingStatus, StageUpdatingStatus};
+use flagship_base::duration::GoDuration;
 use jiff::{SignedDuration, Timestamp};
 
 use super::super::delivery::Target;

@@ -3,10 +3,10 @@
 use flagship_api::binding::ResourceBindingSpec;
 use flagship_api::condition::{Conditions, Truth};
 use flagship_api::condition_type::{update_run, updating_cluster};
-use flagship_api::duration::GoDuration;
 use flagship_api::reason::update_run as reason;
 use flagship_api::staged_update::{StageConfig, StageTaskType, UpdateRunState};
 use flagship_api::staged_update_status::StageUpdatingStatus;
+use flagship_base::duration::GoDuration;
 
 use super::super::delivery::Target;
 use super::super::gates::{Dismiss, is_left_behind};

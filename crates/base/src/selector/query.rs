@@ -1,144 +1,15 @@
-//! Label selectors: parsing the query form and matching sorted labels.
+//! The text form of selectors in queries: `app=web,tier in (a,b),!old`.
 //!
-//! The grammar and the words of its errors are Kubernetes'. The structured form
-//! (`matchLabels`, `matchExpressions`) becomes the same [`Selector`].
+//! The grammar and the words of its errors are Kubernetes'.
 
-use serde_json::Value;
-
-use super::names;
-use super::status::FieldError;
-
-/// A conjunction of requirements; empty matches everything.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Selector {
-    requirements: Vec<Requirement>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Requirement {
-    key: Box<str>,
-    test: Test,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Test {
-    Exists,
-    Absent,
-    In(Vec<Box<str>>),
-    NotIn(Vec<Box<str>>),
-    Above(i64),
-    Below(i64),
-}
+use super::{Operator, Requirement, Selector, check_key, requirement};
 
 impl Selector {
     /// Reads the query form, such as `app=web,tier in (a,b),!old`.
     pub fn parse(text: &str) -> Result<Self, String> {
-        Parser { tokens: tokens(text), at: 0 }.selector()
+        let requirements = Parser { tokens: tokens(text), at: 0 }.requirements()?;
+        Ok(Self { requirements: Some(requirements) })
     }
-
-    /// Reads `matchLabels` and `matchExpressions`. An absent or `null` selector
-    /// matches nothing by convention of its callers, so they check that first.
-    pub fn from_value(selector: &Value) -> Result<Self, String> {
-        let mut requirements = Vec::new();
-        if let Some(pairs) = selector.get("matchLabels").and_then(Value::as_object) {
-            for (key, value) in pairs {
-                let value = value.as_str().ok_or("matchLabels: values must be strings")?;
-                requirements.push(requirement(key, "=", &[value.into()])?);
-            }
-        }
-        let expressions = selector.get("matchExpressions").and_then(Value::as_array);
-        for expression in expressions.into_iter().flatten() {
-            let key = expression["key"].as_str().unwrap_or_default();
-            let values = expression["values"].as_array().into_iter().flatten();
-            let values: Vec<Box<str>> = values.filter_map(Value::as_str).map(Box::from).collect();
-            let operator = match expression["operator"].as_str().unwrap_or_default() {
-                "In" => "in",
-                "NotIn" => "notin",
-                "Exists" => "exists",
-                "DoesNotExist" => "!",
-                other => return Err(format!("{other:?} is not a valid label selector operator")),
-            };
-            requirements.push(requirement(key, operator, &values)?);
-        }
-        Ok(Self { requirements })
-    }
-
-    /// Whether it lets everything through.
-    pub fn is_everything(&self) -> bool {
-        self.requirements.is_empty()
-    }
-
-    /// A label and the one value that everything it lets through has, if it names such.
-    pub fn exact(&self) -> Option<(&str, &str)> {
-        self.requirements.iter().find_map(|requirement| match &requirement.test {
-            Test::In(values) if values.len() == 1 => Some((&*requirement.key, &*values[0])),
-            _ => None,
-        })
-    }
-
-    /// Whether the labels that `get` looks up satisfy every requirement.
-    pub fn matches<'a>(&self, get: impl Fn(&str) -> Option<&'a str>) -> bool {
-        self.requirements.iter().all(|requirement| requirement.matches(get(&requirement.key)))
-    }
-}
-
-impl Requirement {
-    fn matches(&self, value: Option<&str>) -> bool {
-        match (&self.test, value) {
-            (Test::Exists, value) => value.is_some(),
-            (Test::Absent, value) => value.is_none(),
-            (Test::In(values), Some(value)) => values.iter().any(|v| &**v == value),
-            (Test::NotIn(values), Some(value)) => !values.iter().any(|v| &**v == value),
-            (Test::NotIn(_), None) => true,
-            (Test::Above(bound), Some(value)) => value.parse::<i64>().is_ok_and(|v| v > *bound),
-            (Test::Below(bound), Some(value)) => value.parse::<i64>().is_ok_and(|v| v < *bound),
-            (Test::In(_) | Test::Above(_) | Test::Below(_), None) => false,
-        }
-    }
-}
-
-fn requirement(key: &str, operator: &str, values: &[Box<str>]) -> Result<Requirement, String> {
-    check_key(key)?;
-    let text: Value = values.iter().map(|v| Value::from(v.as_ref())).collect();
-    let refuse = |detail: &str| FieldError::invalid("values", text.clone(), detail).to_string();
-    let test = match operator {
-        "in" | "notin" if values.is_empty() => {
-            return Err(refuse("for 'in', 'notin' operators, values set can't be empty"));
-        }
-        "exists" | "!" if !values.is_empty() => {
-            return Err(refuse("values set must be empty for exists and does not exist"));
-        }
-        "gt" | "lt" => {
-            let bound = match values {
-                [only] => only.parse::<i64>().ok(),
-                _ => None,
-            };
-            let bound = bound
-                .ok_or_else(|| refuse("for 'Gt', 'Lt' operators, the value must be an integer"))?;
-            if operator == "gt" { Test::Above(bound) } else { Test::Below(bound) }
-        }
-        "exists" => Test::Exists,
-        "!" => Test::Absent,
-        "!=" | "notin" => Test::NotIn(values.to_vec()),
-        _ => Test::In(values.to_vec()),
-    };
-    for (index, value) in values.iter().enumerate() {
-        let complaints = names::label_value(value);
-        if !complaints.is_empty() {
-            let path = format!("values[{index}][{key}]");
-            let value = Value::from(value.as_ref());
-            return Err(FieldError::invalid(path, value, complaints.join("; ")).to_string());
-        }
-    }
-    Ok(Requirement { key: key.into(), test })
-}
-
-fn check_key(key: &str) -> Result<(), String> {
-    let complaints = names::qualified_name(key);
-    if complaints.is_empty() {
-        return Ok(());
-    }
-    Err(FieldError::invalid("key", Value::from(key), complaints.join("; ")).to_string())
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -194,11 +65,11 @@ impl Parser {
         token
     }
 
-    fn selector(mut self) -> Result<Selector, String> {
+    fn requirements(mut self) -> Result<Vec<Requirement>, String> {
         let mut requirements = Vec::new();
         loop {
             match self.peek() {
-                Token::End => return Ok(Selector { requirements }),
+                Token::End => return Ok(requirements),
                 Token::Word(_) | Token::Symbol("!") => {
                     let next = self
                         .requirement()
@@ -213,7 +84,7 @@ impl Parser {
                 }
             }
             match self.take() {
-                Token::End => return Ok(Selector { requirements }),
+                Token::End => return Ok(requirements),
                 Token::Symbol(",") => {
                     if !matches!(self.peek(), Token::Word(_) | Token::Symbol("!")) {
                         let text = self.peek().text();
@@ -237,9 +108,9 @@ impl Parser {
             Token::Word(key) => key,
             other => return Err(format!("found '{}', expected: identifier", other.text())),
         };
-        check_key(&key)?;
+        check_key("", &key).map_err(|error| error.to_string())?;
         if matches!(self.peek(), Token::End | Token::Symbol(",")) {
-            return requirement(&key, if absent { "!" } else { "exists" }, &[]);
+            return made(&key, if absent { Operator::DoesNotExist } else { Operator::Exists }, &[]);
         }
         if absent {
             // `!key=value`: the operator is not allowed after a negation.
@@ -251,7 +122,8 @@ impl Parser {
         match self.take() {
             Token::Word(word) if word == "in" || word == "notin" => {
                 let values = self.values()?;
-                requirement(&key, &word, &values)
+                let values: Vec<&str> = values.iter().map(|value| &**value).collect();
+                made(&key, if word == "in" { Operator::In } else { Operator::NotIn }, &values)
             }
             Token::Symbol(symbol @ ("=" | "==" | "!=" | ">" | "<")) => {
                 let value = match self.peek() {
@@ -260,11 +132,12 @@ impl Parser {
                     other => return Err(format!("found '{}', expected: identifier", other.text())),
                 };
                 let operator = match symbol {
-                    ">" => "gt",
-                    "<" => "lt",
-                    other => other,
+                    ">" => Operator::Gt,
+                    "<" => Operator::Lt,
+                    "!=" => Operator::NotIn,
+                    _ => Operator::In,
                 };
-                requirement(&key, operator, &[value.into()])
+                made(&key, operator, &[&value])
             }
             other => {
                 let text = other.text();
@@ -304,6 +177,10 @@ impl Parser {
     }
 }
 
+fn made(key: &str, operator: Operator, values: &[&str]) -> Result<Requirement, String> {
+    requirement("", key, operator, values).map_err(|error| error.to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -338,7 +215,7 @@ mod tests {
             ("example.com/x", false),
         ];
         for (text, want) in table {
-            assert_eq!(Selector::parse(text).map(|s| s.matches(get)), Ok(want), "{text:?}");
+            assert_eq!(Selector::parse(text).map(|s| s.matches_what(get)), Ok(want), "{text:?}");
         }
     }
 
@@ -391,7 +268,7 @@ mod tests {
         #[test]
         fn no_text_panics(text in "[a-z=!(), <>/.-]{0,24}") {
             if let Ok(selector) = Selector::parse(&text) {
-                selector.matches(|_| None);
+                selector.matches_what(|_| None);
             }
         }
     }

@@ -14,7 +14,7 @@ mod entropy;
 pub use clock::{Clock, SkewedClock, TokioClock, WallClock};
 pub use entropy::Entropy;
 
-/// What a controller gets from outside itself.
+/// What a program gets from outside itself.
 #[derive(Clone)]
 pub struct Env {
     /// The only source of time.

@@ -5,12 +5,18 @@
 
 use crate::env::Entropy;
 
+/// Longest DNS label and longest label value.
+pub const LONGEST_LABEL: usize = 63;
+
+/// Longest object name and longest prefix of a label key.
+pub const LONGEST_NAME: usize = 253;
+
 /// Letters of generated suffixes: no vowels, nothing that looks like a digit.
 const SUFFIX_LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 /// Length of a generated suffix.
 const SUFFIX_LENGTH: usize = 5;
 /// What a name may have before the suffix, so that the whole fits a label.
-const MAX_GENERATED_BASE: usize = 63 - SUFFIX_LENGTH;
+const MAX_GENERATED_BASE: usize = LONGEST_LABEL - SUFFIX_LENGTH;
 
 const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
@@ -43,8 +49,8 @@ fn framed(text: &str, end: fn(u8) -> bool, middle: fn(u8) -> bool) -> bool {
 /// Complaints about a DNS-1123 label, such as the name of a namespace.
 pub fn dns1123_label(name: &str) -> Vec<String> {
     let mut complaints = Vec::new();
-    if name.len() > 63 {
-        complaints.push(too_long(63));
+    if name.len() > LONGEST_LABEL {
+        complaints.push(too_long(LONGEST_LABEL));
     }
     if !is_label(name) {
         let dotted = is_subdomain(name);
@@ -60,8 +66,8 @@ fn is_subdomain(name: &str) -> bool {
 /// Complaints about a DNS-1123 subdomain, the rule for most objects.
 pub fn dns1123_subdomain(name: &str) -> Vec<String> {
     let mut complaints = Vec::new();
-    if name.len() > 253 {
-        complaints.push(too_long(253));
+    if name.len() > LONGEST_NAME {
+        complaints.push(too_long(LONGEST_NAME));
     }
     if !is_subdomain(name) {
         complaints.push(SUBDOMAIN.into());
@@ -72,8 +78,8 @@ pub fn dns1123_subdomain(name: &str) -> Vec<String> {
 /// Complaints about a DNS-1035 label, such as the name of a service.
 pub fn dns1035_label(name: &str) -> Vec<String> {
     let mut complaints = Vec::new();
-    if name.len() > 63 {
-        complaints.push(too_long(63));
+    if name.len() > LONGEST_LABEL {
+        complaints.push(too_long(LONGEST_LABEL));
     }
     if !is_label(name) || !name.starts_with(|c: char| c.is_ascii_lowercase()) {
         complaints.push(LABEL_1035.into());
@@ -111,8 +117,8 @@ pub fn qualified_name(key: &str) -> Vec<String> {
     };
     if name.is_empty() {
         complaints.push("name part must be non-empty".into());
-    } else if name.len() > 63 {
-        complaints.push(format!("name part {}", too_long(63)));
+    } else if name.len() > LONGEST_LABEL {
+        complaints.push(format!("name part {}", too_long(LONGEST_LABEL)));
     }
     if !is_label_text(name) {
         complaints.push(NAME_PART.into());
@@ -131,8 +137,8 @@ fn is_label_text(text: &str) -> bool {
 /// Complaints about a label value.
 pub fn label_value(value: &str) -> Vec<String> {
     let mut complaints = Vec::new();
-    if value.len() > 63 {
-        complaints.push(too_long(63));
+    if value.len() > LONGEST_LABEL {
+        complaints.push(too_long(LONGEST_LABEL));
     }
     if !value.is_empty() && !is_label_text(value) {
         complaints.push(LABEL_VALUE.into());
@@ -159,6 +165,7 @@ pub fn generate(base: &str, entropy: &Entropy) -> String {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use regex::Regex;
 
     use super::*;
 
@@ -196,6 +203,71 @@ mod tests {
         assert_eq!(label_value("-"), [LABEL_VALUE]);
         assert_eq!(path_segment(".."), ["may not be '..'"]);
         assert_eq!(path_segment("a/%"), ["may not contain '/'", "may not contain '%'"]);
+    }
+
+    #[test]
+    fn good_names_have_no_problems() {
+        assert!(dns1123_label("a-1").is_empty());
+        assert!(dns1123_subdomain("a.b-1.c").is_empty());
+        for key in ["env", "kubernetes-fleet.io/parent-CRP", "a.b/C_d.e"] {
+            assert!(qualified_name(key).is_empty(), "{key}");
+        }
+        for value in ["", "v1", "My_Value.1"] {
+            assert!(label_value(value).is_empty(), "{value}");
+        }
+    }
+
+    #[test]
+    fn a_bad_label_key_is_explained_in_kubernetes_words() {
+        let first = |text: &str| qualified_name(text).remove(0);
+        assert_eq!(
+            first("key!"),
+            "name part must consist of alphanumeric characters, '-', '_' or '.', and must start \
+             and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', \
+             regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+        );
+        assert_eq!(first(""), "name part must be non-empty");
+        assert_eq!(first("a/"), "name part must be non-empty");
+        assert_eq!(first("/a"), "prefix part must be non-empty");
+        assert_eq!(first(&"a".repeat(64)), "name part must be no more than 63 characters");
+        assert!(first("A/b").starts_with("prefix part a lowercase RFC 1123 subdomain must"));
+        assert!(first("a/b/c").starts_with("a qualified name must consist of"));
+    }
+
+    #[test]
+    fn a_bad_label_value_is_explained_in_kubernetes_words() {
+        assert_eq!(
+            label_value("a b"),
+            ["a valid label must be an empty string or consist of alphanumeric characters, '-', \
+              '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  \
+              or 'my_value',  or '12345', regex used for validation is \
+              '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"]
+        );
+        assert_eq!(label_value(&"a".repeat(64)), ["must be no more than 63 characters"]);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(128))]
+
+        #[test]
+        fn the_scanners_agree_with_the_patterns_they_quote(text in "[-a-zA0-9._!]{0,8}") {
+            let matches = |pattern: &str| {
+                Regex::new(&format!("^(?:{pattern})$")).unwrap().is_match(&text)
+            };
+            prop_assert_eq!(dns1123_label(&text).is_empty(), matches("[a-z0-9]([-a-z0-9]*[a-z0-9])?"));
+            prop_assert_eq!(
+                dns1123_subdomain(&text).is_empty(),
+                matches(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+            );
+            prop_assert_eq!(
+                label_value(&text).is_empty(),
+                matches("(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
+            );
+            prop_assert_eq!(
+                qualified_name(&text).is_empty(),
+                matches("([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
+            );
+        }
     }
 
     proptest! {

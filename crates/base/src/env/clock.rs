@@ -27,19 +27,19 @@ impl TokioClock {
 
 impl Clock for TokioClock {
     fn now(&self) -> Timestamp {
-        let passed = self.origin.elapsed();
-        self.start.checked_add(passed).unwrap_or(Timestamp::MAX)
+        self.start.checked_add(self.origin.elapsed()).unwrap_or(Timestamp::MAX)
     }
 }
 
-/// The machine's clock, for servers that people use.
+/// The machine's own clock, with all its jumps.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct WallClock;
 
 impl Clock for WallClock {
-    #[expect(clippy::disallowed_methods, reason = "this is the clock that is injected elsewhere")]
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the machine's clock")]
     fn now(&self) -> Timestamp {
-        Timestamp::now()
+        // A machine set before 1970 or past 9999 gets the nearest moment we can write down.
+        Timestamp::try_from(std::time::SystemTime::now()).unwrap_or(Timestamp::UNIX_EPOCH)
     }
 }
 
@@ -103,6 +103,24 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::env::Env;
+
+    #[tokio::test(start_paused = true)]
+    async fn timestamps_move_with_paused_time() {
+        let env = Env::simulated(1);
+        assert_eq!(env.now().to_string(), "2026-01-01T00:00:00Z");
+        tokio::time::sleep(Duration::from_secs(90)).await;
+        assert_eq!(env.now().to_string(), "2026-01-01T00:01:30Z");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_skewed_clock_runs_at_the_same_pace_until_it_jumps() {
+        let (slow, clock) = Env::simulated(1).skewed(SignedDuration::from_secs(-60));
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!(slow.now().to_string(), "2026-01-01T00:00:00Z");
+        clock.jump(SignedDuration::from_mins(10));
+        assert_eq!(slow.now().to_string(), "2026-01-01T00:11:00Z");
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_skewed_clock_is_ahead_drifts_and_jumps_back() {

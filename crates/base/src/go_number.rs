@@ -41,7 +41,7 @@ pub fn atoi(text: &str) -> Result<i64, NotANumber> {
 }
 
 /// Takes the digits off the front of a text.
-pub(crate) fn split_digits(text: &str) -> (&str, &str) {
+pub fn split_digits(text: &str) -> (&str, &str) {
     text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
 }
 
