@@ -28,7 +28,7 @@ impl File {
         let mut builder = builder();
         // A file that was not closed is gone through from end to end before it is used.
         builder.set_repair_callback(move |_| told.store(true, Ordering::Relaxed));
-        let database = builder.create(path)?;
+        let database = builder.create_file(flagship_files::open_or_make(path)?)?;
         let (path, open) = (path.to_owned(), Mutex::new(Some(database)));
         Ok(Self { path, open, cut_off: checked.load(Ordering::Relaxed) })
     }
@@ -73,7 +73,7 @@ fn builder() -> Builder {
 fn opened<'a>(open: &'a mut Option<Database>, path: &Path) -> Result<&'a Database, redb::Error> {
     let database = match open.take() {
         Some(database) => database,
-        None => builder().open(path)?,
+        None => builder().create_file(flagship_files::open_existing(path)?)?,
     };
     Ok(open.insert(database))
 }

@@ -84,6 +84,19 @@ async fn a_file_that_was_closed_is_told_from_one_that_was_cut_off() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn the_file_is_its_owners_alone_and_no_link() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let (scratch, link) = (Scratch::new("owner"), Scratch::new("link"));
+    drop(Durable::open(&scratch.0).unwrap());
+    let mode = std::fs::metadata(&scratch.0).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    symlink(&scratch.0, &link.0).unwrap();
+    let refusal = Durable::open(&link.0).err().unwrap().to_string();
+    assert!(refusal.contains("it is a link"), "{refusal}");
+}
+
 #[tokio::test]
 async fn clusters_in_one_file_do_not_see_each_other() {
     let scratch = Scratch::new("apart");

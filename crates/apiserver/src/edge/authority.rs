@@ -1,14 +1,14 @@
 //! The certificate authority of one process, and the certificates it signs.
 //!
 //! The authority is made once and kept in a folder (`ca.crt`, `ca.key`), so that
-//! kubeconfigs outlive a restart; or it lives only in memory. What it signs is made
-//! afresh at every start.
+//! kubeconfigs outlive a restart; or it lives only in memory. The server's certificate is made
+//! afresh at every start; the administrator's is kept, see `kept`.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use flagship_files as files;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use rcgen::{
@@ -18,8 +18,6 @@ use rcgen::{
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use x509_parser::prelude::{FromDer, X509Certificate};
-
-use super::kubeconfig::write_file;
 
 const AUTHORITY_YEARS: i64 = 10;
 const SERVER_YEARS: i64 = 10;
@@ -37,6 +35,8 @@ pub(super) struct Inner {
     der: CertificateDer<'static>,
     /// Nothing it signs is good for longer than itself.
     pub(super) expires: Timestamp,
+    /// Where it is kept; none if it lives only in memory.
+    pub(super) folder: Option<PathBuf>,
 }
 
 /// A certificate and its key.
@@ -116,12 +116,20 @@ impl Authority {
             return Err(unusable(format!("the authority's certificate expired on {expires}")));
         }
         let issuer = Issuer::from_ca_cert_der(&der, key)?;
-        let inner = Inner { issuer, pem: certificate.to_owned(), der, expires };
+        let inner = Inner { issuer, pem: certificate.to_owned(), der, expires, folder: None };
         Ok(Self { inner: Arc::new(inner) })
     }
 
     /// The authority kept in a folder; made there when there is none.
     pub fn at(folder: &Path, now: Timestamp) -> Result<Self, AuthorityError> {
+        let mut found = Self::found_or_made(folder, now)?;
+        if let Some(inner) = Arc::get_mut(&mut found.inner) {
+            inner.folder = Some(folder.to_owned());
+        }
+        Ok(found)
+    }
+
+    fn found_or_made(folder: &Path, now: Timestamp) -> Result<Self, AuthorityError> {
         let (certificate, key) = (folder.join("ca.crt"), folder.join("ca.key"));
         match (read(&certificate)?, read(&key)?) {
             (Some(certificate), Some(key)) => Self::from_pem(&certificate, &key, now),
@@ -130,19 +138,19 @@ impl Authority {
                 Err(AuthorityError::Unusable { what })
             }
             (None, known) => {
-                fs::create_dir_all(folder)
+                files::make_folder(folder)
                     .map_err(|source| AuthorityError::File { path: folder.to_owned(), source })?;
                 let pair = match known {
                     // Made by one who was stopped before the certificate was written.
                     Some(key) => KeyPair::from_pem(&key)?,
                     None => {
                         let pair = KeyPair::generate()?;
-                        save(&key, &pair.serialize_pem(), true)?;
+                        save(&key, &pair.serialize_pem())?;
                         pair
                     }
                 };
                 let made = Self::with_key(pair, now)?;
-                save(&certificate, &made.inner.pem, false)?;
+                save(&certificate, &made.inner.pem)?;
                 Ok(made)
             }
         }
@@ -234,21 +242,19 @@ fn in_years(now: Timestamp, years: i64) -> Timestamp {
     now.checked_add(span).unwrap_or(Timestamp::MAX)
 }
 
-fn save(path: &Path, text: &str, secret: bool) -> Result<(), AuthorityError> {
-    write_file(path, text, secret)
+pub(super) fn save(path: &Path, text: &str) -> Result<(), AuthorityError> {
+    files::replace(path, text.as_bytes())
         .map_err(|source| AuthorityError::File { path: path.to_owned(), source })
 }
 
-fn read(path: &Path) -> Result<Option<String>, AuthorityError> {
-    match fs::read_to_string(path) {
-        Ok(text) => Ok(Some(text)),
-        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(AuthorityError::File { path: path.to_owned(), source }),
-    }
+pub(super) fn read(path: &Path) -> Result<Option<String>, AuthorityError> {
+    files::read(path).map_err(|source| AuthorityError::File { path: path.to_owned(), source })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::auth::{certificate_user, group};
 

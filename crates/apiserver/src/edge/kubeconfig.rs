@@ -1,8 +1,7 @@
 //! What `kubectl` needs to find the clusters and be let in.
 
-use std::fs;
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -70,34 +69,10 @@ impl Kubeconfig {
     /// Writes the file, readable only by its owner: it holds a key.
     pub fn write(&self, path: &Path) -> io::Result<()> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            fs::create_dir_all(folder)?;
+            flagship_files::make_folder(folder)?;
         }
-        write_file(path, &self.to_yaml(), true)
+        flagship_files::replace(path, self.to_yaml().as_bytes())
     }
-}
-
-/// Writes a whole file or none of it; a secret one only for its owner's eyes.
-pub(super) fn write_file(path: &Path, text: &str, secret: bool) -> io::Result<()> {
-    let mut beside: PathBuf = path.to_owned();
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    beside.set_file_name(format!(".{name}.{}", std::process::id()));
-    match fs::remove_file(&beside) {
-        Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(why),
-        _ => {}
-    }
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt;
-        options.mode(if secret { 0o600 } else { 0o644 });
-    }
-    #[cfg(not(unix))]
-    let _: bool = secret;
-    let mut file = options.open(&beside)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&beside, path)
 }
 
 #[cfg(test)]

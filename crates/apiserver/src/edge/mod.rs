@@ -14,6 +14,7 @@ mod connection;
 mod crowd;
 mod entrance;
 mod gzip;
+mod kept;
 mod kubeconfig;
 mod limits;
 mod outgoing;
@@ -190,11 +191,11 @@ impl Edge {
         &self.authority
     }
 
-    /// A kubeconfig with one context for every cluster there is now, named like it, and a
-    /// fresh certificate for an administrator.
+    /// A kubeconfig with one context for every cluster there is now, named like it, and the
+    /// administrator's certificate.
     pub fn kubeconfig(&self) -> Result<Kubeconfig, EdgeError> {
         let now = self.env.clock.now();
-        let admin = self.authority.client("flagship-admin", Some(group::MASTERS), now)?;
+        let admin = self.authority.kept_client("flagship-admin", group::MASTERS, now)?;
         let clusters = self.shared.server.clusters();
         let contexts = clusters.iter().map(|name| (name.to_string(), self.url(name))).collect();
         Ok(Kubeconfig::new(self.authority.certificate_pem(), "flagship-admin", admin, contexts))

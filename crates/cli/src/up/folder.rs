@@ -3,26 +3,36 @@
 //! The lock is the operating system's and ends with the process, however it ends; the
 //! process id beside it is only for those who want to say or stop who it is.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{Read, Seek, Write};
+use std::fs::{self, File, TryLockError};
+use std::io::{ErrorKind, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, bail};
+use flagship_files as files;
 
 const LOCK: &str = "lock";
+const IGNORED: &str = ".gitignore";
+const DATA: &str = "data.redb";
+const KUBECONFIG: &str = "kubeconfig";
+const CERTIFICATES: &str = "pki";
+/// Everything a fleet keeps, by name.
+const OURS: [&str; 5] = [LOCK, IGNORED, DATA, KUBECONFIG, CERTIFICATES];
 
 /// A folder that no other process has.
 pub struct Folder {
     path: PathBuf,
+    /// What other people of this machine could read until now.
+    pub was_shared: Vec<PathBuf>,
     /// Held as long as the folder is.
     _lock: File,
 }
 
 impl Folder {
-    /// Takes the folder, making it if it is not there.
+    /// Takes the folder, making it if it is not there, and keeps everybody else out of it.
     pub fn take(path: &Path) -> anyhow::Result<Self> {
-        fs::create_dir_all(path)
+        refuse_others_folder(path)?;
+        files::make_folder(path)
             .with_context(|| format!("cannot keep anything in {}", path.display()))?;
         let mut lock = open_lock(path)?;
         match lock.try_lock() {
@@ -40,37 +50,70 @@ impl Folder {
         lock.rewind()?;
         write!(lock, "{}", std::process::id())?;
         lock.sync_data()?;
+        let was_shared = make_private(path)?;
         // Keys and data of the fleet are nobody's to commit.
-        fs::write(path.join(".gitignore"), "*\n")
+        files::replace(&path.join(IGNORED), b"*\n")
             .with_context(|| format!("cannot write in {}", path.display()))?;
-        Ok(Self { path: path.to_owned(), _lock: lock })
+        Ok(Self { path: path.to_owned(), was_shared, _lock: lock })
     }
 
     /// Where the kubeconfig is.
     pub fn kubeconfig(&self) -> PathBuf {
-        self.path.join("kubeconfig")
+        self.path.join(KUBECONFIG)
     }
 
     /// The file with everything the API servers keep.
     pub fn data(&self) -> PathBuf {
-        self.path.join("data.redb")
+        self.path.join(DATA)
     }
 
     /// Where certificates are.
     pub fn certificates(&self) -> PathBuf {
-        self.path.join("pki")
+        self.path.join(CERTIFICATES)
     }
 }
 
 fn open_lock(path: &Path) -> anyhow::Result<File> {
     let file = path.join(LOCK);
-    OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(&file)
-        .with_context(|| format!("cannot write {}", file.display()))
+    files::open_or_make(&file).with_context(|| format!("cannot write {}", file.display()))
+}
+
+/// A folder with other things in it is somebody's: it must not be closed to everybody else.
+fn refuse_others_folder(path: &Path) -> anyhow::Result<()> {
+    let Ok(entries) = fs::read_dir(path) else { return Ok(()) };
+    let names: Vec<String> =
+        entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    // The root of a mounted disk has a folder of its own.
+    let is_ours = |name: &str| OURS.contains(&name) || name == "lost+found";
+    match names.iter().find(|name| !is_ours(name)) {
+        Some(other) if !names.iter().any(|name| name == LOCK) => bail!(
+            "{} holds other things ({other}), and a fleet wants a folder of its own. Choose a new or empty --data-dir.",
+            path.display()
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// Takes what is kept from everybody but its owner. What others could read until now.
+fn make_private(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    // The folder was named by a person and may be a link; what is in it may not.
+    let folder = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let kept = OURS.map(|name| path.join(name));
+    let certificates = fs::read_dir(path.join(CERTIFICATES)).into_iter().flatten().flatten();
+    let all = [folder].into_iter().chain(kept).chain(certificates.map(|entry| entry.path()));
+    let mut was_shared = Vec::new();
+    for one in all {
+        match files::make_private(&one) {
+            Ok(true) => was_shared.push(one),
+            Ok(false) => {}
+            // A mounted folder may be somebody else's. What is written in it is still private.
+            Err(why) if why.kind() == ErrorKind::PermissionDenied => {
+                tracing::warn!(path = %one.display(), %why, "others may read this");
+            }
+            Err(why) => return Err(why).with_context(|| format!("cannot use {}", one.display())),
+        }
+    }
+    Ok(was_shared)
 }
 
 fn pid_in(lock: &mut File) -> Option<String> {
@@ -165,5 +208,81 @@ mod tests {
         let refusal = Folder::take(&path).err().unwrap().to_string();
         assert_eq!(refusal, format!("cannot keep anything in {}", path.display()));
         fs::remove_file(&path).unwrap();
+    }
+
+    #[cfg(unix)]
+    fn mode(path: &Path) -> u32 {
+        use std::os::unix::fs::PermissionsExt;
+        fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_that_others_could_read_is_closed_to_them_and_said() {
+        use std::os::unix::fs::PermissionsExt;
+        let path = scratch("shared");
+        let fresh = Folder::take(&path).unwrap();
+        assert_eq!(fresh.was_shared, Vec::<PathBuf>::new());
+        let pki = fresh.certificates();
+        fs::create_dir(&pki).unwrap();
+        for file in [fresh.data(), fresh.kubeconfig(), pki.join("ca.key"), pki.join("ca.crt")] {
+            fs::write(file, "secret").unwrap();
+        }
+        drop(fresh);
+        let (mut files, mut folders) = (vec![pki.join("ca.key"), pki.join("ca.crt")], vec![]);
+        for name in OURS {
+            if name == CERTIFICATES { &mut folders } else { &mut files }.push(path.join(name));
+        }
+        folders.push(path.clone());
+        let widen = |paths: &[PathBuf], mode| {
+            paths.iter().for_each(|path| {
+                fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+            });
+        };
+        widen(&files, 0o644);
+        widen(&folders, 0o755);
+        let repaired = Folder::take(&path).unwrap();
+        assert_eq!(repaired.was_shared.len(), files.len() + folders.len());
+        files.iter().for_each(|file| assert_eq!(mode(file), 0o600, "{}", file.display()));
+        folders.iter().for_each(|one| assert_eq!(mode(one), 0o700, "{}", one.display()));
+        drop(repaired);
+        assert_eq!(Folder::take(&path).unwrap().was_shared, Vec::<PathBuf>::new());
+        fs::remove_dir_all(&path).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn no_link_in_the_folder_is_followed() {
+        let (path, target) = (scratch("links"), scratch("target"));
+        fs::write(&target, "mine").unwrap();
+        for name in OURS {
+            drop(fs::remove_dir_all(&path));
+            fs::create_dir(&path).unwrap();
+            std::os::unix::fs::symlink(&target, path.join(name)).unwrap();
+            let refusal = format!("{:#}", Folder::take(&path).err().unwrap());
+            assert!(
+                refusal
+                    .ends_with(&format!("{name}: it is a link, and links are not followed here")),
+                "{refusal}"
+            );
+            assert_eq!(fs::read(&target).unwrap(), b"mine");
+        }
+        fs::remove_dir_all(&path).unwrap();
+        fs::remove_file(&target).unwrap();
+    }
+
+    #[test]
+    fn a_folder_with_other_things_in_it_is_not_taken() {
+        let path = scratch("others");
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join("thesis.txt"), "").unwrap();
+        let refusal = Folder::take(&path).err().unwrap().to_string();
+        assert!(refusal.contains("holds other things (thesis.txt)"), "{refusal}");
+        // What a person puts beside a fleet stays there.
+        fs::remove_file(path.join("thesis.txt")).unwrap();
+        drop(Folder::take(&path).unwrap());
+        fs::write(path.join("notes.txt"), "").unwrap();
+        Folder::take(&path).unwrap();
+        fs::remove_dir_all(&path).unwrap();
     }
 }

@@ -82,6 +82,7 @@ impl Up {
     /// Runs until told to stop.
     pub fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
         let folder = Folder::take(&self.data_dir)?;
+        say_what_was_shared(&folder.was_shared, out)?;
         agent::block_on(self.work(&folder, out))
     }
 
@@ -153,6 +154,16 @@ impl Up {
 
 /// Members that are listed one by one.
 const SHOWN: usize = 8;
+
+fn say_what_was_shared(shared: &[PathBuf], out: &mut dyn Write) -> anyhow::Result<()> {
+    if !shared.is_empty() {
+        let paths: Vec<String> = shared.iter().map(|path| path.display().to_string()).collect();
+        writeln!(out, "other users of this machine could read {}", paths.join(", "))?;
+        writeln!(out, "that is repaired: only you can from now on")?;
+        writeln!(out)?;
+    }
+    Ok(())
+}
 
 fn absolute(path: &std::path::Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
