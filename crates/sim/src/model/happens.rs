@@ -7,7 +7,7 @@ use flagship_api::condition_type::binding::{AVAILABLE, ROLLOUT_STARTED};
 use flagship_api::staged_update::UpdateRunState;
 use flagship_rules::update_run::{Binding, laws};
 
-use super::atlas::{ABSENT, Atlas, Object, Store};
+use super::state_table::{ABSENT, Object, StateTable, Store};
 use super::world::{Troubles, moment};
 
 /// Something that happens to the store without a hub.
@@ -61,10 +61,10 @@ impl Event {
 }
 
 /// Everything that may happen to a store, if there is enough trouble left for it.
-pub fn possible(atlas: &Atlas, store: u32) -> Vec<Event> {
+pub fn possible(table: &StateTable, store: u32) -> Vec<Event> {
     let mut events = vec![Event::Tick];
-    for slot in atlas.binding_slots() {
-        let Some(binding) = atlas.binding(store, slot) else { continue };
+    for slot in table.binding_slots() {
+        let Some(binding) = table.binding(store, slot) else { continue };
         let works = works(binding);
         if is_delivered(binding) && !works {
             events.push(Event::Works(slot));
@@ -78,8 +78,8 @@ pub fn possible(atlas: &Atlas, store: u32) -> Vec<Event> {
             events.push(Event::Touched(slot));
         }
     }
-    for slot in atlas.request_slots() {
-        let Some(request) = atlas.request(store, slot) else { continue };
+    for slot in table.request_slots() {
+        let Some(request) = table.request(store, slot) else { continue };
         let at = Generation(request.generation);
         if request.conditions.is_true_at(APPROVAL_ACCEPTED, at) {
             continue;
@@ -89,8 +89,8 @@ pub fn possible(atlas: &Atlas, store: u32) -> Vec<Event> {
         }
         events.push(Event::Lost(slot));
     }
-    for at in 0..atlas.runs {
-        let Some(run) = atlas.run(store, at) else {
+    for at in 0..table.runs {
+        let Some(run) = table.run(store, at) else {
             // The first run may have been deleted; it does not come back.
             events.extend((at > 0).then_some(Event::RivalComes));
             continue;
@@ -119,52 +119,52 @@ fn is_delivered(binding: &Binding) -> bool {
 }
 
 /// What becomes of a store, and the place that changes.
-pub fn happen(atlas: &mut Atlas, store: u32, event: Event) -> (u32, Option<usize>) {
-    let tick = atlas.store(store).tick;
+pub fn happen(table: &mut StateTable, store: u32, event: Event) -> (u32, Option<usize>) {
+    let tick = table.store(store).tick;
     let now = moment(tick);
     let changed = match event {
-        Event::Works(slot) => report(atlas, store, slot, Truth::True, tick),
-        Event::Fails(slot) => report(atlas, store, slot, Truth::False, tick),
-        Event::Touched(slot) => atlas.binding(store, slot).cloned().map(|mut binding| {
+        Event::Works(slot) => report(table, store, slot, Truth::True, tick),
+        Event::Fails(slot) => report(table, store, slot, Truth::False, tick),
+        Event::Touched(slot) => table.binding(store, slot).cloned().map(|mut binding| {
             binding.generation += 1;
             binding.spec.cluster_decision.reason.push('!');
             (slot, Some(Object::Binding(Box::new(binding))))
         }),
-        Event::Approved(slot) => atlas.request(store, slot).cloned().map(|mut request| {
+        Event::Approved(slot) => table.request(store, slot).cloned().map(|mut request| {
             let at = Generation(request.generation);
             draft(APPROVED).is_true("lgtm").set(&mut request.conditions, at, now);
             (slot, Some(Object::Request(Box::new(request))))
         }),
         Event::Vanishes(slot) | Event::Lost(slot) => Some((slot, None)),
-        Event::Stopped(run) => ask(atlas, store, run, UpdateRunState::Stop),
-        Event::Resumed(run) => ask(atlas, store, run, UpdateRunState::Run),
-        Event::Deleted(run) => atlas.run(store, run).cloned().map(|mut found| {
+        Event::Stopped(run) => ask(table, store, run, UpdateRunState::Stop),
+        Event::Resumed(run) => ask(table, store, run, UpdateRunState::Run),
+        Event::Deleted(run) => table.run(store, run).cloned().map(|mut found| {
             found.deleting = true;
             found.generation += 1;
             (run, Some(Object::Run(Box::new(found))))
         }),
-        Event::RivalComes => Some((1, Some(Object::Run(Box::new(atlas.created(1, now)))))),
+        Event::RivalComes => Some((1, Some(Object::Run(Box::new(table.created(1, now)))))),
         Event::Tick => {
-            let slots = atlas.store(store).slots.clone();
-            return (atlas.store_number(Store { tick: tick + 1, slots }), None);
+            let slots = table.store(store).slots.clone();
+            return (table.store_number(Store { tick: tick + 1, slots }), None);
         }
     };
     let Some((slot, object)) = changed else { return (store, None) };
-    let number = object.map_or(ABSENT, |object| atlas.number(object));
-    (atlas.set(store, slot, number), Some(slot))
+    let number = object.map_or(ABSENT, |object| table.number(object));
+    (table.set(store, slot, number), Some(slot))
 }
 
 type Change = Option<(usize, Option<Object>)>;
 
-fn report(atlas: &Atlas, store: u32, slot: usize, truth: Truth, tick: u8) -> Change {
-    let mut binding = atlas.binding(store, slot)?.clone();
+fn report(table: &StateTable, store: u32, slot: usize, truth: Truth, tick: u8) -> Change {
+    let mut binding = table.binding(store, slot)?.clone();
     let at = Generation(binding.generation);
     draft(AVAILABLE).is(truth, "Reported").set(&mut binding.conditions, at, moment(tick));
     Some((slot, Some(Object::Binding(Box::new(binding)))))
 }
 
-fn ask(atlas: &Atlas, store: u32, run: usize, state: UpdateRunState) -> Change {
-    let mut found = atlas.run(store, run)?.clone();
+fn ask(table: &StateTable, store: u32, run: usize, state: UpdateRunState) -> Change {
+    let mut found = table.run(store, run)?.clone();
     found.spec.state = Some(state);
     found.generation += 1;
     Some((run, Some(Object::Run(Box::new(found)))))

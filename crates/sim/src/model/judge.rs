@@ -12,8 +12,8 @@ use flagship_api::staged_update_status::ClusterUpdatingStatus;
 use flagship_rules::update_run::laws::{self, Broken};
 use flagship_rules::update_run::{Binding, Observed, Run};
 
-use super::atlas::Atlas;
 use super::passes::Passes;
+use super::state_table::StateTable;
 
 /// S1 as people on the clusters notice it, whatever the record says.
 pub const DOWN: &str = "S1 (down)";
@@ -107,14 +107,14 @@ pub struct Judge {
 
 impl Judge {
     /// What is known about a store.
-    pub fn facts(&mut self, atlas: &mut Atlas, passes: &mut Passes, store: u32) -> Facts {
+    pub fn facts(&mut self, table: &mut StateTable, passes: &mut Passes, store: u32) -> Facts {
         if let Some(Some(facts)) = self.facts.get(store as usize) {
             return *facts;
         }
-        let mut facts = look(atlas, passes, store);
-        facts.broken |= self.at_rest(atlas, passes, store);
+        let mut facts = look(table, passes, store);
+        facts.broken |= self.at_rest(table, passes, store);
         if facts.ended {
-            self.ends.insert(end(atlas, store));
+            self.ends.insert(end(table, store));
         }
         if self.facts.len() <= store as usize {
             self.facts.resize(store as usize + 1, None);
@@ -130,7 +130,7 @@ impl Judge {
 
     /// S16 and L1 to L3: with nothing else happening, passes soon find nothing to do, and
     /// then every run has ended or waits for what it says it waits for.
-    fn at_rest(&mut self, atlas: &mut Atlas, passes: &mut Passes, mut store: u32) -> Law {
+    fn at_rest(&mut self, table: &mut StateTable, passes: &mut Passes, mut store: u32) -> Law {
         let mut way = Vec::new();
         let found = loop {
             if let Some(known) = self.rests.get(&store) {
@@ -140,9 +140,9 @@ impl Judge {
                 break Law::of("S16");
             }
             way.push(store);
-            let next = after_passes(atlas, passes, store);
+            let next = after_passes(table, passes, store);
             if next == store {
-                let seen = (0..atlas.runs).filter_map(|run| atlas.seen(store, run));
+                let seen = (0..table.runs).filter_map(|run| table.seen(store, run));
                 break seen.fold(Law::NONE, |all, seen| all | mask(&laws::rest(&seen)));
             }
             store = next;
@@ -154,7 +154,7 @@ impl Judge {
     /// Laws that a write breaks in the store it meets.
     pub fn write(
         &mut self,
-        atlas: &Atlas,
+        table: &StateTable,
         passes: &Passes,
         store: u32,
         writes: u32,
@@ -162,24 +162,24 @@ impl Judge {
     ) -> Law {
         let plan = passes.writes(writes);
         let Some(write) = plan.writes.get(next) else { return Law::NONE };
-        let slots = &atlas.store(store).slots;
+        let slots = &table.store(store).slots;
         let target = write.sets.first().map_or(0, |(slot, _)| slots[*slot]);
         let key = (slots[plan.run], target, writes, next);
         if let Some(known) = self.writes.get(&key) {
             return *known;
         }
-        let seen = atlas.seen(store, plan.run);
+        let seen = table.seen(store, plan.run);
         let broken = seen.map_or(Law::NONE, |seen| mask(&laws::write(&seen, &write.action)));
         self.writes.insert(key, broken);
         broken
     }
 }
 
-fn look(atlas: &mut Atlas, passes: &mut Passes, store: u32) -> Facts {
+fn look(table: &mut StateTable, passes: &mut Passes, store: u32) -> Facts {
     let mut facts = Facts { ended: true, stopped: true, ..Facts::default() };
-    for run in 0..atlas.runs {
-        let Some(seen) = atlas.seen(store, run) else {
-            facts.broken |= orphans(atlas, store, run);
+    for run in 0..table.runs {
+        let Some(seen) = table.seen(store, run) else {
+            facts.broken |= orphans(table, store, run);
             continue;
         };
         facts.broken |= mask(&laws::state(&seen));
@@ -189,34 +189,34 @@ fn look(atlas: &mut Atlas, passes: &mut Passes, store: u32) -> Facts {
         let ended = laws::has_ended(&seen.run.status);
         facts.ended &= ended;
         facts.stopped &= ended || is_stopped(&seen.run);
-        facts.timer |= passes.over(atlas, store, run).is_some_and(|pass| pass.waits_for_time);
+        facts.timer |= passes.over(table, store, run).is_some_and(|pass| pass.waits_for_time);
         for (at, binding) in seen.bindings.iter().enumerate() {
-            let bit = 1 << (run * atlas.bindings + at);
+            let bit = 1 << (run * table.bindings + at);
             facts.works |= if works_for(&seen.run, binding) { bit } else { 0 };
         }
-        facts.claimed |= pairs(atlas, run, &seen, laws::is_finished);
-        facts.busy |= pairs(atlas, run, &seen, |cluster| !ended && laws::in_flight(cluster));
-        facts.lost |= pairs(atlas, run, &seen, laws::is_lost);
+        facts.claimed |= pairs(table, run, &seen, laws::is_finished);
+        facts.busy |= pairs(table, run, &seen, |cluster| !ended && laws::in_flight(cluster));
+        facts.lost |= pairs(table, run, &seen, laws::is_lost);
     }
     facts
 }
 
 /// How everything ended, without times: what runs say, what clusters hold.
-fn end(atlas: &Atlas, store: u32) -> String {
-    let runs = (0..atlas.runs).filter_map(|run| atlas.run(store, run));
+fn end(table: &StateTable, store: u32) -> String {
+    let runs = (0..table.runs).filter_map(|run| table.run(store, run));
     let mut text: String = runs.map(|run| laws::ending(&run.status)).collect();
-    for binding in atlas.binding_slots().filter_map(|slot| atlas.binding(store, slot)) {
+    for binding in table.binding_slots().filter_map(|slot| table.binding(store, slot)) {
         text += &format!("{}: {}\n", binding.name, binding.spec.resource_snapshot_name);
     }
     text
 }
 
 /// L4: a run that is gone leaves no request behind.
-fn orphans(atlas: &Atlas, store: u32, run: usize) -> Law {
+fn orphans(table: &StateTable, store: u32, run: usize) -> Law {
     let name = super::world::run_name(run);
-    let left = atlas
+    let left = table
         .request_slots()
-        .any(|slot| atlas.request(store, slot).is_some_and(|request| request.run == name));
+        .any(|slot| table.request(store, slot).is_some_and(|request| request.run == name));
     if left { Law::of("L4") } else { Law::NONE }
 }
 
@@ -239,7 +239,7 @@ fn works_for(run: &Run, binding: &Binding) -> bool {
 
 /// Pairs of this run and the clusters of which something is so.
 fn pairs(
-    atlas: &Atlas,
+    table: &StateTable,
     run: usize,
     seen: &Observed,
     is_so: impl Fn(&ClusterUpdatingStatus) -> bool,
@@ -247,18 +247,18 @@ fn pairs(
     let clusters = seen.run.status.stages_status.iter().flat_map(|stage| &stage.clusters);
     let bits = clusters.filter(|cluster| is_so(cluster)).filter_map(|cluster| {
         let at = seen.bindings.iter().position(|b| b.cluster() == cluster.cluster_name)?;
-        Some(1 << (run * atlas.bindings + at))
+        Some(1 << (run * table.bindings + at))
     });
     bits.fold(0, |all, bit: u32| all | bit)
 }
 
 /// The store after one whole pass over each run.
-fn after_passes(atlas: &mut Atlas, passes: &mut Passes, mut store: u32) -> u32 {
-    for run in 0..atlas.runs {
-        let Some(pass) = passes.over(atlas, store, run) else { continue };
+fn after_passes(table: &mut StateTable, passes: &mut Passes, mut store: u32) -> u32 {
+    for run in 0..table.runs {
+        let Some(pass) = passes.over(table, store, run) else { continue };
         for write in &passes.writes(pass.writes).writes {
             for (slot, object) in &write.sets {
-                store = atlas.set(store, *slot, *object);
+                store = table.set(store, *slot, *object);
             }
         }
     }

@@ -7,12 +7,12 @@
 //!
 //! There is no checker here: `tests/model.rs` brings one, with the worlds it looks at.
 
-mod atlas;
 mod graph;
 mod happens;
 mod judge;
 mod passes;
 mod state;
+mod state_table;
 mod words;
 mod world;
 

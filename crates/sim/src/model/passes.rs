@@ -8,8 +8,8 @@ use std::sync::Arc;
 use flagship_rules::update_run::{Action, Approval, Observed, Plan, Waiting, laws};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
-use super::atlas::{ABSENT, Atlas, Object};
 use super::judge::{Law, mask};
+use super::state_table::{ABSENT, Object, StateTable};
 
 /// Makes a plan of what was read.
 pub type Planner = fn(&Observed) -> Plan;
@@ -81,29 +81,29 @@ impl Passes {
     }
 
     /// What a pass over a run does with a store; nothing if the run is not there.
-    pub fn over(&mut self, atlas: &mut Atlas, store: u32, run: usize) -> Option<Pass> {
+    pub fn over(&mut self, table: &mut StateTable, store: u32, run: usize) -> Option<Pass> {
         let key = (store, u8::try_from(run).unwrap_or(u8::MAX));
         if let Some(made) = self.made.get(&key) {
             return *made;
         }
-        let made = atlas.seen(store, run).map(|seen| self.make(atlas, store, run, &seen));
+        let made = table.seen(store, run).map(|seen| self.make(table, store, run, &seen));
         self.made.insert(key, made);
         made
     }
 
-    fn make(&mut self, atlas: &mut Atlas, store: u32, run: usize, seen: &Observed) -> Pass {
+    fn make(&mut self, table: &mut StateTable, store: u32, run: usize, seen: &Observed) -> Pass {
         let plan = (self.planner)(seen);
         let mut writes = Writes { run, writes: Vec::new() };
         let (mut then, mut broken) = (store, mask(&laws::decided(seen, &plan)));
         for action in &plan.actions {
-            let Some(write) = written(atlas, then, run, seen, action) else { continue };
+            let Some(write) = written(table, then, run, seen, action) else { continue };
             if let Action::Status(status) = action {
                 let mut after = seen.clone();
                 after.run.status = (**status).clone();
                 broken |= mask(&laws::step(seen, seen, &after));
             }
             for (slot, object) in &write.sets {
-                then = atlas.set(then, *slot, *object);
+                then = table.set(then, *slot, *object);
             }
             writes.writes.push(write);
         }
@@ -133,7 +133,7 @@ impl Passes {
 
 /// What a write does to the store it meets, if it meets the one that was read.
 fn written(
-    atlas: &mut Atlas,
+    table: &mut StateTable,
     store: u32,
     run: usize,
     seen: &Observed,
@@ -143,38 +143,38 @@ fn written(
     let versioned = !matches!(action, Action::ForgetRequests | Action::Unguard);
     let sets = match action {
         Action::Announce(announced) => {
-            let mut new = atlas.run(store, run)?.clone();
+            let mut new = table.run(store, run)?.clone();
             new.announced = announced.clone();
-            vec![(run, atlas.number(Object::Run(Box::new(new))))]
+            vec![(run, table.number(Object::Run(Box::new(new))))]
         }
         Action::Status(status) => {
-            let mut new = atlas.run(store, run)?.clone();
+            let mut new = table.run(store, run)?.clone();
             new.status = (**status).clone();
-            vec![(run, atlas.number(Object::Run(Box::new(new))))]
+            vec![(run, table.number(Object::Run(Box::new(new))))]
         }
         Action::Deliver(deliver) => {
-            let slot = atlas.slot_of_binding(store, &deliver.binding)?;
-            let mut new = atlas.binding(store, slot)?.clone();
+            let slot = table.slot_of_binding(store, &deliver.binding)?;
+            let mut new = table.binding(store, slot)?.clone();
             new.spec = deliver.spec.clone();
             new.fence = Some(deliver.fence.clone());
             new.generation += 1;
-            vec![(slot, atlas.number(Object::Binding(Box::new(new))))]
+            vec![(slot, table.number(Object::Binding(Box::new(new))))]
         }
         Action::Signal(signal) => {
-            let slot = atlas.slot_of_binding(store, &signal.binding)?;
-            let mut new = atlas.binding(store, slot)?.clone();
+            let slot = table.slot_of_binding(store, &signal.binding)?;
+            let mut new = table.binding(store, slot)?.clone();
             let generation = new.generation;
             signal.give(&mut new.conditions, generation, now);
-            vec![(slot, atlas.number(Object::Binding(Box::new(new))))]
+            vec![(slot, table.number(Object::Binding(Box::new(new))))]
         }
         Action::Withdraw(withdraw) => {
-            let slot = atlas.slot_of_binding(store, &withdraw.binding)?;
-            let mut new = atlas.binding(store, slot)?.clone();
+            let slot = table.slot_of_binding(store, &withdraw.binding)?;
+            let mut new = table.binding(store, slot)?.clone();
             new.deleting = true;
-            vec![(slot, atlas.number(Object::Binding(Box::new(new))))]
+            vec![(slot, table.number(Object::Binding(Box::new(new))))]
         }
         Action::Ask(ask) => {
-            let slot = atlas.slot_of_request(&ask.name)?;
+            let slot = table.slot_of_request(&ask.name)?;
             let metadata = ObjectMeta {
                 uid: Some(format!("uid-{}", ask.name)),
                 generation: Some(1),
@@ -182,23 +182,23 @@ fn written(
                 ..ask.metadata(&seen.run)
             };
             let new = Approval::read(&metadata, &ask.spec(&seen.run), None);
-            vec![(slot, atlas.number(Object::Request(Box::new(new))))]
+            vec![(slot, table.number(Object::Request(Box::new(new))))]
         }
         Action::Accept(accept) => {
-            let slot = atlas.slot_of_request(&accept.request)?;
-            let mut new = atlas.request(store, slot)?.clone();
+            let slot = table.slot_of_request(&accept.request)?;
+            let mut new = table.request(store, slot)?.clone();
             accept.answer(&mut new.conditions, now);
-            vec![(slot, atlas.number(Object::Request(Box::new(new))))]
+            vec![(slot, table.number(Object::Request(Box::new(new))))]
         }
         Action::ForgetRequests => {
             let ours = |slot: &usize| {
-                let request = atlas.request(store, *slot);
+                let request = table.request(store, *slot);
                 request.is_some_and(|found| found.labelled.as_ref() == Some(&seen.run.name))
             };
-            atlas.request_slots().filter(ours).map(|slot| (slot, ABSENT)).collect()
+            table.request_slots().filter(ours).map(|slot| (slot, ABSENT)).collect()
         }
         Action::Dismiss(dismiss) => {
-            vec![(atlas.slot_of_request(&dismiss.request)?, ABSENT)]
+            vec![(table.slot_of_request(&dismiss.request)?, ABSENT)]
         }
         Action::Unguard => vec![(run, ABSENT)],
         // Worlds name their snapshots, and their runs have the finalizer.

@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use flagship_rules::update_run::Action;
 
-use super::atlas::Atlas;
 use super::happens::{self, Event};
 use super::judge::{Facts, Judge, Law};
 use super::passes::{Passes, Planner, Writes};
+use super::state_table::StateTable;
 use super::world::{Troubles, World};
 
 /// Where everything stands.
@@ -104,7 +104,7 @@ pub struct Model {
 
 /// The numbers and memories of a model.
 pub(super) struct Inner {
-    pub(super) atlas: Atlas,
+    pub(super) table: StateTable,
     pub(super) passes: Passes,
     pub(super) judge: Judge,
     possible: BTreeMap<u32, Arc<[Event]>>,
@@ -113,13 +113,13 @@ pub(super) struct Inner {
 
 impl Inner {
     fn possible(&mut self, store: u32) -> Arc<[Event]> {
-        let Self { atlas, possible, .. } = self;
-        possible.entry(store).or_insert_with(|| happens::possible(atlas, store).into()).clone()
+        let Self { table, possible, .. } = self;
+        possible.entry(store).or_insert_with(|| happens::possible(table, store).into()).clone()
     }
 
     fn happen(&mut self, store: u32, event: Event) -> (u32, Option<usize>) {
-        let Self { atlas, happened, .. } = self;
-        *happened.entry((store, event)).or_insert_with(|| happens::happen(atlas, store, event))
+        let Self { table, happened, .. } = self;
+        *happened.entry((store, event)).or_insert_with(|| happens::happen(table, store, event))
     }
 }
 
@@ -127,7 +127,7 @@ impl Model {
     /// A world whose hubs use this planner.
     pub fn new(world: World, planner: Planner) -> Self {
         let inner = Inner {
-            atlas: Atlas::new(&world),
+            table: StateTable::new(&world),
             passes: Passes::new(planner),
             judge: Judge::default(),
             possible: BTreeMap::new(),
@@ -146,7 +146,7 @@ impl Model {
 
     /// How many different stores there were.
     pub fn stores(&self) -> usize {
-        self.inner().atlas.stores()
+        self.inner().table.stores()
     }
 
     /// Every way it ended so far: what runs say and what clusters hold, without times.
@@ -169,7 +169,7 @@ impl Model {
 
     fn facts(&self, store: u32) -> Facts {
         let inner = &mut *self.inner();
-        inner.judge.facts(&mut inner.atlas, &mut inner.passes, store)
+        inner.judge.facts(&mut inner.table, &mut inner.passes, store)
     }
 
     /// Whether every run has ended.
@@ -218,7 +218,7 @@ impl Model {
             return Vec::new();
         }
         let inner = self.inner();
-        let (old, new) = (inner.atlas.store(cache.read - 1), inner.atlas.store(state.store));
+        let (old, new) = (inner.table.store(cache.read - 1), inner.table.store(state.store));
         let slots = 0..new.slots.len();
         slots.filter(|s| old.slots[*s] != new.slots[*s] && cache.own & (1 << s) == 0).collect()
     }
@@ -271,7 +271,7 @@ impl Model {
             next.broken |= Law::of("S12");
         }
         if self.world.rival {
-            let bindings = self.inner().atlas.bindings;
+            let bindings = self.inner().table.bindings;
             let (first, second) = (facts.busy & ((1 << bindings) - 1), facts.busy >> bindings);
             let both = first & second;
             next.contested |= both | both << bindings;
@@ -288,21 +288,21 @@ impl Model {
     fn old_view(&self, state: &State, hub: usize, slot: Option<usize>) -> Option<u32> {
         let slots = slot.map_or_else(|| self.old_slots(state, hub), |slot| vec![slot]);
         let inner = &mut *self.inner();
-        let old = inner.atlas.store(state.caches[hub].read.checked_sub(1)?);
+        let old = inner.table.store(state.caches[hub].read.checked_sub(1)?);
         let view = slots
             .into_iter()
-            .fold(state.store, |view, slot| inner.atlas.set(view, slot, old.slots[slot]));
+            .fold(state.store, |view, slot| inner.table.set(view, slot, old.slots[slot]));
         Some(view)
     }
 
     fn read(&self, next: &mut State, hub: usize, run: usize, view: u32) -> Option<()> {
         let inner = &mut *self.inner();
-        let pass = inner.passes.over(&mut inner.atlas, view, run)?;
+        let pass = inner.passes.over(&mut inner.table, view, run)?;
         if pass.writes == 0 {
             return None;
         }
         next.broken |= pass.broken;
-        let (seen, real) = (inner.atlas.store(view), inner.atlas.store(next.store));
+        let (seen, real) = (inner.table.store(view), inner.table.store(next.store));
         let slots = (0..real.slots.len()).filter(|slot| seen.slots[*slot] != real.slots[*slot]);
         let differs = slots.fold(0, |bits, slot| bits | 1 << slot);
         next.caches[hub] = Cache { read: view + 1, own: next.caches[hub].own & differs };
@@ -319,15 +319,15 @@ impl Model {
         let plan = inner.passes.writes(worker.writes);
         let place = usize::from(worker.next);
         let write = plan.writes.get(place)?;
-        let Inner { atlas, passes, judge, .. } = inner;
-        next.broken |= judge.write(atlas, passes, next.store, worker.writes, place);
+        let Inner { table, passes, judge, .. } = inner;
+        next.broken |= judge.write(table, passes, next.store, worker.writes, place);
         let mut changed = 0;
         if matches!(write.action, Action::Deliver(_)) {
-            let pairs = atlas.pairs_of_others(run, &write.sets);
-            next.contested |= judge.facts(atlas, passes, next.store).busy & pairs;
+            let pairs = table.pairs_of_others(run, &write.sets);
+            next.contested |= judge.facts(table, passes, next.store).busy & pairs;
         }
         for (slot, object) in &write.sets {
-            next.store = atlas.set(next.store, *slot, *object);
+            next.store = table.set(next.store, *slot, *object);
             changed |= 1 << slot;
         }
         next.caches[hub].own |= changed;

@@ -2,16 +2,16 @@
 
 use flagship_rules::update_run::Action;
 
-use super::atlas::Atlas;
 use super::happens::Event;
 use super::state::{Act, Model, State};
+use super::state_table::StateTable;
 use super::world::run_name;
 
 impl Model {
     /// What happens in a step, in one line.
     pub fn told(&self, state: &State, act: Act) -> String {
         let inner = self.inner();
-        let name = |slot: usize| name(&inner.atlas, state.store, slot);
+        let name = |slot: usize| name(&inner.table, state.store, slot);
         match act {
             Act::Read { hub, run } => format!("hub {hub} reads {}", run_name(run)),
             Act::ReadOld { hub, run, slot } => {
@@ -43,12 +43,12 @@ impl Model {
     }
 }
 
-fn name(atlas: &Atlas, store: u32, slot: usize) -> String {
-    if slot < atlas.runs {
+fn name(table: &StateTable, store: u32, slot: usize) -> String {
+    if slot < table.runs {
         return run_name(slot);
     }
-    let binding = atlas.binding(store, slot).map(|binding| format!("binding {}", binding.name));
-    let request = || atlas.requests.get(slot - atlas.request_slots().start).cloned();
+    let binding = table.binding(store, slot).map(|binding| format!("binding {}", binding.name));
+    let request = || table.requests.get(slot - table.request_slots().start).cloned();
     binding.or_else(request).unwrap_or_default()
 }
 

@@ -38,7 +38,7 @@ pub struct Store {
 }
 
 /// The numbers given so far.
-pub struct Atlas {
+pub struct StateTable {
     /// How many runs there may be; they come first.
     pub runs: usize,
     /// How many bindings there are; they come next.
@@ -54,11 +54,11 @@ pub struct Atlas {
     changed: BTreeMap<(u32, u8, u32), u32>,
 }
 
-impl Atlas {
+impl StateTable {
     /// Begins with the first store of a world, number 0.
     pub fn new(world: &World) -> Self {
         let bindings = world.bindings();
-        let mut atlas = Self {
+        let mut table = Self {
             runs: world.runs(),
             bindings: bindings.len(),
             requests: world.requests(),
@@ -70,13 +70,13 @@ impl Atlas {
             by_store: BTreeMap::new(),
             changed: BTreeMap::new(),
         };
-        let mut slots = vec![ABSENT; atlas.runs + bindings.len() + atlas.requests.len()];
-        slots[0] = atlas.number(Object::Run(Box::new(world.run(0, moment(0)))));
+        let mut slots = vec![ABSENT; table.runs + bindings.len() + table.requests.len()];
+        slots[0] = table.number(Object::Run(Box::new(world.run(0, moment(0)))));
         for (at, binding) in bindings.into_iter().enumerate() {
-            slots[atlas.runs + at] = atlas.number(Object::Binding(Box::new(binding)));
+            slots[table.runs + at] = table.number(Object::Binding(Box::new(binding)));
         }
-        atlas.store_number(Store { tick: 0, slots: slots.into() });
-        atlas
+        table.store_number(Store { tick: 0, slots: slots.into() });
+        table
     }
 
     /// A run as it is created.
