@@ -1,11 +1,9 @@
 //! Certificates that others ask for: their subject and their key, our signature.
 //!
-//! The library that makes our own certificates knows a name only as a map, in which somebody
-//! of two groups has one. So a certificate is made for nobody in particular, the request's
-//! own bytes take the place of its subject and key, and it is signed again.
+//! `rcgen`, which makes our own certificates, keeps one organization of a subject, so that a
+//! user of two groups would lose one. So `rcgen` makes a certificate for nobody, `x509-cert`
+//! replaces subject and key in it by those of the request, and it is signed again (decision 18).
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use rcgen::{
@@ -13,6 +11,12 @@ use rcgen::{
     SanType, SerialNumber, SigningKey,
 };
 use sha2::{Digest, Sha256};
+use x509_cert::Certificate;
+use x509_cert::der::asn1::BitString;
+use x509_cert::der::pem::LineEnding;
+use x509_cert::der::{Decode, Encode, EncodePem};
+use x509_cert::name::Name;
+use x509_cert::spki::SubjectPublicKeyInfoOwned;
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::prelude::FromDer;
 
@@ -51,85 +55,32 @@ impl Signer for Authority {
         params.serial_number = Some(serial(request, now));
         let issuer = &self.inner.issuer;
         let template = params.signed_by(issuer.key(), issuer).map_err(|why| why.to_string())?;
-        let certificate = put_in(template.der(), request, |bytes| issuer.key().sign(bytes).ok());
-        Ok(pem(&certificate.ok_or_else(unreadable)?))
+        let info = &read.certification_request_info;
+        let asked = Asked { subject: info.subject.as_raw(), key: info.subject_pki.raw };
+        let signed = put_in(template.der(), &asked, |bytes| issuer.key().sign(bytes).ok());
+        signed.ok_or_else(unreadable)
     }
 }
 
-/// A certificate with the subject and the key of a request in place of its own.
+/// What a certificate takes over from its request: the bytes whose signature was verified.
+struct Asked<'a> {
+    subject: &'a [u8],
+    key: &'a [u8],
+}
+
+/// A certificate as PEM, with the subject and the key of a request in place of its own.
 fn put_in(
     template: &[u8],
-    request: &[u8],
+    asked: &Asked<'_>,
     sign: impl Fn(&[u8]) -> Option<Vec<u8>>,
-) -> Option<Vec<u8>> {
-    // Version, subject, key and attributes.
-    let asked = elements(content(elements(content(request)?)?.first()?)?)?;
-    let [_, subject, key, ..] = asked.as_slice() else { return None };
-    let whole = elements(content(template)?)?;
-    let [body, algorithm, _] = whole.as_slice() else { return None };
-    // Version, serial number, algorithm, issuer, validity, subject, key and extensions.
-    let mut parts = elements(content(body)?)?;
-    *parts.get_mut(5)? = subject;
-    *parts.get_mut(6)? = key;
-    let body = element(SEQUENCE, &parts.concat());
-    let mut signature = vec![0]; // no unused bits
-    signature.extend(sign(&body)?);
-    let all = [body, algorithm.to_vec(), element(BITS, &signature)].concat();
-    Some(element(SEQUENCE, &all))
-}
-
-const SEQUENCE: u8 = 0x30;
-const BITS: u8 = 0x03;
-
-/// Splits DER after its first element: where the content begins, and where it ends.
-fn measure(der: &[u8]) -> Option<(usize, usize)> {
-    let first = usize::from(*der.get(1)?);
-    let (begin, length) = match first {
-        ..0x80 => (2, first),
-        _ => {
-            let bytes = der.get(2..2 + (first & 0x7f))?;
-            if bytes.len() > 4 {
-                return None;
-            }
-            let length = bytes.iter().fold(0_usize, |sum, byte| sum << 8 | usize::from(*byte));
-            (2 + bytes.len(), length)
-        }
-    };
-    let end = begin.checked_add(length).filter(|end| *end <= der.len())?;
-    Some((begin, end))
-}
-
-fn content(element: &[u8]) -> Option<&[u8]> {
-    let (begin, end) = measure(element)?;
-    element.get(begin..end)
-}
-
-/// The elements side by side, each with its head.
-fn elements(mut der: &[u8]) -> Option<Vec<&[u8]>> {
-    let mut all = Vec::new();
-    while !der.is_empty() {
-        let (_, end) = measure(der)?;
-        let (one, rest) = der.split_at(end);
-        all.push(one);
-        der = rest;
-    }
-    Some(all)
-}
-
-fn element(tag: u8, content: &[u8]) -> Vec<u8> {
-    let length = content.len().to_be_bytes();
-    let length = &length[length.iter().take_while(|byte| **byte == 0).count()..];
-    let mut der = vec![tag];
-    match length {
-        [] => der.push(0),
-        [one @ ..0x80] => der.push(*one),
-        many => {
-            der.push(0x80 | u8::try_from(many.len()).unwrap_or_default());
-            der.extend(many);
-        }
-    }
-    der.extend(content);
-    der
+) -> Option<String> {
+    let mut certificate = Certificate::from_der(template).ok()?;
+    let body = &mut certificate.tbs_certificate;
+    body.subject = Name::from_der(asked.subject).ok()?;
+    body.subject_public_key_info = SubjectPublicKeyInfoOwned::from_der(asked.key).ok()?;
+    let signature = sign(&body.to_der().ok()?)?;
+    certificate.signature = BitString::from_bytes(&signature).ok()?;
+    certificate.to_pem(LineEnding::LF).ok()
 }
 
 /// A number that no other certificate of this authority has.
@@ -164,22 +115,10 @@ fn lasting(from: Timestamp, until: Timestamp) -> CertificateParams {
     params
 }
 
-fn pem(der: &[u8]) -> String {
-    let text = STANDARD.encode(der);
-    let mut lines = vec!["-----BEGIN CERTIFICATE-----"];
-    let (mut rest, mut line);
-    rest = text.as_str();
-    while !rest.is_empty() {
-        (line, rest) = rest.split_at(rest.len().min(64));
-        lines.push(line);
-    }
-    lines.push("-----END CERTIFICATE-----\n");
-    lines.join("\n")
-}
-
 #[cfg(test)]
 mod tests {
     use rcgen::KeyPair;
+    use x509_cert::request::CertReq;
     use x509_parser::prelude::X509Certificate;
 
     use super::*;
@@ -189,26 +128,17 @@ mod tests {
         "2026-06-15T12:34:56Z".parse().unwrap()
     }
 
-    /// A request for `ann` of two groups, which the library cannot make: twice the same part.
+    /// A request for `ann` of two groups, which `rcgen` cannot make.
     fn request(key: &KeyPair) -> Vec<u8> {
         let mut params = CertificateParams::default();
         params.distinguished_name = DistinguishedName::new();
-        params.distinguished_name.push(DnType::CommonName, "ann");
-        params.distinguished_name.push(DnType::OrganizationName, "devs");
+        params.distinguished_name.push(DnType::CommonName, "nobody");
         let made = params.serialize_request(key).unwrap();
-        let parts = elements(content(made.der()).unwrap()).unwrap();
-        let mut info = elements(content(parts[0]).unwrap()).unwrap();
-        let mut names = elements(content(info[1]).unwrap()).unwrap();
-        let mut ops = names[1].to_vec();
-        let at = ops.len() - 4;
-        ops[at..].copy_from_slice(b"oops");
-        names.push(&ops);
-        let subject = element(SEQUENCE, &names.concat());
-        info[1] = &subject;
-        let info = element(SEQUENCE, &info.concat());
-        let mut signature = vec![0];
-        signature.extend(key.sign(&info).unwrap());
-        element(SEQUENCE, &[info, parts[1].to_vec(), element(BITS, &signature)].concat())
+        let mut request = CertReq::from_der(made.der()).unwrap();
+        request.info.subject = "O=oops,O=devs,CN=ann".parse().unwrap();
+        let signature = key.sign(&request.info.to_der().unwrap()).unwrap();
+        request.signature = BitString::from_bytes(&signature).unwrap();
+        request.to_der().unwrap()
     }
 
     fn wanted(request: &[u8], now: Timestamp) -> Wanted<'_> {
@@ -251,5 +181,53 @@ mod tests {
         for short in 0..request.len() {
             assert!(authority.sign(&wanted(&request[..short], now())).is_err());
         }
+    }
+
+    /// Made by OpenSSL 3 for `/CN=ann/O=devs/O=oops+OU=x`, with keys of three kinds.
+    const OPENSSL: [&str; 3] = [
+        include_str!("testdata/rsa.csr"),
+        include_str!("testdata/p384.csr"),
+        include_str!("testdata/ed25519.csr"),
+    ];
+
+    #[test]
+    fn subject_and_key_of_a_request_are_taken_over_byte_by_byte() {
+        let authority = Authority::create(now()).unwrap();
+        let ca = authority.certificate_der();
+        let (_, ca) = X509Certificate::from_der(&ca).unwrap();
+        for text in OPENSSL {
+            let (_, request) = x509_parser::pem::parse_x509_pem(text.as_bytes()).unwrap();
+            let made = authority.sign(&wanted(&request.contents, now())).unwrap();
+            let (_, read) = x509_parser::pem::parse_x509_pem(made.as_bytes()).unwrap();
+            let (rest, certificate) = X509Certificate::from_der(&read.contents).unwrap();
+            assert!(rest.is_empty());
+            certificate.verify_signature(Some(ca.public_key())).unwrap();
+            let (_, asked) = X509CertificationRequest::from_der(&request.contents).unwrap();
+            let asked = &asked.certification_request_info;
+            assert_eq!(certificate.subject().as_raw(), asked.subject.as_raw());
+            assert_eq!(certificate.public_key().raw, asked.subject_pki.raw);
+            let user = certificate_user(&read.contents).unwrap();
+            assert!(user.is_in("devs") && user.is_in("oops"));
+        }
+    }
+
+    /// A parser may be lenient about the few bytes around what is signed, never about that.
+    #[test]
+    fn a_turned_bit_never_changes_whom_a_certificate_is_for() {
+        let authority = Authority::create(now()).unwrap();
+        let key = KeyPair::generate().unwrap();
+        let request = request(&key);
+        let mut signed = 0;
+        for at in 0..request.len() * 8 {
+            let mut turned = request.clone();
+            turned[at / 8] ^= 1 << (at % 8);
+            let Ok(made) = authority.sign(&wanted(&turned, now())) else { continue };
+            signed += 1;
+            let (_, read) = x509_parser::pem::parse_x509_pem(made.as_bytes()).unwrap();
+            let (_, certificate) = X509Certificate::from_der(&read.contents).unwrap();
+            assert_eq!(certificate.subject().to_string(), "CN=ann, O=devs, O=oops", "bit {at}");
+            assert_eq!(certificate.public_key().subject_public_key.data, key.public_key_raw());
+        }
+        assert!(signed < 32, "{signed} of {} were signed", request.len() * 8);
     }
 }
