@@ -2,6 +2,13 @@
 //!
 //! The arrows are those of `docs/ARCHITECTURE.md`. Reading the manifests, not the
 //! code, is enough: without the dependency there is nothing to import.
+//!
+//! What manifests cannot say is in `invariants`, numbers of laws are in `laws`.
+
+#[path = "layering/invariants.rs"]
+mod invariants;
+#[path = "layering/laws.rs"]
+mod laws;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -98,10 +105,11 @@ fn a_wrong_arrow_is_found() {
 
 #[test]
 fn file_lengths_are_printed() {
-    let mut lengths = Vec::new();
-    for folder in ["crates", "xtask"] {
-        measure(&root().join(folder), &mut lengths);
-    }
+    let mut lengths: Vec<(usize, PathBuf)> = ["crates", "xtask"]
+        .into_iter()
+        .flat_map(|folder| files(folder, "rs"))
+        .map(|(path, text)| (text.lines().count(), path))
+        .collect();
     lengths.sort();
     assert!(!lengths.is_empty(), "no source file was found");
     let at = |share: usize| lengths[(lengths.len() - 1) * share / 100].0;
@@ -123,15 +131,21 @@ fn file_lengths_are_printed() {
     told.expect("stderr is open");
 }
 
-fn measure(folder: &Path, into: &mut Vec<(usize, PathBuf)>) {
-    for entry in fs::read_dir(folder).expect("a readable folder") {
-        let path = entry.expect("a readable entry").path();
-        if path.is_dir() {
-            measure(&path, into);
-        } else if path.extension().is_some_and(|ext| ext == "rs") {
-            let lines = fs::read_to_string(&path).expect("source is UTF-8").lines().count();
-            let shown = path.strip_prefix(root()).unwrap_or(&path).to_path_buf();
-            into.push((lines, shown));
+/// Every file below a folder of the repository with this extension, by its path from the root.
+fn files(folder: &str, extension: &str) -> BTreeMap<PathBuf, String> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![root().join(folder)];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a readable folder") {
+            let path = entry.expect("a readable entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|found| found == extension) {
+                let text = fs::read_to_string(&path).expect("source is UTF-8");
+                let shown = path.strip_prefix(root()).unwrap_or(&path).to_path_buf();
+                found.insert(shown, text);
+            }
         }
     }
+    found
 }

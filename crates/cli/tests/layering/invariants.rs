@@ -1,0 +1,141 @@
+//! The invariants of `docs/ARCHITECTURE.md` that manifests cannot say: pure rules, who writes
+//! to a cluster, who waits, and that no crate opts out of the lints.
+//!
+//! An exception names its file and its reason. The tests read source as text, which is
+//! enough against drifting, not against somebody who hides a call.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::{files, manifests};
+
+/// What `rules` may build on besides crates of ours: none can wait, ask, log or draw lots.
+const PURE: &[&str] = &["jiff", "k8s-openapi", "serde", "serde_json"];
+
+/// What no source of `rules` may say, though it needs no dependency.
+const IMPURE: &[&str] =
+    &["async ", ".await", "::now()", "println!", "std::fs", "std::net", "std::env"];
+
+/// How a client or a writer of `runtime` is asked to write.
+const WRITES: &[&str] = &[
+    "create",
+    "update",
+    "update_status",
+    "patch",
+    "patch_status",
+    "patch_anyway",
+    "patch_status_anyway",
+    "patch_status_whole",
+    "apply",
+    "delete",
+    "delete_anyway",
+];
+
+/// Files of `hub` and `member` that write and are no `shell.rs`.
+const WRITERS: &[(&str, &str)] = &[
+    (
+        "crates/hub/src/placement/unreadable.rs",
+        "says on an object that it cannot be decoded, so that no plan can",
+    ),
+    (
+        "crates/member/src/work/manifests.rs",
+        "part of the shell of Works: one manifest, step by step",
+    ),
+    ("crates/member/src/work/pass.rs", "part of the shell of Works: the order of one pass"),
+    ("crates/member/src/work/withdrawal.rs", "part of the shell of Works: taking everything back"),
+];
+
+/// Files of `hub` and `member` that wait by themselves instead of leaving that to `runtime`.
+const WAITERS: &[(&str, &str)] = &[
+    ("crates/hub/src/definitions.rs", "at the start, before there is a queue"),
+    (
+        "crates/hub/src/scheduling/triggers.rs",
+        "gathers changes of clusters for a window, and wakes at intervals",
+    ),
+    ("crates/member/src/kinds.rs", "asks a server that did not answer once more, within a pass"),
+    (
+        "crates/member/src/work/pass.rs",
+        "gives a kind that the same Work defines a moment to be served",
+    ),
+];
+
+/// Source without its tests, which stand at the end of a file.
+fn code(text: &str) -> &str {
+    text.split("#[cfg(test)]").next().unwrap_or_default()
+}
+
+fn is_test(path: &Path) -> bool {
+    path.components().any(|part| matches!(part.as_os_str().to_str(), Some("tests" | "tests.rs")))
+}
+
+fn writes(text: &str) -> bool {
+    let called = |method: &str| {
+        text.contains(&format!(".{method}(")) || text.contains(&format!(".{method}::<"))
+    };
+    WRITES.iter().any(|method| called(method))
+}
+
+fn waits(text: &str) -> bool {
+    text.contains("sleep(") || text.contains("sleep_until(")
+}
+
+/// Files of the two agents for which `does` holds and that no exception names.
+fn unexpected(does: fn(&str) -> bool, exceptions: &[(&str, &str)]) -> Vec<PathBuf> {
+    let all = ["crates/hub/src", "crates/member/src"].into_iter().flat_map(|at| files(at, "rs"));
+    let excepted: BTreeSet<&Path> = exceptions.iter().map(|(path, _)| Path::new(*path)).collect();
+    all.filter(|(path, text)| !is_test(path) && does(code(text)))
+        .map(|(path, _)| path)
+        .filter(|path| !excepted.contains(path.as_path()))
+        .collect()
+}
+
+#[test]
+fn rules_are_pure() {
+    let manifest: toml::Table = manifests()["rules"].parse().expect("cargo has read it already");
+    let dependencies = manifest["dependencies"].as_table().expect("rules has dependencies");
+    let foreign = dependencies.keys().filter(|name| !name.starts_with("flagship-"));
+    let foreign: Vec<&str> = foreign.map(String::as_str).collect();
+    assert_eq!(foreign, PURE, "rules may not be able to wait, ask, log or draw lots");
+    for (path, text) in files("crates/rules/src", "rs") {
+        let said = IMPURE.iter().find(|word| !is_test(&path) && code(&text).contains(**word));
+        assert_eq!(said, None, "in {}", path.display());
+    }
+}
+
+#[test]
+fn only_shells_write() {
+    let others = unexpected(writes, WRITERS);
+    let others: Vec<PathBuf> =
+        others.into_iter().filter(|path| !path.ends_with("shell.rs")).collect();
+    assert_eq!(others, Vec::<PathBuf>::new(), "move the write to a shell, or say why not");
+}
+
+#[test]
+fn only_the_runtime_waits_and_tries_again() {
+    assert_eq!(
+        unexpected(waits, WAITERS),
+        Vec::<PathBuf>::new(),
+        "requeue instead, or say why not"
+    );
+}
+
+#[test]
+fn a_write_and_a_wait_are_found() {
+    assert!(writes("let made = writer\n    .create(&object)\n    .await?;"));
+    assert!(writes("self.hub(key).patch::<Work>(&fence, patch).await"));
+    assert!(!writes("objects.list(&which).await; let updated = object.created();"));
+    assert!(waits("tokio::time::sleep(PAUSE).await"));
+}
+
+#[test]
+fn no_crate_opts_out_of_the_lints() {
+    for (name, text) in manifests() {
+        let manifest: toml::Table = text.parse().expect("cargo has read this manifest already");
+        let inherits = manifest.get("lints").and_then(|lints| lints.get("workspace"));
+        assert_eq!(
+            inherits,
+            Some(&toml::Value::Boolean(true)),
+            "crates/{name}: unsafe code and clocks"
+        );
+    }
+}
