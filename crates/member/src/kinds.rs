@@ -91,7 +91,7 @@ fn answer(found: &Discovered, wanted: &GroupVersionKind) -> Result<Mapping, Unma
         (&of.group, &of.version, &of.kind) == (&wanted.group, &wanted.version, &wanted.kind)
     };
     if let Some(served) = found.types.values().find(same) {
-        return Ok(Mapping { resource: served.resource.plural.clone() });
+        return Ok(Mapping { resource: served.resource.plural.clone(), scope: served.scope });
     }
     if found.is_sure_about(&wanted.group) {
         return Err(Unmapped::NoSuchKind);

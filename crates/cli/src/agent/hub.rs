@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context;
 use clap::ArgAction::Set;
 use clap::Args;
 use flagship_api::names::{HUB_LEASE, ObjectKey};
@@ -74,7 +75,8 @@ pub struct Hub {
     /// Whether PodDisruptionBudgets may be created on the hub itself
     #[arg(long, default_value_t = true, action = Set)]
     enable_pdbs: bool,
-    /// Judge and complete what is written to the hub; needs POD_NAMESPACE and a service
+    /// Judge and complete what is written to the hub; needs POD_NAMESPACE and a service. A hub
+    /// runs without webhooks only if this is false
     #[arg(long, default_value_t = true, action = Set)]
     enable_webhook: bool,
     /// How the API server reaches the webhooks: by the service's name in the DNS, or through it
@@ -216,13 +218,14 @@ impl Hub {
     async fn work(self) -> anyhow::Result<()> {
         let env = Env::system();
         let metrics = Metrics::default();
+        let reach = self.webhooks(std::env::var("POD_NAMESPACE").ok())?;
         let client = cluster(self.kubeconfig.as_deref(), self.context.as_deref()).await?;
         let client = client.named("flagship-hub").paced(self.hub_api_qps, self.hub_api_burst);
         let options = self.options(&env)?;
         let judged = options.admission();
         let hub = flagship_hub::Hub::new(client.clone(), env.clone(), metrics.clone(), options);
         hub.look_for_definitions().await?;
-        let _judging = match self.webhooks(std::env::var("POD_NAMESPACE").ok()) {
+        let _judging = match reach {
             Some(reach) => {
                 let webhooks = Webhooks::listen(&client, &env, judged, reach).await?;
                 Some(webhooks.serve(hub.clone()))
@@ -247,20 +250,24 @@ impl Hub {
     }
 
     /// How the API server is to reach the webhooks, if they are wanted. Outside a cluster it
-    /// cannot, and a webhook that nobody answers would stop every write.
-    fn webhooks(&self, namespace: Option<String>) -> Option<Reach> {
+    /// cannot, and a webhook that nobody answers would stop every write; running without is
+    /// for the operator to say.
+    fn webhooks(&self, namespace: Option<String>) -> anyhow::Result<Option<Reach>> {
         if !self.enable_webhook {
-            return None;
+            tracing::warn!(
+                "no webhooks: what is written to the hub is judged only when it is used"
+            );
+            return Ok(None);
         }
-        let Some(namespace) = namespace.filter(|namespace| !namespace.is_empty()) else {
-            tracing::warn!("no webhooks: POD_NAMESPACE does not say where their service is");
-            return None;
-        };
+        let namespace = namespace.filter(|namespace| !namespace.is_empty()).context(
+            "the webhooks have no service: set POD_NAMESPACE to the namespace it is in, as a pod \
+             of the chart has it, or run without webhooks by --enable-webhook=false",
+        )?;
         let name = self.webhook_service_name.clone();
-        Some(match self.webhook_client_connection_type.eq_ignore_ascii_case("service") {
+        Ok(Some(match self.webhook_client_connection_type.eq_ignore_ascii_case("service") {
             true => Reach::Service { name, namespace },
             false => Reach::Url { name, namespace },
-        })
+        }))
     }
 
     fn options(&self, env: &Env) -> anyhow::Result<Options> {
@@ -463,12 +470,19 @@ mod tests {
         };
         let (name, namespace) = ("fleetwebhook".to_owned(), "fleet-system".to_owned());
         let url = Reach::Url { name: name.clone(), namespace: namespace.clone() };
-        assert_eq!(reached("", Some("fleet-system")), Some(url));
+        assert_eq!(reached("", Some("fleet-system")).unwrap(), Some(url));
         let line = "--webhook-client-connection-type=Service";
         let service = Reach::Service { name, namespace };
-        assert_eq!(reached(line, Some("fleet-system")), Some(service));
-        assert_eq!(reached("", None), None);
-        assert_eq!(reached("--enable-webhook=false", Some("fleet-system")), None);
+        assert_eq!(reached(line, Some("fleet-system")).unwrap(), Some(service));
+        for namespace in [Some("fleet-system"), Some(""), None] {
+            assert_eq!(reached("--enable-webhook=false", namespace).unwrap(), None);
+        }
+        // Nobody loses them by the way a process is started.
+        for (line, namespace) in [("", None), ("", Some("")), ("--enable-webhook=true", None)] {
+            let refusal = reached(line, namespace).unwrap_err().to_string();
+            assert!(refusal.contains("set POD_NAMESPACE"), "{refusal}");
+            assert!(refusal.contains("--enable-webhook=false"), "{refusal}");
+        }
     }
 
     #[test]

@@ -65,7 +65,7 @@ impl Scene {
             "hub --kubeconfig={} --context=hub --leader-elect=true --leader-retry-period=1s \
              --health-probe-bind-address=127.0.0.1:{health} --metrics-bind-address=127.0.0.1:{metrics} \
              --resource-snapshot-creation-minimum-interval=0s --resource-changes-collection-duration=0s \
-             --enable-webhook=true --webhook-client-connection-type=service --v=2 -add_dir_header",
+             --enable-webhook=false --webhook-client-connection-type=service --v=2 -add_dir_header",
             self.kubeconfig()
         );
         Process::start(&flags, &[], health, metrics)
@@ -208,7 +208,8 @@ fn what_an_agent_cannot_start_with_is_said_in_one_line() {
         ("member", "member cluster name cannot be empty"),
         ("member --name=m --kubeconfig=/nowhere", "cannot use the kubeconfig /nowhere"),
         ("hub --max-fleet-size=7", "invalid parameter: --max-fleet-size must be from 30 to 200"),
-        ("hub --kubeconfig=/nowhere", "cannot use the kubeconfig /nowhere"),
+        ("hub --enable-webhook=false --kubeconfig=/nowhere", "cannot use the kubeconfig /nowhere"),
+        ("hub --kubeconfig=/nowhere", "run without webhooks by --enable-webhook=false"),
     ] {
         let said = ends(flags);
         let last = said.lines().last().unwrap_or_default();

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use flagship_api::kinds::Scope;
 use flagship_api::raw_json::RawJson;
 use flagship_api::work::WorkResourceIdentifier;
 use serde_json::Value;
@@ -46,6 +47,8 @@ impl fmt::Display for GroupVersionKind {
 pub struct Mapping {
     /// Plural name of the kind.
     pub resource: String,
+    /// Whether they live in namespaces.
+    pub scope: Scope,
 }
 
 /// Why the member could not say where objects of a kind are found.
@@ -115,6 +118,10 @@ impl Manifest {
         (group.as_str(), version.as_str(), kind.as_str()) == ("", "v1", "Secret")
     }
 
+    fn is_in_namespace(&self) -> bool {
+        !self.identifier.namespace.is_empty()
+    }
+
     fn blame(&mut self, verdict: Verdict, error: String) {
         self.trouble = Some(Trouble { verdict, error });
     }
@@ -178,7 +185,8 @@ pub fn types(manifests: &[Manifest]) -> BTreeSet<GroupVersionKind> {
 }
 
 /// Takes the answers of the member, and marks what cannot be dealt with: unknown kinds,
-/// objects without a name of their own, and every object after the first of the same name.
+/// objects of a whole cluster that say they are in a namespace, objects without a name of
+/// their own, and every object after the first of the same name.
 /// Manifests whose kind nobody looked up count as unanswered. May be called again with new
 /// answers for manifests that are in trouble for their kind.
 pub fn map(
@@ -190,6 +198,14 @@ pub fn map(
         let Some(kind) = manifest.kind() else { continue };
         if manifest.identifier.resource.is_empty() {
             match found.get(&kind) {
+                // The hub took it for an object of that namespace, and nothing else was allowed.
+                Some(Ok(mapping))
+                    if mapping.scope == Scope::Cluster && manifest.is_in_namespace() =>
+                {
+                    let error = misplaced(&kind, &manifest.identifier.namespace);
+                    manifest.blame(Verdict::DecodingErred, error);
+                    continue;
+                }
                 Some(Ok(mapping)) => {
                     manifest.identifier.resource.clone_from(&mapping.resource);
                     manifest.trouble = None;
@@ -214,6 +230,13 @@ pub fn map(
 fn has_generate_name(object: &Value) -> bool {
     let prefix = object.pointer("/metadata/generateName").and_then(Value::as_str);
     prefix.is_some_and(|prefix| !prefix.is_empty())
+}
+
+fn misplaced(kind: &GroupVersionKind, namespace: &str) -> String {
+    format!(
+        "failed to decode manifest: {} is cluster-scoped in the member cluster, and the manifest is in namespace {namespace:?}",
+        kind.kind
+    )
 }
 
 fn unmapped(kind: &GroupVersionKind, found: Option<&Result<Mapping, Unmapped>>) -> String {

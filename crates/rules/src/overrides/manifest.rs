@@ -5,21 +5,26 @@
 //! names is decided long before; here a name that selects something else is simply passed
 //! over.
 //!
+//! What admission refuses is refused here again, and so is a result that is another object:
+//! a hub may run without webhooks, and snapshots can be written by hand.
+//!
 //! What has a namespace counts as namespaced; nobody's API discovery is asked, so custom
 //! resources in envelopes are treated like all others.
 
+use std::borrow::Cow;
 use std::fmt;
 
-use flagship_api::overrides::{JsonPatchOverride, OverridePolicy, OverrideType};
+use flagship_api::overrides::{JsonPatchOverride, OverridePolicy, OverrideRule, OverrideType};
 use flagship_api::placement_status::{NamespacedName, ResourceIdentifier};
-use flagship_api::printed::Printed;
+use flagship_api::printed::{Printed, errors};
+use flagship_api::raw_json::RawJson;
 use flagship_base::go_number::quoted;
 use serde_json::Value;
 
 use super::clusters::rule_is_for;
 use super::selection::{selects_namespaced, selects_wide};
 use super::variables::fill_in;
-use super::{ClusterOverride, NamespacedOverride, Target, patch};
+use super::{ClusterOverride, NamespacedOverride, Target, identity, mistakes, patch};
 use crate::apply::redact::{REDACTED, is_secret};
 
 /// What became of a manifest.
@@ -63,22 +68,28 @@ pub fn apply(
     narrow: &[NamespacedOverride],
     cluster: Target<'_>,
 ) -> Result<Overridden, OverrideFailure> {
-    let resource = identity(manifest);
+    let resource = named_by(manifest);
     let mut state = Overridden::Untouched;
     for o in wide.iter().filter(|o| selects_wide(o, &resource)) {
-        obey(manifest, &mut state, &o.spec.policy, cluster).map_err(|cause| OverrideFailure {
-            kind: "ClusterResourceOverrideSnapshot",
-            snapshot: o.name.clone(),
-            target: named(&resource),
-            cause,
+        let selection = mistakes::of_cluster_selectors(&o.spec.cluster_resource_selectors);
+        obey(manifest, &mut state, selection, &o.spec.policy, cluster).map_err(|cause| {
+            OverrideFailure {
+                kind: "ClusterResourceOverrideSnapshot",
+                snapshot: o.name.clone(),
+                target: named(&resource),
+                cause,
+            }
         })?;
     }
     for o in narrow.iter().filter(|o| selects_namespaced(o, &resource)) {
-        obey(manifest, &mut state, &o.spec.policy, cluster).map_err(|cause| OverrideFailure {
-            kind: "ResourceOverrideSnapshot",
-            snapshot: o.key.name.clone(),
-            target: named(&resource),
-            cause,
+        let selection = mistakes::of_selectors(&o.spec.resource_selectors);
+        obey(manifest, &mut state, selection, &o.spec.policy, cluster).map_err(|cause| {
+            OverrideFailure {
+                kind: "ResourceOverrideSnapshot",
+                snapshot: o.key.name.clone(),
+                target: named(&resource),
+                cause,
+            }
         })?;
     }
     Ok(state)
@@ -86,7 +97,7 @@ pub fn apply(
 
 /// The manifest in words: `Deployment "web" in namespace "app"`.
 pub fn target(manifest: &Value) -> String {
-    named(&identity(manifest))
+    named(&named_by(manifest))
 }
 
 /// Said of a binding that names a ClusterResourceOverrideSnapshot nobody has.
@@ -104,6 +115,7 @@ pub fn override_missing(key: &NamespacedName) -> String {
 fn obey(
     manifest: &Value,
     state: &mut Overridden,
+    selection: Vec<String>,
     policy: &OverridePolicy,
     cluster: Target<'_>,
 ) -> Result<(), String> {
@@ -115,25 +127,57 @@ fn obey(
         if !rule_is_for(rule, cluster.labels)? {
             continue;
         }
-        if rule.override_type.unwrap_or_default() == OverrideType::Delete {
-            *state = Overridden::Dropped;
-            return Ok(());
-        }
-        let mut document = match std::mem::replace(state, Overridden::Untouched) {
-            Overridden::Changed(document) => document,
-            _ => manifest.clone(),
+        let mut refused = selection.clone();
+        refused.extend(mistakes::of_rule(&shown(rule, secret)));
+        let next = match rule.override_type.unwrap_or_default() {
+            OverrideType::Delete => Ok(Overridden::Dropped),
+            OverrideType::JsonPatch => {
+                let document = match std::mem::replace(state, Overridden::Untouched) {
+                    Overridden::Changed(document) => document,
+                    _ => manifest.clone(),
+                };
+                patched(document, rule, cluster, secret).map(Overridden::Changed)
+            }
         };
-        // All of a rule's values first: what cannot be filled in is told before what it
-        // would have been put into.
-        let steps = &rule.json_patch_overrides;
-        let values = steps.iter().map(|step| value_of(step, cluster, secret));
-        let values = values.collect::<Result<Vec<Value>, String>>()?;
-        for (step, value) in steps.iter().zip(values) {
-            patch::apply(&mut document, step.op, &step.path, value)?;
+        if let Ok(Overridden::Changed(document)) = &next {
+            refused.extend(identity::changes(manifest, document));
         }
-        *state = Overridden::Changed(document);
+        if !refused.is_empty() {
+            return Err(errors(refused));
+        }
+        *state = next?;
     }
     Ok(())
+}
+
+/// The document after all patches of a rule.
+fn patched(
+    mut document: Value,
+    rule: &OverrideRule,
+    cluster: Target<'_>,
+    secret: bool,
+) -> Result<Value, String> {
+    // All of a rule's values first: what cannot be filled in is told before what it would
+    // have been put into.
+    let steps = &rule.json_patch_overrides;
+    let values = steps.iter().map(|step| value_of(step, cluster, secret));
+    let values = values.collect::<Result<Vec<Value>, String>>()?;
+    for (step, value) in steps.iter().zip(values) {
+        patch::apply(&mut document, step.op, &step.path, value)?;
+    }
+    Ok(document)
+}
+
+/// A rule as it may be printed: what goes into a Secret is not repeated.
+fn shown(rule: &OverrideRule, secret: bool) -> Cow<'_, OverrideRule> {
+    if !secret {
+        return Cow::Borrowed(rule);
+    }
+    let mut rule = rule.clone();
+    for step in &mut rule.json_patch_overrides {
+        step.value = step.value.as_ref().and_then(|_| RawJson::of(REDACTED).ok());
+    }
+    Cow::Owned(rule)
 }
 
 /// The value of a patch as this cluster gets it.
@@ -146,7 +190,7 @@ fn value_of(step: &JsonPatchOverride, cluster: Target<'_>, secret: bool) -> Resu
     })
 }
 
-fn identity(manifest: &Value) -> ResourceIdentifier {
+fn named_by(manifest: &Value) -> ResourceIdentifier {
     let text = |pointer: &str| {
         manifest.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
     };
@@ -162,7 +206,8 @@ fn identity(manifest: &Value) -> ResourceIdentifier {
     }
 }
 
-fn named(resource: &ResourceIdentifier) -> String {
+/// A resource in words, as [`target`] puts it.
+pub fn named(resource: &ResourceIdentifier) -> String {
     let kind = if resource.kind.is_empty() { "Unknown" } else { &resource.kind };
     let name = quoted(&resource.name);
     match resource.namespace.as_str() {

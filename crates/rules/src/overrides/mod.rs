@@ -10,7 +10,9 @@
 pub mod belonging;
 mod clusters;
 pub mod contents;
+mod identity;
 pub mod manifest;
+pub(crate) mod mistakes;
 mod patch;
 mod selection;
 pub mod snapshots;

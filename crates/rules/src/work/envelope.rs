@@ -1,16 +1,43 @@
-//! What is inside an envelope.
+//! What may be in an envelope, and what a placement in a namespace may place.
 //!
 //! Whether a manifest is namespaced is judged by its own metadata: what is wrapped need
-//! not be of a kind the hub knows.
+//! not be of a kind the hub knows. Selection and admission saw to all of this before, but
+//! a snapshot can be written by whoever may write to its namespace.
 
 use std::collections::BTreeMap;
 
 use flagship_api::names::{EnvelopeKind, EnvelopeRef, ObjectKey};
+use flagship_api::placement_status::ResourceIdentifier;
 use flagship_api::raw_json::RawJson;
 use serde::Deserialize;
 
+use super::group::envelope;
+use super::observed::Binding;
 use super::trouble::{Stage, Trouble};
+use crate::overrides::manifest::named;
 use crate::placement::identifier;
+
+/// Refuses what a placement in a namespace does not reach: everything but what stands in
+/// that namespace, and envelopes for anything else. One without a namespace reaches all.
+pub fn check_reach(binding: &Binding, placed: &ResourceIdentifier) -> Result<(), Trouble> {
+    let Some(home) = &binding.namespace else { return Ok(()) };
+    let wraps_wide =
+        envelope(placed).is_some_and(|envelope| envelope.kind == EnvelopeKind::Cluster);
+    let why = match placed.namespace.as_str() {
+        _ if wraps_wide => "holds cluster-scoped objects",
+        "" => "is cluster-scoped",
+        namespace if namespace == home => return Ok(()),
+        _ => "is in another namespace",
+    };
+    let placement = binding.placement_key();
+    let placed = named(placed);
+    Err(Trouble::user(
+        Stage::Sync,
+        format!(
+            "resourcePlacement {placement} places only what is in its namespace, and {placed} {why}"
+        ),
+    ))
+}
 
 /// The wrapped manifests by their text, descending: under whatever keys, the same content
 /// is the same Work.

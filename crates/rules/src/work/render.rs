@@ -10,7 +10,7 @@ use flagship_api::names::EnvelopeRef;
 use flagship_api::raw_json::RawJson;
 use serde_json::Value;
 
-use super::envelope::unwrapped;
+use super::envelope::{check_reach, unwrapped};
 use super::group::{Group, envelope, partial};
 use super::observed::{Cluster, Content, Observed};
 use super::trouble::{Stage, Trouble};
@@ -48,7 +48,9 @@ pub fn render(
         };
         let mut plain = Vec::new();
         for manifest in &held.resources {
-            match envelope(&identifier(manifest)) {
+            let placed = identifier(manifest);
+            check_reach(&seen.binding, &placed)?;
+            match envelope(&placed) {
                 Some(wrapper) => {
                     let inside = overrides.on_wrapped(&wrapper, manifest)?;
                     rendered.insert(wrapper.work(work), inside);

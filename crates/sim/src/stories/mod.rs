@@ -12,6 +12,7 @@ mod delivery;
 mod differences;
 mod stuck;
 mod telling;
+mod tenant;
 
 use futures::future::BoxFuture;
 
@@ -20,6 +21,9 @@ pub use telling::{placement, rows};
 
 /// One story.
 pub type Story = for<'a> fn(&'a World) -> BoxFuture<'a, ()>;
+
+/// Told on fleets with and without webhooks.
+pub const TENANT: &str = "a tenant reaches nothing but its namespace";
 
 /// All stories by name.
 pub const ALL: &[(&str, Story)] = &[
@@ -35,6 +39,7 @@ pub const ALL: &[(&str, Story)] = &[
     ("a foreign object fails there only", |world| Box::pin(differences::foreign(world))),
     ("an object has one placement", |world| Box::pin(differences::claimed(world))),
     ("a comparison writes nothing", |world| Box::pin(differences::compared(world))),
+    (TENANT, |world| Box::pin(tenant::stays_at_home(world))),
     ("a bad image is told as the guide prints it", |world| Box::pin(stuck::bad_image(world))),
     ("a run is stuck on a bad image", |world| Box::pin(stuck::stuck_run(world))),
 ];

@@ -13,3 +13,4 @@ mod own_objects;
 mod scene;
 mod secrets;
 mod sizes;
+mod tenant;

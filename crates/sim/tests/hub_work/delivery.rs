@@ -16,7 +16,12 @@ const SPACE: &str = "fleet-member-m1";
 async fn a_bound_binding_becomes_works_and_their_state_its_status() {
     for told in [CLUSTER_WIDE, IN_NAMESPACE] {
         let story = Story::running(1).await;
-        story.snapshots(told, 0, &[vec![namespace("app"), map("one", "1")]]).await;
+        // A placement in a namespace places nothing but what is in it.
+        let (first, line) = match told.space {
+            "" => (namespace("app"), "Namespace app"),
+            _ => (map("zero", "0"), "ConfigMap zero"),
+        };
+        story.snapshots(told, 0, &[vec![first, map("one", "1")]]).await;
         story.scheduled(told, "web-m1", "m1").await;
         story.settle().await;
         // checklist 12.38
@@ -26,7 +31,7 @@ async fn a_bound_binding_becomes_works_and_their_state_its_status() {
         story.bound(told, "web-m1", 0).await;
         story.settle().await;
         let work = format!("{}-work", told.base);
-        let lines = [format!("{work} (0, 1): Namespace app, ConfigMap one")];
+        let lines = [format!("{work} (0, 1): {line}, ConfigMap one")];
         assert_eq!(story.works("m1"), lines);
         assert_eq!(
             story.ours(told, "web-m1"),

@@ -2,6 +2,7 @@
 
 use expect_test::expect;
 use flagship_api::condition::Conditions;
+use flagship_api::kinds::Scope;
 use flagship_api::work::{ManifestCondition, WorkResourceIdentifier};
 use serde_json::{Value, json};
 
@@ -96,7 +97,17 @@ fn a_kind_that_nobody_could_look_up_says_why() {
         Some(format!("{prefix}timeout"))
     );
     // A later look may find it.
-    assert_eq!(answer(Ok(Mapping { resource: "widgets".into() })), None);
+    let mapping = |scope| Ok(Mapping { resource: "widgets".into(), scope });
+    // The manifest is in a namespace, where a kind of the whole cluster has no objects.
+    assert_eq!(
+        answer(mapping(Scope::Cluster)),
+        Some(
+            "failed to decode manifest: Widget is cluster-scoped in the member cluster, and the \
+             manifest is in namespace \"app\""
+                .to_owned()
+        )
+    );
+    assert_eq!(answer(mapping(Scope::Namespaced)), None);
     let core = GroupVersionKind { group: String::new(), version: "v1".into(), kind: "Pod".into() };
     assert_eq!(core.to_string(), "/v1, Kind=Pod");
 }

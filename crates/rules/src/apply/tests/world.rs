@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use flagship_api::apply_strategy::ApplyStrategy;
+use flagship_api::kinds::Scope;
 use flagship_api::raw_json::RawJson;
 use flagship_api::work::{
     AppliedWorkStatus, Work, WorkResourceIdentifier, WorkSpec, WorkloadTemplate,
@@ -254,7 +255,9 @@ impl World {
         kinds: &BTreeSet<GroupVersionKind>,
     ) -> BTreeMap<GroupVersionKind, Result<Mapping, Unmapped>> {
         let one = |of: &GroupVersionKind| match self.kinds.get(of.kind.as_str()) {
-            Some(plural) => Ok(Mapping { resource: (*plural).to_owned() }),
+            Some(plural) => {
+                Ok(Mapping { resource: (*plural).to_owned(), scope: Scope::Namespaced })
+            }
             None => Err(Unmapped::NoSuchKind),
         };
         kinds.iter().map(|of| (of.clone(), one(of))).collect()

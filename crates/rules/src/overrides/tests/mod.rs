@@ -1,4 +1,5 @@
 mod belonging;
+mod identity;
 mod manifest;
 mod patch;
 mod snapshots;

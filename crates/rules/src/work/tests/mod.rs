@@ -4,6 +4,7 @@ mod deletion;
 mod envelopes;
 mod lists;
 mod overriding;
+mod reach;
 mod syncing;
 mod triggers;
 mod world;

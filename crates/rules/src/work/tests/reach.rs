@@ -1,0 +1,131 @@
+//! A placement in a namespace reaches that namespace and nothing else, whatever its
+//! snapshots say: a tenant may have written them.
+
+use serde_json::{Value, json};
+
+use super::world::{World, map};
+use crate::work::Retry;
+
+const FLEET: &str = "placement.kubernetes-fleet.io/v1beta1";
+
+fn administrator(namespace: Value) -> Value {
+    json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": {"name": "evil", "namespace": namespace},
+        "roleRef": {"kind": "ClusterRole", "name": "cluster-admin"}})
+}
+
+fn bare() -> Value {
+    json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": {"name": "evil"}})
+}
+
+fn map_in(namespace: &str) -> Value {
+    let mut map = map("evil", "1");
+    map["metadata"]["namespace"] = namespace.into();
+    map
+}
+
+fn envelope(kind: &str, namespace: Option<&str>, wrapped: Value) -> Value {
+    let mut envelope = json!({"apiVersion": FLEET, "kind": kind, "metadata": {"name": "env"},
+        "data": {"o": wrapped}});
+    if let Some(namespace) = namespace {
+        envelope["metadata"]["namespace"] = namespace.into();
+    }
+    envelope
+}
+
+fn told(cause: &str) -> String {
+    format!(
+        "WorkSynchronized False SyncWorkFailed: Failed to synchronize the work to the latest: \
+         {cause}"
+    )
+}
+
+#[test]
+fn a_placement_in_a_namespace_places_nothing_else() {
+    let only = "resourcePlacement app/web places only what is in its namespace, and ";
+    let table = [
+        (bare(), format!("{only}ClusterRoleBinding \"evil\" is cluster-scoped")),
+        (administrator(Value::Null), format!("{only}Unknown \"\" is cluster-scoped")),
+        (administrator("".into()), format!("{only}ClusterRoleBinding \"evil\" is cluster-scoped")),
+        (
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "app"}}),
+            format!("{only}Namespace \"app\" is cluster-scoped"),
+        ),
+        (
+            map_in("kube-system"),
+            format!(
+                "{only}ConfigMap \"evil\" in namespace \"kube-system\" is in another namespace"
+            ),
+        ),
+        (
+            map_in("App"),
+            format!("{only}ConfigMap \"evil\" in namespace \"App\" is in another namespace"),
+        ),
+        (
+            map_in("app/../kube-system"),
+            format!(
+                "{only}ConfigMap \"evil\" in namespace \"app/../kube-system\" is in another \
+                 namespace"
+            ),
+        ),
+        (json!("text"), format!("{only}Unknown \"\" is cluster-scoped")),
+        // Envelopes, by what they are and by what they hold.
+        (
+            envelope("ClusterResourceEnvelope", None, bare()),
+            format!("{only}ClusterResourceEnvelope \"env\" holds cluster-scoped objects"),
+        ),
+        (
+            envelope("ClusterResourceEnvelope", Some("app"), bare()),
+            format!(
+                "{only}ClusterResourceEnvelope \"env\" in namespace \"app\" holds cluster-scoped \
+                 objects"
+            ),
+        ),
+        (
+            envelope("ResourceEnvelope", None, bare()),
+            format!("{only}ResourceEnvelope \"env\" is cluster-scoped"),
+        ),
+        (
+            envelope("ResourceEnvelope", Some("kube-system"), map_in("kube-system")),
+            format!(
+                "{only}ResourceEnvelope \"env\" in namespace \"kube-system\" is in another \
+                 namespace"
+            ),
+        ),
+        (
+            envelope("ResourceEnvelope", Some("app"), bare()),
+            "a cluster scope object o (evil) has been wrapped in a resource envelope app/env"
+                .into(),
+        ),
+        (
+            envelope("ResourceEnvelope", Some("app"), map_in("kube-system")),
+            "a namespaced object o (kube-system/evil) in has been wrapped in a resource envelope \
+             from another namespace (app/env)"
+                .into(),
+        ),
+    ];
+    for (bad, cause) in table {
+        let mut world = World::in_namespace().delivered(&[&[map("one", "1")]]);
+        world.snapshot(1, &[&[map("one", "2")], &[bad]]);
+        world.bind(1);
+        assert_eq!(world.pass().trouble.unwrap().retry, Retry::Never, "{cause}");
+        assert_eq!(world.works(), ["app.web-work (0, 1): one"], "{cause}");
+        assert_eq!(world.last(), told(&cause));
+    }
+}
+
+#[test]
+fn what_stands_in_the_namespace_is_placed() {
+    let wrapped = envelope("ResourceEnvelope", Some("app"), map("two", "2"));
+    let world = World::in_namespace().delivered(&[&[map("one", "1"), wrapped]]);
+    assert!(world.last().starts_with("Applied False ApplyInProgress"), "{}", world.last());
+    assert_eq!(world.works().len(), 2);
+}
+
+#[test]
+fn a_placement_of_the_whole_cluster_is_not_held_to_a_namespace() {
+    let group = [bare(), map_in("kube-system"), envelope("ClusterResourceEnvelope", None, bare())];
+    let world = World::cluster_wide().delivered(&[&group]);
+    assert_eq!(world.works().len(), 2);
+}
