@@ -2,7 +2,7 @@
 //!
 //! "Something good happens at last" cannot be seen in one state, and a search that looks
 //! at paths gets lost in circles. But if from every state some way leads to the good one
-//! without any further trouble, then nobody is stuck for good.
+//! without any further fault, then nobody is stuck for good.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -17,8 +17,8 @@ pub enum Kind {
     Fair,
     /// People who change their mind: a run may not count on it to come to a stop.
     Resumed,
-    /// Troubles.
-    Trouble,
+    /// Faults.
+    Fault,
 }
 
 impl Act {
@@ -26,9 +26,9 @@ impl Act {
     pub fn kind(self) -> Kind {
         match self {
             Self::Read { .. } | Self::Write { .. } => Kind::Fair,
-            Self::ReadOld { .. } | Self::Crash { .. } => Kind::Trouble,
+            Self::ReadOld { .. } | Self::Crash { .. } => Kind::Fault,
             Self::Event(Event::Resumed(_)) => Kind::Resumed,
-            Self::Event(event) if event.is_trouble() => Kind::Trouble,
+            Self::Event(event) if event.is_fault() => Kind::Fault,
             Self::Event(_) => Kind::Fair,
         }
     }
@@ -90,7 +90,7 @@ impl Graph {
 
     /// How many states can never come to an end, however kind the world is from then on.
     pub fn never_end(&self) -> usize {
-        self.numbers.len() - self.reach(&self.goals[0], |kind| kind != Kind::Trouble)
+        self.numbers.len() - self.reach(&self.goals[0], |kind| kind != Kind::Fault)
     }
 
     /// How many can never come to a stop, unless somebody gives up stopping.

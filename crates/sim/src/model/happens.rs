@@ -8,7 +8,7 @@ use flagship_api::staged_update::UpdateRunState;
 use flagship_rules::update_run::{Binding, laws};
 
 use super::state_table::{ABSENT, Object, StateTable, Store};
-use super::world::{Troubles, moment};
+use super::world::{Faults, moment};
 
 /// Something that happens to the store without a hub.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,13 +38,13 @@ pub enum Event {
 }
 
 impl Event {
-    /// Whether it is a trouble: no run may count on it.
-    pub fn is_trouble(self) -> bool {
+    /// Whether it is a fault: no run may count on it.
+    pub fn is_fault(self) -> bool {
         matches!(self, Self::Fails(_) | Self::Touched(_) | Self::Lost(_) | Self::Stopped(_))
     }
 
-    /// What is left of the troubles afterwards; nothing if it may not happen any more.
-    pub fn spend(self, mut left: Troubles, timer: bool) -> Option<Troubles> {
+    /// What is left of the faults afterwards; nothing if it may not happen any more.
+    pub fn spend(self, mut left: Faults, timer: bool) -> Option<Faults> {
         let purse = match self {
             Self::Fails(_) => &mut left.regress,
             Self::Touched(_) => &mut left.touch,
@@ -60,7 +60,7 @@ impl Event {
     }
 }
 
-/// Everything that may happen to a store, if there is enough trouble left for it.
+/// Everything that may happen to a store, if enough faults are left for it.
 pub fn possible(table: &StateTable, store: u32) -> Vec<Event> {
     let mut events = vec![Event::Tick];
     for slot in table.binding_slots() {

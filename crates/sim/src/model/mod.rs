@@ -20,4 +20,4 @@ pub use graph::{Graph, Kind};
 pub use judge::{DOWN, LAWS, Law};
 pub use passes::Planner;
 pub use state::{Act, Model, State};
-pub use world::{TICK, Troubles, World};
+pub use world::{Faults, TICK, World};

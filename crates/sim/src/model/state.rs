@@ -13,7 +13,7 @@ use super::happens::{self, Event};
 use super::judge::{Facts, Judge, Law};
 use super::passes::{Passes, Planner, Writes};
 use super::state_table::StateTable;
-use super::world::{Troubles, World};
+use super::world::{Faults, World};
 
 /// Where everything stands.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -25,7 +25,7 @@ pub struct State {
     /// What each hub remembers.
     pub(super) caches: Vec<Cache>,
     /// What may still go wrong.
-    pub(super) left: Troubles,
+    pub(super) left: Faults,
     /// Run and cluster pairs that really worked at some time.
     worked: u32,
     /// Run and cluster pairs that somebody else wanted too, or wrote, while the run was busy.
@@ -160,7 +160,7 @@ impl Model {
             store: 0,
             workers: vec![Worker::default(); self.world.hubs * self.world.runs()],
             caches: vec![Cache::default(); self.world.hubs],
-            left: self.world.troubles,
+            left: self.world.faults,
             worked: 0,
             contested: 0,
             broken: Law::NONE,

@@ -46,12 +46,12 @@ pub struct World {
     /// Whether a second run, to another version, may come along.
     pub rival: bool,
     /// What may go wrong, and how often.
-    pub troubles: Troubles,
+    pub faults: Faults,
 }
 
 /// How often each thing may happen that nobody can count on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub struct Troubles {
+pub struct Faults {
     /// A hub dies and starts again with nothing in mind.
     pub crash: u8,
     /// A hub looks at what was, not at what is.
@@ -82,7 +82,7 @@ impl Default for World {
             dropped: 0,
             hubs: 1,
             rival: false,
-            troubles: Troubles::default(),
+            faults: Faults::default(),
         }
     }
 }

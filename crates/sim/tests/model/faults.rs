@@ -5,7 +5,7 @@
 
 use expect_test::expect;
 use flagship_rules::update_run::{Action, Observed, Plan, plan};
-use flagship_sim::model::{DOWN, Planner, Troubles, World};
+use flagship_sim::model::{DOWN, Faults, Planner, World};
 
 use super::checker::explore;
 
@@ -32,8 +32,8 @@ fn way(world: World, planner: Planner, law: &str) -> String {
 
 #[test]
 fn the_record_last_says_stopped_while_a_cluster_is_in_flight() {
-    let troubles = Troubles { stop: 1, ..Troubles::default() };
-    let world = World { troubles, ..World::default() };
+    let faults = Faults { stop: 1, ..Faults::default() };
+    let world = World { faults, ..World::default() };
     expect![[r#"
         hub 0 reads run0
         hub 0 writes the status: UpdateRunInitializedSuccessfully ()
@@ -49,8 +49,8 @@ fn the_record_last_says_stopped_while_a_cluster_is_in_flight() {
 
 #[test]
 fn the_record_last_takes_two_clusters_down_where_one_is_allowed() {
-    let troubles = Troubles { regress: 1, ..Troubles::default() };
-    let world = World { troubles, ..World::default() };
+    let faults = Faults { regress: 1, ..Faults::default() };
+    let world = World { faults, ..World::default() };
     expect![[r#"
         hub 0 reads run0
         hub 0 writes the status: UpdateRunInitializedSuccessfully ()
@@ -68,8 +68,8 @@ fn the_record_last_takes_two_clusters_down_where_one_is_allowed() {
 
 #[test]
 fn a_signal_that_is_not_announced_arrives_after_the_run_has_stopped() {
-    let troubles = Troubles { stop: 1, touch: 1, ..Troubles::default() };
-    let world = World { stages: 1, hubs: 2, troubles, ..World::default() };
+    let faults = Faults { stop: 1, touch: 1, ..Faults::default() };
+    let world = World { stages: 1, hubs: 2, faults, ..World::default() };
     expect![[r#"
         hub 0 reads run0
         hub 0 writes the status: UpdateRunInitializedSuccessfully ()

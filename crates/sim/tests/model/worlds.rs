@@ -1,16 +1,16 @@
 //! The worlds every change is checked in.
 
 use flagship_rules::update_run::plan;
-use flagship_sim::model::{LAWS, Troubles, World};
+use flagship_sim::model::{Faults, LAWS, World};
 
 use super::checker::explore;
 
 /// Nothing breaks a law, nobody is stuck for good, and (S10) hubs that crash, race or look
 /// at old objects lead to no end that a single careful one does not lead to.
 fn holds(name: &str, world: World, at_least: usize) {
-    let troubles = Troubles { crash: 0, stale: 0, ..world.troubles };
-    let is_calm = world.hubs == 1 && world.troubles == troubles;
-    let calm = World { hubs: 1, troubles, ..world.clone() };
+    let faults = Faults { crash: 0, stale: 0, ..world.faults };
+    let is_calm = world.hubs == 1 && world.faults == faults;
+    let calm = World { hubs: 1, faults, ..world.clone() };
     let found = explore(world, plan, &LAWS);
     println!(
         "{name}: {} states, {} steps, {} stores, {} ends",
@@ -29,61 +29,61 @@ fn holds(name: &str, world: World, at_least: usize) {
 
 #[test]
 fn a_hub_that_crashes_and_looks_at_old_objects() {
-    let troubles = Troubles { crash: 1, stale: 1, stop: 1, regress: 1, ..Troubles::default() };
-    holds("2x2: crash, stale, stop, regress", World { troubles, ..World::default() }, 12_000);
+    let faults = Faults { crash: 1, stale: 1, stop: 1, regress: 1, ..Faults::default() };
+    holds("2x2: crash, stale, stop, regress", World { faults, ..World::default() }, 12_000);
 }
 
 #[test]
 fn three_clusters_two_at_once() {
-    let troubles = Troubles { crash: 1, stale: 1, stop: 1, ..Troubles::default() };
-    let world = World { clusters: 3, at_once: 2, troubles, ..World::default() };
+    let faults = Faults { crash: 1, stale: 1, stop: 1, ..Faults::default() };
+    let world = World { clusters: 3, at_once: 2, faults, ..World::default() };
     holds("2x3, two at once: crash, stale, stop", world, 8_000);
 }
 
 #[test]
 fn two_hubs_that_both_lead() {
-    let troubles = Troubles { crash: 1, stale: 1, stop: 1, ..Troubles::default() };
-    let world = World { hubs: 2, troubles, ..World::default() };
+    let faults = Faults { crash: 1, stale: 1, stop: 1, ..Faults::default() };
+    let world = World { hubs: 2, faults, ..World::default() };
     holds("2x2, two hubs: crash, stale, stop", world, 10_000);
 }
 
 #[test]
 fn two_hubs_and_a_meddling_scheduler() {
-    let troubles = Troubles { stop: 1, touch: 1, ..Troubles::default() };
-    let world = World { hubs: 2, troubles, ..World::default() };
+    let faults = Faults { stop: 1, touch: 1, ..Faults::default() };
+    let world = World { hubs: 2, faults, ..World::default() };
     holds("2x2, two hubs: stop, touch", world, 10_000);
-    let troubles = Troubles { stale: 1, stop: 1, touch: 1, ..Troubles::default() };
-    let world = World { stages: 1, hubs: 2, troubles, ..World::default() };
+    let faults = Faults { stale: 1, stop: 1, touch: 1, ..Faults::default() };
+    let world = World { stages: 1, hubs: 2, faults, ..World::default() };
     holds("1x2, two hubs: stale, stop, touch", world, 1_000);
 }
 
 #[test]
 fn two_hubs_with_three_clusters_two_at_once() {
-    let troubles = Troubles { stop: 1, ..Troubles::default() };
-    let world = World { clusters: 3, at_once: 2, hubs: 2, troubles, ..World::default() };
+    let faults = Faults { stop: 1, ..Faults::default() };
+    let world = World { clusters: 3, at_once: 2, hubs: 2, faults, ..World::default() };
     holds("2x3, two hubs, two at once: stop", world, 15_000);
 }
 
 #[test]
 fn approvals_waits_and_a_deletion() {
-    let troubles = Troubles { crash: 1, stale: 1, stop: 1, lose: 1, ..Troubles::default() };
+    let faults = Faults { crash: 1, stale: 1, stop: 1, lose: 1, ..Faults::default() };
     let (before, after, waits) = (vec![1], vec![0], vec![0]);
-    let world = World { before, after, waits, dropped: 1, troubles, ..World::default() };
+    let world = World { before, after, waits, dropped: 1, faults, ..World::default() };
     holds("2x2, every task, one dropped: crash, stale, stop, lost request", world, 15_000);
 }
 
 #[test]
 fn two_hubs_at_one_gate() {
-    let troubles = Troubles { crash: 1, stop: 1, lose: 1, ..Troubles::default() };
+    let faults = Faults { crash: 1, stop: 1, lose: 1, ..Faults::default() };
     let (before, after) = (vec![1], vec![0]);
-    let world = World { before, after, hubs: 2, troubles, ..World::default() };
+    let world = World { before, after, hubs: 2, faults, ..World::default() };
     holds("2x2, approvals, two hubs: crash, stop, lost request", world, 10_000);
 }
 
 #[test]
 fn a_rival_run_to_another_version() {
-    let troubles = Troubles { crash: 1, ..Troubles::default() };
-    let world = World { stages: 1, rival: true, troubles, ..World::default() };
+    let faults = Faults { crash: 1, ..Faults::default() };
+    let world = World { stages: 1, rival: true, faults, ..World::default() };
     holds("1x2, rival: crash", world, 6_000);
     let world = World { rival: true, ..World::default() };
     holds("2x2, rival", world, 60_000);
@@ -91,21 +91,21 @@ fn a_rival_run_to_another_version() {
 
 #[test]
 fn a_rival_run_while_the_first_is_stopped() {
-    let troubles = Troubles { stop: 1, ..Troubles::default() };
-    let world = World { stages: 1, rival: true, troubles, ..World::default() };
+    let faults = Faults { stop: 1, ..Faults::default() };
+    let world = World { stages: 1, rival: true, faults, ..World::default() };
     holds("1x2, rival: stop", world, 40_000);
 }
 
 #[test]
 fn a_run_that_is_deleted() {
-    let troubles = Troubles { crash: 1, stop: 1, delete: 1, ..Troubles::default() };
-    let world = World { before: vec![0], after: vec![1], troubles, ..World::default() };
+    let faults = Faults { crash: 1, stop: 1, delete: 1, ..Faults::default() };
+    let world = World { before: vec![0], after: vec![1], faults, ..World::default() };
     holds("2x2, approvals, run deleted: crash, stop", world, 3_000);
 }
 
 #[test]
 fn a_cluster_that_takes_too_long() {
-    let troubles = Troubles { crash: 1, stop: 1, late: 1, ..Troubles::default() };
-    let world = World { waits: vec![0], troubles, ..World::default() };
+    let faults = Faults { crash: 1, stop: 1, late: 1, ..Faults::default() };
+    let world = World { waits: vec![0], faults, ..World::default() };
     holds("2x2 with a wait: crash, stop, stuck", world, 5_000);
 }
