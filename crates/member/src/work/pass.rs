@@ -221,7 +221,7 @@ impl Applier {
             let kinds = waiting.iter().filter_map(|at| manifests[*at].kind()).collect();
             let found = self.kinds.find(&kinds).await;
             apply::map(manifests, &found);
-            let ready = waiting.into_iter().filter(|at| manifests[*at].trouble.is_none());
+            let ready = waiting.into_iter().filter(|at| manifests[*at].untried.is_none());
             let ready: Vec<usize> = ready.collect();
             outcomes.extend(self.apply_side_by_side(terms, manifests, ready).await?);
             if Instant::now() >= until {

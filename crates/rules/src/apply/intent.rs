@@ -96,7 +96,7 @@ fn record(
         };
         match by_key.get(&key) {
             Some(entry) => recorded.push((*entry).clone()),
-            None if manifest.trouble.is_some() => {}
+            None if manifest.untried.is_some() => {}
             None => recorded.push(preparing(manifest, generation, now)),
         }
     }

@@ -63,7 +63,7 @@ pub enum Unmapped {
 
 /// Why a manifest is not even tried.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trouble {
+pub struct Untried {
     /// What that makes of it.
     pub verdict: Verdict,
     /// The error.
@@ -78,14 +78,14 @@ pub struct Manifest {
     /// The object as written; null if it could not be read.
     pub object: Value,
     /// Why it is not even tried.
-    pub trouble: Option<Trouble>,
+    pub untried: Option<Untried>,
 }
 
 impl fmt::Debug for Manifest {
     /// Without the object, which may be a Secret.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { identifier, trouble, .. } = self;
-        out.debug_tuple("Manifest").field(identifier).field(trouble).finish()
+        let Self { identifier, untried, .. } = self;
+        out.debug_tuple("Manifest").field(identifier).field(untried).finish()
     }
 }
 
@@ -123,7 +123,7 @@ impl Manifest {
     }
 
     fn blame(&mut self, verdict: Verdict, error: String) {
-        self.trouble = Some(Trouble { verdict, error });
+        self.untried = Some(Untried { verdict, error });
     }
 }
 
@@ -134,7 +134,7 @@ pub fn read(manifests: &[RawJson]) -> Vec<Manifest> {
 
 fn read_one(text: &RawJson, ordinal: i64) -> Manifest {
     let identifier = WorkResourceIdentifier { ordinal, ..WorkResourceIdentifier::default() };
-    let mut manifest = Manifest { identifier, object: Value::Null, trouble: None };
+    let mut manifest = Manifest { identifier, object: Value::Null, untried: None };
     let unreadable = |why: &dyn fmt::Display| {
         format!("failed to decode manifest: failed to unmarshal JSON: {why}")
     };
@@ -181,7 +181,7 @@ fn read_one(text: &RawJson, ordinal: i64) -> Manifest {
 
 /// The kinds to look up before [`map`].
 pub fn types(manifests: &[Manifest]) -> BTreeSet<GroupVersionKind> {
-    manifests.iter().filter(|one| one.trouble.is_none()).filter_map(Manifest::kind).collect()
+    manifests.iter().filter(|one| one.untried.is_none()).filter_map(Manifest::kind).collect()
 }
 
 /// Takes the answers of the member, and marks what cannot be dealt with: unknown kinds,
@@ -208,9 +208,9 @@ pub fn map(
                 }
                 Some(Ok(mapping)) => {
                     manifest.identifier.resource.clone_from(&mapping.resource);
-                    manifest.trouble = None;
+                    manifest.untried = None;
                 }
-                None if manifest.trouble.is_some() => continue,
+                None if manifest.untried.is_some() => continue,
                 missing => {
                     manifest.blame(Verdict::DecodingErred, unmapped(&kind, missing));
                     continue;

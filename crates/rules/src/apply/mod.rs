@@ -47,7 +47,7 @@ mod tests;
 
 pub use compare::DryRun;
 pub use intent::{Intent, intent, removal_failed};
-pub use manifest::{GroupVersionKind, Manifest, Mapping, Trouble, Unmapped, map, read, types};
+pub use manifest::{GroupVersionKind, Manifest, Mapping, Unmapped, Untried, map, read, types};
 pub use outcome::{Findings, Outcome, Verdict, complete};
 pub use owners::{Removal, release, removal};
 pub use pace::{Look, Pace, Timing};

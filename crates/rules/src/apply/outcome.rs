@@ -146,8 +146,8 @@ pub(super) fn generation(object: &Value) -> i64 {
 /// The outcomes of all manifests in order: those in trouble from the start, those that were
 /// processed, and those that the pass never got to.
 pub fn complete(manifests: &[Manifest], mut processed: BTreeMap<usize, Outcome>) -> Vec<Outcome> {
-    let outcome = |(at, manifest): (usize, &Manifest)| match &manifest.trouble {
-        Some(trouble) => Outcome::untried(manifest, trouble.verdict, trouble.error.clone()),
+    let outcome = |(at, manifest): (usize, &Manifest)| match &manifest.untried {
+        Some(untried) => Outcome::untried(manifest, untried.verdict, untried.error.clone()),
         None => processed.remove(&at).unwrap_or_else(|| {
             let error = "the pass ended before the manifest was processed".to_owned();
             Outcome::untried(manifest, Verdict::ApplyFailed, error)

@@ -9,8 +9,8 @@ use super::outcome::{Outcome, Verdict};
 pub fn reconsider(manifests: &[Manifest], outcomes: &[Outcome]) -> Vec<usize> {
     let brought: Vec<&Outcome> = outcomes.iter().filter(|one| is_definition(one)).collect();
     let unknown = |manifest: &Manifest| {
-        let trouble = manifest.trouble.as_ref()?;
-        (trouble.verdict == Verdict::DecodingErred).then(|| manifest.kind()).flatten()
+        let untried = manifest.untried.as_ref()?;
+        (untried.verdict == Verdict::DecodingErred).then(|| manifest.kind()).flatten()
     };
     let defined = |kind: GroupVersionKind| brought.iter().any(|one| defines(one, &kind));
     let places = manifests.iter().enumerate();

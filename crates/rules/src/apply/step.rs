@@ -13,7 +13,7 @@ use flagship_api::placement_status::PatchDetail;
 use serde_json::Value;
 
 use super::compare::{self, Compared, DryRun, Purpose};
-use super::manifest::{Manifest, Trouble};
+use super::manifest::{Manifest, Untried};
 use super::outcome::{Findings, Outcome, Verdict};
 use super::owners::{is_ours, is_terminating};
 use super::protected;
@@ -81,9 +81,9 @@ pub struct Find<'a>(Case<'a>);
 /// The first step of a manifest.
 pub fn begin<'a>(manifest: &'a Manifest, terms: &'a Terms) -> Step<'a> {
     let case = Case { manifest, terms, live: None, redactor: Redactor::of(manifest) };
-    match &manifest.trouble {
-        Some(trouble) => {
-            let Trouble { verdict, error } = trouble.clone();
+    match &manifest.untried {
+        Some(untried) => {
+            let Untried { verdict, error } = untried.clone();
             case.failed(verdict, error)
         }
         None if manifest.identifier.name.is_empty() => case.not_found("name is required"),

@@ -32,7 +32,7 @@ const GROUPS: [&str; 12] = [
 pub fn waves(manifests: &[Manifest], terms: &Terms) -> Vec<Vec<usize>> {
     let mut waves: BTreeMap<u16, Vec<usize>> = BTreeMap::new();
     for (at, manifest) in manifests.iter().enumerate() {
-        if manifest.trouble.is_none() {
+        if manifest.untried.is_none() {
             let of = &manifest.identifier;
             let wave = if terms.only_compares() { 0 } else { wave(&of.group, &of.resource) };
             waves.entry(wave).or_default().push(at);

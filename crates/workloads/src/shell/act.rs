@@ -15,7 +15,7 @@ use crate::plan::{self, Action, Note, Target};
 
 /// What to do about a plan that could not be carried out to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Trouble {
+pub(super) enum ActionError {
     /// The world has moved: look again.
     LookAgain,
     /// The server cannot answer now: try later.
@@ -34,15 +34,19 @@ pub(super) struct Hands {
 }
 
 impl Hands {
-    /// Does everything in order, up to the first trouble.
-    pub async fn carry_out(&mut self, actions: Vec<Action>, now: Timestamp) -> Result<(), Trouble> {
+    /// Does everything in order, up to the first that fails.
+    pub async fn carry_out(
+        &mut self,
+        actions: Vec<Action>,
+        now: Timestamp,
+    ) -> Result<(), ActionError> {
         for action in actions {
             self.act(action, now).await?;
         }
         Ok(())
     }
 
-    async fn act(&mut self, action: Action, now: Timestamp) -> Result<(), Trouble> {
+    async fn act(&mut self, action: Action, now: Timestamp) -> Result<(), ActionError> {
         if !matches!(action, Action::Say(_)) {
             self.effort.write();
         }
@@ -105,7 +109,7 @@ impl Hands {
         then: Option<Note>,
         refused: Option<Note>,
         now: Timestamp,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ActionError> {
         let space = object.namespace().to_owned();
         match self.local.create(resource, &space, object).await {
             Ok(made) => {
@@ -117,17 +121,17 @@ impl Hands {
             }
             Err(error) if error.reason == "AlreadyExists" => Ok(()),
             Err(error) => {
-                let trouble = sort(error);
-                if let (Trouble::Refused(why), Some(mut note)) = (&trouble, refused) {
+                let failed = sort(error);
+                if let (ActionError::Refused(why), Some(mut note)) = (&failed, refused) {
                     note.message.push_str(why);
                     self.say(&note, now).await;
                 }
-                Err(trouble)
+                Err(failed)
             }
         }
     }
 
-    async fn amend(&self, target: &Target, amendment: &plan::Amendment) -> Result<(), Trouble> {
+    async fn amend(&self, target: &Target, amendment: &plan::Amendment) -> Result<(), ActionError> {
         let found = self.local.get(&target.resource, &target.namespace, &target.name).await;
         let mut object = match found {
             Ok(object) if object.uid() == target.uid => object,
@@ -182,15 +186,15 @@ impl Hands {
     }
 }
 
-fn settled(outcome: Result<Value, ApiError>) -> Result<(), Trouble> {
+fn settled(outcome: Result<Value, ApiError>) -> Result<(), ActionError> {
     outcome.map(|_| ()).map_err(sort)
 }
 
-fn sort(error: ApiError) -> Trouble {
+fn sort(error: ApiError) -> ActionError {
     match error.code {
-        404 | 409 => Trouble::LookAgain,
-        0 | 429 | 500.. => Trouble::TryLater,
-        _ => Trouble::Refused(error.message),
+        404 | 409 => ActionError::LookAgain,
+        0 | 429 | 500.. => ActionError::TryLater,
+        _ => ActionError::Refused(error.message),
     }
 }
 

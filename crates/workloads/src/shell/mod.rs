@@ -36,7 +36,7 @@ use crate::object::Fields;
 use crate::priority::PriorityDoor;
 use crate::queue::Queue;
 use crate::quota::QuotaDoor;
-use act::{Hands, Trouble};
+use act::{ActionError, Hands};
 use feed::{Change, Feed};
 use fresh::Fresh;
 use index::Index;
@@ -120,7 +120,7 @@ struct Shell {
     hands: Hands,
     effort: Arc<Effort>,
     refusals: BTreeMap<Key, Refusal>,
-    /// Troubles in a row, by key.
+    /// Failures in a row, by key.
     tries: BTreeMap<Key, u32>,
 }
 
@@ -284,22 +284,22 @@ impl Shell {
                     self.queue.push(key.clone(), moment);
                 }
             }
-            Err(trouble) => self.postpone(key, trouble, now),
+            Err(failed) => self.postpone(key, failed, now),
         }
     }
 
-    fn postpone(&mut self, key: Key, trouble: Trouble, now: Timestamp) {
+    fn postpone(&mut self, key: Key, failed: ActionError, now: Timestamp) {
         let tries = self.tries.entry(key.clone()).or_default();
         let wait = pause(*tries);
         *tries = tries.saturating_add(1);
         let later = SignedDuration::try_from(wait).ok().and_then(|w| now.checked_add(w).ok());
         let later = later.unwrap_or(now);
-        match trouble {
-            Trouble::LookAgain | Trouble::TryLater => {
-                tracing::debug!(?key, ?trouble, tries = *tries, "a plan was not carried out");
+        match failed {
+            ActionError::LookAgain | ActionError::TryLater => {
+                tracing::debug!(?key, ?failed, tries = *tries, "a plan was not carried out");
                 self.queue.push(key, later);
             }
-            Trouble::Refused(message) => {
+            ActionError::Refused(message) => {
                 tracing::warn!(?key, message, tries = *tries, "the server refused");
                 // Looks at once, to report; asks again later. Who was told already and asked
                 // all the same has nothing to report, and would ask for ever.

@@ -27,7 +27,7 @@ pub(super) struct Webhook {
 }
 
 /// Why an answer is none.
-enum Trouble {
+enum NoAnswer {
     /// The webhook says no.
     Denied(ApiError),
     /// It could not be asked, or did not answer properly.
@@ -56,7 +56,7 @@ impl Webhook {
         let Some(version) = self.is_asked(seen)? else { return Ok(None) };
         let answered = match self.ask(seen, version).await {
             Ok(answered) => answered,
-            Err(trouble) => return self.excuse(trouble).map(|()| Some(None)),
+            Err(no_answer) => return self.excuse(no_answer).map(|()| Some(None)),
         };
         warnings.extend(answered.warnings);
         // What is deleted cannot be changed any more.
@@ -79,7 +79,7 @@ impl Webhook {
         let Some(version) = self.is_asked(seen)? else { return Ok(Vec::new()) };
         match self.ask(seen, version).await {
             Ok(answered) => Ok(answered.warnings),
-            Err(trouble) => self.excuse(trouble).map(|()| Vec::new()),
+            Err(no_answer) => self.excuse(no_answer).map(|()| Vec::new()),
         }
     }
 
@@ -108,21 +108,21 @@ impl Webhook {
         }
     }
 
-    fn excuse(&self, trouble: Trouble) -> Result<(), ApiError> {
-        match trouble {
-            Trouble::Denied(error) => Err(error),
-            Trouble::Failed(why) if self.ignores_failure => {
+    fn excuse(&self, no_answer: NoAnswer) -> Result<(), ApiError> {
+        match no_answer {
+            NoAnswer::Denied(error) => Err(error),
+            NoAnswer::Failed(why) if self.ignores_failure => {
                 tracing::warn!(webhook = self.name, why, "failed and is ignored");
                 Ok(())
             }
-            Trouble::Failed(why) => {
+            NoAnswer::Failed(why) => {
                 let says = format!("failed calling webhook {:?}: {why}", self.name);
                 Err(ApiError::internal(says))
             }
         }
     }
 
-    async fn ask(&self, seen: &Seen<'_>, version: usize) -> Result<Answered, Trouble> {
+    async fn ask(&self, seen: &Seen<'_>, version: usize) -> Result<Answered, NoAnswer> {
         let uid = seen.hooks.cluster.env.entropy.uuid();
         let mut request = seen.request(&uid, version);
         request["object"] = seen.shown(seen.object, version);
@@ -130,12 +130,12 @@ impl Webhook {
         let review = json!({"kind": "AdmissionReview", "apiVersion": REVIEW, "request": request});
         let called = self.endpoint.call(&review, &seen.hooks.cluster.store).await;
         let answer =
-            called.map_err(|why| Trouble::Failed(format!("failed to call webhook: {why}")))?;
+            called.map_err(|why| NoAnswer::Failed(format!("failed to call webhook: {why}")))?;
         let answered = Answered::read(&answer, &uid);
         let answered = answered
-            .map_err(|why| Trouble::Failed(format!("received invalid webhook response: {why}")))?;
+            .map_err(|why| NoAnswer::Failed(format!("received invalid webhook response: {why}")))?;
         match answered.refusal {
-            Some(status) => Err(Trouble::Denied(denied(&self.name, &status))),
+            Some(status) => Err(NoAnswer::Denied(denied(&self.name, &status))),
             None => Ok(answered),
         }
     }

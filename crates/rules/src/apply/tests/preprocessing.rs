@@ -84,7 +84,7 @@ fn a_kind_that_nobody_could_look_up_says_why() {
     assert_eq!(kind.to_string(), "example.com/v1, Kind=Widget");
     let mut answer = |answer: Result<Mapping, Unmapped>| {
         map(&mut manifests, &BTreeMap::from([(kind.clone(), answer)]));
-        manifests[0].trouble.clone().map(|trouble| trouble.error)
+        manifests[0].untried.clone().map(|untried| untried.error)
     };
     let prefix =
         "failed to decode manifest: failed to find GVR from member cluster client REST mapping: ";
@@ -119,7 +119,7 @@ fn two_versions_of_an_object_are_no_duplicates() {
     let mut world = World::new(json!({}), &[custom(json!({})), other]);
     world.pass();
     assert_eq!(world.reasons()[0], "Applied");
-    assert!(world.read().iter().all(|one| one.trouble.is_none()));
+    assert!(world.read().iter().all(|one| one.untried.is_none()));
 }
 
 // checklist 2.3

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::world::World;
-use crate::apply::{Manifest, Terms, Trouble, Verdict, waves};
+use crate::apply::{Manifest, Terms, Untried, Verdict, waves};
 
 fn of(group: &str, resource: &str) -> Manifest {
     let mut manifest = World::new(
@@ -14,7 +14,7 @@ fn of(group: &str, resource: &str) -> Manifest {
     .remove(0);
     manifest.identifier.group = group.into();
     manifest.identifier.resource = resource.into();
-    manifest.trouble = None;
+    manifest.untried = None;
     manifest
 }
 
@@ -114,7 +114,7 @@ fn a_familiar_name_in_a_foreign_group_goes_last() {
 #[test]
 fn manifests_in_trouble_have_no_wave() {
     let mut bad = of("", "namespaces");
-    bad.trouble = Some(Trouble { verdict: Verdict::Duplicated, error: String::new() });
+    bad.untried = Some(Untried { verdict: Verdict::Duplicated, error: String::new() });
     assert_eq!(waves(&[bad, of("", "pods")], &terms(&json!({}))), [vec![1]]);
     assert_eq!(waves(&[], &terms(&json!({}))), Vec::<Vec<usize>>::new());
 }

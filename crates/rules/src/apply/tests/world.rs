@@ -231,7 +231,7 @@ impl World {
         if !again.is_empty() {
             let found = self.look_up(&manifests.iter().filter_map(Manifest::kind).collect());
             map(&mut manifests, &found);
-            for at in again.into_iter().filter(|at| manifests[*at].trouble.is_none()) {
+            for at in again.into_iter().filter(|at| manifests[*at].untried.is_none()) {
                 processed.insert(at, self.try_process(&manifests[at], &terms)?);
             }
         }
