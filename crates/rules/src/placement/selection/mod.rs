@@ -100,12 +100,12 @@ pub struct Selecting<'a> {
 
 /// Selects.
 pub fn select(hub: &dyn Hub, who: Selecting<'_>) -> Result<Selection, Trouble> {
-    let mut pass = Pass { hub, who, seen: BTreeSet::new(), found: Selection::default() };
-    let inside = pass.selecting_namespace()?;
+    let mut collector = Collector { hub, who, seen: BTreeSet::new(), found: Selection::default() };
+    let inside = collector.selecting_namespace()?;
     for term in who.selectors {
-        pass.select(term, inside)?;
+        collector.select(term, inside)?;
     }
-    let mut selection = pass.found;
+    let mut selection = collector.found;
     selection.resources.sort_by_cached_key(|selected| sort_key(&selected.id));
     Ok(selection)
 }
@@ -115,14 +115,15 @@ pub fn kind_of(term: &ResourceSelectorTerm) -> Kind {
     Kind::new(&term.group, &term.version, &term.kind)
 }
 
-struct Pass<'a> {
+/// Gathers what the terms of a placement select.
+struct Collector<'a> {
     hub: &'a dyn Hub,
     who: Selecting<'a>,
     seen: BTreeSet<(Kind, String, String)>,
     found: Selection,
 }
 
-impl<'a> Pass<'a> {
+impl<'a> Collector<'a> {
     /// `/{name}` or `{namespace}/{name}`, as messages name a placement.
     fn key(&self) -> String {
         format!("{}/{}", self.who.namespace.unwrap_or_default(), self.who.name)
