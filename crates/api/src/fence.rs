@@ -6,12 +6,12 @@
 //!
 //! Which run may take a binding from another run is not decided here.
 
+use flagship_base::go_number::atoi;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::condition::Generation;
 use crate::keys::own;
 use crate::names::Uid;
-use flagship_base::go_number::atoi;
 
 /// Which run wrote, and which generation of it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::str::FromStr;
 
+use flagship_base::duration::{GoDuration, matches_wait_time_pattern};
+use flagship_base::quantity::Quantity;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -19,8 +21,6 @@ use crate::int_or_string::{Amount, max_concurrency, of_target};
 use crate::printed::PrintedSelector;
 use crate::selector;
 use crate::{decode, hash, names};
-use flagship_base::duration::{GoDuration, matches_wait_time_pattern};
-use flagship_base::quantity::Quantity;
 
 /// Durations: what is printed reads back, and a wait time keeps its pattern.
 pub fn durations(data: &[u8]) {

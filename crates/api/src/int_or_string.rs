@@ -3,10 +3,9 @@
 //! Who asks decides how a percentage is rounded: rollouts and disruption budgets
 //! round up, the concurrency of a stage rounds down but never to zero.
 
+use flagship_base::go_number::{NotANumber, atoi, quoted};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use thiserror::Error;
-
-use flagship_base::go_number::{NotANumber, atoi, quoted};
 
 /// A number, or a share of some total.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

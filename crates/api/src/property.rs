@@ -6,11 +6,11 @@
 use std::fmt;
 use std::str::FromStr;
 
+use flagship_base::quantity::{Quantity, QuantityError};
 use thiserror::Error;
 
 use crate::keys::property::RESOURCE_PREFIX;
 use crate::policy::{PropertySelectorOperator, PropertySelectorRequirement};
-use flagship_base::quantity::{Quantity, QuantityError};
 
 /// A property by name, sorted by where its value is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,6 +3,7 @@
 //!
 //! What a run reports is in `staged_update_status`, approvals in `approval`.
 
+use flagship_base::duration::WAIT_TIME_PATTERN;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use schemars::JsonSchema;
@@ -14,7 +15,6 @@ use crate::crd::versions::Edits;
 use crate::kinds::{Column, Version, condition, kind};
 use crate::null::or_default;
 use crate::staged_update_status::UpdateRunStatus;
-use flagship_base::duration::WAIT_TIME_PATTERN;
 
 /// What a run rolls out, in which order, and whether it may go on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -14,7 +14,6 @@ pub mod builtin;
 pub mod durable;
 pub mod edge;
 pub mod env;
-pub mod machinery;
 pub mod openapi;
 pub mod patch;
 pub mod protobuf;

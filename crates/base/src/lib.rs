@@ -2,7 +2,8 @@
 //! back-off, and the small values Kubernetes writes as text.
 //!
 //! [`env`](mod@env) is the seam to the machine's clock and to randomness. The rest is pure:
-//! [`quantity`], [`selector`], [`names`], [`duration`], [`cron`], [`backoff`], [`go_number`].
+//! [`quantity`], [`selector`], [`names`], [`duration`], [`cron`], [`backoff`], [`go_number`],
+//! and in [`machinery`] what only an API server needs.
 //! The words of errors are those of Kubernetes' Go libraries, because clients match on them.
 
 pub mod backoff;
@@ -10,6 +11,7 @@ pub mod cron;
 pub mod duration;
 pub mod env;
 pub mod go_number;
+pub mod machinery;
 pub mod names;
 pub mod quantity;
 pub mod selector;

@@ -29,7 +29,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("hub", &["base", "api", "rules", "runtime"]),
     ("member", &["base", "api", "rules", "runtime"]),
     ("console", &["api", "rules", "runtime"]),
-    ("sim", &["api", "rules", "apiserver", "workloads", "runtime", "hub", "member", "console"]),
+    (
+        "sim",
+        &["api", "rules", "base", "apiserver", "workloads", "runtime", "hub", "member", "console"],
+    ),
     (
         "cli",
         &[

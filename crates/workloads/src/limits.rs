@@ -3,9 +3,9 @@
 //! What a range means is known in the server's `builtin::limits`.
 
 use flagship_apiserver::builtin::{Kind, limits as rules};
-use flagship_apiserver::machinery::status::ApiError;
 use flagship_apiserver::rest::{Admission, Mutation, Review};
 use flagship_apiserver::store::{Scope, Store};
+use flagship_base::machinery::status::ApiError;
 use serde_json::Value;
 
 /// Applies every LimitRange of a namespace to its pods and claims.

@@ -6,11 +6,11 @@
 
 use std::fmt;
 
+use flagship_base::names as rule;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 
 use super::{Identity, cut};
-use flagship_base::names as rule;
 
 use crate::names::ObjectKey;
 

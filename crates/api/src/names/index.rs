@@ -4,9 +4,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use thiserror::Error;
-
 use flagship_base::go_number::{NotANumber, atoi};
+use thiserror::Error;
 
 /// Index of a snapshot, counted from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

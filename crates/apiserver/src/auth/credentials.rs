@@ -6,13 +6,13 @@
 
 use std::collections::BTreeMap;
 
+use flagship_base::machinery::status::ApiError;
 use http::HeaderMap;
 use sha2::{Digest, Sha256};
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
 use super::accounts::ISSUER;
 use super::{Authenticator, User, bearer};
-use crate::machinery::status::ApiError;
 use crate::rest::ClusterHandle;
 
 /// Stands before the name of the only cluster where a certificate is good, in a URI among its

@@ -4,11 +4,11 @@
 //! incomplete are an error, never ignored: the request would run with more rights than
 //! its sender meant it to have.
 
+use flagship_base::machinery::path::ObjectPath;
+use flagship_base::machinery::status::ApiError;
 use http::{HeaderMap, HeaderName};
 
 use super::{Ask, User, group};
-use crate::machinery::path::ObjectPath;
-use crate::machinery::status::ApiError;
 
 const PREFIX: &str = "impersonate-";
 const EXTRA: &str = "impersonate-extra-";
@@ -45,7 +45,7 @@ pub fn impersonate(
     }
     for key in headers.keys().map(HeaderName::as_str) {
         let Some(extra) = key.strip_prefix(EXTRA) else { continue };
-        let extra = crate::machinery::query::decode(extra)
+        let extra = flagship_base::machinery::query::decode(extra)
             .ok_or_else(|| bad(&format!("{key} cannot be decoded")))?;
         let mut at = place("authentication.k8s.io", "userextras", "");
         at.subresource = Some(extra.clone());

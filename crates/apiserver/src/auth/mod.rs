@@ -8,28 +8,26 @@
 //! The rule is [`Rbac`]: the roles and bindings that the cluster stores.
 
 pub mod accounts;
-mod ask;
 mod credentials;
 mod impersonate;
 pub mod rbac;
 mod reviews;
-mod user;
 
 use std::sync::Arc;
 
+use flagship_base::machinery::status::ApiError;
 use http::HeaderMap;
 use serde_json::Value;
 
 pub use accounts::ServiceAccounts;
-pub use ask::Ask;
 pub(crate) use credentials::{CLUSTER_URI, certificate_user};
 pub use credentials::{Certificates, Presented, StaticTokens};
+pub use flagship_base::machinery::ask::{Ask, Decision};
+pub use flagship_base::machinery::user::{User, group, name};
 pub use impersonate::impersonate;
 pub use rbac::Rbac;
 pub use reviews::{Asking, REVIEWS, Review};
-pub use user::{User, group, name};
 
-use crate::machinery::status::ApiError;
 use crate::rest::ClusterHandle;
 
 /// Finds out who a request comes from.
@@ -46,15 +44,6 @@ pub trait Authorizer: Send + Sync {
 
     /// What the user may do in a namespace, as the `status` of a SelfSubjectRulesReview.
     fn rules(&self, user: &User, namespace: &str, cluster: Option<&ClusterHandle>) -> Value;
-}
-
-/// The answer of an [`Authorizer`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Decision {
-    /// Go ahead, for this reason, which only reviews tell; it may be empty.
-    Allow(String),
-    /// No, for this reason, which the user is told; it may be empty.
-    Deny(String),
 }
 
 /// Authenticators in the order they are asked, and the authorizer.

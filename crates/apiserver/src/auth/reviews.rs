@@ -1,11 +1,11 @@
 //! Questions about rights and identities: kinds that are answered, never stored.
 
+use flagship_base::machinery::path::ObjectPath;
+use flagship_base::machinery::status::{ApiError, FieldError};
 use http::HeaderMap;
 use serde_json::{Value, json};
 
 use super::{Access, Ask, Decision, Presented, User};
-use crate::machinery::path::ObjectPath;
-use crate::machinery::status::{ApiError, FieldError};
 use crate::rest::ClusterHandle;
 
 /// One kind of question, as discovery shows it.
@@ -91,7 +91,7 @@ impl Review {
             body["metadata"] = json!({});
         }
         if self.kind == "SelfSubjectReview" {
-            let now = crate::machinery::time::seconds(cluster.env().clock.now());
+            let now = flagship_base::machinery::time::seconds(cluster.env().clock.now());
             body["metadata"]["creationTimestamp"] = json!(now);
         }
         if self.kind == "SelfSubjectRulesReview" {

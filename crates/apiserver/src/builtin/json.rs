@@ -7,10 +7,9 @@
 use std::fmt::Write as _;
 use std::rc::Rc;
 
+use flagship_base::machinery::bounds::{Clipped, MAX_PATH};
+use flagship_base::machinery::status::{FieldError, FieldProblem};
 use serde_json::{Map, Value};
-
-use crate::machinery::bounds::{Clipped, MAX_PATH};
-use crate::machinery::status::{FieldError, FieldProblem};
 
 /// A JSON object.
 pub(super) type Object = Map<String, Value>;

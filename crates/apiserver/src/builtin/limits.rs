@@ -5,11 +5,11 @@
 
 use std::collections::BTreeMap;
 
+use flagship_base::quantity::Quantity;
 use serde_json::Value;
 
 use super::catalog::Kind;
 use super::json::{Fill, Object, at};
-use flagship_base::quantity::Quantity;
 
 /// Fills in the default requests and limits of a pod's containers.
 pub fn apply_defaults(kind: Kind, object: &mut Value, limit_range: &Value) {

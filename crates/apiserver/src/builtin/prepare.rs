@@ -8,12 +8,12 @@ mod service;
 
 pub(super) use pod::qos_class;
 
+use flagship_base::machinery::status::{ApiError, FieldError};
 use serde_json::{Value, json};
 
 use super::addresses::Addresses;
 use super::catalog::Kind;
 use super::json::{Fill, Object, at, is_empty};
-use crate::machinery::status::{ApiError, FieldError};
 
 /// Readies a new object: first status, generation 1, and what the kind itself decides.
 ///

@@ -5,11 +5,11 @@
 
 use std::collections::BTreeMap;
 
+use flagship_base::quantity::Quantity;
 use serde_json::Value;
 
 use super::catalog::Kind;
 use super::json::at;
-use flagship_base::quantity::Quantity;
 
 /// Amounts by resource name.
 pub type Amounts = BTreeMap<String, Quantity>;

@@ -13,10 +13,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use flagship_base::machinery::status::ApiError;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
-
-use crate::machinery::status::ApiError;
 
 /// The bodies that are held now.
 pub(super) struct Bodies {

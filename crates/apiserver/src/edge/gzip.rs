@@ -2,9 +2,9 @@
 
 use std::io::Read;
 
+use flagship_base::machinery::status::ApiError;
 use flate2::read::GzDecoder;
 
-use crate::machinery::status::ApiError;
 use crate::rest::MAX_BODY;
 
 /// The plain bytes of a compressed body; 413 when there are too many.

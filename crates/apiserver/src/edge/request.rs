@@ -8,6 +8,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use flagship_base::machinery::path;
+use flagship_base::machinery::status::ApiError;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderValue, Request, Response, StatusCode, Uri};
 use http_body_util::{Either, Full};
@@ -22,8 +24,6 @@ use super::gzip::inflate;
 use super::outgoing::Outgoing;
 use super::room::Seat;
 use crate::auth::{Ask, Presented, User, group};
-use crate::machinery::path;
-use crate::machinery::status::ApiError;
 use crate::rest::{self, ClusterHandle, Disconnected};
 
 /// What a listener serves.
@@ -71,7 +71,7 @@ async fn answered(
 ) -> Result<Response<Outgoing>, Disconnected> {
     let way = way(shared, door, request.uri());
     let query = request.uri().query().unwrap_or_default();
-    let ask = Ask::of(request.method(), &way.path, query);
+    let ask = Ask::of(request.method().as_str(), &way.path, query);
     let counting = way.cluster.as_ref().map(|cluster| {
         let apply = request.headers().get(CONTENT_TYPE).is_some_and(is_apply);
         cluster.count(&ask, apply, query.contains("dryRun=All"))

@@ -30,10 +30,10 @@
 use std::future;
 use std::time::Duration;
 
+use flagship_base::machinery::status::ApiError;
 use serde::{Deserialize, Serialize};
 
 use super::Env;
-use crate::machinery::status::ApiError;
 
 /// Decides what happens to a call at a point.
 pub trait Faults: Send + Sync {

@@ -8,12 +8,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use flagship_base::env::Clock;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::faults::{Call, Faults, Point, Verdict};
 use super::trace::hash_of;
-use flagship_base::env::Clock;
 
 /// One thing that goes wrong.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,9 +1,9 @@
 //! Schemas by name: the published ones of built-in kinds, and those of definitions.
 
+use flagship_base::machinery::gvk::GroupVersion;
 use serde_json::{Map, Value, json};
 
 use super::prose;
-use crate::machinery::gvk::GroupVersion;
 use crate::registry::Kind;
 use crate::schema::{Published, published};
 

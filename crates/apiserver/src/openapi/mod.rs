@@ -15,11 +15,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
+use flagship_base::machinery::gvk::GroupVersion;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::auth::{REVIEWS, Review};
-use crate::machinery::gvk::GroupVersion;
 use crate::registry::{Kind, Registry};
 use components::Components;
 pub use swagger::MEDIA as SWAGGER_MEDIA;

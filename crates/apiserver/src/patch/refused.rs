@@ -1,8 +1,7 @@
 //! What a refused patch is answered with.
 
+use flagship_base::machinery::status::ApiError;
 use flagship_patch::PatchError;
-
-use crate::machinery::status::ApiError;
 
 impl From<PatchError> for ApiError {
     fn from(error: PatchError) -> Self {

@@ -1,11 +1,11 @@
 //! Messages into JSON objects, by the table.
 
+use flagship_patch::MAX_DEPTH;
 use serde_json::{Map, Value, json};
 
 use super::special;
 use super::table::{Field, Kind, Shape, Table};
 use super::wire::{Malformed, Reader, Wire};
-use crate::machinery::bounds::MAX_DEPTH;
 
 /// Values that one body may unfold into: two bytes can be a whole message of zeros.
 const MAX_VALUES: usize = 200_000;

@@ -15,7 +15,7 @@ mod wire;
 
 use serde_json::{Map, Value, json};
 
-use crate::machinery::gvk::GroupVersion;
+use flagship_base::machinery::gvk::GroupVersion;
 use message::Decoder;
 use table::TABLE;
 use wire::{Malformed, Reader, Wire};

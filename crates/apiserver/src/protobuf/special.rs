@@ -2,13 +2,13 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use flagship_base::machinery::time::{micros, seconds};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::message::Decoder;
 use super::table::Kind;
 use super::wire::{Malformed, Reader};
-use crate::machinery::time::{micros, seconds};
 
 pub(super) fn base64(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)

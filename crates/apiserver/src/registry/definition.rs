@@ -4,11 +4,11 @@
 
 use std::sync::Arc;
 
+use flagship_base::machinery::gvk::{self, GroupVersion, version_rank};
+use flagship_base::machinery::status::FieldError;
 use serde_json::{Value, json};
 
 use super::kind::{Kind, Origin, Rules, ScalePaths, Version};
-use crate::machinery::gvk::{self, GroupVersion, version_rank};
-use crate::machinery::status::FieldError;
 use crate::schema::Compiled;
 use crate::tables::Custom;
 

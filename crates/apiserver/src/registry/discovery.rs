@@ -7,12 +7,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use flagship_base::machinery::gvk::version_rank;
 use serde_json::{Value, json};
 
 use super::Registry;
 use super::kind::Kind;
 use crate::auth::{REVIEWS, Review};
-use crate::machinery::gvk::version_rank;
 
 const CUSTOM_VERBS: &[&str] =
     &["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
@@ -110,7 +110,7 @@ pub fn resources(registry: &Registry, group: &str, version: &str) -> Option<Valu
         return None;
     }
     list.sort_by(|a, b| a["name"].as_str().cmp(&b["name"].as_str()));
-    let gv = crate::machinery::gvk::GroupVersion::new(group, version).to_string();
+    let gv = flagship_base::machinery::gvk::GroupVersion::new(group, version).to_string();
     Some(
         json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": gv, "resources": list}),
     )

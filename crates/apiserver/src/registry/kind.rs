@@ -5,8 +5,9 @@
 
 use std::sync::Arc;
 
+use flagship_base::machinery::gvk::{self, GroupVersion};
+
 use crate::builtin::{self, BuiltinKind, NameRule};
-use crate::machinery::gvk::{self, GroupVersion};
 use crate::schema::{Compiled, NodeRef, Schema};
 use crate::store::Resource;
 use crate::tables::{Custom, Table};

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use flagship_base::machinery::status::FieldError;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::{Kind, definition};
-use crate::machinery::status::FieldError;
 
 /// Compiled kinds by content.
 #[derive(Debug, Default)]

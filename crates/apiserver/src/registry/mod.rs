@@ -17,8 +17,9 @@ pub use discovery::{aggregated, group, groups, resources};
 pub use kind::{Kind, Origin, Rules, ScalePaths, Version};
 pub use library::Library;
 
+use flagship_base::machinery::gvk::GroupVersion;
+
 use crate::builtin;
-use crate::machinery::gvk::GroupVersion;
 
 /// Kinds by their table's name, `plural.group`.
 pub type Kinds = BTreeMap<Box<str>, Arc<Kind>>;
@@ -98,7 +99,7 @@ impl Registry {
 
     /// The kind served at this group, version and plural.
     pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<Served> {
-        let name = crate::machinery::gvk::qualified(plural, group);
+        let name = flagship_base::machinery::gvk::qualified(plural, group);
         let kind = self.by_resource(&name).or_else(|| aliased(group, version, plural))?;
         let version = kind.served(group, version)?;
         let since = self.since(&kind);

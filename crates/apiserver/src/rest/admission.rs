@@ -7,6 +7,7 @@
 //!
 //! Webhooks and admission policies that users create are asked after them: `guards`.
 
+use flagship_base::machinery::status::ApiError;
 use serde_json::Value;
 
 use super::cluster::{Caller, Cluster, Ctx, Place};
@@ -14,7 +15,6 @@ use super::draft::Draft;
 use super::options::{DeleteOptions, WriteOptions};
 use super::subresource::Sub;
 use super::{meta, rules};
-use crate::machinery::status::ApiError;
 use crate::registry::Registry;
 use crate::store::{Expect, Store, Stored};
 

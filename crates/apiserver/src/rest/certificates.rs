@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use flagship_base::machinery::path::ObjectPath;
+use flagship_base::machinery::status::ApiError;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use x509_parser::certification_request::X509CertificationRequest;
@@ -20,8 +22,6 @@ use super::subresource::Sub;
 use super::{meta, write};
 use crate::auth::{Ask, Decision, group};
 use crate::builtin::Kind as K;
-use crate::machinery::path::ObjectPath;
-use crate::machinery::status::ApiError;
 use crate::registry::Kind;
 use crate::store::{Scope, Stored};
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
+use flagship_base::machinery::status::ApiError;
 use serde_json::Value;
 
 use super::admission::Admission;
@@ -17,7 +18,6 @@ use super::taken::Taken;
 use crate::auth::accounts::Keyring;
 use crate::auth::{User, group, rbac};
 use crate::env::{Call, Env, Point};
-use crate::machinery::status::ApiError;
 use crate::registry::{Registry, Served};
 use crate::store::{ObjectKey, Store};
 
@@ -197,7 +197,7 @@ impl Ctx<'_> {
 impl Cluster {
     /// The present moment as `metadata` writes it.
     pub(super) fn now(&self) -> String {
-        crate::machinery::time::seconds(self.env.clock.now())
+        flagship_base::machinery::time::seconds(self.env.clock.now())
     }
 
     /// Ends every watch, and fails whatever comes through a handle that is still held.

@@ -5,6 +5,9 @@
 //! so that a policy that forbids them says so in its own words. What is allowed then gets the
 //! one honest answer: there is nothing to connect to.
 
+use flagship_base::machinery::path;
+use flagship_base::machinery::query::Query;
+use flagship_base::machinery::status::ApiError;
 use http::Method;
 use serde_json::{Value, json};
 
@@ -14,9 +17,6 @@ use super::failure::Failure;
 use super::subresource::Sub;
 use super::{pods, read, write};
 use crate::builtin::Kind as K;
-use crate::machinery::path;
-use crate::machinery::query::Query;
-use crate::machinery::status::ApiError;
 use crate::registry::Kind;
 
 /// A path below an object that leads out of the server.

@@ -6,6 +6,7 @@
 
 use std::sync::{Arc, PoisonError};
 
+use flagship_base::machinery::status::{ApiError, FieldError};
 use serde_json::{Value, json};
 
 use super::cluster::Cluster;
@@ -13,7 +14,6 @@ use super::options::DeleteOptions;
 use super::subresource::Sub;
 use super::{delete, draft, managers, meta, route, rules, write};
 use crate::builtin;
-use crate::machinery::status::{ApiError, FieldError};
 use crate::registry::{
     CLEANUP_FINALIZER, Condition, Kind, Registry, Rules, Served, conditions, names_of,
 };

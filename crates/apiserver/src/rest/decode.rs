@@ -3,9 +3,9 @@
 //! Depth is bounded by the parsers, size by the caller. The last of two equal keys
 //! wins, as in Kubernetes; whether that is an error is for field validation to say.
 
+use flagship_base::machinery::status::ApiError;
 use serde_json::Value;
 
-use crate::machinery::status::ApiError;
 use crate::schema::{ReadJson, read_json};
 
 /// A decoded body.

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use flagship_base::machinery::status::ApiError;
+use flagship_base::machinery::time;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -16,8 +18,6 @@ use super::subresource::Sub;
 use super::write::{self, Lost, Written};
 use super::{read, rules};
 use crate::builtin;
-use crate::machinery::status::ApiError;
-use crate::machinery::time;
 use crate::registry::Kind;
 use crate::store::{CommitError, Expect, Stored};
 

@@ -1,5 +1,6 @@
 //! What is not a resource: discovery, schemas, version. Health is in `health`.
 
+use flagship_base::machinery::path::Target;
 use http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
@@ -13,7 +14,6 @@ use super::negotiate::{self, Form};
 use super::service::respond;
 use super::{health, metrics};
 use crate::auth::accounts::ISSUER;
-use crate::machinery::path::Target;
 use crate::openapi;
 use crate::registry::{self, Registry};
 use crate::store::ObjectKey;

@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use flagship_base::machinery::status::{ApiError, FieldError};
+use flagship_base::names;
 use serde_json::{Value, json};
 
 use super::admission::{Hooks, Options};
@@ -16,10 +18,8 @@ use super::subresource::Sub;
 use super::write::{Source, parse};
 use super::{certificates, crd, managers, meta, roles, rules};
 use crate::builtin;
-use crate::machinery::status::{ApiError, FieldError};
 use crate::registry::{Kind, Served};
 use crate::store::{ObjectKey, Stored};
-use flagship_base::names;
 
 /// An object ready to be committed, in its storage version.
 pub(super) struct Draft {

@@ -1,7 +1,8 @@
 //! Why a request did not get the answer it asked for.
 
+use flagship_base::machinery::status::ApiError;
+
 use crate::env::Interference;
-use crate::machinery::status::ApiError;
 use crate::store::CommitError;
 
 /// A refused request, or a connection that a fault cut.

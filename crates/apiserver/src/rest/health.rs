@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use flagship_base::machinery::query::Query;
 use http::{Response, StatusCode};
 use tokio::time::timeout;
 
@@ -13,7 +14,6 @@ use super::body::Body;
 use super::cluster::Cluster;
 use super::documents::text;
 use super::failure::Failure;
-use crate::machinery::query::Query;
 
 /// Who asks.
 const ASKED: [&str; 3] = ["healthz", "livez", "readyz"];

@@ -7,6 +7,8 @@
 
 use std::sync::Arc;
 
+use flagship_base::machinery::status::ApiError;
+use flagship_base::selector;
 use serde_json::Value;
 
 use super::cluster::{Caller, Cluster, Ctx, Place};
@@ -19,9 +21,7 @@ use super::subresource::Sub;
 use super::write::{self, Source, Written};
 use super::{read, rules, watch};
 use crate::env::{Env, Point};
-use crate::machinery::status::ApiError;
 use crate::store::{Stored, Subscription, WatchFrom};
-use flagship_base::selector;
 
 /// The in-process API of one cluster for one controller.
 #[derive(Clone)]

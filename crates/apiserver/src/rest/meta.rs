@@ -2,10 +2,10 @@
 //!
 //! Pure functions over one or two objects; the pipeline in `write` calls them.
 
+use flagship_base::machinery::status::{ApiError, FieldError};
 use serde_json::{Map, Value, json};
 
 use crate::builtin;
-use crate::machinery::status::{ApiError, FieldError};
 use crate::registry::Kind;
 
 /// Finalizers that the server itself sets and acts upon.

@@ -234,7 +234,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn requests_are_counted_by_what_is_served_and_never_by_what_was_sent() {
         let cluster = Server::new(Env::simulated(1)).add_cluster("hub");
-        let ask = |method: &str, path: &str| Ask::of(&method.parse().unwrap(), path, "");
+        let ask = |method: &str, path: &str| Ask::of(method, path, "");
         let maps = ask("GET", "/api/v1/namespaces/a/configmaps");
         for code in [200, 200, 403] {
             cluster.count(&maps, false, false).answered(code, false);

@@ -3,12 +3,11 @@
 //! Answers are JSON or YAML, whole or as `Table` or `PartialObjectMetadata`; watches are JSON.
 //! Bodies are JSON, YAML or, of built-in kinds, protobuf.
 
+use flagship_base::machinery::query::Query;
+use flagship_base::machinery::status::{ApiError, FieldError};
 use http::HeaderMap;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use serde_json::json;
-
-use crate::machinery::query::Query;
-use crate::machinery::status::{ApiError, FieldError};
 
 /// The form of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,11 +1,10 @@
 //! What a request asks for besides its object: query parameters and delete options.
 
-use serde_json::{Value, json};
-
-use crate::machinery::fields;
-use crate::machinery::query::Query;
-use crate::machinery::status::{ApiError, FieldError};
+use flagship_base::machinery::fields;
+use flagship_base::machinery::query::Query;
+use flagship_base::machinery::status::{ApiError, FieldError};
 use flagship_base::selector;
+use serde_json::{Value, json};
 
 /// What to do about fields the schema does not know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,11 +1,11 @@
 //! The four kinds of patches and how their bodies are read.
 
+use flagship_base::machinery::status::{ApiError, FieldError};
 use serde_json::Value;
 
 use super::decode::{self, Decoded};
 use super::negotiate;
 use super::options::WriteOptions;
-use crate::machinery::status::{ApiError, FieldError};
 use crate::patch;
 use crate::registry::Served;
 

@@ -1,6 +1,9 @@
 //! `pods/binding` and `pods/eviction`, small requests that change a pod on the way; and what
 //! stands in place of a log.
 
+use flagship_base::machinery::query::Query;
+use flagship_base::machinery::status::ApiError;
+use flagship_base::selector;
 use serde_json::{Value, json};
 
 use super::admission::{Hooks, Options};
@@ -11,10 +14,7 @@ use super::patching::Patch;
 use super::subresource::Sub;
 use super::write::{self, Source};
 use super::{delete, meta};
-use crate::machinery::query::Query;
-use crate::machinery::status::ApiError;
 use crate::store::Scope;
-use flagship_base::selector;
 
 const BUDGETS: &str = "poddisruptionbudgets.policy";
 

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use flagship_base::machinery::status::ApiError;
 use serde_json::{Value, json};
 
 use super::cluster::Ctx;
 use super::options::{ListOptions, Match};
-use crate::machinery::status::ApiError;
 use crate::store::{ObjectKey, PageError, Scope, Snapshot, Store, Stored};
 
 /// A page of a list.

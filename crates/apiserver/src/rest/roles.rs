@@ -7,6 +7,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use flagship_base::machinery::path::ObjectPath;
+use flagship_base::machinery::status::ApiError;
 use serde_json::{Value, json};
 
 use super::certificates::{self, Signer};
@@ -16,8 +18,6 @@ use crate::auth::rbac::grant::Grant;
 use crate::auth::rbac::{CLUSTER_BINDINGS, CLUSTER_ROLES, Policy, Rule, bootstrap};
 use crate::auth::{Ask, Decision};
 use crate::builtin::Kind as K;
-use crate::machinery::path::ObjectPath;
-use crate::machinery::status::ApiError;
 use crate::registry::Kind;
 use crate::store::ObjectKey;
 

@@ -3,6 +3,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use flagship_base::machinery::fields;
+use flagship_base::machinery::path::{self, BadPath, ObjectPath, Target};
+use flagship_base::machinery::query::Query;
+use flagship_base::machinery::status::ApiError;
 use http::header::USER_AGENT;
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
@@ -26,10 +30,6 @@ use super::write::{self, Source, Written};
 use super::{documents, health, meta, present, read, rules, scale, tokens, watch};
 use crate::auth::{Access, Asking, Review, User, group};
 use crate::builtin::convert::event_label;
-use crate::machinery::fields;
-use crate::machinery::path::{self, BadPath, ObjectPath, Target};
-use crate::machinery::query::Query;
-use crate::machinery::status::ApiError;
 use crate::protobuf;
 use crate::tables::Table;
 

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::sync::PoisonError;
 
+use flagship_base::machinery::status::{ApiError, FieldError};
 use serde_json::{Value, json};
 
 use super::cluster::Cluster;
@@ -14,7 +15,6 @@ use super::subresource::Sub;
 use super::{crd, guards, meta};
 use crate::builtin::addresses::ServiceRanges;
 use crate::builtin::{self, convert};
-use crate::machinery::status::{ApiError, FieldError};
 use crate::registry::{Kind, Origin, Rules, Served};
 use crate::store::{Pairs, Stored};
 

@@ -1,10 +1,10 @@
 //! The `/scale` path: a small `Scale` object in front of workloads and custom resources.
 
+use flagship_base::machinery::status::{ApiError, FieldError};
 use serde_json::{Value, json};
 
 use super::meta;
 use crate::builtin;
-use crate::machinery::status::{ApiError, FieldError};
 use crate::registry::{Origin, Served};
 
 /// The Scale of an object; `None` when its kind has none.

@@ -7,6 +7,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use flagship_base::machinery::path;
+use flagship_base::machinery::status::ApiError;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WARNING};
 use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -18,8 +20,6 @@ use super::failure::{Failure, Unserved};
 use super::negotiate::wants_yaml;
 use super::route;
 use super::server::Server;
-use crate::machinery::path;
-use crate::machinery::status::ApiError;
 
 /// Bodies of requests may have this many bytes, as in Kubernetes.
 pub(crate) const MAX_BODY: usize = 3 * 1024 * 1024;

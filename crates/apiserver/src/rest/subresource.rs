@@ -1,5 +1,6 @@
 //! The paths below an object that are written like the object itself.
 
+use flagship_base::machinery::status::ApiError;
 use serde_json::{Value, json};
 
 use super::cluster::Ctx;
@@ -9,7 +10,6 @@ use super::options::WriteOptions;
 use super::patching::Patch;
 use super::write::Source;
 use super::{managers, meta, scale};
-use crate::machinery::status::ApiError;
 use crate::registry::Served;
 
 /// What part of an object a write is about.

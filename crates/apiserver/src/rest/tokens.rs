@@ -9,6 +9,8 @@ use std::sync::atomic::Ordering;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use flagship_base::machinery::status::{ApiError, FieldError};
+use flagship_base::machinery::time;
 use serde_json::{Value, json};
 
 use super::admission::{Hooks, Options};
@@ -19,8 +21,6 @@ use super::subresource::Sub;
 use super::{meta, read, write};
 use crate::auth::accounts::{self, ACCOUNTS, Grant, ISSUER, Keyring};
 use crate::builtin::Kind as K;
-use crate::machinery::status::{ApiError, FieldError};
-use crate::machinery::time;
 use crate::registry::Kind;
 use crate::store::{ObjectKey, Scope, Stored};
 

@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
+use flagship_base::machinery::status::ApiError;
 use futures::Stream;
 use serde_json::json;
 use tokio::time::{Instant, Sleep};
@@ -14,7 +15,6 @@ use super::cluster::Ctx;
 use super::options::ListOptions;
 use super::present::Presenter;
 use super::read;
-use crate::machinery::status::ApiError;
 use crate::store::{Filter, OwnedScope, Seen, Selects, Store, Subscription, WatchFrom};
 
 /// Frames are filled up to about this many bytes while events are waiting.

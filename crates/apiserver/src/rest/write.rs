@@ -10,6 +10,8 @@
 use std::sync::{Arc, PoisonError};
 
 use bytes::Bytes;
+use flagship_base::machinery::status::ApiError;
+use flagship_patch::{MAX_DEPTH, fits};
 use futures::FutureExt;
 use serde_json::{Value, json};
 
@@ -25,8 +27,6 @@ use super::subresource::Sub;
 use super::{certificates, crd, managers, meta, roles, rules, tokens};
 use crate::builtin;
 use crate::env::Point;
-use crate::machinery::bounds::{MAX_DEPTH, fits};
-use crate::machinery::status::ApiError;
 use crate::registry::Kind;
 use crate::store::{Change, CommitError, Encoded, Expect, Head, ObjectKey, Stored, Write};
 

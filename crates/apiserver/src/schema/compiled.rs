@@ -5,6 +5,7 @@
 //! embedded objects, list identities, and the CEL rules only if nothing above makes
 //! them meaningless.
 
+use flagship_base::machinery::status::{FieldError, FieldProblem};
 use serde_json::Value;
 
 use super::cel::RuleTable;
@@ -15,7 +16,6 @@ use super::node::{ListType, Schema};
 use super::path::Path;
 use super::prune::{prune_resource, unknown_in_resource};
 use super::validate::structure;
-use crate::machinery::status::{FieldError, FieldProblem};
 
 /// A custom resource's schema with its rules compiled.
 #[derive(Debug)]

@@ -4,12 +4,12 @@
 //! decoding error (400) that names the Go struct. Only the first one is reported,
 //! as Go does. Custom resources never come here: `validate` judges them.
 
+use flagship_base::machinery::bounds::MAX_WALK;
+use flagship_base::quantity::Quantity;
 use serde_json::Value;
 
 use super::node::{NodeRef, Schema, Type};
 use super::path::Path;
-use crate::machinery::bounds::MAX_WALK;
-use flagship_base::quantity::Quantity;
 
 /// What Go's JSON decoder would say, if anything, such as `json: cannot unmarshal string
 /// into Go struct field DeploymentSpec.spec.replicas of type int32`.

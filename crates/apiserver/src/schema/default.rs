@@ -3,10 +3,10 @@
 //! A default is applied where its parent exists; the filled-in value is then
 //! defaulted in turn. A null where the schema allows none counts as missing.
 
+use flagship_base::machinery::bounds::MAX_WALK;
 use serde_json::Value;
 
 use super::node::{NodeRef, Schema};
-use crate::machinery::bounds::MAX_WALK;
 
 impl Schema {
     /// Fills in what is missing and has a default.

@@ -6,6 +6,7 @@
 //! The rules of a structural schema are in `structural`, those of single keywords and
 //! of CEL rules in `keywords`.
 
+use flagship_base::machinery::status::FieldError;
 use serde_json::{Map, Value};
 
 use super::embedded::not_a_dns_1035_label;
@@ -13,7 +14,6 @@ use super::keywords::check_schema;
 use super::node::Schema;
 use super::path::{Findings, Path};
 use super::structural::{not_structural, text};
-use crate::machinery::status::FieldError;
 
 /// Everything that Kubernetes would refuse about this CustomResourceDefinition (v1).
 pub fn validate_crd(crd: &Value) -> Vec<FieldError> {

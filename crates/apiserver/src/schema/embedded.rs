@@ -1,5 +1,6 @@
 //! Whole Kubernetes objects inside a custom resource: their type and metadata.
 
+use flagship_base::machinery::status::FieldError;
 use serde_json::{Map, Value};
 
 use super::builtin::object_meta;
@@ -7,7 +8,6 @@ use super::decode::decode_error;
 use super::node::NodeRef;
 use super::path::{Findings, Path};
 use super::walk::visit;
-use crate::machinery::status::FieldError;
 
 /// Findings about every embedded object below `value`, which itself is not one.
 pub(super) fn embedded_objects(value: &Value, node: NodeRef<'_>) -> Vec<FieldError> {

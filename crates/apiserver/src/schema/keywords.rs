@@ -1,6 +1,8 @@
 //! The keywords of a CRD's schema, one by one: what may be said, defaults that fit, rules
 //! that compile.
 
+use flagship_base::machinery::bounds::MAX_SCHEMA_DEPTH;
+use flagship_base::machinery::status::FieldError;
 use serde_json::{Map, Value, json};
 
 use super::cel::rule::{Defect, field_path};
@@ -10,8 +12,6 @@ use super::node::{NodeId, NodeRef, RuleText, Schema};
 use super::path::{Findings, Path};
 use super::structural::{fields, flag, text};
 use super::validate::structure;
-use crate::machinery::bounds::MAX_SCHEMA_DEPTH;
-use crate::machinery::status::FieldError;
 
 type Keywords = Map<String, Value>;
 

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use flagship_base::machinery::status::FieldError;
 use serde_json::{Map, Value};
 
 use super::node::{ListType, NodeRef};
 use super::path::{Findings, Path};
 use super::walk::visit;
-use crate::machinery::status::FieldError;
 
 /// The element of the old list that `value` is a new state of, in lists keyed by fields.
 pub(super) fn counterpart<'v>(

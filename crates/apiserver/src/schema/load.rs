@@ -11,13 +11,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use flagship_base::machinery::bounds::MAX_SCHEMA_DEPTH;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::node::{
     Arena, Bound, Checks, ListType, Node, NodeId, PatchStrategy, Pattern, Range, Schema, Type,
 };
-use crate::machinery::bounds::MAX_SCHEMA_DEPTH;
 
 /// How many nodes one schema may have.
 const MAX_NODES: usize = 200_000;

@@ -5,10 +5,9 @@
 
 use std::fmt::{self, Write};
 
+use flagship_base::machinery::bounds::{Clipped, MAX_FINDINGS, MAX_PATH};
+use flagship_base::machinery::status::FieldError;
 use serde_json::Value;
-
-use crate::machinery::bounds::{Clipped, MAX_FINDINGS, MAX_PATH};
-use crate::machinery::status::FieldError;
 
 /// A chain of steps from the root; each walker frame owns one link.
 #[derive(Clone, Copy)]

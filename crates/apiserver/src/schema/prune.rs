@@ -6,12 +6,12 @@
 //!
 //! Nulls where the schema allows none go as well, unless a default will replace them.
 
+use flagship_base::machinery::bounds::{MAX_SHOWN, MAX_WALK};
 use serde_json::{Map, Value};
 
 use super::builtin::object_meta;
 use super::node::{NodeRef, Schema};
 use super::path::Path;
-use crate::machinery::bounds::{MAX_SHOWN, MAX_WALK};
 
 /// What the schema says about one key of an object.
 enum Place<'s> {

@@ -6,11 +6,11 @@
 use std::cell::RefCell;
 use std::fmt;
 
+use flagship_base::machinery::bounds::MAX_SHOWN;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
 use super::path::Path;
-use crate::machinery::bounds::MAX_SHOWN;
 
 /// What was read.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,11 +4,11 @@
 //! `anyOf`, `oneOf` and `not` may only add checks to fields that the spine has. Read from
 //! the JSON as written, because findings name places in it.
 
+use flagship_base::machinery::bounds::MAX_SCHEMA_DEPTH;
+use flagship_base::machinery::status::FieldError;
 use serde_json::{Map, Value};
 
 use super::path::{Findings, Path};
-use crate::machinery::bounds::MAX_SCHEMA_DEPTH;
-use crate::machinery::status::FieldError;
 
 /// Where a schema stands; the words differ.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -7,14 +7,14 @@
 //! under an older schema can still be edited elsewhere ("ratcheting"). List
 //! uniqueness lives in `lists`, embedded objects in `embedded`, rules in `cel`.
 
+use flagship_base::machinery::bounds::MAX_WALK;
+use flagship_base::machinery::status::{FieldError, FieldProblem};
 use serde_json::Value;
 
 use super::format::Format;
 use super::lists::{counterpart, is_unchanged};
 use super::node::{Checks, NodeRef, Type};
 use super::path::Path;
-use crate::machinery::bounds::MAX_WALK;
-use crate::machinery::status::{FieldError, FieldProblem};
 
 /// After this many findings the rest is not looked for.
 const MAX_FINDINGS: usize = 200;

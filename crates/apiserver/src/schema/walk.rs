@@ -1,10 +1,10 @@
 //! Visits every part of an object together with its schema.
 
+use flagship_base::machinery::bounds::MAX_WALK;
 use serde_json::Value;
 
 use super::node::NodeRef;
 use super::path::Path;
-use crate::machinery::bounds::MAX_WALK;
 
 /// Calls with each value that the schema knows, its schema and its path, parents first.
 /// Keys of maps are printed in brackets.

@@ -1,9 +1,9 @@
 //! The columns that a CustomResourceDefinition asks for.
 
+use flagship_base::machinery::jsonpath::{self, JsonPath};
 use serde_json::{Value, json};
 
 use super::object::Object;
-use crate::machinery::jsonpath::{self, JsonPath};
 
 /// The columns of one version of a custom kind.
 #[derive(Debug, Default)]

@@ -60,7 +60,7 @@ const INGRESS_CLASS: Printer = Printer {
         let parameters = match object.at("/spec/parameters").is_object() {
             false => "<none>".to_owned(),
             true => {
-                let kind = crate::machinery::gvk::qualified(text("kind"), text("apiGroup"));
+                let kind = flagship_base::machinery::gvk::qualified(text("kind"), text("apiGroup"));
                 format!("{kind}/{}", text("name"))
             }
         };

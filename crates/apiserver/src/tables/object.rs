@@ -1,11 +1,11 @@
 //! An object as a row is filled from it: nothing in it need have the shape it should.
 
+use flagship_base::machinery::time;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::human;
 use crate::builtin::scale::selector_text;
-use crate::machinery::time;
 
 /// An object and the moment it is looked at.
 pub(super) struct Object<'a> {

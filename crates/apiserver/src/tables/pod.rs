@@ -3,13 +3,13 @@
 //! The status is the most telling reason anywhere in the pod: of the pod itself, of an
 //! init container that has not finished, of a container that waits or has ended.
 
+use flagship_base::machinery::time;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::object::Object;
 use super::{AGE, NAME, Printer};
 use crate::builtin::Kind;
-use crate::machinery::time;
 
 pub(super) fn printer(kind: Kind) -> Option<&'static Printer> {
     const POD: Printer = Printer {

@@ -1,11 +1,11 @@
 //! What runs pods: Deployments, sets, jobs and what scales them.
 
+use flagship_base::machinery::time;
 use serde_json::{Value, json};
 
 use super::object::Object;
 use super::{AGE, Column, NAME, Printer, human};
 use crate::builtin::Kind;
-use crate::machinery::time;
 
 const CONTAINERS: Column = ("Containers", "string", 1);
 const IMAGES: Column = ("Images", "string", 1);
@@ -190,7 +190,8 @@ const CONTROLLER_REVISION: Printer = Printer {
         let controller = owners.iter().find(|owner| owner["controller"] == true).map(|owner| {
             let text = |key: &str| owner[key].as_str().unwrap_or_default();
             let group = text("apiVersion").split_once('/').map_or("", |(group, _)| group);
-            let kind = crate::machinery::gvk::qualified(&text("kind").to_lowercase(), group);
+            let kind =
+                flagship_base::machinery::gvk::qualified(&text("kind").to_lowercase(), group);
             format!("{kind}/{}", text("name"))
         });
         let controller = controller.unwrap_or_else(|| "<none>".to_owned());

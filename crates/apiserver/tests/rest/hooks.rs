@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use flagship_apiserver::machinery::status::ApiError;
 use flagship_apiserver::rest::{Admission, Mutation, Review};
+use flagship_base::machinery::status::ApiError;
 use serde_json::{Value, json};
 
 use crate::harness::{GADGETS, Hook, MAPS, World, gadget, gadget_definition};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use flagship_apiserver::machinery::status::ApiError;
 use flagship_apiserver::rest::{Admission, Mutation, Review};
+use flagship_base::machinery::status::ApiError;
 use flagship_sim::fleet::{Cluster, Fleet, FleetConfig};
 use flagship_sim::stories;
 use serde_json::{Value, json};

@@ -1,8 +1,8 @@
 //! Requests that a webhook server would hand over, answered from what the hub's server
 //! says, and the same answers at the door of an embedded hub.
 
-use flagship_apiserver::machinery::status::ApiError;
 use flagship_apiserver::rest::{PatchKind, WriteOptions};
+use flagship_base::machinery::status::ApiError;
 use flagship_hub::admission::{Admission, Answer, Options, Request};
 use flagship_rules::admission::Operation;
 use flagship_rules::placement::selection::Kind;

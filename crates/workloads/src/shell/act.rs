@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use flagship_apiserver::machinery::status::ApiError;
 use flagship_apiserver::rest::{DeleteOptions, Local, PatchKind, Propagation, WriteOptions};
+use flagship_base::machinery::status::ApiError;
 use jiff::Timestamp;
 use serde_json::Value;
 

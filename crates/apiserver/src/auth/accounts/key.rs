@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use flagship_base::machinery::status::ApiError;
 use ring::rand::SystemRandom;
 use ring::signature::{
     ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair,
@@ -16,7 +17,6 @@ use ring::signature::{
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::machinery::status::ApiError;
 use crate::store::{Change, Encoded, Expect, Head, ObjectKey, Pairs, Resource, Store, Write};
 
 /// No kind has this name.

@@ -7,13 +7,13 @@
 mod key;
 mod token;
 
+use flagship_base::machinery::status::ApiError;
 use serde_json::{Value, json};
 
 pub use key::{Key, Keyring};
 
 use super::rbac::quoted;
 use super::{Authenticator, Presented, User, bearer};
-use crate::machinery::status::ApiError;
 use crate::rest::ClusterHandle;
 use crate::store::{ObjectKey, Store};
 

@@ -2,10 +2,10 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use flagship_base::machinery::status::ApiError;
 use serde_json::{Value, json};
 
 use super::key::Key;
-use crate::machinery::status::ApiError;
 
 /// Longer tokens are not looked at.
 const MAX_LENGTH: usize = 16 * 1024;

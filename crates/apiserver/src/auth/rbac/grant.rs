@@ -4,13 +4,13 @@
 //! binds a role needs its rules already, or the verb `bind` on that role. Those in
 //! `system:masters` need nothing.
 
+use flagship_base::machinery::path::ObjectPath;
+use flagship_base::machinery::status::ApiError;
 use serde_json::Value;
 
 use super::policy::{Policy, RoleRef};
 use super::rule::{Rule, missing, quoted};
 use crate::auth::{Ask, Decision, User, group};
-use crate::machinery::path::ObjectPath;
-use crate::machinery::status::ApiError;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 

@@ -7,12 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use flagship_base::selector;
 use serde_json::Value;
 
 use super::rule::Rule;
 use crate::auth::{Ask, Decision, User, group};
 use crate::store::{ObjectKey, Scope, Store};
-use flagship_base::selector;
 
 /// Where ClusterRoles are stored.
 pub const CLUSTER_ROLES: &str = "clusterroles.rbac.authorization.k8s.io";

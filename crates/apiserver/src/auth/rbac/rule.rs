@@ -252,7 +252,7 @@ mod tests {
     }
 
     fn asks(verb: &str, path: &str) -> Ask {
-        let mut ask = Ask::of(&http::Method::GET, path, "");
+        let mut ask = Ask::of("GET", path, "");
         let (Ask::Resource { verb: had, .. } | Ask::Path { verb: had, .. }) = &mut ask;
         verb.clone_into(had);
         ask

@@ -35,7 +35,7 @@ fn policy() -> Policy {
 }
 
 fn answer(user: &User, method: &str, path: &str) -> String {
-    match policy().decide(user, &Ask::of(&method.parse().unwrap(), path, "")) {
+    match policy().decide(user, &Ask::of(method, path, "")) {
         Decision::Allow(why) => format!("yes {why}").trim_end().to_owned(),
         Decision::Deny(why) => format!("no {why}").trim_end().to_owned(),
     }

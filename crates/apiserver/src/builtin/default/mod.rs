@@ -14,11 +14,11 @@ mod service;
 mod storage;
 mod workload;
 
+use flagship_base::quantity::Quantity;
 use serde_json::Value;
 
 use super::catalog::Kind;
 use super::json::{Fill, Object};
-use flagship_base::quantity::Quantity;
 
 /// How deep nulls are looked for: deeper than any built-in type goes.
 const NULL_DEPTH: usize = 64;

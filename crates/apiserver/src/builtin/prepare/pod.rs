@@ -1,9 +1,9 @@
 //! What admission adds to every pod, and its class of service.
 
+use flagship_base::quantity::Quantity;
 use serde_json::{Value, json};
 
 use super::super::json::{Fill, Object, at};
-use flagship_base::quantity::Quantity;
 
 /// Account, priority and the two tolerations that a real server's admission adds.
 pub(super) fn admit(pod: &mut Object) {

@@ -4,11 +4,11 @@
 
 use std::collections::BTreeMap;
 
+use flagship_base::machinery::status::FieldError;
 use serde_json::{Value, json};
 
 use super::super::addresses::Addresses;
 use super::super::json::{Fill, Object, at, is_empty};
-use crate::machinery::status::FieldError;
 
 /// Gives the service what it still lacks. `old` is the stored one on update, whose
 /// addresses and ports count as its own.

@@ -4,11 +4,12 @@
 
 use std::collections::BTreeSet;
 
+use flagship_base::machinery::status::FieldError;
+use flagship_base::names;
+
 use super::super::json::{Field, same};
 use super::Findings;
 use super::rules::{IMMUTABLE, any_of, required, required_name, selector, unique};
-use crate::machinery::status::FieldError;
-use flagship_base::names;
 
 pub(super) fn webhooks(object: &Field<'_>, mutating: bool, out: &mut Findings) {
     let hooks = object.get("webhooks");

@@ -1,12 +1,12 @@
 //! Job and CronJob.
 
+use flagship_base::machinery::status::FieldError;
+use flagship_base::names;
 use serde_json::{Value, json};
 
 use super::super::json::{Field, Fill, at};
 use super::rules::{IMMUTABLE, any_of, immutable, not_negative, one_of, selector, selects};
 use super::{Findings, pod};
-use crate::machinery::status::FieldError;
-use flagship_base::names;
 
 const INDEXED_PODS_MAX: i64 = 100_000;
 

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use flagship_base::machinery::status::FieldError;
+use flagship_base::names;
 use serde_json::Value;
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::pem::{Pem, parse_x509_pem};
@@ -11,8 +13,6 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::super::json::{Field, same};
 use super::Findings;
-use crate::machinery::status::FieldError;
-use flagship_base::names;
 
 const USAGES: [&str; 23] = [
     "any",

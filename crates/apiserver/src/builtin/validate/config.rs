@@ -2,12 +2,12 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use flagship_base::machinery::status::FieldError;
 use serde_json::Value;
 
 use super::super::json::{Field, same};
 use super::Findings;
 use super::rules::{config_key, immutable};
-use crate::machinery::status::FieldError;
 
 /// All values of one object together.
 const DATA_MAX: usize = 1024 * 1024;

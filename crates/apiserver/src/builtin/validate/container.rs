@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use flagship_base::names;
+use flagship_base::quantity::Quantity;
 use serde_json::Value;
 
 use super::super::json::Field;
@@ -10,8 +12,6 @@ use super::rules::{
     POSITIVE, amount, any_of, config_key, named, not_negative, one_of, port_name, port_number,
     port_number_or_name, required, required_name, unique,
 };
-use flagship_base::names;
-use flagship_base::quantity::Quantity;
 
 pub(super) const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 
@@ -145,7 +145,10 @@ fn host_ports(containers: &Field<'_>, out: &mut Findings) {
             let (protocol, ip) = (port.get("protocol").text(), port.get("hostIP").text());
             let key = format!("{protocol}/{ip}/{number}");
             if !taken.insert(key.clone()) {
-                out.push(crate::machinery::status::FieldError::duplicate(host.path(), key.into()));
+                out.push(flagship_base::machinery::status::FieldError::duplicate(
+                    host.path(),
+                    key.into(),
+                ));
             }
         }
     }

@@ -3,13 +3,13 @@
 //! Both are stored in the shape of the core group, and reported by its names; Kubernetes, too,
 //! speaks of `involvedObject` where the newer group says `regarding`.
 
+use flagship_base::machinery::status::FieldError;
+use flagship_base::names;
 use serde_json::Value;
 
 use super::super::json::Field;
 use super::Findings;
 use super::rules::{IMMUTABLE, required};
-use crate::machinery::status::FieldError;
-use flagship_base::names;
 
 /// What the newer group calls the one who reports, and the only name of it that is reported.
 const REPORTER: (&str, &str) = ("reportingComponent", "reportingController");

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use flagship_base::machinery::bounds::MAX_ANNOTATIONS;
+use flagship_base::machinery::status::{FieldError, FieldProblem};
+use flagship_base::names;
 use serde_json::{Value, json};
 
 use super::super::catalog::{BuiltinKind, NameRule};
 use super::super::json::Field;
 use super::Findings;
-use crate::machinery::bounds::MAX_ANNOTATIONS;
-use crate::machinery::status::{FieldError, FieldProblem};
 use crate::registry::CLEANUP_FINALIZER;
-use flagship_base::names;
 
 /// Which finalizers an object may carry.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -23,6 +23,8 @@ mod storage;
 mod volume;
 mod workload;
 
+use flagship_base::machinery::bounds::MAX_FINDINGS;
+use flagship_base::machinery::status::FieldError;
 use serde_json::Value;
 
 pub use self::certificates::approvals_kept;
@@ -30,8 +32,6 @@ pub use self::event::strict_event;
 pub use self::meta::{late_finalizers, validate_metadata};
 use super::catalog::Kind;
 use super::json::Field;
-use crate::machinery::bounds::MAX_FINDINGS;
-use crate::machinery::status::FieldError;
 
 /// What was found so far, up to a bound.
 #[derive(Debug, Default)]

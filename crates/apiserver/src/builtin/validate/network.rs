@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use flagship_base::machinery::status::FieldError;
+use flagship_base::names;
 use serde_json::Value;
 
 use super::super::json::Field;
@@ -10,8 +12,6 @@ use super::container::PROTOCOLS;
 use super::rules::{
     any_of, immutable, named, port_name, port_number, port_number_or_name, required_name, selector,
 };
-use crate::machinery::status::FieldError;
-use flagship_base::names;
 
 pub(super) fn ingress(object: &Field<'_>, out: &mut Findings) {
     let spec = object.get("spec");

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use flagship_base::names;
 use serde_json::{Value, json};
 
 use super::super::json::{Field, Fill, Object, is_empty};
 use super::rules::{any_of, named, one_of, unique};
 use super::{Findings, container, meta, scheduling, volume};
-use flagship_base::names;
 
 /// The words for a change that no rule allows.
 const FROZEN: &str = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use flagship_base::machinery::status::FieldError;
+use flagship_base::names;
+use flagship_base::quantity::Quantity;
 use serde_json::Value;
 
 use super::super::json::{Field, same};
@@ -10,9 +13,6 @@ use super::container::is_standard;
 use super::rules::{
     NOT_NEGATIVE, POSITIVE, amount, any_of, immutable, int_or_percent, named, selector,
 };
-use crate::machinery::status::FieldError;
-use flagship_base::names;
-use flagship_base::quantity::Quantity;
 
 pub(super) fn disruption_budget(object: &Field<'_>, out: &mut Findings) {
     let spec = object.get("spec");

@@ -1,9 +1,10 @@
 //! Roles and their bindings.
 
+use flagship_base::names;
+
 use super::super::json::{Field, same};
 use super::Findings;
 use super::rules::{named, required_name};
-use flagship_base::names;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 

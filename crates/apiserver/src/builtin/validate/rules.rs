@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use flagship_base::names;
+use flagship_base::quantity::Quantity;
+use flagship_base::selector::Selector;
 use serde_json::Value;
 
 use super::super::json::{Field, same};
 use super::{Findings, meta};
-use flagship_base::names;
-use flagship_base::quantity::Quantity;
-use flagship_base::selector::Selector;
 
 pub(super) const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
 pub(super) const POSITIVE: &str = "must be greater than 0";

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use flagship_base::names;
+
 use super::super::json::Field;
 use super::Findings;
 use super::rules::{any_of, named, one_of, operator_values, selector};
-use flagship_base::names;
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use flagship_base::machinery::status::FieldError;
+use flagship_base::names;
 use serde_json::json;
 
 use super::super::json::Field;
@@ -10,8 +12,6 @@ use super::rules::{
     any_of, ip, named, one_of, port_name, port_number, port_number_or_name, required_name, unique,
 };
 use super::{Findings, meta};
-use crate::machinery::status::FieldError;
-use flagship_base::names;
 
 pub(super) fn service(object: &Field<'_>, out: &mut Findings) {
     let spec = object.get("spec");

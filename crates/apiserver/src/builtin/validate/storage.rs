@@ -1,14 +1,14 @@
 //! PersistentVolume, PersistentVolumeClaim and StorageClass.
 
+use flagship_base::machinery::status::{FieldError, FieldProblem};
+use flagship_base::names;
+use flagship_base::quantity::Quantity;
 use serde_json::Value;
 
 use super::super::json::{Field, is_empty, same};
 use super::Findings;
 use super::rules::{any_of, immutable, named, one_of, quantity, required_name, selector};
 use super::volume;
-use crate::machinery::status::{FieldError, FieldProblem};
-use flagship_base::names;
-use flagship_base::quantity::Quantity;
 
 const ACCESS_MODES: [&str; 4] =
     ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];

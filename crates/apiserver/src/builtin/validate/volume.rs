@@ -1,9 +1,10 @@
 //! Volumes of pods.
 
+use flagship_base::names;
+
 use super::super::json::Field;
 use super::Findings;
 use super::rules::{config_key, quantity, required, required_name, unique};
-use flagship_base::names;
 
 /// Every volume has one name and one source.
 pub(super) fn volumes(volumes: &Field<'_>, out: &mut Findings) {

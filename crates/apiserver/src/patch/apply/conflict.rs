@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use flagship_base::machinery::bounds::{self, MAX_PATH, MAX_SHOWN};
+use flagship_base::machinery::status::{ApiError, Cause};
 use thiserror::Error;
 
 use super::element::Element;
 use super::managers::{Entry, Operation};
-use crate::machinery::bounds::{self, MAX_PATH, MAX_SHOWN};
-use crate::machinery::status::{ApiError, Cause};
 
 /// A configuration that could not be applied.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

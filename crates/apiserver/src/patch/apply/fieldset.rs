@@ -5,11 +5,11 @@
 
 use std::fmt;
 
+use flagship_patch::MAX_DEPTH;
 use serde_json::map::Entry;
 use serde_json::{Map, Value};
 
 use super::element::Element;
-use crate::machinery::bounds::MAX_DEPTH;
 
 /// A set of field paths.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

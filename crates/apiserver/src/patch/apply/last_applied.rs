@@ -4,13 +4,13 @@
 //! turns to server-side apply, fields that still have the value of that annotation do
 //! not conflict, and the annotation follows, so that one may turn back.
 
+use flagship_base::machinery::bounds::MAX_ANNOTATIONS;
 use serde_json::Value;
 
 use super::compare::compare;
 use super::extract::{Containers, fields};
 use super::fieldset::FieldSet;
 use super::place::Place;
-use crate::machinery::bounds::MAX_ANNOTATIONS;
 
 /// Only this manager migrates; to opt out one takes another name.
 pub(super) const KUBECTL: &str = "kubectl";

@@ -7,11 +7,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use flagship_base::machinery::gvk::GroupVersion;
 use serde_json::{Value, json};
 
 use super::POLICIES;
 use crate::builtin::Kind as K;
-use crate::machinery::gvk::GroupVersion;
 use crate::registry::{Kind, Served};
 use crate::rest::cluster::Cluster;
 use crate::rest::subresource::Sub;

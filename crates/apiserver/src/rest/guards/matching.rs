@@ -1,13 +1,13 @@
 //! Which writes a guard is asked about: rules, selectors and conditions.
 
+use flagship_base::machinery::gvk::GroupVersion;
+use flagship_base::selector::Selector;
 use serde_json::Value;
 
 use super::Seen;
 use crate::builtin::Kind as K;
-use crate::machinery::gvk::GroupVersion;
 use crate::schema::{Evaluation, Program};
 use crate::store::ObjectKey;
-use flagship_base::selector::Selector;
 
 /// Rules and selectors, of a webhook, a policy or a binding.
 #[derive(Debug)]

@@ -16,6 +16,8 @@ mod webhook;
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use flagship_base::machinery::path::ObjectPath;
+use flagship_base::machinery::status::{ApiError, FieldError};
 use serde_json::{Value, json};
 
 use super::admission::{Hooks, Options};
@@ -23,8 +25,6 @@ use super::options::{FieldValidation, Propagation};
 use super::subresource::Sub;
 use super::{meta, rules, scale};
 use crate::builtin::Kind as K;
-use crate::machinery::path::ObjectPath;
-use crate::machinery::status::{ApiError, FieldError};
 use crate::schema::{Asker, Program, Sighted};
 use crate::store::{ObjectKey, Scope, Store};
 

@@ -6,17 +6,17 @@
 
 use std::collections::BTreeMap;
 
+use flagship_base::machinery::gvk::GroupVersion;
+use flagship_base::machinery::status::ApiError;
+use flagship_base::selector::Selector;
 use serde_json::Value;
 
 use super::Seen;
 use super::matching::{Condition, Matching};
-use crate::machinery::gvk::GroupVersion;
-use crate::machinery::status::ApiError;
 use crate::registry::Served;
 use crate::rest::rules;
 use crate::schema::{Evaluation, Noted, Program, Sight};
 use crate::store::{ObjectKey, Scope};
-use flagship_base::selector::Selector;
 
 /// Code and reason of a refusal that names none.
 const INVALID: (u16, &str) = (422, "Invalid");

@@ -11,6 +11,7 @@ use cel::common::traits::Indexer;
 use cel::common::types::{CelBool, CelNull, CelString, MAP_TYPE, Type};
 use cel::common::value::{CowVal, Val};
 use cel::{Context, ExecutionError};
+use flagship_base::machinery::path::ObjectPath;
 use serde_json::Value;
 
 pub(crate) use super::authorizer::Asker;
@@ -18,7 +19,6 @@ use super::authorizer::Check;
 use super::library::{self, Boxed, failed};
 use super::rule::{Defect, Expression, Scope, may_be_bool, type_of};
 use super::{MAX_MESSAGE, meter, reason, value};
-use crate::machinery::path::ObjectPath;
 
 /// What every expression may name.
 const NAMES: [&str; 6] =

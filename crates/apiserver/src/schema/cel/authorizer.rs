@@ -9,11 +9,11 @@ use cel::common::functions::Function;
 use cel::common::types::{CelString, STRING_TYPE, Type};
 use cel::common::value::CowVal;
 use cel::{DeclarationError, Env};
+use flagship_base::machinery::path::ObjectPath;
 
 use super::library::{Answer, Args, Boxed, Native, native, text, truth};
 use crate::auth::rbac::Policy;
 use crate::auth::{Ask, Decision, User};
-use crate::machinery::path::ObjectPath;
 
 static ASKER: Type = Type::new_unspecified_type("kubernetes.authorization.Authorizer");
 static CHECK: Type = Type::new_unspecified_type("kubernetes.authorization.ResourceCheck");

@@ -24,14 +24,14 @@ use std::collections::BTreeMap;
 use cel::common::types::{CelBool, CelOptional, CelString};
 use cel::common::value::Val;
 use cel::{Context, ExecutionError};
+use flagship_base::machinery::bounds::MAX_WALK;
+use flagship_base::machinery::status::{FieldError, FieldProblem};
 use serde_json::Value;
 
 use super::lists::{counterpart, is_unchanged};
 use super::node::{Arena, NodeId, NodeRef, Schema};
 use super::path::{Findings, Path};
 use super::validate::type_name;
-use crate::machinery::bounds::MAX_WALK;
-use crate::machinery::status::{FieldError, FieldProblem};
 use rule::{Defect, Expression, Rule};
 
 /// Longest message that a message expression may make.

@@ -10,9 +10,9 @@ use cel::common::functions::Function;
 use cel::common::types::{CelDouble, INT_TYPE, STRING_TYPE, Type};
 use cel::common::value::CowVal;
 use cel::{DeclarationError, Env, ExecutionError};
+use flagship_base::quantity::Quantity;
 
 use super::library::{Answer, Args, Boxed, Native, failed, int, native, number, text, truth};
-use flagship_base::quantity::Quantity;
 
 static TYPE: Type = Type::new_unspecified_type("kubernetes.Quantity");
 impl Native for Quantity {

@@ -1,12 +1,12 @@
 //! One rule of `x-kubernetes-validations`: what can be known of it before an object arrives.
 
 use cel::common::ast::{Expr, IdedExpr, LiteralValue, SourceInfo, operators};
+use flagship_base::machinery::status::FieldProblem;
 
 use super::library::{self, EQUAL, KNOWN, MATCHES, NAMESPACES, UNEQUAL};
 use super::meter::{Growth, children, children_mut, metered};
 use super::parse::parse;
 use super::value::escape;
-use crate::machinery::status::FieldProblem;
 use crate::schema::node::{NodeRef, RuleText, Type};
 
 /// A rule ready to run.

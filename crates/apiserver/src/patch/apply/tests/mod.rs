@@ -7,11 +7,11 @@ mod updates;
 
 use std::sync::LazyLock;
 
+use flagship_base::machinery::status::ApiError;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::machinery::status::ApiError;
 use crate::schema::{self, Schema};
 
 static DEPLOYMENT: LazyLock<Schema> =

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use expect_test::expect;
-use flagship_apiserver::machinery::status::ApiError;
 use flagship_apiserver::rest::{Admission, Review};
+use flagship_base::machinery::status::ApiError;
 use serde_json::{Value, json};
 
 use super::{API, CLUSTER, NAMESPACED, Tale};

@@ -218,7 +218,7 @@ impl flagship_apiserver::rest::Admission for Rewording {
     fn mutate(
         &self,
         review: &mut flagship_apiserver::rest::Mutation<'_>,
-    ) -> Result<(), flagship_apiserver::machinery::status::ApiError> {
+    ) -> Result<(), flagship_base::machinery::status::ApiError> {
         let waiting = "/status/containerStatuses/0/state/waiting";
         if let Some(waiting) = review.object.pointer_mut(waiting) {
             waiting["message"] = json!(self.0);

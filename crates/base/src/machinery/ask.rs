@@ -1,12 +1,10 @@
 //! What a request asks permission for, and how a refusal reads.
 
-use http::Method;
-
-use super::User;
-use crate::machinery::fields;
-use crate::machinery::path::{self, ObjectPath, Target};
-use crate::machinery::query::{Query, decode};
-use crate::machinery::status::{ApiError, Details};
+use super::fields;
+use super::path::{self, ObjectPath, Target};
+use super::query::{Query, decode};
+use super::status::{ApiError, Details};
+use super::user::User;
 
 /// A verb on a resource or on a path, as rules of authorization name them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,24 +26,33 @@ pub enum Ask {
     },
 }
 
+/// The answer of an authorizer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// Go ahead, for this reason, which only reviews tell; it may be empty.
+    Allow(String),
+    /// No, for this reason, which the user is told; it may be empty.
+    Deny(String),
+}
+
 impl Ask {
-    /// What a request asks for. `path` and `query` are as sent, without the cluster.
-    pub fn of(method: &Method, path: &str, query: &str) -> Self {
+    /// What a request with this method asks for. `path` and `query` are as sent, without the cluster.
+    pub fn of(method: &str, path: &str, query: &str) -> Self {
         match path::parse(path) {
             Ok(Target::Object(at)) => Self::resource(method, at, query),
-            Ok(Target::Watch(at)) => Self::resource(&Method::GET, at, "watch"),
+            Ok(Target::Watch(at)) => Self::resource("GET", at, "watch"),
             // What cannot be read is refused later; here it needs the right to its path.
             _ => {
                 let path = decode(path).unwrap_or_else(|| path.to_owned());
-                Self::Path { verb: method.as_str().to_ascii_lowercase(), path }
+                Self::Path { verb: method.to_ascii_lowercase(), path }
             }
         }
     }
 
-    fn resource(method: &Method, mut at: ObjectPath, query: &str) -> Self {
+    fn resource(method: &str, mut at: ObjectPath, query: &str) -> Self {
         let query = Query::parse(query).ok();
         let watch = query.as_ref().is_some_and(|query| query.flag("watch"));
-        let verb = match (method.as_str(), at.name.is_some()) {
+        let verb = match (method, at.name.is_some()) {
             ("GET" | "HEAD", _) if watch => "watch",
             ("GET" | "HEAD", true) => "get",
             ("GET" | "HEAD", false) => "list",
@@ -90,7 +97,7 @@ impl Ask {
                     Some(namespace) => format!("in the namespace {namespace:?}"),
                     None => "at the cluster scope".to_owned(),
                 };
-                let qualified = crate::machinery::gvk::qualified(&at.resource, &at.group);
+                let qualified = super::gvk::qualified(&at.resource, &at.group);
                 let named = at.name.as_ref().map(|name| format!(" {name:?}")).unwrap_or_default();
                 let says = format!(
                     "{qualified}{named} is forbidden: User {:?} cannot {verb} resource {resource:?} \
@@ -116,7 +123,7 @@ mod tests {
 
     fn refusal(method: &str, target: &str) -> String {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        let ask = Ask::of(&method.parse().unwrap(), path, query);
+        let ask = Ask::of(method, path, query);
         ask.forbidden(&User::authenticated("bob", []), "").message
     }
 

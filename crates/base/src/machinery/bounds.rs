@@ -6,7 +6,6 @@
 
 use std::{fmt, io};
 
-pub use flagship_patch::{MAX_DEPTH, fits};
 use serde_json::Value;
 
 /// Levels of a schema, which is an object too but is walked by more.
