@@ -7,8 +7,8 @@ use std::hint::black_box;
 
 use bytes::Bytes;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use flagship_apiserver::env::Env;
 use flagship_apiserver::rest::{ClusterHandle, Server};
+use flagship_store::env::Env;
 use http::Request;
 use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};

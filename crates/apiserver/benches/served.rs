@@ -18,10 +18,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bytes::Bytes;
-use flagship_apiserver::durable::Durable;
-use flagship_apiserver::env::Env;
 use flagship_apiserver::rest::Server;
-use flagship_apiserver::store::Limits;
+use flagship_store::Limits;
+use flagship_store::durable::Durable;
+use flagship_store::env::Env;
 use futures::future::join_all;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;

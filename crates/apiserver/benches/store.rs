@@ -12,9 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use criterion::{BatchSize, Criterion};
-use flagship_apiserver::env::Env;
 use flagship_apiserver::rest::{ClusterHandle, Server};
-use flagship_apiserver::store::{
+use flagship_store::env::Env;
+use flagship_store::{
     Change, Encoded, Expect, Filter, Head, Limits, ObjectKey, OwnedScope, Pairs, Resource, Scope,
     Store, Stored, Subscription, WatchFrom, Write,
 };

@@ -7,8 +7,8 @@ use std::io::Write;
 use std::path::Path;
 
 use flagship_apiserver::edge::{Authority, Config, Edge};
-use flagship_apiserver::env::Env;
 use flagship_apiserver::rest::Server;
+use flagship_store::env::Env;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut words = std::env::args().skip(1);

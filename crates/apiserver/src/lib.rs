@@ -2,8 +2,8 @@
 //!
 //! A request enters as an `http::Request`, is routed by [`rest`], decoded, defaulted,
 //! pruned and validated by [`schema`] and [`builtin`], patched by [`patch`], committed
-//! by compare-and-swap into [`store`], and fanned out to watchers there. Time, chance
-//! and failure come from [`env`](mod@env), so that a paused runtime replays exactly.
+//! by compare-and-swap into `flagship_store`, and fanned out to watchers there. Time, chance
+//! and failure come from `flagship_store::env`, so that a paused runtime replays exactly.
 //!
 //! [`edge`] puts it on the network, behind [`auth`].
 //!
@@ -11,14 +11,11 @@
 
 pub mod auth;
 pub mod builtin;
-pub mod durable;
 pub mod edge;
-pub mod env;
 pub mod openapi;
 pub mod patch;
 pub mod protobuf;
 pub mod registry;
 pub mod rest;
 pub mod schema;
-pub mod store;
 pub mod tables;

@@ -6,8 +6,8 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
 
 use bytes::Bytes;
-use flagship_apiserver::env::Env;
 use flagship_apiserver::rest::{Body, ClusterHandle, Server};
+use flagship_store::env::Env;
 use http::Request;
 use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};

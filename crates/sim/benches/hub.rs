@@ -15,8 +15,8 @@ mod hub_world;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use flagship_apiserver::store::Scope;
 use flagship_hub::Options;
+use flagship_store::Scope;
 use hub_world::{CRB, CRP, WORK, World, text};
 use serde_json::{Value, json};
 

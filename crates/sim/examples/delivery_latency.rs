@@ -12,8 +12,8 @@
 
 use std::time::{Duration, Instant};
 
-use flagship_apiserver::store::ObjectKey;
 use flagship_sim::fleet::{Fleet, FleetConfig, HUB};
+use flagship_store::ObjectKey;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 

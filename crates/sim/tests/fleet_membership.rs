@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used)] // a story that cannot be told has failed
 
 use expect_test::expect;
-use flagship_apiserver::env::plan::{Effect, Rule};
-use flagship_apiserver::env::{Point, Verdict};
 use flagship_sim::fleet::{Fleet, FleetConfig, HUB};
+use flagship_store::env::plan::{Effect, Rule};
+use flagship_store::env::{Point, Verdict};
 use jiff::Timestamp;
 use serde_json::json;
 

@@ -3,8 +3,8 @@
 mod hub_world;
 
 use expect_test::expect;
-use flagship_apiserver::env::plan::{Effect, Rule, Verbs};
-use flagship_apiserver::env::{Point, Verdict as Fault};
+use flagship_store::env::plan::{Effect, Rule, Verbs};
+use flagship_store::env::{Point, Verdict as Fault};
 use hub_world::{CLUSTERS, IMC, WORK, World, text, without_placement};
 use serde_json::{Value, json};
 

@@ -7,10 +7,10 @@
 mod hub_world;
 
 use expect_test::expect;
-use flagship_apiserver::env::plan::{Effect, Rule, Verbs, When};
-use flagship_apiserver::env::{Point, Verdict as Fault};
 use flagship_hub::Options;
 use flagship_runtime::lease::LeaseConfig;
+use flagship_store::env::plan::{Effect, Rule, Verbs, When};
+use flagship_store::env::{Point, Verdict as Fault};
 use hub_world::{CLUSTERS, CRB, CRP, CSPS, IMC, RB, RP, SPS, World, line, text, without_placement};
 use serde_json::{Value, json};
 

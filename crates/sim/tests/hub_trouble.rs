@@ -5,10 +5,10 @@ mod hub_world;
 
 use std::time::Duration;
 
-use flagship_apiserver::env::plan::{Effect, Rule, Verbs, When};
-use flagship_apiserver::env::{Point, Verdict as Fault};
 use flagship_hub::{Hub, Options};
 use flagship_runtime::client::Client;
+use flagship_store::env::plan::{Effect, Rule, Verbs, When};
+use flagship_store::env::{Point, Verdict as Fault};
 use hub_world::{CLUSTERS, CRP, World, text, without_delivery};
 use serde_json::{Value, json};
 

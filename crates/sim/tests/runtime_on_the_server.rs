@@ -10,8 +10,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use flagship_api::names::ObjectKey;
-use flagship_apiserver::env::plan::{Effect, Plan, Rule, Verbs, When};
-use flagship_apiserver::env::{self as server_env, Point, Verdict as Fault};
 use flagship_apiserver::rest::{ClusterHandle, Server};
 use flagship_runtime::client::{Client, Fence, Propagation, ResourceType, Selection};
 use flagship_runtime::dynamic::{Dynamic, DynamicConfig, ServedType};
@@ -23,6 +21,8 @@ use flagship_runtime::metrics::Metrics;
 use flagship_runtime::queue::{Outcome, Queue, QueueConfig, Workers};
 use flagship_runtime::reflector::{Reflector, Store};
 use flagship_runtime::verdict::Failure;
+use flagship_store::env::plan::{Effect, Plan, Rule, Verbs, When};
+use flagship_store::env::{self as server_env, Point, Verdict as Fault};
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Namespace};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::core::{DynamicObject, GroupVersionKind, PartialObjectMeta};

@@ -10,9 +10,9 @@ mod cluster;
 use std::time::{Duration, Instant};
 
 use cluster::deployment;
-use flagship_apiserver::env::Env;
 use flagship_apiserver::rest::Server;
-use flagship_apiserver::store::{Limits, Store};
+use flagship_store::env::Env;
+use flagship_store::{Limits, Store};
 use flagship_workloads::{WorkloadConfig, Workloads};
 
 const CLUSTERS: usize = 1_000;

@@ -12,9 +12,9 @@ mod cluster;
 use std::time::Duration;
 
 use cluster::deployment;
-use flagship_apiserver::env::Env;
 use flagship_apiserver::rest::{Local, PatchKind, Server, WriteOptions};
-use flagship_apiserver::store::{Limits, Store};
+use flagship_store::env::Env;
+use flagship_store::{Limits, Store};
 use flagship_workloads::{WorkloadConfig, Workloads};
 use serde_json::json;
 

@@ -4,8 +4,8 @@
 
 use flagship_apiserver::builtin::{Kind, limits as rules};
 use flagship_apiserver::rest::{Admission, Mutation, Review};
-use flagship_apiserver::store::{Scope, Store};
 use flagship_base::machinery::status::ApiError;
+use flagship_store::{Scope, Store};
 use serde_json::Value;
 
 /// Applies every LimitRange of a namespace to its pods and claims.

@@ -3,8 +3,8 @@
 //! The two classes that every cluster has are known to the server itself.
 
 use flagship_apiserver::rest::{Admission, Mutation};
-use flagship_apiserver::store::{ObjectKey, Scope, Store};
 use flagship_base::machinery::status::ApiError;
+use flagship_store::{ObjectKey, Scope, Store};
 use serde_json::{Value, json};
 
 use crate::object::Fields;

@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use flagship_apiserver::builtin::{self, Kind, quota as rules};
 use flagship_apiserver::rest::{Admission, Review};
-use flagship_apiserver::store::Scope;
 use flagship_base::machinery::status::ApiError;
 use flagship_base::quantity::Quantity;
+use flagship_store::Scope;
 use serde_json::{Map, Value, json};
 
 use crate::object::Fields;

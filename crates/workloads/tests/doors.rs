@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::Town;
-use flagship_apiserver::env::plan::{Effect, Rule, Verbs, When};
-use flagship_apiserver::env::{Env, Plan, Point, Verdict};
+use flagship_store::env::plan::{Effect, Rule, Verbs, When};
+use flagship_store::env::{Env, Plan, Point, Verdict};
 use flagship_workloads::WorkloadConfig;
 use serde_json::{Value, json};
 

@@ -7,9 +7,9 @@ mod cluster;
 use std::time::Duration;
 
 use cluster::deployment;
-use flagship_apiserver::env::Env;
 use flagship_apiserver::rest::Server;
-use flagship_apiserver::store::{Limits, Store};
+use flagship_store::env::Env;
+use flagship_store::{Limits, Store};
 use flagship_workloads::{WorkloadConfig, Workloads};
 
 fn revisions(server: &Server) -> u64 {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::{Town, deployment};
-use flagship_apiserver::env::plan::{Effect, Rule, Verbs, When, Window};
-use flagship_apiserver::env::{Env, Plan, Point, Verdict};
+use flagship_store::env::plan::{Effect, Rule, Verbs, When, Window};
+use flagship_store::env::{Env, Plan, Point, Verdict};
 use flagship_workloads::{ACTOR, WorkloadConfig};
 use serde_json::json;
 
@@ -102,10 +102,7 @@ async fn a_policy_that_denies_everything_is_asked_less_and_less_often() {
 
 #[tokio::test(start_paused = true)]
 async fn more_changes_than_a_watch_can_hold_are_not_lost() {
-    let limits = flagship_apiserver::store::Limits {
-        queue: 16,
-        ..flagship_apiserver::store::Limits::member()
-    };
+    let limits = flagship_store::Limits { queue: 16, ..flagship_store::Limits::member() };
     let town =
         Town::with_limits(3, limits, WorkloadConfig { nodes: 1, ..WorkloadConfig::default() });
     town.create("deployments.apps", deployment("web", 60, "nginx:1")).await;

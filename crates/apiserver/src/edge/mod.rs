@@ -29,6 +29,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use flagship_store::env::Env;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio_util::sync::CancellationToken;
@@ -39,7 +40,6 @@ pub use kubeconfig::Kubeconfig;
 pub use limits::Limits;
 
 use crate::auth::{Access, group};
-use crate::env::Env;
 use crate::rest::{Server, Signer};
 use bodies::Bodies;
 use request::Door;

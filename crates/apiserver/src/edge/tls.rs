@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use flagship_store::env::Clock;
 use rustls::pki_types::UnixTime;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::time_provider::TimeProvider;
@@ -11,7 +12,6 @@ use rustls::{RootCertStore, ServerConfig};
 
 use super::EdgeError;
 use super::authority::{Authority, Credentials};
-use crate::env::Clock;
 
 /// How the server speaks TLS, with `shown` as its certificate.
 pub(super) fn config(

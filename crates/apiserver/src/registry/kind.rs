@@ -6,10 +6,10 @@
 use std::sync::Arc;
 
 use flagship_base::machinery::gvk::{self, GroupVersion};
+use flagship_store::Resource;
 
 use crate::builtin::{self, BuiltinKind, NameRule};
 use crate::schema::{Compiled, NodeRef, Schema};
-use crate::store::Resource;
 use crate::tables::{Custom, Table};
 
 /// A kind, all its versions and the rules for writing it.

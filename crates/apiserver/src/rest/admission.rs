@@ -8,6 +8,7 @@
 //! Webhooks and admission policies that users create are asked after them: `guards`.
 
 use flagship_base::machinery::status::ApiError;
+use flagship_store::{Expect, Store, Stored};
 use serde_json::Value;
 
 use super::cluster::{Caller, Cluster, Ctx, Place};
@@ -16,7 +17,6 @@ use super::options::{DeleteOptions, WriteOptions};
 use super::subresource::Sub;
 use super::{meta, rules};
 use crate::registry::Registry;
-use crate::store::{Expect, Store, Stored};
 
 /// A write under review. Validating hooks read the object, mutating ones get [`Mutation`].
 pub struct Review<'a, O = &'a Value> {

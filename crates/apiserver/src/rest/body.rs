@@ -9,12 +9,12 @@ use std::task::{Context, Poll};
 use std::vec;
 
 use bytes::{Bytes, BytesMut};
+use flagship_store::Stored;
 use http_body::{Frame, SizeHint};
 use serde_json::Value;
 
 use super::present::Presenter;
 use super::watch::WatchStream;
-use crate::store::Stored;
 
 /// Pieces of a list have about this many bytes.
 const PIECE: usize = 64 * 1024;

@@ -11,6 +11,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flagship_base::machinery::path::ObjectPath;
 use flagship_base::machinery::status::ApiError;
+use flagship_store::{Scope, Stored};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use x509_parser::certification_request::X509CertificationRequest;
@@ -23,7 +24,6 @@ use super::{meta, write};
 use crate::auth::{Ask, Decision, group};
 use crate::builtin::Kind as K;
 use crate::registry::Kind;
-use crate::store::{Scope, Stored};
 
 const GROUP: &str = "certificates.k8s.io";
 const REQUESTS: &str = "certificatesigningrequests.certificates.k8s.io";

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use flagship_base::machinery::status::ApiError;
+use flagship_store::env::{Call, Env, Point};
+use flagship_store::{ObjectKey, Store};
 use serde_json::Value;
 
 use super::admission::Admission;
@@ -17,9 +19,7 @@ use super::server::Shared;
 use super::taken::Taken;
 use crate::auth::accounts::Keyring;
 use crate::auth::{User, group, rbac};
-use crate::env::{Call, Env, Point};
 use crate::registry::{Registry, Served};
-use crate::store::{ObjectKey, Store};
 
 /// The objects and kinds of one cluster.
 pub(crate) struct Cluster {

@@ -7,6 +7,7 @@
 use std::sync::{Arc, PoisonError};
 
 use flagship_base::machinery::status::{ApiError, FieldError};
+use flagship_store::{Change, CommitError, Expect, ObjectKey, Scope, Stored, Write};
 use serde_json::{Value, json};
 
 use super::cluster::Cluster;
@@ -17,7 +18,6 @@ use crate::builtin;
 use crate::registry::{
     CLEANUP_FINALIZER, Condition, Kind, Registry, Rules, Served, conditions, names_of,
 };
-use crate::store::{Change, CommitError, Expect, ObjectKey, Scope, Stored, Write};
 
 /// Where definitions are stored.
 pub(super) const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";

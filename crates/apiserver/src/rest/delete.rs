@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use flagship_base::machinery::status::ApiError;
 use flagship_base::machinery::time;
+use flagship_store::{CommitError, Expect, Stored};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -19,7 +20,6 @@ use super::write::{self, Lost, Written};
 use super::{read, rules};
 use crate::builtin;
 use crate::registry::Kind;
-use crate::store::{CommitError, Expect, Stored};
 
 /// The grace period of a pod that does not name one.
 const DEFAULT_GRACE: i64 = 30;

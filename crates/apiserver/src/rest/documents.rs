@@ -1,6 +1,7 @@
 //! What is not a resource: discovery, schemas, version. Health is in `health`.
 
 use flagship_base::machinery::path::Target;
+use flagship_store::ObjectKey;
 use http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
@@ -16,7 +17,6 @@ use super::{health, metrics};
 use crate::auth::accounts::ISSUER;
 use crate::openapi;
 use crate::registry::{self, Registry};
-use crate::store::ObjectKey;
 
 type Answer = Result<Response<Body>, Failure>;
 

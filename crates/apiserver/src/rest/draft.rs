@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use flagship_base::machinery::status::{ApiError, FieldError};
 use flagship_base::names;
+use flagship_store::{ObjectKey, Stored};
 use serde_json::{Value, json};
 
 use super::admission::{Hooks, Options};
@@ -19,7 +20,6 @@ use super::write::{Source, parse};
 use super::{certificates, crd, managers, meta, roles, rules};
 use crate::builtin;
 use crate::registry::{Kind, Served};
-use crate::store::{ObjectKey, Stored};
 
 /// An object ready to be committed, in its storage version.
 pub(super) struct Draft {

@@ -1,9 +1,8 @@
 //! Why a request did not get the answer it asked for.
 
 use flagship_base::machinery::status::ApiError;
-
-use crate::env::Interference;
-use crate::store::CommitError;
+use flagship_store::CommitError;
+use flagship_store::env::Interference;
 
 /// A refused request, or a connection that a fault cut.
 #[derive(Debug, Clone, PartialEq)]

@@ -143,8 +143,8 @@ mod tests {
     use http_body_util::BodyExt;
 
     use super::*;
-    use crate::env::Env;
     use crate::rest::{ClusterHandle, Server};
+    use flagship_store::env::Env;
 
     async fn ask(cluster: &ClusterHandle, path: &str, query: &str) -> (u16, String) {
         let (asked, name) = asked(path).unwrap();

@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use flagship_base::machinery::status::ApiError;
 use flagship_base::selector;
+use flagship_store::env::{Env, Point};
+use flagship_store::{Stored, Subscription, WatchFrom};
 use serde_json::Value;
 
 use super::cluster::{Caller, Cluster, Ctx, Place};
@@ -20,8 +22,6 @@ use super::patching::PatchKind;
 use super::subresource::Sub;
 use super::write::{self, Source, Written};
 use super::{read, rules, watch};
-use crate::env::{Env, Point};
-use crate::store::{Stored, Subscription, WatchFrom};
 
 /// The in-process API of one cluster for one controller.
 #[derive(Clone)]

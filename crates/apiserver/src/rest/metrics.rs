@@ -224,8 +224,8 @@ impl Drop for UnderWay {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::env::Env;
     use crate::rest::Server;
+    use flagship_store::env::Env;
 
     fn lines<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
         text.lines().filter(|line| line.starts_with(name)).collect()

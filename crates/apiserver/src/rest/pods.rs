@@ -4,6 +4,7 @@
 use flagship_base::machinery::query::Query;
 use flagship_base::machinery::status::ApiError;
 use flagship_base::selector;
+use flagship_store::Scope;
 use serde_json::{Value, json};
 
 use super::admission::{Hooks, Options};
@@ -14,7 +15,6 @@ use super::patching::Patch;
 use super::subresource::Sub;
 use super::write::{self, Source};
 use super::{delete, meta};
-use crate::store::Scope;
 
 const BUDGETS: &str = "poddisruptionbudgets.policy";
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use flagship_base::machinery::status::ApiError;
+use flagship_store::env::Clock;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -16,7 +17,6 @@ use serde_json::{Value, json};
 use super::cluster::Cluster;
 use super::negotiate::{Form, Include};
 use super::rules;
-use crate::env::Clock;
 use crate::registry::{Origin, Served};
 use crate::tables::Table;
 

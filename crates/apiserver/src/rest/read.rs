@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use flagship_base::machinery::status::ApiError;
+use flagship_store::{ObjectKey, PageError, Scope, Snapshot, Store, Stored};
 use serde_json::{Value, json};
 
 use super::cluster::Ctx;
 use super::options::{ListOptions, Match};
-use crate::store::{ObjectKey, PageError, Scope, Snapshot, Store, Stored};
 
 /// A page of a list.
 #[derive(Debug)]

@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 
 use flagship_base::machinery::path::ObjectPath;
 use flagship_base::machinery::status::ApiError;
+use flagship_store::ObjectKey;
 use serde_json::{Value, json};
 
 use super::certificates::{self, Signer};
@@ -19,7 +20,6 @@ use crate::auth::rbac::{CLUSTER_BINDINGS, CLUSTER_ROLES, Policy, Rule, bootstrap
 use crate::auth::{Ask, Decision};
 use crate::builtin::Kind as K;
 use crate::registry::Kind;
-use crate::store::ObjectKey;
 
 /// Roles may gather from roles that gather, this deep.
 const DEPTH: usize = 8;

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::sync::PoisonError;
 
 use flagship_base::machinery::status::{ApiError, FieldError};
+use flagship_store::{Pairs, Stored};
 use serde_json::{Value, json};
 
 use super::cluster::Cluster;
@@ -16,7 +17,6 @@ use super::{crd, guards, meta};
 use crate::builtin::addresses::ServiceRanges;
 use crate::builtin::{self, convert};
 use crate::registry::{Kind, Origin, Rules, Served};
-use crate::store::{Pairs, Stored};
 
 /// Unknown and duplicate fields shown in one answer; the rest would only fill headers.
 const MAX_SHOWN: usize = 32;

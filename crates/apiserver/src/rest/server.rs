@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
+use flagship_store::env::Env;
+use flagship_store::{Limits, Store};
 use serde_json::{Value, json};
 
 use super::admission::Admission;
 use super::cluster::{Caller, Cluster, ClusterHandle};
 use super::{crd, write};
-use crate::env::Env;
 use crate::openapi;
 use crate::registry::{Library, Registry};
-use crate::store::{Limits, Store};
 
 /// The namespaces every cluster begins with.
 const NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];

@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use flagship_store::{ObjectKey, Scope, Store};
 use serde_json::Value;
 
 use crate::builtin::addresses::{Addresses, ServiceRanges};
-use crate::store::{ObjectKey, Scope, Store};
 
 /// What is taken, by whom.
 #[derive(Debug, Default)]
@@ -66,8 +66,8 @@ impl Taken {
 mod tests {
     use serde_json::json;
 
-    use crate::env::Env;
     use crate::rest::Server;
+    use flagship_store::env::Env;
 
     #[tokio::test]
     async fn a_write_parses_only_the_services_that_changed() {

@@ -11,6 +11,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flagship_base::machinery::status::{ApiError, FieldError};
 use flagship_base::machinery::time;
+use flagship_store::{ObjectKey, Scope, Stored};
 use serde_json::{Value, json};
 
 use super::admission::{Hooks, Options};
@@ -22,7 +23,6 @@ use super::{meta, read, write};
 use crate::auth::accounts::{self, ACCOUNTS, Grant, ISSUER, Keyring};
 use crate::builtin::Kind as K;
 use crate::registry::Kind;
-use crate::store::{ObjectKey, Scope, Stored};
 
 const GROUP: &str = "authentication.k8s.io";
 const DEFAULT_LIFE: i64 = 3600;

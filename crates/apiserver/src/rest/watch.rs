@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use flagship_base::machinery::status::ApiError;
+use flagship_store::{Filter, OwnedScope, Seen, Selects, Store, Subscription, WatchFrom};
 use futures::Stream;
 use serde_json::json;
 use tokio::time::{Instant, Sleep};
@@ -15,7 +16,6 @@ use super::cluster::Ctx;
 use super::options::ListOptions;
 use super::present::Presenter;
 use super::read;
-use crate::store::{Filter, OwnedScope, Seen, Selects, Store, Subscription, WatchFrom};
 
 /// Frames are filled up to about this many bytes while events are waiting.
 const FRAME: usize = 64 * 1024;

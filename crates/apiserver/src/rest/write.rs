@@ -12,6 +12,8 @@ use std::sync::{Arc, PoisonError};
 use bytes::Bytes;
 use flagship_base::machinery::status::ApiError;
 use flagship_patch::{MAX_DEPTH, fits};
+use flagship_store::env::Point;
+use flagship_store::{Change, CommitError, Encoded, Expect, Head, ObjectKey, Stored, Write};
 use futures::FutureExt;
 use serde_json::{Value, json};
 
@@ -26,9 +28,7 @@ use super::patching::Patch;
 use super::subresource::Sub;
 use super::{certificates, crd, managers, meta, roles, rules, tokens};
 use crate::builtin;
-use crate::env::Point;
 use crate::registry::Kind;
-use crate::store::{Change, CommitError, Encoded, Expect, Head, ObjectKey, Stored, Write};
 
 /// Objects may have this many bytes, as in etcd.
 const MAX_OBJECT: usize = 1_572_864;

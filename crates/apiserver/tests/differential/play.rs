@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use flagship_apiserver::auth::{User, group};
-use flagship_apiserver::env::Env;
 use flagship_apiserver::rest::{ClusterHandle, Server};
+use flagship_store::env::Env;
 use http_body_util::{BodyExt, Full};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

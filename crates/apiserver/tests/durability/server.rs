@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use bytes::Bytes;
-use flagship_apiserver::durable::Durable;
-use flagship_apiserver::env::Env;
 use flagship_apiserver::rest::{ClusterHandle, Server};
-use flagship_apiserver::store::Limits;
+use flagship_store::Limits;
+use flagship_store::durable::Durable;
+use flagship_store::env::Env;
 use http::Request;
 use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};

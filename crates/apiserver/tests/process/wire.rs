@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use flagship_apiserver::auth::group;
 use flagship_apiserver::edge::{Authority, Credentials};
-use flagship_apiserver::env::Env;
+use flagship_store::env::Env;
 use http::{Request, Response};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use flagship_apiserver::env::plan::{Effect, Rule, Verbs, When};
-use flagship_apiserver::env::{Env, Plan, Point, Verdict};
+use flagship_store::env::plan::{Effect, Rule, Verbs, When};
+use flagship_store::env::{Env, Plan, Point, Verdict};
 use serde_json::{Value, json};
 
 use crate::harness::{GADGETS, MAPS, World, gadget, gadget_definition, names, revision};

@@ -3,12 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use flagship_apiserver::env::plan::{Effect, Rule, Verbs, When};
-use flagship_apiserver::env::{Env, Plan, Point, Verdict};
 use flagship_apiserver::rest::Server;
-use flagship_apiserver::store::{
-    Change, Encoded, Expect, Head, Limits, ObjectKey, Pairs, Store, Write,
-};
+use flagship_store::env::plan::{Effect, Rule, Verbs, When};
+use flagship_store::env::{Env, Plan, Point, Verdict};
+use flagship_store::{Change, Encoded, Expect, Head, Limits, ObjectKey, Pairs, Store, Write};
 use serde_json::{Value, json};
 
 use crate::harness::{DEFINITIONS, GADGETS, World, gadget, gadget_definition, names, revision};

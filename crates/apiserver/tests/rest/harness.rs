@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use bytes::Bytes;
-use flagship_apiserver::env::Env;
 use flagship_apiserver::rest::{Body, ClusterHandle, Server};
+use flagship_store::env::Env;
 use http::{Method, Request};
 use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use flagship_apiserver::env::plan::{Effect, Rule, Verbs, When};
-use flagship_apiserver::env::{Env, Plan, Point, Verdict};
 use flagship_apiserver::rest::{DeleteOptions, PatchKind, WriteOptions};
-use flagship_apiserver::store::Seen;
+use flagship_store::Seen;
+use flagship_store::env::plan::{Effect, Rule, Verbs, When};
+use flagship_store::env::{Env, Plan, Point, Verdict};
 use futures::StreamExt;
 use serde_json::{Value, json};
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use flagship_apiserver::env::Env as ServerEnv;
 use flagship_rules::placement::Batching;
+use flagship_store::env::Env as ServerEnv;
 use flagship_workloads::WorkloadConfig;
 
 use super::Ground;

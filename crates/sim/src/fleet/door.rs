@@ -14,7 +14,6 @@ use flagship_api::names::member_namespace;
 use flagship_api::placement::ClusterResourcePlacement;
 use flagship_apiserver::registry::Registry;
 use flagship_apiserver::rest::{Admission, ClusterHandle, Mutation, Review};
-use flagship_apiserver::store::{ObjectKey, Scope as Within, Store, Stored};
 use flagship_base::machinery::status::ApiError;
 use flagship_hub::admission::{Answer, Around, Options, Request, exported, service_exports};
 use flagship_rules::admission::{self, Need, Neighbour, Operation};
@@ -22,6 +21,7 @@ use flagship_rules::placement::Placement;
 use flagship_rules::placement::selection::Kind;
 use flagship_runtime::client::ResourceType;
 use flagship_runtime::effects::Kind as Kinded;
+use flagship_store::{ObjectKey, Scope as Within, Store, Stored};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 

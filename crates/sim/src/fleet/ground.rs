@@ -6,12 +6,10 @@ use std::sync::{Arc, LazyLock, OnceLock};
 use flagship_api::kinds::KindInfo;
 use flagship_api::names::SYSTEM_NAMESPACE;
 use flagship_api::work::AppliedWork;
-use flagship_apiserver::env::Env as ServerEnv;
 use flagship_apiserver::rest::{ClusterHandle, Server};
-use flagship_apiserver::store::{
-    Change, Encoded, Expect, Head, Limits, ObjectKey, Scope, Store, Write,
-};
 use flagship_runtime::client::ResourceType;
+use flagship_store::env::Env as ServerEnv;
+use flagship_store::{Change, Encoded, Expect, Head, Limits, ObjectKey, Scope, Store, Write};
 use futures::FutureExt;
 use serde_json::{Value, json};
 

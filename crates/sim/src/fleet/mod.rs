@@ -28,14 +28,14 @@ mod world;
 use std::sync::Arc;
 use std::time::Duration;
 
-use flagship_apiserver::env::plan::{Plan, Rule};
-use flagship_apiserver::env::{Env as ServerEnv, Trace};
 use flagship_apiserver::rest::{ClusterHandle, Server};
 use flagship_hub::Hub;
 use flagship_member::Member;
 use flagship_runtime::client::Client;
 use flagship_runtime::env::Env;
 use flagship_runtime::metrics::Metrics;
+use flagship_store::env::plan::{Plan, Rule};
+use flagship_store::env::{Env as ServerEnv, Trace};
 use flagship_workloads::{WorkloadConfig, Workloads};
 use std::collections::BTreeMap;
 

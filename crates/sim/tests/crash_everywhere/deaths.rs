@@ -3,10 +3,10 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use flagship_apiserver::env::Point;
-use flagship_apiserver::env::plan::{Effect, Rule, Verbs, When};
 use flagship_hub::{Hub, Options};
 use flagship_runtime::client::Client;
+use flagship_store::env::Point;
+use flagship_store::env::plan::{Effect, Rule, Verbs, When};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use flagship_api::crd;
-use flagship_apiserver::env::Env;
 use flagship_apiserver::rest::{ClusterHandle, Server};
+use flagship_store::env::Env;
 use http::Request;
 use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};

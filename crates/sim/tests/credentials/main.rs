@@ -9,12 +9,12 @@
 use std::path::PathBuf;
 
 use flagship_apiserver::edge::{Authority, Config, Edge, Kubeconfig};
-use flagship_apiserver::env::Env as ServerEnv;
 use flagship_hub::Hub;
 use flagship_member::Member;
 use flagship_runtime::client::Client;
 use flagship_sim::fleet::{Fleet, FleetConfig, Ground, HUB};
 use flagship_sim::stories;
+use flagship_store::env::Env as ServerEnv;
 use serde_json::{Value, json};
 
 struct Folder(PathBuf);

@@ -13,8 +13,8 @@ use std::sync::LazyLock;
 
 use expect_test::expect_file;
 use flagship_apiserver::edge::{Authority, Config, Edge};
-use flagship_apiserver::env::Env;
 use flagship_apiserver::rest::Server;
+use flagship_store::env::Env;
 use flagship_workloads::{WorkloadConfig, Workloads};
 use jiff::SignedDuration;
 

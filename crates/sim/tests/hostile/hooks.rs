@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use expect_test::expect;
-use flagship_apiserver::env::plan::{Effect, Rule, Verbs};
-use flagship_apiserver::env::{Point, Verdict};
 use flagship_apiserver::rest::{Mutation, Review};
 use flagship_sim::fleet::FleetConfig;
+use flagship_store::env::plan::{Effect, Rule, Verbs};
+use flagship_store::env::{Point, Verdict};
 use serde_json::{Value, json};
 
 use crate::scene::*;

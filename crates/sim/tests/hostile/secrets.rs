@@ -6,8 +6,8 @@ use std::io::Write;
 use std::sync::Once;
 
 use flagship_apiserver::rest::Review;
-use flagship_apiserver::store::Scope;
 use flagship_sim::fleet::FleetConfig;
+use flagship_store::Scope;
 use serde_json::{Value, json};
 
 use crate::scene::*;

@@ -1,8 +1,8 @@
 //! Placements while the hub is cut off, refused, delayed and killed.
 
-use flagship_apiserver::env::plan::{Effect, Rule, Verbs, When};
-use flagship_apiserver::env::{Point, Verdict};
 use flagship_runtime::env::Entropy;
+use flagship_store::env::plan::{Effect, Rule, Verbs, When};
+use flagship_store::env::{Point, Verdict};
 use serde_json::json;
 use std::time::Duration;
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use flagship_apiserver::env::plan::{Effect, Rule, Verbs, When};
-use flagship_apiserver::env::{Point, Verdict};
+use flagship_store::env::plan::{Effect, Rule, Verbs, When};
+use flagship_store::env::{Point, Verdict};
 use serde_json::{Value, json};
 
 use crate::hub_world::{CLUSTERS, CRB, CRP, text};

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use flagship_apiserver::env::plan::{Effect, Rule, Verbs, When};
-use flagship_apiserver::env::{Point, Verdict};
 use flagship_runtime::env::Entropy;
+use flagship_store::env::plan::{Effect, Rule, Verbs, When};
+use flagship_store::env::{Point, Verdict};
 use serde_json::json;
 
 use crate::hub_world::{CRB, text};

@@ -8,18 +8,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use flagship_apiserver::env::plan::{Plan, Rule};
-use flagship_apiserver::env::{Env as ServerEnv, Trace};
 use flagship_apiserver::rest::{
     ClusterHandle, DeleteOptions, Local, PatchKind, Server, WriteOptions,
-};
-use flagship_apiserver::store::{
-    Change, Encoded, Expect, Head, Limits, ObjectKey, Scope, Store, Write,
 };
 use flagship_hub::{Hub, Options, Readiness};
 use flagship_runtime::client::Client;
 use flagship_runtime::env::Env;
 use flagship_runtime::metrics::Metrics;
+use flagship_store::env::plan::{Plan, Rule};
+use flagship_store::env::{Env as ServerEnv, Trace};
+use flagship_store::{Change, Encoded, Expect, Head, Limits, ObjectKey, Scope, Store, Write};
 use flagship_workloads::{WorkloadConfig, Workloads};
 use serde_json::{Value, json};
 use tokio::sync::{OnceCell, oneshot};

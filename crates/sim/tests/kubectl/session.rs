@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use flagship_apiserver::edge::{Authority, Config, Edge, Kubeconfig};
-use flagship_apiserver::env::{Entropy, Env};
 use flagship_apiserver::rest::Server;
 use flagship_sim::fleet::{Fleet, HUB};
+use flagship_store::env::{Entropy, Env};
 use flagship_workloads::{Running, WorkloadConfig, Workloads};
 use jiff::SignedDuration;
 

@@ -100,8 +100,8 @@ async fn left_overs_that_are_not_ours_alone_stay() {
 // checklist 2.5
 #[tokio::test(start_paused = true)]
 async fn what_is_about_to_come_is_on_record_before_it_comes() {
-    use flagship_apiserver::env::plan::{Effect, Rule, Verbs};
-    use flagship_apiserver::env::{Point, Verdict};
+    use flagship_store::env::plan::{Effect, Rule, Verbs};
+    use flagship_store::env::{Point, Verdict};
     let mut scene = Scene::new().await;
     // The member takes nothing, so only the record is written.
     let mut rule = Rule::at(Point::Request, Effect::Do(Verdict::Hang));

@@ -1,9 +1,9 @@
 //! Things go wrong on the way, and others are not held up.
 
-use flagship_apiserver::env::plan::{Effect, Rule, Verbs, When};
-use flagship_apiserver::env::{Point, Verdict};
 use flagship_member::{Member, Readiness};
 use flagship_runtime::client::Client;
+use flagship_store::env::plan::{Effect, Rule, Verbs, When};
+use flagship_store::env::{Point, Verdict};
 use serde_json::json;
 
 use crate::scene::*;

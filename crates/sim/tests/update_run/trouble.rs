@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use flagship_apiserver::env::plan::{Effect, Rule, Verbs, When};
-use flagship_apiserver::env::{Point, Verdict as Fault};
+use flagship_store::env::plan::{Effect, Rule, Verbs, When};
+use flagship_store::env::{Point, Verdict as Fault};
 use serde_json::json;
 
 use crate::story::{SCOPES, Scope, Story, stage};

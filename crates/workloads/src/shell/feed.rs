@@ -9,9 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use flagship_apiserver::rest::ClusterHandle;
-use flagship_apiserver::store::{
-    Filter, ObjectKey, Seen, Store, Stored, Subscription, WatchFrom, Why,
-};
+use flagship_store::{Filter, ObjectKey, Seen, Store, Stored, Subscription, WatchFrom, Why};
 use futures::Stream;
 
 /// Resources that no controller here looks at and that own nothing.

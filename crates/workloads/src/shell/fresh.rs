@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use flagship_apiserver::store::Stored;
+use flagship_store::Stored;
 use serde_json::Value;
 
 use crate::object::Fields;

@@ -21,9 +21,9 @@ use std::task::Poll;
 use std::time::Duration;
 
 use flagship_apiserver::rest::ClusterHandle;
-use flagship_apiserver::store::ObjectKey;
 use flagship_base::backoff::Backoff;
 use flagship_base::machinery::status::ApiError;
+use flagship_store::ObjectKey;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use flagship_apiserver::rest::ClusterHandle;
-use flagship_apiserver::store::{ObjectKey, Scope, Stored};
+use flagship_store::{ObjectKey, Scope, Stored};
 use jiff::Timestamp;
 use serde_json::Value;
 

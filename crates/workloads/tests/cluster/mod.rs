@@ -5,9 +5,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use flagship_apiserver::env::{Env, Trace};
 use flagship_apiserver::rest::{ClusterHandle, DeleteOptions, Local, Propagation, Server};
-use flagship_apiserver::store::{Limits, ObjectKey, Scope, Store};
+use flagship_store::env::{Env, Trace};
+use flagship_store::{Limits, ObjectKey, Scope, Store};
 use flagship_workloads::{Running, WorkloadConfig, Workloads};
 use serde_json::{Value, json};
 

@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use flagship_base::machinery::status::ApiError;
+use flagship_store::{Change, Encoded, Expect, Head, ObjectKey, Pairs, Resource, Store, Write};
 use ring::rand::SystemRandom;
 use ring::signature::{
     ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair,
@@ -16,8 +17,6 @@ use ring::signature::{
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-
-use crate::store::{Change, Encoded, Expect, Head, ObjectKey, Pairs, Resource, Store, Write};
 
 /// No kind has this name.
 const RESOURCE: &str = "signingkeys.internal";
@@ -112,5 +111,40 @@ impl Key {
             "use": "sig", "kty": "EC", "crv": "P-256", "alg": "ES256", "kid": self.id,
             "x": URL_SAFE_NO_PAD.encode(x), "y": URL_SAFE_NO_PAD.encode(y),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flagship_store::Limits;
+    use flagship_store::durable::Durable;
+    use flagship_store::env::Env;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn tokens_outlive_a_restart_because_their_key_does() {
+        let file = |name| {
+            let path = std::env::temp_dir().join(format!("flagship-{name}-{}", std::process::id()));
+            drop(std::fs::remove_file(&path));
+            path
+        };
+        let opened = |path| {
+            let durable = Durable::open(path).unwrap();
+            durable.store("hub", Env::simulated(1), Limits::default()).unwrap()
+        };
+        let (path, other) = (file("token-key"), file("no-token-key"));
+        let (id, signature) = {
+            let (store, keyring) = (opened(&path), Keyring::default());
+            let key = keyring.key(&store).unwrap();
+            store.settled(key.revision).await.unwrap();
+            (key.id.clone(), key.sign(b"words").unwrap())
+        };
+        let (store, keyring) = (opened(&path), Keyring::default());
+        let key = keyring.known(&store).unwrap();
+        assert_eq!(key.id, id);
+        assert!(key.verifies(b"words", &signature) && !key.verifies(b"other", &signature));
+        assert!(Keyring::default().known(&opened(&other)).is_none());
+        drop((std::fs::remove_file(&path), std::fs::remove_file(&other)));
     }
 }

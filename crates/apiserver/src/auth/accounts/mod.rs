@@ -8,6 +8,7 @@ mod key;
 mod token;
 
 use flagship_base::machinery::status::ApiError;
+use flagship_store::{ObjectKey, Store};
 use serde_json::{Value, json};
 
 pub use key::{Key, Keyring};
@@ -15,7 +16,6 @@ pub use key::{Key, Keyring};
 use super::rbac::quoted;
 use super::{Authenticator, Presented, User, bearer};
 use crate::rest::ClusterHandle;
-use crate::store::{ObjectKey, Store};
 
 /// Who signs tokens, and for whom they are meant unless somebody else was named.
 pub const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";

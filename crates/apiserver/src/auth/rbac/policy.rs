@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use flagship_base::selector;
+use flagship_store::{ObjectKey, Scope, Store};
 use serde_json::Value;
 
 use super::rule::Rule;
 use crate::auth::{Ask, Decision, User, group};
-use crate::store::{ObjectKey, Scope, Store};
 
 /// Where ClusterRoles are stored.
 pub const CLUSTER_ROLES: &str = "clusterroles.rbac.authorization.k8s.io";

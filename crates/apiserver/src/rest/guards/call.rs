@@ -10,6 +10,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use flagship_store::{ObjectKey, Store};
 use http::{Request, StatusCode, Uri, header};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper_util::rt::TokioIo;
@@ -22,7 +23,6 @@ use tokio_rustls::TlsConnector;
 
 use super::trust::Trust;
 use crate::rest::MAX_BODY;
-use crate::store::{ObjectKey, Store};
 
 /// Longest time a webhook may take, when it does not say.
 const DEFAULT_SECONDS: u64 = 10;

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use flagship_base::machinery::gvk::GroupVersion;
+use flagship_store::{Change, CommitError, Expect, Stored, Write};
 use serde_json::{Value, json};
 
 use super::POLICIES;
@@ -17,7 +18,6 @@ use crate::rest::cluster::Cluster;
 use crate::rest::subresource::Sub;
 use crate::rest::{managers, write};
 use crate::schema::{Sighted, Subject};
-use crate::store::{Change, CommitError, Expect, Stored, Write};
 
 /// Who owns what is found.
 const MANAGER: &str = "validatingadmissionpolicy-status";

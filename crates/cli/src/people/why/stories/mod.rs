@@ -18,9 +18,9 @@ mod workloads;
 
 use clap::Parser;
 use flagship_apiserver::rest::ClusterHandle;
-use flagship_apiserver::store::{Change, Encoded, Expect, Head, ObjectKey, Write};
 use flagship_sim::fleet::{Cluster, Fleet, FleetConfig, HUB};
 use flagship_sim::normal::normal;
+use flagship_store::{Change, Encoded, Expect, Head, ObjectKey, Write};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 

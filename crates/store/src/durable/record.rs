@@ -7,7 +7,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::store::{Encoded, Head, ObjectKey, Pairs, Restored, Stored};
+use crate::{Encoded, Head, ObjectKey, Pairs, Restored, Stored};
 
 /// The key of an object.
 pub fn key(cluster: &str, resource: &str, object: &ObjectKey) -> Vec<u8> {

@@ -6,13 +6,16 @@
 //! `metadata.resourceVersion`, remembers the event in a ring and hands it to the
 //! watchers that asked for it, all under one short lock.
 //!
-//! Knows nothing of HTTP, schemas or kinds.
+//! [`durable`] keeps it on disk, [`env`](mod@env) brings time, chance and faults. Knows nothing of HTTP, schemas or
+//! kinds.
 
 mod audience;
 mod backend;
 mod commit;
 mod disturb;
+pub mod durable;
 mod encoded;
+pub mod env;
 mod head;
 mod history;
 mod labelled;

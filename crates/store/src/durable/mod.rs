@@ -1,7 +1,7 @@
 //! What survives the process: one `redb` file for all clusters of a server.
 //!
 //! Memory stays the truth while the process lives. [`Durable`] hands every cluster a
-//! [`Backend`](crate::store::Backend) whose changes one thread writes, as many as have gathered since it last
+//! [`Backend`](crate::Backend) whose changes one thread writes, as many as have gathered since it last
 //! wrote: with many writers at once one flush of the disk serves them all. A write is
 //! answered when it is on the disk.
 //!
@@ -19,7 +19,7 @@ use std::sync::Arc;
 use redb::{ReadableDatabase, ReadableTable, TableDefinition};
 
 use crate::env::Env;
-use crate::store::{Limits, Restored, Store};
+use crate::{Limits, Restored, Store};
 use file::File;
 use writer::{Cluster, LONGEST_QUEUE, Writer};
 

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use super::file::File;
 use super::{CLUSTERS, OBJECTS, record};
-use crate::store::{Backend, BackendError, Committed};
+use crate::{Backend, BackendError, Committed};
 
 /// Changes that may wait for the disk. Revisions after a restart begin this far beyond
 /// the last one on the disk, so that none is ever used twice.

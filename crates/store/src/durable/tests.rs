@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::store::{Change, Encoded, Expect, Head, ObjectKey, Pairs, Scope, Write};
+use crate::{Change, Encoded, Expect, Head, ObjectKey, Pairs, Scope, Write};
 
 struct Scratch(PathBuf);
 
@@ -152,21 +152,4 @@ fn a_record_that_makes_no_sense_is_named() {
         record::read(&key, &garbage).err().unwrap().starts_with("pods default/a cannot be read")
     );
     assert_eq!(record::read(b"hub", &[]).err().unwrap(), "the key \"hub\" does not name an object");
-}
-
-#[tokio::test]
-async fn tokens_outlive_a_restart_because_their_key_does() {
-    use crate::auth::accounts::Keyring;
-    let scratch = Scratch::new("key");
-    let (id, signature) = {
-        let (store, keyring) = (opened(&scratch, "hub"), Keyring::default());
-        let key = keyring.key(&store).unwrap();
-        store.settled(key.revision).await.unwrap();
-        (key.id.clone(), key.sign(b"words").unwrap())
-    };
-    let (store, keyring) = (opened(&scratch, "hub"), Keyring::default());
-    let key = keyring.known(&store).unwrap();
-    assert_eq!(key.id, id);
-    assert!(key.verifies(b"words", &signature) && !key.verifies(b"other", &signature));
-    assert!(Keyring::default().known(&opened(&Scratch::new("none"), "hub")).is_none());
 }
