@@ -1,4 +1,4 @@
-//! Derives `crates/apiserver/data/builtin-schemas.json.gz`.
+//! Derives `crates/schema/data/builtin-schemas.json.gz`.
 //!
 //! The source is the OpenAPI document inside the Go module `k8s.io/kubernetes` at one
 //! fixed version, fetched by the `go` tool, which checks it against the checksum
@@ -63,8 +63,8 @@ pub fn run(out: &mut dyn Write) -> anyhow::Result<()> {
     let mut packed = GzEncoder::new(Vec::new(), Compression::best());
     packed.write_all(&plain)?;
     let packed = packed.finish()?;
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../crates/apiserver/data/builtin-schemas.json.gz");
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/schema/data/builtin-schemas.json.gz");
     std::fs::write(&path, &packed).with_context(|| format!("writing {}", path.display()))?;
     writeln!(
         out,

@@ -19,7 +19,7 @@ type Types = BTreeMap<String, BTreeMap<String, Value>>;
 /// Writes the table and says how large it is.
 pub fn run(out: &mut dyn Write) -> anyhow::Result<()> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
-    let packed = std::fs::read(crates.join("apiserver/data/builtin-schemas.json.gz"))?;
+    let packed = std::fs::read(crates.join("schema/data/builtin-schemas.json.gz"))?;
     let mut plain = String::new();
     GzDecoder::new(packed.as_slice()).read_to_string(&mut plain)?;
     let schemas: Value = serde_json::from_str(&plain)?;

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use flagship_apiserver::patch::apply::{Manager, apply, field_set, record_update};
 use flagship_apiserver::patch::{json, merge, strategic};
-use flagship_apiserver::schema;
+use flagship_schema as schema;
 use jiff::Timestamp;
 use serde_json::{Value, json as value};
 

@@ -1,11 +1,11 @@
 //! Schemas by name: the published ones of built-in kinds, and those of definitions.
 
 use flagship_base::machinery::gvk::GroupVersion;
+use flagship_schema::{Published, published};
 use serde_json::{Map, Value, json};
 
 use super::prose;
 use crate::registry::Kind;
-use crate::schema::{Published, published};
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 

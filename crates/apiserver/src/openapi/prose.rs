@@ -79,7 +79,7 @@ fn add(property: &mut Map<String, Value>, field: &Field) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::published;
+    use flagship_schema::published;
 
     #[test]
     fn every_name_is_one_of_the_published_schemas() {

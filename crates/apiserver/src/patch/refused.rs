@@ -3,19 +3,18 @@
 use flagship_base::machinery::status::ApiError;
 use flagship_patch::PatchError;
 
-impl From<PatchError> for ApiError {
-    fn from(error: PatchError) -> Self {
-        match error {
-            PatchError::Malformed(says) => ApiError::bad_request(says),
-            PatchError::Unmergeable(says) => ApiError::new(422, "Invalid", says),
-            PatchError::TooLarge(says) => ApiError::new(413, "RequestEntityTooLarge", says),
-            // Kubernetes says no more than the general sentence; kubectl prints it all.
-            PatchError::Misfit(says) => {
-                let general = "the server rejected our request due to an error in our request";
-                let mut error = ApiError::new(422, "Invalid", format!("{general}: {says}"));
-                error.details = Some(Box::default());
-                error
-            }
+/// The answer to whoever sent the patch.
+pub fn refused(error: PatchError) -> ApiError {
+    match error {
+        PatchError::Malformed(says) => ApiError::bad_request(says),
+        PatchError::Unmergeable(says) => ApiError::new(422, "Invalid", says),
+        PatchError::TooLarge(says) => ApiError::new(413, "RequestEntityTooLarge", says),
+        // Kubernetes says no more than the general sentence; kubectl prints it all.
+        PatchError::Misfit(says) => {
+            let general = "the server rejected our request due to an error in our request";
+            let mut error = ApiError::new(422, "Invalid", format!("{general}: {says}"));
+            error.details = Some(Box::default());
+            error
         }
     }
 }
@@ -26,13 +25,13 @@ mod tests {
 
     #[test]
     fn a_misfit_answers_422_and_says_why() {
-        let error = ApiError::from(PatchError::Misfit("testing value /a failed".into()));
+        let error = refused(PatchError::Misfit("testing value /a failed".into()));
         assert_eq!((error.code, error.reason), (422, "Invalid"));
         assert!(error.message.ends_with("an error in our request: testing value /a failed"));
         assert!(error.details.unwrap().causes.is_empty());
-        let error = ApiError::from(PatchError::Unmergeable("lists of lists".into()));
+        let error = refused(PatchError::Unmergeable("lists of lists".into()));
         assert_eq!((error.code, error.message.as_str()), (422, "lists of lists"));
-        assert_eq!(ApiError::from(PatchError::Malformed("no".into())).code, 400);
-        assert_eq!(ApiError::from(PatchError::TooLarge("no".into())).code, 413);
+        assert_eq!(refused(PatchError::Malformed("no".into())).code, 400);
+        assert_eq!(refused(PatchError::TooLarge("no".into())).code, 413);
     }
 }

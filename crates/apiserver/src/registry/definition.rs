@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use flagship_base::machinery::gvk::{self, GroupVersion, version_rank};
 use flagship_base::machinery::status::FieldError;
+use flagship_schema::Compiled;
 use serde_json::{Value, json};
 
 use super::kind::{Kind, Origin, Rules, ScalePaths, Version};
-use crate::schema::Compiled;
 use crate::tables::Custom;
 
 /// The finalizer that keeps a definition until its objects are gone.

@@ -6,10 +6,10 @@
 use std::sync::Arc;
 
 use flagship_base::machinery::gvk::{self, GroupVersion};
+use flagship_schema::{Compiled, NodeRef, Schema};
 use flagship_store::Resource;
 
 use crate::builtin::{self, BuiltinKind, NameRule};
-use crate::schema::{Compiled, NodeRef, Schema};
 use crate::tables::{Custom, Table};
 
 /// A kind, all its versions and the rules for writing it.
@@ -205,7 +205,7 @@ fn builtin_version(row: &'static BuiltinKind, group: &str, version: &str) -> Ver
         scale: None,
         deprecation: None,
         selectable: Vec::new(),
-        rules: Rules::Builtin(crate::schema::builtin(group, version, row.kind)),
+        rules: Rules::Builtin(flagship_schema::builtin(group, version, row.kind)),
         columns: None,
         gv,
     }

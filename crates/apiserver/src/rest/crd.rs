@@ -35,7 +35,7 @@ pub(super) fn prepare(crd: &mut Value) {
 /// Adds what is wrong with a definition's schemas to what is known of it already. What only
 /// compiling them shows comes from [`define`].
 pub(super) fn validate(crd: &Value, errors: &mut Vec<FieldError>) {
-    for error in crate::schema::validate_crd(crd) {
+    for error in flagship_schema::validate_crd(crd) {
         // Names and versions were looked at before; one finding a field is enough.
         if errors.iter().all(|known| known.path != error.path) {
             errors.push(error);

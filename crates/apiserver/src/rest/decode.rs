@@ -4,9 +4,8 @@
 //! wins, as in Kubernetes; whether that is an error is for field validation to say.
 
 use flagship_base::machinery::status::ApiError;
+use flagship_schema::{ReadJson, read_json};
 use serde_json::Value;
-
-use crate::schema::{ReadJson, read_json};
 
 /// A decoded body.
 #[derive(Debug, Clone, Default, PartialEq)]

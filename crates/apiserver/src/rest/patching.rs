@@ -99,7 +99,8 @@ impl Patch {
     pub(super) fn apply(&self, old: &Value, served: &Served) -> Result<Value, ApiError> {
         match self {
             Self::Strategic(body) => {
-                Ok(patch::strategic(old, &body.value, served.version().merges_by())?)
+                patch::strategic(old, &body.value, served.version().merges_by())
+                    .map_err(patch::refused)
             }
             other => other.apply_plain(old),
         }
@@ -108,9 +109,9 @@ impl Patch {
     /// The same for a value without a schema, such as a Scale.
     pub(super) fn apply_plain(&self, old: &Value) -> Result<Value, ApiError> {
         match self {
-            Self::Json(body) => Ok(patch::json(old, &body.value)?),
+            Self::Json(body) => patch::json(old, &body.value).map_err(patch::refused),
             Self::Merge(body) | Self::Strategic(body) | Self::Apply(body) => {
-                Ok(patch::merge(old, &body.value)?)
+                patch::merge(old, &body.value).map_err(patch::refused)
             }
         }
     }

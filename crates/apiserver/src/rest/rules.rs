@@ -46,7 +46,7 @@ pub(super) fn decode(
         }
         (Rules::Builtin(schema), Origin::Builtin(id)) => {
             if let Some(schema) = schema {
-                if let Some(says) = crate::schema::decode_error(schema, object) {
+                if let Some(says) = flagship_schema::decode_error(schema, object) {
                     return Err(says);
                 }
                 schema.prune(object);

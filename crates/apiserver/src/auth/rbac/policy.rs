@@ -346,3 +346,9 @@ fn aggregate(errors: Vec<String>) -> Option<String> {
         many => Some(format!("[{}]", many.join(", "))),
     }
 }
+
+impl flagship_schema::AccessPolicy for Policy {
+    fn decide(&self, user: &User, ask: &Ask) -> Decision {
+        Self::decide(self, user, ask)
+    }
+}

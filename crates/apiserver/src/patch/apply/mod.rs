@@ -25,6 +25,7 @@ mod update;
 use std::borrow::Cow;
 
 use flagship_patch::{MAX_DEPTH, fits};
+use flagship_schema::NodeRef;
 use serde_json::{Map, Value};
 
 use self::compare::compare;
@@ -39,7 +40,6 @@ use self::place::Place;
 use self::prune::Owners;
 pub use self::update::record_update;
 use self::update::{managed, put_managed};
-use crate::schema::NodeRef;
 
 /// Who owns the fields of an object that was never tracked when it is first applied to.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";

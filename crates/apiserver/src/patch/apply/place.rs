@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use flagship_schema::{self as schema, ListType, NodeRef, Schema, Type};
 use serde_json::Value;
 
 use super::element::Element;
-use crate::schema::{self, ListType, NodeRef, Schema, Type};
 
 /// Below this depth values are taken as a whole: a field set nests as deep as its
 /// object, and both must stay readable inside one document.

@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 
 use flagship_patch::{MAX_DEPTH, fits};
+use flagship_schema::NodeRef;
 use serde_json::Value;
 
 use super::compare::compare;
 use super::fresh::fresh;
 use super::managers::{self, Entry, Manager, Operation};
 use super::place::Place;
-use crate::schema::NodeRef;
 
 /// Records in `new.metadata.managedFields` what `manager` changed from `old`.
 ///

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use flagship_base::machinery::gvk::GroupVersion;
+use flagship_schema::{Sighted, Subject};
 use flagship_store::{Change, CommitError, Expect, Stored, Write};
 use serde_json::{Value, json};
 
@@ -17,7 +18,6 @@ use crate::registry::{Kind, Served};
 use crate::rest::cluster::Cluster;
 use crate::rest::subresource::Sub;
 use crate::rest::{managers, write};
-use crate::schema::{Sighted, Subject};
 
 /// Who owns what is found.
 const MANAGER: &str = "validatingadmissionpolicy-status";

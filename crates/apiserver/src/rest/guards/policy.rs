@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use flagship_base::machinery::gvk::GroupVersion;
 use flagship_base::machinery::status::ApiError;
 use flagship_base::selector::Selector;
+use flagship_schema::{Evaluation, Noted, Program, Sight};
 use flagship_store::{ObjectKey, Scope};
 use serde_json::Value;
 
@@ -16,7 +17,6 @@ use super::Seen;
 use super::matching::{Condition, Matching};
 use crate::registry::Served;
 use crate::rest::rules;
-use crate::schema::{Evaluation, Noted, Program, Sight};
 
 /// Code and reason of a refusal that names none.
 const INVALID: (u16, &str) = (422, "Invalid");

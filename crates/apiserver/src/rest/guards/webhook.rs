@@ -5,12 +5,12 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flagship_base::machinery::status::ApiError;
+use flagship_schema::{Evaluation, Sight};
 use serde_json::{Value, json};
 
 use super::Seen;
 use super::call::Endpoint;
 use super::matching::{Condition, Matching};
-use crate::schema::{Evaluation, Sight};
 
 const REVIEW: &str = "admission.k8s.io/v1";
 

@@ -8,11 +8,11 @@ mod updates;
 use std::sync::LazyLock;
 
 use flagship_base::machinery::status::ApiError;
+use flagship_schema::{self as schema, Schema};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::schema::{self, Schema};
 
 static DEPLOYMENT: LazyLock<Schema> =
     LazyLock::new(|| schema::builtin("apps", "v1", "Deployment").unwrap());

@@ -83,7 +83,7 @@ impl Url {
 
 impl Cidr {
     fn parse(text: &str) -> Option<Self> {
-        if !crate::schema::format::is_cidr(text) {
+        if !crate::format::is_cidr(text) {
             return None;
         }
         let (address, bits) = text.split_once('/')?;

@@ -9,24 +9,30 @@ use cel::common::functions::Function;
 use cel::common::types::{CelString, STRING_TYPE, Type};
 use cel::common::value::CowVal;
 use cel::{DeclarationError, Env};
+use flagship_base::machinery::ask::{Ask, Decision};
 use flagship_base::machinery::path::ObjectPath;
+use flagship_base::machinery::user::User;
 
 use super::library::{Answer, Args, Boxed, Native, native, text, truth};
-use crate::auth::rbac::Policy;
-use crate::auth::{Ask, Decision, User};
 
 static ASKER: Type = Type::new_unspecified_type("kubernetes.authorization.Authorizer");
 static CHECK: Type = Type::new_unspecified_type("kubernetes.authorization.ResourceCheck");
 static PATH: Type = Type::new_unspecified_type("kubernetes.authorization.PathCheck");
 static ANSWER: Type = Type::new_unspecified_type("kubernetes.authorization.Decision");
 
+/// What decides: the roles and bindings of a cluster.
+pub trait AccessPolicy: Send + Sync {
+    /// Whether a user may do it, and why.
+    fn decide(&self, user: &User, ask: &Ask) -> Decision;
+}
+
 /// Who asks, and what decides.
 #[derive(Clone)]
-pub(crate) struct Asker {
+pub struct Asker {
     /// The roles and bindings of the cluster.
-    pub(crate) policy: Arc<Policy>,
+    pub policy: Arc<dyn AccessPolicy>,
     /// Whose rights are meant.
-    pub(crate) user: Arc<User>,
+    pub user: Arc<User>,
 }
 
 impl fmt::Debug for Asker {

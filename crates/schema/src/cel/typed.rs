@@ -19,8 +19,8 @@ use super::overloads;
 use super::parse::parse;
 use super::rule::at;
 use super::value::escape;
-use crate::schema::builtin::object_meta;
-use crate::schema::node::{NodeRef, Schema, Type};
+use crate::builtin::object_meta;
+use crate::node::{NodeRef, Schema, Type};
 
 /// How much is told of all expressions together: each complaint repeats a line of them.
 const MAX_TOLD: usize = 128 * 1024;
@@ -65,24 +65,26 @@ fn fixed(schema: &Value) -> Schema {
 
 /// What expressions see as an object: its kind and its schema.
 #[derive(Debug, Clone)]
-pub(crate) struct Subject {
+pub struct Subject {
     /// As written in manifests.
-    pub(crate) kind: String,
-    pub(crate) schema: Schema,
+    pub kind: String,
+    /// What it may look like.
+    pub schema: Schema,
 }
 
 /// What the expressions of a policy can name.
-pub(crate) struct Sighted<'s> {
+pub struct Sighted<'s> {
     /// Unknown while a policy is written: it may be about any kind.
-    pub(crate) object: Option<&'s Subject>,
-    pub(crate) params: Option<&'s Subject>,
+    pub object: Option<&'s Subject>,
+    /// What `params` is, if the policy has such.
+    pub params: Option<&'s Subject>,
     /// Names and expressions; each sees those before it.
-    pub(crate) variables: &'s [(String, String)],
+    pub variables: &'s [(String, String)],
 }
 
 impl Sighted<'_> {
     /// What is wrong with each of these expressions, in cel-go's words.
-    pub(crate) fn complaints(&self, sources: &[&str]) -> Vec<Option<String>> {
+    pub fn complaints(&self, sources: &[&str]) -> Vec<Option<String>> {
         let meta = object_meta();
         let mut check = Check {
             object: self.object.map_or(Kind::Dyn, root),
@@ -501,7 +503,7 @@ fn gathered(step: &IdedExpr) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::builtin;
+    use crate::builtin;
 
     fn subject(group: &str, kind: &str) -> Subject {
         Subject { kind: kind.into(), schema: builtin(group, "v1", kind).unwrap() }

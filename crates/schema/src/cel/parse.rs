@@ -63,7 +63,7 @@ fn fits(expr: &IdedExpr, room: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::schema::Program;
+    use crate::Program;
 
     #[test]
     fn longer_expressions_than_may_be_are_not_parsed() {

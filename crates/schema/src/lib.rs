@@ -19,6 +19,7 @@ mod node;
 mod path;
 mod prune;
 mod read;
+mod shapes;
 mod structural;
 mod validate;
 #[cfg(test)]
@@ -26,8 +27,8 @@ mod verdicts;
 mod walk;
 
 pub use builtin::{Published, builtin, builtin_kinds, object_meta, published};
-pub(crate) use cel::admission::{Asker, Evaluation, Noted, Program, Sight};
-pub(crate) use cel::typed::{Sighted, Subject};
+pub use cel::admission::{AccessPolicy, Asker, Evaluation, Noted, Program, Sight};
+pub use cel::typed::{Sighted, Subject};
 pub use compiled::Compiled;
 pub use decode::decode_error;
 pub use definition::validate_crd;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::library::KNOWN;
-use crate::schema::Compiled;
+use crate::Compiled;
 
 fn compile(schema: &Value) -> Compiled {
     Compiled::from_crd_version(schema).unwrap_or_else(|errors| panic!("{errors:?}"))

@@ -194,7 +194,7 @@ fn drop_null_fields(map: &mut Map<String, Value>, node: NodeRef<'_>, depth: usiz
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::builtin;
+    use crate::builtin;
     use serde_json::json;
 
     #[test]

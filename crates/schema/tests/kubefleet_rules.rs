@@ -5,7 +5,7 @@
 
 #![allow(clippy::needless_pass_by_value, reason = "tables read better without references")]
 
-use flagship_apiserver::schema::Compiled;
+use flagship_schema::Compiled;
 use serde_json::{Value, json};
 
 /// An object, and what it was before.

@@ -4,7 +4,7 @@
 #![allow(missing_docs, reason = "criterion's macros write undocumented functions")]
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use flagship_apiserver::schema::{Compiled, builtin, decode_error};
+use flagship_schema::{Compiled, builtin, decode_error};
 use serde_json::{Value, json};
 
 /// The shape of KubeFleet's strategies: five stages with tasks, selectors and rules.

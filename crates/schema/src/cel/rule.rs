@@ -7,7 +7,7 @@ use super::library::{self, EQUAL, KNOWN, MATCHES, NAMESPACES, UNEQUAL};
 use super::meter::{Growth, children, children_mut, metered};
 use super::parse::parse;
 use super::value::escape;
-use crate::schema::node::{NodeRef, RuleText, Type};
+use crate::node::{NodeRef, RuleText, Type};
 
 /// A rule ready to run.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub(super) struct Expression {
 
 /// Why a rule cannot run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::schema) enum Defect {
+pub(crate) enum Defect {
     /// The rule does not compile.
     Rule(String),
     /// Its message expression does not.
@@ -394,7 +394,7 @@ fn mentions(expr: &IdedExpr, name: &str) -> bool {
 }
 
 /// `.a.b['c']` as a path below the rule's field, or `None` if it leads nowhere.
-pub(in crate::schema) fn field_path(path: &str, node: NodeRef<'_>) -> Option<String> {
+pub(crate) fn field_path(path: &str, node: NodeRef<'_>) -> Option<String> {
     let mut rest = path.trim();
     if rest.is_empty() {
         return None;

@@ -316,7 +316,7 @@ fn pattern(source: &str) -> Result<Regex, ExecutionError> {
     if let Some(regex) = kept.get(source) {
         return Ok(regex.clone());
     }
-    let compiled = crate::schema::load::compile(source).regex;
+    let compiled = crate::load::compile(source).regex;
     let regex = compiled.ok_or_else(|| failed(format!("error parsing regexp: `{source}`")))?;
     if kept.len() >= MAX_KEPT {
         kept.clear();

@@ -14,8 +14,8 @@ use cel::{Context, ExecutionError};
 use flagship_base::machinery::path::ObjectPath;
 use serde_json::Value;
 
-pub(crate) use super::authorizer::Asker;
 use super::authorizer::Check;
+pub use super::authorizer::{AccessPolicy, Asker};
 use super::library::{self, Boxed, failed};
 use super::rule::{Defect, Expression, Scope, may_be_bool, type_of};
 use super::{MAX_MESSAGE, meter, reason, value};
@@ -29,18 +29,18 @@ const ALL_NAMES: [&str; 7] =
 
 /// An expression ready to run.
 #[derive(Debug)]
-pub(crate) struct Program {
+pub struct Program {
     expression: Expression,
 }
 
 impl Program {
     /// Compiles an expression; why it cannot run, in the words of Kubernetes.
-    pub(crate) fn compile(source: &str) -> Result<Self, String> {
+    pub fn compile(source: &str) -> Result<Self, String> {
         Self::read(source, &ALL_NAMES)
     }
 
     /// The same for an expression that words a message.
-    pub(crate) fn wording(source: &str) -> Result<Self, String> {
+    pub fn wording(source: &str) -> Result<Self, String> {
         Self::read(source, &NAMES)
     }
 
@@ -57,7 +57,7 @@ impl Program {
     }
 
     /// The same for an expression that makes a note for an audit: a text, or null for none.
-    pub(crate) fn note(source: &str) -> Result<Self, String> {
+    pub fn note(source: &str) -> Result<Self, String> {
         let program = Self::compile(source)?;
         match type_of(&program.expression.plain) {
             None | Some("string" | "null_type") => Ok(program),
@@ -66,7 +66,7 @@ impl Program {
     }
 
     /// The same for an expression that must be true or false.
-    pub(crate) fn condition(source: &str) -> Result<Self, String> {
+    pub fn condition(source: &str) -> Result<Self, String> {
         let program = Self::compile(source)?;
         match may_be_bool(&program.expression.plain) {
             true => Ok(program),
@@ -80,21 +80,27 @@ impl Program {
 
 /// What expressions see.
 #[derive(Debug)]
-pub(crate) struct Sight<'v> {
-    pub(crate) object: &'v Value,
-    pub(crate) old: &'v Value,
-    pub(crate) request: &'v Value,
-    pub(crate) params: &'v Value,
-    pub(crate) namespace: &'v Value,
-    pub(crate) asker: Asker,
+pub struct Sight<'v> {
+    /// `object`: what is to be stored.
+    pub object: &'v Value,
+    /// `oldObject`: what is stored.
+    pub old: &'v Value,
+    /// `request`: what an AdmissionReview would say of it.
+    pub request: &'v Value,
+    /// `params`: the object that the binding names.
+    pub params: &'v Value,
+    /// `namespaceObject`: the namespace it is in.
+    pub namespace: &'v Value,
+    /// `authorizer`: who asks, and what decides.
+    pub asker: Asker,
     /// What `authorizer.requestResource` is about.
-    pub(crate) at: ObjectPath,
+    pub at: ObjectPath,
     /// In the order they were written; each sees those before it.
-    pub(crate) variables: &'v [(String, Program)],
+    pub variables: &'v [(String, Program)],
 }
 
 /// What an expression noted for an audit.
-pub(crate) enum Noted {
+pub enum Noted {
     /// Nothing.
     Nothing,
     /// This.
@@ -104,28 +110,28 @@ pub(crate) enum Noted {
 }
 
 /// One run of the expressions of a policy, with a bound on their work.
-pub(crate) struct Evaluation<'v> {
+pub struct Evaluation<'v> {
     context: Context<'v, 'v>,
     left: u64,
 }
 
 impl<'v> Evaluation<'v> {
     /// Begins a run.
-    pub(crate) fn new(sight: &'v Sight<'v>) -> Self {
+    pub fn new(sight: &'v Sight<'v>) -> Self {
         let memo = (0..sight.variables.len()).map(|_| OnceLock::new()).collect();
         let variables = Variables { sight, seen: sight.variables.len(), memo: Arc::new(memo) };
         Self { context: context(sight, variables), left: meter::PER_OBJECT }
     }
 
     /// Whether a condition holds, or why that cannot be told.
-    pub(crate) fn holds(&mut self, program: &Program) -> Result<bool, String> {
+    pub fn holds(&mut self, program: &Program) -> Result<bool, String> {
         let value = self.run(program)?;
         let truth = value.downcast_ref::<CelBool>().map(|truth| *truth.inner());
         truth.ok_or_else(|| "cel expression must evaluate to a bool".to_owned())
     }
 
     /// A text for people; `None` where there is none that can be shown.
-    pub(crate) fn text(&mut self, program: &Program) -> Option<String> {
+    pub fn text(&mut self, program: &Program) -> Option<String> {
         let value = self.run(program).ok()?;
         let text = value.downcast_ref::<CelString>()?.inner().trim().to_owned();
         let usable = !text.is_empty() && text.len() <= MAX_MESSAGE && !text.contains('\n');
@@ -133,7 +139,7 @@ impl<'v> Evaluation<'v> {
     }
 
     /// What is noted for an audit, or why that cannot be told.
-    pub(crate) fn note(&mut self, program: &Program) -> Result<Noted, String> {
+    pub fn note(&mut self, program: &Program) -> Result<Noted, String> {
         let value = self.run(program)?;
         if value.downcast_ref::<CelNull>().is_some() {
             return Ok(Noted::Nothing);
@@ -270,9 +276,21 @@ impl Indexer for Variables<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::auth::User;
-    use crate::auth::rbac::bootstrap;
+    use flagship_base::machinery::ask::{Ask, Decision};
+    use flagship_base::machinery::user::User;
     use serde_json::json;
+
+    /// Lets everybody ask for paths and nobody for resources.
+    struct PathsOnly;
+
+    impl AccessPolicy for PathsOnly {
+        fn decide(&self, _: &User, ask: &Ask) -> Decision {
+            match ask {
+                Ask::Path { .. } => Decision::Allow(String::new()),
+                Ask::Resource { .. } => Decision::Deny(String::new()),
+            }
+        }
+    }
 
     fn said(source: &str, variables: &[(&str, &str)]) -> String {
         let object = json!({"metadata": {"name": "a", "namespace": "n"}, "spec": {"replicas": 3, "list": [1, 2]}});
@@ -282,7 +300,6 @@ mod tests {
             .iter()
             .map(|(name, source)| ((*name).to_owned(), Program::compile(source).unwrap()))
             .collect();
-        let policy = crate::auth::rbac::Policy::of(bootstrap::roles(), bootstrap::bindings());
         let user = Arc::new(User::authenticated("bob", []));
         let sight = Sight {
             object: &object,
@@ -290,7 +307,7 @@ mod tests {
             request: &request,
             params: &null,
             namespace: &null,
-            asker: Asker { policy: Arc::new(policy), user },
+            asker: Asker { policy: Arc::new(PathsOnly), user },
             at: ObjectPath { resource: "pods".to_owned(), ..ObjectPath::default() },
             variables: &variables,
         };

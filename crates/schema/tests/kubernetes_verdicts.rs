@@ -5,7 +5,7 @@
 
 use std::io::Read;
 
-use flagship_apiserver::schema::{Compiled, validate_crd};
+use flagship_schema::{Compiled, validate_crd};
 use serde_json::{Value, json};
 
 fn sorted(mut texts: Vec<String>) -> Value {

@@ -2,7 +2,7 @@
 
 use flagship_patch::Shape;
 
-use crate::schema::NodeRef;
+use crate::NodeRef;
 
 impl Shape for NodeRef<'_> {
     fn field(self, name: &str) -> Option<Self> {
@@ -33,7 +33,6 @@ mod tests {
     use flagship_patch::{Builtin, builtin};
 
     use super::*;
-    use crate::schema;
 
     fn told<S: Shape>(shape: Option<S>) -> (bool, bool, Option<String>) {
         let key = shape.as_ref().and_then(Shape::merge_key).map(str::to_owned);
@@ -65,9 +64,9 @@ mod tests {
     #[test]
     fn the_table_of_merge_keys_says_what_the_schemas_say() {
         let mut compared = 0;
-        for (group, version, kind) in schema::builtin_kinds() {
+        for (group, version, kind) in crate::builtin_kinds() {
             let Some(table) = builtin(group, version, kind) else { continue };
-            let schema = schema::builtin(group, version, kind).unwrap();
+            let schema = crate::builtin(group, version, kind).unwrap();
             agree(schema.root(), Some(table), kind, &mut BTreeSet::new());
             compared += 1;
         }

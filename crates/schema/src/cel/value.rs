@@ -19,7 +19,7 @@ use cel::common::value::{CowVal, Val};
 use serde_json::{Map, Value};
 
 use super::library;
-use crate::schema::node::{ListType, NodeRef, Type as NodeType};
+use crate::node::{ListType, NodeRef, Type as NodeType};
 
 /// A CEL value for a piece of JSON under its schema.
 pub(super) fn view<'v>(value: &'v Value, node: Option<NodeRef<'v>>) -> Box<dyn Val + 'v> {

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use super::load::load_definitions;
 use super::node::{Arena, NodeId, Schema};
 
-static PACKED: &[u8] = include_bytes!("../../data/builtin-schemas.json.gz");
+static PACKED: &[u8] = include_bytes!("../data/builtin-schemas.json.gz");
 
 static TABLE: LazyLock<Table> = LazyLock::new(Table::read);
 
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn the_readme_says_how_to_make_the_table_again() {
-        let readme = include_str!("../../data/README.md");
+        let readme = include_str!("../data/README.md");
         assert!(readme.contains("cargo run -p xtask -- builtin-schemas"));
         assert!(readme.contains("k8s.io/kubernetes` v1.34.1") && readme.contains("Apache-2.0"));
     }

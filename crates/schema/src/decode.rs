@@ -156,7 +156,7 @@ fn kind_of(value: &Value) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::builtin;
+    use crate::builtin;
     use serde_json::json;
 
     #[test]
