@@ -1,4 +1,4 @@
-//! Derives `crates/apiserver/data/protobuf.json.gz`, and objects to hold it against.
+//! Derives `crates/kinds/data/protobuf.json.gz`, and objects to hold it against.
 //!
 //! The source are the Go types of Kubernetes' API, asked by the small program in
 //! `xtask/protobuf`: field numbers stand in their tags, and only the types know which
@@ -26,8 +26,8 @@ pub fn run(out: &mut dyn Write) -> anyhow::Result<()> {
     }
     go(&scratch, &["mod".to_owned(), "tidy".to_owned()])?;
     for (mode, path) in [
-        ("table", "../crates/apiserver/data/protobuf.json.gz"),
-        ("cases", "../crates/apiserver/tests/golden/protobuf.jsonl.gz"),
+        ("table", "../crates/kinds/data/protobuf.json.gz"),
+        ("cases", "../crates/kinds/tests/golden/protobuf.jsonl.gz"),
     ] {
         let served = SERVED.iter().map(|(group, version)| match *group {
             "" => (*version).to_owned(),

@@ -1,7 +1,7 @@
 //! An embedded, Kubernetes-shaped API server: many logical clusters in one process.
 //!
 //! A request enters as an `http::Request`, is routed by [`rest`], decoded, defaulted,
-//! pruned and validated by `flagship_schema` and [`builtin`], patched by [`patch`], committed
+//! pruned and validated by `flagship_schema` and `flagship_kinds`, patched by [`patch`], committed
 //! by compare-and-swap into `flagship_store`, and fanned out to watchers there. Time, chance
 //! and failure come from `flagship_store::env`, so that a paused runtime replays exactly.
 //!
@@ -10,11 +10,8 @@
 //! Knows nothing of fleets.
 
 pub mod auth;
-pub mod builtin;
 pub mod edge;
 pub mod openapi;
 pub mod patch;
-pub mod protobuf;
 pub mod registry;
 pub mod rest;
-pub mod tables;

@@ -1,10 +1,10 @@
 //! LimitRange at the door: pods get its defaults, and nothing passes that is out of bounds.
 //!
-//! What a range means is known in the server's `builtin::limits`.
+//! What a range means is known in the server's `kinds::limits`.
 
-use flagship_apiserver::builtin::{Kind, limits as rules};
 use flagship_apiserver::rest::{Admission, Mutation, Review};
 use flagship_base::machinery::status::ApiError;
+use flagship_kinds::{Kind, limits as rules};
 use flagship_store::{Scope, Store};
 use serde_json::Value;
 

@@ -2,14 +2,14 @@
 //!
 //! Usage is always computed from the objects themselves, both for the status and at
 //! the door, so the two cannot drift apart. What an object counts for is known in
-//! the server's `builtin::quota`.
+//! the server's `kinds::quota`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use flagship_apiserver::builtin::{self, Kind, quota as rules};
 use flagship_apiserver::rest::{Admission, Review};
 use flagship_base::machinery::status::ApiError;
 use flagship_base::quantity::Quantity;
+use flagship_kinds::{self as kinds, Kind, quota as rules};
 use flagship_store::Scope;
 use serde_json::{Map, Value, json};
 
@@ -78,7 +78,7 @@ fn resource_of(limit: &str) -> Option<String> {
 }
 
 fn kind_of(resource: &str) -> Option<Kind> {
-    builtin::catalog().iter().find(|row| row.resource() == resource).map(|row| row.id)
+    kinds::catalog().iter().find(|row| row.resource() == resource).map(|row| row.id)
 }
 
 /// What one object is charged for under one quota.

@@ -6,14 +6,11 @@ use std::sync::Arc;
 
 use flagship_base::machinery::gvk::{self, GroupVersion, version_rank};
 use flagship_base::machinery::status::FieldError;
+use flagship_kinds::tables::Custom;
 use flagship_schema::Compiled;
 use serde_json::{Value, json};
 
 use super::kind::{Kind, Origin, Rules, ScalePaths, Version};
-use crate::tables::Custom;
-
-/// The finalizer that keeps a definition until its objects are gone.
-pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 /// Compiles a definition that has passed validation.
 pub(super) fn compile(crd: &Value) -> Result<Kind, Vec<FieldError>> {

@@ -6,11 +6,10 @@
 use std::sync::Arc;
 
 use flagship_base::machinery::gvk::{self, GroupVersion};
+use flagship_kinds::tables::{Custom, Table};
+use flagship_kinds::{self as kinds, BuiltinKind, NameRule};
 use flagship_schema::{Compiled, NodeRef, Schema};
 use flagship_store::Resource;
-
-use crate::builtin::{self, BuiltinKind, NameRule};
-use crate::tables::{Custom, Table};
 
 /// A kind, all its versions and the rules for writing it.
 #[derive(Debug)]
@@ -45,7 +44,7 @@ pub struct Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// Kubernetes brings it.
-    Builtin(builtin::Kind),
+    Builtin(kinds::Kind),
     /// A CustomResourceDefinition.
     Custom,
 }
@@ -150,7 +149,7 @@ impl Kind {
     }
 
     /// Whether this is a given built-in kind.
-    pub fn is(&self, kind: builtin::Kind) -> bool {
+    pub fn is(&self, kind: kinds::Kind) -> bool {
         self.origin == Origin::Builtin(kind)
     }
 

@@ -12,21 +12,20 @@ mod library;
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
-pub use definition::{CLEANUP_FINALIZER, Condition, conditions, names_of};
+pub use definition::{Condition, conditions, names_of};
 pub use discovery::{aggregated, group, groups, resources};
 pub use kind::{Kind, Origin, Rules, ScalePaths, Version};
 pub use library::Library;
 
 use flagship_base::machinery::gvk::GroupVersion;
-
-use crate::builtin;
+use flagship_kinds as kinds;
 
 /// Kinds by their table's name, `plural.group`.
 pub type Kinds = BTreeMap<Box<str>, Arc<Kind>>;
 
 /// The built-in kinds, made once a process.
 static BUILTIN: LazyLock<Kinds> = LazyLock::new(|| {
-    let kinds = builtin::catalog().iter().map(|row| Arc::new(Kind::builtin(row)));
+    let kinds = kinds::catalog().iter().map(|row| Arc::new(Kind::builtin(row)));
     kinds.map(|kind| (Box::from(&*kind.resource), kind)).collect()
 });
 
@@ -140,6 +139,6 @@ impl Registry {
 
 /// A built-in kind that is served in a second group.
 fn aliased(group: &str, version: &str, plural: &str) -> Option<Arc<Kind>> {
-    let row = builtin::find_resource(group, version, plural)?;
+    let row = kinds::find_resource(group, version, plural)?;
     BUILTIN.get(row.resource().as_str()).cloned()
 }

@@ -11,6 +11,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flagship_base::machinery::path::ObjectPath;
 use flagship_base::machinery::status::ApiError;
+use flagship_kinds::Kind as K;
 use flagship_store::{Scope, Stored};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -22,7 +23,6 @@ use super::cluster::{Caller, Cluster, Place};
 use super::subresource::Sub;
 use super::{meta, write};
 use crate::auth::{Ask, Decision, group};
-use crate::builtin::Kind as K;
 use crate::registry::Kind;
 
 const GROUP: &str = "certificates.k8s.io";

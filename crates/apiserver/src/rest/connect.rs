@@ -8,6 +8,7 @@
 use flagship_base::machinery::path;
 use flagship_base::machinery::query::Query;
 use flagship_base::machinery::status::ApiError;
+use flagship_kinds::Kind as K;
 use http::Method;
 use serde_json::{Value, json};
 
@@ -16,7 +17,6 @@ use super::cluster::{Ctx, Place};
 use super::failure::Failure;
 use super::subresource::Sub;
 use super::{pods, read, write};
-use crate::builtin::Kind as K;
 use crate::registry::Kind;
 
 /// A path below an object that leads out of the server.

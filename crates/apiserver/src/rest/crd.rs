@@ -7,6 +7,8 @@
 use std::sync::{Arc, PoisonError};
 
 use flagship_base::machinery::status::{ApiError, FieldError};
+use flagship_kinds as kinds;
+use flagship_kinds::CLEANUP_FINALIZER;
 use flagship_store::{Change, CommitError, Expect, ObjectKey, Scope, Stored, Write};
 use serde_json::{Value, json};
 
@@ -14,10 +16,7 @@ use super::cluster::Cluster;
 use super::options::DeleteOptions;
 use super::subresource::Sub;
 use super::{delete, draft, managers, meta, route, rules, write};
-use crate::builtin;
-use crate::registry::{
-    CLEANUP_FINALIZER, Condition, Kind, Registry, Rules, Served, conditions, names_of,
-};
+use crate::registry::{Condition, Kind, Registry, Rules, Served, conditions, names_of};
 
 /// Where definitions are stored.
 pub(super) const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
@@ -50,7 +49,7 @@ pub(super) fn define(
     kind: &Kind,
     crd: &Value,
 ) -> Result<Option<Arc<Kind>>, ApiError> {
-    if !kind.is(builtin::Kind::CustomResourceDefinition) {
+    if !kind.is(kinds::Kind::CustomResourceDefinition) {
         return Ok(None);
     }
     let defined = cluster.shared.library.kind(crd);
@@ -134,7 +133,7 @@ pub(super) fn after_commit(
     stored: &Arc<Stored>,
     removed: bool,
 ) -> Option<Arc<Stored>> {
-    if kind.is(builtin::Kind::CustomResourceDefinition) {
+    if kind.is(kinds::Kind::CustomResourceDefinition) {
         if removed {
             withdraw(cluster, &stored.key.name);
             return None;

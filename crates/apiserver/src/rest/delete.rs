@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use flagship_base::machinery::status::ApiError;
 use flagship_base::machinery::time;
+use flagship_kinds as kinds;
 use flagship_store::{CommitError, Expect, Stored};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -18,7 +19,6 @@ use super::options::{DeleteOptions, ListOptions, Propagation};
 use super::subresource::Sub;
 use super::write::{self, Lost, Written};
 use super::{read, rules};
-use crate::builtin;
 use crate::registry::Kind;
 
 /// The grace period of a pod that does not name one.
@@ -45,7 +45,7 @@ pub(crate) async fn delete(ctx: &Ctx<'_>, options: &DeleteOptions) -> Result<Del
             return Err(place.not_found().into());
         };
         check_preconditions(place, &current, options)?;
-        if kind.is(builtin::Kind::Namespace) && IMMORTAL.contains(&&*place.name) {
+        if kind.is(kinds::Kind::Namespace) && IMMORTAL.contains(&&*place.name) {
             let why = "this namespace may not be deleted";
             return Err(ApiError::forbidden("namespaces", &place.name, why).into());
         }
@@ -167,7 +167,7 @@ pub(super) fn doom(kind: &Kind, old: &Value, options: &DeleteOptions, now: Times
         if let Some(generation) = metadata.get("generation").and_then(Value::as_i64) {
             metadata.insert("generation".to_owned(), json!(generation + 1));
         }
-        if kind.is(builtin::Kind::Namespace) {
+        if kind.is(kinds::Kind::Namespace) {
             new["status"]["phase"] = json!("Terminating");
         }
     }
@@ -240,7 +240,7 @@ fn shorten(object: &mut Value, grace: i64) {
 
 /// Whether the answer to a deletion is the object rather than a `Status`.
 pub(super) fn returns_object(kind: &Kind) -> bool {
-    use builtin::Kind as K;
+    use kinds::Kind as K;
     [K::Pod, K::PodTemplate, K::PersistentVolume, K::PersistentVolumeClaim, K::ResourceQuota]
         .into_iter()
         .chain([K::Service, K::ServiceAccount])

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use flagship_base::machinery::status::{ApiError, FieldError};
 use flagship_base::names;
+use flagship_kinds as kinds;
 use flagship_store::{ObjectKey, Stored};
 use serde_json::{Value, json};
 
@@ -18,7 +19,6 @@ use super::patching::Patch;
 use super::subresource::Sub;
 use super::write::{Source, parse};
 use super::{certificates, crd, managers, meta, roles, rules};
-use crate::builtin;
 use crate::registry::{Kind, Served};
 
 /// An object ready to be committed, in its storage version.
@@ -374,7 +374,7 @@ pub(super) fn is_released(kind: &Kind, object: &Value) -> bool {
     let released = meta::terminating(object)
         && meta::finalizers(object).next().is_none()
         && meta::of(object)["deletionGracePeriodSeconds"].as_i64().unwrap_or_default() == 0;
-    let held = kind.is(builtin::Kind::Namespace)
+    let held = kind.is(kinds::Kind::Namespace)
         && object["spec"]["finalizers"].as_array().is_some_and(|list| !list.is_empty());
     released && !held
 }

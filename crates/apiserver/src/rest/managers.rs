@@ -1,12 +1,12 @@
 //! Who owns which field: `metadata.managedFields` on every write.
 
 use flagship_base::machinery::status::ApiError;
+use flagship_kinds::Kind as K;
 use serde_json::{Map, Value, json};
 
 use super::cluster::Cluster;
 use super::meta;
 use super::subresource::Sub;
-use crate::builtin::Kind as K;
 use crate::patch::apply::{self, Manager};
 use crate::registry::Served;
 

@@ -3,9 +3,9 @@
 //! Pure functions over one or two objects; the pipeline in `write` calls them.
 
 use flagship_base::machinery::status::{ApiError, FieldError};
+use flagship_kinds as kinds;
 use serde_json::{Map, Value, json};
 
-use crate::builtin;
 use crate::registry::Kind;
 
 /// Finalizers that the server itself sets and acts upon.
@@ -148,7 +148,7 @@ pub fn carry_over(new: &mut Value, old: &Value) {
 pub fn validate(kind: &Kind, object: &Value) -> Vec<FieldError> {
     match kind.row() {
         Some(_) => Vec::new(),
-        None => builtin::validate_metadata(object),
+        None => kinds::validate_metadata(object),
     }
 }
 
@@ -169,7 +169,7 @@ pub fn validate_update(kind: &Kind, sent: &Value, old: &Value) -> Vec<FieldError
         errors.push(FieldError::invalid("metadata.deletionTimestamp", value, "field is immutable"));
     }
     if kind.row().is_none() {
-        errors.extend(builtin::late_finalizers(sent, old));
+        errors.extend(kinds::late_finalizers(sent, old));
     }
     errors
 }
@@ -206,11 +206,11 @@ mod tests {
     fn finalizers_cannot_be_added_while_terminating() {
         let old = json!({"metadata": {"deletionTimestamp": "t", "finalizers": ["a/b"]}});
         let sent = json!({"metadata": {"finalizers": ["a/b", "c/d"]}});
-        let error = builtin::late_finalizers(&sent, &old).unwrap();
+        let error = kinds::late_finalizers(&sent, &old).unwrap();
         assert_eq!(
             error.to_string(),
             "metadata.finalizers: Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers []string{\"c/d\"}"
         );
-        assert_eq!(builtin::late_finalizers(&json!({"metadata": {}}), &old), None);
+        assert_eq!(kinds::late_finalizers(&json!({"metadata": {}}), &old), None);
     }
 }

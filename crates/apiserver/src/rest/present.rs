@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use flagship_base::machinery::status::ApiError;
+use flagship_kinds::tables::Table;
 use flagship_store::env::Clock;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -18,7 +19,6 @@ use super::cluster::Cluster;
 use super::negotiate::{Form, Include};
 use super::rules;
 use crate::registry::{Origin, Served};
-use crate::tables::Table;
 
 /// How to show the objects of one request.
 #[derive(Clone)]

@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 
 use flagship_base::machinery::path::ObjectPath;
 use flagship_base::machinery::status::ApiError;
+use flagship_kinds::Kind as K;
 use flagship_store::ObjectKey;
 use serde_json::{Value, json};
 
@@ -18,7 +19,6 @@ use super::{tokens, write};
 use crate::auth::rbac::grant::Grant;
 use crate::auth::rbac::{CLUSTER_BINDINGS, CLUSTER_ROLES, Policy, Rule, bootstrap};
 use crate::auth::{Ask, Decision};
-use crate::builtin::Kind as K;
 use crate::registry::Kind;
 
 /// Roles may gather from roles that gather, this deep.

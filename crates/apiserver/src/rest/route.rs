@@ -7,6 +7,9 @@ use flagship_base::machinery::fields;
 use flagship_base::machinery::path::{self, BadPath, ObjectPath, Target};
 use flagship_base::machinery::query::Query;
 use flagship_base::machinery::status::ApiError;
+use flagship_kinds::convert::event_label;
+use flagship_kinds::protobuf;
+use flagship_kinds::tables::Table;
 use http::header::USER_AGENT;
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
@@ -29,9 +32,6 @@ use super::subresource::Sub;
 use super::write::{self, Source, Written};
 use super::{documents, health, meta, present, read, rules, scale, tokens, watch};
 use crate::auth::{Access, Asking, Review, User, group};
-use crate::builtin::convert::event_label;
-use crate::protobuf;
-use crate::tables::Table;
 
 type Answer = Result<Response<Body>, Failure>;
 
@@ -139,12 +139,12 @@ impl Incoming<'_> {
             (&Method::PATCH, Some(_), sub) => self.patch(&ctx("patch"), sub, form).await,
             (&Method::DELETE, Some(_), "") => self.delete(&ctx("delete"), form).await,
             (&Method::POST, Some(_), sub @ ("binding" | "eviction"))
-                if place.served.kind.is(crate::builtin::Kind::Pod) =>
+                if place.served.kind.is(flagship_kinds::Kind::Pod) =>
             {
                 self.act_on_pod(&ctx("create"), sub).await
             }
             (&Method::POST, Some(_), "token")
-                if place.served.kind.is(crate::builtin::Kind::ServiceAccount) =>
+                if place.served.kind.is(flagship_kinds::Kind::ServiceAccount) =>
             {
                 let options = WriteOptions::from_query(&self.query, "CreateOptions")?;
                 let body = self.decoded(true)?.value;
@@ -217,7 +217,7 @@ impl Incoming<'_> {
     async fn get(&self, ctx: &Ctx<'_>, sub: &str, form: Form) -> Answer {
         let revision = options::revision(self.query.get("resourceVersion"))?;
         let served = &ctx.place.served;
-        if sub == "log" && served.kind.is(crate::builtin::Kind::Pod) {
+        if sub == "log" && served.kind.is(flagship_kinds::Kind::Pod) {
             return self.log(ctx).await;
         }
         let sub = Sub::of(served, sub).ok_or_else(|| no_such_path(ctx.place))?;
@@ -252,7 +252,7 @@ impl Incoming<'_> {
         let mut options = ListOptions::from_query(&self.query)?;
         let served = &place.served;
         let newer = served.version().gv.group != *served.kind.group;
-        if newer && served.kind.is(crate::builtin::Kind::Event) {
+        if newer && served.kind.is(flagship_kinds::Kind::Event) {
             let fields = options.fields.renamed(event_label);
             options.fields = fields.map_err(|label| read::no_such_field(&label))?;
         }

@@ -7,6 +7,8 @@ use std::borrow::Cow;
 use std::sync::PoisonError;
 
 use flagship_base::machinery::status::{ApiError, FieldError};
+use flagship_kinds::addresses::ServiceRanges;
+use flagship_kinds::{self as kinds, convert};
 use flagship_store::{Pairs, Stored};
 use serde_json::{Value, json};
 
@@ -14,8 +16,6 @@ use super::cluster::Cluster;
 use super::options::FieldValidation;
 use super::subresource::Sub;
 use super::{crd, guards, meta};
-use crate::builtin::addresses::ServiceRanges;
-use crate::builtin::{self, convert};
 use crate::registry::{Kind, Origin, Rules, Served};
 
 /// Unknown and duplicate fields shown in one answer; the rest would only fill headers.
@@ -51,7 +51,7 @@ pub(super) fn decode(
                 }
                 schema.prune(object);
             }
-            builtin::default_object(id, object);
+            kinds::default_object(id, object);
         }
         (Rules::Builtin(_), Origin::Custom) => {}
     }
@@ -82,8 +82,8 @@ pub(super) fn prepare_create(
 ) -> Result<(), ApiError> {
     match served.kind.origin {
         Origin::Builtin(id) => {
-            builtin::prepare_create(id, object, &mut addresses(cluster, id))?;
-            if id == builtin::Kind::CustomResourceDefinition {
+            kinds::prepare_create(id, object, &mut addresses(cluster, id))?;
+            if id == kinds::Kind::CustomResourceDefinition {
                 crd::prepare(object);
             }
         }
@@ -108,16 +108,16 @@ pub(super) fn prepare_update(
     old: &Value,
 ) -> Result<(), ApiError> {
     match (served.kind.origin, sub) {
-        (Origin::Builtin(id), Sub::Status) => builtin::prepare_status_update(id, new, old),
-        (Origin::Builtin(_), Sub::Approval) => builtin::prepare_approval(new, old),
-        (Origin::Builtin(_), Sub::Finalize) => builtin::prepare_finalize(new, old),
+        (Origin::Builtin(id), Sub::Status) => kinds::prepare_status_update(id, new, old),
+        (Origin::Builtin(_), Sub::Approval) => kinds::prepare_approval(new, old),
+        (Origin::Builtin(_), Sub::Finalize) => kinds::prepare_finalize(new, old),
         (Origin::Builtin(id), _) => {
-            builtin::prepare_update(id, new, old, &mut addresses(cluster, id))?;
+            kinds::prepare_update(id, new, old, &mut addresses(cluster, id))?;
         }
         (Origin::Custom, Sub::Status) => {
             let status = new.get_mut("status").map(Value::take);
             let managers = meta::of_mut(new).remove("managedFields");
-            builtin::put_back(new, old);
+            kinds::put_back(new, old);
             if let Some(map) = new.as_object_mut() {
                 match status {
                     Some(status) if !status.is_null() => map.insert("status".to_owned(), status),
@@ -143,8 +143,8 @@ pub(super) fn prepare_update(
 }
 
 /// The addresses and ports that the stored services have taken.
-fn addresses(cluster: &Cluster, id: builtin::Kind) -> ServiceRanges {
-    if id != builtin::Kind::Service {
+fn addresses(cluster: &Cluster, id: kinds::Kind) -> ServiceRanges {
+    if id != kinds::Kind::Service {
         return ServiceRanges::default();
     }
     let mut taken = cluster.allocating.lock().unwrap_or_else(PoisonError::into_inner);
@@ -157,12 +157,12 @@ pub(super) fn validate_create(served: &Served, object: &Value) -> Vec<FieldError
         (Rules::Custom(compiled), _) => compiled.validate(object, None),
         (Rules::Builtin(_), Origin::Builtin(id)) => {
             let object = &*as_stored(served, object);
-            let mut errors = builtin::validate_create(id, object);
-            if id == builtin::Kind::CustomResourceDefinition {
+            let mut errors = kinds::validate_create(id, object);
+            if id == kinds::Kind::CustomResourceDefinition {
                 crd::validate(object, &mut errors);
             }
             if is_newer_event(served) {
-                errors = builtin::strict_event(errors, object, None);
+                errors = kinds::strict_event(errors, object, None);
             }
             errors.extend(guards::validate(id, object));
             errors
@@ -173,7 +173,7 @@ pub(super) fn validate_create(served: &Served, object: &Value) -> Vec<FieldError
 
 /// Whether an event came through the group that is strict about them.
 fn is_newer_event(served: &Served) -> bool {
-    served.kind.is(builtin::Kind::Event) && served.version != served.kind.storage
+    served.kind.is(kinds::Kind::Event) && served.version != served.kind.storage
 }
 
 /// Findings about a changed object.
@@ -191,18 +191,18 @@ pub(super) fn validate_update(
             let mut errors = match sub {
                 // These paths exist to change what an update of the object may not.
                 Sub::Binding | Sub::Resize | Sub::EphemeralContainers => {
-                    builtin::validate_create(id, new)
+                    kinds::validate_create(id, new)
                 }
-                _ => builtin::validate_update(id, new, old),
+                _ => kinds::validate_update(id, new, old),
             };
-            if id == builtin::Kind::CertificateSigningRequest && sub != Sub::Approval {
-                errors.extend(builtin::approvals_kept(new, old));
+            if id == kinds::Kind::CertificateSigningRequest && sub != Sub::Approval {
+                errors.extend(kinds::approvals_kept(new, old));
             }
-            if id == builtin::Kind::CustomResourceDefinition && sub == Sub::Main {
+            if id == kinds::Kind::CustomResourceDefinition && sub == Sub::Main {
                 crd::validate(new, &mut errors);
             }
             if is_newer_event(served) {
-                errors = builtin::strict_event(errors, new, Some(old));
+                errors = kinds::strict_event(errors, new, Some(old));
             }
             // Expressions that stay as they are were judged when they came.
             if ["spec", "webhooks"].iter().any(|key| new.get(key) != old.get(key)) {
@@ -264,7 +264,7 @@ pub(super) fn refresh(kind: &Kind, to: usize, mut object: Value) -> Value {
 pub(super) fn selectable(kind: &Kind, object: &Value) -> Pairs {
     match kind.origin {
         Origin::Builtin(id) => {
-            Pairs::new(builtin::selectable_fields(id, object).iter().map(|(k, v)| (&**k, &**v)))
+            Pairs::new(kinds::selectable_fields(id, object).iter().map(|(k, v)| (&**k, &**v)))
         }
         Origin::Custom => {
             // Of all versions: they show the same fields of the same object.

@@ -1,16 +1,16 @@
 //! The `/scale` path: a small `Scale` object in front of workloads and custom resources.
 
 use flagship_base::machinery::status::{ApiError, FieldError};
+use flagship_kinds as kinds;
 use serde_json::{Value, json};
 
 use super::meta;
-use crate::builtin;
 use crate::registry::{Origin, Served};
 
 /// The Scale of an object; `None` when its kind has none.
 pub(super) fn of(served: &Served, object: &Value) -> Option<Value> {
     if let Origin::Builtin(id) = served.kind.origin {
-        return builtin::scale::scale_of(id, object);
+        return kinds::scale::scale_of(id, object);
     }
     let paths = served.version().scale.as_ref()?;
     let number = |path: &[Box<str>]| at(object, path).and_then(Value::as_i64).unwrap_or_default();
@@ -54,7 +54,7 @@ pub(super) fn apply(
         return Err(ApiError::invalid("autoscaling", "Scale", name, &[error]));
     }
     if let Origin::Builtin(_) = served.kind.origin {
-        builtin::scale::apply_scale(object, scale);
+        kinds::scale::apply_scale(object, scale);
         return Ok(());
     }
     if let Some(paths) = &served.version().scale {

@@ -7,10 +7,9 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+use flagship_kinds::addresses::{Addresses, ServiceRanges};
 use flagship_store::{ObjectKey, Scope, Store};
 use serde_json::Value;
-
-use crate::builtin::addresses::{Addresses, ServiceRanges};
 
 /// What is taken, by whom.
 #[derive(Debug, Default)]

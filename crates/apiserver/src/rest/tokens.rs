@@ -11,6 +11,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flagship_base::machinery::status::{ApiError, FieldError};
 use flagship_base::machinery::time;
+use flagship_kinds::Kind as K;
 use flagship_store::{ObjectKey, Scope, Stored};
 use serde_json::{Value, json};
 
@@ -21,7 +22,6 @@ use super::options::WriteOptions;
 use super::subresource::Sub;
 use super::{meta, read, write};
 use crate::auth::accounts::{self, ACCOUNTS, Grant, ISSUER, Keyring};
-use crate::builtin::Kind as K;
 use crate::registry::Kind;
 
 const GROUP: &str = "authentication.k8s.io";

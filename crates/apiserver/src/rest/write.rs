@@ -11,6 +11,7 @@ use std::sync::{Arc, PoisonError};
 
 use bytes::Bytes;
 use flagship_base::machinery::status::ApiError;
+use flagship_kinds as kinds;
 use flagship_patch::{MAX_DEPTH, fits};
 use flagship_store::env::Point;
 use flagship_store::{Change, CommitError, Encoded, Expect, Head, ObjectKey, Stored, Write};
@@ -27,7 +28,6 @@ use super::options::WriteOptions;
 use super::patching::Patch;
 use super::subresource::Sub;
 use super::{certificates, crd, managers, meta, roles, rules, tokens};
-use crate::builtin;
 use crate::registry::Kind;
 
 /// Objects may have this many bytes, as in etcd.
@@ -68,7 +68,7 @@ pub(crate) async fn create(
 ) -> Result<Written, Failure> {
     // What was drawn and is taken is drawn again; only then is the body needed twice.
     let draws_name = meta::text(&body.value, "name").is_empty();
-    let draws = draws_name || ctx.place.served.kind.is(builtin::Kind::Service);
+    let draws = draws_name || ctx.place.served.kind.is(kinds::Kind::Service);
     let attempts = if draws { DRAWS } else { 1 };
     let mut body = Some(body);
     for attempt in 1..=attempts {
@@ -349,7 +349,7 @@ fn commit_now(
         };
     }
     let hooks = Hooks::at_commit(ctx, write.expect, draft);
-    let service = kind.is(builtin::Kind::Service);
+    let service = kind.is(kinds::Kind::Service);
     let mut held = None;
     if !draft.removes && (service || hooks.have_a_last_word(&draft.value)) {
         let taken = held.insert(cluster.allocating.lock().unwrap_or_else(PoisonError::into_inner));

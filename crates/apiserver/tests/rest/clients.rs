@@ -57,7 +57,7 @@ async fn custom_kinds_do_not_come_in_protobuf() {
 #[tokio::test]
 async fn a_deployment_in_protobuf_is_the_same_as_in_json() {
     let world = World::new();
-    let packed = include_bytes!("../golden/protobuf.jsonl.gz");
+    let packed = include_bytes!("../../../kinds/tests/golden/protobuf.jsonl.gz");
     let mut plain = String::new();
     flate2::read::GzDecoder::new(&packed[..]).read_to_string(&mut plain).unwrap();
     let cases = plain.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());

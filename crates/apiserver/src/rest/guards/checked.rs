@@ -8,12 +8,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use flagship_base::machinery::gvk::GroupVersion;
+use flagship_kinds::Kind as K;
 use flagship_schema::{Sighted, Subject};
 use flagship_store::{Change, CommitError, Expect, Stored, Write};
 use serde_json::{Value, json};
 
 use super::POLICIES;
-use crate::builtin::Kind as K;
 use crate::registry::{Kind, Served};
 use crate::rest::cluster::Cluster;
 use crate::rest::subresource::Sub;

@@ -2,12 +2,12 @@
 
 use flagship_base::machinery::gvk::GroupVersion;
 use flagship_base::selector::Selector;
+use flagship_kinds::Kind as K;
 use flagship_schema::{Evaluation, Program};
 use flagship_store::ObjectKey;
 use serde_json::Value;
 
 use super::Seen;
-use crate::builtin::Kind as K;
 
 /// Rules and selectors, of a webhook, a policy or a binding.
 #[derive(Debug)]

@@ -18,6 +18,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use flagship_base::machinery::path::ObjectPath;
 use flagship_base::machinery::status::{ApiError, FieldError};
+use flagship_kinds::Kind as K;
 use flagship_schema::{Asker, Program, Sighted};
 use flagship_store::{ObjectKey, Scope, Store};
 use serde_json::{Value, json};
@@ -26,7 +27,6 @@ use super::admission::{Hooks, Options};
 use super::options::{FieldValidation, Propagation};
 use super::subresource::Sub;
 use super::{meta, rules, scale};
-use crate::builtin::Kind as K;
 
 use policy::Policies;
 use webhook::Webhook;

@@ -44,7 +44,7 @@ fn tolerate(spec: &mut Object, taint: &str) {
 
 /// `BestEffort` without requests and limits, `Guaranteed` when they are equal
 /// everywhere, else `Burstable`. Only processor and memory count.
-pub(in crate::builtin) fn qos_class(spec: &Value) -> &'static str {
+pub(crate) fn qos_class(spec: &Value) -> &'static str {
     let whole = at(spec, &["resources"]);
     let lists: Vec<&Value> = if whole.is_object() {
         vec![whole]

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::object::Object;
 use super::{AGE, NAME, Printer};
-use crate::builtin::Kind;
+use crate::Kind;
 
 pub(super) fn printer(kind: Kind) -> Option<&'static Printer> {
     const POD: Printer = Printer {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::object::Object;
 use super::{AGE, NAME, Printer, human};
-use crate::builtin::Kind;
+use crate::Kind;
 
 const NAMESPACE: Printer = Printer {
     columns: &[NAME, ("Status", "string", 0), AGE],

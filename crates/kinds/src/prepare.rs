@@ -148,7 +148,7 @@ fn restore(new: &mut Value, old: &Value) {
 
 /// Makes one object equal to another. Copies only what differs, which is little where a
 /// client read an object, changed its status and sent it back.
-pub(crate) fn put_back(new: &mut Value, old: &Value) {
+pub fn put_back(new: &mut Value, old: &Value) {
     match (new, old) {
         (Value::Object(new), Value::Object(old)) => {
             new.retain(|key, _| old.contains_key(key));

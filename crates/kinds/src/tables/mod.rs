@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 pub use age::human;
 pub use custom::Custom;
 
-use crate::builtin::Kind;
+use crate::Kind;
 use object::Object;
 
 /// One column of a built-in kind: name, type, and 1 when only `-o wide` shows it.
@@ -118,7 +118,7 @@ impl Table<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::builtin::catalog;
+    use crate::catalog;
 
     #[test]
     fn every_kind_fills_every_column_even_of_an_empty_object() {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::super::catalog::{BuiltinKind, NameRule};
 use super::super::json::Field;
 use super::Findings;
-use crate::registry::CLEANUP_FINALIZER;
+use crate::CLEANUP_FINALIZER;
 
 /// Which finalizers an object may carry.
 #[derive(Clone, Copy, PartialEq, Eq)]

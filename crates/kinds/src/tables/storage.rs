@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::object::Object;
 use super::{AGE, NAME, Printer};
-use crate::builtin::Kind;
+use crate::Kind;
 
 const VOLUME: Printer = Printer {
     columns: &[

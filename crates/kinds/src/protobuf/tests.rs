@@ -49,7 +49,7 @@ fn every_kind_reads_as_the_json_that_go_would_have_sent() {
 #[test]
 fn every_kind_that_is_served_can_come_in_protobuf() {
     // Kubernetes itself has no protobuf for API services in client-go's types.
-    for row in crate::builtin::catalog().iter().filter(|row| row.kind != "APIService") {
+    for row in crate::catalog().iter().filter(|row| row.kind != "APIService") {
         for (group, version) in row.served() {
             assert!(
                 TABLE.kind(group, version, row.kind).is_some(),

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{AGE, NAME, Printer};
-use crate::builtin::Kind;
+use crate::Kind;
 
 const BINDING: Printer = Printer {
     columns: &[

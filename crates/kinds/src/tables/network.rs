@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::object::{Object, joined};
 use super::{AGE, NAME, Printer};
-use crate::builtin::Kind;
+use crate::Kind;
 
 const SERVICE: Printer = Printer {
     columns: &[

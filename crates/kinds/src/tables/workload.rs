@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::object::Object;
 use super::{AGE, Column, NAME, Printer, human};
-use crate::builtin::Kind;
+use crate::Kind;
 
 const CONTAINERS: Column = ("Containers", "string", 1);
 const IMAGES: Column = ("Images", "string", 1);

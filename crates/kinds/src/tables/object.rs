@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::human;
-use crate::builtin::scale::selector_text;
+use crate::scale::selector_text;
 
 /// An object and the moment it is looked at.
 pub(super) struct Object<'a> {

@@ -7,7 +7,8 @@
 //! [`validate_update`], then validating hooks. None of them panics, whatever the shape of the JSON: fields of
 //! the wrong type are passed over, for the schema to complain about.
 //!
-//! Custom resources are not known here, nor is anything that reads other objects.
+//! Custom resources are not known here, nor is anything that reads other objects. What
+//! `kubectl get` shows of a kind is in [`tables`], its protobuf form in [`protobuf`].
 
 // Tests hand over what `json!` made; a reference would only add noise.
 #![cfg_attr(test, allow(clippy::needless_pass_by_value))]
@@ -19,18 +20,20 @@ mod default;
 mod json;
 pub mod limits;
 mod prepare;
+pub mod protobuf;
 pub mod quota;
 pub mod scale;
 mod selectable;
+pub mod tables;
 mod validate;
 
 pub use catalog::{
     BuiltinKind, Kind, NameRule, Selectable, Subresource, catalog, find, find_resource,
 };
 pub use default::default_object;
-pub(crate) use prepare::put_back;
 pub use prepare::{
     prepare_approval, prepare_create, prepare_finalize, prepare_status_update, prepare_update,
+    put_back,
 };
 pub use selectable::selectable_fields;
 pub use validate::{
@@ -40,3 +43,6 @@ pub use validate::{
 
 #[cfg(test)]
 mod hostile;
+
+/// The finalizer that keeps a definition until its objects are gone.
+pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
