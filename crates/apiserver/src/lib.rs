@@ -5,12 +5,11 @@
 //! by compare-and-swap into `flagship_store`, and fanned out to watchers there. Time, chance
 //! and failure come from `flagship_store::env`, so that a paused runtime replays exactly.
 //!
-//! [`edge`] puts it on the network, behind [`auth`].
+//! `flagship_edge` puts it on the network, behind [`auth`].
 //!
 //! Knows nothing of fleets.
 
 pub mod auth;
-pub mod edge;
 pub mod openapi;
 pub mod patch;
 pub mod registry;

@@ -17,7 +17,7 @@ use crate::rest::ClusterHandle;
 
 /// Stands before the name of the only cluster where a certificate is good, in a URI among its
 /// names; our own, which name none, are good in all.
-pub(crate) const CLUSTER_URI: &str = "flagship:cluster:";
+pub const CLUSTER_URI: &str = "flagship:cluster:";
 /// Where that name is kept until the cluster is known. Nobody is told.
 const ONLY_CLUSTER: &str = "flagship/cluster";
 /// Says by which certificate somebody was known.
@@ -56,7 +56,7 @@ impl Authenticator for Certificates {
 /// The user a verified certificate names: the common name, and organisations as groups.
 /// `None` without a common name, or when its other names cannot be read: one of them could
 /// say that it is good in one cluster only.
-pub(crate) fn certificate_user(der: &[u8]) -> Option<User> {
+pub fn certificate_user(der: &[u8]) -> Option<User> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;
     let subject = certificate.subject();
     let name = subject.iter_common_name().next()?.as_str().ok().filter(|name| !name.is_empty())?;

@@ -20,8 +20,7 @@ use http::HeaderMap;
 use serde_json::Value;
 
 pub use accounts::ServiceAccounts;
-pub(crate) use credentials::{CLUSTER_URI, certificate_user};
-pub use credentials::{Certificates, Presented, StaticTokens};
+pub use credentials::{CLUSTER_URI, Certificates, Presented, StaticTokens, certificate_user};
 pub use flagship_base::machinery::ask::{Ask, Decision};
 pub use flagship_base::machinery::user::{User, group, name};
 pub use impersonate::impersonate;

@@ -72,7 +72,7 @@ impl Body {
     }
 
     /// Whether the body streams until somebody ends it.
-    pub(crate) fn is_watch(&self) -> bool {
+    pub fn is_watch(&self) -> bool {
         matches!(self.0, Inner::Watch(_))
     }
 

@@ -170,7 +170,7 @@ fn paths(registry: &Registry) -> Vec<String> {
 }
 
 /// An answer for people.
-pub(crate) fn text(says: String) -> Response<Body> {
+pub fn text(says: String) -> Response<Body> {
     let mut response = respond(StatusCode::OK, Body::whole(says), &[]);
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");
     response.headers_mut().insert(CONTENT_TYPE, plain);

@@ -17,7 +17,7 @@ pub enum Failure {
 
 /// Marks the answer to a request for something that is not served.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Unserved;
+pub struct Unserved;
 
 impl Failure {
     /// As callers without a connection see it.

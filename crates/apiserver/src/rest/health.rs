@@ -84,7 +84,7 @@ pub(super) async fn answer(
 }
 
 /// Answers where no cluster was named: somebody is there.
-pub(crate) fn without_cluster(path: &str, query: &str) -> Option<Response<Body>> {
+pub fn without_cluster(path: &str, query: &str) -> Option<Response<Body>> {
     let (asked, name) = asked(path.trim_matches('/'))?;
     let query = Query::parse(query).ok()?;
     let results = [("ping", true)].into_iter();

@@ -14,7 +14,7 @@ use super::cluster::{Cluster, ClusterHandle};
 use crate::auth::Ask;
 
 /// The format of Prometheus' text.
-pub(crate) const MEDIA: &str = "text/plain; version=0.0.4; charset=utf-8";
+pub const MEDIA: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Bounds of spans in seconds, as Kubernetes has them for requests.
 const SECONDS: &[f64] = &[
@@ -66,7 +66,7 @@ struct Series {
 }
 
 /// One request that is counted.
-pub(crate) struct Counting {
+pub struct Counting {
     cluster: Arc<Cluster>,
     labels: Labels,
     begun: Instant,
@@ -74,11 +74,11 @@ pub(crate) struct Counting {
 }
 
 /// Counts as under way as long as it is there.
-pub(crate) struct UnderWay(Gauge);
+pub struct UnderWay(Gauge);
 
 impl ClusterHandle {
     /// Counts a request from now on. `apply` tells one sort of patch from the others.
-    pub(crate) fn count(&self, ask: &Ask, apply: bool, dry_run: bool) -> Counting {
+    pub fn count(&self, ask: &Ask, apply: bool, dry_run: bool) -> Counting {
         let cluster = self.cluster.clone();
         let labels = Labels::of(&cluster, ask, apply, dry_run);
         let kind = if labels.writes() { "mutating" } else { "readOnly" };
@@ -196,7 +196,7 @@ impl Counts {
 
 impl Counting {
     /// The answer has begun; a watch goes on as long as what is given back is kept.
-    pub(crate) fn answered(self, code: u16, watch: bool) -> Option<UnderWay> {
+    pub fn answered(self, code: u16, watch: bool) -> Option<UnderWay> {
         let counts = &self.cluster.counts;
         counts.answered(&self.labels, code, self.begun.elapsed().as_secs_f64());
         watch.then(|| {

@@ -41,7 +41,7 @@ const OBJECT_MEDIA: [&str; 2] = ["application/json", "application/yaml"];
 const BUILTIN_MEDIA: [&str; 3] = ["application/json", "application/yaml", protobuf::MEDIA];
 
 /// 404 for paths where nothing is.
-pub(crate) fn nowhere() -> ApiError {
+pub fn nowhere() -> ApiError {
     let says = "the server could not find the requested resource";
     let mut error = ApiError::new(404, "NotFound", says);
     error.details = Some(Box::default());

@@ -22,7 +22,7 @@ use super::route;
 use super::server::Server;
 
 /// Bodies of requests may have this many bytes, as in Kubernetes.
-pub(crate) const MAX_BODY: usize = 3 * 1024 * 1024;
+pub const MAX_BODY: usize = 3 * 1024 * 1024;
 
 /// The connection broke before an answer came; only faults do this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,7 +98,7 @@ fn in_yaml(response: Response<Body>) -> Response<Body> {
 
 /// Reads a body, but no more of it than requests may have. Whoever hands it over may refuse
 /// to go on with an error of ours.
-pub(crate) async fn collect<B>(body: B) -> Result<Bytes, ApiError>
+pub async fn collect<B>(body: B) -> Result<Bytes, ApiError>
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
@@ -144,7 +144,7 @@ fn warning_header(text: &str) -> String {
 }
 
 /// A refusal as its `Status`.
-pub(crate) fn refusal(error: &ApiError) -> Response<Body> {
+pub fn refusal(error: &ApiError) -> Response<Body> {
     let code = StatusCode::from_u16(error.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = respond(code, Body::whole(error.to_status().to_string()), &[]);
     let seconds = error.details.as_ref().and_then(|details| details.retry_after_seconds);

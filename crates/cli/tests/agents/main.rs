@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use flagship_apiserver::edge::{Authority, Config, Edge, Kubeconfig};
+use flagship_edge::{Authority, Config, Edge, Kubeconfig};
 use flagship_sim::fleet::{Cluster, Fleet, FleetConfig, HUB};
 use flagship_store::env::Env;
 use process::{Process, free_port};

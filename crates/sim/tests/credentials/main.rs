@@ -8,7 +8,7 @@
 
 use std::path::PathBuf;
 
-use flagship_apiserver::edge::{Authority, Config, Edge, Kubeconfig};
+use flagship_edge::{Authority, Config, Edge, Kubeconfig};
 use flagship_hub::Hub;
 use flagship_member::Member;
 use flagship_runtime::client::Client;

@@ -12,8 +12,8 @@ use std::process::Command;
 use std::sync::LazyLock;
 
 use expect_test::expect_file;
-use flagship_apiserver::edge::{Authority, Config, Edge};
 use flagship_apiserver::rest::Server;
+use flagship_edge::{Authority, Config, Edge};
 use flagship_store::env::Env;
 use flagship_workloads::{WorkloadConfig, Workloads};
 use jiff::SignedDuration;

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use flagship_apiserver::edge::{Authority, Config, Edge, Kubeconfig};
 use flagship_apiserver::rest::Server;
+use flagship_edge::{Authority, Config, Edge, Kubeconfig};
 use flagship_sim::fleet::{Fleet, HUB};
 use flagship_store::env::{Entropy, Env};
 use flagship_workloads::{Running, WorkloadConfig, Workloads};

@@ -18,7 +18,7 @@ mod tests;
 use std::time::Duration;
 
 use anyhow::Context;
-use flagship_apiserver::edge::Authority;
+use flagship_edge::Authority;
 use flagship_hub::admission::{Admission, Options};
 use flagship_hub::{Hub, Readiness};
 use flagship_runtime::client::Client;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use bytes::Bytes;
-use flagship_apiserver::edge::Credentials;
+use flagship_edge::Credentials;
 use flagship_hub::admission::{Admission, Options};
 use flagship_rules::admission::webhooks;
 use http::{Method, Request, Response, StatusCode, header};

@@ -21,8 +21,8 @@ use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::prelude::FromDer;
 
 use super::authority::Authority;
-use crate::auth::CLUSTER_URI;
-use crate::rest::{Signer, Wanted};
+use flagship_apiserver::auth::CLUSTER_URI;
+use flagship_apiserver::rest::{Signer, Wanted};
 
 /// For clocks that are behind.
 const BEFORE: SignedDuration = SignedDuration::from_mins(5);
@@ -122,7 +122,7 @@ mod tests {
     use x509_parser::prelude::X509Certificate;
 
     use super::*;
-    use crate::auth::certificate_user;
+    use flagship_apiserver::auth::certificate_user;
 
     fn now() -> Timestamp {
         "2026-06-15T12:34:56Z".parse().unwrap()

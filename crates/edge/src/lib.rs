@@ -39,9 +39,9 @@ pub use authority::{Authority, AuthorityError, Credentials};
 pub use kubeconfig::Kubeconfig;
 pub use limits::Limits;
 
-use crate::auth::{Access, group};
-use crate::rest::{Server, Signer};
 use bodies::Bodies;
+use flagship_apiserver::auth::{Access, group};
+use flagship_apiserver::rest::{Server, Signer};
 use request::Door;
 use room::Room;
 

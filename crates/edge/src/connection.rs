@@ -25,8 +25,8 @@ use super::outgoing::Outgoing;
 use super::request::{self, Door};
 use super::room::{Seat, Step};
 use super::socket::Socket;
-use crate::auth::{User, certificate_user};
-use crate::rest::Disconnected;
+use flagship_apiserver::auth::{User, certificate_user};
+use flagship_apiserver::rest::Disconnected;
 
 type Io = TokioIo<TlsStream<Socket>>;
 

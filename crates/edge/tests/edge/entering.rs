@@ -1,6 +1,6 @@
 //! Who is let in, and where to.
 
-use flagship_apiserver::edge::Authority;
+use flagship_edge::Authority;
 use serde_json::json;
 
 use crate::client::{TOKEN, World, get, post};

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
-use flagship_apiserver::edge::Limits;
+use flagship_edge::Limits;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::Request;

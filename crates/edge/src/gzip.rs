@@ -5,7 +5,7 @@ use std::io::Read;
 use flagship_base::machinery::status::ApiError;
 use flate2::read::GzDecoder;
 
-use crate::rest::MAX_BODY;
+use flagship_apiserver::rest::MAX_BODY;
 
 /// The plain bytes of a compressed body; 413 when there are too many.
 pub(super) fn inflate(bytes: &[u8]) -> Result<Vec<u8>, ApiError> {

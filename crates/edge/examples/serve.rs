@@ -6,8 +6,8 @@ use std::error::Error;
 use std::io::Write;
 use std::path::Path;
 
-use flagship_apiserver::edge::{Authority, Config, Edge};
 use flagship_apiserver::rest::Server;
+use flagship_edge::{Authority, Config, Edge};
 use flagship_store::env::Env;
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use flagship_apiserver::edge::Limits;
+use flagship_edge::Limits;
 use http_body_util::BodyExt;
 use tokio::net::TcpStream;
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use flagship_apiserver::auth::group;
-use flagship_apiserver::edge::{Authority, Credentials};
+use flagship_edge::{Authority, Credentials};
 use flagship_store::env::Env;
 use http::{Request, Response};
 use http_body_util::combinators::BoxBody;

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::Shared;
 use super::request::Door;
-use crate::rest;
+use flagship_apiserver::rest;
 
 /// Answers whoever may ask; `None` where nothing is.
 pub(super) fn answer(

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-use crate::rest::{Body, UnderWay};
+use flagship_apiserver::rest::{Body, UnderWay};
 
 /// A body of `rest`; a watch ends cleanly, between two events, when the server ends.
 pub(super) struct Outgoing {

@@ -23,8 +23,8 @@ use super::entrance;
 use super::gzip::inflate;
 use super::outgoing::Outgoing;
 use super::room::Seat;
-use crate::auth::{Ask, Presented, User, group};
-use crate::rest::{self, ClusterHandle, Disconnected};
+use flagship_apiserver::auth::{Ask, Presented, User, group};
+use flagship_apiserver::rest::{self, ClusterHandle, Disconnected};
 
 /// What a listener serves.
 pub(super) enum Door {

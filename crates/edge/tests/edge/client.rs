@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use flagship_apiserver::auth::{Access, StaticTokens, User, group};
-use flagship_apiserver::edge::{Authority, Config, Credentials, Edge, Limits};
 use flagship_apiserver::rest::Server;
+use flagship_edge::{Authority, Config, Credentials, Edge, Limits};
 use flagship_store::env::Env;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};

@@ -256,7 +256,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::auth::{certificate_user, group};
+    use flagship_apiserver::auth::{certificate_user, group};
 
     fn now() -> Timestamp {
         "2026-06-15T12:00:00Z".parse().unwrap()

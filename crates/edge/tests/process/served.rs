@@ -7,8 +7,8 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use flagship_apiserver::auth::{Access, StaticTokens, User, group};
-use flagship_apiserver::edge::{Authority, Config, Edge, Limits};
 use flagship_apiserver::rest::Server;
+use flagship_edge::{Authority, Config, Edge, Limits};
 use flagship_store as store;
 use flagship_store::durable::Durable;
 use flagship_store::env::Env;
