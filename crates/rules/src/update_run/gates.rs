@@ -1,7 +1,8 @@
 //! What must happen before and after a stage: somebody approves, time passes.
 //!
 //! An approval counts when it is about the request's own generation and the request was
-//! made for this very run. Once accepted it cannot be taken back.
+//! made for this very run, which only its UID on the request tells: whoever may create
+//! requests can have any name and any second. Once accepted it cannot be taken back.
 
 use std::collections::BTreeMap;
 
@@ -199,15 +200,13 @@ fn approved(
     };
     is_about(&pass.seen.run, stage, request)?;
     if let Some(why) = foreign(&pass.seen.run, request) {
-        if is_left_behind(&pass.seen.run, request) {
-            pass.first(Action::Dismiss(Dismiss {
-                request: name.clone(),
-                uid: request.uid.clone(),
-                resource_version: request.resource_version.clone(),
-            }));
-            // An end that was accepted wakes nobody, and a finalizer may put it off.
-            pass.wake_in(DISMISSED_POLL);
-        }
+        pass.first(Action::Dismiss(Dismiss {
+            request: name.clone(),
+            uid: request.uid.clone(),
+            resource_version: request.resource_version.clone(),
+        }));
+        // An end that was accepted wakes nobody, and a finalizer may put it off.
+        pass.wake_in(DISMISSED_POLL);
         pass.tell_on_request(&name, Event::warning(FOREIGN_REQUEST, why.clone()));
         pass.wait(Waiting::approval(stage, &name, side, Some(why)));
         return Ok(false);
@@ -285,27 +284,24 @@ fn is_about(run: &Run, stage: &str, request: &Approval) -> Result<(), Failure> {
     )))
 }
 
-/// Why a request was not made for this run, although it bears the right name. One without
-/// our mark counts if it is younger than the run: another hub may have made it.
+/// Why a request was not made for this run, although it bears the right name and says it is.
 fn foreign(run: &Run, request: &Approval) -> Option<String> {
     let name = &request.name;
-    match &request.run_uid {
-        Some(uid) if *uid == run.uid => None,
-        Some(uid) => Some(format!(
+    is_foreign(run, request).then(|| match &request.run_uid {
+        Some(uid) => format!(
             "approval request {name} was made for an earlier update run of this name (UID {uid}) and does not count; it is deleted and a new one is made"
-        )),
-        None if request.created < run.created => Some(format!(
-            "approval request {name} is older than the update run and does not count; delete it and a new one is made"
-        )),
-        None => None,
-    }
+        ),
+        None => format!(
+            "approval request {name} was not made by the hub for this update run and does not count; it is deleted and a new one is made"
+        ),
+    })
 }
 
-/// Whether a request was made for a run of this name that is gone. There is one run of a
-/// name at a time, so a run that the request names and that is not this one cannot live,
-/// provided this one was alive after the request was read: whoever deletes it makes sure.
-pub(super) fn is_left_behind(run: &Run, request: &Approval) -> bool {
-    request.run == run.name && request.run_uid.as_ref().is_some_and(|uid| *uid != run.uid)
+/// Whether a request names this run and was not made for it. There is one run of a name at a
+/// time, so a run that the request names and that is not this one cannot live, provided this
+/// one was alive after the request was read: whoever deletes it makes sure.
+pub(super) fn is_foreign(run: &Run, request: &Approval) -> bool {
+    request.run == run.name && request.run_uid.as_ref() != Some(&run.uid)
 }
 
 /// Why somebody's approval is none.

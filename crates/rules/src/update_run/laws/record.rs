@@ -53,10 +53,7 @@ pub fn is_given(seen: &Observed, name: &str, stage: &str) -> bool {
     let run = &seen.run;
     seen.approvals.iter().any(|request| {
         let at = Generation(request.generation);
-        let made_for_us = match &request.run_uid {
-            Some(uid) => *uid == run.uid,
-            None => request.created >= run.created,
-        };
+        let made_for_us = request.run_uid.as_ref() == Some(&run.uid);
         let given = [APPROVED, APPROVAL_ACCEPTED];
         request.name == name
             && made_for_us

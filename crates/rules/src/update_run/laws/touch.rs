@@ -9,7 +9,7 @@ use flagship_api::staged_update_status::StageUpdatingStatus;
 use flagship_base::duration::GoDuration;
 
 use super::super::delivery::Target;
-use super::super::gates::{Dismiss, is_left_behind};
+use super::super::gates::{Dismiss, is_foreign};
 use super::super::observed::{Binding, Observed};
 use super::super::reconcile::Action;
 use super::super::status::{in_flight, says};
@@ -62,13 +62,13 @@ pub fn judge(before: &Observed, action: &Action) -> Told {
     told
 }
 
-/// S3, for a request that goes: it must be this version of one that an earlier run left.
+/// S3, for a request that goes: it must be this version of one that was not made for the run.
 fn dismissed(before: &Observed, dismiss: &Dismiss) -> Told {
     let name = &dismiss.request;
     let found = before.approvals.iter().find(|request| request.name == *name);
     let is_meant = found.is_some_and(|request| {
         (&request.uid, &request.resource_version) == (&dismiss.uid, &dismiss.resource_version)
-            && is_left_behind(&before.run, request)
+            && is_foreign(&before.run, request)
     });
     if is_meant { Vec::new() } else { vec![broken("S3", format!("{name} of a living run goes"))] }
 }

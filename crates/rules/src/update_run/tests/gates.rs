@@ -107,22 +107,29 @@ fn a_request_that_an_earlier_run_of_the_name_left_is_replaced_and_never_counts()
     });
 }
 
+// law S3: whoever creates a request in the second of the run, or before, passes no gate.
 #[test]
-fn a_request_that_is_older_than_the_run_does_not_count_and_is_left_alone() {
-    both_scopes(|world| {
-        let (mut world, run) = waiting(world);
-        world.approvals[0].run_uid = None;
-        world.approvals[0].created -= SignedDuration::from_secs(10);
-        world.approve();
-        let plan = world.step(run);
-        assert!(matches!(&plan.waiting[..], [Waiting::Approval { refused: Some(_), .. }]));
-        assert_eq!(plan.on_requests.len(), 1);
-        assert_eq!((world.approvals.len(), world.snapshots()), (1, vec![""; 3]));
-        // One that another hub made after the run began carries no mark and counts.
-        world.approvals[0].created = world.now;
-        world.step(run);
-        assert_eq!(world.snapshots(), ["web-1-snapshot", "", ""]);
-    });
+fn a_request_without_the_uid_of_the_run_is_replaced_whenever_it_was_made() {
+    for seconds in [-10, -1, 0, 1] {
+        both_scopes(|world| {
+            let (mut world, run) = waiting(world);
+            world.approvals[0].run_uid = None;
+            world.approvals[0].created =
+                world.runs[run].created + SignedDuration::from_secs(seconds);
+            world.approve();
+            let plan = world.step(run);
+            assert!(matches!(&plan.waiting[..], [Waiting::Approval { refused: Some(_), .. }]));
+            let told = "approval request r-before-all was not made by the hub for this update run and does not count; it is deleted and a new one is made";
+            assert_eq!(plan.on_requests[0].1.message, told);
+            assert_eq!((world.approvals.len(), world.snapshots()), (0, vec![""; 3]));
+            world.settle(run);
+            assert_eq!(world.approvals[0].run_uid, Some(world.runs[run].uid.clone()));
+            assert_eq!(world.snapshots(), [""; 3]);
+            world.approve();
+            world.run_to_the_end(run);
+            assert!(world.said(run, "Succeeded").starts_with("True"));
+        });
+    }
 }
 
 #[test]
