@@ -1,7 +1,7 @@
 //! What clients of the whole server see: how soon it is ready, how many durable writes it
 //! takes, and how long a request takes over TLS.
 //!
-//! `cargo bench -p flagship-apiserver --bench served` prints the table. The server is a
+//! `cargo bench -p flagship-edge` prints the table. The server is a
 //! process of its own with its state in a folder on the disk of `target/`, or in the folder
 //! that `FLAGSHIP_BENCH_FOLDER` names; the clients are this process, on the same machine.
 //! `-- --test` only sees whether it runs.
@@ -9,7 +9,7 @@
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
 #[path = "../tests/process/mod.rs"]
-#[allow(dead_code, reason = "the siege uses the rest")]
+#[allow(dead_code, reason = "the load attack uses the rest")]
 mod process;
 
 use std::fs::File;
@@ -26,7 +26,7 @@ use futures::future::join_all;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use process::served::{Bounds, NOW, Served, serve_if_asked};
-use process::wire::{Door, MAPS, create, get, read};
+use process::wire::{Connector, MAPS, create, get, read};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
@@ -136,9 +136,9 @@ fn millis(span: Duration) -> f64 {
 fn started(runtime: &Runtime, folder: &Path) -> (Served, Duration) {
     let before = Instant::now();
     let served = Served::start(folder, &[], Bounds::Default);
-    let door = served.wire().stranger();
+    let connector = served.wire().unauthenticated();
     runtime.block_on(async {
-        let mut sender = door.http1().await.expect("it listens");
+        let mut sender = connector.http1().await.expect("it listens");
         let answer = sender.send_request(get("/clusters/hub/readyz")).await.expect("it answers");
         let (code, _) = read(answer).await.expect("the answer is whole");
         assert_eq!(code, 200);
@@ -163,11 +163,11 @@ fn map(name: &str) -> Value {
 
 /// Writers with a connection each, as long as the span is; writes a second, and how long
 /// each write took until it was acknowledged.
-async fn writing(door: &Door, writers: usize, span: Duration) -> (usize, Vec<Duration>) {
+async fn writing(connector: &Connector, writers: usize, span: Duration) -> (usize, Vec<Duration>) {
     let each = (0..writers).map(|writer| {
-        let door = door.clone();
+        let connector = connector.clone();
         tokio::spawn(async move {
-            let mut sender = door.http2().await.expect("it listens");
+            let mut sender = connector.http2().await.expect("it listens");
             let (begun, mut times) = (Instant::now(), Vec::new());
             while begun.elapsed() < span {
                 let object = map(&format!("w{writers}-{writer}-{}", times.len()));
@@ -214,8 +214,8 @@ fn rate(times: Vec<Duration>, span: Duration) -> (usize, Vec<Duration>) {
 }
 
 /// Five hundred objects in a namespace of their own, and the others elsewhere.
-async fn filling(door: &Door, objects: usize) {
-    let mut sender = door.http2().await.expect("it listens");
+async fn filling(connector: &Connector, objects: usize) {
+    let mut sender = connector.http2().await.expect("it listens");
     let space = json!({"metadata": {"name": "listed"}});
     let made = create("/clusters/hub/api/v1/namespaces", &space);
     let (code, _) =
@@ -235,23 +235,24 @@ async fn filling(door: &Door, objects: usize) {
 
 const LISTED: &str = "/clusters/hub/api/v1/namespaces/listed/configmaps";
 
-async fn getting(door: &Door, calls: usize) -> Vec<Duration> {
-    asking(door, &format!("{LISTED}/m250"), calls, |body| body["metadata"]["name"] == "m250").await
+async fn getting(connector: &Connector, calls: usize) -> Vec<Duration> {
+    asking(connector, &format!("{LISTED}/m250"), calls, |body| body["metadata"]["name"] == "m250")
+        .await
 }
 
-async fn listing(door: &Door, calls: usize) -> Vec<Duration> {
+async fn listing(connector: &Connector, calls: usize) -> Vec<Duration> {
     let whole = |body: &Value| body["items"].as_array().is_some_and(|items| items.len() == 500);
-    asking(door, &format!("{LISTED}?limit=500"), calls, whole).await
+    asking(connector, &format!("{LISTED}?limit=500"), calls, whole).await
 }
 
 /// The same request again and again on one connection, one after another.
 async fn asking(
-    door: &Door,
+    connector: &Connector,
     path: &str,
     calls: usize,
     is_right: impl Fn(&Value) -> bool,
 ) -> Vec<Duration> {
-    let mut sender = door.http2().await.expect("it listens");
+    let mut sender = connector.http2().await.expect("it listens");
     let mut times = Vec::new();
     for call in 0..calls + 10 {
         let before = Instant::now();
@@ -270,10 +271,10 @@ async fn asking(
 }
 
 /// How long creations took, and how long until a watcher on another connection had the event.
-async fn watching(door: &Door, writes: usize) -> (Vec<Duration>, Vec<Duration>) {
-    let mut sender = door.http2().await.expect("it listens");
+async fn watching(connector: &Connector, writes: usize) -> (Vec<Duration>, Vec<Duration>) {
+    let mut sender = connector.http2().await.expect("it listens");
     let path = format!("{MAPS}?watch=true&resourceVersion={}", newest(&mut sender).await);
-    let mut watcher = door.http2().await.expect("it listens");
+    let mut watcher = connector.http2().await.expect("it listens");
     let watch = watcher.send_request(get(&path)).await.expect("it answers").into_body();
     let (tell, mut told) = mpsc::unbounded_channel();
     let reading = tokio::spawn(names(watch, tell));

@@ -1,4 +1,4 @@
-//! A server for stock `kubectl`: `cargo run -p flagship-apiserver --example serve -- [port] [cluster…]`.
+//! A server for stock `kubectl`: `cargo run -p flagship-edge --example serve -- [port] [cluster…]`.
 //!
 //! Writes `kubeconfig` beside itself and runs until interrupted. Nothing is kept.
 

@@ -21,9 +21,9 @@ use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use super::Shared;
+use super::connection_limit::{ConnectionSlot, Step};
 use super::outgoing::Outgoing;
-use super::request::{self, Door};
-use super::room::{Seat, Step};
+use super::request::{self, Listener};
 use super::socket::Socket;
 use flagship_apiserver::auth::{User, certificate_user};
 use flagship_apiserver::rest::Disconnected;
@@ -42,47 +42,52 @@ const NOT_TLS: &[u8] =
     b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
 
 /// Accepts connections until the server ends.
-pub(super) async fn accept(shared: Arc<Shared>, listener: TcpListener, door: Arc<Door>) {
+pub(super) async fn accept(shared: Arc<Shared>, socket: TcpListener, listener: Arc<Listener>) {
     let closing = shared.closing.clone();
     let accepting = async {
         loop {
-            let (stream, peer) = match listener.accept().await {
+            let (stream, peer) = match socket.accept().await {
                 Ok(came) => came,
                 Err(why) if why.kind() == ErrorKind::ConnectionAborted => continue,
                 Err(why) => {
                     tracing::warn!(%why, "cannot accept a connection");
-                    shared.room.make_way();
+                    shared.connections.evict_some();
                     sleep(BREATH).await;
                     continue;
                 }
             };
-            let seat = Arc::new(shared.room.seat(peer.ip()));
-            let (task, door) = (shared.clone(), door.clone());
+            let slot = Arc::new(shared.connections.slot(peer.ip()));
+            let (task, listener) = (shared.clone(), listener.clone());
             shared.tasks.spawn(async move {
-                // Boxed here and below, for whoever waits keeps room for all they ever waited
-                // for: a silent connection would cost as much as a busy one, many times over.
-                let serving = Box::pin(welcome(&task, stream, door, seat.clone()));
-                task.aborting.run_until_cancelled(while_seated(&seat, serving)).await;
+                // Boxed here and below, for a future keeps memory for all it ever waits for: a
+                // silent connection would cost as much as a busy one, many times over.
+                let serving = Box::pin(welcome(&task, stream, listener, slot.clone()));
+                task.aborting.run_until_cancelled(until_evicted(&slot, serving)).await;
             });
         }
     };
     closing.run_until_cancelled(accepting).await;
 }
 
-/// Serves until somebody else got the place of the one who is served.
-async fn while_seated(seat: &Seat, mut serving: impl Future<Output = ()> + Unpin) {
-    while let Either::Right(_) = select(&mut serving, pin!(seat.lost())).await {
+/// Serves until the connection is evicted.
+async fn until_evicted(slot: &ConnectionSlot, mut serving: impl Future<Output = ()> + Unpin) {
+    while let Either::Right(_) = select(&mut serving, pin!(slot.evicted())).await {
         // What it takes to go on may lie there unread, for others are served as well; once the
         // sockets have been looked at it is read.
         yield_now().await;
-        if poll!(&mut serving).is_ready() || !seat.is_kept() {
+        if poll!(&mut serving).is_ready() || !slot.is_held() {
             return;
         }
     }
 }
 
 /// One connection from its first word to its end.
-async fn welcome(shared: &Arc<Shared>, stream: TcpStream, door: Arc<Door>, seat: Arc<Seat>) {
+async fn welcome(
+    shared: &Arc<Shared>,
+    stream: TcpStream,
+    listener: Arc<Listener>,
+    slot: Arc<ConnectionSlot>,
+) {
     let mut word = [0; 5];
     let heard = timeout(shared.limits.handshake, stream.peek(&mut word)).await;
     let Ok(Ok(length @ 1..)) = heard else { return };
@@ -96,7 +101,7 @@ async fn welcome(shared: &Arc<Shared>, stream: TcpStream, door: Arc<Door>, seat:
             // Whoever does not read this has not been promised anything.
             timeout(shared.limits.handshake, Box::pin(say(stream, NOT_TLS))).await.ok();
         }
-        _ => Box::pin(serve(shared, stream, door, seat)).await,
+        _ => Box::pin(serve(shared, stream, listener, slot)).await,
     }
 }
 
@@ -106,8 +111,13 @@ async fn say(mut stream: Socket, words: &[u8]) -> io::Result<()> {
 }
 
 /// One connection from handshake to end.
-async fn serve(shared: &Arc<Shared>, stream: Socket, door: Arc<Door>, seat: Arc<Seat>) {
-    let handshake = Box::pin(handshake(shared, stream, &seat));
+async fn serve(
+    shared: &Arc<Shared>,
+    stream: Socket,
+    listener: Arc<Listener>,
+    slot: Arc<ConnectionSlot>,
+) {
+    let handshake = Box::pin(handshake(shared, stream, &slot));
     let stream = match timeout(shared.limits.handshake, handshake).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(why)) => return tracing::debug!(%why, "TLS handshake failed"),
@@ -117,18 +127,18 @@ async fn serve(shared: &Arc<Shared>, stream: Socket, door: Arc<Door>, seat: Arc<
     let certificate = session.peer_certificates().and_then(|chain| chain.first());
     let user: Option<Arc<User>> = certificate.and_then(|der| certificate_user(der)).map(Arc::new);
     if user.is_some() {
-        seat.recognise();
+        slot.authenticated();
     }
-    seat.come_to(Step::Secured);
+    slot.reached(Step::Secured);
     let http2 = session.alpn_protocol() == Some(b"h2");
     let service = service_fn(|request| {
-        seat.spoken.cancel();
-        seat.come_to(Step::Asked);
-        request::answer(shared.clone(), door.clone(), user.clone(), seat.clone(), request)
+        slot.spoken.cancel();
+        slot.reached(Step::Asked);
+        request::answer(shared.clone(), listener.clone(), user.clone(), slot.clone(), request)
     });
     let io = TokioIo::new(stream);
     let ended = match http2 {
-        true => Box::pin(serve_http2(shared, io, service, &seat)).await,
+        true => Box::pin(serve_http2(shared, io, service, &slot)).await,
         false => Box::pin(serve_http1(shared, io, service)).await,
     };
     if let Err(why) = ended {
@@ -136,10 +146,14 @@ async fn serve(shared: &Arc<Shared>, stream: Socket, door: Arc<Door>, seat: Arc<
     }
 }
 
-async fn handshake(shared: &Shared, stream: Socket, seat: &Seat) -> io::Result<TlsStream<Socket>> {
+async fn handshake(
+    shared: &Shared,
+    stream: Socket,
+    slot: &ConnectionSlot,
+) -> io::Result<TlsStream<Socket>> {
     let begun = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
     // Only a whole greeting makes the server work.
-    seat.come_to(Step::Greeted);
+    slot.reached(Step::Greeted);
     begun.into_stream(shared.tls.clone()).await
 }
 
@@ -163,7 +177,12 @@ where
     }
 }
 
-async fn serve_http2<S>(shared: &Shared, io: Io, service: S, seat: &Seat) -> hyper::Result<()>
+async fn serve_http2<S>(
+    shared: &Shared,
+    io: Io,
+    service: S,
+    slot: &ConnectionSlot,
+) -> hyper::Result<()>
 where
     S: HttpService<Incoming, ResBody = Outgoing, Error = Disconnected>,
     S::Future: Send + 'static,
@@ -180,7 +199,7 @@ where
         .keep_alive_interval(limits.ping_every)
         .keep_alive_timeout(limits.ping_wait);
     let mut connection = pin!(builder.serve_connection(io, service));
-    let serving = until_silent(connection.as_mut(), seat, limits.head_wait);
+    let serving = until_silent(connection.as_mut(), slot, limits.head_wait);
     match shared.closing.run_until_cancelled(serving).await {
         Some(ended) => ended,
         None => {
@@ -194,11 +213,11 @@ where
 /// starts only once the client has greeted.
 async fn until_silent<E>(
     connection: impl Future<Output = Result<(), E>> + Unpin,
-    seat: &Seat,
+    slot: &ConnectionSlot,
     wait: Duration,
 ) -> Result<(), E> {
     let silent = pin!(async {
-        if timeout(wait, seat.spoken.cancelled()).await.is_ok() {
+        if timeout(wait, slot.spoken.cancelled()).await.is_ok() {
             pending::<()>().await;
         }
     });

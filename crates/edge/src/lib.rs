@@ -5,14 +5,15 @@
 //! server's address. [`Edge::kubeconfig`] writes what `kubectl` needs.
 //!
 //! A connection shows who it is by a client certificate or a token; what that allows is
-//! `auth`'s matter. Everything a stranger can make the server keep or wait for is bounded
+//! `auth`'s matter. Everything an unauthenticated client can make the server keep or wait for is bounded
 //! by [`Limits`]. Verbs, objects and watches are `rest`'s: this is only the way in.
 
 mod authority;
 mod bodies;
 mod connection;
-mod crowd;
+mod connection_limit;
 mod entrance;
+mod eviction;
 mod gzip;
 mod kept;
 mod kubeconfig;
@@ -20,7 +21,6 @@ mod limits;
 mod outgoing;
 mod request;
 mod requested;
-mod room;
 mod socket;
 mod tls;
 
@@ -40,13 +40,13 @@ pub use kubeconfig::Kubeconfig;
 pub use limits::Limits;
 
 use bodies::Bodies;
+use connection_limit::ConnectionLimit;
 use flagship_apiserver::auth::{Access, group};
 use flagship_apiserver::rest::{Server, Signer};
-use request::Door;
-use room::Room;
+use request::Listener;
 
-/// Connections that may wait to be accepted, as far as the machine allows: who finds no room
-/// there tries again a second later.
+/// Connections that may wait to be accepted, as far as the machine allows: a client that finds
+/// no place there tries again a second later.
 const BACKLOG: u32 = 4096;
 
 /// How to listen.
@@ -59,7 +59,7 @@ pub struct Config {
     pub authority: Authority,
     /// Who may do what.
     pub access: Access,
-    /// How much strangers may make the server keep and wait for.
+    /// How much unauthenticated clients may make the server keep and wait for.
     pub limits: Limits,
 }
 
@@ -71,7 +71,7 @@ pub struct Edge {
     authority: Authority,
     env: Env,
     /// Clusters that have a port of their own.
-    doors: Mutex<BTreeMap<String, SocketAddr>>,
+    own_ports: Mutex<BTreeMap<String, SocketAddr>>,
 }
 
 /// What every connection needs.
@@ -82,7 +82,7 @@ struct Shared {
     /// Who signs certificates here, for the clusters.
     authority: Arc<dyn Signer>,
     tls: Arc<ServerConfig>,
-    room: Arc<Room>,
+    connections: Arc<ConnectionLimit>,
     bodies: Arc<Bodies>,
     /// Told when the server is to end: no new requests, watches end.
     closing: CancellationToken,
@@ -136,24 +136,24 @@ impl Edge {
             access: Arc::new(access),
             authority: Arc::new(authority.clone()),
             tls,
-            room: Room::new(&limits),
+            connections: ConnectionLimit::new(&limits),
             bodies: Bodies::new(limits.bodies, limits.bodies_each),
             limits,
             closing: CancellationToken::new(),
             aborting: CancellationToken::new(),
             tasks: TaskTracker::new(),
         });
-        let address = listen_at(&shared, listen, Door::All).await?;
-        let (env, doors) = (env.clone(), Mutex::default());
-        Ok(Self { shared, address, names, authority, env, doors })
+        let address = listen_at(&shared, listen, Listener::All).await?;
+        let (env, own_ports) = (env.clone(), Mutex::default());
+        Ok(Self { shared, address, names, authority, env, own_ports })
     }
 
     /// Gives a cluster a port of its own, where it is served without a path in front.
     /// The address that was taken.
     pub async fn open(&self, cluster: &str, at: SocketAddr) -> Result<SocketAddr, EdgeError> {
-        let address = listen_at(&self.shared, at, Door::Only(cluster.into())).await?;
-        let mut doors = self.doors.lock().unwrap_or_else(PoisonError::into_inner);
-        doors.insert(cluster.to_owned(), address);
+        let address = listen_at(&self.shared, at, Listener::Only(cluster.into())).await?;
+        let mut own_ports = self.own_ports.lock().unwrap_or_else(PoisonError::into_inner);
+        own_ports.insert(cluster.to_owned(), address);
         Ok(address)
     }
 
@@ -164,8 +164,8 @@ impl Edge {
 
     /// Where a cluster is served: its own port if it has one.
     pub fn url(&self, cluster: &str) -> String {
-        let doors = self.doors.lock().unwrap_or_else(PoisonError::into_inner);
-        match doors.get(cluster) {
+        let own_ports = self.own_ports.lock().unwrap_or_else(PoisonError::into_inner);
+        match own_ports.get(cluster) {
             Some(own) => format!("https://{}", self.reachable(*own)),
             None => format!("https://{}/clusters/{cluster}", self.reachable(self.address)),
         }
@@ -225,12 +225,12 @@ impl Drop for Edge {
 async fn listen_at(
     shared: &Arc<Shared>,
     address: SocketAddr,
-    door: Door,
+    listener: Listener,
 ) -> Result<SocketAddr, EdgeError> {
     let failed = |source| EdgeError::Listen { address, source };
-    let listener = bind(address).map_err(failed)?;
-    let address = listener.local_addr().map_err(failed)?;
-    shared.tasks.spawn(connection::accept(shared.clone(), listener, Arc::new(door)));
+    let socket = bind(address).map_err(failed)?;
+    let address = socket.local_addr().map_err(failed)?;
+    shared.tasks.spawn(connection::accept(shared.clone(), socket, Arc::new(listener)));
     Ok(address)
 }
 

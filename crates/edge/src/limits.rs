@@ -1,23 +1,23 @@
-//! How much a stranger can make the server keep, do and wait for.
+//! How much an unauthenticated client can make the server keep, do and wait for.
 
 use std::time::Duration;
 
 /// Bounds of the network side. How long one body may be is `rest`'s to say, as in Kubernetes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections at a time of those who have shown a certificate or a token. More are served,
-    /// but may have to leave as strangers do.
+    /// Connections at a time of clients that have shown a certificate or a token. More are
+    /// served, but can be evicted as unauthenticated ones are.
     pub connections: usize,
-    /// How many connections there may be, besides, that have not yet begun to speak TLS: all who
-    /// are known may come back at once. For one more, another of the address with the most of
-    /// them has to leave. Never more than a quarter of the files that may be open.
+    /// How many connections there may be, besides, that have not yet begun TLS: all authenticated
+    /// clients may come back at once. For one more, another of the address with the most of
+    /// them is evicted. Never more than a quarter of the files that may be open.
     pub silent: usize,
     /// How many there may be, besides, in the middle of their TLS handshake, with the same
     /// bound.
     pub handshakes: usize,
-    /// How many strangers there may be, besides, before their first request; and as many after
-    /// it who showed neither certificate nor token.
-    pub strangers: usize,
+    /// How many connections there may be, besides, after TLS and before their first request; and
+    /// as many after it that showed neither certificate nor token.
+    pub unauthenticated: usize,
     /// How long a client may say nothing at first, and how long a TLS handshake may take.
     pub handshake: Duration,
     /// How long an HTTP/1 connection may be idle, or take to send the head of a request;
@@ -53,7 +53,7 @@ impl Default for Limits {
             connections: 16_384,
             silent: 16_384,
             handshakes: 4096,
-            strangers: 1024,
+            unauthenticated: 1024,
             handshake: Duration::from_secs(10),
             head_wait: Duration::from_secs(60),
             head_bytes: 128 * 1024,

@@ -1,6 +1,6 @@
 //! One request on its way in: which cluster, who asks, may they, and the answer.
 //!
-//! Who asks is settled before anything else is said, so that strangers cannot learn
+//! Who asks is settled before anything else is said, so that unauthenticated clients cannot learn
 //! which clusters there are.
 
 use std::future::Future;
@@ -19,15 +19,15 @@ use tower::Service;
 
 use super::Shared;
 use super::bodies::{Counted, Share};
+use super::connection_limit::ConnectionSlot;
 use super::entrance;
 use super::gzip::inflate;
 use super::outgoing::Outgoing;
-use super::room::Seat;
 use flagship_apiserver::auth::{Ask, Presented, User, group};
 use flagship_apiserver::rest::{self, ClusterHandle, Disconnected};
 
 /// What a listener serves.
-pub(super) enum Door {
+pub(super) enum Listener {
     /// Every cluster, under `/clusters/<name>`.
     All,
     /// One cluster, without a path in front.
@@ -51,32 +51,32 @@ type Answering = Pin<Box<dyn Future<Output = Result<Response<Outgoing>, Disconne
 /// Answers a request. An error cuts the connection; only injected faults do that.
 pub(super) fn answer(
     shared: Arc<Shared>,
-    door: Arc<Door>,
+    listener: Arc<Listener>,
     certificate: Option<Arc<User>>,
-    seat: Arc<Seat>,
+    slot: Arc<ConnectionSlot>,
     request: Request<Incoming>,
 ) -> Answering {
     Box::pin(async move {
         // Boxed once more, so that it takes its room only when its turn has come.
-        Box::pin(answered(&shared, &door, certificate.as_deref(), &seat, request)).await
+        Box::pin(answered(&shared, &listener, certificate.as_deref(), &slot, request)).await
     })
 }
 
 async fn answered(
     shared: &Shared,
-    door: &Door,
+    listener: &Listener,
     certificate: Option<&User>,
-    seat: &Seat,
+    slot: &ConnectionSlot,
     request: Request<Incoming>,
 ) -> Result<Response<Outgoing>, Disconnected> {
-    let way = way(shared, door, request.uri());
+    let way = way(shared, listener, request.uri());
     let query = request.uri().query().unwrap_or_default();
     let ask = Ask::of(request.method().as_str(), &way.path, query);
     let counting = way.cluster.as_ref().map(|cluster| {
         let apply = request.headers().get(CONTENT_TYPE).is_some_and(is_apply);
         cluster.count(&ask, apply, query.contains("dryRun=All"))
     });
-    let came = Came { way, ask, door, certificate, seat };
+    let came = Came { way, ask, listener, certificate, slot };
     let admitted = timeout(shared.limits.request, admitted(shared, came, request)).await;
     let response = match admitted {
         Ok(Ok(response)) => response,
@@ -100,9 +100,9 @@ fn is_apply(kind: &HeaderValue) -> bool {
 struct Came<'a> {
     way: Way,
     ask: Ask,
-    door: &'a Door,
+    listener: &'a Listener,
     certificate: Option<&'a User>,
-    seat: &'a Seat,
+    slot: &'a ConnectionSlot,
 }
 
 enum Refused {
@@ -121,7 +121,7 @@ async fn admitted(
     came: Came<'_>,
     request: Request<Incoming>,
 ) -> Result<Response<rest::Body>, Refused> {
-    let Came { way, ask, door, certificate, seat } = came;
+    let Came { way, ask, listener, certificate, slot } = came;
     if let Some(cluster) = &way.cluster {
         cluster.furnish(&shared.authority);
     }
@@ -133,13 +133,13 @@ async fn admitted(
     };
     let user = shared.access.identify(&presented)?;
     if !user.is_in(group::UNAUTHENTICATED) {
-        seat.recognise();
+        slot.authenticated();
     }
     shared.access.check(&user, &ask, way.cluster.as_ref())?;
     let Some(mut cluster) = way.cluster else {
         let query = request.uri().query().unwrap_or_default();
-        return entrance::answer(shared, door, &way.path, query)
-            .ok_or_else(|| nowhere(door).into());
+        return entrance::answer(shared, listener, &way.path, query)
+            .ok_or_else(|| nowhere(listener).into());
     };
     let target = match request.uri().query() {
         Some(query) => format!("{}?{query}", way.path),
@@ -163,9 +163,9 @@ async fn admitted(
 }
 
 /// 404; people who left the cluster out are told how to name it.
-fn nowhere(door: &Door) -> ApiError {
+fn nowhere(listener: &Listener) -> ApiError {
     let mut error = rest::nowhere();
-    if let Door::All = door {
+    if let Listener::All = listener {
         error.message.push_str(
             ": clusters are at /clusters/<name>, which `kubectl get --raw` must be told as well",
         );
@@ -173,12 +173,12 @@ fn nowhere(door: &Door) -> ApiError {
     error
 }
 
-fn way(shared: &Shared, door: &Door, uri: &Uri) -> Way {
-    match door {
-        Door::Only(name) => {
+fn way(shared: &Shared, listener: &Listener, uri: &Uri) -> Way {
+    match listener {
+        Listener::Only(name) => {
             Way { cluster: shared.server.cluster(name), path: uri.path().to_owned() }
         }
-        Door::All => match path::split_cluster(uri.path()) {
+        Listener::All => match path::split_cluster(uri.path()) {
             Some((name, rest)) => {
                 Way { cluster: shared.server.cluster(&name), path: rest.to_owned() }
             }

@@ -1,5 +1,5 @@
 //! What a write to a staged update strategy costs in the schema: prune, default, validate,
-//! rules. `cargo bench -p flagship-apiserver --bench schema`
+//! rules. `cargo bench -p flagship-schema`
 
 #![allow(missing_docs, reason = "criterion's macros write undocumented functions")]
 

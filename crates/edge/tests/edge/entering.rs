@@ -29,8 +29,8 @@ async fn who_may_is_shown_around_and_what_came_is_counted() {
     for path in ["/", "/metrics", "/clusters/hub/", "/clusters/hub/metrics"] {
         assert_eq!(world.get(None, path).await.code, 403, "{path}");
     }
-    let crowd = world.get(Some(&admin), "/metrics").await.text;
-    assert!(crowd.contains("flagship_edge_connections{step=\"known\"} "), "{crowd}");
+    let metrics = world.get(Some(&admin), "/metrics").await.text;
+    assert!(metrics.contains("flagship_edge_connections{step=\"known\"} "), "{metrics}");
     world.get(Some(&admin), "/clusters/hub/api/v1/namespaces/default").await;
     world.get(None, "/clusters/hub/api/v1/namespaces/default").await;
     let counted = world.get(Some(&admin), "/clusters/hub/metrics").await.text;

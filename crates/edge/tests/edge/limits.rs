@@ -1,4 +1,4 @@
-//! What strangers cannot make the server do.
+//! What unauthenticated clients cannot make the server do.
 
 use std::io::Write;
 use std::time::Duration;
@@ -87,7 +87,7 @@ async fn who_says_nothing_is_sent_away() {
 
 #[tokio::test]
 async fn more_known_ones_than_have_seats_are_served_and_make_way_for_each_other() {
-    let limits = Limits { connections: 1, strangers: 1, ..Limits::default() };
+    let limits = Limits { connections: 1, unauthenticated: 1, ..Limits::default() };
     let world = World::within(limits).await;
     let admin = world.admin();
     let mut senders = Vec::new();
@@ -108,7 +108,7 @@ async fn more_known_ones_than_have_seats_are_served_and_make_way_for_each_other(
 
 #[tokio::test]
 async fn who_says_nothing_makes_way_for_others_at_once() {
-    let limits = Limits { silent: 1, handshakes: 1, strangers: 1, ..Limits::default() };
+    let limits = Limits { silent: 1, handshakes: 1, unauthenticated: 1, ..Limits::default() };
     let world = World::within(limits).await;
     let mut silent = tokio::net::TcpStream::connect(world.edge.address()).await.unwrap();
     let mut half = world.connect(None, "http/1.1").await;
@@ -131,7 +131,7 @@ async fn who_forgets_tls_is_told() {
 
 #[tokio::test]
 async fn whoever_shows_a_good_token_may_stay() {
-    let limits = Limits { strangers: 1, ..Limits::default() };
+    let limits = Limits { unauthenticated: 1, ..Limits::default() };
     let world = World::within(limits).await;
     let header = format!("Authorization: Bearer {TOKEN}");
     let mut senders = Vec::new();

@@ -23,7 +23,7 @@ const BOUNDS: &str = "FLAGSHIP_SERVED_BOUNDS";
 /// A token that the server knows; its holder may do everything.
 pub const TOKEN: &str = "a-token-that-is-known";
 
-/// What strangers may make the server keep and wait for.
+/// What unauthenticated clients may make the server keep and wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bounds {
     /// As everybody gets it.

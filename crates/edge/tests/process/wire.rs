@@ -38,9 +38,9 @@ pub struct Wire {
     authority: Authority,
 }
 
-/// The way in for one user; a stranger's shows no certificate.
+/// Connects as one user; an unauthenticated one shows no certificate.
 #[derive(Clone)]
-pub struct Door {
+pub struct Connector {
     pub address: SocketAddr,
     http1: TlsConnector,
     http2: TlsConnector,
@@ -51,19 +51,19 @@ impl Wire {
         Self { address, authority }
     }
 
-    /// The door of somebody who may do everything.
-    pub fn admin(&self, name: &str) -> Door {
+    /// Connects as somebody who may do everything.
+    pub fn admin(&self, name: &str) -> Connector {
         let now = Env::system().clock.now();
         let signed = self.authority.client(name, Some(group::MASTERS), now);
-        self.door(Some(signed.expect("the authority signs")))
+        self.connector(Some(signed.expect("the authority signs")))
     }
 
-    /// The door of somebody nobody knows.
-    pub fn stranger(&self) -> Door {
-        self.door(None)
+    /// Connects without a certificate.
+    pub fn unauthenticated(&self) -> Connector {
+        self.connector(None)
     }
 
-    fn door(&self, shown: Option<Credentials>) -> Door {
+    fn connector(&self, shown: Option<Credentials>) -> Connector {
         let connector = |alpn: &str| {
             let mut roots = rustls::RootCertStore::empty();
             let pem = self.authority.certificate_pem().as_bytes();
@@ -91,11 +91,11 @@ impl Wire {
             config.alpn_protocols = vec![alpn.as_bytes().to_vec()];
             TlsConnector::from(Arc::new(config))
         };
-        Door { address: self.address, http1: connector("http/1.1"), http2: connector("h2") }
+        Connector { address: self.address, http1: connector("http/1.1"), http2: connector("h2") }
     }
 }
 
-impl Door {
+impl Connector {
     /// A bare connection for HTTP/1.1.
     pub async fn connect1(&self) -> io::Result<TlsStream<TcpStream>> {
         self.connect(&self.http1).await

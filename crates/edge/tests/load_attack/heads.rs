@@ -7,10 +7,10 @@ use futures::stream::{self, StreamExt};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use crate::attacked::{AttackedServer, force};
 use crate::frames::{END_STREAM, HEADERS, frame, get_head, greeting};
 use crate::process::served::Bounds;
-use crate::process::wire::{Door, get, read};
-use crate::walls::{Walls, force};
+use crate::process::wire::{Connector, get, read};
 
 /// How fast an attacker sends the next byte of a head.
 const DRIP: Duration = Duration::from_millis(50);
@@ -23,21 +23,21 @@ async fn until_closed(mut stream: impl AsyncReadExt + Unpin) -> String {
 }
 
 /// Never begins to speak TLS.
-async fn silent(door: &Door) -> String {
-    until_closed(TcpStream::connect(door.address).await.unwrap()).await
+async fn silent(connector: &Connector) -> String {
+    until_closed(TcpStream::connect(connector.address).await.unwrap()).await
 }
 
 /// Begins to speak TLS, and stops in the middle of its first word.
-async fn stammering(door: &Door) -> String {
-    let mut stream = TcpStream::connect(door.address).await.unwrap();
+async fn stammering(connector: &Connector) -> String {
+    let mut stream = TcpStream::connect(connector.address).await.unwrap();
     stream.write_all(&[22, 3, 1, 2, 0, 1, 0, 1]).await.ok();
     until_closed(stream).await
 }
 
 /// Sends the head of a request a byte at a time.
-async fn dripping(door: &Door) -> String {
+async fn dripping(connector: &Connector) -> String {
     // It may have been asked to leave before it could begin.
-    let Ok(stream) = door.connect1().await else { return String::new() };
+    let Ok(stream) = connector.connect1().await else { return String::new() };
     let (from, mut to) = tokio::io::split(stream);
     let drip = async {
         let mut drop = tokio::time::interval(DRIP);
@@ -56,8 +56,8 @@ async fn dripping(door: &Door) -> String {
 }
 
 /// Agrees to HTTP/2, and never greets; or greets, and never ends its first head.
-async fn ungreeting(door: &Door, words: &[u8]) -> String {
-    let Ok(mut stream) = door.connect2().await else { return String::new() };
+async fn ungreeting(connector: &Connector, words: &[u8]) -> String {
+    let Ok(mut stream) = connector.connect2().await else { return String::new() };
     stream.write_all(words).await.ok();
     stream.flush().await.ok();
     until_closed(stream).await
@@ -65,23 +65,23 @@ async fn ungreeting(door: &Door, words: &[u8]) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_takes_their_time_is_sent_away_and_keeps_nobody_out() {
-    let walls = Walls::raise("heads", Bounds::Hasty);
-    let stranger = walls.wire.stranger();
+    let server = AttackedServer::start("heads", Bounds::Hasty);
+    let unauthenticated = server.wire.unauthenticated();
     let half = [greeting(), frame(HEADERS, END_STREAM, 1, &get_head("/"))].concat();
     let attackers = (0..force(480, 20_000)).map(|number| {
         let attacker: LocalBoxFuture<'_, String> = match number % 5 {
-            0 => silent(&stranger).boxed_local(),
-            1 => stammering(&stranger).boxed_local(),
-            2 => dripping(&stranger).boxed_local(),
-            3 => ungreeting(&stranger, b"").boxed_local(),
-            _ => ungreeting(&stranger, &half).boxed_local(),
+            0 => silent(&unauthenticated).boxed_local(),
+            1 => stammering(&unauthenticated).boxed_local(),
+            2 => dripping(&unauthenticated).boxed_local(),
+            3 => ungreeting(&unauthenticated, b"").boxed_local(),
+            _ => ungreeting(&unauthenticated, &half).boxed_local(),
         };
         attacker
     });
     // So many at a time: twice as many as may stay before they ask anything. Who is thrown out
     // is followed by another at once.
     let attack = stream::iter(attackers).buffer_unordered(force(240, 4_000)).collect::<Vec<_>>();
-    let (said, grown) = walls.under(attack).await;
+    let (said, grown) = server.under(attack).await;
     for said in said {
         assert!(!said.contains(" 200 "), "{said}");
     }
@@ -90,20 +90,20 @@ async fn who_takes_their_time_is_sent_away_and_keeps_nobody_out() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_was_never_known_makes_way_for_others() {
-    let walls = Walls::raise("idlers", Bounds::Narrow);
-    let stranger = walls.wire.stranger();
+    let server = AttackedServer::start("idlers", Bounds::Narrow);
+    let unauthenticated = server.wire.unauthenticated();
     // Not slow, not wrong: they ask for what everybody may have, and stay.
     let attack = async {
         let mut idlers = Vec::new();
         for _ in 0..force(1_200, 8_000) {
-            idlers.push(TcpStream::connect(stranger.address).await.unwrap());
+            idlers.push(TcpStream::connect(unauthenticated.address).await.unwrap());
         }
-        let mut sender = stranger.http2().await.unwrap();
+        let mut sender = unauthenticated.http2().await.unwrap();
         let answer = sender.send_request(get("/healthz")).await.unwrap();
         assert_eq!(read(answer).await.unwrap().0, 200);
         // The first have been asked to leave, long before their time was over.
         assert_eq!(idlers[0].read(&mut [0; 1]).await.ok().unwrap_or_default(), 0);
     };
-    let ((), grown) = walls.under(attack).await;
+    let ((), grown) = server.under(attack).await;
     assert!(grown < 32 << 10, "the server grew by {grown} KiB");
 }

@@ -12,17 +12,17 @@ use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use crate::attacked::{AttackedServer, force};
 use crate::process::served::Bounds;
-use crate::process::wire::{Door, MAPS, Sent, read, request, whole};
-use crate::walls::{Walls, force};
+use crate::process::wire::{Connector, MAPS, Sent, read, request, whole};
 
 const HUGE: usize = 100 << 20;
 const PIECE: usize = 64 << 10;
 
 /// Pours a body of 100 MiB into a connection, as long as the server takes it. What the
 /// server said, and how much it took.
-async fn pour(door: &Door, headers: String, chunked: bool) -> (String, usize) {
-    let (mut from, mut to) = tokio::io::split(door.connect1().await.unwrap());
+async fn pour(connector: &Connector, headers: String, chunked: bool) -> (String, usize) {
+    let (mut from, mut to) = tokio::io::split(connector.connect1().await.unwrap());
     let head = format!("POST {MAPS} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n\r\n");
     to.write_all(head.as_bytes()).await.unwrap();
     let pouring = async {
@@ -47,7 +47,7 @@ async fn pour(door: &Door, headers: String, chunked: bool) -> (String, usize) {
 }
 
 /// The same over HTTP/2, where the connection goes on.
-async fn pour_http2(door: &Door) -> (String, usize) {
+async fn pour_http2(connector: &Connector) -> (String, usize) {
     let poured = Arc::new(AtomicUsize::new(0));
     let count = poured.clone();
     let pieces = std::iter::repeat_n(Bytes::from(vec![b' '; PIECE]), HUGE / PIECE);
@@ -56,7 +56,7 @@ async fn pour_http2(door: &Door) -> (String, usize) {
         Ok::<_, Infallible>(Frame::data(piece))
     });
     let body: Sent = BodyExt::boxed(StreamBody::new(stream::iter(pieces)));
-    let mut sender = door.http2().await.unwrap();
+    let mut sender = connector.http2().await.unwrap();
     let sent = request("POST", MAPS, &["Content-Type: application/json"], body);
     let (code, _) = read(sender.send_request(sent).await.unwrap()).await.unwrap();
     (format!("HTTP/2 {code}"), poured.load(Ordering::Relaxed))
@@ -64,19 +64,19 @@ async fn pour_http2(door: &Door) -> (String, usize) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hundred_mebibytes_are_refused_unread() {
-    let walls = Walls::raise("bodies", Bounds::Default);
-    let (known, stranger) = (walls.wire.admin("attacker"), walls.wire.stranger());
+    let server = AttackedServer::start("bodies", Bounds::Default);
+    let (known, unauthenticated) = (server.wire.admin("attacker"), server.wire.unauthenticated());
     let length = format!("Content-Length: {HUGE}");
     let (token, json) = ("Authorization: Bearer wrong", "Content-Type: application/json");
     let attack = (0..force(4, 25)).map(|_| async {
         let announced = pour(&known, format!("{json}\r\n{length}"), false);
         let unannounced = pour(&known, format!("{json}\r\nTransfer-Encoding: chunked"), true);
-        let unknown = pour(&stranger, length.clone(), false);
-        let wrong = pour(&stranger, format!("{token}\r\n{length}"), false);
+        let unknown = pour(&unauthenticated, length.clone(), false);
+        let wrong = pour(&unauthenticated, format!("{token}\r\n{length}"), false);
         let over_http2 = pour_http2(&known);
         futures::join!(announced, unannounced, unknown, wrong, over_http2)
     });
-    let (answers, grown) = walls.under(join_all(attack)).await;
+    let (answers, grown) = server.under(join_all(attack)).await;
     for (announced, unannounced, unknown, wrong, over_http2) in answers {
         for (answer, wanted) in [
             (announced, "HTTP/1.1 413 Payload Too Large"),
@@ -99,8 +99,8 @@ async fn a_hundred_mebibytes_are_refused_unread() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bodies_that_never_end_are_held_up_to_a_bound_for_each_user() {
     const FITTING: usize = 64;
-    let walls = Walls::raise("slow-bodies", Bounds::Default);
-    let known = walls.wire.admin("attacker");
+    let server = AttackedServer::start("slow-bodies", Bounds::Default);
+    let known = server.wire.admin("attacker");
     let attackers = force(100, 1000);
     let attack = async {
         let mut refused = 0;
@@ -122,7 +122,7 @@ async fn bodies_that_never_end_are_held_up_to_a_bound_for_each_user() {
             refused += 1;
         }
     };
-    let ((), grown) = walls.under(attack).await;
+    let ((), grown) = server.under(attack).await;
     assert!(grown < 160 << 10, "the server grew by {grown} KiB");
 }
 
@@ -138,8 +138,8 @@ fn bomb(mebibytes: usize) -> Bytes {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bombs_are_defused() {
-    let walls = Walls::raise("bombs", Bounds::Default);
-    let known = walls.wire.admin("attacker");
+    let server = AttackedServer::start("bombs", Bounds::Default);
+    let known = server.wire.admin("attacker");
     let gzip = bomb(force(200, 500));
     assert!(gzip.len() < 3 << 20, "the bomb has {} bytes", gzip.len());
     // Each line is ten times the line before.
@@ -174,6 +174,6 @@ async fn bombs_are_defused() {
             }
         }
     };
-    let ((), grown) = walls.under(attack).await;
+    let ((), grown) = server.under(attack).await;
     assert!(grown < 64 << 10, "the server grew by {grown} KiB");
 }

@@ -4,12 +4,12 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use crate::attacked::{AttackedServer, force};
 use crate::process::served::Bounds;
-use crate::process::wire::{Door, MAPS, create, read, request, whole};
-use crate::walls::{Walls, force};
+use crate::process::wire::{Connector, MAPS, create, read, request, whole};
 
 /// A token of this server with another signature: the costliest to refuse.
-async fn forged(known: &Door) -> String {
+async fn forged(known: &Connector) -> String {
     let accounts = "/clusters/hub/api/v1/namespaces/default/serviceaccounts";
     let mut sender = known.http2().await.unwrap();
     let account = create(accounts, &json!({"metadata": {"name": "builder"}}));
@@ -29,9 +29,9 @@ async fn forged(known: &Door) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bad_tokens_are_refused_and_nobody_else_notices() {
-    let walls = Walls::raise("tokens", Bounds::Default);
-    let stranger = walls.wire.stranger();
-    let forged = forged(&walls.wire.admin("attacker")).await;
+    let server = AttackedServer::start("tokens", Bounds::Default);
+    let unauthenticated = server.wire.unauthenticated();
+    let forged = forged(&server.wire.admin("attacker")).await;
     let long = "x".repeat(100_000);
     let ask = |number: usize| {
         let token = match number % 24 {
@@ -45,7 +45,7 @@ async fn bad_tokens_are_refused_and_nobody_else_notices() {
     let attack = async {
         let begun = Instant::now();
         let flood = (0..connections).map(|_| async {
-            let mut sender = stranger.http2().await.unwrap();
+            let mut sender = unauthenticated.http2().await.unwrap();
             for _ in 0..rounds {
                 let answers = (0..24).map(|number| sender.send_request(ask(number)));
                 for answer in join_all(answers).await {
@@ -57,13 +57,13 @@ async fn bad_tokens_are_refused_and_nobody_else_notices() {
         let each = (connections * rounds * 24) as f64 / begun.elapsed().as_secs_f64();
         // And from those who come anew for every try.
         for number in 0..force(30, 1_000) {
-            let mut sender = stranger.http1().await.unwrap();
+            let mut sender = unauthenticated.http1().await.unwrap();
             let answer = sender.send_request(ask(number)).await.unwrap();
             assert_eq!(answer.status(), 401);
         }
         each.round()
     };
-    let (rate, grown) = walls.under(attack).await;
+    let (rate, grown) = server.under(attack).await;
     println!("tokens: {rate} refused a second");
     assert!(grown < 32 << 10, "the server grew by {grown} KiB");
 }

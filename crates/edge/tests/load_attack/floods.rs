@@ -3,18 +3,18 @@
 
 use futures::future::join_all;
 
+use crate::attacked::{AttackedServer, force};
 use crate::frames::{
     self, CONTINUATION, ENHANCE_YOUR_CALM, GOAWAY, HEADERS, PING, SETTINGS, broken, farewell,
     frame, get_head, greeting, taken_back, wait_for,
 };
 use crate::process::served::Bounds;
 use crate::process::wire::MAPS;
-use crate::walls::{Walls, force};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_taken_back_in_masses_end_the_connection() {
-    let walls = Walls::raise("resets", Bounds::Default);
-    let (known, stranger) = (walls.wire.admin("attacker"), walls.wire.stranger());
+    let server = AttackedServer::start("resets", Bounds::Default);
+    let (known, unauthenticated) = (server.wire.admin("attacker"), server.wire.unauthenticated());
     let (head, requests) = (get_head(MAPS), force(2_000, 20_000));
     // Taken back by the client, or by the server because the client makes it.
     let floods = [taken_back, broken].map(|request| {
@@ -23,15 +23,15 @@ async fn requests_taken_back_in_masses_end_the_connection() {
         greeting().into_iter().chain(frames).collect::<Vec<u8>>()
     });
     let attack = (0..force(16, 200)).map(|number| {
-        let door = if number % 2 == 0 { &known } else { &stranger };
+        let connector = if number % 2 == 0 { &known } else { &unauthenticated };
         let flood = &floods[number / 2 % 2];
         async move {
-            let mut stream = door.connect2().await.unwrap();
+            let mut stream = connector.connect2().await.unwrap();
             frames::send(&mut stream, flood).await;
             farewell(&mut stream).await
         }
     });
-    let (farewells, grown) = walls.under(join_all(attack)).await;
+    let (farewells, grown) = server.under(join_all(attack)).await;
     for said in farewells {
         assert_eq!(said, Some(ENHANCE_YOUR_CALM));
     }
@@ -40,8 +40,8 @@ async fn requests_taken_back_in_masses_end_the_connection() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_taken_back_one_by_one_leave_nothing_behind() {
-    let walls = Walls::raise("patient-resets", Bounds::Default);
-    let known = walls.wire.admin("attacker");
+    let server = AttackedServer::start("patient-resets", Bounds::Default);
+    let known = server.wire.admin("attacker");
     let head = get_head(&format!("{MAPS}?watch=true"));
     let attack = (0..4).map(|_| async {
         let mut stream = known.connect2().await.unwrap();
@@ -55,14 +55,14 @@ async fn requests_taken_back_one_by_one_leave_nothing_behind() {
             frames::send(&mut stream, &frame(frames::RST_STREAM, 0, id, &[0, 0, 0, 8])).await;
         }
     });
-    let (_, grown) = walls.under(join_all(attack)).await;
+    let (_, grown) = server.under(join_all(attack)).await;
     assert!(grown < 32 << 10, "the server grew by {grown} KiB");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn frames_for_their_own_sake_are_not_kept() {
-    let walls = Walls::raise("frames", Bounds::Default);
-    let stranger = walls.wire.stranger();
+    let server = AttackedServer::start("frames", Bounds::Default);
+    let unauthenticated = server.wire.unauthenticated();
     let many = force(5_000, 100_000);
     // A head that never ends, each piece with a header of its own.
     let mut endless = greeting();
@@ -77,9 +77,9 @@ async fn frames_for_their_own_sake_are_not_kept() {
     let floods = [endless, repeated(PING, &[7; 8]), repeated(SETTINGS, &[])];
     let attack =
         floods.iter().flat_map(|flood| (0..force(4, 20)).map(move |_| flood)).map(|flood| {
-            let stranger = &stranger;
+            let unauthenticated = &unauthenticated;
             async move {
-                let stream = stranger.connect2().await.unwrap();
+                let stream = unauthenticated.connect2().await.unwrap();
                 let (mut from, mut to) = tokio::io::split(stream);
                 let sending = async {
                     use tokio::io::AsyncWriteExt;
@@ -94,6 +94,6 @@ async fn frames_for_their_own_sake_are_not_kept() {
                 read.ok();
             }
         });
-    let (_, grown) = walls.under(join_all(attack)).await;
+    let (_, grown) = server.under(join_all(attack)).await;
     assert!(grown < 32 << 10, "the server grew by {grown} KiB");
 }

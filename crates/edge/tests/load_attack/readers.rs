@@ -3,14 +3,14 @@
 use futures::future::join_all;
 use serde_json::json;
 
+use crate::attacked::{AttackedServer, force};
 use crate::process::served::Bounds;
 use crate::process::wire::{MAPS, create, get, read};
-use crate::walls::{Walls, force};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn answers_that_nobody_reads_are_not_made() {
-    let walls = Walls::raise("readers", Bounds::Default);
-    let known = walls.wire.admin("attacker");
+    let server = AttackedServer::start("readers", Bounds::Default);
+    let known = server.wire.admin("attacker");
     let mut writer = known.http2().await.unwrap();
     // A list of twenty mebibytes.
     for number in 0..40 {
@@ -32,7 +32,7 @@ async fn answers_that_nobody_reads_are_not_made() {
         }
         held.len()
     };
-    let (held, grown) = walls.under(attack).await;
+    let (held, grown) = server.under(attack).await;
     println!("readers: {held} answers of 20 MiB each");
     assert!(grown < 64 << 10, "the server grew by {grown} KiB");
 }

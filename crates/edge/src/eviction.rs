@@ -1,8 +1,8 @@
-//! Strangers who have come equally far, and which of them has to leave when there are too many.
+//! Which connection of a full step is evicted.
 //!
-//! It is one from where most of them come from, and of those the one who came first: whoever
-//! opens connections without end pushes out their own. Where all come from one address, whoever
-//! has just come is safe until as many others as there are places have come after them.
+//! The oldest connection of the address that has the most: a client that opens connections
+//! without end evicts its own. Where all come from one address, a new connection is safe until
+//! as many others as the step has slots have come after it.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,17 +11,18 @@ use std::sync::Arc;
 
 use tokio::sync::Notify;
 
-/// Where somebody comes from, as far as it tells people apart: whoever has an IPv6 address has
-/// a whole network of them.
+/// Where a connection comes from. Addresses of one IPv6 network of 64 bits count as one: they
+/// belong to one client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Origin(IpAddr);
 
-/// Strangers who have come equally far.
-pub(super) struct Crowd {
+/// The unauthenticated connections at one step.
+pub(super) struct EvictionQueue {
     /// How many there may be.
     most: usize,
     count: usize,
-    /// Those of one origin in the order in which they came, with what tells them that they lost their place.
+    /// Connections of one origin in the order in which they came, with what notifies the
+    /// evicted one.
     from: BTreeMap<Origin, BTreeMap<u64, Arc<Notify>>>,
     /// The origins by how many come from there; of equal ones the last is the one whose first
     /// has been here longest.
@@ -40,7 +41,7 @@ impl From<IpAddr> for Origin {
     }
 }
 
-impl Crowd {
+impl EvictionQueue {
     pub(super) fn new(most: usize) -> Self {
         Self { most: most.max(1), count: 0, from: BTreeMap::new(), ranked: BTreeSet::new() }
     }
@@ -49,28 +50,28 @@ impl Crowd {
         self.count
     }
 
-    /// One more, with a number higher than all before. Somebody else has to leave for them if
-    /// there are too many.
-    pub(super) fn join(&mut self, number: u64, origin: Origin, told: Arc<Notify>) {
+    /// Adds a connection, with a number higher than all before. Evicts another one if there are
+    /// too many.
+    pub(super) fn insert(&mut self, number: u64, origin: Origin, told: Arc<Notify>) {
         self.change(origin, |those| those.insert(number, told));
         self.count += 1;
         if self.count > self.most {
-            self.push_out();
+            self.evict_one();
         }
     }
 
-    /// One less, unless they lost their place already.
-    pub(super) fn part(&mut self, number: u64, origin: Origin) {
-        let parted = self.change(origin, |those| those.remove(&number));
-        self.count -= usize::from(parted.is_some());
+    /// Removes a connection that ended, unless it was evicted already.
+    pub(super) fn remove(&mut self, number: u64, origin: Origin) {
+        let removed = self.change(origin, |those| those.remove(&number));
+        self.count -= usize::from(removed.is_some());
     }
 
-    pub(super) fn has(&self, number: u64, origin: Origin) -> bool {
+    pub(super) fn contains(&self, number: u64, origin: Origin) -> bool {
         self.from.get(&origin).is_some_and(|those| those.contains_key(&number))
     }
 
-    /// Takes the place of one, if there is any.
-    pub(super) fn push_out(&mut self) {
+    /// Evicts one connection, if there is any.
+    pub(super) fn evict_one(&mut self) {
         let Some((_, _, origin)) = self.ranked.last() else { return };
         if let Some((_, told)) = self.change(*origin, BTreeMap::pop_first) {
             told.notify_one();
@@ -108,13 +109,13 @@ mod tests {
         address.parse::<IpAddr>().unwrap().into()
     }
 
-    /// Lets strangers come from these addresses; who of them stays.
+    /// Opens connections from these addresses; which of them stay.
     fn stay(most: usize, addresses: &[&str]) -> Vec<usize> {
-        let mut crowd = Crowd::new(most);
+        let mut queue = EvictionQueue::new(most);
         for (number, address) in addresses.iter().enumerate() {
-            crowd.join(number as u64, origin(address), Arc::default());
+            queue.insert(number as u64, origin(address), Arc::default());
         }
-        let stays = |number: &usize| crowd.has(*number as u64, origin(addresses[*number]));
+        let stays = |number: &usize| queue.contains(*number as u64, origin(addresses[*number]));
         (0..addresses.len()).filter(stays).collect()
     }
 
@@ -146,16 +147,16 @@ mod tests {
 
     #[test]
     fn who_left_is_forgotten() {
-        let mut crowd = Crowd::new(2);
-        crowd.join(0, origin("10.0.0.1"), Arc::default());
-        crowd.join(1, origin("10.0.0.1"), Arc::default());
-        crowd.join(2, origin("10.0.0.2"), Arc::default());
+        let mut queue = EvictionQueue::new(2);
+        queue.insert(0, origin("10.0.0.1"), Arc::default());
+        queue.insert(1, origin("10.0.0.1"), Arc::default());
+        queue.insert(2, origin("10.0.0.2"), Arc::default());
         // The first lost their place, and does not leave twice.
-        crowd.part(0, origin("10.0.0.1"));
-        assert_eq!(crowd.len(), 2);
-        crowd.part(1, origin("10.0.0.1"));
-        crowd.push_out();
-        crowd.push_out();
-        assert!(crowd.len() == 0 && crowd.from.is_empty() && crowd.ranked.is_empty());
+        queue.remove(0, origin("10.0.0.1"));
+        assert_eq!(queue.len(), 2);
+        queue.remove(1, origin("10.0.0.1"));
+        queue.evict_one();
+        queue.evict_one();
+        assert!(queue.len() == 0 && queue.from.is_empty() && queue.ranked.is_empty());
     }
 }

@@ -1,4 +1,5 @@
-//! What every attack needs: a server, a citizen beside the attackers, and a look at memory.
+//! What every attack needs: a server, a well-behaved client beside the attackers, and the
+//! memory that the server uses.
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -8,12 +9,12 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use crate::citizen::Citizen;
 use crate::process::served::{Bounds, NOW, PEAK, Served};
-use crate::process::wire::{Door, Wire};
+use crate::process::wire::{Connector, Wire};
+use crate::well_behaved::WellBehavedClient;
 
 /// A server that can be attacked.
-pub struct Walls {
+pub struct AttackedServer {
     pub served: Served,
     pub wire: Wire,
     folder: PathBuf,
@@ -22,16 +23,16 @@ pub struct Walls {
 
 /// The whole force of an attack, or the part of it that a plain `cargo test` has time for.
 pub fn force(part: usize, whole: usize) -> usize {
-    match std::env::var("FLAGSHIP_SIEGE").as_deref() {
+    match std::env::var("FLAGSHIP_LOAD_ATTACK").as_deref() {
         Ok("full") => whole,
         _ => part,
     }
 }
 
-impl Walls {
-    pub fn raise(name: &'static str, bounds: Bounds) -> Self {
-        let folder =
-            std::env::temp_dir().join(format!("flagship-siege-{name}-{}", std::process::id()));
+impl AttackedServer {
+    pub fn start(name: &'static str, bounds: Bounds) -> Self {
+        let folder = std::env::temp_dir()
+            .join(format!("flagship-load-attack-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let arguments = ["--exact", "the_server_under_siege", "--ignored", "--nocapture"];
         let served = Served::start(&folder, &arguments, bounds);
@@ -40,28 +41,28 @@ impl Walls {
     }
 
     /// What the attack came to, and by how many KiB the server grew at most meanwhile. The
-    /// citizen works from before its beginning until after its end, on a thread of their own:
+    /// client works from before its beginning until after its end, on a thread of its own:
     /// how busy the attackers are is not the server's doing.
     pub async fn under<T>(&self, attack: impl Future<Output = T>) -> (T, usize) {
         let over = Arc::new(AtomicBool::new(false));
-        let (settled, is_settled) = oneshot::channel();
+        let (ready, is_ready) = oneshot::channel();
         let working = std::thread::spawn({
-            let (door, over) = (self.wire.admin("citizen"), over.clone());
+            let (connector, over) = (self.wire.admin("well-behaved"), over.clone());
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            move || runtime.unwrap().block_on(live(door, settled, &over))
+            move || runtime.unwrap().block_on(work_until(connector, ready, &over))
         });
         // What the server makes once is no attacker's doing.
-        is_settled.await.expect("the citizen settles in peace");
+        is_ready.await.expect("the well-behaved client connects before the attack");
         self.served.forget_peak();
         let before = self.served.memory(NOW);
         let came = attack.await;
         over.store(true, Ordering::Relaxed);
         let worked = tokio::task::spawn_blocking(|| working.join()).await.unwrap();
-        let (days, slowest) = worked.expect("the citizen was served");
+        let (rounds, slowest) = worked.expect("the well-behaved client was served");
         let grown = self.served.memory(PEAK).saturating_sub(before);
         let slowest = slowest.as_millis();
         println!(
-            "{}: the server grew by {grown} KiB from {before} KiB; the citizen worked {days} \
+            "{}: the server grew by {grown} KiB from {before} KiB; the well-behaved client worked {rounds} \
              times, at most {slowest} ms each",
             self.name
         );
@@ -69,23 +70,27 @@ impl Walls {
     }
 }
 
-/// The life of a citizen until the attack is over: how many days of it, and the longest.
-async fn live(door: Door, settled: oneshot::Sender<()>, over: &AtomicBool) -> (usize, Duration) {
-    let mut citizen = Citizen::settle(door).await;
+/// Lets a well-behaved client work until the attack is over: how many rounds, and the longest.
+async fn work_until(
+    connector: Connector,
+    ready: oneshot::Sender<()>,
+    over: &AtomicBool,
+) -> (usize, Duration) {
+    let mut client = WellBehavedClient::connect(connector).await;
     for _ in 0..3 {
-        citizen.work().await;
+        client.work().await;
     }
-    settled.send(()).unwrap();
-    citizen.slowest = Duration::ZERO;
-    let mut days = 0;
-    while !over.load(Ordering::Relaxed) || days == 0 {
-        citizen.work().await;
-        days += 1;
+    ready.send(()).unwrap();
+    client.slowest = Duration::ZERO;
+    let mut rounds = 0;
+    while !over.load(Ordering::Relaxed) || rounds == 0 {
+        client.work().await;
+        rounds += 1;
     }
-    (days, citizen.slowest)
+    (rounds, client.slowest)
 }
 
-impl Drop for Walls {
+impl Drop for AttackedServer {
     fn drop(&mut self) {
         std::fs::remove_dir_all(&self.folder).ok();
     }

@@ -7,26 +7,26 @@ use hyper::body::Incoming;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
-use crate::process::wire::{Door, Http2, MAPS, create, get, read, request, whole};
+use crate::process::wire::{Connector, Http2, MAPS, create, get, read, request, whole};
 
 /// Long enough for a busy machine; a request that was forgotten takes longer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Somebody with work to do: one connection that stays, and a new one for each day.
-pub struct Citizen {
-    door: Door,
+/// A client with work to do: one connection that stays, and a new one for each round.
+pub struct WellBehavedClient {
+    connector: Connector,
     sender: Http2,
     watch: Incoming,
     /// What of the watch has come and is not yet a whole line.
     heard: Vec<u8>,
-    days: usize,
-    /// The longest that all requests of a day took.
+    rounds: usize,
+    /// The longest that all requests of a round took.
     pub slowest: Duration,
 }
 
-impl Citizen {
-    pub async fn settle(door: Door) -> Self {
-        let mut sender = door.http2().await.unwrap();
+impl WellBehavedClient {
+    pub async fn connect(connector: Connector) -> Self {
+        let mut sender = connector.http2().await.unwrap();
         let list = sender.send_request(get(&format!("{MAPS}?limit=1"))).await.unwrap();
         let (code, list) = read(list).await.unwrap();
         assert_eq!(code, 200);
@@ -35,21 +35,21 @@ impl Citizen {
         let path = format!("{MAPS}?watch=true&resourceVersion={revision}");
         let watch = sender.send_request(get(&path)).await.unwrap();
         assert_eq!(watch.status(), 200);
-        let (heard, days, slowest) = (Vec::new(), 0, Duration::ZERO);
-        Self { door, sender, watch: watch.into_body(), heard, days, slowest }
+        let (heard, rounds, slowest) = (Vec::new(), 0, Duration::ZERO);
+        Self { connector, sender, watch: watch.into_body(), heard, rounds, slowest }
     }
 
     /// Creates an object, hears of it, reads it by a new connection, and deletes it.
     pub async fn work(&mut self) {
         let begun = Instant::now();
-        self.days += 1;
-        let name = format!("day-{}", self.days);
+        self.rounds += 1;
+        let name = format!("round-{}", self.rounds);
         let path = format!("{MAPS}/{name}");
         let made = create(MAPS, &json!({"metadata": {"name": name}, "data": {"k": "v"}}));
         assert_eq!(self.ask("create", made).await, 201);
         self.hears("ADDED", &name).await;
         let reading = async {
-            let mut fresh = self.door.http1().await.unwrap();
+            let mut fresh = self.connector.http1().await.unwrap();
             let answer = fresh.send_request(get(&path)).await.unwrap();
             read(answer).await.unwrap()
         };
