@@ -9,26 +9,22 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use flagship_runtime::client::{Client, ResourceType};
+use flagship_runtime::controller::Controllers;
 use flagship_runtime::env::Env;
-use flagship_runtime::lease::{Candidate, Ended, Leadership};
+use flagship_runtime::lease::{Leadership, run_while_leading};
 use flagship_runtime::metrics::Metrics;
-use futures::future::{Either, OptionFuture, select};
+use flagship_runtime::readiness::{Readiness, ReadinessState};
+use futures::future::{Either, select};
 use tokio::task::JoinSet;
 
-use crate::back_report::BackReports;
 use crate::complaints::Complaints;
 use crate::definitions::{self, Undefined};
-use crate::eviction::Evictions;
-use crate::membership::Membership;
 use crate::mirrors::Mirrors;
 use crate::options::Options;
-use crate::overrides::Overrides;
-use crate::placement::{Placements, Selectable};
-use crate::readiness::{Readiness, Stage};
-use crate::rollout::Rollouts;
-use crate::scheduling::Scheduler;
-use crate::update_run::UpdateRuns;
-use crate::work::Works;
+use crate::placement::Selectable;
+use crate::{
+    back_report, eviction, membership, overrides, placement, rollout, scheduling, update_run, work,
+};
 
 /// The controllers of one hub.
 #[derive(Clone)]
@@ -37,7 +33,7 @@ pub struct Hub {
     env: Env,
     metrics: Metrics,
     options: Options,
-    stage: Stage,
+    readiness: ReadinessState,
 }
 
 /// What every controller is given.
@@ -49,13 +45,13 @@ pub(crate) struct Context {
     pub options: Options,
     pub leadership: Leadership,
     /// What others are told when they ask whether this hub is ready.
-    pub stage: Stage,
+    pub readiness: ReadinessState,
 }
 
 impl Hub {
     /// A hub that does nothing until it runs.
     pub fn new(client: Client, env: Env, metrics: Metrics, options: Options) -> Self {
-        Self { client, env, metrics, options, stage: Stage::new(Readiness::Idle) }
+        Self { client, env, metrics, options, readiness: ReadinessState::default() }
     }
 
     /// The resources that this hub mirrors whole, one by one. What users place is looked at
@@ -66,7 +62,7 @@ impl Hub {
 
     /// How far this hub has come. Clones of a hub share the answer.
     pub fn ready(&self) -> Readiness {
-        self.stage.look()
+        self.readiness.get()
     }
 
     /// Looks whether the server has every definition this hub needs, for a few seconds. Who
@@ -78,23 +74,9 @@ impl Hub {
     /// Runs all controllers until `stop` is ready: passes under way are finished, and
     /// the lease is given back. Dropping the future stops everything as a crash would.
     pub async fn run(&self, stop: impl Future<Output = ()>) {
-        let mut stop = pin!(stop);
-        let _leaving = self.stage.until_dropped(Readiness::Idle);
-        let Some(lease) = self.options.lease.clone() else {
-            return self.tenure(Leadership::uncontested(), stop).await;
-        };
-        let mut candidate = Candidate::new(&self.client, &self.env, lease);
-        loop {
-            self.stage.enter(|| Readiness::Standby);
-            let led = {
-                let leading = candidate.lead(|leadership| self.tenure(leadership, stop.as_mut()));
-                leading.await
-            };
-            match led {
-                Ended::Finished(()) => return,
-                Ended::Lost => tracing::warn!("contending for the lease again"),
-            }
-        }
+        let tenure = |leadership, stop| self.tenure(leadership, stop);
+        let lease = self.options.lease.clone();
+        run_while_leading(&self.client, &self.env, lease, &self.readiness, stop, tenure).await;
     }
 
     /// One tenure, from the first list to the last pass.
@@ -106,14 +88,14 @@ impl Hub {
             metrics: self.metrics.clone(),
             options: self.options.clone(),
             leadership,
-            stage: self.stage.clone(),
+            readiness: self.readiness.clone(),
         };
         // Dropped with the tenure, and everything in it.
         let mut tasks = JoinSet::new();
         let (mirrors, mut filling) = Mirrors::new(&cx.client, &cx.env, &cx.options);
         let complaints = Complaints::new(&cx, &mut tasks);
         let _complaining = filling.complain(&complaints);
-        cx.stage.enter(filling.probe());
+        cx.readiness.set(filling.probe());
         let wanted = cx.options.controllers;
         {
             let starting = pin!(filling.start(&mut tasks));
@@ -122,50 +104,40 @@ impl Hub {
             }
         }
         tracing::info!("the mirrors are filled");
-        cx.stage.enter(|| Readiness::Working);
+        cx.readiness.set(|| Readiness::Working);
         let mirrors = Arc::new(mirrors);
-        let membership = wanted.membership.then(|| Membership::new(&cx, &mirrors, &mut tasks));
+        let membership = wanted.membership.then(|| membership::controllers(&cx, &mirrors));
         // Both placements and update runs freeze what is selected.
         let selectable = (wanted.placement || wanted.update_runs)
             .then(|| Arc::new(Selectable::new(&cx, &mut tasks)));
         let selectable = selectable.as_ref();
         let placements = selectable.filter(|_| wanted.placement);
         let placements =
-            placements.map(|it| Placements::new(&cx, &mirrors, it, &complaints, &mut tasks));
+            placements.map(|it| placement::controllers(&cx, &mirrors, it, &complaints));
         let update_runs = selectable.filter(|_| wanted.update_runs);
-        let update_runs = update_runs.map(|it| UpdateRuns::new(&cx, &mirrors, it, &mut tasks));
-        let overrides = wanted.overrides.then(|| Overrides::new(&cx, &mirrors));
-        let rollouts = wanted.rollout.then(|| Rollouts::new(&cx, &mirrors));
-        let scheduler = wanted.scheduling.then(|| Scheduler::new(&cx, &mirrors, &mut tasks));
-        let evictions = wanted.eviction.then(|| Evictions::new(&cx, &mirrors));
-        let works = wanted.work.then(|| Works::new(&cx, &mirrors, &mut tasks));
-        let back_reports = wanted.work.then(|| BackReports::new(&cx, &mirrors, &mut tasks));
-        let working = pin!(async {
-            futures::join!(
-                OptionFuture::from(membership.as_ref().map(Membership::run)),
-                OptionFuture::from(placements.as_ref().map(Placements::run)),
-                OptionFuture::from(scheduler.as_ref().map(Scheduler::run)),
-                OptionFuture::from(overrides.as_ref().map(Overrides::run)),
-                OptionFuture::from(rollouts.as_ref().map(Rollouts::run)),
-                OptionFuture::from(update_runs.as_ref().map(UpdateRuns::run)),
-                OptionFuture::from(evictions.as_ref().map(Evictions::run)),
-                OptionFuture::from(works.as_ref().map(Works::run)),
-                OptionFuture::from(back_reports.as_ref().map(BackReports::run)),
-            )
-        });
-        if let Either::Right(((), working)) = select(working, stop).await {
-            membership.iter().for_each(Membership::close);
-            placements.iter().for_each(Placements::close);
-            scheduler.iter().for_each(Scheduler::close);
-            overrides.iter().for_each(Overrides::close);
-            rollouts.iter().for_each(Rollouts::close);
-            update_runs.iter().for_each(UpdateRuns::close);
-            evictions.iter().for_each(Evictions::close);
-            works.iter().for_each(Works::close);
-            back_reports.iter().for_each(BackReports::close);
-            if tokio::time::timeout(cx.options.stop_grace, working).await.is_err() {
-                tracing::warn!("passes under way did not end in time");
-            }
-        }
+        let update_runs = update_runs.map(|it| update_run::controllers(&cx, &mirrors, it));
+        let overrides = wanted.overrides.then(|| overrides::controllers(&cx, &mirrors));
+        let rollouts = wanted.rollout.then(|| rollout::controllers(&cx, &mirrors));
+        let scheduler = wanted.scheduling.then(|| scheduling::controllers(&cx, &mirrors));
+        let evictions = wanted.eviction.then(|| eviction::controllers(&cx, &mirrors));
+        let works = wanted.work.then(|| work::controllers(&cx, &mirrors));
+        let back_reports = wanted.work.then(|| back_report::controllers(&cx, &mirrors));
+        // In the order in which they take their first keys, which simulations repeat.
+        let controllers: Controllers = [
+            membership,
+            placements,
+            scheduler,
+            overrides,
+            rollouts,
+            update_runs,
+            evictions,
+            works,
+            back_reports,
+        ]
+        .into_iter()
+        .flatten()
+        .flatten()
+        .collect();
+        controllers.run(stop, cx.options.stop_grace).await;
     }
 }

@@ -17,8 +17,8 @@ mod mirrors;
 mod options;
 mod overrides;
 mod patches;
+mod per_placement;
 mod placement;
-mod readiness;
 mod rollout;
 mod scheduling;
 mod scope;
@@ -26,6 +26,6 @@ mod update_run;
 mod work;
 
 pub use definitions::Undefined;
+pub use flagship_runtime::readiness::Readiness;
 pub use hub::Hub;
 pub use options::{Controllers, Options};
-pub use readiness::Readiness;

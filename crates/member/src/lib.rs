@@ -12,11 +12,10 @@ mod member;
 mod membership;
 mod options;
 mod properties;
-mod readiness;
 mod watching;
 mod work;
 
+pub use flagship_runtime::readiness::Readiness;
 pub use member::Member;
 pub use options::Options;
 pub use properties::Provider;
-pub use readiness::Readiness;

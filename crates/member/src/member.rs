@@ -5,23 +5,21 @@
 //! mirrors, so that restart, failover and an ordinary start are one path.
 
 use std::future::Future;
-use std::pin::pin;
 use std::sync::Arc;
 
 use flagship_api::names::member_namespace;
 use flagship_runtime::client::Client;
+use flagship_runtime::controller::Controllers;
 use flagship_runtime::env::Env;
-use flagship_runtime::lease::{Candidate, Ended, Leadership};
+use flagship_runtime::lease::{Leadership, run_while_leading};
 use flagship_runtime::metrics::Metrics;
-use futures::future::{Either, join, select};
+use flagship_runtime::readiness::{Readiness, ReadinessState};
 use tokio::task::JoinSet;
 
 use crate::gate::Gate;
-use crate::membership::Membership;
 use crate::options::Options;
 use crate::properties::{Guarded, Provider};
-use crate::readiness::{Readiness, Stage};
-use crate::work::Works;
+use crate::{membership, work};
 
 /// The agent of one member.
 #[derive(Clone)]
@@ -33,11 +31,11 @@ pub struct Member {
     metrics: Metrics,
     options: Options,
     provider: Option<Guarded>,
-    stage: Stage,
+    readiness: ReadinessState,
 }
 
 /// Says what is still to be listed.
-pub(crate) type Probe = Box<dyn Fn() -> Vec<String> + Send + Sync>;
+pub(crate) type Unlisted = Box<dyn Fn() -> Vec<String> + Send + Sync>;
 
 /// What every part of the agent is given.
 #[derive(Clone)]
@@ -67,8 +65,17 @@ impl Member {
         options: Options,
     ) -> Self {
         let options = Options { timing: options.timing.sound(), ..options };
-        let stage = Stage::new(Readiness::Idle);
-        Self { name: name.to_owned(), member, hub, env, metrics, options, provider: None, stage }
+        let readiness = ReadinessState::default();
+        Self {
+            name: name.to_owned(),
+            member,
+            hub,
+            env,
+            metrics,
+            options,
+            provider: None,
+            readiness,
+        }
     }
 
     /// The same with a source of properties besides the built-in one.
@@ -79,29 +86,15 @@ impl Member {
 
     /// How far this agent has come. Clones of an agent share the answer.
     pub fn ready(&self) -> Readiness {
-        self.stage.look()
+        self.readiness.get()
     }
 
     /// Runs until `stop` is ready: passes under way are finished, and the lease is given
     /// back. Dropping the future stops everything as a crash would.
     pub async fn run(&self, stop: impl Future<Output = ()>) {
-        let mut stop = pin!(stop);
-        let _leaving = self.stage.until_dropped(Readiness::Idle);
-        let Some(lease) = self.options.lease.clone() else {
-            return self.tenure(Leadership::uncontested(), stop).await;
-        };
-        let mut candidate = Candidate::new(&self.member, &self.env, lease);
-        loop {
-            self.stage.enter(|| Readiness::Standby);
-            let led = {
-                let leading = candidate.lead(|leadership| self.tenure(leadership, stop.as_mut()));
-                leading.await
-            };
-            match led {
-                Ended::Finished(()) => return,
-                Ended::Lost => tracing::warn!("contending for the lease again"),
-            }
-        }
+        let tenure = |leadership, stop| self.tenure(leadership, stop);
+        let lease = self.options.lease.clone();
+        run_while_leading(&self.member, &self.env, lease, &self.readiness, stop, tenure).await;
     }
 
     async fn tenure(&self, leadership: Leadership, stop: impl Future<Output = ()>) {
@@ -117,22 +110,15 @@ impl Member {
             gate: Gate::default(),
             provider: self.provider.clone(),
         };
-        // Dropped with the tenure, and everything in it.
+        // Dropped with the tenure: what fills the mirrors.
         let mut tasks = JoinSet::new();
-        let works = Works::new(&cx, &mut tasks);
-        let membership = Membership::new(&cx, &mut tasks);
-        let probes = [works.probe(), membership.probe()];
-        self.stage.enter(move || {
-            let missing: Vec<String> = probes.iter().flat_map(|probe| probe()).collect();
+        let (works, unlisted_works) = work::controller(&cx, &mut tasks);
+        let (membership, unlisted_internals) = membership::controller(&cx, &mut tasks);
+        self.readiness.set(move || {
+            let missing = [unlisted_works(), unlisted_internals()].concat();
             if missing.is_empty() { Readiness::Working } else { Readiness::Filling(missing) }
         });
-        let working = pin!(join(membership.run(), works.run()));
-        if let Either::Right(((), working)) = select(working, pin!(stop)).await {
-            membership.close();
-            works.close();
-            if tokio::time::timeout(cx.options.stop_grace, working).await.is_err() {
-                tracing::warn!("passes under way did not end in time");
-            }
-        }
+        let controllers = Controllers::from_iter([membership, works]);
+        controllers.run(stop, cx.options.stop_grace).await;
     }
 }

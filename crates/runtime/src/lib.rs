@@ -1,5 +1,5 @@
-//! What every controller stands on: clock, seeded randomness, client, reflectors,
-//! work queue, leases, events and the effect shell.
+//! What every controller stands on: the controller loop itself, clock, seeded randomness,
+//! client, reflectors, work queue, leases, readiness, events and the effect shell.
 //!
 //! The only crate that reads a clock and the only one that retries. Under a paused
 //! current-thread runtime and one seed, everything here happens in the same order
@@ -7,6 +7,7 @@
 //! they are applied to in `flagship-hub` and `flagship-member`.
 
 pub mod client;
+pub mod controller;
 pub mod dynamic;
 pub mod effects;
 pub mod events;
@@ -14,8 +15,8 @@ pub mod events;
 mod fake;
 pub mod lease;
 pub mod queue;
+pub mod readiness;
 pub mod reflector;
-pub mod stage;
 pub mod verdict;
 
 pub use flagship_base::env;

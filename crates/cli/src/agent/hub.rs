@@ -234,10 +234,7 @@ impl Hub {
         };
         let readiness = hub.clone();
         let answers = Answers {
-            unready: Arc::new(move || {
-                let state = readiness.ready();
-                (!state.is_ready()).then(|| state.to_string())
-            }),
+            unready: Arc::new(move || readiness.ready().unready()),
             metrics: Arc::new(move || metrics.render()),
         };
         let addresses = [

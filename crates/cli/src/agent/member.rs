@@ -224,10 +224,7 @@ impl Member {
         let agent = flagship_member::Member::new(&name, member, hub, env, metrics.clone(), options);
         let readiness = agent.clone();
         let answers = Answers {
-            unready: Arc::new(move || {
-                let state = readiness.ready();
-                (!state.is_ready()).then(|| state.to_string())
-            }),
+            unready: Arc::new(move || readiness.ready().unready()),
             metrics: Arc::new(move || metrics.render()),
         };
         let addresses = [

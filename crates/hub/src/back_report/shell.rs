@@ -13,7 +13,6 @@ use flagship_api::work::Work;
 use flagship_rules::work::back_report::{Copy, Gate, copies, gate};
 use flagship_runtime::client::{ClientError, ResourceType};
 use flagship_runtime::events::{EventType, Recorder};
-use flagship_runtime::metrics::Metrics;
 use flagship_runtime::queue::Outcome;
 use flagship_runtime::verdict::Failure;
 use futures::stream::{self, StreamExt};
@@ -42,10 +41,6 @@ pub(super) struct Shell {
 impl Shell {
     pub fn new(cx: Context, mirrors: Arc<Mirrors>, recorder: Recorder) -> Self {
         Self { cx, mirrors, recorder, refused: Mutex::default() }
-    }
-
-    pub fn metrics(&self) -> &Metrics {
-        &self.cx.metrics
     }
 
     /// One look at a Work.

@@ -12,8 +12,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use flagship_api::names::{ObjectKey, Scope};
 use flagship_rules::placement::selection::Kind;
 use flagship_rules::placement::triggers::{Changed, concerns};
-use flagship_runtime::dynamic::{DynamicSubscription, ServedType};
-use flagship_runtime::queue::{Outcome, Queue, QueueConfig, Workers};
+use flagship_runtime::controller::Controller;
+use flagship_runtime::dynamic::ServedType;
+use flagship_runtime::queue::{Outcome, Queue, QueueConfig};
 use flagship_runtime::reflector::Change;
 
 use crate::hub::Context;
@@ -58,7 +59,7 @@ impl Detector {
 
     /// Listens from now on. Every placement looks by itself at the start, so what is there
     /// already is no news; hence the first passes must begin after this returns.
-    pub fn listen(&self) -> DynamicSubscription {
+    pub fn listen(self) -> Controller {
         let started = Arc::new(AtomicBool::new(false));
         let (shared, news) = (self.0.clone(), started.clone());
         let subscription = self.0.selectable.registry().subscribe(move |served, change| {
@@ -67,25 +68,13 @@ impl Detector {
             }
         });
         started.store(true, Ordering::Release);
-        subscription
-    }
-
-    /// Looks until it is closed and drained.
-    pub async fn run(&self) {
-        let count = self.0.cx.options.concurrent_resource_changes;
-        let workers = Workers::new(self.0.queue.clone(), count, &self.0.cx.metrics);
-        let shared = self.0.clone();
-        workers
-            .run(move |object| {
-                let shared = shared.clone();
-                async move { shared.look(&object) }
-            })
-            .await;
-    }
-
-    /// Takes no more keys.
-    pub fn close(&self) {
-        self.0.queue.close();
+        let Context { options, metrics, .. } = &self.0.cx;
+        let (queue, workers) = (&self.0.queue, options.concurrent_resource_changes);
+        let controller =
+            Controller::new(queue, workers, metrics, self.0.clone(), |shared, object| async move {
+                shared.look(&object)
+            });
+        controller.listening([subscription])
     }
 }
 

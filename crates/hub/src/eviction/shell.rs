@@ -19,7 +19,6 @@ use flagship_rules::placement::Placement;
 use flagship_rules::rollout::Binding;
 use flagship_runtime::client::{ClientError, Fence, Propagation, ResourceType, Selection};
 use flagship_runtime::effects::{SeenWrites, Writer};
-use flagship_runtime::metrics::Metrics;
 use flagship_runtime::queue::Outcome;
 use flagship_runtime::verdict::Failure;
 use serde_json::json;
@@ -49,10 +48,6 @@ impl Shell {
         let kind = ResourceType::of::<ClusterResourcePlacementEviction>();
         seen.shown_by(kind, &mirrors.evictions);
         Self { cx: cx.clone(), mirrors: mirrors.clone(), outcomes, seen }
-    }
-
-    pub fn metrics(&self) -> &Metrics {
-        &self.cx.metrics
     }
 
     /// One pass.

@@ -17,7 +17,7 @@ use flagship_rules::membership::{self, Action, Member};
 use flagship_runtime::client::{ClientError, Fence, Propagation, ResourceType};
 use flagship_runtime::effects::{Kind, SeenWrites, Writer};
 use flagship_runtime::events::{EventType, Recorder};
-use flagship_runtime::metrics::{Counter, Metrics};
+use flagship_runtime::metrics::Counter;
 use flagship_runtime::queue::Outcome;
 use flagship_runtime::verdict::Failure;
 use k8s_openapi::api::core::v1::Namespace;
@@ -64,10 +64,6 @@ impl Shell {
         let joins = counter("join_result_counter", "Members that joined.");
         let leaves = counter("leave_result_counter", "Members that left.");
         Self { cx, mirrors, recorder, seen, joins, leaves }
-    }
-
-    pub fn metrics(&self) -> &Metrics {
-        &self.cx.metrics
     }
 
     /// One pass.

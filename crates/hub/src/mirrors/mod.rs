@@ -22,6 +22,7 @@ use flagship_api::placement_status::{ClusterResourcePlacementStatus, PlacementSt
 use flagship_runtime::client::{Client, Fence, ResourceType, Selection};
 use flagship_runtime::effects::Kind;
 use flagship_runtime::env::Env;
+use flagship_runtime::readiness::Readiness;
 use flagship_runtime::reflector::{Reflector, Store, Subscription};
 use futures::future::{BoxFuture, join_all};
 use kube_core::Resource;
@@ -29,7 +30,6 @@ use tokio::task::JoinSet;
 
 use crate::complaints::Complaints;
 use crate::options::Options;
-use crate::readiness::Readiness;
 use crate::scope::{ClusterWide, InNamespace};
 
 pub(crate) use evictions::Eviction;

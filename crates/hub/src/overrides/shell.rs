@@ -42,10 +42,6 @@ impl<S: Overriding> Shell<S> {
         Self { cx: cx.clone(), mirrors: mirrors.clone(), seen, scope: PhantomData }
     }
 
-    pub fn context(&self) -> &Context {
-        &self.cx
-    }
-
     /// One pass.
     pub async fn pass(&self, key: ObjectKey) -> Outcome {
         self.seen.caught_up(&key).await;

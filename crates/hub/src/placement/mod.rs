@@ -12,23 +12,20 @@ mod triggers;
 mod unreadable;
 mod up_to_date;
 
-use std::pin::pin;
 use std::sync::Arc;
 
 use flagship_api::names::{ObjectKey, Scope};
-use flagship_runtime::dynamic::{self, DynamicSubscription};
+use flagship_runtime::controller::{Controller, Controllers};
+use flagship_runtime::dynamic;
 use flagship_runtime::events::Recorder;
-use flagship_runtime::queue::{Queue, QueueConfig, Workers};
-use flagship_runtime::reflector::{Entry, Subscription};
-use futures::future::{Either, select};
-use tokio::sync::watch;
-use tokio::task::JoinSet;
+use flagship_runtime::queue::{Queue, QueueConfig};
+use flagship_runtime::readiness::Readiness;
+use flagship_runtime::reflector::Entry;
 
 use crate::changes::Detector;
 use crate::complaints::Complaints;
 use crate::hub::Context;
 use crate::mirrors::{Mirrors, Placement, ScopeMirrors};
-use crate::readiness::Readiness;
 use crate::scope::{ClusterWide, InNamespace, Scoped};
 use shell::Shell;
 
@@ -47,110 +44,63 @@ pub(crate) struct Queues {
     in_namespaces: Queue<ObjectKey>,
 }
 
-/// The running placement controllers.
-pub(crate) struct Placements {
-    cx: Context,
-    mirrors: Arc<Mirrors>,
-    selectable: Arc<Selectable>,
-    queues: Queues,
-    shell: Arc<Shell>,
-    detector: Detector,
-    closing: watch::Sender<bool>,
-    _complaining: DynamicSubscription,
+/// Controllers that listen only once the selectable objects are there: before that a
+/// selection could only fail.
+pub(crate) fn controllers(
+    cx: &Context,
+    mirrors: &Arc<Mirrors>,
+    selectable: &Arc<Selectable>,
+    complaints: &Complaints,
+) -> Vec<Controller> {
+    let queues = Queues::new(cx);
+    let (registry, hearing) = (selectable.registry(), complaints.clone());
+    let complaining =
+        registry.subscribe(move |served, change| hearing.hear(&served.resource, change));
+    let probed = registry.clone();
+    cx.readiness.set(move || match probed.readiness() {
+        dynamic::Readiness::Ready => Readiness::Working,
+        waiting => Readiness::Selecting(waiting.to_string()),
+    });
+    let recorder = Recorder::new(&cx.client, &cx.env, &cx.metrics, COMPONENT);
+    let shell = Shell::new(cx.clone(), mirrors.clone(), selectable.clone(), recorder.clone());
+    let detector = Detector::new(cx, mirrors, selectable.clone(), queues.clone());
+    let awaited = selectable.clone();
+    let (cx, mirrors, selectable) = (cx.clone(), mirrors.clone(), selectable.clone());
+    let controller = Controller::once_ready(async move { awaited.ready().await }, move || {
+        listening(&cx, &mirrors, &selectable, &queues, Arc::new(shell), detector)
+    });
+    vec![controller.listening([complaining]).recording(&recorder)]
 }
 
-impl Placements {
-    /// Controllers that listen once they run.
-    pub fn new(
-        cx: &Context,
-        mirrors: &Arc<Mirrors>,
-        selectable: &Arc<Selectable>,
-        complaints: &Complaints,
-        tasks: &mut JoinSet<()>,
-    ) -> Self {
-        let queues = Queues::new(cx);
-        let selectable = selectable.clone();
-        let (registry, hearing) = (selectable.registry(), complaints.clone());
-        let complaining =
-            registry.subscribe(move |served, change| hearing.hear(&served.resource, change));
-        let probed = registry.clone();
-        cx.stage.enter(move || match probed.readiness() {
-            dynamic::Readiness::Ready => Readiness::Working,
-            waiting => Readiness::Selecting(waiting.to_string()),
-        });
-        let recorder = Recorder::new(&cx.client, &cx.env, &cx.metrics, COMPONENT);
-        let writing = recorder.clone();
-        tasks.spawn(async move { writing.run().await });
-        let shell = Shell::new(cx.clone(), mirrors.clone(), selectable.clone(), recorder);
-        Self {
-            cx: cx.clone(),
-            mirrors: mirrors.clone(),
-            selectable: selectable.clone(),
-            queues: queues.clone(),
-            shell: Arc::new(shell),
-            detector: Detector::new(cx, mirrors, selectable, queues),
-            closing: watch::Sender::new(false),
-            _complaining: complaining,
-        }
-    }
+fn listening(
+    cx: &Context,
+    mirrors: &Arc<Mirrors>,
+    selectable: &Arc<Selectable>,
+    queues: &Queues,
+    shell: Arc<Shell>,
+    detector: Detector,
+) -> Controllers {
+    // Before the first pass is asked for: what a pass did not see, it must be told of.
+    let known = triggers::caught_up(selectable);
+    let detector = detector.listen();
+    let scopes = mirrors.scopes().zip([&queues.cluster_wide, &queues.in_namespaces]);
+    let subscriptions: Vec<_> = scopes
+        .flat_map(|(mirrors, queue)| triggers::listen(mirrors, queue))
+        .chain([triggers::copies_go(mirrors, &queues.cluster_wide)])
+        .collect();
+    let kinds =
+        triggers::kinds_come_and_go(selectable.clone(), mirrors.clone(), queues.clone(), known);
+    let cluster_wide = of_scope::<ClusterWide>(cx, &queues.cluster_wide, &shell);
+    let in_namespaces = of_scope::<InNamespace>(cx, &queues.in_namespaces, &shell);
+    let cluster_wide = cluster_wide.listening(subscriptions).with_task(kinds);
+    [cluster_wide, in_namespaces, detector].into_iter().collect()
+}
 
-    /// Runs passes until the controllers are closed and drained. Listens only once the
-    /// selectable objects are there: before that a selection could only fail.
-    pub async fn run(&self) {
-        let (ready, closed) = (pin!(self.selectable.ready()), pin!(self.closed()));
-        if let Either::Right(_) = select(ready, closed).await {
-            return;
-        }
-        // Before the first pass is asked for: what a pass did not see, it must be told of.
-        let known = triggers::caught_up(&self.selectable);
-        let _changes = self.detector.listen();
-        let _subscriptions: Vec<Subscription> = self
-            .mirrors
-            .scopes()
-            .zip([&self.queues.cluster_wide, &self.queues.in_namespaces])
-            .flat_map(|(mirrors, queue)| triggers::listen(mirrors, queue))
-            .chain([triggers::copies_go(&self.mirrors, &self.queues.cluster_wide)])
-            .collect();
-        let kinds = triggers::kinds_come_and_go(
-            self.selectable.clone(),
-            self.mirrors.clone(),
-            self.queues.clone(),
-            known,
-        );
-        // Ends with the passes, by being dropped.
-        let mut listening = JoinSet::new();
-        listening.spawn(kinds);
-        futures::join!(
-            self.passes::<ClusterWide>(&self.queues.cluster_wide),
-            self.passes::<InNamespace>(&self.queues.in_namespaces),
-            self.detector.run(),
-        );
-    }
-
-    async fn passes<S: Scoped>(&self, queue: &Queue<ObjectKey>) {
-        let count = self.cx.options.placement_workers();
-        let workers = Workers::new(queue.clone(), count, &self.cx.metrics);
-        let shell = self.shell.clone();
-        workers
-            .run(move |key| {
-                let shell = shell.clone();
-                async move { shell.pass::<S>(key).await }
-            })
-            .await;
-    }
-
-    async fn closed(&self) {
-        // The sender lives in `self`, so the channel cannot be closed.
-        self.closing.subscribe().wait_for(|closing| *closing).await.ok();
-    }
-
-    /// Takes no more keys.
-    pub fn close(&self) {
-        self.closing.send_replace(true);
-        self.queues.cluster_wide.close();
-        self.queues.in_namespaces.close();
-        self.detector.close();
-    }
+fn of_scope<S: Scoped>(cx: &Context, queue: &Queue<ObjectKey>, shell: &Arc<Shell>) -> Controller {
+    let workers = cx.options.placement_workers();
+    Controller::new(queue, workers, &cx.metrics, shell.clone(), |shell, key| async move {
+        shell.pass::<S>(key).await
+    })
 }
 
 impl Queues {

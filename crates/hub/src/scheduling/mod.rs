@@ -10,11 +10,9 @@ mod triggers;
 
 use std::sync::Arc;
 
-use flagship_api::names::ObjectKey;
+use flagship_runtime::controller::Controller;
 use flagship_runtime::events::Recorder;
-use flagship_runtime::queue::{Queue, QueueConfig, Workers};
-use flagship_runtime::reflector::Subscription;
-use tokio::task::JoinSet;
+use flagship_runtime::queue::{Queue, QueueConfig};
 
 use crate::hub::Context;
 use crate::mirrors::Mirrors;
@@ -24,43 +22,22 @@ use triggers::Ripples;
 /// Events are recorded under this name.
 const COMPONENT: &str = "scheduler-framework-DefaultProfile";
 
-/// The running scheduler.
-pub(crate) struct Scheduler {
-    queue: Queue<ObjectKey>,
-    shell: Arc<Shell>,
-    _subscriptions: Vec<Subscription>,
-}
-
-impl Scheduler {
-    /// Starts listening to the mirrors, which are filled already.
-    pub fn new(cx: &Context, mirrors: &Arc<Mirrors>, tasks: &mut JoinSet<()>) -> Self {
-        let queue = Queue::new(QueueConfig::named("scheduler-queue"), &cx.metrics);
-        let recorder = Recorder::new(&cx.client, &cx.env, &cx.metrics, COMPONENT);
-        let ripples = Arc::new(Ripples::default());
-        let subscriptions = triggers::listen(cx, mirrors, &queue, &ripples);
-        tasks.spawn(triggers::spread(cx.clone(), mirrors.clone(), queue.clone(), ripples));
-        tasks.spawn(triggers::sweep(cx.clone(), mirrors.clone(), queue.clone()));
-        let writing = recorder.clone();
-        tasks.spawn(async move { writing.run().await });
-        let shell = Arc::new(Shell::new(cx.clone(), mirrors.clone(), queue.clone(), recorder));
-        Self { queue, shell, _subscriptions: subscriptions }
-    }
-
-    /// Runs passes until the scheduler is closed and drained.
-    pub async fn run(&self) {
-        let workers = self.shell.workers();
-        let workers = Workers::new(self.queue.clone(), workers, self.shell.metrics());
-        let shell = self.shell.clone();
-        workers
-            .run(move |key| {
-                let shell = shell.clone();
-                async move { shell.pass(key).await }
-            })
-            .await;
-    }
-
-    /// Takes no more keys.
-    pub fn close(&self) {
-        self.queue.close();
-    }
+/// Starts listening to the mirrors, which are filled already.
+pub(crate) fn controllers(cx: &Context, mirrors: &Arc<Mirrors>) -> Vec<Controller> {
+    let queue = Queue::new(QueueConfig::named("scheduler-queue"), &cx.metrics);
+    let recorder = Recorder::new(&cx.client, &cx.env, &cx.metrics, COMPONENT);
+    let ripples = Arc::new(Ripples::default());
+    let subscriptions = triggers::listen(cx, mirrors, &queue, &ripples);
+    let shell = Arc::new(Shell::new(cx.clone(), mirrors.clone(), queue.clone(), recorder.clone()));
+    let workers = cx.options.scheduler_workers();
+    let controller =
+        Controller::new(&queue, workers, &cx.metrics, shell, |shell, key| async move {
+            shell.pass(key).await
+        });
+    let controller = controller
+        .listening(subscriptions)
+        .with_task(triggers::spread(cx.clone(), mirrors.clone(), queue.clone(), ripples))
+        .with_task(triggers::sweep(cx.clone(), mirrors.clone(), queue))
+        .recording(&recorder);
+    vec![controller]
 }

@@ -21,7 +21,7 @@ use flagship_rules::scheduling::{self, Action, Decision, Remark, Report, State};
 use flagship_runtime::client::{ClientError, Fence, Propagation, ResourceType};
 use flagship_runtime::effects::{SeenWrites, Stopped, Writer, carry_out_in_groups};
 use flagship_runtime::events::{EventType, Recorder};
-use flagship_runtime::metrics::{Gauge, Metrics};
+use flagship_runtime::metrics::Gauge;
 use flagship_runtime::queue::{Outcome, Queue};
 use flagship_runtime::verdict::Failure;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -104,15 +104,6 @@ impl Shell {
         let help = "Scheduling passes under way.";
         let active = cx.metrics.gauge("scheduling_active_workers", help, &[]);
         Self { cx, mirrors, queue, recorder, seen, active }
-    }
-
-    /// How many placements to look at side by side.
-    pub fn workers(&self) -> usize {
-        self.cx.options.scheduler_workers()
-    }
-
-    pub fn metrics(&self) -> &Metrics {
-        &self.cx.metrics
     }
 
     /// One pass.

@@ -33,15 +33,14 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_core::Resource;
 use serde_json::json;
-use tokio::task::JoinSet;
 
 use super::afresh::observe_afresh;
 use super::observe::{Departed, Seen, observe};
 use super::series::Standings;
-use super::{RunKey, RunQueue};
 use crate::hub::Context;
 use crate::mirrors::{Mirrors, Run, ScopeMirrors};
 use crate::patches::{difference, gone_is_fine, reference, with_finalizer, without_finalizer};
+use crate::per_placement::{PerPlacement, PlacedKey};
 use crate::placement::{Selectable, delete_all, write_snapshot};
 use crate::scope::{Parts, Scoped};
 
@@ -54,15 +53,15 @@ pub(super) struct Shell<S: Scoped> {
     mirrors: Arc<Mirrors>,
     scope: ScopeMirrors,
     selectable: Arc<Selectable>,
-    queue: RunQueue,
+    queue: PerPlacement,
     recorder: Recorder,
     /// Says to `managedFields` who put the finalizer there.
     guard: Client,
-    seen: SeenWrites<RunKey>,
+    seen: SeenWrites<PlacedKey>,
     departed: Departed,
     standings: Standings,
     /// What the last pass over each run had to tell, so that it is told once.
-    told: Mutex<BTreeMap<RunKey, BTreeSet<Told>>>,
+    told: Mutex<BTreeMap<PlacedKey, BTreeSet<Told>>>,
     /// UIDs of runs, and the last resource snapshot index that they asked for.
     asked: Mutex<BTreeMap<ObjectKey, (String, String)>>,
     of: PhantomData<fn() -> S>,
@@ -74,8 +73,8 @@ type Told = (Option<String>, String, String);
 /// A pass that has read and planned.
 struct Pass<'a> {
     seen: Seen,
-    writer: Writer<'a, RunKey>,
-    guard: Writer<'a, RunKey>,
+    writer: Writer<'a, PlacedKey>,
+    guard: Writer<'a, PlacedKey>,
     /// Whether the run's record is written.
     recorded: bool,
 }
@@ -93,17 +92,14 @@ impl<S: Scoped> Shell<S> {
         mirrors: &Arc<Mirrors>,
         scope: &ScopeMirrors,
         selectable: &Arc<Selectable>,
-        queue: &RunQueue,
-        tasks: &mut JoinSet<()>,
+        queue: &PerPlacement,
+        recorder: Recorder,
     ) -> Self {
         let seen = SeenWrites::default();
         seen.shown_by(ResourceType::of::<S::UpdateRun>(), &scope.runs.runs);
         seen.shown_by(ResourceType::of::<S::ApprovalRequest>(), &scope.runs.approvals);
         seen.shown_by(ResourceType::of::<S::Binding>(), &scope.bindings);
         seen.shown_by(ResourceType::of::<S::ResourceSnapshot>(), &scope.resources);
-        let recorder = Recorder::new(&cx.client, &cx.env, &cx.metrics, queue.name());
-        let writing = recorder.clone();
-        tasks.spawn(async move { writing.run().await });
         Self {
             cx: cx.clone(),
             mirrors: mirrors.clone(),
@@ -122,8 +118,8 @@ impl<S: Scoped> Shell<S> {
     }
 
     /// One pass.
-    pub async fn pass(&self, key: RunKey) -> Result<Outcome, Failure> {
-        let (run, begun) = (key.run.clone(), self.cx.env.now());
+    pub async fn pass(&self, key: PlacedKey) -> Result<Outcome, Failure> {
+        let (run, begun) = (key.object.clone(), self.cx.env.now());
         tracing::debug!(%run, "a pass begins");
         let ended = self.look_and_act(key).await;
         let took = self.cx.env.now().duration_since(begun);
@@ -131,9 +127,10 @@ impl<S: Scoped> Shell<S> {
         ended
     }
 
-    async fn look_and_act(&self, key: RunKey) -> Result<Outcome, Failure> {
+    async fn look_and_act(&self, key: PlacedKey) -> Result<Outcome, Failure> {
         self.seen.caught_up(&key).await;
-        let run = self.scope.runs.runs.get(&key.run).filter(|run| run.placement == key.placement);
+        let run =
+            self.scope.runs.runs.get(&key.object).filter(|run| run.placement == key.placement);
         let Some(run) = run else {
             self.forget(&key);
             return Ok(Outcome::Done);
@@ -143,7 +140,7 @@ impl<S: Scoped> Shell<S> {
             assert_lawful(&seen.observed, &plan, &self.works_of(&seen));
         }
         match &plan.series {
-            Some(series) => self.standings.tell(&key.run, series, self.cx.env.now()),
+            Some(series) => self.standings.tell(&key.object, series, self.cx.env.now()),
             None if seen.observed.run.deleting => self.forget(&key),
             None => {}
         }
@@ -161,7 +158,7 @@ impl<S: Scoped> Shell<S> {
             events.retain(|event| event.reason != TAKEN_OVER);
         }
         self.tell(&key, &pass.seen.observed, &events, &on_requests);
-        measured.iter().for_each(|measured| self.standings.measure(&key.run, measured));
+        measured.iter().for_each(|measured| self.standings.measure(&key.object, measured));
         carried_out?;
         if let Some(trouble) = trouble {
             return Err(Failure::back_off(trouble.to_string()));
@@ -434,7 +431,7 @@ impl<S: Scoped> Shell<S> {
     /// Tells people what they were not told by the pass before.
     fn tell(
         &self,
-        key: &RunKey,
+        key: &PlacedKey,
         observed: &Observed,
         events: &[Event],
         on_requests: &[(String, Event)],
@@ -496,10 +493,10 @@ impl<S: Scoped> Shell<S> {
     }
 
     /// Nothing of a run that is gone is kept.
-    fn forget(&self, key: &RunKey) {
-        self.standings.forget(&key.run);
+    fn forget(&self, key: &PlacedKey) {
+        self.standings.forget(&key.object);
         self.told.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).remove(&key.run);
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).remove(&key.object);
     }
 }
 

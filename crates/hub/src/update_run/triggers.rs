@@ -16,8 +16,8 @@ use flagship_rules::update_run::triggers::{
 use flagship_runtime::queue::Pace;
 use flagship_runtime::reflector::{Change, Subscription};
 
-use super::{RunKey, RunQueue};
 use crate::mirrors::{Binding, Cluster, MemberMirrors, Placement, Policy, Run, ScopeMirrors};
+use crate::per_placement::{PerPlacement, PlacedKey};
 
 /// What a cluster of a run that is looked at costs the runs that have news next: twice what
 /// it takes.
@@ -27,7 +27,7 @@ const ROW: Duration = Duration::from_micros(100);
 pub(super) fn listen(
     members: &MemberMirrors,
     scope: &ScopeMirrors,
-    queue: &RunQueue,
+    queue: &PerPlacement,
 ) -> Vec<Subscription> {
     let waker = || Waker { scope: scope.clone(), queue: queue.clone(), pace: Pace::default() };
     let (runs, approvals, bindings) = (waker(), waker(), waker());
@@ -44,7 +44,7 @@ pub(super) fn listen(
 
 struct Waker {
     scope: ScopeMirrors,
-    queue: RunQueue,
+    queue: PerPlacement,
     pace: Pace,
 }
 
@@ -55,7 +55,7 @@ impl Waker {
         match (&change.old, &change.new) {
             (Some(old), Some(new)) if asked(old) == asked(new) => {}
             (_, Some(run)) | (Some(run), None) => {
-                self.queue.add_with(RunKey::of(run), change.origin.priority());
+                self.queue.add_with(PlacedKey::from(&**run), change.origin.priority());
             }
             (None, None) => {}
         }
@@ -71,7 +71,7 @@ impl Waker {
         let Some(run) = run else { return };
         let key = ObjectKey::new(change.key.namespace.as_deref(), run);
         if let Some(run) = self.scope.runs.runs.get(&key) {
-            self.queue.add(RunKey::of(&run));
+            self.queue.add(PlacedKey::from(&*run));
         }
     }
 
@@ -83,7 +83,7 @@ impl Waker {
         };
         for run in self.open_runs(&binding.placement).filter(|run| is_news(run)) {
             let cost = ROW * self.scope.count_bindings_of(&binding.placement);
-            self.pace.add(&self.queue, RunKey::of(&run), cost);
+            self.pace.add(&self.queue, PlacedKey::from(&*run), cost);
         }
     }
 
@@ -114,13 +114,13 @@ impl Waker {
         }
         for (_, run) in self.scope.runs.runs.all() {
             if !run.rival.ended {
-                self.queue.add(RunKey::of(&run));
+                self.queue.add(PlacedKey::from(&*run));
             }
         }
     }
 
     fn wake(&self, placement: &ObjectKey) {
-        self.open_runs(placement).for_each(|run| self.queue.add(RunKey::of(&run)));
+        self.open_runs(placement).for_each(|run| self.queue.add(PlacedKey::from(&*run)));
     }
 
     /// The unfinished runs of a placement.

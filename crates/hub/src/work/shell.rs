@@ -22,7 +22,6 @@ use flagship_rules::work::{
 use flagship_runtime::client::{ClientError, Fence, Listed, Propagation, ResourceType, Selection};
 use flagship_runtime::effects::{Made, SeenWrites, Writer, carry_out_in_groups};
 use flagship_runtime::events::{EventType, Recorder};
-use flagship_runtime::metrics::Metrics;
 use flagship_runtime::queue::Outcome;
 use flagship_runtime::verdict::Failure;
 use kube_core::Resource;
@@ -93,10 +92,6 @@ impl Shell {
         shown::<InNamespace>(&seen, mirrors.in_namespaces.as_ref());
         seen.shown_by(ResourceType::of::<Work>(), &mirrors.works.works);
         Self { cx, mirrors, recorder, seen, contents: Contents::default() }
-    }
-
-    pub fn metrics(&self) -> &Metrics {
-        &self.cx.metrics
     }
 
     /// One pass over a binding of the scope.

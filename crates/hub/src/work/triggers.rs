@@ -10,17 +10,17 @@ use flagship_rules::work::{Placement as Says, Work};
 use flagship_runtime::queue::Priority;
 use flagship_runtime::reflector::{Change, Subscription};
 
-use super::{BindingKey, Bindings};
 use crate::mirrors::{
     Binding, Cluster, Fenced, Mirrors, OverrideSnapshot, Placement, ResourceSnapshot, ScopeMirrors,
 };
+use crate::per_placement::{PerPlacement, PlacedKey};
 use crate::scope::Scoped;
 
 /// Fills a queue from now on, and with every binding of the scope.
 pub(super) fn listen<S: Scoped>(
     mirrors: &Mirrors,
     scope: Option<&ScopeMirrors>,
-    queue: &Bindings,
+    queue: &PerPlacement,
 ) -> Vec<Subscription> {
     let Some(scope) = scope else { return Vec::new() };
     let waker = queue.clone();
@@ -52,14 +52,14 @@ pub(super) fn listen<S: Scoped>(
     vec![bindings, works, clusters, snapshots, placements, wide, narrow]
 }
 
-fn binding(queue: &Bindings, change: &Change<Binding>) {
+fn binding(queue: &PerPlacement, change: &Change<Binding>) {
     let Some(new) = &change.new else { return };
     if change.old.as_ref().is_none_or(|old| binding_changed(&old.value, &new.value)) {
-        queue.add_with(BindingKey::of(new), change.origin.priority());
+        queue.add_with(PlacedKey::from(&**new), change.origin.priority());
     }
 }
 
-fn work<S: Scoped>(queue: &Bindings, scope: &ScopeMirrors, change: &Change<Fenced<Work>>) {
+fn work<S: Scoped>(queue: &PerPlacement, scope: &ScopeMirrors, change: &Change<Fenced<Work>>) {
     // A new one is our own doing; what its member says of it comes later.
     let Some(old) = &change.old else { return };
     let worth = change.new.as_ref().is_none_or(|new| work_changed(&old.value, &new.value));
@@ -74,15 +74,15 @@ fn work<S: Scoped>(queue: &Bindings, scope: &ScopeMirrors, change: &Change<Fence
         let heirs = scope.bindings_of(&placement).into_iter().filter(|binding| {
             cluster == Some(&binding.spec.target_cluster) && binding.fence.key != owner
         });
-        heirs.for_each(|binding| queue.add(BindingKey::of(&binding)));
+        heirs.for_each(|binding| queue.add(PlacedKey::from(&*binding)));
     }
     if let Some(binding) = scope.bindings.get(&owner) {
-        queue.add(BindingKey::of(&binding));
+        queue.add(PlacedKey::from(&*binding));
     }
 }
 
 /// A cluster that is new, or whose labels overrides may ask for.
-fn cluster(queue: &Bindings, scope: &ScopeMirrors, change: &Change<Cluster>) {
+fn cluster(queue: &PerPlacement, scope: &ScopeMirrors, change: &Change<Cluster>) {
     let Some(new) = &change.new else { return };
     let relabelled = change.old.as_ref().is_none_or(|old| old.target.labels != new.target.labels);
     if relabelled {
@@ -91,7 +91,7 @@ fn cluster(queue: &Bindings, scope: &ScopeMirrors, change: &Change<Cluster>) {
 }
 
 /// A snapshot may be seen after the binding that names it.
-fn snapshot(queue: &Bindings, scope: &ScopeMirrors, change: &Change<ResourceSnapshot>) {
+fn snapshot(queue: &PerPlacement, scope: &ScopeMirrors, change: &Change<ResourceSnapshot>) {
     let (None, Some(new)) = (&change.old, &change.new) else { return };
     let index = new.value.index.as_deref().and_then(|index| index.parse::<SnapshotIndex>().ok());
     let Some(index) = index else { return };
@@ -103,7 +103,7 @@ fn snapshot(queue: &Bindings, scope: &ScopeMirrors, change: &Change<ResourceSnap
 
 /// An override that was deleted and made anew, perhaps under the name that bindings hold.
 fn overridden<Spec>(
-    queue: &Bindings,
+    queue: &PerPlacement,
     scope: &ScopeMirrors,
     change: &Change<OverrideSnapshot<Spec>>,
     names: impl Fn(&ResourceBindingSpec, &ObjectKey) -> bool,
@@ -117,7 +117,7 @@ fn overridden<Spec>(
     }
 }
 
-fn placement(queue: &Bindings, scope: &ScopeMirrors, change: &Change<Placement>) {
+fn placement(queue: &PerPlacement, scope: &ScopeMirrors, change: &Change<Placement>) {
     let says = |kept: &Arc<Placement>| Says::read(kept.deleting, &kept.value.spec);
     let (old, new) = (change.old.as_ref().map(says), change.new.as_ref().map(says));
     let old = old.unwrap_or_default();
@@ -127,12 +127,12 @@ fn placement(queue: &Bindings, scope: &ScopeMirrors, change: &Change<Placement>)
 }
 
 fn wake(
-    queue: &Bindings,
+    queue: &PerPlacement,
     priority: Priority,
     bindings: Vec<Arc<Binding>>,
     concerned: impl Fn(&Binding) -> bool,
 ) {
     for binding in bindings.iter().filter(|binding| concerned(binding)) {
-        queue.add_with(BindingKey::of(binding), priority);
+        queue.add_with(PlacedKey::from(&**binding), priority);
     }
 }

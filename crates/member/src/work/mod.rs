@@ -22,25 +22,19 @@ use flagship_api::names::ObjectKey;
 use flagship_api::work::{AppliedWork, Work};
 use flagship_rules::apply::Pace;
 use flagship_runtime::client::{ResourceType, Selection};
+use flagship_runtime::controller::Controller;
 use flagship_runtime::effects::{SeenWrites, Writer};
-use flagship_runtime::queue::{Queue, QueueConfig, RateLimit, Workers};
-use flagship_runtime::reflector::{Reflector, Store, Subscription};
+use flagship_runtime::queue::{Queue, QueueConfig, RateLimit};
+use flagship_runtime::readiness::missing;
+use flagship_runtime::reflector::{Reflector, Store};
 use tokio::task::JoinSet;
 
 use crate::kinds::Kinds;
-use crate::member::{Context, Probe};
-use crate::readiness::missing;
+use crate::member::{Context, Unlisted};
 use crate::watching::Watches;
 
 /// A hub that comes back must not wait a quarter of an hour for news.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
-
-/// The running controller.
-pub(crate) struct Works {
-    queue: Queue<ObjectKey>,
-    applier: Arc<Applier>,
-    _subscriptions: Vec<Subscription>,
-}
 
 /// What passes over Works share.
 pub(crate) struct Applier {
@@ -56,64 +50,42 @@ pub(crate) struct Applier {
     paces: Mutex<BTreeMap<ObjectKey, Pace>>,
 }
 
-impl Works {
-    pub fn new(cx: &Context, tasks: &mut JoinSet<()>) -> Self {
-        let limit = RateLimit { max: LONGEST_BACKOFF, ..RateLimit::DEFAULT };
-        let config = QueueConfig { limit, ..QueueConfig::named("work-applier") };
-        let queue = Queue::new(config, &cx.metrics);
-        let space = Selection::namespace(&cx.space);
-        let works = Reflector::new(&cx.env, cx.hub.of::<Work>(), space, Some);
-        let applied =
-            Reflector::new(&cx.env, cx.member.of::<AppliedWork>(), Selection::all(), Some);
-        let seen = SeenWrites::default();
-        seen.shown_by(ResourceType::of::<Work>(), &works.store());
-        seen.shown_by(ResourceType::of::<AppliedWork>(), &applied.store());
-        let cx = Context { member: cx.member.named(field_manager::WORK_APPLIER), ..cx.clone() };
-        let applier = Arc::new(Applier {
-            works: works.store(),
-            applied: applied.store(),
-            kinds: Kinds::new(&cx.member),
-            watches: Watches::new(&cx, &queue),
-            queue: queue.clone(),
-            seen,
-            paces: Mutex::default(),
-            cx,
-        });
-        let subscriptions = triggers::listen(&applier);
-        tasks.spawn(works.run());
-        tasks.spawn(applied.run());
-        tasks.spawn(triggers::follow_gate(applier.clone()));
-        Self { queue, applier, _subscriptions: subscriptions }
-    }
-
-    /// Runs passes until the controller is closed and drained.
-    pub async fn run(&self) {
-        let cx = &self.applier.cx;
-        let workers = Workers::new(self.queue.clone(), cx.options.concurrent_works, &cx.metrics);
-        let applier = self.applier.clone();
-        let pass = move |key: ObjectKey| {
-            let applier = applier.clone();
-            async move { applier.pass(&key).await }
-        };
-        workers.run(pass).await;
-    }
-
-    /// Says what is still to be listed, on the hub and on the member.
-    pub fn probe(&self) -> Probe {
-        let (works, applied) = (self.applier.works.clone(), self.applier.applied.clone());
-        Box::new(move || {
-            let missing = [
-                missing(&works, "Works on the hub"),
-                missing(&applied, "AppliedWorks on the member"),
-            ];
-            missing.into_iter().flatten().collect()
-        })
-    }
-
-    /// Takes no more keys.
-    pub fn close(&self) {
-        self.queue.close();
-    }
+/// The controller, and what is still to be listed on the hub and on the member.
+pub(crate) fn controller(cx: &Context, tasks: &mut JoinSet<()>) -> (Controller, Unlisted) {
+    let limit = RateLimit { max: LONGEST_BACKOFF, ..RateLimit::DEFAULT };
+    let config = QueueConfig { limit, ..QueueConfig::named("work-applier") };
+    let queue = Queue::new(config, &cx.metrics);
+    let space = Selection::namespace(&cx.space);
+    let works = Reflector::new(&cx.env, cx.hub.of::<Work>(), space, Some);
+    let applied = Reflector::new(&cx.env, cx.member.of::<AppliedWork>(), Selection::all(), Some);
+    let seen = SeenWrites::default();
+    seen.shown_by(ResourceType::of::<Work>(), &works.store());
+    seen.shown_by(ResourceType::of::<AppliedWork>(), &applied.store());
+    let cx = Context { member: cx.member.named(field_manager::WORK_APPLIER), ..cx.clone() };
+    let workers = cx.options.concurrent_works;
+    let applier = Arc::new(Applier {
+        works: works.store(),
+        applied: applied.store(),
+        kinds: Kinds::new(&cx.member),
+        watches: Watches::new(&cx, &queue),
+        queue: queue.clone(),
+        seen,
+        paces: Mutex::default(),
+        cx,
+    });
+    let (on_hub, on_member) = (works.store(), applied.store());
+    let unlisted: Unlisted = Box::new(move || {
+        let works = missing(&on_hub, "Works on the hub");
+        let applied = missing(&on_member, "AppliedWorks on the member");
+        works.into_iter().chain(applied).collect()
+    });
+    let pass = |applier: Arc<Applier>, key| async move { applier.pass(&key).await };
+    let controller = Controller::new(&queue, workers, &applier.cx.metrics, applier.clone(), pass)
+        .listening(triggers::listen(&applier));
+    tasks.spawn(works.run());
+    tasks.spawn(applied.run());
+    tasks.spawn(triggers::follow_gate(applier));
+    (controller, unlisted)
 }
 
 impl Applier {

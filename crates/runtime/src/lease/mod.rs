@@ -17,7 +17,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use flagship_api::names::{ObjectKey, SYSTEM_NAMESPACE};
-use futures::future::{Either, select};
+use futures::FutureExt;
+use futures::future::{Either, Shared, select};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use tokio::sync::watch;
@@ -25,6 +26,7 @@ use tokio::time::Instant;
 
 use crate::client::{Client, ClientError, Objects};
 use crate::env::Env;
+use crate::readiness::{Readiness, ReadinessState};
 
 #[cfg(test)]
 mod tests;
@@ -64,6 +66,36 @@ pub struct Candidate {
     config: LeaseConfig,
     /// The lease as we last saw it change, and when that was.
     observed: Option<(Lease, Instant)>,
+}
+
+/// Runs `tenure` whenever this process leads: again after each lease that was lost, until
+/// one ends by itself. Without a lease there is one tenure, which nobody contests. `stop`
+/// is handed to each tenure, and is what ends it.
+pub async fn run_while_leading<S, T, W>(
+    client: &Client,
+    env: &Env,
+    lease: Option<LeaseConfig>,
+    readiness: &ReadinessState,
+    stop: S,
+    tenure: T,
+) where
+    S: Future<Output = ()>,
+    T: Fn(Leadership, Shared<S>) -> W,
+    W: Future<Output = ()>,
+{
+    let stop = stop.shared();
+    let _running = readiness.until_dropped();
+    let Some(lease) = lease else {
+        return tenure(Leadership::uncontested(), stop).await;
+    };
+    let mut candidate = Candidate::new(client, env, lease);
+    loop {
+        readiness.set(|| Readiness::Standby);
+        match candidate.lead(|leadership| tenure(leadership, stop.clone())).await {
+            Ended::Finished(()) => return,
+            Ended::Lost => tracing::warn!("contending for the lease again"),
+        }
+    }
 }
 
 /// How a tenure ended.
