@@ -4,7 +4,7 @@
 //! New evictions are looked at at once, for those who drain a cluster wait for the answer;
 //! `shell` reads everything else from the server itself.
 
-mod series;
+mod metrics;
 mod shell;
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use flagship_runtime::reflector::Change;
 
 use crate::hub::Context;
 use crate::mirrors::{Eviction, Mirrors};
-use series::Outcomes;
+use metrics::Outcomes;
 use shell::Shell;
 
 /// Starts listening to the mirror, which is filled already.
@@ -24,10 +24,10 @@ pub(crate) fn controllers(cx: &Context, mirrors: &Arc<Mirrors>) -> Vec<Controlle
     let name = "clusterresourceplacementeviction-controller";
     let queue = Queue::new(QueueConfig::named(name), &cx.metrics);
     let outcomes = Arc::new(Outcomes::new(&cx.metrics));
-    let (waker, series) = (queue.clone(), outcomes.clone());
+    let (waker, counted) = (queue.clone(), outcomes.clone());
     let subscription = mirrors.evictions.subscribe(move |change| {
         if change.new.is_none() {
-            series.forget(&change.key.name);
+            counted.forget(&change.key.name);
         }
         if is_worth_a_look(change) {
             waker.add_with((*change.key).clone(), change.origin.priority());

@@ -23,7 +23,7 @@ use flagship_runtime::queue::Outcome;
 use flagship_runtime::verdict::Failure;
 use serde_json::json;
 
-use super::series::Outcomes;
+use super::metrics::Outcomes;
 use crate::hub::Context;
 use crate::mirrors::{Eviction, Mirrors};
 use crate::patches::gone_is_fine;

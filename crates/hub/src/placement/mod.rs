@@ -4,9 +4,9 @@
 //! `changes` say which change makes which placement worth a pass, `observe` reads what
 //! a pass may look at, `shell` carries the plan out. A pass does not know why it was woken.
 
+mod metrics;
 mod observe;
 mod selectable;
-mod series;
 mod shell;
 mod triggers;
 mod unreadable;

@@ -35,9 +35,9 @@ use kube_core::Resource;
 use kube_core::metadata::PartialObjectMeta;
 use serde_json::{Value, json};
 
+use super::metrics::Standings;
 use super::observe::{Fences, Seen, observe};
 use super::selectable::Selectable;
-use super::series::Standings;
 use super::unreadable;
 use crate::hub::Context;
 use crate::mirrors::{Mirrors, ScopeMirrors};

@@ -1,13 +1,13 @@
 //! The update run controllers: `flagship_rules::update_run`, kept in step with the hub.
 //!
-//! One queue of runs per scope; placements take turns in it, and passes of one run never
-//! overlap. `triggers` says which change makes which run worth a pass, `observe` and
-//! `afresh` read what a pass may look at, `shell` carries the plan out, `series` tells the
-//! metrics. A pass does not know why it was woken.
+//! One queue of runs per scope, fair between placements; passes of one run never overlap.
+//! `triggers` says which change makes which run worth a pass, `observe` and `afresh` read
+//! what a pass may look at, `shell` carries the plan out, `metrics` shows where each run
+//! stands. A pass does not know why it was woken.
 
 mod afresh;
+mod metrics;
 mod observe;
-mod series;
 mod shell;
 mod triggers;
 

@@ -35,8 +35,8 @@ use kube_core::Resource;
 use serde_json::json;
 
 use super::afresh::observe_afresh;
+use super::metrics::Standings;
 use super::observe::{Departed, Seen, observe};
-use super::series::Standings;
 use crate::hub::Context;
 use crate::mirrors::{Mirrors, Run, ScopeMirrors};
 use crate::patches::{difference, gone_is_fine, reference, with_finalizer, without_finalizer};
