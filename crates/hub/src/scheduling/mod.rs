@@ -17,7 +17,7 @@ use flagship_runtime::queue::{Queue, QueueConfig};
 use crate::hub::Context;
 use crate::mirrors::Mirrors;
 use shell::Shell;
-use triggers::Ripples;
+use triggers::ClusterTriggers;
 
 /// Events are recorded under this name.
 const COMPONENT: &str = "scheduler-framework-DefaultProfile";
@@ -26,8 +26,8 @@ const COMPONENT: &str = "scheduler-framework-DefaultProfile";
 pub(crate) fn controllers(cx: &Context, mirrors: &Arc<Mirrors>) -> Vec<Controller> {
     let queue = Queue::new(QueueConfig::named("scheduler-queue"), &cx.metrics);
     let recorder = Recorder::new(&cx.client, &cx.env, &cx.metrics, COMPONENT);
-    let ripples = Arc::new(Ripples::default());
-    let subscriptions = triggers::listen(cx, mirrors, &queue, &ripples);
+    let cluster_triggers = Arc::new(ClusterTriggers::default());
+    let subscriptions = triggers::listen(cx, mirrors, &queue, &cluster_triggers);
     let shell = Arc::new(Shell::new(cx.clone(), mirrors.clone(), queue.clone(), recorder.clone()));
     let workers = cx.options.scheduler_workers();
     let controller =
@@ -36,7 +36,12 @@ pub(crate) fn controllers(cx: &Context, mirrors: &Arc<Mirrors>) -> Vec<Controlle
         });
     let controller = controller
         .listening(subscriptions)
-        .with_task(triggers::spread(cx.clone(), mirrors.clone(), queue.clone(), ripples))
+        .with_task(triggers::wake_for_clusters(
+            cx.clone(),
+            mirrors.clone(),
+            queue.clone(),
+            cluster_triggers,
+        ))
         .with_task(triggers::sweep(cx.clone(), mirrors.clone(), queue))
         .recording(&recorder);
     vec![controller]

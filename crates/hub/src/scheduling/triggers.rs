@@ -1,7 +1,7 @@
 //! Which change makes which placement worth a pass.
 //!
 //! Policies, placements and bindings wake their own placement at once. Changes of
-//! clusters concern many placements, so they are gathered for a moment and spread
+//! clusters concern many placements, so they are gathered for a moment and told
 //! together. One slow sweep stands behind all of it.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,14 +22,14 @@ const SWEEP_JITTER: f64 = 0.1;
 
 /// Changes of clusters that placements have not been told of yet.
 #[derive(Default)]
-pub(super) struct Ripples {
-    gathered: Mutex<Option<Ripple>>,
+pub(super) struct ClusterTriggers {
+    gathered: Mutex<Option<ClusterTrigger>>,
     woken: Notify,
 }
 
 /// What happened to clusters, the farthest-reaching change first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Ripple {
+enum ClusterTrigger {
     /// One changed.
     Changed(ClusterChange),
     /// One is gone: every placement has to look.
@@ -41,7 +41,7 @@ pub(super) fn listen(
     cx: &Context,
     mirrors: &Mirrors,
     queue: &Queue<ObjectKey>,
-    ripples: &Arc<Ripples>,
+    cluster_triggers: &Arc<ClusterTriggers>,
 ) -> Vec<Subscription> {
     let mut subscriptions = Vec::new();
     for scope in mirrors.scopes() {
@@ -53,14 +53,14 @@ pub(super) fn listen(
         let waker = queue.clone();
         subscriptions.push(bindings.subscribe(move |change| binding_changed(&waker, change)));
     }
-    let (gathering, env) = (ripples.clone(), cx.env.clone());
+    let (gathering, env) = (cluster_triggers.clone(), cx.env.clone());
     subscriptions.push(mirrors.members.clusters.subscribe(move |change| {
-        if let Some(ripple) = ripple(change, env.now()) {
-            gathering.add(ripple);
+        if let Some(trigger) = cluster_trigger(change, env.now()) {
+            gathering.add(trigger);
         }
     }));
     // Every placement looks once at the start; the clusters it then sees are no news.
-    ripples.take();
+    cluster_triggers.take();
     subscriptions
 }
 
@@ -95,50 +95,50 @@ fn binding_changed(queue: &Queue<ObjectKey>, change: &Change<Binding>) {
     }
 }
 
-fn ripple(change: &Change<Cluster>, now: Timestamp) -> Option<Ripple> {
+fn cluster_trigger(change: &Change<Cluster>, now: Timestamp) -> Option<ClusterTrigger> {
     match (&change.old, &change.new) {
         (Some(old), Some(new)) => match cluster_change(&old.target, &new.target, now) {
             ClusterChange::Nothing => None,
-            change => Some(Ripple::Changed(change)),
+            change => Some(ClusterTrigger::Changed(change)),
         },
         // Usually a new cluster is not ready; a list may show it when it already is.
         (None, Some(new)) if ineligible(&new.target, now).is_none() => {
-            Some(Ripple::Changed(ClusterChange::Nature))
+            Some(ClusterTrigger::Changed(ClusterChange::Nature))
         }
         (None, Some(_)) => None,
         // The last version may have been unreadable; that it is gone is still news.
-        (_, None) => change.malformed.is_none().then_some(Ripple::Gone),
+        (_, None) => change.malformed.is_none().then_some(ClusterTrigger::Gone),
     }
 }
 
-impl Ripples {
-    fn add(&self, ripple: Ripple) {
+impl ClusterTriggers {
+    fn add(&self, trigger: ClusterTrigger) {
         let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
-        *gathered = (*gathered).max(Some(ripple));
+        *gathered = (*gathered).max(Some(trigger));
         drop(gathered);
         self.woken.notify_one();
     }
 
-    fn take(&self) -> Option<Ripple> {
+    fn take(&self) -> Option<ClusterTrigger> {
         self.gathered.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
 /// Tells placements of changed clusters, once for all changes of a window.
-pub(super) async fn spread(
+pub(super) async fn wake_for_clusters(
     cx: Context,
     mirrors: Arc<Mirrors>,
     queue: Queue<ObjectKey>,
-    ripples: Arc<Ripples>,
+    cluster_triggers: Arc<ClusterTriggers>,
 ) {
     loop {
-        ripples.woken.notified().await;
+        cluster_triggers.woken.notified().await;
         tokio::time::sleep(cx.options.cluster_window).await;
-        let Some(ripple) = ripples.take() else { continue };
+        let Some(trigger) = cluster_triggers.take() else { continue };
         for (scope, policy) in policies(&mirrors) {
-            let concerned = match ripple {
-                Ripple::Gone => true,
-                Ripple::Changed(change) => {
+            let concerned = match trigger {
+                ClusterTrigger::Gone => true,
+                ClusterTrigger::Changed(change) => {
                     // Both may lag; a pass too many is cheap, one too few is not.
                     let placement = scope.placements.get(&policy.placement);
                     let told = placement.is_some_and(|placement| placement.scheduled);
@@ -181,14 +181,14 @@ mod tests {
 
     #[test]
     fn a_cluster_that_is_gone_outweighs_every_change() {
-        let ripples = Ripples::default();
-        ripples.add(Ripple::Gone);
-        ripples.add(Ripple::Changed(ClusterChange::Nature));
-        ripples.add(Ripple::Changed(ClusterChange::Numbers));
-        assert_eq!(ripples.take(), Some(Ripple::Gone));
-        ripples.add(Ripple::Changed(ClusterChange::Nature));
-        ripples.add(Ripple::Changed(ClusterChange::Numbers));
-        assert_eq!(ripples.take(), Some(Ripple::Changed(ClusterChange::Nature)));
-        assert_eq!(ripples.take(), None);
+        let cluster_triggers = ClusterTriggers::default();
+        cluster_triggers.add(ClusterTrigger::Gone);
+        cluster_triggers.add(ClusterTrigger::Changed(ClusterChange::Nature));
+        cluster_triggers.add(ClusterTrigger::Changed(ClusterChange::Numbers));
+        assert_eq!(cluster_triggers.take(), Some(ClusterTrigger::Gone));
+        cluster_triggers.add(ClusterTrigger::Changed(ClusterChange::Nature));
+        cluster_triggers.add(ClusterTrigger::Changed(ClusterChange::Numbers));
+        assert_eq!(cluster_triggers.take(), Some(ClusterTrigger::Changed(ClusterChange::Nature)));
+        assert_eq!(cluster_triggers.take(), None);
     }
 }
