@@ -10,34 +10,40 @@ use super::execution::CLUSTER_POLL;
 use super::observed::Binding;
 use super::pass::Pass;
 use super::reconcile::{Action, Waiting, Withdraw};
-use super::status::{Word, in_flight, is_finished, is_started};
+use super::status::{ConditionValue, in_flight, is_finished, is_started};
 use super::words::Failure;
 
 /// Carries the deletion stage out (state Run).
-pub fn execute(pass: &mut Pass<'_>, stage: &mut StageUpdatingStatus) -> Result<Word, Failure> {
+pub fn execute(
+    pass: &mut Pass<'_>,
+    stage: &mut StageUpdatingStatus,
+) -> Result<ConditionValue, Failure> {
     sweep(pass, stage, true)?;
     if pass.sorted.dropped.is_empty() {
         // Not started and done in one breath: a stopped stage would seem to have moved.
-        pass.pen.stage_begins(stage);
-        pass.pen.stage_succeeded(stage);
-        return Ok(Word::Succeeded);
+        pass.writer.stage_begins(stage);
+        pass.writer.stage_succeeded(stage);
+        return Ok(ConditionValue::Succeeded);
     }
-    pass.pen.stage_started(stage);
+    pass.writer.stage_started(stage);
     wait_for(pass, stage);
-    Ok(Word::Progressing)
+    Ok(ConditionValue::Progressing)
 }
 
 /// Lets what was begun end (state Stop).
-pub fn stop(pass: &mut Pass<'_>, stage: &mut StageUpdatingStatus) -> Result<Word, Failure> {
+pub fn stop(
+    pass: &mut Pass<'_>,
+    stage: &mut StageUpdatingStatus,
+) -> Result<ConditionValue, Failure> {
     sweep(pass, stage, false)?;
     let moving = stage.clusters.iter().any(in_flight);
-    pass.pen.stage_stops(stage, moving);
+    pass.writer.stage_stops(stage, moving);
     if moving {
         wait_for(pass, stage);
-        return Ok(Word::Stopping);
+        return Ok(ConditionValue::Stopping);
     }
     pass.wait(Waiting::Resume);
-    Ok(Word::Stopped)
+    Ok(ConditionValue::Stopped)
 }
 
 fn wait_for(pass: &mut Pass<'_>, stage: &StageUpdatingStatus) {
@@ -66,7 +72,7 @@ fn sweep(pass: &mut Pass<'_>, stage: &mut StageUpdatingStatus, may: bool) -> Res
             )));
         }
         if may {
-            pass.pen.cluster_started(entry);
+            pass.writer.cluster_started(entry);
         }
         if is_started(entry) && !binding.deleting {
             pass.then(Action::Withdraw(Withdraw {
@@ -79,8 +85,8 @@ fn sweep(pass: &mut Pass<'_>, stage: &mut StageUpdatingStatus, may: bool) -> Res
     for entry in &mut stage.clusters {
         let gone = !dropped.iter().any(|binding| binding.cluster() == entry.cluster_name);
         if gone && !is_finished(entry) {
-            pass.pen.cluster_started(entry);
-            pass.pen.cluster_succeeded(entry);
+            pass.writer.cluster_started(entry);
+            pass.writer.cluster_succeeded(entry);
         }
     }
     Ok(())

@@ -20,7 +20,7 @@ use super::metrics;
 use super::observed::Binding;
 use super::pass::Pass;
 use super::reconcile::{Action, Waiting};
-use super::status::{Pen, Word, in_flight, is_finished, outcome};
+use super::status::{ConditionValue, ConditionWriter, in_flight, is_finished, outcome};
 use super::validation::concurrency;
 use super::words::{Failure, abort, together};
 use crate::event::Event;
@@ -48,7 +48,7 @@ pub fn in_stage(
         &mut Pass<'_>,
         &mut StageUpdatingStatus,
         Option<&StageConfig>,
-    ) -> Result<Word, Failure>,
+    ) -> Result<ConditionValue, Failure>,
 ) {
     let strategy = pass.status.staged_update_strategy_snapshot.clone().unwrap_or_default();
     let config = strategy.stages.get(current);
@@ -60,15 +60,15 @@ pub fn in_stage(
     let mut stage = taken.unwrap_or_default();
     let done = work(pass, &mut stage, config);
     let failure = match done {
-        Ok(word) => {
-            pass.conclude(&word);
+        Ok(value) => {
+            pass.conclude(&value);
             None
         }
         Err(Failure::Final(text) | Failure::Early(text)) => Some(text),
         Err(Failure::Passing(trouble)) => Some(abort(&trouble.to_string())),
     };
     if let Some(text) = failure {
-        pass.pen.stage_failed(&mut stage, &text);
+        pass.writer.stage_failed(&mut stage, &text);
         pass.fail(&text);
     }
     match pass.status.stages_status.get_mut(current) {
@@ -81,17 +81,17 @@ fn update(
     pass: &mut Pass<'_>,
     stage: &mut StageUpdatingStatus,
     config: &StageConfig,
-) -> Result<Word, Failure> {
+) -> Result<ConditionValue, Failure> {
     let name = stage.stage_name.clone();
     if stage.clusters.is_empty() {
-        pass.pen.stage_skipped(stage);
+        pass.writer.stage_skipped(stage);
         pass.wake_in(SignedDuration::ZERO);
-        return Ok(Word::Progressing);
+        return Ok(ConditionValue::Progressing);
     }
     if !gates::before(pass, stage)? {
-        pass.pen.stage_waits(stage, StageSide::Before);
+        pass.writer.stage_waits(stage, StageSide::Before);
         pass.wake_in(STAGE_POLL);
-        return Ok(Word::Waiting(StageSide::Before, name));
+        return Ok(ConditionValue::Waiting(StageSide::Before, name));
     }
     none_failed(stage)?;
     let target = Target::of(pass.seen, &pass.status)?;
@@ -99,21 +99,21 @@ fn update(
     let stuck = watch(pass, stage, &target)?;
     start(pass, stage, &target, concurrency(config, stage.clusters.len())?)?;
     if stage.clusters.iter().any(|cluster| !is_finished(cluster)) {
-        pass.pen.stage_started(stage);
+        pass.writer.stage_started(stage);
         return Ok(moving(pass, stage, stuck));
     }
     if was_open {
-        pass.pen.stage_begins(stage);
+        pass.writer.stage_begins(stage);
         metrics::stage_done(pass, stage);
     }
-    pass.pen.stage_waits(stage, StageSide::After);
+    pass.writer.stage_waits(stage, StageSide::After);
     if gates::after(pass, stage, config)? {
-        pass.pen.stage_succeeded(stage);
+        pass.writer.stage_succeeded(stage);
         pass.wake_in(SignedDuration::ZERO);
-        return Ok(Word::Progressing);
+        return Ok(ConditionValue::Progressing);
     }
     pass.wake_in(STAGE_POLL);
-    Ok(Word::Waiting(StageSide::After, name))
+    Ok(ConditionValue::Waiting(StageSide::After, name))
 }
 
 fn none_failed(stage: &StageUpdatingStatus) -> Result<(), Failure> {
@@ -126,10 +126,14 @@ fn none_failed(stage: &StageUpdatingStatus) -> Result<(), Failure> {
 }
 
 /// What a stage with clusters in flight says: stuck, if some take too long.
-fn moving(pass: &mut Pass<'_>, stage: &StageUpdatingStatus, stuck: Vec<String>) -> Word {
+fn moving(pass: &mut Pass<'_>, stage: &StageUpdatingStatus, stuck: Vec<String>) -> ConditionValue {
     pass.wake_in(CLUSTER_POLL);
     wait_for(pass, stage, &stuck);
-    if stuck.is_empty() { Word::Progressing } else { Word::Stuck(stuck, stage.stage_name.clone()) }
+    if stuck.is_empty() {
+        ConditionValue::Progressing
+    } else {
+        ConditionValue::Stuck(stuck, stage.stage_name.clone())
+    }
 }
 
 /// Says which clusters a stage waits for.
@@ -164,10 +168,10 @@ pub fn watch(
             Delivery::Taken => {
                 let why =
                     ErrorClass::User.message(delivery::taken(pass.seen, &cluster, &name, binding));
-                pass.pen.cluster_failed(entry, &why);
+                pass.writer.cluster_failed(entry, &why);
                 failures.push(abort(&why));
             }
-            Delivery::Done => pass.pen.cluster_succeeded(entry),
+            Delivery::Done => pass.writer.cluster_succeeded(entry),
             moving => {
                 if target.may_be_late(pass.seen, binding, moving) {
                     pass.announce(binding);
@@ -212,11 +216,11 @@ fn start(
         let delivery = delivery::look(pass.seen, target, binding, entry);
         let now = match delivery {
             Delivery::Untouched => delivery::promise_time(pass.seen, &entry.cluster_name),
-            _ => pass.pen.now,
+            _ => pass.writer.now,
         };
-        Pen { now, ..pass.pen }.cluster_started(entry);
+        ConditionWriter { now, ..pass.writer }.cluster_started(entry);
         if delivery == Delivery::Done {
-            pass.pen.cluster_succeeded(entry);
+            pass.writer.cluster_succeeded(entry);
             continue;
         }
         busy += 1;

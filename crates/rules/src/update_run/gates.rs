@@ -173,7 +173,7 @@ fn elapsed(
         wait.parse().map_err(|error| Failure::abort_unexpected(format!("{error}")))?;
     let until = since.saturating_add(wait.as_signed_duration()).unwrap_or(Timestamp::MAX);
     if pass.seen.now >= until {
-        pass.pen.wait_elapsed(task);
+        pass.writer.wait_elapsed(task);
         return Ok(true);
     }
     pass.wait(Waiting::Timer { stage: stage.to_owned(), until });
@@ -195,7 +195,7 @@ fn approved(
         let (stage, task_type) = (stage.to_owned(), side.label().to_owned());
         pass.wait(Waiting::approval(&stage, &name, side, None));
         pass.first(Action::Ask(Ask { name, stage, task_type }));
-        pass.pen.request_created(task);
+        pass.writer.request_created(task);
         return Ok(false);
     };
     is_about(&pass.seen.run, stage, request)?;
@@ -211,7 +211,7 @@ fn approved(
         pass.wait(Waiting::approval(stage, &name, side, Some(why)));
         return Ok(false);
     }
-    pass.pen.request_created(task);
+    pass.writer.request_created(task);
     let at = Generation(request.generation);
     let accepted = request.conditions.is_true_at(APPROVAL_ACCEPTED, at);
     if !accepted && !request.conditions.is_true_at(APPROVED, at) {
@@ -234,7 +234,7 @@ fn approved(
             generation: request.generation,
         }));
     }
-    pass.pen.request_approved(task);
+    pass.writer.request_approved(task);
     if let Some(asked) = task.conditions.of_type(stage_task::APPROVAL_REQUEST_CREATED) {
         let seconds = pass.seen.now.duration_since(asked.last_transition_time.0).as_secs_f64();
         pass.measure(Measured::Approval { task_type: side.label().to_owned(), seconds });

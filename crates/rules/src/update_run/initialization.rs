@@ -10,7 +10,7 @@ use flagship_api::names::DELETION_STAGE;
 use flagship_api::staged_update_status::{StageUpdatingStatus, UpdateRunStatus};
 
 use super::observed::Observed;
-use super::status::Pen;
+use super::status::ConditionWriter;
 use super::words::{Failure, VALID};
 use super::{inputs, overrides, snapshot, stages};
 use crate::placement::resource_snapshots::ResourceAction;
@@ -85,7 +85,7 @@ pub fn refused(seen: &Observed, planned: &UpdateRunStatus, why: &str) -> UpdateR
         }
     };
     let mut status = UpdateRunStatus::default();
-    let pen = Pen { generation: Generation(seen.run.generation), now: seen.now };
-    pen.not_initialized(&mut status, &text);
+    let writer = ConditionWriter { generation: Generation(seen.run.generation), now: seen.now };
+    writer.not_initialized(&mut status, &text);
     status
 }

@@ -1,4 +1,9 @@
-//! What a pass has decided so far: the status being written, the writes around it.
+//! One pass over an initialized run, while it is being planned.
+//!
+//! Stages, gates and stopping put here what they decide: the new status of the run, writes
+//! that must come before that status is stored (approval requests), writes that may only
+//! follow it because the status promises them (bindings), events, measurements, and when to
+//! look again. `reconcile` makes the [`Plan`] of it.
 
 use flagship_api::staged_update_status::UpdateRunStatus;
 use jiff::SignedDuration;
@@ -8,7 +13,7 @@ use super::inputs::Sorted;
 use super::metrics::Measured;
 use super::observed::{Binding, Observed};
 use super::reconcile::{Action, Plan, Waiting};
-use super::status::{Pen, Word};
+use super::status::{ConditionValue, ConditionWriter};
 use crate::event::Event;
 
 /// Event: somebody names a snapshot after the run has chosen one.
@@ -21,7 +26,7 @@ pub struct Pass<'a> {
     /// Bindings by what becomes of them.
     pub sorted: Sorted<'a>,
     /// Writes conditions.
-    pub pen: Pen,
+    pub writer: ConditionWriter,
     /// The status as it will be.
     pub status: UpdateRunStatus,
     first: Vec<Action>,
@@ -32,10 +37,15 @@ pub struct Pass<'a> {
 
 impl<'a> Pass<'a> {
     /// A pass that has decided nothing yet.
-    pub fn new(seen: &'a Observed, pen: Pen, status: UpdateRunStatus, sorted: Sorted<'a>) -> Self {
+    pub fn new(
+        seen: &'a Observed,
+        writer: ConditionWriter,
+        status: UpdateRunStatus,
+        sorted: Sorted<'a>,
+    ) -> Self {
         let (first, last) = (Vec::new(), Vec::new());
         let announced = seen.run.announced.clone();
-        Self { seen, sorted, pen, status, first, last, announced, plan: Plan::default() }
+        Self { seen, sorted, writer, status, first, last, announced, plan: Plan::default() }
     }
 
     /// A write before the record.
@@ -82,14 +92,14 @@ impl<'a> Pass<'a> {
         self.plan.measured.push(measured);
     }
 
-    /// Says how the run is doing; the last word of a pass.
-    pub fn conclude(&mut self, word: &Word) {
-        self.pen.progress(&mut self.status, word);
+    /// Says how the run is doing; the last thing a pass decides.
+    pub fn conclude(&mut self, value: &ConditionValue) {
+        self.writer.progress(&mut self.status, value);
     }
 
     /// The run ends badly: nothing but its record is written.
     pub fn fail(&mut self, text: &str) {
-        self.pen.failed(&mut self.status, text);
+        self.writer.failed(&mut self.status, text);
         self.first.clear();
         self.last.clear();
         self.announced = self.seen.run.announced.clone();

@@ -20,7 +20,7 @@ use super::metrics::{Measured, Series, series};
 use super::news::news;
 use super::observed::Observed;
 use super::pass::Pass;
-use super::status::{Pen, Word, refresh, says};
+use super::status::{ConditionValue, ConditionWriter, refresh, says};
 use super::words::Failure;
 use super::{execution, gates, initialization, stop, validation, words};
 use crate::event::Event;
@@ -184,8 +184,8 @@ pub fn plan(seen: &Observed) -> Plan {
     }
 }
 
-fn pen(seen: &Observed) -> Pen {
-    Pen { generation: Generation(seen.run.generation), now: seen.now }
+fn writer(seen: &Observed) -> ConditionWriter {
+    ConditionWriter { generation: Generation(seen.run.generation), now: seen.now }
 }
 
 /// Requests first, then the finalizer: nothing of the run outlives it. Bindings stay as
@@ -237,10 +237,10 @@ fn initialize(seen: &Observed) -> Plan {
     plan.actions.extend(found.actions.into_iter().map(Action::Resources));
     match text {
         None => {
-            pen(seen).initialized(&mut found.status);
+            writer(seen).initialized(&mut found.status);
             plan.wake = Some(SignedDuration::ZERO);
         }
-        Some(text) => pen(seen).not_initialized(&mut found.status, &text),
+        Some(text) => writer(seen).not_initialized(&mut found.status, &text),
     }
     conclude(seen, found.status, plan)
 }
@@ -260,16 +260,16 @@ fn go_on(seen: &Observed, mut status: UpdateRunStatus) -> Plan {
         Err(Failure::Final(text) | Failure::Early(text)) => {
             let moved = validation::moved(seen, &status);
             let events = moved.map(|moved| Event::warning(CLUSTERS_CHANGED, moved));
-            pen(seen).failed(&mut status, &text);
+            writer(seen).failed(&mut status, &text);
             let plan = Plan { events: events.into_iter().collect(), ..Plan::default() };
             return conclude(seen, status, plan);
         }
     };
     let Some(current) = checked.current else {
-        pen(seen).progress(&mut status, &Word::Succeeded);
+        writer(seen).progress(&mut status, &ConditionValue::Succeeded);
         return settled(seen, status);
     };
-    let mut pass = Pass::new(seen, pen(seen), status, checked.sorted);
+    let mut pass = Pass::new(seen, writer(seen), status, checked.sorted);
     pass.notice_late_index();
     gates::notice_withdrawn(&mut pass);
     match seen.run.state() {

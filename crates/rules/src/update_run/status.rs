@@ -70,9 +70,9 @@ pub fn refresh(status: &mut UpdateRunStatus, generation: Generation) {
     }
 }
 
-/// What a run says about its progress, decided once at the end of a pass.
+/// What the Progressing condition of a run says, decided once at the end of a pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Word {
+pub enum ConditionValue {
     /// It moves.
     Progressing,
     /// A task of this stage is open.
@@ -89,14 +89,14 @@ pub enum Word {
 
 /// Writes conditions for one generation at one moment.
 #[derive(Debug, Clone, Copy)]
-pub struct Pen {
+pub struct ConditionWriter {
     /// Generation of the run.
     pub generation: Generation,
     /// The present moment.
     pub now: Timestamp,
 }
 
-impl Pen {
+impl ConditionWriter {
     fn write(self, draft: Draft, into: &mut Vec<Condition>) {
         draft.set(into, self.generation, self.now);
     }
@@ -114,13 +114,13 @@ impl Pen {
     }
 
     /// How the run is doing.
-    pub fn progress(self, status: &mut UpdateRunStatus, word: &Word) {
+    pub fn progress(self, status: &mut UpdateRunStatus, value: &ConditionValue) {
         let progressing = draft(update_run::PROGRESSING);
-        let draft = match word {
-            Word::Progressing => progressing
+        let draft = match value {
+            ConditionValue::Progressing => progressing
                 .is_true(reason::PROGRESSING)
                 .because("The update run is making progress"),
-            Word::Waiting(side, stage) => {
+            ConditionValue::Waiting(side, stage) => {
                 let side = match side {
                     StageSide::Before => "before",
                     StageSide::After => "after",
@@ -129,22 +129,22 @@ impl Pen {
                     "The updateRun is waiting for {side}-stage tasks in stage {stage} to complete"
                 ))
             }
-            Word::Stuck(clusters, stage) => progressing.is_false(reason::STUCK).because(format!(
+            ConditionValue::Stuck(clusters, stage) => progressing.is_false(reason::STUCK).because(format!(
                 "The updateRun is stuck waiting for {} cluster(s) in stage {stage} to finish updating, please check placement status for potential errors",
                 stuck_names(clusters)
             )),
-            Word::Stopping => progressing.is_unknown(reason::STOPPING).because(
+            ConditionValue::Stopping => progressing.is_unknown(reason::STOPPING).because(
                 "The update run is the process of stopping, waiting for all the updating/deleting clusters to finish updating before completing the stop process",
             ),
-            Word::Stopped => {
+            ConditionValue::Stopped => {
                 progressing.is_false(reason::STOPPED).because("The update run has been stopped")
             }
-            Word::Succeeded => {
+            ConditionValue::Succeeded => {
                 progressing.is_false(reason::SUCCEEDED).because("All stages are completed")
             }
         };
         self.write(draft, &mut status.conditions);
-        if *word == Word::Succeeded {
+        if *value == ConditionValue::Succeeded {
             let draft = draft_succeeded(true, reason::SUCCEEDED);
             let draft = draft.because("All stages are completed successfully");
             self.write(draft, &mut status.conditions);

@@ -10,7 +10,7 @@ use super::delivery::Target;
 use super::execution::{CLUSTER_POLL, in_stage, missing, wait_for, watch};
 use super::pass::Pass;
 use super::reconcile::Waiting;
-use super::status::{Word, in_flight};
+use super::status::{ConditionValue, in_flight};
 use super::words::{Failure, together};
 
 /// Stops the stage whose turn it is, begun or not.
@@ -21,7 +21,10 @@ pub fn stop(pass: &mut Pass<'_>, current: usize) {
     });
 }
 
-fn wind_down(pass: &mut Pass<'_>, stage: &mut StageUpdatingStatus) -> Result<Word, Failure> {
+fn wind_down(
+    pass: &mut Pass<'_>,
+    stage: &mut StageUpdatingStatus,
+) -> Result<ConditionValue, Failure> {
     let flying = stage.clusters.iter().filter(|cluster| in_flight(cluster));
     let lost = flying.filter(|cluster| pass.sorted.of(&cluster.cluster_name).is_none());
     let lost = lost.map(|c| missing(&c.cluster_name, &stage.stage_name, " during stopping"));
@@ -35,15 +38,15 @@ fn wind_down(pass: &mut Pass<'_>, stage: &mut StageUpdatingStatus) -> Result<Wor
         Vec::new()
     };
     let moving = stage.clusters.iter().any(in_flight);
-    pass.pen.stage_stops(stage, moving);
+    pass.writer.stage_stops(stage, moving);
     if !moving {
         pass.wait(Waiting::Resume);
-        return Ok(Word::Stopped);
+        return Ok(ConditionValue::Stopped);
     }
     pass.wake_in(CLUSTER_POLL);
     wait_for(pass, stage, &stuck);
     if stuck.is_empty() {
-        return Ok(Word::Stopping);
+        return Ok(ConditionValue::Stopping);
     }
-    Ok(Word::Stuck(stuck, stage.stage_name.clone()))
+    Ok(ConditionValue::Stuck(stuck, stage.stage_name.clone()))
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::world::{World, both_scopes, said, start, strategy};
 use crate::update_run::stages::{after_tasks, before_tasks};
-use crate::update_run::status::Pen;
+use crate::update_run::status::ConditionWriter;
 use crate::update_run::validation::concurrency;
 use crate::update_run::words::Failure;
 use crate::update_run::{Action, Plan, plan};
@@ -18,8 +18,8 @@ use crate::update_run::{Action, Plan, plan};
 const ABORT: &str = "cannot continue the updateRun: ";
 const UNEXP: &str = "unexpected behavior which cannot be handled by the controller: ";
 
-pub fn pen() -> Pen {
-    Pen { generation: Generation(1), now: start() }
+pub fn writer() -> ConditionWriter {
+    ConditionWriter { generation: Generation(1), now: start() }
 }
 
 fn tasks(value: Value) -> Vec<flagship_api::staged_update::StageTask> {
@@ -207,7 +207,7 @@ fn a_diff_that_cannot_be_reported_is_stuck() {
 fn a_cluster_that_failed_before_ends_the_run_and_does_not_keep_it_from_stopping() {
     both_scopes(|mut world| {
         let run = started(&mut world);
-        pen().cluster_failed(&mut world.runs[run].status.stages_status[0].clusters[1], "lost");
+        writer().cluster_failed(&mut world.runs[run].status.stages_status[0].clusters[1], "lost");
         let mut stopped = world.clone();
         let told = plan(&world.seen(run));
         world.write(run, &told.actions[0]);
@@ -315,9 +315,9 @@ fn deleting(world: &mut World, done: bool, clusters: &str) -> usize {
         world.available();
         let stage = &mut world.runs[run].status.stages_status[0];
         for cluster in &mut stage.clusters {
-            pen().cluster_succeeded(cluster);
+            writer().cluster_succeeded(cluster);
         }
-        pen().stage_succeeded(stage);
+        writer().stage_succeeded(stage);
     }
     for (at, what) in clusters.chars().enumerate() {
         let name = format!("web-x{}", at + 1);
@@ -327,7 +327,7 @@ fn deleting(world: &mut World, done: bool, clusters: &str) -> usize {
             _ => continue,
         }
         let stage = world.runs[run].status.deletion_stage_status.as_mut().unwrap();
-        pen().cluster_started(&mut stage.clusters[at]);
+        writer().cluster_started(&mut stage.clusters[at]);
     }
     run
 }
@@ -357,7 +357,7 @@ fn when_the_deletion_stage_has_its_turn() {
     });
     both_scopes(|mut world| {
         let run = deleting(&mut world, false, "..");
-        pen().stage_started(going(&mut world, run));
+        writer().stage_started(going(&mut world, run));
         let text = format!(
             "{UNEXP}the delete stage is active, but there are still stages updating, updatingStageIndex: 0, lastFinishedStageIndex: -1"
         );
@@ -365,13 +365,13 @@ fn when_the_deletion_stage_has_its_turn() {
     });
     both_scopes(|mut world| {
         let run = deleting(&mut world, true, "..");
-        pen().stage_failed(going(&mut world, run), "broken");
+        writer().stage_failed(going(&mut world, run), "broken");
         let text = "the delete stage has failed, err: broken";
         assert_eq!(ended(&mut world, run), failed(text));
     });
     both_scopes(|mut world| {
         let run = deleting(&mut world, true, "gg");
-        pen().stage_succeeded(going(&mut world, run));
+        writer().stage_succeeded(going(&mut world, run));
         // A lost final write is made good.
         assert!(ended(&mut world, run).starts_with("True UpdateRunSucceeded"));
     });
@@ -406,7 +406,7 @@ fn how_a_deletion_stage_is_stopped() {
     }
     both_scopes(|mut world| {
         let run = deleting(&mut world, true, "d.");
-        pen().cluster_succeeded(&mut going(&mut world, run).clusters[0]);
+        writer().cluster_succeeded(&mut going(&mut world, run).clusters[0]);
         world.set_state(run, Stop);
         assert_eq!(
             ended(&mut world, run),

@@ -5,7 +5,7 @@ use flagship_api::placement_status::NamespacedName;
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::checklist::{pen, started};
+use super::checklist::{started, writer};
 use super::world::{World, start};
 use crate::update_run::laws;
 use crate::update_run::stages::untouched;
@@ -21,12 +21,12 @@ fn a_law_that_is_broken_is_told() {
     seen.run.status.stages_status[0].clusters[0].conditions.clear();
     assert_eq!(names(laws::state(&seen)), ["S1"]);
     let mut seen = whole.clone();
-    pen().cluster_failed(&mut seen.run.status.stages_status[0].clusters[0], "lost");
+    writer().cluster_failed(&mut seen.run.status.stages_status[0].clusters[0], "lost");
     assert_eq!(names(laws::state(&seen)), ["S6"]);
     // Given up although it was there, and nobody says which binding.
     assert_eq!(names(laws::step(&whole, &whole, &seen)), ["S6", "S6"]);
     let mut seen = whole.clone();
-    pen().cluster_succeeded(&mut seen.run.status.stages_status[0].clusters[0]);
+    writer().cluster_succeeded(&mut seen.run.status.stages_status[0].clusters[0]);
     assert_eq!(names(laws::step(&whole, &whole, &seen)), ["S12"]);
     let mut read = whole.clone();
     for binding in &mut read.bindings {

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::world::{World, both_scopes, start, strategy};
 use crate::update_run::INDEX_IGNORED;
-use crate::update_run::status::Pen;
+use crate::update_run::status::ConditionWriter;
 use crate::update_run::validation::Turn;
 use crate::update_run::words::Failure;
 
@@ -121,8 +121,8 @@ fn nil_strategy_snapshot_stages_and_deletion_stage() {
     fails_with(|s| s.deletion_stage_status = None, "the updateRun has nil deletionStageStatus");
     fails_with(
         |s| {
-            let pen = Pen { generation: Generation(1), now: start() };
-            pen.stage_started(s.deletion_stage_status.as_mut().unwrap());
+            let writer = ConditionWriter { generation: Generation(1), now: start() };
+            writer.stage_started(s.deletion_stage_status.as_mut().unwrap());
         },
         "the delete stage is active, but there are still stages updating, updatingStageIndex: -1, lastFinishedStageIndex: -1",
     );
@@ -131,10 +131,10 @@ fn nil_strategy_snapshot_stages_and_deletion_stage() {
 // Spec 4.10: a stage is looked at as a whole before the next one.
 #[test]
 fn the_first_stage_that_does_not_fit_is_named_whatever_is_wrong_with_it() {
-    let pen = Pen { generation: Generation(1), now: start() };
+    let writer = ConditionWriter { generation: Generation(1), now: start() };
     fails_with(
         |s| {
-            pen.stage_succeeded(&mut s.stages_status[0]);
+            writer.stage_succeeded(&mut s.stages_status[0]);
             s.stages_status[1].stage_name = "other".into();
         },
         "cluster `m2` in the finished stage `canary` has not succeeded",
@@ -271,7 +271,7 @@ fn a_strategy_without_stages_runs_the_deletion_stage_only() {
 fn turn(stages: &str) -> Result<Turn, String> {
     let config = json!({"name": "s", "labelSelector": {}});
     let strategy = strategy(json!(stages.chars().map(|_| config.clone()).collect::<Vec<_>>()));
-    let pen = Pen { generation: Generation(1), now: start() };
+    let writer = ConditionWriter { generation: Generation(1), now: start() };
     let built = stages.chars().enumerate().map(|(at, what)| {
         let clusters = ["a", "b"].map(crate::update_run::stages::untouched).to_vec();
         let mut stage =
@@ -283,15 +283,15 @@ fn turn(stages: &str) -> Result<Turn, String> {
             _ => 0,
         };
         for cluster in stage.clusters.iter_mut().take(started) {
-            pen.cluster_started(cluster);
+            writer.cluster_started(cluster);
             if matches!(what, 'f' | 'h') {
-                pen.cluster_succeeded(cluster);
+                writer.cluster_succeeded(cluster);
             }
         }
         match what {
-            'u' | 'U' => pen.stage_started(&mut stage),
-            'f' | 'h' => pen.stage_succeeded(&mut stage),
-            'x' => pen.stage_failed(&mut stage, "broken"),
+            'u' | 'U' => writer.stage_started(&mut stage),
+            'f' | 'h' => writer.stage_succeeded(&mut stage),
+            'x' => writer.stage_failed(&mut stage, "broken"),
             _ => {}
         }
         stage
