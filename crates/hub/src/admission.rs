@@ -3,7 +3,7 @@
 //!
 //! Needs no mirror and no lease, so that every replica of a hub may answer. A webhook
 //! server turns reviews into [`Request`]s; an embedded server reads its own store into
-//! [`Around`] and asks the rules itself.
+//! [`ReviewContext`] and asks the rules itself.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ use std::time::Duration;
 use flagship_api::kinds::Scope;
 use flagship_api::names::{ObjectKey, member_namespace};
 use flagship_api::placement::ClusterResourcePlacement;
-use flagship_rules::admission::{self, Need, Neighbour, Surroundings};
+use flagship_rules::admission::{self, Context, Need, Neighbour};
 use flagship_rules::placement::Placement;
 use flagship_rules::placement::selection::Kind;
 use flagship_runtime::client::{Client, ClientError, ResourceType, Selection};
@@ -48,7 +48,7 @@ struct Discovery {
 
 /// What was read for one request: whatever it [needs](Need).
 #[derive(Default)]
-pub struct Around {
+pub struct ReviewContext {
     /// The kinds that are served, if the server said.
     pub kinds: Option<Arc<BTreeMap<Kind, Scope>>>,
     /// The placement that the request is about.
@@ -67,11 +67,11 @@ impl Admission {
 
     /// Judges a request; `None` if nobody has a word on it.
     pub async fn review(&self, request: &Request<'_>) -> Option<Answer> {
-        let around = match self.look(request).await {
-            Ok(around) => around,
+        let context = match self.look(request).await {
+            Ok(context) => context,
             Err(error) => return Some(Answer::Failed(format!("please retry: {error}"))),
         };
-        admission::review(request, &around, self.options)
+        admission::review(request, &context, self.options)
     }
 
     /// The object with everything filled in that its sender left out, if anything was.
@@ -80,25 +80,25 @@ impl Admission {
     }
 
     /// Reads what the answer may depend on, and nothing else.
-    async fn look(&self, request: &Request<'_>) -> Result<Around, ClientError> {
-        let mut around = Around::default();
+    async fn look(&self, request: &Request<'_>) -> Result<ReviewContext, ClientError> {
+        let mut context = ReviewContext::default();
         match admission::needs(request, self.options) {
             Need::Nothing => {}
-            Need::Kinds => around.kinds = self.kinds(request.object).await,
-            Need::Placement(name) => around.placement = self.placement(name).await?,
+            Need::Kinds => context.kinds = self.kinds(request.object).await,
+            Need::Placement(name) => context.placement = self.placement(name).await?,
             Need::ClusterOverrides => {
                 let read = Neighbour::of_cluster_override;
-                around.overrides = self.neighbours(Selection::all(), read).await?;
+                context.overrides = self.neighbours(Selection::all(), read).await?;
             }
             Need::Overrides(namespace) => {
                 let beside = Selection::namespace(namespace);
-                around.overrides = self.neighbours(beside, Neighbour::of_override).await?;
+                context.overrides = self.neighbours(beside, Neighbour::of_override).await?;
             }
             Need::Exports(member) => {
-                around.exports = Some(self.exports(member).await.map_err(|e| e.to_string()));
+                context.exports = Some(self.exports(member).await.map_err(|e| e.to_string()));
             }
         }
-        Ok(around)
+        Ok(context)
     }
 
     /// The kinds of the server, looked for again if the placement names one that is not
@@ -189,7 +189,7 @@ fn names_only(placement: &Value, known: &BTreeMap<Kind, Scope>) -> bool {
     })
 }
 
-impl Surroundings for Around {
+impl Context for ReviewContext {
     fn scope_of(&self, kind: &Kind) -> Option<Result<Option<Scope>, String>> {
         let kinds = self.kinds.as_ref()?;
         Some(kinds.get(kind).map(|scope| Some(*scope)).ok_or_else(|| no_matches(kind)))

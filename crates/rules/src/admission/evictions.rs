@@ -6,14 +6,14 @@ use flagship_api::eviction::{
 use flagship_api::policy::PlacementType;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use super::{Answer, Request, Surroundings, read};
+use super::{Answer, Context, Request, read};
 
 /// Judges a new eviction. One of a placement that nobody knows is judged when it is
 /// carried out.
-pub fn eviction(request: &Request<'_>, around: &dyn Surroundings) -> Result<Answer, Answer> {
+pub fn eviction(request: &Request<'_>, context: &dyn Context) -> Result<Answer, Answer> {
     let object: ClusterResourcePlacementEviction = read(request.object)?;
     let name = &object.spec.placement_name;
-    let Some(placement) = around.placement(name) else { return Ok(unknown(name)) };
+    let Some(placement) = context.placement(name) else { return Ok(unknown(name)) };
     if placement.deleting {
         return Ok(Answer::Denied(format!("cluster resource placement {name} is being deleted")));
     }
@@ -26,9 +26,9 @@ pub fn eviction(request: &Request<'_>, around: &dyn Surroundings) -> Result<Answ
 }
 
 /// Judges a budget, which has the name of its placement.
-pub fn budget(request: &Request<'_>, around: &dyn Surroundings) -> Result<Answer, Answer> {
+pub fn budget(request: &Request<'_>, context: &dyn Context) -> Result<Answer, Answer> {
     let object: ClusterResourcePlacementDisruptionBudget = read(request.object)?;
-    let Some(placement) = around.placement(request.name) else { return Ok(unknown(request.name)) };
+    let Some(placement) = context.placement(request.name) else { return Ok(unknown(request.name)) };
     let all = placement.picks() == PlacementType::PickAll;
     let unsupported = "cluster resource placement policy type PickAll is not supported with";
     Ok(match (&object.spec.max_unavailable, &object.spec.min_available) {

@@ -6,17 +6,17 @@ use flagship_api::cluster::{DeleteValidationMode, MemberCluster};
 use flagship_api::printed::{self, Printed};
 use flagship_base::names;
 
-use super::{Answer, Operation, Options, Request, Surroundings, read};
+use super::{Answer, Context, Operation, Options, Request, read};
 
 /// Judges a write to a member.
 pub fn member(
     request: &Request<'_>,
-    around: &dyn Surroundings,
+    context: &dyn Context,
     options: Options,
 ) -> Result<Answer, Answer> {
     let object: MemberCluster = read(request.object)?;
     if request.operation == Operation::Delete {
-        return Ok(leave(request.name, &object, around, options));
+        return Ok(leave(request.name, &object, context, options));
     }
     Ok(match mistakes(&object) {
         mistakes if mistakes.is_empty() => Answer::Allowed(String::new()),
@@ -43,12 +43,7 @@ fn mistakes(object: &MemberCluster) -> Vec<String> {
     mistakes
 }
 
-fn leave(
-    name: &str,
-    object: &MemberCluster,
-    around: &dyn Surroundings,
-    options: Options,
-) -> Answer {
+fn leave(name: &str, object: &MemberCluster, context: &dyn Context, options: Options) -> Answer {
     let asked = object.spec.delete_options.as_ref().and_then(|asked| asked.validation_mode);
     if asked == Some(DeleteValidationMode::Skip) {
         return Answer::Allowed(
@@ -61,7 +56,7 @@ fn leave(
             "Networking agents disabled; skipping ServiceExport validation".to_owned(),
         );
     }
-    match around.exports(name) {
+    match context.exports(name) {
         Err(error) => Answer::Failed(format!(
             "failed to list internalServiceExportList, please retry the request: {error}"
         )),

@@ -74,9 +74,9 @@ pub enum Answer {
 }
 
 /// What an answer may depend on besides the request.
-pub trait Surroundings {
+pub trait Context {
     /// What discovery knows of a kind: `Err` that it knows nothing, `Ok(None)` that it is
-    /// there but nobody watches it yet. `None` until the hub has looked around.
+    /// there but nobody watches it yet. `None` until the hub has asked its server.
     fn scope_of(&self, kind: &Kind) -> Option<Result<Option<Scope>, String>>;
 
     /// The cluster-scoped placement of that name.
@@ -169,37 +169,33 @@ pub fn needs<'a>(request: &Request<'a>, options: Options) -> Need<'a> {
 }
 
 /// Judges a request. `None`: nobody here has a word on it, so it may pass.
-pub fn review(
-    request: &Request<'_>,
-    around: &dyn Surroundings,
-    options: Options,
-) -> Option<Answer> {
+pub fn review(request: &Request<'_>, context: &dyn Context, options: Options) -> Option<Answer> {
     if !request.subresource.is_empty() {
         return None;
     }
     let answer = match (request.group(), request.kind.kind.as_str(), request.operation) {
         (_, _, Operation::Delete) if !request.is_member() => return None,
         (PLACING, "ClusterResourcePlacement", _) => {
-            admit(request, around, |object: &ClusterResourcePlacement| {
+            admit(request, context, |object: &ClusterResourcePlacement| {
                 let status = object.status.clone().unwrap_or_default();
                 Placement::read(&object.metadata, &object.spec, &status)
             })
         }
         (PLACING, "ResourcePlacement", _) => {
-            admit(request, around, |object: &ResourcePlacement| {
+            admit(request, context, |object: &ResourcePlacement| {
                 let status = object.status.clone().unwrap_or_default();
                 Placement::read(&object.metadata, &object.spec, &status)
             })
         }
-        (PLACING, "ClusterResourceOverride", _) => overrides::cluster_override(request, around),
-        (PLACING, "ResourceOverride", _) => overrides::namespaced_override(request, around),
+        (PLACING, "ClusterResourceOverride", _) => overrides::cluster_override(request, context),
+        (PLACING, "ResourceOverride", _) => overrides::namespaced_override(request, context),
         (PLACING, "ClusterResourcePlacementEviction", Operation::Create) => {
-            evictions::eviction(request, around)
+            evictions::eviction(request, context)
         }
         (PLACING, "ClusterResourcePlacementDisruptionBudget", _) => {
-            evictions::budget(request, around)
+            evictions::budget(request, context)
         }
-        (JOINING, "MemberCluster", _) => members::member(request, around, options),
+        (JOINING, "MemberCluster", _) => members::member(request, context, options),
         (_, _, Operation::Create) => return workloads::workload(request, options),
         _ => return None,
     };
@@ -245,15 +241,15 @@ fn read<K: DeserializeOwned>(object: &Value) -> Result<K, Answer> {
 
 fn admit<K: DeserializeOwned>(
     request: &Request<'_>,
-    around: &dyn Surroundings,
+    context: &dyn Context,
     seen: impl Fn(&K) -> Placement,
 ) -> Result<Answer, Answer> {
     let new = seen(&read(request.object)?);
     let old = request.old.map(read).transpose()?.map(|old| seen(&old));
     let looked =
         new.spec.resource_selectors.first().is_none_or(|term| {
-            around.scope_of(&crate::placement::selection::kind_of(term)).is_some()
+            context.scope_of(&crate::placement::selection::kind_of(term)).is_some()
         });
-    let kinds = |kind: &Kind| around.scope_of(kind).unwrap_or(Ok(None));
+    let kinds = |kind: &Kind| context.scope_of(kind).unwrap_or(Ok(None));
     Ok(validation::admit(old.as_ref(), &new, looked.then_some(&kinds)).into())
 }

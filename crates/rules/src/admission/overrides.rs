@@ -13,7 +13,7 @@ use flagship_api::placement::ResourceSelectorTerm;
 use flagship_api::printed::{self, Printed};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::{Answer, Operation, Request, Surroundings, read};
+use super::{Answer, Context, Operation, Request, read};
 use crate::overrides::mistakes;
 
 /// How many overrides there may be: in all of those that are cluster-scoped, and in each
@@ -44,10 +44,7 @@ impl Neighbour {
 }
 
 /// Judges a cluster-scoped override.
-pub fn cluster_override(
-    request: &Request<'_>,
-    around: &dyn Surroundings,
-) -> Result<Answer, Answer> {
+pub fn cluster_override(request: &Request<'_>, context: &dyn Context) -> Result<Answer, Answer> {
     let object: ClusterResourceOverride = read(request.object)?;
     let terms = &object.spec.cluster_resource_selectors;
     let own = Own {
@@ -58,14 +55,11 @@ pub fn cluster_override(
     let kind = "clusterResourceOverride";
     let full =
         format!("{kind} limit has been reached: at most {MOST} cluster resources can be created.");
-    Ok(own.judged(request, around, mistakes::of_cluster_selectors(terms), kind, full))
+    Ok(own.judged(request, context, mistakes::of_cluster_selectors(terms), kind, full))
 }
 
 /// Judges an override in a namespace.
-pub fn namespaced_override(
-    request: &Request<'_>,
-    around: &dyn Surroundings,
-) -> Result<Answer, Answer> {
+pub fn namespaced_override(request: &Request<'_>, context: &dyn Context) -> Result<Answer, Answer> {
     let object: ResourceOverride = read(request.object)?;
     let terms = &object.spec.resource_selectors;
     let own = Own {
@@ -75,7 +69,7 @@ pub fn namespaced_override(
     };
     let kind = "resourceOverride";
     let full = format!("{kind} limit has been reached: at most {MOST} resources can be created.");
-    Ok(own.judged(request, around, mistakes::of_selectors(terms), kind, full))
+    Ok(own.judged(request, context, mistakes::of_selectors(terms), kind, full))
 }
 
 /// What both scopes have in common.
@@ -90,7 +84,7 @@ impl Own<'_> {
     fn judged(
         &self,
         request: &Request<'_>,
-        around: &dyn Surroundings,
+        context: &dyn Context,
         selection: Vec<String>,
         kind: &str,
         full: String,
@@ -99,7 +93,7 @@ impl Own<'_> {
         if self.metadata.deletion_timestamp.is_some() {
             return Answer::Allowed(format!("{kind} is being deleted"));
         }
-        let others = around.overrides();
+        let others = context.overrides();
         if request.operation == Operation::Create && others.len() >= MOST {
             return Answer::Denied(full);
         }

@@ -15,7 +15,7 @@ use flagship_api::placement::ClusterResourcePlacement;
 use flagship_apiserver::registry::Registry;
 use flagship_apiserver::rest::{Admission, ClusterHandle, Mutation, Review};
 use flagship_base::machinery::status::ApiError;
-use flagship_hub::admission::{Answer, Around, Options, Request, exported, service_exports};
+use flagship_hub::admission::{Answer, Options, Request, ReviewContext, exported, service_exports};
 use flagship_rules::admission::{self, Need, Neighbour, Operation};
 use flagship_rules::placement::Placement;
 use flagship_rules::placement::selection::Kind;
@@ -52,8 +52,8 @@ impl Admission for HubDoor {
     fn validate(&self, review: &mut Review<'_>) -> Result<(), ApiError> {
         let Some(kind) = concerned(review) else { return Ok(()) };
         let Some(request) = request(review, &kind, review.object) else { return Ok(()) };
-        let around = look(review.store, review.registry, &request, self.options);
-        let answer = match admission::review(&request, &around, self.options) {
+        let context = look(review.store, review.registry, &request, self.options);
+        let answer = match admission::review(&request, &context, self.options) {
             None | Some(Answer::Allowed(_)) => return Ok(()),
             Some(answer) => answer,
         };
@@ -101,22 +101,27 @@ fn request<'a, O>(
 }
 
 /// Reads what the answer may depend on, and nothing else.
-fn look(store: &Store, registry: &Registry, request: &Request<'_>, options: Options) -> Around {
-    let mut around = Around::default();
+fn look(
+    store: &Store,
+    registry: &Registry,
+    request: &Request<'_>,
+    options: Options,
+) -> ReviewContext {
+    let mut context = ReviewContext::default();
     match admission::needs(request, options) {
         Need::Nothing => {}
-        Need::Kinds => around.kinds = Some(Arc::new(selected(registry, request.object))),
-        Need::Placement(name) => around.placement = placement(store, name),
+        Need::Kinds => context.kinds = Some(Arc::new(selected(registry, request.object))),
+        Need::Placement(name) => context.placement = placement(store, name),
         Need::ClusterOverrides => {
-            around.overrides = neighbours(store, Within::All, Neighbour::of_cluster_override);
+            context.overrides = neighbours(store, Within::All, Neighbour::of_cluster_override);
         }
         Need::Overrides(namespace) => {
             let beside = Within::Namespace(namespace);
-            around.overrides = neighbours(store, beside, Neighbour::of_override);
+            context.overrides = neighbours(store, beside, Neighbour::of_override);
         }
-        Need::Exports(member) => around.exports = Some(Ok(exports(store, member))),
+        Need::Exports(member) => context.exports = Some(Ok(exports(store, member))),
     }
-    around
+    context
 }
 
 /// The kinds that a placement selects from, as far as they are served.

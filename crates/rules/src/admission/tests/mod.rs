@@ -8,7 +8,7 @@ use flagship_api::kinds::Scope;
 use serde_json::{Value, json};
 
 use super::{
-    Answer, Need, Neighbour, Operation, Options, Request, Surroundings, complete, judge_of, needs,
+    Answer, Context, Need, Neighbour, Operation, Options, Request, complete, judge_of, needs,
     review, webhooks,
 };
 use crate::placement::Placement;
@@ -16,14 +16,14 @@ use crate::placement::selection::Kind;
 
 /// A hub that knows a few kinds and placements.
 #[derive(Default)]
-struct Around {
+struct ReviewContext {
     blind: bool,
     placements: BTreeMap<&'static str, Value>,
     exports: Option<Result<Vec<String>, String>>,
     overrides: Vec<Neighbour>,
 }
 
-impl Surroundings for Around {
+impl Context for ReviewContext {
     fn scope_of(&self, kind: &Kind) -> Option<Result<Option<Scope>, String>> {
         (!self.blind).then(|| match kind.kind.as_str() {
             "Namespace" => Ok(Some(Scope::Cluster)),
@@ -76,8 +76,8 @@ fn ask(operation: Operation, of: &Kind, object: &Value, old: Option<&Value>) -> 
     }
 }
 
-fn created(of: &Kind, object: Value, around: &Around) -> Option<Answer> {
-    review(&ask(Operation::Create, of, &object, None), around, Options::default())
+fn created(of: &Kind, object: Value, context: &ReviewContext) -> Option<Answer> {
+    review(&ask(Operation::Create, of, &object, None), context, Options::default())
 }
 
 fn placement(of: &str, space: &str, selects: &str) -> Value {
@@ -93,10 +93,10 @@ fn placement(of: &str, space: &str, selects: &str) -> Value {
 // checklist 20.45
 #[test]
 fn placements_of_both_scopes_are_judged_by_their_own_rules() {
-    let around = Around::default();
+    let context = ReviewContext::default();
     let (crp, rp) = (kind(PLACING, "ClusterResourcePlacement"), kind(PLACING, "ResourcePlacement"));
-    let wide = |selects: &str| created(&crp, placement(&crp.kind, "", selects), &around);
-    let narrow = |selects: &str| created(&rp, placement(&rp.kind, "app", selects), &around);
+    let wide = |selects: &str| created(&crp, placement(&crp.kind, "", selects), &context);
+    let narrow = |selects: &str| created(&rp, placement(&rp.kind, "app", selects), &context);
     let allowed =
         |tag: &str| Some(Answer::Allowed(format!("any user is allowed to modify v1beta1 {tag}")));
     assert_eq!(wide("Namespace"), allowed("CRP"));
@@ -122,7 +122,7 @@ fn placements_of_both_scopes_are_judged_by_their_own_rules() {
         wide("Planet"),
         denied("CRP", "failed to get GVR of the selector: no matches for kind \"Planet\"")
     );
-    let blind = Around { blind: true, ..Around::default() };
+    let blind = ReviewContext { blind: true, ..ReviewContext::default() };
     assert_eq!(
         created(&crp, placement(&crp.kind, "", "Namespace"), &blind),
         denied("CRP", "cannot perform resource scope check for now, please retry")
@@ -130,10 +130,10 @@ fn placements_of_both_scopes_are_judged_by_their_own_rules() {
     // Deletions and statuses are nobody's business, nonsense is.
     let object = placement(&crp.kind, "", "ConfigMap");
     let request = ask(Operation::Delete, &crp, &object, None);
-    assert_eq!(review(&request, &around, Options::default()), None);
+    assert_eq!(review(&request, &context, Options::default()), None);
     let request = Request { subresource: "status", operation: Operation::Update, ..request };
-    assert_eq!(review(&request, &around, Options::default()), None);
-    let nonsense = created(&crp, json!({"metadata": {"name": "web"}, "spec": 7}), &around);
+    assert_eq!(review(&request, &context, Options::default()), None);
+    let nonsense = created(&crp, json!({"metadata": {"name": "web"}, "spec": 7}), &context);
     assert_eq!(nonsense.map(|answer| answer.code()), Some(400));
 }
 
@@ -146,7 +146,7 @@ fn updates_are_held_against_what_was_there() {
     new["spec"]["policy"] = json!({"placementType": "PickAll"});
     let request = ask(Operation::Update, &of, &new, Some(&old));
     assert_eq!(
-        review(&request, &Around::default(), Options::default()),
+        review(&request, &ReviewContext::default(), Options::default()),
         Some(Answer::Denied("placement type is immutable".to_owned()))
     );
 }
@@ -170,7 +170,7 @@ fn taints_of_members_must_make_sense() {
     let member = |taints: Value| {
         let identity = json!({"kind": "User", "name": "m1"});
         let spec = json!({"identity": identity, "taints": taints});
-        created(&of, json!({"metadata": {"name": "m1"}, "spec": spec}), &Around::default())
+        created(&of, json!({"metadata": {"name": "m1"}, "spec": spec}), &ReviewContext::default())
     };
     let taint =
         |key: &str, value: &str| json!({"key": key, "value": value, "effect": "NoSchedule"});
@@ -195,9 +195,9 @@ fn a_member_may_leave_when_nobody_uses_what_it_exports() {
         let identity = json!({"kind": "User", "name": "m1"});
         let spec = json!({"identity": identity, "deleteOptions": {"validationMode": mode}});
         let object = json!({"metadata": {"name": "m1"}, "spec": spec});
-        let around = Around { exports: Some(exports), ..Around::default() };
+        let context = ReviewContext { exports: Some(exports), ..ReviewContext::default() };
         let options = Options { networking_agents, ..Options::default() };
-        review(&ask(Operation::Delete, &of, &object, Some(&object)), &around, options).unwrap()
+        review(&ask(Operation::Delete, &of, &object, Some(&object)), &context, options).unwrap()
     };
     let web = || Ok(vec!["work/web".to_owned()]);
     for (answer, wanted) in [
@@ -219,11 +219,11 @@ fn evictions_and_budgets_must_be_able_to_do_what_they_say() {
         ("named", json!({"policy": {"placementType": "PickFixed"}})),
         ("going", json!({"deleting": true})),
     ]);
-    let around = Around { placements, ..Around::default() };
+    let context = ReviewContext { placements, ..ReviewContext::default() };
     let evict = |name: &str| {
         let spec = json!({"placementName": name, "clusterName": "m1"});
         let of = kind(PLACING, "ClusterResourcePlacementEviction");
-        created(&of, json!({"metadata": {"name": "e"}, "spec": spec}), &around).unwrap()
+        created(&of, json!({"metadata": {"name": "e"}, "spec": spec}), &context).unwrap()
     };
     assert_eq!(evict("all").code(), 200);
     assert_eq!(evict("nobody").code(), 200);
@@ -237,7 +237,7 @@ fn evictions_and_budgets_must_be_able_to_do_what_they_say() {
     );
     let budget = |name: &str, spec: Value| {
         let of = kind(PLACING, "ClusterResourcePlacementDisruptionBudget");
-        created(&of, json!({"metadata": {"name": name}, "spec": spec}), &around).unwrap()
+        created(&of, json!({"metadata": {"name": name}, "spec": spec}), &context).unwrap()
     };
     assert_eq!(budget("some", json!({"maxUnavailable": "50%"})).code(), 200);
     assert_eq!(budget("all", json!({"minAvailable": 1})).code(), 200);
@@ -255,7 +255,7 @@ fn evictions_and_budgets_must_be_able_to_do_what_they_say() {
 
 #[test]
 fn workloads_do_not_come_to_life_on_a_hub() {
-    let around = Around::default();
+    let context = ReviewContext::default();
     let object = |space: &str| json!({"metadata": {"name": "x", "namespace": space}});
     for (group, name, words) in [
         ("", "Pod", "Pod app/x creation is disallowed in the fleet hub cluster"),
@@ -267,22 +267,22 @@ fn workloads_do_not_come_to_life_on_a_hub() {
         ),
     ] {
         let of = kind(group, name);
-        assert_eq!(created(&of, object("app"), &around), Some(Answer::Denied(words.to_owned())));
-        assert_eq!(created(&of, object("kube-system"), &around).unwrap().code(), 200);
+        assert_eq!(created(&of, object("app"), &context), Some(Answer::Denied(words.to_owned())));
+        assert_eq!(created(&of, object("kube-system"), &context).unwrap().code(), 200);
         let open = Options {
             workloads_run_here: true,
             pod_disruption_budgets: true,
             ..Options::default()
         };
         let request = ask(Operation::Create, &of, &object("app"), None);
-        assert_eq!(review(&request, &around, open), None);
+        assert_eq!(review(&request, &context, open), None);
     }
-    assert_eq!(created(&kind("", "ConfigMap"), object("app"), &around), None);
+    assert_eq!(created(&kind("", "ConfigMap"), object("app"), &context), None);
 }
 
 #[test]
 fn every_registered_check_answers_what_it_is_registered_for() {
-    let around = Around::default();
+    let context = ReviewContext::default();
     let all: Vec<_> = webhooks(Options::default()).collect();
     assert_eq!(all.len(), 11);
     for webhook in all {
@@ -294,7 +294,7 @@ fn every_registered_check_answers_what_it_is_registered_for() {
                 continue;
             }
             assert_eq!(judge_of(&request), Some(webhook), "{}", webhook.name);
-            let answer = review(&request, &around, Options::default());
+            let answer = review(&request, &context, Options::default());
             assert!(answer.is_some(), "{} says nothing on {operation:?}", webhook.name);
         }
     }

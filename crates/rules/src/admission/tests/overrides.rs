@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Around, PLACING, ask, kind};
+use super::{PLACING, ReviewContext, ask, kind};
 use crate::admission::{Answer, Neighbour, Operation, Options, review};
 
 const NAMESPACE: &str =
@@ -28,31 +28,31 @@ fn removing() -> Value {
     json!([{"clusterSelector": {"clusterSelectorTerms": []}, "overrideType": "Delete"}])
 }
 
-fn judged(operation: Operation, object: &Value, around: &Around) -> Answer {
+fn judged(operation: Operation, object: &Value, context: &ReviewContext) -> Answer {
     let of = kind(PLACING, object["kind"].as_str().unwrap());
     let old = (operation == Operation::Update).then_some(object);
-    review(&ask(operation, &of, object, old), around, Options::default()).unwrap()
+    review(&ask(operation, &of, object, old), context, Options::default()).unwrap()
 }
 
 #[track_caller]
-fn denied(object: &Value, around: &Around, words: &str) {
-    let answer = judged(Operation::Create, object, around);
+fn denied(object: &Value, context: &ReviewContext, words: &str) {
+    let answer = judged(Operation::Create, object, context);
     assert_eq!(answer, Answer::Denied(words.to_owned()));
 }
 
-fn others(objects: &[Value]) -> Around {
+fn others(objects: &[Value]) -> ReviewContext {
     let read = |object: &Value| match object["kind"].as_str() {
         Some("ResourceOverride") => {
             Neighbour::of_override(&serde_json::from_value(object.clone()).unwrap())
         }
         _ => Neighbour::of_cluster_override(&serde_json::from_value(object.clone()).unwrap()),
     };
-    Around { overrides: objects.iter().map(read).collect(), ..Around::default() }
+    ReviewContext { overrides: objects.iter().map(read).collect(), ..ReviewContext::default() }
 }
 
 #[test]
 fn an_override_that_makes_sense_may_pass() {
-    let alone = Around::default();
+    let alone = ReviewContext::default();
     let object = wide("cro", json!([namespace("app")]), removing());
     assert_eq!(
         judged(Operation::Create, &object, &alone),
@@ -94,7 +94,7 @@ fn the_hundred_and_first_is_one_too_many() {
 // checklist fleet 50: duplicate and cross-object selection.
 #[test]
 fn a_resource_is_selected_once_by_name() {
-    let alone = Around::default();
+    let alone = ReviewContext::default();
     let mut by_label = namespace("app");
     by_label["labelSelector"] = json!({});
     denied(
@@ -152,7 +152,7 @@ fn with_rule(rule: Value) -> Value {
 
 #[test]
 fn clusters_are_chosen_by_label_only() {
-    let alone = Around::default();
+    let alone = ReviewContext::default();
     let with_term = |term: Value| {
         with_rule(
             json!({"clusterSelector": {"clusterSelectorTerms": [term]}, "overrideType": "Delete"}),
@@ -187,7 +187,7 @@ fn clusters_are_chosen_by_label_only() {
 // checklist fleet 50: forbidden patch paths.
 #[test]
 fn patches_stay_away_from_what_is_not_theirs() {
-    let alone = Around::default();
+    let alone = ReviewContext::default();
     let patched = |patch: Value| with_rule(json!({"jsonPatchOverrides": [patch]}));
     for (path, problem) in [
         ("", "path cannot be empty"),
@@ -257,5 +257,8 @@ fn problems_of_selection_come_alone_and_all_others_together() {
 fn one_that_goes_may_lose_its_finalizers() {
     let mut object = wide("cro", json!([namespace("")]), json!([{"overrideType": "JSONPatch"}]));
     object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
-    assert!(matches!(judged(Operation::Update, &object, &Around::default()), Answer::Allowed(_)));
+    assert!(matches!(
+        judged(Operation::Update, &object, &ReviewContext::default()),
+        Answer::Allowed(_)
+    ));
 }
