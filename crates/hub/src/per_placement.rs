@@ -17,10 +17,10 @@ pub(crate) struct PlacedKey {
     pub object: ObjectKey,
 }
 
-/// A queue in which placements take turns.
+/// A queue that serves placements in rounds.
 pub(crate) type PerPlacement = Queue<PlacedKey, ObjectKey>;
 
-/// An empty queue in which placements take turns.
+/// An empty queue that serves placements in rounds.
 pub(crate) fn queue(config: QueueConfig, metrics: &Metrics) -> PerPlacement {
     Queue::grouped(config, metrics, |key: &PlacedKey| key.placement.clone())
 }

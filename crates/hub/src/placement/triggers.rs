@@ -12,7 +12,7 @@ use flagship_rules::placement::selection::Kind;
 use flagship_rules::placement::triggers::{
     BindingChange, binding_change, misses_mirror, placement_changed, waits_for_kind,
 };
-use flagship_runtime::queue::{Pace, Queue};
+use flagship_runtime::queue::{BatchingWindow, Queue};
 use flagship_runtime::reflector::{Change, Store, Subscription};
 
 use tokio::task::JoinSet;
@@ -23,8 +23,8 @@ use crate::mirrors::{Binding, Fenced, Mirrors, Placement, Policy};
 
 /// Between two passes that only repeat another wording.
 const WORDING: Duration = Duration::from_secs(1);
-/// What a cluster in a status that is rewritten costs the placements that have news next:
-/// some five times what it takes.
+/// Reserved in the batching window for each cluster in a status that is rewritten: some five
+/// times what it takes.
 const ROW: Duration = Duration::from_micros(500);
 
 /// Fills a queue from now on, and with every placement of the scope.
@@ -33,8 +33,9 @@ pub(super) fn listen(mirrors: &ScopeMirrors, queue: &Queue<ObjectKey>) -> Vec<Su
     let placements = mirrors.placements.subscribe(move |change| placement(&waker, change));
     let waker = queue.clone();
     let policies = mirrors.policies.subscribe(move |change| policy(&waker, change));
-    let (waker, scope, pace) = (queue.clone(), mirrors.clone(), Pace::default());
-    let bindings = mirrors.bindings.subscribe(move |change| binding(&waker, &scope, &pace, change));
+    let (waker, scope, window) = (queue.clone(), mirrors.clone(), BatchingWindow::default());
+    let bindings =
+        mirrors.bindings.subscribe(move |change| binding(&waker, &scope, &window, change));
     vec![placements, policies, bindings]
 }
 
@@ -63,13 +64,18 @@ fn policy(queue: &Queue<ObjectKey>, change: &Change<Policy>) {
     }
 }
 
-fn binding(queue: &Queue<ObjectKey>, scope: &ScopeMirrors, pace: &Pace, change: &Change<Binding>) {
+fn binding(
+    queue: &Queue<ObjectKey>,
+    scope: &ScopeMirrors,
+    window: &BatchingWindow,
+    change: &Change<Binding>,
+) {
     let (Some(old), Some(new)) = (&change.old, &change.new) else { return };
     match binding_change(&old.value, &new.value) {
         BindingChange::Nothing => {}
         BindingChange::Wording => queue.add_after(new.placement.clone(), WORDING),
         BindingChange::News => {
-            pace.add(queue, new.placement.clone(), ROW * scope.count_bindings_of(&new.placement));
+            window.add(queue, new.placement.clone(), ROW * scope.count_bindings_of(&new.placement));
         }
     }
 }

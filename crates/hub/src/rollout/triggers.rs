@@ -10,7 +10,7 @@ use flagship_api::names::ObjectKey;
 use flagship_rules::rollout::triggers::{
     binding_changed, is_latest_master, placement_changed, placement_of,
 };
-use flagship_runtime::queue::{Pace, Queue};
+use flagship_runtime::queue::{BatchingWindow, Queue};
 use flagship_runtime::reflector::{Change, Origin, Subscription};
 
 use crate::mirrors::{
@@ -19,8 +19,8 @@ use crate::mirrors::{
 };
 use crate::scope::{ClusterWide, InNamespace, Overriding, Scoped};
 
-/// What a binding that a pass has to list costs the placements whose bindings change next:
-/// some three times what it takes.
+/// Reserved in the batching window for each binding that a pass has to list: some three
+/// times what it takes.
 const LISTED: Duration = Duration::from_micros(100);
 
 /// Fills the queue of a scope from now on, and with everything that is there already.
@@ -31,11 +31,11 @@ pub(super) fn listen<S: Scoped>(
 ) -> Vec<Subscription> {
     let waker = || queue.clone();
     let (resources, bindings, placements, clusters) = (waker(), waker(), waker(), waker());
-    let (bound, counted, pace) = (scope.clone(), scope.clone(), Pace::default());
+    let (bound, counted, window) = (scope.clone(), scope.clone(), BatchingWindow::default());
     let overrides = mirrors.overrides_in_force();
     let mut subscriptions = vec![
         scope.resources.subscribe(move |change| resources_changed(&resources, change)),
-        scope.bindings.subscribe(move |change| one_binding(&bindings, &counted, &pace, change)),
+        scope.bindings.subscribe(move |change| one_binding(&bindings, &counted, &window, change)),
         scope.placements.subscribe(move |change| one_placement(&placements, change)),
         mirrors.members.clusters.subscribe(move |change| {
             if relabelled(change) && overrides() {
@@ -94,7 +94,7 @@ fn resources_changed(queue: &Queue<ObjectKey>, change: &Change<ResourceSnapshot>
 fn one_binding(
     queue: &Queue<ObjectKey>,
     scope: &ScopeMirrors,
-    pace: &Pace,
+    window: &BatchingWindow,
     change: &Change<Binding>,
 ) {
     let worth = match (&change.old, &change.new) {
@@ -112,7 +112,7 @@ fn one_binding(
         Origin::Listed => queue.add_with(placement, change.origin.priority()),
         Origin::Watched => {
             let cost = LISTED * scope.count_bindings_of(&placement);
-            pace.add(queue, placement, cost);
+            window.add(queue, placement, cost);
         }
     }
 }

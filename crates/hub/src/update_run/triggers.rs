@@ -1,9 +1,9 @@
 //! Which change makes which run worth a pass.
 //!
 //! A binding that works wakes its runs at once: no cluster waits for a timer to be
-//! followed by the next. Only when there is more news than time runs take turns, so that one
-//! pass hears of several bindings. Changes of placement, policy and cluster labels are noticed at
-//! once too, so that a run that cannot go on says so early.
+//! followed by the next. Only when many bindings change at once passes wait for the
+//! batching window, so that one pass covers several of them. Changes of placement, policy
+//! and cluster labels are noticed at once too, so that a run that cannot go on says so early.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,13 +13,13 @@ use flagship_rules::update_run::Approval;
 use flagship_rules::update_run::triggers::{
     Glance, binding_changed, request_appeared, request_changed, request_deleted,
 };
-use flagship_runtime::queue::Pace;
+use flagship_runtime::queue::BatchingWindow;
 use flagship_runtime::reflector::{Change, Subscription};
 
 use crate::mirrors::{Binding, Cluster, MemberMirrors, Placement, Policy, Run, ScopeMirrors};
 use crate::per_placement::{PerPlacement, PlacedKey};
 
-/// What a cluster of a run that is looked at costs the runs that have news next: twice what
+/// Reserved in the batching window for each cluster of a run that is looked at: twice what
 /// it takes.
 const ROW: Duration = Duration::from_micros(100);
 
@@ -29,7 +29,8 @@ pub(super) fn listen(
     scope: &ScopeMirrors,
     queue: &PerPlacement,
 ) -> Vec<Subscription> {
-    let waker = || Waker { scope: scope.clone(), queue: queue.clone(), pace: Pace::default() };
+    let waker =
+        || Waker { scope: scope.clone(), queue: queue.clone(), window: BatchingWindow::default() };
     let (runs, approvals, bindings) = (waker(), waker(), waker());
     let (placements, policies, clusters) = (waker(), waker(), waker());
     vec![
@@ -45,7 +46,7 @@ pub(super) fn listen(
 struct Waker {
     scope: ScopeMirrors,
     queue: PerPlacement,
-    pace: Pace,
+    window: BatchingWindow,
 }
 
 impl Waker {
@@ -83,7 +84,7 @@ impl Waker {
         };
         for run in self.open_runs(&binding.placement).filter(|run| is_news(run)) {
             let cost = ROW * self.scope.count_bindings_of(&binding.placement);
-            self.pace.add(&self.queue, PlacedKey::from(&*run), cost);
+            self.window.add(&self.queue, PlacedKey::from(&*run), cost);
         }
     }
 

@@ -1,10 +1,9 @@
 //! The work generators: `flagship_rules::work`, kept in step with the hub.
 //!
-//! One queue of bindings per scope, in which placements take turns: one with a thousand
-//! clusters does not keep a small one waiting. `triggers` says which change makes which binding
-//! worth a pass, `observe` reads what a pass may look at, `contents` the manifests for
-//! passes that have to write, and `shell` carries the plan out. Every word of a member
-//! about a Work is a pass, which writes only if the binding's status changes by it.
+//! One queue of bindings per scope, fair between placements. `triggers` says which change
+//! makes which binding worth a pass, `observe` reads what a pass may look at, `contents` the
+//! manifests for passes that have to write, and `shell` carries the plan out. Every report of
+//! a member about a Work is a pass, which writes only if the binding's status changes by it.
 
 mod contents;
 mod observe;

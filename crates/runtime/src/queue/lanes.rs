@@ -1,8 +1,9 @@
 //! Which ready key comes next.
 //!
-//! Three lanes by priority. Within a lane groups take turns, and within a group
-//! keys stand in line. A lower lane is passed over at most [`PATIENCE`] times in
-//! a row, so a flood of urgent keys slows the others down but never stops them.
+//! Three lanes by priority. Within a lane groups are served in rounds, one key of each
+//! group a round, and within a group keys stand in line. A lower lane is passed over at
+//! most [`PATIENCE`] times in a row, so a flood of urgent keys slows the others down but
+//! never stops them.
 //!
 //! Pure bookkeeping: no time, no locks. Timers are in the queue itself.
 
@@ -37,20 +38,20 @@ pub(super) struct Lanes<K, G> {
 
 struct Lane<K, G> {
     groups: BTreeMap<G, Line<K>>,
-    /// Whose turn it is: lowest first.
-    turns: BTreeMap<u64, G>,
+    /// Which group is served next: lowest first.
+    rounds: BTreeMap<u64, G>,
     passed_over: u32,
 }
 
 struct Line<K> {
-    turn: u64,
+    round: u64,
     keys: BTreeMap<Seq, K>,
 }
 
 impl<K, G: Ord + Clone> Lanes<K, G> {
     /// `cap` is the most keys of one group that may be with workers at once.
     pub(super) fn new(cap: usize) -> Self {
-        let lane = || Lane { groups: BTreeMap::new(), turns: BTreeMap::new(), passed_over: 0 };
+        let lane = || Lane { groups: BTreeMap::new(), rounds: BTreeMap::new(), passed_over: 0 };
         let lanes = [lane(), lane(), lane()];
         Self { lanes, busy: BTreeMap::new(), cap: cap.max(1), ready: 0, next: 0 }
     }
@@ -58,11 +59,11 @@ impl<K, G: Ord + Clone> Lanes<K, G> {
     /// Puts a key at the end of its group's line.
     pub(super) fn push(&mut self, priority: Priority, group: G, key: K) -> Seq {
         let seq = self.number();
-        let turn = self.number();
+        let round = self.number();
         let lane = &mut self.lanes[priority as usize];
         let line = lane.groups.entry(group.clone()).or_insert_with(|| {
-            lane.turns.insert(turn, group);
-            Line { turn, keys: BTreeMap::new() }
+            lane.rounds.insert(round, group);
+            Line { round, keys: BTreeMap::new() }
         });
         line.keys.insert(seq, key);
         self.ready += 1;
@@ -76,8 +77,8 @@ impl<K, G: Ord + Clone> Lanes<K, G> {
         let key = line.keys.remove(&seq)?;
         self.ready -= 1;
         if line.keys.is_empty() {
-            let turn = line.turn;
-            lane.turns.remove(&turn);
+            let round = line.round;
+            lane.rounds.remove(&round);
             lane.groups.remove(group);
         }
         Some(key)
@@ -93,19 +94,19 @@ impl<K, G: Ord + Clone> Lanes<K, G> {
         for (lane, open) in self.lanes.iter_mut().zip(&open).skip(chosen + 1) {
             lane.passed_over += u32::from(open.is_some());
         }
-        let turn = self.number();
+        let round = self.number();
         let group = open.into_iter().nth(chosen).flatten()?;
         let lane = &mut self.lanes[chosen];
         lane.passed_over = 0;
         let line = lane.groups.get_mut(&group)?;
         let (_, key) = line.keys.pop_first()?;
         self.ready -= 1;
-        lane.turns.remove(&line.turn);
+        lane.rounds.remove(&line.round);
         if line.keys.is_empty() {
             lane.groups.remove(&group);
         } else {
-            line.turn = turn;
-            lane.turns.insert(turn, group.clone());
+            line.round = round;
+            lane.rounds.insert(round, group.clone());
         }
         *self.busy.entry(group.clone()).or_default() += 1;
         Some((group, key))
@@ -135,7 +136,7 @@ impl<K, G: Ord + Clone> Lanes<K, G> {
     pub(super) fn clear(&mut self) -> Vec<K> {
         let mut keys = Vec::with_capacity(std::mem::take(&mut self.ready));
         for lane in &mut self.lanes {
-            lane.turns.clear();
+            lane.rounds.clear();
             let groups = std::mem::take(&mut lane.groups);
             keys.extend(groups.into_values().flat_map(|line| line.keys.into_values()));
         }
@@ -144,7 +145,7 @@ impl<K, G: Ord + Clone> Lanes<K, G> {
 
     fn first_open(&self, lane: &Lane<K, G>) -> Option<G> {
         let free = |group: &&G| self.busy.get(group).is_none_or(|busy| *busy < self.cap);
-        lane.turns.values().find(free).cloned()
+        lane.rounds.values().find(free).cloned()
     }
 
     fn number(&mut self) -> u64 {

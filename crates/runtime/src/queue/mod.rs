@@ -5,9 +5,10 @@
 //! often it was added. Nothing is lost: a [`Claim`] that is dropped unfinished
 //! (a cancelled task) puts its key back with a back-off.
 //!
-//! The order is decided by ready time, priority, turn of the group and sequence
+//! The order is decided by ready time, priority, round of the group and sequence
 //! number, never by hashing or chance. `lanes` decides among ready keys,
-//! [`RateLimit`] how long a failed key waits, [`Workers`] runs passes.
+//! [`RateLimit`] how long a failed key waits, [`BatchingWindow`] how long a key waits so
+//! that one pass covers several changes. [`Workers`] runs passes.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -21,18 +22,18 @@ use crate::metrics::{Counter, Gauge, Histogram, Metrics, SECONDS};
 use lanes::{Lanes, Seq};
 use limit::Bucket;
 
+mod batching;
 mod claim;
 mod lanes;
 mod limit;
-mod pace;
 #[cfg(test)]
 mod tests;
 mod workers;
 
+pub use batching::BatchingWindow;
 pub use claim::Claim;
 pub use lanes::Priority;
 pub use limit::RateLimit;
-pub use pace::Pace;
 pub use workers::{Outcome, Workers};
 
 /// First pause of a key whose pass panicked; doubles with each panic.
@@ -153,7 +154,7 @@ impl<K: Ord + Clone> Queue<K> {
 }
 
 impl<K: Ord + Clone, G: Ord + Clone> Queue<K, G> {
-    /// A queue whose groups take turns, so that no group starves another.
+    /// A queue that serves its groups in rounds, so that no group starves another.
     pub fn grouped(
         config: QueueConfig,
         metrics: &Metrics,

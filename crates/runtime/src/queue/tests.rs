@@ -60,9 +60,9 @@ async fn a_timer_fires_at_its_time_and_the_earlier_of_two_wins() {
 
 #[tokio::test(start_paused = true)]
 async fn turns_come_one_after_the_other_whatever_their_key() {
-    let (queue, pace, begun) = (queue(), Pace::default(), Instant::now());
+    let (queue, window, begun) = (queue(), BatchingWindow::default(), Instant::now());
     for key in ["a", "b", "a", "c", "b", "a"] {
-        pace.add(&queue, key, millis(20));
+        window.add(&queue, key, millis(20));
     }
     for (key, at) in [("a", 0), ("b", 20), ("c", 40)] {
         let claim = queue.next().await.unwrap();
@@ -71,18 +71,18 @@ async fn turns_come_one_after_the_other_whatever_their_key() {
     }
     assert_eq!(queue.depth(), Depth::default());
     tokio::time::advance(millis(100)).await;
-    pace.add(&queue, "a", millis(20));
-    assert!(claimed(&queue).is_some(), "turns that nobody took are not made up for");
+    window.add(&queue, "a", millis(20));
+    assert!(claimed(&queue).is_some(), "time that passed is not made up for");
 }
 
 #[tokio::test(start_paused = true)]
 async fn news_about_a_key_that_is_worked_on_or_waits_long_gets_a_turn() {
-    let (queue, pace, begun) = (queue(), Pace::default(), Instant::now());
+    let (queue, window, begun) = (queue(), BatchingWindow::default(), Instant::now());
     queue.add_after("slow", millis(900));
-    pace.add(&queue, "a", millis(20));
+    window.add(&queue, "a", millis(20));
     let claim = claimed(&queue).unwrap();
-    pace.add(&queue, "a", millis(20));
-    pace.add(&queue, "slow", millis(20));
+    window.add(&queue, "a", millis(20));
+    window.add(&queue, "slow", millis(20));
     claim.finish(Next::Forget);
     for (key, at) in [("a", 20), ("slow", 40)] {
         let claim = queue.next().await.unwrap();
@@ -93,13 +93,13 @@ async fn news_about_a_key_that_is_worked_on_or_waits_long_gets_a_turn() {
 
 #[tokio::test(start_paused = true)]
 async fn a_key_in_quarantine_takes_no_turns() {
-    let (queue, pace) = (queue(), Pace::default());
+    let (queue, window) = (queue(), BatchingWindow::default());
     queue.add("bad");
     claimed(&queue).unwrap().finish(Next::Quarantine);
     for _ in 0..10 {
-        pace.add(&queue, "bad", millis(20));
+        window.add(&queue, "bad", millis(20));
     }
-    pace.add(&queue, "good", millis(20));
+    window.add(&queue, "good", millis(20));
     assert_eq!(claimed(&queue).map(|claim| *claim.key()), Some("good"));
 }
 
