@@ -102,7 +102,7 @@ pub struct Member {
     #[arg(long, default_value_t = 100, hide = true)]
     work_applier_priority_linear_equation_coeff_b: i32,
     #[command(flatten)]
-    pace: Pace,
+    requeue: Requeue,
 
     /// Report the namespaces of the member too
     #[arg(long, default_value_t = false, action = Set)]
@@ -117,7 +117,7 @@ pub struct Member {
 /// When Works are looked at again although nothing happened
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Looking again")]
-struct Pace {
+struct Requeue {
     #[arg(
         long,
         default_value_t = 1,
@@ -262,7 +262,7 @@ impl Member {
             b: self.work_applier_priority_linear_equation_coeff_b,
         });
         Options {
-            timing: self.pace.timing(),
+            timing: self.requeue.timing(),
             priorities,
             deletion_wait: Duration::from_secs(self.deletion_wait_time * 60),
             collect_namespaces: self.enable_namespace_collection_in_property_provider,
@@ -299,12 +299,12 @@ impl Member {
         complaints.unless(self.leader_renew_deadline < self.leader_lease_duration, || {
             "--leader-renew-deadline must be below --leader-lease-duration".into()
         });
-        self.pace.check(&mut complaints);
+        self.requeue.check(&mut complaints);
         complaints.settle()
     }
 }
 
-impl Pace {
+impl Requeue {
     fn timing(&self) -> Timing {
         Timing {
             attempts: self.attempts,

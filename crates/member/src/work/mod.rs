@@ -20,7 +20,7 @@ use std::time::Duration;
 use flagship_api::keys::field_manager;
 use flagship_api::names::ObjectKey;
 use flagship_api::work::{AppliedWork, Work};
-use flagship_rules::apply::Pace;
+use flagship_rules::apply::RequeueBackOff;
 use flagship_runtime::client::{ResourceType, Selection};
 use flagship_runtime::controller::Controller;
 use flagship_runtime::effects::{SeenWrites, Writer};
@@ -47,7 +47,7 @@ pub(crate) struct Applier {
     watches: Watches,
     queue: Queue<ObjectKey>,
     seen: SeenWrites<ObjectKey>,
-    paces: Mutex<BTreeMap<ObjectKey, Pace>>,
+    back_offs: Mutex<BTreeMap<ObjectKey, RequeueBackOff>>,
 }
 
 /// The controller, and what is still to be listed on the hub and on the member.
@@ -70,7 +70,7 @@ pub(crate) fn controller(cx: &Context, tasks: &mut JoinSet<()>) -> (Controller, 
         watches: Watches::new(&cx, &queue),
         queue: queue.clone(),
         seen,
-        paces: Mutex::default(),
+        back_offs: Mutex::default(),
         cx,
     });
     let (on_hub, on_member) = (works.store(), applied.store());

@@ -256,9 +256,9 @@ impl Applier {
         let generation = Generation::of(&work.metadata).0;
         let look = Look::new(generation, &outcomes, report.settled);
         let pause = {
-            let mut paces = self.paces.lock().unwrap_or_else(PoisonError::into_inner);
-            let pace = paces.entry(key.clone()).or_default();
-            pace.next(&self.cx.options.timing, &look)
+            let mut back_offs = self.back_offs.lock().unwrap_or_else(PoisonError::into_inner);
+            let back_off = back_offs.entry(key.clone()).or_default();
+            back_off.next(&self.cx.options.timing, &look)
         };
         let saw = outcomes.iter().filter_map(|outcome| {
             let place = place(&outcome.identifier)?;
@@ -275,7 +275,7 @@ impl Applier {
     /// Nothing is to be remembered of the Work.
     pub(super) fn forget(&self, key: &ObjectKey) {
         self.watches.forget(key);
-        self.paces.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+        self.back_offs.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
     }
 }
 

@@ -14,7 +14,7 @@
 //! again     = reconsider(&manifests, &outcomes) ─► map and process those once more
 //! report    = report(work, AppliedWork.status, terms, complete(&manifests, outcomes), now)
 //!             carry out its writes in order
-//! pace.next(…)                                                when to look again
+//! back_off.next(…)                                            when to look again
 //! ```
 //!
 //! A failure of the member's API server about one manifest is an answer and becomes a
@@ -29,13 +29,13 @@ mod intent;
 mod manifest;
 mod outcome;
 mod owners;
-mod pace;
 mod prepare;
 mod priority;
 mod protected;
 mod reconsider;
 pub(crate) mod redact;
 mod report;
+mod requeue;
 mod step;
 mod take_over;
 mod terms;
@@ -50,11 +50,11 @@ pub use intent::{Intent, intent, removal_failed};
 pub use manifest::{GroupVersionKind, Manifest, Mapping, Unmapped, Untried, map, read, types};
 pub use outcome::{Findings, Outcome, Verdict, complete};
 pub use owners::{Removal, release, removal};
-pub use pace::{Look, Pace, Timing};
 pub use priority::{Ageing, Trigger, priority};
 pub use reconsider::reconsider;
 pub use redact::redacted;
 pub use report::{Options, Report, StatusWrite, report};
+pub use requeue::{Look, RequeueBackOff, Timing};
 pub use step::{Find, Refusal, RefusalKind, Step, begin};
 pub use take_over::{FindWorks, TakeOver};
 pub use terms::Terms;

@@ -15,9 +15,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 
 use crate::apply::{
-    GroupVersionKind, Look, Manifest, Mapping, Operation, Options, Outcome, Pace, PatchStyle,
-    Refusal, RefusalKind, Removal, Report, StatusWrite, Step, Terms, Timing, Unmapped, begin,
-    complete, intent, map, read, reconsider, removal, report, types, waves,
+    GroupVersionKind, Look, Manifest, Mapping, Operation, Options, Outcome, PatchStyle, Refusal,
+    RefusalKind, Removal, Report, RequeueBackOff, StatusWrite, Step, Terms, Timing, Unmapped,
+    begin, complete, intent, map, read, reconsider, removal, report, types, waves,
 };
 
 /// What the shell does, as tests refuse it.
@@ -47,7 +47,7 @@ pub struct World {
     /// What was done on the member, in order.
     pub log: Vec<String>,
     pub options: Options,
-    pub pace: Pace,
+    pub back_off: RequeueBackOff,
     pub wait: SignedDuration,
     /// Writes of the hub's status so far.
     pub reports: usize,
@@ -117,7 +117,7 @@ impl World {
             refusals: Vec::new(),
             log: Vec::new(),
             options: Options::default(),
-            pace: Pace::default(),
+            back_off: RequeueBackOff::default(),
             wait: SignedDuration::ZERO,
             reports: 0,
             fuel: usize::MAX,
@@ -239,7 +239,7 @@ impl World {
         let report = self.report(&terms, &outcomes)?;
         let generation = self.work.metadata.generation.unwrap();
         let look = Look::new(generation, &outcomes, report.settled);
-        self.wait = self.pace.next(&Timing::default(), &look);
+        self.wait = self.back_off.next(&Timing::default(), &look);
         Some(outcomes)
     }
 

@@ -5,7 +5,7 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::world::{World, config_map, start};
-use crate::apply::{Ageing, Look, Outcome, Pace, Timing, Trigger, priority};
+use crate::apply::{Ageing, Look, Outcome, RequeueBackOff, Timing, Trigger, priority};
 
 fn look(settled: bool) -> Look {
     Look { generation: 1, results: "same".into(), settled, waiting: false }
@@ -13,9 +13,9 @@ fn look(settled: bool) -> Look {
 
 /// The first delays in seconds, to three digits.
 fn delays(timing: &Timing, settled: bool, count: usize) -> Vec<f64> {
-    let mut pace = Pace::default();
+    let mut back_off = RequeueBackOff::default();
     let seconds = |span: SignedDuration| (span.as_secs_f64() * 1000.0).round() / 1000.0;
-    (0..count).map(|_| seconds(pace.next(timing, &look(settled)))).collect()
+    (0..count).map(|_| seconds(back_off.next(timing, &look(settled)))).collect()
 }
 
 // checklist 10.1
@@ -78,8 +78,8 @@ fn variants_without_a_part_of_the_sequence() {
 #[test]
 fn a_new_generation_or_result_starts_over() {
     let timing = Timing::default();
-    let mut pace = Pace::default();
-    let mut next = |look: &Look| pace.next(&timing, look).as_millis();
+    let mut back_off = RequeueBackOff::default();
+    let mut next = |look: &Look| back_off.next(&timing, look).as_millis();
     assert_eq!([next(&look(false)), next(&look(false)), next(&look(false))], [5000, 2000, 2400]);
     // Becoming settled alone is no change; growing fast begins where slow has got to.
     assert_eq!(next(&look(true)), 3600);
@@ -87,8 +87,8 @@ fn a_new_generation_or_result_starts_over() {
     assert_eq!(next(&Look { generation: 2, ..look(true) }), 2000);
     assert_eq!(next(&Look { generation: 2, results: "other".into(), ..look(true) }), 5000);
     assert_eq!(next(&look(true)), 5000);
-    // A Work that is gone is forgotten: its pace is dropped, and one of its name starts over.
-    assert_eq!(Pace::default().next(&timing, &look(true)).as_millis(), 5000);
+    // A Work that is gone is forgotten: its back-off is dropped, and one of its name starts over.
+    assert_eq!(RequeueBackOff::default().next(&timing, &look(true)).as_millis(), 5000);
 }
 
 // checklist 10.1

@@ -1,31 +1,33 @@
-//! When a Work is looked at again.
+//! The requeue back-off of Works: how long after a pass over a Work the next one comes.
 //!
-//! Nothing on a member is watched by this rule: drift, availability and deleted objects are
-//! found by looking again, soon at first and more and more seldom while nothing changes.
+//! Drift, changed availability and deleted objects are found by passes, whether or not the
+//! member watches what it applied. The first passes come at a fixed distance; then the
+//! distance grows, slowly while the Work is not available and faster afterwards, up to a
+//! limit. A new generation of the Work or another result starts the sequence again.
 
 use flagship_api::hash;
 use jiff::SignedDuration;
 
 use super::outcome::Outcome;
 
-/// How often to look.
+/// The sequence of delays, as the flags of KubeFleet's requeue rate limiter set it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Timing {
-    /// Looks at a fixed distance before the distance grows.
+    /// Passes with a fixed delay before the delay grows.
     pub attempts: u32,
-    /// That distance.
+    /// That delay.
     pub fixed: SignedDuration,
-    /// What the distance grows by at first.
+    /// Factor by which the delay grows at first.
     pub slow_base: f64,
-    /// What it starts from.
+    /// First delay that grows.
     pub slow_start: SignedDuration,
-    /// Up to where it grows slowly.
+    /// Longest delay that grows by the slow factor.
     pub slow_cap: SignedDuration,
-    /// What it grows by from then on.
+    /// Factor from then on.
     pub fast_base: f64,
-    /// The greatest distance.
+    /// The longest delay.
     pub fast_cap: SignedDuration,
-    /// Whether Works that are done grow fast from the start.
+    /// Whether the delay of available or compared Works grows by the fast factor at once.
     pub skip_to_fast: bool,
 }
 
@@ -44,11 +46,11 @@ impl Default for Timing {
     }
 }
 
-/// The longest distance anybody may ask for, and the shortest.
+/// The longest delay anybody may ask for, and the shortest.
 const LONGEST: SignedDuration = SignedDuration::from_secs(3600);
 const SHORTEST: SignedDuration = SignedDuration::from_secs(2);
 
-/// Looks that are counted; more make no difference.
+/// Passes that are counted; more make no difference.
 const MOST_LOOKS: u32 = 199;
 
 impl Timing {
@@ -98,15 +100,15 @@ impl Look {
     }
 }
 
-/// How often a Work was looked at without anything new. Kept until the Work is gone.
+/// How many passes over a Work brought the same result. Kept until the Work is gone.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Pace {
+pub struct RequeueBackOff {
     looks: u32,
     last: SignedDuration,
     seen: Option<(i64, String)>,
 }
 
-impl Pace {
+impl RequeueBackOff {
     /// How long to wait after this look.
     pub fn next(&mut self, timing: &Timing, look: &Look) -> SignedDuration {
         let seen = Some((look.generation, look.results.clone()));
