@@ -32,18 +32,10 @@ const WRITES: &[&str] = &[
 ];
 
 /// Files of `hub` and `member` that write and are no shell.
-const WRITERS: &[(&str, &str)] = &[
-    (
-        "crates/hub/src/placement/unreadable.rs",
-        "says on an object that it cannot be decoded, so that no plan can",
-    ),
-    (
-        "crates/member/src/work/manifests.rs",
-        "part of the shell of Works: one manifest, step by step",
-    ),
-    ("crates/member/src/work/pass.rs", "part of the shell of Works: the order of one pass"),
-    ("crates/member/src/work/withdrawal.rs", "part of the shell of Works: taking everything back"),
-];
+const WRITERS: &[(&str, &str)] = &[(
+    "crates/hub/src/placement/unreadable.rs",
+    "says on an object that it cannot be decoded, so that no plan can",
+)];
 
 /// Files of `hub` and `member` that wait by themselves instead of leaving that to `runtime`.
 const WAITERS: &[(&str, &str)] = &[
@@ -53,10 +45,6 @@ const WAITERS: &[(&str, &str)] = &[
         "gathers changes of clusters for a window, and wakes at intervals",
     ),
     ("crates/member/src/kinds.rs", "asks a server that did not answer once more, within a pass"),
-    (
-        "crates/member/src/work/pass.rs",
-        "gives a kind that the same Work defines a moment to be served",
-    ),
     (
         "crates/member/src/work/shell/mod.rs",
         "gives a kind that the same Work defines a moment to be served",

@@ -1,8 +1,12 @@
 //! Joining, leaving and the heartbeat, through the InternalMemberCluster on the hub.
 //!
-//! What is said is decided in `flagship_rules::agent`.
+//! `triggers` says which change is worth a pass, `observe` looks at the member, `shell`
+//! carries out what the hub asks for and reports. What is reported is decided in
+//! `flagship_rules::agent`.
 
+mod observe;
 mod shell;
+mod triggers;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,11 +18,12 @@ use flagship_runtime::controller::Controller;
 use flagship_runtime::events::Recorder;
 use flagship_runtime::queue::{Queue, QueueConfig, RateLimit};
 use flagship_runtime::readiness::missing;
-use flagship_runtime::reflector::{Change, Reflector};
+use flagship_runtime::reflector::Reflector;
 use tokio::task::JoinSet;
 
 use crate::member::{Context, Unlisted};
 use crate::properties::Collector;
+use observe::Health;
 use shell::Shell;
 
 /// Events are recorded under this name.
@@ -45,15 +50,10 @@ pub(crate) fn controller(cx: &Context, tasks: &mut JoinSet<()>) -> (Controller, 
         },
     );
     let mirror = internals.store();
-    let waker = queue.clone();
-    let subscription = mirror.subscribe(move |change| {
-        if is_asked_anew(change) {
-            waker.add((*change.key).clone());
-        }
-    });
+    let subscription = triggers::listen(&mirror, &queue);
     tasks.spawn(internals.run());
-    let collector = Collector::new(cx, tasks);
-    let shell = Arc::new(Shell::new(cx, mirror.clone(), recorder.clone(), collector));
+    let health = Health::new(cx, Collector::new(cx, tasks));
+    let shell = Arc::new(Shell::new(cx, mirror.clone(), recorder.clone(), health));
     let pass = |shell: Arc<Shell>, key: ObjectKey| async move { shell.pass(&key).await };
     let controller = Controller::new(&queue, 1, &cx.metrics, shell, pass)
         .listening([subscription])
@@ -61,12 +61,4 @@ pub(crate) fn controller(cx: &Context, tasks: &mut JoinSet<()>) -> (Controller, 
     let what = "InternalMemberClusters on the hub";
     let unlisted: Unlisted = Box::new(move || missing(&mirror, what).into_iter().collect());
     (controller, unlisted)
-}
-
-/// What agents say is no news; what the hub asks is.
-fn is_asked_anew(change: &Change<InternalMemberCluster>) -> bool {
-    let asked = |internal: &Arc<InternalMemberCluster>| {
-        (internal.metadata.uid.clone(), internal.metadata.generation)
-    };
-    change.old.as_ref().map(asked) != change.new.as_ref().map(asked)
 }

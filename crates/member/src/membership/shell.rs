@@ -10,7 +10,7 @@ use flagship_api::defaults::HEARTBEAT_PERIOD_SECONDS;
 use flagship_api::keys::finalizer;
 use flagship_api::names::ObjectKey;
 use flagship_api::work::Work;
-use flagship_rules::agent::{self, Checkup, Internal, Report};
+use flagship_rules::agent::{self, Internal, Report};
 use flagship_runtime::client::{ClientError, Fence, ResourceType, Selection};
 use flagship_runtime::effects::{Retry, SeenWrites, Writer, retry};
 use flagship_runtime::events::{EventType, Recorder};
@@ -21,20 +21,14 @@ use flagship_runtime::verdict::{Failure, Verdict};
 use kube_core::metadata::PartialObjectMeta;
 use serde_json::json;
 
+use super::observe::{Health, PROBE_TIMEOUT};
 use crate::member::Context;
-use crate::properties::Collector;
-
-/// Where a member's API server says whether it is well.
-const READYZ: &str = "/readyz";
-
-/// How long the member's API server may take to say it.
-const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) struct Shell {
     cx: Context,
     mirror: Store<InternalMemberCluster>,
     recorder: Recorder,
-    collector: Collector,
+    health: Health,
     seen: SeenWrites<ObjectKey>,
     joins: Counter,
     leaves: Counter,
@@ -45,7 +39,7 @@ impl Shell {
         cx: &Context,
         mirror: Store<InternalMemberCluster>,
         recorder: Recorder,
-        collector: Collector,
+        health: Health,
     ) -> Self {
         let seen = SeenWrites::default();
         seen.shown_by(ResourceType::of::<InternalMemberCluster>(), &mirror);
@@ -55,7 +49,7 @@ impl Shell {
             cx: cx.clone(),
             mirror,
             recorder,
-            collector,
+            health,
             seen,
             joins: counter("join_result_counter", "Members that joined."),
             leaves: counter("leave_result_counter", "Members that left."),
@@ -83,7 +77,7 @@ impl Shell {
         self.cx.gate.open();
         let period = internal.spec.heartbeat_period_seconds.unwrap_or(HEARTBEAT_PERIOD_SECONDS);
         let period = Duration::from_secs(period.max(1).unsigned_abs().into());
-        let checkup = self.checkup().await;
+        let checkup = self.health.observe().await;
         let said = internal.status.clone().unwrap_or_default();
         let report = agent::joined(&self.internal(internal, &said), &checkup);
         self.tell(key, internal, report, &self.joins, period).await?;
@@ -115,24 +109,6 @@ impl Shell {
     ) -> Internal<'a> {
         let generation = Generation::of(&internal.metadata);
         Internal { now: self.cx.env.now(), generation, status }
-    }
-
-    async fn checkup(&self) -> Checkup {
-        let readyz = self.cx.member.with_timeout(PROBE_TIMEOUT).probe(READYZ).await;
-        let told = match &self.cx.provider {
-            Some(provider) => Some(provider.ask().await),
-            None => None,
-        };
-        let (collected, runs, provider) = match told {
-            Some(told) => (told.collected, told.runs, told.conditions),
-            None => (None, false, Vec::new()),
-        };
-        // Mirrors of a server that does not answer would be old news.
-        let collected = match collected {
-            None if !runs && readyz == 200 => self.collector.collect().await,
-            told => told,
-        };
-        Checkup { readyz, collected, provider }
     }
 
     /// Takes our finalizer off every Work, so that the hub can delete them without us.

@@ -1,6 +1,6 @@
 //! Which change makes which Work worth a look, and how soon.
 //!
-//! What we say about a Work ourselves is no news. Objects on the member are watched in
+//! What we report about a Work ourselves wakes nobody. Objects on the member are watched in
 //! [`crate::watching`].
 
 use std::sync::Arc;
@@ -11,39 +11,39 @@ use flagship_rules::apply::{Trigger, priority};
 use flagship_runtime::queue::Priority;
 use flagship_runtime::reflector::{Change, Subscription};
 
-use super::Applier;
+use super::shell::Shell;
 
 /// Fills the queue from now on.
-pub(super) fn listen(applier: &Arc<Applier>) -> Vec<Subscription> {
-    let (one, other) = (Arc::downgrade(applier), Arc::downgrade(applier));
+pub(super) fn listen(shell: &Arc<Shell>) -> Vec<Subscription> {
+    let (one, other) = (Arc::downgrade(shell), Arc::downgrade(shell));
     vec![
-        applier.works.subscribe(move |change| {
-            if let Some(applier) = one.upgrade() {
-                applier.work_changed(change);
+        shell.mirrors.works.subscribe(move |change| {
+            if let Some(shell) = one.upgrade() {
+                shell.work_changed(change);
             }
         }),
-        applier.applied.subscribe(move |change| {
-            if let Some(applier) = other.upgrade() {
-                applier.applied_work_changed(change);
+        shell.mirrors.applied.subscribe(move |change| {
+            if let Some(shell) = other.upgrade() {
+                shell.applied_work_changed(change);
             }
         }),
     ]
 }
 
 /// Looks at every Work when the member joins, and again when it comes back.
-pub(super) async fn follow_gate(applier: Arc<Applier>) {
-    let mut changes = applier.cx.gate.changes();
-    // The gate lives in the applier, so the channel cannot be closed.
+pub(super) async fn follow_gate(shell: Arc<Shell>) {
+    let mut changes = shell.cx.gate.changes();
+    // The gate lives in the shell, so the channel cannot be closed.
     while changes.changed().await.is_ok() {
-        if applier.cx.gate.is_open() {
-            for (key, _) in applier.works.all() {
-                applier.queue.add((*key).clone());
+        if shell.cx.gate.is_open() {
+            for (key, _) in shell.mirrors.works.all() {
+                shell.queue.add((*key).clone());
             }
         }
     }
 }
 
-impl Applier {
+impl Shell {
     fn work_changed(&self, change: &Change<Work>) {
         let (old, new) = (change.old.as_deref(), change.new.as_deref());
         if old.map(asked) == new.map(asked) {

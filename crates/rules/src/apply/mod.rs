@@ -21,7 +21,7 @@
 //! condition; it never ends the pass. Nothing here prints what a Secret holds.
 //!
 //! Whether an applied object works is decided in [`crate::availability`]. Deleting a Work is
-//! the shell's, with [`release`] for an object whose deletion is stuck.
+//! [`withdrawal`], with [`release`] for an object whose deletion is stuck.
 
 mod compare;
 mod diff;
@@ -40,6 +40,7 @@ mod step;
 mod take_over;
 mod terms;
 mod waves;
+mod withdrawal;
 mod write;
 
 #[cfg(test)]
@@ -59,4 +60,5 @@ pub use step::{Find, Refusal, RefusalKind, Step, begin};
 pub use take_over::{FindWorks, TakeOver};
 pub use terms::Terms;
 pub use waves::{LAST_WAVE, waves};
+pub use withdrawal::{WITHDRAWAL_CHECK, Withdrawal, withdrawal};
 pub use write::{Operation, PatchStyle, Write};

@@ -1,62 +1,102 @@
-//! One look at one Work.
+//! One pass over one Work: read, ask the rules, write.
+//!
+//! `manifests` brings one manifest to the member, `withdrawal` ends a Work that is deleted.
 //!
 //! A manifest that fails is a condition, never the end of the pass. A pass ends early only
 //! where going on would lose track of something: no AppliedWork to own what comes, no
 //! record of what is about to come, or left-overs that could not be removed.
 
+mod manifests;
+mod withdrawal;
+
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use flagship_api::apply_strategy::ReportBackStrategyType;
 use flagship_api::condition::Generation;
-use flagship_api::keys::finalizer;
+use flagship_api::keys::{field_manager, finalizer};
 use flagship_api::names::ObjectKey;
 use flagship_api::work::{AppliedWork, AppliedWorkSpec, AppliedWorkStatus, Work, WorkStatus};
 use flagship_rules::apply::{
-    self, Look, Manifest, Outcome as ManifestOutcome, StatusWrite, Terms, complete, reconsider,
+    self, Look, Manifest, Outcome as ManifestOutcome, RequeueBackOff, StatusWrite, Terms, complete,
+    reconsider,
 };
-use flagship_runtime::client::Fence;
-use flagship_runtime::effects::Made;
-use flagship_runtime::queue::{Outcome, Priority};
+use flagship_runtime::client::{Fence, ResourceType};
+use flagship_runtime::effects::{Made, SeenWrites, Writer};
+use flagship_runtime::queue::{Outcome, Priority, Queue};
 use flagship_runtime::verdict::Failure;
 use futures::stream::{self, StreamExt};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::manifests::place;
-use super::{Applier, metrics};
-use crate::watching::{Mark, Place};
+use super::metrics;
+use super::observe::{Mirrors, Seen, observe};
+use crate::kinds::Kinds;
+use crate::member::Context;
+use crate::watching::{Mark, Place, Watches};
+use manifests::place;
 
 /// Manifests of one Work that are under way at once.
-pub(super) const AT_ONCE: usize = 4;
+const AT_ONCE: usize = 4;
 
 /// How long kinds that this very Work defines are waited for, and how often looked for.
 const NEW_KINDS: Duration = Duration::from_secs(5);
 const NEW_KINDS_EVERY: Duration = Duration::from_millis(200);
 
-/// How long a pass waits for the first list of AppliedWorks.
-const FIRST_LIST: Duration = Duration::from_secs(10);
+/// Carries out what the rules say about the Works of the member.
+pub(super) struct Shell {
+    pub(super) cx: Context,
+    pub(super) mirrors: Mirrors,
+    pub(super) queue: Queue<ObjectKey>,
+    kinds: Kinds,
+    watches: Watches,
+    seen: SeenWrites<ObjectKey>,
+    back_offs: Mutex<BTreeMap<ObjectKey, RequeueBackOff>>,
+}
 
-impl Applier {
+impl Shell {
+    pub fn new(cx: &Context, mirrors: Mirrors, queue: &Queue<ObjectKey>) -> Self {
+        let seen = SeenWrites::default();
+        seen.shown_by(ResourceType::of::<Work>(), &mirrors.works);
+        seen.shown_by(ResourceType::of::<AppliedWork>(), &mirrors.applied);
+        let cx = Context { member: cx.member.named(field_manager::WORK_APPLIER), ..cx.clone() };
+        Self {
+            kinds: Kinds::new(&cx.member),
+            watches: Watches::new(&cx, queue),
+            queue: queue.clone(),
+            back_offs: Mutex::default(),
+            cx,
+            mirrors,
+            seen,
+        }
+    }
+
+    /// Writes to the hub on behalf of a pass.
+    fn hub<'a>(&'a self, key: &'a ObjectKey) -> Writer<'a, ObjectKey> {
+        Writer::new(&self.cx.hub, &self.cx.leadership, &self.seen, key)
+    }
+
+    /// Writes to the member on behalf of a pass; manifests have a way of their own.
+    fn member<'a>(&'a self, key: &'a ObjectKey) -> Writer<'a, ObjectKey> {
+        Writer::new(&self.cx.member, &self.cx.leadership, &self.seen, key)
+    }
+
     /// One pass.
-    pub(super) async fn pass(&self, key: &ObjectKey) -> Result<Outcome, Failure> {
+    pub async fn pass(&self, key: &ObjectKey) -> Result<Outcome, Failure> {
         self.seen.caught_up(key).await;
-        let Some(work) = self.works.get(key) else {
-            self.forget(key);
-            return Ok(Outcome::Done);
+        let work = match observe(&self.cx, &self.mirrors, key).await? {
+            Seen::Gone => {
+                self.forget(key);
+                return Ok(Outcome::Done);
+            }
+            Seen::NotJoined => return Ok(Outcome::Done),
+            Seen::Deleted(work, applied) => {
+                return self.withdraw(key, &work, applied.as_deref()).await;
+            }
+            Seen::Wanted(work) => work,
         };
-        // Whoever opens the gate brings all Works back.
-        if !self.cx.gate.is_open() {
-            return Ok(Outcome::Done);
-        }
-        if tokio::time::timeout(FIRST_LIST, self.applied.synced()).await.is_err() {
-            return Err(Failure::back_off("the member does not list its AppliedWorks"));
-        }
-        if work.metadata.deletion_timestamp.is_some() {
-            return self.withdraw(key, &work).await;
-        }
         let Some(work) = self.claim(key, work).await? else { return Ok(Outcome::Done) };
         let Some(applied) = self.applied_work(key).await? else {
             // Its end wakes us.
@@ -110,7 +150,7 @@ impl Applier {
     /// an old one of that name is on its way out.
     async fn applied_work(&self, key: &ObjectKey) -> Result<Option<Arc<AppliedWork>>, Failure> {
         let name = ObjectKey::cluster(&key.name);
-        let found = match self.applied.get(&name) {
+        let found = match self.mirrors.applied.get(&name) {
             Some(found) => found,
             None => Arc::new(self.make_applied_work(key, &name).await?),
         };

@@ -15,10 +15,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube_core::metadata::PartialObjectMeta;
 use serde_json::Value;
 
-use super::Applier;
+use super::Shell;
 use crate::watching::Place;
 
-impl Applier {
+impl Shell {
     /// Brings one manifest to the member, or compares it, as the terms say.
     pub(super) async fn bring(&self, manifest: &Manifest, terms: &Terms) -> Outcome {
         let (kind, key) = place(&manifest.identifier).unwrap_or_else(nowhere);

@@ -1,56 +1,50 @@
-//! What happens on the member when a Work is deleted.
-//!
-//! Objects go with the AppliedWork that owns them, by the member's own garbage collector:
-//! what is ours alone is deleted, what has other owners only loses our reference. The Work
-//! stays until the AppliedWork is gone, so that the hub knows when that is. A Work that is
-//! marked as abandoned leaves everything where it is: the objects only lose their owner.
+//! Ends a Work that is deleted, as `flagship_rules::apply::withdrawal` says.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use flagship_api::keys::{finalizer, own};
+use flagship_api::keys::finalizer;
 use flagship_api::names::ObjectKey;
 use flagship_api::work::{AppliedWork, Work, WorkResourceIdentifier};
-use flagship_rules::apply::{self, Terms};
+use flagship_rules::apply::{self, Terms, Withdrawal};
 use flagship_runtime::client::{ClientError, Deleted, Fence, Propagation};
 use flagship_runtime::queue::Outcome;
 use flagship_runtime::verdict::Failure;
 use jiff::SignedDuration;
 use serde_json::json;
 
-use super::Applier;
+use super::Shell;
 use super::manifests::place;
 
-/// The end of an AppliedWork wakes us; this is for an end that nobody told us of.
-const LOOK: Duration = Duration::from_secs(30);
-
-impl Applier {
-    pub(super) async fn withdraw(&self, key: &ObjectKey, work: &Work) -> Result<Outcome, Failure> {
-        let all = work.metadata.finalizers.as_deref().unwrap_or_default();
-        if !all.iter().any(|one| one == finalizer::WORK) {
-            self.forget(key);
-            return Ok(Outcome::Done);
-        }
-        let Some(applied) = self.applied.get(&ObjectKey::cluster(&key.name)) else {
-            return self.release(key, work).await;
-        };
-        let Some(deleted) = &applied.metadata.deletion_timestamp else {
-            let Some(fence) = Fence::of(&*applied) else { return Ok(Outcome::After(LOOK)) };
-            let member = self.member(key);
-            let deleting = member.delete::<AppliedWork>(&fence, manner(work));
-            return match deleting.await? {
-                Deleted::Gone => self.release(key, work).await,
-                Deleted::Terminating { .. } => Ok(Outcome::After(LOOK)),
-            };
-        };
-        let waited = self.cx.env.now().duration_since(deleted.0);
+impl Shell {
+    pub(super) async fn withdraw(
+        &self,
+        key: &ObjectKey,
+        work: &Work,
+        applied: Option<&AppliedWork>,
+    ) -> Result<Outcome, Failure> {
         let patience = SignedDuration::try_from(self.cx.options.deletion_wait).unwrap_or_default();
-        if waited < patience {
-            let left = Duration::try_from(patience - waited).unwrap_or_default();
-            return Ok(Outcome::After(LOOK.min(left).max(Duration::from_secs(1))));
+        match (apply::withdrawal(work, applied, patience, self.cx.env.now()), applied) {
+            (Withdrawal::NotOurs, _) => {
+                self.forget(key);
+                Ok(Outcome::Done)
+            }
+            (Withdrawal::Release, _) | (_, None) => self.release(key, work).await,
+            (Withdrawal::Delete { orphan }, Some(applied)) => {
+                let look_again = Ok(Outcome::After(span(apply::WITHDRAWAL_CHECK)));
+                let Some(fence) = Fence::of(applied) else { return look_again };
+                let manner = if orphan { Propagation::Orphan } else { Propagation::Foreground };
+                match self.member(key).delete::<AppliedWork>(&fence, manner).await? {
+                    Deleted::Gone => self.release(key, work).await,
+                    Deleted::Terminating { .. } => look_again,
+                }
+            }
+            (Withdrawal::Wait(left), Some(_)) => Ok(Outcome::After(span(left))),
+            (Withdrawal::Unblock, Some(applied)) => {
+                self.unblock(work, applied).await?;
+                Ok(Outcome::After(span(apply::WITHDRAWAL_CHECK)))
+            }
         }
-        self.unblock(work, &applied).await?;
-        Ok(Outcome::After(LOOK))
     }
 
     /// Lets the Work go.
@@ -97,11 +91,8 @@ impl Applier {
     }
 }
 
-/// What becomes of the objects.
-fn manner(work: &Work) -> Propagation {
-    let notes = work.metadata.annotations.as_ref();
-    let abandoned = notes.is_some_and(|notes| notes.contains_key(own::ABANDONED));
-    if abandoned { Propagation::Orphan } else { Propagation::Foreground }
+fn span(span: SignedDuration) -> Duration {
+    Duration::try_from(span).unwrap_or_default()
 }
 
 /// Everything that may be on the member because of the Work.
