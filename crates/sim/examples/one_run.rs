@@ -63,7 +63,7 @@ fn makes_works() -> bool {
 async fn fleet() -> Fleet {
     let mut config = FleetConfig::named(&[]).real_time();
     config.hub.controllers.work = makes_works();
-    let mut fleet = Fleet::new(config);
+    let mut fleet = Fleet::new(config).await;
     fleet.start(HUB);
     let hub = &fleet.world.hub;
     hub.apply("{apiVersion: v1, kind: Namespace, metadata: {name: app}}").await;

@@ -309,7 +309,7 @@ async fn a_drain_that_cannot_be_carried_out_says_at_which_step() {
 }
 
 async fn requests() -> Fleeting {
-    let fleet = Fleeting::new(FleetConfig::of(0));
+    let fleet = Fleeting::new(FleetConfig::of(0)).await;
     fleet
         .world
         .hub

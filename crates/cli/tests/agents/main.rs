@@ -30,7 +30,7 @@ struct Scene {
 
 impl Scene {
     async fn new() -> Self {
-        let fleet = Fleet::new(FleetConfig::of(1).real_time());
+        let fleet = Fleet::new(FleetConfig::of(1).real_time()).await;
         let env = Env::system();
         let authority = Authority::create(env.clock.now()).unwrap();
         let edge = Edge::start(fleet.server(), &env, Config::local(0, authority)).await.unwrap();

@@ -1,72 +1,62 @@
-//! What a fleet is made of.
+//! What a simulated fleet is made of.
 
-use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
 
-use flagship_rules::placement::Batching;
+use flagship_fleet::{Callers, ClusterHost, FleetSpec, Storage};
 use flagship_store::env::Env as ServerEnv;
-use flagship_workloads::WorkloadConfig;
 
-use super::Ground;
-
-/// The shape of a fleet.
+/// The shape of a fleet, and how it is simulated. The fields of its [`FleetSpec`] are
+/// reached as if they were its own.
 #[derive(Clone)]
 pub struct FleetConfig {
+    /// The shape.
+    pub spec: FleetSpec,
     /// Decides everything that is left to chance.
     pub seed: u64,
-    /// Names of the members.
-    pub members: Vec<String>,
-    /// Labels of their MemberClusters.
-    pub labels: BTreeMap<String, BTreeMap<String, String>>,
-    /// How often members say that they are alive.
-    pub heartbeat_seconds: u32,
-    /// Choices for the hub.
-    pub hub: flagship_hub::Options,
-    /// Whether the hub judges writes and fills in as its webhooks would.
-    pub guarded: bool,
-    /// Choices for every member agent.
-    pub member: flagship_member::Options,
-    /// What runs on every member.
-    pub workloads: WorkloadConfig,
     /// Whether every request is written down.
     pub traced: bool,
     /// Whether time is the machine's, not tokio's.
     pub real_time: bool,
     /// A server of one's own; clusters are then called `hub` and by their names. Without
     /// one, fleets of a process share a server and get prefixed names.
-    pub ground: Option<Ground>,
+    pub host: Option<ClusterHost>,
+}
+
+impl Deref for FleetConfig {
+    type Target = FleetSpec;
+    fn deref(&self) -> &FleetSpec {
+        &self.spec
+    }
+}
+
+impl DerefMut for FleetConfig {
+    fn deref_mut(&mut self) -> &mut FleetSpec {
+        &mut self.spec
+    }
 }
 
 impl FleetConfig {
     /// So many members, called `member1`, `member2`, … under simulated time.
     pub fn of(members: usize) -> Self {
-        let names: Vec<String> = (1..=members).map(|number| format!("member{number}")).collect();
-        Self::named(&names.iter().map(String::as_str).collect::<Vec<_>>())
+        Self::with((1..=members).map(|number| format!("member{number}")).collect())
     }
 
     /// Members of these names under simulated time.
     pub fn named(members: &[&str]) -> Self {
-        // A person's edits become a version at once; what the original collects for half
-        // a minute only slows stories down.
-        let hub = flagship_hub::Options { batching: Batching::NONE, ..Default::default() };
-        Self {
-            seed: 1,
-            members: members.iter().map(|name| (*name).to_owned()).collect(),
-            labels: BTreeMap::new(),
-            heartbeat_seconds: 60,
-            hub,
-            guarded: true,
-            member: flagship_member::Options::default(),
-            workloads: WorkloadConfig::default(),
-            traced: false,
-            real_time: false,
-            ground: None,
-        }
+        Self::with(members.iter().map(|name| (*name).to_owned()).collect())
+    }
+
+    fn with(members: Vec<String>) -> Self {
+        // Faults and traces name the cluster whose controllers they mean.
+        let spec = FleetSpec { callers: Callers::CLUSTERS, ..FleetSpec::named(members) };
+        Self { spec, seed: 1, traced: false, real_time: false, host: None }
     }
 
     /// The same by the machine's clock, on a server of its own.
     #[must_use]
     pub fn real_time(self) -> Self {
-        Self { real_time: true, ground: Some(Ground::new(ServerEnv::system())), ..self }
+        let host = ClusterHost::new(ServerEnv::system(), Storage::Ephemeral);
+        Self { real_time: true, host: Some(host), ..self }
     }
 
     /// The same with another seed.
@@ -77,8 +67,9 @@ impl FleetConfig {
 
     /// The same without webhooks: schemas alone judge what is written.
     #[must_use]
-    pub fn unguarded(self) -> Self {
-        Self { guarded: false, ..self }
+    pub fn without_admission(mut self) -> Self {
+        self.hub_admission = false;
+        self
     }
 
     /// The same with every request written down.

@@ -9,10 +9,11 @@
 use std::path::PathBuf;
 
 use flagship_edge::{Authority, Config, Edge, Kubeconfig};
+use flagship_fleet::{ClusterHost, Storage};
 use flagship_hub::Hub;
 use flagship_member::Member;
 use flagship_runtime::client::Client;
-use flagship_sim::fleet::{Fleet, FleetConfig, Ground, HUB};
+use flagship_sim::fleet::{Fleet, FleetConfig, HUB};
 use flagship_sim::stories;
 use flagship_store::env::Env as ServerEnv;
 use serde_json::{Value, json};
@@ -37,24 +38,24 @@ async fn client_of(edge: &Edge, folder: &Folder, cluster: &str, user: &str) -> C
 }
 
 /// The TLS port of a fleet that runs by the clock, and a folder for who comes there.
-async fn served(ground: &Ground, name: &str) -> (Edge, Folder) {
+async fn served(host: &ClusterHost, name: &str) -> (Edge, Folder) {
     let folder = format!("flagship-{name}-{}", std::process::id());
     let folder = Folder(std::env::temp_dir().join(folder));
     std::fs::create_dir_all(&folder.0).unwrap();
     let env = ServerEnv::system();
     let authority = Authority::create(env.clock.now()).unwrap();
-    let edge = Edge::start(ground.server(), &env, Config::local(0, authority)).await.unwrap();
+    let edge = Edge::start(host.server(), &env, Config::local(0, authority)).await.unwrap();
     (edge, folder)
 }
 
 /// The hub's own process under the rights that the original's chart gives it.
 #[tokio::test]
 async fn a_hub_works_with_the_rights_of_the_originals_chart() {
-    let ground = Ground::new(ServerEnv::system());
-    let config = FleetConfig { ground: Some(ground.clone()), ..FleetConfig::of(2).real_time() };
+    let host = ClusterHost::new(ServerEnv::system(), Storage::Ephemeral);
+    let config = FleetConfig { host: Some(host.clone()), ..FleetConfig::of(2).real_time() };
     let options = config.hub.clone();
-    let mut fleet = Fleet::new(config);
-    let (edge, folder) = served(&ground, "hub-rights").await;
+    let mut fleet = Fleet::new(config).await;
+    let (edge, folder) = served(&host, "hub-rights").await;
     let person = fleet.world.hub.clone();
     person.apply(include_str!("hub_role.yaml")).await;
     let client = client_of(&edge, &folder, HUB, "hub-agent").await.named("flagship-hub");
@@ -135,10 +136,10 @@ spec: {placementName: app, stagedRolloutStrategyName: all, state: Run}
 /// not watch what it applied, and looks by the clock.
 #[tokio::test]
 async fn an_agent_works_with_the_rights_of_the_originals_chart() {
-    let ground = Ground::new(ServerEnv::system());
-    let config = FleetConfig { ground: Some(ground.clone()), ..FleetConfig::of(1).real_time() };
-    let mut fleet = Fleet::new(config);
-    let (edge, folder) = served(&ground, "member-rights").await;
+    let host = ClusterHost::new(ServerEnv::system(), Storage::Ephemeral);
+    let config = FleetConfig { host: Some(host.clone()), ..FleetConfig::of(1).real_time() };
+    let mut fleet = Fleet::new(config).await;
+    let (edge, folder) = served(&host, "member-rights").await;
     let (hub, member) = (fleet.world.hub.clone(), fleet.world.member("member1").clone());
     member.apply(include_str!("member_role.yaml")).await;
     fleet.start(HUB);
@@ -200,10 +201,10 @@ spec:
 // laws S14
 #[tokio::test]
 async fn a_members_credentials_do_only_their_part() {
-    let ground = Ground::new(ServerEnv::system());
-    let config = FleetConfig { ground: Some(ground.clone()), ..FleetConfig::of(2).real_time() };
-    let mut fleet = Fleet::new(config);
-    let (edge, folder) = served(&ground, "credentials").await;
+    let host = ClusterHost::new(ServerEnv::system(), Storage::Ephemeral);
+    let config = FleetConfig { host: Some(host.clone()), ..FleetConfig::of(2).real_time() };
+    let mut fleet = Fleet::new(config).await;
+    let (edge, folder) = served(&host, "credentials").await;
     fleet.start(HUB);
     fleet.start("member2");
     // As the MemberCluster names it.

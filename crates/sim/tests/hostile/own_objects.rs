@@ -86,7 +86,7 @@ async fn what_cannot_be_a_manifest_is_told_by_its_place() {
 #[tokio::test(start_paused = true)]
 async fn an_override_cannot_move_an_object_to_the_agent() {
     // The webhooks would have refused both overrides; without them the hub does.
-    let scene = Scene::with(FleetConfig::of(2).unguarded()).await;
+    let scene = Scene::with(FleetConfig::of(2).without_admission()).await;
     scene.namespace("moved").await;
     for name in ["nameless", "runaway", "stays"] {
         scene.map("moved", name, json!({})).await;

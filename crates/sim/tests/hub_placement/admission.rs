@@ -3,11 +3,11 @@
 
 use flagship_apiserver::rest::{PatchKind, WriteOptions};
 use flagship_base::machinery::status::ApiError;
+use flagship_fleet::HubAdmission;
 use flagship_hub::admission::{Admission, Answer, Options, Request};
 use flagship_rules::admission::Operation;
 use flagship_rules::placement::selection::Kind;
 use flagship_runtime::client::Client;
-use flagship_sim::fleet::HubDoor;
 use serde_json::{Value, json};
 
 use crate::hub_world::{CLUSTERS, CRP, CSPS, RP, SPS};
@@ -66,7 +66,7 @@ async fn requests_are_judged_by_what_the_server_knows() {
 /// A hub whose server asks the checks itself.
 async fn guarded(seed: u64) -> Story {
     let story = Story::both_scopes(seed).await;
-    HubDoor::install(&story.hub, story.options.admission());
+    HubAdmission::install(&story.hub, story.options.admission());
     story
 }
 

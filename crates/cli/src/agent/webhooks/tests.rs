@@ -35,7 +35,7 @@ async fn names(user: &Local, resource: &str, name: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn an_api_server_that_asks_over_https_is_answered() {
-    let fleet = Fleet::new(FleetConfig::of(0).unguarded().real_time());
+    let fleet = Fleet::new(FleetConfig::of(0).without_admission().real_time()).await;
     let handle = fleet.handle(HUB);
     let (client, env) = (Client::in_process(handle.called_by("hub")), Env::system());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -143,7 +143,7 @@ async fn a_placement_that_is_everywhere_is_done() {
 #[tokio::test(start_paused = true)]
 async fn a_selector_of_nothing_that_exists_is_told() {
     // On a hub without webhooks: they would have refused it.
-    let tale = Tale::with(CLUSTER, |config| config.guarded = false).await;
+    let tale = Tale::with(CLUSTER, |config| config.hub_admission = false).await;
     let selectors =
         json!([{"group": "example.com", "version": "v1", "kind": "Nonesuch", "name": "x"}]);
     tale.place_with(json!({"resourceSelectors": selectors, "policy": {"placementType": "PickAll"}, "strategy": {"type": "External"}})).await;

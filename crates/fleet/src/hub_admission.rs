@@ -1,5 +1,5 @@
 //! The hub's admission webhooks, inside the process: an embedded hub refuses and fills in
-//! what the original's does.
+//! what KubeFleet's does.
 //!
 //! The answers are those of `flagship_rules::admission`, and refusals read as if a webhook
 //! had spoken. What an answer depends on is read from the cluster's own store, so that
@@ -25,20 +25,20 @@ use flagship_store::{ObjectKey, Scope as Within, Store, Stored};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// What stands at the door of an embedded hub.
+/// Admission of an embedded hub.
 #[derive(Debug, Clone, Copy)]
-pub struct HubDoor {
+pub struct HubAdmission {
     options: Options,
 }
 
-impl HubDoor {
+impl HubAdmission {
     /// Judges every write to the hub from now on.
     pub fn install(hub: &ClusterHandle, options: Options) {
         hub.install_admission("fleet", Arc::new(Self { options }));
     }
 }
 
-impl Admission for HubDoor {
+impl Admission for HubAdmission {
     fn mutate(&self, review: &mut Mutation<'_>) -> Result<(), ApiError> {
         let Some(kind) = concerned(review) else { return Ok(()) };
         let request = request(&*review, &kind, &*review.object);

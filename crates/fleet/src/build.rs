@@ -1,0 +1,81 @@
+//! What a fleet runs on, and its assembly.
+
+use std::collections::BTreeMap;
+
+use flagship_edge::{Config, Edge};
+use flagship_runtime::env::Env;
+use flagship_runtime::metrics::Metrics;
+use flagship_store::env::Env as ServerEnv;
+use flagship_workloads::{WorkloadConfig, Workloads};
+
+use crate::{ClusterHost, ControllerTasks, EmbeddedFleet, FleetError, FleetSpec, HUB};
+use crate::{HubAdmission, Storage};
+
+/// Clock, storage and edge of a fleet.
+pub struct FleetBuilder {
+    spec: FleetSpec,
+    env: Env,
+    server_env: ServerEnv,
+    storage: Storage,
+    host: Option<(ClusterHost, String)>,
+    edge: Option<Config>,
+}
+
+impl FleetBuilder {
+    pub(crate) fn new(spec: FleetSpec) -> Self {
+        let (env, server_env) = (Env::system(), ServerEnv::system());
+        Self { spec, env, server_env, storage: Storage::Ephemeral, host: None, edge: None }
+    }
+
+    /// Time and chance: of the controllers, and of the API servers, which faults and a trace
+    /// may come with.
+    #[must_use]
+    pub fn clock(self, env: Env, server_env: ServerEnv) -> Self {
+        Self { env, server_env, ..self }
+    }
+
+    /// Where a server of the fleet's own keeps objects.
+    #[must_use]
+    pub fn storage(self, storage: Storage) -> Self {
+        Self { storage, ..self }
+    }
+
+    /// A server that others stand on, too, and a prefix for the names of clusters there.
+    #[must_use]
+    pub fn host(self, host: ClusterHost, prefix: String) -> Self {
+        Self { host: Some((host, prefix)), ..self }
+    }
+
+    /// The way in from the network, over TLS.
+    #[must_use]
+    pub fn edge(self, edge: Config) -> Self {
+        Self { edge: Some(edge), ..self }
+    }
+
+    /// The clusters of the fleet, with our definitions and with what a cluster does by
+    /// itself. No controller of ours runs, and no member is registered.
+    pub async fn build(self) -> Result<EmbeddedFleet, FleetError> {
+        let Self { spec, env, server_env, storage, host, edge } = self;
+        let (host, prefix) =
+            host.unwrap_or_else(|| (ClusterHost::new(server_env.clone(), storage), String::new()));
+        let hub = host.hub(&format!("{prefix}{HUB}"), server_env.clone()).await?;
+        if spec.hub_admission {
+            HubAdmission::install(&hub, spec.hub.admission());
+        }
+        Workloads::new(WorkloadConfig::hub()).spawn(hub.clone());
+        let workloads = Workloads::new(spec.workloads.clone());
+        let mut handles = BTreeMap::new();
+        for member in &spec.members {
+            let handle = host.member(&format!("{prefix}{member}"), server_env.clone()).await?;
+            workloads.spawn(handle.clone());
+            handles.insert(member.clone(), handle);
+        }
+        handles.insert(HUB.to_owned(), hub);
+        let edge = match edge {
+            Some(config) => Some(Edge::start(host.server(), &server_env, config).await?),
+            None => None,
+        };
+        let (metrics, tasks) = (Metrics::default(), ControllerTasks::default());
+        Ok(EmbeddedFleet { env, metrics, spec, host, prefix, handles, edge, tasks })
+    }
+}
