@@ -9,15 +9,12 @@
 //! both.
 //! `cargo bench -p flagship-sim --bench hub`
 
-#[path = "../tests/hub_world/mod.rs"]
-mod hub_world;
-
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use flagship_hub::Options;
+use flagship_sim::testing::{CRB, CRP, TestHub, WORK, text};
 use flagship_store::Scope;
-use hub_world::{CRB, CRP, WORK, World, text};
 use serde_json::{Value, json};
 
 /// As in the binary.
@@ -56,8 +53,8 @@ fn main() {
 }
 
 /// A hub with its members, all joined, and a namespace to place.
-async fn fleet() -> World {
-    let mut world = World::new(1).await;
+async fn fleet() -> TestHub {
+    let mut world = TestHub::new(1).await;
     for number in 0..CLUSTERS {
         let labels = json!({"group": group(number), "region": format!("r{}", number % 12)});
         world.cluster(&format!("member-{number:04}"), labels).await;
@@ -107,7 +104,7 @@ fn placement(name: &str, group: Option<String>) -> Value {
 
 /// Work and waiting until the placement has all its bindings.
 #[allow(clippy::disallowed_methods, reason = "measures the hub, decides nothing")]
-async fn one_placement(world: &World) -> (Duration, Duration) {
+async fn one_placement(world: &TestHub) -> (Duration, Duration) {
     let (begun, waited) = (Instant::now(), tokio::time::Instant::now());
     world.create(CRP, placement("first", None)).await;
     while bindings(world) < PICKED {
@@ -116,16 +113,16 @@ async fn one_placement(world: &World) -> (Duration, Duration) {
     (begun.elapsed(), waited.elapsed())
 }
 
-fn bindings(world: &World) -> usize {
+fn bindings(world: &TestHub) -> usize {
     count(world, CRB)
 }
 
-fn count(world: &World, resource: &str) -> usize {
+fn count(world: &TestHub, resource: &str) -> usize {
     world.hub.store().list(resource, Scope::All).items.len()
 }
 
 #[allow(clippy::disallowed_methods, reason = "measures the hub, decides nothing")]
-async fn many_placements(world: &World) -> Duration {
+async fn many_placements(world: &TestHub) -> Duration {
     let begun = Instant::now();
     for number in 1..placements() {
         world.create(CRP, placement(&format!("place-{number:04}"), Some(group(number)))).await;
@@ -145,7 +142,7 @@ async fn many_placements(world: &World) -> Duration {
 
 /// Until nothing is written any more: a hub that is stopped in the middle of something has
 /// something to write afterwards.
-async fn quiet(world: &World) {
+async fn quiet(world: &TestHub) {
     let mut revision = 0;
     while revision < world.hub.store().revision() {
         revision = world.hub.store().revision();
@@ -154,7 +151,7 @@ async fn quiet(world: &World) {
 }
 
 /// What members say of Works: all is well.
-async fn report(world: &World) {
+async fn report(world: &TestHub) {
     for work in world.list(WORK, "") {
         let meta = &work["metadata"];
         let says = |kind: &str, reason: &str| {
@@ -172,7 +169,7 @@ async fn report(world: &World) {
 /// Work until every placement, and every binding where Works are made, was looked at by its
 /// controllers, what was written (how often in which resource), and memory.
 #[allow(clippy::disallowed_methods, reason = "measures the hub, decides nothing")]
-async fn start_again(world: &mut World) -> (Duration, BTreeMap<String, usize>, f64, f64) {
+async fn start_again(world: &mut TestHub) -> (Duration, BTreeMap<String, usize>, f64, f64) {
     world.heartbeats(1).await;
     world.stop("hub").await;
     let (before, revision) = (memory("VmRSS:"), world.hub.store().revision());
@@ -203,7 +200,7 @@ async fn start_again(world: &mut World) -> (Duration, BTreeMap<String, usize>, f
 }
 
 /// Passes of the scheduler, the placement controller and the work generator so far.
-fn passes(world: &World) -> [u64; 3] {
+fn passes(world: &TestHub) -> [u64; 3] {
     let printed = world.metrics.render();
     let count = |controller: &str| {
         let of = |line: &&str| {

@@ -3,9 +3,11 @@
 //!
 //! [`fleet::Fleet`] is the fleet; [`fleet::World`] is how its users see it, and any other
 //! fleet that speaks Kubernetes. [`stories`] says what must hold on any of them;
-//! [`model`] is what a model checker walks through, [`normal`] makes transcripts comparable.
+//! [`model`] is what a model checker walks through, [`normal`] makes transcripts comparable,
+//! [`testing`] is what tests and benchmarks of a hub share.
 
 pub mod fleet;
 pub mod model;
 pub mod normal;
 pub mod stories;
+pub mod testing;

@@ -59,6 +59,33 @@ impl DerefMut for Fleet {
     }
 }
 
+/// Clocks of a fleet, with what goes wrong and what is written down.
+pub(crate) struct Simulation {
+    pub env: Env,
+    pub server_env: ServerEnv,
+    pub faults: Arc<Plan>,
+    pub trace: Arc<Trace>,
+}
+
+impl Simulation {
+    /// By tokio's clock, which tests pause.
+    pub fn paused(seed: u64, traced: bool) -> Self {
+        Self::with(Env::simulated(seed), ServerEnv::simulated(seed), seed, traced)
+    }
+
+    /// By the machine's clock.
+    pub fn real_time(seed: u64, traced: bool) -> Self {
+        Self::with(Env::system(), ServerEnv::system(), seed, traced)
+    }
+
+    fn with(env: Env, plain: ServerEnv, seed: u64, traced: bool) -> Self {
+        let trace = Arc::new(if traced { Trace::recording() } else { Trace::off() });
+        let faults = Arc::new(Plan::new(seed, plain.clock.clone(), Vec::new()));
+        let server_env = plain.with_trace(trace.clone()).with_faults(faults.clone());
+        Self { env, server_env, faults, trace }
+    }
+}
+
 impl Fleet {
     /// A fleet whose controllers run and whose members have joined.
     pub async fn joined(config: FleetConfig) -> Self {
@@ -71,14 +98,10 @@ impl Fleet {
 
     /// The clusters of a fleet, with our definitions. No controller runs, nobody has joined.
     pub async fn new(config: FleetConfig) -> Self {
-        let trace = Arc::new(if config.traced { Trace::recording() } else { Trace::off() });
-        let (env, plain) = if config.real_time {
-            (Env::system(), ServerEnv::system())
-        } else {
-            (Env::simulated(config.seed), ServerEnv::simulated(config.seed))
+        let Simulation { env, server_env, faults, trace } = match config.real_time {
+            true => Simulation::real_time(config.seed, config.traced),
+            false => Simulation::paused(config.seed, config.traced),
         };
-        let faults = Arc::new(Plan::new(config.seed, plain.clock.clone(), Vec::new()));
-        let server_env = plain.with_trace(trace.clone()).with_faults(faults.clone());
         let (host, prefix) = match config.host {
             Some(host) => (host, String::new()),
             None => ClusterHost::shared(),

@@ -5,7 +5,7 @@
 //! it. A checker looks at one [`State`] after the other; [`Model`] says what may happen
 //! next, does it, and holds it against the laws of `rules::update_run::laws`.
 //!
-//! There is no checker here: `tests/model.rs` brings one, with the worlds it looks at.
+//! There is no checker here: `tests/runs/model` brings one, with the worlds it looks at.
 
 mod graph;
 mod happens;

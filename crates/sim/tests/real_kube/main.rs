@@ -7,14 +7,14 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
 
-#[path = "../kubectl/binary.rs"]
+#[path = "../clients/kubectl/binary.rs"]
 mod binary;
 mod kubelet;
 mod seen_with_kubectl;
 mod servers;
-#[path = "../kubectl/shell.rs"]
+#[path = "../clients/kubectl/shell.rs"]
 mod shell;
-#[path = "../kubectl/transcript.rs"]
+#[path = "../clients/kubectl/transcript.rs"]
 mod transcript;
 
 use std::collections::BTreeMap;
@@ -78,7 +78,7 @@ async fn the_stories_of_delivery_hold_on_real_api_servers() {
     stories::credentials::do_only_their_part(&world, "member1", &credentials["member1"]).await;
     // First, for it lists all placements there are.
     eprintln_story("what members get, seen with kubectl");
-    world.hub.apply(include_str!("../kubectl/fleet.yaml")).await;
+    world.hub.apply(include_str!("../clients/kubectl/fleet.yaml")).await;
     seen_with_kubectl::replay("what_members_get", &servers).await;
     for (name, story) in stories::ALL {
         eprintln_story(name);

@@ -1,0 +1,98 @@
+//! Sessions of people with a fleet: what the troubleshooting guides for update runs tell,
+//! typed into stock kubectl and printed by it, in both scopes.
+//!
+//! Each file in `guides/` names the rows of the scenario table that it shows. The fleet is
+//! a whole one and lives by paused time, which stands still while a command runs and passes
+//! between two: a second, or as long as a `sleep` says. What is there at the beginning is
+//! `fleet.yaml`; `member2` is the first to be updated, and everything takes a minute to
+//! become ready. `what_members_get` has no row: it is delivery itself, on all three members,
+//! and is replayed on real API servers too (`tests/real_kube`).
+
+use flagship_sim::fleet::{Fleet, FleetConfig};
+use flagship_sim::normal::aligned;
+use jiff::SignedDuration;
+
+use super::session::Session;
+use super::stories::all_told;
+use super::transcript::{Script, kubectl};
+
+macro_rules! guides {
+    ($($name:ident),* $(,)?) => {
+        $(
+            #[tokio::test(start_paused = true)]
+            async fn $name() {
+                replay(stringify!($name)).await;
+            }
+        )*
+
+        #[test]
+        fn every_guide_is_told() {
+            all_told("guides", &[$(stringify!($name)),*]);
+        }
+    };
+}
+
+guides!(
+    a_cluster_is_taken_by_another_run,
+    a_rollout_is_stuck,
+    a_run_is_stopped_and_resumed,
+    an_approval_does_not_count,
+    clusters_do_not_fit_the_stages,
+    from_the_first_word_to_the_last,
+    no_run_yet,
+    no_such_version,
+    the_placement_is_deleted,
+    the_strategy_is_missing_or_wrong,
+    what_members_get,
+);
+
+async fn fleet() -> Fleet {
+    let mut config = FleetConfig::of(3);
+    for (member, environment) in [("member1", "canary"), ("member2", "staging")] {
+        config = config.labelled(member, "environment", environment);
+    }
+    config = config.labelled("member3", "environment", "canary");
+    config.workloads.ready_after = SignedDuration::from_mins(1);
+    let fleet = Fleet::joined(config).await;
+    fleet.world.hub.apply(include_str!("fleet.yaml")).await;
+    fleet.pass(60).await;
+    fleet
+}
+
+async fn replay(name: &str) {
+    let Some(kubectl) = kubectl(name) else { return };
+    let mut script = Script::open(&format!("guides/{name}.txt"));
+    let fleet = fleet().await;
+    let mut session = Session::with(name, kubectl, &fleet).await;
+    for step in script.steps() {
+        let printed;
+        (session, printed) = match step.line.strip_prefix("sleep ") {
+            Some(span) => {
+                let span: SignedDuration = span.parse().unwrap();
+                fleet.pass(span.as_secs().unsigned_abs()).await;
+                (session, String::new())
+            }
+            None => said(session, step.line.clone(), step.input.clone()).await,
+        };
+        script.compare(&step, &printed);
+    }
+    script.close();
+    session.end().await;
+}
+
+/// What a command prints. Time stands still meanwhile: it does while something blocks.
+async fn said(session: Session, line: String, input: String) -> (Session, String) {
+    let run = move || {
+        let mut session = session;
+        let mut printed = session.shell.run(&line, &input);
+        // Seen once in a hundred sessions on a machine with ten builds beside it, and not
+        // understood: kubectl does not get the schemas and refuses before it sends anything.
+        if printed.contains("failed to download openapi") {
+            printed = session.shell.run(&line, &input);
+        }
+        (session, aligned(&printed))
+    };
+    let said = tokio::task::spawn_blocking(run).await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    said
+}

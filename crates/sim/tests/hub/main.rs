@@ -1,0 +1,9 @@
+//! The hub's controllers on the embedded server, under paused time: when they look, what
+//! they write, and what they leave alone. Members are played by the test.
+
+mod membership;
+mod placement;
+mod rollout;
+mod scheduling;
+mod trouble;
+mod work;

@@ -1,0 +1,97 @@
+//! The work generators in trouble: crashes after any write, lost answers, conflicts. The
+//! end is the same.
+
+use std::time::Duration;
+
+use flagship_sim::testing::{Delays, faults};
+use flagship_store::env::plan::{Effect, Rule, Verbs, When};
+use flagship_store::env::{Point, Verdict as Fault};
+
+use crate::work::story::{CLUSTER_WIDE, Story, Told, map};
+
+/// Two versions of two Works on two clusters, of which one loses its binding.
+async fn live(story: &mut Story, told: Told, crash: bool) -> Vec<String> {
+    story.snapshots(told, 0, &[vec![map("one", "1")], vec![map("two", "2")]]).await;
+    for member in ["m1", "m2"] {
+        let name = format!("web-{member}");
+        story.scheduled(told, &name, member).await;
+        story.bound(told, &name, 0).await;
+    }
+    if crash {
+        story.kill("hub").await;
+        story.start_as("hub").await;
+    }
+    story.pass(300).await;
+    story.snapshots(told, 1, &[vec![map("one", "9")]]).await;
+    story.bound(told, "web-m1", 1).await;
+    if crash {
+        story.kill("hub").await;
+        story.start_as("hub").await;
+    }
+    story.pass(300).await;
+    story.delete(told.binding, told.space, "web-m2").await;
+    story.faults.heal();
+    story.pass(300).await;
+    story.member_is_fine("m1", "web-work").await;
+    story.pass(60).await;
+    let mut end = story.works("m1");
+    end.extend(story.works("m2"));
+    end.extend(story.ours(told, "web-m1"));
+    assert!(story.find(told.binding, told.space, "web-m2").is_none());
+    end
+}
+
+/// How late answers and events may come while a hub is in trouble.
+const LATE: Delays = Delays { request: Duration::from_secs(2), event: Duration::from_secs(5) };
+
+#[tokio::test(start_paused = true)]
+async fn whatever_goes_wrong_the_works_end_the_same() {
+    let expected = [
+        "web-work (1, 2): ConfigMap one",
+        "Overridden True NoOverrideSpecified (3): No override rules are configured for the selected resources",
+        "WorkSynchronized True AllWorkSynced (3): All of the works are synchronized to the latest",
+        "Applied True AllWorkHaveBeenApplied (3): All corresponding work objects are applied",
+        "Available True AllWorkAreAvailable (3): All corresponding work objects are available",
+    ];
+    let mut calm = Story::running(1).await;
+    assert_eq!(live(&mut calm, CLUSTER_WIDE, false).await, expected);
+    for seed in 2..5 {
+        let mut story = Story::running(seed).await;
+        story.disturb(faults("hub", LATE));
+        assert_eq!(live(&mut story, CLUSTER_WIDE, true).await, expected, "seed {seed}");
+    }
+}
+
+// Guard, two Works, status: after each of them, and after none.
+#[tokio::test(start_paused = true)]
+async fn a_hub_that_dies_after_any_write_is_followed_by_one_that_goes_on() {
+    let mut story = Story::new(9).await;
+    story.options.controllers.membership = false;
+    let told = CLUSTER_WIDE;
+    story.snapshots(told, 0, &[vec![map("one", "1")], vec![map("two", "2")]]).await;
+    for nth in 1..=5 {
+        let (name, binding) = (format!("hub-{nth}"), format!("web-{nth}"));
+        story.scheduled(told, &binding, "m1").await;
+        story.bound(told, &binding, 0).await;
+        let stuck = Rule {
+            who: name.clone(),
+            when: When::Nth(nth),
+            verbs: Verbs::Writes,
+            ..Rule::at(Point::PostCommit, Effect::Do(Fault::Hang))
+        };
+        story.disturb(vec![stuck]);
+        story.start_as(&name).await;
+        story.kill(&name).await;
+        story.faults.heal();
+        story.start_as("heir").await;
+        let works = ["web-0 (0, 1): ConfigMap two", "web-work (0, 1): ConfigMap one"];
+        assert_eq!(story.works("m1"), works, "after {nth} writes");
+        let ours = story.ours(told, &binding);
+        assert!(ours[1].starts_with("WorkSynchronized True"), "{ours:?}");
+        assert!(ours[2].starts_with("Applied False"), "{ours:?}");
+        story.delete(told.binding, told.space, &binding).await;
+        story.settle().await;
+        assert_eq!(story.works("m1"), Vec::<String>::new());
+        story.stop("heir").await;
+    }
+}

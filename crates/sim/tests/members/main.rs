@@ -1,0 +1,8 @@
+//! Agents of members on a whole embedded fleet: joining, applying, delivery, credentials,
+//! and manifests that mean harm.
+
+mod credentials;
+mod delivery;
+mod hostile;
+mod member;
+mod membership;
