@@ -2,7 +2,6 @@
 //!
 //! A bind address is Go's: `:8080` listens everywhere, `0` or nothing listens nowhere.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -10,10 +9,10 @@ use bytes::Bytes;
 use http::{Request, Response, StatusCode, header};
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
+
+use super::connections::{answer_all, serve_each};
 
 /// What one listener answers besides `/healthz`.
 #[derive(Clone)]
@@ -51,35 +50,18 @@ pub async fn serve_all(
     Ok(serving)
 }
 
-/// Serves until dropped. One bad connection never ends the others.
+/// Serves until dropped.
 pub async fn serve(listener: TcpListener, answers: Answers) {
-    let mut connections = JoinSet::new();
-    loop {
-        let socket = match listener.accept().await {
-            Ok((socket, _)) => socket,
-            Err(error) => {
-                // Most often too many open files: give them a moment to close.
-                tracing::warn!(%error, "cannot accept a connection");
-                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-                continue;
-            }
-        };
-        while connections.try_join_next().is_some() {}
+    let serve = |socket| {
         let answers = answers.clone();
-        connections.spawn(async move {
-            let service = service_fn(|request: Request<Incoming>| {
-                let response = answer(request.uri().path(), &answers);
-                async move { Ok::<_, Infallible>(response) }
-            });
-            // A probe that hangs up early is its own business.
-            drop(
-                hyper::server::conn::http1::Builder::new()
-                    .timer(TokioTimer::new())
-                    .serve_connection(TokioIo::new(socket), service)
-                    .await,
-            );
-        });
-    }
+        async move {
+            let answer = |request: Request<Incoming>| {
+                std::future::ready(answer(request.uri().path(), &answers))
+            };
+            answer_all(socket, answer).await;
+        }
+    };
+    serve_each(listener, serve).await;
 }
 
 fn answer(path: &str, answers: &Answers) -> Response<Full<Bytes>> {

@@ -1,6 +1,5 @@
 //! HTTPS for webhooks: one path a webhook, a review in, a review out.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,15 +11,13 @@ use flagship_rules::admission::webhooks;
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
+use super::super::connections::{answer_all, serve_each};
 use super::review::Asked;
 
 /// An object may have three megabytes on a generous server, and comes twice.
@@ -49,22 +46,10 @@ impl Tls {
     }
 }
 
-/// Serves until dropped. One bad connection never ends the others.
+/// Serves until dropped.
 pub async fn serve(listener: TcpListener, tls: Tls, admission: Admission, options: Options) {
-    let mut connections = JoinSet::new();
-    loop {
-        let socket = match listener.accept().await {
-            Ok((socket, _)) => socket,
-            Err(error) => {
-                // Most often too many open files: give them a moment to close.
-                tracing::warn!(%error, "cannot accept a connection");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-                continue;
-            }
-        };
-        while connections.try_join_next().is_some() {}
-        connections.spawn(connection(socket, tls.0.clone(), admission.clone(), options));
-    }
+    let serve = |socket| connection(socket, tls.0.clone(), admission.clone(), options);
+    serve_each(listener, serve).await;
 }
 
 async fn connection(socket: TcpStream, tls: TlsAcceptor, admission: Admission, options: Options) {
@@ -73,17 +58,8 @@ async fn connection(socket: TcpStream, tls: TlsAcceptor, admission: Admission, o
         Ok(Err(error)) => return tracing::debug!(%error, "a client did not get past TLS"),
         Err(_) => return tracing::debug!("a client did not finish its TLS handshake"),
     };
-    let service = service_fn(|request: Request<Incoming>| {
-        let admission = admission.clone();
-        async move { Ok::<_, Infallible>(answer(request, &admission, options).await) }
-    });
-    // A server that hangs up early does not want the answer any more.
-    drop(
-        hyper::server::conn::http1::Builder::new()
-            .timer(TokioTimer::new())
-            .serve_connection(TokioIo::new(stream), service)
-            .await,
-    );
+    let answer = |request| answer(request, &admission, options);
+    answer_all(stream, answer).await;
 }
 
 async fn answer(
