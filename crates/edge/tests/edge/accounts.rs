@@ -65,7 +65,7 @@ async fn a_token_is_its_account_for_as_long_as_that_lives() {
     let bindings = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings";
     world.make(bindings, binding).await;
     assert_eq!(world.call_by_token(&token, "GET", pods, Value::Null).await.code, 200);
-    // The same token is a unauthenticated's in another cluster.
+    // In another cluster the same token proves nothing.
     let header = format!("Authorization: Bearer {token}");
     let elsewhere = crate::client::get("/clusters/member1/api", &[&header]);
     assert_eq!(world.send(None, elsewhere).await.code, 401);

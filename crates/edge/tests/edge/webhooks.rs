@@ -236,13 +236,13 @@ async fn what_cannot_be_reached_fails_or_is_ignored_as_its_policy_says() {
     };
     let mut closed = hook.at("/x");
     closed["url"] = json!(format!("https://{refused}/x"));
-    let mut unauthenticated = hook.at("/x");
-    unauthenticated["caBundle"] = json!(STANDARD.encode(world.edge.authority().certificate_pem()));
+    let mut unknown = hook.at("/x");
+    unknown["caBundle"] = json!(STANDARD.encode(world.edge.authority().certificate_pem()));
     let service =
         |name: &str| json!({"service": {"name": name, "namespace": "default", "path": "/x"}});
     let table = [
         (closed, format!(r#"Post "https://{refused}/x?timeout=1s": dial tcp {refused}: connect: connection refused"#)),
-        (unauthenticated, format!(r#"Post "https://{}/x?timeout=1s": tls: failed to verify certificate: x509: certificate signed by unknown authority"#, hook.address)),
+        (unknown, format!(r#"Post "https://{}/x?timeout=1s": tls: failed to verify certificate: x509: certificate signed by unknown authority"#, hook.address)),
         (service("s"), r#"Post "https://s.default.svc:443/x?timeout=1s": service "s" not found"#.to_owned()),
         (service("kubernetes"), r#"Post "https://kubernetes.default.svc:443/x?timeout=1s": services have no endpoints that this server can reach; give the webhook a url instead of service "kubernetes""#.to_owned()),
     ];
