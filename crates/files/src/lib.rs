@@ -30,6 +30,11 @@ pub fn open_existing(path: &Path) -> io::Result<File> {
     open(path, OpenOptions::new().read(true).write(true))
 }
 
+/// Opens a file that is there for reading.
+pub fn open_to_read(path: &Path) -> io::Result<File> {
+    open(path, OpenOptions::new().read(true))
+}
+
 /// Opens a file that must not be there yet.
 pub fn make_new(path: &Path) -> io::Result<File> {
     open(path, OpenOptions::new().read(true).write(true).create_new(true))
@@ -38,7 +43,7 @@ pub fn make_new(path: &Path) -> io::Result<File> {
 /// The text of a file; `None` if it is not there.
 pub fn read(path: &Path) -> io::Result<Option<String>> {
     let mut text = String::new();
-    match open(path, OpenOptions::new().read(true)) {
+    match open_to_read(path) {
         Ok(mut file) => file.read_to_string(&mut text).map(|_| Some(text)),
         Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(why) => Err(why),
@@ -87,7 +92,7 @@ pub fn make_private(path: &Path) -> io::Result<bool> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        let file = match open(path, OpenOptions::new().read(true)) {
+        let file = match open_to_read(path) {
             Ok(file) => file,
             Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(false),
             Err(why) => return Err(why),

@@ -124,7 +124,11 @@ fn other(handle: &ClusterHandle, parts: &Parts, path: &str) -> Answer {
             Ok(respond(StatusCode::OK, Body::whole(document.to_string()), &[]))
         }
         "openid/v1/jwks" => {
-            let keys = json!({"keys": [cluster.keyring.key(&cluster.store)?.public()]});
+            // Whoever fetches the keys may be shown a token soon: there has to be one.
+            cluster.keyring.key(&cluster.store)?;
+            let keys: Vec<_> =
+                cluster.keyring.good(&cluster.store).map(|key| key.document()).collect();
+            let keys = json!({"keys": keys});
             Ok(respond(StatusCode::OK, Body::whole(keys.to_string()), &[]))
         }
         "" | "index.html" => {

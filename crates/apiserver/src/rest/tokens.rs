@@ -217,7 +217,12 @@ fn fill(cluster: &Cluster, stored: &Arc<Stored>) {
         None => {}
         Some(uid) => {
             let data = &secret["data"];
-            if ["ca.crt", "namespace", "token"].iter().all(|key| data[key].is_string()) {
+            let kept = decoded_text(&data["token"]);
+            let stale = kept.is_some_and(|token| {
+                accounts::has_lost_its_key(&token, &cluster.keyring, &cluster.store)
+            });
+            let full = ["ca.crt", "namespace", "token"].iter().all(|key| data[key].is_string());
+            if full && !stale {
                 return;
             }
             let made = cluster.keyring.key(&cluster.store).and_then(|key| {
@@ -235,7 +240,7 @@ fn fill(cluster: &Cluster, stored: &Arc<Stored>) {
                 for (key, value) in
                     [("ca.crt", authority), ("namespace", namespace), ("token", &token)]
                 {
-                    if !secret["data"][key].is_string() {
+                    if !secret["data"][key].is_string() || (stale && key == "token") {
                         secret["data"][key] = json!(STANDARD.encode(value));
                     }
                 }

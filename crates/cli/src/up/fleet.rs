@@ -1,7 +1,7 @@
 //! The embedded fleet as `flagship up` wants it: by the machine's clock, kept in the data
 //! folder, behind TLS.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -11,6 +11,7 @@ use flagship_runtime::client::Client;
 use flagship_runtime::env::Env;
 use flagship_store::durable::Durable;
 use flagship_workloads::WorkloadConfig;
+use tokio::task::JoinHandle;
 
 use super::folder::Folder;
 use super::labels::Labels;
@@ -27,6 +28,8 @@ pub struct Shape {
     pub labels: Labels,
     /// Whether nothing is kept.
     pub ephemeral: bool,
+    /// The keys that everything kept is encrypted with.
+    pub encryption_key_file: Option<PathBuf>,
     /// How long a cluster may take before its run counts as stuck.
     pub stuck_after: Duration,
 }
@@ -35,6 +38,8 @@ pub struct Shape {
 pub struct Fleet {
     embedded: EmbeddedFleet,
     user: Client,
+    /// Looks at the store from time to time.
+    scrubbing: Option<JoinHandle<()>>,
 }
 
 /// How often members say that they are alive.
@@ -58,12 +63,17 @@ impl Shape {
 impl Fleet {
     /// Starts everything and waits until every member has joined.
     pub async fn start(shape: &Shape, folder: &Folder) -> anyhow::Result<Self> {
-        let storage = match shape.ephemeral {
-            true => Storage::Ephemeral,
-            false => Storage::Durable(Durable::open(&folder.data())?),
+        let kept = match shape.ephemeral {
+            true => None,
+            false => Some(super::open_store(&folder.data(), shape.encryption_key_file.as_deref())?),
         };
-        let authority = Authority::at(&folder.certificates(), Env::system().now())
-            .context("the fleet's certificates cannot be used")?;
+        let storage = kept.clone().map_or(Storage::Ephemeral, Storage::Durable);
+        // Keys beside no store would look like a store that was lost.
+        let authority = match shape.ephemeral {
+            true => Authority::create(Env::system().now()),
+            false => Authority::at(&folder.certificates(), Env::system().now()),
+        };
+        let authority = authority.context("the fleet's certificates cannot be used")?;
         let building = EmbeddedFleet::builder(shape.spec()?)
             .storage(storage)
             .edge(Config::local(shape.port, authority));
@@ -80,7 +90,8 @@ impl Fleet {
         if !embedded.wait_until_joined(&user, JOINING).await? {
             bail!("the members did not join within a minute");
         }
-        Ok(Self { embedded, user })
+        let scrubbing = kept.map(|kept| tokio::spawn(scrub(kept)));
+        Ok(Self { embedded, user, scrubbing })
     }
 
     /// A client of the hub, as its user.
@@ -105,6 +116,26 @@ impl Fleet {
 
     /// Lets passes under way finish, then closes the edge and the data file.
     pub async fn stop(self) {
+        if let Some(scrubbing) = self.scrubbing {
+            scrubbing.abort();
+        }
         self.embedded.shutdown().await;
+    }
+}
+
+/// How often everything on the disk is looked at.
+const SCRUBBING: Duration = Duration::from_secs(3600);
+
+async fn scrub(kept: Durable) {
+    loop {
+        tokio::time::sleep(SCRUBBING).await;
+        let kept = kept.clone();
+        match tokio::task::spawn_blocking(move || kept.scrub()).await {
+            Ok(Ok(())) => tracing::info!("the store was looked at and is whole"),
+            Ok(Err(damage)) => {
+                tracing::error!(%damage, "what is served is right, but a restart would fail");
+            }
+            Err(why) => tracing::error!(%why, "the store could not be looked at"),
+        }
     }
 }

@@ -16,8 +16,9 @@ const IGNORED: &str = ".gitignore";
 const DATA: &str = "data.redb";
 const KUBECONFIG: &str = "kubeconfig";
 const CERTIFICATES: &str = "pki";
+const MARK: &str = "data.redb.mark";
 /// Everything a fleet keeps, by name.
-const OURS: [&str; 5] = [LOCK, IGNORED, DATA, KUBECONFIG, CERTIFICATES];
+const OURS: [&str; 6] = [LOCK, IGNORED, DATA, MARK, KUBECONFIG, CERTIFICATES];
 
 /// A folder that no other process has.
 pub struct Folder {
@@ -55,6 +56,34 @@ impl Folder {
         files::replace(&path.join(IGNORED), b"*\n")
             .with_context(|| format!("cannot write in {}", path.display()))?;
         Ok(Self { path: path.to_owned(), was_shared, _lock: lock })
+    }
+
+    /// Takes a folder that a fleet has used before.
+    pub fn take_existing(path: &Path) -> anyhow::Result<Self> {
+        if !path.join(LOCK).is_file() {
+            bail!("no fleet is kept in {}", path.display());
+        }
+        Self::take(path)
+    }
+
+    /// Refuses to begin an empty fleet where keys say that there was another.
+    pub fn refuse_lost_store(&self) -> anyhow::Result<()> {
+        let size = fs::symlink_metadata(self.data()).map(|found| found.len());
+        if size.as_ref().is_ok_and(|size| *size > 0) {
+            return Ok(());
+        }
+        let was_used = self.certificates().join("ca.crt").exists();
+        if was_used {
+            bail!(
+                "{} is {}, but {} holds the keys of a fleet. Put a copy of the store in place with `flagship restore FILE`, or begin anew with `flagship reset`.",
+                self.data().display(),
+                if size.is_ok() { "empty" } else { "missing" },
+                self.certificates().display()
+            );
+        }
+        // Left by one that was stopped while it began: nothing was ever in it.
+        files::remove_if_there(&self.data())
+            .with_context(|| format!("cannot use {}", self.data().display()))
     }
 
     /// Where the kubeconfig is.
@@ -225,7 +254,13 @@ mod tests {
         assert_eq!(fresh.was_shared, Vec::<PathBuf>::new());
         let pki = fresh.certificates();
         fs::create_dir(&pki).unwrap();
-        for file in [fresh.data(), fresh.kubeconfig(), pki.join("ca.key"), pki.join("ca.crt")] {
+        for file in [
+            fresh.data(),
+            path.join(MARK),
+            fresh.kubeconfig(),
+            pki.join("ca.key"),
+            pki.join("ca.crt"),
+        ] {
             fs::write(file, "secret").unwrap();
         }
         drop(fresh);
@@ -269,6 +304,34 @@ mod tests {
         }
         fs::remove_dir_all(&path).unwrap();
         fs::remove_file(&target).unwrap();
+    }
+
+    #[test]
+    fn keys_without_their_store_do_not_begin_an_empty_fleet() {
+        let path = scratch("lost");
+        let folder = Folder::take(&path).unwrap();
+        folder.refuse_lost_store().unwrap();
+        fs::write(folder.data(), "").unwrap();
+        folder.refuse_lost_store().unwrap();
+        assert!(!folder.data().exists(), "nothing was in it");
+        fs::create_dir(folder.certificates()).unwrap();
+        fs::write(folder.certificates().join("ca.crt"), "").unwrap();
+        for (state, content) in [("missing", None), ("empty", Some("")), ("", Some("data"))] {
+            if let Some(content) = content {
+                fs::write(folder.data(), content).unwrap();
+            }
+            let told = folder.refuse_lost_store().map_err(|refusal| refusal.to_string());
+            match state {
+                "" => told.unwrap(),
+                state => {
+                    let told = told.unwrap_err();
+                    assert!(told.contains(&format!("data.redb is {state}, but ")), "{told}");
+                    assert!(told.contains("`flagship restore FILE`"), "{told}");
+                }
+            }
+        }
+        drop(folder);
+        fs::remove_dir_all(&path).unwrap();
     }
 
     #[test]

@@ -8,16 +8,21 @@ mod demo;
 mod fleet;
 mod folder;
 mod labels;
+mod restore;
+mod rotate;
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use flagship_store::durable::{Durable, Keys};
 
 use crate::agent;
 use fleet::{Fleet, Shape};
 use folder::Folder;
 use labels::{Labels, read_label};
+pub use restore::Restore;
+pub use rotate::RotateKeys;
 
 /// Start a hub and its members in one process
 #[derive(Args, Clone, Debug)]
@@ -43,6 +48,9 @@ pub struct Up {
     /// Keep nothing: faster, and gone when the process ends
     #[arg(long)]
     ephemeral: bool,
+    /// Encrypt everything that is kept with the first key of this file
+    #[arg(long, value_name = "FILE", conflicts_with = "ephemeral")]
+    encryption_key_file: Option<PathBuf>,
     /// How long a cluster may take before its run counts as stuck
     #[arg(long, default_value = "5m", value_name = "DURATION", value_parser = agent::duration)]
     stuck_after: std::time::Duration,
@@ -83,6 +91,9 @@ impl Up {
     pub fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
         let folder = Folder::take(&self.data_dir)?;
         say_what_was_shared(&folder.was_shared, out)?;
+        if !self.ephemeral {
+            folder.refuse_lost_store()?;
+        }
         agent::block_on(self.work(&folder, out))
     }
 
@@ -94,6 +105,7 @@ impl Up {
             port: self.port,
             labels: Labels::given(&self.labels),
             ephemeral: self.ephemeral,
+            encryption_key_file: self.encryption_key_file.clone(),
             stuck_after: self.stuck_after,
         };
         let fleet = Fleet::start(&shape, folder).await?;
@@ -113,7 +125,7 @@ impl Up {
         &self,
         fleet: &Fleet,
         shape: &Shape,
-        kubeconfig: &std::path::Path,
+        kubeconfig: &Path,
         out: &mut dyn Write,
     ) -> anyhow::Result<()> {
         let version = env!("CARGO_PKG_VERSION");
@@ -159,13 +171,28 @@ fn say_what_was_shared(shared: &[PathBuf], out: &mut dyn Write) -> anyhow::Resul
     if !shared.is_empty() {
         let paths: Vec<String> = shared.iter().map(|path| path.display().to_string()).collect();
         writeln!(out, "other users of this machine could read {}", paths.join(", "))?;
-        writeln!(out, "that is repaired: only you can from now on")?;
+        writeln!(
+            out,
+            "that is repaired: only you can from now on. If somebody else may have, see `flagship rotate-keys`"
+        )?;
         writeln!(out)?;
     }
     Ok(())
 }
 
-fn absolute(path: &std::path::Path) -> PathBuf {
+/// Opens what a fleet keeps, with the keys of a file if there is one.
+fn open_store(path: &Path, key_file: Option<&Path>) -> anyhow::Result<Durable> {
+    Ok(Durable::open_with(path, read_keys(key_file)?)?)
+}
+
+fn read_keys(file: Option<&Path>) -> anyhow::Result<Keys> {
+    match file {
+        Some(file) => Keys::read(file).map_err(anyhow::Error::msg),
+        None => Ok(Keys::default()),
+    }
+}
+
+fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 

@@ -1,11 +1,20 @@
-//! The open database. After the disk failed a write, redb refuses everything until it is
-//! opened anew; so that is done before the next write.
+//! The open database: how it is made, opened, written to and written anew.
+//!
+//! After the disk failed a write, redb refuses everything until it is opened anew; so that is
+//! done before the next write.
 
+use std::io::ErrorKind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use redb::{Builder, Database};
+use redb::{Builder, Database, ReadableDatabase, ReadableTable, WriteTransaction};
+
+use super::check::{self, Unusable, guarded};
+use super::mark::Mark;
+use super::record;
+use super::seal::Keys;
+use super::{FORMAT, FORMAT_NOW, OLD_CLUSTERS, OLD_OBJECTS, POSITIONS, RECORDS, SEQUENCE};
 
 /// Bytes of the file that are kept in memory. Everything in it is in memory anyway, and is
 /// read from here only when a server starts; redb by itself would keep a gibibyte.
@@ -16,26 +25,32 @@ pub struct File {
     path: PathBuf,
     /// `None` from a write that failed, or from [`File::close`], until the next.
     open: Mutex<Option<Database>>,
+    mark: Mark,
     /// Whether whoever had it open last did not close it.
     pub cut_off: bool,
 }
 
 impl File {
-    /// Opens the file, or makes it.
-    pub fn open(path: &Path) -> Result<Self, redb::Error> {
-        let checked = Arc::new(AtomicBool::new(false));
-        let told = checked.clone();
-        let mut builder = builder();
-        // A file that was not closed is gone through from end to end before it is used.
-        builder.set_repair_callback(move |_| told.store(true, Ordering::Relaxed));
-        let database = builder.create_file(flagship_files::open_or_make(path)?)?;
+    /// Opens the file after a look at all of it, or makes it.
+    pub fn open(path: &Path, keys: &Keys) -> Result<Self, Unusable> {
+        if std::fs::symlink_metadata(path).is_err_and(|why| why.kind() == ErrorKind::NotFound) {
+            make(path, |_| Ok(()))?;
+        }
+        let seen = check::look(path, keys)?;
+        let mark = Mark::beside(path, seen.sequence)?;
+        if seen.is_to_be_rewritten {
+            tracing::info!(path = %path.display(), "the store is written anew");
+            rewrite(path, keys)?;
+        }
+        let database = guarded(|| Ok(open_database(path)?))?;
         let (path, open) = (path.to_owned(), Mutex::new(Some(database)));
-        Ok(Self { path, open, cut_off: checked.load(Ordering::Relaxed) })
+        Ok(Self { path, open, mark, cut_off: seen.cut_off })
     }
 
-    /// Closes the file, so that it need not be gone through when it is opened again.
+    /// Closes the file, so that it need not be repaired when it is opened again.
     pub fn close(&self) {
         *self.lock() = None;
+        self.mark.flush();
     }
 
     /// Reads.
@@ -46,17 +61,36 @@ impl File {
         act(opened(&mut self.lock(), &self.path)?)
     }
 
-    /// Writes. A failure closes the file, which also drops what was half done.
-    pub fn write<T>(
+    /// Writes one batch. A failure closes the file, which also drops what was half done.
+    pub fn write(
         &self,
-        act: impl FnOnce(&Database) -> Result<T, redb::Error>,
-    ) -> Result<T, redb::Error> {
+        act: impl FnOnce(&WriteTransaction) -> Result<(), redb::Error>,
+    ) -> Result<(), String> {
         let mut open = self.lock();
-        let done = opened(&mut open, &self.path).and_then(act);
-        if done.is_err() {
-            *open = None;
-        }
-        done
+        let written = catch_unwind(AssertUnwindSafe(|| {
+            let written = opened(&mut open, &self.path).and_then(|database| {
+                let writing = database.begin_write()?;
+                act(&writing)?;
+                let sequence = next(&writing)?;
+                writing.commit()?;
+                Ok(sequence)
+            });
+            if written.is_err() {
+                *open = None;
+            }
+            written.map_err(|error| error.to_string())
+        }));
+        let written = written.unwrap_or_else(|panic| {
+            // Even closing it may fail on pages that make no sense: it is left as it is.
+            std::mem::forget(open.take());
+            Err(check::said(&*panic))
+        });
+        written.map(|sequence| self.mark.set(sequence))
+    }
+
+    /// The path.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Database>> {
@@ -64,16 +98,102 @@ impl File {
     }
 }
 
-fn builder() -> Builder {
+/// Counts one more batch.
+fn next(writing: &WriteTransaction) -> Result<u64, redb::Error> {
+    let mut positions = writing.open_table(POSITIONS)?;
+    let last = positions.get(SEQUENCE)?.map(|found| record::read_number(SEQUENCE, found.value()));
+    let last = match last {
+        None => 0,
+        Some(Ok(last)) => last,
+        Some(Err(_)) => return Err(redb::Error::Corrupted("the count of batches".to_owned())),
+    };
+    positions.insert(SEQUENCE, record::number(SEQUENCE, last + 1).as_slice())?;
+    Ok(last + 1)
+}
+
+/// Makes a file with this in it: all of it appears at once or nothing does.
+pub fn make(
+    path: &Path,
+    fill: impl FnOnce(&WriteTransaction) -> Result<(), Unusable>,
+) -> Result<(), Unusable> {
+    let beside = flagship_files::beside(path);
+    flagship_files::remove_if_there(&beside)?;
+    let made = || {
+        let database = builder().create_file(flagship_files::make_new(&beside)?)?;
+        let writing = database.begin_write()?;
+        writing.open_table(FORMAT)?.insert("format", FORMAT_NOW)?;
+        writing.open_table(RECORDS)?;
+        writing.open_table(POSITIONS)?.insert(SEQUENCE, record::number(SEQUENCE, 0).as_slice())?;
+        fill(&writing)?;
+        writing.commit()?;
+        drop(database);
+        Ok(flagship_files::put_in_place(&beside, path)?)
+    };
+    let made = made();
+    if made.is_err() {
+        // Half a file is of no use, and on a full disk it is in the way.
+        drop(flagship_files::remove_if_there(&beside));
+    }
+    made
+}
+
+/// Writes everything anew: in today's form, with today's key, and without what lies in free
+/// pages.
+fn rewrite(path: &Path, keys: &Keys) -> Result<(), Unusable> {
+    guarded(|| {
+        let (old, _) = check::opened(path)?;
+        let reading = old.begin_read()?;
+        make(path, |writing| {
+            let mut records = writing.open_table(RECORDS)?;
+            let mut positions = writing.open_table(POSITIONS)?;
+            if let Some(objects) = check::there(reading.open_table(OLD_OBJECTS))? {
+                for entry in objects.iter()? {
+                    let (key, value) = entry?;
+                    let wrapped = record::wrap(key.value(), value.value(), keys);
+                    records.insert(key.value(), wrapped.as_slice())?;
+                }
+                for entry in reading.open_table(OLD_CLUSTERS)?.iter()? {
+                    let (name, revision) = entry?;
+                    let number = record::number(name.value(), revision.value());
+                    positions.insert(name.value(), number.as_slice())?;
+                }
+                return Ok(());
+            }
+            for entry in reading.open_table(RECORDS)?.iter()? {
+                let (key, value) = entry?;
+                let text = record::unwrap(key.value(), value.value(), keys)?;
+                let wrapped = record::wrap(key.value(), &text, keys);
+                records.insert(key.value(), wrapped.as_slice())?;
+            }
+            for entry in reading.open_table(POSITIONS)?.iter()? {
+                let (name, number) = entry?;
+                positions.insert(name.value(), number.value())?;
+            }
+            Ok(())
+        })
+    })
+}
+
+/// How files are opened.
+pub fn builder() -> Builder {
     let mut builder = Database::builder();
     builder.set_cache_size(CACHE);
     builder
 }
 
+fn open_database(path: &Path) -> Result<Database, redb::Error> {
+    let file = flagship_files::open_existing(path)?;
+    // redb would begin a new database in it.
+    if file.metadata()?.len() == 0 {
+        return Err(redb::Error::Corrupted("it is empty".to_owned()));
+    }
+    Ok(builder().create_file(file)?)
+}
+
 fn opened<'a>(open: &'a mut Option<Database>, path: &Path) -> Result<&'a Database, redb::Error> {
     let database = match open.take() {
         Some(database) => database,
-        None => builder().create_file(flagship_files::open_existing(path)?)?,
+        None => open_database(path)?,
     };
     Ok(open.insert(database))
 }

@@ -6,88 +6,132 @@
 //! answered when it is on the disk.
 //!
 //! A disk that fails or is full refuses further writes with its own words, keeps what was
-//! taken on, and tries again every second; reads go on all the while. A file that cannot
-//! be read is reported and never repaired: it may be all that is left.
+//! taken on, and tries again every second; reads go on all the while.
+//!
+//! A file is used only after every page and record of it was found to be what was written
+//! (`check`, `mark`). One that is damaged is reported and never repaired: it may be all that
+//! is left. `rescue` puts a copy in its place, or saves what can be read of it.
 
+mod check;
 mod file;
+mod mark;
+mod overlay;
 mod record;
+mod rescue;
+mod seal;
 mod writer;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use redb::{ReadableDatabase, ReadableTable, TableDefinition};
+use redb::{ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition};
+
+pub use rescue::{Salvaged, restore, salvage};
+pub use seal::Keys;
 
 use crate::env::Env;
 use crate::{Limits, Restored, Store};
+use check::Unusable;
 use file::File;
 use writer::{Cluster, LONGEST_QUEUE, Writer};
 
 /// Objects by cluster, resource, namespace and name.
-const OBJECTS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("objects");
-/// The last durable revision of every cluster.
-const CLUSTERS: TableDefinition<'_, &str, u64> = TableDefinition::new("clusters");
+const RECORDS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("records");
+/// The last durable revision of every cluster, and the count of batches.
+const POSITIONS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("positions");
+/// In [`POSITIONS`], where no cluster is: how many batches were written.
+const SEQUENCE: &str = "";
+/// In which form all this is. Has the name of a table of the first form, so that a version
+/// that knows only that one refuses the file instead of finding nothing in it.
+const FORMAT: TableDefinition<'_, &str, u64> = TableDefinition::new("objects");
+const FORMAT_NOW: u64 = 2;
 
-/// An object of the file, or what is wrong with it.
-type Entry = Result<Restored, String>;
+/// The tables of the first form, which had no checksums.
+const OLD_OBJECTS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("objects");
+const OLD_CLUSTERS: TableDefinition<'_, &str, u64> = TableDefinition::new("clusters");
+
+/// How often the file is looked at again before it counts as damaged: a look may fall into
+/// the writing of a header.
+const LOOKS: usize = 3;
 
 /// The file behind a server.
 #[derive(Clone)]
 pub struct Durable {
     writer: Arc<Writer>,
     file: Arc<File>,
-    path: PathBuf,
+    keys: Arc<Keys>,
 }
 
 /// Why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DurableError {
-    /// It cannot be opened: damaged, taken, or of another make.
+    /// It cannot be opened: no right to it, taken, or a disk that fails.
     #[error("{path} cannot be opened: {reason}")]
     Open {
         /// The file.
         path: String,
-        /// What redb says.
+        /// What the system says.
         reason: String,
     },
-    /// It can be opened, and what is in it makes no sense.
-    #[error("{path} is damaged: {reason}")]
+    /// It is not what was written.
+    #[error(
+        "{path} is damaged and cannot be opened: {reason}. Nothing of it was changed. Put a copy in its place with `flagship restore FILE`, or save what can be read of it with `flagship restore --salvage`"
+    )]
     Damaged {
         /// The file.
         path: String,
         /// What is wrong.
         reason: String,
     },
+    /// It is sealed by a key that is not at hand.
+    #[error(
+        "{path} is encrypted with the key {id}. Pass the file that holds this key as --encryption-key-file"
+    )]
+    Key {
+        /// The file.
+        path: String,
+        /// The key's id.
+        id: String,
+    },
+}
+
+impl DurableError {
+    fn of(path: &Path, unusable: Unusable) -> Self {
+        let path = path.display().to_string();
+        match unusable {
+            Unusable::Closed(reason) => Self::Open { path, reason },
+            Unusable::Damaged(reason) => Self::Damaged { path, reason },
+            Unusable::Key(id) => Self::Key { path, id },
+        }
+    }
 }
 
 impl Durable {
-    /// Opens the file, or makes it.
+    /// Opens the file, or makes it. Nothing is encrypted.
     pub fn open(path: &Path) -> Result<Self, DurableError> {
-        let failed =
-            |reason: String| DurableError::Open { path: path.display().to_string(), reason };
-        let file = File::open(path).map_err(|error| failed(error.to_string()))?;
-        let begun = file.write(|database| {
-            let writing = database.begin_write()?;
-            writing.open_table(OBJECTS)?;
-            writing.open_table(CLUSTERS)?;
-            writing.commit()?;
-            Ok(())
-        });
-        begun.map_err(|error| failed(error.to_string()))?;
-        let file = Arc::new(file);
-        let writer = Writer::start(file.clone()).map_err(|error| failed(error.to_string()))?;
-        Ok(Self { writer, file, path: path.to_owned() })
+        Self::open_with(path, Keys::default())
+    }
+
+    /// The same with keys: what the first of them did not seal is written anew.
+    pub fn open_with(path: &Path, keys: Keys) -> Result<Self, DurableError> {
+        let failed = |unusable| DurableError::of(path, unusable);
+        let file = Arc::new(File::open(path, &keys).map_err(failed)?);
+        let keys = Arc::new(keys);
+        let writer = Writer::start(file.clone(), keys.clone()).map_err(|why| failed(why.into()))?;
+        Ok(Self { writer, file, keys })
     }
 
     /// The clusters the file knows, sorted.
     pub fn clusters(&self) -> Result<Vec<String>, DurableError> {
-        let read = self.file.read(|database| {
-            let reading = database.begin_read()?;
-            let table = reading.open_table(CLUSTERS)?;
-            let names = table.iter()?.map(|entry| entry.map(|(name, _)| name.value().to_owned()));
-            Ok(names.collect::<Result<_, _>>()?)
+        let read = self.read(|reading| {
+            let mut names = Vec::new();
+            for entry in reading.open_table(POSITIONS)?.iter()? {
+                names.push(entry?.0.value().to_owned());
+            }
+            Ok(names)
         });
-        read.map_err(|error| self.damaged(error.to_string()))
+        let names = read.map_err(|unusable| self.failed(unusable))?;
+        Ok(names.into_iter().filter(|name| name != SEQUENCE).collect())
     }
 
     /// A cluster as the file has it, empty if it is not known; its writes go to the file.
@@ -97,29 +141,33 @@ impl Durable {
         env: Env,
         limits: Limits,
     ) -> Result<Arc<Store>, DurableError> {
-        let (objects, last) = self.read(cluster)?;
-        // Watchers may have seen what the disk never did, but no more than was queued.
-        let revision = last.map_or(1, |last| last + LONGEST_QUEUE as u64);
-        let backend = Arc::new(Cluster::new(cluster, self.writer.clone(), revision));
-        Ok(Store::restore(env, limits, backend, objects, revision))
-    }
-
-    fn read(&self, cluster: &str) -> Result<(Vec<Restored>, Option<u64>), DurableError> {
-        let read = self.file.read(|database| {
-            let reading = database.begin_read()?;
-            let last = reading.open_table(CLUSTERS)?.get(cluster)?.map(|found| found.value());
-            let table = reading.open_table(OBJECTS)?;
+        let read = self.read(|reading| {
+            let positions = reading.open_table(POSITIONS)?;
+            let last = positions.get(cluster)?;
+            let last = last.map(|last| record::read_number(cluster, last.value())).transpose()?;
+            let table = reading.open_table(RECORDS)?;
             let (from, to) = record::range(cluster);
-            let mut objects: Vec<Entry> = Vec::new();
+            let mut objects: Vec<Restored> = Vec::new();
             for entry in table.range(from.as_slice()..to.as_slice())? {
                 let (key, value) = entry?;
-                objects.push(record::read(key.value(), value.value()));
+                let text = record::unwrap(key.value(), value.value(), &self.keys)?;
+                objects.push(record::read(key.value(), &text).map_err(Unusable::Damaged)?);
             }
             Ok((objects, last))
         });
-        let (objects, last) = read.map_err(|error| self.damaged(error.to_string()))?;
-        let objects = objects.into_iter().collect::<Result<_, _>>();
-        Ok((objects.map_err(|reason| self.damaged(reason))?, last))
+        let (objects, last) = read.map_err(|unusable| self.failed(unusable))?;
+        // Watchers may have seen what the disk never did, but no more than was queued.
+        let revision = last.map_or(1, |last| last + LONGEST_QUEUE as u64);
+        let backend = Cluster::new(cluster, self.writer.clone(), revision);
+        Ok(Store::restore(env, limits, Arc::new(backend), objects, revision))
+    }
+
+    fn read<T: Send>(
+        &self,
+        act: impl FnOnce(&ReadTransaction) -> Result<T, Unusable> + Send,
+    ) -> Result<T, Unusable> {
+        let reading = self.file.read(|database| Ok(database.begin_read()?))?;
+        check::guarded(|| act(&reading))
     }
 
     /// Waits until everything taken on so far is on the disk, or the disk has refused it.
@@ -141,10 +189,43 @@ impl Durable {
         self.file.cut_off
     }
 
-    fn damaged(&self, reason: String) -> DurableError {
-        DurableError::Damaged { path: self.path.display().to_string(), reason }
+    /// Looks at every page and record on the disk while the server goes on. What it serves is
+    /// in memory and right; a damage means that it would not start again.
+    pub fn scrub(&self) -> Result<(), DurableError> {
+        // What this transaction sees, and whatever is written later, is not overwritten
+        // while it is held.
+        let held = self.file.read(|database| Ok(database.begin_read()?));
+        let held = held.map_err(|why| self.failed(why.into()))?;
+        let look = || {
+            let written = sequence(&held)?;
+            match check::look(self.file.path(), &self.keys)?.sequence {
+                found if found < written => Err(Unusable::Damaged(format!(
+                    "of {written} batches of changes only {found} can be read"
+                ))),
+                _ => Ok(()),
+            }
+        };
+        let mut seen = look();
+        for _ in 1..LOOKS {
+            seen = seen.or_else(|_| look());
+        }
+        drop(held);
+        seen.map_err(|unusable| self.failed(unusable))
+    }
+
+    fn failed(&self, unusable: Unusable) -> DurableError {
+        DurableError::of(self.file.path(), unusable)
     }
 }
 
+/// How many batches a transaction sees.
+fn sequence(reading: &ReadTransaction) -> Result<u64, Unusable> {
+    let positions = reading.open_table(POSITIONS)?;
+    let found = positions.get(SEQUENCE)?;
+    Ok(found.map_or(Ok(0), |found| record::read_number(SEQUENCE, found.value()))?)
+}
+
+#[cfg(test)]
+mod damage;
 #[cfg(test)]
 mod tests;

@@ -1,28 +1,32 @@
 //! Stores that were closed, cut off and opened again.
 
+use std::path::PathBuf;
+
 use serde_json::{Value, json};
 
 use super::*;
 use crate::{Change, Encoded, Expect, Head, ObjectKey, Pairs, Scope, Write};
 
-struct Scratch(PathBuf);
+/// A file in a folder of its own.
+pub(super) struct Scratch(pub(super) PathBuf);
 
 impl Scratch {
-    fn new(name: &str) -> Self {
+    pub(super) fn new(name: &str) -> Self {
         let name = format!("flagship-durable-{name}-{}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        drop(std::fs::remove_file(&path));
-        Self(path)
+        let folder = std::env::temp_dir().join(name);
+        drop(std::fs::remove_dir_all(&folder));
+        std::fs::create_dir(&folder).unwrap();
+        Self(folder.join("data.redb"))
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        drop(std::fs::remove_file(&self.0));
+        drop(std::fs::remove_dir_all(self.0.parent().unwrap()));
     }
 }
 
-fn put(store: &Store, resource: &str, name: &str, version: u64) -> u64 {
+pub(super) fn put(store: &Store, resource: &str, name: &str, version: u64) -> u64 {
     let object =
         json!({"metadata": {"name": name, "labels": {"n": version.to_string()}}, "data": version});
     let head = Head::of(&object, Pairs::new([("status.phase", "Running")]));
@@ -136,6 +140,101 @@ fn a_damaged_file_is_reported_and_left_alone() {
     let refusal = Durable::open(&scratch.0).err().unwrap().to_string();
     assert!(refusal.contains("cannot be opened"), "{refusal}");
     assert_eq!(std::fs::read(&scratch.0).unwrap(), vec![7; 8192]);
+}
+
+#[tokio::test]
+async fn a_file_of_the_first_form_is_opened_and_written_anew() {
+    let scratch = Scratch::new("first-form");
+    let key = record::key("hub", "pods", &ObjectKey::new("default", "a"));
+    let fields = br#"[["status.phase","Running"]]"#;
+    let object = br#"{"metadata":{"name":"a","resourceVersion":"7"},"data":1}"#;
+    let length = (fields.len() as u32).to_le_bytes();
+    let value = [&7_u64.to_le_bytes()[..], &length, fields, object].concat();
+    {
+        let database = redb::Database::create(&scratch.0).unwrap();
+        let writing = database.begin_write().unwrap();
+        let mut objects = writing.open_table(OLD_OBJECTS).unwrap();
+        objects.insert(key.as_slice(), value.as_slice()).unwrap();
+        writing.open_table(OLD_CLUSTERS).unwrap().insert("hub", 7).unwrap();
+        drop(objects);
+        writing.commit().unwrap();
+    }
+    for _ in 0..2 {
+        let durable = Durable::open(&scratch.0).unwrap();
+        assert_eq!(durable.clusters().unwrap(), ["hub"]);
+        let store = durable.store("hub", Env::simulated(1), Limits::default()).unwrap();
+        let pod = store.get("pods", &ObjectKey::new("default", "a")).unwrap();
+        assert_eq!(pod.json, object.as_slice());
+        assert_eq!((pod.revision, pod.head.fields.get("status.phase")), (7, Some("Running")));
+        assert!(store.revision() >= 7 + LONGEST_QUEUE as u64);
+    }
+    // The version that wrote it does not take it for an empty one.
+    let database = redb::Database::open(&scratch.0).unwrap();
+    let writing = database.begin_write().unwrap();
+    assert!(writing.open_table(OLD_OBJECTS).is_err());
+}
+
+#[tokio::test]
+async fn an_encrypted_file_is_read_with_its_keys_only() {
+    let scratch = Scratch::new("encrypted");
+    let holds = |text: &str| {
+        let bytes = std::fs::read(&scratch.0).unwrap();
+        bytes.windows(text.len()).any(|window| window == text.as_bytes())
+    };
+    let line = |byte: &str| format!("{}=\n", byte.repeat(43));
+    let (one, two) = (line("A"), line("E"));
+    let opened = |text: &str| match text {
+        "" => Durable::open(&scratch.0),
+        text => Durable::open_with(&scratch.0, Keys::parse(text).unwrap()),
+    };
+    let with = |text: &str| opened(text).unwrap();
+    let pods = |durable: &Durable| {
+        let store = durable.store("hub", Env::simulated(1), Limits::default()).unwrap();
+        store.list("pods", Scope::All).items.len()
+    };
+    {
+        let durable = with("");
+        let store = durable.store("hub", Env::simulated(1), Limits::default()).unwrap();
+        store.settled(put(&store, "pods", "in-the-open", 1)).await.unwrap();
+    }
+    let open = "\"name\":\"in-the-open\"";
+    assert!(holds(open));
+    {
+        let durable = with(&one);
+        assert_eq!(pods(&durable), 1);
+        let store = durable.store("hub", Env::simulated(1), Limits::default()).unwrap();
+        store.settled(put(&store, "pods", "hidden", 1)).await.unwrap();
+    }
+    assert!(!holds(open) && !holds("\"hidden\""), "what was there before is sealed, too");
+    for wrong in ["", &two] {
+        let refusal = opened(wrong).err().unwrap().to_string();
+        assert!(refusal.contains("is encrypted with the key "), "{refusal}");
+        assert!(refusal.contains("--encryption-key-file"), "{refusal}");
+    }
+    assert_eq!(pods(&with(&format!("{two}{one}"))), 2);
+    assert_eq!(pods(&with(&two)), 2, "the first key of the file sealed it anew");
+    assert_eq!(pods(&with(&format!("plain\n{two}"))), 2);
+    assert_eq!(pods(&with("")), 2);
+    assert!(holds(open));
+}
+
+#[test]
+fn a_file_appears_whole_or_not_at_all() {
+    let scratch = Scratch::new("whole");
+    let folder = scratch.0.parent().unwrap();
+    drop(Durable::open(&scratch.0).unwrap());
+    let mut names: Vec<_> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["data.redb", "data.redb.mark"]);
+    std::fs::write(&scratch.0, "").unwrap();
+    let refusal = Durable::open(&scratch.0).err().unwrap().to_string();
+    assert!(refusal.contains("it is empty"), "{refusal}");
+    // What a maker left who was stopped is in nobody's way.
+    std::fs::remove_file(&scratch.0).unwrap();
+    std::fs::remove_file(mark::place(&scratch.0)).unwrap();
+    std::fs::write(flagship_files::beside(&scratch.0), "half").unwrap();
+    drop(Durable::open(&scratch.0).unwrap());
 }
 
 #[test]

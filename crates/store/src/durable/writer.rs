@@ -9,7 +9,8 @@ use futures::future::BoxFuture;
 use tokio::sync::watch;
 
 use super::file::File;
-use super::{CLUSTERS, OBJECTS, record};
+use super::seal::Keys;
+use super::{POSITIONS, RECORDS, record};
 use crate::{Backend, BackendError, Committed};
 
 /// Changes that may wait for the disk. Revisions after a restart begin this far beyond
@@ -65,7 +66,7 @@ struct Change {
 }
 
 enum What {
-    Put { key: Vec<u8>, value: Vec<u8> },
+    Put { key: Vec<u8>, text: Vec<u8> },
     Delete { key: Vec<u8> },
     Forget { from: Vec<u8>, to: Vec<u8> },
 }
@@ -73,7 +74,7 @@ enum What {
 impl What {
     fn size(&self) -> usize {
         match self {
-            Self::Put { key, value } => key.len() + value.len(),
+            Self::Put { key, text } => key.len() + text.len(),
             Self::Delete { key } => key.len(),
             Self::Forget { from, to } => from.len() + to.len(),
         }
@@ -82,12 +83,12 @@ impl What {
 
 impl Writer {
     /// Starts the thread.
-    pub fn start(file: Arc<File>) -> std::io::Result<Arc<Self>> {
+    pub fn start(file: Arc<File>, keys: Arc<Keys>) -> std::io::Result<Arc<Self>> {
         let shared = Arc::<Shared>::default();
         let theirs = shared.clone();
         let thread = std::thread::Builder::new()
             .name("durable-writer".to_owned())
-            .spawn(move || while theirs.write_once(&file) {})?;
+            .spawn(move || while theirs.write_once(&file, &keys) {})?;
         Ok(Arc::new(Self { shared, thread: Some(thread) }))
     }
 
@@ -139,7 +140,7 @@ impl Shared {
     }
 
     /// Waits for changes and writes them. False when there will be no more.
-    fn write_once(&self, file: &File) -> bool {
+    fn write_once(&self, file: &File, keys: &Keys) -> bool {
         let mut queue = self.lock();
         while queue.changes.is_empty() && !queue.closed {
             queue = self.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
@@ -150,7 +151,7 @@ impl Shared {
         }
         queue.writing = true;
         drop(queue);
-        let written = commit(file, &batch);
+        let written = commit(file, keys, &batch);
         let mut queue = self.lock();
         queue.writing = false;
         queue.ended += 1;
@@ -201,33 +202,30 @@ fn last_of_each(batch: &[Change]) -> BTreeMap<Arc<str>, u64> {
     last
 }
 
-fn commit(file: &File, batch: &[Change]) -> Result<(), String> {
-    let written = file.write(|database| {
-        let writing = database.begin_write()?;
-        {
-            let mut objects = writing.open_table(OBJECTS)?;
-            for change in batch {
-                match &change.what {
-                    What::Put { key, value } => {
-                        objects.insert(key.as_slice(), value.as_slice())?;
-                    }
-                    What::Delete { key } => {
-                        objects.remove(key.as_slice())?;
-                    }
-                    What::Forget { from, to } => {
-                        objects.retain_in(from.as_slice()..to.as_slice(), |_, _| false)?;
-                    }
+fn commit(file: &File, keys: &Keys, batch: &[Change]) -> Result<(), String> {
+    file.write(|writing| {
+        let mut records = writing.open_table(RECORDS)?;
+        for change in batch {
+            match &change.what {
+                What::Put { key, text } => {
+                    // Here and not when it was taken on: that happens under the store's lock.
+                    records.insert(key.as_slice(), record::wrap(key, text, keys).as_slice())?;
+                }
+                What::Delete { key } => {
+                    records.remove(key.as_slice())?;
+                }
+                What::Forget { from, to } => {
+                    records.retain_in(from.as_slice()..to.as_slice(), |_, _| false)?;
                 }
             }
-            let mut clusters = writing.open_table(CLUSTERS)?;
-            for (cluster, revision) in last_of_each(batch) {
-                clusters.insert(&*cluster, revision)?;
-            }
         }
-        writing.commit()?;
+        let mut positions = writing.open_table(POSITIONS)?;
+        for (cluster, revision) in last_of_each(batch) {
+            let number = record::number(&cluster, revision);
+            positions.insert(&*cluster, number.as_slice())?;
+        }
         Ok(())
-    });
-    written.map_err(|error| error.to_string())
+    })
 }
 
 /// One cluster's way to the writer.
@@ -255,7 +253,7 @@ impl Backend for Cluster {
         let change = match change {
             Committed::Put(resource, stored) => {
                 let key = record::key(&self.name, resource, &stored.key);
-                self.change(stored.revision, What::Put { key, value: record::value(stored) })
+                self.change(stored.revision, What::Put { key, text: record::text(stored) })
             }
             Committed::Deleted(resource, stored) => {
                 let key = record::key(&self.name, resource, &stored.key);

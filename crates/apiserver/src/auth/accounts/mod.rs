@@ -11,7 +11,7 @@ use flagship_base::machinery::status::ApiError;
 use flagship_store::{ObjectKey, Store};
 use serde_json::{Value, json};
 
-pub use key::{Key, Keyring};
+pub use key::{Key, Keyring, drop_replaced, rotate};
 
 use super::rbac::quoted;
 use super::{Authenticator, Presented, User, bearer};
@@ -42,7 +42,7 @@ impl Authenticator for ServiceAccounts {
         }
         let refuse = |why: &str| Err(ApiError::new(401, "Unauthorized", why));
         let store = cluster.store();
-        if !cluster.keyring().known(store).is_some_and(|key| opened.is_signed_by(key)) {
+        if !cluster.keyring().good(store).any(|key| opened.is_signed_by(key)) {
             return refuse("Unauthorized");
         }
         let outcome = match legacy {
@@ -102,6 +102,12 @@ pub fn issue_for_secret(
         "sub": subject(namespace, name),
     });
     token::seal(key, &claims)
+}
+
+/// Whether this is a token for a secret whose key was dropped.
+pub fn has_lost_its_key(token: &str, keyring: &Keyring, store: &Store) -> bool {
+    let opened = token::open(token).filter(|opened| opened.claims["iss"] == LEGACY_ISSUER);
+    opened.is_some_and(|opened| !keyring.good(store).any(|key| opened.is_signed_by(key)))
 }
 
 /// Those among `wanted` for whom a token is meant that was found good.

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use flagship_base::machinery::status::ApiError;
 use serde_json::{Value, json};
 
-use super::key::Key;
+use super::key::{Key, Public};
 
 /// Longer tokens are not looked at.
 const MAX_LENGTH: usize = 16 * 1024;
@@ -22,7 +22,7 @@ pub struct Unproven<'t> {
 
 /// Signs claims.
 pub fn seal(key: &Key, claims: &Value) -> Result<String, ApiError> {
-    let header = json!({"alg": "ES256", "kid": key.id}).to_string();
+    let header = json!({"alg": "ES256", "kid": key.public.id}).to_string();
     let encode = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
     let message =
         format!("{}.{}", encode(header.as_bytes()), encode(claims.to_string().as_bytes()));
@@ -49,7 +49,7 @@ pub fn open(token: &str) -> Option<Unproven<'_>> {
 
 impl Unproven<'_> {
     /// Whether this key signed it, in the one way that is accepted.
-    pub fn is_signed_by(&self, key: &Key) -> bool {
+    pub fn is_signed_by(&self, key: &Public) -> bool {
         self.header["alg"] == "ES256"
             && self.header["kid"] == *key.id
             && key.verifies(self.message.as_bytes(), &self.signature)
