@@ -12,6 +12,7 @@ mod crds;
 mod explain;
 mod kubectl_fleet;
 mod people;
+mod printable;
 mod up;
 mod version;
 
@@ -20,6 +21,7 @@ use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
 use people::wait_for;
+use printable::{Printable, printable};
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use mimalloc::MiMalloc;
@@ -68,9 +70,10 @@ enum Command {
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    let mut out = io::BufWriter::new(io::stdout().lock());
+    let mut out = Printable::new(io::BufWriter::new(io::stdout()), people::colours());
+    let mut complaints = Printable::new(io::stderr(), false);
     if kubectl_fleet::is_called(&arguments) {
-        let answered = kubectl_fleet::answer(arguments, &mut out, &mut io::stderr());
+        let answered = kubectl_fleet::answer(arguments, &mut out, &mut complaints);
         return end(answered, &mut out);
     }
     let result = match read(arguments).command {
@@ -80,7 +83,8 @@ fn main() -> ExitCode {
         Command::RotateKeys(command) => command.run(&mut out).map(|()| 0),
         Command::Restore(command) => command.run(&mut out).map(|()| 0),
         Command::Status(command) => wait_for(command.run(&mut out)),
-        Command::Watch(command) => wait_for(command.run(&mut out)),
+        // It draws over what it drew before, and looks after its text itself.
+        Command::Watch(command) => wait_for(command.run(&mut io::stdout())),
         Command::Why(command) => wait_for(command.run(&mut out)),
         Command::Explain(command) => command.run(&mut out).map(|()| 0),
         Command::Plan(command) => wait_for(command.run(&mut out)),
@@ -95,7 +99,7 @@ fn main() -> ExitCode {
         Command::Crds(command) => command.run(&mut out).map(|()| 0),
         Command::Completions(command) => command.run(Cli::command(), &mut out).map(|()| 0),
         Command::Man(command) => command.run(Cli::command(), &mut out).map(|()| 0),
-        Command::Fleet(command) => command.run(&mut out, &mut io::stderr()),
+        Command::Fleet(command) => command.run(&mut out, &mut complaints),
         Command::Hub(command) => command.run().map(|()| 0),
         Command::Member(command) => command.run().map(|()| 0),
     };
@@ -109,8 +113,10 @@ fn end(result: anyhow::Result<u8>, out: &mut dyn Write) -> ExitCode {
         // The reader has seen enough: `flagship crds | head` is no failure.
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            // Nothing is left to say it to if this fails too.
-            drop(writeln!(io::stderr(), "error: {error:#}"));
+            // Nothing is left to say it to if these fail too.
+            drop(out.flush());
+            let told = format!("error: {error:#}");
+            drop(writeln!(io::stderr(), "{}", printable(&told, false)));
             if error.is::<crds::UnknownKind>() { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }

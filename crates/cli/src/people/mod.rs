@@ -24,6 +24,7 @@ pub use doctor::Doctor;
 pub use history::History;
 pub use members::Clusters;
 pub use plan::Plan;
+pub use print::colours;
 pub use status::{Status, Watch};
 pub use steer::{Approve, Resume, Rollback, Run, Stop};
 pub use twins::{Stored, Twin};

@@ -18,6 +18,7 @@ use super::frame::Frame;
 use super::print::{self, Output};
 use super::twins::Twin;
 use super::{board_text, frame, gather};
+use crate::printable::printable;
 
 /// Show a run at a glance; exit code 0 done, 1 failed, 2 waiting, 3 stuck
 #[derive(Args)]
@@ -117,10 +118,12 @@ impl View {
 
     fn show(&mut self, glance: &Glance, out: &mut dyn Write) -> anyhow::Result<()> {
         if self.terminal {
-            let text = glance.as_text(Look::here());
+            let look = Look::here();
+            let text = glance.as_text(look);
+            let text = printable(&text, look.colours);
             out.write_all(self.frame.next(&text, frame::size()).as_bytes())?;
         } else {
-            let line = glance.as_line();
+            let line = printable(&glance.as_line(), false).into_owned();
             if line != self.last {
                 writeln!(out, "{line}")?;
                 self.last = line;
