@@ -29,3 +29,5 @@ pub use definitions::Undefined;
 pub use flagship_runtime::readiness::Readiness;
 pub use hub::Hub;
 pub use options::{Controllers, Options};
+#[doc(hidden)]
+pub use update_run::FilledMirrors;

@@ -6,6 +6,7 @@
 //! stands. A pass does not know why it was woken.
 
 mod afresh;
+mod measure;
 mod metrics;
 mod observe;
 mod shell;
@@ -23,6 +24,7 @@ use crate::mirrors::{Mirrors, ScopeMirrors};
 use crate::per_placement;
 use crate::placement::Selectable;
 use crate::scope::{ClusterWide, InNamespace, Scoped};
+pub use measure::FilledMirrors;
 use shell::Shell;
 
 /// Starts listening to the mirrors, which are filled already.
