@@ -18,7 +18,7 @@ use crate::placement_status::{
 use crate::snapshot::ClusterDecision;
 
 /// What one cluster is to get.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceBindingSpec {
     /// Scheduled is chosen only, Bound is to hold the resources, Unscheduled is to lose them.
@@ -51,9 +51,10 @@ pub struct ResourceBindingSpec {
 }
 
 /// How far a choice has become real. The API does not check it, so others occur.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BindingState {
     /// Chosen; nothing is delivered yet.
+    #[default]
     Scheduled,
     /// Resources are delivered and kept.
     Bound,

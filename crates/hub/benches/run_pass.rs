@@ -210,16 +210,24 @@ fn cluster(name: &str) -> Value {
 }
 
 fn binding(cluster: &str, done: bool) -> Value {
-    let meta = meta(&format!("web-{cluster}-1a2b3c4d"), json!({
-        "labels": {"kubernetes-fleet.io/parent-CRP": "web"},
-        "annotations": {"flagship.dev/update-run-uid": "uid-of-run-0000-0000-000000000000",
-            "flagship.dev/update-run-generation": "1"},
-        "finalizers": ["kubernetes-fleet.io/work-cleanup",
-            "kubernetes-fleet.io/scheduler-crb-cleanup"],
-    }));
+    let meta = meta(
+        &format!("web-{cluster}-1a2b3c4d"),
+        json!({
+            "labels": {"kubernetes-fleet.io/parent-CRP": "web"},
+            "annotations": {"flagship.dev/update-run-uid": "uid-of-run-0000-0000-000000000000",
+                "flagship.dev/update-run-generation": "1"},
+            "finalizers": ["kubernetes-fleet.io/work-cleanup",
+                "kubernetes-fleet.io/scheduler-crb-cleanup"],
+        }),
+    );
     let mut conditions = vec![
-        says("RolloutStarted", "True", "RolloutStarted", "Detected the new changes on the \
-            resources and started the rollout process, resourceSnapshotIndex: 0, updateRun: run"),
+        says(
+            "RolloutStarted",
+            "True",
+            "RolloutStarted",
+            "Detected the new changes on the \
+            resources and started the rollout process, resourceSnapshotIndex: 0, updateRun: run",
+        ),
         says("Overridden", "True", "NoOverrideSpecified", "No override rules are configured"),
         says("WorkSynchronized", "True", "AllWorkSynced", "All of the works are synchronized"),
     ];

@@ -1,6 +1,7 @@
 //! The few patches and answers that all shells have in common.
 
-use flagship_runtime::client::{ClientError, ResourceType};
+use flagship_rules::model::Binding;
+use flagship_runtime::client::{ClientError, Fence, ResourceType};
 use flagship_runtime::effects::Kind;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -23,6 +24,15 @@ fn finalizers<'a>(all: impl Iterator<Item = &'a str>) -> Value {
 /// The finalizers of an object.
 pub(crate) fn finalizers_of(meta: &ObjectMeta) -> &[String] {
     meta.finalizers.as_deref().unwrap_or_default()
+}
+
+/// What a write to a binding is fenced with: the version that was read.
+pub(crate) fn fence_of(binding: &Binding) -> Fence {
+    Fence {
+        key: binding.key(),
+        uid: binding.uid.clone(),
+        resource_version: binding.resource_version.clone(),
+    }
 }
 
 /// A merge patch that turns one value into another: what the new one lacks is taken away.

@@ -4,10 +4,11 @@
 //! Their keys are bindings or runs, and the placement of a key is its group.
 
 use flagship_api::names::ObjectKey;
+use flagship_rules::model::Binding;
 use flagship_runtime::metrics::Metrics;
 use flagship_runtime::queue::{Queue, QueueConfig};
 
-use crate::mirrors::{Binding, Run};
+use crate::mirrors::Run;
 
 /// A binding or a run, and its placement, which never changes: a namesake that belongs to
 /// another placement has another key, and passes over the old key find nothing to do.
@@ -27,7 +28,7 @@ pub(crate) fn queue(config: QueueConfig, metrics: &Metrics) -> PerPlacement {
 
 impl From<&Binding> for PlacedKey {
     fn from(binding: &Binding) -> Self {
-        Self { placement: binding.placement.clone(), object: binding.fence.key.clone() }
+        Self { placement: binding.placement_key(), object: binding.key() }
     }
 }
 

@@ -29,6 +29,7 @@ use flagship_api::staged_update::{
     UpdateRunSpec, UpdateStrategySpec,
 };
 use flagship_api::staged_update_status::UpdateRunStatus;
+use flagship_rules::model::Binding;
 use flagship_runtime::effects::Kind;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
@@ -80,6 +81,15 @@ impl Scoped for InNamespace {
     type UpdateRun = StagedUpdateRun;
     type UpdateStrategy = StagedUpdateStrategy;
     type ApprovalRequest = ApprovalRequest;
+}
+
+/// A binding of either scope, as rules read it.
+pub(crate) fn binding<K>(object: K) -> Binding
+where
+    K: Parts<Spec = ResourceBindingSpec, Status = ResourceBindingStatus>,
+{
+    let (metadata, spec, status) = object.into_parts();
+    Binding::read(metadata, spec, status)
 }
 
 /// The kinds of one scope of overrides. Those in namespaces are there even where
@@ -159,6 +169,7 @@ pub(crate) trait Parts: Kind + Debug + Send + Sync + 'static {
     fn with_status(self, status: Self::Status) -> Self;
     fn spec(&self) -> &Self::Spec;
     fn status(&self) -> Option<&Self::Status>;
+    fn into_parts(self) -> (ObjectMeta, Self::Spec, Option<Self::Status>);
 }
 
 macro_rules! parts {
@@ -181,6 +192,10 @@ macro_rules! parts {
 
             fn status(&self) -> Option<&$Status> {
                 self.status.as_ref()
+            }
+
+            fn into_parts(self) -> (ObjectMeta, $Spec, Option<$Status>) {
+                (self.metadata, self.spec, self.status)
             }
         }
     )*};

@@ -5,19 +5,21 @@
 
 use std::borrow::Cow;
 use std::hint::black_box;
+use std::sync::Arc;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use flagship_api::binding::ResourceBindingStatus;
+use flagship_api::binding::{BindingState, ResourceBindingSpec, ResourceBindingStatus};
 use flagship_api::condition::{Generation, draft};
 use flagship_api::kinds::Scope;
 use flagship_api::placement_status::PlacementStatus;
 use flagship_api::selector::Selector;
 use flagship_api::snapshot::{ClusterDecision, SchedulingPolicySnapshotStatus};
+use flagship_rules::model::Binding;
 use flagship_rules::placement::selection::{
     Hub, Kind, ResourceType, Selecting, SelectionOptions, Watch, select,
 };
 use flagship_rules::placement::{
-    Batching, Binding, Observed, Placement, PolicySnapshot, plan, policy_snapshots,
+    Batching, Observed, Placement, PolicySnapshot, plan, policy_snapshots,
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -117,17 +119,18 @@ fn fleet(size: usize) -> Observed {
     let binding = |i| Binding {
         name: format!("web-{}", name(i)),
         generation: 1,
-        deleting: false,
-        unscheduled: false,
-        cluster: name(i),
-        policy_snapshot: new.name.clone(),
-        resource_snapshot: "web-0-snapshot".to_owned(),
-        overrides: vec![],
-        cluster_overrides: vec![],
+        spec: ResourceBindingSpec {
+            state: BindingState::Bound,
+            target_cluster: name(i),
+            scheduling_policy_snapshot_name: new.name.clone(),
+            resource_snapshot_name: "web-0-snapshot".to_owned(),
+            ..ResourceBindingSpec::default()
+        },
         status: ResourceBindingStatus {
             conditions: steps.map(condition).to_vec(),
             ..ResourceBindingStatus::default()
         },
+        ..Binding::default()
     };
     let snapshot = PolicySnapshot {
         name: new.name.clone(),
@@ -148,7 +151,7 @@ fn fleet(size: usize) -> Observed {
         selection: Ok(Default::default()),
         policy_snapshots: vec![snapshot],
         resource_snapshots: vec![],
-        bindings: (0..size).map(binding).collect(),
+        bindings: (0..size).map(|i| Arc::new(binding(i))).collect(),
         indexes_in_runs: vec![],
         mirror: None,
         batching: Batching::NONE,

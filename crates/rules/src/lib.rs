@@ -13,6 +13,7 @@ pub mod doctor;
 pub mod event;
 pub mod eviction;
 pub mod membership;
+pub mod model;
 pub mod overrides;
 pub mod placement;
 pub mod properties;

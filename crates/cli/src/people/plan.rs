@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Args;
@@ -19,10 +20,9 @@ use flagship_api::snapshot::{SchedulingPolicySnapshotSpec, SchedulingPolicySnaps
 use flagship_api::staged_update::{UpdateRunSpec, UpdateStrategySpec};
 use flagship_api::staged_update_status::UpdateRunStatus;
 use flagship_rules::board::{Board, Gate, Side};
+use flagship_rules::model::Binding;
 use flagship_rules::placement::{Placement, ResourceSnapshot};
-use flagship_rules::update_run::{
-    Action, Binding, Cluster, Observed, Options, PolicySnapshot, Run, plan,
-};
+use flagship_rules::update_run::{Action, Cluster, Observed, Options, PolicySnapshot, Run, plan};
 use flagship_rules::why::{ClusterFacts, Facts, Subject, explain};
 use flagship_runtime::client::Selection;
 use flagship_runtime::env::Env;
@@ -229,8 +229,6 @@ async fn observe(
     // Nothing may be waited for: what is not there now is said now.
     let options = Options { scheduling_grace: jiff::SignedDuration::ZERO, ..Options::default() };
     Ok(Observed {
-        now,
-        run,
         placement: Some(Placement::read(&placement.metadata, &placement.spec, &placement.status)),
         policy_snapshots: policies
             .iter()
@@ -239,22 +237,16 @@ async fn observe(
             })
             .collect(),
         bindings: bindings
-            .iter()
-            .map(|found: &Stored<ResourceBindingSpec, ResourceBindingStatus>| {
-                Binding::read(&found.metadata, &found.spec, Some(&found.status))
+            .into_iter()
+            .map(|found: Stored<ResourceBindingSpec, ResourceBindingStatus>| {
+                Arc::new(Binding::read(found.metadata, found.spec, Some(found.status)))
             })
             .collect(),
         clusters: members.iter().map(|member| Cluster::read(&member.metadata)).collect(),
         strategy: found.map(|found| found.spec),
         resource_snapshots: vec![imagined_snapshot(now)],
-        enveloped: Default::default(),
-        selection: None,
-        indexes_in_runs: Vec::new(),
-        cluster_overrides: Vec::new(),
-        overrides: Vec::new(),
-        approvals: Vec::new(),
-        rivals: Vec::new(),
         options,
+        ..Observed::of(run, now)
     })
 }
 

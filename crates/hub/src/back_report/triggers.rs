@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use flagship_api::names::{ObjectKey, member_namespace};
+use flagship_api::names::ObjectKey;
 use flagship_rules::work::Work;
 use flagship_rules::work::back_report::is_asked_for;
 use flagship_runtime::queue::Queue;
@@ -50,8 +50,8 @@ fn placement(
         return;
     }
     for binding in scope.bindings_of(&change.key) {
-        let space = member_namespace(&binding.spec.target_cluster);
-        let all = works.of(&binding.fence.key, &space).into_iter();
+        let space = binding.member_namespace();
+        let all = works.of(&binding.key(), &space).into_iter();
         let concerned = all.filter(|(_, work)| brings_something(&work.value));
         concerned.for_each(|(key, _)| queue.add((*key).clone()));
     }

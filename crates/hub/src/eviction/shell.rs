@@ -14,9 +14,8 @@ use flagship_api::eviction::{
 use flagship_api::keys::{label, own};
 use flagship_api::names::ObjectKey;
 use flagship_api::placement::ClusterResourcePlacement;
-use flagship_rules::eviction::{Action, Bound, Observed, Plan, plan};
+use flagship_rules::eviction::{Action, Observed, Plan, plan};
 use flagship_rules::placement::Placement;
-use flagship_rules::rollout::Binding;
 use flagship_runtime::client::{ClientError, Fence, Propagation, ResourceType, Selection};
 use flagship_runtime::effects::{SeenWrites, Writer};
 use flagship_runtime::queue::Outcome;
@@ -27,6 +26,7 @@ use super::metrics::Outcomes;
 use crate::hub::Context;
 use crate::mirrors::{Eviction, Mirrors};
 use crate::patches::gone_is_fine;
+use crate::scope::binding;
 
 /// Carries out the plans of evictions.
 pub(super) struct Shell {
@@ -103,13 +103,7 @@ impl Shell {
             placement: placement.map(|found: ClusterResourcePlacement| {
                 Placement::read(&found.metadata, &found.spec, &found.status.unwrap_or_default())
             }),
-            bindings: bindings
-                .iter()
-                .map(|found| Bound {
-                    uid: found.metadata.uid.clone().unwrap_or_default(),
-                    binding: Binding::read(&found.metadata, &found.spec, found.status.as_ref()),
-                })
-                .collect(),
+            bindings: bindings.into_iter().map(binding).collect(),
             budget: budget.map(|found: ClusterResourcePlacementDisruptionBudget| found.spec),
         };
         Ok(Seen { observed, fences })

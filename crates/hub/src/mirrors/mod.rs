@@ -35,7 +35,7 @@ use crate::scope::{ClusterWide, InNamespace};
 pub(crate) use evictions::Eviction;
 pub(crate) use members::{Cluster, MemberMirrors};
 pub(crate) use overrides::{Override, OverrideMirrors, OverrideSnapshot, OverrideStores};
-pub(crate) use placements::{Binding, Placement, Policy, ResourceSnapshot, ScopeMirrors};
+pub(crate) use placements::{Placement, Policy, ResourceSnapshot, ScopeMirrors};
 pub(crate) use runs::Run;
 pub(crate) use works::WorkMirrors;
 

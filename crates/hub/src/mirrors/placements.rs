@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use flagship_api::binding::ResourceBindingSpec;
 use flagship_api::condition::{Conditions, Generation};
 use flagship_api::condition_type;
 use flagship_api::keys::{finalizer, label};
 use flagship_api::names::ObjectKey;
 use flagship_api::placement_status::{NamespacedName, ResourceIdentifier};
 use flagship_api::snapshot::ResourceSnapshotSpec;
+use flagship_rules::model::Binding;
 use flagship_rules::{placement, scheduling, update_run};
 use flagship_runtime::client::Fence;
 use flagship_runtime::reflector::{Entry, IndexId, Store};
@@ -18,7 +18,7 @@ use kube_core::Resource;
 use super::Set;
 use super::runs::RunMirrors;
 use crate::patches::finalizers_of;
-use crate::scope::{Parts, Scoped};
+use crate::scope::{Parts, Scoped, binding};
 
 /// What belongs to the placements of one scope.
 #[derive(Clone)]
@@ -79,41 +79,26 @@ pub(crate) struct Policy {
     pub conditions: Vec<Condition>,
 }
 
-/// What is kept of a binding.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Binding {
-    pub fence: Fence,
-    pub finalizers: Vec<String>,
-    pub placement: ObjectKey,
-    /// As the placement controller sees it.
-    pub value: placement::Binding,
-    /// What the cluster is to get.
-    pub spec: ResourceBindingSpec,
-    /// The last update run that wrote it, if it was one of ours.
-    pub written_by: Option<update_run::Fence>,
-    /// It is being deleted and waits for the scheduler to let it go.
-    pub awaits_scheduler: bool,
-}
-
 impl ScopeMirrors {
     pub(super) fn new<S: Scoped>(set: &mut Set<'_>) -> Self {
         let placements = set.mirror(|object: S::Placement| Placement::read::<S>(&object));
         let placements = set.add(placements);
         let policies = set.mirror(|object: S::PolicySnapshot| Policy::read::<S>(&object));
         let resources = set.mirror(|object: S::ResourceSnapshot| ResourceSnapshot::read(&object));
-        let bindings = set.mirror(|object: S::Binding| Binding::read::<S>(&object));
+        let bindings = set.mirror(read_binding::<S>);
         let indexes = Indexes {
             latest_policies: policies.index(|_, policy| {
                 policy.latest.then(|| policy.placement.to_string()).into_iter().collect()
             }),
             policies: policies.index(|_, policy| vec![policy.placement.to_string()]),
             resources: resources.index(|_, snapshot| vec![snapshot.placement.to_string()]),
-            bindings: bindings.index(|_, binding| vec![binding.placement.to_string()]),
+            bindings: bindings
+                .index(|_, binding: &Binding| vec![binding.placement_key().to_string()]),
             bindings_on: bindings.index(|_, binding| vec![binding.spec.target_cluster.clone()]),
             bindings_with: bindings.index(|_, binding| {
-                let wide = binding.value.cluster_overrides.iter();
+                let wide = binding.spec.cluster_resource_override_snapshots.iter();
                 let wide = wide.map(|name| ObjectKey::cluster(name).to_string());
-                let narrow = binding.value.overrides.iter();
+                let narrow = binding.spec.resource_override_snapshots.iter();
                 let key = |o: &NamespacedName| ObjectKey::namespaced(&o.namespace, &o.name);
                 wide.chain(narrow.map(|o| key(o).to_string())).collect()
             }),
@@ -252,35 +237,10 @@ impl ResourceSnapshot {
     }
 }
 
-impl Binding {
-    fn read<S: Scoped>(object: &S::Binding) -> Option<Self> {
-        let meta = object.meta();
-        let mut finalizers = finalizers_of(meta).iter();
-        Some(Self {
-            fence: Fence::of(object)?,
-            finalizers: finalizers_of(meta).to_vec(),
-            placement: parent(meta)?,
-            value: placement::Binding::read(meta, object.spec(), object.status()),
-            spec: object.spec().clone(),
-            written_by: update_run::Fence::on(meta),
-            awaits_scheduler: meta.deletion_timestamp.is_some()
-                && finalizers.any(|f| f == finalizer::SCHEDULER_BINDING),
-        })
-    }
-
-    /// As update runs see it.
-    pub fn in_a_run(&self) -> update_run::Binding {
-        update_run::Binding {
-            name: self.fence.key.name.clone(),
-            uid: self.fence.uid.clone(),
-            resource_version: self.fence.resource_version.clone(),
-            generation: self.value.generation,
-            deleting: self.value.deleting,
-            fence: self.written_by.clone(),
-            spec: self.spec.clone(),
-            conditions: self.value.status.conditions.clone(),
-        }
-    }
+/// A binding that belongs to a placement.
+fn read_binding<S: Scoped>(object: S::Binding) -> Option<Binding> {
+    Fence::of(&object)?;
+    Some(binding(object)).filter(|binding| !binding.placement.is_empty())
 }
 
 pub(super) fn values<V>(entries: Vec<Entry<V>>) -> Vec<Arc<V>> {

@@ -45,7 +45,7 @@ pub(super) fn observe(
         selection: selected(cx, selectable, &placement),
         policy_snapshots: policies.iter().map(|policy| policy.value.clone()).collect(),
         resource_snapshots: resources.iter().map(|snapshot| snapshot.value.clone()).collect(),
-        bindings: scope.bindings_of(key).iter().map(|binding| binding.value.clone()).collect(),
+        bindings: scope.bindings_of(key),
         indexes_in_runs: scope.indexes_in_runs(key),
         mirror: copy.as_ref().map(|copy| copy.value.clone()),
         batching: cx.options.batching,

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use flagship_api::names::ObjectKey;
 use flagship_api::placement_status::PlacementStatus;
+use flagship_rules::model::Binding;
 use flagship_rules::placement::selection::Kind;
 use flagship_rules::placement::triggers::{
     BindingChange, binding_change, misses_mirror, placement_changed, waits_for_kind,
@@ -19,7 +20,7 @@ use tokio::task::JoinSet;
 
 use super::selectable::{Selectable, kind_served};
 use super::{Queues, ScopeMirrors, placements};
-use crate::mirrors::{Binding, Fenced, Mirrors, Placement, Policy};
+use crate::mirrors::{Fenced, Mirrors, Placement, Policy};
 
 /// Between two passes that only repeat another wording.
 const WORDING: Duration = Duration::from_secs(1);
@@ -71,11 +72,13 @@ fn binding(
     change: &Change<Binding>,
 ) {
     let (Some(old), Some(new)) = (&change.old, &change.new) else { return };
-    match binding_change(&old.value, &new.value) {
+    match binding_change(old, new) {
         BindingChange::Nothing => {}
-        BindingChange::Wording => queue.add_after(new.placement.clone(), WORDING),
+        BindingChange::Wording => queue.add_after(new.placement_key(), WORDING),
         BindingChange::News => {
-            window.add(queue, new.placement.clone(), ROW * scope.count_bindings_of(&new.placement));
+            let placement = new.placement_key();
+            let cost = ROW * scope.count_bindings_of(&placement);
+            window.add(queue, placement, cost);
         }
     }
 }

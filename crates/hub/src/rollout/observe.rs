@@ -9,20 +9,14 @@ use std::sync::Arc;
 
 use flagship_api::keys::label;
 use flagship_api::names::ObjectKey;
-use flagship_rules::rollout::{Binding, Observed};
+use flagship_rules::model::Binding;
+use flagship_rules::rollout::Observed;
 use flagship_runtime::client::{Listed, Selection};
 use flagship_runtime::verdict::Failure;
-use kube_core::Resource;
 
 use crate::hub::Context;
 use crate::mirrors::{Mirrors, ResourceSnapshot, ScopeMirrors};
-use crate::scope::{Parts, Scoped};
-
-/// What a pass looks at, and the bindings that its writes are fenced with.
-pub(super) struct Seen<S: Scoped> {
-    pub observed: Observed,
-    pub bindings: BTreeMap<String, S::Binding>,
-}
+use crate::scope::{Scoped, binding};
 
 /// Reads everything for one pass; `None` if the placement is gone, going, or moved by
 /// update runs.
@@ -31,7 +25,7 @@ pub(super) async fn observe<S: Scoped>(
     mirrors: &Mirrors,
     scope: &ScopeMirrors,
     key: &ObjectKey,
-) -> Result<Option<Seen<S>>, Failure> {
+) -> Result<Option<Observed>, Failure> {
     let Some(placement) = scope.placements.get(key) else { return Ok(None) };
     if placement.deleting || placement.value.is_external() {
         return Ok(None);
@@ -43,16 +37,11 @@ pub(super) async fn observe<S: Scoped>(
         // It counts, but nobody can tell as what.
         return Err(Failure::back_off(format!("a binding cannot be read: {problem}")));
     }
-    let named = listed.items.into_iter().filter_map(|b| Some((b.meta().name.clone()?, b)));
-    let bindings: BTreeMap<String, S::Binding> = named.collect();
     let snapshots = latest_groups(scope.resources_of(key));
     let mut observed = Observed {
         now: cx.env.now(),
         placement: placement.value.clone(),
-        bindings: bindings
-            .values()
-            .map(|b| Binding::read(b.meta(), b.spec(), b.status()))
-            .collect(),
+        bindings: listed.items.into_iter().map(binding).collect(),
         resource_snapshots: snapshots.iter().map(|snapshot| snapshot.value.clone()).collect(),
         enveloped: snapshots
             .iter()
@@ -68,7 +57,7 @@ pub(super) async fn observe<S: Scoped>(
     if !observed.cluster_overrides.is_empty() || !observed.overrides.is_empty() {
         observed.clusters = clusters(mirrors, &observed.bindings);
     }
-    Ok(Some(Seen { observed, bindings }))
+    Ok(Some(observed))
 }
 
 /// The snapshots of the latest version; there may be two of them for a moment.

@@ -10,10 +10,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use flagship_api::binding::{BindingState, ResourceBindingSpec, ResourceBindingStatus};
+use flagship_api::binding::{BindingState, ResourceBindingSpec};
 use flagship_api::condition::{Draft, Generation};
 use flagship_api::names::ObjectKey;
-use flagship_rules::rollout::{Action, Plan, plan, words};
+use flagship_rules::model::Binding;
+use flagship_rules::rollout::{Action, Observed, Plan, plan, words};
 use flagship_runtime::client::{ClientError, Fence, Propagation};
 use flagship_runtime::effects::{SeenWrites, Writer, carry_out_in_groups};
 use flagship_runtime::queue::{Outcome, Queue};
@@ -21,11 +22,11 @@ use flagship_runtime::verdict::Failure;
 use kube_core::Resource;
 use serde_json::{Value, json};
 
-use super::observe::{Seen, observe};
+use super::observe::observe;
 use crate::hub::Context;
 use crate::mirrors::{Mirrors, ScopeMirrors};
-use crate::patches::{difference, gone_is_fine};
-use crate::scope::{Parts, Scoped};
+use crate::patches::{difference, fence_of, gone_is_fine};
+use crate::scope::Scoped;
 
 /// Writes of one step that are under way at once.
 const AT_ONCE: usize = 10;
@@ -80,7 +81,7 @@ impl<S: Scoped> Shell<S> {
     async fn look_and_write(&self, key: &ObjectKey) -> Result<Option<Plan>, Failure> {
         let seen = observe::<S>(&self.cx, &self.mirrors, &self.scope, key).await?;
         let Some(seen) = seen else { return Ok(None) };
-        let mut plan = plan(&seen.observed);
+        let mut plan = plan(&seen);
         let steps = std::mem::take(&mut plan.steps);
         for waiting in &plan.waiting {
             tracing::debug!(%key, ?waiting, "not everything is rolled out");
@@ -94,7 +95,7 @@ impl<S: Scoped> Shell<S> {
     async fn act(
         &self,
         writer: &Writer<'_, ObjectKey>,
-        seen: &Seen<S>,
+        seen: &Observed,
         action: Action,
     ) -> Result<(), ClientError> {
         let (Action::PushStrategy { binding, .. }
@@ -102,22 +103,20 @@ impl<S: Scoped> Shell<S> {
         | Action::Confirm { binding }
         | Action::Deliver { binding, .. }
         | Action::Remove { binding }) = &action;
-        let Some(object) = seen.bindings.get(binding) else { return Ok(()) };
-        let Some(fence) = Fence::of(object) else { return Ok(()) };
+        let Some(found) = seen.bindings.iter().find(|b| b.name == *binding) else { return Ok(()) };
+        let fence = fence_of(found);
         match action {
             Action::PushStrategy { strategy, .. } => {
-                let spec = ResourceBindingSpec {
-                    apply_strategy: Some(*strategy),
-                    ..object.spec().clone()
-                };
-                let patch = into_spec(object.spec(), &spec);
+                let spec =
+                    ResourceBindingSpec { apply_strategy: Some(*strategy), ..found.spec.clone() };
+                let patch = into_spec(&found.spec, &spec);
                 gone_is_fine(writer.patch::<S::Binding>(&fence, patch).await)?;
             }
             Action::HoldBack { .. } => {
-                self.say(writer, object, object.status(), words::held_back()).await?;
+                self.say(writer, &fence, found.generation(), found, words::held_back()).await?;
             }
             Action::Confirm { .. } => {
-                self.say(writer, object, object.status(), words::started()).await?;
+                self.say(writer, &fence, found.generation(), found, words::started()).await?;
             }
             Action::Deliver { snapshot, overrides, .. } => {
                 let spec = ResourceBindingSpec {
@@ -125,13 +124,15 @@ impl<S: Scoped> Shell<S> {
                     resource_snapshot_name: snapshot,
                     cluster_resource_override_snapshots: overrides.wide,
                     resource_override_snapshots: overrides.narrow,
-                    ..object.spec().clone()
+                    ..found.spec.clone()
                 };
-                let patch = into_spec(object.spec(), &spec);
+                let patch = into_spec(&found.spec, &spec);
                 let delivered = writer.patch::<S::Binding>(&fence, patch).await;
                 if let Some(delivered) = gone_is_fine(delivered)? {
                     // The fence held, so the status is still the one that was listed.
-                    self.say(writer, &delivered, object.status(), words::started()).await?;
+                    let Some(fence) = Fence::of(&delivered) else { return Ok(()) };
+                    let generation = Generation::of(delivered.meta());
+                    self.say(writer, &fence, generation, found, words::started()).await?;
                 }
             }
             Action::Remove { .. } => {
@@ -145,15 +146,15 @@ impl<S: Scoped> Shell<S> {
     async fn say(
         &self,
         writer: &Writer<'_, ObjectKey>,
-        binding: &impl Resource,
-        status: Option<&ResourceBindingStatus>,
+        fence: &Fence,
+        generation: Generation,
+        binding: &Binding,
         said: Draft,
     ) -> Result<(), ClientError> {
-        let Some(fence) = Fence::of(binding) else { return Ok(()) };
-        let mut conditions = status.map(|s| s.conditions.clone()).unwrap_or_default();
-        said.set(&mut conditions, Generation::of(binding.meta()), self.cx.env.now());
+        let mut conditions = binding.status.conditions.clone();
+        said.set(&mut conditions, generation, self.cx.env.now());
         let patch = json!({"status": {"conditions": conditions}});
-        gone_is_fine(writer.patch_status::<S::Binding>(&fence, patch).await)?;
+        gone_is_fine(writer.patch_status::<S::Binding>(fence, patch).await)?;
         Ok(())
     }
 }

@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use flagship_api::names::ObjectKey;
+use flagship_rules::model::Binding;
 use flagship_rules::rollout::triggers::{
     binding_changed, is_latest_master, placement_changed, placement_of,
 };
@@ -14,8 +15,7 @@ use flagship_runtime::queue::{BatchingWindow, Queue};
 use flagship_runtime::reflector::{Change, Origin, Subscription};
 
 use crate::mirrors::{
-    Binding, Cluster, Mirrors, Override, OverrideSnapshot, Placement, ResourceSnapshot,
-    ScopeMirrors,
+    Cluster, Mirrors, Override, OverrideSnapshot, Placement, ResourceSnapshot, ScopeMirrors,
 };
 use crate::scope::{ClusterWide, InNamespace, Overriding, Scoped};
 
@@ -40,7 +40,7 @@ pub(super) fn listen<S: Scoped>(
         mirrors.members.clusters.subscribe(move |change| {
             if relabelled(change) && overrides() {
                 for binding in bound.bindings_on(&change.key.name) {
-                    clusters.add(binding.placement.clone());
+                    clusters.add(binding.placement_key());
                 }
             }
         }),
@@ -98,7 +98,7 @@ fn one_binding(
     change: &Change<Binding>,
 ) {
     let worth = match (&change.old, &change.new) {
-        (Some(old), Some(new)) => binding_changed(&old.value, &new.value),
+        (Some(old), Some(new)) => binding_changed(old, new),
         // One that is gone may have kept another on its cluster waiting.
         (Some(_), None) | (None, Some(_)) => true,
         (None, None) => false,
@@ -106,7 +106,7 @@ fn one_binding(
     let Some(binding) = change.new.as_ref().or(change.old.as_ref()).filter(|_| worth) else {
         return;
     };
-    let placement = binding.placement.clone();
+    let placement = binding.placement_key();
     match change.origin {
         // Many at once: one pass will do for all.
         Origin::Listed => queue.add_with(placement, change.origin.priority()),

@@ -3,24 +3,22 @@
 //! Clusters and the policy come from the mirrors. The bindings are listed from the
 //! server itself: on a lagging cache a pass would place things twice.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use flagship_api::keys::label;
 use flagship_api::names::ObjectKey;
-use flagship_rules::scheduling::{Binding, Cluster, Observed, Options};
+use flagship_rules::model::Binding;
+use flagship_rules::scheduling::{Cluster, Observed, Options};
 use flagship_runtime::client::{Listed, Selection};
-use kube_core::Resource;
 
 use super::shell::Trouble;
 use crate::hub::Context;
 use crate::mirrors::{Mirrors, Policy};
-use crate::scope::{Parts, Scoped};
+use crate::scope::{Scoped, binding};
 
-/// What a pass looks at, and the objects that its writes are fenced with.
-pub(super) struct Seen<S: Scoped> {
+/// What a pass looks at, and the policy snapshot that its report is fenced with.
+pub(super) struct Seen {
     pub observed: Observed,
-    pub bindings: BTreeMap<String, S::Binding>,
     pub policy: Arc<Policy>,
 }
 
@@ -30,26 +28,26 @@ pub(super) async fn observe<S: Scoped>(
     mirrors: &Mirrors,
     key: &ObjectKey,
     policy: Arc<Policy>,
-) -> Result<Seen<S>, Trouble> {
+) -> Result<Seen, Trouble> {
     let listed: Listed<S::Binding> = cx.client.of().list(&bindings_of(key)).await?;
     if let Some(problem) = listed.malformed.first() {
         // Its cluster is unknown, and might be chosen a second time.
         return Err(Trouble::Undecidable(format!("a binding cannot be read: {problem}")));
     }
-    let named = listed.items.into_iter().filter_map(|b| Some((b.meta().name.clone()?, b)));
-    let bindings: BTreeMap<String, S::Binding> = named.collect();
+    let mut bindings: Vec<Binding> = listed.items.into_iter().map(binding).collect();
+    bindings.sort_by(|a, b| a.name.cmp(&b.name));
     let observed = Observed {
         now: cx.env.now(),
         namespace: key.namespace.clone(),
         placement: key.name.clone(),
         snapshot: policy.snapshot.clone(),
         clusters: clusters(mirrors),
-        bindings: bindings.values().map(|b| Binding::read(b.meta(), b.spec())).collect(),
+        bindings,
         options: Options {
             spread_over_feasible_clusters: cx.options.spread_over_feasible_clusters,
         },
     };
-    Ok(Seen { observed, bindings, policy })
+    Ok(Seen { observed, policy })
 }
 
 /// Selects the bindings of a placement.

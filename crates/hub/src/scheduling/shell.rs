@@ -17,6 +17,7 @@ use flagship_api::names::{self, ObjectKey, Scope};
 use flagship_api::placement::{ClusterResourcePlacement, ResourcePlacement};
 use flagship_api::reason::event as reason;
 use flagship_api::snapshot::SchedulingPolicySnapshotStatus;
+use flagship_rules::model::Binding;
 use flagship_rules::scheduling::{self, Action, Decision, Remark, Report, State};
 use flagship_runtime::client::{ClientError, Fence, Propagation, ResourceType};
 use flagship_runtime::effects::{SeenWrites, Stopped, Writer, carry_out_in_groups};
@@ -25,7 +26,6 @@ use flagship_runtime::metrics::Gauge;
 use flagship_runtime::queue::{Outcome, Queue};
 use flagship_runtime::verdict::Failure;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube_core::Resource;
 use kube_core::metadata::PartialObjectMeta;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -33,7 +33,9 @@ use tokio::time::Instant;
 use super::observe::{Seen, bindings_of, observe};
 use crate::hub::Context;
 use crate::mirrors::{Mirrors, Placement, Policy, ScopeMirrors};
-use crate::patches::{finalizers_of, gone_is_fine, reference, with_finalizer, without_finalizer};
+use crate::patches::{
+    fence_of, finalizers_of, gone_is_fine, reference, with_finalizer, without_finalizer,
+};
 use crate::scope::{ClusterWide, InNamespace, Parts, Scoped};
 
 /// Writes of one kind that are under way at once.
@@ -183,7 +185,7 @@ impl Shell {
     async fn carry_out<S: Scoped>(
         &self,
         key: &ObjectKey,
-        seen: &Seen<S>,
+        seen: &Seen,
         actions: Vec<Action>,
     ) -> Result<(), Trouble> {
         let mut groups: Vec<Vec<Write<S::Binding>>> = Vec::new();
@@ -193,7 +195,7 @@ impl Shell {
             if last.replace(sort) != Some(sort) {
                 groups.push(Vec::new());
             }
-            let write = self.write_for(key, seen, action)?;
+            let write = self.write_for::<S>(key, seen, action)?;
             if let (Some(group), Some(write)) = (groups.last_mut(), write) {
                 group.push(write);
             }
@@ -212,17 +214,17 @@ impl Shell {
     fn write_for<S: Scoped>(
         &self,
         key: &ObjectKey,
-        seen: &Seen<S>,
+        seen: &Seen,
         action: Action,
     ) -> Result<Option<Write<S::Binding>>, Trouble> {
-        let patch = |binding: &str, patch: &dyn Fn(&S::Binding) -> Value| {
-            let found = seen.bindings.get(binding)?;
-            Some(Write::Patch(Fence::of(found)?, patch(found)))
+        let patch = |binding: &str, patch: &dyn Fn(&Binding) -> Value| {
+            let found = seen.observed.bindings.iter().find(|b| b.name == binding)?;
+            Some(Write::Patch(fence_of(found), patch(found)))
         };
         let policy = seen.observed.snapshot.name.as_str();
         Ok(match action {
             Action::Unguard { binding } => patch(&binding, &|found| {
-                without_finalizer(finalizers_of(found.meta()), finalizer::SCHEDULER_BINDING)
+                without_finalizer(&found.finalizers, finalizer::SCHEDULER_BINDING)
             }),
             Action::Release { binding, previous } => patch(&binding, &|_| {
                 let noted = json!({annotation::PREVIOUS_BINDING_STATE: written(previous)});
@@ -232,7 +234,7 @@ impl Shell {
                 })
             }),
             Action::Take { binding, state, decision } => {
-                patch(&binding, &|found| taken(found.meta(), state, policy, &decision))
+                patch(&binding, &|found| taken(found, state, policy, &decision))
             }
             Action::Create { decision } => {
                 let suffix = self.cx.env.entropy.uuid();
@@ -408,7 +410,7 @@ fn fresh<K: Parts<Spec = ResourceBindingSpec>>(
 }
 
 /// Moves a binding to another policy. The note of an earlier state is of no use any more.
-fn taken(meta: &ObjectMeta, state: State, policy: &str, decision: &Decision) -> Value {
+fn taken(binding: &Binding, state: State, policy: &str, decision: &Decision) -> Value {
     let wire = decision.on_the_wire();
     let mut patch = json!({"spec": {
         "state": written(state),
@@ -422,7 +424,7 @@ fn taken(meta: &ObjectMeta, state: State, policy: &str, decision: &Decision) -> 
         },
     }});
     let note = annotation::PREVIOUS_BINDING_STATE;
-    if meta.annotations.as_ref().is_some_and(|notes| notes.contains_key(note)) {
+    if binding.previous.is_some() {
         patch["metadata"] = json!({"annotations": {note: null}});
     }
     patch

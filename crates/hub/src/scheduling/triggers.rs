@@ -7,7 +7,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use flagship_api::keys::finalizer;
 use flagship_api::names::ObjectKey;
+use flagship_rules::model::Binding;
 use flagship_rules::scheduling::{ClusterChange, cluster_change, concerns, ineligible};
 use flagship_runtime::queue::{Priority, Queue};
 use flagship_runtime::reflector::{Change, Subscription};
@@ -15,7 +17,7 @@ use jiff::Timestamp;
 use tokio::sync::Notify;
 
 use crate::hub::Context;
-use crate::mirrors::{Binding, Cluster, Mirrors, Placement, Policy, ScopeMirrors};
+use crate::mirrors::{Cluster, Mirrors, Placement, Policy, ScopeMirrors};
 
 /// Part of a sweep's span that chance may add, so that hubs do not sweep in step.
 const SWEEP_JITTER: f64 = 0.1;
@@ -89,10 +91,15 @@ fn placement_changed(queue: &Queue<ObjectKey>, change: &Change<Placement>) {
 }
 
 fn binding_changed(queue: &Queue<ObjectKey>, change: &Change<Binding>) {
-    let waited = change.old.as_ref().is_some_and(|old| old.awaits_scheduler);
-    if let Some(new) = change.new.as_ref().filter(|new| new.awaits_scheduler && !waited) {
-        queue.add_rate_limited(new.placement.clone());
+    let waited = change.old.as_ref().is_some_and(|old| awaits_scheduler(old));
+    if let Some(new) = change.new.as_ref().filter(|new| awaits_scheduler(new) && !waited) {
+        queue.add_rate_limited(new.placement_key());
     }
+}
+
+/// Whether a binding is being deleted and waits for the scheduler to let it go.
+fn awaits_scheduler(binding: &Binding) -> bool {
+    binding.deleting && binding.is_guarded_by(finalizer::SCHEDULER_BINDING)
 }
 
 fn cluster_trigger(change: &Change<Cluster>, now: Timestamp) -> Option<ClusterTrigger> {

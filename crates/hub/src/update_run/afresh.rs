@@ -11,9 +11,10 @@ use flagship_api::names::ObjectKey;
 use flagship_api::overrides::{ClusterResourceOverrideSnapshot, ResourceOverrideSnapshot};
 use flagship_api::placement_status::NamespacedName;
 use flagship_base::names::label_value;
+use flagship_rules::model::Binding;
 use flagship_rules::placement::Placement;
 use flagship_rules::update_run::{
-    Binding, Cluster, ClusterOverride, NamespacedOverride, PolicySnapshot, Rival,
+    Cluster, ClusterOverride, NamespacedOverride, PolicySnapshot, Rival,
 };
 use flagship_runtime::client::{Listed, ResourceType, Selection};
 use flagship_runtime::effects::Kind;
@@ -25,7 +26,7 @@ use super::observe::{Departed, Seen, approvals, under_way, writers};
 use crate::hub::Context;
 use crate::mirrors::{ResourceSnapshot, Run, ScopeMirrors};
 use crate::placement::{Selectable, selected, up_to_date};
-use crate::scope::{Parts, Scoped};
+use crate::scope::{Parts, Scoped, binding};
 
 /// Reads everything for one pass.
 pub(super) async fn observe_afresh<S: Scoped>(
@@ -51,8 +52,7 @@ pub(super) async fn observe_afresh<S: Scoped>(
     });
     observed.policy_snapshots =
         policies.iter().map(|p| PolicySnapshot::read(p.meta(), p.spec(), p.status())).collect();
-    observed.bindings =
-        bindings.iter().map(|b| Binding::read(b.meta(), b.spec(), b.status())).collect();
+    observed.bindings = bindings.into_iter().map(|b| Arc::new(binding(b))).collect();
     observed.clusters = clusters;
     observed.approvals = approvals(scope, run);
     observed.rivals = rivals::<S>(cx, scope, departed, run, &observed.bindings).await?;
@@ -128,7 +128,7 @@ async fn rivals<S: Scoped>(
     scope: &ScopeMirrors,
     departed: &Departed,
     run: &Run,
-    bindings: &[Binding],
+    bindings: &[Arc<Binding>],
 ) -> Result<Vec<Rival>, Failure> {
     let mut found = Vec::new();
     let mut everybody: Option<BTreeMap<String, ObjectKey>> = None;

@@ -3,10 +3,11 @@
 //! Good enough to go on. What is fixed once, or ends a run, is read by `afresh`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use flagship_api::names::ObjectKey;
-use flagship_rules::update_run::{Approval, Binding, Cluster, Observed, PolicySnapshot, Rival};
+use flagship_rules::model::Binding;
+use flagship_rules::update_run::{Approval, Cluster, Observed, PolicySnapshot, Rival};
 use flagship_runtime::client::Fence;
 
 use crate::hub::Context;
@@ -28,22 +29,8 @@ impl Seen {
     /// A run, and nothing around it.
     pub fn alone(cx: &Context, run: &Run) -> Self {
         let observed = Observed {
-            now: cx.env.now(),
-            run: run.value.clone(),
-            placement: None,
-            policy_snapshots: Vec::new(),
-            bindings: Vec::new(),
-            clusters: Vec::new(),
-            strategy: None,
-            resource_snapshots: Vec::new(),
-            enveloped: BTreeMap::new(),
-            selection: None,
-            indexes_in_runs: Vec::new(),
-            cluster_overrides: Vec::new(),
-            overrides: Vec::new(),
-            approvals: Vec::new(),
-            rivals: Vec::new(),
             options: cx.options.update_runs,
+            ..Observed::of(run.value.clone(), cx.env.now())
         };
         Self {
             observed,
@@ -91,8 +78,8 @@ pub(super) fn observe(
     observed.placement = scope.placements.get(key).map(|placement| placement.value.clone());
     observed.policy_snapshots =
         scope.latest_policies_of(key).iter().map(|policy| in_force(policy)).collect();
-    observed.bindings = scope.bindings_of(key).iter().map(|binding| binding.in_a_run()).collect();
-    let named: BTreeSet<&str> = observed.bindings.iter().map(Binding::cluster).collect();
+    observed.bindings = scope.bindings_of(key);
+    let named: BTreeSet<&str> = observed.bindings.iter().map(|binding| binding.cluster()).collect();
     let known = named.into_iter().filter_map(|name| {
         let cluster = members.clusters.get(&ObjectKey::cluster(name))?;
         Some(Cluster { name: name.to_owned(), labels: cluster.target.labels.to_map() })
@@ -123,7 +110,7 @@ pub(super) fn under_way(scope: &ScopeMirrors, run: &Run, rivals: &mut Vec<Rival>
 }
 
 /// UIDs of the other runs that bindings name as their last writer.
-pub(super) fn writers<'a>(bindings: &'a [Binding], run: &Run) -> BTreeSet<&'a str> {
+pub(super) fn writers<'a>(bindings: &'a [Arc<Binding>], run: &Run) -> BTreeSet<&'a str> {
     let fences = bindings.iter().filter_map(|binding| binding.fence.as_ref());
     fences.map(|fence| fence.run.as_str()).filter(|uid| *uid != run.fence.uid).collect()
 }

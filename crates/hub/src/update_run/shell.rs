@@ -19,9 +19,10 @@ use flagship_api::names::{ObjectKey, member_namespace};
 use flagship_api::reason::update_run::STUCK;
 use flagship_api::staged_update_status::UpdateRunStatus;
 use flagship_rules::event::Event;
+use flagship_rules::model::Binding;
 use flagship_rules::update_run::{
-    Accept, Action, Ask, Binding, Deliver, Dismiss, Observed, Plan, Signal, TAKEN_OVER, Withdraw,
-    laws, needs_fresh_reads, plan, refused,
+    Accept, Action, Ask, Deliver, Dismiss, Observed, Plan, Signal, TAKEN_OVER, Withdraw, laws,
+    needs_fresh_reads, plan, refused,
 };
 use flagship_rules::work::Work;
 use flagship_runtime::client::{Client, ClientError, Fence, Propagation, ResourceType};
@@ -384,7 +385,8 @@ impl<S: Scoped> Shell<S> {
             Touch::Update(None, Some(signal)) => {
                 let fence = fence(&signal.binding, &signal.uid, &signal.resource_version);
                 let Some(found) = binding_of(observed, &signal.binding) else { return Ok(()) };
-                self.signal(pass, &fence, &signal, found.generation, &found.conditions).await?;
+                self.signal(pass, &fence, &signal, found.generation, &found.status.conditions)
+                    .await?;
             }
             Touch::Update(Some(deliver), signal) => {
                 let fence = fence(&deliver.binding, &deliver.uid, &deliver.resource_version);
@@ -405,7 +407,8 @@ impl<S: Scoped> Shell<S> {
                 if let (Some(signal), Some(fence)) = (signal, Fence::of(&written)) {
                     let generation = written.metadata.generation.unwrap_or_default();
                     // The fence held, so the status is still the one that was seen.
-                    self.signal(pass, &fence, &signal, generation, &found.conditions).await?;
+                    self.signal(pass, &fence, &signal, generation, &found.status.conditions)
+                        .await?;
                 }
             }
         }
@@ -501,7 +504,7 @@ impl<S: Scoped> Shell<S> {
 }
 
 fn binding_of<'a>(observed: &'a Observed, name: &str) -> Option<&'a Binding> {
-    observed.bindings.iter().find(|binding| binding.name == name)
+    observed.bindings.iter().map(Arc::as_ref).find(|binding| binding.name == name)
 }
 
 /// Holds a plan against the laws, as if nobody else wrote in between.

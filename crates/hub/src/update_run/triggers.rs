@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flagship_api::names::ObjectKey;
+use flagship_rules::model::Binding;
 use flagship_rules::update_run::Approval;
 use flagship_rules::update_run::triggers::{
     Glance, binding_changed, request_appeared, request_changed, request_deleted,
@@ -16,7 +17,7 @@ use flagship_rules::update_run::triggers::{
 use flagship_runtime::queue::BatchingWindow;
 use flagship_runtime::reflector::{Change, Subscription};
 
-use crate::mirrors::{Binding, Cluster, MemberMirrors, Placement, Policy, Run, ScopeMirrors};
+use crate::mirrors::{Cluster, MemberMirrors, Placement, Policy, Run, ScopeMirrors};
 use crate::per_placement::{PerPlacement, PlacedKey};
 
 /// Reserved in the batching window for each cluster of a run that is looked at: twice what
@@ -82,8 +83,9 @@ impl Waker {
             (Some(old), Some(new)) => binding_changed(&run.fence.uid, &glance(old), &glance(new)),
             _ => true,
         };
-        for run in self.open_runs(&binding.placement).filter(|run| is_news(run)) {
-            let cost = ROW * self.scope.count_bindings_of(&binding.placement);
+        let placement = binding.placement_key();
+        for run in self.open_runs(&placement).filter(|run| is_news(run)) {
+            let cost = ROW * self.scope.count_bindings_of(&placement);
             self.window.add(&self.queue, PlacedKey::from(&*run), cost);
         }
     }
@@ -132,10 +134,10 @@ impl Waker {
 
 fn glance(binding: &Binding) -> Glance<'_> {
     Glance {
-        uid: &binding.fence.uid,
-        generation: binding.value.generation,
-        deleting: binding.value.deleting,
-        written_by: binding.written_by.as_ref(),
-        conditions: &binding.value.status.conditions,
+        uid: &binding.uid,
+        generation: binding.generation,
+        deleting: binding.deleting,
+        written_by: binding.fence.as_ref(),
+        conditions: &binding.status.conditions,
     }
 }

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use flagship_api::keys::finalizer;
 use flagship_api::names::{ObjectKey, member_namespace};
-use flagship_rules::work::{Binding, Cluster, Observed, Placement, Strategies, relevant};
+use flagship_rules::model::Binding;
+use flagship_rules::work::{Cluster, Observed, Placement, Strategies, relevant};
 use flagship_runtime::client::Fence;
 
 use crate::hub::Context;
-use crate::mirrors::{Binding as Kept, Mirrors};
+use crate::mirrors::Mirrors;
+use crate::patches::fence_of;
 
 /// What a pass looks at, and what its writes are fenced with.
 pub(super) struct Seen {
@@ -24,13 +25,12 @@ pub(super) struct Seen {
 /// Reads everything for one pass; `None` if the binding is gone.
 pub(super) fn observe(cx: &Context, mirrors: &Mirrors, key: &ObjectKey) -> Option<Seen> {
     let scope = mirrors.of(key)?;
-    let kept = scope.bindings.get(key)?;
-    let binding = binding(&kept);
-    let target = &binding.cluster;
+    let binding = scope.bindings.get(key)?;
+    let (target, of) = (binding.cluster(), binding.placement_key());
     let cluster = mirrors.members.clusters.get(&ObjectKey::cluster(target));
     let works = mirrors.works.of(key, &member_namespace(target));
-    let snapshots = scope.resources_of(&kept.placement);
-    let placement = scope.placements.get(&kept.placement);
+    let snapshots = scope.resources_of(&of);
+    let placement = scope.placements.get(&of);
     let fenced = works.iter().map(|(_, work)| {
         let strategies = Strategies {
             apply_strategy: work.value.apply_strategy.clone(),
@@ -39,8 +39,8 @@ pub(super) fn observe(cx: &Context, mirrors: &Mirrors, key: &ObjectKey) -> Optio
         (work.value.name.clone(), (work.fence.clone(), strategies))
     });
     Some(Seen {
-        binding: kept.fence.clone(),
-        finalizers: kept.finalizers.clone(),
+        binding: fence_of(&binding),
+        finalizers: binding.finalizers.clone(),
         works: fenced.collect(),
         snapshots: snapshots
             .iter()
@@ -53,7 +53,10 @@ pub(super) fn observe(cx: &Context, mirrors: &Mirrors, key: &ObjectKey) -> Optio
                 labels: cluster.target.labels.to_map(),
             }),
             works: works.iter().map(|(_, work)| work.value.clone()).collect(),
-            snapshots: relevant(&binding.resource_snapshot, snapshots.iter().map(|one| &one.value)),
+            snapshots: relevant(
+                &binding.spec.resource_snapshot_name,
+                snapshots.iter().map(|one| &one.value),
+            ),
             placement: placement.map(|kept| Placement::read(kept.deleting, &kept.value.spec)),
             override_hashes: override_hashes(mirrors, &binding),
             content: None,
@@ -64,32 +67,13 @@ pub(super) fn observe(cx: &Context, mirrors: &Mirrors, key: &ObjectKey) -> Optio
 
 fn override_hashes(mirrors: &Mirrors, binding: &Binding) -> Option<Vec<String>> {
     let (wide, narrow) = (&mirrors.overrides.cluster_wide, &mirrors.overrides.in_namespaces);
-    let wide = binding.cluster_overrides.iter().map(|name| {
+    let wide = binding.spec.cluster_resource_override_snapshots.iter().map(|name| {
         let found = wide.snapshots.get(&ObjectKey::cluster(name));
         found.map(|snapshot| snapshot.value.hash.clone())
     });
-    let narrow = binding.overrides.iter().map(|named| {
+    let narrow = binding.spec.resource_override_snapshots.iter().map(|named| {
         let found = narrow.snapshots.get(&ObjectKey::namespaced(&named.namespace, &named.name));
         found.map(|snapshot| snapshot.value.hash.clone())
     });
     wide.chain(narrow).collect()
-}
-
-fn binding(kept: &Kept) -> Binding {
-    let (key, spec) = (&kept.fence.key, &kept.spec);
-    Binding {
-        namespace: key.namespace.clone(),
-        name: key.name.clone(),
-        placement: kept.placement.name.clone(),
-        generation: kept.value.generation,
-        deleting: kept.value.deleting,
-        guarded: kept.finalizers.iter().any(|held| held == finalizer::WORK),
-        state: spec.state.clone(),
-        cluster: spec.target_cluster.clone(),
-        resource_snapshot: spec.resource_snapshot_name.clone(),
-        overrides: spec.resource_override_snapshots.clone(),
-        cluster_overrides: spec.cluster_resource_override_snapshots.clone(),
-        apply_strategy: spec.apply_strategy.clone(),
-        status: kept.value.status.clone(),
-    }
 }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use flagship_api::binding::ResourceBindingSpec;
 use flagship_api::names::{ObjectKey, SnapshotIndex, cluster_of_namespace, master_snapshot};
 use flagship_api::placement_status::NamespacedName;
+use flagship_rules::model::Binding;
 use flagship_rules::work::triggers::{binding_changed, placement_changed, work_changed};
 use flagship_rules::work::{Placement as Says, Work};
 use flagship_runtime::queue::Priority;
 use flagship_runtime::reflector::{Change, Subscription};
 
 use crate::mirrors::{
-    Binding, Cluster, Fenced, Mirrors, OverrideSnapshot, Placement, ResourceSnapshot, ScopeMirrors,
+    Cluster, Fenced, Mirrors, OverrideSnapshot, Placement, ResourceSnapshot, ScopeMirrors,
 };
 use crate::per_placement::{PerPlacement, PlacedKey};
 use crate::scope::Scoped;
@@ -54,7 +55,7 @@ pub(super) fn listen<S: Scoped>(
 
 fn binding(queue: &PerPlacement, change: &Change<Binding>) {
     let Some(new) = &change.new else { return };
-    if change.old.as_ref().is_none_or(|old| binding_changed(&old.value, &new.value)) {
+    if change.old.as_ref().is_none_or(|old| binding_changed(old, new)) {
         queue.add_with(PlacedKey::from(&**new), change.origin.priority());
     }
 }
@@ -72,7 +73,7 @@ fn work<S: Scoped>(queue: &PerPlacement, scope: &ScopeMirrors, change: &Change<F
         let placement = ObjectKey::new(owner.namespace.as_deref(), name);
         let cluster = change.key.namespace.as_deref().and_then(cluster_of_namespace);
         let heirs = scope.bindings_of(&placement).into_iter().filter(|binding| {
-            cluster == Some(&binding.spec.target_cluster) && binding.fence.key != owner
+            cluster == Some(&binding.spec.target_cluster) && binding.key() != owner
         });
         heirs.for_each(|binding| queue.add(PlacedKey::from(&*binding)));
     }

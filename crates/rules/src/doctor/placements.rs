@@ -164,7 +164,7 @@ fn bindings_belong(seen: &Seen) -> Vec<Finding> {
         let mut names: Vec<&str> = twins.iter().map(|twin| twin.key.name.as_str()).collect();
         names.sort_unstable();
         let resource = resource("resourcebindings", placement);
-        let unwritten = twins.iter().find(|twin| twin.value.conditions.is_empty());
+        let unwritten = twins.iter().find(|twin| twin.value.status.conditions.is_empty());
         let spare = unwritten.map_or(names[names.len() - 1], |twin| &twin.key.name);
         findings.push(Finding::new(
             format!("{placement} has {} bindings on {cluster}: {}", twins.len(), names.join(", ")),

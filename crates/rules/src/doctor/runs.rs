@@ -6,7 +6,7 @@ use super::placements::{kubectl, resource, words};
 use super::{Check, Finding, Seen, count};
 use crate::eviction::is_settled;
 use crate::update_run::laws::{self, has_ended};
-use crate::update_run::{Cluster, Observed, Options, Rival, Run};
+use crate::update_run::{Cluster, Observed, Rival, Run};
 
 const AREA: &str = "runs";
 
@@ -64,26 +64,15 @@ fn observed(seen: &Seen, run: &Run) -> Observed {
     let others =
         seen.runs.iter().filter(|other| other.uid != run.uid && other.placement_key() == placement);
     Observed {
-        now: seen.now,
-        run: run.clone(),
         placement: seen.placement(&placement).cloned(),
-        policy_snapshots: Vec::new(),
         bindings: bindings.map(|binding| binding.value.clone()).collect(),
         clusters: seen
             .members
             .keys()
             .map(|name| Cluster { name: name.clone(), ..Cluster::default() })
             .collect(),
-        strategy: None,
-        resource_snapshots: Vec::new(),
-        enveloped: Default::default(),
-        selection: None,
-        indexes_in_runs: Vec::new(),
-        cluster_overrides: Vec::new(),
-        overrides: Vec::new(),
-        approvals: Vec::new(),
         rivals: others.map(Rival::of).collect(),
-        options: Options::default(),
+        ..Observed::of(run.clone(), seen.now)
     }
 }
 

@@ -2,12 +2,14 @@
 //! itself answers. Both scopes are one, keys tell them apart.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use flagship_api::cluster::{MemberClusterSpec, MemberClusterStatus};
 use flagship_api::names::ObjectKey;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
+use crate::model::Binding;
 use crate::work::Work;
 use crate::{eviction, placement, update_run};
 
@@ -113,7 +115,7 @@ pub struct Owned<V> {
 }
 
 /// A binding.
-pub type BindingSeen = Owned<update_run::Binding>;
+pub type BindingSeen = Owned<Arc<Binding>>;
 
 /// A Work.
 #[derive(Debug, Clone)]

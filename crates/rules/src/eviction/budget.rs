@@ -3,14 +3,14 @@
 //! Shares are shares of the clusters wanted, rounded up. Where all clusters are wanted
 //! nobody knows how many that is, so only a plain number that must stay can be kept to.
 
-use flagship_api::condition::{Conditions, Generation};
+use flagship_api::condition::Conditions;
 use flagship_api::condition_type::binding::AVAILABLE;
 use flagship_api::eviction::PlacementDisruptionBudgetSpec;
 use flagship_api::int_or_string::of_target;
 use flagship_api::policy::PlacementType;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use super::observed::Bound;
+use crate::model::Binding;
 
 /// What a budget says of one more eviction.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +32,7 @@ impl Room {
         budget: &PlacementDisruptionBudgetSpec,
         picks: PlacementType,
         wanted: i32,
-        bindings: &[Bound],
+        bindings: &[Binding],
     ) -> Self {
         let (most, least) = (&budget.max_unavailable, &budget.min_available);
         let all = picks == PlacementType::PickAll;
@@ -41,7 +41,7 @@ impl Room {
         }
         let wanted = if all { 0 } else { u32::try_from(wanted).unwrap_or(0) };
         let total = bindings.len() as i64;
-        let available = bindings.iter().filter(|bound| is_available(bound)).count() as i64;
+        let available = bindings.iter().filter(|binding| is_available(binding)).count() as i64;
         // Neither is set, or it says nothing that can be counted: then nothing may go.
         let share = |amount: &Option<IntOrString>| {
             amount.as_ref().and_then(|amount| of_target(amount, wanted).ok()).map(i64::from)
@@ -56,6 +56,6 @@ impl Room {
     }
 }
 
-fn is_available(bound: &Bound) -> bool {
-    bound.binding.conditions.is_true_at(AVAILABLE, Generation(bound.binding.generation))
+fn is_available(binding: &Binding) -> bool {
+    binding.status.conditions.is_true_at(AVAILABLE, binding.generation())
 }

@@ -22,8 +22,9 @@ use flagship_api::reason::eviction as reason;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Deserialize, Serialize};
 
+use crate::model::Binding;
 use budget::Room;
-pub use observed::{Bound, Eviction, Observed};
+pub use observed::{Eviction, Observed};
 
 /// Words of verdicts, which others compare with.
 pub mod words {
@@ -101,7 +102,7 @@ pub fn plan(seen: &Observed) -> Plan {
         Verdict::Going(why) => conclude(seen, Vec::new(), Ok((Truth::True, why))),
         Verdict::Evict(bound, why) => {
             let intend = Action::Intend { uid: bound.uid.clone() };
-            let delete = Action::Delete { binding: bound.binding.name.clone() };
+            let delete = Action::Delete { binding: bound.name.clone() };
             let intended = seen.eviction.intended.as_ref() == Some(&bound.uid);
             let actions = if intended { vec![delete] } else { vec![intend, delete] };
             conclude(seen, actions, Ok((Truth::True, why)))
@@ -121,7 +122,7 @@ enum Verdict<'a> {
     Invalid(&'static str),
     Blocked(String),
     Going(String),
-    Evict(&'a Bound, String),
+    Evict(&'a Binding, String),
 }
 
 fn judge(seen: &Observed) -> Verdict<'_> {
@@ -129,7 +130,7 @@ fn judge(seen: &Observed) -> Verdict<'_> {
     // What we meant to delete is gone or going: the crash came between deed and word.
     if let Some(uid) = &eviction.intended {
         let ours = bindings.iter().find(|bound| bound.uid == *uid);
-        if ours.is_none_or(|bound| bound.binding.deleting) {
+        if ours.is_none_or(|bound| bound.deleting) {
             return Verdict::Going(words::GOING.to_owned());
         }
     }
@@ -141,19 +142,19 @@ fn judge(seen: &Observed) -> Verdict<'_> {
     if picks == PlacementType::PickFixed {
         return Verdict::Invalid(words::PLACEMENT_PICKS_FIXED);
     }
-    let mut there = bindings.iter().filter(|bound| bound.binding.cluster() == eviction.cluster);
+    let mut there = bindings.iter().filter(|bound| bound.cluster() == eviction.cluster);
     let bound = match (there.next(), there.next()) {
         (Some(_), Some(_)) => return Verdict::Invalid(words::TWO_BINDINGS),
         (None, _) => return Verdict::Invalid(words::NO_BINDING),
         (Some(only), None) => only,
     };
-    if bound.binding.deleting {
+    if bound.deleting {
         return Verdict::Going(words::GOING.to_owned());
     }
     if !is_placed(bound) {
         return Verdict::Blocked(words::NOTHING_PLACED.to_owned());
     }
-    let standing = bound.binding.standing();
+    let standing = bound.standing();
     if standing.failed || standing.reports_diff {
         return Verdict::Evict(bound, words::FAILED.to_owned());
     }
@@ -174,8 +175,7 @@ fn judge(seen: &Observed) -> Verdict<'_> {
 }
 
 /// Whether the cluster got anything yet: one that is no longer wanted may have.
-fn is_placed(bound: &Bound) -> bool {
-    let binding = &bound.binding;
+fn is_placed(binding: &Binding) -> bool {
     binding.is(BindingState::Bound)
         || (binding.is(BindingState::Unscheduled) && binding.previous.as_deref() == Some("Bound"))
 }

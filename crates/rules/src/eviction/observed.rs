@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Deserialize, Serialize};
 
+use crate::model::Binding;
 use crate::placement::Placement;
-use crate::rollout::Binding;
 
 /// Everything one pass over an eviction may look at. Nothing but the eviction itself may
 /// come from a cache: the verdict is final.
@@ -20,7 +20,7 @@ pub struct Observed {
     /// The placement it names.
     pub placement: Option<Placement>,
     /// All bindings of that placement.
-    pub bindings: Vec<Bound>,
+    pub bindings: Vec<Binding>,
     /// The budget of that placement.
     pub budget: Option<PlacementDisruptionBudgetSpec>,
 }
@@ -38,15 +38,6 @@ pub struct Eviction {
     pub intended: Option<String>,
     /// What was said of it.
     pub conditions: Vec<Condition>,
-}
-
-/// A binding, and which of its namesakes it is.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Bound {
-    /// `metadata.uid`.
-    pub uid: String,
-    /// As a rollout sees it.
-    pub binding: Binding,
 }
 
 impl Eviction {

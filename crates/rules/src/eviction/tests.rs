@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::placement::Placement;
-use crate::rollout::Binding;
 
 fn now() -> Timestamp {
     "2026-01-01T00:00:00Z".parse().unwrap()
@@ -46,7 +45,7 @@ fn world(policy: Value, bindings: &[&str], budget: Value) -> Observed {
     }
 }
 
-fn bound(told: &str) -> Bound {
+fn bound(told: &str) -> Binding {
     let mut words = told.split(' ');
     let (cluster, state) = (words.next().unwrap(), words.next().unwrap());
     let spec = json!({
@@ -57,22 +56,20 @@ fn bound(told: &str) -> Bound {
     let spec: ResourceBindingSpec = serde_json::from_value(spec).unwrap();
     let mut binding = Binding {
         name: format!("web-{cluster}"),
+        uid: format!("uid-web-{cluster}"),
         generation: 3,
-        deleting: false,
-        previous: None,
         spec,
-        conditions: vec![],
+        ..Binding::default()
     };
     for word in words {
         match word.split_once('=') {
             None if word == "deleting" => binding.deleting = true,
             Some(("was", state)) => binding.previous = Some(state.to_owned()),
-            Some((kind, said)) => binding.conditions.push(said_of(kind, said)),
+            Some((kind, said)) => binding.status.conditions.push(said_of(kind, said)),
             None => panic!("{told}"),
         }
     }
-    let uid = format!("uid-{}", binding.name);
-    Bound { uid, binding }
+    binding
 }
 
 /// `Available=True`, `Applied=False:ApplyPending`; a trailing `@2` is about a generation past.
@@ -322,7 +319,7 @@ fn an_eviction_is_never_carried_out_twice() {
     let gone = words::GOING;
     seen.bindings = vec![bound("c1 Bound Available=True deleting")];
     assert_eq!(verdict(&seen), format!("{VALID} / {EXECUTED}: {gone}"));
-    seen.bindings = vec![Bound { uid: "another".into(), ..bound(HEALTHY) }];
+    seen.bindings = vec![Binding { uid: "another".into(), ..bound(HEALTHY) }];
     assert_eq!(verdict(&seen), format!("{VALID} / {EXECUTED}: {gone}"));
     seen.bindings.clear();
     seen.placement = None;

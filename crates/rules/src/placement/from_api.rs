@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use flagship_api::binding::{BindingState, ResourceBindingSpec, ResourceBindingStatus};
 use flagship_api::hash::byte_field;
 use flagship_api::keys::{annotation, finalizer, group, label};
 use flagship_api::kinds::{FleetKind, Scope};
@@ -15,7 +14,7 @@ use flagship_api::snapshot::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use serde::Deserialize;
 
-use super::observed::{Binding, Placement, PolicySnapshot, ResourceSnapshot};
+use super::observed::{Placement, PolicySnapshot, ResourceSnapshot};
 use super::policy_snapshots::NewPolicySnapshot;
 use super::resource_snapshots::{NewResourceSnapshot, Part};
 use super::selection::Selection;
@@ -161,28 +160,6 @@ impl ResourceSnapshot {
             subindex: annotated(metadata, annotation::SUBINDEX_OF_RESOURCE_SNAPSHOT),
             detected: annotated(metadata, annotation::NEXT_SNAPSHOT_DETECTION_TIME),
             resources: spec.selected_resources.iter().map(identifier).collect(),
-        }
-    }
-}
-
-impl Binding {
-    /// What a placement reads of a binding of either scope.
-    pub fn read(
-        metadata: &ObjectMeta,
-        spec: &ResourceBindingSpec,
-        status: Option<&ResourceBindingStatus>,
-    ) -> Self {
-        Self {
-            name: metadata.name.clone().unwrap_or_default(),
-            generation: metadata.generation.unwrap_or_default(),
-            deleting: metadata.deletion_timestamp.is_some(),
-            unscheduled: spec.state == BindingState::Unscheduled,
-            cluster: spec.target_cluster.clone(),
-            policy_snapshot: spec.scheduling_policy_snapshot_name.clone(),
-            resource_snapshot: spec.resource_snapshot_name.clone(),
-            overrides: spec.resource_override_snapshots.clone(),
-            cluster_overrides: spec.cluster_resource_override_snapshots.clone(),
-            status: status.cloned().unwrap_or_default(),
         }
     }
 }

@@ -24,8 +24,6 @@ pub mod validation;
 mod tests;
 
 pub use from_api::identifier;
-pub use observed::{
-    Batching, Binding, ByCluster, Observed, Placement, PolicySnapshot, ResourceSnapshot,
-};
+pub use observed::{Batching, ByCluster, Observed, Placement, PolicySnapshot, ResourceSnapshot};
 pub use reconcile::{Action, FRESH_KIND_RETRY, Plan, RESYNC, Series, plan, series};
 pub use trouble::{Frozen, Trouble};

@@ -5,11 +5,12 @@
 //! kept as written, so that the rules can say which of them cannot be read.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use flagship_api::kinds::Scope;
 use flagship_api::names::ObjectKey;
 use flagship_api::placement::{PlacementSpec, RolloutStrategyType, StatusReportingScope};
-use flagship_api::placement_status::{NamespacedName, PlacementStatus, ResourceIdentifier};
+use flagship_api::placement_status::{PlacementStatus, ResourceIdentifier};
 use flagship_api::policy::PlacementType;
 use flagship_api::snapshot::SchedulingPolicySnapshotStatus;
 use jiff::{SignedDuration, Timestamp};
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::selection::{Selection, kind_of};
 use super::trouble::Trouble;
+use crate::model::Binding;
 
 /// Everything one pass over a placement may look at.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,7 +34,7 @@ pub struct Observed {
     /// Its resource snapshots, in any order.
     pub resource_snapshots: Vec<ResourceSnapshot>,
     /// Its bindings, in any order.
-    pub bindings: Vec<Binding>,
+    pub bindings: Vec<Arc<Binding>>,
     /// Resource snapshot indexes that update runs of this placement still work with.
     pub indexes_in_runs: Vec<String>,
     /// The copy of the status in the placed namespace, if there is one.
@@ -165,31 +167,6 @@ pub struct ResourceSnapshot {
     pub detected: Option<String>,
     /// What is inside, in order.
     pub resources: Vec<ResourceIdentifier>,
-}
-
-/// What a placement reads of a binding.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Binding {
-    /// `metadata.name`.
-    pub name: String,
-    /// `metadata.generation`.
-    pub generation: i64,
-    /// Whether it is being deleted.
-    pub deleting: bool,
-    /// Whether its state is Unscheduled: it waits to be deleted.
-    pub unscheduled: bool,
-    /// `spec.targetCluster`.
-    pub cluster: String,
-    /// `spec.schedulingPolicySnapshotName`.
-    pub policy_snapshot: String,
-    /// `spec.resourceSnapshotName`.
-    pub resource_snapshot: String,
-    /// `spec.resourceOverrideSnapshots`.
-    pub overrides: Vec<NamespacedName>,
-    /// `spec.clusterResourceOverrideSnapshots`.
-    pub cluster_overrides: Vec<String>,
-    /// How the delivery is doing.
-    pub status: flagship_api::binding::ResourceBindingStatus,
 }
 
 /// Bindings by the cluster they are for.

@@ -10,8 +10,9 @@ use flagship_api::placement::{ResourceSelectorTerm, SelectionScope};
 use flagship_api::placement_status::{FailedResourcePlacement, ResourceIdentifier};
 use flagship_api::selector;
 
-use super::observed::{Binding, Placement};
+use super::observed::Placement;
 use super::selection::{Kind, kind_of};
+use crate::model::Binding;
 
 /// How a binding changed, as far as its placement's status cares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -10,6 +10,7 @@ use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::sorting::{Candidate, Sorted};
+use crate::model::Binding;
 use crate::placement::Trouble;
 
 /// The limits of a placement's strategy, resolved against the clusters it wants.
@@ -25,11 +26,11 @@ pub struct Budget {
 #[derive(Debug, Clone, Default)]
 pub struct Picked<'a> {
     /// To be deleted.
-    pub remove: Vec<&'a super::Binding>,
+    pub remove: Vec<&'a Binding>,
     /// To get what is wanted, in order.
     pub deliver: Vec<Candidate<'a>>,
     /// Out of date or not begun, and not picked.
-    pub held_back: Vec<&'a super::Binding>,
+    pub held_back: Vec<&'a Binding>,
     /// Number of those that are no longer wanted, and not picked.
     pub kept: usize,
 }

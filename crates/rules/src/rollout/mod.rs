@@ -8,7 +8,6 @@
 //! gets is made in `work`.
 
 mod budget;
-mod from_api;
 mod observed;
 mod reconcile;
 mod sorting;
@@ -21,5 +20,5 @@ pub mod words;
 #[cfg(test)]
 mod tests;
 
-pub use observed::{Binding, Observed};
+pub use observed::Observed;
 pub use reconcile::{Action, Plan, Waiting, plan};

@@ -10,10 +10,11 @@ use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
 use super::budget::{Picked, budget, pick, unavailable_period};
-use super::observed::{Binding, Observed};
+use super::observed::Observed;
 use super::sorting::{Sorted, sort};
 use super::twins;
 use super::wanted::{Wanted, wanted};
+use crate::model::Binding;
 use crate::overrides::belonging::Chosen;
 use crate::placement::Trouble;
 
@@ -199,11 +200,11 @@ fn hold_back(binding: &Binding) -> Action {
 }
 
 fn says_started(binding: &Binding) -> bool {
-    binding.conditions.is_true_at(ROLLOUT_STARTED, Generation(binding.generation))
+    binding.status.conditions.is_true_at(ROLLOUT_STARTED, Generation(binding.generation))
 }
 
 fn says_held_back(binding: &Binding) -> bool {
-    let said = binding.conditions.current(ROLLOUT_STARTED, Generation(binding.generation));
+    let said = binding.status.conditions.current(ROLLOUT_STARTED, Generation(binding.generation));
     said.is_some_and(|said| {
         Truth::of(said) == Truth::False && said.reason == reason::ROLLOUT_NOT_STARTED_YET
     })

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use flagship_api::binding::BindingState;
 use jiff::{SignedDuration, Timestamp};
 
-use super::observed::Binding;
 use super::standing::Ready;
 use super::wanted::Wanted;
+use crate::model::Binding;
 use crate::overrides::belonging::Chosen;
 use crate::placement::Trouble;
 

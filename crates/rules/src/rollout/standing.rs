@@ -13,6 +13,8 @@ use flagship_api::reason::binding::{APPLY_IN_PROGRESS, NOT_A_FAILURE, WAIT_AFTER
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
+use crate::model::Binding;
+
 /// What the conditions of a binding come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
@@ -47,6 +49,13 @@ pub enum Ready {
     In(SignedDuration),
     /// It waits for something other than time.
     No,
+}
+
+impl Binding {
+    /// How the delivery is doing, in short.
+    pub fn standing(&self) -> Standing {
+        Standing::of(&self.status.conditions, self.generation())
+    }
 }
 
 impl Standing {

@@ -3,28 +3,25 @@
 //! Nothing polls: what is not listed here, and is not a matter of time, cannot change what
 //! a rollout decides. A pass too many costs one list of bindings.
 
-use flagship_api::condition::{Conditions, Generation, says_the_same};
+use flagship_api::condition::{Conditions, says_the_same};
 use flagship_api::condition_type::binding::{AVAILABLE, DIFF_REPORTED};
 use flagship_api::names::ObjectKey;
 use flagship_api::overrides::{PlacementRef, PlacementScope};
 use flagship_api::placement::PlacementSpec;
 
-use super::standing::Standing;
-use crate::placement::{Binding, Placement, ResourceSnapshot};
+use crate::model::Binding;
+use crate::placement::{Placement, ResourceSnapshot};
 
 /// Whether a binding's change may let it, or another one, move.
 pub fn binding_changed(old: &Binding, new: &Binding) -> bool {
     let said = |binding: &Binding, kind: &str| binding.status.conditions.of_type(kind).cloned();
     let same = |kind| says_the_same(said(old, kind).as_ref(), said(new, kind).as_ref());
-    let standing = |binding: &Binding| {
-        Standing::of(&binding.status.conditions, Generation(binding.generation))
-    };
     old.generation != new.generation
         || old.deleting != new.deleting
         || !same(AVAILABLE)
         || !same(DIFF_REPORTED)
         // A delivery that turns out broken frees the place of a surging one.
-        || standing(old) != standing(new)
+        || old.standing() != new.standing()
 }
 
 /// Whether a new version of a placement is to be rolled out differently.

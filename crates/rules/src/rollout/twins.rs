@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use flagship_api::binding::BindingState;
 use flagship_api::names::ObjectKey;
 
-use super::observed::Binding;
+use crate::model::Binding;
 use crate::placement::Trouble;
 
 /// The clusters on which a new binding waits for an old one to be gone.

@@ -3,7 +3,8 @@
 use flagship_api::names::SnapshotIndex;
 use flagship_api::placement_status::ResourceIdentifier;
 
-use super::observed::{Binding, Observed};
+use super::observed::Observed;
+use crate::model::Binding;
 use crate::overrides::belonging::{BadSelector, Chosen, Concerning, concerning};
 use crate::placement::resource_snapshots::{bad_count, content, incomplete};
 use crate::placement::{ResourceSnapshot, Trouble};

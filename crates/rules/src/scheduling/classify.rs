@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::observed::{Binding, Observed, State};
+use super::observed::{Observed, State};
+use crate::model::Binding;
 
 /// Bindings sorted by what they are; each list by name.
 #[derive(Debug, Default)]
@@ -31,19 +32,19 @@ impl<'a> Classes<'a> {
         for binding in &seen.bindings {
             if binding.deleting {
                 classes.deleting.push(binding);
-            } else if binding.state == State::Unscheduled {
+            } else if binding.state() == State::Unscheduled {
                 classes.unscheduled.push(binding);
-            } else if binding.state == State::Foreign {
+            } else if binding.state() == State::Foreign {
                 // Nobody knows what it means; leave it alone.
-            } else if seen.cluster(&binding.cluster).is_none_or(|c| c.leaving) {
+            } else if seen.cluster(binding.cluster()).is_none_or(|c| c.leaving) {
                 classes.dangling.push(binding);
             } else {
-                live.entry(binding.cluster.as_str()).or_default().push(binding);
+                live.entry(binding.cluster()).or_default().push(binding);
             }
         }
         let mut kept = Vec::new();
         for mut rivals in live.into_values() {
-            rivals.sort_by_key(|b| (b.state != State::Bound, b.created, b.name.as_str()));
+            rivals.sort_by_key(|b| (b.state() != State::Bound, b.created, b.name.as_str()));
             let mut rivals = rivals.into_iter();
             kept.extend(rivals.next());
             classes.surplus.extend(rivals);
@@ -51,9 +52,9 @@ impl<'a> Classes<'a> {
         kept.sort_by_key(|b| b.name.as_str());
         classes.surplus.sort_by_key(|b| b.name.as_str());
         for binding in kept {
-            if binding.policy_snapshot != seen.snapshot.name {
+            if binding.spec.scheduling_policy_snapshot_name != seen.snapshot.name {
                 classes.obsolete.push(binding);
-            } else if binding.state == State::Scheduled {
+            } else if binding.state() == State::Scheduled {
                 classes.scheduled.push(binding);
             } else {
                 classes.bound.push(binding);

@@ -8,8 +8,9 @@ use std::collections::BTreeSet;
 use super::classify::Classes;
 use super::decision::{Decision, Score};
 use super::filter::by_cluster;
-use super::observed::{Binding, State};
+use super::observed::State;
 use super::{Action, Failure};
+use crate::model::Binding;
 
 /// The binding changes of one pass.
 #[derive(Debug, Default)]
@@ -32,11 +33,11 @@ impl<'a> Changes<'a> {
         let scores = picked.iter().copied().collect::<std::collections::BTreeMap<_, _>>();
         let mut served = BTreeSet::new();
         for binding in &classes.obsolete {
-            match scores.get(binding.cluster.as_str()) {
+            match scores.get(binding.cluster()) {
                 Some(score) => {
-                    served.insert(binding.cluster.as_str());
-                    let decision = Decision::picked(&binding.cluster, *score);
-                    changes.patched.push((binding, binding.state, decision));
+                    served.insert(binding.cluster());
+                    let decision = Decision::picked(binding.cluster(), *score);
+                    changes.patched.push((binding, binding.state(), decision));
                 }
                 None => changes.released.push(binding),
             }
@@ -44,12 +45,12 @@ impl<'a> Changes<'a> {
         let mut revivable: Vec<&Binding> = by_cluster(&classes.unscheduled).into_values().collect();
         revivable.sort_by_key(|b| b.name.as_str());
         for binding in revivable {
-            let cluster = binding.cluster.as_str();
+            let cluster = binding.cluster();
             let Some(score) = scores.get(cluster) else { continue };
             if !served.insert(cluster) {
                 continue;
             }
-            let Some(state) = binding.previous else {
+            let Some(state) = binding.previous_state() else {
                 return Err(Failure(format!(
                     "failed to find the previous state of an unscheduled binding: {} has no usable annotation {}",
                     binding.name,
@@ -73,7 +74,7 @@ impl<'a> Changes<'a> {
 
     /// Every decision in favour: created, patched, then what was there.
     pub fn selected(&self, classes: &Classes<'a>) -> Vec<Decision> {
-        let there = classes.present_bindings().filter_map(|b| b.decision.clone());
+        let there = classes.present_bindings().map(Binding::decision);
         let patched = self.patched.iter().map(|(_, _, decision)| decision.clone());
         self.created.iter().cloned().chain(patched).chain(there).collect()
     }

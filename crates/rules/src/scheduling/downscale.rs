@@ -4,7 +4,8 @@
 //! on a tie, the smallest name: the mirror image of how they were picked.
 
 use super::classify::Classes;
-use super::observed::Binding;
+use super::decision::Score;
+use crate::model::Binding;
 
 /// Splits the bindings in force into those that stay (scheduled, then bound) and the
 /// `count` that leave.
@@ -25,7 +26,7 @@ fn split<'a>(class: &[&'a Binding], count: usize) -> (Vec<&'a Binding>, Vec<&'a 
     }
     let mut sorted = class.to_vec();
     // `None` orders before any score: a binding that was never scored leaves first.
-    sorted.sort_by_key(|b| (b.decision.as_ref().and_then(|d| d.score), b.cluster.as_str()));
+    sorted.sort_by_key(|b| (Score::read(&b.spec.cluster_decision), b.cluster()));
     let kept = sorted.split_off(count);
     (kept, sorted)
 }

@@ -19,6 +19,7 @@ use super::namespaces;
 use super::observed::{Cluster, Observed};
 use super::spread::{Domain, Spread};
 use super::taints;
+use crate::model::Binding;
 
 /// A fleet after the filters.
 #[derive(Debug, Default)]
@@ -96,10 +97,8 @@ impl<'a> Sieve<'a> {
 
     /// The one look at the fleet.
     fn look(&mut self, classes: &Classes<'a>) -> Result<(), String> {
-        let present: BTreeSet<&str> =
-            classes.present_bindings().map(|b| b.cluster.as_str()).collect();
-        let obsolete: BTreeSet<&str> =
-            classes.obsolete.iter().map(|b| b.cluster.as_str()).collect();
+        let present: BTreeSet<&str> = classes.present_bindings().map(|b| b.cluster()).collect();
+        let obsolete: BTreeSet<&str> = classes.obsolete.iter().map(|b| b.cluster()).collect();
         let mut malformed = Vec::new();
         for cluster in &self.seen.clusters {
             let rejected = self.rejected_before_spread(cluster, &mut malformed)?;
@@ -192,8 +191,6 @@ fn part<T>(table: &[T], place: usize, width: usize) -> &[T] {
 }
 
 /// Bindings by the cluster they are for.
-pub fn by_cluster<'a>(
-    bindings: &[&'a super::observed::Binding],
-) -> BTreeMap<&'a str, &'a super::observed::Binding> {
-    bindings.iter().map(|b| (b.cluster.as_str(), *b)).collect()
+pub fn by_cluster<'a>(bindings: &[&'a Binding]) -> BTreeMap<&'a str, &'a Binding> {
+    bindings.iter().map(|b| (b.cluster(), *b)).collect()
 }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use flagship_api::binding::{BindingState, ResourceBindingSpec};
+use flagship_api::binding::BindingState;
 use flagship_api::cluster::{AgentType, MemberCluster};
-use flagship_api::keys::{annotation, finalizer};
+use flagship_api::keys::annotation;
 use flagship_api::policy::TaintEffect;
 use flagship_api::snapshot::{
     ClusterDecision, ClusterScore, SchedulingPolicySnapshotSpec, SchedulingPolicySnapshotStatus,
@@ -14,7 +14,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 
 use super::decision::{Decision, Score, Verdict};
 use super::facts::Facts;
-use super::observed::{Agent, Binding, Cluster, Health, Recorded, Snapshot, State, Taint};
+use super::observed::{Agent, Cluster, Health, Recorded, Snapshot, State, Taint};
+use crate::model::Binding;
 
 impl Cluster {
     /// What the scheduler reads of a member cluster.
@@ -56,40 +57,28 @@ impl Cluster {
 }
 
 impl Binding {
-    /// What the scheduler reads of a binding of either scope.
-    pub fn read(metadata: &ObjectMeta, spec: &ResourceBindingSpec) -> Self {
-        let annotations = metadata.annotations.as_ref();
-        let previous = annotations.and_then(|a| a.get(annotation::PREVIOUS_BINDING_STATE));
-        Self {
-            name: metadata.name.clone().unwrap_or_default(),
-            cluster: spec.target_cluster.clone(),
-            state: State::read(&spec.state),
-            policy_snapshot: spec.scheduling_policy_snapshot_name.clone(),
-            deleting: metadata.deletion_timestamp.is_some(),
-            guarded: metadata
-                .finalizers
-                .iter()
-                .flatten()
-                .any(|f| f == finalizer::SCHEDULER_BINDING),
-            previous: match previous.map(String::as_str) {
-                Some("Scheduled") => Some(State::Scheduled),
-                Some("Bound") => Some(State::Bound),
-                _ => None,
-            },
-            created: metadata.creation_timestamp.clone().map_or_else(Default::default, |t| t.0),
-            decision: Some(Decision::read(&spec.cluster_decision)),
+    /// The state, as far as the scheduler tells states apart.
+    pub fn state(&self) -> State {
+        match self.spec.state {
+            BindingState::Scheduled => State::Scheduled,
+            BindingState::Bound => State::Bound,
+            BindingState::Unscheduled => State::Unscheduled,
+            BindingState::Other(_) => State::Foreign,
         }
     }
-}
 
-impl State {
-    fn read(state: &BindingState) -> Self {
-        match state {
-            BindingState::Scheduled => Self::Scheduled,
-            BindingState::Bound => Self::Bound,
-            BindingState::Unscheduled => Self::Unscheduled,
-            BindingState::Other(_) => Self::Foreign,
+    /// The state it had before it was let go, where its annotation names a live one.
+    pub fn previous_state(&self) -> Option<State> {
+        match self.previous.as_deref() {
+            Some("Scheduled") => Some(State::Scheduled),
+            Some("Bound") => Some(State::Bound),
+            _ => None,
         }
+    }
+
+    /// Why its cluster was chosen.
+    pub fn decision(&self) -> Decision {
+        Decision::read(&self.spec.cluster_decision)
     }
 }
 
@@ -126,15 +115,22 @@ impl Verdict {
     }
 }
 
+impl Score {
+    /// The score of a decision; absent for PickFixed.
+    pub fn read(from: &ClusterDecision) -> Option<Self> {
+        from.cluster_score.as_ref().map(|score| Self {
+            spread: score.priority_score.unwrap_or_default(),
+            affinity: score.affinity_score.unwrap_or_default(),
+        })
+    }
+}
+
 impl Decision {
     fn read(from: &ClusterDecision) -> Self {
         Self {
             cluster: from.cluster_name.clone(),
             selected: from.selected,
-            score: from.cluster_score.as_ref().map(|score| Score {
-                spread: score.priority_score.unwrap_or_default(),
-                affinity: score.affinity_score.unwrap_or_default(),
-            }),
+            score: Score::read(from),
             reason: from.reason.clone(),
         }
     }

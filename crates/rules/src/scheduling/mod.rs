@@ -29,17 +29,17 @@ mod wake;
 #[cfg(test)]
 mod tests;
 
+use flagship_api::keys::finalizer;
 use flagship_api::policy::PlacementType;
 use serde::{Deserialize, Serialize};
 
 pub use decision::{Decision, Report, Score, Verdict};
 pub use eligibility::ineligible;
 pub use facts::Facts;
-pub use observed::{
-    Agent, Binding, Cluster, Health, Observed, Options, Recorded, Snapshot, State, Taint,
-};
+pub use observed::{Agent, Cluster, Health, Observed, Options, Recorded, Snapshot, State, Taint};
 pub use wake::{ClusterChange, cluster_change, concerns};
 
+use crate::model::Binding;
 use classify::Classes;
 
 /// What one pass decided, in the order to carry it out.
@@ -135,14 +135,14 @@ struct Outcome {
 
 impl Action {
     fn release(binding: &Binding) -> Self {
-        Self::Release { binding: binding.name.clone(), previous: binding.state }
+        Self::Release { binding: binding.name.clone(), previous: binding.state() }
     }
 }
 
 /// Decides one pass for one placement.
 pub fn plan(seen: &Observed) -> Plan {
     let classes = Classes::of(seen);
-    let guarded = classes.deleting.iter().filter(|b| b.guarded);
+    let guarded = classes.deleting.iter().filter(|b| b.is_guarded_by(finalizer::SCHEDULER_BINDING));
     let mut actions: Vec<Action> =
         guarded.map(|b| Action::Unguard { binding: b.name.clone() }).collect();
     actions.extend(classes.dangling.iter().copied().map(Action::release));
@@ -150,7 +150,7 @@ pub fn plan(seen: &Observed) -> Plan {
     let mut remarks: Vec<Remark> = classes
         .surplus
         .iter()
-        .map(|b| Remark::Surplus { cluster: b.cluster.clone(), binding: b.name.clone() })
+        .map(|b| Remark::Surplus { cluster: b.cluster().to_owned(), binding: b.name.clone() })
         .collect();
     let kind = seen.snapshot.policy.as_ref().and_then(|p| p.placement_type).unwrap_or_default();
     let cycle = answers_a_generation(seen).and_then(|()| match kind {

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::decision::{Decision, Verdict};
 use super::facts::Facts;
+use crate::model::Binding;
 
 /// Everything one scheduling pass may look at.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -144,29 +145,6 @@ pub enum State {
     Unscheduled,
     /// Something the API admits and nobody acts on; neither do we.
     Foreign,
-}
-
-/// What the scheduler reads of a binding.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Binding {
-    /// `metadata.name`.
-    pub name: String,
-    /// `spec.targetCluster`.
-    pub cluster: String,
-    /// `spec.state`.
-    pub state: State,
-    /// `spec.schedulingPolicySnapshotName`.
-    pub policy_snapshot: String,
-    /// Whether it is being deleted.
-    pub deleting: bool,
-    /// Whether it carries the scheduler's finalizer.
-    pub guarded: bool,
-    /// Annotation `previous-binding-state`, where it names a live state.
-    pub previous: Option<State>,
-    /// `metadata.creationTimestamp`.
-    pub created: Timestamp,
-    /// `spec.clusterDecision`.
-    pub decision: Option<Decision>,
 }
 
 impl Snapshot {

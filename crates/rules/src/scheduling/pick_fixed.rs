@@ -21,7 +21,7 @@ pub fn plan(seen: &Observed, classes: &Classes<'_>) -> Result<Outcome, Failure> 
         let actions = classes.obsolete.iter().copied().map(Action::release).collect();
         return Ok(Outcome { report: None, actions, again: false, remarks: Vec::new() });
     }
-    let present: BTreeSet<&str> = classes.present_bindings().map(|b| b.cluster.as_str()).collect();
+    let present: BTreeSet<&str> = classes.present_bindings().map(|b| b.cluster()).collect();
     let mut sorted = Sorted::default();
     let mut met = BTreeSet::new();
     for name in names.iter().map(String::as_str).filter(|name| met.insert(*name)) {

@@ -7,8 +7,9 @@ use super::cross_reference::Changes;
 use super::decision::{self, Decision, Verdict};
 use super::downscale::trim;
 use super::filter::Sieve;
-use super::observed::{Binding, Observed};
+use super::observed::Observed;
 use super::{Action, Failure, Outcome};
+use crate::model::Binding;
 
 /// One pass.
 pub fn plan(seen: &Observed, classes: &Classes<'_>) -> Result<Outcome, Failure> {
@@ -23,7 +24,7 @@ pub fn plan(seen: &Observed, classes: &Classes<'_>) -> Result<Outcome, Failure> 
     } else {
         trim(classes, present - wanted)
     };
-    let selected = kept.iter().filter_map(|b| b.decision.clone()).collect();
+    let selected = kept.iter().map(|b| b.decision()).collect();
     let decisions = decision::list(selected, Vec::new(), Vec::new());
     let verdict = Verdict { fulfilled: true, found: kept.len() };
     let released = classes.obsolete.iter().copied().chain(trimmed);

@@ -15,7 +15,7 @@ use flagship_api::keys::own;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::{Deserialize, Serialize};
 
-use super::observed::Binding;
+use crate::model::Binding;
 
 /// Generations that are written over, by UID of the binding.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,11 +7,11 @@
 use flagship_api::staged_update_status::StageUpdatingStatus;
 
 use super::execution::CLUSTER_POLL;
-use super::observed::Binding;
 use super::pass::Pass;
 use super::reconcile::{Action, Waiting, Withdraw};
 use super::status::{ConditionValue, in_flight, is_finished, is_started};
 use super::words::Failure;
+use crate::model::Binding;
 
 /// Carries the deletion stage out (state Run).
 pub fn execute(

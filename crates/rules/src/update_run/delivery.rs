@@ -19,8 +19,9 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Deserialize, Serialize};
 
-use super::observed::{Binding, Fence, Observed, Rival};
+use super::observed::{Observed, Rival};
 use super::words::Failure;
+use crate::model::{Binding, Fence};
 
 /// What two times differ by at least, once they are stored.
 const A_SECOND: SignedDuration = SignedDuration::from_secs(1);
@@ -184,11 +185,11 @@ pub fn look(
         return if lost { Delivery::Taken } else { Delivery::Untouched };
     }
     let at = Generation(binding.generation);
-    if !binding.conditions.is_true_at(kind::ROLLOUT_STARTED, at) {
+    if !binding.status.conditions.is_true_at(kind::ROLLOUT_STARTED, at) {
         return Delivery::Unsignalled;
     }
     let works = [kind::AVAILABLE, kind::DIFF_REPORTED];
-    if works.iter().any(|works| binding.conditions.is_true_at(works, at)) {
+    if works.iter().any(|works| binding.status.conditions.is_true_at(works, at)) {
         return Delivery::Done;
     }
     Delivery::Running
@@ -196,7 +197,7 @@ pub fn look(
 
 /// The start signal that a binding has heard, for whatever generation.
 pub fn was_signalled(binding: &Binding) -> Option<&Condition> {
-    let told = binding.conditions.of_type(kind::ROLLOUT_STARTED);
+    let told = binding.status.conditions.of_type(kind::ROLLOUT_STARTED);
     told.filter(|told| Truth::of(told) == Truth::True)
 }
 
@@ -227,7 +228,9 @@ fn is_taken(
 
 /// Bindings that only KubeFleet has written so far say by whom in their start signal.
 fn is_taken_unfenced(seen: &Observed, binding: &Binding, started: Timestamp) -> bool {
-    let Some(signal) = binding.conditions.of_type(kind::ROLLOUT_STARTED) else { return false };
+    let Some(signal) = binding.status.conditions.of_type(kind::ROLLOUT_STARTED) else {
+        return false;
+    };
     let Some((_, writer)) = signal.message.rsplit_once("updateRun: ") else { return false };
     let written = signal.last_transition_time.0;
     if writer == seen.run.name { written >= seen.run.created } else { written > started }

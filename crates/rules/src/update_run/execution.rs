@@ -17,13 +17,13 @@ use super::deletion;
 use super::delivery::{self, Delivery, Target};
 use super::gates::{self, STAGE_POLL};
 use super::metrics;
-use super::observed::Binding;
 use super::pass::Pass;
 use super::reconcile::{Action, Waiting};
 use super::status::{ConditionValue, ConditionWriter, in_flight, is_finished, outcome};
 use super::validation::concurrency;
 use super::words::{Failure, abort, together};
 use crate::event::Event;
+use crate::model::Binding;
 
 /// Clusters in flight are looked at this often without a cause.
 pub const CLUSTER_POLL: SignedDuration = SignedDuration::from_secs(15);

@@ -1,10 +1,7 @@
 //! From API objects to what the rules see, and back. Both scopes meet here.
 
 use flagship_api::approval::{ApprovalRequestSpec, ApprovalRequestStatus};
-use flagship_api::binding::{ResourceBindingSpec, ResourceBindingStatus};
-use flagship_api::condition::Generation;
 use flagship_api::condition_type::updating_cluster;
-use flagship_api::fence;
 use flagship_api::keys::{annotation, finalizer, label, own};
 use flagship_api::snapshot::{SchedulingPolicySnapshotSpec, SchedulingPolicySnapshotStatus};
 use flagship_api::staged_update::UpdateRunSpec;
@@ -13,7 +10,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::announced::Announced;
-use super::observed::{Approval, Binding, Cluster, Fence, PolicySnapshot, Rival, Run};
+use super::observed::{Approval, Cluster, PolicySnapshot, Rival, Run};
 use super::status::{has_ended, in_flight};
 
 impl Run {
@@ -61,19 +58,6 @@ impl Rival {
     }
 }
 
-impl Fence {
-    /// The one on a binding, if one of our runs has written it.
-    pub fn on(binding: &ObjectMeta) -> Option<Self> {
-        let fence = fence::Fence::on(binding)?;
-        Some(Self { run: fence.run.to_string(), generation: fence.generation.0 })
-    }
-
-    /// As it is left on a binding.
-    pub fn to_api(&self) -> fence::Fence {
-        fence::Fence { run: (&self.run).into(), generation: Generation(self.generation) }
-    }
-}
-
 impl PolicySnapshot {
     /// What the rules read of a policy snapshot of either scope.
     pub fn read(
@@ -91,26 +75,6 @@ impl PolicySnapshot {
                 .and_then(|a| a.get(annotation::NUMBER_OF_CLUSTERS))
                 .cloned(),
             policy: spec.policy.clone(),
-            conditions: status.map(|status| status.conditions.clone()).unwrap_or_default(),
-        }
-    }
-}
-
-impl Binding {
-    /// What the rules read of a binding of either scope.
-    pub fn read(
-        metadata: &ObjectMeta,
-        spec: &ResourceBindingSpec,
-        status: Option<&ResourceBindingStatus>,
-    ) -> Self {
-        Self {
-            name: metadata.name.clone().unwrap_or_default(),
-            uid: metadata.uid.clone().unwrap_or_default(),
-            resource_version: metadata.resource_version.clone().unwrap_or_default(),
-            generation: metadata.generation.unwrap_or_default(),
-            deleting: metadata.deletion_timestamp.is_some(),
-            fence: Fence::on(metadata),
-            spec: spec.clone(),
             conditions: status.map(|status| status.conditions.clone()).unwrap_or_default(),
         }
     }

@@ -4,6 +4,8 @@
 //! with these words. What was found so far is recorded as it is found, so that a failed
 //! initialization shows how far it came.
 
+use std::sync::Arc;
+
 use flagship_api::apply_strategy::ApplyStrategy;
 use flagship_api::binding::BindingState;
 use flagship_api::condition::{Conditions, Generation};
@@ -15,8 +17,9 @@ use flagship_api::placement::RolloutStrategyType;
 use flagship_api::policy::PlacementType;
 use flagship_base::go_number::atoi;
 
-use super::observed::{Binding, Observed, PolicySnapshot};
+use super::observed::{Observed, PolicySnapshot};
 use super::words::{Failure, VALID};
+use crate::model::Binding;
 use crate::placement::Placement;
 
 /// Count of a placement that takes every cluster, until the bindings are counted.
@@ -130,7 +133,7 @@ impl<'a> Sorted<'a> {
 
 /// Sorts the bindings; one of an older policy that is still live is a moment to wait out.
 pub fn bindings<'a>(seen: &'a Observed, latest: &PolicySnapshot) -> Result<Sorted<'a>, Failure> {
-    let mut all: Vec<&Binding> = seen.bindings.iter().collect();
+    let mut all: Vec<&Binding> = seen.bindings.iter().map(Arc::as_ref).collect();
     all.sort_by(|a, b| a.name.cmp(&b.name));
     let mut sorted = Sorted::default();
     for binding in all {

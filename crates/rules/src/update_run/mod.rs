@@ -48,8 +48,8 @@ pub use gates::{
 pub use initialization::refused;
 pub use metrics::{Measured, Series};
 pub use observed::{
-    Approval, Binding, Cluster, ClusterOverride, Fence, NamespacedOverride, Observed, Options,
-    PolicySnapshot, Rival, Run,
+    Approval, Cluster, ClusterOverride, NamespacedOverride, Observed, Options, PolicySnapshot,
+    Rival, Run,
 };
 pub use pass::INDEX_IGNORED;
 pub use reconcile::{Action, CLUSTERS_CHANGED, Plan, STATE_LOST, Waiting, Withdraw, plan};

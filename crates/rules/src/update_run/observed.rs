@@ -5,8 +5,8 @@
 //! write of this hub: a started cluster whose binding looks foreign ends the run.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use flagship_api::binding::{BindingState, ResourceBindingSpec};
 use flagship_api::condition::Truth;
 use flagship_api::condition_type::update_run::INITIALIZED;
 use flagship_api::names::ObjectKey;
@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use super::announced::Announced;
 use super::status::says;
+use crate::model::{Binding, Fence};
 pub use crate::overrides::{ClusterOverride, NamespacedOverride};
 use crate::placement::selection::Selection;
 use crate::placement::{Placement, ResourceSnapshot, Trouble};
@@ -36,7 +37,7 @@ pub struct Observed {
     /// The placement's policy snapshots that are labelled latest.
     pub policy_snapshots: Vec<PolicySnapshot>,
     /// The placement's bindings, in any order.
-    pub bindings: Vec<Binding>,
+    pub bindings: Vec<Arc<Binding>>,
     /// The member clusters that bindings name, in any order. More do no harm.
     pub clusters: Vec<Cluster>,
     /// The strategy the run names; only read until the run is initialized.
@@ -60,6 +61,30 @@ pub struct Observed {
     pub rivals: Vec<Rival>,
     /// Choices of the operator.
     pub options: Options,
+}
+
+impl Observed {
+    /// A run at a moment, and nothing around it.
+    pub fn of(run: Run, now: Timestamp) -> Self {
+        Self {
+            now,
+            run,
+            placement: None,
+            policy_snapshots: Vec::new(),
+            bindings: Vec::new(),
+            clusters: Vec::new(),
+            strategy: None,
+            resource_snapshots: Vec::new(),
+            enveloped: BTreeMap::new(),
+            selection: None,
+            indexes_in_runs: Vec::new(),
+            cluster_overrides: Vec::new(),
+            overrides: Vec::new(),
+            approvals: Vec::new(),
+            rivals: Vec::new(),
+            options: Options::default(),
+        }
+    }
 }
 
 /// Choices an operator makes for the whole hub.
@@ -142,15 +167,6 @@ impl Run {
     }
 }
 
-/// Which run wrote a binding last, and which generation of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fence {
-    /// UID of the run.
-    pub run: String,
-    /// Generation of the run that was carried out.
-    pub generation: i64,
-}
-
 /// A policy snapshot of either scope.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PolicySnapshot {
@@ -166,39 +182,6 @@ pub struct PolicySnapshot {
     pub policy: Option<PlacementPolicy>,
     /// What the scheduler says.
     pub conditions: Vec<Condition>,
-}
-
-/// A binding of either scope.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Binding {
-    /// `metadata.name`.
-    pub name: String,
-    /// `metadata.uid`.
-    pub uid: String,
-    /// `metadata.resourceVersion`.
-    pub resource_version: String,
-    /// `metadata.generation`.
-    pub generation: i64,
-    /// Whether it is being deleted.
-    pub deleting: bool,
-    /// The last run that wrote it, if it was one of ours.
-    pub fence: Option<Fence>,
-    /// What the cluster is to get.
-    pub spec: ResourceBindingSpec,
-    /// How the delivery is doing.
-    pub conditions: Vec<Condition>,
-}
-
-impl Binding {
-    /// The cluster it is for.
-    pub fn cluster(&self) -> &str {
-        &self.spec.target_cluster
-    }
-
-    /// Whether its resources are to go.
-    pub fn is_unscheduled(&self) -> bool {
-        self.spec.state == BindingState::Unscheduled
-    }
 }
 
 /// What a run reads of a MemberCluster.

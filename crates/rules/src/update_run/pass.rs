@@ -11,10 +11,11 @@ use jiff::SignedDuration;
 use super::announced::Announced;
 use super::inputs::Sorted;
 use super::metrics::Measured;
-use super::observed::{Binding, Observed};
+use super::observed::Observed;
 use super::reconcile::{Action, Plan, Waiting};
 use super::status::{ConditionValue, ConditionWriter};
 use crate::event::Event;
+use crate::model::Binding;
 
 /// Event: somebody names a snapshot after the run has chosen one.
 pub const INDEX_IGNORED: &str = "ResourceSnapshotIndexIgnored";

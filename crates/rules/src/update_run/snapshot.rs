@@ -1,12 +1,11 @@
 //! Which resource snapshot a run rolls out: the one it names, or one taken at once.
 
-use flagship_api::binding::ResourceBindingStatus;
 use flagship_api::defaults::revision_history_limit;
 use flagship_api::error_class::ErrorClass;
 use flagship_api::placement_status::ResourceIdentifier;
 use flagship_base::go_number::atoi;
 
-use super::observed::{Binding, Observed};
+use super::observed::Observed;
 use super::words::{Failure, VALID};
 use crate::overrides::contents::enveloped;
 use crate::placement::resource_snapshots::{self, ResourceAction, Snapshots, content};
@@ -76,13 +75,11 @@ fn take(seen: &Observed, placement: &Placement) -> Result<Chosen, Failure> {
         Some(Err(trouble)) => return Err(Failure::Passing(trouble.clone())),
         Some(Ok(selection)) => selection,
     };
-    let bindings: Vec<placement::Binding> =
-        seen.bindings.iter().map(as_the_placement_sees).collect();
     let snapshots = Snapshots {
         placement: &placement.name,
         existing: &seen.resource_snapshots,
         limit: revision_history_limit(&placement.spec),
-        bindings: &bindings,
+        bindings: &seen.bindings,
         indexes_in_runs: &seen.indexes_in_runs,
         now: seen.now,
     };
@@ -90,20 +87,4 @@ fn take(seen: &Observed, placement: &Placement) -> Result<Chosen, Failure> {
     let mut resources = plan.latest.resources;
     resources.extend(selection.resources.iter().flat_map(|held| enveloped(&held.manifest)));
     Ok(Chosen { index: plan.latest.index, resources, actions: plan.actions })
-}
-
-fn as_the_placement_sees(binding: &Binding) -> placement::Binding {
-    let spec = &binding.spec;
-    placement::Binding {
-        name: binding.name.clone(),
-        generation: binding.generation,
-        deleting: binding.deleting,
-        unscheduled: binding.is_unscheduled(),
-        cluster: spec.target_cluster.clone(),
-        policy_snapshot: spec.scheduling_policy_snapshot_name.clone(),
-        resource_snapshot: spec.resource_snapshot_name.clone(),
-        overrides: spec.resource_override_snapshots.clone(),
-        cluster_overrides: spec.cluster_resource_override_snapshots.clone(),
-        status: ResourceBindingStatus::default(),
-    }
 }

@@ -8,7 +8,8 @@ use flagship_api::condition_type::approval_request::{APPROVAL_ACCEPTED, APPROVED
 use flagship_api::condition_type::binding as kind;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::observed::{Approval, Fence};
+use super::observed::Approval;
+use crate::model::Fence;
 
 /// What a run looks at in a binding.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -15,7 +15,7 @@ use flagship_api::staged_update_status::{StageUpdatingStatus, UpdateRunStatus};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::inputs::{self, EVERY_CLUSTER, Sorted};
-use super::observed::{Binding, Observed};
+use super::observed::Observed;
 use super::stages::{self, NAMED_AT_MOST};
 use super::status::{in_flight, is_finished, says};
 use super::words::Failure;
@@ -83,7 +83,7 @@ pub fn moved(seen: &Observed, status: &UpdateRunStatus) -> Option<String> {
         .bindings
         .iter()
         .filter(|binding| !binding.is_unscheduled())
-        .map(Binding::cluster)
+        .map(|binding| binding.cluster())
         .collect();
     let stages = status.stages_status.iter().flat_map(|stage| &stage.clusters);
     let then: BTreeSet<&str> = stages.map(|cluster| cluster.cluster_name.as_str()).collect();

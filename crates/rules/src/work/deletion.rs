@@ -5,6 +5,7 @@
 //! are deleted, in a pass of its own: a hub that dies in between has lost nothing. Works
 //! that are on their way out count as long as they are there.
 
+use flagship_api::keys::finalizer;
 use jiff::SignedDuration;
 
 use super::observed::{Observed, Work};
@@ -17,7 +18,11 @@ pub const FALLBACK: SignedDuration = SignedDuration::from_secs(30);
 /// Deletes the Works, then lets the binding go.
 pub fn plan(seen: &Observed) -> Plan {
     if seen.works.is_empty() {
-        let actions = if seen.binding.guarded { vec![Action::Unguard] } else { Vec::new() };
+        let actions = if seen.binding.is_guarded_by(finalizer::WORK) {
+            vec![Action::Unguard]
+        } else {
+            Vec::new()
+        };
         return Plan { actions, ..Plan::default() };
     }
     // The placement is deleted, and not only this one cluster dropped.

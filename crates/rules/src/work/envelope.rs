@@ -12,8 +12,8 @@ use flagship_api::raw_json::RawJson;
 use serde::Deserialize;
 
 use super::group::envelope;
-use super::observed::Binding;
 use super::trouble::{Stage, Trouble};
+use crate::model::Binding;
 use crate::overrides::manifest::named;
 use crate::placement::identifier;
 

@@ -36,7 +36,7 @@ pub struct Wanted {
 
 /// The master of the group a binding names, if it has been seen.
 pub fn master(seen: &Observed) -> Option<&ResourceSnapshot> {
-    let named = &seen.binding.resource_snapshot;
+    let named = &seen.binding.spec.resource_snapshot_name;
     seen.snapshots.iter().find(|snapshot| snapshot.name == *named)
 }
 

@@ -31,7 +31,7 @@ pub use from_api::{ABANDON, owner};
 pub use group::relevant;
 pub use lists::MOST_LISTED;
 pub use observed::{
-    Binding, Cluster, Content, Manifest, Observed, Placement, Reads, SnapshotContent, Stamp, Work,
+    Cluster, Content, Manifest, Observed, Placement, Reads, SnapshotContent, Stamp, Work,
 };
 pub use reconcile::{Action, DROPPED_RETRY, Plan, Waiting, after_failure, plan};
 pub use sync::{NewWork, Strategies, Write};

@@ -5,11 +5,10 @@
 //! overrides, read from the server for a pass that asked for them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use flagship_api::apply_strategy::{ApplyStrategy, ApplyStrategyType, ReportBackStrategy};
-use flagship_api::binding::{BindingState, ResourceBindingStatus};
-use flagship_api::condition::Generation;
-use flagship_api::names::{ObjectKey, member_namespace};
+use flagship_api::names::ObjectKey;
 use flagship_api::placement_status::{EnvelopeIdentifier, NamespacedName, ResourceIdentifier};
 use flagship_api::raw_json::RawJson;
 use flagship_api::work::{DiffDetails, DriftDetails};
@@ -17,6 +16,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Deserialize, Serialize};
 
+use crate::model::Binding;
 use crate::overrides::{ClusterOverride, NamespacedOverride};
 use crate::placement::ResourceSnapshot;
 
@@ -26,7 +26,7 @@ pub struct Observed {
     /// The present moment.
     pub now: Timestamp,
     /// The binding.
-    pub binding: Binding,
+    pub binding: Arc<Binding>,
     /// The member it is for; `None` if there is no such cluster.
     pub cluster: Option<Cluster>,
     /// Its Works in the member's namespace, by name, those on their way out included.
@@ -61,67 +61,11 @@ pub struct Placement {
     pub abandons: bool,
 }
 
-/// A binding of either scope.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Binding {
-    /// Its namespace; `None` for a ClusterResourceBinding.
-    pub namespace: Option<String>,
-    /// `metadata.name`.
-    pub name: String,
-    /// The placement it belongs to, in its own namespace.
-    pub placement: String,
-    /// `metadata.generation`.
-    pub generation: i64,
-    /// Whether it is being deleted.
-    pub deleting: bool,
-    /// Whether it carries our finalizer.
-    pub guarded: bool,
-    /// `spec.state`.
-    pub state: BindingState,
-    /// `spec.targetCluster`.
-    pub cluster: String,
-    /// `spec.resourceSnapshotName`.
-    pub resource_snapshot: String,
-    /// `spec.resourceOverrideSnapshots`.
-    pub overrides: Vec<NamespacedName>,
-    /// `spec.clusterResourceOverrideSnapshots`.
-    pub cluster_overrides: Vec<String>,
-    /// `spec.applyStrategy`.
-    pub apply_strategy: Option<ApplyStrategy>,
-    /// The status as last written.
-    pub status: ResourceBindingStatus,
-}
-
 impl Binding {
-    /// Namespace and name of the placement.
-    pub fn placement_key(&self) -> ObjectKey {
-        ObjectKey::new(self.namespace.as_deref(), &self.placement)
-    }
-
-    /// A name in the binding's namespace.
-    pub fn sibling(&self, name: &str) -> ObjectKey {
-        ObjectKey::new(self.namespace.as_deref(), name)
-    }
-
-    /// Where its Works stand.
-    pub fn member_namespace(&self) -> String {
-        member_namespace(&self.cluster)
-    }
-
-    /// Whether any override is to be applied.
-    pub fn is_overridden(&self) -> bool {
-        !(self.overrides.is_empty() && self.cluster_overrides.is_empty())
-    }
-
     /// Whether the member only compares.
     pub fn reports_diff(&self) -> bool {
-        let kind = self.apply_strategy.as_ref().and_then(|strategy| strategy.r#type);
+        let kind = self.spec.apply_strategy.as_ref().and_then(|strategy| strategy.r#type);
         kind == Some(ApplyStrategyType::ReportDiff)
-    }
-
-    /// The generation its conditions must speak about.
-    pub fn generation(&self) -> Generation {
-        Generation(self.generation)
     }
 }
 

@@ -6,6 +6,7 @@
 use flagship_api::binding::{BindingState, ResourceBindingStatus};
 use flagship_api::condition::Conditions;
 use flagship_api::condition_type::binding::ROLLOUT_STARTED;
+use flagship_api::keys::finalizer;
 use jiff::SignedDuration;
 
 use super::deletion;
@@ -70,13 +71,14 @@ pub fn plan(seen: &Observed) -> Plan {
         return deletion::plan(seen);
     }
     let waits = |waiting| Plan { waiting: Some(waiting), ..Plan::default() };
-    if !matches!(binding.state, BindingState::Bound | BindingState::Unscheduled) {
+    if !matches!(binding.spec.state, BindingState::Bound | BindingState::Unscheduled) {
         return waits(Waiting::ToBeBound);
     }
     let Some(cluster) = &seen.cluster else { return waits(Waiting::ForCluster) };
-    let mut actions = if binding.guarded { Vec::new() } else { vec![Action::Guard] };
+    let mut actions =
+        if binding.is_guarded_by(finalizer::WORK) { Vec::new() } else { vec![Action::Guard] };
     let started = &binding.status.conditions;
-    if binding.state == BindingState::Bound
+    if binding.spec.state == BindingState::Bound
         && !started.is_decided_at(ROLLOUT_STARTED, binding.generation())
     {
         return Plan { actions, ..waits(Waiting::ForRollout) };

@@ -44,7 +44,12 @@ pub fn render(
             // Seen a moment ago, and gone by now.
             let whole = group.snapshots.len();
             let expected = i64::try_from(whole).unwrap_or(i64::MAX);
-            return Err(partial(seen, &seen.binding.resource_snapshot, expected, whole - 1));
+            return Err(partial(
+                seen,
+                &seen.binding.spec.resource_snapshot_name,
+                expected,
+                whole - 1,
+            ));
         };
         let mut plain = Vec::new();
         for manifest in &held.resources {
@@ -66,11 +71,11 @@ pub fn render(
 impl<'a> Overrides<'a> {
     fn named(seen: &Observed, cluster: &'a Cluster, content: &Content) -> Result<Self, Trouble> {
         let missing = |cause| Trouble::user(Stage::Override, cause);
-        let wide = seen.binding.cluster_overrides.iter().map(|name| {
+        let wide = seen.binding.spec.cluster_resource_override_snapshots.iter().map(|name| {
             let found = content.cluster_overrides.iter().find(|known| known.name == *name);
             found.cloned().ok_or_else(|| missing(cluster_override_missing(name)))
         });
-        let narrow = seen.binding.overrides.iter().map(|key| {
+        let narrow = seen.binding.spec.resource_override_snapshots.iter().map(|key| {
             let found = content.overrides.iter().find(|known| known.key == *key);
             found.cloned().ok_or_else(|| missing(override_missing(key)))
         });

@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use super::from_api::ABANDON;
 use super::group::{Group, Wanted, master};
-use super::observed::{Binding, Cluster, Observed, Reads, Stamp, Work};
+use super::observed::{Cluster, Observed, Reads, Stamp, Work};
 use super::render::{inputs_hash, manifests_hash, render};
 use super::trouble::{Stage, Trouble};
 use crate::event::Event;
@@ -287,12 +287,14 @@ impl Goal {
     fn of(seen: &Observed, cluster: &Cluster, group: &Group<'_>) -> Result<Self, Trouble> {
         let unhashable =
             |error: serde_json::Error| Trouble::unexpected(Stage::Override, error.to_string());
-        let Binding { overrides, cluster_overrides, resource_snapshot, .. } = &seen.binding;
+        let spec = &seen.binding.spec;
         let stamp = Stamp {
             index: Some(group.index.to_string()),
-            snapshot: Some(resource_snapshot.clone()),
-            overrides: Some(hash::of_list(overrides).map_err(unhashable)?),
-            cluster_overrides: Some(hash::of_list(cluster_overrides).map_err(unhashable)?),
+            snapshot: Some(spec.resource_snapshot_name.clone()),
+            overrides: Some(hash::of_list(&spec.resource_override_snapshots).map_err(unhashable)?),
+            cluster_overrides: Some(
+                hash::of_list(&spec.cluster_resource_override_snapshots).map_err(unhashable)?,
+            ),
             inputs: inputs_hash(seen, cluster),
             manifests: None,
         };
@@ -317,7 +319,7 @@ impl Goal {
 /// Without the master nothing can be written; what carries it already is good enough.
 fn without_master(seen: &Observed) -> Result<End, Trouble> {
     let binding = &seen.binding;
-    let named = &binding.resource_snapshot;
+    let named = &binding.spec.resource_snapshot_name;
     let carries = |work: &Work| match (&work.stamp.snapshot, &work.stamp.index) {
         (Some(snapshot), _) => snapshot == named,
         (None, Some(index)) => index
@@ -348,8 +350,8 @@ fn without_master(seen: &Observed) -> Result<End, Trouble> {
 fn reads(seen: &Observed, group: &Group<'_>) -> Reads {
     Reads {
         snapshots: group.snapshots.iter().map(|(snapshot, _)| snapshot.name.clone()).collect(),
-        cluster_overrides: seen.binding.cluster_overrides.clone(),
-        overrides: seen.binding.overrides.clone(),
+        cluster_overrides: seen.binding.spec.cluster_resource_override_snapshots.clone(),
+        overrides: seen.binding.spec.resource_override_snapshots.clone(),
     }
 }
 
@@ -423,7 +425,7 @@ fn strategies(seen: &Observed, found: Option<&Work>) -> Strategies {
         Some(placement) => placement.report_back.clone(),
         None => found.and_then(|work| work.report_back.clone()),
     };
-    Strategies { apply_strategy: seen.binding.apply_strategy.clone(), report_back_strategy }
+    Strategies { apply_strategy: seen.binding.spec.apply_strategy.clone(), report_back_strategy }
 }
 
 fn outlives(seen: &Observed, found: Option<&Work>) -> bool {

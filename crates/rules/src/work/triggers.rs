@@ -2,19 +2,18 @@
 //!
 //! A pass too many costs a comparison; a pass too few leaves a rollout waiting.
 
-use flagship_api::condition::{Conditions, Generation};
+use flagship_api::condition::Conditions;
 use flagship_api::condition_type::binding::ROLLOUT_STARTED;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::observed::{Placement, Work};
-use crate::placement::Binding;
+use crate::model::Binding;
 
 /// Whether a changed binding is to be looked at. Our own status is no news, but the word
 /// that its rollout started is what we wait for.
 pub fn binding_changed(old: &Binding, new: &Binding) -> bool {
     let said = |binding: &Binding| {
-        let generation = Generation(binding.generation);
-        binding.status.conditions.is_decided_at(ROLLOUT_STARTED, generation)
+        binding.status.conditions.is_decided_at(ROLLOUT_STARTED, binding.generation())
     };
     old.generation != new.generation
         || old.deleting != new.deleting

@@ -5,7 +5,8 @@ use flagship_api::condition::{Conditions, Generation, Truth, draft};
 use flagship_api::condition_type::approval_request::{APPROVAL_ACCEPTED, APPROVED};
 use flagship_api::condition_type::binding::{AVAILABLE, ROLLOUT_STARTED};
 use flagship_api::staged_update::UpdateRunState;
-use flagship_rules::update_run::{Binding, laws};
+use flagship_rules::model::Binding;
+use flagship_rules::update_run::laws;
 
 use super::state_table::{ABSENT, Object, StateTable, Store};
 use super::world::{Faults, moment};
@@ -110,12 +111,12 @@ pub fn possible(table: &StateTable, store: u32) -> Vec<Event> {
 }
 
 fn works(binding: &Binding) -> bool {
-    binding.conditions.is_true_at(AVAILABLE, Generation(binding.generation))
+    binding.status.conditions.is_true_at(AVAILABLE, Generation(binding.generation))
 }
 
 fn is_delivered(binding: &Binding) -> bool {
     binding.spec.state == BindingState::Bound
-        && binding.conditions.is_true_at(ROLLOUT_STARTED, Generation(binding.generation))
+        && binding.status.conditions.is_true_at(ROLLOUT_STARTED, Generation(binding.generation))
 }
 
 /// What becomes of a store, and the place that changes.
@@ -159,7 +160,7 @@ type Change = Option<(usize, Option<Object>)>;
 fn report(table: &StateTable, store: u32, slot: usize, truth: Truth, tick: u8) -> Change {
     let mut binding = table.binding(store, slot)?.clone();
     let at = Generation(binding.generation);
-    draft(AVAILABLE).is(truth, "Reported").set(&mut binding.conditions, at, moment(tick));
+    draft(AVAILABLE).is(truth, "Reported").set(&mut binding.status.conditions, at, moment(tick));
     Some((slot, Some(Object::Binding(Box::new(binding)))))
 }
 

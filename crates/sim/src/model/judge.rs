@@ -9,8 +9,9 @@ use flagship_api::names::{SnapshotIndex, master_snapshot};
 use flagship_api::reason::update_run::STOPPED;
 use flagship_api::staged_update::UpdateRunState;
 use flagship_api::staged_update_status::ClusterUpdatingStatus;
+use flagship_rules::model::Binding;
 use flagship_rules::update_run::laws::{self, Broken};
-use flagship_rules::update_run::{Binding, Observed, Run};
+use flagship_rules::update_run::{Observed, Run};
 
 use super::passes::Passes;
 use super::state_table::StateTable;
@@ -234,7 +235,7 @@ fn works_for(run: &Run, binding: &Binding) -> bool {
     let at = Generation(binding.generation);
     let works = [AVAILABLE, DIFF_REPORTED];
     target.is_some_and(|target| binding.spec.resource_snapshot_name == target)
-        && works.iter().any(|works| binding.conditions.is_true_at(works, at))
+        && works.iter().any(|works| binding.status.conditions.is_true_at(works, at))
 }
 
 /// Pairs of this run and the clusters of which something is so.

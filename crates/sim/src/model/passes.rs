@@ -164,7 +164,7 @@ fn written(
             let slot = table.slot_of_binding(store, &signal.binding)?;
             let mut new = table.binding(store, slot)?.clone();
             let generation = new.generation;
-            signal.give(&mut new.conditions, generation, now);
+            signal.give(&mut new.status.conditions, generation, now);
             vec![(slot, table.number(Object::Binding(Box::new(new))))]
         }
         Action::Withdraw(withdraw) => {

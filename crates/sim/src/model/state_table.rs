@@ -7,7 +7,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use flagship_rules::update_run::{Approval, Binding, Observed, Rival, Run};
+use flagship_rules::model::Binding;
+use flagship_rules::update_run::{Approval, Observed, Rival, Run};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use serde::Serialize;
@@ -206,8 +207,8 @@ impl StateTable {
         seen.run.resource_version = version(run);
         for slot in self.binding_slots() {
             let binding = self.binding(store, slot).cloned();
-            seen.bindings
-                .extend(binding.map(|found| Binding { resource_version: version(slot), ..found }));
+            let seen_at = |found| Binding { resource_version: version(slot), ..found };
+            seen.bindings.extend(binding.map(|found| Arc::new(seen_at(found))));
         }
         for slot in self.request_slots() {
             let request = self.request(store, slot).cloned();

@@ -11,12 +11,12 @@ use flagship_api::condition_type::policy_snapshot::SCHEDULED;
 use flagship_api::keys::finalizer;
 use flagship_api::names::{StageSide, approval_request};
 use flagship_api::placement::{PlacementSpec, RolloutStrategy, RolloutStrategyType};
-use flagship_api::snapshot::ClusterDecision;
 use flagship_api::staged_update::{
     StageConfig, StageTask, StageTaskType, UpdateRunSpec, UpdateRunState, UpdateStrategySpec,
 };
+use flagship_rules::model::Binding;
 use flagship_rules::placement::{Placement, ResourceSnapshot};
-use flagship_rules::update_run::{Binding, Cluster, Observed, Options, PolicySnapshot, Run};
+use flagship_rules::update_run::{Cluster, Observed, PolicySnapshot, Run};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, Time};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -182,22 +182,12 @@ impl World {
             Cluster { name: self.cluster(stage, at % self.clusters), labels }
         });
         Observed {
-            now: moment(0),
-            run: self.run(0, moment(0)),
             placement: Some(Placement::read(&metadata, &spec, &Default::default())),
             policy_snapshots: vec![policy],
-            bindings: Vec::new(),
             clusters: clusters.collect(),
             strategy: Some(self.strategy()),
             resource_snapshots: snapshots.collect(),
-            enveloped: BTreeMap::new(),
-            selection: None,
-            indexes_in_runs: Vec::new(),
-            cluster_overrides: Vec::new(),
-            overrides: Vec::new(),
-            approvals: Vec::new(),
-            rivals: Vec::new(),
-            options: Options::default(),
+            ..Observed::of(self.run(0, moment(0)), moment(0))
         }
     }
 
@@ -245,20 +235,14 @@ fn binding(cluster: &str, dropped: bool) -> Binding {
     Binding {
         name: format!("web-{cluster}"),
         uid: format!("uid-{cluster}"),
-        resource_version: String::new(),
         generation: 1,
-        deleting: false,
-        fence: None,
+        placement: "web".to_owned(),
         spec: ResourceBindingSpec {
             state,
-            resource_snapshot_name: String::new(),
-            resource_override_snapshots: Vec::new(),
-            cluster_resource_override_snapshots: Vec::new(),
             scheduling_policy_snapshot_name: "web-0".to_owned(),
             target_cluster: cluster.to_owned(),
-            cluster_decision: ClusterDecision::default(),
-            apply_strategy: None,
+            ..ResourceBindingSpec::default()
         },
-        conditions: Vec::new(),
+        ..Binding::default()
     }
 }

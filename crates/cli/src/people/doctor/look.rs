@@ -2,6 +2,7 @@
 //!
 //! What is not served or may not be read is left out: other checks say so.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use flagship_api::approval::{ApprovalRequestSpec, ApprovalRequestStatus};
@@ -22,6 +23,7 @@ use flagship_rules::doctor::{
     ApprovalSeen, BindingSeen, Deleting, EvictionSeen, LeaseSeen, MemberSeen, Owned, Reached,
     Right, Seen, WorkSeen,
 };
+use flagship_rules::model::Binding;
 use flagship_rules::{eviction, placement, update_run, work};
 use flagship_runtime::client::{Client, ClientError, Objects, ResourceType, Selection};
 use futures::stream::{self, StreamExt};
@@ -199,9 +201,9 @@ impl Reader<'_> {
         }
         for found in self.twins::<ResourceBindingSpec, ResourceBindingStatus>(Twin::Binding).await?
         {
-            let (meta, spec) = (&found.metadata, &found.spec);
-            let value = update_run::Binding::read(meta, spec, Some(&found.status));
-            let binding: BindingSeen = owned(meta, value);
+            let meta = found.metadata.clone();
+            let value = Binding::read(found.metadata, found.spec, Some(found.status));
+            let binding: BindingSeen = owned(&meta, Arc::new(value));
             self.seen.bindings.push(binding);
         }
         let works = self.client.of::<Work>();

@@ -13,6 +13,7 @@ mod split;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::sync::Arc;
 
 use flagship_api::hash::of_resources;
 use flagship_api::names::{SnapshotIndex, master_snapshot, sub_snapshot};
@@ -20,9 +21,10 @@ use flagship_api::placement_status::ResourceIdentifier;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::observed::{Batching, Binding, ResourceSnapshot};
+use super::observed::{Batching, ResourceSnapshot};
 use super::selection::Selection;
 use super::trouble::{Frozen, Trouble};
+use crate::model::Binding;
 pub use group::{bad_count, content, incomplete};
 pub use split::{LIMIT, split};
 
@@ -39,7 +41,7 @@ pub struct Snapshots<'a> {
     /// How many groups to keep.
     pub limit: usize,
     /// All its bindings.
-    pub bindings: &'a [Binding],
+    pub bindings: &'a [Arc<Binding>],
     /// Indexes its update runs still work with.
     pub indexes_in_runs: &'a [String],
     /// The present moment.
@@ -307,8 +309,8 @@ fn in_use(seen: &Snapshots<'_>) -> BTreeSet<SnapshotIndex> {
         .iter()
         .filter_map(|snapshot| Some((snapshot.name.as_str(), index_of(snapshot)?)))
         .collect();
-    let live = seen.bindings.iter().filter(|b| !b.deleting && !b.unscheduled);
-    let bound = live.filter_map(|b| by_name.get(b.resource_snapshot.as_str()).copied());
+    let live = seen.bindings.iter().filter(|b| !b.deleting && !b.is_unscheduled());
+    let bound = live.filter_map(|b| by_name.get(b.spec.resource_snapshot_name.as_str()).copied());
     let in_runs = seen.indexes_in_runs.iter().filter_map(|index| index.parse().ok());
     bound.chain(in_runs).collect()
 }

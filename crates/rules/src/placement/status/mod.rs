@@ -11,6 +11,7 @@ mod size;
 pub mod words;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use flagship_api::apply_strategy::ApplyStrategyType;
 use flagship_api::condition::{Conditions, Generation, Truth, draft};
@@ -25,10 +26,11 @@ use flagship_api::snapshot::ClusterDecision;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::observed::{Binding, ByCluster, Placement, ResourceSnapshot};
+use super::observed::{ByCluster, Placement, ResourceSnapshot};
 use super::policy_snapshots::LatestPolicy;
 use super::resource_snapshots::{LatestResources, content};
 use super::trouble::Trouble;
+use crate::model::Binding;
 pub use size::{MOST_BYTES, fit};
 pub use words::unreadable;
 
@@ -43,7 +45,7 @@ pub struct Facts<'a> {
     /// The latest policy snapshot.
     pub policy: &'a LatestPolicy,
     /// The bindings, in any order.
-    pub bindings: &'a [Binding],
+    pub bindings: &'a [Arc<Binding>],
     /// Which version clusters should be on.
     pub version: Version<'a>,
     /// The present moment.
@@ -166,13 +168,13 @@ fn chosen_entries(
         let (delivery, index) = match (facts.version, binding) {
             (_, None) => (Delivery::None, ""),
             (Version::Latest(latest), Some(binding)) => {
-                let right = binding.resource_snapshot == latest.master;
+                let right = binding.spec.resource_snapshot_name == latest.master;
                 let delivery =
                     if right { Delivery::Right(binding) } else { Delivery::Older(binding) };
                 (delivery, latest.index.as_str())
             }
             (Version::LeftToRuns { .. }, Some(binding)) => {
-                let index = indexes.get(binding.resource_snapshot.as_str()).copied();
+                let index = indexes.get(binding.spec.resource_snapshot_name.as_str()).copied();
                 (Delivery::Right(binding), index.unwrap_or_default())
             }
         };
@@ -182,15 +184,15 @@ fn chosen_entries(
 }
 
 /// Bindings of this policy snapshot by cluster; of two, the last by name counts.
-fn by_cluster<'a>(bindings: &'a [Binding], policy_snapshot: &str) -> ByCluster<'a> {
+fn by_cluster<'a>(bindings: &'a [Arc<Binding>], policy_snapshot: &str) -> ByCluster<'a> {
     let usable = |binding: &&Binding| {
         !binding.deleting
-            && !binding.cluster.is_empty()
-            && binding.policy_snapshot == policy_snapshot
+            && !binding.cluster().is_empty()
+            && binding.spec.scheduling_policy_snapshot_name == policy_snapshot
     };
-    let mut usable: Vec<&Binding> = bindings.iter().filter(usable).collect();
+    let mut usable: Vec<&Binding> = bindings.iter().map(Arc::as_ref).filter(usable).collect();
     usable.sort_by(|a, b| a.name.cmp(&b.name));
-    usable.into_iter().map(|binding| (binding.cluster.as_str(), binding)).collect()
+    usable.into_iter().map(|binding| (binding.cluster(), binding)).collect()
 }
 
 fn indexes_by_name(snapshots: &[ResourceSnapshot]) -> BTreeMap<&str, &str> {

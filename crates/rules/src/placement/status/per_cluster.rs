@@ -8,7 +8,7 @@ use flagship_api::snapshot::ClusterDecision;
 use jiff::Timestamp;
 
 use super::words;
-use crate::placement::observed::Binding;
+use crate::model::Binding;
 
 /// What all clusters of a placement have in common in one pass.
 #[derive(Debug, Clone, Copy)]
@@ -140,8 +140,12 @@ fn copy_details(
 ) {
     match (step, truth) {
         (Step::RolloutStarted, Truth::True) => {
-            entry.applicable_resource_overrides.clone_from(&binding.overrides);
-            entry.applicable_cluster_resource_overrides.clone_from(&binding.cluster_overrides);
+            entry
+                .applicable_resource_overrides
+                .clone_from(&binding.spec.resource_override_snapshots);
+            entry
+                .applicable_cluster_resource_overrides
+                .clone_from(&binding.spec.cluster_resource_override_snapshots);
         }
         (Step::Applied | Step::Available, truth) => {
             entry.drifted_placements.clone_from(&binding.status.drifted_placements);

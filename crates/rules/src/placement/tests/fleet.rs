@@ -1,7 +1,9 @@
 //! A small world for placement stories: a placement, what it selects, what the scheduler
 //! and the rollout say, and a controller that carries its own plans out.
 
-use flagship_api::binding::ResourceBindingStatus;
+use std::sync::Arc;
+
+use flagship_api::binding::ResourceBindingSpec;
 use flagship_api::condition::{Generation, Truth, draft};
 use flagship_api::placement_status::{PlacementStatus, ResourceIdentifier};
 use flagship_api::raw_json::RawJson;
@@ -11,11 +13,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
 
 use super::hub::now;
+use crate::model::Binding;
 use crate::placement::policy_snapshots::PolicyAction;
 use crate::placement::resource_snapshots::{Part, ResourceAction};
 use crate::placement::selection::{Selected, Selection};
 use crate::placement::{
-    Action, Batching, Binding, Observed, Placement, Plan, PolicySnapshot, ResourceSnapshot, plan,
+    Action, Batching, Observed, Placement, Plan, PolicySnapshot, ResourceSnapshot, plan,
 };
 
 pub struct World {
@@ -129,21 +132,16 @@ impl World {
         let policy_snapshot =
             self.seen.policy_snapshots.iter().find(|s| s.latest).expect("a snapshot").name.clone();
         let bindings = &mut self.seen.bindings;
-        if !bindings.iter().any(|b| b.cluster == cluster) {
-            bindings.push(Binding {
-                name: format!("web-{cluster}"),
-                generation: 1,
-                deleting: false,
-                unscheduled: false,
-                cluster: cluster.into(),
-                policy_snapshot,
-                resource_snapshot: String::new(),
-                overrides: vec![],
-                cluster_overrides: vec![],
-                status: ResourceBindingStatus::default(),
-            });
+        if !bindings.iter().any(|b| b.cluster() == cluster) {
+            let spec = ResourceBindingSpec {
+                target_cluster: cluster.into(),
+                scheduling_policy_snapshot_name: policy_snapshot,
+                ..ResourceBindingSpec::default()
+            };
+            let name = format!("web-{cluster}");
+            bindings.push(Arc::new(Binding { name, generation: 1, spec, ..Binding::default() }));
         }
-        bindings.iter_mut().find(|b| b.cluster == cluster).unwrap()
+        Arc::make_mut(bindings.iter_mut().find(|b| b.cluster() == cluster).unwrap())
     }
 
     /// Binds a cluster to a version and says how far it has come, as in
@@ -152,7 +150,7 @@ impl World {
         let name = &self.seen.placement.name;
         let (snapshot, now) = (format!("{name}-{index}-snapshot"), self.seen.now);
         let binding = self.bind(cluster);
-        binding.resource_snapshot = snapshot;
+        binding.spec.resource_snapshot_name = snapshot;
         binding.status.conditions.clear();
         for (kind, truth) in conditions.split_whitespace().map(|c| c.split_once('=').unwrap()) {
             let condition = said(kind, truth, binding.generation, now);

@@ -74,7 +74,7 @@ proptest! {
             prop_assert_eq!(masters().filter(|s| s.latest).count(), 1);
             // What a cluster holds is still there, and no more than that and the limit.
             let in_use: BTreeSet<&str> =
-                world.seen.bindings.iter().map(|b| b.resource_snapshot.as_str()).collect();
+                world.seen.bindings.iter().map(|b| b.spec.resource_snapshot_name.as_str()).collect();
             for name in &in_use {
                 prop_assert!(masters().any(|s| s.name == *name), "{} is gone", name);
             }

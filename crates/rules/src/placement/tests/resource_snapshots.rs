@@ -1,17 +1,20 @@
 //! When resources become a snapshot, how it is cut, and which old ones go.
 
-use flagship_api::binding::ResourceBindingStatus;
+use std::sync::Arc;
+
+use flagship_api::binding::{BindingState, ResourceBindingSpec};
 use flagship_api::placement_status::ResourceIdentifier;
 use flagship_api::raw_json::RawJson;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
 use super::hub::now;
+use crate::model::Binding;
 use crate::placement::resource_snapshots::{
     LIMIT, Part, ResourceAction, ResourcePlan, Snapshots, plan, prune_only, split,
 };
 use crate::placement::selection::{Selected, Selection};
-use crate::placement::{Batching, Binding, Frozen, ResourceSnapshot, Trouble};
+use crate::placement::{Batching, Frozen, ResourceSnapshot, Trouble};
 
 fn ago(seconds: i64) -> Timestamp {
     now() - SignedDuration::from_secs(seconds)
@@ -41,7 +44,7 @@ fn small(name: &str) -> Selection {
 /// The snapshots of one placement, and a controller that carries its plans out.
 struct World {
     snapshots: Vec<ResourceSnapshot>,
-    bindings: Vec<Binding>,
+    bindings: Vec<Arc<Binding>>,
     runs: Vec<String>,
     limit: usize,
     now: Timestamp,
@@ -124,19 +127,16 @@ impl World {
     }
 
     fn bind(&mut self, cluster: &str, snapshot: &str) -> &mut Binding {
-        self.bindings.push(Binding {
-            name: format!("web-{cluster}"),
-            generation: 1,
-            deleting: false,
-            unscheduled: false,
-            cluster: cluster.into(),
-            policy_snapshot: "web-0".into(),
-            resource_snapshot: snapshot.into(),
-            overrides: vec![],
-            cluster_overrides: vec![],
-            status: ResourceBindingStatus::default(),
-        });
-        self.bindings.last_mut().unwrap()
+        let spec = ResourceBindingSpec {
+            target_cluster: cluster.into(),
+            scheduling_policy_snapshot_name: "web-0".into(),
+            resource_snapshot_name: snapshot.into(),
+            ..ResourceBindingSpec::default()
+        };
+        let name = format!("web-{cluster}");
+        let binding = Binding { name, generation: 1, spec, ..Binding::default() };
+        self.bindings.push(Arc::new(binding));
+        Arc::make_mut(self.bindings.last_mut().unwrap())
     }
 }
 
@@ -311,7 +311,8 @@ fn an_index_in_use_outlives_the_limit_until_it_is_let_go() {
     world.bind("c1", "web-0-snapshot");
     world.step(&small("b"));
     assert_eq!(world.names(), ["web-0-snapshot", "web-1-snapshot"]);
-    world.bindings[0].resource_snapshot = "web-1-snapshot".into();
+    let bound = Arc::make_mut(&mut world.bindings[0]);
+    bound.spec.resource_snapshot_name = "web-1-snapshot".into();
     world.runs = vec!["0".into()];
     assert_eq!(world.step(&small("b")).actions, [], "a run still works with it");
     world.runs.clear();
@@ -327,7 +328,9 @@ fn bindings_that_are_going_do_not_hold_an_index() {
         world.step(&small("a"));
         let binding = world.bind("c1", "web-0-snapshot");
         binding.deleting = state == "deleting";
-        binding.unscheduled = state == "unscheduled";
+        if state == "unscheduled" {
+            binding.spec.state = BindingState::Unscheduled;
+        }
         world.step(&small("b"));
         assert_eq!(world.names(), ["web-1-snapshot"], "{state}");
     }

@@ -1,6 +1,9 @@
 //! What a placement reports while it applies its resources, or compares them.
 
+use std::sync::Arc;
+
 use expect_test::expect;
+use flagship_api::binding::BindingState;
 use flagship_api::placement_status::{
     DiffedResourcePlacement, DriftedResourcePlacement, FailedResourcePlacement, NamespacedName,
     PatchDetail, PlacementStatus,
@@ -379,8 +382,10 @@ fn only_bindings_of_this_policy_that_stay_are_read() {
     type Spoil = fn(&mut World);
     let rows: [(&str, Spoil); 3] = [
         ("deleting", |w| w.bind("c1").deleting = true),
-        ("another policy snapshot", |w| w.bind("c1").policy_snapshot = "web-9".into()),
-        ("no cluster", |w| w.bind("c1").cluster.clear()),
+        ("another policy snapshot", |w| {
+            w.bind("c1").spec.scheduling_policy_snapshot_name = "web-9".into();
+        }),
+        ("no cluster", |w| w.bind("c1").spec.target_cluster.clear()),
     ];
     for (what, spoil) in rows {
         let mut world = over(&["c1"]);
@@ -392,11 +397,11 @@ fn only_bindings_of_this_policy_that_stay_are_read() {
     // Of two bindings the last by name counts, and the state of a binding does not.
     let mut world = over(&["c1"]);
     world.deliver("c1", 0, "");
-    let mut last = world.seen.bindings[0].clone();
+    let mut last = (*world.seen.bindings[0]).clone();
     last.name = "web-z".into();
-    last.unscheduled = true;
+    last.spec.state = BindingState::Unscheduled;
     last.status.conditions.push(said("RolloutStarted", "False", 1, now()));
-    world.seen.bindings.insert(0, last);
+    world.seen.bindings.insert(0, Arc::new(last));
     world.step();
     assert_eq!(world.in_short(), "Scheduled=True RolloutStarted=False");
 }
@@ -418,7 +423,7 @@ fn a_new_generation_starts_over_but_keeps_the_old_words_while_scheduling() {
     assert_eq!(told.matches("@1 True").count(), 5, "old words keep the old generation");
     assert!(world.clusters().is_empty());
     world.schedule(&["c1"], &[]);
-    world.bind("c1").policy_snapshot = "web-1".into();
+    world.bind("c1").spec.scheduling_policy_snapshot_name = "web-1".into();
     world.step();
     assert_eq!(world.told().matches("@2 True").count(), 6);
 }
@@ -477,8 +482,8 @@ fn overrides_are_listed_and_change_the_reason() {
     world.deliver("c1", 0, AVAILABLE);
     world.deliver("c2", 0, AVAILABLE);
     let ro = NamespacedName { name: "ro-0".into(), namespace: "app".into() };
-    world.bind("c1").overrides = vec![ro.clone()];
-    world.bind("c1").cluster_overrides = vec!["cro-0".into()];
+    world.bind("c1").spec.resource_override_snapshots = vec![ro.clone()];
+    world.bind("c1").spec.cluster_resource_override_snapshots = vec!["cro-0".into()];
     world.step();
     let entry = &world.status().placement_statuses[0];
     assert_eq!(entry.applicable_resource_overrides, [ro]);

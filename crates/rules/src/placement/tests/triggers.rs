@@ -11,12 +11,13 @@ use serde_json::{Value, json};
 
 use super::fleet::{AVAILABLE, World, namespace_id, said};
 use super::hub::now;
+use crate::model::Binding;
+use crate::placement::Placement;
 use crate::placement::selection::Kind;
 use crate::placement::triggers::{
     BindingChange, Changed, binding_change, concerns, misses_mirror, placement_changed,
     waits_for_kind,
 };
-use crate::placement::{Binding, Placement};
 
 fn binding() -> Binding {
     let mut world = World::crp(json!({}));
@@ -45,7 +46,7 @@ fn binding_changes_that_matter() {
     type Edit = fn(&mut Binding);
     let rows: [(&str, Edit, BindingChange); 16] = [
         ("nothing", |_| {}, Nothing),
-        ("spec only", |b| b.resource_snapshot = "other".into(), Nothing),
+        ("spec only", |b| b.spec.resource_snapshot_name = "other".into(), Nothing),
         ("status", |b| b.status.conditions[4].status = "False".into(), News),
         ("reason", |b| b.status.conditions[4].reason = "Other".into(), News),
         ("later generation", |b| b.status.conditions[4].observed_generation = Some(2), News),

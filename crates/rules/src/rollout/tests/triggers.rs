@@ -1,6 +1,5 @@
 //! Which changes wake a rollout.
 
-use flagship_api::binding::ResourceBindingStatus;
 use flagship_api::overrides::{PlacementRef, PlacementScope};
 use serde_json::{Value, json};
 
@@ -10,32 +9,13 @@ use crate::rollout::triggers::{
     binding_changed, is_latest_master, placement_changed, placement_of,
 };
 
-fn seen_by_mirrors(told: &str) -> placement::Binding {
-    let binding = world::binding(told);
-    placement::Binding {
-        name: binding.name,
-        generation: binding.generation,
-        deleting: binding.deleting,
-        unscheduled: false,
-        cluster: binding.spec.target_cluster,
-        policy_snapshot: String::new(),
-        resource_snapshot: binding.spec.resource_snapshot_name,
-        overrides: vec![],
-        cluster_overrides: vec![],
-        status: ResourceBindingStatus {
-            conditions: binding.conditions,
-            ..ResourceBindingStatus::default()
-        },
-    }
-}
-
 // checklist 12 rollout triggers: binding update enqueues on generation, DiffReported or
 // Available change; ignores Applied-only changes (ours: unless they change what the binding
 // counts as, since nothing polls).
 #[test]
 fn a_binding_wakes_its_placement_when_it_may_let_others_move() {
     let changed =
-        |old: &str, new: &str| binding_changed(&seen_by_mirrors(old), &seen_by_mirrors(new));
+        |old: &str, new: &str| binding_changed(&world::binding(old), &world::binding(new));
     for (old, new, wakes) in [
         ("c1 Bound 1", "c1 Bound 1", false),
         ("c1 Bound 1", "c1 Bound 1 ready", true),
@@ -54,9 +34,9 @@ fn a_binding_wakes_its_placement_when_it_may_let_others_move() {
     ] {
         assert_eq!(changed(old, new), wakes, "{old} -> {new}");
     }
-    let mut newer = seen_by_mirrors("c1 Bound 1 ready");
+    let mut newer = world::binding("c1 Bound 1 ready");
     newer.generation += 1;
-    assert!(binding_changed(&seen_by_mirrors("c1 Bound 1 ready"), &newer));
+    assert!(binding_changed(&world::binding("c1 Bound 1 ready"), &newer));
 }
 
 // checklist 12 rollout triggers: placement update enqueues on strategy type and apply

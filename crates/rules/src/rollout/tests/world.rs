@@ -8,13 +8,13 @@ use flagship_api::condition::{Generation, Truth, draft};
 use flagship_api::condition_type::binding as kind;
 use flagship_api::defaults::effective_apply_strategy;
 use flagship_api::placement::PlacementSpec;
-use flagship_api::snapshot::ClusterDecision;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
 
+use crate::model::Binding;
 use crate::placement::{Placement, ResourceSnapshot};
-use crate::rollout::{Action, Binding, Observed, Plan, Waiting, plan};
+use crate::rollout::{Action, Observed, Plan, Waiting, plan};
 
 pub fn now() -> Timestamp {
     "2026-01-01T00:00:00Z".parse().unwrap()
@@ -73,22 +73,18 @@ pub fn binding(told: &str) -> Binding {
     let mut binding = Binding {
         name: (*name).to_owned(),
         generation: 3,
-        deleting: false,
-        previous: None,
         spec: ResourceBindingSpec {
             state: serde_json::from_value(json!(state)).unwrap(),
             resource_snapshot_name: match *snapshot {
                 "-" => String::new(),
                 index => format!("web-{index}-snapshot"),
             },
-            resource_override_snapshots: vec![],
-            cluster_resource_override_snapshots: vec![],
             scheduling_policy_snapshot_name: "web-0".into(),
             target_cluster: (*cluster).to_owned(),
-            cluster_decision: ClusterDecision::default(),
             apply_strategy: Some(effective_apply_strategy(None)),
+            ..ResourceBindingSpec::default()
         },
-        conditions: vec![],
+        ..Binding::default()
     };
     if *state == "Bound" {
         binding.says(kind::ROLLOUT_STARTED, "True RolloutStarted", 3);
@@ -114,7 +110,7 @@ impl Binding {
                 }
                 "broken" => {
                     self.says(kind::APPLIED, "False NotAllWorkHaveBeenApplied", 3);
-                    self.conditions.last_mut().unwrap().message =
+                    self.status.conditions.last_mut().unwrap().message =
                         "Work object web-work has failed to apply".into();
                 }
                 "applying" => self.says(kind::APPLIED, "False ApplyInProgress", 3),
@@ -124,7 +120,7 @@ impl Binding {
                 "diff" => self.says(kind::DIFF_REPORTED, "True AllWorkHaveDiffReported", 3),
                 "no-diff" => self.says(kind::DIFF_REPORTED, "False NotAllWorkHaveDiffReported", 3),
                 "held" => self.says(kind::ROLLOUT_STARTED, "False RolloutNotStartedYet", 3),
-                "unsaid" => self.conditions.retain(|c| c.type_ != kind::ROLLOUT_STARTED),
+                "unsaid" => self.status.conditions.retain(|c| c.type_ != kind::ROLLOUT_STARTED),
                 "said-before" => self.says(kind::ROLLOUT_STARTED, "True RolloutStarted", 2),
                 "no-strategy" => self.spec.apply_strategy = None,
                 _ => panic!("{flag}"),
@@ -135,7 +131,7 @@ impl Binding {
             Some(("since", seconds)) => {
                 self.says(kind::AVAILABLE, "True NotAllWorkAreAvailabilityTrackable", 3);
                 let ago = SignedDuration::from_secs(seconds.parse().unwrap());
-                self.conditions.last_mut().unwrap().last_transition_time.0 = now() - ago;
+                self.status.conditions.last_mut().unwrap().last_transition_time.0 = now() - ago;
             }
             Some(("wide", names)) => {
                 self.spec.cluster_resource_override_snapshots =
@@ -147,17 +143,17 @@ impl Binding {
 
     fn unavailable(&mut self, message: &str) {
         self.says(kind::AVAILABLE, "False NotAllWorkAreAvailable", 3);
-        self.conditions.last_mut().unwrap().message = message.into();
+        self.status.conditions.last_mut().unwrap().message = message.into();
     }
 
     fn says(&mut self, kind: &'static str, told: &str, generation: i64) {
         let (status, reason) = told.split_once(' ').unwrap();
         let truth = if status == "True" { Truth::True } else { Truth::False };
-        self.conditions.retain(|c| c.type_ != kind);
+        self.status.conditions.retain(|c| c.type_ != kind);
         let condition: Condition = draft(kind)
             .is(truth, reason.to_owned())
             .into_condition(Generation(generation), now() - SignedDuration::from_hours(1));
-        self.conditions.push(condition);
+        self.status.conditions.push(condition);
     }
 }
 

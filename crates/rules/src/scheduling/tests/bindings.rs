@@ -4,8 +4,8 @@ use super::fleet::{World, cluster, pick_n};
 use crate::scheduling::classify::Classes;
 use crate::scheduling::{Action, Decision, Remark, Score, State};
 
-fn names<'a>(bindings: &[&'a crate::scheduling::Binding]) -> Vec<&'a str> {
-    bindings.iter().map(|b| b.cluster.as_str()).collect()
+fn names<'a>(bindings: &[&'a crate::model::Binding]) -> Vec<&'a str> {
+    bindings.iter().map(|b| b.cluster()).collect()
 }
 
 // checklist 18.1
@@ -62,11 +62,11 @@ fn housekeeping_stands_even_if_the_pass_fails() {
 fn an_unscheduled_binding_comes_back_in_the_state_it_had() {
     for previous in [State::Scheduled, State::Bound] {
         let mut world = World::new(None).over([cluster("a", "")]);
-        world.bind("a", State::Unscheduled, "old-0").previous = Some(previous);
+        world.bind("a", State::Unscheduled, "old-0").previous = Some(format!("{previous:?}"));
         world.settle();
         assert_eq!(world.seen.bindings.len(), 1);
-        assert_eq!(world.seen.bindings[0].state, previous);
-        assert_eq!(world.seen.bindings[0].policy_snapshot, "web-0");
+        assert_eq!(world.seen.bindings[0].state(), previous);
+        assert_eq!(world.seen.bindings[0].spec.scheduling_policy_snapshot_name, "web-0");
     }
 }
 
@@ -124,7 +124,7 @@ fn of_two_bindings_for_one_cluster_the_oldest_bound_one_stays() {
 fn scored(world: &mut World, cluster: &str, state: State, score: Option<(i32, i32)>) {
     let binding = world.bind(cluster, state, "web-0");
     let score = score.map(|(spread, affinity)| Score { spread, affinity });
-    binding.decision = Some(Decision::picked(cluster, score));
+    binding.spec.cluster_decision = Decision::picked(cluster, score).on_the_wire();
 }
 
 /// A cluster, the state of its binding, and its scores (spread, affinity).

@@ -3,13 +3,16 @@
 
 use std::sync::Arc;
 
+use flagship_api::binding::{BindingState, ResourceBindingSpec};
+use flagship_api::keys::finalizer;
 use flagship_api::policy::PlacementPolicy;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
+use crate::model::Binding;
 use crate::scheduling::observed::{Agent, Health};
 use crate::scheduling::{
-    Action, Binding, Cluster, Decision, Observed, Options, Plan, Recorded, Snapshot, State, plan,
+    Action, Cluster, Decision, Observed, Options, Plan, Recorded, Snapshot, State, plan,
 };
 
 pub fn now() -> Timestamp {
@@ -108,18 +111,20 @@ impl World {
         self.created += 1;
         let binding = Binding {
             name: format!("web-{cluster}-{:08x}", self.created),
-            cluster: cluster.into(),
-            state,
-            policy_snapshot: snapshot.into(),
-            deleting: false,
-            guarded: true,
-            previous: None,
+            finalizers: vec![finalizer::SCHEDULER_BINDING.to_owned()],
             created: ago(1000 - i64::try_from(self.created).unwrap()),
-            decision: Some(Decision::picked(cluster, Some(Default::default()))),
+            spec: ResourceBindingSpec {
+                target_cluster: cluster.into(),
+                state: written(state),
+                scheduling_policy_snapshot_name: snapshot.into(),
+                cluster_decision: Decision::picked(cluster, Some(Default::default())).on_the_wire(),
+                ..ResourceBindingSpec::default()
+            },
+            ..Binding::default()
         };
         self.seen.bindings.push(binding);
         self.seen.bindings.sort_by(|a, b| a.name.cmp(&b.name));
-        let at = self.seen.bindings.iter().position(|b| b.cluster == cluster).unwrap();
+        let at = self.seen.bindings.iter().position(|b| b.cluster() == cluster).unwrap();
         &mut self.seen.bindings[at]
     }
 
@@ -159,21 +164,21 @@ impl World {
         match action {
             Action::Create { decision } => {
                 let binding = self.bind(&decision.cluster, State::Scheduled, &snapshot);
-                binding.decision = Some(decision.clone());
+                binding.spec.cluster_decision = decision.on_the_wire();
             }
             Action::Take { binding, state, decision } => {
                 let binding = self.named(binding);
-                binding.state = *state;
-                binding.policy_snapshot = snapshot;
-                binding.decision = Some(decision.clone());
+                binding.spec.state = written(*state);
+                binding.spec.scheduling_policy_snapshot_name = snapshot;
+                binding.spec.cluster_decision = decision.on_the_wire();
                 binding.previous = None;
             }
             Action::Release { binding, previous } => {
                 let binding = self.named(binding);
-                binding.state = State::Unscheduled;
-                binding.previous = Some(*previous);
+                binding.spec.state = BindingState::Unscheduled;
+                binding.previous = Some(format!("{previous:?}"));
             }
-            Action::Unguard { binding } => self.named(binding).guarded = false,
+            Action::Unguard { binding } => self.named(binding).finalizers.clear(),
         }
     }
 
@@ -184,8 +189,8 @@ impl World {
     /// The rollout side binds everything that is scheduled.
     pub fn bind_all(&mut self) {
         for binding in &mut self.seen.bindings {
-            if binding.state == State::Scheduled {
-                binding.state = State::Bound;
+            if binding.is(BindingState::Scheduled) {
+                binding.spec.state = BindingState::Bound;
             }
         }
     }
@@ -197,19 +202,28 @@ impl World {
     /// Clusters with a live binding of the current snapshot.
     pub fn placed(&self) -> Vec<&str> {
         let live = |b: &&Binding| {
-            b.state != State::Unscheduled
+            !b.is_unscheduled()
                 && !b.deleting
-                && b.policy_snapshot == self.seen.snapshot.name
+                && b.spec.scheduling_policy_snapshot_name == self.seen.snapshot.name
         };
         let mut names: Vec<&str> =
-            self.seen.bindings.iter().filter(live).map(|b| b.cluster.as_str()).collect();
+            self.seen.bindings.iter().filter(live).map(|b| b.cluster()).collect();
         names.sort_unstable();
         names
     }
 
     pub fn unscheduled(&self) -> Vec<(&str, State)> {
-        let gone = self.seen.bindings.iter().filter(|b| b.state == State::Unscheduled);
-        gone.map(|b| (b.cluster.as_str(), b.previous.unwrap())).collect()
+        let gone = self.seen.bindings.iter().filter(|b| b.is_unscheduled());
+        gone.map(|b| (b.cluster(), b.previous_state().unwrap())).collect()
+    }
+}
+
+fn written(state: State) -> BindingState {
+    match state {
+        State::Scheduled => BindingState::Scheduled,
+        State::Bound => BindingState::Bound,
+        State::Unscheduled => BindingState::Unscheduled,
+        State::Foreign => BindingState::Other("Odd".into()),
     }
 }
 

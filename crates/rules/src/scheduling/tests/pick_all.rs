@@ -114,7 +114,7 @@ fn an_update_re_evaluates_and_unschedules_in_both_scopes() {
         world.settle();
         assert_eq!(world.placed(), ["a"]);
         assert_eq!(world.unscheduled(), [("b", State::Bound)]);
-        assert_eq!(world.seen.bindings[0].state, State::Bound, "what stays keeps its state");
+        assert_eq!(world.seen.bindings[0].state(), State::Bound, "what stays keeps its state");
     }
 }
 

@@ -53,7 +53,7 @@ fn the_list_can_grow_and_shrink() {
     world.repolicy(fixed(&["a", "b"]));
     world.settle();
     assert_eq!(world.placed(), ["a", "b"], "an unscheduled binding is brought back");
-    assert_eq!(world.seen.bindings[0].state, State::Bound, "in the state it had");
+    assert_eq!(world.seen.bindings[0].state(), State::Bound, "in the state it had");
 }
 
 // checklist 18.21

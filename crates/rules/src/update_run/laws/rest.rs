@@ -77,7 +77,7 @@ fn on_their_way(seen: &Observed) -> Told {
             let at = Generation(binding.generation);
             target.is_on(binding, cluster)
                 && binding.spec.state == BindingState::Bound
-                && binding.conditions.is_true_at(ROLLOUT_STARTED, at)
+                && binding.status.conditions.is_true_at(ROLLOUT_STARTED, at)
         })
     });
     lost.map(|c| broken("S6", format!("{} is waited for and was lost", c.cluster_name))).collect()

@@ -10,11 +10,12 @@ use flagship_base::duration::GoDuration;
 
 use super::super::delivery::Target;
 use super::super::gates::{Dismiss, is_foreign};
-use super::super::observed::{Binding, Observed};
+use super::super::observed::Observed;
 use super::super::reconcile::Action;
 use super::super::status::{in_flight, says};
 use super::record::is_approved;
 use super::{Told, broken, reason_of};
+use crate::model::Binding;
 
 /// Holds one write against the laws.
 pub fn judge(before: &Observed, action: &Action) -> Told {

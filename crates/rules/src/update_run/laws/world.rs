@@ -1,5 +1,7 @@
 //! What people on the clusters notice, whatever the record says: S1, S4 and S12.
 
+use std::sync::Arc;
+
 use flagship_api::binding::BindingState;
 use flagship_api::condition::{Conditions, Generation, Truth};
 use flagship_api::condition_type::binding::{AVAILABLE, DIFF_REPORTED};
@@ -11,10 +13,11 @@ use flagship_api::staged_update_status::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::super::delivery::Target;
-use super::super::observed::{Binding, Observed};
+use super::super::observed::Observed;
 use super::super::status::{in_flight, is_finished, is_started};
 use super::super::validation::concurrency;
 use super::{Told, broken, reason_of};
+use crate::model::Binding;
 use crate::work::Work;
 
 /// S1, for the record: as many started as may be, and nothing moved that is not.
@@ -40,7 +43,8 @@ pub fn concurrency_holds(seen: &Observed) -> Told {
 
 /// Bindings of a cluster that are there to stay.
 pub fn of_cluster<'a>(seen: &'a Observed, cluster: &'a str) -> impl Iterator<Item = &'a Binding> {
-    seen.bindings.iter().filter(move |b| b.cluster() == cluster && !b.is_unscheduled())
+    let bindings = seen.bindings.iter().map(Arc::as_ref);
+    bindings.filter(move |b| b.cluster() == cluster && !b.is_unscheduled())
 }
 
 /// The binding of a cluster that this very run has moved to its target.
@@ -72,7 +76,7 @@ fn down(seen: &Observed, stage: &StageUpdatingStatus) -> Vec<String> {
 /// Whether a cluster says at this very generation that it works.
 pub fn works(binding: &Binding) -> bool {
     let at = Generation(binding.generation);
-    [AVAILABLE, DIFF_REPORTED].iter().any(|kind| binding.conditions.is_true_at(kind, at))
+    [AVAILABLE, DIFF_REPORTED].iter().any(|kind| binding.status.conditions.is_true_at(kind, at))
 }
 
 /// S1 as people see it: never more clusters down at once than the stage allows.
@@ -138,7 +142,7 @@ pub fn one_snapshot(before: &UpdateRunStatus, after: &Observed, works: &[Work]) 
     for cluster in finished(status).into_iter().filter(|cluster| !known.contains(cluster)) {
         let bindings: Vec<&Binding> = of_cluster(after, cluster).collect();
         let keys: Vec<_> = bindings.iter().map(|b| after.run.beside(&b.name)).collect();
-        let said = bindings.iter().filter_map(|binding| word(&binding.conditions));
+        let said = bindings.iter().filter_map(|binding| word(&binding.status.conditions));
         let said = said.map(|word| word.last_transition_time.0).min();
         let ours = works.iter().filter(|work| !work.deleting);
         for work in ours.filter(|work| work.owner().is_some_and(|owner| keys.contains(&owner))) {

@@ -22,7 +22,7 @@ fn kinds(actions: &[Action]) -> Vec<&'static str> {
 
 fn is_signalled(world: &mut World, cluster: &str) -> bool {
     let binding = world.binding(cluster);
-    binding.conditions.is_true_at(ROLLOUT_STARTED, Generation(binding.generation))
+    binding.status.conditions.is_true_at(ROLLOUT_STARTED, Generation(binding.generation))
 }
 
 /// The scheduler rewrites the binding of m2, which one run has brought to its version.

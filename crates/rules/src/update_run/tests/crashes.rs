@@ -58,7 +58,7 @@ fn a_hub_that_read_an_older_generation_does_not_write() {
         let fence = world.binding("m2").fence.clone().unwrap();
         world.binding("m2").fence.as_mut().unwrap().generation = fence.generation + 1;
         let late = crate::update_run::plan(&crate::update_run::Observed {
-            bindings: world.bindings.clone(),
+            bindings: world.seen(run).bindings,
             ..old
         });
         assert_eq!(late.actions, []);

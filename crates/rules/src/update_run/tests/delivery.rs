@@ -6,7 +6,7 @@ use flagship_api::placement_status::NamespacedName;
 use flagship_api::staged_update::UpdateRunState::Run;
 
 use super::world::World;
-use crate::update_run::Binding;
+use crate::model::Binding;
 use crate::update_run::delivery::{Delivery, Target, look};
 
 /// A run that has delivered to m2, and what it makes of the binding after a change.
@@ -38,7 +38,7 @@ fn in_sync_comparison() {
     let untouched = after(|b| {
         b.spec.resource_snapshot_name = "x".into();
         b.fence = None;
-        b.conditions.clear();
+        b.status.conditions.clear();
     });
     assert_eq!(untouched, Delivery::Untouched);
 }
@@ -48,8 +48,8 @@ fn result_evaluation() {
     let told = |kind: &'static str, truth: Truth, reason: &'static str, behind: i64| {
         after(move |binding| {
             let at = Generation(binding.generation - behind);
-            let since = binding.conditions[0].last_transition_time.0;
-            draft(kind).is(truth, reason).set(&mut binding.conditions, at, since);
+            let since = binding.status.conditions[0].last_transition_time.0;
+            draft(kind).is(truth, reason).set(&mut binding.status.conditions, at, since);
         })
     };
     for (kind, truth, reason, behind, result) in [

@@ -114,7 +114,8 @@ fn clusters_that_already_work_are_started_and_finished_in_one_pass() {
         assert_eq!(world.told(run), world.told(first));
         // Nobody had to touch a binding for it.
         assert!(
-            said(&world.bindings[0].conditions, "RolloutStarted").ends_with("updateRun: first")
+            said(&world.bindings[0].status.conditions, "RolloutStarted")
+                .ends_with("updateRun: first")
         );
     });
 }

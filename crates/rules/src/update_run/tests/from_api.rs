@@ -6,7 +6,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::json;
 
 use super::world::both_scopes;
-use crate::update_run::{Ask, Binding};
+use crate::model::Binding;
+use crate::update_run::Ask;
 
 #[test]
 fn an_approval_request_has_these_labels_and_belongs_to_one_run() {
@@ -49,6 +50,6 @@ fn a_fence_left_on_a_binding_is_read_back() {
         fence.to_api().leave_on(&mut metadata);
         let status = ResourceBindingStatus::default();
         let spec = world.binding("m2").spec.clone();
-        assert_eq!(Binding::read(&metadata, &spec, Some(&status)).fence, Some(fence));
+        assert_eq!(Binding::read(metadata, spec, Some(status)).fence, Some(fence));
     });
 }

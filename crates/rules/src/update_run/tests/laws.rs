@@ -1,5 +1,7 @@
 //! The laws themselves can say no.
 
+use std::sync::Arc;
+
 use flagship_api::condition::{Generation, Truth, draft};
 use flagship_api::placement_status::NamespacedName;
 use jiff::SignedDuration;
@@ -30,7 +32,7 @@ fn a_law_that_is_broken_is_told() {
     assert_eq!(names(laws::step(&whole, &whole, &seen)), ["S12"]);
     let mut read = whole.clone();
     for binding in &mut read.bindings {
-        binding.spec.resource_snapshot_name = "web-0-snapshot".into();
+        Arc::make_mut(binding).spec.resource_snapshot_name = "web-0-snapshot".into();
     }
     assert_eq!(names(laws::step(&read, &whole, &seen)), ["S6"]);
     let mut seen = whole.clone();

@@ -44,7 +44,7 @@ fn two_concurrent_runs_with_different_indices_the_first_fails_with_the_preemptio
         world.run_to_the_end(b);
         assert!(world.said(b, "Succeeded").starts_with("True"));
         assert!(
-            said(&world.bindings[1].conditions, "RolloutStarted")
+            said(&world.bindings[1].status.conditions, "RolloutStarted")
                 .ends_with("resourceSnapshotIndex: 1, updateRun: b")
         );
     });
@@ -151,7 +151,7 @@ fn a_takeover_by_a_kubefleet_hub_is_read_off_the_start_signal() {
         let at = flagship_api::condition::Generation(binding.generation);
         let signal = flagship_api::condition::draft("RolloutStarted").is_true("RolloutStarted");
         let signal = signal.because("started, resourceSnapshotIndex: 0, updateRun: other");
-        signal.set_afresh(&mut binding.conditions, at, now);
+        signal.set_afresh(&mut binding.status.conditions, at, now);
         world.settle(run);
         assert!(world.said(run, "Succeeded").contains("concurrent updateRun"));
     });

@@ -115,7 +115,7 @@ fn the_start_signal_names_the_index_used_and_the_run() {
         let run = world.create("r", "", Run);
         world.settle(run);
         assert_eq!(
-            said(&world.bindings[1].conditions, "RolloutStarted"),
+            said(&world.bindings[1].status.conditions, "RolloutStarted"),
             "True RolloutStarted: Detected the new changes on the resources and started the rollout process, resourceSnapshotIndex: 2, updateRun: r"
         );
     });
@@ -143,7 +143,7 @@ fn a_condition_of_another_generation_is_no_report() {
         let now = world.now;
         let binding = world.binding("m2");
         let stale = draft("Available").is_true("Reported");
-        stale.set(&mut binding.conditions, Generation(binding.generation - 1), now);
+        stale.set(&mut binding.status.conditions, Generation(binding.generation - 1), now);
         world.settle(run);
         assert!(world.told(run).contains("m2: Started=True/ClusterUpdatingStarted\n"));
     });

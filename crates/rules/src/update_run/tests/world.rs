@@ -2,25 +2,26 @@
 //! them, and holds every write against the laws.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use flagship_api::binding::{BindingState, ResourceBindingSpec};
 use flagship_api::condition::{Conditions, Generation, Truth, draft};
 use flagship_api::condition_type::binding as kind;
 use flagship_api::placement_status::ResourceIdentifier;
 use flagship_api::raw_json::RawJson;
-use flagship_api::snapshot::ClusterDecision;
 use flagship_api::staged_update::{UpdateRunState, UpdateStrategySpec};
 use flagship_api::staged_update_status::UpdateRunStatus;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
 use serde_json::{Value, json};
 
+use crate::model::Binding;
 use crate::placement::resource_snapshots::{Part, ResourceAction};
 use crate::placement::selection::{Selected, Selection};
 use crate::placement::{Placement, ResourceSnapshot};
 use crate::update_run::{
-    Action, Approval, Binding, Cluster, ClusterOverride, Observed, Options, Plan, PolicySnapshot,
-    Rival, Run, laws, plan,
+    Action, Approval, Cluster, ClusterOverride, Observed, Plan, PolicySnapshot, Rival, Run, laws,
+    plan,
 };
 
 pub fn start() -> Timestamp {
@@ -157,23 +158,18 @@ impl World {
     pub fn bind(&mut self, cluster: &str) {
         let resource_version = self.bump();
         self.bindings.push(Binding {
+            namespace: self.namespace.clone(),
             name: format!("web-{cluster}"),
             uid: format!("u-{cluster}-{resource_version}"),
             resource_version,
             generation: 1,
-            deleting: false,
-            fence: None,
+            placement: "web".into(),
             spec: ResourceBindingSpec {
-                state: BindingState::Scheduled,
-                resource_snapshot_name: String::new(),
-                resource_override_snapshots: vec![],
-                cluster_resource_override_snapshots: vec![],
                 scheduling_policy_snapshot_name: "web-0".into(),
                 target_cluster: cluster.into(),
-                cluster_decision: ClusterDecision::default(),
-                apply_strategy: None,
+                ..ResourceBindingSpec::default()
             },
-            conditions: vec![],
+            ..Binding::default()
         });
     }
 
@@ -221,22 +217,17 @@ impl World {
             Rival::read(&metadata, &other.status)
         });
         Observed {
-            now: self.now,
-            run: self.runs[run].clone(),
             placement: self.placement.clone(),
             policy_snapshots: self.policy_snapshots.clone(),
-            bindings: self.bindings.clone(),
+            bindings: self.bindings.iter().cloned().map(Arc::new).collect(),
             clusters: self.clusters.clone(),
             strategy: self.strategy.clone(),
             resource_snapshots: self.resource_snapshots.clone(),
-            enveloped: BTreeMap::new(),
             selection: Some(Ok(self.selection.clone())),
-            indexes_in_runs: vec![],
             cluster_overrides: self.cluster_overrides.clone(),
-            overrides: vec![],
             approvals: self.approvals.clone(),
             rivals: rivals.collect(),
-            options: Options::default(),
+            ..Observed::of(self.runs[run].clone(), self.now)
         }
     }
 
@@ -375,7 +366,7 @@ impl World {
                     return false;
                 }
                 let generation = binding.generation;
-                signal.give(&mut binding.conditions, generation, now);
+                signal.give(&mut binding.status.conditions, generation, now);
                 binding.resource_version = version;
             }
             Action::Withdraw(withdraw) => {
@@ -466,9 +457,9 @@ impl World {
         for binding in &mut self.bindings {
             let at = Generation(binding.generation);
             if binding.spec.state == BindingState::Bound
-                && binding.conditions.is_true_at(kind::ROLLOUT_STARTED, at)
+                && binding.status.conditions.is_true_at(kind::ROLLOUT_STARTED, at)
             {
-                draft(kind_).is(truth, "Reported").set(&mut binding.conditions, at, now);
+                draft(kind_).is(truth, "Reported").set(&mut binding.status.conditions, at, now);
                 binding.resource_version.clone_from(&version);
             }
         }

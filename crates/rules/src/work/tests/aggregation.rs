@@ -133,7 +133,7 @@ fn diff_reported_takes_the_place_of_both() {
     for (master, sub, expected) in table {
         let mut world = World::cluster_wide();
         let strategy = serde_json::from_value(json!({"type": "ReportDiff"})).unwrap();
-        world.seen.binding.apply_strategy = Some(strategy);
+        world.binding().spec.apply_strategy = Some(strategy);
         let mut world = world.delivered(&[&[map("one", "1")], &[map("two", "2")]]);
         for (work, says) in [("web-work", master), ("web-0", sub)] {
             // What it said before it only compared.
@@ -190,8 +190,8 @@ fn a_condition_keeps_its_time_while_it_says_the_same_about_the_same_generation()
 fn conditions_of_others_stand_first_and_stay_as_they_are() {
     let mut world = two_works();
     // An update run takes its word back and says it anew, at the end.
-    let started = world.seen.binding.status.conditions.remove(0);
-    world.seen.binding.status.conditions.push(started.clone());
+    let started = world.binding().status.conditions.remove(0);
+    world.binding().status.conditions.push(started.clone());
     world.all_fine();
     world.pass();
     let kinds: Vec<&str> =

@@ -6,7 +6,7 @@ use crate::work::{Action, FALLBACK, Placement, Waiting};
 fn going() -> World {
     let mut world = World::cluster_wide().delivered(&[&[map("one", "1")], &[map("two", "2")]]);
     world.hold();
-    world.seen.binding.deleting = true;
+    world.binding().deleting = true;
     world.writes.clear();
     world
 }
@@ -33,9 +33,9 @@ fn a_binding_goes_when_its_last_work_is_gone() {
 #[test]
 fn a_binding_that_was_never_delivered_goes_at_once() {
     let mut world = World::cluster_wide();
-    world.seen.binding.deleting = true;
+    world.binding().deleting = true;
     assert_eq!(world.pass().actions, [Action::Unguard]);
-    world.seen.binding.guarded = false;
+    world.binding().finalizers.clear();
     assert!(world.pass().actions.is_empty());
 }
 
@@ -47,7 +47,7 @@ fn members_are_told_to_keep_what_they_have_before_the_works_go() {
         world.seen.placement = Some(abandoning.clone());
         let mut world = world.delivered(&[&[map("one", "1")]]);
         world.hold();
-        world.seen.binding.deleting = true;
+        world.binding().deleting = true;
         world.seen.placement = placement;
         world.writes.clear();
         world.pass();
@@ -62,7 +62,7 @@ fn a_cluster_that_is_dropped_loses_everything_whatever_the_placement_says_of_its
     let mut world = World::cluster_wide();
     world.seen.placement = Some(Placement { abandons: true, ..Placement::default() });
     let mut world = world.delivered(&[&[map("one", "1")]]);
-    world.seen.binding.deleting = true;
+    world.binding().deleting = true;
     world.writes.clear();
     world.pass();
     assert_eq!(world.writes, ["delete web-work"]);

@@ -71,7 +71,7 @@ fn the_lists_follow_the_conditions() {
     for (truth, expected) in [(True, [0, 1, 0]), (False, [0, 0, 0])] {
         let mut world = World::cluster_wide();
         let strategy = serde_json::from_value(json!({"type": "ReportDiff"})).unwrap();
-        world.seen.binding.apply_strategy = Some(strategy);
+        world.binding().spec.apply_strategy = Some(strategy);
         let mut world = world.delivered(&[&[map("one", "1")]]);
         world.says("web-work", "DiffReported", truth, "");
         world.manifest("web-work", trouble("one"));

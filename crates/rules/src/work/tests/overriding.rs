@@ -33,7 +33,7 @@ fn replace(path: &str, value: Value) -> Value {
 }
 
 fn overridden(world: &mut World, with: NamespacedOverride) {
-    world.seen.binding.overrides = vec![with.key.clone()];
+    world.binding().spec.resource_override_snapshots = vec![with.key.clone()];
     world.held.overrides = vec![with];
     world.changed();
 }
@@ -59,7 +59,7 @@ fn an_override_alone_is_a_reason_to_write() {
         "Overridden True OverriddenSucceeded: Successfully applied the override rules on the \
          resources"
     );
-    world.seen.binding.overrides.clear();
+    world.binding().spec.resource_override_snapshots.clear();
     world.changed();
     world.pass();
     let written = &world.objects["web-work"].spec.workload.manifests;
@@ -82,7 +82,7 @@ fn everything_taken_out_leaves_an_empty_work() {
 fn a_wrong_path_stops_everything_before_anything_is_written() {
     let mut world = World::cluster_wide().delivered(&[&[map("one", "1")]]);
     world.snapshot(1, &[&[map("zero", "0")], &[map("one", "2")]]);
-    world.seen.binding.resource_snapshot = "web-1-snapshot".into();
+    world.binding().spec.resource_snapshot_name = "web-1-snapshot".into();
     overridden(&mut world, narrow("ro-0", "one", replace("/spec/nothing", json!(1))));
     assert_eq!(world.pass().trouble.unwrap().retry, Retry::Never);
     assert_eq!(world.works(), ["web-work (0, 1): one"]);
@@ -97,12 +97,12 @@ fn a_wrong_path_stops_everything_before_anything_is_written() {
 fn an_override_snapshot_nobody_has_is_named() {
     let mut world = World::cluster_wide();
     world.snapshot(0, &[&[map("one", "1")]]);
-    world.seen.binding.cluster_overrides = vec!["cro-7".into()];
+    world.binding().spec.cluster_resource_override_snapshots = vec!["cro-7".into()];
     world.bind(0);
     assert_eq!(world.pass().trouble.unwrap().retry, Retry::Never);
     assert_eq!(world.conditions(), failed("clusterResourceOverrideSnapshot cro-7 is not found"));
-    world.seen.binding.cluster_overrides.clear();
-    world.seen.binding.overrides = vec![key("ro-1-0")];
+    world.binding().spec.cluster_resource_override_snapshots.clear();
+    world.binding().spec.resource_override_snapshots = vec![key("ro-1-0")];
     world.changed();
     assert_eq!(world.pass().trouble.unwrap().retry, Retry::Never);
     assert_eq!(world.conditions(), failed("resourceOverrideSnapshot {ro-1-0 app} is not found"));
@@ -199,7 +199,7 @@ fn cluster_wide_overrides_come_first_and_those_of_the_namespace_win() {
     let mut rule = replace("/data/key", json!("wide"));
     rule["clusterSelector"] = json!({"clusterSelectorTerms": []});
     world.held.cluster_overrides = vec![wide("cro-0", namespace, rule)];
-    world.seen.binding.cluster_overrides = vec!["cro-0".into()];
+    world.binding().spec.cluster_resource_override_snapshots = vec!["cro-0".into()];
     world.bind(0);
     world.pass();
     let written = |world: &World| world.objects["web-work"].spec.workload.manifests.clone();

@@ -15,18 +15,19 @@ const GONE: &str = "Overridden False OverriddenFailed: Failed to apply the overr
 #[test]
 fn a_binding_that_is_only_scheduled_or_has_no_cluster_is_left_alone() {
     let mut world = World::cluster_wide();
-    world.seen.binding.guarded = false;
+    world.binding().finalizers.clear();
     world.snapshot(0, &[&[map("one", "1")]]);
     assert_eq!(world.pass().waiting, Some(Waiting::ToBeBound));
     world.bind(0);
     let cluster = world.seen.cluster.take();
     assert_eq!(world.pass().waiting, Some(Waiting::ForCluster));
-    world.seen.binding.state = BindingState::Other("Odd".into());
+    world.binding().spec.state = BindingState::Other("Odd".into());
     assert_eq!(world.pass().waiting, Some(Waiting::ToBeBound));
-    assert!(world.objects.is_empty() && !world.seen.binding.guarded && world.told == 0);
-    (world.seen.cluster, world.seen.binding.state) = (cluster, BindingState::Bound);
+    assert!(world.objects.is_empty() && !world.is_guarded() && world.told == 0);
+    world.seen.cluster = cluster;
+    world.binding().spec.state = BindingState::Bound;
     world.pass();
-    assert!(world.seen.binding.guarded);
+    assert!(world.is_guarded());
     assert_eq!(world.works(), ["web-work (0, 1): one"]);
 }
 
@@ -35,16 +36,17 @@ fn a_binding_that_is_only_scheduled_or_has_no_cluster_is_left_alone() {
 fn a_bound_binding_waits_for_the_word_about_its_own_generation() {
     let mut world = World::cluster_wide().delivered(&[&[map("one", "1")]]);
     world.snapshot(1, &[&[map("one", "2")]]);
-    world.seen.binding.resource_snapshot = "web-1-snapshot".into();
-    world.seen.binding.generation += 1;
+    world.binding().spec.resource_snapshot_name = "web-1-snapshot".into();
+    world.binding().generation += 1;
     let before = world.seen.binding.status.clone();
     assert_eq!(world.pass().waiting, Some(Waiting::ForRollout));
     assert_eq!(world.works(), ["web-work (0, 1): one"]);
     assert_eq!(world.seen.binding.status, before);
     // Held back is a word, too.
-    let started = world.seen.binding.status.conditions.first_mut().unwrap();
+    let generation = world.seen.binding.generation;
+    let started = world.binding().status.conditions.first_mut().unwrap();
     started.status = "False".into();
-    started.observed_generation = Some(world.seen.binding.generation);
+    started.observed_generation = Some(generation);
     let started = started.clone();
     world.pass();
     assert_eq!(world.works(), ["web-work (1, 2): one"]);
@@ -56,9 +58,9 @@ fn a_bound_binding_waits_for_the_word_about_its_own_generation() {
 fn an_unscheduled_binding_is_kept_in_step_without_a_start_signal() {
     let mut world = World::cluster_wide().delivered(&[&[map("one", "1")]]);
     world.snapshot(1, &[&[map("one", "2")]]);
-    world.seen.binding.resource_snapshot = "web-1-snapshot".into();
-    world.seen.binding.state = BindingState::Unscheduled;
-    world.seen.binding.generation += 1;
+    world.binding().spec.resource_snapshot_name = "web-1-snapshot".into();
+    world.binding().spec.state = BindingState::Unscheduled;
+    world.binding().generation += 1;
     world.pass();
     assert_eq!(world.works(), ["web-work (1, 2): one"]);
 }
@@ -230,7 +232,7 @@ fn strategies_reach_works_even_if_the_snapshot_is_gone() {
     world.pass();
     world.lose("web-0-snapshot");
     let strategy = json!({"type": "ReportDiff", "comparisonOption": "FullComparison"});
-    world.seen.binding.apply_strategy = Some(serde_json::from_value(strategy).unwrap());
+    world.binding().spec.apply_strategy = Some(serde_json::from_value(strategy).unwrap());
     world.changed();
     world.writes.clear();
     world.pass();
@@ -240,8 +242,8 @@ fn strategies_reach_works_even_if_the_snapshot_is_gone() {
         ["DiffReported False DiffReportInProgress: Diff reporting on resources is in progress"]
     );
     // Also when nothing else can be done.
-    world.seen.binding.resource_snapshot = "web-5-snapshot".into();
-    world.seen.binding.apply_strategy = None;
+    world.binding().spec.resource_snapshot_name = "web-5-snapshot".into();
+    world.binding().spec.apply_strategy = None;
     world.changed();
     world.writes.clear();
     assert_eq!(world.pass().trouble.unwrap().retry, Retry::Never);
@@ -263,7 +265,7 @@ fn comparing_only_and_back_swaps_the_conditions_and_clears_the_lists() {
     world.pass();
     assert_eq!(world.seen.binding.status.failed_placements.len(), 1);
     let diff = Some(serde_json::from_value(json!({"type": "ReportDiff"})).unwrap());
-    world.seen.binding.apply_strategy = diff;
+    world.binding().spec.apply_strategy = diff;
     world.changed();
     world.pass();
     assert!(world.seen.binding.status.failed_placements.is_empty());
@@ -273,7 +275,7 @@ fn comparing_only_and_back_swaps_the_conditions_and_clears_the_lists() {
         world.conditions().iter().map(|line| line.split(' ').next().unwrap().into()).collect()
     };
     assert_eq!(kinds(&world), ["Overridden", "WorkSynchronized", "DiffReported"]);
-    world.seen.binding.apply_strategy = None;
+    world.binding().spec.apply_strategy = None;
     world.changed();
     world.pass();
     assert_eq!(kinds(&world), ["Overridden", "WorkSynchronized", "Applied"]);
@@ -318,7 +320,7 @@ fn a_lost_snapshot_that_no_work_carries_is_the_end() {
     assert_eq!(world.conditions(), [GONE]);
     assert_eq!(world.works(), ["web-work (0, 1): one"]);
     // Nothing named at all is no different, and nobody is asked for it.
-    world.seen.binding.resource_snapshot = String::new();
+    world.binding().spec.resource_snapshot_name = String::new();
     world.changed();
     world.pass();
     assert_eq!(world.conditions(), [GONE]);

@@ -1,28 +1,16 @@
 //! What makes a binding worth another pass.
 
-use flagship_api::binding::ResourceBindingStatus;
 use flagship_api::condition::{Generation, draft};
 use flagship_api::keys::label;
 use flagship_api::names::ObjectKey;
 
 use super::world::{World, map, now};
-use crate::placement::Binding;
+use crate::model::Binding;
 use crate::work::triggers::{binding_changed, placement_changed, work_changed};
 use crate::work::{Placement, Work};
 
 fn binding() -> Binding {
-    Binding {
-        name: "web-m1".into(),
-        generation: 2,
-        deleting: false,
-        unscheduled: false,
-        cluster: "m1".into(),
-        policy_snapshot: "web-0".into(),
-        resource_snapshot: "web-0-snapshot".into(),
-        overrides: vec![],
-        cluster_overrides: vec![],
-        status: ResourceBindingStatus::default(),
-    }
+    Binding { name: "web-m1".into(), generation: 2, ..Binding::default() }
 }
 
 fn saying(kind: &'static str, generation: i64) -> Binding {

@@ -2,9 +2,11 @@
 //! that says things, and a generator that carries its own plans out.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use flagship_api::binding::{BindingState, ResourceBindingStatus};
+use flagship_api::binding::{BindingState, ResourceBindingSpec};
 use flagship_api::condition::{Generation, Truth, draft};
+use flagship_api::keys::finalizer;
 use flagship_api::keys::{annotation, label, own};
 use flagship_api::names::{SnapshotIndex, master_snapshot, sub_snapshot};
 use flagship_api::raw_json::RawJson;
@@ -14,10 +16,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time
 use serde_json::{Value, json};
 
 use crate::event::Event;
+use crate::model::Binding;
 use crate::placement::{ResourceSnapshot, identifier};
 use crate::work::{
-    ABANDON, Action, Binding, Cluster, Content, Observed, Placement, Plan, Reads, SnapshotContent,
-    Stamp, Work, Write, plan, relevant,
+    ABANDON, Action, Cluster, Content, Observed, Placement, Plan, Reads, SnapshotContent, Stamp,
+    Work, Write, plan, relevant,
 };
 
 pub struct World {
@@ -63,21 +66,18 @@ impl World {
             name: "web-m1".into(),
             placement: "web".into(),
             generation: 1,
-            deleting: false,
-            guarded: true,
-            state: BindingState::Scheduled,
-            cluster: "m1".into(),
-            resource_snapshot: String::new(),
-            overrides: vec![],
-            cluster_overrides: vec![],
-            apply_strategy: None,
-            status: ResourceBindingStatus::default(),
+            finalizers: vec![finalizer::WORK.to_owned()],
+            spec: ResourceBindingSpec {
+                target_cluster: "m1".into(),
+                ..ResourceBindingSpec::default()
+            },
+            ..Binding::default()
         };
         let labels = BTreeMap::from([("env".to_owned(), "prod".to_owned())]);
         let seen = Observed {
             override_hashes: Some(Vec::new()),
             now: now(),
-            binding,
+            binding: Arc::new(binding),
             cluster: Some(Cluster { name: "m1".into(), labels }),
             works: vec![],
             snapshots: vec![],
@@ -86,6 +86,16 @@ impl World {
         };
         let (held, objects) = (Content::default(), BTreeMap::new());
         Self { seen, held, objects, events: vec![], writes: vec![], told: 0 }
+    }
+
+    /// The binding, to be changed.
+    pub fn binding(&mut self) -> &mut Binding {
+        Arc::make_mut(&mut self.seen.binding)
+    }
+
+    /// Whether the binding carries our finalizer.
+    pub fn is_guarded(&self) -> bool {
+        self.seen.binding.is_guarded_by(finalizer::WORK)
     }
 
     /// The same, bound to a first version with these objects, and all Works written.
@@ -128,20 +138,21 @@ impl World {
 
     /// What the rollout does: a new spec, and the start signal for it.
     pub fn bind(&mut self, index: u32) {
-        self.seen.binding.state = BindingState::Bound;
-        self.seen.binding.resource_snapshot = master_snapshot("web", SnapshotIndex::from(index));
+        self.binding().spec.state = BindingState::Bound;
+        self.binding().spec.resource_snapshot_name =
+            master_snapshot("web", SnapshotIndex::from(index));
         self.changed();
     }
 
     /// The spec of the binding was changed, and the rollout said go.
     pub fn changed(&mut self) {
-        self.seen.binding.generation += 1;
+        self.binding().generation += 1;
         self.starts();
     }
 
     pub fn starts(&mut self) {
         let generation = self.seen.binding.generation();
-        let conditions = &mut self.seen.binding.status.conditions;
+        let conditions = &mut self.binding().status.conditions;
         draft("RolloutStarted").is_true("RolloutStarted").set(conditions, generation, now());
     }
 
@@ -158,10 +169,10 @@ impl World {
         }
         for action in &next.actions {
             match action.clone() {
-                Action::Guard => self.seen.binding.guarded = true,
-                Action::Unguard => self.seen.binding.guarded = false,
+                Action::Guard => self.binding().finalizers = vec![finalizer::WORK.to_owned()],
+                Action::Unguard => self.binding().finalizers.clear(),
                 Action::Status(status) => {
-                    self.seen.binding.status = *status;
+                    self.binding().status = *status;
                     self.told += 1;
                 }
                 Action::Work(write) => self.write(write),
@@ -179,7 +190,7 @@ impl World {
 
     fn look(&mut self) {
         // As a shell would hand them over; a story may add more at any time.
-        let named = self.seen.binding.resource_snapshot.clone();
+        let named = self.seen.binding.spec.resource_snapshot_name.clone();
         let kept = relevant(&named, self.seen.snapshots.iter());
         let in_group = |one: &ResourceSnapshot| kept.iter().any(|it| it.name == one.name);
         self.seen.snapshots.retain(|one| !in_group(one));
