@@ -10,7 +10,7 @@ fn page() -> String {
 
 /// The commands of a story, without their input and what they printed.
 fn commands(story: &str) -> Vec<String> {
-    let path = format!("tests/kubectl/{story}.txt");
+    let path = format!("tests/clients/kubectl/{story}.txt");
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(path);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|why| panic!("{story}: {why}"));
     text.lines().filter_map(|line| line.strip_prefix("$ ")).map(str::to_owned).collect()
