@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use flagship_api::approval::{ApprovalRequestSpec, ApprovalRequestStatus};
 use flagship_api::binding::{ResourceBindingSpec, ResourceBindingStatus};
 use flagship_api::cluster::{MemberClusterSpec, MemberClusterStatus};
-use flagship_api::condition::{Conditions, Generation};
-use flagship_api::condition_type::update_run;
+use flagship_api::condition::Generation;
 use flagship_api::keys::label;
 use flagship_api::names::{HUB_LEASE, ObjectKey, SYSTEM_NAMESPACE};
 use flagship_api::placement::PlacementSpec;
 use flagship_api::placement_status::PlacementStatus;
 use flagship_api::staged_update::UpdateRunSpec;
 use flagship_api::staged_update_status::UpdateRunStatus;
+use flagship_rules::update_run::lifecycle::{has_ended, proven};
 use flagship_rules::why::{
     ApprovalFacts, BindingFacts, ClusterFacts, Facts, PlacementFacts, RunFacts, Subject,
 };
@@ -102,10 +102,9 @@ async fn about_placement(
     });
     facts.bindings = bindings(client, namespace, Some(&key.name)).await?;
     let runs = runs_of(client, key).await?;
-    facts.rivals =
-        runs.iter().filter(|run| is_open(run)).map(|run| run.name().to_owned()).collect();
-    let proven = runs.iter().filter(|run| has(run, update_run::SUCCEEDED, "True"));
-    facts.proven = proven.map(|run| run.status.resource_snapshot_index_used.clone()).collect();
+    let open = runs.iter().filter(|run| !has_ended(&run.status));
+    facts.rivals = open.map(|run| run.name().to_owned()).collect();
+    facts.proven = runs.iter().filter_map(|run| proven(&run.status)).map(str::to_owned).collect();
     Ok(())
 }
 
@@ -149,15 +148,6 @@ fn everywhere(namespace: Option<&str>) -> Selection {
         None | Some("") => Selection::all(),
         Some(namespace) => Selection::namespace(namespace),
     }
-}
-
-fn is_open(run: &Run) -> bool {
-    run.status.conditions.of_type(update_run::SUCCEEDED).is_none()
-        && !has(run, update_run::INITIALIZED, "False")
-}
-
-fn has(run: &Run, kind: &str, status: &str) -> bool {
-    run.status.conditions.of_type(kind).is_some_and(|found| found.status == status)
 }
 
 async fn approvals(

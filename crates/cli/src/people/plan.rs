@@ -10,8 +10,6 @@ use std::sync::Arc;
 use anyhow::Context;
 use clap::Args;
 use flagship_api::binding::{ResourceBindingSpec, ResourceBindingStatus};
-use flagship_api::condition::{Conditions, Truth};
-use flagship_api::condition_type::update_run as kinds;
 use flagship_api::keys::label;
 use flagship_api::names::ObjectKey;
 use flagship_api::placement::PlacementSpec;
@@ -22,6 +20,7 @@ use flagship_api::staged_update_status::UpdateRunStatus;
 use flagship_rules::board::{Board, Gate, Side};
 use flagship_rules::model::Binding;
 use flagship_rules::placement::{Placement, ResourceSnapshot};
+use flagship_rules::update_run::lifecycle::has_ended;
 use flagship_rules::update_run::{Action, Cluster, Observed, Options, PolicySnapshot, Run, plan};
 use flagship_rules::why::{ClusterFacts, Facts, Subject, explain};
 use flagship_runtime::client::Selection;
@@ -78,8 +77,7 @@ impl Plan {
             Some(trouble) => format!("no plan can be made now: {trouble:?}"),
             None => "the placement is still being scheduled; try again in a moment".to_owned(),
         })?;
-        let initialized = status.conditions.of_type(kinds::INITIALIZED);
-        if initialized.is_some_and(|found| Truth::of(found) == Truth::False) {
+        if has_ended(&status) {
             let clusters = gather::clusters(&hub.client).await?;
             return self.refuse(&seen, status, clusters, out);
         }

@@ -8,15 +8,16 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::Args;
 use flagship_api::approval::{ApprovalRequestSpec, ApprovalRequestStatus};
-use flagship_api::condition::{Conditions, Generation, draft};
-use flagship_api::condition_type::{approval_request, update_run};
+use flagship_api::condition::{Generation, draft};
+use flagship_api::condition_type::approval_request;
 use flagship_api::keys::label;
 use flagship_api::names::{ObjectKey, StageSide, approval_request as request_name};
 use flagship_api::placement_status::PlacementStatus;
 use flagship_api::staged_update::{UpdateRunSpec, UpdateRunState};
 use flagship_api::staged_update_status::UpdateRunStatus;
-use flagship_rules::board::{Board, GateState, Phase};
 use flagship_rules::update_run::Age;
+use flagship_rules::update_run::lifecycle::{self, Approval, Ending};
+use flagship_rules::why::detail;
 use flagship_runtime::client::{Client, ClientError, Selection};
 use flagship_runtime::env::Env;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -257,16 +258,7 @@ async fn ahead(hub: &Hub, run: &ObjectKey, stage: Option<&str>) -> anyhow::Resul
     let runs =
         Twin::Run.of::<UpdateRunSpec, UpdateRunStatus>(&hub.client, run.namespace.as_deref());
     let found = runs.get(run).await?;
-    let board = Board::of(&run.name, None, &found.spec, &found.status, Env::system().now());
-    let over = matches!(board.phase, Phase::Succeeded | Phase::Failed);
-    let mut gates = board
-        .stages
-        .iter()
-        .filter(|shown| stage.is_none_or(|stage| shown.name == stage))
-        .flat_map(|shown| &shown.gates);
-    let coming = board.stages.is_empty()
-        || gates.any(|gate| !gate.approval.is_empty() && gate.state != GateState::Passed);
-    if over || !coming {
+    if !lifecycle::will_ask(&found.status, stage) {
         let stage = stage.map_or_else(String::new, |stage| format!(" for stage {stage}"));
         bail!(
             "{run} will ask for no approval{stage}; `{}` shows what it asks for",
@@ -316,7 +308,7 @@ async fn open_requests(hub: &Hub, run: &ObjectKey) -> anyhow::Result<Vec<Request
         let ours = [StageSide::Before, StageSide::After].iter().any(|side| {
             request_name(&run.name, *side, request.spec.target_stage.as_str()) == request.name()
         });
-        ours && !request.status.conditions.is_true_at(approval_request::APPROVED, generation)
+        ours && lifecycle::approval(&request.status.conditions, generation) != Approval::Given
     });
     Ok(open)
 }
@@ -324,7 +316,8 @@ async fn open_requests(hub: &Hub, run: &ObjectKey) -> anyhow::Result<Vec<Request
 impl Stop {
     /// Sets the state.
     pub async fn run(self, out: &mut dyn Write) -> anyhow::Result<u8> {
-        let key = set_state(&self.named, UpdateRunState::Stop).await?;
+        let hub = self.named.connect.hub().await?;
+        let key = set_state(&hub, &self.named, UpdateRunState::Stop).await?;
         writeln!(out, "{key} stops: clusters under way finish, no other is begun")?;
         writeln!(out, "go on:  {}", command("resume", &key))?;
         Ok(0)
@@ -334,24 +327,33 @@ impl Stop {
 impl Resume {
     /// Sets the state.
     pub async fn run(self, out: &mut dyn Write) -> anyhow::Result<u8> {
-        let key = set_state(&self.named, UpdateRunState::Run).await?;
+        let hub = self.named.connect.hub().await?;
+        self.on(&hub, out).await
+    }
+
+    pub(super) async fn on(self, hub: &Hub, out: &mut dyn Write) -> anyhow::Result<u8> {
+        let key = set_state(hub, &self.named, UpdateRunState::Run).await?;
         writeln!(out, "{key} goes on")?;
         writeln!(out, "follow it:  {}", command("watch", &key))?;
         Ok(0)
     }
 }
 
-async fn set_state(named: &Named, state: UpdateRunState) -> anyhow::Result<ObjectKey> {
-    let hub = named.connect.hub().await?;
+async fn set_state(hub: &Hub, named: &Named, state: UpdateRunState) -> anyhow::Result<ObjectKey> {
     let key = ObjectKey::new(named.namespace.as_deref(), &named.run);
     let runs =
         Twin::Run.of::<UpdateRunSpec, UpdateRunStatus>(&hub.client, key.namespace.as_deref());
     let run = runs.find(&key).await?.with_context(|| format!("there is no run {key}"))?;
-    if run.status.conditions.of_type(update_run::SUCCEEDED).is_some() {
-        bail!(
-            "{key} has ended; start a new run: {}",
-            command("run", &ObjectKey::new(key.namespace.as_deref(), &run.spec.placement_name))
-        );
+    if let Some(ending) = lifecycle::ending(&run.status) {
+        let placement = ObjectKey::new(key.namespace.as_deref(), &run.spec.placement_name);
+        let why = match ending {
+            Ending::Succeeded => "has ended".to_owned(),
+            Ending::Failed(message) => format!("can never go on, it failed: {}", detail(message)),
+            Ending::NotInitialized(message) => {
+                format!("can never go on, it could not be initialized: {}", detail(message))
+            }
+        };
+        bail!("{key} {why}; start a new run: {}", command("run", &placement));
     }
     runs.patch_anyway(&key, json!({"spec": {"state": state}})).await?;
     Ok(key)
@@ -367,14 +369,9 @@ async fn version_before(
         Twin::Placement.of::<Value, PlacementStatus>(&hub.client, placement.namespace.as_deref());
     let found = placements.find(placement).await?;
     let found = found.with_context(|| format!("there is no placement {placement}"))?;
-    let newest = past.last().map(|run| run.status.resource_snapshot_index_used.clone());
-    let now = newest.unwrap_or(found.status.observed_resource_index);
-    let good = past.iter().rev().find(|run| {
-        let ended = run.status.conditions.of_type(update_run::SUCCEEDED);
-        ended.is_some_and(|ended| ended.status == "True")
-            && run.status.resource_snapshot_index_used != now
-    });
-    good.map(|run| run.status.resource_snapshot_index_used.clone()).with_context(|| {
+    let past: Vec<&UpdateRunStatus> = past.iter().map(|run| &run.status).collect();
+    let before = lifecycle::version_before(&past, &found.status.observed_resource_index);
+    before.map(str::to_owned).with_context(|| {
         format!("no other version of {placement} was rolled out before; choose one with --to")
     })
 }

@@ -22,7 +22,7 @@ use flagship_rules::event::Event;
 use flagship_rules::model::Binding;
 use flagship_rules::update_run::{
     Accept, Action, Ask, Deliver, Dismiss, Observed, Plan, Signal, TAKEN_OVER, Withdraw, laws,
-    needs_fresh_reads, plan, refused,
+    lifecycle, needs_fresh_reads, plan, refused,
 };
 use flagship_rules::work::Work;
 use flagship_runtime::client::{Client, ClientError, Fence, Propagation, ResourceType};
@@ -487,7 +487,7 @@ impl<S: Scoped> Shell<S> {
         let threshold = observed.options.stuck_after;
         let stages = observed.run.status.stages_status.iter();
         let clusters = stages.flat_map(|stage| stage.clusters.iter().map(move |c| (stage, c)));
-        for (stage, cluster) in clusters.filter(|(_, cluster)| laws::in_flight(cluster)) {
+        for (stage, cluster) in clusters.filter(|(_, cluster)| lifecycle::in_flight(cluster)) {
             let Some(started) = cluster.conditions.of_type(STARTED) else { continue };
             let elapsed = observed.now.duration_since(started.last_transition_time.0);
             let (stage, cluster) = (&stage.stage_name, &cluster.cluster_name);

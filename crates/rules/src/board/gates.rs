@@ -4,9 +4,10 @@ use flagship_api::condition::Conditions;
 use flagship_api::condition_type::{stage_task, update_run};
 use flagship_api::staged_update::StageTaskType;
 use flagship_api::staged_update_status::{StageTaskStatus, StageUpdatingStatus, UpdateRunStatus};
-use flagship_base::duration::GoDuration;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde::Serialize;
+
+use crate::update_run::lifecycle;
 
 /// On which side of the stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -51,10 +52,7 @@ pub struct Gate {
 
 /// The gates of a stage, in the order they are met.
 pub fn of(stage: &StageUpdatingStatus, run: &UpdateRunStatus, now: Timestamp) -> Vec<Gate> {
-    let configured = run
-        .staged_update_strategy_snapshot
-        .as_ref()
-        .and_then(|strategy| strategy.stages.iter().find(|found| found.name == stage.stage_name));
+    let configured = lifecycle::configured(run, &stage.stage_name);
     let wait_of = |at: usize| {
         let task = configured.and_then(|stage| stage.after_stage_tasks.get(at));
         task.and_then(|task| task.wait_time.clone()).unwrap_or_default()
@@ -63,18 +61,19 @@ pub fn of(stage: &StageUpdatingStatus, run: &UpdateRunStatus, now: Timestamp) ->
         let closed = stage.start_time.is_none() && asked(task);
         gate(Side::Before, task, closed, String::new(), None)
     });
-    let finished = finished_at(stage);
+    let finished = is_finished(stage);
     let after = stage.after_stage_task_status.iter().enumerate().map(|(at, task)| {
         let wait =
             if task.r#type == StageTaskType::TimedWait { wait_of(at) } else { String::new() };
-        let left = finished.and_then(|since| left(since, &wait, now));
-        gate(Side::After, task, finished.is_some(), wait, left)
+        let end = lifecycle::wait_ends(stage, &wait).filter(|_| finished);
+        let left = end.map(|end| end.duration_since(now).as_secs().max(0));
+        gate(Side::After, task, finished, wait, left)
     });
     before.chain(after).collect()
 }
 
 fn gate(side: Side, task: &StageTaskStatus, closed: bool, wait: String, left: Option<i64>) -> Gate {
-    let state = if passed(task) {
+    let state = if lifecycle::is_passed(task) {
         GateState::Passed
     } else if closed {
         GateState::Closed
@@ -90,26 +89,12 @@ fn gate(side: Side, task: &StageTaskStatus, closed: bool, wait: String, left: Op
     }
 }
 
-fn passed(task: &StageTaskStatus) -> bool {
-    [stage_task::APPROVAL_REQUEST_APPROVED, stage_task::WAIT_TIME_ELAPSED]
-        .iter()
-        .any(|kind| task.conditions.of_type(kind).is_some_and(|found| found.status == "True"))
-}
-
 fn asked(task: &StageTaskStatus) -> bool {
     task.conditions.of_type(stage_task::APPROVAL_REQUEST_CREATED).is_some()
 }
 
-/// When all clusters of the stage were done; nothing while any is not.
-fn finished_at(stage: &StageUpdatingStatus) -> Option<Timestamp> {
-    let progressing = stage.conditions.of_type(update_run::PROGRESSING)?;
-    let waiting = progressing.status == "False" && stage.start_time.is_some();
-    waiting.then_some(progressing.last_transition_time.0)
-}
-
-fn left(since: Timestamp, wait: &str, now: Timestamp) -> Option<i64> {
-    let wait: GoDuration = wait.parse().ok()?;
-    let wait = SignedDuration::try_from(wait.as_std()).ok()?;
-    let end = since.checked_add(wait).ok()?;
-    Some(end.duration_since(now).as_secs().max(0))
+/// Whether all clusters of the stage are done.
+fn is_finished(stage: &StageUpdatingStatus) -> bool {
+    let progressing = stage.conditions.of_type(update_run::PROGRESSING);
+    stage.start_time.is_some() && progressing.is_some_and(|found| found.status == "False")
 }

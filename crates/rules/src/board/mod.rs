@@ -8,41 +8,19 @@ mod gates;
 #[cfg(test)]
 mod tests;
 
-use flagship_api::condition::{Conditions, Truth};
-use flagship_api::condition_type::{update_run, updating_cluster};
-use flagship_api::reason;
-use flagship_api::staged_update::{UpdateRunSpec, UpdateRunState};
+use flagship_api::condition::Truth;
+use flagship_api::condition_type::update_run;
+use flagship_api::staged_update::UpdateRunSpec;
 use flagship_api::staged_update_status::{
     ClusterUpdatingStatus, StageUpdatingStatus, UpdateRunStatus,
 };
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
-pub use gates::{Gate, GateState, Side};
+use crate::update_run::lifecycle::{self, outcome, says, started_at};
 
-/// Where a run stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Phase {
-    /// Not looked at yet.
-    Pending,
-    /// Initialized and not started.
-    Initialized,
-    /// Moving.
-    Running,
-    /// A gate is closed.
-    Waiting,
-    /// A cluster takes too long.
-    Stuck,
-    /// Finishing what was begun.
-    Stopping,
-    /// Waiting to be resumed.
-    Stopped,
-    /// Ended well.
-    Succeeded,
-    /// Ended badly.
-    Failed,
-}
+pub use crate::update_run::lifecycle::Phase;
+pub use gates::{Gate, GateState, Side};
 
 /// Where a cluster stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -122,15 +100,14 @@ impl Board {
             "remove".clone_into(&mut stage.name);
             stages.push(stage);
         }
-        let phase = phase(spec, status);
-        let end = ended(status).filter(|_| matches!(phase, Phase::Succeeded | Phase::Failed));
+        let end = lifecycle::ended_at(status).unwrap_or(now);
         let from = created.unwrap_or(now);
         Self {
             run: run.to_owned(),
             placement: spec.placement_name.clone(),
             snapshot: status.resource_snapshot_index_used.clone(),
-            phase,
-            seconds: seconds(end.unwrap_or(now).duration_since(from)),
+            phase: lifecycle::phase(spec, status),
+            seconds: seconds(end.duration_since(from)),
             stages,
         }
     }
@@ -162,61 +139,20 @@ impl Stage {
 
 impl Cell {
     fn of(cluster: &ClusterUpdatingStatus, now: Timestamp) -> Self {
-        let started = cluster.conditions.of_type(updating_cluster::STARTED);
-        let mark = match says(&cluster.conditions, updating_cluster::SUCCEEDED) {
+        let started = started_at(cluster);
+        let mark = match outcome(cluster) {
             Some(Truth::True) => Mark::Done,
-            Some(Truth::False) => Mark::Failed,
-            _ if started.is_some() => Mark::Updating,
-            _ => Mark::Queued,
+            Some(_) => Mark::Failed,
+            None if started.is_some() => Mark::Updating,
+            None => Mark::Queued,
         };
         let since = started.filter(|_| mark == Mark::Updating);
         Self {
             cluster: cluster.cluster_name.clone(),
             mark,
-            seconds: since.map(|since| seconds(now.duration_since(since.last_transition_time.0))),
+            seconds: since.map(|since| seconds(now.duration_since(since))),
         }
     }
-}
-
-fn phase(spec: &UpdateRunSpec, status: &UpdateRunStatus) -> Phase {
-    match says(&status.conditions, update_run::SUCCEEDED) {
-        Some(Truth::True) => return Phase::Succeeded,
-        Some(Truth::False) => return Phase::Failed,
-        _ => {}
-    }
-    match says(&status.conditions, update_run::INITIALIZED) {
-        None => return Phase::Pending,
-        Some(Truth::False) => return Phase::Failed,
-        _ => {}
-    }
-    let Some(progressing) = status.conditions.of_type(update_run::PROGRESSING) else {
-        let asked = spec.state.clone().unwrap_or_default();
-        return if asked == UpdateRunState::Initialize {
-            Phase::Initialized
-        } else {
-            Phase::Running
-        };
-    };
-    match progressing.reason.as_str() {
-        reason::update_run::WAITING => Phase::Waiting,
-        reason::update_run::STUCK => Phase::Stuck,
-        reason::update_run::STOPPING => Phase::Stopping,
-        reason::update_run::STOPPED => Phase::Stopped,
-        _ => Phase::Running,
-    }
-}
-
-fn ended(status: &UpdateRunStatus) -> Option<Timestamp> {
-    let last = [update_run::SUCCEEDED, update_run::INITIALIZED];
-    let end = last.iter().find_map(|kind| status.conditions.of_type(kind))?;
-    Some(end.last_transition_time.0)
-}
-
-fn says(
-    conditions: &[k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition],
-    kind: &str,
-) -> Option<Truth> {
-    conditions.of_type(kind).map(Truth::of)
 }
 
 fn seconds(span: SignedDuration) -> i64 {

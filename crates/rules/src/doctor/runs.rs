@@ -5,7 +5,8 @@ use jiff::SignedDuration;
 use super::placements::{kubectl, resource, words};
 use super::{Check, Finding, Seen, count};
 use crate::eviction::is_settled;
-use crate::update_run::laws::{self, has_ended};
+use crate::update_run::laws;
+use crate::update_run::lifecycle::has_ended;
 use crate::update_run::{Cluster, Observed, Rival, Run};
 
 const AREA: &str = "runs";

@@ -7,9 +7,10 @@
 use flagship_api::staged_update_status::StageUpdatingStatus;
 
 use super::execution::CLUSTER_POLL;
+use super::lifecycle::{in_flight, is_finished, is_started};
 use super::pass::Pass;
 use super::reconcile::{Action, Waiting, Withdraw};
-use super::status::{ConditionValue, in_flight, is_finished, is_started};
+use super::status::ConditionValue;
 use super::words::Failure;
 use crate::model::Binding;
 

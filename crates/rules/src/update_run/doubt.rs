@@ -12,9 +12,9 @@ use flagship_api::condition_type::update_run::{INITIALIZED, SUCCEEDED};
 use flagship_api::staged_update_status::UpdateRunStatus;
 
 use super::delivery::{Deliver, rival};
+use super::lifecycle::{has_ended, is_finished, says};
 use super::observed::Observed;
 use super::reconcile::{Action, Plan};
-use super::status::{has_ended, is_finished, says};
 
 /// Whether the plan does something that must not be decided on a cache.
 pub fn needs_fresh_reads(seen: &Observed, plan: &Plan) -> bool {

@@ -1,7 +1,6 @@
 //! From API objects to what the rules see, and back. Both scopes meet here.
 
 use flagship_api::approval::{ApprovalRequestSpec, ApprovalRequestStatus};
-use flagship_api::condition_type::updating_cluster;
 use flagship_api::keys::{annotation, finalizer, label, own};
 use flagship_api::snapshot::{SchedulingPolicySnapshotSpec, SchedulingPolicySnapshotStatus};
 use flagship_api::staged_update::UpdateRunSpec;
@@ -10,8 +9,8 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::announced::Announced;
+use super::lifecycle::{has_ended, in_flight, started_at};
 use super::observed::{Approval, Cluster, PolicySnapshot, Rival, Run};
-use super::status::{has_ended, in_flight};
 
 impl Run {
     /// What the rules read of a run of either scope.
@@ -50,10 +49,8 @@ impl Rival {
         let clusters = status.stages_status.iter().flat_map(|stage| &stage.clusters);
         let busy = clusters.clone().filter(|cluster| !ended && in_flight(cluster));
         let busy = busy.map(|cluster| cluster.cluster_name.clone()).collect();
-        let started = clusters.filter_map(|cluster| {
-            let started = cluster.conditions.iter().find(|c| c.type_ == updating_cluster::STARTED);
-            Some((cluster.cluster_name.clone(), started?.last_transition_time.0))
-        });
+        let started = clusters
+            .filter_map(|cluster| Some((cluster.cluster_name.clone(), started_at(cluster)?)));
         Self { name, uid, created, ended, started: started.collect(), busy }
     }
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use flagship_api::approval::ApprovalRequestSpec;
 use flagship_api::condition::{Conditions, Generation, Truth, draft};
 use flagship_api::condition_type::approval_request::{APPROVAL_ACCEPTED, APPROVED};
-use flagship_api::condition_type::{stage_task, update_run, updating_cluster};
+use flagship_api::condition_type::stage_task;
 use flagship_api::keys::{label, own};
 use flagship_api::names::StageSide;
 use flagship_api::reason::update_run::approval::ACCEPTED;
@@ -20,11 +20,11 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use serde::{Deserialize, Serialize};
 
+use super::lifecycle::{clusters_done_at, is_passed};
 use super::metrics::Measured;
 use super::observed::{Approval, Run};
 use super::pass::Pass;
 use super::reconcile::{Action, Waiting};
-use super::status::says;
 use super::words::Failure;
 use crate::event::Event;
 
@@ -136,7 +136,7 @@ pub fn after(
     config: &StageConfig,
 ) -> Result<bool, Failure> {
     let name = stage.stage_name.clone();
-    let since = finished_at(stage).unwrap_or(pass.seen.now);
+    let since = clusters_done_at(stage).unwrap_or(pass.seen.now);
     let mut open = true;
     for (at, task) in stage.after_stage_task_status.iter_mut().enumerate() {
         open &= match task.r#type {
@@ -150,15 +150,6 @@ pub fn after(
     Ok(open)
 }
 
-/// When the last cluster of a stage was done. Never earlier than what the stage itself
-/// shows, so that nobody sees a wait cut short.
-fn finished_at(stage: &StageUpdatingStatus) -> Option<Timestamp> {
-    let stopped = stage.conditions.of_type(update_run::PROGRESSING);
-    let clusters = stage.clusters.iter();
-    let done = clusters.filter_map(|c| c.conditions.of_type(updating_cluster::SUCCEEDED));
-    done.chain(stopped).map(|condition| condition.last_transition_time.0).max()
-}
-
 fn elapsed(
     pass: &mut Pass<'_>,
     stage: &str,
@@ -166,7 +157,7 @@ fn elapsed(
     since: Timestamp,
     wait: &str,
 ) -> Result<bool, Failure> {
-    if says(&task.conditions, stage_task::WAIT_TIME_ELAPSED) == Some(Truth::True) {
+    if is_passed(task) {
         return Ok(true);
     }
     let wait: GoDuration =
@@ -187,7 +178,7 @@ fn approved(
     side: StageSide,
     task: &mut StageTaskStatus,
 ) -> Result<bool, Failure> {
-    if says(&task.conditions, stage_task::APPROVAL_REQUEST_APPROVED) == Some(Truth::True) {
+    if is_passed(task) {
         return Ok(true);
     }
     let name = task.approval_request_name.clone();
@@ -249,9 +240,8 @@ pub fn notice_withdrawn(pass: &mut Pass<'_>) {
         let tasks = stage.before_stage_task_status.iter().chain(&stage.after_stage_task_status);
         tasks.map(move |task| (stage, task))
     });
-    let acted_on = tasks.filter(|(_, task)| {
-        says(&task.conditions, stage_task::APPROVAL_REQUEST_APPROVED) == Some(Truth::True)
-    });
+    let acted_on =
+        tasks.filter(|(_, task)| task.r#type == StageTaskType::Approval && is_passed(task));
     let told = acted_on.filter_map(|(stage, task)| {
         let name = &task.approval_request_name;
         let request = pass.seen.approvals.iter().find(|request| request.name == *name)?;

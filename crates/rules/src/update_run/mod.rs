@@ -18,6 +18,7 @@ mod gates;
 mod initialization;
 mod inputs;
 pub mod laws;
+pub mod lifecycle;
 mod metrics;
 mod news;
 mod observed;

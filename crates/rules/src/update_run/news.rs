@@ -12,10 +12,10 @@ use flagship_api::reason::update_run as reason;
 use flagship_api::staged_update::UpdateRunState;
 use flagship_api::staged_update_status::{StageUpdatingStatus, UpdateRunStatus};
 
+use super::lifecycle::{in_flight, is_finished};
 use super::observed::Run;
 use super::reconcile::Waiting;
 use super::stages::NAMED_AT_MOST;
-use super::status::{in_flight, is_finished};
 use crate::event::Event;
 
 /// One event for each turn between two records of a run.

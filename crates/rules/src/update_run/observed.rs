@@ -19,7 +19,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Deserialize, Serialize};
 
 use super::announced::Announced;
-use super::status::says;
+use super::lifecycle::says;
 use crate::model::{Binding, Fence};
 pub use crate::overrides::{ClusterOverride, NamespacedOverride};
 use crate::placement::selection::Selection;

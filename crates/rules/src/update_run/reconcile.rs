@@ -16,11 +16,12 @@ use serde::{Deserialize, Serialize};
 use super::announced::Announced;
 use super::delivery::{Deliver, Signal};
 use super::gates::{Accept, Ask, Dismiss};
+use super::lifecycle::{has_ended, says};
 use super::metrics::{Measured, Series, series};
 use super::news::news;
 use super::observed::Observed;
 use super::pass::Pass;
-use super::status::{ConditionValue, ConditionWriter, refresh, says};
+use super::status::{ConditionValue, ConditionWriter, refresh};
 use super::words::Failure;
 use super::{execution, gates, initialization, stop, validation, words};
 use crate::event::Event;
@@ -173,13 +174,8 @@ pub fn plan(seen: &Observed) -> Plan {
     let mut status = run.status.clone();
     refresh(&mut status, Generation(run.generation));
     match says(&status.conditions, INITIALIZED) {
-        Some(Truth::True) => {
-            if says(&status.conditions, SUCCEEDED).is_some_and(|truth| truth != Truth::Unknown) {
-                return settled(seen, status);
-            }
-            go_on(seen, status)
-        }
-        Some(Truth::False) => settled(seen, status),
+        Some(Truth::True | Truth::False) if has_ended(&status) => settled(seen, status),
+        Some(Truth::True) => go_on(seen, status),
         _ => initialize(seen),
     }
 }

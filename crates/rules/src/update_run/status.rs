@@ -16,38 +16,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::words::stuck_names;
 
-/// What a condition of this kind says, whatever generation it is about: the record of a
-/// run is carried over to every new generation.
-pub fn says(conditions: &[Condition], kind: &str) -> Option<Truth> {
-    conditions.of_type(kind).map(Truth::of)
-}
-
-/// Whether a cluster was promised to be updated.
-pub fn is_started(cluster: &ClusterUpdatingStatus) -> bool {
-    says(&cluster.conditions, updating_cluster::STARTED) == Some(Truth::True)
-}
-
-/// Whether a cluster is done, well or badly.
-pub fn outcome(cluster: &ClusterUpdatingStatus) -> Option<Truth> {
-    says(&cluster.conditions, updating_cluster::SUCCEEDED).filter(|t| *t != Truth::Unknown)
-}
-
-/// Whether a cluster is being updated right now.
-pub fn in_flight(cluster: &ClusterUpdatingStatus) -> bool {
-    is_started(cluster) && outcome(cluster).is_none()
-}
-
-/// Whether a cluster was updated.
-pub fn is_finished(cluster: &ClusterUpdatingStatus) -> bool {
-    outcome(cluster) == Some(Truth::True)
-}
-
-/// Whether a run has ended for good.
-pub fn has_ended(status: &UpdateRunStatus) -> bool {
-    says(&status.conditions, update_run::INITIALIZED) == Some(Truth::False)
-        || says(&status.conditions, update_run::SUCCEEDED).is_some_and(|t| t != Truth::Unknown)
-}
-
 /// Makes the whole record speak about this generation, and drops waits of approvals.
 pub fn refresh(status: &mut UpdateRunStatus, generation: Generation) {
     carry_over(&mut status.conditions, generation);

@@ -15,9 +15,9 @@ use flagship_api::staged_update_status::{StageUpdatingStatus, UpdateRunStatus};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::inputs::{self, EVERY_CLUSTER, Sorted};
+use super::lifecycle::{in_flight, is_finished, says};
 use super::observed::Observed;
 use super::stages::{self, NAMED_AT_MOST};
-use super::status::{in_flight, is_finished, says};
 use super::words::Failure;
 
 /// A run that may go on.

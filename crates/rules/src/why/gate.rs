@@ -1,51 +1,24 @@
 //! A stage that waits: for a person, or for time to pass.
 
-use flagship_api::condition::{Conditions, Truth};
-use flagship_api::condition_type::{approval_request, stage_task, update_run};
+use flagship_api::condition::Conditions;
+use flagship_api::condition_type::stage_task;
 use flagship_api::names::{ObjectKey, StageSide};
-use flagship_api::reason;
-use flagship_api::staged_update::{StageTask, StageTaskType};
 use flagship_api::staged_update_status::{StageTaskStatus, StageUpdatingStatus};
-use flagship_base::duration::GoDuration;
 use jiff::{SignedDuration, Timestamp};
 
 use super::Cause;
-use super::facts::{ApprovalFacts, Facts, RunFacts};
+use super::facts::{Facts, RunFacts};
 use super::finding::{Finding, State};
 use super::hints::kubectl;
-
-/// The stage that waits, and on which side of it.
-pub fn waiting_stage(run: &RunFacts) -> Option<(&StageUpdatingStatus, StageSide)> {
-    let stage = run.status.stages_status.iter().find(|stage| {
-        stage
-            .conditions
-            .of_type(update_run::PROGRESSING)
-            .is_some_and(|condition| condition.reason == reason::update_run::stage::WAITING)
-    })?;
-    let side = if stage.start_time.is_none() { StageSide::Before } else { StageSide::After };
-    Some((stage, side))
-}
+use crate::update_run::lifecycle::{self, Approval, ClosedGate};
 
 /// What the stage waits for. A person comes first: time passes by itself.
 pub fn explain(facts: &Facts, key: &ObjectKey, run: &RunFacts) -> Option<Finding> {
-    let (stage, side) = waiting_stage(run)?;
-    let tasks = match side {
-        StageSide::Before => &stage.before_stage_task_status,
-        StageSide::After => &stage.after_stage_task_status,
-    };
-    let wait = tasks
-        .iter()
-        .filter(|task| task.r#type == StageTaskType::TimedWait)
-        .find(|task| task.conditions.of_type(stage_task::WAIT_TIME_ELAPSED).is_none())
-        .and_then(|_| until(run, stage));
-    let approval = tasks.iter().find(|task| {
-        task.r#type == StageTaskType::Approval
-            && task.conditions.of_type(stage_task::APPROVAL_REQUEST_APPROVED).is_none()
-    });
+    let ClosedGate { stage, side, approval, until } = lifecycle::waits_at(&run.status)?;
     if let Some(task) = approval {
-        return Some(ask(facts, key, stage, side, task, wait));
+        return Some(ask(facts, key, stage, side, task, until));
     }
-    let until = wait?;
+    let until = until?;
     let left = until.duration_since(facts.now);
     let finding = Finding::new(
         State::Waiting,
@@ -68,7 +41,9 @@ fn ask(
     wait: Option<Timestamp>,
 ) -> Finding {
     let name = &task.approval_request_name;
-    let stale = facts.approvals.get(name).is_some_and(names_another_generation);
+    let stale = facts.approvals.get(name).is_some_and(|request| {
+        lifecycle::approval(&request.status.conditions, request.generation) == Approval::Stale
+    });
     let asked = task.conditions.of_type(stage_task::APPROVAL_REQUEST_CREATED);
     let since = asked.map_or_else(String::new, |asked| {
         format!(" for {}", spoken(facts.now.duration_since(asked.last_transition_time.0)))
@@ -109,30 +84,6 @@ fn approve(key: &ObjectKey, stage: &str) -> String {
         Some(namespace) => format!("flagship approve -n {namespace} {} {stage}", key.name),
         None => format!("flagship approve {} {stage}", key.name),
     }
-}
-
-/// Whether somebody approved, and the approval cannot count.
-fn names_another_generation(request: &ApprovalFacts) -> bool {
-    let approved = request.status.conditions.of_type(approval_request::APPROVED);
-    approved.is_some_and(|approved| Truth::of(approved) == Truth::True)
-        && !request.status.conditions.is_true_at(approval_request::APPROVED, request.generation)
-}
-
-/// When the timed wait of a stage is over.
-fn until(run: &RunFacts, stage: &StageUpdatingStatus) -> Option<Timestamp> {
-    let since = stage.conditions.of_type(update_run::PROGRESSING)?.last_transition_time.0;
-    since.checked_add(wait_after(run, &stage.stage_name)?).ok()
-}
-
-fn wait_after(run: &RunFacts, stage: &str) -> Option<SignedDuration> {
-    let strategy = run.status.staged_update_strategy_snapshot.as_ref()?;
-    let configured = strategy.stages.iter().find(|configured| configured.name == stage)?;
-    configured.after_stage_tasks.iter().find_map(length)
-}
-
-fn length(task: &StageTask) -> Option<SignedDuration> {
-    let wait: GoDuration = task.wait_time.as_deref()?.parse().ok()?;
-    SignedDuration::try_from(wait.as_std()).ok()
 }
 
 /// A duration as people say it: `42s`, `5m12s`, `3h04m`.

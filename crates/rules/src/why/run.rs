@@ -1,9 +1,8 @@
 //! A run: initialized? started? waiting? If it moves, what does its slowest cluster say?
 
-use flagship_api::condition::{Conditions, Generation, Truth};
-use flagship_api::condition_type::{update_run, updating_cluster};
+use flagship_api::condition::{Conditions, Generation};
+use flagship_api::condition_type::update_run;
 use flagship_api::names::ObjectKey;
-use flagship_api::reason;
 use flagship_api::staged_update::UpdateRunState;
 use flagship_api::staged_update_status::{ClusterUpdatingStatus, StageUpdatingStatus};
 use jiff::SignedDuration;
@@ -14,6 +13,7 @@ use super::finding::{Evidence, Finding, State};
 use super::gate::{self, spoken};
 use super::hints::{flagship, kubectl};
 use super::{Cause, cluster, refusal, silence};
+use crate::update_run::lifecycle::{Ending, Phase, ending, in_flight, outcome, phase, started_at};
 
 /// How long the hub may take to notice a change before silence is a finding.
 pub const NOTICE: SignedDuration = SignedDuration::from_secs(15);
@@ -32,27 +32,22 @@ pub fn explain(facts: &Facts, key: &ObjectKey) -> Finding {
 }
 
 fn look(facts: &Facts, key: &ObjectKey, run: &RunFacts) -> Finding {
-    let conditions = &run.status.conditions;
-    let truth = |kind| conditions.of_type(kind).map(|found| (Truth::of(found), found));
-    if let Some((Truth::False, found)) = truth(update_run::INITIALIZED) {
-        return refusal::explain(facts, key, run, &found.message);
-    }
-    match truth(update_run::SUCCEEDED) {
-        Some((Truth::True, _)) => return done(key, run),
-        Some((Truth::False, found)) => return refusal::explain(facts, key, run, &found.message),
-        _ => {}
+    match ending(&run.status) {
+        Some(Ending::Succeeded) => return done(key, run),
+        Some(Ending::Failed(message) | Ending::NotInitialized(message)) => {
+            return refusal::explain(facts, key, run, message);
+        }
+        None => {}
     }
     if let Some(found) = silent(facts, key, run) {
         return found;
     }
-    let Some(progressing) = conditions.of_type(update_run::PROGRESSING) else {
-        return not_begun(key, run);
-    };
-    match progressing.reason.as_str() {
-        reason::update_run::WAITING => {
-            gate::explain(facts, key, run).unwrap_or_else(|| moving(facts, key, run))
-        }
-        reason::update_run::STOPPED => stopped(key, run),
+    if run.status.conditions.of_type(update_run::PROGRESSING).is_none() {
+        return not_begun(key, phase(&run.spec, &run.status));
+    }
+    match phase(&run.spec, &run.status) {
+        Phase::Waiting => gate::explain(facts, key, run).unwrap_or_else(|| moving(facts, key, run)),
+        Phase::Stopped => stopped(key, run),
         _ => moving(facts, key, run),
     }
 }
@@ -90,9 +85,8 @@ fn silent(facts: &Facts, key: &ObjectKey, run: &RunFacts) -> Option<Finding> {
     (waited > NOTICE).then(|| silence::finding(&what, waited, because))
 }
 
-fn not_begun(key: &ObjectKey, run: &RunFacts) -> Finding {
-    let initialized = run.status.conditions.of_type(update_run::INITIALIZED).is_some();
-    if initialized && run.spec.state.clone().unwrap_or_default() == UpdateRunState::Initialize {
+fn not_begun(key: &ObjectKey, phase: Phase) -> Finding {
+    if phase == Phase::Initialized {
         return Finding::new(
             State::Waiting,
             Cause::NotStarted,
@@ -110,7 +104,7 @@ fn stopped(key: &ObjectKey, run: &RunFacts) -> Finding {
         .stages_status
         .iter()
         .flat_map(|stage| &stage.clusters)
-        .filter(|cluster| cluster.conditions.of_type(updating_cluster::SUCCEEDED).is_none())
+        .filter(|cluster| outcome(cluster).is_none())
         .count();
     Finding::new(State::Waiting, Cause::Stopped, format!("{key} is stopped."))
         .what(format!("spec.state is Stop; {left} cluster(s) are still on what they had"))
@@ -122,14 +116,9 @@ fn moving(facts: &Facts, key: &ObjectKey, run: &RunFacts) -> Finding {
     let Some((stage, cluster)) = first_under_way(run) else {
         return deleting(facts, key, run);
     };
-    let since = started(cluster).map_or(SignedDuration::ZERO, |started| {
-        facts.now.duration_since(started.last_transition_time.0)
-    });
-    let stuck = run
-        .status
-        .conditions
-        .of_type(update_run::PROGRESSING)
-        .is_some_and(|progressing| progressing.reason == reason::update_run::STUCK);
+    let since = started_at(cluster)
+        .map_or(SignedDuration::ZERO, |started| facts.now.duration_since(started));
+    let stuck = phase(&run.spec, &run.status) == Phase::Stuck;
     let stopping = run.spec.state == Some(UpdateRunState::Stop);
     let name = &cluster.cluster_name;
     let found = cluster::trouble(facts, name, Some(key));
@@ -175,7 +164,7 @@ fn moving(facts: &Facts, key: &ObjectKey, run: &RunFacts) -> Finding {
 fn deleting(facts: &Facts, key: &ObjectKey, run: &RunFacts) -> Finding {
     let deletion = run.status.deletion_stage_status.as_ref();
     let leaving =
-        deletion.and_then(|stage| stage.clusters.iter().find(|cluster| under_way(cluster)));
+        deletion.and_then(|stage| stage.clusters.iter().find(|cluster| in_flight(cluster)));
     match leaving {
         Some(cluster) => {
             let name = &cluster.cluster_name;
@@ -197,15 +186,7 @@ fn first_under_way(run: &RunFacts) -> Option<(&StageUpdatingStatus, &ClusterUpda
         .stages_status
         .iter()
         .flat_map(|stage| stage.clusters.iter().map(move |cluster| (stage, cluster)))
-        .find(|(_, cluster)| under_way(cluster))
-}
-
-fn under_way(cluster: &ClusterUpdatingStatus) -> bool {
-    started(cluster).is_some() && cluster.conditions.of_type(updating_cluster::SUCCEEDED).is_none()
-}
-
-fn started(cluster: &ClusterUpdatingStatus) -> Option<&Condition> {
-    cluster.conditions.of_type(updating_cluster::STARTED)
+        .find(|(_, cluster)| in_flight(cluster))
 }
 
 /// The condition a person looks at first: how it ended, how it moves, whether it began.

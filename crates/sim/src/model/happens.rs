@@ -6,7 +6,7 @@ use flagship_api::condition_type::approval_request::{APPROVAL_ACCEPTED, APPROVED
 use flagship_api::condition_type::binding::{AVAILABLE, ROLLOUT_STARTED};
 use flagship_api::staged_update::UpdateRunState;
 use flagship_rules::model::Binding;
-use flagship_rules::update_run::laws;
+use flagship_rules::update_run::lifecycle;
 
 use super::state_table::{ABSENT, Object, StateTable, Store};
 use super::world::{Faults, moment};
@@ -99,7 +99,7 @@ pub fn possible(table: &StateTable, store: u32) -> Vec<Event> {
         if run.deleting {
             continue;
         }
-        if !laws::has_ended(&run.status) {
+        if !lifecycle::has_ended(&run.status) {
             events.push(match run.state() {
                 UpdateRunState::Stop => Event::Resumed(at),
                 _ => Event::Stopped(at),

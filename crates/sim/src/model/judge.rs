@@ -11,6 +11,7 @@ use flagship_api::staged_update::UpdateRunState;
 use flagship_api::staged_update_status::ClusterUpdatingStatus;
 use flagship_rules::model::Binding;
 use flagship_rules::update_run::laws::{self, Broken};
+use flagship_rules::update_run::lifecycle;
 use flagship_rules::update_run::{Observed, Run};
 
 use super::passes::Passes;
@@ -187,7 +188,7 @@ fn look(table: &mut StateTable, passes: &mut Passes, store: u32) -> Facts {
         if !laws::few_are_down(&seen).is_empty() {
             facts.broken |= Law::of(DOWN);
         }
-        let ended = laws::has_ended(&seen.run.status);
+        let ended = lifecycle::has_ended(&seen.run.status);
         facts.ended &= ended;
         facts.stopped &= ended || is_stopped(&seen.run);
         facts.timer |= passes.over(table, store, run).is_some_and(|pass| pass.waits_for_time);
@@ -195,8 +196,8 @@ fn look(table: &mut StateTable, passes: &mut Passes, store: u32) -> Facts {
             let bit = 1 << (run * table.bindings + at);
             facts.works |= if works_for(&seen.run, binding) { bit } else { 0 };
         }
-        facts.claimed |= pairs(table, run, &seen, laws::is_finished);
-        facts.busy |= pairs(table, run, &seen, |cluster| !ended && laws::in_flight(cluster));
+        facts.claimed |= pairs(table, run, &seen, lifecycle::is_finished);
+        facts.busy |= pairs(table, run, &seen, |cluster| !ended && lifecycle::in_flight(cluster));
         facts.lost |= pairs(table, run, &seen, laws::is_lost);
     }
     facts

@@ -22,7 +22,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::observed::Observed;
 use super::reconcile::{Action, Plan};
-pub use super::status::{has_ended, in_flight, is_finished};
 pub use rest::rest;
 pub use rivals::is_lost;
 pub use world::{few_are_down, one_snapshot, stop_is_true};

@@ -9,8 +9,8 @@ use flagship_base::duration::GoDuration;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
+use super::super::lifecycle::{has_ended, is_started, outcome, says};
 use super::super::observed::Observed;
-use super::super::status::{has_ended, is_started, outcome, says};
 use super::{Told, broken, ending};
 
 /// Whether an approval is recorded.

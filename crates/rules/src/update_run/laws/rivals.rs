@@ -8,9 +8,9 @@ use flagship_api::staged_update_status::{ClusterUpdatingStatus, UpdateRunStatus}
 
 use super::super::delivery::{Target, rival};
 use super::super::execution::TAKEN_OVER;
+use super::super::lifecycle::{is_finished, outcome, says};
 use super::super::observed::Observed;
 use super::super::reconcile::{Action, Plan};
-use super::super::status::{is_finished, outcome, says};
 use super::world::of_cluster;
 use super::{Told, broken};
 

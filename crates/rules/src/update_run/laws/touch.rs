@@ -10,9 +10,9 @@ use flagship_base::duration::GoDuration;
 
 use super::super::delivery::Target;
 use super::super::gates::{Dismiss, is_foreign};
+use super::super::lifecycle::{in_flight, says};
 use super::super::observed::Observed;
 use super::super::reconcile::Action;
-use super::super::status::{in_flight, says};
 use super::record::is_approved;
 use super::{Told, broken, reason_of};
 use crate::model::Binding;

@@ -13,8 +13,8 @@ use flagship_api::staged_update_status::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::super::delivery::Target;
+use super::super::lifecycle::{in_flight, is_finished, is_started};
 use super::super::observed::Observed;
-use super::super::status::{in_flight, is_finished, is_started};
 use super::super::validation::concurrency;
 use super::{Told, broken, reason_of};
 use crate::model::Binding;

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::world::{World, strategy};
-use crate::update_run::status::has_ended;
+use crate::update_run::lifecycle::has_ended;
 use crate::update_run::{Observed, Plan, plan};
 
 /// One thing that happens.

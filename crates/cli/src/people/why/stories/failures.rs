@@ -63,6 +63,29 @@ async fn a_version_that_does_not_exist_is_named() {
     }
 }
 
+// Its record is closed: a state that is written to it changes nothing.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_could_not_be_initialized_cannot_be_resumed() {
+    for (scope, told) in [
+        (
+            CLUSTER,
+            expect![[r#"
+                error: example-run can never go on, it could not be initialized: no resourceSnapshots with index `1` found for placement `/example-placement`; start a new run: flagship run example-placement
+            "#]],
+        ),
+        (
+            NAMESPACED,
+            expect![[r#"
+                error: my-app-namespace/example-run can never go on, it could not be initialized: no resourceSnapshots with index `1` found for placement `my-app-namespace/example-placement`; start a new run: flagship run -n my-app-namespace example-placement
+            "#]],
+        ),
+    ] {
+        let wanted = json!({"state": "Initialize", "resourceSnapshotIndex": "1"});
+        let tale = refused(scope, two_stages(), wanted).await;
+        told.assert_eq(&tale.resume("example-run").await);
+    }
+}
+
 // Guide 3 "Placement not found" and "Parent placement not found", guide 4 "1. Validation
 // Failure During Reconciliation", guide 5 "Investigate … execution failure", first case.
 #[tokio::test(start_paused = true)]

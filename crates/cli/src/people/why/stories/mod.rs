@@ -25,6 +25,7 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::{Hub, Why};
+use crate::people::Resume;
 
 const API: &str = "placement.kubernetes-fleet.io/v1beta1";
 
@@ -81,6 +82,13 @@ struct Tale {
 struct Line {
     #[command(flatten)]
     why: Why,
+}
+
+/// The same after `flagship resume`.
+#[derive(Parser)]
+struct ResumeLine {
+    #[command(flatten)]
+    resume: Resume,
 }
 
 impl Tale {
@@ -271,16 +279,33 @@ impl Tale {
     async fn asked(&self, words: &str, reached: impl Iterator<Item = &str>) -> String {
         let members = reached.map(|name| (name.to_owned(), self.member(name).client().clone()));
         let hub = Hub::of(self.hub().client().clone(), members.collect());
-        let mut arguments = vec!["why"];
-        arguments.extend(words.split_whitespace());
-        if self.scope == NAMESPACED {
-            arguments.extend(["-n", self.scope.space()]);
-        }
-        let line = Line::try_parse_from(&arguments).unwrap();
+        let line = Line::try_parse_from(self.arguments("why", words)).unwrap();
         let mut out = Vec::new();
         let code = line.why.answer(&hub, self.fleet.env.now(), &mut out).await.unwrap();
         let text = String::from_utf8(out).unwrap();
         normal(&format!("{text}[exit {code}]\n"))
+    }
+
+    /// What `flagship resume` prints, or its error.
+    async fn resume(&self, words: &str) -> String {
+        let hub = Hub::of(self.hub().client().clone(), Default::default());
+        let line = ResumeLine::try_parse_from(self.arguments("resume", words)).unwrap();
+        let mut out = Vec::new();
+        let ended = line.resume.on(&hub, &mut out).await;
+        let text = String::from_utf8(out).unwrap();
+        normal(&match ended {
+            Ok(code) => format!("{text}[exit {code}]\n"),
+            Err(error) => format!("{text}error: {error:#}\n"),
+        })
+    }
+
+    fn arguments<'a>(&self, verb: &'a str, words: &'a str) -> Vec<&'a str> {
+        let mut arguments = vec![verb];
+        arguments.extend(words.split_whitespace());
+        if self.scope == NAMESPACED {
+            arguments.extend(["-n", self.scope.space()]);
+        }
+        arguments
     }
 }
 

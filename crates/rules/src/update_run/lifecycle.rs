@@ -1,0 +1,257 @@
+//! Facts about one run: has it ended, may it go on, what does it wait for, what would a
+//! rollback go to?
+//!
+//! All of them are read off the stored record. The rules act on these facts; commands,
+//! `why` and the board repeat them to people. Whoever reads a run's conditions for the same
+//! question a second time will answer it differently one day.
+
+use flagship_api::condition::{Conditions, Generation, Truth};
+use flagship_api::condition_type::{approval_request, stage_task, update_run, updating_cluster};
+use flagship_api::names::StageSide;
+use flagship_api::reason;
+use flagship_api::staged_update::{StageConfig, StageTaskType, UpdateRunSpec, UpdateRunState};
+use flagship_api::staged_update_status::{
+    ClusterUpdatingStatus, StageTaskStatus, StageUpdatingStatus, UpdateRunStatus,
+};
+use flagship_base::duration::GoDuration;
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use serde::Serialize;
+
+/// What a condition of this kind says, whatever generation it is about: the record of a
+/// run is carried over to every new generation.
+pub fn says(conditions: &[Condition], kind: &str) -> Option<Truth> {
+    conditions.of_type(kind).map(Truth::of)
+}
+
+/// Whether a cluster was promised to be updated.
+pub fn is_started(cluster: &ClusterUpdatingStatus) -> bool {
+    started_at(cluster).is_some()
+}
+
+/// When a cluster was promised to be updated.
+pub fn started_at(cluster: &ClusterUpdatingStatus) -> Option<Timestamp> {
+    let started = cluster.conditions.of_type(updating_cluster::STARTED)?;
+    (Truth::of(started) == Truth::True).then_some(started.last_transition_time.0)
+}
+
+/// Whether a cluster is done, well or badly.
+pub fn outcome(cluster: &ClusterUpdatingStatus) -> Option<Truth> {
+    says(&cluster.conditions, updating_cluster::SUCCEEDED).filter(|t| *t != Truth::Unknown)
+}
+
+/// Whether a cluster is being updated right now.
+pub fn in_flight(cluster: &ClusterUpdatingStatus) -> bool {
+    is_started(cluster) && outcome(cluster).is_none()
+}
+
+/// Whether a cluster was updated.
+pub fn is_finished(cluster: &ClusterUpdatingStatus) -> bool {
+    outcome(cluster) == Some(Truth::True)
+}
+
+/// How a run ended. No run leaves its ending: spec.state no longer matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending<'a> {
+    /// Every stage is done.
+    Succeeded,
+    /// It was initialized and could not go on, with the condition's message.
+    Failed(&'a str),
+    /// Its stages could not be computed, with the condition's message.
+    NotInitialized(&'a str),
+}
+
+/// How the run ended, if it has. Until then it may be stopped and resumed.
+pub fn ending(status: &UpdateRunStatus) -> Option<Ending<'_>> {
+    let told = |kind| status.conditions.of_type(kind).map(|found| (Truth::of(found), found));
+    if let Some((Truth::False, found)) = told(update_run::INITIALIZED) {
+        return Some(Ending::NotInitialized(&found.message));
+    }
+    match told(update_run::SUCCEEDED)? {
+        (Truth::True, _) => Some(Ending::Succeeded),
+        (Truth::False, found) => Some(Ending::Failed(&found.message)),
+        (Truth::Unknown, _) => None,
+    }
+}
+
+/// Whether a run has ended for good.
+pub fn has_ended(status: &UpdateRunStatus) -> bool {
+    ending(status).is_some()
+}
+
+/// When it ended.
+pub fn ended_at(status: &UpdateRunStatus) -> Option<Timestamp> {
+    let kind = match ending(status)? {
+        Ending::NotInitialized(_) => update_run::INITIALIZED,
+        Ending::Succeeded | Ending::Failed(_) => update_run::SUCCEEDED,
+    };
+    status.conditions.of_type(kind).map(|found| found.last_transition_time.0)
+}
+
+/// Where a run stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Phase {
+    /// Not looked at yet.
+    Pending,
+    /// Initialized and not started.
+    Initialized,
+    /// Moving.
+    Running,
+    /// A gate is closed.
+    Waiting,
+    /// A cluster takes too long.
+    Stuck,
+    /// Finishing what was begun.
+    Stopping,
+    /// Waiting to be resumed.
+    Stopped,
+    /// Ended well.
+    Succeeded,
+    /// Ended badly.
+    Failed,
+}
+
+/// Where the run stands.
+pub fn phase(spec: &UpdateRunSpec, status: &UpdateRunStatus) -> Phase {
+    match ending(status) {
+        Some(Ending::Succeeded) => return Phase::Succeeded,
+        Some(Ending::Failed(_) | Ending::NotInitialized(_)) => return Phase::Failed,
+        None => {}
+    }
+    if says(&status.conditions, update_run::INITIALIZED).is_none() {
+        return Phase::Pending;
+    }
+    let Some(progressing) = status.conditions.of_type(update_run::PROGRESSING) else {
+        return match spec.state.clone().unwrap_or_default() {
+            UpdateRunState::Initialize => Phase::Initialized,
+            _ => Phase::Running,
+        };
+    };
+    match progressing.reason.as_str() {
+        reason::update_run::WAITING => Phase::Waiting,
+        reason::update_run::STUCK => Phase::Stuck,
+        reason::update_run::STOPPING => Phase::Stopping,
+        reason::update_run::STOPPED => Phase::Stopped,
+        _ => Phase::Running,
+    }
+}
+
+/// What a run waits for between clusters.
+#[derive(Clone, Copy, Debug)]
+pub struct ClosedGate<'a> {
+    /// The stage.
+    pub stage: &'a StageUpdatingStatus,
+    /// On which side of it.
+    pub side: StageSide,
+    /// The first approval nobody has given.
+    pub approval: Option<&'a StageTaskStatus>,
+    /// When the timed wait is over.
+    pub until: Option<Timestamp>,
+}
+
+/// The gate the run waits at.
+pub fn waits_at(status: &UpdateRunStatus) -> Option<ClosedGate<'_>> {
+    let stage = status.stages_status.iter().find(|stage| {
+        let progressing = stage.conditions.of_type(update_run::PROGRESSING);
+        progressing.is_some_and(|found| found.reason == reason::update_run::stage::WAITING)
+    })?;
+    let (side, tasks) = match stage.start_time {
+        None => (StageSide::Before, &stage.before_stage_task_status),
+        Some(_) => (StageSide::After, &stage.after_stage_task_status),
+    };
+    let open = |kind| move |task: &&StageTaskStatus| task.r#type == kind && !is_passed(task);
+    let until = tasks.iter().find(open(StageTaskType::TimedWait)).and_then(|_| {
+        let tasks = &configured(status, &stage.stage_name)?.after_stage_tasks;
+        wait_ends(stage, tasks.iter().find_map(|task| task.wait_time.as_deref())?)
+    });
+    Some(ClosedGate {
+        stage,
+        side,
+        approval: tasks.iter().find(open(StageTaskType::Approval)),
+        until,
+    })
+}
+
+/// Whether a task of a stage is done.
+pub fn is_passed(task: &StageTaskStatus) -> bool {
+    let done = match task.r#type {
+        StageTaskType::Approval => stage_task::APPROVAL_REQUEST_APPROVED,
+        StageTaskType::TimedWait => stage_task::WAIT_TIME_ELAPSED,
+    };
+    says(&task.conditions, done) == Some(Truth::True)
+}
+
+/// A stage as the run's copy of the strategy has it.
+pub fn configured<'a>(status: &'a UpdateRunStatus, stage: &str) -> Option<&'a StageConfig> {
+    let strategy = status.staged_update_strategy_snapshot.as_ref()?;
+    strategy.stages.iter().find(|configured| configured.name == stage)
+}
+
+/// When the last cluster of a stage was done. Never earlier than what the stage itself
+/// shows, so that nobody sees a wait cut short.
+pub fn clusters_done_at(stage: &StageUpdatingStatus) -> Option<Timestamp> {
+    let stopped = stage.conditions.of_type(update_run::PROGRESSING);
+    let clusters = stage.clusters.iter();
+    let done = clusters.filter_map(|c| c.conditions.of_type(updating_cluster::SUCCEEDED));
+    done.chain(stopped).map(|condition| condition.last_transition_time.0).max()
+}
+
+/// When a wait of this length after the stage is over; nothing if the length cannot be read.
+pub fn wait_ends(stage: &StageUpdatingStatus, wait: &str) -> Option<Timestamp> {
+    let wait: GoDuration = wait.parse().ok()?;
+    let since = clusters_done_at(stage)?;
+    Some(since.saturating_add(wait.as_signed_duration()).unwrap_or(Timestamp::MAX))
+}
+
+/// Whether the run will ask for an approval, of this stage if one is named.
+pub fn will_ask(status: &UpdateRunStatus, stage: Option<&str>) -> bool {
+    if has_ended(status) {
+        return false;
+    }
+    let stages = &status.stages_status;
+    let mut tasks =
+        stages.iter().filter(|found| stage.is_none_or(|stage| found.stage_name == stage)).flat_map(
+            |found| found.before_stage_task_status.iter().chain(&found.after_stage_task_status),
+        );
+    // Without stages nobody knows yet what it asks for.
+    stages.is_empty()
+        || tasks.any(|task| task.r#type == StageTaskType::Approval && !is_passed(task))
+}
+
+/// What somebody's approval of a request is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Approval {
+    /// Nobody has approved.
+    Missing,
+    /// Approved for another generation of the request, which does not count.
+    Stale,
+    /// Approved.
+    Given,
+}
+
+/// Whether a request of this generation is approved.
+pub fn approval(conditions: &[Condition], generation: Generation) -> Approval {
+    if conditions.is_true_at(approval_request::APPROVED, generation) {
+        return Approval::Given;
+    }
+    match says(conditions, approval_request::APPROVED) {
+        Some(Truth::True) => Approval::Stale,
+        _ => Approval::Missing,
+    }
+}
+
+/// The version that a run has brought everywhere.
+pub fn proven(status: &UpdateRunStatus) -> Option<&str> {
+    let succeeded = ending(status) == Some(Ending::Succeeded);
+    succeeded.then_some(status.resource_snapshot_index_used.as_str())
+}
+
+/// The version a rollback goes to: the last proven one that differs from what the placement
+/// has now. `past` are the placement's runs, oldest first; `observed` is what a placement
+/// without runs says it has.
+pub fn version_before<'a>(past: &[&'a UpdateRunStatus], observed: &str) -> Option<&'a str> {
+    let newest = past.last().map(|run| run.resource_snapshot_index_used.as_str());
+    let now = newest.unwrap_or(observed);
+    past.iter().rev().filter_map(|run| proven(run)).find(|version| *version != now)
+}
