@@ -5,13 +5,13 @@
 //! in unit tests, the model checker, the simulator and production.
 
 pub mod admission;
-pub mod agent;
 pub mod apply;
 pub mod availability;
 pub mod board;
 pub mod doctor;
 pub mod event;
 pub mod eviction;
+pub mod heartbeat;
 pub mod membership;
 pub mod model;
 pub mod overrides;

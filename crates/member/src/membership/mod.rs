@@ -2,7 +2,7 @@
 //!
 //! `triggers` says which change is worth a pass, `observe` looks at the member, `shell`
 //! carries out what the hub asks for and reports. What is reported is decided in
-//! `flagship_rules::agent`.
+//! `flagship_rules::heartbeat`.
 
 mod observe;
 mod shell;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use flagship_rules::agent::Checkup;
+use flagship_rules::heartbeat::Checkup;
 
 use crate::member::Context;
 use crate::properties::Collector;

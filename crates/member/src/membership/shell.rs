@@ -10,7 +10,7 @@ use flagship_api::defaults::HEARTBEAT_PERIOD_SECONDS;
 use flagship_api::keys::finalizer;
 use flagship_api::names::ObjectKey;
 use flagship_api::work::Work;
-use flagship_rules::agent::{self, Internal, Report};
+use flagship_rules::heartbeat::{self, Internal, Report};
 use flagship_runtime::client::{ClientError, Fence, ResourceType, Selection};
 use flagship_runtime::effects::{Retry, SeenWrites, Writer, retry};
 use flagship_runtime::events::{EventType, Recorder};
@@ -79,7 +79,7 @@ impl Shell {
         let period = Duration::from_secs(period.max(1).unsigned_abs().into());
         let checkup = self.health.observe().await;
         let said = internal.status.clone().unwrap_or_default();
-        let report = agent::joined(&self.internal(internal, &said), &checkup);
+        let report = heartbeat::joined(&self.internal(internal, &said), &checkup);
         self.tell(key, internal, report, &self.joins, period).await?;
         // A twentieth to either side, so that not all members speak at once.
         Ok(Outcome::After(self.cx.env.entropy.jittered(period.mul_f64(0.95), 0.1 / 0.95)))
@@ -94,7 +94,7 @@ impl Shell {
         let released = self.release_works().await.map_err(Failure::from);
         let failure = released.as_ref().err().map(|failure| failure.why.as_str());
         let said = internal.status.clone().unwrap_or_default();
-        let report = agent::left(&self.internal(internal, &said), failure);
+        let report = heartbeat::left(&self.internal(internal, &said), failure);
         self.tell(key, internal, report, &self.leaves, PROBE_TIMEOUT).await?;
         match released {
             Ok(()) => Ok(Outcome::Done),

@@ -23,8 +23,8 @@
 //! Whether an applied object works is decided in [`crate::availability`]. Deleting a Work is
 //! [`withdrawal`], with [`release`] for an object whose deletion is stuck.
 
-mod compare;
 mod diff;
+mod drift;
 mod intent;
 mod manifest;
 mod outcome;
@@ -46,7 +46,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
-pub use compare::DryRun;
+pub use drift::DryRun;
 pub use intent::{Intent, intent, removal_failed};
 pub use manifest::{GroupVersionKind, Manifest, Mapping, Unmapped, Untried, map, read, types};
 pub use outcome::{Findings, Outcome, Verdict, complete};

@@ -3,7 +3,7 @@
 //! [`begin`] returns the first [`Step`]. The shell does what it says and hands the answer to
 //! it, which yields the next, until [`Step::Done`]. A step takes only the answer it asked for.
 //!
-//! Taking over is in `take_over`, comparing in `compare`, writing in `write`.
+//! Taking over is in `take_over`, comparing in `drift`, writing in `write`.
 
 use flagship_api::apply_strategy::{ComparisonOption, WhenToApply, WhenToTakeOver};
 use flagship_api::error_class::ErrorClass;
@@ -12,7 +12,7 @@ use flagship_api::keys::annotation;
 use flagship_api::placement_status::PatchDetail;
 use serde_json::Value;
 
-use super::compare::{self, Compared, DryRun, Purpose};
+use super::drift::{self, Compared, DryRun, Purpose};
 use super::manifest::{Manifest, Untried};
 use super::outcome::{Findings, Outcome, Verdict};
 use super::owners::{is_ours, is_terminating};
@@ -126,7 +126,7 @@ impl<'a> Case<'a> {
             return if self.terms.only_compares() { self.absent() } else { write::start(self) };
         };
         if self.terms.only_compares() {
-            return compare::start(self, Purpose::Report);
+            return drift::start(self, Purpose::Report);
         }
         if !is_ours(live, &self.terms.owner) {
             let error = "no ownership of the object in the member cluster; takeover is needed";
@@ -140,7 +140,7 @@ impl<'a> Case<'a> {
             match spec_hash(&self.manifest.object) {
                 // This very manifest was applied before: what differs now is a drift.
                 Ok(hash) if recorded_hash(live) == Some(hash.as_str()) => {
-                    return compare::start(self, Purpose::Drift);
+                    return drift::start(self, Purpose::Drift);
                 }
                 Ok(_) => {}
                 Err(error) => {
@@ -157,7 +157,7 @@ impl<'a> Case<'a> {
     /// Goes on once the member has taken the manifest.
     pub(super) fn written(mut self, object: Value) -> Step<'a> {
         let full = self.terms.comparison == ComparisonOption::FullComparison;
-        let drifts = if full { compare::full(&self.manifest.object, &object) } else { Ok(vec![]) };
+        let drifts = if full { drift::full(&self.manifest.object, &object) } else { Ok(vec![]) };
         self.see(object);
         match drifts {
             Ok(drifts) if drifts.is_empty() => self.done(Verdict::Applied, None, Findings::Nothing),

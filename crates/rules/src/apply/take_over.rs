@@ -12,7 +12,7 @@ use flagship_api::printed::Printed;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::Value;
 
-use super::compare::{self, Compared, Purpose};
+use super::drift::{self, Compared, Purpose};
 use super::outcome::{Findings, Verdict};
 use super::owners::{is_applied_work, owners, with_owners};
 use super::protected;
@@ -87,7 +87,7 @@ fn decide(case: Case<'_>, owners: Vec<OwnerReference>) -> Step<'_> {
         return failed(case, "the object is already owned by another Fleet AppliedWork object");
     }
     match case.terms.when_to_take_over {
-        WhenToTakeOver::IfNoDiff => compare::start(case, Purpose::TakeOver { owners }),
+        WhenToTakeOver::IfNoDiff => drift::start(case, Purpose::TakeOver { owners }),
         WhenToTakeOver::Always | WhenToTakeOver::Never => own(case, owners),
     }
 }

@@ -12,8 +12,8 @@ mod observed;
 mod reconcile;
 mod sorting;
 pub mod standing;
+mod surplus_bindings;
 pub mod triggers;
-mod twins;
 mod wanted;
 pub mod words;
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::budget::{Picked, budget, pick, unavailable_period};
 use super::observed::Observed;
 use super::sorting::{Sorted, sort};
-use super::twins;
+use super::surplus_bindings;
 use super::wanted::{Wanted, wanted};
 use crate::model::Binding;
 use crate::overrides::belonging::Chosen;
@@ -116,7 +116,7 @@ fn decide(seen: &Observed) -> Result<Plan, Trouble> {
     if !pushes.is_empty() {
         return Ok(Plan { steps: vec![pushes], again: true, ..Plan::default() });
     }
-    let terminating = twins::waiting(&seen.placement.key(), &bindings)?;
+    let terminating = surplus_bindings::waiting(&seen.placement.key(), &bindings)?;
     let mut waiting: Vec<Waiting> = terminating
         .iter()
         .map(|cluster| Waiting::ForDeletion { cluster: (*cluster).to_owned() })

@@ -11,7 +11,7 @@ use super::lifecycle::{in_flight, is_finished, is_started};
 use super::pass::Pass;
 use super::reconcile::{Action, Waiting, Withdraw};
 use super::status::ConditionValue;
-use super::words::Failure;
+use super::words::{self, Failure};
 use crate::model::Binding;
 
 /// Carries the deletion stage out (state Run).
@@ -63,14 +63,10 @@ fn sweep(pass: &mut Pass<'_>, stage: &mut StageUpdatingStatus, may: bool) -> Res
         let cluster = binding.cluster();
         let listed = stage.clusters.iter_mut().find(|entry| entry.cluster_name == cluster);
         let Some(entry) = listed else {
-            return Err(Failure::abort_unexpected(format!(
-                "the to be deleted cluster `{cluster}` is not in the deleting stage during {when}"
-            )));
+            return Err(words::not_listed(cluster, when));
         };
         if is_finished(entry) {
-            return Err(Failure::abort_unexpected(format!(
-                "the deleted cluster `{cluster}` in the deleting stage still has a binding"
-            )));
+            return Err(words::still_bound(cluster));
         }
         if may {
             pass.writer.cluster_started(entry);

@@ -20,7 +20,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Deserialize, Serialize};
 
 use super::observed::{Observed, Rival};
-use super::words::Failure;
+use super::words::{self, Failure};
 use crate::model::{Binding, Fence};
 
 /// What two times differ by at least, once they are stored.
@@ -81,11 +81,8 @@ impl Target {
     /// The recorded target of a run.
     pub fn of(seen: &Observed, status: &UpdateRunStatus) -> Result<Self, Failure> {
         let index = &status.resource_snapshot_index_used;
-        let number: SnapshotIndex = index.parse().map_err(|error| {
-            let why =
-                format!("the updateRun has a bad resourceSnapshotIndexUsed `{index}`: {error}");
-            Failure::abort_unexpected(why)
-        })?;
+        let number: SnapshotIndex =
+            index.parse().map_err(|error| words::bad_index(index, error))?;
         Ok(Self {
             snapshot: master_snapshot(&seen.run.spec.placement_name, number),
             index: index.clone(),
@@ -247,12 +244,4 @@ pub fn promise_time(seen: &Observed, cluster: &str) -> Timestamp {
     let others = seen.rivals.iter().filter_map(|rival| rival.started.get(cluster)).max();
     let later = others.and_then(|last| last.saturating_add(A_SECOND).ok());
     later.map_or(seen.now, |later| later.max(seen.now))
-}
-
-/// Why a run gives up a cluster that was taken.
-pub fn taken(seen: &Observed, cluster: &str, stage: &str, binding: &Binding) -> String {
-    format!(
-        "the binding of the updating cluster `{cluster}` in the stage `{stage}` is not up-to-date with the desired status, please check the status of binding `{}` and see if there is a concurrent updateRun referencing the same placement and updating the same cluster",
-        seen.run.beside(&binding.name)
-    )
 }

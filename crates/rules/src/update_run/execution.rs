@@ -7,7 +7,6 @@
 
 use flagship_api::condition::{Conditions, Truth};
 use flagship_api::condition_type::updating_cluster::STARTED;
-use flagship_api::error_class::ErrorClass;
 use flagship_api::names::StageSide;
 use flagship_api::staged_update::StageConfig;
 use flagship_api::staged_update_status::{ClusterUpdatingStatus, StageUpdatingStatus};
@@ -17,12 +16,12 @@ use super::deletion;
 use super::delivery::{self, Delivery, Target};
 use super::gates::{self, STAGE_POLL};
 use super::lifecycle::{in_flight, is_finished, outcome};
+use super::max_concurrency::concurrency;
 use super::metrics;
 use super::pass::Pass;
 use super::reconcile::{Action, Waiting};
 use super::status::{ConditionValue, ConditionWriter};
-use super::validation::concurrency;
-use super::words::{Failure, abort, together};
+use super::words::{Failure, abort, cluster_failed, missing, taken, together};
 use crate::event::Event;
 use crate::model::Binding;
 
@@ -119,10 +118,7 @@ fn update(
 
 fn none_failed(stage: &StageUpdatingStatus) -> Result<(), Failure> {
     let failed = stage.clusters.iter().filter(|entry| outcome(entry) == Some(Truth::False));
-    let told = failed.map(|entry| {
-        let (cluster, stage) = (&entry.cluster_name, &stage.stage_name);
-        abort(&format!("the cluster `{cluster}` in the stage {stage} has failed"))
-    });
+    let told = failed.map(|entry| cluster_failed(&entry.cluster_name, &stage.stage_name));
     together(told.collect()).map_or(Ok(()), |text| Err(Failure::Final(text)))
 }
 
@@ -167,8 +163,7 @@ pub fn watch(
         };
         match delivery::look(pass.seen, target, binding, entry) {
             Delivery::Taken => {
-                let why =
-                    ErrorClass::User.message(delivery::taken(pass.seen, &cluster, &name, binding));
+                let why = taken(&cluster, &name, &pass.seen.run.beside(&binding.name));
                 pass.writer.cluster_failed(entry, &why);
                 failures.push(abort(&why));
             }
@@ -185,14 +180,6 @@ pub fn watch(
         }
     }
     together(failures).map_or(Ok(stuck), |text| Err(Failure::Final(text)))
-}
-
-/// The text for a cluster whose binding is gone.
-pub fn missing(cluster: &str, stage: &str, when: &str) -> String {
-    let why = format!(
-        "the binding for cluster `{cluster}` in stage `{stage}` is not found in the toBeUpdatedBindings map{when}"
-    );
-    abort(&ErrorClass::Unexpected.message(why))
 }
 
 /// Starts clusters in order while there are free slots.

@@ -19,6 +19,7 @@ mod initialization;
 mod inputs;
 pub mod laws;
 pub mod lifecycle;
+mod max_concurrency;
 mod metrics;
 mod news;
 mod observed;

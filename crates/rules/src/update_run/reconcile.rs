@@ -6,7 +6,7 @@
 //! promised is announced before it is done, see `announced`.
 
 use flagship_api::condition::{Generation, Truth};
-use flagship_api::condition_type::update_run::{INITIALIZED, PROGRESSING, SUCCEEDED};
+use flagship_api::condition_type::update_run::{INITIALIZED, PROGRESSING};
 use flagship_api::names::StageSide;
 use flagship_api::staged_update::UpdateRunState;
 use flagship_api::staged_update_status::UpdateRunStatus;

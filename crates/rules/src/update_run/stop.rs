@@ -7,12 +7,12 @@ use flagship_api::staged_update_status::StageUpdatingStatus;
 
 use super::deletion;
 use super::delivery::Target;
-use super::execution::{CLUSTER_POLL, in_stage, missing, wait_for, watch};
+use super::execution::{CLUSTER_POLL, in_stage, wait_for, watch};
 use super::lifecycle::in_flight;
 use super::pass::Pass;
 use super::reconcile::Waiting;
 use super::status::ConditionValue;
-use super::words::{Failure, together};
+use super::words::{Failure, missing, together};
 
 /// Stops the stage whose turn it is, begun or not.
 pub fn stop(pass: &mut Pass<'_>, current: usize) {

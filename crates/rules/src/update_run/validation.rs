@@ -7,15 +7,13 @@ use std::collections::BTreeSet;
 
 use flagship_api::condition::{Conditions, Truth};
 use flagship_api::condition_type::update_run::{PROGRESSING, SUCCEEDED};
-use flagship_api::defaults::MAX_CONCURRENCY;
 use flagship_api::go_json;
-use flagship_api::int_or_string::max_concurrency;
 use flagship_api::staged_update::StageConfig;
 use flagship_api::staged_update_status::{StageUpdatingStatus, UpdateRunStatus};
-use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::inputs::{self, EVERY_CLUSTER, Sorted};
 use super::lifecycle::{in_flight, is_finished, says};
+use super::max_concurrency::concurrency;
 use super::observed::Observed;
 use super::stages::{self, NAMED_AT_MOST};
 use super::words::Failure;
@@ -147,15 +145,6 @@ fn same_stage(
         }
     }
     Ok(())
-}
-
-/// How many clusters of a stage may be in flight.
-pub fn concurrency(stage: &StageConfig, clusters: usize) -> Result<usize, Failure> {
-    let given = stage.max_concurrency.clone().unwrap_or(IntOrString::Int(MAX_CONCURRENCY));
-    let clusters = u32::try_from(clusters).unwrap_or(u32::MAX);
-    let most = max_concurrency(&given, clusters);
-    let most = most.map_err(|error| Failure::abort(error.to_string()))?;
-    Ok(usize::try_from(most).unwrap_or(usize::MAX))
 }
 
 /// Where a run stands among its stages.

@@ -1,9 +1,14 @@
-//! Every sentence a run says about a failure, and how causes are put together.
+//! What a run says when clusters fail it, and how every failure is put together.
 //!
 //! A text that starts with `cannot continue the updateRun` is final; everything else is
-//! tried again. Slips of the original are kept: clients match on them.
+//! tried again. Slips of KubeFleet are kept: clients match on them. What a check refuses is
+//! said where it is checked: `inputs`, `stages` and `snapshot` before the run begins,
+//! `validation` on every pass. Conditions without a failure are worded in `status`.
+
+use std::fmt::Display;
 
 use flagship_api::error_class::ErrorClass;
+use flagship_api::names::ObjectKey;
 
 use crate::placement::Trouble;
 
@@ -65,7 +70,47 @@ pub fn abort(detail: &str) -> String {
     format!("{ABORT}: {detail}")
 }
 
-/// A state that no run has. The usual beginning is missing, as in the original.
+/// Somebody else wrote the binding of a cluster that was being updated.
+pub fn taken(cluster: &str, stage: &str, binding: &ObjectKey) -> String {
+    ErrorClass::User.message(format!(
+        "the binding of the updating cluster `{cluster}` in the stage `{stage}` is not up-to-date with the desired status, please check the status of binding `{binding}` and see if there is a concurrent updateRun referencing the same placement and updating the same cluster"
+    ))
+}
+
+/// The binding of a cluster is gone.
+pub fn missing(cluster: &str, stage: &str, when: &str) -> String {
+    abort(&ErrorClass::Unexpected.message(format!(
+        "the binding for cluster `{cluster}` in stage `{stage}` is not found in the toBeUpdatedBindings map{when}"
+    )))
+}
+
+/// A cluster was recorded as failed before.
+pub fn cluster_failed(cluster: &str, stage: &str) -> String {
+    abort(&format!("the cluster `{cluster}` in the stage {stage} has failed"))
+}
+
+/// The recorded version is not the number of a snapshot.
+pub fn bad_index(index: &str, error: impl Display) -> Failure {
+    Failure::abort_unexpected(format!(
+        "the updateRun has a bad resourceSnapshotIndexUsed `{index}`: {error}"
+    ))
+}
+
+/// A deletion stage without a cluster whose binding is to go.
+pub fn not_listed(cluster: &str, when: &str) -> Failure {
+    Failure::abort_unexpected(format!(
+        "the to be deleted cluster `{cluster}` is not in the deleting stage during {when}"
+    ))
+}
+
+/// A deletion stage that says a cluster is cleaned although its binding is there.
+pub fn still_bound(cluster: &str) -> Failure {
+    Failure::abort_unexpected(format!(
+        "the deleted cluster `{cluster}` in the deleting stage still has a binding"
+    ))
+}
+
+/// A state that no run has. The usual beginning is missing, as in KubeFleet.
 pub fn unsupported_state(state: &str) -> String {
     let detail = format!("found unsupported updateRun state: {state}");
     ErrorClass::Unexpected.message(&detail)

@@ -1,6 +1,6 @@
 mod decisions;
 mod examples;
 mod overriding;
+mod surplus_bindings;
 mod triggers;
-mod twins;
 mod world;

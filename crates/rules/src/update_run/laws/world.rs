@@ -14,8 +14,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::super::delivery::Target;
 use super::super::lifecycle::{in_flight, is_finished, is_started};
+use super::super::max_concurrency::concurrency;
 use super::super::observed::Observed;
-use super::super::validation::concurrency;
 use super::{Told, broken, reason_of};
 use crate::model::Binding;
 use crate::work::Work;

@@ -9,9 +9,9 @@ use flagship_api::staged_update_status::{StageTaskStatus, StageUpdatingStatus};
 use serde_json::{Value, json};
 
 use super::world::{World, both_scopes, said, start, strategy};
+use crate::update_run::max_concurrency::concurrency;
 use crate::update_run::stages::{after_tasks, before_tasks};
 use crate::update_run::status::ConditionWriter;
-use crate::update_run::validation::concurrency;
 use crate::update_run::words::Failure;
 use crate::update_run::{Action, Plan, plan};
 

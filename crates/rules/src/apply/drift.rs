@@ -1,4 +1,4 @@
-//! Compares a manifest with the object on the member.
+//! Has the object on the member drifted from its manifest, and in which fields?
 //!
 //! A full comparison looks at every field. A partial one looks at what the manifest sets: the
 //! API server is asked what the object would be after a forced apply, and only what that would

@@ -1,4 +1,4 @@
-//! What the agent of a member says to the hub about itself and its cluster.
+//! The heartbeat: what the agent of a member says to the hub about itself and its cluster.
 //!
 //! Everything goes through the status of one InternalMemberCluster, which other agents of
 //! the member write too: theirs is kept as it is. The heartbeat is said whatever else is
