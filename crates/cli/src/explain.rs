@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use clap::Args;
-use flagship_rules::why::Cause;
+use flagship_explain::why::Cause;
 
 /// Print the page of a cause that `flagship why` named; without a code, list them all
 #[derive(Args)]

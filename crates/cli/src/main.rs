@@ -7,11 +7,11 @@
 //! strings.
 
 mod agent;
+mod commands;
 mod complete;
 mod crds;
 mod explain;
 mod kubectl_fleet;
-mod people;
 mod printable;
 mod up;
 mod version;
@@ -20,7 +20,7 @@ use std::ffi::OsString;
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
-use people::wait_for;
+use commands::wait_for;
 use printable::{Printable, printable};
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -47,19 +47,19 @@ enum Command {
     Reset(up::Reset),
     RotateKeys(up::RotateKeys),
     Restore(up::Restore),
-    Status(people::Status),
-    Watch(people::Watch),
-    Why(people::Why),
+    Status(commands::Status),
+    Watch(commands::Watch),
+    Why(commands::Why),
     Explain(explain::Explain),
-    Plan(people::Plan),
-    Run(people::Run),
-    Approve(people::Approve),
-    Stop(people::Stop),
-    Resume(people::Resume),
-    Rollback(people::Rollback),
-    History(people::History),
-    Clusters(people::Clusters),
-    Doctor(people::Doctor),
+    Plan(commands::Plan),
+    Run(commands::Run),
+    Approve(commands::Approve),
+    Stop(commands::Stop),
+    Resume(commands::Resume),
+    Rollback(commands::Rollback),
+    History(commands::History),
+    Clusters(commands::Clusters),
+    Doctor(commands::Doctor),
     Crds(crds::Crds),
     Fleet(kubectl_fleet::Fleet),
     Completions(complete::Completions),
@@ -70,7 +70,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    let mut out = Printable::new(io::BufWriter::new(io::stdout()), people::colours());
+    let mut out = Printable::new(io::BufWriter::new(io::stdout()), commands::colours());
     let mut complaints = Printable::new(io::stderr(), false);
     if kubectl_fleet::is_called(&arguments) {
         let answered = kubectl_fleet::answer(arguments, &mut out, &mut complaints);

@@ -23,6 +23,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("metrics", &[]),
     ("files", &[]),
     ("rules", &["base", "api", "patch"]),
+    ("explain", &["api", "rules"]),
     ("store", &["base", "files"]),
     ("schema", &["base", "patch"]),
     ("kinds", &["base", "patch"]),
@@ -32,7 +33,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("runtime", &["base", "api", "metrics"]),
     ("hub", &["base", "api", "rules", "runtime"]),
     ("member", &["base", "api", "rules", "runtime"]),
-    ("console", &["api", "rules", "runtime"]),
+    ("console", &["api", "explain", "rules", "runtime"]),
     (
         "fleet",
         &[
@@ -69,6 +70,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "base",
             "api",
+            "explain",
             "rules",
             "files",
             "store",
@@ -142,6 +144,18 @@ fn a_wrong_arrow_is_found() {
     let text = "[dependencies]\nflagship-hub.workspace = true\n".to_owned();
     let manifests = BTreeMap::from([("member".to_owned(), text)]);
     assert_eq!(forbidden(&manifests), ["member -> hub (dependencies)"]);
+}
+
+/// `docs/where.md` is only worth something as long as its paths lead somewhere.
+#[test]
+fn every_path_of_the_newcomers_page_exists() {
+    let page = fs::read_to_string(root().join("docs/where.md")).expect("the page is there");
+    let quoted = page.split('`').skip(1).step_by(2);
+    let paths: Vec<&str> =
+        quoted.filter(|text| text.starts_with("crates/") || text.starts_with("docs/")).collect();
+    assert!(paths.len() > 20, "the page names {} paths", paths.len());
+    let lost: Vec<&&str> = paths.iter().filter(|path| !root().join(path).exists()).collect();
+    assert_eq!(lost, Vec::<&&str>::new());
 }
 
 #[test]

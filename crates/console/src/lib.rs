@@ -1,4 +1,4 @@
 //! Read models, the live event stream and the web page over them.
 //!
-//! Empty until the controllers it shows exist. It prints what `rules` says and
+//! Empty until the controllers it shows exist. It prints what `explain` says and
 //! computes no rule of its own.

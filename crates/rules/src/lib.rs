@@ -7,8 +7,6 @@
 pub mod admission;
 pub mod apply;
 pub mod availability;
-pub mod board;
-pub mod doctor;
 pub mod event;
 pub mod eviction;
 pub mod heartbeat;
@@ -20,5 +18,4 @@ pub mod properties;
 pub mod rollout;
 pub mod scheduling;
 pub mod update_run;
-pub mod why;
 pub mod work;

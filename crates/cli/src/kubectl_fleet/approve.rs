@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::line::{Approve, Request};
 use super::log::Log;
-use crate::people::{Stored, Twin};
+use crate::commands::{ScopedKind, Stored};
 
 /// Approves the request, or says why not.
 pub async fn approve(
@@ -35,7 +35,7 @@ pub async fn approve(
 async fn write(request: &Request<'_>, named: &str, hub: &Client, env: &Env) -> Result<(), String> {
     let kind =
         if request.namespace.is_none() { "ClusterApprovalRequest" } else { "ApprovalRequest" };
-    let requests = Twin::Approval.of(hub, request.namespace);
+    let requests = ScopedKind::Approval.of(hub, request.namespace);
     let key = ObjectKey::new(request.namespace, request.name);
     let conflicts =
         |(_, error): &(&str, ClientError)| matches!(error, ClientError::Conflict { .. });

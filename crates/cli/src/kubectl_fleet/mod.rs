@@ -25,7 +25,7 @@ use flagship_runtime::client::Client;
 use flagship_runtime::env::Env;
 use jiff::SignedDuration;
 
-use crate::people::{Connect, wait_for};
+use crate::commands::{Connect, wait_for};
 use crate::version;
 pub use line::Fleet;
 use line::{Plugin, Verb};

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 
 use super::{files, manifests};
 
-/// What `rules` may build on besides crates of ours: none can wait, ask, log or draw lots.
+/// What `rules` and `explain` may build on besides crates of ours: none can wait, ask, log or draw lots.
 const PURE: &[&str] = &["jiff", "k8s-openapi", "serde", "serde_json"];
 
-/// What no source of `rules` may say, though it needs no dependency.
+/// What no source of the two may say, though it needs no dependency.
 const IMPURE: &[&str] =
     &["async ", ".await", "::now()", "println!", "std::fs", "std::net", "std::env", "base::env"];
 
@@ -88,14 +88,16 @@ fn unexpected(does: fn(&str) -> bool, exceptions: &[(&str, &str)]) -> Vec<PathBu
 
 #[test]
 fn rules_are_pure() {
-    let manifest: toml::Table = manifests()["rules"].parse().expect("cargo has read it already");
-    let dependencies = manifest["dependencies"].as_table().expect("rules has dependencies");
-    let foreign = dependencies.keys().filter(|name| !name.starts_with("flagship-"));
-    let foreign: Vec<&str> = foreign.map(String::as_str).collect();
-    assert_eq!(foreign, PURE, "rules may not be able to wait, ask, log or draw lots");
-    for (path, text) in files("crates/rules/src", "rs") {
-        let said = IMPURE.iter().find(|word| !is_test(&path) && code(&text).contains(**word));
-        assert_eq!(said, None, "in {}", path.display());
+    for name in ["rules", "explain"] {
+        let manifest: toml::Table = manifests()[name].parse().expect("cargo has read it already");
+        let dependencies = manifest["dependencies"].as_table().expect("it has dependencies");
+        let foreign = dependencies.keys().filter(|name| !name.starts_with("flagship-"));
+        let foreign: Vec<&str> = foreign.map(String::as_str).collect();
+        assert_eq!(foreign, PURE, "{name} may not be able to wait, ask, log or draw lots");
+        for (path, text) in files(&format!("crates/{name}/src"), "rs") {
+            let said = IMPURE.iter().find(|word| !is_test(&path) && code(&text).contains(**word));
+            assert_eq!(said, None, "in {}", path.display());
+        }
     }
 }
 

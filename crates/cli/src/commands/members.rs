@@ -1,0 +1,47 @@
+//! `flagship clusters`: the members, how fresh what we know of them is, and what is on them.
+
+use std::io::Write;
+
+use clap::Args;
+use flagship_explain::clusters::{Row, rows as rows_of};
+use flagship_explain::why::{Cause, Subject};
+use flagship_runtime::env::Env;
+use serde_json::{Value, json};
+
+use super::connect::Connect;
+use super::print::Output;
+use super::{gather, table};
+
+/// List the members: joined, last heard of, labels, and what is wrong with them
+#[derive(Args)]
+pub struct Clusters {
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    connect: Connect,
+}
+
+impl Clusters {
+    /// Prints one line a member.
+    pub async fn run(self, out: &mut dyn Write) -> anyhow::Result<u8> {
+        let hub = self.connect.hub().await?;
+        let now = Env::system().now();
+        let facts = gather::facts(&hub, Subject::Cluster(String::new()), now).await?;
+        let mut rows = Vec::new();
+        let mut values = Vec::new();
+        for Row { name, joined, heard, labels, finding } in rows_of(facts) {
+            values.push(json!({
+                "name": name, "joined": joined, "heard": heard, "labels": labels,
+                "state": finding.state.word(), "cause": finding.cause.code(),
+                "headline": finding.headline,
+            }));
+            let shown = if finding.cause == Cause::Done { "healthy" } else { finding.cause.code() };
+            rows.push([name, joined, heard, shown.to_owned(), labels]);
+        }
+        match self.output.output {
+            Some(shape) => shape.write(&Value::Array(values), out)?,
+            None => table::write(["CLUSTER", "JOINED", "HEARD", "STATE", "LABELS"], &rows, out)?,
+        }
+        Ok(0)
+    }
+}

@@ -1,0 +1,44 @@
+//! The commands people type: they read the hub, ask `flagship_explain`, and print.
+//!
+//! `connect` finds the hub, `scoped_kind` makes both scopes one, `gather` reads what `why`
+//! wants. Nothing here computes a rule or what a person is told.
+
+mod board_text;
+mod connect;
+mod doctor;
+mod frame;
+mod gather;
+mod history;
+mod member_view;
+mod members;
+mod plan;
+mod print;
+mod scoped_kind;
+mod status;
+mod steer;
+mod table;
+mod why;
+
+pub use connect::Connect;
+pub use doctor::Doctor;
+pub use history::History;
+pub use members::Clusters;
+pub use plan::Plan;
+pub use print::colours;
+pub use scoped_kind::{ScopedKind, Stored};
+pub use status::{Status, Watch};
+pub use steer::{Approve, Resume, Rollback, Run, Stop};
+pub use why::Why;
+
+use std::future::Future;
+
+use anyhow::Context;
+
+/// Carries out a command that talks to a cluster.
+pub fn wait_for<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?
+        .block_on(work)
+}

@@ -1,0 +1,195 @@
+//! `flagship status` and `flagship watch`: a run at a glance, once or as it moves.
+
+use std::io::{IsTerminal, Write};
+use std::time::Duration;
+
+use clap::Args;
+use flagship_api::names::ObjectKey;
+use flagship_explain::board::Board;
+use flagship_explain::why::{Cause, Facts, Finding, State, Subject, explain};
+use flagship_runtime::client::Selection;
+use flagship_runtime::client::watch::WatchFrom;
+use flagship_runtime::env::Env;
+use serde_json::{Value, json};
+
+use super::board_text::Look;
+use super::connect::{Connect, Hub};
+use super::frame::Frame;
+use super::print::{self, Output};
+use super::scoped_kind::ScopedKind;
+use super::{board_text, frame, gather};
+use crate::printable::printable;
+
+/// Show a run at a glance; exit code 0 done, 1 failed, 2 waiting, 3 stuck
+#[derive(Args)]
+pub struct Status {
+    /// The run
+    run: String,
+    /// Its namespace, if it is namespaced
+    #[arg(short, long)]
+    namespace: Option<String>,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    connect: Connect,
+}
+
+/// Follow a run until it ends: a board on a terminal, a line for each change elsewhere
+#[derive(Args)]
+pub struct Watch {
+    /// The run
+    run: String,
+    /// Its namespace, if it is namespaced
+    #[arg(short, long)]
+    namespace: Option<String>,
+    #[command(flatten)]
+    connect: Connect,
+}
+
+impl Status {
+    /// Prints the board once.
+    pub async fn run(self, out: &mut dyn Write) -> anyhow::Result<u8> {
+        let hub = self.connect.hub().await?;
+        let key = ObjectKey::new(self.namespace.as_deref(), &self.run);
+        let glance = Glance::take(&hub, &key).await?;
+        match self.output.output {
+            Some(shape) => shape.write(&glance.as_value(), out)?,
+            None => out.write_all(glance.as_text(Look::here()).as_bytes())?,
+        }
+        Ok(glance.finding.state.exit_code())
+    }
+}
+
+/// How long one watch request lasts; a new one follows.
+const WATCH_SPAN: Duration = Duration::from_secs(300);
+/// Elapsed times move on although nothing happens.
+const TICK: Duration = Duration::from_secs(1);
+
+impl Watch {
+    /// Draws the board anew whenever something changes; lines when nobody looks.
+    pub async fn run(self, out: &mut dyn Write) -> anyhow::Result<u8> {
+        let hub = self.connect.hub().await?;
+        let key = ObjectKey::new(self.namespace.as_deref(), &self.run);
+        let mut view = View::new(std::io::stdout().is_terminal());
+        loop {
+            let glance = Glance::take(&hub, &key).await?;
+            view.show(&glance, out)?;
+            if glance.is_over() {
+                return Ok(glance.finding.state.exit_code());
+            }
+            changed(&hub, &key).await;
+        }
+    }
+}
+
+/// Ready when the run or one of the placement's bindings may have changed, or a second has passed.
+async fn changed(hub: &Hub, key: &ObjectKey) {
+    let news = async {
+        let runs = ScopedKind::Run.of::<Value, Value>(&hub.client, key.namespace.as_deref());
+        let selection = match &key.namespace {
+            Some(namespace) => Selection::namespace(namespace),
+            None => Selection::all(),
+        };
+        let selection = selection.with_fields(format!("metadata.name={}", key.name));
+        let Ok(now) = runs.list(&selection).await else {
+            return std::future::pending().await;
+        };
+        let from = WatchFrom::Version(now.resource_version);
+        match runs.watch(&selection, &from, WATCH_SPAN).await {
+            Ok(mut watch) => drop(watch.next().await),
+            // The tick will look again; a hub that is away comes back or is reported there.
+            Err(_) => std::future::pending().await,
+        }
+    };
+    drop(tokio::time::timeout(TICK, news).await);
+}
+
+/// What is drawn: the same place again on a terminal, new lines elsewhere.
+struct View {
+    terminal: bool,
+    frame: Frame,
+    last: String,
+}
+
+impl View {
+    fn new(terminal: bool) -> Self {
+        Self { terminal, frame: Frame::default(), last: String::new() }
+    }
+
+    fn show(&mut self, glance: &Glance, out: &mut dyn Write) -> anyhow::Result<()> {
+        if self.terminal {
+            let look = Look::here();
+            let text = glance.as_text(look);
+            let text = printable(&text, look.colours);
+            out.write_all(self.frame.next(&text, frame::size()).as_bytes())?;
+        } else {
+            let line = printable(&glance.as_line(), false).into_owned();
+            if line != self.last {
+                writeln!(out, "{line}")?;
+                self.last = line;
+            }
+        }
+        out.flush()?;
+        Ok(())
+    }
+}
+
+/// A run as it is now, and what is to be said about it.
+struct Glance {
+    board: Option<Board>,
+    finding: Finding,
+}
+
+impl Glance {
+    async fn take(hub: &Hub, key: &ObjectKey) -> anyhow::Result<Self> {
+        let now = Env::system().now();
+        let facts = gather::facts(hub, Subject::Run(key.clone()), now).await?;
+        Ok(Self::of(&facts, key))
+    }
+
+    fn of(facts: &Facts, key: &ObjectKey) -> Self {
+        let board = facts
+            .run
+            .as_ref()
+            .map(|run| Board::of(&key.to_string(), run.created, &run.spec, &run.status, facts.now));
+        Self { board, finding: explain(facts) }
+    }
+
+    fn as_text(&self, look: Look) -> String {
+        match &self.board {
+            Some(board) => board_text::render(board, &self.finding, look),
+            None => self
+                .finding
+                .hints
+                .iter()
+                .fold(format!("{}\n", self.finding.headline), |text, hint| {
+                    format!("{text}{}:  {}\n", hint.what, hint.command)
+                }),
+        }
+    }
+
+    /// One line that changes only when the run does.
+    fn as_line(&self) -> String {
+        let Some(board) = &self.board else {
+            return self.finding.headline.clone();
+        };
+        let line = board_text::headline(board, false);
+        let without_clock = line.rsplit_once("   ").map_or(line.as_str(), |(front, _)| front);
+        let line = format!("{without_clock}   {}", self.finding.cause);
+        // Whoever reads a log should not have to ask what it waits for.
+        let asked = matches!(self.finding.cause, Cause::ApprovalMissing | Cause::ApprovalStale);
+        match self.finding.hints.first().filter(|_| asked) {
+            Some(hint) => format!("{line}   {}", hint.command),
+            None => line,
+        }
+    }
+
+    fn as_value(&self) -> Value {
+        json!({"board": self.board, "finding": print::as_value(&self.finding)})
+    }
+
+    /// Nothing more will happen without somebody doing something that is not an approval.
+    fn is_over(&self) -> bool {
+        matches!(self.finding.state, State::Done | State::Failed | State::Stuck)
+    }
+}

@@ -1,0 +1,11 @@
+//! What a person is told: why something is not done, how a run stands, what a run would do,
+//! whether the fleet is in order.
+//!
+//! Pure functions of what was read, as in `rules`. The command line and the console read,
+//! call one of these and print; neither computes a rule.
+
+pub mod board;
+pub mod clusters;
+pub mod doctor;
+pub mod plan;
+pub mod why;

@@ -1,0 +1,177 @@
+//! What a run of a placement would do, before there is one.
+//!
+//! The very rules of update runs are asked, about a run that is never created; so what
+//! they would refuse is refused here, in the same words.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use flagship_api::names::ObjectKey;
+use flagship_api::staged_update::{UpdateRunSpec, UpdateStrategySpec};
+use flagship_api::staged_update_status::UpdateRunStatus;
+use flagship_rules::model::Binding;
+use flagship_rules::placement::{Placement, ResourceSnapshot};
+use flagship_rules::update_run::lifecycle::{configured, has_ended};
+use flagship_rules::update_run::{Action, Cluster, Observed, Options, PolicySnapshot, Run, plan};
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+
+use crate::board::{Board, Stage};
+use crate::why::{ClusterFacts, Facts, Finding, RunFacts, Subject, explain};
+
+/// What a plan is made from.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// When it was read.
+    pub now: Timestamp,
+    /// The placement's key.
+    pub key: ObjectKey,
+    /// The strategy's name.
+    pub strategy_name: String,
+    /// The strategy, if there is one of that name.
+    pub strategy: Option<UpdateStrategySpec>,
+    /// The placement.
+    pub placement: Placement,
+    /// Its latest policy snapshots.
+    pub policy_snapshots: Vec<PolicySnapshot>,
+    /// Its bindings.
+    pub bindings: Vec<Arc<Binding>>,
+    /// The members.
+    pub clusters: Vec<Cluster>,
+}
+
+/// What a run would do.
+#[derive(Clone, Debug)]
+pub enum Foreseen {
+    /// It would go through these stages.
+    Stages(Stages),
+    /// It would be refused.
+    Refused(Box<Refused>),
+    /// Nobody can say yet, for this reason.
+    NotNow(String),
+}
+
+/// The stages a run would go through.
+#[derive(Clone, Debug)]
+pub struct Stages {
+    /// As a board shows them.
+    pub stages: Vec<Stage>,
+    /// How many clusters of each stage are updated at once, as the strategy says.
+    pub at_once: Vec<String>,
+    /// Clusters in all.
+    pub clusters: usize,
+    /// Approvals that will be asked for.
+    pub approvals: usize,
+}
+
+/// A run that would be refused.
+#[derive(Clone, Debug)]
+pub struct Refused {
+    facts: Facts,
+    placement: String,
+}
+
+/// The run that is imagined.
+const IMAGINED: &str = "plan";
+
+/// Asks the rules what a run would do.
+pub fn foresee(asked: Asked) -> Foreseen {
+    let placement = asked.key.name.clone();
+    let seen = observed(asked);
+    let planned = plan(&seen);
+    let status = planned.actions.into_iter().rev().find_map(|action| match action {
+        Action::Status(status) => Some(*status),
+        _ => None,
+    });
+    let Some(status) = status else {
+        return Foreseen::NotNow(match planned.trouble {
+            Some(trouble) => format!("no plan can be made now: {trouble:?}"),
+            None => "the placement is still being scheduled; try again in a moment".to_owned(),
+        });
+    };
+    if has_ended(&status) {
+        let mut facts = Facts::new(Subject::Run(seen.run.beside(IMAGINED)), seen.now);
+        facts.run = Some(RunFacts { spec: seen.run.spec, status, ..Default::default() });
+        return Foreseen::Refused(Box::new(Refused { facts, placement }));
+    }
+    Foreseen::Stages(Stages::of(&seen, &status))
+}
+
+impl Stages {
+    fn of(seen: &Observed, status: &UpdateRunStatus) -> Self {
+        let board = Board::of(IMAGINED, None, &seen.run.spec, status, seen.now);
+        let (_, clusters) = board.clusters();
+        let gates = board.stages.iter().flat_map(|stage| &stage.gates);
+        let approvals = gates.filter(|gate| !gate.approval.is_empty()).count();
+        let at_once = board.stages.iter().map(|stage| {
+            configured(status, &stage.name)
+                .and_then(|stage| stage.max_concurrency.as_ref())
+                .map_or_else(|| "1".to_owned(), spelled)
+        });
+        Self { at_once: at_once.collect(), clusters, approvals, stages: board.stages }
+    }
+}
+
+impl Refused {
+    /// Why, with the members as they are known.
+    pub fn explain(mut self, clusters: BTreeMap<String, ClusterFacts>) -> Finding {
+        self.facts.clusters = clusters;
+        let mut found = explain(&self.facts);
+        // The run is imagined: it is nobody's evidence, and has no name.
+        found.evidence.retain(|step| step.what != "run");
+        let (_, why) = found.headline.split_once(": ").unwrap_or(("", &found.headline));
+        found.headline = format!("a run of {} would be refused: {why}", self.placement);
+        found
+    }
+}
+
+fn spelled(number: &IntOrString) -> String {
+    match number {
+        IntOrString::Int(number) => number.to_string(),
+        IntOrString::String(text) => text.clone(),
+    }
+}
+
+fn observed(asked: Asked) -> Observed {
+    let spec = UpdateRunSpec {
+        placement_name: asked.key.name.clone(),
+        resource_snapshot_index: "0".to_owned(),
+        staged_rollout_strategy_name: asked.strategy_name,
+        state: None,
+    };
+    let metadata = ObjectMeta {
+        name: Some(IMAGINED.to_owned()),
+        namespace: asked.key.namespace.clone(),
+        generation: Some(1),
+        ..ObjectMeta::default()
+    };
+    let mut run = Run::read(&metadata, &spec, &UpdateRunStatus::default());
+    run.guarded = true;
+    Observed {
+        placement: Some(asked.placement),
+        policy_snapshots: asked.policy_snapshots,
+        bindings: asked.bindings,
+        clusters: asked.clusters,
+        strategy: asked.strategy,
+        resource_snapshots: vec![imagined_snapshot(asked.now)],
+        // Nothing may be waited for: what is not there now is said now.
+        options: Options { scheduling_grace: SignedDuration::ZERO, ..Options::default() },
+        ..Observed::of(run, asked.now)
+    }
+}
+
+/// A plan is about clusters and gates; which version they get is the run's to decide.
+fn imagined_snapshot(now: Timestamp) -> ResourceSnapshot {
+    ResourceSnapshot {
+        name: "imagined-0-snapshot".to_owned(),
+        created: now,
+        index: Some("0".to_owned()),
+        latest: true,
+        hash: Some("imagined".to_owned()),
+        count: Some("1".to_owned()),
+        subindex: None,
+        detected: None,
+        resources: Vec::new(),
+    }
+}

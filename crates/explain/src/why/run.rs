@@ -1,0 +1,199 @@
+//! A run: initialized? started? waiting? If it moves, what does its slowest cluster say?
+
+use flagship_api::condition::{Conditions, Generation};
+use flagship_api::condition_type::update_run;
+use flagship_api::names::ObjectKey;
+use flagship_api::staged_update::UpdateRunState;
+use flagship_api::staged_update_status::{ClusterUpdatingStatus, StageUpdatingStatus};
+use jiff::SignedDuration;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use super::facts::{Facts, RunFacts};
+use super::finding::{Evidence, Finding, State};
+use super::gate::{self, spoken};
+use super::hints::{flagship, kubectl};
+use super::{Cause, cluster, refusal, silence};
+use flagship_rules::update_run::lifecycle::{
+    Ending, Phase, ending, in_flight, outcome, phase, started_at,
+};
+
+/// How long the hub may take to notice a change before silence is a finding.
+pub const NOTICE: SignedDuration = SignedDuration::from_secs(15);
+
+/// Explains a run.
+pub fn explain(facts: &Facts, key: &ObjectKey) -> Finding {
+    let Some(run) = &facts.run else {
+        return missing(key);
+    };
+    let finding = look(facts, key, run);
+    let shown = headline_condition(run).map_or_else(
+        || "no conditions yet".to_owned(),
+        |condition| format!("{}={}  {}", condition.type_, condition.status, condition.reason),
+    );
+    finding.led_by(vec![Evidence { what: "run", name: key.to_string(), says: shown }])
+}
+
+fn look(facts: &Facts, key: &ObjectKey, run: &RunFacts) -> Finding {
+    match ending(&run.status) {
+        Some(Ending::Succeeded) => return done(key, run),
+        Some(Ending::Failed(message) | Ending::NotInitialized(message)) => {
+            return refusal::explain(facts, key, run, message);
+        }
+        None => {}
+    }
+    if let Some(found) = silent(facts, key, run) {
+        return found;
+    }
+    if run.status.conditions.of_type(update_run::PROGRESSING).is_none() {
+        return not_begun(key, phase(&run.spec, &run.status));
+    }
+    match phase(&run.spec, &run.status) {
+        Phase::Waiting => gate::explain(facts, key, run).unwrap_or_else(|| moving(facts, key, run)),
+        Phase::Stopped => stopped(key, run),
+        _ => moving(facts, key, run),
+    }
+}
+
+fn missing(key: &ObjectKey) -> Finding {
+    let list = format!("get {}", refusal::runs(key));
+    Finding::new(State::Failed, Cause::NotFound, format!("there is no run {key}.")).hint(
+        "look",
+        "see which runs exist",
+        kubectl(key.namespace.as_deref(), &list),
+    )
+}
+
+fn done(key: &ObjectKey, run: &RunFacts) -> Finding {
+    let clusters: usize = run.status.stages_status.iter().map(|stage| stage.clusters.len()).sum();
+    let headline = format!(
+        "{key} is done: {clusters} cluster(s) run snapshot {} of {}.",
+        run.status.resource_snapshot_index_used, run.spec.placement_name
+    );
+    Finding::new(State::Done, Cause::Done, headline)
+}
+
+/// The hub has had time to answer, and has not.
+fn silent(facts: &Facts, key: &ObjectKey, run: &RunFacts) -> Option<Finding> {
+    let what = format!("{key} does not move");
+    if let Some(found) = silence::of_hub(facts, &what) {
+        return Some(found);
+    }
+    let seen = run.status.conditions.iter().map(Generation::seen_by).max();
+    if facts.hub_renewed.is_some() || seen.is_some_and(|seen| seen >= run.generation) {
+        return None;
+    }
+    let waited = facts.now.duration_since(run.created?);
+    let because = format!("generation {} of the run has not been looked at", run.generation.0);
+    (waited > NOTICE).then(|| silence::finding(&what, waited, because))
+}
+
+fn not_begun(key: &ObjectKey, phase: Phase) -> Finding {
+    if phase == Phase::Initialized {
+        return Finding::new(
+            State::Waiting,
+            Cause::NotStarted,
+            format!("{key} is initialized and has not been started."),
+        )
+        .what("spec.state is Initialize: the stages are computed, and nothing is rolled out")
+        .hint("fix", "start it", flagship("resume", key));
+    }
+    Finding::new(State::Waiting, Cause::InProgress, format!("{key} is being initialized."))
+}
+
+fn stopped(key: &ObjectKey, run: &RunFacts) -> Finding {
+    let left = run
+        .status
+        .stages_status
+        .iter()
+        .flat_map(|stage| &stage.clusters)
+        .filter(|cluster| outcome(cluster).is_none())
+        .count();
+    Finding::new(State::Waiting, Cause::Stopped, format!("{key} is stopped."))
+        .what(format!("spec.state is Stop; {left} cluster(s) are still on what they had"))
+        .hint("fix", "go on", flagship("resume", key))
+}
+
+/// A run with clusters under way: the first unfinished one tells.
+fn moving(facts: &Facts, key: &ObjectKey, run: &RunFacts) -> Finding {
+    let Some((stage, cluster)) = first_under_way(run) else {
+        return deleting(facts, key, run);
+    };
+    let since = started_at(cluster)
+        .map_or(SignedDuration::ZERO, |started| facts.now.duration_since(started));
+    let stuck = phase(&run.spec, &run.status) == Phase::Stuck;
+    let stopping = run.spec.state == Some(UpdateRunState::Stop);
+    let name = &cluster.cluster_name;
+    let found = cluster::trouble(facts, name, Some(key));
+    let state = if stuck { State::Stuck } else { State::Waiting };
+    let headline = match (stuck, stopping) {
+        (true, _) => format!(
+            "{key} is stuck in stage {}: {name} has not become available for {}.",
+            stage.stage_name,
+            spoken(since)
+        ),
+        (false, true) => {
+            format!("{key} is stopping: {name} is still finishing, for {} now.", spoken(since))
+        }
+        (false, false) => {
+            format!(
+                "{key} is updating {name} in stage {}, for {} now.",
+                stage.stage_name,
+                spoken(since)
+            )
+        }
+    };
+    match found {
+        // Pods take a while; that alone is no trouble yet.
+        Some(found)
+            if !stuck && matches!(found.cause, Cause::PodNotReady | Cause::ObjectNotReady) =>
+        {
+            let cause = if stopping { Cause::Stopping } else { Cause::InProgress };
+            let finding = Finding::new(state, cause, headline)
+                .what(format!("{name} has the new version, and it is coming up"));
+            finding.led_by(found.evidence).hint("look", "follow the run", flagship("watch", key))
+        }
+        Some(mut found) => {
+            found.state = state;
+            found.headline = headline;
+            found
+        }
+        None if stopping => Finding::new(state, Cause::Stopping, headline)
+            .what(format!("{name} was started before the stop and is waited for")),
+        None => Finding::new(state, Cause::InProgress, headline),
+    }
+}
+
+fn deleting(facts: &Facts, key: &ObjectKey, run: &RunFacts) -> Finding {
+    let deletion = run.status.deletion_stage_status.as_ref();
+    let leaving =
+        deletion.and_then(|stage| stage.clusters.iter().find(|cluster| in_flight(cluster)));
+    match leaving {
+        Some(cluster) => {
+            let name = &cluster.cluster_name;
+            let headline = format!("{key} is removing its resources from {name}.");
+            let mut finding = cluster::heartbeat(facts, name).unwrap_or_else(|| {
+                Finding::new(State::Waiting, Cause::InProgress, headline.clone())
+            });
+            finding.headline = headline;
+            finding
+        }
+        None => {
+            Finding::new(State::Waiting, Cause::InProgress, format!("{key} is making progress."))
+        }
+    }
+}
+
+fn first_under_way(run: &RunFacts) -> Option<(&StageUpdatingStatus, &ClusterUpdatingStatus)> {
+    run.status
+        .stages_status
+        .iter()
+        .flat_map(|stage| stage.clusters.iter().map(move |cluster| (stage, cluster)))
+        .find(|(_, cluster)| in_flight(cluster))
+}
+
+/// The condition a person looks at first: how it ended, how it moves, whether it began.
+fn headline_condition(run: &RunFacts) -> Option<&Condition> {
+    [update_run::SUCCEEDED, update_run::PROGRESSING, update_run::INITIALIZED]
+        .iter()
+        .find_map(|kind| run.status.conditions.of_type(kind))
+}
