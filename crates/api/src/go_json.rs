@@ -86,7 +86,7 @@ impl Formatter for GoFormatter {
     fn write_u64<W: Write + ?Sized>(&mut self, out: &mut W, value: u64) -> io::Result<()> {
         match i64::try_from(value) {
             Ok(value) => write!(out, "{value}"),
-            // Beyond 63 bits the original holds a floating-point number.
+            // Beyond 63 bits Go holds a floating-point number.
             Err(_) => self.write_f64(out, value as f64),
         }
     }

@@ -174,7 +174,7 @@ fn part_of_unit(fraction: &str, unit: u64) -> u64 {
         }
         scale *= 10.0;
     }
-    // The same floating-point expression as the original, so that even its
+    // The same floating-point expression as in Go, so that even its
     // rounding is the same; the result is at most `unit`, hence below 2^42.
     (value as f64 * (unit as f64 / scale)) as u64
 }

@@ -122,7 +122,7 @@ fn end(result: anyhow::Result<u8>, out: &mut dyn Write) -> ExitCode {
     }
 }
 
-/// Reads the command line; the agents take theirs the way the original's do.
+/// Reads the command line; the agents take theirs the way KubeFleet's do.
 fn read(mut arguments: Vec<OsString>) -> Cli {
     let mut command = Cli::command();
     for agent in AGENTS {

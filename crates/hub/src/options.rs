@@ -1,4 +1,4 @@
-//! What an operator may choose, with the defaults of the original's flags.
+//! What an operator may choose, with the defaults of KubeFleet's flags.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ pub struct Options {
     /// How long failed placements wait: the four `--rate-limiter-*` flags.
     pub placement_limit: RateLimit,
     /// How long changes of clusters are gathered before placements look at them.
-    /// A second keeps bursts together; five minutes is the original's batched queue.
+    /// A second keeps bursts together; five minutes is KubeFleet's batched queue.
     pub cluster_window: Duration,
     /// How often placements that lack clusters look again although nothing happened.
     pub unfulfilled_sweep: Duration,

@@ -1,4 +1,4 @@
-//! What an operator may choose, with the defaults of the original's flags.
+//! What an operator may choose, with the defaults of KubeFleet's flags.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use flagship_runtime::lease::LeaseConfig;
 /// Choices for one member agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// Works that are processed side by side. The original takes five; ours wait for the
+    /// Works that are processed side by side. KubeFleet takes five; ours wait for the
     /// network, not for a thread, and a few that hang must not hold up the rest.
     pub concurrent_works: usize,
     /// When Works are looked at again although nothing happened: the flags

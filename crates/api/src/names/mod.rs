@@ -43,7 +43,7 @@ pub const SYSTEM_NAMESPACE: &str = "fleet-system";
 /// Lease that hubs and, on their own clusters, member agents elect their leader by.
 pub const HUB_LEASE: &str = "136224848560.hub.fleet.azure.com";
 
-/// Second lease of the original's member agent. It guards nothing: all that agent's
+/// Second lease of KubeFleet's member agent. It guards nothing: all that agent's
 /// controllers run under the first.
 pub const MEMBER_LEASE: &str = "136224848560.member.fleet.azure.com";
 

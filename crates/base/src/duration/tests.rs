@@ -1,4 +1,4 @@
-//! Durations as they are read, printed and refused, against the original's words.
+//! Durations as they are read, printed and refused, against Go's words.
 
 use proptest::prelude::*;
 

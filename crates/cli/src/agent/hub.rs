@@ -88,7 +88,7 @@ pub struct Hub {
     /// Expect the two networking agents of every member
     #[arg(long, default_value_t = false, action = Set)]
     networking_agents_enabled: bool,
-    /// What members may do in their namespaces: what agents need, or all that the original gives
+    /// What members may do in their namespaces: what agents need, or all that KubeFleet gives
     #[arg(long, default_value = "needed", value_parser = ["needed", "original"])]
     member_rights: String,
     /// How long a silent member may take to leave
@@ -110,7 +110,7 @@ pub struct Hub {
     #[arg(long, default_value_t = 100)]
     max_fleet_size: usize,
     /// How long changes of clusters are gathered before placements look at them; 5m is what
-    /// the original's batched scheduler queue does
+    /// KubeFleet's batched scheduler queue does
     #[arg(long, default_value = "1s", value_parser = duration)]
     cluster_change_window: Duration,
     /// Count topology domains only over clusters that pass the other filters
@@ -150,9 +150,9 @@ pub struct Hub {
     accepted: Accepted,
 }
 
-/// Flags of the original that change nothing here, checked as the original checks them.
+/// Flags of KubeFleet that change nothing here, checked as KubeFleet checks them.
 #[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Accepted for the original's charts, without effect")]
+#[command(next_help_heading = "Accepted for KubeFleet's charts, without effect")]
 struct Accepted {
     #[arg(long, default_value_t = 250.0, allow_negative_numbers = true)]
     leader_election_qps: f64,
@@ -314,7 +314,7 @@ impl Hub {
         Ok(options)
     }
 
-    /// The original's ranges and cross checks.
+    /// KubeFleet's ranges and cross checks.
     fn check(&self) -> anyhow::Result<()> {
         const fn seconds(n: u64) -> Duration {
             Duration::from_secs(n)

@@ -1,4 +1,4 @@
-//! How a member agent reaches its hub: by a kubeconfig, or by the original's environment.
+//! How a member agent reaches its hub: by a kubeconfig, or by KubeFleet's environment.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use kube::config::AuthInfo;
 const LOOKS: u32 = 5;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
-/// The environment variables the original's charts set.
+/// The environment variables KubeFleet's charts set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment {
     /// `HUB_SERVER_URL`.

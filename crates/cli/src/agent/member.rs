@@ -171,9 +171,9 @@ struct Requeue {
     skip_to_fast: bool,
 }
 
-/// Flags of the original that change nothing here.
+/// Flags of KubeFleet that change nothing here.
 #[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Accepted for the original's charts, without effect")]
+#[command(next_help_heading = "Accepted for KubeFleet's charts, without effect")]
 struct Accepted {
     #[arg(long, default_value_t = false, action = Set)]
     enable_pprof: bool,
@@ -248,7 +248,7 @@ impl Member {
     }
 
     fn options(&self, env: &Env) -> Options {
-        // Of the original's two, the one that its controllers run under: while one of its
+        // Of KubeFleet's two, the one that its controllers run under: while one of its
         // agents works, ours must not, and the other way round.
         let lease = self.leader_elect.then(|| LeaseConfig {
             key: ObjectKey::namespaced(&self.leader_election_namespace, HUB_LEASE),
@@ -272,7 +272,7 @@ impl Member {
         }
     }
 
-    /// The original's ranges and cross checks.
+    /// KubeFleet's ranges and cross checks.
     fn check(&self) -> anyhow::Result<()> {
         let mut complaints = Complaints::default();
         complaints.within("deletion-wait-time", self.deletion_wait_time, 1..=60);

@@ -1,6 +1,6 @@
 //! `flagship hub` and `flagship member`: the controllers on real API servers.
 //!
-//! Flags, environment and endpoints are those of the original's agents, so that its
+//! Flags, environment and endpoints are those of KubeFleet's agents, so that its
 //! charts and scripts start ours. What a flag means is said once, in `hub` and `member`.
 
 mod connections;

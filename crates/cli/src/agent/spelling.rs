@@ -1,4 +1,4 @@
-//! Flags as the original's deployment scripts write them, told to clap.
+//! Flags as KubeFleet's deployment scripts write them, told to clap.
 //!
 //! Go's flag package takes one dash or two, and a boolean only as `--f` or `--f=true`.
 //! Logging flags of another library are accepted whether or not they mean anything to us.
@@ -98,7 +98,7 @@ impl Complaints {
     }
 }
 
-/// Flags of the original's logging library: `--v` chooses how much is said, the others
+/// Flags of KubeFleet's logging library: `--v` chooses how much is said, the others
 /// are accepted for the charts that pass them.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Logging {

@@ -1,6 +1,6 @@
 //! `draincluster`: keeps new placements off a cluster, then evicts those that are there.
 //!
-//! Twice, as the original does: what was scheduled between the cordon and the list is
+//! Twice, as KubeFleet does: what was scheduled between the cordon and the list is
 //! evicted by the second pass. A drain that a budget blocks is said, and is no failure.
 //! What an eviction may do is the hub's business: see `flagship_rules::eviction`.
 
@@ -173,7 +173,7 @@ async fn answer(hub: &Client, name: &str) -> anyhow::Result<Eviction> {
 }
 
 /// Whether there was nothing to evict after all: placement or binding went by themselves.
-/// The original means this too, but compares the wrong field.
+/// KubeFleet means this too, but compares the wrong field.
 fn is_harmless(eviction: &Eviction) -> bool {
     let harmless = [words::PLACEMENT_MISSING, words::PLACEMENT_DELETING, words::NO_BINDING];
     let valid = eviction.conditions.of_type(kind::VALID);

@@ -1,7 +1,7 @@
 //! The plugin's command line, and what it says of one that cannot be meant.
 //!
-//! Flags that must be there are optional to clap: which of them is missing is said in the
-//! original's words, all of them at once, and only after the arguments were counted.
+//! Flags that must be there are optional to clap: which of them is missing is said in KubeFleet's
+//! words, all of them at once, and only after the arguments were counted.
 
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ pub(super) struct Target {
     cluster_name: Option<String>,
     #[command(flatten)]
     common: Common,
-    /// Ignored, as the original does
+    /// Ignored, as KubeFleet does
     #[arg(hide = true)]
     rest: Vec<String>,
 }
@@ -192,7 +192,7 @@ pub(super) fn usage(verb: &str) -> String {
     help.to_string()
 }
 
-/// A command line that clap cannot read, as the original would say it.
+/// A command line that clap cannot read, as KubeFleet would say it.
 pub(super) fn in_their_words(error: &clap::Error) -> String {
     let told = |kind| error.get(kind).map(ToString::to_string);
     match error.kind() {

@@ -2,7 +2,7 @@
 //! environment, probes and signals, against API servers over TLS.
 //!
 //! What they do to a fleet is told elsewhere, on the same controllers; here it is that they
-//! start as the original's agents do, take over from each other, and end in good order.
+//! start as KubeFleet's agents do, take over from each other, and end in good order.
 
 #![allow(clippy::unwrap_used, reason = "a process that cannot be started is a failed test")]
 
@@ -71,7 +71,7 @@ impl Scene {
         Process::start(&flags, &[], health, metrics)
     }
 
-    /// An agent that knows its hub by the environment alone, as the original's chart has it.
+    /// An agent that knows its hub by the environment alone, as KubeFleet's chart has it.
     fn start_member(&self, token: &Path) -> Process {
         let (health, metrics) = (free_port(), free_port());
         let flags = format!(
@@ -91,7 +91,7 @@ impl Scene {
     }
 
     /// The token of a service account of the hub, in a file: by a Secret that is filled with
-    /// one, as the original's scripts get it.
+    /// one, as KubeFleet's scripts get it.
     async fn token(&self, account: &str) -> PathBuf {
         let meta = |name: &str| json!({"name": name, "namespace": "fleet-system"});
         let object =

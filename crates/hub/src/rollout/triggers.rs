@@ -1,7 +1,7 @@
 //! Which change makes which placement worth a pass.
 //!
 //! Nothing polls, so every change that can let a binding move is listened to. An override
-//! that names no placement is the one exception, as in the original: it is noticed by the
+//! that names no placement is the one exception, as in KubeFleet: it is noticed by the
 //! next pass that has another reason.
 
 use std::time::Duration;

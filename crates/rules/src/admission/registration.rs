@@ -41,7 +41,7 @@ const COMPLETES: Webhook = Webhook {
     operations: &[Create, Update],
 };
 
-/// All checks, those that an operator may turn off included. The original serves one for
+/// All checks, those that an operator may turn off included. KubeFleet serves one for
 /// ResourcePlacements and registers it nowhere; it goes by a name of our own.
 const ALL: &[Webhook] = &[
     COMPLETES,

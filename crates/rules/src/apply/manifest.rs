@@ -159,7 +159,7 @@ fn read_one(text: &RawJson, ordinal: i64) -> Manifest {
             return manifest;
         }
     };
-    // The original repeats the whole object here; it may be a Secret.
+    // KubeFleet repeats the whole object here; it may be a Secret.
     let kind = word("/kind");
     if kind.is_empty() {
         let what = if object.is_object() { "Object 'Kind' is missing" } else { "not an object" };

@@ -18,11 +18,11 @@ pub const REVIEWED_RIGHTS: &str = include_str!("reviewed-rights.txt");
 /// How much of its namespace a member is given.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Rights {
-    /// What agents need, the original's included: to read their Works, to mark them as claimed,
+    /// What agents need, KubeFleet's included: to read their Works, to mark them as claimed,
     /// and to write statuses and events.
     #[default]
     Needed,
-    /// Every verb on every kind of ours, as the original gives it. A member could then write
+    /// Every verb on every kind of ours, as KubeFleet gives it. A member could then write
     /// placements of its own in its namespace.
     Original,
 }

@@ -20,7 +20,7 @@ use crate::model::Binding;
 pub struct Standing {
     /// Whether the resources work.
     pub works: Works,
-    /// Whether some step has failed, or is not done: the test of the original, which
+    /// Whether some step has failed, or is not done: KubeFleet's test, which
     /// evictions use too.
     pub failed: bool,
     /// Whether everything that counts as failed is merely under way.

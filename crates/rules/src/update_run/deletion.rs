@@ -2,7 +2,7 @@
 //!
 //! All at once, without gates. Here too the promise comes first: a cluster that is
 //! recorded as started and whose binding still stands is deleted now, whoever crashed.
-//! (The original takes that for a contradiction and fails; it deletes first.)
+//! (KubeFleet takes that for a contradiction and fails; it deletes first.)
 
 use flagship_api::staged_update_status::StageUpdatingStatus;
 

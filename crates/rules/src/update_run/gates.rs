@@ -264,7 +264,7 @@ fn is_about(run: &Run, stage: &str, request: &Approval) -> Result<(), Failure> {
         return Ok(());
     }
     let key = |name: &str| run.beside(name).slashed();
-    // The back-tick that is missing here is missing in the original.
+    // The back-tick that is missing here is missing in KubeFleet.
     Err(Failure::abort_unexpected(format!(
         "the approval request task `{}` is targeting update run `{}` and stage `{}`, want target update run `{} and stage `{stage}`",
         key(&request.name),

@@ -76,7 +76,7 @@ pub fn wanted(seen: &Observed, latest: &PolicySnapshot) -> Result<i64, Failure> 
         }
         PlacementType::PickN => counted(latest).map_err(|cause| {
             let snapshot = seen.run.beside(&latest.name).slashed();
-            // A comma where every other text has a colon, as in the original.
+            // A comma where every other text has a colon, as in KubeFleet.
             let detail = format!(
                 "{cause}: the policy snapshot `{snapshot}` doesn't have valid cluster count annotation"
             );

@@ -55,7 +55,7 @@ pub fn check<'a>(seen: &'a Observed, status: &UpdateRunStatus) -> Result<Checked
         )));
     }
     let sorted = inputs::bindings(seen, latest)?;
-    // A run that only deletes has nothing left once it has done so. (The original fails then.)
+    // A run that only deletes has nothing left once it has done so. (KubeFleet fails then.)
     if status.stages_status.iter().any(|stage| !stage.clusters.is_empty()) {
         inputs::any(seen, latest, &sorted)?;
     }

@@ -1,4 +1,4 @@
-//! A merge patch where a role lets us update and not patch, as the original's charts do for
+//! A merge patch where a role lets us update and not patch, as KubeFleet's charts do for
 //! placements, MemberClusters and every status.
 //!
 //! The object is read, merged here and written back at the version that was read, so the

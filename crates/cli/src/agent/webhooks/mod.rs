@@ -45,7 +45,7 @@ pub struct Webhooks {
 }
 
 impl Webhooks {
-    /// Listens where the original does.
+    /// Listens where KubeFleet does.
     pub async fn listen(
         client: &Client,
         env: &Env,

@@ -34,7 +34,7 @@ use carry::Carried;
 /// What may be set by whoever runs the member.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Whether a comparison of all fields in place of some counts as one. The original says no,
+    /// Whether a comparison of all fields in place of some counts as one. KubeFleet says no,
     /// and a Work with one such manifest is never done.
     pub count_degraded: bool,
 }

@@ -152,7 +152,7 @@ fn a_switch_of_strategy_swaps_the_conditions() {
     assert_eq!(types(&world), "Applied Available / Applied Available");
 }
 
-/// The original loses sight of what is taken away meanwhile.
+/// KubeFleet loses sight of what is taken away meanwhile.
 #[test]
 fn what_is_removed_during_a_comparison_goes_when_something_is_applied_again() {
     let (a, b) = (config_map("a", json!({})), config_map("b", json!({})));

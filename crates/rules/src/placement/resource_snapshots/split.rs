@@ -11,7 +11,7 @@ pub fn split(sizes: impl IntoIterator<Item = usize>) -> Vec<Range<usize>> {
     let mut pieces = Vec::new();
     let (mut start, mut end, mut sum) = (0, 0, 0_usize);
     for size in sizes {
-        // The encoder of the original ends each manifest with a line feed and counts it.
+        // KubeFleet's encoder ends each manifest with a line feed and counts it.
         let size = size.saturating_add(1);
         if end > start && sum.saturating_add(size) > LIMIT {
             pieces.push(start..end);

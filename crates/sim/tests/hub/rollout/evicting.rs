@@ -67,7 +67,7 @@ fn outcome(story: &Story, name: &str) -> Vec<String> {
     lines.map(|line| line.split('}').next().unwrap_or_default().to_owned()).collect()
 }
 
-// checklist fleet 12.34: no budget; picked again unless tainted. The original's tool waits
+// checklist fleet 12.34: no budget; picked again unless tainted. KubeFleet's tool waits
 // for the answer a third of a second.
 #[tokio::test(start_paused = true)]
 async fn an_evicted_cluster_is_picked_again_unless_it_is_tainted() {

@@ -1,5 +1,5 @@
 //! What credentials can do on an embedded hub, over its TLS port, by the clock: those of a
-//! member, and those that the original's charts give hub and agent.
+//! member, and those that KubeFleet's charts give hub and agent.
 //!
 //! The agent of one member works with them, the way it would on a machine of its own; the
 //! story itself is told in `flagship_sim::stories::credentials`, on real API servers too.
@@ -48,7 +48,7 @@ async fn served(host: &ClusterHost, name: &str) -> (Edge, Folder) {
     (edge, folder)
 }
 
-/// The hub's own process under the rights that the original's chart gives it.
+/// The hub's own process under the rights that KubeFleet's chart gives it.
 #[tokio::test]
 async fn a_hub_works_with_the_rights_of_the_originals_chart() {
     let host = ClusterHost::new(ServerEnv::system(), Storage::Ephemeral);
@@ -132,7 +132,7 @@ spec: {placementName: app, stagedRolloutStrategyName: all, state: Run}
     edge.shutdown().await;
 }
 
-/// The agent under the rights that the original's chart gives it on its own cluster: it may
+/// The agent under the rights that KubeFleet's chart gives it on its own cluster: it may
 /// not watch what it applied, and looks by the clock.
 #[tokio::test]
 async fn an_agent_works_with_the_rights_of_the_originals_chart() {

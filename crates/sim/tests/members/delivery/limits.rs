@@ -1,4 +1,4 @@
-//! How soon things must show: the waits of the original's own end-to-end suite, row by row
+//! How soon things must show: the waits of KubeFleet's own end-to-end suite, row by row
 //! (propagation 13), with the flags that suite gives its agents.
 //!
 //! Time is simulated, so a limit is one: ten seconds here are ten seconds of the fleet.
@@ -214,7 +214,7 @@ async fn clusters_keep_reporting_without_their_version_and_a_repair_reaches_all(
     says(&fleet, 45, "app", [AVAILABLE; 3]).await;
     hub.patch("deployments", "app", "web", broken).await;
     says(&fleet, 10, "app", [STUCK, HELD_BACK, HELD_BACK]).await;
-    // Beyond the limit of the history, but still in use: the original would have trimmed it.
+    // Beyond the limit of the history, but still in use: KubeFleet would have trimmed it.
     let old = ("clusterresourcesnapshots", "app-0-snapshot");
     assert!(hub.find(old.0, "", old.1).await.is_some());
     hub.delete(old.0, "", old.1).await;

@@ -1,4 +1,4 @@
-//! Proof that the checker can fail: the original's order of writes.
+//! Proof that the checker can fail: KubeFleet's order of writes.
 //!
 //! It touches bindings first and writes down last what it did. Both of its faults are
 //! found, each with the shortest way there. So is the one that `announced` prevents.
@@ -9,7 +9,7 @@ use flagship_sim::model::{DOWN, Faults, Planner, World};
 
 use super::checker::explore;
 
-/// Our decisions, written in the original's order: bindings first, the record last.
+/// Our decisions, written in KubeFleet's order: bindings first, the record last.
 fn record_last(seen: &Observed) -> Plan {
     let mut plan = plan(seen);
     plan.actions.sort_by_key(|action| matches!(action, Action::Status(_)));

@@ -72,7 +72,7 @@ async fn the_finalizer_is_put_there_alone() {
             run["metadata"]["finalizers"],
             json!(["kubernetes-fleet.io/stagedupdaterun-finalizer"])
         );
-        // The original writes the whole object, and the spec is changed by it.
+        // KubeFleet writes the whole object, and the spec is changed by it.
         assert_eq!(run["metadata"]["generation"], 1);
         assert!(run["spec"].get("resourceSnapshotIndex").is_none());
         let fields = run["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
