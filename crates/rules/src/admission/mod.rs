@@ -5,9 +5,10 @@
 //! is none of its business. Messages are API.
 //!
 //! What is wrong with a placement is `placement::validation`'s knowledge. Who may do what
-//! (guard rails) is not decided here.
+//! is decided in `guard_rails`.
 
 mod evictions;
+pub mod guard_rails;
 mod members;
 mod overrides;
 mod registration;
