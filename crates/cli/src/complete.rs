@@ -112,7 +112,8 @@ mod tests {
         let mut out = Vec::new();
         Man { dir: Some(dir.clone()) }.run(Cli::command(), &mut out).unwrap();
         for command in Cli::command().get_subcommands() {
-            assert!(text.contains(&format!("flagship\\-{}(1)", command.get_name())), "{text}");
+            let listed = command.get_name().replace('-', "\\-");
+            assert!(text.contains(&format!("flagship\\-{listed}(1)")), "{text}");
             assert!(dir.join(format!("flagship-{}.1", command.get_name())).is_file());
         }
         assert!(dir.join("flagship-fleet-draincluster.1").is_file());
