@@ -1,7 +1,7 @@
 //! The few patches and answers that all shells have in common.
 
 use flagship_rules::model::Binding;
-use flagship_runtime::client::{ClientError, Fence, ResourceType};
+use flagship_runtime::client::{ClientError, Precondition, ResourceType};
 use flagship_runtime::effects::Kind;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -27,8 +27,8 @@ pub(crate) fn finalizers_of(meta: &ObjectMeta) -> &[String] {
 }
 
 /// What a write to a binding is fenced with: the version that was read.
-pub(crate) fn fence_of(binding: &Binding) -> Fence {
-    Fence {
+pub(crate) fn precondition_of(binding: &Binding) -> Precondition {
+    Precondition {
         key: binding.key(),
         uid: binding.uid.clone(),
         resource_version: binding.resource_version.clone(),

@@ -25,7 +25,7 @@ use flagship_api::condition_type::{binding as kind, update_run, work as of_work}
 use flagship_api::keys::label;
 use flagship_api::staged_update::ClusterStagedUpdateRun;
 use flagship_api::work::Work;
-use flagship_runtime::client::{Client, Fence, Selection};
+use flagship_runtime::client::{Client, Precondition, Selection};
 use flagship_runtime::env::Env;
 use flagship_runtime::reflector::Reflector;
 use flagship_sim::fleet::{Fleet, FleetConfig, HUB};
@@ -249,7 +249,9 @@ fn play_members(
                     let name = binding.metadata.name?;
                     told.lock().unwrap().rolled_up(name, is(kind::AVAILABLE), &placement, &stage);
                 } else if !is(kind::AVAILABLE) {
-                    sender.send((Fence::of(&binding)?, at, conditions, placement, stage)).ok()?;
+                    sender
+                        .send((Precondition::of(&binding)?, at, conditions, placement, stage))
+                        .ok()?;
                 }
                 Some(())
             },
@@ -285,7 +287,7 @@ async fn report_on_works(client: &Client, env: &Env) {
         let at = Generation::of(&work.metadata);
         let conditions = work.status.as_ref().map(|s| s.conditions.clone()).unwrap_or_default();
         if !conditions.is_true_at(of_work::AVAILABLE, at) {
-            sender.send((Fence::of(&work)?, at)).ok()?;
+            sender.send((Precondition::of(&work)?, at)).ok()?;
         }
         Some(())
     });

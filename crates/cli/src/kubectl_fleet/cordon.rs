@@ -4,7 +4,7 @@ use flagship_api::cluster::{MemberCluster, Taint};
 use flagship_api::keys::cordon_taint;
 use flagship_api::names::ObjectKey;
 use flagship_api::policy::TaintEffect;
-use flagship_runtime::client::{Client, ClientError, Fence};
+use flagship_runtime::client::{Client, ClientError, Precondition};
 use flagship_runtime::effects::{Retry, retry};
 use flagship_runtime::env::Env;
 use serde_json::json;
@@ -51,7 +51,7 @@ async fn rewrite(
     retry(env, Retry::CONFLICT, conflicts, || async {
         let found = clusters.get(&key).await?;
         let Some(taints) = change(&found.spec.taints) else { return Ok(()) };
-        let Some(fence) = Fence::of(&found) else { return Ok(()) };
+        let Some(fence) = Precondition::of(&found) else { return Ok(()) };
         clusters.patch(&fence, json!({"spec": {"taints": taints}})).await.map(drop)
     })
     .await?;

@@ -16,7 +16,7 @@ use flagship_api::names::ObjectKey;
 use flagship_api::placement::ClusterResourcePlacement;
 use flagship_rules::eviction::{Action, Observed, Plan, plan};
 use flagship_rules::placement::Placement;
-use flagship_runtime::client::{ClientError, Fence, Propagation, ResourceType, Selection};
+use flagship_runtime::client::{ClientError, Precondition, Propagation, ResourceType, Selection};
 use flagship_runtime::effects::{SeenWrites, Writer};
 use flagship_runtime::queue::Outcome;
 use flagship_runtime::verdict::Failure;
@@ -39,7 +39,7 @@ pub(super) struct Shell {
 /// What a pass looks at, and the bindings as they were read.
 struct Seen {
     observed: Observed,
-    fences: BTreeMap<String, Fence>,
+    fences: BTreeMap<String, Precondition>,
 }
 
 impl Shell {
@@ -95,7 +95,7 @@ impl Shell {
             bindings = listed.items;
             budget = client.of::<ClusterResourcePlacementDisruptionBudget>().find(&key).await?;
         }
-        let fences = bindings.iter().filter_map(Fence::of);
+        let fences = bindings.iter().filter_map(Precondition::of);
         let fences = fences.map(|fence| (fence.key.name.clone(), fence)).collect();
         let observed = Observed {
             now: self.cx.env.now(),
@@ -113,7 +113,7 @@ impl Shell {
         &self,
         writer: &Writer<'_, ObjectKey>,
         seen: &Seen,
-        fence: &mut Fence,
+        fence: &mut Precondition,
         action: Action,
     ) -> Result<(), ClientError> {
         match action {
@@ -121,7 +121,7 @@ impl Shell {
                 let patch = json!({"metadata": {"annotations": {own::EVICTED_BINDING: uid}}});
                 let written =
                     writer.patch::<ClusterResourcePlacementEviction>(fence, patch).await?;
-                if let Some(written) = Fence::of(&written) {
+                if let Some(written) = Precondition::of(&written) {
                     *fence = written;
                 }
             }

@@ -4,7 +4,7 @@
 use flagship_api::names::{ObjectKey, member_namespace, member_role, member_role_binding};
 use flagship_api::work::Work;
 use flagship_rules::membership::{Internal, Namespace, Observed, RoleBinding};
-use flagship_runtime::client::{ClientError, Fence, Listed, ResourceType, Selection};
+use flagship_runtime::client::{ClientError, Listed, Precondition, ResourceType, Selection};
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use kube_core::metadata::PartialObjectMeta;
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ pub(super) struct Seen {
     pub role: Option<Arc<Fenced<Vec<PolicyRule>>>>,
     pub role_binding: Option<Arc<Fenced<RoleBinding>>>,
     pub internal: Option<Arc<Fenced<Internal>>>,
-    pub works: BTreeMap<String, Fence>,
+    pub works: BTreeMap<String, Precondition>,
 }
 
 /// Reads everything for one pass over a member.
@@ -52,11 +52,16 @@ pub(super) async fn observe(
     Ok(Seen { observed, cluster, namespace, role, role_binding, internal, works })
 }
 
-async fn guarded_works(cx: &Context, space: &str) -> Result<BTreeMap<String, Fence>, ClientError> {
+async fn guarded_works(
+    cx: &Context,
+    space: &str,
+) -> Result<BTreeMap<String, Precondition>, ClientError> {
     let works = cx.client.of_type(ResourceType::of::<Work>()).metadata_only();
     let listed: Listed<PartialObjectMeta<Work>> = works.list(&Selection::namespace(space)).await?;
     let guarded = listed.items.into_iter().filter(|work| {
         work.metadata.finalizers.as_ref().is_some_and(|finalizers| !finalizers.is_empty())
     });
-    Ok(guarded.filter_map(|work| Some((work.metadata.name.clone()?, Fence::of(&work)?))).collect())
+    Ok(guarded
+        .filter_map(|work| Some((work.metadata.name.clone()?, Precondition::of(&work)?)))
+        .collect())
 }

@@ -14,7 +14,7 @@ use flagship_api::names::ObjectKey;
 use flagship_api::work::Work;
 use flagship_rules::event::Event;
 use flagship_rules::membership::{self, Action, Member};
-use flagship_runtime::client::{ClientError, Fence, Propagation, ResourceType};
+use flagship_runtime::client::{ClientError, Precondition, Propagation, ResourceType};
 use flagship_runtime::effects::{Kind, SeenWrites, Writer};
 use flagship_runtime::events::{EventType, Recorder};
 use flagship_runtime::metrics::Counter;
@@ -45,7 +45,7 @@ struct Pass<'a> {
     seen: &'a Seen,
     writer: Writer<'a, ObjectKey>,
     /// The MemberCluster as this pass left it.
-    fence: Fence,
+    fence: Precondition,
     finalizers: Vec<String>,
 }
 
@@ -202,7 +202,7 @@ impl Pass<'_> {
         let patched = self.writer.patch::<MemberCluster>(&self.fence, patch).await;
         let Some(patched) = gone_is_fine(patched)? else { return Ok(()) };
         self.finalizers = patched.metadata.finalizers.clone().unwrap_or_default();
-        if let Some(fence) = Fence::of(&patched) {
+        if let Some(fence) = Precondition::of(&patched) {
             self.fence = fence;
         }
         Ok(())

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use flagship_api::cluster::{InternalMemberCluster, MemberCluster};
 use flagship_api::names::{cluster_of_namespace, member_role, member_role_binding};
 use flagship_rules::{membership, scheduling};
-use flagship_runtime::client::Fence;
+use flagship_runtime::client::Precondition;
 use flagship_runtime::effects::Kind;
 use flagship_runtime::reflector::Store;
 use k8s_openapi::api::core::v1::Namespace;
@@ -30,7 +30,7 @@ pub(crate) struct MemberMirrors {
 /// What is kept of a member cluster.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Cluster {
-    pub fence: Fence,
+    pub fence: Precondition,
     pub finalizers: Vec<String>,
     /// As the scheduler sees it, shared with its passes.
     pub target: Arc<scheduling::Cluster>,
@@ -64,7 +64,7 @@ impl MemberMirrors {
 impl Cluster {
     fn read(object: &MemberCluster) -> Option<Self> {
         Some(Self {
-            fence: Fence::of(object)?,
+            fence: Precondition::of(object)?,
             finalizers: finalizers_of(&object.metadata).to_vec(),
             target: Arc::new(scheduling::Cluster::read(object)),
             member: membership::Member::read(object),

@@ -19,7 +19,7 @@ mod works;
 
 use flagship_api::names::{ObjectKey, Scope};
 use flagship_api::placement_status::{ClusterResourcePlacementStatus, PlacementStatus};
-use flagship_runtime::client::{Client, Fence, ResourceType, Selection};
+use flagship_runtime::client::{Client, Precondition, ResourceType, Selection};
 use flagship_runtime::effects::Kind;
 use flagship_runtime::env::Env;
 use flagship_runtime::readiness::Readiness;
@@ -76,7 +76,7 @@ type Listener = dyn FnOnce(Complaints) -> Subscription + Send;
 /// What rules read of an object, and what a write to it is fenced with.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Fenced<V> {
-    pub fence: Fence,
+    pub fence: Precondition,
     pub value: V,
 }
 
@@ -152,7 +152,7 @@ impl Filling {
 
 impl<V> Fenced<V> {
     fn of<K: Resource>(object: &K, value: V) -> Option<Self> {
-        Some(Self { fence: Fence::of(object)?, value })
+        Some(Self { fence: Precondition::of(object)?, value })
     }
 }
 

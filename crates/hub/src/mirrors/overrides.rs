@@ -9,7 +9,7 @@ use flagship_api::overrides::{ClusterResourceOverrideSpec, ResourceOverrideSpec}
 use flagship_api::placement_status::NamespacedName;
 use flagship_rules::overrides::snapshots::Snapshot;
 use flagship_rules::overrides::{ClusterOverride, NamespacedOverride};
-use flagship_runtime::client::Fence;
+use flagship_runtime::client::Precondition;
 use flagship_runtime::reflector::{IndexId, Store};
 use kube_core::Resource;
 
@@ -36,7 +36,7 @@ pub(crate) struct OverrideStores<Spec> {
 /// What is kept of an override.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Override<Spec> {
-    pub fence: Fence,
+    pub fence: Precondition,
     pub finalizers: Vec<String>,
     pub generation: Generation,
     pub deleting: bool,
@@ -46,7 +46,7 @@ pub(crate) struct Override<Spec> {
 /// What is kept of a snapshot of an override.
 #[derive(Debug, PartialEq)]
 pub(crate) struct OverrideSnapshot<Spec> {
-    pub fence: Fence,
+    pub fence: Precondition,
     /// The override it was taken of.
     pub of: ObjectKey,
     /// As the override's controller sees it.
@@ -86,7 +86,7 @@ impl<Spec: Send + Sync + 'static> OverrideStores<Spec> {
         let overrides = set.mirror(|object: S::Override| {
             let meta = object.meta();
             Some(Override {
-                fence: Fence::of(&object)?,
+                fence: Precondition::of(&object)?,
                 finalizers: finalizers_of(meta).to_vec(),
                 generation: Generation::of(meta),
                 deleting: meta.deletion_timestamp.is_some(),
@@ -94,7 +94,7 @@ impl<Spec: Send + Sync + 'static> OverrideStores<Spec> {
             })
         });
         let snapshots = set.mirror(|object: S::Snapshot| {
-            let fence = Fence::of(&object)?;
+            let fence = Precondition::of(&object)?;
             let labelled = |key: &str| object.meta().labels.as_ref()?.get(key).cloned();
             let of = ObjectKey::new(
                 fence.key.namespace.as_deref(),

@@ -9,7 +9,7 @@ use flagship_api::names::ObjectKey;
 use flagship_api::staged_update::UpdateRunSpec;
 use flagship_api::staged_update_status::UpdateRunStatus;
 use flagship_rules::update_run;
-use flagship_runtime::client::Fence;
+use flagship_runtime::client::Precondition;
 use flagship_runtime::reflector::{IndexId, Store};
 use kube_core::Resource;
 
@@ -31,7 +31,7 @@ pub(crate) struct RunMirrors {
 /// What is kept of an update run.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Run {
-    pub fence: Fence,
+    pub fence: Precondition,
     pub finalizers: Vec<String>,
     /// The placement it rolls out.
     pub placement: ObjectKey,
@@ -108,7 +108,7 @@ impl Run {
             value.status = UpdateRunStatus { conditions, ..UpdateRunStatus::default() };
         }
         Some(Self {
-            fence: Fence::of(object)?,
+            fence: Precondition::of(object)?,
             finalizers: finalizers_of(meta).to_vec(),
             placement: value.placement_key(),
             value,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use flagship_api::keys::{finalizer, label};
 use flagship_api::names::ObjectKey;
 use flagship_rules::overrides::snapshots::{Action, KEPT, Observed, plan};
-use flagship_runtime::client::{Fence, Propagation, ResourceType, Selection};
+use flagship_runtime::client::{Precondition, Propagation, ResourceType, Selection};
 use flagship_runtime::effects::{Made, SeenWrites, Writer, carry_out_in_groups};
 use flagship_runtime::queue::Outcome;
 use flagship_runtime::verdict::Failure;
@@ -57,7 +57,7 @@ impl<S: Overriding> Shell<S> {
         let snapshots = stores.snapshots_of(key);
         let observed = self.observe(key, &kept, &snapshots)?;
         let actions = plan(&observed).map_err(|trouble| Failure::back_off(trouble.to_string()))?;
-        let fences: BTreeMap<&str, &Fence> =
+        let fences: BTreeMap<&str, &Precondition> =
             snapshots.iter().map(|s| (s.value.name.as_str(), &s.fence)).collect();
         let writer = Writer::new(&self.cx.client, &self.cx.leadership, &self.seen, key);
         for action in actions {
@@ -94,7 +94,7 @@ impl<S: Overriding> Shell<S> {
         &self,
         writer: &Writer<'_, ObjectKey>,
         kept: &Override<S::Spec>,
-        fences: &BTreeMap<&str, &Fence>,
+        fences: &BTreeMap<&str, &Precondition>,
         action: Action,
     ) -> Result<(), Failure> {
         match action {
@@ -143,7 +143,7 @@ impl<S: Overriding> Shell<S> {
         let labels = format!("{}={}", label::PARENT_OVERRIDE, key.name);
         let which = Selection { namespace: key.namespace.clone(), labels, ..Selection::all() };
         let listed = snapshots.metadata_only().list(&which).await?;
-        let fences: Vec<Fence> = listed.items.iter().filter_map(Fence::of).collect();
+        let fences: Vec<Precondition> = listed.items.iter().filter_map(Precondition::of).collect();
         carry_out_in_groups(vec![fences], AT_ONCE, async |fence| {
             writer.delete::<S::Snapshot>(&fence, Propagation::Background).await.map(drop)
         })
@@ -153,7 +153,7 @@ impl<S: Overriding> Shell<S> {
 }
 
 /// Metadata of a new snapshot, which belongs to its override and goes with it.
-fn metadata<S: Overriding>(of: &Fence, name: &str, index: String) -> ObjectMeta {
+fn metadata<S: Overriding>(of: &Precondition, name: &str, index: String) -> ObjectMeta {
     let kind = ResourceType::of::<S::Override>();
     let labels = [
         (label::PARENT_OVERRIDE, of.key.name.clone()),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use flagship_api::names::ObjectKey;
 use flagship_rules::placement::selection::{Selecting, Selection, select};
 use flagship_rules::placement::{Observed, Placement, Trouble};
-use flagship_runtime::client::Fence;
+use flagship_runtime::client::Precondition;
 
 use super::selectable::Selectable;
 use crate::hub::Context;
@@ -14,16 +14,16 @@ use crate::mirrors::Mirrors;
 /// What a pass looks at, and what its writes are fenced with.
 pub(super) struct Seen {
     pub observed: Observed,
-    pub placement: Fence,
+    pub placement: Precondition,
     pub finalizers: Vec<String>,
     pub policies: Fences,
     pub resources: Fences,
     /// The copy of the status.
-    pub copy: Option<Fence>,
+    pub copy: Option<Precondition>,
 }
 
 /// Objects by name.
-pub(crate) type Fences = BTreeMap<String, Fence>;
+pub(crate) type Fences = BTreeMap<String, Precondition>;
 
 /// Reads everything for one pass; `None` if the placement is gone.
 pub(super) fn observe(
@@ -51,7 +51,7 @@ pub(super) fn observe(
         batching: cx.options.batching,
         placement,
     };
-    let named = |fence: &Fence| (fence.key.name.clone(), fence.clone());
+    let named = |fence: &Precondition| (fence.key.name.clone(), fence.clone());
     Some(Seen {
         observed,
         placement: kept.fence.clone(),

@@ -24,7 +24,7 @@ use flagship_rules::placement::resource_snapshots::ResourceAction;
 use flagship_rules::placement::selection::Selection;
 use flagship_rules::placement::{Action, Frozen, Observed, Placement, Plan, Trouble, plan};
 use flagship_runtime::client::{
-    Client, ClientError, Fence, Propagation, ResourceType, Selection as Which,
+    Client, ClientError, Precondition, Propagation, ResourceType, Selection as Which,
 };
 use flagship_runtime::effects::{Kind, Made, SeenWrites, Writer, carry_out_in_groups};
 use flagship_runtime::events::{EventType, Recorder};
@@ -170,7 +170,7 @@ impl Shell {
                     let key = ObjectKey::namespaced(&mirror.namespace, &mirror.name);
                     let there: PartialObjectMeta<ClusterResourcePlacementStatus> =
                         copies.get(&key).await?;
-                    Fence::of(&there)
+                    Precondition::of(&there)
                 }
             },
         };
@@ -275,7 +275,8 @@ impl Pass<'_> {
 
     /// Our own write is no reason for the next one to fail.
     fn moved_on(&mut self, object: &impl Resource) {
-        self.seen.placement = Fence::of(object).unwrap_or_else(|| self.seen.placement.clone());
+        self.seen.placement =
+            Precondition::of(object).unwrap_or_else(|| self.seen.placement.clone());
     }
 
     async fn write_policy<S: Scoped>(&mut self, action: PolicyAction) -> Result<(), Failure> {
@@ -367,7 +368,7 @@ pub(crate) async fn delete_all<K: Kind, O: Ord + Clone + Debug>(
     let objects = client.of_type::<PartialObjectMeta<K>>(ResourceType::of::<K>());
     let which = Which { namespace: namespace.map(str::to_owned), labels, ..Which::all() };
     let listed = objects.metadata_only().list(&which).await?;
-    let fences: Vec<Fence> = listed.items.iter().filter_map(Fence::of).collect();
+    let fences: Vec<Precondition> = listed.items.iter().filter_map(Precondition::of).collect();
     carry_out_in_groups(vec![fences], AT_ONCE, async |fence| {
         writer.delete::<K>(&fence, Propagation::Background).await.map(drop)
     })
@@ -396,7 +397,7 @@ async fn patch<K: Kind, O: Ord + Clone + Debug>(
 ) -> Result<(), Failure> {
     let fence = fences.get(name).ok_or_else(|| Failure::reread(format!("{name} is not known")))?;
     let object = writer.patch::<K>(fence, change).await?;
-    fences.extend(Fence::of(&object).map(|fence| (name.to_owned(), fence)));
+    fences.extend(Precondition::of(&object).map(|fence| (name.to_owned(), fence)));
     Ok(())
 }
 

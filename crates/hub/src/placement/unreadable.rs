@@ -6,7 +6,7 @@
 use flagship_api::condition::Generation;
 use flagship_api::names::ObjectKey;
 use flagship_rules::placement::status::unreadable;
-use flagship_runtime::client::{ClientError, Fence, Malformed, ResourceType};
+use flagship_runtime::client::{ClientError, Malformed, Precondition, ResourceType};
 use flagship_runtime::effects::Writer;
 use flagship_runtime::queue::Outcome;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -46,7 +46,7 @@ async fn say<S: Scoped>(
 ) -> Result<(), ClientError> {
     let resource = ResourceType::of::<S::Placement>();
     let object = cx.client.of_type::<DynamicObject>(resource).get(key).await?;
-    let Some(fence) = Fence::of(&object) else { return Ok(()) };
+    let Some(fence) = Precondition::of(&object) else { return Ok(()) };
     // A status that cannot be read is ours to write anew.
     let told = object.data["status"]["conditions"].clone();
     let told: Vec<Condition> = serde_json::from_value(told).unwrap_or_default();

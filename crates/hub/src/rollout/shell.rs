@@ -15,7 +15,7 @@ use flagship_api::condition::{Draft, Generation};
 use flagship_api::names::ObjectKey;
 use flagship_rules::model::Binding;
 use flagship_rules::rollout::{Action, Observed, Plan, plan, words};
-use flagship_runtime::client::{ClientError, Fence, Propagation};
+use flagship_runtime::client::{ClientError, Precondition, Propagation};
 use flagship_runtime::effects::{SeenWrites, Writer, carry_out_in_groups};
 use flagship_runtime::queue::{Outcome, Queue};
 use flagship_runtime::verdict::Failure;
@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use super::observe::observe;
 use crate::hub::Context;
 use crate::mirrors::{Mirrors, ScopeMirrors};
-use crate::patches::{difference, fence_of, gone_is_fine};
+use crate::patches::{difference, gone_is_fine, precondition_of};
 use crate::scope::Scoped;
 
 /// Writes of one step that are under way at once.
@@ -104,7 +104,7 @@ impl<S: Scoped> Shell<S> {
         | Action::Deliver { binding, .. }
         | Action::Remove { binding }) = &action;
         let Some(found) = seen.bindings.iter().find(|b| b.name == *binding) else { return Ok(()) };
-        let fence = fence_of(found);
+        let fence = precondition_of(found);
         match action {
             Action::PushStrategy { strategy, .. } => {
                 let spec =
@@ -130,7 +130,7 @@ impl<S: Scoped> Shell<S> {
                 let delivered = writer.patch::<S::Binding>(&fence, patch).await;
                 if let Some(delivered) = gone_is_fine(delivered)? {
                     // The fence held, so the status is still the one that was listed.
-                    let Some(fence) = Fence::of(&delivered) else { return Ok(()) };
+                    let Some(fence) = Precondition::of(&delivered) else { return Ok(()) };
                     let generation = Generation::of(delivered.meta());
                     self.say(writer, &fence, generation, found, words::started()).await?;
                 }
@@ -146,7 +146,7 @@ impl<S: Scoped> Shell<S> {
     async fn say(
         &self,
         writer: &Writer<'_, ObjectKey>,
-        fence: &Fence,
+        fence: &Precondition,
         generation: Generation,
         binding: &Binding,
         said: Draft,

@@ -19,7 +19,7 @@ use flagship_api::reason::event as reason;
 use flagship_api::snapshot::SchedulingPolicySnapshotStatus;
 use flagship_rules::model::Binding;
 use flagship_rules::scheduling::{self, Action, Decision, Remark, Report, State};
-use flagship_runtime::client::{ClientError, Fence, Propagation, ResourceType};
+use flagship_runtime::client::{ClientError, Precondition, Propagation, ResourceType};
 use flagship_runtime::effects::{SeenWrites, Stopped, Writer, carry_out_in_groups};
 use flagship_runtime::events::{EventType, Recorder};
 use flagship_runtime::metrics::Gauge;
@@ -34,7 +34,7 @@ use super::observe::{Seen, bindings_of, observe};
 use crate::hub::Context;
 use crate::mirrors::{Mirrors, Placement, Policy, ScopeMirrors};
 use crate::patches::{
-    fence_of, finalizers_of, gone_is_fine, reference, with_finalizer, without_finalizer,
+    finalizers_of, gone_is_fine, precondition_of, reference, with_finalizer, without_finalizer,
 };
 use crate::scope::{ClusterWide, InNamespace, Parts, Scoped};
 
@@ -90,7 +90,7 @@ enum Pass {
 enum Write<K> {
     Create(Box<K>),
     /// One that is gone needs no patch any more.
-    Patch(Fence, Value),
+    Patch(Precondition, Value),
 }
 
 impl Shell {
@@ -219,7 +219,7 @@ impl Shell {
     ) -> Result<Option<Write<S::Binding>>, Trouble> {
         let patch = |binding: &str, patch: &dyn Fn(&Binding) -> Value| {
             let found = seen.observed.bindings.iter().find(|b| b.name == binding)?;
-            Some(Write::Patch(fence_of(found), patch(found)))
+            Some(Write::Patch(precondition_of(found), patch(found)))
         };
         let policy = seen.observed.snapshot.name.as_str();
         Ok(match action {
@@ -364,13 +364,13 @@ async fn remove<S: Scoped>(
     writer: &Writer<'_, ObjectKey>,
     binding: PartialObjectMeta<S::Binding>,
 ) -> Result<(), ClientError> {
-    let Some(fence) = Fence::of(&binding) else { return Ok(()) };
+    let Some(fence) = Precondition::of(&binding) else { return Ok(()) };
     let mut fence = fence;
     if binding.metadata.finalizers.iter().flatten().any(|f| f == finalizer::SCHEDULER_BINDING) {
         let patch =
             without_finalizer(finalizers_of(&binding.metadata), finalizer::SCHEDULER_BINDING);
         match writer.patch::<S::Binding>(&fence, patch).await {
-            Ok(freed) => fence = Fence::of(&freed).unwrap_or(fence),
+            Ok(freed) => fence = Precondition::of(&freed).unwrap_or(fence),
             Err(ClientError::NotFound { .. }) => return Ok(()),
             Err(error) => return Err(error),
         }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use flagship_api::names::ObjectKey;
 use flagship_rules::model::Binding;
 use flagship_rules::update_run::{Approval, Cluster, Observed, PolicySnapshot, Rival};
-use flagship_runtime::client::Fence;
+use flagship_runtime::client::Precondition;
 
 use crate::hub::Context;
 use crate::mirrors::{MemberMirrors, Policy, Run, ScopeMirrors};
@@ -17,7 +17,7 @@ use crate::placement::Fences;
 /// What a pass looks at, and what its writes are fenced with.
 pub(super) struct Seen {
     pub observed: Observed,
-    pub run: Fence,
+    pub run: Precondition,
     pub finalizers: Vec<String>,
     /// The placement's resource snapshots.
     pub resources: Fences,

@@ -25,7 +25,7 @@ use flagship_rules::update_run::{
     lifecycle, needs_fresh_reads, plan, refused,
 };
 use flagship_rules::work::Work;
-use flagship_runtime::client::{Client, ClientError, Fence, Propagation, ResourceType};
+use flagship_runtime::client::{Client, ClientError, Precondition, Propagation, ResourceType};
 use flagship_runtime::effects::{Made, SeenWrites, Writer, carry_out_in_groups};
 use flagship_runtime::events::{EventType, Recorder};
 use flagship_runtime::queue::Outcome;
@@ -282,7 +282,7 @@ impl<S: Scoped> Shell<S> {
                 let text = announced.to_text(&pass.seen.run.uid);
                 let patch = json!({"metadata": {"annotations": {own::ANNOUNCED_WRITES: text}}});
                 let written = pass.writer.patch::<S::UpdateRun>(&pass.seen.run, patch).await?;
-                pass.seen.run = Fence::of(&written).unwrap_or_else(|| pass.seen.run.clone());
+                pass.seen.run = Precondition::of(&written).unwrap_or_else(|| pass.seen.run.clone());
             }
             Action::Status(status) => self.record(pass, *status).await?,
             Action::Deliver(_) | Action::Signal(_) | Action::Withdraw(_) => {}
@@ -309,7 +309,7 @@ impl<S: Scoped> Shell<S> {
         let found = requests.find(|request| request.name == accept.request);
         let mut conditions = found.map(|found| found.conditions.clone()).unwrap_or_default();
         accept.answer(&mut conditions, self.cx.env.now());
-        let fence = Fence {
+        let fence = Precondition {
             key: pass.seen.observed.run.beside(&accept.request),
             uid: accept.uid.clone(),
             resource_version: accept.resource_version.clone(),
@@ -329,7 +329,7 @@ impl<S: Scoped> Shell<S> {
             return Err(Failure::reread(format!("{} is gone", run.key)));
         }
         tracing::info!(run = %run.key, request = dismiss.request, "deleting an old request");
-        let fence = Fence {
+        let fence = Precondition {
             key: pass.seen.observed.run.beside(&dismiss.request),
             uid: dismiss.uid.clone(),
             resource_version: dismiss.resource_version.clone(),
@@ -340,7 +340,7 @@ impl<S: Scoped> Shell<S> {
 
     /// Writes the status over the version that was read.
     async fn record(&self, pass: &mut Pass<'_>, status: UpdateRunStatus) -> Result<(), Failure> {
-        let Fence { key, uid, resource_version } = &pass.seen.run;
+        let Precondition { key, uid, resource_version } = &pass.seen.run;
         let metadata = ObjectMeta {
             name: Some(key.name.clone()),
             namespace: key.namespace.clone(),
@@ -362,7 +362,7 @@ impl<S: Scoped> Shell<S> {
             }
             other => other?,
         };
-        pass.seen.run = Fence::of(&written).unwrap_or_else(|| pass.seen.run.clone());
+        pass.seen.run = Precondition::of(&written).unwrap_or_else(|| pass.seen.run.clone());
         pass.recorded = true;
         Ok(())
     }
@@ -370,7 +370,7 @@ impl<S: Scoped> Shell<S> {
     /// Does to a binding what the record promised.
     async fn touch(&self, pass: &Pass<'_>, touch: Touch) -> Result<(), ClientError> {
         let observed = &pass.seen.observed;
-        let fence = |binding: &str, uid: &str, version: &str| Fence {
+        let fence = |binding: &str, uid: &str, version: &str| Precondition {
             key: observed.run.beside(binding),
             uid: uid.to_owned(),
             resource_version: version.to_owned(),
@@ -404,7 +404,7 @@ impl<S: Scoped> Shell<S> {
                     "spec": difference(&json!(found.spec), &json!(deliver.spec)),
                 });
                 let written = pass.writer.patch::<S::Binding>(&fence, patch).await?;
-                if let (Some(signal), Some(fence)) = (signal, Fence::of(&written)) {
+                if let (Some(signal), Some(fence)) = (signal, Precondition::of(&written)) {
                     let generation = written.metadata.generation.unwrap_or_default();
                     // The fence held, so the status is still the one that was seen.
                     self.signal(pass, &fence, &signal, generation, &found.status.conditions)
@@ -419,7 +419,7 @@ impl<S: Scoped> Shell<S> {
     async fn signal(
         &self,
         pass: &Pass<'_>,
-        fence: &Fence,
+        fence: &Precondition,
         signal: &Signal,
         generation: i64,
         conditions: &[k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition],

@@ -5,19 +5,19 @@ use std::collections::BTreeMap;
 use flagship_api::names::{ObjectKey, member_namespace};
 use flagship_rules::model::Binding;
 use flagship_rules::work::{Cluster, Observed, Placement, Strategies, relevant};
-use flagship_runtime::client::Fence;
+use flagship_runtime::client::Precondition;
 
 use crate::hub::Context;
 use crate::mirrors::Mirrors;
-use crate::patches::fence_of;
+use crate::patches::precondition_of;
 
 /// What a pass looks at, and what its writes are fenced with.
 pub(super) struct Seen {
     pub observed: Observed,
-    pub binding: Fence,
+    pub binding: Precondition,
     pub finalizers: Vec<String>,
     /// Works by name, with the strategies they have.
-    pub works: BTreeMap<String, (Fence, Strategies)>,
+    pub works: BTreeMap<String, (Precondition, Strategies)>,
     /// UIDs of the snapshots in the mirror, by name.
     pub snapshots: BTreeMap<String, String>,
 }
@@ -39,7 +39,7 @@ pub(super) fn observe(cx: &Context, mirrors: &Mirrors, key: &ObjectKey) -> Optio
         (work.value.name.clone(), (work.fence.clone(), strategies))
     });
     Some(Seen {
-        binding: fence_of(&binding),
+        binding: precondition_of(&binding),
         finalizers: binding.finalizers.clone(),
         works: fenced.collect(),
         snapshots: snapshots

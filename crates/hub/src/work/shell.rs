@@ -19,7 +19,9 @@ use flagship_rules::event::Event;
 use flagship_rules::work::{
     ABANDON, Action, Plan, Retry, Stage, Stamp, Trouble, Write, after_failure, owner, plan,
 };
-use flagship_runtime::client::{ClientError, Fence, Listed, Propagation, ResourceType, Selection};
+use flagship_runtime::client::{
+    ClientError, Listed, Precondition, Propagation, ResourceType, Selection,
+};
 use flagship_runtime::effects::{Made, SeenWrites, Writer, carry_out_in_groups};
 use flagship_runtime::events::{EventType, Recorder};
 use flagship_runtime::queue::Outcome;
@@ -270,7 +272,7 @@ impl Shell {
         Refused::Trouble(Trouble::occupied(name, theirs.as_deref()))
     }
 
-    fn say<S: Scoped>(&self, binding: &Fence, event: &Event) {
+    fn say<S: Scoped>(&self, binding: &Precondition, event: &Event) {
         let key = &binding.key;
         let about = reference::<S::Binding>(key.namespace.as_deref(), &key.name, &binding.uid);
         let sort = if event.warning { EventType::Warning } else { EventType::Normal };
@@ -307,7 +309,7 @@ impl Pass<'_> {
 
     /// Our own write is no reason for the next one to fail.
     fn moved_on(&mut self, object: &impl Resource) {
-        self.seen.binding = Fence::of(object).unwrap_or_else(|| self.seen.binding.clone());
+        self.seen.binding = Precondition::of(object).unwrap_or_else(|| self.seen.binding.clone());
     }
 }
 

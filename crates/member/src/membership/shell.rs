@@ -11,7 +11,7 @@ use flagship_api::keys::finalizer;
 use flagship_api::names::ObjectKey;
 use flagship_api::work::Work;
 use flagship_rules::heartbeat::{self, Internal, Report};
-use flagship_runtime::client::{ClientError, Fence, ResourceType, Selection};
+use flagship_runtime::client::{ClientError, Precondition, ResourceType, Selection};
 use flagship_runtime::effects::{Retry, SeenWrites, Writer, retry};
 use flagship_runtime::events::{EventType, Recorder};
 use flagship_runtime::metrics::Counter;
@@ -122,7 +122,7 @@ impl Shell {
             if rest.len() == all.len() {
                 continue;
             }
-            let Some(fence) = Fence::of(&work) else { continue };
+            let Some(fence) = Precondition::of(&work) else { continue };
             match works.patch(&fence, json!({"metadata": {"finalizers": rest}})).await {
                 Ok(_) | Err(ClientError::NotFound { .. }) => {}
                 Err(error) => return Err(error),

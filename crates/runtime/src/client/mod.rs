@@ -38,7 +38,7 @@ pub use malformed::Malformed;
 use manifests::Declined;
 pub use manifests::{Applying, Cause, Manifests, Merge, Refused};
 pub(crate) use objects::PAGE;
-pub use objects::{Deleted, Fence, Listed, Objects, Propagation, key_of};
+pub use objects::{Deleted, Listed, Objects, Precondition, Propagation, key_of};
 use pacer::Pacer;
 pub(crate) use resource::Query;
 pub use resource::{ResourceType, Selection};

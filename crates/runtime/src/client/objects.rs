@@ -1,7 +1,7 @@
 //! The verbs, on the objects of one resource.
 //!
 //! Every write carries what it was decided on: updates the `resourceVersion` that
-//! was read, patches and deletes a [`Fence`]. The few verbs that do not say so in
+//! was read, patches and deletes a [`Precondition`]. The few verbs that do not say so in
 //! their names (`patch_anyway`, `delete_anyway`).
 
 use std::marker::PhantomData;
@@ -38,7 +38,7 @@ pub struct Objects<K> {
 
 /// What a write was decided on: which object, and which version of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fence {
+pub struct Precondition {
     /// Which object.
     pub key: ObjectKey,
     /// `metadata.uid`: not a namesake that came later.
@@ -88,7 +88,7 @@ impl<K> Default for Listed<K> {
     }
 }
 
-impl Fence {
+impl Precondition {
     /// The version of the object that we hold. `None` if it was never stored.
     pub fn of<K: kube::Resource>(object: &K) -> Option<Self> {
         let meta = object.meta();
@@ -205,12 +205,12 @@ impl<K: DeserializeOwned> Objects<K> {
     }
 
     /// Changes fields of the object by merge patch, if it is still the version we saw.
-    pub async fn patch(&self, fence: &Fence, patch: Value) -> Result<K, ClientError> {
+    pub async fn patch(&self, fence: &Precondition, patch: Value) -> Result<K, ClientError> {
         self.merge(&fence.key, "", self.fenced(fence, patch)?).await
     }
 
     /// Changes fields of the status by merge patch, if it is still the version we saw.
-    pub async fn patch_status(&self, fence: &Fence, patch: Value) -> Result<K, ClientError> {
+    pub async fn patch_status(&self, fence: &Precondition, patch: Value) -> Result<K, ClientError> {
         self.merge(&fence.key, "/status", self.fenced(fence, patch)?).await
     }
 
@@ -245,7 +245,7 @@ impl<K: DeserializeOwned> Objects<K> {
     /// Deletes the object, if it is still the version we saw.
     pub async fn delete(
         &self,
-        fence: &Fence,
+        fence: &Precondition,
         propagation: Propagation,
     ) -> Result<Deleted, ClientError> {
         let conditions = json!({"uid": fence.uid, "resourceVersion": fence.resource_version});
@@ -308,7 +308,7 @@ impl<K: DeserializeOwned> Objects<K> {
     }
 
     /// A `resourceVersion` inside a patch is a precondition.
-    fn fenced(&self, fence: &Fence, mut patch: Value) -> Result<Value, ClientError> {
+    fn fenced(&self, fence: &Precondition, mut patch: Value) -> Result<Value, ClientError> {
         let meta = patch.as_object_mut().map(|patch| patch.entry("metadata").or_insert(json!({})));
         let Some(meta) = meta.and_then(Value::as_object_mut) else {
             let object = self.resource.named(&fence.key);

@@ -19,7 +19,7 @@ async fn every_write_carries_what_it_was_decided_on() {
     let script = Script::new(answers);
     let maps = script.client().named("placement-controller").of::<ConfigMap>();
     let old = seen("a", 7);
-    let fence = Fence::of(&old).unwrap();
+    let fence = Precondition::of(&old).unwrap();
     maps.update(&old).await.unwrap();
     maps.update_status(&old).await.unwrap();
     maps.patch(&fence, json!({"data": {"text": "new"}})).await.unwrap();
@@ -60,7 +60,7 @@ async fn an_update_without_a_version_is_not_sent() {
 #[tokio::test(start_paused = true)]
 async fn a_patch_that_is_no_object_is_not_sent() {
     let script = Script::default();
-    let fence = Fence::of(&seen("a", 7)).unwrap();
+    let fence = Precondition::of(&seen("a", 7)).unwrap();
     for patch in [json!([1]), json!("text"), json!({"metadata": "text"})] {
         let error = script.client().of::<ConfigMap>().patch(&fence, patch).await.unwrap_err();
         assert_eq!(error.verdict(), Verdict::GiveUp);

@@ -16,7 +16,7 @@ use futures::future::select_all;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::client::{Deleted, Fence, ResourceType};
+use crate::client::{Deleted, Precondition, ResourceType};
 use crate::reflector::{Progress, Revision, Store};
 
 /// How long a write is waited for, unless told otherwise.
@@ -115,7 +115,13 @@ impl<O: Ord + Clone + Debug> SeenWrites<O> {
     }
 
     /// Notes a delete.
-    pub fn deleted(&self, pass: &O, resource: &ResourceType, fence: &Fence, deleted: &Deleted) {
+    pub fn deleted(
+        &self,
+        pass: &O,
+        resource: &ResourceType,
+        fence: &Precondition,
+        deleted: &Deleted,
+    ) {
         match deleted {
             Deleted::Gone => {
                 let what = What::Gone { uid: fence.uid.clone() };

@@ -7,7 +7,9 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use tokio::time::Instant;
 
 use super::*;
-use crate::client::{Client, ClientError, Deleted, Fence, Propagation, ResourceType, Selection};
+use crate::client::{
+    Client, ClientError, Deleted, Precondition, Propagation, ResourceType, Selection,
+};
 use crate::fake::{Answer, End, Script, event, list, map, status};
 use crate::lease::Leadership;
 use crate::reflector::{Reflector, ReflectorConfig, Store};
@@ -156,7 +158,7 @@ async fn a_delete_is_shown_when_that_very_object_is_gone() {
     store.synced().await;
     let writes = SeenWrites::default();
     writes.shown_by(maps.clone(), &store);
-    let fence = Fence::of(&seen("a", 3)).unwrap();
+    let fence = Precondition::of(&seen("a", 3)).unwrap();
     writes.deleted(&pass, &maps, &fence, &Deleted::Gone);
     assert_eq!(waited(&writes, &pass).await, 4);
 }
@@ -184,7 +186,7 @@ async fn a_deposed_leader_writes_nothing() {
     let writer = Writer::new(&client, &leadership, &writes, &pass);
     let error = writer.update(&seen("a", 3)).await.unwrap_err();
     assert_eq!(error.to_string(), "ConfigMap app/a was not written: we no longer lead");
-    let fence = Fence::of(&seen("a", 3)).unwrap();
+    let fence = Precondition::of(&seen("a", 3)).unwrap();
     assert!(writer.delete::<ConfigMap>(&fence, Propagation::Background).await.is_err());
     assert!(script.log().is_empty());
 }
@@ -203,7 +205,7 @@ async fn what_is_there_already_or_gone_already_is_no_error() {
     let writer = Writer::new(&client, &leadership, &writes, &pass);
     let new = seen("a", 3);
     assert!(matches!(writer.create(&new).await.unwrap(), Made::Existed));
-    let fence = Fence::of(&new).unwrap();
+    let fence = Precondition::of(&new).unwrap();
     let deleted = writer.delete::<ConfigMap>(&fence, Propagation::Background).await.unwrap();
     assert_eq!(deleted, Deleted::Gone);
     assert!(matches!(writer.create(&new).await.unwrap(), Made::New(_)));

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::SeenWrites;
 use crate::client::{
-    Client, ClientError, Deleted, Fence, Objects, Propagation, ResourceType, key_of,
+    Client, ClientError, Deleted, Objects, Precondition, Propagation, ResourceType, key_of,
 };
 use crate::lease::Leadership;
 
@@ -78,7 +78,7 @@ impl<'a, O: Ord + Clone + Debug> Writer<'a, O> {
     /// Changes fields, if the object is still the version we saw.
     pub async fn patch<K: Kind>(
         &self,
-        fence: &Fence,
+        fence: &Precondition,
         patch: Value,
     ) -> Result<PartialObjectMeta<K>, ClientError> {
         let objects = self.objects::<K>(Some(&fence.key))?;
@@ -89,7 +89,7 @@ impl<'a, O: Ord + Clone + Debug> Writer<'a, O> {
     /// Changes status fields, if the object is still the version we saw.
     pub async fn patch_status<K: Kind>(
         &self,
-        fence: &Fence,
+        fence: &Precondition,
         patch: Value,
     ) -> Result<PartialObjectMeta<K>, ClientError> {
         let objects = self.objects::<K>(Some(&fence.key))?;
@@ -100,7 +100,7 @@ impl<'a, O: Ord + Clone + Debug> Writer<'a, O> {
     /// The same, and reads what came of it.
     pub async fn patch_status_whole<K: Kind>(
         &self,
-        fence: &Fence,
+        fence: &Precondition,
         patch: Value,
     ) -> Result<K, ClientError> {
         self.may_write::<K>(Some(&fence.key))?;
@@ -113,7 +113,7 @@ impl<'a, O: Ord + Clone + Debug> Writer<'a, O> {
     /// already is not an error here.
     pub async fn delete<K: Kind>(
         &self,
-        fence: &Fence,
+        fence: &Precondition,
         propagation: Propagation,
     ) -> Result<Deleted, ClientError> {
         let objects = self.objects::<K>(Some(&fence.key))?;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use flagship_api::names::ObjectKey;
 use flagship_apiserver::rest::{ClusterHandle, Server};
-use flagship_runtime::client::{Client, Fence, Propagation, ResourceType, Selection};
+use flagship_runtime::client::{Client, Precondition, Propagation, ResourceType, Selection};
 use flagship_runtime::dynamic::{Dynamic, DynamicConfig, ServedType};
 use flagship_runtime::effects::{SeenWrites, Writer};
 use flagship_runtime::env::{Entropy, Env};
@@ -83,12 +83,12 @@ async fn user(client: Client, entropy: Entropy, steps: usize) {
         match (maps.find(&key).await.unwrap(), entropy.u64() % 3) {
             (None, _) => drop(maps.create(&map(&key.name, &step.to_string())).await.unwrap()),
             (Some(old), 0) => {
-                let fence = Fence::of(&old).unwrap();
+                let fence = Precondition::of(&old).unwrap();
                 maps.delete(&fence, Propagation::Background).await.unwrap();
             }
             (Some(old), _) => {
                 let patch = json!({"data": {"text": step.to_string()}});
-                maps.patch(&Fence::of(&old).unwrap(), patch).await.unwrap();
+                maps.patch(&Precondition::of(&old).unwrap(), patch).await.unwrap();
             }
         }
         sleep(Duration::from_millis(entropy.u64() % 20_000)).await;
@@ -372,7 +372,7 @@ async fn a_pass_waits_for_a_lagging_cache_to_show_its_write() {
 
     let stored = client.of::<ConfigMap>().get(&key).await.unwrap();
     writer
-        .delete::<ConfigMap>(&Fence::of(&stored).unwrap(), Propagation::Background)
+        .delete::<ConfigMap>(&Precondition::of(&stored).unwrap(), Propagation::Background)
         .await
         .unwrap();
     assert!(store.get(&key).is_some());

@@ -22,7 +22,7 @@ use flagship_rules::apply::{
     self, Look, Manifest, Outcome as ManifestOutcome, RequeueBackOff, StatusWrite, Terms, complete,
     reconsider,
 };
-use flagship_runtime::client::{Fence, ResourceType};
+use flagship_runtime::client::{Precondition, ResourceType};
 use flagship_runtime::effects::{Made, SeenWrites, Writer};
 use flagship_runtime::queue::{Outcome, Priority, Queue};
 use flagship_runtime::verdict::Failure;
@@ -138,7 +138,7 @@ impl Shell {
             return Ok(Some(work));
         }
         let Some(_entered) = self.cx.gate.enter().await else { return Ok(None) };
-        let Some(fence) = Fence::of(&*work) else { return Ok(None) };
+        let Some(fence) = Precondition::of(&*work) else { return Ok(None) };
         let finalizers: Vec<&str> =
             all.iter().map(String::as_str).chain([finalizer::WORK]).collect();
         let patch = json!({"metadata": {"finalizers": finalizers}});
@@ -211,7 +211,7 @@ impl Shell {
         work: &Work,
         status: &WorkStatus,
     ) -> Result<Work, Failure> {
-        let Some(fence) = Fence::of(work) else {
+        let Some(fence) = Precondition::of(work) else {
             return Err(Failure::give_up("the Work was never stored"));
         };
         Ok(self.hub(key).patch_status_whole::<Work>(&fence, status_patch(status)).await?)

@@ -7,7 +7,7 @@ use flagship_api::keys::finalizer;
 use flagship_api::names::ObjectKey;
 use flagship_api::work::{AppliedWork, Work, WorkResourceIdentifier};
 use flagship_rules::apply::{self, Terms, Withdrawal};
-use flagship_runtime::client::{ClientError, Deleted, Fence, Propagation};
+use flagship_runtime::client::{ClientError, Deleted, Precondition, Propagation};
 use flagship_runtime::queue::Outcome;
 use flagship_runtime::verdict::Failure;
 use jiff::SignedDuration;
@@ -32,7 +32,7 @@ impl Shell {
             (Withdrawal::Release, _) | (_, None) => self.release(key, work).await,
             (Withdrawal::Delete { orphan }, Some(applied)) => {
                 let look_again = Ok(Outcome::After(span(apply::WITHDRAWAL_CHECK)));
-                let Some(fence) = Fence::of(applied) else { return look_again };
+                let Some(fence) = Precondition::of(applied) else { return look_again };
                 let manner = if orphan { Propagation::Orphan } else { Propagation::Foreground };
                 match self.member(key).delete::<AppliedWork>(&fence, manner).await? {
                     Deleted::Gone => self.release(key, work).await,
@@ -52,7 +52,7 @@ impl Shell {
         self.forget(key);
         let all = work.metadata.finalizers.as_deref().unwrap_or_default();
         let rest: Vec<&String> = all.iter().filter(|one| *one != finalizer::WORK).collect();
-        let Some(fence) = Fence::of(work) else { return Ok(Outcome::Done) };
+        let Some(fence) = Precondition::of(work) else { return Ok(Outcome::Done) };
         let patch = json!({"metadata": {"finalizers": rest}});
         match self.hub(key).patch::<Work>(&fence, patch).await {
             Ok(_) | Err(ClientError::NotFound { .. }) => Ok(Outcome::Done),
