@@ -69,11 +69,11 @@ async fn fleet() -> Fleet {
     let fleet = Fleet::joined(config).await;
     for n in 0..PLACEMENTS {
         let name = format!("app{n}");
-        fleet.world.hub.apply(&objects(&name)).await;
+        fleet.clusters.hub.apply(&objects(&name)).await;
     }
     for n in 0..PLACEMENTS {
         let kind = "ClusterResourcePlacementAvailable";
-        fleet.world.hub.becomes(CRP, "", &format!("app{n}"), kind, "True").await;
+        fleet.clusters.hub.becomes(CRP, "", &format!("app{n}"), kind, "True").await;
     }
     fleet
 }
@@ -112,7 +112,7 @@ async fn one_edit(fleet: &Fleet, name: &str, edit: usize) -> (Duration, Duration
     let container = json!([{"name": "web", "image": image}]);
     let patch = json!({"spec": {"template": {"spec": {"containers": container}}}});
     let begun = Instant::now();
-    fleet.world.hub.patch("deployments", name, "web", patch).await;
+    fleet.clusters.hub.patch("deployments", name, "web", patch).await;
     let mut applied = None;
     let mut ready = None;
     loop {

@@ -65,7 +65,7 @@ async fn fleet() -> Fleet {
     config.hub.controllers.work = makes_works();
     let mut fleet = Fleet::new(config).await;
     fleet.start(HUB);
-    let hub = &fleet.world.hub;
+    let hub = &fleet.clusters.hub;
     hub.apply("{apiVersion: v1, kind: Namespace, metadata: {name: app}}").await;
     hub.apply(
         "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: app}, data: {v: '1'}}",
@@ -110,7 +110,7 @@ async fn fleet() -> Fleet {
 
 /// Creates so many placements and a run for each, and waits until all have succeeded.
 async fn many(fleet: &Fleet, runs: usize) -> Measured {
-    let hub = &fleet.world.hub;
+    let hub = &fleet.clusters.hub;
     for n in 0..runs {
         let selector = json!([{"group": "", "version": "v1", "kind": "Namespace", "name": "app"}]);
         hub.apply_object(&json!({

@@ -53,7 +53,7 @@ fn without_chance(line: &str) -> String {
 /// Two members, and a placement of a namespace on both of them that works.
 async fn placed(policy: &str) -> Fleeting {
     let fleet = Fleeting::joined(FleetConfig::of(2)).await;
-    let hub = &fleet.world.hub;
+    let hub = &fleet.clusters.hub;
     hub.apply(&format!(
         "
 apiVersion: v1
@@ -179,7 +179,7 @@ fn the_version_goes_to_standard_output() {
 #[tokio::test(start_paused = true)]
 async fn a_drained_cluster_is_cordoned_and_empty() {
     let fleet = placed("{placementType: PickAll}").await;
-    let hub = &fleet.world.hub;
+    let hub = &fleet.clusters.hub;
     let other = json!({"key": "k", "value": "v", "effect": "NoSchedule"});
     hub.patch(MC, "", "member1", json!({"spec": {"taints": [other]}})).await;
     let line = "draincluster --cluster-name member1";
@@ -196,8 +196,8 @@ async fn a_drained_cluster_is_cordoned_and_empty() {
         reminder: uncordon the cluster member1 to remove cordon taint if needed
     "#]]
     .assert_eq(&said(hub.client(), &fleet.env, line).await);
-    fleet.world.member("member1").goes("namespaces", "", "app").await;
-    assert!(fleet.world.member("member2").find("namespaces", "", "app").await.is_some());
+    fleet.clusters.member("member1").goes("namespaces", "", "app").await;
+    assert!(fleet.clusters.member("member2").find("namespaces", "", "app").await.is_some());
     let cordon = json!({"key": "cordon-key", "value": "cordon-value", "effect": "NoSchedule"});
     assert_eq!(taints(hub, "member1").await, json!([other, cordon]));
     // Only the cordon goes, however often it is asked for.
@@ -214,7 +214,7 @@ async fn a_drained_cluster_is_cordoned_and_empty() {
 #[tokio::test(start_paused = true)]
 async fn a_budget_blocks_a_drain_and_that_is_said() {
     let fleet = placed("{placementType: PickN, numberOfClusters: 2}").await;
-    let hub = &fleet.world.hub;
+    let hub = &fleet.clusters.hub;
     hub.apply(
         "
 apiVersion: placement.kubernetes-fleet.io/v1beta1
@@ -238,14 +238,14 @@ spec: {minAvailable: 2}
         reminder: uncordon the cluster member2 to remove cordon taint if needed
     "#]]
     .assert_eq(&said(hub.client(), &fleet.env, line).await);
-    assert!(fleet.world.member("member2").find("namespaces", "", "app").await.is_some());
+    assert!(fleet.clusters.member("member2").find("namespaces", "", "app").await.is_some());
 }
 
 // checklist fleet 12.56: partially allowed.
 #[tokio::test(start_paused = true)]
 async fn what_may_go_goes_although_the_rest_must_stay() {
     let fleet = placed("{placementType: PickAll}").await;
-    let hub = &fleet.world.hub;
+    let hub = &fleet.clusters.hub;
     hub.apply(
         "
 apiVersion: placement.kubernetes-fleet.io/v1beta1
@@ -285,7 +285,7 @@ spec:
 #[tokio::test(start_paused = true)]
 async fn a_drain_that_cannot_be_carried_out_says_at_which_step() {
     let mut fleet = placed("{placementType: PickAll}").await;
-    let hub = fleet.world.hub.clone();
+    let hub = fleet.clusters.hub.clone();
     let text = said(hub.client(), &fleet.env, "draincluster --cluster-name nobody").await;
     assert!(
         text.starts_with(
@@ -311,7 +311,7 @@ async fn a_drain_that_cannot_be_carried_out_says_at_which_step() {
 async fn requests() -> Fleeting {
     let fleet = Fleeting::new(FleetConfig::of(0)).await;
     fleet
-        .world
+        .clusters
         .hub
         .apply(
             "
@@ -339,7 +339,7 @@ spec: {parentStageRollout: run, targetStage: canary}
 async fn both_kinds_are_approved_by_all_their_names() {
     for kind in ["clusterapprovalrequest", "CAREQ", "approvalrequest", "AReq"] {
         let fleet = requests().await;
-        let hub = &fleet.world.hub;
+        let hub = &fleet.clusters.hub;
         let wide = kind.to_lowercase().starts_with('c');
         let (space, resource) = if wide { ("", CAREQ) } else { ("app", AREQ) };
         let flag = if wide { "" } else { "-n app" };
@@ -365,7 +365,7 @@ async fn both_kinds_are_approved_by_all_their_names() {
 #[tokio::test(start_paused = true)]
 async fn an_approval_keeps_what_others_said_and_speaks_of_the_request_as_it_is() {
     let fleet = requests().await;
-    let hub = &fleet.world.hub;
+    let hub = &fleet.clusters.hub;
     let old = |kind: &str, status: &str| {
         json!({"type": kind, "status": status, "reason": "Old", "message": "",
             "observedGeneration": 0, "lastTransitionTime": "2025-01-01T00:00:00Z"})
@@ -387,7 +387,7 @@ async fn an_approval_keeps_what_others_said_and_speaks_of_the_request_as_it_is()
 #[tokio::test(start_paused = true)]
 async fn a_request_nobody_made_cannot_be_approved() {
     let fleet = requests().await;
-    let hub = fleet.world.hub.client();
+    let hub = fleet.clusters.hub.client();
     let text = said(hub, &fleet.env, "approve careq --name none").await;
     let expected = "failed to approve ClusterApprovalRequest \"none\": failed to get \
                     ClusterApprovalRequest \"none\": ";

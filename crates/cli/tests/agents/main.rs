@@ -47,11 +47,11 @@ impl Scene {
     }
 
     fn hub(&self) -> &Cluster {
-        &self.fleet.world.hub
+        &self.fleet.clusters.hub
     }
 
     fn member(&self) -> &Cluster {
-        self.fleet.world.member("member1")
+        self.fleet.clusters.member("member1")
     }
 
     fn kubeconfig(&self) -> String {

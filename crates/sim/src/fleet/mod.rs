@@ -8,14 +8,14 @@
 //! # async fn story() {
 //! use flagship_sim::fleet::{Fleet, FleetConfig};
 //! let fleet = Fleet::joined(FleetConfig::of(3)).await;
-//! fleet.world.hub.apply("{apiVersion: v1, kind: Namespace, metadata: {name: app}}").await;
-//! fleet.world.hub.eventually("namespaces", "", "app", |found| found.is_some()).await;
+//! fleet.clusters.hub.apply("{apiVersion: v1, kind: Namespace, metadata: {name: app}}").await;
+//! fleet.clusters.hub.eventually("namespaces", "", "app", |found| found.is_some()).await;
 //! # }
 //! ```
 
 mod cluster;
+mod clusters;
 mod config;
-mod world;
 
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
@@ -30,14 +30,14 @@ use flagship_store::env::plan::{Plan, Rule};
 use flagship_store::env::{Env as ServerEnv, Trace};
 
 pub use cluster::{Cluster, Condition};
+pub use clusters::Clusters;
 pub use config::FleetConfig;
 pub use flagship_fleet::HUB;
-pub use world::World;
 
 /// A fleet in this process. Everything an [`EmbeddedFleet`] can do, it can.
 pub struct Fleet {
     /// The fleet as its users see it.
-    pub world: World,
+    pub clusters: Clusters,
     /// What goes wrong on purpose, on every cluster. Clusters are called as
     /// [`EmbeddedFleet::cluster_name`] says, callers `hub` and like their member.
     pub faults: Arc<Plan>,
@@ -90,7 +90,7 @@ impl Fleet {
     /// A fleet whose controllers run and whose members have joined.
     pub async fn joined(config: FleetConfig) -> Self {
         let mut fleet = Self::new(config).await;
-        let user = fleet.world.hub.client().clone();
+        let user = fleet.clusters.hub.client().clone();
         fleet.start_all(&user).await.unwrap_or_else(|error| panic!("{error}"));
         fleet.all_joined().await;
         fleet
@@ -113,27 +113,27 @@ impl Fleet {
             let client = Client::in_process(handle.called_by("user")).named("kubectl");
             Cluster::new(name, client)
         };
-        let mut clusters: BTreeMap<String, Cluster> = embedded
+        let mut members: BTreeMap<String, Cluster> = embedded
             .handles()
             .iter()
             .map(|(name, handle)| (name.clone(), user(name, handle)))
             .collect();
-        let hub = clusters.remove(HUB).expect("every fleet has a hub");
-        let world = World { hub, members: clusters };
-        Self { world, faults, trace, embedded }
+        let hub = members.remove(HUB).expect("every fleet has a hub");
+        let clusters = Clusters { hub, members };
+        Self { clusters, faults, trace, embedded }
     }
 
     /// Creates the MemberCluster of a member, with the labels the configuration gives it.
     pub async fn invite(&self, member: &str) {
-        let registered = self.register(self.world.hub.client(), member).await;
+        let registered = self.register(self.clusters.hub.client(), member).await;
         registered.unwrap_or_else(|error| panic!("{error}"));
     }
 
     /// Waits until every invited member has joined.
     pub async fn all_joined(&self) {
-        for member in self.world.hub.list("memberclusters", "").await {
+        for member in self.clusters.hub.list("memberclusters", "").await {
             let name = member["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-            self.world.hub.becomes("memberclusters", "", &name, "Joined", "True").await;
+            self.clusters.hub.becomes("memberclusters", "", &name, "Joined", "True").await;
         }
     }
 

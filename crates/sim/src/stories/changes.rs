@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 
 use super::delivery::is_available;
 use super::telling::{placement, rows};
-use crate::fleet::World;
+use crate::fleet::Clusters;
 
 const CRP: &str = "clusterresourceplacements";
 
 /// A placement of one namespace on all members, which are updated all at once.
-async fn place(world: &World, name: &str) {
+async fn place(clusters: &Clusters, name: &str) {
     let selector = json!([{"group": "", "version": "v1", "kind": "Namespace", "name": name}]);
     let rolling = json!({"maxUnavailable": "100%", "unavailablePeriodSeconds": 1});
     let crp = json!({
@@ -19,11 +19,11 @@ async fn place(world: &World, name: &str) {
         "spec": {"resourceSelectors": selector, "policy": {"placementType": "PickAll"},
             "strategy": {"type": "RollingUpdate", "rollingUpdate": rolling}},
     });
-    world.hub.apply_object(&crp).await;
+    clusters.hub.apply_object(&crp).await;
 }
 
-pub(super) async fn overridden(world: &World) {
-    world
+pub(super) async fn overridden(clusters: &Clusters) {
+    clusters
         .hub
         .apply(
             "
@@ -87,11 +87,11 @@ spec:
         ("resourceoverridesnapshots", "overridden", "settings-0"),
         ("resourceoverridesnapshots", "overridden", "extra-0"),
     ] {
-        world.hub.eventually(kind, space, name, |found| found.is_some()).await;
+        clusters.hub.eventually(kind, space, name, |found| found.is_some()).await;
     }
-    place(world, "overridden").await;
-    is_available(world, "overridden").await;
-    for member in world.members() {
+    place(clusters, "overridden").await;
+    is_available(clusters, "overridden").await;
+    for member in clusters.members() {
         let name = member.name();
         let space = member.get("namespaces", "", "overridden").await;
         let team = if name == "member1" { "b" } else { "a" };
@@ -103,7 +103,7 @@ spec:
         let extra = member.find("configmaps", "overridden", "extra").await;
         assert_eq!(extra.is_some(), name != "member3", "{name}");
     }
-    let crp = world.hub.get(CRP, "", "overridden").await;
+    let crp = clusters.hub.get(CRP, "", "overridden").await;
     let applicable: Vec<&Value> = rows(&crp["status"], "placementStatuses")
         .map(|cluster| &cluster["applicableClusterResourceOverrides"])
         .collect();
@@ -111,28 +111,28 @@ spec:
     // An override that cannot be applied says so, and what is there stays.
     let wrong = json!({"spec": {"policy": {"overrideRules": [{"clusterSelector": {"clusterSelectorTerms": []},
         "jsonPatchOverrides": [{"op": "replace", "path": "/data/missing", "value": "x"}]}]}}});
-    world.hub.patch("resourceoverrides", "overridden", "settings", wrong).await;
+    clusters.hub.patch("resourceoverrides", "overridden", "settings", wrong).await;
     let kind = "ClusterResourcePlacementOverridden";
-    world.hub.becomes(CRP, "", "overridden", kind, "False").await;
-    let told = placement(&world.hub, "overridden").await;
+    clusters.hub.becomes(CRP, "", "overridden", kind, "False").await;
+    let told = placement(&clusters.hub, "overridden").await;
     let said = "Overridden=False OverriddenFailed: Failed to apply the override rules on the \
                 resources: ResourceOverrideSnapshot \"settings-1\" failed to apply on ConfigMap \
                 \"settings\" in namespace \"overridden\": replace operation does not apply: doc is \
                 missing key: /data/missing: missing value";
     assert!(told.contains(said), "{told}");
-    let settings = world.member("member2").get("configmaps", "overridden", "settings").await;
+    let settings = clusters.member("member2").get("configmaps", "overridden", "settings").await;
     assert_eq!(settings["data"]["cluster"], "on member2");
     // Without it the objects are as the hub has them.
-    world.hub.delete("resourceoverrides", "overridden", "settings").await;
-    for member in world.members() {
+    clusters.hub.delete("resourceoverrides", "overridden", "settings").await;
+    for member in clusters.members() {
         let plain =
             |found: Option<&Value>| found.is_some_and(|map| map["data"]["cluster"] == "none");
         member.eventually("configmaps", "overridden", "settings", plain).await;
     }
-    is_available(world, "overridden").await;
+    is_available(clusters, "overridden").await;
 }
 
-pub(super) async fn wrapped(world: &World) {
+pub(super) async fn wrapped(clusters: &Clusters) {
     let envelope = |hard: &str| {
         json!({"apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "ResourceEnvelope",
         "metadata": {"name": "limits", "namespace": "wrapped"},
@@ -143,18 +143,21 @@ pub(super) async fn wrapped(world: &World) {
             "hook.yaml": {"apiVersion": "v1", "kind": "ConfigMap",
                 "metadata": {"name": "inside", "namespace": "wrapped"}, "data": {"a": "1"}}}})
     };
-    world.hub.apply("{apiVersion: v1, kind: Namespace, metadata: {name: wrapped}}").await;
-    world.hub.apply_object(&envelope("10")).await;
-    place(world, "wrapped").await;
-    is_available(world, "wrapped").await;
-    assert!(world.hub.find("resourcequotas", "wrapped", "quota").await.is_none(), "no quota here");
-    for member in world.members() {
+    clusters.hub.apply("{apiVersion: v1, kind: Namespace, metadata: {name: wrapped}}").await;
+    clusters.hub.apply_object(&envelope("10")).await;
+    place(clusters, "wrapped").await;
+    is_available(clusters, "wrapped").await;
+    assert!(
+        clusters.hub.find("resourcequotas", "wrapped", "quota").await.is_none(),
+        "no quota here"
+    );
+    for member in clusters.members() {
         let quota = member.get("resourcequotas", "wrapped", "quota").await;
         assert_eq!(quota["spec"]["hard"], json!({"pods": "10"}), "{}", member.name());
         assert!(member.find("resourceenvelopes", "wrapped", "limits").await.is_none());
     }
-    world.hub.apply_object(&envelope("20")).await;
-    for member in world.members() {
+    clusters.hub.apply_object(&envelope("20")).await;
+    for member in clusters.members() {
         let is_new = |found: Option<&Value>| {
             found.is_some_and(|quota| quota["spec"]["hard"]["pods"] == "20")
         };
@@ -167,14 +170,14 @@ pub(super) async fn wrapped(world: &World) {
     broken["data"]["late.yaml"] = theirs;
     broken["data"]["odd.yaml"] = json!({"apiVersion": "example.org/v1", "kind": "Unheard",
         "metadata": {"name": "odd", "namespace": "wrapped"}});
-    world.hub.apply_object(&broken).await;
+    clusters.hub.apply_object(&broken).await;
     let failed = |found: Option<&Value>| {
         found.is_some_and(|crp| {
-            let mut clusters = rows(&crp["status"], "placementStatuses");
-            clusters.any(|one| rows(one, "failedPlacements").next().is_some())
+            let mut rows_by_cluster = rows(&crp["status"], "placementStatuses");
+            rows_by_cluster.any(|one| rows(one, "failedPlacements").next().is_some())
         })
     };
-    let crp = world.hub.eventually(CRP, "", "wrapped", failed).await.unwrap_or_default();
+    let crp = clusters.hub.eventually(CRP, "", "wrapped", failed).await.unwrap_or_default();
     let first = rows(&crp["status"], "placementStatuses")
         .flat_map(|cluster| rows(cluster, "failedPlacements"))
         .next()
@@ -186,27 +189,27 @@ pub(super) async fn wrapped(world: &World) {
         json!({"name": "limits", "namespace": "wrapped", "type": "ResourceEnvelope"})
     );
     assert_eq!(first["condition"]["reason"], "DecodingErred");
-    world.hub.delete("resourceenvelopes", "wrapped", "limits").await;
-    for member in world.members() {
+    clusters.hub.delete("resourceenvelopes", "wrapped", "limits").await;
+    for member in clusters.members() {
         member.goes("resourcequotas", "wrapped", "quota").await;
     }
-    is_available(world, "wrapped").await;
+    is_available(clusters, "wrapped").await;
 }
 
-pub(super) async fn abandoned(world: &World) {
-    world.hub.apply("{apiVersion: v1, kind: Namespace, metadata: {name: abandoned}}").await;
-    world
+pub(super) async fn abandoned(clusters: &Clusters) {
+    clusters.hub.apply("{apiVersion: v1, kind: Namespace, metadata: {name: abandoned}}").await;
+    clusters
         .hub
         .apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: abandoned}, data: {a: '1'}}")
         .await;
-    place(world, "abandoned").await;
+    place(clusters, "abandoned").await;
     let policy =
         json!({"spec": {"strategy": {"deleteStrategy": {"propagationPolicy": "Abandon"}}}});
-    world.hub.patch(CRP, "", "abandoned", policy).await;
-    is_available(world, "abandoned").await;
-    world.hub.delete(CRP, "", "abandoned").await;
-    world.hub.goes(CRP, "", "abandoned").await;
-    for member in world.members() {
+    clusters.hub.patch(CRP, "", "abandoned", policy).await;
+    is_available(clusters, "abandoned").await;
+    clusters.hub.delete(CRP, "", "abandoned").await;
+    clusters.hub.goes(CRP, "", "abandoned").await;
+    for member in clusters.members() {
         for (kind, space, name) in
             [("namespaces", "", "abandoned"), ("configmaps", "abandoned", "settings")]
         {

@@ -11,7 +11,7 @@ use flagship_runtime::client::{Client, ClientError, Merge, ResourceType, Selecti
 use serde_json::{Value, json};
 
 use super::telling::rows;
-use crate::fleet::World;
+use crate::fleet::Clusters;
 
 const PLACEMENT: &str = "placement.kubernetes-fleet.io";
 const CLUSTER: &str = "cluster.kubernetes-fleet.io";
@@ -26,20 +26,21 @@ authorization.k8s.io selfsubjectrulesreviews: create
 
 /// Holds what a member's credentials can do against the reviewed list. The fleet needs
 /// another member beside it.
-pub async fn do_only_their_part(world: &World, member: &str, credentials: &Client) {
+pub async fn do_only_their_part(clusters: &Clusters, member: &str, credentials: &Client) {
     let own = format!("fleet-member-{member}");
     let reviewed = REVIEWED_RIGHTS.lines().filter(|line| !line.starts_with('#'));
     let mut expected: Vec<&str> = reviewed.chain(EVERYBODY.lines()).collect();
     expected.sort_unstable();
     assert_eq!(rights(credentials, &own).await, expected, "in its own namespace");
-    let other = world.members.keys().find(|name| *name != member).expect("there is another member");
+    let other =
+        clusters.members.keys().find(|name| *name != member).expect("there is another member");
     let other = format!("fleet-member-{other}");
     for elsewhere in [other.as_str(), "default", "fleet-system", "kube-system"] {
         let everybody: Vec<&str> = EVERYBODY.lines().collect();
         assert_eq!(rights(credentials, elsewhere).await, everybody, "in {elsewhere}");
     }
     does_its_part(credentials, member, &own).await;
-    is_refused(world, credentials, member, (&own, &other)).await;
+    is_refused(clusters, credentials, member, (&own, &other)).await;
 }
 
 /// The rules in force in a namespace, as `group resource: verbs`.
@@ -92,15 +93,20 @@ async fn does_its_part(credentials: &Client, member: &str, own: &str) {
 }
 
 /// Everything else is refused when it is really tried.
-async fn is_refused(world: &World, credentials: &Client, member: &str, (own, other): (&str, &str)) {
-    let admin = world.hub.client();
+async fn is_refused(
+    clusters: &Clusters,
+    credentials: &Client,
+    member: &str,
+    (own, other): (&str, &str),
+) {
+    let admin = clusters.hub.client();
     // Something to reach for, in each place.
     let work = |space: &str| {
         json!({"apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "Work",
         "metadata": {"name": "bait", "namespace": space}, "spec": {"workload": {}}})
     };
     for space in [own, other] {
-        world.hub.apply_object(&work(space)).await;
+        clusters.hub.apply_object(&work(space)).await;
     }
     let reads = [
         (of(PLACEMENT, "v1beta1", "works"), Some(other)),
@@ -192,7 +198,7 @@ async fn is_refused(world: &World, credentials: &Client, member: &str, (own, oth
         let gone =
             credentials.manifests(works.clone()).delete(&key, uid.as_str().unwrap_or("")).await;
         assert_eq!(gone.err().map(|refused| refused.code), Some(403), "deletes {key}");
-        world.hub.delete("works", space, "bait").await;
+        clusters.hub.delete("works", space, "bait").await;
     }
 }
 

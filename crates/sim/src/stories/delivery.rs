@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::telling::placement;
-use crate::fleet::World;
+use crate::fleet::Clusters;
 
 const CRP: &str = "clusterresourceplacements";
 
@@ -51,19 +51,19 @@ spec:
 }
 
 /// Gives the members a shop and waits until it works everywhere.
-pub(super) async fn open_shop(world: &World, name: &str, image: &str) {
-    world.hub.apply(&shop(name, image)).await;
-    is_available(world, name).await;
+pub(super) async fn open_shop(clusters: &Clusters, name: &str, image: &str) {
+    clusters.hub.apply(&shop(name, image)).await;
+    is_available(clusters, name).await;
 }
 
 /// Waits until the placement says that all is well for its present generation.
-pub(super) async fn is_available(world: &World, name: &str) {
-    world.hub.becomes(CRP, "", name, "ClusterResourcePlacementAvailable", "True").await;
+pub(super) async fn is_available(clusters: &Clusters, name: &str) {
+    clusters.hub.becomes(CRP, "", name, "ClusterResourcePlacementAvailable", "True").await;
 }
 
-pub(super) async fn arrives(world: &World) {
-    open_shop(world, "shop", "nginx:1.25").await;
-    for member in world.members() {
+pub(super) async fn arrives(clusters: &Clusters) {
+    open_shop(clusters, "shop", "nginx:1.25").await;
+    for member in clusters.members() {
         let settings = member.get("configmaps", "shop", "settings").await;
         assert_eq!(settings["data"], json!({"greeting": "hello"}));
         let web = member.get("deployments", "shop", "web").await;
@@ -98,18 +98,18 @@ ClusterResourcePlacementAvailable=True ResourceAvailable: The selected resources
         cluster("member2"),
         cluster("member3")
     );
-    assert_eq!(placement(&world.hub, "shop").await, expected);
+    assert_eq!(placement(&clusters.hub, "shop").await, expected);
 }
 
-pub(super) async fn edited(world: &World) {
-    open_shop(world, "edited", "nginx:1.25").await;
+pub(super) async fn edited(clusters: &Clusters) {
+    open_shop(clusters, "edited", "nginx:1.25").await;
     let image = json!({"spec": {"template": {"spec": {"containers": [{"name": "web", "image": "nginx:1.26"}]}}}});
-    world.hub.patch("deployments", "edited", "web", image).await;
-    world
+    clusters.hub.patch("deployments", "edited", "web", image).await;
+    clusters
         .hub
         .patch("configmaps", "edited", "settings", json!({"data": {"greeting": "salut"}}))
         .await;
-    for member in world.members() {
+    for member in clusters.members() {
         let is_new = |found: Option<&serde_json::Value>| {
             found.is_some_and(|web| {
                 web["spec"]["template"]["spec"]["containers"][0]["image"] == "nginx:1.26"
@@ -124,11 +124,11 @@ pub(super) async fn edited(world: &World) {
         };
         member.eventually("configmaps", "edited", "settings", is_new).await;
     }
-    is_available(world, "edited").await;
+    is_available(clusters, "edited").await;
 }
 
-pub(super) async fn defined(world: &World) {
-    world
+pub(super) async fn defined(clusters: &Clusters) {
+    clusters
         .hub
         .apply(
             "
@@ -154,11 +154,11 @@ metadata: {name: sky}
 ",
         )
         .await;
-    world
+    clusters
         .hub
         .becomes("customresourcedefinitions", "", "kites.example.com", "Established", "True")
         .await;
-    world
+    clusters
         .hub
         .apply(
             "
@@ -179,26 +179,26 @@ spec:
 ",
         )
         .await;
-    for member in world.members() {
+    for member in clusters.members() {
         let is_red = |found: Option<&serde_json::Value>| {
             found.is_some_and(|kite| kite["spec"]["colour"] == "red")
         };
         member.eventually("kites", "sky", "first", is_red).await;
     }
-    is_available(world, "sky").await;
+    is_available(clusters, "sky").await;
 }
 
-pub(super) async fn deleted(world: &World) {
-    open_shop(world, "closing", "nginx:1.25").await;
-    world.hub.delete(CRP, "", "closing").await;
-    world.hub.goes(CRP, "", "closing").await;
-    for member in world.members() {
+pub(super) async fn deleted(clusters: &Clusters) {
+    open_shop(clusters, "closing", "nginx:1.25").await;
+    clusters.hub.delete(CRP, "", "closing").await;
+    clusters.hub.goes(CRP, "", "closing").await;
+    for member in clusters.members() {
         member.goes("namespaces", "", "closing").await;
         assert!(member.list("appliedworks", "").await.iter().all(|one| {
             !one["metadata"]["name"].as_str().unwrap_or_default().starts_with("closing-")
         }));
         let space = format!("fleet-member-{}", member.name());
-        let works = world.hub.list("works", &space).await;
+        let works = clusters.hub.list("works", &space).await;
         assert!(works.iter().all(|one| {
             !one["metadata"]["name"].as_str().unwrap_or_default().starts_with("closing-")
         }));

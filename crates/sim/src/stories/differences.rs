@@ -4,13 +4,13 @@ use serde_json::{Value, json};
 
 use super::delivery::{is_available, open_shop};
 use super::telling::{conditions, placement, rows};
-use crate::fleet::World;
+use crate::fleet::Clusters;
 
 const CRP: &str = "clusterresourceplacements";
 
-pub(super) async fn undone(world: &World) {
-    open_shop(world, "mended", "nginx:1.25").await;
-    let member = world.member("member2");
+pub(super) async fn undone(clusters: &Clusters) {
+    open_shop(clusters, "mended", "nginx:1.25").await;
+    let member = clusters.member("member2");
     member.patch("configmaps", "mended", "settings", json!({"data": {"greeting": "edited"}})).await;
     let is_mended =
         |found: Option<&Value>| found.is_some_and(|map| map["data"]["greeting"] == "hello");
@@ -23,12 +23,12 @@ pub(super) async fn undone(world: &World) {
         })
     };
     member.eventually("deployments", "mended", "web", works).await;
-    is_available(world, "mended").await;
+    is_available(clusters, "mended").await;
 }
 
 /// A namespace with one ConfigMap, placed on all members with a strategy.
-async fn settings(world: &World, name: &str, strategy: Value) {
-    world
+async fn settings(clusters: &Clusters, name: &str, strategy: Value) {
+    clusters
         .hub
         .apply(&format!(
             "
@@ -51,7 +51,7 @@ data: {{greeting: hello}}
         "spec": {"resourceSelectors": selector, "policy": {"placementType": "PickAll"},
             "strategy": {"type": "RollingUpdate", "applyStrategy": strategy}},
     });
-    world.hub.apply_object(&crp).await;
+    clusters.hub.apply_object(&crp).await;
 }
 
 fn on_member2<'a>(placement: &'a Value, list: &'a str) -> Vec<&'a Value> {
@@ -61,18 +61,18 @@ fn on_member2<'a>(placement: &'a Value, list: &'a str) -> Vec<&'a Value> {
         .collect()
 }
 
-pub(super) async fn drifted(world: &World) {
-    settings(world, "drifted", json!({"whenToApply": "IfNotDrifted"})).await;
-    is_available(world, "drifted").await;
-    let member = world.member("member2");
+pub(super) async fn drifted(clusters: &Clusters) {
+    settings(clusters, "drifted", json!({"whenToApply": "IfNotDrifted"})).await;
+    is_available(clusters, "drifted").await;
+    let member = clusters.member("member2");
     member
         .patch("configmaps", "drifted", "settings", json!({"data": {"greeting": "edited"}}))
         .await;
     let is_told = |found: Option<&Value>| {
         found.is_some_and(|crp| !on_member2(crp, "driftedPlacements").is_empty())
     };
-    world.hub.eventually(CRP, "", "drifted", is_told).await;
-    let told = placement(&world.hub, "drifted").await;
+    clusters.hub.eventually(CRP, "", "drifted", is_told).await;
+    let told = placement(&clusters.hub, "drifted").await;
     let (_, rest) = told.split_once("member2:\n").unwrap_or_default();
     let (member2, _) = rest.split_once("member3:\n").unwrap_or_default();
     let (_, found) = member2.split_once("  Applied=").unwrap_or_default();
@@ -88,11 +88,11 @@ False NotAllWorkHaveBeenApplied: Work object drifted-work has failed to apply
         "{told}"
     );
     member.patch("configmaps", "drifted", "settings", json!({"data": {"greeting": "hello"}})).await;
-    is_available(world, "drifted").await;
+    is_available(clusters, "drifted").await;
 }
 
-pub(super) async fn foreign(world: &World) {
-    let member = world.member("member2");
+pub(super) async fn foreign(clusters: &Clusters) {
+    let member = clusters.member("member2");
     member
         .apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: landlord, namespace: default}}")
         .await;
@@ -104,7 +104,7 @@ pub(super) async fn foreign(world: &World) {
         "data": {"greeting": "theirs"}});
     member.apply_object(&theirs).await;
     let ours = "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: default}, data: {greeting: ours}}";
-    world.hub.apply(ours).await;
+    clusters.hub.apply(ours).await;
     let selector = json!([{"group": "", "version": "v1", "kind": "ConfigMap", "name": "settings"}]);
     let rp = json!({
         "apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "ResourcePlacement",
@@ -112,11 +112,11 @@ pub(super) async fn foreign(world: &World) {
         "spec": {"resourceSelectors": selector, "policy": {"placementType": "PickAll"},
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "100%"}}},
     });
-    world.hub.apply_object(&rp).await;
+    clusters.hub.apply_object(&rp).await;
     let is_told = |found: Option<&Value>| {
         found.is_some_and(|rp| !on_member2(rp, "failedPlacements").is_empty())
     };
-    let rp = world.hub.eventually("resourceplacements", "default", "foreign", is_told).await;
+    let rp = clusters.hub.eventually("resourceplacements", "default", "foreign", is_told).await;
     let rp = rp.unwrap_or_default();
     let failed = on_member2(&rp, "failedPlacements");
     assert_eq!(failed[0]["condition"]["reason"], "FailedToTakeOver");
@@ -135,13 +135,13 @@ pub(super) async fn foreign(world: &World) {
     for name in ["member1", "member3"] {
         let is_ours =
             |found: Option<&Value>| found.is_some_and(|map| map["data"]["greeting"] == "ours");
-        world.member(name).eventually("configmaps", "default", "settings", is_ours).await;
+        clusters.member(name).eventually("configmaps", "default", "settings", is_ours).await;
     }
 }
 
-pub(super) async fn claimed(world: &World) {
-    settings(world, "claimed", json!({})).await;
-    is_available(world, "claimed").await;
+pub(super) async fn claimed(clusters: &Clusters) {
+    settings(clusters, "claimed", json!({})).await;
+    is_available(clusters, "claimed").await;
     let selector = json!([{"group": "", "version": "v1", "kind": "Namespace", "name": "claimed"}]);
     let second = json!({
         "apiVersion": "placement.kubernetes-fleet.io/v1beta1",
@@ -150,11 +150,11 @@ pub(super) async fn claimed(world: &World) {
         "spec": {"resourceSelectors": selector, "policy": {"placementType": "PickAll"},
             "strategy": {"type": "RollingUpdate", "applyStrategy": {"allowCoOwnership": true}}},
     });
-    world.hub.apply_object(&second).await;
+    clusters.hub.apply_object(&second).await;
     let is_told = |found: Option<&Value>| {
         found.is_some_and(|crp| on_member2(crp, "failedPlacements").len() == 2)
     };
-    let crp = world.hub.eventually(CRP, "", "claimed-again", is_told).await.unwrap_or_default();
+    let crp = clusters.hub.eventually(CRP, "", "claimed-again", is_told).await.unwrap_or_default();
     for failed in on_member2(&crp, "failedPlacements") {
         assert_eq!(failed["condition"]["reason"], "FailedToTakeOver");
         assert_eq!(
@@ -163,27 +163,27 @@ pub(super) async fn claimed(world: &World) {
              object is already owned by another Fleet AppliedWork object)"
         );
     }
-    is_available(world, "claimed").await;
+    is_available(clusters, "claimed").await;
     // The one that has it keeps it when the other goes.
-    world.hub.delete(CRP, "", "claimed-again").await;
-    world.hub.goes(CRP, "", "claimed-again").await;
-    for member in world.members() {
+    clusters.hub.delete(CRP, "", "claimed-again").await;
+    clusters.hub.goes(CRP, "", "claimed-again").await;
+    for member in clusters.members() {
         let map = member.get("configmaps", "claimed", "settings").await;
         assert_eq!(map["metadata"]["ownerReferences"][0]["name"], "claimed-work");
         assert_eq!(rows(&map["metadata"], "ownerReferences").count(), 1);
     }
 }
 
-pub(super) async fn compared(world: &World) {
-    let member = world.member("member2");
+pub(super) async fn compared(clusters: &Clusters) {
+    let member = clusters.member("member2");
     member.apply("{apiVersion: v1, kind: Namespace, metadata: {name: compared}}").await;
     member
         .apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: compared}, data: {greeting: theirs}}")
         .await;
     let strategy = json!({"type": "ReportDiff", "whenToTakeOver": "Never"});
-    settings(world, "compared", strategy).await;
+    settings(clusters, "compared", strategy).await;
     let kind = "ClusterResourcePlacementDiffReported";
-    let crp = world.hub.becomes(CRP, "", "compared", kind, "True").await;
+    let crp = clusters.hub.becomes(CRP, "", "compared", kind, "True").await;
     let diffs = on_member2(&crp, "diffedPlacements");
     assert_eq!(diffs.len(), 1, "{:#?}", conditions(&crp["status"]));
     assert_eq!(
@@ -193,5 +193,5 @@ pub(super) async fn compared(world: &World) {
     let untouched = member.get("configmaps", "compared", "settings").await;
     assert_eq!(untouched["data"], json!({"greeting": "theirs"}));
     assert!(untouched["metadata"]["ownerReferences"].is_null());
-    assert!(world.member("member1").find("namespaces", "", "compared").await.is_none());
+    assert!(clusters.member("member1").find("namespaces", "", "compared").await.is_none());
 }

@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 use super::telling::{conditions, placement, rows};
-use crate::fleet::World;
+use crate::fleet::Clusters;
 
 const CRP: &str = "clusterresourceplacements";
 
 /// A namespace with a Deployment whose image no registry can have.
-async fn broken(world: &World, name: &str, strategy: &str) {
-    world
+async fn broken(clusters: &Clusters, name: &str, strategy: &str) {
+    clusters
         .hub
         .apply(&format!(
             "
@@ -67,18 +67,18 @@ fn is_failed(cluster: &'static str) -> impl Fn(Option<&Value>) -> bool {
     }
 }
 
-pub(super) async fn bad_image(world: &World) {
+pub(super) async fn bad_image(clusters: &Clusters) {
     let strategy = "{type: RollingUpdate, rollingUpdate: {maxUnavailable: 1}}";
-    broken(world, "broken", strategy).await;
+    broken(clusters, "broken", strategy).await;
     for cluster in ["member1", "member2", "member3"] {
-        world.hub.eventually(CRP, "", "broken", is_failed(cluster)).await;
+        clusters.hub.eventually(CRP, "", "broken", is_failed(cluster)).await;
     }
-    let told = placement(&world.hub, "broken").await;
+    let told = placement(&clusters.hub, "broken").await;
     for cluster in ["member1", "member2", "member3"] {
         let expected = not_available(cluster, "broken", "");
         assert!(told.contains(&expected), "expected:\n{expected}\ntold:\n{told}");
     }
-    let member = world.member("member2");
+    let member = clusters.member("member2");
     let web = member.get("deployments", "broken", "nginx-deployment").await;
     assert_eq!(web["status"]["replicas"], 3);
     assert!(web["status"]["availableReplicas"].is_null());
@@ -92,15 +92,15 @@ pub(super) async fn bad_image(world: &World) {
     }
 }
 
-pub(super) async fn stuck_run(world: &World) {
+pub(super) async fn stuck_run(clusters: &Clusters) {
     let label = |name: &'static str| json!({"metadata": {"labels": {"environment": name}}});
-    world.hub.patch("memberclusters", "", "member2", label("staging")).await;
-    world.hub.patch("memberclusters", "", "member1", label("prod")).await;
-    world.hub.patch("memberclusters", "", "member3", label("prod")).await;
-    broken(world, "stuck", "{type: External}").await;
+    clusters.hub.patch("memberclusters", "", "member2", label("staging")).await;
+    clusters.hub.patch("memberclusters", "", "member1", label("prod")).await;
+    clusters.hub.patch("memberclusters", "", "member3", label("prod")).await;
+    broken(clusters, "stuck", "{type: External}").await;
     let scheduled = "ClusterResourcePlacementScheduled";
-    world.hub.becomes(CRP, "", "stuck", scheduled, "True").await;
-    world
+    clusters.hub.becomes(CRP, "", "stuck", scheduled, "True").await;
+    clusters
         .hub
         .apply(
             "
@@ -129,7 +129,7 @@ spec: {placementName: stuck, stagedRolloutStrategyName: stuck, state: Run}
             rows(&run["status"], "conditions").any(|one| one["reason"] == "UpdateRunStuck")
         })
     };
-    let run = world.hub.eventually_within(600, runs, "", "stuck-run", is_stuck).await;
+    let run = clusters.hub.eventually_within(600, runs, "", "stuck-run", is_stuck).await;
     let run = run.unwrap_or_default();
     assert_eq!(
         conditions(&run["status"]),
@@ -138,8 +138,8 @@ spec: {placementName: stuck, stagedRolloutStrategyName: stuck, state: Run}
             "Progressing=False UpdateRunStuck: The updateRun is stuck waiting for member2 cluster(s) in stage staging to finish updating, please check placement status for potential errors",
         ]
     );
-    world.hub.eventually(CRP, "", "stuck", is_failed("member2")).await;
-    let told = placement(&world.hub, "stuck").await;
+    clusters.hub.eventually(CRP, "", "stuck", is_failed("member2")).await;
+    let told = placement(&clusters.hub, "stuck").await;
     let expected =
         not_available("member2", "stuck", ", resourceSnapshotIndex: 0, updateRun: stuck-run");
     assert!(told.contains(&expected), "expected:\n{expected}\ntold:\n{told}");

@@ -8,7 +8,7 @@
 use flagship_api::keys::label;
 use serde_json::{Value, json};
 
-use crate::fleet::World;
+use crate::fleet::Clusters;
 
 const HOME: &str = "tenant";
 const FLEET: &str = "placement.kubernetes-fleet.io/v1beta1";
@@ -94,10 +94,10 @@ const PATCHES: &[(&str, &str)] = &[
 ];
 
 /// Told with the rest, and on fleets with and without webhooks.
-pub(super) async fn stays_at_home(world: &World) {
+pub(super) async fn stays_at_home(clusters: &Clusters) {
     let space = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME}});
-    world.hub.apply_object(&space).await;
-    for member in world.members() {
+    clusters.hub.apply_object(&space).await;
+    for member in clusters.members() {
         member.apply_object(&space).await;
     }
     assert!(PATCHES.len() > 40);
@@ -105,37 +105,37 @@ pub(super) async fn stays_at_home(world: &World) {
         let name = format!("patched-{at}");
         let patches: Value = serde_json::from_str(&patches.replace("ADMIN", &admin().to_string()))
             .unwrap_or_else(|error| panic!("{patches}: {error}"));
-        config_map(world, &name).await;
-        forge(world, &name, &name, &patches).await;
-        place(world, &name, "ConfigMap", "v1").await;
+        config_map(clusters, &name).await;
+        forge(clusters, &name, &name, &patches).await;
+        place(clusters, &name, "ConfigMap", "v1").await;
     }
     let enveloped = envelopes();
     for (at, (wrapped, _)) in enveloped.iter().enumerate() {
-        envelope(world, &format!("wrapped-{at}"), wrapped).await;
+        envelope(clusters, &format!("wrapped-{at}"), wrapped).await;
     }
     // What is wrapped is overridden too, and judged alike.
     let inside = json!({"apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": "inside", "namespace": HOME}, "data": {"k": "v"}});
     let patches: Value = serde_json::from_str(PATCHES[1].0).expect("it is JSON");
-    forge(world, "wrapped", "inside", &patches).await;
-    envelope(world, "wrapped", &inside).await;
+    forge(clusters, "wrapped", "inside", &patches).await;
+    envelope(clusters, "wrapped", &inside).await;
 
     for (at, (patches, word)) in PATCHES.iter().enumerate() {
         let name = format!("patched-{at}");
-        let told = refused(world, &name, "ResourcePlacementOverridden").await;
+        let told = refused(clusters, &name, "ResourcePlacementOverridden").await;
         let object = format!("failed to apply on ConfigMap \"{name}\" in namespace \"{HOME}\"");
         for word in ["OverriddenFailed", object.as_str(), *word] {
             assert!(told.contains(word), "{patches} lacks {word:?}: {told}");
         }
     }
     for (at, (wrapped, (kind, word))) in enveloped.iter().enumerate() {
-        let told = refused(world, &format!("wrapped-{at}"), kind).await;
+        let told = refused(clusters, &format!("wrapped-{at}"), kind).await;
         assert!(told.contains(word), "{wrapped} lacks {word:?}: {told}");
     }
-    let told = refused(world, "wrapped", "ResourcePlacementOverridden").await;
+    let told = refused(clusters, "wrapped", "ResourcePlacementOverridden").await;
     assert!(told.contains("from envelope tenant/wrapped"), "{told}");
-    wide(world).await;
-    nothing_came(world).await;
+    wide(clusters).await;
+    nothing_came(clusters).await;
 }
 
 fn admin() -> Value {
@@ -165,17 +165,17 @@ fn envelopes() -> Vec<(Value, (&'static str, &'static str))> {
     ]
 }
 
-async fn config_map(world: &World, name: &str) {
+async fn config_map(clusters: &Clusters, name: &str) {
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": name, "namespace": HOME}, "data": {"k": "v"}});
-    world.hub.apply_object(&map).await;
+    clusters.hub.apply_object(&map).await;
 }
 
-async fn envelope(world: &World, name: &str, wrapped: &Value) {
+async fn envelope(clusters: &Clusters, name: &str, wrapped: &Value) {
     let object = json!({"apiVersion": FLEET, "kind": "ResourceEnvelope",
         "metadata": {"name": name, "namespace": HOME}, "data": {"o": wrapped}});
-    world.hub.apply_object(&object).await;
-    place(world, name, "ResourceEnvelope", FLEET).await;
+    clusters.hub.apply_object(&object).await;
+    place(clusters, name, "ResourceEnvelope", FLEET).await;
 }
 
 fn strategy() -> Value {
@@ -184,18 +184,18 @@ fn strategy() -> Value {
 }
 
 /// A placement of one object in the tenant's namespace, of the object's name.
-async fn place(world: &World, name: &str, kind: &str, api_version: &str) {
+async fn place(clusters: &Clusters, name: &str, kind: &str, api_version: &str) {
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     let selector = json!([{"group": group, "version": version, "kind": kind, "name": name}]);
     let placement = json!({"apiVersion": FLEET, "kind": "ResourcePlacement",
         "metadata": {"name": name, "namespace": HOME},
         "spec": {"resourceSelectors": selector, "policy": {"placementType": "PickAll"},
             "strategy": strategy()}});
-    world.hub.apply_object(&placement).await;
+    clusters.hub.apply_object(&placement).await;
 }
 
 /// An override for a placement of the tenant, or its snapshot if the override is refused.
-async fn forge(world: &World, placement: &str, target: &str, patches: &Value) {
+async fn forge(clusters: &Clusters, placement: &str, target: &str, patches: &Value) {
     let selector = json!([{"group": "", "version": "v1", "kind": "ConfigMap", "name": target}]);
     let rule =
         json!({"clusterSelector": {"clusterSelectorTerms": []}, "jsonPatchOverrides": patches});
@@ -204,15 +204,15 @@ async fn forge(world: &World, placement: &str, target: &str, patches: &Value) {
     let object = json!({"apiVersion": FLEET, "kind": "ResourceOverride",
         "metadata": {"name": placement, "namespace": HOME}, "spec": spec});
     let snapshot = format!("{placement}-0");
-    match world.hub.try_apply(&object).await {
+    match clusters.hub.try_apply(&object).await {
         Ok(_) => {
             let there = |found: Option<&Value>| found.is_some();
-            world.hub.eventually("resourceoverridesnapshots", HOME, &snapshot, there).await;
+            clusters.hub.eventually("resourceoverridesnapshots", HOME, &snapshot, there).await;
         }
         Err(refused) => {
             assert_eq!(refused.code, 403, "{refused}");
             let snapshot = by_hand("ResourceOverrideSnapshot", &snapshot, placement, spec);
-            world.hub.apply_object(&snapshot).await;
+            clusters.hub.apply_object(&snapshot).await;
         }
     }
 }
@@ -230,16 +230,16 @@ fn by_hand(kind: &str, name: &str, of: &str, spec: Value) -> Value {
 }
 
 /// Waits for a condition that is false, and tells everything the placement says.
-async fn refused(world: &World, placement: &str, kind: &str) -> String {
-    let object = world.hub.becomes(RP, HOME, placement, kind, "False").await;
+async fn refused(clusters: &Clusters, placement: &str, kind: &str) -> String {
+    let object = clusters.hub.becomes(RP, HOME, placement, kind, "False").await;
     object["status"].to_string().replace("\\\"", "\"")
 }
 
 /// The same for an override of the whole cluster, about a role and about a namespace.
-async fn wide(world: &World) {
+async fn wide(clusters: &Clusters) {
     let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
         "metadata": {"name": "tenant-reader"}, "rules": []});
-    world.hub.apply_object(&role).await;
+    clusters.hub.apply_object(&role).await;
     let selector = json!([{"group": "rbac.authorization.k8s.io", "version": "v1",
         "kind": "ClusterRole", "name": "tenant-reader"}]);
     let rule = json!({"clusterSelector": {"clusterSelectorTerms": []},
@@ -249,25 +249,25 @@ async fn wide(world: &World) {
     let object = json!({"apiVersion": FLEET, "kind": "ClusterResourceOverride",
         "metadata": {"name": "tenant-reader"}, "spec": spec});
     let snapshot = "tenant-reader-0";
-    if world.hub.try_apply(&object).await.is_err() {
+    if clusters.hub.try_apply(&object).await.is_err() {
         let forged = by_hand("ClusterResourceOverrideSnapshot", snapshot, "tenant-reader", spec);
-        world.hub.apply_object(&forged).await;
+        clusters.hub.apply_object(&forged).await;
     }
     let there = |found: Option<&Value>| found.is_some();
-    world.hub.eventually("clusterresourceoverridesnapshots", "", snapshot, there).await;
+    clusters.hub.eventually("clusterresourceoverridesnapshots", "", snapshot, there).await;
     let placement = json!({"apiVersion": FLEET, "kind": "ClusterResourcePlacement",
         "metadata": {"name": "tenant-reader"},
         "spec": {"resourceSelectors": selector, "policy": {"placementType": "PickAll"},
             "strategy": strategy()}});
-    world.hub.apply_object(&placement).await;
+    clusters.hub.apply_object(&placement).await;
     let kind = "ClusterResourcePlacementOverridden";
-    let object = world.hub.becomes(CRP, "", "tenant-reader", kind, "False").await;
+    let object = clusters.hub.becomes(CRP, "", "tenant-reader", kind, "False").await;
     let told = object.to_string();
     assert!(told.contains("kind would change from"), "{told}");
 }
 
-async fn nothing_came(world: &World) {
-    for member in world.members() {
+async fn nothing_came(clusters: &Clusters) {
+    for member in clusters.members() {
         let name = member.name();
         for kind in ["clusterrolebindings", "clusterroles", "namespaces", "secrets"] {
             for object in member.list(kind, "").await {

@@ -14,7 +14,7 @@ const IMC: &str = "internalmemberclusters";
 
 async fn heartbeat(fleet: &Fleet, member: &str) -> Timestamp {
     let space = format!("fleet-member-{member}");
-    let internal = fleet.world.hub.get(IMC, &space, member).await;
+    let internal = fleet.clusters.hub.get(IMC, &space, member).await;
     let beat = &internal["status"]["agentStatus"][0]["lastReceivedHeartbeat"];
     beat.as_str().unwrap().parse().unwrap()
 }
@@ -23,7 +23,7 @@ async fn heartbeat(fleet: &Fleet, member: &str) -> Timestamp {
 #[tokio::test(start_paused = true)]
 async fn members_join_and_say_what_they_have() {
     let fleet = Fleet::joined(FleetConfig::of(3)).await;
-    let hub = &fleet.world.hub;
+    let hub = &fleet.clusters.hub;
     assert_eq!(
         hub.conditions(MC, "", "member2").await,
         [
@@ -68,7 +68,7 @@ async fn heartbeats_keep_the_period_they_are_given_and_spread_a_little() {
     // Whole seconds on the wire, so a second more or less than the twentieth.
     assert!(gaps.len() >= 5 && gaps.iter().all(|gap| (56..=64).contains(gap)), "{gaps:?}");
     let spec = json!({"spec": {"heartbeatPeriodSeconds": 10}});
-    fleet.world.hub.patch(MC, "", "member1", spec).await;
+    fleet.clusters.hub.patch(MC, "", "member1", spec).await;
     fleet.pass(25).await;
     let then = heartbeat(&fleet, "member1").await;
     fleet.pass(30).await;
@@ -79,7 +79,7 @@ async fn heartbeats_keep_the_period_they_are_given_and_spread_a_little() {
 #[tokio::test(start_paused = true)]
 async fn a_member_that_is_deleted_says_goodbye_and_is_gone() {
     let fleet = Fleet::joined(FleetConfig::of(2)).await;
-    let hub = &fleet.world.hub;
+    let hub = &fleet.clusters.hub;
     hub.apply(
         "
         apiVersion: placement.kubernetes-fleet.io/v1beta1
@@ -104,7 +104,7 @@ async fn a_member_that_is_deleted_says_goodbye_and_is_gone() {
 async fn a_member_whose_agent_is_down_is_let_go_after_a_quarter_of_an_hour() {
     let mut fleet = Fleet::joined(FleetConfig::of(1)).await;
     fleet.kill("member1").await;
-    let hub = &fleet.world.hub;
+    let hub = &fleet.clusters.hub;
     hub.delete(MC, "", "member1").await;
     fleet.pass(14 * 60).await;
     assert!(hub.find(MC, "", "member1").await.is_some());
@@ -120,10 +120,10 @@ async fn an_agent_that_starts_while_it_should_leave_leaves() {
     fleet.kill("member1").await;
     let space = "fleet-member-member1";
     let leave = json!({"spec": {"state": "Leave"}});
-    fleet.world.hub.patch(IMC, space, "member1", leave).await;
+    fleet.clusters.hub.patch(IMC, space, "member1", leave).await;
     fleet.start("member1");
     fleet.pass(120).await;
-    let internal = fleet.world.hub.get(IMC, space, "member1").await;
+    let internal = fleet.clusters.hub.get(IMC, space, "member1").await;
     let agent = &internal["status"]["agentStatus"][0];
     let joined = agent["conditions"].as_array().unwrap().iter().find(|c| c["type"] == "Joined");
     assert_eq!(joined.unwrap()["status"], "False");

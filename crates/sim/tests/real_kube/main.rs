@@ -24,7 +24,7 @@ use flagship_member::Member;
 use flagship_rules::placement::Batching;
 use flagship_runtime::env::Env;
 use flagship_runtime::metrics::Metrics;
-use flagship_sim::fleet::{Cluster, World};
+use flagship_sim::fleet::{Cluster, Clusters};
 use flagship_sim::stories;
 use jiff::SignedDuration;
 use kubelet::play_kubelet;
@@ -73,7 +73,7 @@ async fn the_stories_of_delivery_hold_on_real_api_servers() {
         hub.becomes("memberclusters", "", name, "Joined", "True").await;
         members.insert(name.to_owned(), cluster);
     }
-    let world = World { hub, members };
+    let world = Clusters { hub, members };
     eprintln_story("a member's credentials do only their part");
     stories::credentials::do_only_their_part(&world, "member1", &credentials["member1"]).await;
     // First, for it lists all placements there are.

@@ -21,7 +21,7 @@ spec: {placementName: web, stagedRolloutStrategyName: all, state: Run}
 /// Two members, and a placement that a run has brought to both.
 async fn well() -> Fleet {
     let fleet = Fleet::joined(FleetConfig::of(2)).await;
-    let hub = &fleet.world.hub;
+    let hub = &fleet.clusters.hub;
     hub.apply(
         "
 apiVersion: v1
@@ -50,9 +50,9 @@ spec:
 }
 
 async fn report(fleet: &Fleet) -> Report {
-    let members = fleet.world.members();
+    let members = fleet.clusters.members();
     let members = members.map(|member| (member.name().to_owned(), member.client().clone()));
-    let hub = Hub::of(fleet.world.hub.client().clone(), members.collect());
+    let hub = Hub::of(fleet.clusters.hub.client().clone(), members.collect());
     checked(&hub, &fleet.env).await
 }
 
@@ -69,7 +69,7 @@ async fn wrong(fleet: &Fleet, area: &str, name: &str, expected: Expect) {
 #[tokio::test(start_paused = true)]
 async fn a_fleet_that_is_well_is_told_so_and_then_falls_ill() {
     let mut fleet = well().await;
-    let hub = fleet.world.hub.clone();
+    let hub = fleet.clusters.hub.clone();
     let report = report(&fleet).await;
     expect![[r#"
         hub
@@ -180,7 +180,7 @@ spec: {identity: {kind: User, name: member9}}
 async fn what_is_stored_and_belongs_to_nobody_is_seen() {
     let mut fleet = well().await;
     fleet.stop(HUB).await;
-    let hub = &fleet.world.hub;
+    let hub = &fleet.clusters.hub;
     let mut second = hub.get("clusterschedulingpolicysnapshots", "", "web-0").await;
     second["metadata"] = json!({"name": "web-1", "labels": second["metadata"]["labels"]});
     hub.apply_object(&second).await;
@@ -313,7 +313,7 @@ spec: {placementName: web, clusterName: member1}
 async fn a_broken_law_is_seen_and_what_does_not_go() {
     let mut fleet = well().await;
     fleet.stop(HUB).await;
-    let hub = &fleet.world.hub;
+    let hub = &fleet.clusters.hub;
     // A record that never says what it began: a cluster holds the target unrecorded.
     let run = hub.get("clusterstagedupdateruns", "", "first").await;
     let mut stages = run["status"]["stagesStatus"].clone();

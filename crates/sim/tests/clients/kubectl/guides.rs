@@ -54,7 +54,7 @@ async fn fleet() -> Fleet {
     config = config.labelled("member3", "environment", "canary");
     config.workloads.ready_after = SignedDuration::from_mins(1);
     let fleet = Fleet::joined(config).await;
-    fleet.world.hub.apply(include_str!("fleet.yaml")).await;
+    fleet.clusters.hub.apply(include_str!("fleet.yaml")).await;
     fleet.pass(60).await;
     fleet
 }

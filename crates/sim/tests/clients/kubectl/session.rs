@@ -53,7 +53,8 @@ impl Session {
         let env = Env::system();
         let edge = serve(fleet.server(), &env).await;
         let admin = edge.authority().client("admin", Some("system:masters"), env.clock.now());
-        let names = std::iter::once(HUB).chain(fleet.world.members().map(|member| member.name()));
+        let names =
+            std::iter::once(HUB).chain(fleet.clusters.members().map(|member| member.name()));
         let contexts =
             names.map(|name| (name.to_owned(), edge.url(&fleet.cluster_name(name)))).collect();
         let authority = edge.authority().certificate_pem();

@@ -56,7 +56,7 @@ async fn a_hub_works_with_the_rights_of_the_originals_chart() {
     let options = config.hub.clone();
     let mut fleet = Fleet::new(config).await;
     let (edge, folder) = served(&host, "hub-rights").await;
-    let person = fleet.world.hub.clone();
+    let person = fleet.clusters.hub.clone();
     person.apply(include_str!("hub_role.yaml")).await;
     let client = client_of(&edge, &folder, HUB, "hub-agent").await.named("flagship-hub");
     let hub = Hub::new(client, fleet.env.clone(), fleet.metrics.clone(), options);
@@ -119,7 +119,7 @@ spec: {placementName: app, stagedRolloutStrategyName: all, state: Run}
         "message": "", "observedGeneration": 1, "lastTransitionTime": now}]});
     person.patch_status(requests, "", "first-after-all", approved).await;
     person.becomes("clusterstagedupdateruns", "", "first", "Succeeded", "True").await;
-    let map = fleet.world.member("member2").get("configmaps", "app", "c").await;
+    let map = fleet.clusters.member("member2").get("configmaps", "app", "c").await;
     assert_eq!(map["data"], json!({"a": "member2"}));
     // Everything ends, too: placement, member, and what was made for them.
     person.delete(crp, "", "app").await;
@@ -140,7 +140,7 @@ async fn an_agent_works_with_the_rights_of_the_originals_chart() {
     let config = FleetConfig { host: Some(host.clone()), ..FleetConfig::of(1).real_time() };
     let mut fleet = Fleet::new(config).await;
     let (edge, folder) = served(&host, "member-rights").await;
-    let (hub, member) = (fleet.world.hub.clone(), fleet.world.member("member1").clone());
+    let (hub, member) = (fleet.clusters.hub.clone(), fleet.clusters.member("member1").clone());
     member.apply(include_str!("member_role.yaml")).await;
     fleet.start(HUB);
     let own = client_of(&edge, &folder, "member1", "member-agent").await;
@@ -220,10 +220,10 @@ async fn a_members_credentials_do_only_their_part() {
     }
     fleet.all_joined().await;
     assert!(agent.ready().is_ready(), "{}", agent.ready());
-    stories::credentials::do_only_their_part(&fleet.world, "member1", &credentials).await;
+    stories::credentials::do_only_their_part(&fleet.clusters, "member1", &credentials).await;
 
     // And they are enough to be delivered to, and to let go.
-    let hub = &fleet.world.hub;
+    let hub = &fleet.clusters.hub;
     hub.apply("{apiVersion: v1, kind: Namespace, metadata: {name: app}}").await;
     let selector = json!([{"group": "", "version": "v1", "kind": "Namespace", "name": "app"}]);
     hub.apply_object(&json!({"apiVersion": "placement.kubernetes-fleet.io/v1beta1",
@@ -232,10 +232,10 @@ async fn a_members_credentials_do_only_their_part() {
         .await;
     let (crp, available) = ("clusterresourceplacements", "ClusterResourcePlacementAvailable");
     hub.becomes(crp, "", "app", available, "True").await;
-    assert!(fleet.world.member("member1").find("namespaces", "", "app").await.is_some());
+    assert!(fleet.clusters.member("member1").find("namespaces", "", "app").await.is_some());
     hub.delete(crp, "", "app").await;
     hub.goes(crp, "", "app").await;
-    fleet.world.member("member1").goes("namespaces", "", "app").await;
+    fleet.clusters.member("member1").goes("namespaces", "", "app").await;
     task.abort();
     edge.shutdown().await;
 }

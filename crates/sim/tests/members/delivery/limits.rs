@@ -24,7 +24,7 @@ async fn fleet() -> Fleet {
 
 /// A namespace with some objects, and a placement of it on all members.
 async fn place(fleet: &Fleet, name: &str, objects: &[Value], strategy: Value) {
-    let hub = &fleet.world.hub;
+    let hub = &fleet.clusters.hub;
     hub.apply_object(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
         .await;
     for object in objects {
@@ -74,7 +74,7 @@ async fn says(fleet: &Fleet, seconds: u64, name: &str, words: [&str; 3]) -> Valu
             last_words(crp) == words && told.all(|one| one["observedGeneration"] == current)
         })
     };
-    let found = fleet.world.hub.eventually_within(seconds, CRP, "", name, is_so).await;
+    let found = fleet.clusters.hub.eventually_within(seconds, CRP, "", name, is_so).await;
     found.expect("what is not there says nothing")
 }
 
@@ -85,7 +85,7 @@ async fn everywhere(
     (resource, namespace, name): (&str, &str, &str),
     is_so: impl Fn(&Value) -> bool,
 ) {
-    for member in fleet.world.members() {
+    for member in fleet.clusters.members() {
         let fits = |found: Option<&Value>| found.is_some_and(&is_so);
         member.eventually_within(seconds, resource, namespace, name, fits).await;
     }
@@ -95,7 +95,7 @@ async fn everywhere(
 async fn count(fleet: &Fleet, place: (&str, &str, &str), is_so: impl Fn(&Value) -> bool) -> usize {
     let (resource, namespace, name) = place;
     let mut count = 0;
-    for member in fleet.world.members() {
+    for member in fleet.clusters.members() {
         count += usize::from(is_so(&member.get(resource, namespace, name).await));
     }
     count
@@ -106,18 +106,18 @@ async fn a_new_placement_is_complete_and_a_deleted_one_gone_in_time() {
     let fleet = fleet().await;
     place(&fleet, "app", &[config_map("app", json!({"a": "1"}))], rolling(json!("25%"), 2)).await;
     says(&fleet, 10, "app", [AVAILABLE; 3]).await;
-    fleet.world.hub.delete(CRP, "", "app").await;
-    for member in fleet.world.members() {
+    fleet.clusters.hub.delete(CRP, "", "app").await;
+    for member in fleet.clusters.members() {
         let gone = |found: Option<&Value>| found.is_none();
         member.eventually_within(45, "namespaces", "", "app", gone).await;
     }
-    fleet.world.hub.eventually_within(10, CRP, "", "app", |found| found.is_none()).await;
+    fleet.clusters.hub.eventually_within(10, CRP, "", "app", |found| found.is_none()).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_override_comes_changes_and_goes_in_ten_seconds_each() {
     let fleet = fleet().await;
-    let hub = &fleet.world.hub;
+    let hub = &fleet.clusters.hub;
     place(&fleet, "app", &[config_map("app", json!({"a": "1"}))], rolling(json!("25%"), 2)).await;
     says(&fleet, 10, "app", [AVAILABLE; 3]).await;
     let override_to = |value: &str| {
@@ -185,7 +185,7 @@ async fn a_workload_that_never_works_stops_at_the_first_cluster_whatever_its_kin
         let (_, object, broken) = all.into_iter().find(|one| one.0 == resource).unwrap();
         place(&fleet, resource, std::slice::from_ref(&object), rolling(json!(1), 2)).await;
         says(&fleet, 45, resource, [AVAILABLE; 3]).await;
-        fleet.world.hub.patch(resource, resource, "web", broken).await;
+        fleet.clusters.hub.patch(resource, resource, "web", broken).await;
         let stuck = [STUCK, HELD_BACK, HELD_BACK];
         says(&fleet, 10, resource, stuck).await;
         fleet.pass(15).await;
@@ -196,7 +196,7 @@ async fn a_workload_that_never_works_stops_at_the_first_cluster_whatever_its_kin
         let [(cluster, failed)] = failed[..] else { panic!("{resource}: {failed:?}") };
         assert_eq!(failed["kind"], object["kind"]);
         assert_eq!(failed["condition"]["reason"], "ManifestNotAvailableYet", "{resource}");
-        let member = fleet.world.member(cluster.as_str().unwrap());
+        let member = fleet.clusters.member(cluster.as_str().unwrap());
         let live = member.get(resource, resource, "web").await;
         let generation = live["metadata"]["generation"].as_i64().unwrap_or(0);
         let observed = failed["condition"]["observedGeneration"].as_i64().unwrap_or(0);
@@ -208,7 +208,7 @@ async fn a_workload_that_never_works_stops_at_the_first_cluster_whatever_its_kin
 #[tokio::test(start_paused = true)]
 async fn clusters_keep_reporting_without_their_version_and_a_repair_reaches_all() {
     let fleet = fleet().await;
-    let hub = &fleet.world.hub;
+    let hub = &fleet.clusters.hub;
     let (_, object, broken) = workloads("app").remove(0);
     place(&fleet, "app", &[object], rolling(json!(1), 2)).await;
     says(&fleet, 45, "app", [AVAILABLE; 3]).await;
@@ -255,7 +255,7 @@ async fn a_suspended_job_holds_nobody_up() {
     let untracked = "Available=True NotAllWorkAreAvailabilityTrackable";
     says(&fleet, 10, "app", [untracked; 3]).await;
     let newer = json!({"metadata": {"labels": {"version": "2"}}});
-    fleet.world.hub.patch("jobs", "app", "backup", newer).await;
+    fleet.clusters.hub.patch("jobs", "app", "backup", newer).await;
     let is_newer = |job: &Value| job["metadata"]["labels"]["version"] == "2";
     everywhere(&fleet, 15, ("jobs", "app", "backup"), is_newer).await;
     says(&fleet, 10, "app", [untracked; 3]).await;
@@ -272,8 +272,8 @@ async fn custom_resources_take_a_period_a_cluster_and_no_longer() {
         "spec": {"group": "example.com", "scope": "Namespaced",
             "names": {"plural": "boats", "singular": "boat", "kind": "Boat"},
             "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}]}});
-    fleet.world.hub.apply_object(&definition).await;
-    for member in fleet.world.members() {
+    fleet.clusters.hub.apply_object(&definition).await;
+    for member in fleet.clusters.members() {
         member.apply_object(&definition).await;
     }
     let boat = json!({"apiVersion": "example.com/v1", "kind": "Boat",
@@ -281,7 +281,7 @@ async fn custom_resources_take_a_period_a_cluster_and_no_longer() {
     place(&fleet, "app", &[boat], rolling(json!(1), 30)).await;
     let untracked = "Available=True NotAllWorkAreAvailabilityTrackable";
     says(&fleet, 10, "app", [untracked; 3]).await;
-    fleet.world.hub.patch("boats", "app", "first", json!({"spec": {"colour": "blue"}})).await;
+    fleet.clusters.hub.patch("boats", "app", "first", json!({"spec": {"colour": "blue"}})).await;
     let blue = async || {
         count(&fleet, ("boats", "app", "first"), |boat| boat["spec"]["colour"] == "blue").await
     };
@@ -303,7 +303,7 @@ async fn what_cannot_change_inside_an_envelope_stops_at_the_first_cluster() {
     };
     place(&fleet, "app", &[envelope("NotTerminating")], rolling(json!(1), 2)).await;
     says(&fleet, 10, "app", [AVAILABLE; 3]).await;
-    fleet.world.hub.apply_object(&envelope("Terminating")).await;
+    fleet.clusters.hub.apply_object(&envelope("Terminating")).await;
     let failed = "Applied=False NotAllWorkHaveBeenApplied";
     says(&fleet, 10, "app", [failed, HELD_BACK, HELD_BACK]).await;
     fleet.pass(15).await;
@@ -316,7 +316,7 @@ async fn what_cannot_change_inside_an_envelope_stops_at_the_first_cluster() {
     let wrapping = json!({"name": "limits", "namespace": "app", "type": "ResourceEnvelope"});
     assert_eq!(failure["envelope"], wrapping);
     assert_eq!(failure["condition"]["reason"], "ManifestApplyFailed");
-    fleet.world.hub.apply_object(&envelope("NotTerminating")).await;
+    fleet.clusters.hub.apply_object(&envelope("NotTerminating")).await;
     let crp = says(&fleet, 10, "app", [AVAILABLE; 3]).await;
     assert_eq!(crp["status"]["observedResourceIndex"], "2");
 }
@@ -324,7 +324,7 @@ async fn what_cannot_change_inside_an_envelope_stops_at_the_first_cluster() {
 #[tokio::test(start_paused = true)]
 async fn another_strategy_and_a_drift_show_in_ten_seconds() {
     let fleet = fleet().await;
-    let hub = &fleet.world.hub;
+    let hub = &fleet.clusters.hub;
     place(&fleet, "app", &[config_map("app", json!({"a": "1"}))], rolling(json!("25%"), 2)).await;
     says(&fleet, 10, "app", [AVAILABLE; 3]).await;
     let apply = |strategy: Value| json!({"spec": {"strategy": {"applyStrategy": strategy}}});
@@ -333,7 +333,7 @@ async fn another_strategy_and_a_drift_show_in_ten_seconds() {
     let careful = json!({"type": "ClientSideApply", "whenToApply": "IfNotDrifted"});
     hub.patch(CRP, "", "app", apply(careful)).await;
     says(&fleet, 10, "app", [AVAILABLE; 3]).await;
-    let member = fleet.world.member("member2");
+    let member = fleet.clusters.member("member2");
     member.patch("configmaps", "app", "settings", json!({"data": {"a": "edited"}})).await;
     let failed = "Applied=False NotAllWorkHaveBeenApplied";
     let crp = says(&fleet, 10, "app", [failed, AVAILABLE, AVAILABLE]).await;

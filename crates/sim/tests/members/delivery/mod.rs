@@ -9,7 +9,7 @@ use flagship_sim::stories;
 
 async fn told(name: &str) {
     let fleet = Fleet::joined(FleetConfig::of(3)).await;
-    stories::named(name)(&fleet.world).await;
+    stories::named(name)(&fleet.clusters).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -88,6 +88,6 @@ async fn a_run_is_stuck_on_a_bad_image() {
 async fn all_stories_can_be_told_on_one_fleet() {
     let fleet = Fleet::joined(FleetConfig::of(3)).await;
     for (_, story) in stories::ALL {
-        story(&fleet.world).await;
+        story(&fleet.clusters).await;
     }
 }

@@ -10,7 +10,7 @@ use crate::hostile::scene::*;
 #[tokio::test(start_paused = true)]
 async fn a_placement_cannot_take_the_agent_or_other_works() {
     let scene = Scene::new().await;
-    for member in scene.fleet.world.members() {
+    for member in scene.fleet.clusters.members() {
         member.apply("{apiVersion: v1, kind: Namespace, metadata: {name: fleet-system}}").await;
     }
     let named = |api_version: &str, kind: &str, name: &str| json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}});
@@ -47,7 +47,7 @@ async fn a_placement_cannot_take_the_agent_or_other_works() {
     scene.nothing_else_suffers().await;
     scene.hub().delete(CRP, "", "bad").await;
     scene.hub().goes(CRP, "", "bad").await;
-    for member in scene.fleet.world.members() {
+    for member in scene.fleet.clusters.members() {
         let home = member.get("namespaces", "", "fleet-system").await;
         assert!(home["metadata"]["ownerReferences"].is_null());
         let applied = member.get("appliedworks", "", "bystander-work").await;
@@ -109,7 +109,7 @@ async fn an_override_cannot_move_an_object_to_the_agent() {
     expect![[r#"
         Overridden=False OverriddenFailed: Failed to apply the override rules on the resources: ResourceOverrideSnapshot "nameless-0" failed to apply on ConfigMap "nameless" in namespace "moved": [invalid JSONPatchOverride {remove /metadata/name {}}: cannot override metadata fields except annotations and labels, metadata.name would change from "nameless" to nothing, which no override may do]
     "#]].assert_eq(&told);
-    for member in scene.fleet.world.members() {
+    for member in scene.fleet.clusters.members() {
         for name in ["nameless", "runaway", "stays"] {
             assert!(member.find("configmaps", "moved", name).await.is_none(), "{name}");
         }

@@ -30,11 +30,11 @@ impl Scene {
     }
 
     pub fn hub(&self) -> &Cluster {
-        &self.fleet.world.hub
+        &self.fleet.clusters.hub
     }
 
     pub fn member(&self, name: &str) -> &Cluster {
-        self.fleet.world.member(name)
+        self.fleet.clusters.member(name)
     }
 
     pub async fn namespace(&self, name: &str) {
@@ -121,7 +121,7 @@ impl Scene {
         self.map("bystander", "settings", json!({"version": version})).await;
         let arrived =
             |found: Option<&Value>| found.is_some_and(|map| map["data"]["version"] == version);
-        for member in self.fleet.world.members() {
+        for member in self.fleet.clusters.members() {
             member.eventually_within(10, "configmaps", "bystander", "settings", arrived).await;
         }
         let member = self.member("member1");

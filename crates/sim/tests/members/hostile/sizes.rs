@@ -27,7 +27,7 @@ async fn a_secret_of_a_megabyte_arrives_and_a_larger_one_is_refused_where_it_is_
     scene.hub().apply_object(&secret(MOST)).await;
     scene.place("large", &[selector("", "v1", "Namespace", "large")], json!({})).await;
     scene.becomes("large", "Available", "True").await;
-    for member in scene.fleet.world.members() {
+    for member in scene.fleet.clusters.members() {
         let huge = member.get("secrets", "large", "huge").await;
         assert_eq!(huge["data"], secret(MOST)["data"]);
         // There is no room to remember it, so the server merges it.

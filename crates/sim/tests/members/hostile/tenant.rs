@@ -5,7 +5,7 @@ use flagship_sim::stories;
 
 async fn told(config: FleetConfig) {
     let fleet = Fleet::joined(config).await;
-    stories::named(stories::TENANT)(&fleet.world).await;
+    stories::named(stories::TENANT)(&fleet.clusters).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -24,11 +24,11 @@ impl Scene {
     }
 
     pub fn hub(&self) -> &Cluster {
-        &self.fleet.world.hub
+        &self.fleet.clusters.hub
     }
 
     pub fn member(&self) -> &Cluster {
-        self.fleet.world.member("member1")
+        self.fleet.clusters.member("member1")
     }
 
     /// Writes a Work.

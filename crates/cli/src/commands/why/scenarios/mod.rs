@@ -112,7 +112,7 @@ impl Scenario {
         scenario.hub().apply_object(&namespace).await;
         if scope == NAMESPACED {
             // A ResourcePlacement expects its namespace on the members.
-            for member in scenario.fleet.world.members() {
+            for member in scenario.fleet.clusters.members() {
                 member.apply_object(&namespace).await;
             }
         }
@@ -121,11 +121,11 @@ impl Scenario {
     }
 
     fn hub(&self) -> &Cluster {
-        &self.fleet.world.hub
+        &self.fleet.clusters.hub
     }
 
     fn member(&self, name: &str) -> &Cluster {
-        self.fleet.world.member(name)
+        self.fleet.clusters.member(name)
     }
 
     fn handle(&self, cluster: &str) -> &ClusterHandle {
@@ -272,7 +272,7 @@ impl Scenario {
 
     /// What the command prints, and its exit code.
     async fn why(&self, words: &str) -> String {
-        self.asked(words, self.fleet.world.members.keys().map(String::as_str)).await
+        self.asked(words, self.fleet.clusters.members.keys().map(String::as_str)).await
     }
 
     /// The same by somebody whose kubeconfig reaches these members.

@@ -28,7 +28,7 @@ impl Shop {
         config.hub.selection.types =
             TypeRules::read("", "v1/Namespace;apps/v1/Deployment").expect("two kinds");
         let shop = Self { fleet: Fleet::joined(config).await, scope };
-        let hub = &shop.fleet.world.hub;
+        let hub = &shop.fleet.clusters.hub;
         hub.apply("{apiVersion: v1, kind: Namespace, metadata: {name: app}}").await;
         shop.deploy("nginx:1.20").await;
         let named = |stage: &str| json!({"matchLabels": {"environment": stage}});
@@ -65,7 +65,7 @@ impl Shop {
     async fn apply_as(&self, kind: &str, metadata: Value, spec: Value) {
         let object = json!({"apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": kind,
             "metadata": metadata, "spec": spec});
-        self.fleet.world.hub.apply_object(&object).await;
+        self.fleet.clusters.hub.apply_object(&object).await;
     }
 
     async fn deploy(&self, image: &str) {
@@ -77,7 +77,7 @@ impl Shop {
                 "metadata": {"labels": labels},
                 "spec": {"containers": [{"name": "web", "image": image}]}}},
         });
-        self.fleet.world.hub.apply_object(&object).await;
+        self.fleet.clusters.hub.apply_object(&object).await;
     }
 
     async fn run(&self, name: &str) {
@@ -88,13 +88,13 @@ impl Shop {
 
     async fn set_state(&self, run: &str, state: &str) {
         let patch = json!({"spec": {"state": state}});
-        self.fleet.world.hub.patch(&self.scope.runs(), self.scope.space, run, patch).await;
+        self.fleet.clusters.hub.patch(&self.scope.runs(), self.scope.space, run, patch).await;
         self.fleet.pass(5).await;
     }
 
     async fn approve(&self, request: &str) {
         let (hub, resource, space) =
-            (&self.fleet.world.hub, self.scope.approvals(), self.scope.space);
+            (&self.fleet.clusters.hub, self.scope.approvals(), self.scope.space);
         hub.eventually(&resource, space, request, |found| found.is_some()).await;
         let approved = json!({"type": "Approved", "status": "True", "reason": "approved",
             "message": "approved", "observedGeneration": 1, "lastTransitionTime": "2026-01-01T00:00:00Z"});
@@ -102,7 +102,7 @@ impl Shop {
     }
 
     async fn succeeds(&self, run: &str) {
-        let hub = &self.fleet.world.hub;
+        let hub = &self.fleet.clusters.hub;
         hub.becomes(&self.scope.runs(), self.scope.space, run, "Succeeded", "True").await;
     }
 
@@ -117,7 +117,7 @@ impl Shop {
         let cluster = if self.scope.space.is_empty() { "Cluster" } else { "" };
         let kind = format!("{cluster}ResourcePlacement{what}");
         let (placements, space) = (self.scope.placements, self.scope.space);
-        let hub = &self.fleet.world.hub;
+        let hub = &self.fleet.clusters.hub;
         hub.becomes(placements, space, "example-placement", &kind, "True").await
     }
 
@@ -125,7 +125,7 @@ impl Shop {
     async fn images(&self) -> String {
         let mut images = Vec::new();
         for member in MEMBERS {
-            let found = self.fleet.world.member(member).find("deployments", "app", "web").await;
+            let found = self.fleet.clusters.member(member).find("deployments", "app", "web").await;
             let image = found.map(|found| {
                 text(&found["spec"]["template"]["spec"]["containers"][0]["image"])
                     .trim_start_matches("nginx:")
@@ -137,7 +137,7 @@ impl Shop {
     }
 
     async fn status(&self, run: &str) -> Value {
-        let run = self.fleet.world.hub.get(&self.scope.runs(), self.scope.space, run).await;
+        let run = self.fleet.clusters.hub.get(&self.scope.runs(), self.scope.space, run).await;
         run["status"].clone()
     }
 
@@ -148,7 +148,7 @@ impl Shop {
     /// What the placement says of a member.
     async fn told_of(&self, member: &str) -> Value {
         let (placements, space) = (self.scope.placements, self.scope.space);
-        let placement = self.fleet.world.hub.get(placements, space, "example-placement").await;
+        let placement = self.fleet.clusters.hub.get(placements, space, "example-placement").await;
         let mut clusters = rows(&placement["status"], "placementStatuses");
         clusters.find(|c| c["clusterName"] == member).cloned().unwrap_or_default()
     }
@@ -175,7 +175,7 @@ async fn a_version_reaches_real_members_stage_by_stage() {
         shop.run("example-run").await;
         let (approvals, space) = (scope.approvals(), scope.space);
         let request = "example-run-after-staging";
-        shop.fleet.world.hub.eventually(&approvals, space, request, |f| f.is_some()).await;
+        shop.fleet.clusters.hub.eventually(&approvals, space, request, |f| f.is_some()).await;
         assert_eq!(shop.images().await, "- 1.20 -");
         shop.approve(request).await;
         shop.succeeds("example-run").await;
@@ -241,7 +241,7 @@ async fn a_new_run_takes_over_from_a_stuck_one() {
         );
         assert_eq!(shop.images().await, "1.21 1.21 1.21");
         // What is over can be deleted, and takes its request along.
-        let (hub, runs) = (&shop.fleet.world.hub, scope.runs());
+        let (hub, runs) = (&shop.fleet.clusters.hub, scope.runs());
         hub.delete(&runs, scope.space, "example-run").await;
         hub.eventually(&runs, scope.space, "example-run", |found| found.is_none()).await;
         assert_eq!(shop.images().await, "1.21 1.21 1.21");
@@ -257,7 +257,7 @@ async fn a_stuck_run_that_is_stopped_waits_for_its_cluster_and_goes_on_after_the
         shop.set_state("example-run", "Stop").await;
         assert_eq!(shop.progress("example-run").await, STUCK);
         // Somebody gives the pods on the member an image that can be pulled.
-        let member = shop.fleet.world.member("member2");
+        let member = shop.fleet.clusters.member("member2");
         for pod in member.list("pods", "app").await {
             let name = text(&pod["metadata"]["name"]);
             let image = json!({"spec": {"containers": [{"name": "web", "image": "nginx:1.21"}]}});

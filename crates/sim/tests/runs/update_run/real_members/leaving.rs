@@ -9,7 +9,7 @@ use crate::update_run::story::SCOPES;
 impl Team {
     /// A member leaves, and its binding is withdrawn.
     async fn leaves(&self, member: &str) {
-        let hub = &self.fleet.world.hub;
+        let hub = &self.fleet.clusters.hub;
         hub.delete("memberclusters", "", member).await;
         hub.goes("memberclusters", "", member).await;
         self.fleet.pass(10).await;
@@ -23,7 +23,7 @@ impl Team {
 
     /// Every binding: `cluster state snapshot`.
     async fn bindings(&self) -> Vec<String> {
-        let all = self.fleet.world.hub.list(self.scope.bindings, self.scope.space).await;
+        let all = self.fleet.clusters.hub.list(self.scope.bindings, self.scope.space).await;
         let mut lines: Vec<String> = Vec::new();
         for binding in all {
             if binding["metadata"]["labels"]["kubernetes-fleet.io/parent-CRP"] == "web" {
@@ -58,8 +58,8 @@ async fn a_member_that_left_keeps_what_it_has_and_is_forgotten_by_the_next_run()
         assert_eq!(team.bindings().await, ["m2 Bound web-0-snapshot", "m3 Bound web-0-snapshot"]);
         assert_eq!(team.held().await, "1 1 1");
         // Somebody sweeps the member before it comes back.
-        team.fleet.world.member("m1").delete("namespaces", "", "app").await;
-        team.fleet.world.member("m1").goes("namespaces", "", "app").await;
+        team.fleet.clusters.member("m1").delete("namespaces", "", "app").await;
+        team.fleet.clusters.member("m1").goes("namespaces", "", "app").await;
         team.comes_back("m1").await;
         assert_eq!(team.bindings().await[0], "m1 Scheduled");
         expect![[r#"

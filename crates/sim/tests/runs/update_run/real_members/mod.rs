@@ -36,7 +36,7 @@ impl Team {
         config.hub.selection.types =
             TypeRules::read("", "v1/Namespace,ConfigMap").expect("two kinds");
         let team = Self { fleet: Fleet::joined(config).await, scope };
-        let hub = &team.fleet.world.hub;
+        let hub = &team.fleet.clusters.hub;
         hub.apply("{apiVersion: v1, kind: Namespace, metadata: {name: app}}").await;
         team.edit("1").await;
         if scope.space == NAMESPACED.space {
@@ -56,7 +56,7 @@ impl Team {
 
     /// Namespaces are not brought by what is in them.
     async fn lay_ground(&self) {
-        let hub = &self.fleet.world.hub;
+        let hub = &self.fleet.clusters.hub;
         hub.apply(
             "
 apiVersion: placement.kubernetes-fleet.io/v1beta1
@@ -75,7 +75,7 @@ spec:
         let info = flagship_api::kinds::find(resource).expect("a kind of ours");
         let object = json!({"apiVersion": format!("{}/v1beta1", info.group), "kind": info.kind,
             "metadata": self.scope.meta(name), "spec": spec});
-        self.fleet.world.hub.apply_object(&object).await;
+        self.fleet.clusters.hub.apply_object(&object).await;
     }
 
     pub async fn strategy(&self, name: &str, stages: Value) {
@@ -94,7 +94,7 @@ spec:
         }
         self.apply(self.scope.placements, "web", whole).await;
         let (space, kind) = (self.scope.space, format!("{}Scheduled", self.prefix()));
-        self.fleet.world.hub.becomes(self.scope.placements, space, "web", &kind, "True").await;
+        self.fleet.clusters.hub.becomes(self.scope.placements, space, "web", &kind, "True").await;
         self.fleet.pass(5).await;
     }
 
@@ -102,7 +102,7 @@ spec:
     pub async fn edit(&self, version: &str) {
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"name": "c", "namespace": "app"}, "data": {"v": version}});
-        self.fleet.world.hub.apply_object(&object).await;
+        self.fleet.clusters.hub.apply_object(&object).await;
         self.fleet.pass(1).await;
     }
 
@@ -119,7 +119,7 @@ spec:
 
     pub async fn set_state(&self, run: &str, state: &str) {
         let (space, patch) = (self.scope.space, json!({"spec": {"state": state}}));
-        self.fleet.world.hub.patch(&self.scope.runs(), space, run, patch).await;
+        self.fleet.clusters.hub.patch(&self.scope.runs(), space, run, patch).await;
         self.fleet.pass(5).await;
     }
 
@@ -148,7 +148,7 @@ spec:
 
     /// Requests that nobody has answered.
     pub async fn open_requests(&self) -> Vec<String> {
-        let all = self.fleet.world.hub.list(&self.scope.approvals(), self.scope.space).await;
+        let all = self.fleet.clusters.hub.list(&self.scope.approvals(), self.scope.space).await;
         let open = all.iter().filter(|r| said(&r["status"]["conditions"], "Approved").is_empty());
         open.map(|request| text(&request["metadata"]["name"])).collect()
     }
@@ -158,7 +158,7 @@ spec:
     /// the generation it read, and writes the status back whole.
     pub async fn approve(&self, request: &str) {
         let resource = self.scope.approvals();
-        let mut object = self.fleet.world.hub.get(&resource, self.scope.space, request).await;
+        let mut object = self.fleet.clusters.hub.get(&resource, self.scope.space, request).await;
         let kind = if self.scope.space.is_empty() { "Cluster" } else { "" };
         let mut conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
         conditions.retain(|condition| condition["type"] != "Approved");
@@ -176,7 +176,7 @@ spec:
     }
 
     pub async fn status(&self, run: &str) -> Value {
-        let run = self.fleet.world.hub.get(&self.scope.runs(), self.scope.space, run).await;
+        let run = self.fleet.clusters.hub.get(&self.scope.runs(), self.scope.space, run).await;
         run["status"].clone()
     }
 
@@ -184,14 +184,14 @@ spec:
     pub async fn held(&self) -> String {
         let mut versions = Vec::new();
         for member in ["m1", "m2", "m3"] {
-            let found = self.fleet.world.member(member).find("configmaps", "app", "c").await;
+            let found = self.fleet.clusters.member(member).find("configmaps", "app", "c").await;
             versions.push(found.map_or("-".to_owned(), |map| text(&map["data"]["v"])));
         }
         versions.join(" ")
     }
 
     pub async fn snapshots(&self) -> Vec<String> {
-        let all = self.fleet.world.hub.list(&self.scope.snapshots(), self.scope.space).await;
+        let all = self.fleet.clusters.hub.list(&self.scope.snapshots(), self.scope.space).await;
         let names = all.iter().map(|snapshot| text(&snapshot["metadata"]["name"]));
         names.filter(|name| name.starts_with("web-")).collect()
     }
@@ -211,7 +211,7 @@ spec:
     /// The whole status of the placement, without times; both scopes read alike. Of the
     /// messages only those that explain an Unknown are told.
     pub async fn told(&self) -> String {
-        let hub = &self.fleet.world.hub;
+        let hub = &self.fleet.clusters.hub;
         let placement = hub.get(self.scope.placements, self.scope.space, "web").await;
         let status = &placement["status"];
         let generation = &placement["metadata"]["generation"];

@@ -29,7 +29,7 @@ impl Team {
             "spec": {"placement": {"name": "web"}, "policy": labelling(value),
                 "clusterResourceSelectors": [{"group": "", "version": "v1", "kind": "Namespace", "name": "app"}]},
         });
-        self.fleet.world.hub.apply_object(&object).await;
+        self.fleet.clusters.hub.apply_object(&object).await;
         self.fleet.pass(2).await;
     }
 
@@ -42,7 +42,7 @@ impl Team {
             "spec": {"placement": {"name": "web", "scope": scope}, "policy": setting(value),
                 "resourceSelectors": [{"group": "", "version": "v1", "kind": "ConfigMap", "name": "c"}]},
         });
-        self.fleet.world.hub.apply_object(&object).await;
+        self.fleet.clusters.hub.apply_object(&object).await;
         self.fleet.pass(2).await;
     }
 
@@ -50,7 +50,7 @@ impl Team {
     async fn labels(&self) -> String {
         let mut labels = Vec::new();
         for member in ["m1", "m2", "m3"] {
-            let found = self.fleet.world.member(member).find("namespaces", "", "app").await;
+            let found = self.fleet.clusters.member(member).find("namespaces", "", "app").await;
             let label = text(&found.unwrap_or_default()["metadata"]["labels"]["by"]);
             labels.push(if label.is_empty() { "-".to_owned() } else { label });
         }
@@ -109,9 +109,9 @@ async fn overrides_come_and_change_and_go_with_runs_only() {
         assert_eq!(team.held().await, "y y y");
         if wide {
             assert_eq!(team.labels().await, "- b -");
-            team.fleet.world.hub.delete("clusterresourceoverrides", "", "wide").await;
+            team.fleet.clusters.hub.delete("clusterresourceoverrides", "", "wide").await;
         }
-        team.fleet.world.hub.delete("resourceoverrides", "app", "narrow").await;
+        team.fleet.clusters.hub.delete("resourceoverrides", "app", "narrow").await;
         team.fleet.pass(60).await;
         assert_eq!(team.held().await, "y y y");
         team.rolls_out("third", json!({})).await;

@@ -154,7 +154,7 @@ async fn a_placement_that_rolled_by_itself_is_given_to_runs() {
         .assert_eq(&completed);
         // A person takes the old strategy out and puts the new one in.
         let patch = json!({"spec": {"strategy": {"type": "External", "rollingUpdate": null}}});
-        team.fleet.world.hub.patch(scope.placements, scope.space, "web", patch).await;
+        team.fleet.clusters.hub.patch(scope.placements, scope.space, "web", patch).await;
         team.fleet.pass(30).await;
         assert_eq!(team.told().await, completed);
         team.edit("2").await;
@@ -180,7 +180,7 @@ async fn a_comparison_is_rolled_out_without_changing_anything() {
         spec["strategy"]["applyStrategy"] = apply;
         let team = Team::placing(scope, spec).await;
         // One member has something else there already.
-        let m1 = team.fleet.world.member("m1");
+        let m1 = team.fleet.clusters.member("m1");
         m1.apply("{apiVersion: v1, kind: Namespace, metadata: {name: app}}").await;
         m1.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: app}, data: {v: own}}")
             .await;

@@ -7,14 +7,14 @@ use super::Cluster;
 
 /// The clusters of a fleet.
 #[derive(Clone)]
-pub struct World {
+pub struct Clusters {
     /// Where placements are written.
     pub hub: Cluster,
     /// Where workloads run, by name.
     pub members: BTreeMap<String, Cluster>,
 }
 
-impl World {
+impl Clusters {
     /// A member by its name.
     pub fn member(&self, name: &str) -> &Cluster {
         self.members.get(name).unwrap_or_else(|| panic!("there is no member {name}"))
