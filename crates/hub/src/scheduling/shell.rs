@@ -76,7 +76,7 @@ impl From<Stopped<ClientError>> for Trouble {
 
 /// What a pass amounted to.
 #[derive(Clone, Copy)]
-enum Pass {
+enum PassResult {
     /// There was nothing to choose.
     Idle,
     /// Clusters were chosen, or found to be chosen already.
@@ -119,12 +119,12 @@ impl Shell {
         };
         self.active.add(-1.0);
         // What only cleans up, or finds no policy, is no cycle.
-        if !matches!(ended, Ok(Pass::Idle)) {
-            self.measure(begun, ended.is_err(), matches!(ended, Ok(Pass::Again)));
+        if !matches!(ended, Ok(PassResult::Idle)) {
+            self.measure(begun, ended.is_err(), matches!(ended, Ok(PassResult::Again)));
         }
         match ended {
-            Ok(Pass::Idle | Pass::Decided) => Outcome::Done,
-            Ok(Pass::Again) => {
+            Ok(PassResult::Idle | PassResult::Decided) => Outcome::Done,
+            Ok(PassResult::Again) => {
                 // At once, and with a fresh back-off: this is progress, not trouble.
                 self.queue.add(key);
                 Outcome::Done
@@ -138,17 +138,17 @@ impl Shell {
         }
     }
 
-    async fn pass_in<S: Scoped>(&self, key: &ObjectKey) -> Result<Pass, Trouble> {
-        let Some(mirrors) = self.mirrors.of(key) else { return Ok(Pass::Idle) };
-        let Some(placement) = mirrors.placements.get(key) else { return Ok(Pass::Idle) };
+    async fn pass_in<S: Scoped>(&self, key: &ObjectKey) -> Result<PassResult, Trouble> {
+        let Some(mirrors) = self.mirrors.of(key) else { return Ok(PassResult::Idle) };
+        let Some(placement) = mirrors.placements.get(key) else { return Ok(PassResult::Idle) };
         if placement.deleting {
             if placement.awaits_scheduler() {
                 self.clean_up::<S>(key, &placement).await?;
             }
-            return Ok(Pass::Idle);
+            return Ok(PassResult::Idle);
         }
         // None yet, or two while one takes over: the next change of them comes back here.
-        let Some(policy) = mirrors.policy_of(key) else { return Ok(Pass::Idle) };
+        let Some(policy) = mirrors.policy_of(key) else { return Ok(PassResult::Idle) };
         self.guard::<S>(key, &placement).await?;
         let seen = observe::<S>(&self.cx, &self.mirrors, key, policy).await?;
         let plan = scheduling::plan(&seen.observed);
@@ -163,8 +163,8 @@ impl Shell {
         decided.into_iter().for_each(|remark| self.remark(key, remark));
         match plan.failure {
             Some(scheduling::Failure(why)) => Err(Trouble::Undecidable(why)),
-            None if plan.again => Ok(Pass::Again),
-            None => Ok(Pass::Decided),
+            None if plan.again => Ok(PassResult::Again),
+            None => Ok(PassResult::Decided),
         }
     }
 

@@ -34,7 +34,7 @@ use crate::model::Binding;
 pub use size::{MOST_BYTES, fit};
 pub use words::unreadable;
 
-use per_cluster::{Delivery, Pass};
+use per_cluster::{Delivery, StatusInputs};
 use roll_up::{keep_only, roll_up};
 
 /// What a status is made of.
@@ -107,21 +107,21 @@ pub fn report(facts: &Facts<'_>) -> Result<PlacementStatus, Trouble> {
     let decisions = &facts.policy.status.target_clusters;
     let (chosen, others): (Vec<&ClusterDecision>, Vec<_>) =
         decisions.iter().partition(|decision| decision.selected);
-    let pass = Pass { expected: expected(&placement.spec), generation, now };
-    let mut entries = chosen_entries(facts, &pass, &chosen);
+    let inputs = StatusInputs { expected: expected(&placement.spec), generation, now };
+    let mut entries = chosen_entries(facts, &inputs, &chosen);
     if chosen.is_empty() {
         status.conditions.retain(|condition| condition.type_ == Step::Scheduled.on(scope));
     } else {
         match facts.version {
             Version::Latest(_) => {
-                roll_up(&mut status.conditions, &entries, pass.expected, scope, generation, now);
+                roll_up(&mut status.conditions, &entries, inputs.expected, scope, generation, now);
             }
             Version::LeftToRuns { snapshots, .. } => {
-                roll_up_runs(&mut status, &entries, snapshots, &pass, scope);
+                roll_up_runs(&mut status, &entries, snapshots, &inputs, scope);
             }
         }
     }
-    entries.extend(lacking_entries(placement, &pass, chosen.len(), &others)?);
+    entries.extend(lacking_entries(placement, &inputs, chosen.len(), &others)?);
     status.placement_statuses = entries;
     fit(&mut status, MOST_BYTES);
     Ok(status)
@@ -147,7 +147,7 @@ fn scheduled(facts: &Facts<'_>) -> Condition {
 
 fn chosen_entries(
     facts: &Facts<'_>,
-    pass: &Pass<'_>,
+    inputs: &StatusInputs<'_>,
     chosen: &[&ClusterDecision],
 ) -> Vec<PerClusterPlacementStatus> {
     let before: BTreeMap<&str, &PerClusterPlacementStatus> = facts
@@ -178,7 +178,7 @@ fn chosen_entries(
                 (Delivery::Right(binding), index.unwrap_or_default())
             }
         };
-        pass.chosen(decision, before.get(cluster).copied(), delivery, index)
+        inputs.chosen(decision, before.get(cluster).copied(), delivery, index)
     };
     chosen.iter().map(entry).collect()
 }
@@ -206,7 +206,7 @@ fn indexes_by_name(snapshots: &[ResourceSnapshot]) -> BTreeMap<&str, &str> {
 /// clusters that were turned down.
 fn lacking_entries(
     placement: &Placement,
-    pass: &Pass<'_>,
+    inputs: &StatusInputs<'_>,
     chosen: usize,
     others: &[&ClusterDecision],
 ) -> Result<Vec<PerClusterPlacementStatus>, Trouble> {
@@ -224,7 +224,11 @@ fn lacking_entries(
     })?;
     let before = placement.status.placement_statuses.iter().filter(|e| e.cluster_name.is_empty());
     let mut before = before.fuse();
-    Ok(others.iter().take(lacking).map(|decision| pass.lacking(decision, before.next())).collect())
+    Ok(others
+        .iter()
+        .take(lacking)
+        .map(|decision| inputs.lacking(decision, before.next()))
+        .collect())
 }
 
 /// The placement as a whole, where update runs decide what each cluster gets.
@@ -232,7 +236,7 @@ fn roll_up_runs(
     status: &mut PlacementStatus,
     entries: &[PerClusterPlacementStatus],
     snapshots: &[ResourceSnapshot],
-    pass: &Pass<'_>,
+    inputs: &StatusInputs<'_>,
     scope: Scope,
 ) {
     let index = entries.first().map_or("", |entry| entry.observed_resource_index.as_str());
@@ -254,7 +258,7 @@ fn roll_up_runs(
     status.observed_resource_index = common.to_owned();
     status.selected_resources =
         if common.is_empty() { Vec::new() } else { content(snapshots, common) };
-    let Pass { expected, generation, now } = *pass;
+    let StatusInputs { expected, generation, now } = *inputs;
     match why {
         Some(why) => {
             let conditions = &mut status.conditions;

@@ -12,7 +12,7 @@ use crate::model::Binding;
 
 /// What all clusters of a placement have in common in one pass.
 #[derive(Debug, Clone, Copy)]
-pub struct Pass<'a> {
+pub struct StatusInputs<'a> {
     /// Steps expected of a cluster, in order.
     pub expected: &'a [Step],
     /// Generation of the placement.
@@ -32,7 +32,7 @@ pub enum Delivery<'a> {
     Right(&'a Binding),
 }
 
-impl Pass<'_> {
+impl StatusInputs<'_> {
     /// The entry of a chosen cluster. What it said before is carried over, so that a
     /// transition keeps its time.
     pub fn chosen(
