@@ -10,6 +10,7 @@ pub mod availability;
 pub mod event;
 pub mod eviction;
 pub mod heartbeat;
+pub mod inventory;
 pub mod membership;
 pub mod model;
 pub mod overrides;

@@ -11,6 +11,7 @@ mod evictions;
 pub mod guard_rails;
 mod members;
 mod overrides;
+pub mod policies;
 mod registration;
 mod workloads;
 

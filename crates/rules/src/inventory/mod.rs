@@ -1,0 +1,205 @@
+//! Publishes each joined member as a ClusterProfile, for tools that read the inventory API.
+//!
+//! One profile a member, in the fleet's own namespace and named like it. Users' edits are
+//! undone and a deleted profile comes back. What a member stopped reporting stays as it
+//! was last known; only its health follows the heartbeat, and a silent member is looked at
+//! again when its heartbeat would be too old.
+
+#[cfg(test)]
+mod tests;
+
+use flagship_api::cluster::{AgentType, MemberClusterStatus};
+use flagship_api::cluster_profile::{
+    AccessProvider, ClusterEndpoint, ClusterManager, ClusterProfileSpec, ClusterProfileStatus,
+};
+use flagship_api::condition::{Conditions, Draft, Generation, Truth, draft};
+use flagship_api::condition_type::{cluster_profile, member_cluster};
+use flagship_api::keys::property;
+use flagship_api::reason::inventory as reason;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::ByteString;
+use serde::{Deserialize, Serialize};
+
+/// Who manages the clusters of a fleet, by the name that KubeFleet gives itself.
+pub const MANAGER: &str = "KubeFleet";
+
+/// Everything one pass over a member's profile may look at.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Observed {
+    /// The present moment.
+    pub now: Timestamp,
+    /// The MemberCluster; `None` once it is gone.
+    pub member: Option<Member>,
+    /// Its profile, if there is one.
+    pub profile: Option<Profile>,
+    /// `--cluster-unhealthy-threshold`: a heartbeat older than this is lost.
+    pub heartbeat_threshold: SignedDuration,
+}
+
+/// What is read of a MemberCluster.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Member {
+    /// `metadata.name`.
+    pub name: String,
+    /// `metadata.generation`.
+    pub generation: i64,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+    /// Whether it carries the finalizer that keeps it until its profile is gone.
+    pub guarded: bool,
+    /// What its agents report.
+    pub status: MemberClusterStatus,
+}
+
+impl Member {
+    /// Whether a condition of the member is true of its present generation.
+    fn says(&self, kind: &str) -> bool {
+        self.status.conditions.is_true_at(kind, Generation(self.generation))
+    }
+}
+
+/// What is read of a ClusterProfile.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Profile {
+    /// `metadata.generation`.
+    pub generation: i64,
+    /// Label `x-k8s.io/cluster-manager`.
+    pub manager_label: Option<String>,
+    /// The spec as stored.
+    pub spec: ClusterProfileSpec,
+    /// The status as stored.
+    pub status: ClusterProfileStatus,
+}
+
+/// What one pass decided, in the order to carry it out.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Writes, in order.
+    pub actions: Vec<Action>,
+    /// When to look again even if nothing happens.
+    pub wake: Option<SignedDuration>,
+}
+
+/// One write.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Action {
+    /// Put the profile's finalizer on the MemberCluster.
+    Guard,
+    /// Create the profile with this spec and the manager's label. Its status is written by
+    /// the pass that sees it.
+    Create(ClusterProfileSpec),
+    /// Put spec and label of the profile right.
+    Update(ClusterProfileSpec),
+    /// Write the profile's status.
+    Status(ClusterProfileStatus),
+    /// Delete the profile.
+    Delete,
+    /// Take the profile's finalizer off the MemberCluster.
+    Unguard,
+}
+
+/// Decides one pass over the profile of one member.
+pub fn plan(seen: &Observed) -> Plan {
+    let Some(member) = seen.member.as_ref().filter(|member| !member.deleting) else {
+        return retire(seen);
+    };
+    let mut plan = Plan::default();
+    if !member.says(member_cluster::JOINED) {
+        return plan;
+    }
+    if !member.guarded {
+        plan.actions.push(Action::Guard);
+    }
+    let spec = ClusterProfileSpec {
+        display_name: member.name.clone(),
+        cluster_manager: ClusterManager { name: MANAGER.to_owned() },
+    };
+    let Some(profile) = &seen.profile else {
+        plan.actions.push(Action::Create(spec));
+        return plan;
+    };
+    if profile.spec != spec || profile.manager_label.as_deref() != Some(MANAGER) {
+        plan.actions.push(Action::Update(spec));
+    }
+    let (status, wake) = status(seen, member, profile);
+    if status != profile.status {
+        plan.actions.push(Action::Status(status));
+    }
+    plan.wake = wake;
+    plan
+}
+
+fn retire(seen: &Observed) -> Plan {
+    let mut actions = Vec::new();
+    if seen.profile.is_some() {
+        actions.push(Action::Delete);
+    }
+    if seen.member.as_ref().is_some_and(|member| member.guarded) {
+        actions.push(Action::Unguard);
+    }
+    Plan { actions, wake: None }
+}
+
+fn status(
+    seen: &Observed,
+    member: &Member,
+    profile: &Profile,
+) -> (ClusterProfileStatus, Option<SignedDuration>) {
+    let mut status = profile.status.clone();
+    if member.says(member_cluster::PROPERTY_COLLECTION_SUCCEEDED) {
+        let known = |name: &str| {
+            let property = member.status.properties.get(name);
+            property.map(|property| property.value.clone()).unwrap_or_default()
+        };
+        status.version.kubernetes = known(property::K8S_VERSION);
+        let authority = known(property::CERTIFICATE_AUTHORITY);
+        status.access_providers = vec![AccessProvider {
+            name: MANAGER.to_owned(),
+            cluster: Some(ClusterEndpoint {
+                server: known(property::ENTRYPOINT),
+                certificate_authority_data: (!authority.is_empty())
+                    .then(|| ByteString(authority.into_bytes())),
+                ..ClusterEndpoint::default()
+            }),
+        }];
+    }
+    let (health, wake) = health(seen, member);
+    health.set(&mut status.conditions, Generation(profile.generation), seen.now);
+    (status, wake)
+}
+
+/// Whether the member's API server answers, and when a heartbeat that is good now would be
+/// too old.
+fn health(seen: &Observed, member: &Member) -> (Draft, Option<SignedDuration>) {
+    let subject = || draft(cluster_profile::CONTROL_PLANE_HEALTHY);
+    let agents = &member.status.agent_status;
+    let Some(agent) = agents.iter().find(|agent| agent.r#type == AgentType::MemberAgent) else {
+        let said = "The Fleet member agent has not reported its status yet";
+        return (subject().is_unknown(reason::NO_STATUS).because(said), None);
+    };
+    let Some(healthy) = agent.conditions.of_type(member_cluster::HEALTHY) else {
+        let said =
+            "The Fleet member agent has reported its status, but the health condition is missing";
+        return (subject().is_unknown(reason::NO_HEALTH_INFO).because(said), None);
+    };
+    let heard = agent.last_received_heartbeat.as_ref().map_or(Timestamp::UNIX_EPOCH, |at| at.0);
+    let left = seen.heartbeat_threshold - seen.now.duration_since(heard);
+    if left < SignedDuration::ZERO {
+        let said =
+            "The Fleet member agent has lost its heartbeat connection to the Fleet hub cluster";
+        return (subject().is_false(reason::HEARTBEAT_LOST).because(said), None);
+    }
+    let told = match Truth::of(healthy) {
+        Truth::Unknown => subject()
+            .is_unknown(reason::NO_HEALTH_INFO)
+            .because("The Fleet member agent health check result is out of date or unknown"),
+        Truth::False => subject()
+            .is_false(reason::UNHEALTHY)
+            .because("The Fleet member agent reports that the API server is unhealthy"),
+        Truth::True => subject()
+            .is_true(reason::HEALTHY)
+            .because("The Fleet member agent reports that the API server is healthy"),
+    };
+    // A heartbeat as old as the threshold still counts, so look a moment later.
+    (told, Some(left + SignedDuration::from_millis(1)))
+}
