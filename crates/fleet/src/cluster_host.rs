@@ -86,7 +86,8 @@ impl ClusterHost {
         let key = ObjectKey::new("", SYSTEM_NAMESPACE);
         if handle.store().get("namespaces", &key).is_none() {
             let namespace = json!({"metadata": {"name": SYSTEM_NAMESPACE}});
-            let made = handle.local(INSTALLER).create("namespaces", "", namespace).await;
+            let made =
+                handle.unguarded().local(INSTALLER).create("namespaces", "", namespace).await;
             made.map_err(|error| FleetError::Namespace {
                 name: SYSTEM_NAMESPACE,
                 reason: format!("{error:?}"),
@@ -135,7 +136,7 @@ impl ClusterHost {
         let handle = self.0.server.add_cluster_with(name, store);
         for (named, mut present, definition) in outdated {
             present["spec"] = definition["spec"].clone();
-            let updated = handle.local(INSTALLER).update(DEFINITIONS, present).await;
+            let updated = handle.unguarded().local(INSTALLER).update(DEFINITIONS, present).await;
             updated.map_err(|error| FleetError::definition(named, format!("{error:?}")))?;
         }
         Ok(handle)

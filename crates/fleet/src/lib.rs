@@ -10,11 +10,11 @@ mod build;
 mod cluster_host;
 mod error;
 mod hub_admission;
+mod joining;
 mod spec;
 mod tasks;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use flagship_api::cluster::MemberCluster;
 use flagship_api::condition::{Conditions, Truth};
@@ -27,20 +27,18 @@ use flagship_member::Member;
 use flagship_runtime::client::Client;
 use flagship_runtime::env::Env;
 use flagship_runtime::metrics::Metrics;
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub use build::FleetBuilder;
 pub use cluster_host::{ClusterHost, Storage};
 pub use error::FleetError;
 pub use hub_admission::HubAdmission;
+pub use joining::{Candidate, Joining};
 pub use spec::{Callers, FleetSpec};
 use tasks::ControllerTasks;
 
 /// The hub, as a cluster and as the controllers that work on it.
 pub const HUB: &str = "hub";
-
-/// How soon a member that has not joined is looked at again.
-const JOIN_POLL: Duration = Duration::from_millis(10);
 
 /// A fleet in this process.
 pub struct EmbeddedFleet {
@@ -74,10 +72,27 @@ impl EmbeddedFleet {
         Ok(())
     }
 
+    /// Starts the hub's controllers and the agents of all members.
+    pub fn start_controllers(&mut self) {
+        self.start(HUB);
+        for member in self.spec.members.clone() {
+            self.start(&member);
+        }
+    }
+
     /// Applies the MemberCluster of a member, with the labels it shall have.
     pub async fn register(&self, user: &Client, member: &str) -> Result<(), FleetError> {
+        let object = self.registration(member);
+        let applied =
+            user.of::<MemberCluster>().apply(&ObjectKey::cluster(member), &object, true).await;
+        let member = member.to_owned();
+        applied.map(drop).map_err(|source| FleetError::Register { member, source })
+    }
+
+    /// The MemberCluster that registers a member.
+    pub fn registration(&self, member: &str) -> Value {
         let labels = self.spec.labels.get(member).cloned().unwrap_or_default();
-        let object = json!({
+        json!({
             "apiVersion": "cluster.kubernetes-fleet.io/v1beta1",
             "kind": "MemberCluster",
             "metadata": {"name": member, "labels": labels},
@@ -89,38 +104,13 @@ impl EmbeddedFleet {
                 },
                 "heartbeatPeriodSeconds": self.spec.heartbeat_seconds,
             },
-        });
-        let applied =
-            user.of::<MemberCluster>().apply(&ObjectKey::cluster(member), &object, true).await;
-        let member = member.to_owned();
-        applied.map(drop).map_err(|source| FleetError::Register { member, source })
+        })
     }
 
-    /// Waits until every member has joined. Whether all did in time.
-    pub async fn wait_until_joined(
-        &self,
-        user: &Client,
-        patience: Duration,
-    ) -> Result<bool, FleetError> {
-        let clusters = user.of::<MemberCluster>();
-        let joining = async {
-            for member in &self.spec.members {
-                let key = ObjectKey::cluster(member);
-                let find = || async {
-                    let found = clusters.find(&key).await;
-                    let member = member.clone();
-                    found.map_err(|source| FleetError::Register { member, source })
-                };
-                while !has_joined(find().await?.as_ref()) {
-                    tokio::time::sleep(JOIN_POLL).await;
-                }
-            }
-            Ok(())
-        };
-        match tokio::time::timeout(patience, joining).await {
-            Ok(joined) => joined.map(|()| true),
-            Err(_) => Ok(false),
-        }
+    /// The members as they are to be registered, through a client of the hub.
+    pub fn joining(&self, hub: Client) -> Joining {
+        let members = self.spec.members.iter();
+        Joining::new(hub, members.map(|name| (name.clone(), self.registration(name))))
     }
 
     /// Starts the hub's controllers, or the agent of a member.
@@ -161,6 +151,12 @@ impl EmbeddedFleet {
         Client::in_process(self.handles[cluster].called_by(caller)).named(caller)
     }
 
+    /// The same for whoever sets the fleet up: webhooks and policies of users are not asked.
+    pub fn unguarded_client(&self, cluster: &str, caller: &str) -> Client {
+        let handle = self.handles[cluster].unguarded().called_by(caller);
+        Client::in_process(handle).named(caller)
+    }
+
     /// The embedded clusters by name, the hub among them.
     pub fn handles(&self) -> &BTreeMap<String, ClusterHandle> {
         &self.handles
@@ -198,7 +194,8 @@ impl EmbeddedFleet {
     }
 }
 
-fn has_joined(member: Option<&MemberCluster>) -> bool {
+/// Whether the hub says of a member that it has joined.
+pub fn has_joined(member: Option<&MemberCluster>) -> bool {
     let conditions =
         member.and_then(|member| member.status.as_ref()).map(|status| &status.conditions);
     let joined = conditions.and_then(|conditions| conditions.of_type(member_cluster::JOINED));

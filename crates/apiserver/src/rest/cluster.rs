@@ -72,6 +72,8 @@ pub struct Caller {
     pub extra: BTreeMap<String, Vec<String>>,
     /// Owner of the fields it writes, unless the request names one.
     pub manager: Arc<str>,
+    /// Whether webhooks and admission policies that users made are not asked about its writes.
+    pub(super) unguarded: bool,
 }
 
 impl Caller {
@@ -84,6 +86,7 @@ impl Caller {
             groups: vec![group::MASTERS.into()],
             uid: "".into(),
             extra: BTreeMap::new(),
+            unguarded: false,
         }
     }
 
@@ -103,12 +106,25 @@ impl ClusterHandle {
     /// The same cluster for another caller; simulators name their clients with this.
     #[must_use]
     pub fn called_by(&self, name: &str) -> Self {
-        Self { cluster: self.cluster.clone(), caller: Arc::new(Caller::named(name)) }
+        Self { cluster: self.cluster.clone(), caller: Arc::new(self.caller_named(name)) }
+    }
+
+    /// The same cluster for whoever sets it up: webhooks and admission policies that users made
+    /// are not asked. One that refuses everything would otherwise keep a server from starting,
+    /// and without the server nobody could remove it.
+    #[must_use]
+    pub fn unguarded(&self) -> Self {
+        let caller = Caller { unguarded: true, ..Caller::clone(&self.caller) };
+        Self { cluster: self.cluster.clone(), caller: Arc::new(caller) }
+    }
+
+    fn caller_named(&self, name: &str) -> Caller {
+        Caller { unguarded: self.caller.unguarded, ..Caller::named(name) }
     }
 
     /// The in-process API, for a controller of this name.
     pub fn local(&self, actor: &str) -> Local {
-        Local::new(self.cluster.clone(), Caller::named(actor))
+        Local::new(self.cluster.clone(), self.caller_named(actor))
     }
 
     /// Adds a hook that sees every write to this cluster, after those of the server. One of

@@ -170,7 +170,9 @@ impl Incoming<'_> {
             text => text.chars().filter(|c| !c.is_control()).take(128).collect::<String>().into(),
         };
         Arc::new(match user.map(|user| User::clone(user)) {
-            Some(User { name, uid, groups, extra }) => Caller { name, groups, uid, extra, manager },
+            Some(User { name, uid, groups, extra }) => {
+                Caller { name, groups, uid, extra, manager, unguarded: false }
+            }
             None => Caller { manager, ..Caller::clone(known) },
         })
     }

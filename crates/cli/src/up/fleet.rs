@@ -1,12 +1,13 @@
 //! The embedded fleet as `flagship up` wants it: by the machine's clock, kept in the data
 //! folder, behind TLS.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use flagship_edge::{Authority, Config, Edge, EdgeError};
-use flagship_fleet::{EmbeddedFleet, FleetError, FleetSpec, HUB, Storage};
+use flagship_fleet::{Candidate, EmbeddedFleet, FleetError, FleetSpec, HUB, Storage};
 use flagship_runtime::client::Client;
 use flagship_runtime::env::Env;
 use flagship_store::durable::Durable;
@@ -38,8 +39,10 @@ pub struct Shape {
 pub struct Fleet {
     embedded: EmbeddedFleet,
     user: Client,
-    /// Looks at the store from time to time.
-    scrubbing: Option<JoinHandle<()>>,
+    /// Members that have not joined, and why.
+    pub left: BTreeMap<String, String>,
+    /// Tries again to register members, looks at the store from time to time.
+    tasks: Vec<JoinHandle<()>>,
 }
 
 /// How often members say that they are alive.
@@ -61,7 +64,7 @@ impl Shape {
 }
 
 impl Fleet {
-    /// Starts everything and waits until every member has joined.
+    /// Starts everything and waits until every member has joined, or cannot.
     pub async fn start(shape: &Shape, folder: &Folder) -> anyhow::Result<Self> {
         let kept = match shape.ephemeral {
             true => None,
@@ -86,12 +89,15 @@ impl Fleet {
             Err(error) => return Err(error.into()),
         };
         let user = embedded.client(HUB, "flagship");
-        embedded.start_all(&user).await?;
-        if !embedded.wait_until_joined(&user, JOINING).await? {
-            bail!("the members did not join within a minute");
-        }
-        let scrubbing = kept.map(|kept| tokio::spawn(scrub(kept)));
-        Ok(Self { embedded, user, scrubbing })
+        embedded.start_controllers();
+        // A webhook that refuses everything must not keep out whoever could remove it.
+        let mut joining = embedded.joining(embedded.unguarded_client(HUB, "flagship"));
+        joining.until(JOINING).await;
+        let told = |left: &Candidate| (left.name.clone(), left.why.clone());
+        let left = joining.left().iter().map(told).collect();
+        let mut tasks = vec![tokio::spawn(joining.go_on())];
+        tasks.extend(kept.map(|kept| tokio::spawn(scrub(kept))));
+        Ok(Self { embedded, user, left, tasks })
     }
 
     /// A client of the hub, as its user.
@@ -116,9 +122,7 @@ impl Fleet {
 
     /// Lets passes under way finish, then closes the edge and the data file.
     pub async fn stop(self) {
-        if let Some(scrubbing) = self.scrubbing {
-            scrubbing.abort();
-        }
+        self.tasks.iter().for_each(JoinHandle::abort);
         self.embedded.shutdown().await;
     }
 }

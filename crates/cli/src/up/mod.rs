@@ -135,10 +135,15 @@ impl Up {
         writeln!(out, "  hub       {}   ready", fleet.url("hub"))?;
         for name in shape.members.iter().take(SHOWN) {
             let labels = shape.labels.of(name);
-            writeln!(out, "  {name:<9} {} node(s)   {labels:<28} joined", shape.nodes)?;
+            let state = if fleet.left.contains_key(name) { "not joined" } else { "joined" };
+            writeln!(out, "  {name:<9} {} node(s)   {labels:<28} {state}", shape.nodes)?;
         }
         if members > SHOWN {
-            writeln!(out, "  …         and {} more, all joined", members - SHOWN)?;
+            let all = if fleet.left.is_empty() { ", all joined" } else { "" };
+            writeln!(out, "  …         and {} more{all}", members - SHOWN)?;
+        }
+        for (name, why) in &fleet.left {
+            writeln!(out, "  {name} has not joined: {why}. It is tried again in the background.")?;
         }
         writeln!(out)?;
         let contexts = if members > 0 { ", member1, …" } else { "" };

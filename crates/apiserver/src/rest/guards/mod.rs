@@ -117,7 +117,8 @@ impl<'a> Hooks<'a> {
         ];
         // The binding that this write carries out was asked about.
         let carried_out = self.sub == Sub::Binding && self.operation == "update";
-        if self.options.is_none() || carried_out || own.iter().any(|own| kind.is(*own)) {
+        let unasked = self.options.is_none() || self.caller.unguarded;
+        if unasked || carried_out || own.iter().any(|own| kind.is(*own)) {
             return None;
         }
         self.cluster.guards.current(&self.cluster.store)
