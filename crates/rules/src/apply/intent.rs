@@ -38,14 +38,23 @@ pub fn intent(
     let generation = Generation::of(&work.metadata);
     let status = work.status.as_ref();
     let recorded = status.and_then(|status| status.conditions.current(APPLIED, generation));
-    if recorded.is_some() || terms.only_compares() {
+    let known = status.map(|status| status.manifest_conditions.as_slice()).unwrap_or_default();
+    if recorded.is_some() && !learned_a_kind(known, manifests) || terms.only_compares() {
         return None;
     }
-    let known = status.map(|status| status.manifest_conditions.as_slice()).unwrap_or_default();
     Some(Intent {
         left_overs: left_overs(known, applied, manifests),
         manifest_conditions: record(known, manifests, generation, now),
     })
+}
+
+/// Whether the member has come to know the kind of a manifest that is on record without its
+/// plural name. Its object would be applied now and, after a crash, not be found again.
+fn learned_a_kind(known: &[ManifestCondition], manifests: &[Manifest]) -> bool {
+    let nameless = known.iter().filter(|entry| entry.identifier.resource.is_empty());
+    let nameless: BTreeSet<Key> = nameless.filter_map(|entry| key(&entry.identifier)).collect();
+    let mut mapped = manifests.iter().filter(|manifest| !manifest.identifier.resource.is_empty());
+    mapped.any(|manifest| key(&manifest.identifier).is_some_and(|key| nameless.contains(&key)))
 }
 
 /// The error that ends a pass whose left-overs could not all be removed, given what went wrong.
@@ -95,7 +104,15 @@ fn record(
             continue;
         };
         match by_key.get(&key) {
-            Some(entry) => recorded.push((*entry).clone()),
+            Some(entry) => {
+                let mut entry = (*entry).clone();
+                // The kind may have been unknown when it was recorded, and an object without a
+                // plural name is never removed.
+                if entry.identifier.resource.is_empty() {
+                    entry.identifier.resource.clone_from(&manifest.identifier.resource);
+                }
+                recorded.push(entry);
+            }
             None if manifest.untried.is_some() => {}
             None => recorded.push(preparing(manifest, generation, now)),
         }
