@@ -12,7 +12,10 @@ use flagship_api::staged_update_status::UpdateRunStatus;
 use flagship_rules::model::Binding;
 use flagship_rules::placement::{Placement, ResourceSnapshot};
 use flagship_rules::update_run::lifecycle::{configured, has_ended};
-use flagship_rules::update_run::{Action, Cluster, Observed, Options, PolicySnapshot, Run, plan};
+use flagship_rules::update_run::superseded::{superseded, taken};
+use flagship_rules::update_run::{
+    Action, Cluster, Observed, Options, PolicySnapshot, Rival, Run, plan,
+};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -39,6 +42,10 @@ pub struct Asked {
     pub bindings: Vec<Arc<Binding>>,
     /// The members.
     pub clusters: Vec<Cluster>,
+    /// The version asked for and its snapshots; nothing for what is on the hub now.
+    pub version: Option<(String, Vec<ResourceSnapshot>)>,
+    /// The placement's runs.
+    pub runs: Vec<Run>,
 }
 
 /// What a run would do.
@@ -63,6 +70,8 @@ pub struct Stages {
     pub clusters: usize,
     /// Approvals that will be asked for.
     pub approvals: usize,
+    /// Runs that still wait although a newer one has passed them.
+    pub passed: Vec<String>,
 }
 
 /// A run that would be refused.
@@ -78,6 +87,7 @@ const IMAGINED: &str = "plan";
 /// Asks the rules what a run would do.
 pub fn foresee(asked: Asked) -> Foreseen {
     let placement = asked.key.name.clone();
+    let passed = passed(&asked.runs);
     let seen = observed(asked);
     let planned = plan(&seen);
     let status = planned.actions.into_iter().rev().find_map(|action| match action {
@@ -95,11 +105,24 @@ pub fn foresee(asked: Asked) -> Foreseen {
         facts.run = Some(RunFacts { spec: seen.run.spec, status, ..Default::default() });
         return Foreseen::Refused(Box::new(Refused { facts, placement }));
     }
-    Foreseen::Stages(Stages::of(&seen, &status))
+    Foreseen::Stages(Stages::of(&seen, &status, passed))
+}
+
+/// What to say of open runs that a newer one has passed: to let them go on takes clusters back.
+fn passed(runs: &[Run]) -> Vec<String> {
+    let open = runs.iter().filter(|run| !has_ended(&run.status));
+    let told = open.filter_map(|run| {
+        let others: Vec<Rival> =
+            runs.iter().filter(|other| other.uid != run.uid).map(Rival::of).collect();
+        let found = superseded(&run.status, &taken(&run.status, run.created, &others))?;
+        let key = run.beside(&run.name);
+        Some(format!("{key} is still open, and {} at {}", found.told(), found.at))
+    });
+    told.collect()
 }
 
 impl Stages {
-    fn of(seen: &Observed, status: &UpdateRunStatus) -> Self {
+    fn of(seen: &Observed, status: &UpdateRunStatus, passed: Vec<String>) -> Self {
         let board = Board::of(IMAGINED, None, &seen.run.spec, status, seen.now);
         let (_, clusters) = board.clusters();
         let gates = board.stages.iter().flat_map(|stage| &stage.gates);
@@ -109,7 +132,7 @@ impl Stages {
                 .and_then(|stage| stage.max_concurrency.as_ref())
                 .map_or_else(|| "1".to_owned(), spelled)
         });
-        Self { at_once: at_once.collect(), clusters, approvals, stages: board.stages }
+        Self { at_once: at_once.collect(), clusters, approvals, stages: board.stages, passed }
     }
 }
 
@@ -134,9 +157,11 @@ fn spelled(number: &IntOrString) -> String {
 }
 
 fn observed(asked: Asked) -> Observed {
+    let (index, resource_snapshots) =
+        asked.version.unwrap_or_else(|| ("0".to_owned(), vec![imagined_snapshot(asked.now)]));
     let spec = UpdateRunSpec {
         placement_name: asked.key.name.clone(),
-        resource_snapshot_index: "0".to_owned(),
+        resource_snapshot_index: index,
         staged_rollout_strategy_name: asked.strategy_name,
         state: None,
     };
@@ -154,14 +179,15 @@ fn observed(asked: Asked) -> Observed {
         bindings: asked.bindings,
         clusters: asked.clusters,
         strategy: asked.strategy,
-        resource_snapshots: vec![imagined_snapshot(asked.now)],
+        resource_snapshots,
         // Nothing may be waited for: what is not there now is said now.
         options: Options { scheduling_grace: SignedDuration::ZERO, ..Options::default() },
         ..Observed::of(run, asked.now)
     }
 }
 
-/// A plan is about clusters and gates; which version they get is the run's to decide.
+/// Where no version is asked for, a plan is about clusters and gates: what is on the hub now
+/// can always be made a version.
 fn imagined_snapshot(now: Timestamp) -> ResourceSnapshot {
     ResourceSnapshot {
         name: "imagined-0-snapshot".to_owned(),

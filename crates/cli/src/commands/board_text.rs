@@ -177,6 +177,10 @@ fn cells(cells: &[Cell], colours: bool) -> String {
     if busy.len() > SPELLED_OUT {
         parts.push(format!("and {} more", busy.len() - SPELLED_OUT));
     }
+    let taken = cells.iter().filter(|cell| cell.mark == Mark::Taken).count();
+    if taken > 0 {
+        parts.push(format!("⇢ {taken} taken by other runs"));
+    }
     parts.join("  ")
 }
 
@@ -198,14 +202,16 @@ fn one(cell: &Cell, colours: bool) -> String {
         Mark::Updating => ("◐", "\u{1b}[34m"),
         Mark::Done => ("✔", "\u{1b}[32m"),
         Mark::Failed => ("✘", "\u{1b}[31m"),
+        Mark::Taken => ("⇢", "\u{1b}[33m"),
     };
     let mark = match (colours, colour) {
         (true, colour) if !colour.is_empty() => format!("{colour}{mark}\u{1b}[0m"),
         _ => mark.to_owned(),
     };
-    match cell.seconds {
-        Some(seconds) => format!("{mark} {} {}", cell.cluster, clock(seconds)),
-        None => format!("{mark} {}", cell.cluster),
+    match (cell.seconds, &cell.taken_by) {
+        (Some(seconds), _) => format!("{mark} {} {}", cell.cluster, clock(seconds)),
+        (None, Some(by)) => format!("{mark} {} taken by {by}", cell.cluster),
+        (None, None) => format!("{mark} {}", cell.cluster),
     }
 }
 
@@ -230,7 +236,8 @@ fn gate(gate: &Gate) -> String {
 }
 
 fn next(board: &Board, finding: &Finding) -> String {
-    if board.phase == Phase::Succeeded {
+    let taken = board.stages.iter().flat_map(|stage| &stage.cells).any(|c| c.mark == Mark::Taken);
+    if board.phase == Phase::Succeeded && !taken {
         return "nothing, it is done".to_owned();
     }
     let command = finding.hints.iter().find(|hint| hint.lead == "fix" && !hint.command.is_empty());
@@ -264,7 +271,7 @@ mod tests {
     use super::*;
 
     fn cell(cluster: &str, mark: Mark, seconds: Option<i64>) -> Cell {
-        Cell { cluster: cluster.to_owned(), mark, seconds }
+        Cell { cluster: cluster.to_owned(), mark, seconds, taken_by: None }
     }
 
     fn approval(side: Side, state: GateState) -> Gate {

@@ -15,6 +15,7 @@ use flagship_api::staged_update_status::UpdateRunStatus;
 use flagship_explain::why::{
     ApprovalFacts, BindingFacts, ClusterFacts, Facts, PlacementFacts, RunFacts, Subject,
 };
+use flagship_rules::update_run::Rival;
 use flagship_rules::update_run::lifecycle::{has_ended, proven};
 use flagship_runtime::client::{Client, ClientError, Selection};
 use jiff::Timestamp;
@@ -104,6 +105,15 @@ async fn about_placement(
     let runs = runs_of(client, key).await?;
     let open = runs.iter().filter(|run| !has_ended(&run.status));
     facts.rivals = open.map(|run| run.name().to_owned()).collect();
+    let mine = match &facts.subject {
+        Subject::Run(run) => Some(run.name.as_str()),
+        _ => facts.rivals.last().map(String::as_str),
+    };
+    facts.others = runs
+        .iter()
+        .filter(|run| Some(run.name()) != mine)
+        .map(|run| Rival::read(&run.metadata, &run.status))
+        .collect();
     facts.proven = runs.iter().filter_map(|run| proven(&run.status)).map(str::to_owned).collect();
     Ok(())
 }

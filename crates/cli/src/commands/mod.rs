@@ -13,7 +13,10 @@ mod member_view;
 mod members;
 mod plan;
 mod print;
+#[cfg(test)]
+mod scenarios;
 mod scoped_kind;
+mod start;
 mod status;
 mod steer;
 mod table;
@@ -26,8 +29,9 @@ pub use members::Clusters;
 pub use plan::Plan;
 pub use print::colours;
 pub use scoped_kind::{ScopedKind, Stored};
+pub use start::{Rollback, Run};
 pub use status::{Status, Watch};
-pub use steer::{Approve, Resume, Rollback, Run, Stop};
+pub use steer::{Approve, Resume, Stop};
 pub use why::Why;
 
 use std::future::Future;

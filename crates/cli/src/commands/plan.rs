@@ -10,13 +10,15 @@ use flagship_api::keys::label;
 use flagship_api::names::ObjectKey;
 use flagship_api::placement::PlacementSpec;
 use flagship_api::placement_status::PlacementStatus;
-use flagship_api::snapshot::{SchedulingPolicySnapshotSpec, SchedulingPolicySnapshotStatus};
+use flagship_api::snapshot::{
+    ResourceSnapshotSpec, SchedulingPolicySnapshotSpec, SchedulingPolicySnapshotStatus,
+};
 use flagship_api::staged_update::UpdateStrategySpec;
 use flagship_explain::board::{Gate, Side};
 use flagship_explain::plan::{Asked, Foreseen, Stages, foresee};
 use flagship_rules::model::Binding;
-use flagship_rules::placement::Placement;
-use flagship_rules::update_run::{Cluster, PolicySnapshot};
+use flagship_rules::placement::{Placement, ResourceSnapshot};
+use flagship_rules::update_run::{self, Cluster, PolicySnapshot};
 use flagship_runtime::client::Selection;
 use flagship_runtime::env::Env;
 use jiff::Timestamp;
@@ -26,7 +28,8 @@ use super::connect::{Connect, Hub};
 use super::gather;
 use super::print::{self, Output};
 use super::scoped_kind::{ScopedKind, Stored, resource};
-use super::steer::usual_strategy;
+use super::start::usual_strategy;
+use super::steer::runs_of;
 use super::table;
 
 /// Show what a run of a placement would do, before there is one
@@ -55,11 +58,13 @@ impl Plan {
             Some(strategy) => strategy.clone(),
             None => usual_strategy(&hub, &key).await?,
         };
-        match foresee(read(&hub, &key, &strategy, Env::system().now()).await?) {
+        let asked = read(&hub, &key, &strategy, None, Env::system().now()).await?;
+        match foresee(asked) {
             Foreseen::Stages(stages) => {
                 match self.output.output {
                     Some(shape) => {
-                        let value = json!({"strategy": strategy, "stages": stages.stages});
+                        let value = json!({"strategy": strategy, "stages": stages.stages,
+                            "passed": stages.passed});
                         shape.write(&value, out)?;
                     }
                     None => show(&key, &strategy, &stages, out)?,
@@ -102,6 +107,9 @@ fn show(
     table::write(["STAGE", "CLUSTERS", "AT ONCE", "GATES"], &rows, out)?;
     writeln!(out)?;
     writeln!(out, "{} cluster(s), {} approval(s).", planned.clusters, planned.approvals)?;
+    for passed in &planned.passed {
+        writeln!(out, "note:  {passed}")?;
+    }
     let flag =
         key.namespace.as_ref().map_or_else(String::new, |namespace| format!(" -n {namespace}"));
     writeln!(out, "start it:  flagship run{flag} {} --strategy {strategy}", key.name)?;
@@ -123,7 +131,13 @@ fn gates(gates: &[Gate]) -> String {
 }
 
 /// Reads what a plan of this placement is made from.
-async fn read(hub: &Hub, key: &ObjectKey, strategy: &str, now: Timestamp) -> anyhow::Result<Asked> {
+pub async fn read(
+    hub: &Hub,
+    key: &ObjectKey,
+    strategy: &str,
+    version: Option<&str>,
+    now: Timestamp,
+) -> anyhow::Result<Asked> {
     let client = &hub.client;
     let namespace = key.namespace.as_deref();
     let selection = match namespace {
@@ -148,6 +162,22 @@ async fn read(hub: &Hub, key: &ObjectKey, strategy: &str, now: Timestamp) -> any
     let bindings = ScopedKind::Binding.of(client, namespace).list(&of_placement).await?.items;
     let members = client.of_type::<Stored<Value, Value>>(resource("MemberCluster"));
     let members = members.list(&Selection::all()).await?.items;
+    let version = match version {
+        None => None,
+        Some(index) => {
+            let of_index = of_placement.with_labels(format!(
+                "{}={},{}={index}",
+                label::PARENT_PLACEMENT,
+                key.name,
+                label::RESOURCE_INDEX
+            ));
+            let snapshots =
+                ScopedKind::ResourceSnapshot.of::<ResourceSnapshotSpec, Value>(client, namespace);
+            let found = snapshots.list(&of_index).await?.items;
+            let read = found.iter().map(|one| ResourceSnapshot::read(&one.metadata, &one.spec));
+            Some((index.to_owned(), read.collect()))
+        }
+    };
     Ok(Asked {
         now,
         key: key.clone(),
@@ -167,5 +197,11 @@ async fn read(hub: &Hub, key: &ObjectKey, strategy: &str, now: Timestamp) -> any
             })
             .collect(),
         clusters: members.iter().map(|member| Cluster::read(&member.metadata)).collect(),
+        version,
+        runs: runs_of(client, key)
+            .await?
+            .iter()
+            .map(|run| update_run::Run::read(&run.metadata, &run.spec, &run.status))
+            .collect(),
     })
 }

@@ -10,6 +10,7 @@ use flagship_explain::why::{Cause, Facts, Finding, State, Subject, explain};
 use flagship_runtime::client::Selection;
 use flagship_runtime::client::watch::WatchFrom;
 use flagship_runtime::env::Env;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::board_text::Look;
@@ -50,8 +51,17 @@ impl Status {
     /// Prints the board once.
     pub async fn run(self, out: &mut dyn Write) -> anyhow::Result<u8> {
         let hub = self.connect.hub().await?;
+        self.answer(&hub, Env::system().now(), out).await
+    }
+
+    pub(super) async fn answer(
+        self,
+        hub: &Hub,
+        now: Timestamp,
+        out: &mut dyn Write,
+    ) -> anyhow::Result<u8> {
         let key = ObjectKey::new(self.namespace.as_deref(), &self.run);
-        let glance = Glance::take(&hub, &key).await?;
+        let glance = Glance::take(hub, &key, now).await?;
         match self.output.output {
             Some(shape) => shape.write(&glance.as_value(), out)?,
             None => out.write_all(glance.as_text(Look::here()).as_bytes())?,
@@ -72,7 +82,7 @@ impl Watch {
         let key = ObjectKey::new(self.namespace.as_deref(), &self.run);
         let mut view = View::new(std::io::stdout().is_terminal());
         loop {
-            let glance = Glance::take(&hub, &key).await?;
+            let glance = Glance::take(&hub, &key, Env::system().now()).await?;
             view.show(&glance, out)?;
             if glance.is_over() {
                 return Ok(glance.finding.state.exit_code());
@@ -141,8 +151,7 @@ struct Glance {
 }
 
 impl Glance {
-    async fn take(hub: &Hub, key: &ObjectKey) -> anyhow::Result<Self> {
-        let now = Env::system().now();
+    async fn take(hub: &Hub, key: &ObjectKey, now: Timestamp) -> anyhow::Result<Self> {
         let facts = gather::facts(hub, Subject::Run(key.clone()), now).await?;
         Ok(Self::of(&facts, key))
     }
@@ -151,7 +160,8 @@ impl Glance {
         let board = facts
             .run
             .as_ref()
-            .map(|run| Board::of(&key.to_string(), run.created, &run.spec, &run.status, facts.now));
+            .map(|run| Board::of(&key.to_string(), run.created, &run.spec, &run.status, facts.now))
+            .map(|board| board.showing(&facts.taken()));
         Self { board, finding: explain(facts) }
     }
 

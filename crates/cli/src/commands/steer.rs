@@ -1,4 +1,4 @@
-//! Commands that steer: `run`, `approve`, `stop`, `resume`, `rollback`.
+//! Commands that steer a run: `approve`, `stop`, `resume`. New runs are made in `start`.
 //!
 //! They write what kubectl would write, and say what happens next.
 
@@ -12,72 +12,21 @@ use flagship_api::condition::{Generation, draft};
 use flagship_api::condition_type::approval_request;
 use flagship_api::keys::label;
 use flagship_api::names::{ObjectKey, StageSide, approval_request as request_name};
-use flagship_api::placement_status::PlacementStatus;
 use flagship_api::staged_update::{UpdateRunSpec, UpdateRunState};
 use flagship_api::staged_update_status::UpdateRunStatus;
-use flagship_explain::why::detail;
-use flagship_rules::update_run::Age;
+use flagship_explain::why::{detail, spoken};
 use flagship_rules::update_run::lifecycle::{self, Approval, Ending};
+use flagship_rules::update_run::superseded::{superseded, taken};
+use flagship_rules::update_run::{Age, Rival};
 use flagship_runtime::client::{Client, ClientError, Selection};
 use flagship_runtime::env::Env;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::core::{DynamicObject, TypeMeta};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::connect::{Connect, Hub};
 use super::scoped_kind::{ScopedKind, Stored};
 
-type RunObject = Stored<UpdateRunSpec, UpdateRunStatus>;
-
-/// Start a run of a placement
-#[derive(Args)]
-pub struct Run {
-    /// The placement
-    placement: String,
-    /// Namespace of a namespaced placement
-    #[arg(short, long)]
-    namespace: Option<String>,
-    /// The strategy; the last run's, or the only one there is, if left out
-    #[arg(long)]
-    strategy: Option<String>,
-    /// A version to roll out; what is on the hub now if left out
-    #[arg(long, value_name = "INDEX", value_parser = index)]
-    snapshot: Option<String>,
-    /// The run's name; made from the placement's if left out
-    #[arg(long)]
-    name: Option<String>,
-    /// Compute the stages and wait for `flagship resume`
-    #[arg(long)]
-    hold: bool,
-    #[command(flatten)]
-    connect: Connect,
-}
-
-/// Roll a placement back to the version it had before
-#[derive(Args)]
-pub struct Rollback {
-    /// The placement
-    placement: String,
-    /// Namespace of a namespaced placement
-    #[arg(short, long)]
-    namespace: Option<String>,
-    /// The version to go back to; the one before the newest rolled out if left out
-    #[arg(long, value_name = "INDEX", value_parser = index)]
-    to: Option<String>,
-    /// The strategy; the last run's if left out
-    #[arg(long)]
-    strategy: Option<String>,
-    #[command(flatten)]
-    connect: Connect,
-}
-
-/// Reads the number of a snapshot.
-fn index(text: &str) -> Result<String, String> {
-    match text.parse::<u32>() {
-        Ok(number) => Ok(number.to_string()),
-        Err(_) => Err("versions are numbered: 0, 1, 2".to_owned()),
-    }
-}
+pub(super) type RunObject = Stored<UpdateRunSpec, UpdateRunStatus>;
 
 /// Approve what a run waits for
 #[derive(Args)]
@@ -95,6 +44,9 @@ pub struct Approve {
     /// How long to wait for a run that does not ask for this approval yet
     #[arg(long, default_value = "60s", value_parser = crate::agent::duration)]
     timeout: Duration,
+    /// Approve although a newer run has taken clusters of this one
+    #[arg(long)]
+    force: bool,
     #[command(flatten)]
     connect: Connect,
 }
@@ -111,6 +63,9 @@ pub struct Stop {
 pub struct Resume {
     #[command(flatten)]
     named: Named,
+    /// Go on although a newer run has taken clusters of this one
+    #[arg(long)]
+    force: bool,
 }
 
 #[derive(Args)]
@@ -124,98 +79,17 @@ struct Named {
     connect: Connect,
 }
 
-impl Run {
-    /// Creates the run.
-    pub async fn run(self, out: &mut dyn Write) -> anyhow::Result<u8> {
-        let hub = self.connect.hub().await?;
-        let placement = ObjectKey::new(self.namespace.as_deref(), &self.placement);
-        must_exist(&hub, ScopedKind::Placement, &placement, "placement").await?;
-        let strategy = match self.strategy {
-            Some(strategy) => strategy,
-            None => usual_strategy(&hub, &placement).await?,
-        };
-        let state = if self.hold { UpdateRunState::Initialize } else { UpdateRunState::Run };
-        let wanted = Wanted { strategy, snapshot: self.snapshot.unwrap_or_default(), state };
-        create(&hub, &placement, self.name, wanted, out).await
-    }
-}
-
-impl Rollback {
-    /// Creates a run to the version before.
-    pub async fn run(self, out: &mut dyn Write) -> anyhow::Result<u8> {
-        let hub = self.connect.hub().await?;
-        let placement = ObjectKey::new(self.namespace.as_deref(), &self.placement);
-        let past = runs_of(&hub.client, &placement).await?;
-        let to = match self.to {
-            Some(to) => to,
-            None => version_before(&hub, &placement, &past).await?,
-        };
-        let strategy = match (self.strategy, past.last()) {
-            (Some(strategy), _) => strategy,
-            (None, Some(last)) => last.spec.staged_rollout_strategy_name.clone(),
-            (None, None) => only_strategy(&hub, &placement).await?,
-        };
-        let wanted = Wanted { strategy, snapshot: to, state: UpdateRunState::Run };
-        create(&hub, &placement, None, wanted, out).await
-    }
-}
-
-struct Wanted {
-    strategy: String,
-    snapshot: String,
-    state: UpdateRunState,
-}
-
-async fn create(
-    hub: &Hub,
-    placement: &ObjectKey,
-    name: Option<String>,
-    wanted: Wanted,
-    out: &mut dyn Write,
-) -> anyhow::Result<u8> {
-    let namespace = placement.namespace.as_deref();
-    let name = match name {
-        Some(name) => name,
-        None => free_name(&runs_of(&hub.client, placement).await?, &placement.name),
-    };
-    let key = ObjectKey::new(namespace, &name);
-    let kind = ScopedKind::Run.resource(namespace);
-    let runs = hub.client.of_type::<DynamicObject>(kind.clone());
-    let spec = UpdateRunSpec {
-        placement_name: placement.name.clone(),
-        resource_snapshot_index: wanted.snapshot.clone(),
-        staged_rollout_strategy_name: wanted.strategy.clone(),
-        state: Some(wanted.state.clone()),
-    };
-    let object = DynamicObject {
-        types: Some(TypeMeta { api_version: kind.api_version(), kind: kind.kind }),
-        metadata: ObjectMeta {
-            name: Some(name),
-            namespace: placement.namespace.clone(),
-            ..ObjectMeta::default()
-        },
-        data: json!({"spec": spec}),
-    };
-    runs.create(&object).await.with_context(|| format!("cannot create the run {key}"))?;
-    let what = match wanted.snapshot.as_str() {
-        "" => format!("{placement} as it is on the hub now"),
-        index => format!("snapshot {index} of {placement}"),
-    };
-    writeln!(out, "{key} created: rolls out {what}, with strategy {}", wanted.strategy)?;
-    writeln!(out, "follow it:  {}", command("watch", &key))?;
-    if wanted.state == UpdateRunState::Initialize {
-        writeln!(out, "start it:   {}", command("resume", &key))?;
-    }
-    Ok(0)
-}
-
 impl Approve {
     /// Writes the approval with the right generation.
     pub async fn run(self, out: &mut dyn Write) -> anyhow::Result<u8> {
         let hub = self.connect.hub().await?;
+        self.on(&hub, &Env::system(), out).await
+    }
+
+    pub(super) async fn on(self, hub: &Hub, env: &Env, out: &mut dyn Write) -> anyhow::Result<u8> {
         let run = ObjectKey::new(self.namespace.as_deref(), &self.run);
-        must_exist(&hub, ScopedKind::Run, &run, "run").await?;
-        let asking = asked(&hub, &run, self.stage.as_deref());
+        must_exist(hub, ScopedKind::Run, &run, "run").await?;
+        let asking = asked(hub, &run, self.stage.as_deref());
         let request = match tokio::time::timeout(self.timeout, asking).await {
             Ok(found) => found?,
             Err(_) => bail!(
@@ -223,7 +97,11 @@ impl Approve {
                 command("why", &run)
             ),
         };
-        approve(&hub, &run, &request, &self.comment).await?;
+        if !self.force {
+            // Asked last: while the approval was waited for, another run may have come by.
+            may_go_on(hub, &run, env.now()).await?;
+        }
+        approve(hub, &run, &request, &self.comment).await?;
         writeln!(out, "{} approved", request.name())?;
         writeln!(out, "follow it:  {}", command("watch", &run))?;
         Ok(0)
@@ -251,7 +129,7 @@ async fn asked(hub: &Hub, run: &ObjectKey, stage: Option<&str>) -> anyhow::Resul
 }
 
 /// How often a run that does not ask yet is looked at.
-const LOOK: Duration = Duration::from_millis(200);
+pub(super) const LOOK: Duration = Duration::from_millis(200);
 
 /// Refuses to wait for an approval that the run will never ask for.
 async fn ahead(hub: &Hub, run: &ObjectKey, stage: Option<&str>) -> anyhow::Result<()> {
@@ -313,11 +191,40 @@ async fn open_requests(hub: &Hub, run: &ObjectKey) -> anyhow::Result<Vec<Request
     Ok(open)
 }
 
+/// Refuses to let a run go on that a newer one has passed: it would take clusters back.
+async fn may_go_on(hub: &Hub, key: &ObjectKey, now: Timestamp) -> anyhow::Result<()> {
+    let runs =
+        ScopedKind::Run.of::<UpdateRunSpec, UpdateRunStatus>(&hub.client, key.namespace.as_deref());
+    let Some(run) = runs.find(key).await?.filter(|run| !lifecycle::has_ended(&run.status)) else {
+        return Ok(());
+    };
+    let placement = ObjectKey::new(key.namespace.as_deref(), &run.spec.placement_name);
+    let others = runs_of(&hub.client, &placement).await?;
+    let others = others.iter().filter(|other| other.metadata.uid != run.metadata.uid);
+    let others: Vec<Rival> =
+        others.map(|other| Rival::read(&other.metadata, &other.status)).collect();
+    let created = run.metadata.creation_timestamp.as_ref().map_or(now, |time| time.0);
+    match superseded(&run.status, &taken(&run.status, created, &others)) {
+        None => Ok(()),
+        Some(found) => bail!(
+            "{}, {} ago; if {key} goes on, it takes them back to snapshot {}. `{}` says more, --force does it all the same",
+            found.told(),
+            spoken(now.duration_since(found.at)),
+            run.status.resource_snapshot_index_used,
+            command("why", key)
+        ),
+    }
+}
+
 impl Stop {
     /// Sets the state.
     pub async fn run(self, out: &mut dyn Write) -> anyhow::Result<u8> {
         let hub = self.named.connect.hub().await?;
-        let key = set_state(&hub, &self.named, UpdateRunState::Stop).await?;
+        self.on(&hub, out).await
+    }
+
+    pub(super) async fn on(self, hub: &Hub, out: &mut dyn Write) -> anyhow::Result<u8> {
+        let key = set_state(hub, &self.named, UpdateRunState::Stop).await?;
         writeln!(out, "{key} stops: clusters under way finish, no other is begun")?;
         writeln!(out, "go on:  {}", command("resume", &key))?;
         Ok(0)
@@ -328,10 +235,14 @@ impl Resume {
     /// Sets the state.
     pub async fn run(self, out: &mut dyn Write) -> anyhow::Result<u8> {
         let hub = self.named.connect.hub().await?;
-        self.on(&hub, out).await
+        self.on(&hub, &Env::system(), out).await
     }
 
-    pub(super) async fn on(self, hub: &Hub, out: &mut dyn Write) -> anyhow::Result<u8> {
+    pub(super) async fn on(self, hub: &Hub, env: &Env, out: &mut dyn Write) -> anyhow::Result<u8> {
+        let key = ObjectKey::new(self.named.namespace.as_deref(), &self.named.run);
+        if !self.force {
+            may_go_on(hub, &key, env.now()).await?;
+        }
         let key = set_state(hub, &self.named, UpdateRunState::Run).await?;
         writeln!(out, "{key} goes on")?;
         writeln!(out, "follow it:  {}", command("watch", &key))?;
@@ -355,25 +266,15 @@ async fn set_state(hub: &Hub, named: &Named, state: UpdateRunState) -> anyhow::R
         };
         bail!("{key} {why}; start a new run: {}", command("run", &placement));
     }
+    // The API refuses it in words of its own rules.
+    if state == UpdateRunState::Stop && !lifecycle::may_stop(&run.spec) {
+        bail!(
+            "{key} was not started, so there is nothing to stop; start it: {}",
+            command("resume", &key)
+        );
+    }
     runs.patch_anyway(&key, json!({"spec": {"state": state}})).await?;
     Ok(key)
-}
-
-/// The version that was fully rolled out before the one the placement has now.
-async fn version_before(
-    hub: &Hub,
-    placement: &ObjectKey,
-    past: &[RunObject],
-) -> anyhow::Result<String> {
-    let placements = ScopedKind::Placement
-        .of::<Value, PlacementStatus>(&hub.client, placement.namespace.as_deref());
-    let found = placements.find(placement).await?;
-    let found = found.with_context(|| format!("there is no placement {placement}"))?;
-    let past: Vec<&UpdateRunStatus> = past.iter().map(|run| &run.status).collect();
-    let before = lifecycle::version_before(&past, &found.status.observed_resource_index);
-    before.map(str::to_owned).with_context(|| {
-        format!("no other version of {placement} was rolled out before; choose one with --to")
-    })
 }
 
 /// Runs of a placement, oldest first.
@@ -388,36 +289,6 @@ pub async fn runs_of(
     Ok(found)
 }
 
-/// The strategy of the last run if it is still there, else the only one.
-pub async fn usual_strategy(hub: &Hub, placement: &ObjectKey) -> anyhow::Result<String> {
-    let past = runs_of(&hub.client, placement).await?;
-    if let Some(last) = past.last() {
-        let name = &last.spec.staged_rollout_strategy_name;
-        let key = ObjectKey::new(placement.namespace.as_deref(), name);
-        let strategies =
-            ScopedKind::Strategy.of::<Value, Value>(&hub.client, key.namespace.as_deref());
-        if strategies.find(&key).await?.is_some() {
-            return Ok(key.name);
-        }
-    }
-    only_strategy(hub, placement).await
-}
-
-/// The one strategy there is, so that nobody has to name it.
-pub async fn only_strategy(hub: &Hub, placement: &ObjectKey) -> anyhow::Result<String> {
-    let strategies =
-        ScopedKind::Strategy.of::<Value, Value>(&hub.client, placement.namespace.as_deref());
-    let found = strategies.list(&in_namespace(placement)).await?.items;
-    match found.as_slice() {
-        [only] => Ok(only.name().to_owned()),
-        [] => bail!("there is no update strategy yet; create one, then name it with --strategy"),
-        several => {
-            let names: Vec<&str> = several.iter().map(Stored::name).collect();
-            bail!("several strategies exist; choose with --strategy: {}", names.join(", "));
-        }
-    }
-}
-
 /// Says plainly that something is not there.
 pub async fn must_exist(
     hub: &Hub,
@@ -430,25 +301,14 @@ pub async fn must_exist(
     Ok(())
 }
 
-fn in_namespace(key: &ObjectKey) -> Selection {
+pub(super) fn in_namespace(key: &ObjectKey) -> Selection {
     match &key.namespace {
         Some(namespace) => Selection::namespace(namespace),
         None => Selection::all(),
     }
 }
 
-/// `demo-1`, `demo-2`: the first number nobody used.
-fn free_name(taken: &[RunObject], placement: &str) -> String {
-    // A run's name has at most 63 characters and may not end in a sign.
-    let stem: String = placement.chars().take(57).collect();
-    let stem = stem.trim_end_matches(['-', '.']);
-    (1..)
-        .map(|number| format!("{stem}-{number}"))
-        .find(|name| taken.iter().all(|run| run.name() != name))
-        .expect("numbers do not end")
-}
-
-fn command(verb: &str, key: &ObjectKey) -> String {
+pub(super) fn command(verb: &str, key: &ObjectKey) -> String {
     match &key.namespace {
         Some(namespace) => format!("flagship {verb} -n {namespace} {}", key.name),
         None => format!("flagship {verb} {}", key.name),

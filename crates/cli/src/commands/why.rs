@@ -1,8 +1,5 @@
 //! `flagship why`: the first true cause, the way to it, and the next command.
 
-#[cfg(test)]
-mod scenarios;
-
 use std::io::Write;
 
 use clap::Args;
@@ -39,7 +36,12 @@ impl Why {
         self.answer(&hub, Env::system().now(), out).await
     }
 
-    async fn answer(self, hub: &Hub, now: Timestamp, out: &mut dyn Write) -> anyhow::Result<u8> {
+    pub(super) async fn answer(
+        self,
+        hub: &Hub,
+        now: Timestamp,
+        out: &mut dyn Write,
+    ) -> anyhow::Result<u8> {
         let subject = self.subject(hub).await?;
         let facts = gather::facts(hub, subject, now).await?;
         let found = explain(&facts);

@@ -18,6 +18,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
 use flagship_rules::update_run::lifecycle::{self, outcome, says, started_at};
+use flagship_rules::update_run::superseded::Taken;
 
 pub use flagship_rules::update_run::lifecycle::Phase;
 pub use gates::{Gate, GateState, Side};
@@ -34,6 +35,8 @@ pub enum Mark {
     Done,
     /// Taken over by somebody else.
     Failed,
+    /// Follows another run since.
+    Taken,
 }
 
 /// One cluster of a stage.
@@ -47,6 +50,9 @@ pub struct Cell {
     /// Seconds since it was begun, while it is being updated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds: Option<i64>,
+    /// The run that has it now, if that is another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub taken_by: Option<String>,
 }
 
 /// One stage.
@@ -112,6 +118,19 @@ impl Board {
         }
     }
 
+    /// The same board, where clusters that follow another run by now say so.
+    #[must_use]
+    pub fn showing(mut self, taken: &[Taken]) -> Self {
+        let cells = self.stages.iter_mut().flat_map(|stage| &mut stage.cells);
+        for cell in cells.filter(|cell| matches!(cell.mark, Mark::Queued | Mark::Done)) {
+            if let Some(found) = taken.iter().find(|taken| taken.cluster == cell.cluster) {
+                cell.mark = Mark::Taken;
+                cell.taken_by = Some(found.by.clone());
+            }
+        }
+        self
+    }
+
     /// Clusters done, and clusters in all.
     pub fn clusters(&self) -> (usize, usize) {
         let cells = || self.stages.iter().flat_map(|stage| &stage.cells);
@@ -150,6 +169,7 @@ impl Cell {
         Self {
             cluster: cluster.cluster_name.clone(),
             mark,
+            taken_by: None,
             seconds: since.map(|since| seconds(now.duration_since(since))),
         }
     }

@@ -52,6 +52,8 @@ causes! {
     TimedWait = "TIMED_WAIT", "a wait that the strategy asks for is not over";
     /// Another writer changed a cluster that was being updated.
     Preempted = "PREEMPTED", "another run or person took over a cluster";
+    /// A newer run has passed a run that waits.
+    Superseded = "SUPERSEDED", "a newer run has taken clusters of this one";
     /// The placement is gone.
     PlacementMissing = "PLACEMENT_MISSING", "the placement does not exist";
     /// The placement rolls out by itself.

@@ -11,6 +11,8 @@ use flagship_api::placement::PlacementSpec;
 use flagship_api::placement_status::PlacementStatus;
 use flagship_api::staged_update::UpdateRunSpec;
 use flagship_api::staged_update_status::UpdateRunStatus;
+use flagship_rules::update_run::Rival;
+use flagship_rules::update_run::superseded::{Taken, taken};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -49,6 +51,8 @@ pub struct Facts {
     /// Names of the placement's other runs that are not done, oldest first. For a placement,
     /// the last of them is `run`.
     pub rivals: Vec<String>,
+    /// The placement's other runs, as one run sees another.
+    pub others: Vec<Rival>,
     /// Versions of the placement that some run has brought everywhere.
     pub proven: Vec<String>,
     /// What a member shows of an object that failed there, by cluster.
@@ -68,9 +72,18 @@ impl Facts {
             clusters: BTreeMap::new(),
             approvals: BTreeMap::new(),
             rivals: Vec::new(),
+            others: Vec::new(),
             proven: Vec::new(),
             members: BTreeMap::new(),
         }
+    }
+}
+
+impl Facts {
+    /// Clusters of the run that follow another run by now.
+    pub fn taken(&self) -> Vec<Taken> {
+        let Some(run) = &self.run else { return Vec::new() };
+        taken(&run.status, run.created.unwrap_or(self.now), &self.others)
     }
 }
 

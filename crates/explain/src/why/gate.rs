@@ -79,7 +79,8 @@ fn ask(
         .hint("look", "see the request", kubectl(namespace, &describe))
 }
 
-fn approve(key: &ObjectKey, stage: &str) -> String {
+/// The command that approves the stage.
+pub fn approve(key: &ObjectKey, stage: &str) -> String {
     match &key.namespace {
         Some(namespace) => format!("flagship approve -n {namespace} {} {stage}", key.name),
         None => format!("flagship approve {} {stage}", key.name),

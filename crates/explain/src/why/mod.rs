@@ -31,6 +31,7 @@ pub use facts::{
     ApprovalFacts, BindingFacts, ClusterFacts, Facts, MemberView, PlacementFacts, RunFacts, Subject,
 };
 pub use finding::{Evidence, Finding, Hint, State};
+pub use gate::spoken;
 pub use refusal::detail;
 
 fn nothing(key: &ObjectKey, elsewhere: &[ObjectKey]) -> Finding {

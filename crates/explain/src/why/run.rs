@@ -14,8 +14,9 @@ use super::gate::{self, spoken};
 use super::hints::{flagship, kubectl};
 use super::{Cause, cluster, refusal, silence};
 use flagship_rules::update_run::lifecycle::{
-    Ending, Phase, ending, in_flight, outcome, phase, started_at,
+    Ending, Phase, ending, in_flight, outcome, phase, started_at, waits_at,
 };
+use flagship_rules::update_run::superseded::superseded;
 
 /// How long the hub may take to notice a change before silence is a finding.
 pub const NOTICE: SignedDuration = SignedDuration::from_secs(15);
@@ -35,13 +36,16 @@ pub fn explain(facts: &Facts, key: &ObjectKey) -> Finding {
 
 fn look(facts: &Facts, key: &ObjectKey, run: &RunFacts) -> Finding {
     match ending(&run.status) {
-        Some(Ending::Succeeded) => return done(key, run),
+        Some(Ending::Succeeded) => return done(facts, key, run),
         Some(Ending::Failed(message) | Ending::NotInitialized(message)) => {
             return refusal::explain(facts, key, run, message);
         }
         None => {}
     }
     if let Some(found) = silent(facts, key, run) {
+        return found;
+    }
+    if let Some(found) = passed(facts, key, run) {
         return found;
     }
     if run.status.conditions.of_type(update_run::PROGRESSING).is_none() {
@@ -63,8 +67,52 @@ fn missing(key: &ObjectKey) -> Finding {
     )
 }
 
-fn done(key: &ObjectKey, run: &RunFacts) -> Finding {
+/// A run that waits, and that a newer one has passed: to let it go on takes clusters back.
+fn passed(facts: &Facts, key: &ObjectKey, run: &RunFacts) -> Option<Finding> {
+    let state = phase(&run.spec, &run.status);
+    if !matches!(state, Phase::Waiting | Phase::Stopped | Phase::Initialized) {
+        return None;
+    }
+    let found = superseded(&run.status, &facts.taken())?;
+    let waits = match state {
+        Phase::Waiting => "waits",
+        Phase::Stopped => "is stopped",
+        _ => "is not started",
+    };
+    let ago = spoken(facts.now.duration_since(found.at));
+    let headline = format!("{key} {waits}, and {}, {ago} ago.", found.told());
+    let back = format!(
+        "if it goes on, it takes them back to snapshot {}",
+        run.status.resource_snapshot_index_used
+    );
+    let gate = gate::explain(facts, key, run).filter(|_| state == Phase::Waiting);
+    let later = ObjectKey::new(key.namespace.as_deref(), &found.by);
+    let delete = format!("delete {} {}", refusal::runs(key), key.name);
+    let finding = Finding::new(State::Waiting, Cause::Superseded, headline)
+        .what(back)
+        .hint("fix", "end it", kubectl(key.namespace.as_deref(), &delete))
+        .hint("look", "see the newer run", flagship("status", &later))
+        .hint("or", "go back on purpose", forced(key, run, state));
+    Some(finding.led_by(gate.map(|gate| gate.evidence).unwrap_or_default()))
+}
+
+/// The command that lets the run go on although a newer one has passed it.
+fn forced(key: &ObjectKey, run: &RunFacts, state: Phase) -> String {
+    let asked = waits_at(&run.status).filter(|gate| gate.approval.is_some());
+    match asked.filter(|_| state == Phase::Waiting) {
+        Some(gate) => format!("{} --force", gate::approve(key, &gate.stage.stage_name)),
+        // A wait ends by itself; nobody has to force it.
+        None if state == Phase::Waiting => flagship("watch", key),
+        None => format!("{} --force", flagship("resume", key)),
+    }
+}
+
+fn done(facts: &Facts, key: &ObjectKey, run: &RunFacts) -> Finding {
     let clusters: usize = run.status.stages_status.iter().map(|stage| stage.clusters.len()).sum();
+    if let Some(found) = superseded(&run.status, &facts.taken()) {
+        let headline = format!("{key} is done; since then {}.", found.told());
+        return Finding::new(State::Done, Cause::Done, headline);
+    }
     let headline = format!(
         "{key} is done: {clusters} cluster(s) run snapshot {} of {}.",
         run.status.resource_snapshot_index_used, run.spec.placement_name

@@ -51,7 +51,8 @@ impl Rival {
         let busy = busy.map(|cluster| cluster.cluster_name.clone()).collect();
         let started = clusters
             .filter_map(|cluster| Some((cluster.cluster_name.clone(), started_at(cluster)?)));
-        Self { name, uid, created, ended, started: started.collect(), busy }
+        let version = status.resource_snapshot_index_used.clone();
+        Self { name, uid, created, version, ended, started: started.collect(), busy }
     }
 }
 

@@ -79,6 +79,11 @@ pub fn has_ended(status: &UpdateRunStatus) -> bool {
     ending(status).is_some()
 }
 
+/// Whether the API lets somebody stop the run: one that was never started it does not.
+pub fn may_stop(spec: &UpdateRunSpec) -> bool {
+    spec.state.clone().unwrap_or_default() != UpdateRunState::Initialize
+}
+
 /// When it ended.
 pub fn ended_at(status: &UpdateRunStatus) -> Option<Timestamp> {
     let kind = match ending(status)? {

@@ -30,6 +30,7 @@ mod snapshot;
 mod stages;
 mod status;
 mod stop;
+pub mod superseded;
 pub mod triggers;
 mod validation;
 mod words;
@@ -53,5 +54,5 @@ pub use observed::{
     Approval, Cluster, ClusterOverride, NamespacedOverride, Observed, Options, PolicySnapshot,
     Rival, Run,
 };
-pub use pass::INDEX_IGNORED;
+pub use pass::{INDEX_IGNORED, SUPERSEDED};
 pub use reconcile::{Action, CLUSTERS_CHANGED, Plan, STATE_LOST, Waiting, Withdraw, plan};

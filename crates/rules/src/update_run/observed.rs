@@ -227,6 +227,8 @@ pub struct Rival {
     pub uid: String,
     /// `metadata.creationTimestamp`.
     pub created: Timestamp,
+    /// `status.resourceSnapshotIndexUsed`.
+    pub version: String,
     /// Whether it has ended, well or badly.
     pub ended: bool,
     /// Clusters of its stages that it started, and when.
@@ -242,6 +244,7 @@ impl Rival {
             name: String::new(),
             uid: uid.to_owned(),
             created: Timestamp::UNIX_EPOCH,
+            version: String::new(),
             ended: true,
             started: BTreeMap::new(),
             busy: BTreeSet::new(),

@@ -10,15 +10,19 @@ use jiff::SignedDuration;
 
 use super::announced::Announced;
 use super::inputs::Sorted;
+use super::lifecycle::{Phase, phase};
 use super::metrics::Measured;
-use super::observed::Observed;
+use super::observed::{Observed, Rival};
 use super::reconcile::{Action, Plan, Waiting};
 use super::status::{ConditionValue, ConditionWriter};
+use super::superseded::{superseded, taken};
 use crate::event::Event;
 use crate::model::Binding;
 
 /// Event: somebody names a snapshot after the run has chosen one.
 pub const INDEX_IGNORED: &str = "ResourceSnapshotIndexIgnored";
+/// Event: a newer run has taken clusters of one that waits.
+pub const SUPERSEDED: &str = "UpdateRunSuperseded";
 
 /// A pass over an initialized run.
 pub struct Pass<'a> {
@@ -129,6 +133,29 @@ impl<'a> Pass<'a> {
             return;
         };
         self.tell(Event::warning(INDEX_IGNORED, message));
+    }
+
+    /// A run that waits does not notice a newer one that passes it; whoever lets it go on
+    /// takes clusters back. Told when the newer run rests, so that it is told a few times
+    /// and not with each cluster.
+    pub fn notice_superseded(&mut self) {
+        let run = &self.seen.run;
+        let phase = phase(&run.spec, &self.status);
+        if !matches!(phase, Phase::Waiting | Phase::Stopped | Phase::Initialized) {
+            return;
+        }
+        let resting: Vec<Rival> =
+            self.seen.rivals.iter().filter(|rival| rival.busy.is_empty()).cloned().collect();
+        let taken = taken(&self.status, run.created, &resting);
+        if let Some(found) = superseded(&self.status, &taken) {
+            let message = format!(
+                "{} at {}; if this run goes on, it takes them back to snapshot {}",
+                found.told(),
+                found.at,
+                self.status.resource_snapshot_index_used
+            );
+            self.tell(Event::warning(SUPERSEDED, message));
+        }
     }
 
     /// The status, and the plan without the write of it.

@@ -267,6 +267,7 @@ fn go_on(seen: &Observed, mut status: UpdateRunStatus) -> Plan {
     };
     let mut pass = Pass::new(seen, writer(seen), status, checked.sorted);
     pass.notice_late_index();
+    pass.notice_superseded();
     gates::notice_withdrawn(&mut pass);
     match seen.run.state() {
         UpdateRunState::Initialize => {

@@ -1,5 +1,6 @@
-//! `why` on fleets that really are in trouble: every cause, and every section of the
-//! troubleshooting guides, told from a person's YAML to the whole answer.
+//! Commands on fleets that really are in trouble: every cause `why` names, every section of
+//! the troubleshooting guides, and what steering commands refuse, from a person's YAML to
+//! the whole answer.
 //!
 //! Each scenario has a hub, three members and their workloads in this process, under paused
 //! time, and asks as the command line does. What differs from run to run is named as
@@ -14,9 +15,10 @@ mod failures;
 mod fleet;
 mod gates;
 mod placements;
+mod steering;
 mod workloads;
 
-use clap::Parser;
+use clap::{Args, Parser};
 use flagship_apiserver::rest::ClusterHandle;
 use flagship_sim::fleet::{Cluster, Fleet, FleetConfig, HUB};
 use flagship_sim::normal::normal;
@@ -24,8 +26,8 @@ use flagship_store::{Change, Encoded, Expect, Head, ObjectKey, Write};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use super::{Hub, Why};
-use crate::commands::Resume;
+use super::connect::Hub;
+use super::{Approve, Resume, Rollback, Run, Status, Stop, Why};
 
 const API: &str = "placement.kubernetes-fleet.io/v1beta1";
 
@@ -77,18 +79,11 @@ struct Scenario {
     scope: Scope,
 }
 
-/// The command line, as a person types it after `flagship why`.
+/// A command line, as a person types it after `flagship` and the command's name.
 #[derive(Parser)]
-struct Line {
+struct Line<C: Args> {
     #[command(flatten)]
-    why: Why,
-}
-
-/// The same after `flagship resume`.
-#[derive(Parser)]
-struct ResumeLine {
-    #[command(flatten)]
-    resume: Resume,
+    command: C,
 }
 
 impl Scenario {
@@ -279,34 +274,80 @@ impl Scenario {
     async fn asked(&self, words: &str, reached: impl Iterator<Item = &str>) -> String {
         let members = reached.map(|name| (name.to_owned(), self.member(name).client().clone()));
         let hub = Hub::of(self.hub().client().clone(), members.collect());
-        let line = Line::try_parse_from(self.arguments("why", words)).unwrap();
         let mut out = Vec::new();
-        let code = line.why.answer(&hub, self.fleet.env.now(), &mut out).await.unwrap();
-        let text = String::from_utf8(out).unwrap();
-        normal(&format!("{text}[exit {code}]\n"))
+        let ended = self.typed::<Why>(words).answer(&hub, self.fleet.env.now(), &mut out).await;
+        told(out, ended)
     }
 
-    /// What `flagship resume` prints, or its error.
+    /// What `flagship status` prints.
+    async fn status(&self, words: &str) -> String {
+        let mut out = Vec::new();
+        let command = self.typed::<Status>(words);
+        let ended = command.answer(&self.reach(), self.fleet.env.now(), &mut out).await;
+        told(out, ended)
+    }
+
+    /// What `flagship run` prints.
+    async fn start(&self, words: &str) -> String {
+        let mut out = Vec::new();
+        let command = self.typed::<Run>(words);
+        let ended = command.on(&self.reach(), &self.fleet.env, &mut out).await;
+        told(out, ended)
+    }
+
+    /// What `flagship rollback` prints.
+    async fn rollback(&self, words: &str) -> String {
+        let mut out = Vec::new();
+        let command = self.typed::<Rollback>(words);
+        let ended = command.on(&self.reach(), &self.fleet.env, &mut out).await;
+        told(out, ended)
+    }
+
+    /// What `flagship approve` prints.
+    async fn approve(&self, words: &str) -> String {
+        let mut out = Vec::new();
+        let command = self.typed::<Approve>(words);
+        let ended = command.on(&self.reach(), &self.fleet.env, &mut out).await;
+        told(out, ended)
+    }
+
+    /// What `flagship resume` prints.
     async fn resume(&self, words: &str) -> String {
-        let hub = Hub::of(self.hub().client().clone(), Default::default());
-        let line = ResumeLine::try_parse_from(self.arguments("resume", words)).unwrap();
         let mut out = Vec::new();
-        let ended = line.resume.on(&hub, &mut out).await;
-        let text = String::from_utf8(out).unwrap();
-        normal(&match ended {
-            Ok(code) => format!("{text}[exit {code}]\n"),
-            Err(error) => format!("{text}error: {error:#}\n"),
-        })
+        let command = self.typed::<Resume>(words);
+        let ended = command.on(&self.reach(), &self.fleet.env, &mut out).await;
+        told(out, ended)
     }
 
-    fn arguments<'a>(&self, verb: &'a str, words: &'a str) -> Vec<&'a str> {
-        let mut arguments = vec![verb];
+    /// What `flagship stop` prints.
+    async fn stop(&self, words: &str) -> String {
+        let mut out = Vec::new();
+        let ended = self.typed::<Stop>(words).on(&self.reach(), &mut out).await;
+        told(out, ended)
+    }
+
+    /// The hub without a way to its members.
+    fn reach(&self) -> Hub {
+        Hub::of(self.hub().client().clone(), Default::default())
+    }
+
+    fn typed<C: Args>(&self, words: &str) -> C {
+        let mut arguments = vec!["flagship"];
         arguments.extend(words.split_whitespace());
         if self.scope == NAMESPACED {
             arguments.extend(["-n", self.scope.space()]);
         }
-        arguments
+        Line::try_parse_from(&arguments).unwrap().command
     }
+}
+
+/// What a command printed, and its exit code or its error.
+fn told(out: Vec<u8>, ended: anyhow::Result<u8>) -> String {
+    let text = String::from_utf8(out).unwrap();
+    normal(&match ended {
+        Ok(code) => format!("{text}[exit {code}]\n"),
+        Err(error) => format!("{text}error: {error:#}\n"),
+    })
 }
 
 /// A stage of the members in this environment.
