@@ -28,7 +28,7 @@ use std::alloc::System;
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 const TIME: &str = "2026-01-01T00:00:00Z";
-const ROUNDS: u32 = 50;
+const ROUNDS: usize = 50;
 
 #[allow(clippy::print_stdout, reason = "a benchmark prints its table")]
 fn main() {
@@ -70,7 +70,7 @@ struct Cost {
     plan: Share,
 }
 
-/// What one part of a pass takes on average.
+/// What one part of a pass takes: the fastest round, and allocations on average.
 #[derive(Default)]
 struct Share {
     time: Duration,
@@ -90,7 +90,8 @@ fn measured<T>(into: &mut Share, work: impl FnOnce() -> T) -> T {
     let region = Region::new(ALLOCATOR);
     let begun = Instant::now();
     let result = work();
-    into.time += begun.elapsed();
+    let took = begun.elapsed();
+    into.time = if into.time.is_zero() { took } else { into.time.min(took) };
     let change = region.change();
     into.allocations += change.allocations + change.reallocations;
     into.bytes += change.bytes_allocated;
@@ -103,7 +104,7 @@ fn pass(mirrors: &FilledMirrors, count: usize) -> Cost {
     for round in 0..=ROUNDS {
         let seen = measured(&mut observing, || mirrors.observe(&key)).expect("the run is mirrored");
         let plan = measured(&mut planning, || plan(&seen));
-        assert_eq!((plan.actions.as_slice(), &plan.trouble), (&[][..], &None));
+        assert!(plan.actions.is_empty(), "the run has something to write: {:?}", plan.events);
         let [Waiting::Updating { clusters, .. }] = plan.waiting.as_slice() else {
             panic!("the run does not wait for its clusters: {:?}", plan.waiting)
         };
@@ -114,9 +115,9 @@ fn pass(mirrors: &FilledMirrors, count: usize) -> Cost {
         }
     }
     let each = |share: Share| Share {
-        time: share.time / ROUNDS,
-        allocations: share.allocations / ROUNDS as usize,
-        bytes: share.bytes / ROUNDS as usize,
+        allocations: share.allocations / ROUNDS,
+        bytes: share.bytes / ROUNDS,
+        ..share
     };
     Cost { observe: each(observing), plan: each(planning) }
 }
@@ -267,16 +268,18 @@ fn run(clusters: impl Iterator<Item = (String, bool)>) -> Value {
             "policySnapshotIndexUsed": "0", "policyObservedClusterCount": entries.len(),
             "resourceSnapshotIndexUsed": "0", "appliedStrategy": apply_strategy(),
             "stagedUpdateStrategySnapshot": {
-                "stages": [{"name": "all", "maxConcurrency": "100%"}],
+                "stages": [{"name": "all", "labelSelector": {}, "maxConcurrency": "100%"}],
             },
             "stagesStatus": [{
                 "stageName": "all", "clusters": entries, "startTime": TIME,
-                "conditions": [says("Progressing", "True", "StageUpdatingStarted", "")],
+                "conditions": [says("Progressing", "True", "StageUpdatingStarted",
+                    "Clusters in the stage started updating")],
             }],
             "deletionStageStatus": {"stageName": "kubernetes-fleet.io/deleteStage", "clusters": []},
             "conditions": [
                 says("Initialized", "True", "UpdateRunInitializedSuccessfully", "initialized"),
-                says("Progressing", "True", "UpdateRunProgressing", "progressing"),
+                says("Progressing", "True", "UpdateRunProgressing",
+                    "The update run is making progress"),
             ],
         },
     })
