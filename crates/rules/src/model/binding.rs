@@ -57,6 +57,11 @@ impl Binding {
         status: Option<ResourceBindingStatus>,
     ) -> Self {
         let fence = Fence::on(&metadata);
+        let mut finalizers = metadata.finalizers.unwrap_or_default();
+        let mut status = status.unwrap_or_default();
+        // Lists are decoded with room to grow, and a mirror holds a hundred thousand bindings.
+        finalizers.shrink_to_fit();
+        status.conditions.shrink_to_fit();
         let taken = |map: Option<std::collections::BTreeMap<String, String>>, key: &str| {
             map.and_then(|mut map| map.remove(key))
         };
@@ -68,12 +73,12 @@ impl Binding {
             generation: metadata.generation.unwrap_or_default(),
             created: metadata.creation_timestamp.map_or_else(Default::default, |time| time.0),
             deleting: metadata.deletion_timestamp.is_some(),
-            finalizers: metadata.finalizers.unwrap_or_default(),
+            finalizers,
             placement: taken(metadata.labels, label::PARENT_PLACEMENT).unwrap_or_default(),
             previous: taken(metadata.annotations, annotation::PREVIOUS_BINDING_STATE),
             fence,
             spec,
-            status: status.unwrap_or_default(),
+            status,
         }
     }
 

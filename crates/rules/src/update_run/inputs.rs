@@ -4,6 +4,7 @@
 //! with these words. What was found so far is recorded as it is found, so that a failed
 //! initialization shows how far it came.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use flagship_api::apply_strategy::ApplyStrategy;
@@ -114,12 +115,14 @@ pub struct Sorted<'a> {
     pub selected: Vec<&'a Binding>,
     /// To be deleted.
     pub dropped: Vec<&'a Binding>,
+    /// The first of each cluster that is to be updated.
+    by_cluster: BTreeMap<&'a str, &'a Binding>,
 }
 
 impl<'a> Sorted<'a> {
     /// The binding of a cluster that is to be updated.
     pub fn of(&self, cluster: &str) -> Option<&'a Binding> {
-        self.selected.iter().copied().find(|binding| binding.cluster() == cluster)
+        self.by_cluster.get(cluster).copied()
     }
 
     /// Clusters that lose their resources, by name.
@@ -142,6 +145,7 @@ pub fn bindings<'a>(seen: &'a Observed, latest: &PolicySnapshot) -> Result<Sorte
             BindingState::Unscheduled => sorted.dropped.push(binding),
             BindingState::Scheduled | BindingState::Bound if current => {
                 sorted.selected.push(binding);
+                sorted.by_cluster.entry(binding.cluster()).or_insert(binding);
             }
             // Neither of the known states: nobody acts on it, and neither do we.
             BindingState::Other(_) if current => {}
