@@ -60,14 +60,14 @@ struct Unauthenticated {
 pub(super) struct ConnectionSlot {
     limit: Arc<ConnectionLimit>,
     origin: Origin,
-    standing: Mutex<Standing>,
+    state: Mutex<SlotState>,
     /// Notified when the connection is evicted.
     told: Arc<Notify>,
     /// Cancelled when the first request has come.
     pub(super) spoken: CancellationToken,
 }
 
-enum Standing {
+enum SlotState {
     Unauthenticated { step: Step, number: u64 },
     Authenticated { _permit: OwnedSemaphorePermit },
 }
@@ -91,11 +91,11 @@ impl ConnectionLimit {
     pub(super) fn slot(self: &Arc<Self>, from: IpAddr) -> ConnectionSlot {
         let (origin, told) = (Origin::from(from), Arc::<Notify>::default());
         let number = self.lock().insert(Step::Connected, origin, told.clone());
-        let standing = Standing::Unauthenticated { step: Step::Connected, number };
+        let state = SlotState::Unauthenticated { step: Step::Connected, number };
         ConnectionSlot {
             limit: self.clone(),
             origin,
-            standing: Mutex::new(standing),
+            state: Mutex::new(state),
             told,
             spoken: CancellationToken::new(),
         }
@@ -152,8 +152,8 @@ impl ConnectionSlot {
     /// The connection has come to this step. Does nothing for an authenticated connection, or
     /// one that has come further already.
     pub(super) fn reached(&self, next: Step) {
-        let mut standing = self.standing();
-        let Standing::Unauthenticated { step, number } = &mut *standing else { return };
+        let mut state = self.state();
+        let SlotState::Unauthenticated { step, number } = &mut *state else { return };
         if *step >= next {
             return;
         }
@@ -165,19 +165,19 @@ impl ConnectionSlot {
 
     /// The client has shown who it is, and keeps the slot if the limit allows one more.
     pub(super) fn authenticated(&self) {
-        let mut standing = self.standing();
-        let Standing::Unauthenticated { step, number } = *standing else { return };
+        let mut state = self.state();
+        let SlotState::Unauthenticated { step, number } = *state else { return };
         if let Ok(permit) = self.limit.permits.clone().try_acquire_owned() {
             self.limit.lock().steps[step as usize].remove(number, self.origin);
-            *standing = Standing::Authenticated { _permit: permit };
+            *state = SlotState::Authenticated { _permit: permit };
         }
     }
 
     /// Whether the connection was not evicted.
     pub(super) fn is_held(&self) -> bool {
-        match *self.standing() {
-            Standing::Authenticated { .. } => true,
-            Standing::Unauthenticated { step, number } => {
+        match *self.state() {
+            SlotState::Authenticated { .. } => true,
+            SlotState::Unauthenticated { step, number } => {
                 self.limit.lock().steps[step as usize].contains(number, self.origin)
             }
         }
@@ -190,14 +190,14 @@ impl ConnectionSlot {
         }
     }
 
-    fn standing(&self) -> MutexGuard<'_, Standing> {
-        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, SlotState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        if let Standing::Unauthenticated { step, number } = *self.standing() {
+        if let SlotState::Unauthenticated { step, number } = *self.state() {
             self.limit.lock().steps[step as usize].remove(number, self.origin);
         }
     }

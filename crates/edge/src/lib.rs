@@ -12,7 +12,6 @@ mod authority;
 mod bodies;
 mod connection;
 mod connection_limit;
-mod entrance;
 mod eviction;
 mod gzip;
 mod kept;
@@ -21,6 +20,7 @@ mod limits;
 mod outgoing;
 mod request;
 mod requested;
+mod root_paths;
 mod socket;
 mod tls;
 

@@ -20,9 +20,9 @@ use tower::Service;
 use super::Shared;
 use super::bodies::{Counted, Share};
 use super::connection_limit::ConnectionSlot;
-use super::entrance;
 use super::gzip::inflate;
 use super::outgoing::Outgoing;
+use super::root_paths;
 use flagship_apiserver::auth::{Ask, Presented, User, group};
 use flagship_apiserver::rest::{self, ClusterHandle, Disconnected};
 
@@ -138,7 +138,7 @@ async fn admitted(
     shared.access.check(&user, &ask, way.cluster.as_ref())?;
     let Some(mut cluster) = way.cluster else {
         let query = request.uri().query().unwrap_or_default();
-        return entrance::answer(shared, listener, &way.path, query)
+        return root_paths::answer(shared, listener, &way.path, query)
             .ok_or_else(|| nowhere(listener).into());
     };
     let target = match request.uri().query() {

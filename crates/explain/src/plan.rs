@@ -172,7 +172,7 @@ fn observed(asked: Asked) -> Observed {
         ..ObjectMeta::default()
     };
     let mut run = Run::read(&metadata, &spec, &UpdateRunStatus::default());
-    run.guarded = true;
+    run.has_finalizer = true;
     Observed {
         placement: Some(asked.placement),
         policy_snapshots: asked.policy_snapshots,

@@ -17,8 +17,8 @@ use flagship_runtime::readiness::{Readiness, ReadinessState};
 use futures::future::{Either, select};
 use tokio::task::JoinSet;
 
-use crate::complaints::Complaints;
 use crate::definitions::{self, Undefined};
+use crate::malformed_events::MalformedEvents;
 use crate::mirrors::Mirrors;
 use crate::options::Options;
 use crate::placement::Selectable;
@@ -93,8 +93,8 @@ impl Hub {
         // Dropped with the tenure, and everything in it.
         let mut tasks = JoinSet::new();
         let (mirrors, mut filling) = Mirrors::new(&cx.client, &cx.env, &cx.options);
-        let complaints = Complaints::new(&cx, &mut tasks);
-        let _complaining = filling.complain(&complaints);
+        let malformed = MalformedEvents::new(&cx, &mut tasks);
+        let _recording = filling.record_malformed(&malformed);
         cx.readiness.set(filling.probe());
         let wanted = cx.options.controllers;
         {
@@ -112,8 +112,7 @@ impl Hub {
             .then(|| Arc::new(Selectable::new(&cx, &mut tasks)));
         let selectable = selectable.as_ref();
         let placements = selectable.filter(|_| wanted.placement);
-        let placements =
-            placements.map(|it| placement::controllers(&cx, &mirrors, it, &complaints));
+        let placements = placements.map(|it| placement::controllers(&cx, &mirrors, it, &malformed));
         let update_runs = selectable.filter(|_| wanted.update_runs);
         let update_runs = update_runs.map(|it| update_run::controllers(&cx, &mirrors, it));
         let overrides = wanted.overrides.then(|| overrides::controllers(&cx, &mirrors));

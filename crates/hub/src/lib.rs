@@ -8,10 +8,10 @@
 pub mod admission;
 mod back_report;
 mod changes;
-mod complaints;
 mod definitions;
 mod eviction;
 mod hub;
+mod malformed_events;
 mod membership;
 mod mirrors;
 mod options;

@@ -26,7 +26,7 @@ pub(crate) fn finalizers_of(meta: &ObjectMeta) -> &[String] {
     meta.finalizers.as_deref().unwrap_or_default()
 }
 
-/// What a write to a binding is fenced with: the version that was read.
+/// The precondition of a write to a binding: the version that was read.
 pub(crate) fn precondition_of(binding: &Binding) -> Precondition {
     Precondition {
         key: binding.key(),

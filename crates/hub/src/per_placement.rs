@@ -34,7 +34,7 @@ impl From<&Binding> for PlacedKey {
 
 impl From<&Run> for PlacedKey {
     fn from(run: &Run) -> Self {
-        Self { placement: run.placement.clone(), object: run.fence.key.clone() }
+        Self { placement: run.placement.clone(), object: run.precondition.key.clone() }
     }
 }
 

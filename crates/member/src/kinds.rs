@@ -67,8 +67,8 @@ impl Kinds {
         answers(&known.found, wanted)
     }
 
-    /// What was believed has turned out to be wrong.
-    pub async fn doubt(&self) {
+    /// Discovery has turned out to be out of date; the next question asks the server again.
+    pub async fn forget(&self) {
         self.known.lock().await.found = Arc::default();
     }
 

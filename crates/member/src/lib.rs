@@ -6,11 +6,11 @@
 //! is said about it is decided in `flagship-rules`; here it is read, written and looked
 //! at again in time. Knows nothing of `hub`.
 
-mod gate;
 mod kinds;
 mod member;
 mod membership;
 mod options;
+mod participation;
 mod properties;
 mod watching;
 mod work;

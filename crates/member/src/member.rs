@@ -16,8 +16,8 @@ use flagship_runtime::metrics::Metrics;
 use flagship_runtime::readiness::{Readiness, ReadinessState};
 use tokio::task::JoinSet;
 
-use crate::gate::Gate;
 use crate::options::Options;
+use crate::participation::Participation;
 use crate::properties::{Guarded, Provider};
 use crate::{membership, work};
 
@@ -50,7 +50,7 @@ pub(crate) struct Context {
     pub metrics: Metrics,
     pub options: Options,
     pub leadership: Leadership,
-    pub gate: Gate,
+    pub participation: Participation,
     pub provider: Option<Guarded>,
 }
 
@@ -107,7 +107,7 @@ impl Member {
             metrics: self.metrics.clone(),
             options: self.options.clone(),
             leadership,
-            gate: Gate::default(),
+            participation: Participation::default(),
             provider: self.provider.clone(),
         };
         // Dropped with the tenure: what fills the mirrors.

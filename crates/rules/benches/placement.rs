@@ -101,7 +101,7 @@ fn fleet(size: usize) -> Observed {
         uid: "u".to_owned(),
         generation: 1,
         deleting: false,
-        guarded: true,
+        has_finalizer: true,
         spec: serde_json::from_value(spec).expect("a literal spec"),
         status: PlacementStatus::default(),
     };

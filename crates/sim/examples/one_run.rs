@@ -260,7 +260,8 @@ fn play_members(
         if makes_works() {
             return report_on_works(&client, &env).await;
         }
-        while let Some((fence, at, mut conditions, placement, stage)) = started.recv().await {
+        while let Some((precondition, at, mut conditions, placement, stage)) = started.recv().await
+        {
             let (bindings, clock, env) = (bindings.clone(), clock.clone(), env.clone());
             tokio::spawn(async move {
                 let done = draft(kind::AVAILABLE).is_true("AllWorkAreAvailable");
@@ -270,7 +271,7 @@ fn play_members(
                     env.now(),
                 );
                 let patch = json!({"status": {"conditions": conditions}});
-                if bindings.patch_status(&fence, patch).await.is_ok() {
+                if bindings.patch_status(&precondition, patch).await.is_ok() {
                     clock.lock().unwrap().available(&placement, &stage);
                 }
             });
@@ -292,7 +293,7 @@ async fn report_on_works(client: &Client, env: &Env) {
         Some(())
     });
     let _mirroring = JoinSet::from_iter([mirror.run()]);
-    while let Some((fence, at)) = delivered.recv().await {
+    while let Some((precondition, at)) = delivered.recv().await {
         let (works, env) = (works.clone(), env.clone());
         tokio::spawn(async move {
             let mut conditions = Vec::new();
@@ -304,7 +305,7 @@ async fn report_on_works(client: &Client, env: &Env) {
                 done.because("").set(&mut conditions, at, env.now());
             }
             let patch = json!({"status": {"conditions": conditions}});
-            works.patch_status(&fence, patch).await.ok();
+            works.patch_status(&precondition, patch).await.ok();
         });
     }
 }

@@ -5,8 +5,8 @@
 //! Each controller is a pure `plan` over what it sees; the shell behind [`Workloads`]
 //! reads from the embedded server and carries the plan out. How pods behave is
 //! scripted by annotations, listed in [`behaviour`]. With the controllers come the
-//! hooks that a real server has built in: [`quota::QuotaDoor`], [`limits::LimitDoor`] and
-//! [`priority::PriorityDoor`].
+//! hooks that a real server has built in: [`quota::QuotaAdmission`], [`limits::LimitRangeAdmission`] and
+//! [`priority::PriorityAdmission`].
 //!
 //! Not simulated: ReplicationControllers, autoscaling, affinity between pods,
 //! preemption, eviction from failing nodes.

@@ -1,4 +1,4 @@
-//! LimitRange at the door: pods get its defaults, and nothing passes that is out of bounds.
+//! LimitRange in admission: pods get its defaults, and nothing passes that is out of bounds.
 //!
 //! What a range means is known in the server's `kinds::limits`.
 
@@ -10,9 +10,9 @@ use serde_json::Value;
 
 /// Applies every LimitRange of a namespace to its pods and claims.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct LimitDoor;
+pub struct LimitRangeAdmission;
 
-impl Admission for LimitDoor {
+impl Admission for LimitRangeAdmission {
     fn mutate(&self, review: &mut Mutation<'_>) -> Result<(), ApiError> {
         let first = review.operation == "create" && review.subresource.is_empty();
         if first && review.resource == "pods" {

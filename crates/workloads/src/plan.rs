@@ -34,7 +34,7 @@ pub enum Action {
         /// Said if the server refuses, with its words after the message.
         refused: Option<Note>,
     },
-    /// Write the whole object; its `resourceVersion` is the fence.
+    /// Write the whole object; its `resourceVersion` is the precondition.
     Replace {
         /// Plural and group.
         resource: String,
@@ -45,12 +45,12 @@ pub enum Action {
     Merge {
         /// Which object.
         target: Target,
-        /// Its `resourceVersion`, the fence.
+        /// Its `resourceVersion`, the precondition.
         version: String,
         /// The fields as they shall be, as in a JSON merge patch.
         patch: Value,
     },
-    /// Write the status of the object; its `resourceVersion` is the fence.
+    /// Write the status of the object; its `resourceVersion` is the precondition.
     ReplaceStatus {
         /// Plural and group.
         resource: &'static str,

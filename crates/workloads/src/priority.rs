@@ -1,4 +1,4 @@
-//! PriorityClass at the door: the number that a pod's class stands for.
+//! PriorityClass in admission: the number that a pod's class stands for.
 //!
 //! The two classes that every cluster has are known to the server itself.
 
@@ -14,9 +14,9 @@ const SYSTEM: [&str; 2] = ["system-cluster-critical", "system-node-critical"];
 
 /// Gives new pods the priority of their class, or of the default one.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct PriorityDoor;
+pub struct PriorityAdmission;
 
-impl Admission for PriorityDoor {
+impl Admission for PriorityAdmission {
     fn mutate(&self, review: &mut Mutation<'_>) -> Result<(), ApiError> {
         let first = review.operation == "create" && review.subresource.is_empty();
         if !first || review.resource != "pods" || !review.object["spec"].is_object() {

@@ -1,7 +1,7 @@
-//! ResourceQuota: what a namespace uses, and the door that keeps it within limits.
+//! ResourceQuota: what a namespace uses, and the admission that keeps it within limits.
 //!
 //! Usage is always computed from the objects themselves, both for the status and at
-//! the door, so the two cannot drift apart. What an object counts for is known in
+//! admission, so the two cannot drift apart. What an object counts for is known in
 //! the server's `kinds::quota`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -94,9 +94,9 @@ fn charge(quota: &Value, resource: &str, object: &Value) -> Usage {
 /// Refuses objects that would exceed a quota of their namespace. Counts at the moment of
 /// commit, so that writes which race cannot pass together.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct QuotaDoor;
+pub struct QuotaAdmission;
 
-impl Admission for QuotaDoor {
+impl Admission for QuotaAdmission {
     fn validate(&self, review: &mut Review<'_>) -> Result<(), ApiError> {
         // What is committed is counted then; nothing is gained by counting twice.
         if review.dry_run && self.wants_last_word(review) { check(review) } else { Ok(()) }

@@ -5,7 +5,7 @@
 //! after the object has passed its own rules and only read it. Each sees what the ones
 //! before it left. A refusal ends the request.
 //!
-//! Webhooks and admission policies that users create are asked after them: `guards`.
+//! Webhooks and admission policies that users create are asked after them: `dynamic_admission`.
 
 use flagship_base::machinery::status::ApiError;
 use flagship_store::{Expect, Store, Stored};

@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use super::admission::Admission;
 use super::certificates::Signer;
+use super::dynamic_admission;
 use super::failure::Failure;
-use super::guards;
 use super::local::Local;
 use super::metrics;
 use super::server::Shared;
@@ -40,7 +40,7 @@ pub(crate) struct Cluster {
     /// Roles and bindings, compiled.
     pub(super) policy: rbac::Cache,
     /// Webhooks and admission policies, compiled.
-    pub(super) guards: guards::Cache,
+    pub(super) dynamic_admission: dynamic_admission::Cache,
     /// Whether the cluster has what people expect of one.
     pub(super) furnished: AtomicBool,
     /// The key that signs tokens of service accounts.

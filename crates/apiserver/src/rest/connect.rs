@@ -77,7 +77,7 @@ impl Remote {
         self.name() == "proxy" || [Method::GET, Method::POST].contains(method)
     }
 
-    /// The options of a request, as guards see them.
+    /// The options of a request, as webhooks and policies see them.
     fn options(self, at: &str, query: &Query) -> Result<Value, ApiError> {
         let mut options = json!({"kind": self.kind(), "apiVersion": "v1"});
         match self {

@@ -1,4 +1,4 @@
-//! What a kind's own rules say about an object: one door to schemas and built-in kinds.
+//! What a kind's own rules say about an object: schemas and built-in kinds alike.
 //!
 //! Nothing is decided here; each function asks the schema of a custom version, or the
 //! published schema and the hand-written rules of a built-in kind.
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::cluster::Cluster;
 use super::options::FieldValidation;
 use super::subresource::Sub;
-use super::{crd, guards, meta};
+use super::{crd, dynamic_admission, meta};
 use crate::registry::{Kind, Origin, Rules, Served};
 
 /// Unknown and duplicate fields shown in one answer; the rest would only fill headers.
@@ -164,7 +164,7 @@ pub(super) fn validate_create(served: &Served, object: &Value) -> Vec<FieldError
             if is_newer_event(served) {
                 errors = kinds::strict_event(errors, object, None);
             }
-            errors.extend(guards::validate(id, object));
+            errors.extend(dynamic_admission::validate(id, object));
             errors
         }
         (Rules::Builtin(_), Origin::Custom) => Vec::new(),
@@ -206,7 +206,7 @@ pub(super) fn validate_update(
             }
             // Expressions that stay as they are were judged when they came.
             if ["spec", "webhooks"].iter().any(|key| new.get(key) != old.get(key)) {
-                errors.extend(guards::validate(id, new));
+                errors.extend(dynamic_admission::validate(id, new));
             }
             errors
         }

@@ -94,7 +94,7 @@ impl Server {
             serving: RwLock::default(),
             removed: AtomicBool::default(),
             policy: Default::default(),
-            guards: Default::default(),
+            dynamic_admission: Default::default(),
             furnished: AtomicBool::default(),
             keyring: Default::default(),
             authority: OnceLock::new(),

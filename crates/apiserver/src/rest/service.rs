@@ -154,7 +154,7 @@ pub fn refusal(error: &ApiError) -> Response<Body> {
     response
 }
 
-/// All clusters behind one door: `/clusters/<name>/…`.
+/// All clusters as one service: `/clusters/<name>/…`.
 #[derive(Clone)]
 pub struct ServerService {
     server: Server,

@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::harness::{GADGETS, MAPS, World, gadget, gadget_definition};
+use crate::harness::{GADGETS, MAPS, TestServer, gadget, gadget_definition};
 
 const PROTOBUF: &str = "Content-Type: application/vnd.kubernetes.protobuf";
 const AGGREGATED: &str =
@@ -26,37 +26,37 @@ fn enclosed(version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
 
 #[tokio::test]
 async fn built_in_kinds_come_in_protobuf() {
-    let world = World::new();
+    let api = TestServer::new();
     let entry = field(2, &[field(1, b"k"), field(2, b"v")].concat());
     let map = [field(1, &field(1, b"a")), entry].concat();
     let body = enclosed("v1", "ConfigMap", &map);
-    let made = world.send_with("POST", MAPS, &[PROTOBUF], body).await.ok(201);
+    let made = api.send_with("POST", MAPS, &[PROTOBUF], body).await.ok(201);
     assert_eq!((&made["metadata"]["name"], &made["data"]), (&json!("a"), &json!({"k": "v"})));
 
     let options = enclosed("v1", "DeleteOptions", &field(4, b"Background"));
-    let gone = world.send_with("DELETE", &format!("{MAPS}/a"), &[PROTOBUF], options).await;
+    let gone = api.send_with("DELETE", &format!("{MAPS}/a"), &[PROTOBUF], options).await;
     assert_eq!(gone.ok(200)["status"], "Success");
 
     let odd = enclosed("v1", "Secret", &[]);
-    assert_eq!(world.send_with("POST", MAPS, &[PROTOBUF], odd).await.code, 400);
-    let broken = world.send_with("POST", MAPS, &[PROTOBUF], "k8s\0\u{a}\u{7f}").await;
+    assert_eq!(api.send_with("POST", MAPS, &[PROTOBUF], odd).await.code, 400);
+    let broken = api.send_with("POST", MAPS, &[PROTOBUF], "k8s\0\u{a}\u{7f}").await;
     let says = "the protobuf body cannot be read: a field is longer than the message";
     broken.refused(400, "BadRequest", says);
 }
 
 #[tokio::test]
 async fn custom_kinds_do_not_come_in_protobuf() {
-    let world = World::new();
-    world.define(gadget_definition()).await;
+    let api = TestServer::new();
+    api.define(gadget_definition()).await;
     let body = gadget("g", 1).to_string();
-    let refused = world.send_with("POST", GADGETS, &[PROTOBUF], body).await;
+    let refused = api.send_with("POST", GADGETS, &[PROTOBUF], body).await;
     assert_eq!(refused.code, 415);
 }
 
 /// What typed Go clients create, recorded; the server must make the same of it as of JSON.
 #[tokio::test]
 async fn a_deployment_in_protobuf_is_the_same_as_in_json() {
-    let world = World::new();
+    let api = TestServer::new();
     let packed = include_bytes!("../../../kinds/tests/golden/protobuf.jsonl.gz");
     let mut plain = String::new();
     flate2::read::GzDecoder::new(&packed[..]).read_to_string(&mut plain).unwrap();
@@ -64,23 +64,23 @@ async fn a_deployment_in_protobuf_is_the_same_as_in_json() {
     let empty = cases.into_iter().find(|case| case["json"]["kind"] == "Deployment").unwrap();
     let path = "/apis/apps/v1/namespaces/default/deployments";
     let body = STANDARD.decode(empty["protobuf"].as_str().unwrap()).unwrap();
-    let one = world.send_with("POST", path, &[PROTOBUF], body).await;
-    let other = world.post(path, empty["json"].clone()).await;
+    let one = api.send_with("POST", path, &[PROTOBUF], body).await;
+    let other = api.post(path, empty["json"].clone()).await;
     assert_eq!((one.code, &one.body), (other.code, &other.body));
     assert_eq!(one.code, 422);
 }
 
 #[tokio::test]
 async fn schemas_are_found_by_group_and_change_their_tag_with_the_definition() {
-    let world = World::new();
-    let made = world.define(gadget_definition()).await;
-    let index = world.get("/openapi/v3").await.ok(200);
+    let api = TestServer::new();
+    let made = api.define(gadget_definition()).await;
+    let index = api.get("/openapi/v3").await.ok(200);
     let url = |index: &Value, path: &str| {
         index["paths"][path]["serverRelativeURL"].as_str().unwrap_or_default().to_owned()
     };
     assert!(url(&index, "api/v1").starts_with("/openapi/v3/api/v1?hash="));
     let before = url(&index, "apis/example.com/v1");
-    let reply = world.get(&before).await;
+    let reply = api.get(&before).await;
     let tag = reply.headers["etag"].clone();
     let document = reply.ok(200);
     let schema = &document["components"]["schemas"]["com.example.v1.Gadget"];
@@ -98,20 +98,20 @@ async fn schemas_are_found_by_group_and_change_their_tag_with_the_definition() {
     assert!(names.contains(&&json!("fieldValidation")));
 
     let header = format!("If-None-Match: {tag}");
-    assert_eq!(world.send_with("GET", &before, &[&header], "").await.code, 304);
+    assert_eq!(api.send_with("GET", &before, &[&header], "").await.code, 304);
     let mut changed = made;
     changed["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] = json!("new");
     let path = format!("{}/gadgets.example.com", crate::harness::DEFINITIONS);
-    world.put(&path, changed).await.ok(200);
-    let index = world.get("/openapi/v3").await.ok(200);
+    api.put(&path, changed).await.ok(200);
+    let index = api.get("/openapi/v3").await.ok(200);
     assert_ne!(url(&index, "apis/example.com/v1"), before);
-    assert_eq!(world.get("/openapi/v3/apis/nothing/v1").await.code, 404);
+    assert_eq!(api.get("/openapi/v3/apis/nothing/v1").await.code, 404);
 }
 
 #[tokio::test]
 async fn questions_about_rights_are_described_too() {
-    let world = World::new();
-    let document = world.get("/openapi/v3/apis/authorization.k8s.io/v1").await.ok(200);
+    let api = TestServer::new();
+    let document = api.get("/openapi/v3/apis/authorization.k8s.io/v1").await.ok(200);
     let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
     let post = &document["paths"][path]["post"];
     assert_eq!(post["x-kubernetes-group-version-kind"]["kind"], "SubjectAccessReview");
@@ -122,9 +122,9 @@ async fn questions_about_rights_are_described_too() {
 
 #[tokio::test]
 async fn older_tools_find_all_kinds_in_one_document() {
-    let world = World::new();
-    world.define(gadget_definition()).await;
-    let document = world.get("/openapi/v2").await.ok(200);
+    let api = TestServer::new();
+    api.define(gadget_definition()).await;
+    let document = api.get("/openapi/v2").await.ok(200);
     let definitions = &document["definitions"];
     assert_eq!(document["swagger"], "2.0");
     for (name, kind) in [
@@ -150,10 +150,10 @@ async fn every_reference_in_a_document_leads_somewhere() {
             _ => {}
         }
     }
-    let world = World::new();
-    let index = world.get("/openapi/v3").await.ok(200);
+    let api = TestServer::new();
+    let index = api.get("/openapi/v3").await.ok(200);
     for path in index["paths"].as_object().unwrap().keys() {
-        let document = world.get(&format!("/openapi/v3/{path}")).await.ok(200);
+        let document = api.get(&format!("/openapi/v3/{path}")).await.ok(200);
         let mut found = Vec::new();
         references(&document, &mut found);
         let schemas = &document["components"]["schemas"];
@@ -166,32 +166,32 @@ async fn every_reference_in_a_document_leads_somewhere() {
 
 #[tokio::test]
 async fn discovery_is_not_sent_twice() {
-    let world = World::new();
-    let first = world.send_with("GET", "/apis", &[AGGREGATED], "").await;
+    let api = TestServer::new();
+    let first = api.send_with("GET", "/apis", &[AGGREGATED], "").await;
     let tag = format!("If-None-Match: {}", first.headers["etag"]);
-    assert_eq!(world.send_with("GET", "/apis", &[AGGREGATED, &tag], "").await.code, 304);
-    world.define(gadget_definition()).await;
-    assert_eq!(world.send_with("GET", "/apis", &[AGGREGATED, &tag], "").await.code, 200);
+    assert_eq!(api.send_with("GET", "/apis", &[AGGREGATED, &tag], "").await.code, 304);
+    api.define(gadget_definition()).await;
+    assert_eq!(api.send_with("GET", "/apis", &[AGGREGATED, &tag], "").await.code, 200);
 }
 
 #[tokio::test]
 async fn health_can_be_told_at_length() {
-    let world = World::new();
-    let text = async |path: &str| world.get(path).await.ok(200).as_str().unwrap().to_owned();
+    let api = TestServer::new();
+    let text = async |path: &str| api.get(path).await.ok(200).as_str().unwrap().to_owned();
     assert_eq!(text("/livez").await, "ok");
     let long = text("/readyz?verbose&exclude=log").await;
     assert!(long.starts_with("[+]ping ok\n[+]log excluded: ok\n[+]etcd ok\n"), "{long}");
     assert!(long.ends_with("\nreadyz check passed\n"), "{long}");
     assert_eq!(text("/readyz/etcd").await, "ok");
-    assert_eq!(world.get("/readyz/nothing").await.code, 404);
+    assert_eq!(api.get("/readyz/nothing").await.code, 404);
 }
 
 #[tokio::test]
 async fn reviews_are_answered_and_not_stored() {
-    let world = World::new();
+    let api = TestServer::new();
     let ask = async |plural: &str, spec: Value| {
         let group = if plural == "selfsubjectreviews" { "authentication" } else { "authorization" };
-        world.post(&format!("/apis/{group}.k8s.io/v1/{plural}"), json!({"spec": spec})).await
+        api.post(&format!("/apis/{group}.k8s.io/v1/{plural}"), json!({"spec": spec})).await
     };
     let pods = json!({"resourceAttributes": {"verb": "get", "resource": "pods"}});
     let own = ask("selfsubjectaccessreviews", pods.clone()).await.ok(201);
@@ -206,6 +206,6 @@ async fn reviews_are_answered_and_not_stored() {
     assert_eq!(ask("selfsubjectaccessreviews", json!({})).await.code, 422);
     let rules = ask("selfsubjectrulesreviews", json!({"namespace": "default"})).await.ok(201);
     assert_eq!(rules["status"]["resourceRules"][0]["resources"], json!(["*"]));
-    let list = world.get("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews").await;
+    let list = api.get("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews").await;
     assert_eq!(list.code, 405);
 }

@@ -7,12 +7,12 @@ use flagship_store::env::plan::{Effect, Rule, Verbs, When};
 use flagship_store::env::{Env, Plan, Point, Verdict};
 use serde_json::{Value, json};
 
-use crate::harness::{GADGETS, MAPS, World, gadget, gadget_definition, names, revision};
+use crate::harness::{GADGETS, MAPS, TestServer, gadget, gadget_definition, names, revision};
 
 #[tokio::test]
 async fn the_server_owns_identity_and_time() {
-    let world = World::new();
-    let made = world
+    let api = TestServer::new();
+    let made = api
         .post(
             MAPS,
             json!({"metadata": {
@@ -36,9 +36,9 @@ async fn the_server_owns_identity_and_time() {
 
 #[tokio::test]
 async fn a_name_that_is_taken_is_refused() {
-    let world = World::new();
-    world.config("a", json!({})).await;
-    let body = world.post(MAPS, json!({"metadata": {"name": "a"}})).await.refused(
+    let api = TestServer::new();
+    api.config("a", json!({})).await;
+    let body = api.post(MAPS, json!({"metadata": {"name": "a"}})).await.refused(
         409,
         "AlreadyExists",
         "configmaps \"a\" already exists",
@@ -48,10 +48,10 @@ async fn a_name_that_is_taken_is_refused() {
 
 #[tokio::test]
 async fn generated_names_end_in_five_letters() {
-    let world = World::new();
+    let api = TestServer::new();
     let mut seen = Vec::new();
     for _ in 0..20 {
-        let made = world.post(MAPS, json!({"metadata": {"generateName": "job-"}})).await.ok(201);
+        let made = api.post(MAPS, json!({"metadata": {"generateName": "job-"}})).await.ok(201);
         let name = made["metadata"]["name"].as_str().unwrap().to_owned();
         let tail = name.strip_prefix("job-").unwrap();
         assert_eq!(tail.len(), 5);
@@ -63,28 +63,28 @@ async fn generated_names_end_in_five_letters() {
 
 #[tokio::test]
 async fn names_are_checked_by_kind() {
-    let world = World::new();
-    world.post(MAPS, json!({"metadata": {}})).await.refused(
+    let api = TestServer::new();
+    api.post(MAPS, json!({"metadata": {}})).await.refused(
         422,
         "Invalid",
         "ConfigMap \"\" is invalid: metadata.name: Required value: name or generateName is required",
     );
-    let bad = world.post(MAPS, json!({"metadata": {"name": "A_b"}})).await;
+    let bad = api.post(MAPS, json!({"metadata": {"name": "A_b"}})).await;
     assert_eq!(bad.code, 422);
     assert_eq!(bad.body["details"]["causes"][0]["field"], "metadata.name");
     assert_eq!(bad.body["details"]["causes"][0]["reason"], "FieldValueInvalid");
     // A namespace is a label, a role nearly anything.
     assert_eq!(
-        world.post("/api/v1/namespaces", json!({"metadata": {"name": "a.b"}})).await.code,
+        api.post("/api/v1/namespaces", json!({"metadata": {"name": "a.b"}})).await.code,
         422
     );
     let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
-    world.post(roles, json!({"metadata": {"name": "system:x"}, "rules": []})).await.ok(201);
+    api.post(roles, json!({"metadata": {"name": "system:x"}, "rules": []})).await.ok(201);
 }
 
 #[tokio::test]
 async fn the_object_must_fit_the_path() {
-    let world = World::new();
+    let api = TestServer::new();
     let table = [
         (
             json!({"kind": "Secret", "metadata": {"name": "a"}}),
@@ -105,9 +105,9 @@ async fn the_object_must_fit_the_path() {
         ),
     ];
     for (body, says) in table {
-        world.post(MAPS, body).await.refused(400, "BadRequest", says);
+        api.post(MAPS, body).await.refused(400, "BadRequest", says);
     }
-    world.post("/api/v1/configmaps", json!({"metadata": {"name": "a"}})).await.refused(
+    api.post("/api/v1/configmaps", json!({"metadata": {"name": "a"}})).await.refused(
         405,
         "MethodNotAllowed",
         "the server does not allow this method on the requested resource",
@@ -116,29 +116,29 @@ async fn the_object_must_fit_the_path() {
 
 #[tokio::test]
 async fn metadata_of_the_wrong_type_is_refused() {
-    let world = World::new();
+    let api = TestServer::new();
     for metadata in [json!(3), json!({"labels": []}), json!({"name": "a", "labels": {"a": 1}})] {
-        let reply = world.post(MAPS, json!({"metadata": metadata})).await;
+        let reply = api.post(MAPS, json!({"metadata": metadata})).await;
         assert_eq!(reply.code, 400, "{metadata}: {}", reply.body);
     }
     let labels = json!({"name": "a", "labels": {"a b": "c"}, "annotations": {"/": ""}});
-    let reply = world.post(MAPS, json!({"metadata": labels})).await;
+    let reply = api.post(MAPS, json!({"metadata": labels})).await;
     assert_eq!(reply.code, 422, "{}", reply.body);
     let owners = json!({"name": "a", "ownerReferences": [{"kind": "X"}]});
-    assert_eq!(world.post(MAPS, json!({"metadata": owners})).await.code, 422);
+    assert_eq!(api.post(MAPS, json!({"metadata": owners})).await.code, 422);
 }
 
 #[tokio::test]
 async fn a_namespace_must_exist_and_stay() {
-    let world = World::new();
+    let api = TestServer::new();
     let path = "/api/v1/namespaces/gone/configmaps";
     let body = json!({"metadata": {"name": "a"}});
-    world.post(path, body.clone()).await.refused(404, "NotFound", "namespaces \"gone\" not found");
-    world.post("/api/v1/namespaces", json!({"metadata": {"name": "gone"}})).await.ok(201);
-    world.post(path, body.clone()).await.ok(201);
-    let namespace = world.delete("/api/v1/namespaces/gone").await.ok(200);
+    api.post(path, body.clone()).await.refused(404, "NotFound", "namespaces \"gone\" not found");
+    api.post("/api/v1/namespaces", json!({"metadata": {"name": "gone"}})).await.ok(201);
+    api.post(path, body.clone()).await.ok(201);
+    let namespace = api.delete("/api/v1/namespaces/gone").await.ok(200);
     assert_eq!(namespace["status"]["phase"], "Terminating");
-    let reply = world.post(path, json!({"metadata": {"name": "b"}})).await.refused(
+    let reply = api.post(path, json!({"metadata": {"name": "b"}})).await.refused(
         403,
         "Forbidden",
         "configmaps \"b\" is forbidden: unable to create new content in namespace gone because it is being terminated",
@@ -154,25 +154,25 @@ async fn a_namespace_must_exist_and_stay() {
 
 #[tokio::test]
 async fn a_dry_run_does_everything_but_commit() {
-    let world = World::new();
-    let before = world.cluster.store().revision();
+    let api = TestServer::new();
+    let before = api.cluster.store().revision();
     let path = format!("{MAPS}?dryRun=All");
-    let made = world.post(&path, json!({"metadata": {"name": "a"}})).await.ok(201);
+    let made = api.post(&path, json!({"metadata": {"name": "a"}})).await.ok(201);
     assert_eq!(made["metadata"]["uid"].as_str().map(str::len), Some(36));
     assert_eq!(made["metadata"]["resourceVersion"], Value::Null);
-    assert_eq!(world.cluster.store().revision(), before);
-    assert_eq!(world.get(&format!("{MAPS}/a")).await.code, 404);
-    world.config("a", json!({})).await;
-    assert_eq!(world.post(&path, json!({"metadata": {"name": "a"}})).await.code, 409);
-    let deleted = world.delete(&format!("{MAPS}/a?dryRun=All")).await.ok(200);
+    assert_eq!(api.cluster.store().revision(), before);
+    assert_eq!(api.get(&format!("{MAPS}/a")).await.code, 404);
+    api.config("a", json!({})).await;
+    assert_eq!(api.post(&path, json!({"metadata": {"name": "a"}})).await.code, 409);
+    let deleted = api.delete(&format!("{MAPS}/a?dryRun=All")).await.ok(200);
     assert_eq!(deleted["status"], "Success");
-    world.get(&format!("{MAPS}/a")).await.ok(200);
+    api.get(&format!("{MAPS}/a")).await.ok(200);
 }
 
 #[tokio::test]
 async fn unknown_and_duplicate_fields_are_refused_warned_of_or_ignored() {
-    let world = World::new();
-    world.define(gadget_definition()).await;
+    let api = TestServer::new();
+    api.define(gadget_definition()).await;
     let body = |name: &str| {
         format!(
             r#"{{"apiVersion":"example.com/v1","kind":"Gadget","metadata":{{"name":"{name}"}},"spec":{{"size":1,"size":2,"shape":"round"}}}}"#
@@ -181,8 +181,8 @@ async fn unknown_and_duplicate_fields_are_refused_warned_of_or_ignored() {
     let send = |mode: &'static str, name: &'static str| {
         let path = format!("{GADGETS}?fieldValidation={mode}");
         let body = body(name);
-        let world = &world;
-        async move { world.send_with("POST", &path, &[], body).await }
+        let api = &api;
+        async move { api.send_with("POST", &path, &[], body).await }
     };
     send("Strict", "a").await.refused(
         400,
@@ -203,14 +203,14 @@ async fn unknown_and_duplicate_fields_are_refused_warned_of_or_ignored() {
 
 #[tokio::test]
 async fn built_in_kinds_are_decoded_strictly_too() {
-    let world = World::new();
+    let api = TestServer::new();
     let body = json!({"metadata": {"name": "a"}, "data": {"k": "v"}, "dta": {}});
-    world.post(&format!("{MAPS}?fieldValidation=Strict"), body).await.refused(
+    api.post(&format!("{MAPS}?fieldValidation=Strict"), body).await.refused(
         400,
         "BadRequest",
         "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: strict decoding error: unknown field \"dta\"",
     );
-    let reply = world.post(MAPS, json!({"metadata": {"name": "a"}, "data": {"k": 1}})).await;
+    let reply = api.post(MAPS, json!({"metadata": {"name": "a"}, "data": {"k": 1}})).await;
     assert_eq!(reply.code, 400);
     assert_eq!(
         reply.body["message"],
@@ -220,11 +220,11 @@ async fn built_in_kinds_are_decoded_strictly_too() {
 
 #[tokio::test]
 async fn custom_resources_are_defaulted_pruned_and_validated() {
-    let world = World::new();
-    world.define(gadget_definition()).await;
+    let api = TestServer::new();
+    api.define(gadget_definition()).await;
     let mut object = gadget("a", 3);
     object["status"] = json!({"ready": true});
-    let made = world.post(GADGETS, object).await.ok(201);
+    let made = api.post(GADGETS, object).await.ok(201);
     assert_eq!(made["spec"], json!({"size": 3, "color": "red"}));
     assert_eq!(made["status"], Value::Null, "the main path ignores status");
     assert_eq!(made["metadata"]["generation"], 1);
@@ -233,7 +233,7 @@ async fn custom_resources_are_defaulted_pruned_and_validated() {
         "apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {"name": "b"},
         "spec": {"size": -1, "color": "green"},
     });
-    let reply = world.post(GADGETS, bad).await;
+    let reply = api.post(GADGETS, bad).await;
     assert_eq!(reply.code, 422);
     assert_eq!(reply.body["reason"], "Invalid");
     let causes = reply.body["details"]["causes"].as_array().unwrap();
@@ -242,7 +242,7 @@ async fn custom_resources_are_defaulted_pruned_and_validated() {
     assert_eq!(fields, ["spec.color", "spec.size", "<nil>"]);
 
     let untyped = json!({"metadata": {"name": "c"}, "spec": {"size": 1}});
-    assert_eq!(world.post(GADGETS, untyped).await.code, 400);
+    assert_eq!(api.post(GADGETS, untyped).await.code, 400);
 }
 
 #[tokio::test(start_paused = true)]
@@ -259,8 +259,8 @@ async fn services_never_share_an_address_even_when_they_race() {
         effect: Effect::Do(Verdict::Delay(Duration::from_millis(5))),
     };
     let plan = Plan::new(1, env.clock.clone(), vec![slow]);
-    let world = World::in_env(env.with_faults(Arc::new(plan)));
-    let local = world.cluster.local("x");
+    let api = TestServer::in_env(env.with_faults(Arc::new(plan)));
+    let local = api.cluster.local("x");
     let service = |name: String| {
         let spec = json!({"type": "NodePort", "ports": [{"port": 80}], "selector": {"a": "b"}});
         local.create("services", "default", json!({"metadata": {"name": name}, "spec": spec}))
@@ -280,35 +280,35 @@ async fn services_never_share_an_address_even_when_they_race() {
 async fn a_generated_name_that_is_taken_is_drawn_again() {
     let draw = json!({"metadata": {"generateName": "web-"}});
     let name = |object: &Value| object["metadata"]["name"].as_str().unwrap().to_owned();
-    let world = World::new();
-    world.config("first", json!({})).await;
-    let drawn = name(&world.post(MAPS, draw.clone()).await.ok(201));
-    // The same world again, where the name that will be drawn is taken.
-    let world = World::new();
-    world.config(&drawn, json!({})).await;
-    let other = name(&world.post(MAPS, draw).await.ok(201));
+    let api = TestServer::new();
+    api.config("first", json!({})).await;
+    let drawn = name(&api.post(MAPS, draw.clone()).await.ok(201));
+    // The same server again, where the name that will be drawn is taken.
+    let api = TestServer::new();
+    api.config(&drawn, json!({})).await;
+    let other = name(&api.post(MAPS, draw).await.ok(201));
     assert!(other.starts_with("web-") && other != drawn, "{other}");
 }
 
 #[tokio::test]
 async fn a_namespace_on_an_object_that_has_none_is_dropped() {
-    let world = World::new();
+    let api = TestServer::new();
     let role = json!({"metadata": {"name": "r", "namespace": "default"}, "rules": []});
     let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
-    let mut made = world.post(roles, role).await.ok(201);
+    let mut made = api.post(roles, role).await.ok(201);
     assert_eq!(made["metadata"]["namespace"], Value::Null);
     made["metadata"]["namespace"] = json!("default");
     made["metadata"]["labels"] = json!({"a": "b"});
-    let now = world.put(&format!("{roles}/r"), made).await.ok(200);
+    let now = api.put(&format!("{roles}/r"), made).await.ok(200);
     assert_eq!(now["metadata"]["namespace"], Value::Null);
 }
 
 #[tokio::test]
 async fn every_cluster_begins_with_its_namespaces_and_its_own_service() {
-    let world = World::new();
-    let all = world.get("/api/v1/namespaces").await.ok(200);
+    let api = TestServer::new();
+    let all = api.get("/api/v1/namespaces").await.ok(200);
     assert_eq!(names(&all), ["default", "kube-node-lease", "kube-public", "kube-system"]);
-    let service = world.get("/api/v1/namespaces/default/services/kubernetes").await.ok(200);
+    let service = api.get("/api/v1/namespaces/default/services/kubernetes").await.ok(200);
     assert_eq!(service["spec"]["clusterIP"], "10.96.0.1");
     assert_eq!(service["spec"]["type"], "ClusterIP");
     let port = json!({"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443});

@@ -8,7 +8,7 @@ use flagship_store::env::{Env, Plan, Point, Verdict};
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::harness::{MAPS, World, revision};
+use crate::harness::{MAPS, TestServer, revision};
 
 /// Three controllers that race and two watchers, with delays of commits and events and
 /// cut watches drawn from the seed. Returns the trace's hash and what the watchers saw, when.
@@ -31,17 +31,17 @@ async fn run(seed: u64) -> (u64, Vec<String>) {
     ];
     let plan = Plan::new(seed, env.clock.clone(), rules);
     let trace = env.trace.clone();
-    let world = World::in_env(env.with_faults(Arc::new(plan)));
+    let api = TestServer::in_env(env.with_faults(Arc::new(plan)));
     let mut watchers = Vec::new();
     for (watcher, query) in [("all", ""), ("shared", "&fieldSelector=metadata.name%3Dshared")] {
-        let world = World { server: world.server.clone(), cluster: world.cluster.clone() };
-        let start = world.cluster.store().revision();
+        let api = TestServer { server: api.server.clone(), cluster: api.cluster.clone() };
+        let start = api.cluster.store().revision();
         watchers.push(tokio::spawn(async move {
             let (begun, mut seen, mut after) = (Instant::now(), Vec::new(), start);
             // A watch that is cut begins again after what it saw last.
             while begun.elapsed() < Duration::from_secs(20) {
                 let path = format!("{MAPS}?watch=true&timeoutSeconds=10&resourceVersion={after}");
-                let mut watch = world.watch(&format!("{path}{query}")).await;
+                let mut watch = api.watch(&format!("{path}{query}")).await;
                 while let Some(event) = watch.next().await {
                     after = revision(&event["object"]);
                     let (kind, name) = (&event["type"], &event["object"]["metadata"]["name"]);
@@ -54,7 +54,7 @@ async fn run(seed: u64) -> (u64, Vec<String>) {
     }
     let mut tasks = Vec::new();
     for actor in ["one", "two", "three"] {
-        let local = world.cluster.local(actor);
+        let local = api.cluster.local(actor);
         tasks.push(tokio::spawn(async move {
             let make = |n: usize| json!({"metadata": {"generateName": format!("c{n}-")}});
             for n in 0..10 {

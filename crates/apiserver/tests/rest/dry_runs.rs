@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::World;
+use crate::harness::TestServer;
 
 /// The path of the collection, and a small manifest as people write it.
 fn manifests() -> Vec<(&'static str, Value)> {
@@ -113,7 +113,7 @@ fn without_managers(mut object: Value) -> Value {
 #[tokio::test]
 async fn a_manifest_that_was_applied_shows_no_difference() {
     for (path, mut manifest) in manifests() {
-        let world = World::new();
+        let api = TestServer::new();
         let version = path.trim_start_matches("/apis/").trim_start_matches("/api/");
         let version = version.split("/namespaces").next().unwrap();
         let version = match version.matches('/').count() {
@@ -122,37 +122,37 @@ async fn a_manifest_that_was_applied_shows_no_difference() {
         };
         manifest["apiVersion"] = json!(version);
         manifest["metadata"] = json!({"name": "web", "labels": {"team": "a"}});
-        world.post(&format!("{path}?fieldManager=me"), manifest.clone()).await.ok(201);
+        api.post(&format!("{path}?fieldManager=me"), manifest.clone()).await.ok(201);
         let one = format!("{path}/web");
-        let before = world.get(&one).await.ok(200);
+        let before = api.get(&one).await.ok(200);
         let shown = without_managers(before.clone());
         let dry = format!("{one}?dryRun=All&fieldManager=me");
         for how in ["strategic", "apply"] {
             let force = if how == "apply" { "&force=true" } else { "" };
             let at = format!("{dry}{force}");
-            let reply = world.patch(how, &at, manifest.clone()).await;
+            let reply = api.patch(how, &at, manifest.clone()).await;
             assert_eq!(without_managers(reply.ok(200)), shown, "{how} {path}");
         }
         for sent in [before.clone(), shown.clone(), manifest.clone()] {
             // A few kinds are only replaced by those who name a revision.
-            let reply = world.put(&dry, sent.clone()).await;
+            let reply = api.put(&dry, sent.clone()).await;
             if sent == manifest && reply.code == 422 {
                 continue;
             }
             assert_eq!(without_managers(reply.ok(200)), shown, "put {path}");
         }
-        assert_eq!(world.get(&one).await.ok(200), before, "a dry run writes nothing: {path}");
+        assert_eq!(api.get(&one).await.ok(200), before, "a dry run writes nothing: {path}");
 
         // Without the dry run nothing happens either, and the next dry run says so again.
         let mine = format!("{one}?fieldManager=me");
-        let again = world.patch("strategic", &mine, manifest.clone()).await.ok(200);
+        let again = api.patch("strategic", &mine, manifest.clone()).await.ok(200);
         assert_eq!(again, before, "{path}");
         let apply = format!("{one}?fieldManager=other&force=true");
-        let applied = world.patch("apply", &apply, manifest.clone()).await.ok(200);
+        let applied = api.patch("apply", &apply, manifest.clone()).await.ok(200);
         let mut same = without_managers(applied.clone());
         same["metadata"]["resourceVersion"] = shown["metadata"]["resourceVersion"].clone();
         assert_eq!(same, shown, "only owners changed: {path}");
-        let dry = world.patch("apply", &format!("{apply}&dryRun=All"), manifest).await.ok(200);
+        let dry = api.patch("apply", &format!("{apply}&dryRun=All"), manifest).await.ok(200);
         assert_eq!(dry, applied, "{path}");
     }
 }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tower::Service;
 
 /// A server with one cluster.
-pub struct World {
+pub struct TestServer {
     pub server: Server,
     pub cluster: ClusterHandle,
 }
@@ -30,7 +30,7 @@ pub struct Reply {
 /// A watch being read.
 pub struct Watch(Body, Vec<u8>);
 
-impl World {
+impl TestServer {
     pub fn new() -> Self {
         Self::in_env(Env::simulated(7))
     }

@@ -6,7 +6,7 @@ use flagship_apiserver::rest::{Admission, Mutation, Review};
 use flagship_base::machinery::status::ApiError;
 use serde_json::{Value, json};
 
-use crate::harness::{GADGETS, Hook, MAPS, World, gadget, gadget_definition};
+use crate::harness::{GADGETS, Hook, MAPS, TestServer, gadget, gadget_definition};
 
 struct Labeller;
 
@@ -29,13 +29,13 @@ impl Admission for Labeller {
 
 #[tokio::test]
 async fn hooks_change_and_refuse() {
-    let world = World::new();
+    let api = TestServer::new();
     let hook: Hook = Arc::new(Labeller);
-    world.server.add_admission(hook);
-    let reply = world.post(MAPS, json!({"metadata": {"name": "a"}})).await;
+    api.server.add_admission(hook);
+    let reply = api.post(MAPS, json!({"metadata": {"name": "a"}})).await;
     assert_eq!(reply.warnings, [r#"299 - "labelled""#]);
     assert_eq!(reply.ok(201)["metadata"]["labels"], json!({"by": "hook"}));
-    world.post(MAPS, json!({"metadata": {"name": "forbidden"}})).await.refused(
+    api.post(MAPS, json!({"metadata": {"name": "forbidden"}})).await.refused(
         403,
         "Forbidden",
         "configmaps \"forbidden\" is forbidden: no",
@@ -68,14 +68,14 @@ impl Admission for Meddler {
 
 #[tokio::test]
 async fn what_a_hook_changes_on_update_is_bound_by_the_same_path() {
-    let world = World::new();
-    world.define(gadget_definition()).await;
-    let made = world.post(GADGETS, gadget("g", 1)).await.ok(201);
+    let api = TestServer::new();
+    api.define(gadget_definition()).await;
+    let made = api.post(GADGETS, gadget("g", 1)).await.ok(201);
     let hook: Hook = Arc::new(Meddler);
-    world.server.add_admission(hook);
+    api.server.add_admission(hook);
     let path = format!("{GADGETS}/g");
     let label = json!({"metadata": {"labels": {"a": "b"}}});
-    let reply = world.patch("merge", &path, label.clone()).await;
+    let reply = api.patch("merge", &path, label.clone()).await;
     assert_eq!(reply.warnings, [r#"299 - "1 to 9""#]);
     let now = reply.ok(200);
     assert_eq!(now["spec"]["size"], 9);
@@ -84,7 +84,7 @@ async fn what_a_hook_changes_on_update_is_bound_by_the_same_path() {
     assert_eq!(now["metadata"]["uid"], made["metadata"]["uid"]);
 
     let status = json!({"status": {"ready": false}});
-    let now = world.patch("merge", &format!("{path}/status"), status).await.ok(200);
+    let now = api.patch("merge", &format!("{path}/status"), status).await.ok(200);
     assert_eq!(now["status"], json!({"ready": true}));
     assert_eq!(now["metadata"]["generation"], 2);
 
@@ -93,10 +93,10 @@ async fn what_a_hook_changes_on_update_is_bound_by_the_same_path() {
         "metadata": {"labels": {"app": "x"}}, "spec": {"containers": [{"name": "c", "image": "i"}]},
     });
     let spec = json!({"selector": {"matchLabels": {"app": "x"}}, "template": template});
-    world.post(deployments, json!({"metadata": {"name": "d"}, "spec": spec})).await.ok(201);
+    api.post(deployments, json!({"metadata": {"name": "d"}, "spec": spec})).await.ok(201);
     let hook: Hook = Arc::new(Scaler);
-    world.server.add_admission(hook);
-    let now = world.patch("merge", &format!("{deployments}/d"), label).await.ok(200);
+    api.server.add_admission(hook);
+    let now = api.patch("merge", &format!("{deployments}/d"), label).await.ok(200);
     assert_eq!(now["spec"]["replicas"], 5);
     assert_eq!(now["metadata"]["generation"], 2);
     assert_eq!(now["status"], json!({}));

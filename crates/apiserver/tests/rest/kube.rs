@@ -206,8 +206,8 @@ async fn the_client_discovers_what_is_served() {
 #[tokio::test(start_paused = true)]
 async fn a_reflector_survives_the_wiping_of_its_cluster() {
     let (server, handle) = cluster();
-    // Through the server's door, so that the client reaches whatever stands there now.
-    let door = tower::util::MapRequest::new(
+    // Through the whole server, so that the client reaches whatever stands there now.
+    let service = tower::util::MapRequest::new(
         server.service(),
         |mut request: http::Request<kube::client::Body>| {
             let target =
@@ -216,7 +216,7 @@ async fn a_reflector_survives_the_wiping_of_its_cluster() {
             request
         },
     );
-    let maps: Api<ConfigMap> = Api::default_namespaced(Client::new(door, "default"));
+    let maps: Api<ConfigMap> = Api::default_namespaced(Client::new(service, "default"));
     maps.create(&PostParams::default(), &config("before", "1")).await.unwrap();
     for n in 0..10 {
         maps.create(&PostParams::default(), &config(&format!("filler-{n}"), "1")).await.unwrap();

@@ -2,54 +2,54 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{MAPS, World, names, revision};
+use crate::harness::{MAPS, TestServer, names, revision};
 
 #[tokio::test]
 async fn a_list_carries_the_revision_it_shows() {
-    let world = World::new();
-    world.config("b", json!({})).await;
-    let last = world.config("a", json!({})).await;
-    let list = world.get(MAPS).await.ok(200);
+    let api = TestServer::new();
+    api.config("b", json!({})).await;
+    let last = api.config("a", json!({})).await;
+    let list = api.get(MAPS).await.ok(200);
     assert_eq!(list["kind"], "ConfigMapList");
     assert_eq!(list["apiVersion"], "v1");
     assert_eq!(names(&list), ["a", "b"]);
     assert_eq!(revision(&list), revision(&last));
     assert_eq!(list["items"][0], last);
-    let empty = world.get("/api/v1/secrets").await.ok(200);
+    let empty = api.get("/api/v1/secrets").await.ok(200);
     assert_eq!(empty["items"], json!([]));
 }
 
 #[tokio::test]
 async fn a_list_of_large_and_small_objects_is_whole() {
-    let world = World::new();
+    let api = TestServer::new();
     for (name, bytes) in [("a", 20_000), ("b", 10), ("c", 100_000), ("d", 20_000), ("e", 1)] {
         let map = json!({"metadata": {"name": name}, "data": {"text": "x".repeat(bytes)}});
-        world.post(MAPS, map).await.ok(201);
+        api.post(MAPS, map).await.ok(201);
     }
-    let list = world.get(MAPS).await.ok(200);
+    let list = api.get(MAPS).await.ok(200);
     assert_eq!(names(&list), ["a", "b", "c", "d", "e"]);
     assert_eq!(list["items"][2]["data"]["text"].as_str().map(str::len), Some(100_000));
-    let page = world.get(&format!("{MAPS}?limit=1")).await.ok(200);
+    let page = api.get(&format!("{MAPS}?limit=1")).await.ok(200);
     assert_eq!(page["items"].as_array().map(Vec::len), Some(1));
 }
 
 #[tokio::test]
 async fn pages_come_from_one_snapshot() {
-    let world = World::new();
+    let api = TestServer::new();
     for name in ["a", "b", "c", "d", "e"] {
-        world.config(name, json!({})).await;
+        api.config(name, json!({})).await;
     }
-    let first = world.get(&format!("{MAPS}?limit=2")).await.ok(200);
+    let first = api.get(&format!("{MAPS}?limit=2")).await.ok(200);
     assert_eq!(names(&first), ["a", "b"]);
     assert_eq!(first["metadata"]["remainingItemCount"], 3);
     let token = first["metadata"]["continue"].as_str().unwrap().to_owned();
-    world.delete(&format!("{MAPS}/c")).await.ok(200);
-    world.config("bb", json!({})).await;
-    let second = world.get(&format!("{MAPS}?limit=2&continue={token}")).await.ok(200);
+    api.delete(&format!("{MAPS}/c")).await.ok(200);
+    api.config("bb", json!({})).await;
+    let second = api.get(&format!("{MAPS}?limit=2&continue={token}")).await.ok(200);
     assert_eq!(names(&second), ["c", "d"]);
     assert_eq!(revision(&second), revision(&first));
     let token = second["metadata"]["continue"].as_str().unwrap();
-    let third = world.get(&format!("{MAPS}?limit=2&continue={token}")).await.ok(200);
+    let third = api.get(&format!("{MAPS}?limit=2&continue={token}")).await.ok(200);
     assert_eq!(names(&third), ["e"]);
     assert_eq!(third["metadata"]["continue"], Value::Null);
     assert_eq!(third["metadata"]["remainingItemCount"], Value::Null);
@@ -57,36 +57,36 @@ async fn pages_come_from_one_snapshot() {
 
 #[tokio::test]
 async fn remaining_items_are_not_counted_under_selectors() {
-    let world = World::new();
+    let api = TestServer::new();
     for name in ["a", "b", "c"] {
-        world.config(name, json!({"app": "x"})).await;
+        api.config(name, json!({"app": "x"})).await;
     }
-    let page = world.get(&format!("{MAPS}?limit=1&labelSelector=app%3Dx")).await.ok(200);
+    let page = api.get(&format!("{MAPS}?limit=1&labelSelector=app%3Dx")).await.ok(200);
     assert!(page["metadata"]["continue"].is_string());
     assert_eq!(page["metadata"]["remainingItemCount"], Value::Null);
     // A full page with nothing matching after it is the last one.
-    let page = world.get(&format!("{MAPS}?limit=3&labelSelector=app%3Dx")).await.ok(200);
+    let page = api.get(&format!("{MAPS}?limit=3&labelSelector=app%3Dx")).await.ok(200);
     assert_eq!(page["metadata"]["continue"], Value::Null);
 }
 
 #[tokio::test]
 async fn an_expired_or_altered_token_is_refused() {
-    let world = World::new();
+    let api = TestServer::new();
     for name in ["a", "b", "c"] {
-        world.config(name, json!({})).await;
+        api.config(name, json!({})).await;
     }
-    let first = world.get(&format!("{MAPS}?limit=1")).await.ok(200);
+    let first = api.get(&format!("{MAPS}?limit=1")).await.ok(200);
     let token = first["metadata"]["continue"].as_str().unwrap().to_owned();
     for bad in ["x", "AAAA", &format!("{token}A"), &token[1..]] {
-        let reply = world.get(&format!("{MAPS}?limit=1&continue={bad}")).await;
+        let reply = api.get(&format!("{MAPS}?limit=1&continue={bad}")).await;
         reply.refused(400, "BadRequest", "continue key is not valid");
     }
     // A token belongs to its query.
     let other = format!("/api/v1/configmaps?limit=1&continue={token}");
-    assert_eq!(world.get(&other).await.code, 400);
-    world.config("d", json!({})).await;
-    world.cluster.store().compact(None, u64::MAX);
-    world.get(&format!("{MAPS}?limit=1&continue={token}")).await.refused(
+    assert_eq!(api.get(&other).await.code, 400);
+    api.config("d", json!({})).await;
+    api.cluster.store().compact(None, u64::MAX);
+    api.get(&format!("{MAPS}?limit=1&continue={token}")).await.refused(
         410,
         "Expired",
         "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter.",
@@ -95,32 +95,32 @@ async fn an_expired_or_altered_token_is_refused() {
 
 #[tokio::test]
 async fn a_revision_asked_for_is_a_lower_bound_or_exact() {
-    let world = World::new();
-    let a = world.config("a", json!({})).await;
-    world.config("b", json!({})).await;
+    let api = TestServer::new();
+    let a = api.config("a", json!({})).await;
+    api.config("b", json!({})).await;
     let at = revision(&a);
     let exact =
-        world.get(&format!("{MAPS}?resourceVersion={at}&resourceVersionMatch=Exact")).await.ok(200);
+        api.get(&format!("{MAPS}?resourceVersion={at}&resourceVersionMatch=Exact")).await.ok(200);
     assert_eq!(names(&exact), ["a"]);
     assert_eq!(revision(&exact), at);
     let bound = format!("{MAPS}?resourceVersion={at}&resourceVersionMatch=NotOlderThan");
     for path in [format!("{MAPS}?resourceVersion={at}"), bound, format!("{MAPS}?resourceVersion=0")]
     {
-        assert_eq!(names(&world.get(&path).await.ok(200)), ["a", "b"], "{path}");
+        assert_eq!(names(&api.get(&path).await.ok(200)), ["a", "b"], "{path}");
     }
-    world.cluster.store().compact(None, u64::MAX);
-    let gone = world.get(&format!("{MAPS}?resourceVersion={at}&resourceVersionMatch=Exact")).await;
+    api.cluster.store().compact(None, u64::MAX);
+    let gone = api.get(&format!("{MAPS}?resourceVersion={at}&resourceVersionMatch=Exact")).await;
     assert_eq!((gone.code, gone.body["reason"].as_str()), (410, Some("Expired")));
-    let without = world.get(&format!("{MAPS}?resourceVersionMatch=Exact")).await;
+    let without = api.get(&format!("{MAPS}?resourceVersionMatch=Exact")).await;
     assert_eq!(without.code, 422);
 }
 
 #[tokio::test]
 async fn a_revision_from_the_future_is_a_timeout() {
-    let world = World::new();
-    let current = world.cluster.store().revision();
+    let api = TestServer::new();
+    let current = api.cluster.store().revision();
     for path in [MAPS.to_owned(), "/api/v1/namespaces/default".to_owned()] {
-        let reply = world.get(&format!("{path}?resourceVersion=999999")).await;
+        let reply = api.get(&format!("{path}?resourceVersion=999999")).await;
         assert_eq!(reply.headers["retry-after"], "1");
         let body = reply.refused(
             504,

@@ -9,13 +9,13 @@ use flagship_store::env::{Env, Plan, Point, Verdict};
 use futures::StreamExt;
 use serde_json::{Value, json};
 
-use crate::harness::{MAPS, World};
+use crate::harness::{MAPS, TestServer};
 use crate::updating::deployment;
 
 #[tokio::test(start_paused = true)]
 async fn a_controller_reads_writes_and_watches() {
-    let world = World::new();
-    let local = world.cluster.local("deployment-controller");
+    let api = TestServer::new();
+    let local = api.cluster.local("deployment-controller");
     let (revision, none) = local.list("deployments.apps", None, None).await.unwrap();
     assert!(none.is_empty());
     let mut watch = local.watch("deployments.apps", Some("default"), revision).await.unwrap();
@@ -67,11 +67,11 @@ fn rule(point: Point, effect: Verdict) -> Rule {
 async fn one_create(point: Point, verdict: Verdict) -> (Result<Value, (u16, String)>, bool) {
     let env = Env::simulated(3);
     let plan = Plan::new(1, env.clock.clone(), vec![rule(point, verdict)]);
-    let world = World::in_env(env.with_faults(Arc::new(plan)));
-    let local = world.cluster.local("agent");
+    let api = TestServer::in_env(env.with_faults(Arc::new(plan)));
+    let local = api.cluster.local("agent");
     let body = json!({"metadata": {"name": "a"}});
     let result = local.create("configmaps", "default", body).await;
-    let there = world.get(&format!("{MAPS}/a")).await.code == 200;
+    let there = api.get(&format!("{MAPS}/a")).await.code == 200;
     (result.map_err(|e| (e.code, e.reason.to_owned())), there)
 }
 
@@ -95,12 +95,12 @@ async fn a_fault_reaches_http_clients_as_an_answer_or_a_cut_connection() {
         Rule { when: When::Nth(2), ..rule(Point::Request, Verdict::Sever) },
     ];
     let plan = Plan::new(1, env.clock.clone(), rules);
-    let mut world = World::in_env(env.with_faults(Arc::new(plan)));
-    world.cluster = world.cluster.called_by("agent");
-    let reply = world.post(MAPS, json!({"metadata": {"name": "a"}})).await;
+    let mut api = TestServer::in_env(env.with_faults(Arc::new(plan)));
+    api.cluster = api.cluster.called_by("agent");
+    let reply = api.post(MAPS, json!({"metadata": {"name": "a"}})).await;
     assert_eq!(reply.code, 429);
     assert_eq!(reply.headers["retry-after"], "2");
-    let mut service = world.cluster.clone();
+    let mut service = api.cluster.clone();
     let request = http::Request::post(MAPS)
         .body(http_body_util::Full::<bytes::Bytes>::from(r#"{"metadata":{"name":"a"}}"#))
         .unwrap();
@@ -113,25 +113,25 @@ async fn reads_can_be_stale() {
     let stale =
         Rule { verbs: Verbs::Reads, when: When::Always, ..rule(Point::Read, Verdict::Stale(1)) };
     let plan = Plan::new(1, env.clock.clone(), vec![stale]);
-    let world = World::in_env(env.with_faults(Arc::new(plan)));
-    world.config("a", json!({})).await;
-    let local = world.cluster.local("agent");
+    let api = TestServer::in_env(env.with_faults(Arc::new(plan)));
+    api.config("a", json!({})).await;
+    let local = api.cluster.local("agent");
     assert_eq!(local.get("configmaps", "default", "a").await.unwrap_err().code, 404);
     let (_, items) = local.list("configmaps", None, None).await.unwrap();
     assert!(items.is_empty());
-    let fresh = world.cluster.local("other");
+    let fresh = api.cluster.local("other");
     fresh.get("configmaps", "default", "a").await.unwrap();
 }
 
 #[tokio::test]
 async fn a_handle_to_a_replaced_cluster_fails() {
-    let world = World::new();
-    let local = world.cluster.local("x");
-    world.server.add_cluster("hub");
+    let api = TestServer::new();
+    let local = api.cluster.local("x");
+    api.server.add_cluster("hub");
     let map = json!({"metadata": {"name": "lost"}});
     let says = "the cluster \"hub\" behind this handle was removed";
     let error = local.create("configmaps", "default", map.clone()).await.unwrap_err();
     assert_eq!((error.code, error.message.as_str()), (503, says));
-    world.post(MAPS, map).await.refused(503, "ServiceUnavailable", says);
-    world.get(MAPS).await.refused(503, "ServiceUnavailable", says);
+    api.post(MAPS, map).await.refused(503, "ServiceUnavailable", says);
+    api.get(MAPS).await.refused(503, "ServiceUnavailable", says);
 }

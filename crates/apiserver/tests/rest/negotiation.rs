@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::harness::{MAPS, World, names};
+use crate::harness::{MAPS, TestServer, names};
 
 const PARTIAL: &str = "Accept: application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 const PARTIAL_LIST: &str =
@@ -10,17 +10,17 @@ const PARTIAL_LIST: &str =
 
 #[tokio::test]
 async fn answers_are_json_unless_only_something_else_is_accepted() {
-    let world = World::new();
+    let api = TestServer::new();
     for accept in
         ["*/*", "application/json", "application/vnd.kubernetes.protobuf,application/json"]
     {
         let header = format!("Accept: {accept}");
-        let reply = world.send_with("GET", MAPS, &[&header], "").await;
+        let reply = api.send_with("GET", MAPS, &[&header], "").await;
         assert_eq!(reply.headers["content-type"], "application/json", "{accept}");
         reply.ok(200);
     }
     let only = "Accept: application/vnd.kubernetes.protobuf";
-    world.send_with("GET", MAPS, &[only], "").await.refused(
+    api.send_with("GET", MAPS, &[only], "").await.refused(
         406,
         "NotAcceptable",
         "only the following media types are accepted: application/json, application/yaml",
@@ -29,10 +29,10 @@ async fn answers_are_json_unless_only_something_else_is_accepted() {
 
 #[tokio::test(start_paused = true)]
 async fn answers_come_in_yaml_as_well_but_watches_do_not() {
-    let world = World::new();
+    let api = TestServer::new();
     let yaml = ["Accept: application/yaml"];
     let text = async |path: &str| {
-        let reply = world.send_with("GET", path, &yaml, "").await;
+        let reply = api.send_with("GET", path, &yaml, "").await;
         assert_eq!(reply.headers["content-type"], "application/yaml", "{path}");
         (reply.code, reply.body.as_str().unwrap().to_owned())
     };
@@ -43,18 +43,18 @@ async fn answers_come_in_yaml_as_well_but_watches_do_not() {
     // What a reader of YAML 1.1 would take for something else is quoted.
     let data = json!({"n": "null", "t": "yes", "z": "0123", "lines": "a\nb\n"});
     for name in ["a", "b"] {
-        world.post(maps, json!({"metadata": {"name": name}, "data": data})).await.ok(201);
+        api.post(maps, json!({"metadata": {"name": name}, "data": data})).await.ok(201);
     }
     let read = |text: &str| serde_saphyr::from_str::<serde_json::Value>(text).unwrap();
     let (_, one) = text(&format!("{maps}/a")).await;
     assert!(one.contains("\n  \"n\": \"null\"\n  t: \"yes\"\n  z: \"0123\"\n"), "{one}");
-    assert_eq!(read(&one), world.get(&format!("{maps}/a")).await.ok(200));
+    assert_eq!(read(&one), api.get(&format!("{maps}/a")).await.ok(200));
     let (_, both) = text(maps).await;
-    assert_eq!(read(&both), world.get(maps).await.ok(200));
+    assert_eq!(read(&both), api.get(maps).await.ok(200));
     let (code, gone) = text(&format!("{maps}/c")).await;
     assert_eq!((code, read(&gone)["reason"].as_str()), (404, Some("NotFound")));
     let table = ["Accept: application/yaml;as=Table;v=v1;g=meta.k8s.io"];
-    let rows = world.send_with("GET", maps, &table, "").await;
+    let rows = api.send_with("GET", maps, &table, "").await;
     let rows = read(rows.body.as_str().unwrap());
     assert_eq!((&rows["kind"], &rows["rows"][1]["cells"][0]), (&json!("Table"), &json!("b")));
     let (code, refused) = text(&format!("{maps}?watch=true")).await;
@@ -64,16 +64,16 @@ async fn answers_come_in_yaml_as_well_but_watches_do_not() {
 
 #[tokio::test]
 async fn an_encoded_slash_is_a_slash() {
-    let world = World::new();
-    world.config("a", json!({})).await;
-    let one = world.get("/api%2Fv1/namespaces/default%2Fconfigmaps/a").await.ok(200);
+    let api = TestServer::new();
+    api.config("a", json!({})).await;
+    let one = api.get("/api%2Fv1/namespaces/default%2Fconfigmaps/a").await.ok(200);
     assert_eq!(one["metadata"]["name"], "a");
-    world.get("/api/v1/namespaces/default/configmaps/a%2F..%2Fa").await.refused(
+    api.get("/api/v1/namespaces/default/configmaps/a%2F..%2Fa").await.refused(
         404,
         "NotFound",
         "the server could not find the requested resource",
     );
-    let index = world.get("/").await.ok(200);
+    let index = api.get("/").await.ok(200);
     let paths = names_of(&index);
     for path in ["/api/v1", "/apis/apps", "/apis/apps/v1", "/healthz/etcd", "/metrics", "/version"]
     {
@@ -88,16 +88,15 @@ fn names_of(index: &serde_json::Value) -> Vec<&str> {
 
 #[tokio::test]
 async fn bodies_are_json_or_yaml() {
-    let world = World::new();
+    let api = TestServer::new();
     let yaml = "metadata:\n  name: y\ndata:\n  answer: \"42\"\n";
-    let made =
-        world.send_with("POST", MAPS, &["Content-Type: application/yaml"], yaml).await.ok(201);
+    let made = api.send_with("POST", MAPS, &["Content-Type: application/yaml"], yaml).await.ok(201);
     assert_eq!(made["data"]["answer"], "42");
     let plain = r#"{"metadata":{"name":"j"}}"#;
-    world.send_with("POST", MAPS, &[], plain).await.ok(201);
+    api.send_with("POST", MAPS, &[], plain).await.ok(201);
     for media in ["application/cbor", "text/plain"] {
         let header = format!("Content-Type: {media}");
-        let reply = world.send_with("POST", MAPS, &[&header], plain).await;
+        let reply = api.send_with("POST", MAPS, &[&header], plain).await;
         reply.refused(
             415,
             "UnsupportedMediaType",
@@ -108,16 +107,16 @@ async fn bodies_are_json_or_yaml() {
 
 #[tokio::test]
 async fn only_metadata_is_sent_when_that_is_asked_for() {
-    let world = World::new();
-    let made = world.config("a", json!({"x": "y"})).await;
+    let api = TestServer::new();
+    let made = api.config("a", json!({"x": "y"})).await;
     let want = json!({
         "kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
         "metadata": made["metadata"],
     });
     let path = format!("{MAPS}/a");
-    assert_eq!(world.send_with("GET", &path, &[PARTIAL], "").await.ok(200), want);
+    assert_eq!(api.send_with("GET", &path, &[PARTIAL], "").await.ok(200), want);
 
-    let list = world.send_with("GET", MAPS, &[PARTIAL_LIST], "").await.ok(200);
+    let list = api.send_with("GET", MAPS, &[PARTIAL_LIST], "").await.ok(200);
     assert_eq!(list["kind"], "PartialObjectMetadataList");
     assert_eq!(list["apiVersion"], "meta.k8s.io/v1");
     assert_eq!(list["items"], json!([want]));

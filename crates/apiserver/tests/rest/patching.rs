@@ -8,41 +8,41 @@ use flagship_store::env::plan::{Effect, Rule, Verbs, When};
 use flagship_store::env::{Env, Plan, Point, Verdict};
 use serde_json::{Value, json};
 
-use crate::harness::{GADGETS, MAPS, World, gadget, gadget_definition};
+use crate::harness::{GADGETS, MAPS, TestServer, gadget, gadget_definition};
 use crate::updating::deployment;
 
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 
 #[tokio::test]
 async fn json_patches_apply_or_are_refused_whole() {
-    let world = World::new();
-    world.config("a", json!({})).await;
+    let api = TestServer::new();
+    api.config("a", json!({})).await;
     let path = format!("{MAPS}/a");
     let good = json!([
         {"op": "test", "path": "/data/k", "value": "v"},
         {"op": "replace", "path": "/data/k", "value": "w"},
         {"op": "add", "path": "/data/n", "value": "1"},
     ]);
-    let now = world.patch("json", &path, good).await.ok(200);
+    let now = api.patch("json", &path, good).await.ok(200);
     assert_eq!(now["data"], json!({"k": "w", "n": "1"}));
     for bad in [
         json!([{"op": "test", "path": "/data/k", "value": "v"}]),
         json!([{"op": "remove", "path": "/data/gone"}]),
         json!([{"op": "replace", "path": "/data/gone/deeper", "value": 1}]),
     ] {
-        let reply = world.patch("json", &path, bad.clone()).await;
+        let reply = api.patch("json", &path, bad.clone()).await;
         assert_eq!((reply.code, reply.body["reason"].as_str()), (422, Some("Invalid")), "{bad}");
     }
-    assert_eq!(world.get(&path).await.ok(200)["data"], now["data"]);
+    assert_eq!(api.get(&path).await.ok(200)["data"], now["data"]);
 }
 
 #[tokio::test]
 async fn a_patch_is_blamed_for_what_cannot_be_read() {
-    let world = World::new();
-    world.config("a", json!({})).await;
+    let api = TestServer::new();
+    api.config("a", json!({})).await;
     let strict = format!("{MAPS}/a?fieldValidation=Strict");
     let said = async |kind: &str, patch: Value| {
-        let reply = world.patch(kind, &strict, patch).await;
+        let reply = api.patch(kind, &strict, patch).await;
         assert_eq!((reply.code, reply.body["reason"].as_str()), (422, Some("Invalid")));
         assert_eq!(reply.body["details"]["causes"][0]["field"], "patch");
         reply.body["message"].as_str().unwrap().to_owned()
@@ -61,56 +61,55 @@ async fn a_patch_is_blamed_for_what_cannot_be_read() {
     let wrong = said("merge", json!({"data": {"a": 5}})).await;
     assert!(wrong.contains("json: cannot unmarshal number into Go struct field"), "{wrong}");
     // Without being strict, what is unknown is left out.
-    world
-        .patch("merge", &format!("{MAPS}/a?fieldValidation=Ignore"), json!({"foo": 1}))
+    api.patch("merge", &format!("{MAPS}/a?fieldValidation=Ignore"), json!({"foo": 1}))
         .await
         .ok(200);
 }
 
 #[tokio::test]
 async fn a_patch_of_nothing_is_not_found_and_an_apply_creates() {
-    let world = World::new();
-    world.patch("merge", &format!("{MAPS}/a"), json!({})).await.refused(
+    let api = TestServer::new();
+    api.patch("merge", &format!("{MAPS}/a"), json!({})).await.refused(
         404,
         "NotFound",
         "configmaps \"a\" not found",
     );
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"k": "v"}});
     let made =
-        world.patch("apply", &format!("{MAPS}/a?fieldManager=me"), object.clone()).await.ok(201);
+        api.patch("apply", &format!("{MAPS}/a?fieldManager=me"), object.clone()).await.ok(201);
     assert_eq!(made["metadata"]["name"], "a");
-    world.patch("apply", &format!("{MAPS}/a?fieldManager=me"), object).await.ok(200);
+    api.patch("apply", &format!("{MAPS}/a?fieldManager=me"), object).await.ok(200);
 }
 
 #[tokio::test]
 async fn a_patch_may_carry_a_revision() {
-    let world = World::new();
-    let made = world.config("a", json!({})).await;
+    let api = TestServer::new();
+    let made = api.config("a", json!({})).await;
     let path = format!("{MAPS}/a");
     let old = made["metadata"]["resourceVersion"].clone();
     let patch = |value: &str| json!({"metadata": {"resourceVersion": old}, "data": {"k": value}});
-    world.patch("merge", &path, patch("1")).await.ok(200);
-    assert_eq!(world.patch("merge", &path, patch("2")).await.code, 409);
+    api.patch("merge", &path, patch("1")).await.ok(200);
+    assert_eq!(api.patch("merge", &path, patch("2")).await.code, 409);
 }
 
 #[tokio::test]
 async fn strategic_patches_merge_lists_of_built_in_kinds_only() {
-    let world = World::new();
-    world.post(DEPLOYMENTS, deployment("web", 1)).await.ok(201);
+    let api = TestServer::new();
+    api.post(DEPLOYMENTS, deployment("web", 1)).await.ok(201);
     let patch =
         json!({"spec": {"template": {"spec": {"containers": [{"name": "side", "image": "s:1"}]}}}});
-    let now = world.patch("strategic", &format!("{DEPLOYMENTS}/web"), patch).await.ok(200);
+    let now = api.patch("strategic", &format!("{DEPLOYMENTS}/web"), patch).await.ok(200);
     let containers = now["spec"]["template"]["spec"]["containers"].as_array().unwrap();
     assert_eq!(containers.len(), 2);
-    world.define(gadget_definition()).await;
-    world.post(GADGETS, gadget("g", 1)).await.ok(201);
-    world.patch("strategic", &format!("{GADGETS}/g"), json!({})).await.refused(
+    api.define(gadget_definition()).await;
+    api.post(GADGETS, gadget("g", 1)).await.ok(201);
+    api.patch("strategic", &format!("{GADGETS}/g"), json!({})).await.refused(
         415,
         "UnsupportedMediaType",
         "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
     );
     let odd =
-        world.send_with("PATCH", &format!("{MAPS}/a"), &["Content-Type: text/plain"], "{}").await;
+        api.send_with("PATCH", &format!("{MAPS}/a"), &["Content-Type: text/plain"], "{}").await;
     assert_eq!(odd.code, 415);
 }
 
@@ -128,10 +127,10 @@ fn managers(object: &Value) -> Vec<String> {
 
 #[tokio::test]
 async fn every_write_records_its_manager() {
-    let world = World::new();
-    world.define(gadget_definition()).await;
+    let api = TestServer::new();
+    api.define(gadget_definition()).await;
     let agent = "User-Agent: kubectl/v1.34 (linux)";
-    let made = world.send_with("POST", GADGETS, &[agent], gadget("g", 1).to_string()).await.ok(201);
+    let made = api.send_with("POST", GADGETS, &[agent], gadget("g", 1).to_string()).await.ok(201);
     assert_eq!(managers(&made), ["kubectl Update"]);
     let entry = &made["metadata"]["managedFields"][0];
     assert_eq!(entry["apiVersion"], "example.com/v1");
@@ -140,27 +139,27 @@ async fn every_write_records_its_manager() {
     let path = format!("{GADGETS}/g");
     let status = json!({"status": {"ready": true}});
     let now =
-        world.patch("merge", &format!("{path}/status?fieldManager=agent"), status).await.ok(200);
+        api.patch("merge", &format!("{path}/status?fieldManager=agent"), status).await.ok(200);
     assert_eq!(managers(&now), ["agent Update status", "kubectl Update"]);
 }
 
 #[tokio::test]
 async fn apply_refuses_what_others_own_until_forced() {
-    let world = World::new();
-    world.define(gadget_definition()).await;
-    world.post(&format!("{GADGETS}?fieldManager=first"), gadget("g", 1)).await.ok(201);
+    let api = TestServer::new();
+    api.define(gadget_definition()).await;
+    api.post(&format!("{GADGETS}?fieldManager=first"), gadget("g", 1)).await.ok(201);
     let path = format!("{GADGETS}/g");
-    let reply = world.patch("apply", &format!("{path}?fieldManager=second"), gadget("g", 2)).await;
+    let reply = api.patch("apply", &format!("{path}?fieldManager=second"), gadget("g", 2)).await;
     assert_eq!((reply.code, reply.body["reason"].as_str()), (409, Some("Conflict")));
     let cause = &reply.body["details"]["causes"][0];
     assert_eq!(cause["reason"], "FieldManagerConflict");
     assert_eq!(cause["field"], ".spec.size");
     assert!(cause["message"].as_str().unwrap().starts_with("conflict with \"first\""));
     let forced = format!("{path}?fieldManager=second&force=true");
-    let now = world.patch("apply", &forced, gadget("g", 2)).await.ok(200);
+    let now = api.patch("apply", &forced, gadget("g", 2)).await.ok(200);
     assert_eq!(now["spec"]["size"], 2);
     assert!(managers(&now).contains(&"second Apply".to_owned()), "{:?}", managers(&now));
-    let same = world.patch("apply", &forced, gadget("g", 2)).await.ok(200);
+    let same = api.patch("apply", &forced, gadget("g", 2)).await.ok(200);
     assert_eq!(same["metadata"]["resourceVersion"], now["metadata"]["resourceVersion"]);
 }
 
@@ -168,23 +167,23 @@ async fn apply_refuses_what_others_own_until_forced() {
 /// change, as only the time of its manager differed in the end.
 #[tokio::test(start_paused = true)]
 async fn applying_the_same_again_later_changes_nothing() {
-    let world = World::new();
+    let api = TestServer::new();
     let mut definition = gadget_definition();
     let fields = &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"];
     fields["spec"]["properties"]["parts"] = json!({"type": "array", "items": {
         "type": "object",
         "properties": {"name": {"type": "string"}, "color": {"type": "string", "default": "red"}},
     }});
-    world.define(definition).await;
+    api.define(definition).await;
     let mut wanted = gadget("a", 1);
     wanted["spec"]["parts"] = json!([{"name": "wheel"}]);
     let path = format!("{GADGETS}/a?fieldManager=robot");
-    let first = world.patch("apply", &path, wanted.clone()).await.ok(201);
+    let first = api.patch("apply", &path, wanted.clone()).await.ok(201);
     assert_eq!(first["spec"]["parts"][0]["color"], "red");
     tokio::time::sleep(Duration::from_secs(5)).await;
-    assert_eq!(world.patch("apply", &path, wanted.clone()).await.ok(200), first);
+    assert_eq!(api.patch("apply", &path, wanted.clone()).await.ok(200), first);
     wanted["spec"]["parts"][0]["name"] = json!("tyre");
-    let changed = world.patch("apply", &path, wanted).await.ok(200);
+    let changed = api.patch("apply", &path, wanted).await.ok(200);
     assert_ne!(changed["metadata"]["resourceVersion"], first["metadata"]["resourceVersion"]);
     let time = |object: &Value| object["metadata"]["managedFields"][0]["time"].clone();
     assert_ne!(time(&changed), time(&first));
@@ -192,52 +191,52 @@ async fn applying_the_same_again_later_changes_nothing() {
 
 #[tokio::test]
 async fn apply_has_its_own_rules() {
-    let world = World::new();
-    world.define(gadget_definition()).await;
+    let api = TestServer::new();
+    api.define(gadget_definition()).await;
     let path = format!("{GADGETS}/g");
-    world.patch("apply", &path, gadget("g", 1)).await.refused(
+    api.patch("apply", &path, gadget("g", 1)).await.refused(
         422,
         "Invalid",
         "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch",
     );
     let mut managed = gadget("g", 1);
     managed["metadata"]["managedFields"] = json!([{"manager": "x"}]);
-    world.patch("apply", &format!("{path}?fieldManager=m"), managed).await.refused(
+    api.patch("apply", &format!("{path}?fieldManager=m"), managed).await.refused(
         400,
         "BadRequest",
         "metadata.managedFields must be nil",
     );
-    let reply = world.patch("merge", &format!("{path}?force=true"), json!({})).await;
+    let reply = api.patch("merge", &format!("{path}?force=true"), json!({})).await;
     assert_eq!(reply.code, 422);
     let yaml = "apiVersion: example.com/v1\nkind: Gadget\nspec:\n  size: 4\n";
     let header = "Content-Type: application/apply-patch+yaml";
     let made =
-        world.send_with("PATCH", &format!("{path}?fieldManager=m"), &[header], yaml).await.ok(201);
+        api.send_with("PATCH", &format!("{path}?fieldManager=m"), &[header], yaml).await.ok(201);
     assert_eq!(made["spec"]["size"], 4);
     // What a manager no longer applies goes away; what others added stays.
     let two = json!({"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {"labels": {"a": "b"}}, "spec": {"size": 4}});
-    world.patch("apply", &format!("{path}?fieldManager=m"), two).await.ok(200);
+    api.patch("apply", &format!("{path}?fieldManager=m"), two).await.ok(200);
     let now =
-        world.send_with("PATCH", &format!("{path}?fieldManager=m"), &[header], yaml).await.ok(200);
+        api.send_with("PATCH", &format!("{path}?fieldManager=m"), &[header], yaml).await.ok(200);
     assert_eq!(now["metadata"]["labels"], Value::Null);
 }
 
 #[tokio::test]
 async fn an_applied_status_goes_to_its_own_path() {
-    let world = World::new();
-    world.define(gadget_definition()).await;
-    world.post(GADGETS, gadget("g", 1)).await.ok(201);
+    let api = TestServer::new();
+    api.define(gadget_definition()).await;
+    api.post(GADGETS, gadget("g", 1)).await.ok(201);
     let mut object = gadget("g", 9);
     object["status"] = json!({"ready": true});
     let path = format!("{GADGETS}/g/status?fieldManager=agent");
-    let now = world.patch("apply", &path, object).await.ok(200);
+    let now = api.patch("apply", &path, object).await.ok(200);
     assert_eq!(now["status"], json!({"ready": true}));
     assert_eq!(now["spec"]["size"], 1);
     assert!(managers(&now).contains(&"agent Apply status".to_owned()), "{:?}", managers(&now));
 }
 
-/// A world where every write of `racer` waits before it is committed.
-fn slow_world() -> World {
+/// A server where every write of `racer` waits before it is committed.
+fn slow_server() -> TestServer {
     let env = Env::simulated(3);
     let slow = Rule {
         point: Point::PreCommit,
@@ -250,14 +249,14 @@ fn slow_world() -> World {
         effect: Effect::Do(Verdict::Delay(Duration::from_millis(5))),
     };
     let plan = Plan::new(1, env.clock.clone(), vec![slow]);
-    World::in_env(env.with_faults(Arc::new(plan)))
+    TestServer::in_env(env.with_faults(Arc::new(plan)))
 }
 
 #[tokio::test(start_paused = true)]
 async fn racing_patches_all_arrive_and_racing_updates_conflict() {
-    let world = slow_world();
-    world.config("a", json!({})).await;
-    let local = world.cluster.local("racer");
+    let api = slow_server();
+    api.config("a", json!({})).await;
+    let local = api.cluster.local("racer");
     let options = WriteOptions::default();
     let patches = (0..20).map(|n| {
         let patch = json!({"data": {(format!("k{n}")): "v"}});
@@ -281,10 +280,10 @@ async fn racing_patches_all_arrive_and_racing_updates_conflict() {
 
 #[tokio::test(start_paused = true)]
 async fn unconditional_updates_and_deletions_outlast_any_race() {
-    let world = slow_world();
-    let mut object = world.config("a", json!({})).await;
+    let api = slow_server();
+    let mut object = api.config("a", json!({})).await;
     object["metadata"].as_object_mut().unwrap().remove("resourceVersion");
-    let local = world.cluster.local("racer");
+    let local = api.cluster.local("racer");
     let updates = (0..10).map(|n| {
         let mut object = object.clone();
         object["data"]["n"] = json!(n.to_string());
@@ -297,20 +296,20 @@ async fn unconditional_updates_and_deletions_outlast_any_race() {
     // Somebody quicker writes each time before the deletion is committed.
     let quick = async {
         for n in 0..10 {
-            world.patch("merge", &format!("{MAPS}/a"), labels(n)).await.ok(200);
+            api.patch("merge", &format!("{MAPS}/a"), labels(n)).await.ok(200);
             tokio::time::sleep(Duration::from_millis(4)).await;
         }
     };
     let deletion = local.delete("configmaps", "default", "a", DeleteOptions::default());
     let ((), gone) = futures::join!(quick, deletion);
     gone.unwrap();
-    assert_eq!(world.get(&format!("{MAPS}/a")).await.code, 404);
+    assert_eq!(api.get(&format!("{MAPS}/a")).await.code, 404);
 }
 
 #[tokio::test(start_paused = true)]
 async fn racing_applies_and_puts_of_a_new_object_become_updates() {
-    let world = slow_world();
-    let local = world.cluster.local("racer");
+    let api = slow_server();
+    let local = api.cluster.local("racer");
     let applies = ["one", "two", "three"].map(|manager| {
         let local = local.clone();
         async move {

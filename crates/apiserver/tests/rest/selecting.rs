@@ -2,14 +2,14 @@
 
 use serde_json::json;
 
-use crate::harness::{GADGETS, MAPS, World, gadget, gadget_definition, names};
+use crate::harness::{GADGETS, MAPS, TestServer, gadget, gadget_definition, names};
 
 #[tokio::test]
 async fn labels_select() {
-    let world = World::new();
-    world.config("a", json!({"app": "web", "tier": "front"})).await;
-    world.config("b", json!({"app": "db"})).await;
-    world.config("c", json!({})).await;
+    let api = TestServer::new();
+    api.config("a", json!({"app": "web", "tier": "front"})).await;
+    api.config("b", json!({"app": "db"})).await;
+    api.config("c", json!({})).await;
     let table = [
         ("app=web", vec!["a"]),
         ("app==web", vec!["a"]),
@@ -22,10 +22,10 @@ async fn labels_select() {
     ];
     for (selector, want) in table {
         let query = selector.replace(' ', "%20").replace('=', "%3D").replace(',', "%2C");
-        let list = world.get(&format!("{MAPS}?labelSelector={query}")).await.ok(200);
+        let list = api.get(&format!("{MAPS}?labelSelector={query}")).await.ok(200);
         assert_eq!(names(&list), want, "{selector}");
     }
-    world.get(&format!("{MAPS}?labelSelector=a%20b")).await.refused(
+    api.get(&format!("{MAPS}?labelSelector=a%20b")).await.refused(
         400,
         "BadRequest",
         "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt",
@@ -34,29 +34,29 @@ async fn labels_select() {
 
 #[tokio::test]
 async fn fields_select_what_the_kind_allows() {
-    let world = World::new();
-    world.config("a", json!({})).await;
-    world.config("b", json!({})).await;
-    let named = world.get(&format!("{MAPS}?fieldSelector=metadata.name%3Da")).await.ok(200);
+    let api = TestServer::new();
+    api.config("a", json!({})).await;
+    api.config("b", json!({})).await;
+    let named = api.get(&format!("{MAPS}?fieldSelector=metadata.name%3Da")).await.ok(200);
     assert_eq!(names(&named), ["a"]);
     let across = "/api/v1/configmaps?fieldSelector=metadata.namespace%3Ddefault,metadata.name!%3Da";
-    assert_eq!(names(&world.get(across).await.ok(200)), ["b"]);
-    world.get(&format!("{MAPS}?fieldSelector=data.k%3Dv")).await.refused(
+    assert_eq!(names(&api.get(across).await.ok(200)), ["b"]);
+    api.get(&format!("{MAPS}?fieldSelector=data.k%3Dv")).await.refused(
         400,
         "BadRequest",
         "\"data.k\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
     );
     let phases = "/api/v1/namespaces?fieldSelector=status.phase%3DActive";
-    assert_eq!(names(&world.get(phases).await.ok(200)).len(), 4);
+    assert_eq!(names(&api.get(phases).await.ok(200)).len(), 4);
     let secret = json!({"metadata": {"name": "s"}, "type": "example.com/x"});
-    world.post("/api/v1/namespaces/default/secrets", secret).await.ok(201);
+    api.post("/api/v1/namespaces/default/secrets", secret).await.ok(201);
     let typed = "/api/v1/secrets?fieldSelector=type%3Dexample.com/x";
-    assert_eq!(names(&world.get(typed).await.ok(200)), ["s"]);
+    assert_eq!(names(&api.get(typed).await.ok(200)), ["s"]);
 }
 
 #[tokio::test]
 async fn events_of_either_group_are_selected_in_its_own_words() {
-    let world = World::new();
+    let api = TestServer::new();
     let event = |name: &str, kind: &str| {
         json!({
             "metadata": {"name": name}, "reason": "Told", "type": "Normal",
@@ -66,7 +66,7 @@ async fn events_of_either_group_are_selected_in_its_own_words() {
     };
     let core = "/api/v1/namespaces/default/events";
     for (name, kind) in [("a", "Pod"), ("b", "Node")] {
-        world.post(core, event(name, kind)).await.ok(201);
+        api.post(core, event(name, kind)).await.ok(201);
     }
     let newer = "/apis/events.k8s.io/v1/namespaces/default/events";
     let elsewhere = json!({
@@ -77,11 +77,11 @@ async fn events_of_either_group_are_selected_in_its_own_words() {
         "eventTime": "2026-01-01T00:00:00.000000Z",
     });
     let public = newer.replace("default", "kube-public");
-    world.post(&public, elsewhere).await.ok(201);
+    api.post(&public, elsewhere).await.ok(201);
     let misplaced = json!({
         "metadata": {"name": "d"}, "regarding": {"kind": "Pod", "namespace": "kube-public"},
     });
-    assert_eq!(world.post(newer, misplaced).await.code, 422);
+    assert_eq!(api.post(newer, misplaced).await.code, 422);
     let table = [
         (core, "involvedObject.kind", "Pod", Some(vec!["a"])),
         (core, "reportingComponent", "robot", Some(vec!["a", "b"])),
@@ -95,7 +95,7 @@ async fn events_of_either_group_are_selected_in_its_own_words() {
         (newer, "regarding.colour", "red", None),
     ];
     for (path, label, value, want) in table {
-        let answer = world.get(&format!("{path}?fieldSelector={label}%3D{value}")).await;
+        let answer = api.get(&format!("{path}?fieldSelector={label}%3D{value}")).await;
         match want {
             Some(want) => assert_eq!(names(&answer.ok(200)), want, "{label}"),
             None => assert_eq!(answer.code, 400, "{label}"),
@@ -105,13 +105,13 @@ async fn events_of_either_group_are_selected_in_its_own_words() {
 
 #[tokio::test]
 async fn a_definition_names_its_own_fields() {
-    let world = World::new();
-    world.define(gadget_definition()).await;
-    world.post(GADGETS, gadget("red", 1)).await.ok(201);
+    let api = TestServer::new();
+    api.define(gadget_definition()).await;
+    api.post(GADGETS, gadget("red", 1)).await.ok(201);
     let mut blue = gadget("blue", 1);
     blue["spec"]["color"] = json!("blue");
-    world.post(GADGETS, blue).await.ok(201);
-    let list = world.get(&format!("{GADGETS}?fieldSelector=spec.color%3Dblue")).await.ok(200);
+    api.post(GADGETS, blue).await.ok(201);
+    let list = api.get(&format!("{GADGETS}?fieldSelector=spec.color%3Dblue")).await.ok(200);
     assert_eq!(names(&list), ["blue"]);
-    assert_eq!(world.get(&format!("{GADGETS}?fieldSelector=spec.size%3D1")).await.code, 400);
+    assert_eq!(api.get(&format!("{GADGETS}?fieldSelector=spec.size%3D1")).await.code, 400);
 }

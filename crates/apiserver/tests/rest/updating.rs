@@ -2,17 +2,17 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{GADGETS, MAPS, World, gadget, gadget_definition, revision};
+use crate::harness::{GADGETS, MAPS, TestServer, gadget, gadget_definition, revision};
 
 #[tokio::test]
 async fn a_stale_revision_is_a_conflict() {
-    let world = World::new();
-    let first = world.config("a", json!({})).await;
+    let api = TestServer::new();
+    let first = api.config("a", json!({})).await;
     let path = format!("{MAPS}/a");
     let mut second = first.clone();
     second["data"]["k"] = json!("w");
-    world.put(&path, second).await.ok(200);
-    world.put(&path, first).await.refused(
+    api.put(&path, second).await.ok(200);
+    api.put(&path, first).await.refused(
         409,
         "Conflict",
         "Operation cannot be fulfilled on configmaps \"a\": the object has been modified; please apply your changes to the latest version and try again",
@@ -21,12 +21,12 @@ async fn a_stale_revision_is_a_conflict() {
 
 #[tokio::test]
 async fn a_revision_may_be_left_out_for_built_in_kinds_only() {
-    let world = World::new();
-    world.config("a", json!({})).await;
-    world.put(&format!("{MAPS}/a"), json!({"metadata": {"name": "a"}, "data": {}})).await.ok(200);
-    world.define(gadget_definition()).await;
-    world.post(GADGETS, gadget("g", 1)).await.ok(201);
-    let reply = world.put(&format!("{GADGETS}/g"), gadget("g", 2)).await;
+    let api = TestServer::new();
+    api.config("a", json!({})).await;
+    api.put(&format!("{MAPS}/a"), json!({"metadata": {"name": "a"}, "data": {}})).await.ok(200);
+    api.define(gadget_definition()).await;
+    api.post(GADGETS, gadget("g", 1)).await.ok(201);
+    let reply = api.put(&format!("{GADGETS}/g"), gadget("g", 2)).await;
     assert_eq!(reply.code, 422);
     assert_eq!(reply.body["details"]["causes"][0]["field"], "metadata.resourceVersion");
     assert_eq!(
@@ -37,24 +37,24 @@ async fn a_revision_may_be_left_out_for_built_in_kinds_only() {
 
 #[tokio::test]
 async fn a_write_that_changes_nothing_takes_no_revision() {
-    let world = World::new();
-    let made = world.config("a", json!({})).await;
-    let before = world.cluster.store().revision();
-    let same = world.put(&format!("{MAPS}/a"), made.clone()).await.ok(200);
+    let api = TestServer::new();
+    let made = api.config("a", json!({})).await;
+    let before = api.cluster.store().revision();
+    let same = api.put(&format!("{MAPS}/a"), made.clone()).await.ok(200);
     assert_eq!(same, made);
     let patched =
-        world.patch("merge", &format!("{MAPS}/a"), json!({"data": {"k": "v"}})).await.ok(200);
+        api.patch("merge", &format!("{MAPS}/a"), json!({"data": {"k": "v"}})).await.ok(200);
     assert_eq!(revision(&patched), revision(&made));
-    assert_eq!(world.cluster.store().revision(), before);
+    assert_eq!(api.cluster.store().revision(), before);
 }
 
 #[tokio::test]
 async fn another_uid_is_another_object() {
-    let world = World::new();
-    let mut made = world.config("a", json!({})).await;
+    let api = TestServer::new();
+    let mut made = api.config("a", json!({})).await;
     let uid = made["metadata"]["uid"].as_str().unwrap().to_owned();
     made["metadata"]["uid"] = json!("other");
-    world.put(&format!("{MAPS}/a"), made).await.refused(
+    api.put(&format!("{MAPS}/a"), made).await.refused(
         409,
         "Conflict",
         &format!("Operation cannot be fulfilled on configmaps \"a\": Precondition failed: UID in precondition: other, UID in object meta: {uid}"),
@@ -63,20 +63,20 @@ async fn another_uid_is_another_object() {
 
 #[tokio::test]
 async fn what_the_server_owns_survives_an_update_without_it() {
-    let world = World::new();
-    let made = world.config("a", json!({})).await;
+    let api = TestServer::new();
+    let made = api.config("a", json!({})).await;
     let sent = json!({"metadata": {"name": "a"}, "data": {"k": "w"}});
-    let now = world.put(&format!("{MAPS}/a"), sent).await.ok(200);
+    let now = api.put(&format!("{MAPS}/a"), sent).await.ok(200);
     for key in ["uid", "creationTimestamp", "namespace"] {
         assert_eq!(now["metadata"][key], made["metadata"][key], "{key}");
     }
     let wrong = json!({"metadata": {"name": "b"}});
-    world.put(&format!("{MAPS}/a"), wrong).await.refused(
+    api.put(&format!("{MAPS}/a"), wrong).await.refused(
         400,
         "BadRequest",
         "the name of the object (b) does not match the name on the URL (a)",
     );
-    world.put(&format!("{MAPS}/z"), json!({"metadata": {"name": "z"}})).await.refused(
+    api.put(&format!("{MAPS}/z"), json!({"metadata": {"name": "z"}})).await.refused(
         404,
         "NotFound",
         "configmaps \"z\" not found",
@@ -85,41 +85,41 @@ async fn what_the_server_owns_survives_an_update_without_it() {
 
 #[tokio::test]
 async fn generation_counts_changes_of_the_specification() {
-    let world = World::new();
-    world.define(gadget_definition()).await;
-    let mut object = world.post(GADGETS, gadget("g", 1)).await.ok(201);
+    let api = TestServer::new();
+    api.define(gadget_definition()).await;
+    let mut object = api.post(GADGETS, gadget("g", 1)).await.ok(201);
     let path = format!("{GADGETS}/g");
     object["metadata"]["labels"] = json!({"a": "b"});
-    let mut object = world.put(&path, object).await.ok(200);
+    let mut object = api.put(&path, object).await.ok(200);
     assert_eq!(object["metadata"]["generation"], 1, "labels are not the specification");
     object["spec"]["size"] = json!(2);
-    let mut object = world.put(&path, object).await.ok(200);
+    let mut object = api.put(&path, object).await.ok(200);
     assert_eq!(object["metadata"]["generation"], 2);
     object["status"] = json!({"ready": true});
-    let object = world.put(&format!("{path}/status"), object).await.ok(200);
+    let object = api.put(&format!("{path}/status"), object).await.ok(200);
     assert_eq!(object["metadata"]["generation"], 2);
     assert_eq!(object["status"], json!({"ready": true}));
 }
 
 #[tokio::test]
 async fn each_path_writes_only_its_own_half() {
-    let world = World::new();
-    world.define(gadget_definition()).await;
-    let mut object = world.post(GADGETS, gadget("g", 1)).await.ok(201);
+    let api = TestServer::new();
+    api.define(gadget_definition()).await;
+    let mut object = api.post(GADGETS, gadget("g", 1)).await.ok(201);
     let path = format!("{GADGETS}/g");
     object["spec"]["size"] = json!(9);
     object["metadata"]["labels"] = json!({"a": "b"});
     object["status"] = json!({"ready": true});
-    let mut object = world.put(&format!("{path}/status"), object).await.ok(200);
+    let mut object = api.put(&format!("{path}/status"), object).await.ok(200);
     assert_eq!(object["spec"]["size"], 1);
     assert_eq!(object["metadata"]["labels"], Value::Null);
     assert_eq!(object["status"]["ready"], true);
     object["status"]["ready"] = json!(false);
     object["spec"]["size"] = json!(5);
-    let object = world.put(&path, object).await.ok(200);
+    let object = api.put(&path, object).await.ok(200);
     assert_eq!(object["status"]["ready"], true);
     assert_eq!(object["spec"]["size"], 5);
-    world.put(&format!("{path}/nothing"), object).await.refused(
+    api.put(&format!("{path}/nothing"), object).await.refused(
         404,
         "NotFound",
         "gadgets.example.com \"g\" not found",
@@ -128,13 +128,13 @@ async fn each_path_writes_only_its_own_half() {
 
 #[tokio::test]
 async fn transition_rules_see_the_old_object() {
-    let world = World::new();
-    world.define(gadget_definition()).await;
+    let api = TestServer::new();
+    api.define(gadget_definition()).await;
     let mut object = gadget("g", 1);
     object["spec"]["fixed"] = json!("x");
-    let mut object = world.post(GADGETS, object).await.ok(201);
+    let mut object = api.post(GADGETS, object).await.ok(201);
     object["spec"]["fixed"] = json!("y");
-    let reply = world.put(&format!("{GADGETS}/g"), object).await;
+    let reply = api.put(&format!("{GADGETS}/g"), object).await;
     assert_eq!(reply.code, 422);
     assert_eq!(reply.body["details"]["causes"][0]["field"], "spec.fixed");
     let message = reply.body["message"].as_str().unwrap();
@@ -143,19 +143,19 @@ async fn transition_rules_see_the_old_object() {
 
 #[tokio::test]
 async fn deployments_count_generations_and_keep_their_status() {
-    let world = World::new();
+    let api = TestServer::new();
     let path = "/apis/apps/v1/namespaces/default/deployments";
-    let made = world.post(path, deployment("web", 2)).await.ok(201);
+    let made = api.post(path, deployment("web", 2)).await.ok(201);
     assert_eq!(made["metadata"]["generation"], 1);
     let mut next = made.clone();
     next["spec"]["replicas"] = json!(3);
     next["status"] = json!({"replicas": 99});
-    let next = world.put(&format!("{path}/web"), next).await.ok(200);
+    let next = api.put(&format!("{path}/web"), next).await.ok(200);
     assert_eq!(next["metadata"]["generation"], 2);
     assert_ne!(next["status"]["replicas"], 99);
     let mut status = next.clone();
     status["status"] = json!({"replicas": 3, "observedGeneration": 2});
-    let status = world.put(&format!("{path}/web/status"), status).await.ok(200);
+    let status = api.put(&format!("{path}/web/status"), status).await.ok(200);
     assert_eq!(status["status"]["replicas"], 3);
     assert_eq!(status["metadata"]["generation"], 2);
 }
@@ -176,45 +176,45 @@ pub fn deployment(name: &str, replicas: i64) -> Value {
 
 #[tokio::test]
 async fn scale_shows_and_sets_replicas() {
-    let world = World::new();
+    let api = TestServer::new();
     let path = "/apis/apps/v1/namespaces/default/deployments";
-    world.post(path, deployment("web", 2)).await.ok(201);
-    let scale = world.get(&format!("{path}/web/scale")).await.ok(200);
+    api.post(path, deployment("web", 2)).await.ok(201);
+    let scale = api.get(&format!("{path}/web/scale")).await.ok(200);
     assert_eq!(scale["kind"], "Scale");
     assert_eq!(scale["spec"], json!({"replicas": 2}));
     assert_eq!(scale["status"]["selector"], "app=web");
-    let patched = world
+    let patched = api
         .patch("merge", &format!("{path}/web/scale"), json!({"spec": {"replicas": 5}}))
         .await
         .ok(200);
     assert_eq!(patched["spec"]["replicas"], 5);
-    assert_eq!(world.get(&format!("{path}/web")).await.ok(200)["spec"]["replicas"], 5);
-    let stale = world.put(&format!("{path}/web/scale"), scale).await;
+    assert_eq!(api.get(&format!("{path}/web")).await.ok(200)["spec"]["replicas"], 5);
+    let stale = api.put(&format!("{path}/web/scale"), scale).await;
     assert_eq!(stale.code, 409);
 
-    world.define(gadget_definition()).await;
-    world.post(GADGETS, gadget("g", 4)).await.ok(201);
-    let mut scale = world.get(&format!("{GADGETS}/g/scale")).await.ok(200);
+    api.define(gadget_definition()).await;
+    api.post(GADGETS, gadget("g", 4)).await.ok(201);
+    let mut scale = api.get(&format!("{GADGETS}/g/scale")).await.ok(200);
     assert_eq!(scale["spec"]["replicas"], 4);
     scale["spec"]["replicas"] = json!(6);
-    world.put(&format!("{GADGETS}/g/scale"), scale).await.ok(200);
-    assert_eq!(world.get(&format!("{GADGETS}/g")).await.ok(200)["spec"]["size"], 6);
+    api.put(&format!("{GADGETS}/g/scale"), scale).await.ok(200);
+    assert_eq!(api.get(&format!("{GADGETS}/g")).await.ok(200)["spec"]["size"], 6);
     let negative = json!({"spec": {"replicas": -1}});
-    assert_eq!(world.patch("merge", &format!("{GADGETS}/g/scale"), negative).await.code, 422);
+    assert_eq!(api.patch("merge", &format!("{GADGETS}/g/scale"), negative).await.code, 422);
 }
 
 #[tokio::test]
 async fn a_write_to_status_is_not_judged_by_the_metadata_it_cannot_change() {
-    let world = World::new();
-    world.define(gadget_definition()).await;
-    let mut object = world.post(GADGETS, gadget("g", 1)).await.ok(201);
+    let api = TestServer::new();
+    api.define(gadget_definition()).await;
+    let mut object = api.post(GADGETS, gadget("g", 1)).await.ok(201);
     object["metadata"]["creationTimestamp"] = json!("2000-01-01T00:00:00Z");
     object["metadata"]["deletionTimestamp"] = json!("2000-01-01T00:00:00Z");
     object["status"] = json!({"ready": true});
     let path = format!("{GADGETS}/g");
-    let now = world.put(&format!("{path}/status"), object.clone()).await.ok(200);
+    let now = api.put(&format!("{path}/status"), object.clone()).await.ok(200);
     assert_eq!(now["status"], json!({"ready": true}));
     assert_ne!(now["metadata"]["creationTimestamp"], object["metadata"]["creationTimestamp"]);
     object["metadata"]["resourceVersion"] = now["metadata"]["resourceVersion"].clone();
-    assert_eq!(world.put(&path, object).await.code, 422);
+    assert_eq!(api.put(&path, object).await.code, 422);
 }

@@ -8,15 +8,15 @@ use flagship_store::env::{Env, Plan, Point, Verdict};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::harness::{MAPS, World, revision};
+use crate::harness::{MAPS, TestServer, revision};
 
 #[tokio::test(start_paused = true)]
 async fn without_a_revision_the_present_comes_first() {
-    let world = World::new();
-    world.config("b", json!({})).await;
-    world.config("a", json!({})).await;
+    let api = TestServer::new();
+    api.config("b", json!({})).await;
+    api.config("a", json!({})).await;
     for query in ["watch=true", "watch=1&resourceVersion=0", "&watch=true&resourceVersion="] {
-        let mut watch = world.watch(&format!("{MAPS}?{query}&timeoutSeconds=5")).await;
+        let mut watch = api.watch(&format!("{MAPS}?{query}&timeoutSeconds=5")).await;
         assert_eq!(watch.line().await, "ADDED a");
         assert_eq!(watch.line().await, "ADDED b");
         assert!(watch.is_quiet().await);
@@ -26,9 +26,9 @@ async fn without_a_revision_the_present_comes_first() {
 
 #[tokio::test(start_paused = true)]
 async fn the_old_paths_of_watches_are_served() {
-    let world = World::new();
-    world.config("b", json!({})).await;
-    world.config("a", json!({})).await;
+    let api = TestServer::new();
+    api.config("b", json!({})).await;
+    api.config("a", json!({})).await;
     for (path, lines) in [
         ("namespaces/default/configmaps?watch=false", &["ADDED a", "ADDED b", "END"][..]),
         ("namespaces/default/configmaps/b", &["ADDED b", "END"]),
@@ -36,46 +36,45 @@ async fn the_old_paths_of_watches_are_served() {
         ("namespaces/default", &["ADDED default", "END"]),
     ] {
         let more = if path.contains('?') { '&' } else { '?' };
-        let mut watch = world.watch(&format!("/api/v1/watch/{path}{more}timeoutSeconds=5")).await;
+        let mut watch = api.watch(&format!("/api/v1/watch/{path}{more}timeoutSeconds=5")).await;
         for line in lines {
             assert_eq!(watch.line().await, *line, "{path}");
         }
     }
-    let refused = world.post("/api/v1/watch/namespaces/default/configmaps", json!({})).await;
+    let refused = api.post("/api/v1/watch/namespaces/default/configmaps", json!({})).await;
     assert_eq!(refused.code, 405);
-    assert_eq!(world.get("/api/v1/watch/namespaces/default/configmaps/a/b").await.code, 404);
+    assert_eq!(api.get("/api/v1/watch/namespaces/default/configmaps/a/b").await.code, 404);
 }
 
 #[tokio::test(start_paused = true)]
 async fn events_come_strictly_after_a_revision_and_in_order() {
-    let world = World::new();
-    let a = world.config("a", json!({})).await;
-    let mut watch =
-        world.watch(&format!("{MAPS}?watch=true&resourceVersion={}", revision(&a))).await;
+    let api = TestServer::new();
+    let a = api.config("a", json!({})).await;
+    let mut watch = api.watch(&format!("{MAPS}?watch=true&resourceVersion={}", revision(&a))).await;
     assert!(watch.is_quiet().await);
-    world.config("b", json!({})).await;
-    world.patch("merge", &format!("{MAPS}/a"), json!({"data": {"k": "w"}})).await.ok(200);
-    world.delete(&format!("{MAPS}/b")).await.ok(200);
+    api.config("b", json!({})).await;
+    api.patch("merge", &format!("{MAPS}/a"), json!({"data": {"k": "w"}})).await.ok(200);
+    api.delete(&format!("{MAPS}/b")).await.ok(200);
     assert_eq!(watch.line().await, "ADDED b");
     assert_eq!(watch.line().await, "MODIFIED a");
     let last = watch.next().await.unwrap();
     assert_eq!(last["type"], "DELETED");
-    assert_eq!(revision(&last["object"]), world.cluster.store().revision());
+    assert_eq!(revision(&last["object"]), api.cluster.store().revision());
     assert_eq!(last["object"]["data"], json!({"k": "v"}), "the final object is whole");
 }
 
 #[tokio::test(start_paused = true)]
 async fn objects_enter_and_leave_a_selection() {
-    let world = World::new();
-    let start = world.cluster.store().revision();
+    let api = TestServer::new();
+    let start = api.cluster.store().revision();
     let path = format!("{MAPS}?watch=true&labelSelector=on%3Dyes&resourceVersion={start}");
-    let mut watch = world.watch(&path).await;
-    world.config("a", json!({"on": "no"})).await;
+    let mut watch = api.watch(&path).await;
+    api.config("a", json!({"on": "no"})).await;
     let labels = |on: &str| json!({"metadata": {"labels": {"on": on}}});
-    world.patch("merge", &format!("{MAPS}/a"), labels("yes")).await.ok(200);
-    world.patch("merge", &format!("{MAPS}/a"), json!({"data": {"k": "w"}})).await.ok(200);
-    let left = world.patch("merge", &format!("{MAPS}/a"), labels("no")).await.ok(200);
-    world.delete(&format!("{MAPS}/a")).await.ok(200);
+    api.patch("merge", &format!("{MAPS}/a"), labels("yes")).await.ok(200);
+    api.patch("merge", &format!("{MAPS}/a"), json!({"data": {"k": "w"}})).await.ok(200);
+    let left = api.patch("merge", &format!("{MAPS}/a"), labels("no")).await.ok(200);
+    api.delete(&format!("{MAPS}/a")).await.ok(200);
     assert_eq!(watch.line().await, "ADDED a");
     assert_eq!(watch.line().await, "MODIFIED a");
     let gone = watch.next().await.unwrap();
@@ -86,10 +85,10 @@ async fn objects_enter_and_leave_a_selection() {
 
 #[tokio::test(start_paused = true)]
 async fn a_revision_too_old_is_an_error_event() {
-    let world = World::new();
-    world.config("a", json!({})).await;
-    world.cluster.store().compact(None, u64::MAX);
-    let mut watch = world.watch(&format!("{MAPS}?watch=true&resourceVersion=1")).await;
+    let api = TestServer::new();
+    api.config("a", json!({})).await;
+    api.cluster.store().compact(None, u64::MAX);
+    let mut watch = api.watch(&format!("{MAPS}?watch=true&resourceVersion=1")).await;
     let event = watch.next().await.unwrap();
     assert_eq!(event["type"], "ERROR");
     assert_eq!(event["object"]["kind"], "Status");
@@ -103,35 +102,35 @@ async fn a_revision_too_old_is_an_error_event() {
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_ends_when_it_said_it_would() {
-    let world = World::new();
+    let api = TestServer::new();
     let begun = Instant::now();
-    let lines = world.watch(&format!("{MAPS}?watch=true&timeoutSeconds=90")).await.rest().await;
+    let lines = api.watch(&format!("{MAPS}?watch=true&timeoutSeconds=90")).await.rest().await;
     assert_eq!(lines, [""; 0]);
     assert_eq!(begun.elapsed(), Duration::from_secs(90));
     let begun = Instant::now();
-    world.watch(&format!("{MAPS}?watch=true")).await.rest().await;
+    api.watch(&format!("{MAPS}?watch=true")).await.rest().await;
     let minutes = begun.elapsed().as_secs() / 60;
     assert!((30..=60).contains(&minutes), "{minutes}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn bookmarks_come_every_minute_and_at_the_end() {
-    let world = World::new();
-    let a = world.config("a", json!({})).await;
+    let api = TestServer::new();
+    let a = api.config("a", json!({})).await;
     let path = format!(
         "{MAPS}?watch=true&allowWatchBookmarks=true&timeoutSeconds=150&resourceVersion={}",
         revision(&a)
     );
-    let mut watch = world.watch(&path).await;
+    let mut watch = api.watch(&path).await;
     // Something elsewhere moves the cluster on; the bookmark tells.
-    world.post("/api/v1/namespaces", json!({"metadata": {"name": "x"}})).await.ok(201);
+    api.post("/api/v1/namespaces", json!({"metadata": {"name": "x"}})).await.ok(201);
     let begun = Instant::now();
     let mut at = Vec::new();
     while let Some(event) = watch.next().await {
         assert_eq!(event["type"], "BOOKMARK");
         assert_eq!(event["object"]["kind"], "ConfigMap");
         assert_eq!(event["object"]["apiVersion"], "v1");
-        assert_eq!(revision(&event["object"]), world.cluster.store().revision());
+        assert_eq!(revision(&event["object"]), api.cluster.store().revision());
         at.push(begun.elapsed().as_secs());
     }
     assert_eq!(at, [60, 120, 150]);
@@ -139,12 +138,12 @@ async fn bookmarks_come_every_minute_and_at_the_end() {
 
 #[tokio::test(start_paused = true)]
 async fn initial_events_end_in_a_marked_bookmark() {
-    let world = World::new();
-    world.config("a", json!({})).await;
+    let api = TestServer::new();
+    api.config("a", json!({})).await;
     let path = format!(
         "{MAPS}?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&resourceVersion=0"
     );
-    let mut watch = world.watch(&path).await;
+    let mut watch = api.watch(&path).await;
     assert_eq!(watch.line().await, "ADDED a");
     let mark = watch.next().await.unwrap();
     assert_eq!(mark["type"], "BOOKMARK");
@@ -152,10 +151,10 @@ async fn initial_events_end_in_a_marked_bookmark() {
         mark["object"]["metadata"]["annotations"],
         json!({"k8s.io/initial-events-end": "true"})
     );
-    assert_eq!(revision(&mark["object"]), world.cluster.store().revision());
-    world.config("b", json!({})).await;
+    assert_eq!(revision(&mark["object"]), api.cluster.store().revision());
+    api.config("b", json!({})).await;
     assert_eq!(watch.line().await, "ADDED b");
-    let without = world.get(&format!("{MAPS}?watch=true&sendInitialEvents=true")).await;
+    let without = api.get(&format!("{MAPS}?watch=true&sendInitialEvents=true")).await;
     assert_eq!(without.code, 422);
 }
 
@@ -173,16 +172,16 @@ async fn initial_events_are_never_older_than_asked_for() {
         effect: Effect::Do(Verdict::Stale(100)),
     };
     let plan = Plan::new(1, env.clock.clone(), vec![stale]);
-    let world = World::in_env(env.with_faults(Arc::new(plan)));
-    world.config("a", json!({})).await;
-    let b = world.config("b", json!({})).await;
-    world.config("c", json!({})).await;
+    let api = TestServer::in_env(env.with_faults(Arc::new(plan)));
+    api.config("a", json!({})).await;
+    let b = api.config("b", json!({})).await;
+    api.config("c", json!({})).await;
     let watch = |asked: u64| {
         format!(
             "{MAPS}?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=5&resourceVersion={asked}"
         )
     };
-    let mut seen = world.watch(&watch(revision(&b))).await;
+    let mut seen = api.watch(&watch(revision(&b))).await;
     assert_eq!(seen.line().await, "ADDED a");
     assert_eq!(seen.line().await, "ADDED b");
     assert_eq!(
@@ -191,25 +190,25 @@ async fn initial_events_are_never_older_than_asked_for() {
         "stale, but not too stale"
     );
     assert_eq!(seen.line().await, "ADDED c");
-    let future = world.cluster.store().revision() + 1;
+    let future = api.cluster.store().revision() + 1;
     let says = format!("Timeout: Too large resource version: {future}, current: {}", future - 1);
-    world.get(&watch(future)).await.refused(504, "Timeout", &says);
+    api.get(&watch(future)).await.refused(504, "Timeout", &says);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_is_never_idle_gets_bookmarks_and_ends_all_the_same() {
-    let world = World::new();
-    world.config("a", json!({})).await;
-    let start = world.cluster.store().revision();
+    let api = TestServer::new();
+    api.config("a", json!({})).await;
+    let start = api.cluster.store().revision();
     let path = format!(
         "{MAPS}?watch=true&allowWatchBookmarks=true&timeoutSeconds=150&resourceVersion={start}"
     );
-    let mut watch = world.watch(&path).await;
+    let mut watch = api.watch(&path).await;
     let begun = Instant::now();
     let (mut last, mut marks) = (start, 0);
     for n in 0..100 {
         let patch = json!({"data": {"k": n.to_string()}});
-        world.patch("merge", &format!("{MAPS}/a"), patch).await.ok(200);
+        api.patch("merge", &format!("{MAPS}/a"), patch).await.ok(200);
         tokio::time::advance(Duration::from_secs(10)).await;
         let Some(event) = watch.next().await else { break };
         if event["type"] == "BOOKMARK" {
@@ -224,23 +223,23 @@ async fn a_watch_that_is_never_idle_gets_bookmarks_and_ends_all_the_same() {
 
 #[tokio::test(start_paused = true)]
 async fn a_single_object_can_be_watched_by_its_path() {
-    let world = World::new();
-    world.config("a", json!({})).await;
-    world.config("b", json!({})).await;
-    let watch = world.watch(&format!("{MAPS}/b?watch=true&timeoutSeconds=1")).await;
+    let api = TestServer::new();
+    api.config("a", json!({})).await;
+    api.config("b", json!({})).await;
+    let watch = api.watch(&format!("{MAPS}/b?watch=true&timeoutSeconds=1")).await;
     assert_eq!(watch.rest().await, ["ADDED b"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_reader_is_cut_off_and_writers_never_wait() {
-    let world = World::new();
-    let mut watch = world
-        .watch(&format!("{MAPS}?watch=true&resourceVersion={}", world.cluster.store().revision()))
+    let api = TestServer::new();
+    let mut watch = api
+        .watch(&format!("{MAPS}?watch=true&resourceVersion={}", api.cluster.store().revision()))
         .await;
-    world.config("a", json!({})).await;
+    api.config("a", json!({})).await;
     for n in 0..3_000 {
         let patch = json!({"data": {"k": n.to_string()}});
-        world.patch("merge", &format!("{MAPS}/a"), patch).await.ok(200);
+        api.patch("merge", &format!("{MAPS}/a"), patch).await.ok(200);
     }
     let mut seen = 0;
     while let Some(event) = watch.next().await {
@@ -252,21 +251,21 @@ async fn a_slow_reader_is_cut_off_and_writers_never_wait() {
 
 #[tokio::test(start_paused = true)]
 async fn the_watches_of_a_removed_cluster_end() {
-    let world = World::new();
-    let mut watch = world.watch(&format!("{MAPS}?watch=true")).await;
+    let api = TestServer::new();
+    let mut watch = api.watch(&format!("{MAPS}?watch=true")).await;
     assert!(watch.is_quiet().await);
-    assert!(world.server.remove_cluster("hub"));
+    assert!(api.server.remove_cluster("hub"));
     assert_eq!(watch.next().await, None::<Value>);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_wiped_cluster_sends_old_watchers_back_to_listing() {
-    let world = World::new();
+    let api = TestServer::new();
     for name in ["a", "b", "c"] {
-        world.config(name, json!({})).await;
+        api.config(name, json!({})).await;
     }
-    let old = world.cluster.store().revision();
-    let wiped = World { cluster: world.server.add_cluster("hub"), server: world.server };
+    let old = api.cluster.store().revision();
+    let wiped = TestServer { cluster: api.server.add_cluster("hub"), server: api.server };
     let mut watch = wiped.watch(&format!("{MAPS}?watch=true&resourceVersion={old}")).await;
     assert_eq!(watch.next().await.unwrap()["object"]["code"], 410);
 }

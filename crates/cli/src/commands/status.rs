@@ -94,7 +94,7 @@ impl Watch {
 
 /// Ready when the run or one of the placement's bindings may have changed, or a second has passed.
 async fn changed(hub: &Hub, key: &ObjectKey) {
-    let news = async {
+    let change = async {
         let runs = ScopedKind::Run.of::<Value, Value>(&hub.client, key.namespace.as_deref());
         let selection = match &key.namespace {
             Some(namespace) => Selection::namespace(namespace),
@@ -111,7 +111,7 @@ async fn changed(hub: &Hub, key: &ObjectKey) {
             Err(_) => std::future::pending().await,
         }
     };
-    drop(tokio::time::timeout(TICK, news).await);
+    drop(tokio::time::timeout(TICK, change).await);
 }
 
 /// What is drawn: the same place again on a terminal, new lines elsewhere.

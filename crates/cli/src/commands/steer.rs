@@ -165,7 +165,7 @@ async fn approve(
         .of::<ApprovalRequestSpec, ApprovalRequestStatus>(&hub.client, run.namespace.as_deref());
     let key = ObjectKey::new(run.namespace.as_deref(), request.name());
     let version = request.metadata.resource_version.clone();
-    // Fenced by the version we saw: nobody approves what has just been replaced.
+    // Only at the version we saw: nobody approves what has just been replaced.
     let patch =
         json!({"metadata": {"resourceVersion": version}, "status": {"conditions": conditions}});
     requests

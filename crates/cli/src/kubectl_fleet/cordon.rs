@@ -51,8 +51,8 @@ async fn rewrite(
     retry(env, Retry::CONFLICT, conflicts, || async {
         let found = clusters.get(&key).await?;
         let Some(taints) = change(&found.spec.taints) else { return Ok(()) };
-        let Some(fence) = Precondition::of(&found) else { return Ok(()) };
-        clusters.patch(&fence, json!({"spec": {"taints": taints}})).await.map(drop)
+        let Some(precondition) = Precondition::of(&found) else { return Ok(()) };
+        clusters.patch(&precondition, json!({"spec": {"taints": taints}})).await.map(drop)
     })
     .await?;
     Ok(())

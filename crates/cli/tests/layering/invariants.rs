@@ -120,7 +120,7 @@ fn only_the_runtime_waits_and_tries_again() {
 #[test]
 fn a_write_and_a_wait_are_found() {
     assert!(writes("let made = writer\n    .create(&object)\n    .await?;"));
-    assert!(writes("self.hub(key).patch::<Work>(&fence, patch).await"));
+    assert!(writes("self.hub(key).patch::<Work>(&precondition, patch).await"));
     assert!(!writes("objects.list(&which).await; let updated = object.created();"));
     assert!(waits("tokio::time::sleep(PAUSE).await"));
 }

@@ -4,24 +4,24 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 
-use crate::client::World;
+use crate::client::TestServer;
 
 const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
 const WHOAMI: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
 const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 
-async fn account(world: &World, name: &str) -> Value {
-    world.make(ACCOUNTS, json!({"metadata": {"name": name}})).await
+async fn account(api: &TestServer, name: &str) -> Value {
+    api.make(ACCOUNTS, json!({"metadata": {"name": name}})).await
 }
 
-async fn token(world: &World, name: &str, spec: Value) -> String {
-    let made = world.make(&format!("{ACCOUNTS}/{name}/token"), json!({"spec": spec})).await;
+async fn token(api: &TestServer, name: &str, spec: Value) -> String {
+    let made = api.make(&format!("{ACCOUNTS}/{name}/token"), json!({"spec": spec})).await;
     made["status"]["token"].as_str().unwrap().to_owned()
 }
 
-async fn who(world: &World, token: &str) -> (u16, Value) {
-    let reply = world.call_by_token(token, "POST", WHOAMI, json!({})).await;
+async fn who(api: &TestServer, token: &str) -> (u16, Value) {
+    let reply = api.call_by_token(token, "POST", WHOAMI, json!({})).await;
     (reply.code, reply.json()["status"]["userInfo"].clone())
 }
 
@@ -32,9 +32,9 @@ fn claims(token: &str) -> Value {
 
 #[tokio::test]
 async fn a_token_is_its_account_for_as_long_as_that_lives() {
-    let world = World::new().await;
-    let robot = account(&world, "robot").await;
-    let token = token(&world, "robot", json!({})).await;
+    let api = TestServer::new().await;
+    let robot = account(&api, "robot").await;
+    let token = token(&api, "robot", json!({})).await;
     let claims = claims(&token);
     assert_eq!(claims["aud"], json!([ISSUER]));
     assert_eq!(claims["exp"].as_i64().unwrap() - claims["iat"].as_i64().unwrap(), 3600);
@@ -45,7 +45,7 @@ async fn a_token_is_its_account_for_as_long_as_that_lives() {
     );
     let jti = claims["jti"].as_str().unwrap();
     assert_eq!(
-        who(&world, &token).await,
+        who(&api, &token).await,
         (
             201,
             json!({
@@ -61,25 +61,25 @@ async fn a_token_is_its_account_for_as_long_as_that_lives() {
         "subjects": [{"kind": "ServiceAccount", "name": "robot"}],
     });
     let pods = "/api/v1/namespaces/default/pods";
-    assert_eq!(world.call_by_token(&token, "GET", pods, Value::Null).await.code, 403);
+    assert_eq!(api.call_by_token(&token, "GET", pods, Value::Null).await.code, 403);
     let bindings = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings";
-    world.make(bindings, binding).await;
-    assert_eq!(world.call_by_token(&token, "GET", pods, Value::Null).await.code, 200);
+    api.make(bindings, binding).await;
+    assert_eq!(api.call_by_token(&token, "GET", pods, Value::Null).await.code, 200);
     // In another cluster the same token proves nothing.
     let header = format!("Authorization: Bearer {token}");
     let elsewhere = crate::client::get("/clusters/member1/api", &[&header]);
-    assert_eq!(world.send(None, elsewhere).await.code, 401);
-    world.call_with(&[], "DELETE", &format!("{ACCOUNTS}/robot"), Value::Null).await;
-    assert_eq!(who(&world, &token).await.0, 401);
-    account(&world, "robot").await;
-    assert_eq!(who(&world, &token).await.0, 401, "another account of the same name");
+    assert_eq!(api.send(None, elsewhere).await.code, 401);
+    api.call_with(&[], "DELETE", &format!("{ACCOUNTS}/robot"), Value::Null).await;
+    assert_eq!(who(&api, &token).await.0, 401);
+    account(&api, "robot").await;
+    assert_eq!(who(&api, &token).await.0, 401, "another account of the same name");
 }
 
 #[tokio::test]
 async fn nobody_writes_their_own_token() {
-    let world = World::new().await;
-    account(&world, "robot").await;
-    let token = token(&world, "robot", json!({})).await;
+    let api = TestServer::new().await;
+    account(&api, "robot").await;
+    let token = token(&api, "robot", json!({})).await;
     let parts: Vec<&str> = token.split('.').collect();
     let mut forged = claims(&token);
     forged["exp"] = json!(forged["exp"].as_i64().unwrap() + 1);
@@ -92,15 +92,15 @@ async fn nobody_writes_their_own_token() {
         format!("{}.{}.", parts[0], parts[1]),
         format!("{}.{}", parts[0], parts[1]),
     ] {
-        assert_eq!(who(&world, &bad).await.0, 401, "{bad}");
+        assert_eq!(who(&api, &bad).await.0, 401, "{bad}");
     }
 }
 
 #[tokio::test]
 async fn requests_for_tokens_are_bounded_and_say_what_is_wrong() {
-    let world = World::new().await;
-    account(&world, "robot").await;
-    world.make(SECRETS, json!({"metadata": {"name": "s"}})).await;
+    let api = TestServer::new().await;
+    account(&api, "robot").await;
+    api.make(SECRETS, json!({"metadata": {"name": "s"}})).await;
     let bound = |kind: &str, name: &str, uid: &str| json!({"boundObjectRef": {"apiVersion": "v1", "kind": kind, "name": name, "uid": uid}});
     let table = [
         (
@@ -132,10 +132,10 @@ async fn requests_for_tokens_are_bounded_and_say_what_is_wrong() {
     ];
     for (name, spec, code, says) in table {
         let path = format!("{ACCOUNTS}/{name}/token");
-        let reply = world.call_with(&[], "POST", &path, json!({"spec": spec})).await;
+        let reply = api.call_with(&[], "POST", &path, json!({"spec": spec})).await;
         assert_eq!(reply.refusal(), (code, says.to_owned()));
     }
-    let refused = world.call("bob", "POST", &format!("{ACCOUNTS}/robot/token"), json!({})).await;
+    let refused = api.call("bob", "POST", &format!("{ACCOUNTS}/robot/token"), json!({})).await;
     assert_eq!(
         refused.refusal().1,
         "serviceaccounts \"robot\" is forbidden: User \"bob\" cannot create resource \"serviceaccounts/token\" in API group \"\" in the namespace \"default\""
@@ -144,15 +144,15 @@ async fn requests_for_tokens_are_bounded_and_say_what_is_wrong() {
 
 #[tokio::test]
 async fn a_bound_token_ends_with_its_object() {
-    let world = World::new().await;
-    account(&world, "robot").await;
-    world.make(SECRETS, json!({"metadata": {"name": "s"}})).await;
+    let api = TestServer::new().await;
+    account(&api, "robot").await;
+    api.make(SECRETS, json!({"metadata": {"name": "s"}})).await;
     let bound = json!({"boundObjectRef": {"apiVersion": "v1", "kind": "Secret", "name": "s"}, "audiences": ["vault", ISSUER]});
-    let token = token(&world, "robot", bound).await;
-    assert_eq!(who(&world, &token).await.0, 201);
+    let token = token(&api, "robot", bound).await;
+    assert_eq!(who(&api, &token).await.0, 201);
     let review = async |audiences: Value| {
         let spec = json!({"spec": {"token": token, "audiences": audiences}});
-        world.make("/apis/authentication.k8s.io/v1/tokenreviews", spec).await["status"].clone()
+        api.make("/apis/authentication.k8s.io/v1/tokenreviews", spec).await["status"].clone()
     };
     let good = review(json!(["vault", "bank"])).await;
     assert_eq!((&good["authenticated"], &good["audiences"]), (&json!(true), &json!(["vault"])));
@@ -160,50 +160,50 @@ async fn a_bound_token_ends_with_its_object() {
         review(json!(["bank"])).await,
         json!({"user": {}, "error": format!("[invalid bearer token, token audiences [\"vault\" \"{ISSUER}\"] is invalid for the target audiences [\"bank\"]]")})
     );
-    world.call_with(&[], "DELETE", &format!("{SECRETS}/s"), Value::Null).await;
-    assert_eq!(who(&world, &token).await.0, 401);
+    api.call_with(&[], "DELETE", &format!("{SECRETS}/s"), Value::Null).await;
+    assert_eq!(who(&api, &token).await.0, 401);
 }
 
 #[tokio::test]
 async fn a_secret_for_an_account_is_filled_and_goes_with_it() {
-    let world = World::new().await;
-    account(&world, "robot").await;
+    let api = TestServer::new().await;
+    account(&api, "robot").await;
     let secret = json!({
         "metadata": {"name": "tok", "annotations": {"kubernetes.io/service-account.name": "robot"}},
         "type": "kubernetes.io/service-account-token",
     });
-    world.make(SECRETS, secret).await;
+    api.make(SECRETS, secret).await;
     let one = format!("{SECRETS}/tok");
-    let filled = world.call_with(&[], "GET", &one, Value::Null).await.json();
+    let filled = api.call_with(&[], "GET", &one, Value::Null).await.json();
     let text = |key: &str| {
         let bytes = STANDARD.decode(filled["data"][key].as_str().unwrap()).unwrap();
         String::from_utf8(bytes).unwrap()
     };
     assert_eq!(text("namespace"), "default");
-    assert_eq!(text("ca.crt"), world.edge.authority().certificate_pem());
+    assert_eq!(text("ca.crt"), api.edge.authority().certificate_pem());
     let token = text("token");
-    assert_eq!(who(&world, &token).await.1["username"], "system:serviceaccount:default:robot");
-    let cut = world.call_with(&[], "PATCH", &one, json!({"data": {"token": "YQ=="}})).await;
+    assert_eq!(who(&api, &token).await.1["username"], "system:serviceaccount:default:robot");
+    let cut = api.call_with(&[], "PATCH", &one, json!({"data": {"token": "YQ=="}})).await;
     assert_eq!(cut.code, 200, "{}", cut.text);
-    assert_eq!(who(&world, &token).await.0, 401, "the secret holds another token now");
-    world.call_with(&[], "DELETE", &format!("{ACCOUNTS}/robot"), Value::Null).await;
-    assert_eq!(world.call_with(&[], "GET", &one, Value::Null).await.code, 404);
+    assert_eq!(who(&api, &token).await.0, 401, "the secret holds another token now");
+    api.call_with(&[], "DELETE", &format!("{ACCOUNTS}/robot"), Value::Null).await;
+    assert_eq!(api.call_with(&[], "GET", &one, Value::Null).await.code, 404);
 }
 
 #[tokio::test]
 async fn others_can_fetch_the_key_and_nobody_the_secret_half() {
-    let world = World::new().await;
-    account(&world, "robot").await;
-    let token = token(&world, "robot", json!({})).await;
-    let keys = world.call_by_token(&token, "GET", "/openid/v1/jwks", Value::Null).await.json();
+    let api = TestServer::new().await;
+    account(&api, "robot").await;
+    let token = token(&api, "robot", json!({})).await;
+    let keys = api.call_by_token(&token, "GET", "/openid/v1/jwks", Value::Null).await.json();
     let key = &keys["keys"][0];
     assert_eq!((&key["alg"], &key["crv"]), (&json!("ES256"), &json!("P-256")));
     for part in ["x", "y"] {
         assert_eq!(URL_SAFE_NO_PAD.decode(key[part].as_str().unwrap()).unwrap().len(), 32);
     }
     let about =
-        world.call_by_token(&token, "GET", "/.well-known/openid-configuration", Value::Null).await;
+        api.call_by_token(&token, "GET", "/.well-known/openid-configuration", Value::Null).await;
     assert_eq!(about.json()["issuer"], ISSUER);
-    let hidden = world.call_with(&[], "GET", "/apis/internal/v1/signingkeys", Value::Null).await;
+    let hidden = api.call_with(&[], "GET", "/apis/internal/v1/signingkeys", Value::Null).await;
     assert_eq!(hidden.code, 404);
 }

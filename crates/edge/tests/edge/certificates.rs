@@ -6,7 +6,7 @@ use flagship_edge::Credentials;
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
 use serde_json::{Value, json};
 
-use crate::client::World;
+use crate::client::TestServer;
 
 const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
 const CLIENTS: &str = "kubernetes.io/kube-apiserver-client";
@@ -32,25 +32,24 @@ fn verdict(kind: &str) -> Value {
 }
 
 /// Lets `bob` do something with requests, by a role of its own.
-async fn grant(world: &World, name: &str, rule: Value) {
+async fn grant(api: &TestServer, name: &str, rule: Value) {
     let group = "/apis/rbac.authorization.k8s.io/v1";
-    world
-        .make(
-            &format!("{group}/clusterroles"),
-            json!({"metadata": {"name": name}, "rules": [rule]}),
-        )
-        .await;
+    api.make(
+        &format!("{group}/clusterroles"),
+        json!({"metadata": {"name": name}, "rules": [rule]}),
+    )
+    .await;
     let binding = json!({
         "metadata": {"name": name},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "bob"}],
     });
-    world.make(&format!("{group}/clusterrolebindings"), binding).await;
+    api.make(&format!("{group}/clusterrolebindings"), binding).await;
 }
 
 #[tokio::test]
 async fn an_approved_request_becomes_a_certificate_that_opens_this_server() {
-    let world = World::new().await;
+    let api = TestServer::new().await;
     let resources = [
         "certificatesigningrequests",
         "certificatesigningrequests/approval",
@@ -58,9 +57,9 @@ async fn an_approved_request_becomes_a_certificate_that_opens_this_server() {
     ];
     let rule =
         json!({"apiGroups": ["certificates.k8s.io"], "resources": resources, "verbs": ["*"]});
-    grant(&world, "requests", rule).await;
+    grant(&api, "requests", rule).await;
     let key = KeyPair::generate().unwrap();
-    let made = world.call("bob", "POST", REQUESTS, request(&key, "ann", &["client auth"])).await;
+    let made = api.call("bob", "POST", REQUESTS, request(&key, "ann", &["client auth"])).await;
     assert_eq!(made.code, 201, "{}", made.text);
     let spec = made.json()["spec"].clone();
     assert_eq!(
@@ -69,7 +68,7 @@ async fn an_approved_request_becomes_a_certificate_that_opens_this_server() {
     );
 
     let approval = format!("{REQUESTS}/ann/approval");
-    let refused = world.call("bob", "PATCH", &approval, verdict("Approved")).await.refusal();
+    let refused = api.call("bob", "PATCH", &approval, verdict("Approved")).await.refusal();
     let says = |verb: &str| {
         format!(
             "certificatesigningrequests.certificates.k8s.io \"ann\" is forbidden: user not permitted to {verb} requests with signerName \"{CLIENTS}\""
@@ -77,21 +76,21 @@ async fn an_approved_request_becomes_a_certificate_that_opens_this_server() {
     };
     assert_eq!(refused, (403, says("approve")));
     let status = format!("{REQUESTS}/ann/status");
-    let refused = world.call("bob", "PATCH", &status, verdict("Failed")).await.refusal();
+    let refused = api.call("bob", "PATCH", &status, verdict("Failed")).await.refusal();
     assert_eq!(refused, (403, says("sign")));
     let rule = json!({
         "apiGroups": ["certificates.k8s.io"], "resources": ["signers"], "verbs": ["approve"],
         "resourceNames": ["kubernetes.io/*"],
     });
-    grant(&world, "signers", rule).await;
-    let approved = world.call("bob", "PATCH", &approval, verdict("Approved")).await;
+    grant(&api, "signers", rule).await;
+    let approved = api.call("bob", "PATCH", &approval, verdict("Approved")).await;
     assert_eq!(approved.code, 200, "{}", approved.text);
 
-    let signed = world.call("bob", "GET", &format!("{REQUESTS}/ann"), Value::Null).await.json();
+    let signed = api.call("bob", "GET", &format!("{REQUESTS}/ann"), Value::Null).await.json();
     let pem = STANDARD.decode(signed["status"]["certificate"].as_str().unwrap()).unwrap();
     let certificate = String::from_utf8(pem).unwrap();
     let shown = Credentials { certificate, key: key.serialize_pem() };
-    let who = world.get(Some(&shown), "/clusters/hub/api/v1/nodes").await.refusal();
+    let who = api.get(Some(&shown), "/clusters/hub/api/v1/nodes").await.refusal();
     assert_eq!(
         who.1,
         "nodes is forbidden: User \"ann\" cannot list resource \"nodes\" in API group \"\" at the cluster scope"
@@ -102,14 +101,14 @@ async fn an_approved_request_becomes_a_certificate_that_opens_this_server() {
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "devs"}],
     });
-    world.make(group, binding).await;
-    assert_eq!(world.get(Some(&shown), "/clusters/hub/api/v1/nodes").await.code, 200);
+    api.make(group, binding).await;
+    assert_eq!(api.get(Some(&shown), "/clusters/hub/api/v1/nodes").await.code, 200);
     // The same authority signs for all clusters, but only this one approved.
-    let elsewhere = world.get(Some(&shown), "/clusters/member1/version").await.refusal();
+    let elsewhere = api.get(Some(&shown), "/clusters/member1/version").await.refusal();
     assert_eq!(elsewhere, (401, "Unauthorized".to_owned()));
     let myself = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
     let review = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
-    let known = world.call_as(&shown, "POST", review, myself).await.json();
+    let known = api.call_as(&shown, "POST", review, myself).await.json();
     let extra = known["status"]["userInfo"]["extra"].as_object().unwrap();
     assert_eq!(
         extra.keys().collect::<Vec<_>>(),
@@ -120,7 +119,7 @@ async fn an_approved_request_becomes_a_certificate_that_opens_this_server() {
 
 #[tokio::test]
 async fn what_is_not_for_clients_fails_and_what_is_denied_is_not_signed() {
-    let world = World::new().await;
+    let api = TestServer::new().await;
     let key = KeyPair::generate().unwrap();
     let table = [
         (
@@ -138,13 +137,13 @@ async fn what_is_not_for_clients_fails_and_what_is_denied_is_not_signed() {
         ("denied", &["client auth"], "Denied", None),
     ];
     for (name, usages, kind, why) in table {
-        world.make(REQUESTS, request(&key, name, usages)).await;
-        let judged = world
+        api.make(REQUESTS, request(&key, name, usages)).await;
+        let judged = api
             .call_with(&[], "PATCH", &format!("{REQUESTS}/{name}/approval"), verdict(kind))
             .await;
         assert_eq!(judged.code, 200, "{}", judged.text);
         let request =
-            world.call_with(&[], "GET", &format!("{REQUESTS}/{name}"), Value::Null).await.json();
+            api.call_with(&[], "GET", &format!("{REQUESTS}/{name}"), Value::Null).await.json();
         assert!(request["status"]["certificate"].is_null(), "{name}");
         let conditions = request["status"]["conditions"].as_array().unwrap();
         let failed = conditions.iter().find(|condition| condition["type"] == "Failed");

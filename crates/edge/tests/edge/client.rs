@@ -23,7 +23,7 @@ use tokio_rustls::client::TlsStream;
 pub const TOKEN: &str = "a-token-that-is-known";
 
 /// A listening server with the clusters `hub` and `member1`.
-pub struct World {
+pub struct TestServer {
     pub server: Server,
     pub edge: Edge,
     pub env: Env,
@@ -47,7 +47,7 @@ impl Reply {
     }
 }
 
-impl World {
+impl TestServer {
     pub async fn new() -> Self {
         Self::within(Limits::default()).await
     }

@@ -6,19 +6,19 @@ use flagship_edge::Limits;
 use http_body_util::BodyExt;
 use tokio::net::TcpStream;
 
-use crate::client::{World, get};
+use crate::client::{TestServer, get};
 
 const WATCH: &str = "/clusters/hub/api/v1/namespaces?watch=true";
 
 #[tokio::test]
 async fn watches_end_between_two_events_and_nobody_else_is_let_in() {
-    let world = World::new().await;
-    let admin = world.admin();
-    let address = world.edge.address();
-    let mut response = world.begin(Some(&admin), get(WATCH, &[])).await;
+    let api = TestServer::new().await;
+    let admin = api.admin();
+    let address = api.edge.address();
+    let mut response = api.begin(Some(&admin), get(WATCH, &[])).await;
     let first = response.body_mut().frame().await.unwrap().unwrap().into_data().unwrap();
     assert!(first.starts_with(br#"{"type":"ADDED""#));
-    let World { edge, server, .. } = world;
+    let TestServer { edge, server, .. } = api;
     let ended = tokio::spawn(edge.shutdown());
     // A clean end: no error, and only whole lines.
     let rest = response.into_body().collect().await.unwrap().to_bytes();
@@ -31,13 +31,13 @@ async fn watches_end_between_two_events_and_nobody_else_is_let_in() {
 #[tokio::test]
 async fn a_request_that_never_ends_does_not_keep_the_server() {
     let limits = Limits { shutdown: Duration::from_millis(20), ..Limits::default() };
-    let world = World::within(limits).await;
-    let mut stream = world.connect(Some(&world.admin()), "http/1.1").await;
+    let api = TestServer::within(limits).await;
+    let mut stream = api.connect(Some(&api.admin()), "http/1.1").await;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let head =
         "POST /clusters/hub/api/v1/namespaces HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n";
     stream.write_all(head.as_bytes()).await.unwrap();
-    world.edge.shutdown().await;
+    api.edge.shutdown().await;
     let mut answer = Vec::new();
     let ended = stream.read_to_end(&mut answer).await;
     assert!(ended.is_err() || answer.is_empty(), "{answer:?}");

@@ -12,33 +12,33 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::client::{Never, TOKEN, World, get, post, read};
+use crate::client::{Never, TOKEN, TestServer, get, post, read};
 
 #[tokio::test]
 async fn bodies_are_bounded_however_they_come() {
-    let world = World::new().await;
-    let admin = world.admin();
+    let api = TestServer::new().await;
+    let admin = api.admin();
     let long = json!({"metadata": {"name": "a"}, "data": {"k": "v".repeat(4 << 20)}}).to_string();
-    let sent = world.send(Some(&admin), post(&["Content-Type: application/json"], long.clone()));
+    let sent = api.send(Some(&admin), post(&["Content-Type: application/json"], long.clone()));
     assert_eq!(sent.await.code, 413);
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(long.as_bytes()).unwrap();
     let bomb = encoder.finish().unwrap();
     assert!(bomb.len() < 20_000);
     let headers = ["Content-Type: application/json", "Content-Encoding: gzip"];
-    assert_eq!(world.send(Some(&admin), post(&headers, bomb)).await.code, 413);
+    assert_eq!(api.send(Some(&admin), post(&headers, bomb)).await.code, 413);
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(json!({"metadata": {"name": "a"}}).to_string().as_bytes()).unwrap();
     let small = encoder.finish().unwrap();
-    assert_eq!(world.send(Some(&admin), post(&headers, small)).await.code, 201);
+    assert_eq!(api.send(Some(&admin), post(&headers, small)).await.code, 201);
     let headers = ["Content-Type: application/json", "Content-Encoding: zstd"];
-    assert_eq!(world.send(Some(&admin), post(&headers, "x")).await.code, 415);
+    assert_eq!(api.send(Some(&admin), post(&headers, "x")).await.code, 415);
 }
 
 #[tokio::test]
 async fn heads_are_bounded() {
-    let world = World::new().await;
-    let mut stream = world.connect(None, "http/1.1").await;
+    let api = TestServer::new().await;
+    let mut stream = api.connect(None, "http/1.1").await;
     let head = format!(
         "GET /healthz HTTP/1.1\r\nConnection: close\r\nX-Long: {}\r\n\r\n",
         "x".repeat(1 << 20)
@@ -54,8 +54,8 @@ async fn heads_are_bounded() {
 #[tokio::test]
 async fn a_body_that_does_not_come_is_not_waited_for() {
     let limits = Limits { request: Duration::from_millis(20), ..Limits::default() };
-    let world = World::within(limits).await;
-    let io = TokioIo::new(world.connect(Some(&world.admin()), "http/1.1").await);
+    let api = TestServer::within(limits).await;
+    let io = TokioIo::new(api.connect(Some(&api.admin()), "http/1.1").await);
     let (mut sender, connection) = hyper::client::conn::http1::handshake(io).await.unwrap();
     tokio::spawn(connection);
     let frames = futures::stream::pending::<Result<http_body::Frame<bytes::Bytes>, Never>>();
@@ -75,10 +75,10 @@ async fn who_says_nothing_is_sent_away() {
         head_wait: Duration::from_millis(20),
         ..Limits::default()
     };
-    let world = World::within(limits).await;
-    let mut silent = tokio::net::TcpStream::connect(world.edge.address()).await.unwrap();
+    let api = TestServer::within(limits).await;
+    let mut silent = tokio::net::TcpStream::connect(api.edge.address()).await.unwrap();
     assert_eq!(silent.read(&mut [0; 1]).await.unwrap(), 0, "no handshake");
-    let mut half = world.connect(None, "http/1.1").await;
+    let mut half = api.connect(None, "http/1.1").await;
     half.write_all(b"GET /healthz HTTP/1.1\r\nHost:").await.unwrap();
     let mut answer = Vec::new();
     half.read_to_end(&mut answer).await.ok();
@@ -88,11 +88,11 @@ async fn who_says_nothing_is_sent_away() {
 #[tokio::test]
 async fn more_known_ones_than_have_seats_are_served_and_make_way_for_each_other() {
     let limits = Limits { connections: 1, unauthenticated: 1, ..Limits::default() };
-    let world = World::within(limits).await;
-    let admin = world.admin();
+    let api = TestServer::within(limits).await;
+    let admin = api.admin();
     let mut senders = Vec::new();
     for _ in 0..3 {
-        let io = TokioIo::new(world.connect(Some(&admin), "http/1.1").await);
+        let io = TokioIo::new(api.connect(Some(&admin), "http/1.1").await);
         let (mut sender, connection) = hyper::client::conn::http1::handshake(io).await.unwrap();
         tokio::spawn(connection);
         let asked = sender.send_request(get("/healthz", &["Host: localhost"])).await;
@@ -109,19 +109,19 @@ async fn more_known_ones_than_have_seats_are_served_and_make_way_for_each_other(
 #[tokio::test]
 async fn who_says_nothing_makes_way_for_others_at_once() {
     let limits = Limits { silent: 1, handshakes: 1, unauthenticated: 1, ..Limits::default() };
-    let world = World::within(limits).await;
-    let mut silent = tokio::net::TcpStream::connect(world.edge.address()).await.unwrap();
-    let mut half = world.connect(None, "http/1.1").await;
+    let api = TestServer::within(limits).await;
+    let mut silent = tokio::net::TcpStream::connect(api.edge.address()).await.unwrap();
+    let mut half = api.connect(None, "http/1.1").await;
     half.write_all(b"GET /healthz HTTP/1.1\r\nHost:").await.unwrap();
     assert_eq!(silent.read(&mut [0; 1]).await.unwrap_or_default(), 0, "it had to leave");
-    assert_eq!(world.get(None, "/healthz").await.code, 200);
+    assert_eq!(api.get(None, "/healthz").await.code, 200);
     assert_eq!(half.read(&mut [0; 1]).await.unwrap_or_default(), 0, "it had to leave, too");
 }
 
 #[tokio::test]
 async fn who_forgets_tls_is_told() {
-    let world = World::new().await;
-    let mut stream = tokio::net::TcpStream::connect(world.edge.address()).await.unwrap();
+    let api = TestServer::new().await;
+    let mut stream = tokio::net::TcpStream::connect(api.edge.address()).await.unwrap();
     stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
@@ -132,11 +132,11 @@ async fn who_forgets_tls_is_told() {
 #[tokio::test]
 async fn whoever_shows_a_good_token_may_stay() {
     let limits = Limits { unauthenticated: 1, ..Limits::default() };
-    let world = World::within(limits).await;
+    let api = TestServer::within(limits).await;
     let header = format!("Authorization: Bearer {TOKEN}");
     let mut senders = Vec::new();
     for header in [header.as_str(), "X-Nothing: to show"] {
-        let io = TokioIo::new(world.connect(None, "h2").await);
+        let io = TokioIo::new(api.connect(None, "h2").await);
         let (mut sender, connection) =
             hyper::client::conn::http2::handshake(TokioExecutor::new(), io).await.unwrap();
         tokio::spawn(connection);
@@ -145,7 +145,7 @@ async fn whoever_shows_a_good_token_may_stay() {
         senders.push(sender);
     }
     // Somebody else comes: only the one with nothing to show has to leave.
-    assert_eq!(world.get(None, "/healthz").await.code, 200);
+    assert_eq!(api.get(None, "/healthz").await.code, 200);
     let request = || get("https://localhost/healthz", &[]);
     assert_eq!(read(senders[0].send_request(request()).await.unwrap()).await.code, 200);
     assert!(senders[1].send_request(request()).await.is_err());
@@ -154,9 +154,9 @@ async fn whoever_shows_a_good_token_may_stay() {
 #[tokio::test]
 async fn who_speaks_http2_and_asks_nothing_is_sent_away() {
     let limits = Limits { head_wait: Duration::from_millis(20), ..Limits::default() };
-    let world = World::within(limits).await;
+    let api = TestServer::within(limits).await;
     for words in [&b""[..], b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0"] {
-        let mut stream = world.connect(Some(&world.admin()), "h2").await;
+        let mut stream = api.connect(Some(&api.admin()), "h2").await;
         stream.write_all(words).await.unwrap();
         stream.read_to_end(&mut Vec::new()).await.ok();
     }
@@ -165,8 +165,8 @@ async fn who_speaks_http2_and_asks_nothing_is_sent_away() {
 #[tokio::test]
 async fn one_user_is_held_so_many_bytes_of_bodies_at_a_time() {
     let limits = Limits { bodies_each: 10_000, ..Limits::default() };
-    let world = World::within(limits).await;
-    let io = TokioIo::new(world.connect(Some(&world.admin()), "h2").await);
+    let api = TestServer::within(limits).await;
+    let io = TokioIo::new(api.connect(Some(&api.admin()), "h2").await);
     let (mut sender, connection) =
         hyper::client::conn::http2::handshake(TokioExecutor::new(), io).await.unwrap();
     tokio::spawn(connection);
@@ -183,7 +183,7 @@ async fn one_user_is_held_so_many_bytes_of_bodies_at_a_time() {
     }
     let map = json!({"metadata": {"generateName": "a"}, "data": {"k": "v".repeat(11_000)}});
     let refused = post(&["Content-Type: application/json"], map.to_string());
-    let refused = world.send(Some(&world.admin()), refused).await;
+    let refused = api.send(Some(&api.admin()), refused).await;
     let says = "too many requests are being sent at a time, please try again later".to_owned();
     assert_eq!(refused.refusal(), (429, says));
 }
@@ -191,8 +191,8 @@ async fn one_user_is_held_so_many_bytes_of_bodies_at_a_time() {
 #[tokio::test]
 async fn requests_taken_back_in_masses_end_the_connection() {
     let limits = Limits { resets: 4, ..Limits::default() };
-    let world = World::within(limits).await;
-    let mut stream = world.connect(None, "h2").await;
+    let api = TestServer::within(limits).await;
+    let mut stream = api.connect(None, "h2").await;
     // The preface and empty settings; then heads of requests, each reset at once.
     let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0".to_vec();
     // :method GET, :scheme https, :path /, :authority x, from the static table.

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::client::{Reply, World};
+use crate::client::{Reply, TestServer};
 
 const GROUP: &str = "/apis/admissionregistration.k8s.io/v1";
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 /// Writes a policy about ConfigMaps and its binding in place of those before.
-async fn govern(world: &World, policy: Value, binding: Value) {
+async fn govern(api: &TestServer, policy: Value, binding: Value) {
     let rules = json!([{"operations": ["CREATE", "UPDATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}]);
     let mut spec = json!({"matchConstraints": {"resourceRules": rules}});
     let mut bound = json!({"policyName": "pol", "validationActions": ["Deny"]});
@@ -22,8 +22,8 @@ async fn govern(world: &World, policy: Value, binding: Value) {
         ("validatingadmissionpolicybindings", "bind", bound),
     ] {
         let path = format!("{GROUP}/{plural}");
-        world.call_with(&[], "DELETE", &format!("{path}/{name}"), Value::Null).await;
-        world.make(&path, json!({"metadata": {"name": name}, "spec": spec})).await;
+        api.call_with(&[], "DELETE", &format!("{path}/{name}"), Value::Null).await;
+        api.make(&path, json!({"metadata": {"name": name}, "spec": spec})).await;
     }
 }
 
@@ -31,16 +31,16 @@ fn rule(expression: &str) -> Value {
     json!({"validations": [{"expression": expression}]})
 }
 
-async fn create(world: &World) -> Reply {
+async fn create(api: &TestServer) -> Reply {
     let map = json!({"metadata": {"name": "probe"}, "data": {"a": "b"}});
-    world.call_with(&[], "POST", &format!("{MAPS}?dryRun=All"), map).await
+    api.call_with(&[], "POST", &format!("{MAPS}?dryRun=All"), map).await
 }
 
 const DENIED: &str = "configmaps \"probe\" is forbidden: ValidatingAdmissionPolicy 'pol' with binding 'bind' denied request: ";
 
 #[tokio::test]
 async fn a_bound_policy_refuses_in_kubernetes_words() {
-    let world = World::new().await;
+    let api = TestServer::new().await;
     let with = |more: Value| json!({"validations": [more]});
     let table = [
         (rule("object.data.a == \"c\""), 422, "failed expression: object.data.a == \"c\""),
@@ -87,8 +87,8 @@ async fn a_bound_policy_refuses_in_kubernetes_words() {
         ),
     ];
     for (policy, code, says) in table {
-        govern(&world, policy.clone(), json!({})).await;
-        assert_eq!(create(&world).await.refusal(), (code, format!("{DENIED}{says}")), "{policy}");
+        govern(&api, policy.clone(), json!({})).await;
+        assert_eq!(create(&api).await.refusal(), (code, format!("{DENIED}{says}")), "{policy}");
     }
     let open = [
         rule("object.data.a == 'b'"),
@@ -97,14 +97,14 @@ async fn a_bound_policy_refuses_in_kubernetes_words() {
         json!({"matchConstraints": {"resourceRules": [{"operations": ["CREATE"], "apiGroups": ["apps"], "apiVersions": ["*"], "resources": ["*"]}]}, "validations": [{"expression": "false"}]}),
     ];
     for policy in open {
-        govern(&world, policy.clone(), json!({})).await;
-        assert_eq!(create(&world).await.code, 201, "{policy}");
+        govern(&api, policy.clone(), json!({})).await;
+        assert_eq!(create(&api).await.code, 201, "{policy}");
     }
 }
 
 #[tokio::test]
 async fn what_cannot_be_noted_for_an_audit_is_refused() {
-    let world = World::new().await;
+    let api = TestServer::new().await;
     let note = |value: &str| json!({"auditAnnotations": [{"key": "k", "valueExpression": value}]});
     let table = [
         ("'a is ' + object.data.a", None),
@@ -119,8 +119,8 @@ async fn what_cannot_be_noted_for_an_audit_is_refused() {
     ];
     for (value, says) in table {
         // Even where broken rules are only noted.
-        govern(&world, note(value), json!({"validationActions": ["Audit"]})).await;
-        let answer = create(&world).await;
+        govern(&api, note(value), json!({"validationActions": ["Audit"]})).await;
+        let answer = create(&api).await;
         match says {
             None => assert_eq!(answer.code, 201, "{value}"),
             Some(says) => assert_eq!(answer.refusal(), (422, format!("{DENIED}{says}")), "{value}"),
@@ -128,8 +128,8 @@ async fn what_cannot_be_noted_for_an_audit_is_refused() {
     }
     let mut lenient = note("object.data.zz");
     lenient["failurePolicy"] = json!("Ignore");
-    govern(&world, lenient, json!({})).await;
-    assert_eq!(create(&world).await.code, 201);
+    govern(&api, lenient, json!({})).await;
+    assert_eq!(create(&api).await.code, 201);
     let rules = json!([{"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}]);
     let spec = json!({"matchConstraints": {"resourceRules": rules}, "auditAnnotations": [
         {"key": "a b", "valueExpression": "'x'"}, {"key": "c", "valueExpression": " "},
@@ -137,7 +137,7 @@ async fn what_cannot_be_noted_for_an_audit_is_refused() {
     ]});
     let policy = json!({"metadata": {"name": "notes"}, "spec": spec});
     let path = format!("{GROUP}/validatingadmissionpolicies");
-    let (code, says) = world.call_with(&[], "POST", &path, policy).await.refusal();
+    let (code, says) = api.call_with(&[], "POST", &path, policy).await.refusal();
     assert_eq!(code, 422);
     for words in [
         "spec.auditAnnotations[0].key: Invalid value: \"notes/a b\": name part must consist of",
@@ -151,26 +151,26 @@ async fn what_cannot_be_noted_for_an_audit_is_refused() {
 
 #[tokio::test]
 async fn a_binding_says_where_and_how_hard() {
-    let world = World::new().await;
+    let api = TestServer::new().await;
     let never = || json!({"validations": [{"expression": "false", "message": "m"}]});
-    govern(&world, never(), json!({"validationActions": ["Warn", "Audit"]})).await;
-    assert_eq!(create(&world).await.code, 201);
+    govern(&api, never(), json!({"validationActions": ["Warn", "Audit"]})).await;
+    assert_eq!(create(&api).await.code, 201);
     let elsewhere = json!({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}}});
-    govern(&world, never(), json!({"matchResources": elsewhere})).await;
-    assert_eq!(create(&world).await.code, 201);
+    govern(&api, never(), json!({"matchResources": elsewhere})).await;
+    assert_eq!(create(&api).await.code, 201);
     let except = json!({"excludeResourceRules": [{"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"], "resourceNames": ["probe"]}]});
-    govern(&world, never(), json!({"matchResources": except})).await;
-    assert_eq!(create(&world).await.code, 201);
-    govern(&world, never(), json!({})).await;
-    assert_eq!(create(&world).await.code, 422);
+    govern(&api, never(), json!({"matchResources": except})).await;
+    assert_eq!(create(&api).await.code, 201);
+    govern(&api, never(), json!({})).await;
+    assert_eq!(create(&api).await.code, 422);
     let path = format!("{GROUP}/validatingadmissionpolicybindings/bind");
-    world.call_with(&[], "DELETE", &path, Value::Null).await;
-    assert_eq!(create(&world).await.code, 201, "a policy without a binding says nothing");
+    api.call_with(&[], "DELETE", &path, Value::Null).await;
+    assert_eq!(create(&api).await.code, 201, "a policy without a binding says nothing");
 }
 
 #[tokio::test]
 async fn parameters_come_from_objects_of_any_kind() {
-    let world = World::new().await;
+    let api = TestServer::new().await;
     let crd = json!({
         "metadata": {"name": "limits.example.com"},
         "spec": {
@@ -178,11 +178,11 @@ async fn parameters_come_from_objects_of_any_kind() {
             "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object", "properties": {"wants": {"type": "string"}}}}}],
         },
     });
-    world.make("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd).await;
+    api.make("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd).await;
     let limit = json!({"apiVersion": "example.com/v1", "kind": "Limit", "metadata": {"name": "l", "labels": {"on": "yes"}}, "wants": "c"});
-    world.make("/apis/example.com/v1/limits", limit).await;
+    api.make("/apis/example.com/v1/limits", limit).await;
     let settings = json!({"metadata": {"name": "settings"}, "data": {"wants": "c"}});
-    world.make(MAPS, settings).await;
+    api.make(MAPS, settings).await;
     let policy = |kind: Value, field: &str| json!({"paramKind": kind, "validations": [{"expression": format!("object.data.a == {field}"), "messageExpression": format!("'wants ' + {field}")}]});
     let maps = || policy(json!({"apiVersion": "v1", "kind": "ConfigMap"}), "params.data.wants");
     let limits =
@@ -206,8 +206,8 @@ async fn parameters_come_from_objects_of_any_kind() {
         ),
     ];
     for (policy, binding, want) in table {
-        govern(&world, policy, binding.clone()).await;
-        let reply = create(&world).await;
+        govern(&api, policy, binding.clone()).await;
+        let reply = create(&api).await;
         match want {
             Some(says) => assert_eq!(reply.refusal().1, format!("{DENIED}{says}"), "{binding}"),
             None => assert_eq!(reply.code, 201, "{binding}"),
@@ -217,13 +217,12 @@ async fn parameters_come_from_objects_of_any_kind() {
 
 #[tokio::test]
 async fn a_policy_that_cannot_run_is_refused_when_it_is_written() {
-    let world = World::new().await;
+    let api = TestServer::new().await;
     let write = async |expression: &str| {
         let rules = json!([{"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"]}]);
         let spec = json!({"matchConstraints": {"resourceRules": rules}, "validations": [{"expression": expression}]});
         let policy = json!({"metadata": {"name": "p"}, "spec": spec});
-        world
-            .call_with(&[], "POST", &format!("{GROUP}/validatingadmissionpolicies"), policy)
+        api.call_with(&[], "POST", &format!("{GROUP}/validatingadmissionpolicies"), policy)
             .await
             .refusal()
     };
@@ -237,14 +236,13 @@ async fn a_policy_that_cannot_run_is_refused_when_it_is_written() {
 
 #[tokio::test]
 async fn a_policy_says_who_may_get_into_pods() {
-    let world = World::new().await;
+    let api = TestServer::new().await;
     let pod = json!({"metadata": {"name": "p"}, "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]}});
-    world.make("/api/v1/namespaces/default/pods", pod).await;
+    api.make("/api/v1/namespaces/default/pods", pod).await;
     let path = "/api/v1/namespaces/default/pods/p/exec?command=sh&container=c";
     let honest = "containers are simulated here: exec is not possible".to_owned();
-    let ask = async |headers: &[&str]| {
-        world.call_with(headers, "POST", path, Value::Null).await.refusal()
-    };
+    let ask =
+        async |headers: &[&str]| api.call_with(headers, "POST", path, Value::Null).await.refusal();
     assert_eq!(ask(&[]).await, (501, honest.clone()));
     let rules = json!([{"operations": ["CONNECT"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods/exec", "pods/attach"]}]);
     let policy = json!({
@@ -254,7 +252,7 @@ async fn a_policy_says_who_may_get_into_pods() {
             "messageExpression": "'no shell in ' + request.name", "reason": "Forbidden",
         }],
     });
-    govern(&world, policy, json!({})).await;
+    govern(&api, policy, json!({})).await;
     let denied = "pods \"p\" is forbidden: ValidatingAdmissionPolicy 'pol' with binding 'bind' denied request: no shell in p";
     assert_eq!(ask(&[]).await, (403, denied.to_owned()));
     // Rights come first, and then whether there is such a pod.
@@ -265,8 +263,8 @@ async fn a_policy_says_who_may_get_into_pods() {
         "pods \"p\" is forbidden: User \"eve\" cannot create resource \"pods/exec\" in API group \"\" in the namespace \"default\""
     );
     let other = path.replace("command=sh", "command=ls");
-    assert_eq!(world.call_with(&[], "POST", &other, Value::Null).await.refusal(), (501, honest));
+    assert_eq!(api.call_with(&[], "POST", &other, Value::Null).await.refusal(), (501, honest));
     let gone = path.replace("pods/p", "pods/q");
-    let gone = world.call_with(&[], "POST", &gone, Value::Null).await;
+    let gone = api.call_with(&[], "POST", &gone, Value::Null).await;
     assert!(gone.refusal().1.contains("no shell in q"), "{gone:?}");
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::client::{World, get};
+use crate::client::{TestServer, get};
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const PODS: &str = "/api/v1/namespaces/default/pods";
@@ -22,107 +22,104 @@ fn rule(resource: &str, verbs: &[&str]) -> Value {
 
 #[tokio::test]
 async fn a_binding_opens_what_its_role_says_and_its_end_closes_it() {
-    let world = World::new().await;
+    let api = TestServer::new().await;
     let refused = (
         403,
         r#"pods is forbidden: User "bob" cannot list resource "pods" in API group "" in the namespace "default""#.to_owned(),
     );
-    let list = async || world.call("bob", "GET", PODS, Value::Null).await;
+    let list = async || api.call("bob", "GET", PODS, Value::Null).await;
     assert_eq!(list().await.refusal(), refused);
     let bindings = format!("{RBAC}/namespaces/default/rolebindings");
-    world.make(&bindings, binding("bob", "Role", "reader", "bob")).await;
+    api.make(&bindings, binding("bob", "Role", "reader", "bob")).await;
     let unfound =
         format!("{}: RBAC: role.rbac.authorization.k8s.io \"reader\" not found", refused.1);
     assert_eq!(list().await.refusal(), (403, unfound));
     let roles = format!("{RBAC}/namespaces/default/roles");
     let role = json!({"metadata": {"name": "reader"}, "rules": [rule("pods", &["list"])]});
-    world.make(&roles, role).await;
+    api.make(&roles, role).await;
     assert_eq!(list().await.code, 200);
-    assert_eq!(world.call("bob", "GET", "/api/v1/pods", Value::Null).await.code, 403);
-    assert_eq!(world.call("bob", "GET", &format!("{PODS}/p"), Value::Null).await.code, 403);
+    assert_eq!(api.call("bob", "GET", "/api/v1/pods", Value::Null).await.code, 403);
+    assert_eq!(api.call("bob", "GET", &format!("{PODS}/p"), Value::Null).await.code, 403);
     let more = json!({"rules": [rule("pods", &["get"])]});
-    let patched = world.call_with(&[], "PATCH", &format!("{roles}/reader"), more).await;
+    let patched = api.call_with(&[], "PATCH", &format!("{roles}/reader"), more).await;
     assert_eq!(patched.code, 200, "{}", patched.text);
     assert_eq!(list().await.refusal(), refused);
-    assert_eq!(world.call("bob", "GET", &format!("{PODS}/p"), Value::Null).await.code, 404);
-    world.call_with(&[], "DELETE", &format!("{bindings}/bob"), Value::Null).await;
-    assert_eq!(world.call("bob", "GET", &format!("{PODS}/p"), Value::Null).await.code, 403);
+    assert_eq!(api.call("bob", "GET", &format!("{PODS}/p"), Value::Null).await.code, 404);
+    api.call_with(&[], "DELETE", &format!("{bindings}/bob"), Value::Null).await;
+    assert_eq!(api.call("bob", "GET", &format!("{PODS}/p"), Value::Null).await.code, 403);
 }
 
 #[tokio::test]
 async fn view_edit_and_admin_gather_what_is_labelled_for_them() {
-    let world = World::new().await;
-    world
-        .make(&format!("{RBAC}/clusterrolebindings"), binding("v", "ClusterRole", "view", "vera"))
+    let api = TestServer::new().await;
+    api.make(&format!("{RBAC}/clusterrolebindings"), binding("v", "ClusterRole", "view", "vera"))
         .await;
-    assert_eq!(world.call("vera", "GET", PODS, Value::Null).await.code, 200);
+    assert_eq!(api.call("vera", "GET", PODS, Value::Null).await.code, 200);
     let secrets = "/api/v1/namespaces/default/secrets";
-    assert_eq!(world.call("vera", "GET", secrets, Value::Null).await.code, 403);
+    assert_eq!(api.call("vera", "GET", secrets, Value::Null).await.code, 403);
     let widgets = "/apis/example.com/v1/namespaces/default/widgets";
-    assert_eq!(world.call("vera", "GET", widgets, Value::Null).await.code, 403);
+    assert_eq!(api.call("vera", "GET", widgets, Value::Null).await.code, 403);
     let label = json!({"rbac.authorization.k8s.io/aggregate-to-view": "true"});
     let rules =
         json!([{"apiGroups": ["example.com"], "resources": ["widgets"], "verbs": ["list"]}]);
     let role = json!({"metadata": {"name": "widgets", "labels": label}, "rules": rules});
-    world.make(&format!("{RBAC}/clusterroles"), role).await;
+    api.make(&format!("{RBAC}/clusterroles"), role).await;
     // Allowed now, and only therefore told that there is no such kind.
-    assert_eq!(world.call("vera", "GET", widgets, Value::Null).await.code, 404);
+    assert_eq!(api.call("vera", "GET", widgets, Value::Null).await.code, 404);
     // Through `edit` into `admin`.
-    let admin =
-        world.call_with(&[], "GET", &format!("{RBAC}/clusterroles/admin"), Value::Null).await;
+    let admin = api.call_with(&[], "GET", &format!("{RBAC}/clusterroles/admin"), Value::Null).await;
     let held = admin.json()["rules"].as_array().unwrap().clone();
     assert!(held.iter().any(|rule| rule["resources"] == json!(["widgets"])), "{held:?}");
     assert!(held.len() > 20);
-    world.call_with(&[], "DELETE", &format!("{RBAC}/clusterroles/widgets"), Value::Null).await;
-    assert_eq!(world.call("vera", "GET", widgets, Value::Null).await.code, 403);
+    api.call_with(&[], "DELETE", &format!("{RBAC}/clusterroles/widgets"), Value::Null).await;
+    assert_eq!(api.call("vera", "GET", widgets, Value::Null).await.code, 403);
 }
 
 #[tokio::test]
 async fn nobody_hands_out_more_than_they_hold() {
-    let world = World::new().await;
+    let api = TestServer::new().await;
     let roler = json!({"metadata": {"name": "roler"}, "rules": [
         {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["*"], "verbs": ["create", "update", "get", "patch"]},
         rule("configmaps", &["get"]),
     ]});
-    world.make(&format!("{RBAC}/clusterroles"), roler).await;
-    world
-        .make(&format!("{RBAC}/clusterrolebindings"), binding("bob", "ClusterRole", "roler", "bob"))
+    api.make(&format!("{RBAC}/clusterroles"), roler).await;
+    api.make(&format!("{RBAC}/clusterrolebindings"), binding("bob", "ClusterRole", "roler", "bob"))
         .await;
     let roles = format!("{RBAC}/namespaces/default/roles");
     let role =
         |verbs: &[&str]| json!({"metadata": {"name": "x"}, "rules": [rule("configmaps", verbs)]});
     let refusal = "roles.rbac.authorization.k8s.io \"x\" is forbidden: user \"bob\" (groups=[\"system:authenticated\"]) is attempting to grant RBAC permissions not currently held:\n\
                    {APIGroups:[\"\"], Resources:[\"configmaps\"], Verbs:[\"list\"]}";
-    let wide = world.call("bob", "POST", &roles, role(&["get", "list"])).await;
+    let wide = api.call("bob", "POST", &roles, role(&["get", "list"])).await;
     assert_eq!(wide.refusal(), (403, refusal.to_owned()));
-    assert_eq!(world.call("bob", "POST", &roles, role(&["get"])).await.code, 201);
+    assert_eq!(api.call("bob", "POST", &roles, role(&["get"])).await.code, 201);
     let one = format!("{roles}/x");
     let patch = json!({"rules": [rule("configmaps", &["get", "list"])]});
-    assert_eq!(world.call("bob", "PATCH", &one, patch).await.refusal(), (403, refusal.to_owned()));
+    assert_eq!(api.call("bob", "PATCH", &one, patch).await.refusal(), (403, refusal.to_owned()));
     let labels = json!({"metadata": {"labels": {"a": "b"}}});
-    assert_eq!(world.call("bob", "PATCH", &one, labels).await.code, 200);
+    assert_eq!(api.call("bob", "PATCH", &one, labels).await.code, 200);
     let bindings = format!("{RBAC}/namespaces/default/rolebindings");
     let up = binding("up", "ClusterRole", "cluster-admin", "bob");
-    let refused = world.call("bob", "POST", &bindings, up).await.refusal();
+    let refused = api.call("bob", "POST", &bindings, up).await.refusal();
     assert_eq!(refused.0, 403);
     assert!(refused.1.contains("{APIGroups:[\"*\"], Resources:[\"*\"], Verbs:[\"*\"]}\n{NonResourceURLs:[\"*\"], Verbs:[\"*\"]}"), "{}", refused.1);
     assert_eq!(
-        world.call("bob", "POST", &bindings, binding("x", "Role", "x", "eve")).await.code,
+        api.call("bob", "POST", &bindings, binding("x", "Role", "x", "eve")).await.code,
         201
     );
     let moved = json!({"roleRef": {"name": "other"}});
-    let moved = world.call_with(&[], "PATCH", &format!("{bindings}/x"), moved).await;
+    let moved = api.call_with(&[], "PATCH", &format!("{bindings}/x"), moved).await;
     assert_eq!(moved.code, 422);
     assert!(moved.text.contains("cannot change roleRef"), "{}", moved.text);
 }
 
 #[tokio::test]
 async fn impersonation_is_a_right_like_any_other() {
-    let world = World::new().await;
+    let api = TestServer::new().await;
     let list = async |headers: &[&str]| {
         let mut all = vec!["Authorization: Bearer weak"];
         all.extend(headers);
-        world.send(None, get(&format!("/clusters/hub{MAPS}"), &all)).await
+        api.send(None, get(&format!("/clusters/hub{MAPS}"), &all)).await
     };
     assert_eq!(
         list(&["Impersonate-User: ann"]).await.refusal(),
@@ -133,12 +130,10 @@ async fn impersonation_is_a_right_like_any_other() {
         {"apiGroups": [""], "resources": ["groups"], "resourceNames": ["actors"], "verbs": ["impersonate"]},
         {"apiGroups": ["authentication.k8s.io"], "resources": ["userextras/scopes"], "verbs": ["impersonate"]},
     ]});
-    world.make(&format!("{RBAC}/clusterroles"), role).await;
-    world
-        .make(&format!("{RBAC}/clusterrolebindings"), binding("w", "ClusterRole", "stage", "weak"))
+    api.make(&format!("{RBAC}/clusterroles"), role).await;
+    api.make(&format!("{RBAC}/clusterrolebindings"), binding("w", "ClusterRole", "stage", "weak"))
         .await;
-    world
-        .make(&format!("{RBAC}/clusterrolebindings"), binding("a", "ClusterRole", "view", "ann"))
+    api.make(&format!("{RBAC}/clusterrolebindings"), binding("a", "ClusterRole", "view", "ann"))
         .await;
     assert_eq!(
         list(&[
@@ -160,43 +155,40 @@ async fn impersonation_is_a_right_like_any_other() {
 
 #[tokio::test]
 async fn reviews_say_who_may_what_and_why() {
-    let world = World::new().await;
-    world
-        .make(&format!("{RBAC}/clusterrolebindings"), binding("v", "ClusterRole", "view", "vera"))
+    let api = TestServer::new().await;
+    api.make(&format!("{RBAC}/clusterrolebindings"), binding("v", "ClusterRole", "view", "vera"))
         .await;
     let reviews = "/apis/authorization.k8s.io/v1";
     let pods = json!({"verb": "list", "resource": "pods", "namespace": "default"});
     let ask = json!({"spec": {"user": "vera", "resourceAttributes": pods}});
-    let said = world.make(&format!("{reviews}/subjectaccessreviews"), ask.clone()).await;
+    let said = api.make(&format!("{reviews}/subjectaccessreviews"), ask.clone()).await;
     let why = r#"RBAC: allowed by ClusterRoleBinding "v" of ClusterRole "view" to User "vera""#;
     assert_eq!(said["status"], json!({"allowed": true, "reason": why}));
     let local = format!("{reviews}/namespaces/default/localsubjectaccessreviews");
-    assert_eq!(world.make(&local, ask.clone()).await["status"]["allowed"], true);
+    assert_eq!(api.make(&local, ask.clone()).await["status"]["allowed"], true);
     let other = format!("{reviews}/namespaces/kube-system/localsubjectaccessreviews");
     assert_eq!(
-        world.call_with(&[], "POST", &other, ask.clone()).await.refusal(),
+        api.call_with(&[], "POST", &other, ask.clone()).await.refusal(),
         (422, ".authorization.k8s.io \"\" is invalid: spec.resourceAttributes.namespace: Invalid value: \"default\": must match metadata.namespace".to_owned())
     );
     let nobody = json!({"spec": {"resourceAttributes": pods}});
     let nobody =
-        world.call_with(&[], "POST", &format!("{reviews}/subjectaccessreviews"), nobody).await;
+        api.call_with(&[], "POST", &format!("{reviews}/subjectaccessreviews"), nobody).await;
     assert_eq!(
         nobody.refusal(),
         (422, ".authorization.k8s.io \"\" is invalid: spec.user: Invalid value: \"\": at least one of user or group must be specified".to_owned())
     );
     // Reviewing others is a right; reviewing oneself is everybody's.
     assert_eq!(
-        world.call("vera", "POST", &format!("{reviews}/subjectaccessreviews"), ask).await.code,
+        api.call("vera", "POST", &format!("{reviews}/subjectaccessreviews"), ask).await.code,
         403
     );
     let own = json!({"spec": {"resourceAttributes": {"verb": "delete", "resource": "pods"}}});
-    let own = world.call("vera", "POST", &format!("{reviews}/selfsubjectaccessreviews"), own).await;
+    let own = api.call("vera", "POST", &format!("{reviews}/selfsubjectaccessreviews"), own).await;
     assert_eq!(own.json()["status"], json!({"allowed": false}));
     let rules = json!({"spec": {"namespace": "default"}});
-    let rules = world
-        .call("eve", "POST", &format!("{reviews}/selfsubjectrulesreviews"), rules)
-        .await
-        .json();
+    let rules =
+        api.call("eve", "POST", &format!("{reviews}/selfsubjectrulesreviews"), rules).await.json();
     assert_eq!(
         rules["status"],
         json!({
@@ -215,8 +207,8 @@ async fn reviews_say_who_may_what_and_why() {
 
 #[tokio::test]
 async fn what_runs_inside_the_process_is_not_asked() {
-    let world = World::new().await;
-    let cluster = world.server.cluster("hub").unwrap();
+    let api = TestServer::new().await;
+    let cluster = api.server.cluster("hub").unwrap();
     let local = cluster.local("controller");
     let role =
         json!({"metadata": {"name": "all", "namespace": "default"}, "rules": [rule("*", &["*"])]});
@@ -225,24 +217,24 @@ async fn what_runs_inside_the_process_is_not_asked() {
 
 #[tokio::test]
 async fn making_something_by_patch_or_put_needs_the_right_to_create() {
-    let world = World::new().await;
+    let api = TestServer::new().await;
     let patcher = json!({"metadata": {"name": "patcher"}, "rules": [
         rule("configmaps", &["patch", "update"]),
         {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles"], "verbs": ["update"]},
     ]});
-    world.make(&format!("{RBAC}/clusterroles"), patcher).await;
+    api.make(&format!("{RBAC}/clusterroles"), patcher).await;
     let bindings = format!("{RBAC}/clusterrolebindings");
-    world.make(&bindings, binding("pat", "ClusterRole", "patcher", "pat")).await;
+    api.make(&bindings, binding("pat", "ClusterRole", "patcher", "pat")).await;
     let apply = async || {
         let headers = ["Impersonate-User: pat", "Content-Type: application/apply-patch+yaml"];
         let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "new"}});
-        world.call_with(&headers, "PATCH", &format!("{MAPS}/new?fieldManager=x"), map).await
+        api.call_with(&headers, "PATCH", &format!("{MAPS}/new?fieldManager=x"), map).await
     };
     let refusal = r#"configmaps "new" is forbidden: User "pat" cannot create resource "configmaps" in API group "" in the namespace "default""#;
     assert_eq!(apply().await.refusal(), (403, refusal.to_owned()));
     let role = json!({"metadata": {"name": "new"}});
-    let put = world.call("pat", "PUT", &format!("{RBAC}/namespaces/default/roles/new"), role).await;
+    let put = api.call("pat", "PUT", &format!("{RBAC}/namespaces/default/roles/new"), role).await;
     assert_eq!(put.code, 403, "{}", put.text);
-    world.make(MAPS, json!({"metadata": {"name": "new"}})).await;
+    api.make(MAPS, json!({"metadata": {"name": "new"}})).await;
     assert_eq!(apply().await.code, 200);
 }

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-use crate::client::{Reply, World};
+use crate::client::{Reply, TestServer};
 
 const CONFIGS: &str = "/apis/admissionregistration.k8s.io/v1";
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -32,8 +32,8 @@ struct Hook {
 }
 
 impl Hook {
-    async fn start(world: &World) -> Self {
-        let now = world.env.clock.now();
+    async fn start(api: &TestServer) -> Self {
+        let now = api.env.clock.now();
         let authority = Authority::create(now).unwrap();
         let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
         let Credentials { certificate, key } = authority.server(&names, now).unwrap();
@@ -47,7 +47,7 @@ impl Hook {
             .with_single_cert(vec![certificate], key)
             .unwrap();
         let acceptor = TlsAcceptor::from(Arc::new(config));
-        let listener = TcpListener::bind(World::any_port()).await.unwrap();
+        let listener = TcpListener::bind(TestServer::any_port()).await.unwrap();
         let address = listener.local_addr().unwrap();
         let asked = Arc::new(Mutex::new(Vec::new()));
         let notes = asked.clone();
@@ -152,23 +152,23 @@ fn webhook(client: Value, more: Value) -> Value {
 }
 
 /// Writes a configuration in place of the one before.
-async fn configure(world: &World, mutating: bool, hooks: Vec<Value>) {
+async fn configure(api: &TestServer, mutating: bool, hooks: Vec<Value>) {
     let kind = if mutating { "mutating" } else { "validating" };
     let path = format!("{CONFIGS}/{kind}webhookconfigurations");
-    world.call_with(&[], "DELETE", &format!("{path}/probe"), Value::Null).await;
-    world.make(&path, json!({"metadata": {"name": "probe"}, "webhooks": hooks})).await;
+    api.call_with(&[], "DELETE", &format!("{path}/probe"), Value::Null).await;
+    api.make(&path, json!({"metadata": {"name": "probe"}, "webhooks": hooks})).await;
 }
 
-async fn create(world: &World, query: &str) -> Reply {
+async fn create(api: &TestServer, query: &str) -> Reply {
     let map =
         json!({"metadata": {"generateName": "a-", "labels": {"app": "web"}}, "data": {"a": "b"}});
-    world.call_with(&[], "POST", &format!("{MAPS}{query}"), map).await
+    api.call_with(&[], "POST", &format!("{MAPS}{query}"), map).await
 }
 
 #[tokio::test]
 async fn a_webhook_says_no_in_kubernetes_words() {
-    let world = World::new().await;
-    let hook = Hook::start(&world).await;
+    let api = TestServer::new().await;
+    let hook = Hook::start(&api).await;
     let failed = r#"Internal error occurred: failed calling webhook "probe.example.com": "#;
     let bad = format!("{failed}received invalid webhook response: ");
     let table = [
@@ -206,18 +206,18 @@ async fn a_webhook_says_no_in_kubernetes_words() {
         ),
     ];
     for (path, code, says) in table {
-        configure(&world, false, vec![webhook(hook.at(path), json!({}))]).await;
-        assert_eq!(create(&world, "").await.refusal(), (code, says), "{path}");
+        configure(&api, false, vec![webhook(hook.at(path), json!({}))]).await;
+        assert_eq!(create(&api, "").await.refusal(), (code, says), "{path}");
     }
-    configure(&world, false, vec![webhook(hook.at("/uid"), json!({}))]).await;
-    let says = create(&world, "").await.refusal().1;
+    configure(&api, false, vec![webhook(hook.at("/uid"), json!({}))]).await;
+    let says = create(&api, "").await.refusal().1;
     assert!(
         says.starts_with(&format!("{bad}expected response.uid=\""))
             && says.ends_with("\", got \"x\""),
         "{says}"
     );
-    configure(&world, false, vec![webhook(hook.at("/junk"), json!({}))]).await;
-    let says = create(&world, "").await.refusal().1;
+    configure(&api, false, vec![webhook(hook.at("/junk"), json!({}))]).await;
+    let says = create(&api, "").await.refusal().1;
     assert!(
         says.starts_with(&format!(
             "{failed}failed to call webhook: couldn't get version/kind; json parse error: "
@@ -228,16 +228,16 @@ async fn a_webhook_says_no_in_kubernetes_words() {
 
 #[tokio::test]
 async fn what_cannot_be_reached_fails_or_is_ignored_as_its_policy_says() {
-    let world = World::new().await;
-    let hook = Hook::start(&world).await;
+    let api = TestServer::new().await;
+    let hook = Hook::start(&api).await;
     let refused = {
-        let listener = TcpListener::bind(World::any_port()).await.unwrap();
+        let listener = TcpListener::bind(TestServer::any_port()).await.unwrap();
         listener.local_addr().unwrap()
     };
     let mut closed = hook.at("/x");
     closed["url"] = json!(format!("https://{refused}/x"));
     let mut unknown = hook.at("/x");
-    unknown["caBundle"] = json!(STANDARD.encode(world.edge.authority().certificate_pem()));
+    unknown["caBundle"] = json!(STANDARD.encode(api.edge.authority().certificate_pem()));
     let service =
         |name: &str| json!({"service": {"name": name, "namespace": "default", "path": "/x"}});
     let table = [
@@ -247,29 +247,29 @@ async fn what_cannot_be_reached_fails_or_is_ignored_as_its_policy_says() {
         (service("kubernetes"), r#"Post "https://kubernetes.default.svc:443/x?timeout=1s": services have no endpoints that this server can reach; give the webhook a url instead of service "kubernetes""#.to_owned()),
     ];
     for (client, why) in table {
-        configure(&world, false, vec![webhook(client.clone(), json!({}))]).await;
+        configure(&api, false, vec![webhook(client.clone(), json!({}))]).await;
         let says = format!(
             r#"Internal error occurred: failed calling webhook "probe.example.com": failed to call webhook: {why}"#
         );
-        assert_eq!(create(&world, "").await.refusal(), (500, says));
-        configure(&world, false, vec![webhook(client, json!({"failurePolicy": "Ignore"}))]).await;
-        assert_eq!(create(&world, "").await.code, 201);
+        assert_eq!(create(&api, "").await.refusal(), (500, says));
+        configure(&api, false, vec![webhook(client, json!({"failurePolicy": "Ignore"}))]).await;
+        assert_eq!(create(&api, "").await.code, 201);
     }
 }
 
 #[tokio::test]
 async fn a_review_tells_the_webhook_what_happens() {
-    let world = World::new().await;
-    let hook = Hook::start(&world).await;
-    configure(&world, false, vec![webhook(hook.at("/warn"), json!({}))]).await;
-    let made = create(&world, "?dryRun=All").await;
+    let api = TestServer::new().await;
+    let hook = Hook::start(&api).await;
+    configure(&api, false, vec![webhook(hook.at("/warn"), json!({}))]).await;
+    let made = create(&api, "?dryRun=All").await;
     assert_eq!(made.code, 201, "{}", made.text);
-    let made = create(&world, "").await.json();
+    let made = create(&api, "").await.json();
     let name = made["metadata"]["name"].as_str().unwrap();
     let one = format!("{MAPS}/{name}");
     let patched = format!("{one}?fieldManager=tool");
-    world.call_with(&[], "PATCH", &patched, json!({"data": {"a": "c"}})).await;
-    world.call_with(&[], "DELETE", &one, Value::Null).await;
+    api.call_with(&[], "PATCH", &patched, json!({"data": {"a": "c"}})).await;
+    api.call_with(&[], "DELETE", &one, Value::Null).await;
     let asked = hook.asked();
     let told: Vec<(&Value, &Value, bool, bool)> = asked
         .iter()
@@ -316,36 +316,36 @@ async fn a_review_tells_the_webhook_what_happens() {
 
 #[tokio::test]
 async fn webhooks_change_objects_one_after_the_other() {
-    let world = World::new().await;
-    let hook = Hook::start(&world).await;
+    let api = TestServer::new().await;
+    let hook = Hook::start(&api).await;
     let named = |name: &str, path: &str, again: &str| {
         webhook(hook.at(path), json!({"name": name, "reinvocationPolicy": again}))
     };
     configure(
-        &world,
+        &api,
         true,
         vec![named("a.b.c", "/count", "IfNeeded"), named("b.b.c", "/patch", "Never")],
     )
     .await;
     // Asked again, for the second changed the object after it.
-    assert_eq!(create(&world, "").await.json()["data"], json!({"a": "b", "n": "2", "x": "1"}));
+    assert_eq!(create(&api, "").await.json()["data"], json!({"a": "b", "n": "2", "x": "1"}));
     configure(
-        &world,
+        &api,
         true,
         vec![named("a.b.c", "/count", "Never"), named("b.b.c", "/patch", "Never")],
     )
     .await;
-    assert_eq!(create(&world, "").await.json()["data"], json!({"a": "b", "n": "1", "x": "1"}));
+    assert_eq!(create(&api, "").await.json()["data"], json!({"a": "b", "n": "1", "x": "1"}));
     configure(
-        &world,
+        &api,
         true,
         vec![named("a.b.c", "/patch", "Never"), named("b.b.c", "/count", "IfNeeded")],
     )
     .await;
-    assert_eq!(create(&world, "").await.json()["data"], json!({"a": "b", "n": "1", "x": "1"}));
+    assert_eq!(create(&api, "").await.json()["data"], json!({"a": "b", "n": "1", "x": "1"}));
     for path in ["/bad-patch", "/bad-field"] {
-        configure(&world, true, vec![named("a.b.c", path, "Never")]).await;
-        let (code, says) = create(&world, "").await.refusal();
+        configure(&api, true, vec![named("a.b.c", path, "Never")]).await;
+        let (code, says) = create(&api, "").await.refusal();
         assert!(
             code == 500 && says.starts_with("Internal error occurred: "),
             "{path}: {code} {says}"
@@ -355,8 +355,8 @@ async fn webhooks_change_objects_one_after_the_other() {
 
 #[tokio::test]
 async fn rules_selectors_and_conditions_pick_what_is_asked_about() {
-    let world = World::new().await;
-    let hook = Hook::start(&world).await;
+    let api = TestServer::new().await;
+    let hook = Hook::start(&api).await;
     let rule = |operations: &[&str], resources: &[&str], scope: &str| json!({"rules": [{"operations": operations, "apiGroups": ["*"], "apiVersions": ["*"], "resources": resources, "scope": scope}]});
     let condition =
         |expression: &str| json!({"matchConditions": [{"name": "c", "expression": expression}]});
@@ -383,12 +383,12 @@ async fn rules_selectors_and_conditions_pick_what_is_asked_about() {
         (condition("!('system:masters' in request.userInfo.groups)"), false),
     ];
     for (more, want) in table {
-        configure(&world, false, vec![webhook(hook.at("/deny"), more.clone())]).await;
-        assert_eq!(create(&world, "").await.code == 403, want, "{more}");
+        configure(&api, false, vec![webhook(hook.at("/deny"), more.clone())]).await;
+        assert_eq!(create(&api, "").await.code == 403, want, "{more}");
     }
     let broken = condition("object.data.zz == '1'");
-    configure(&world, false, vec![webhook(hook.at("/ok"), broken)]).await;
-    let (code, says) = create(&world, "").await.refusal();
+    configure(&api, false, vec![webhook(hook.at("/ok"), broken)]).await;
+    let (code, says) = create(&api, "").await.refusal();
     assert_eq!(code, 403);
     assert!(
         says.ends_with(
@@ -398,22 +398,22 @@ async fn rules_selectors_and_conditions_pick_what_is_asked_about() {
     );
     let senseless = json!({"metadata": {"name": "x"}, "webhooks": [webhook(hook.at("/ok"), condition("nothing =="))]});
     let path = format!("{CONFIGS}/validatingwebhookconfigurations");
-    assert_eq!(world.call_with(&[], "POST", &path, senseless).await.code, 422);
+    assert_eq!(api.call_with(&[], "POST", &path, senseless).await.code, 422);
 }
 
 #[tokio::test]
 async fn a_webhook_that_hangs_holds_nobody_else() {
-    let world = World::new().await;
-    let hook = Hook::start(&world).await;
-    configure(&world, false, vec![webhook(hook.at("/hang"), json!({"timeoutSeconds": 30}))]).await;
-    let slow = create(&world, "");
+    let api = TestServer::new().await;
+    let hook = Hook::start(&api).await;
+    configure(&api, false, vec![webhook(hook.at("/hang"), json!({"timeoutSeconds": 30}))]).await;
+    let slow = create(&api, "");
     let secret = json!({"metadata": {"name": "s"}});
     let quick = async {
         // Not asked about, so not held; and the webhook itself can be taken away.
-        world.make("/api/v1/namespaces/default/secrets", secret).await;
+        api.make("/api/v1/namespaces/default/secrets", secret).await;
         let path = format!("{CONFIGS}/validatingwebhookconfigurations/probe");
-        assert_eq!(world.call_with(&[], "DELETE", &path, Value::Null).await.code, 200);
-        create(&world, "").await.code
+        assert_eq!(api.call_with(&[], "DELETE", &path, Value::Null).await.code, 200);
+        create(&api, "").await.code
     };
     let (slow, quick) = (std::pin::pin!(slow), std::pin::pin!(quick));
     match futures::future::select(slow, quick).await {
@@ -424,33 +424,33 @@ async fn a_webhook_that_hangs_holds_nobody_else() {
 
 #[tokio::test]
 async fn equivalent_versions_are_asked_about_in_their_own() {
-    let world = World::new().await;
-    let hook = Hook::start(&world).await;
+    let api = TestServer::new().await;
+    let hook = Hook::start(&api).await;
     let rules = json!([{"operations": ["*"], "apiGroups": ["autoscaling"], "apiVersions": ["v2"], "resources": ["horizontalpodautoscalers"]}]);
     let scaler = json!({"metadata": {"generateName": "a-"}, "spec": {"maxReplicas": 3, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}, "targetCPUUtilizationPercentage": 50}});
     let old = "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers";
-    configure(&world, false, vec![webhook(hook.at("/ok"), json!({"rules": rules}))]).await;
-    world.make(old, scaler.clone()).await;
+    configure(&api, false, vec![webhook(hook.at("/ok"), json!({"rules": rules}))]).await;
+    api.make(old, scaler.clone()).await;
     let asked = hook.asked();
     assert_eq!(asked[0]["request"]["kind"]["version"], "v2");
     assert_eq!(asked[0]["request"]["requestKind"]["version"], "v1");
     assert_eq!(asked[0]["request"]["object"]["apiVersion"], "autoscaling/v2");
     configure(
-        &world,
+        &api,
         false,
         vec![webhook(hook.at("/ok"), json!({"rules": rules, "matchPolicy": "Exact"}))],
     )
     .await;
-    world.make(old, scaler).await;
+    api.make(old, scaler).await;
     assert!(hook.asked().is_empty());
 }
 
 #[tokio::test]
 async fn a_webhook_is_asked_about_connections() {
-    let world = World::new().await;
-    let hook = Hook::start(&world).await;
+    let api = TestServer::new().await;
+    let hook = Hook::start(&api).await;
     let rules = json!([{"operations": ["CONNECT"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["*/*"]}]);
-    configure(&world, false, vec![webhook(hook.at("/deny"), json!({"rules": rules}))]).await;
+    configure(&api, false, vec![webhook(hook.at("/deny"), json!({"rules": rules}))]).await;
     let within = "/api/v1/namespaces/default";
     let table = [
         (
@@ -492,7 +492,7 @@ async fn a_webhook_is_asked_about_connections() {
         ),
     ];
     for (method, path, options) in table {
-        let said = world.call_with(&[], method, &path, Value::Null).await.refusal();
+        let said = api.call_with(&[], method, &path, Value::Null).await.refusal();
         let denied = "admission webhook \"probe.example.com\" denied the request: no way";
         assert_eq!(said, (403, denied.to_owned()), "{path}");
         let asked = hook.asked();
@@ -515,27 +515,25 @@ async fn a_webhook_is_asked_about_connections() {
 
 #[tokio::test]
 async fn a_webhook_is_asked_about_small_objects_below_others() {
-    let world = World::new().await;
-    let hook = Hook::start(&world).await;
+    let api = TestServer::new().await;
+    let hook = Hook::start(&api).await;
     let within = "/api/v1/namespaces/default";
     let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
     let spec =
         json!({"replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "template": template});
-    world
-        .make(
-            "/apis/apps/v1/namespaces/default/deployments",
-            json!({"metadata": {"name": "d"}, "spec": spec}),
-        )
-        .await;
-    world
-        .make(
-            &format!("{within}/pods"),
-            json!({"metadata": {"name": "p"}, "spec": template["spec"]}),
-        )
-        .await;
-    world.make(&format!("{within}/serviceaccounts"), json!({"metadata": {"name": "s"}})).await;
+    api.make(
+        "/apis/apps/v1/namespaces/default/deployments",
+        json!({"metadata": {"name": "d"}, "spec": spec}),
+    )
+    .await;
+    api.make(
+        &format!("{within}/pods"),
+        json!({"metadata": {"name": "p"}, "spec": template["spec"]}),
+    )
+    .await;
+    api.make(&format!("{within}/serviceaccounts"), json!({"metadata": {"name": "s"}})).await;
     let rules = json!([{"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*", "*/*"]}]);
-    configure(&world, false, vec![webhook(hook.at("/deny"), json!({"rules": rules}))]).await;
+    configure(&api, false, vec![webhook(hook.at("/deny"), json!({"rules": rules}))]).await;
     hook.asked();
     let table = [
         (
@@ -568,7 +566,7 @@ async fn a_webhook_is_asked_about_small_objects_below_others() {
         ),
     ];
     for (method, path, body, [group, version, kind], part) in table {
-        let said = world.call_with(&[], method, &path, body).await.refusal();
+        let said = api.call_with(&[], method, &path, body).await.refusal();
         assert_eq!(said.0, 403, "{path}: {}", said.1);
         let asked = hook.asked();
         assert_eq!(asked.len(), 1, "{path}");
@@ -588,27 +586,26 @@ async fn a_webhook_is_asked_about_small_objects_below_others() {
     }
     // An eviction is asked about once: the deletion that follows is the server's.
     let rules = json!([{"operations": ["DELETE"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["pods"]}]);
-    configure(&world, false, vec![webhook(hook.at("/deny"), json!({"rules": rules}))]).await;
-    let evicted =
-        world.call_with(&[], "POST", &format!("{within}/pods/p/eviction"), json!({})).await;
+    configure(&api, false, vec![webhook(hook.at("/deny"), json!({"rules": rules}))]).await;
+    let evicted = api.call_with(&[], "POST", &format!("{within}/pods/p/eviction"), json!({})).await;
     assert_eq!(evicted.code, 201, "{}", evicted.text);
     assert!(hook.asked().is_empty());
 }
 
 #[tokio::test]
 async fn a_webhook_changes_a_scale_and_with_it_the_object() {
-    let world = World::new().await;
-    let hook = Hook::start(&world).await;
+    let api = TestServer::new().await;
+    let hook = Hook::start(&api).await;
     let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
     let spec =
         json!({"replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "template": template});
     let path = "/apis/apps/v1/namespaces/default/deployments";
-    world.make(path, json!({"metadata": {"name": "d"}, "spec": spec})).await;
+    api.make(path, json!({"metadata": {"name": "d"}, "spec": spec})).await;
     let rules = json!([{"operations": ["UPDATE"], "apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["deployments/scale"]}]);
-    configure(&world, true, vec![webhook(hook.at("/seven"), json!({"rules": rules}))]).await;
+    configure(&api, true, vec![webhook(hook.at("/seven"), json!({"rules": rules}))]).await;
     let scale = json!({"spec": {"replicas": 3}});
-    let scaled = world.call_with(&[], "PATCH", &format!("{path}/d/scale"), scale).await;
+    let scaled = api.call_with(&[], "PATCH", &format!("{path}/d/scale"), scale).await;
     assert_eq!(scaled.json()["spec"]["replicas"], 7, "{}", scaled.text);
-    let object = world.call_with(&[], "GET", &format!("{path}/d"), Value::Null).await.json();
+    let object = api.call_with(&[], "GET", &format!("{path}/d"), Value::Null).await.json();
     assert_eq!(object["spec"]["replicas"], 7);
 }

@@ -11,7 +11,7 @@ use super::facts::{BindingFacts, ClusterFacts, Facts};
 use super::finding::{Evidence, Finding, State};
 use super::gate::spoken;
 use super::hints::{flagship, kubectl};
-use super::{Cause, apply, silence};
+use super::{Cause, apply, hub_silent};
 
 /// A heartbeat this many periods old is no longer a heartbeat.
 const MISSED_BEATS: i32 = 3;
@@ -23,7 +23,7 @@ pub fn explain(facts: &Facts, name: &str) -> Finding {
         return Finding::new(State::Failed, Cause::NotFound, format!("there is no member {name}."))
             .hint("look", "see which members exist", kubectl(None, "get memberclusters"));
     };
-    if let Some(silent) = silence::of_hub(facts, &format!("nothing new is known of {name}")) {
+    if let Some(silent) = hub_silent::of_hub(facts, &format!("nothing new is known of {name}")) {
         return silent;
     }
     if let Some(finding) = membership(facts, name, member) {

@@ -15,12 +15,12 @@ mod facts;
 mod finding;
 mod gate;
 mod hints;
+mod hub_silent;
 mod object;
 mod placement;
 mod refusal;
 mod rival;
 mod run;
-mod silence;
 #[cfg(test)]
 mod tests;
 

@@ -11,7 +11,7 @@ use super::facts::{Facts, PlacementFacts};
 use super::finding::{Evidence, Finding, State};
 use super::hints::{flagship, kubectl};
 use super::run::NOTICE;
-use super::{Cause, cluster, refusal, run, silence};
+use super::{Cause, cluster, hub_silent, refusal, run};
 
 /// Explains a placement.
 pub fn explain(facts: &Facts, key: &ObjectKey) -> Finding {
@@ -38,7 +38,7 @@ pub fn explain(facts: &Facts, key: &ObjectKey) -> Finding {
 }
 
 fn look(facts: &Facts, key: &ObjectKey, placement: &PlacementFacts, scheduled: &str) -> Finding {
-    if let Some(silent) = silence::of_hub(facts, &format!("{key} does not move")) {
+    if let Some(silent) = hub_silent::of_hub(facts, &format!("{key} does not move")) {
         return silent;
     }
     let found = placement.status.conditions.current(scheduled, placement.generation);
@@ -97,7 +97,7 @@ fn unanswered(facts: &Facts, key: &ObjectKey, placement: &PlacementFacts) -> Fin
         Some(waited) => {
             let generation = placement.generation.0;
             let because = format!("generation {generation} has no Scheduled condition");
-            silence::finding(&format!("{key} has not been looked at"), waited, because)
+            hub_silent::finding(&format!("{key} has not been looked at"), waited, because)
         }
         None => {
             Finding::new(State::Waiting, Cause::InProgress, format!("{key} is being scheduled."))

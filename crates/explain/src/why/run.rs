@@ -12,7 +12,7 @@ use super::facts::{Facts, RunFacts};
 use super::finding::{Evidence, Finding, State};
 use super::gate::{self, spoken};
 use super::hints::{flagship, kubectl};
-use super::{Cause, cluster, refusal, silence};
+use super::{Cause, cluster, hub_silent, refusal};
 use flagship_rules::update_run::lifecycle::{
     Ending, Phase, ending, in_flight, outcome, phase, started_at, waits_at,
 };
@@ -123,7 +123,7 @@ fn done(facts: &Facts, key: &ObjectKey, run: &RunFacts) -> Finding {
 /// The hub has had time to answer, and has not.
 fn silent(facts: &Facts, key: &ObjectKey, run: &RunFacts) -> Option<Finding> {
     let what = format!("{key} does not move");
-    if let Some(found) = silence::of_hub(facts, &what) {
+    if let Some(found) = hub_silent::of_hub(facts, &what) {
         return Some(found);
     }
     let seen = run.status.conditions.iter().map(Generation::seen_by).max();
@@ -132,7 +132,7 @@ fn silent(facts: &Facts, key: &ObjectKey, run: &RunFacts) -> Option<Finding> {
     }
     let waited = facts.now.duration_since(run.created?);
     let because = format!("generation {} of the run has not been looked at", run.generation.0);
-    (waited > NOTICE).then(|| silence::finding(&what, waited, because))
+    (waited > NOTICE).then(|| hub_silent::finding(&what, waited, because))
 }
 
 fn not_begun(key: &ObjectKey, phase: Phase) -> Finding {

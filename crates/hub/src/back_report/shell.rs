@@ -84,12 +84,12 @@ impl Shell {
     /// Tells the owner of a placement why nothing comes back: once, however often its
     /// members report, and again only if the placement changes.
     fn refuse(&self, key: &ObjectKey, placement: &Placement, why: &str) {
-        let version = (placement.fence.uid.clone(), placement.value.generation);
+        let version = (placement.precondition.uid.clone(), placement.value.generation);
         if self.refused().insert(key.clone(), version.clone()) == Some(version) {
             return;
         }
         tracing::info!(placement = %key, why, "statuses do not come back");
-        let (namespace, uid) = (key.namespace.as_deref(), &placement.fence.uid);
+        let (namespace, uid) = (key.namespace.as_deref(), &placement.precondition.uid);
         let about = match key.scope() {
             Scope::Cluster => reference::<ClusterResourcePlacement>(namespace, &key.name, uid),
             Scope::Namespaced => reference::<ResourcePlacement>(namespace, &key.name, uid),

@@ -9,7 +9,7 @@ use flagship_rules::work::back_report::is_asked_for;
 use flagship_runtime::queue::Queue;
 use flagship_runtime::reflector::{Change, Subscription};
 
-use crate::mirrors::{Fenced, Mirrors, Placement, ScopeMirrors, WorkMirrors};
+use crate::mirrors::{Mirrors, Placement, ScopeMirrors, Versioned, WorkMirrors};
 
 /// Fills the queue from now on, and with every Work that brings something back.
 pub(super) fn listen(mirrors: &Arc<Mirrors>, queue: &Queue<ObjectKey>) -> Vec<Subscription> {
@@ -22,7 +22,7 @@ pub(super) fn listen(mirrors: &Arc<Mirrors>, queue: &Queue<ObjectKey>) -> Vec<Su
     [works].into_iter().chain(placements).collect()
 }
 
-fn work(queue: &Queue<ObjectKey>, change: &Change<Fenced<Work>>) {
+fn work(queue: &Queue<ObjectKey>, change: &Change<Versioned<Work>>) {
     let Some(new) = change.new.as_ref().filter(|new| brings_something(&new.value)) else { return };
     let same = change.old.as_ref().is_some_and(|old| {
         let (old, new) = (&old.value, &new.value);

@@ -58,12 +58,12 @@ impl Detector {
     }
 
     /// Listens from now on. Every placement looks by itself at the start, so what is there
-    /// already is no news; hence the first passes must begin after this returns.
+    /// already wakes nothing; hence the first passes must begin after this returns.
     pub fn listen(self) -> Controller {
         let started = Arc::new(AtomicBool::new(false));
-        let (shared, news) = (self.0.clone(), started.clone());
+        let (shared, has_started) = (self.0.clone(), started.clone());
         let subscription = self.0.selectable.registry().subscribe(move |served, change| {
-            if news.load(Ordering::Acquire) {
+            if has_started.load(Ordering::Acquire) {
                 shared.note(served, change);
             }
         });

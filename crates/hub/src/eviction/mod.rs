@@ -43,7 +43,8 @@ pub(crate) fn controllers(cx: &Context, mirrors: &Arc<Mirrors>) -> Vec<Controlle
 /// New, or asked differently, and without an answer.
 fn is_worth_a_look(change: &Change<Eviction>) -> bool {
     let Some(new) = &change.new else { return false };
-    let asked = |eviction: &Eviction| (eviction.fence.uid.clone(), eviction.value.generation);
+    let asked =
+        |eviction: &Eviction| (eviction.precondition.uid.clone(), eviction.value.generation);
     let same = change.old.as_ref().is_some_and(|old| asked(old) == asked(new));
     !same && !is_settled(&new.value)
 }

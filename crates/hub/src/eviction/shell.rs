@@ -39,7 +39,7 @@ pub(super) struct Shell {
 /// What a pass looks at, and the bindings as they were read.
 struct Seen {
     observed: Observed,
-    fences: BTreeMap<String, Precondition>,
+    preconditions: BTreeMap<String, Precondition>,
 }
 
 impl Shell {
@@ -71,9 +71,9 @@ impl Shell {
         let seen = self.observe(eviction).await?;
         let mut plan = plan(&seen.observed);
         let writer = Writer::new(&self.cx.client, &self.cx.leadership, &self.seen, key);
-        let mut fence = eviction.fence.clone();
+        let mut precondition = eviction.precondition.clone();
         for action in std::mem::take(&mut plan.actions) {
-            self.act(&writer, &seen, &mut fence, action).await?;
+            self.act(&writer, &seen, &mut precondition, action).await?;
         }
         Ok(plan)
     }
@@ -95,8 +95,10 @@ impl Shell {
             bindings = listed.items;
             budget = client.of::<ClusterResourcePlacementDisruptionBudget>().find(&key).await?;
         }
-        let fences = bindings.iter().filter_map(Precondition::of);
-        let fences = fences.map(|fence| (fence.key.name.clone(), fence)).collect();
+        let preconditions = bindings.iter().filter_map(Precondition::of);
+        let preconditions = preconditions
+            .map(|precondition| (precondition.key.name.clone(), precondition))
+            .collect();
         let observed = Observed {
             now: self.cx.env.now(),
             eviction: eviction.value.clone(),
@@ -106,35 +108,36 @@ impl Shell {
             bindings: bindings.into_iter().map(binding).collect(),
             budget: budget.map(|found: ClusterResourcePlacementDisruptionBudget| found.spec),
         };
-        Ok(Seen { observed, fences })
+        Ok(Seen { observed, preconditions })
     }
 
     async fn act(
         &self,
         writer: &Writer<'_, ObjectKey>,
         seen: &Seen,
-        fence: &mut Precondition,
+        precondition: &mut Precondition,
         action: Action,
     ) -> Result<(), ClientError> {
         match action {
             Action::Intend { uid } => {
                 let patch = json!({"metadata": {"annotations": {own::EVICTED_BINDING: uid}}});
                 let written =
-                    writer.patch::<ClusterResourcePlacementEviction>(fence, patch).await?;
+                    writer.patch::<ClusterResourcePlacementEviction>(precondition, patch).await?;
                 if let Some(written) = Precondition::of(&written) {
-                    *fence = written;
+                    *precondition = written;
                 }
             }
             Action::Delete { binding } => {
-                if let Some(fence) = seen.fences.get(&binding) {
+                if let Some(precondition) = seen.preconditions.get(&binding) {
                     let propagation = Propagation::Background;
-                    writer.delete::<ClusterResourceBinding>(fence, propagation).await?;
+                    writer.delete::<ClusterResourceBinding>(precondition, propagation).await?;
                 }
             }
             Action::Conclude(conditions) => {
                 let patch = json!({"status": {"conditions": conditions}});
-                let written =
-                    writer.patch_status::<ClusterResourcePlacementEviction>(fence, patch).await;
+                let written = writer
+                    .patch_status::<ClusterResourcePlacementEviction>(precondition, patch)
+                    .await;
                 gone_is_fine(written)?;
             }
         }

@@ -11,16 +11,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::hub::Context;
-use crate::mirrors::{Cluster, Fenced, Mirrors};
+use crate::mirrors::{Cluster, Mirrors, Versioned};
 
-/// What a pass looks at, and what its writes are fenced with.
+/// What a pass looks at, and what its writes carry as preconditions.
 pub(super) struct Seen {
     pub observed: Observed,
     pub cluster: Arc<Cluster>,
-    pub namespace: Option<Arc<Fenced<Namespace>>>,
-    pub role: Option<Arc<Fenced<Vec<PolicyRule>>>>,
-    pub role_binding: Option<Arc<Fenced<RoleBinding>>>,
-    pub internal: Option<Arc<Fenced<Internal>>>,
+    pub namespace: Option<Arc<Versioned<Namespace>>>,
+    pub role: Option<Arc<Versioned<Vec<PolicyRule>>>>,
+    pub role_binding: Option<Arc<Versioned<RoleBinding>>>,
+    pub internal: Option<Arc<Versioned<Internal>>>,
     pub works: BTreeMap<String, Precondition>,
 }
 
@@ -38,7 +38,7 @@ pub(super) async fn observe(
     let role_binding = mirrors.members.role_bindings.get(&inside(&member_role_binding(name)));
     let internal = mirrors.members.internals.get(&inside(name));
     let leaving = cluster.member.leaving_since.is_some() && namespace.is_some();
-    let works = if leaving { guarded_works(cx, &space).await? } else { BTreeMap::new() };
+    let works = if leaving { works_with_finalizers(cx, &space).await? } else { BTreeMap::new() };
     let observed = Observed {
         now: cx.env.now(),
         member: cluster.member.clone(),
@@ -46,22 +46,22 @@ pub(super) async fn observe(
         role: role.as_ref().map(|seen| seen.value.clone()),
         role_binding: role_binding.as_ref().map(|seen| seen.value.clone()),
         internal: internal.as_ref().map(|seen| seen.value.clone()),
-        guarded_works: works.keys().cloned().collect(),
+        works_with_finalizers: works.keys().cloned().collect(),
         options: cx.options.membership,
     };
     Ok(Seen { observed, cluster, namespace, role, role_binding, internal, works })
 }
 
-async fn guarded_works(
+async fn works_with_finalizers(
     cx: &Context,
     space: &str,
 ) -> Result<BTreeMap<String, Precondition>, ClientError> {
     let works = cx.client.of_type(ResourceType::of::<Work>()).metadata_only();
     let listed: Listed<PartialObjectMeta<Work>> = works.list(&Selection::namespace(space)).await?;
-    let guarded = listed.items.into_iter().filter(|work| {
+    let held = listed.items.into_iter().filter(|work| {
         work.metadata.finalizers.as_ref().is_some_and(|finalizers| !finalizers.is_empty())
     });
-    Ok(guarded
+    Ok(held
         .filter_map(|work| Some((work.metadata.name.clone()?, Precondition::of(&work)?)))
         .collect())
 }

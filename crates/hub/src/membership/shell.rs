@@ -1,7 +1,7 @@
 //! One pass over one member: read, plan, write in order.
 //!
-//! The MemberCluster may be written several times in a pass; each write is fenced with
-//! the version that the one before it left.
+//! The MemberCluster may be written several times in a pass; the precondition of each is
+//! the version that the write before it left.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 
 use super::observe::{Seen, observe};
 use crate::hub::Context;
-use crate::mirrors::{Fenced, Mirrors};
+use crate::mirrors::{Mirrors, Versioned};
 use crate::patches::{gone_is_fine, reference, with_finalizer, without_finalizer};
 
 /// Carries out the plans of membership.
@@ -45,7 +45,7 @@ struct Pass<'a> {
     seen: &'a Seen,
     writer: Writer<'a, ObjectKey>,
     /// The MemberCluster as this pass left it.
-    fence: Precondition,
+    precondition: Precondition,
     finalizers: Vec<String>,
 }
 
@@ -77,20 +77,20 @@ impl Shell {
         let mut pass = Pass {
             seen: &seen,
             writer: Writer::new(&self.cx.client, &self.cx.leadership, &self.seen, key),
-            fence: seen.cluster.fence.clone(),
+            precondition: seen.cluster.precondition.clone(),
             finalizers: seen.cluster.finalizers.clone(),
         };
         let member = &seen.observed.member;
-        let mut news = plan.events.iter().peekable();
+        let mut due = plan.events.iter().peekable();
         for (done, action) in plan.actions.into_iter().enumerate() {
             let turned = self.turn_counted_for(member, &action);
             pass.act(action).await?;
             turned.inspect(|counter| counter.inc());
-            while let Some(told) = news.next_if(|told| told.after <= done + 1) {
+            while let Some(told) = due.next_if(|told| told.after <= done + 1) {
                 self.say(member, &told.event);
             }
         }
-        news.for_each(|told| self.say(member, &told.event));
+        due.for_each(|told| self.say(member, &told.event));
         if let Some(why) = plan.failure {
             return Err(Failure::back_off(why));
         }
@@ -122,11 +122,11 @@ impl Pass<'_> {
         let member = &self.seen.observed.member;
         let writer = &self.writer;
         match action {
-            Action::Guard => {
+            Action::AddFinalizer => {
                 let patch = with_finalizer(&self.finalizers, finalizer::MEMBER_CLUSTER);
                 self.patch_member(patch).await?;
             }
-            Action::Unguard => {
+            Action::RemoveFinalizer => {
                 let patch = without_finalizer(&self.finalizers, finalizer::MEMBER_CLUSTER);
                 self.patch_member(patch).await?;
             }
@@ -139,7 +139,7 @@ impl Pass<'_> {
                     metadata: ObjectMeta {
                         name: Some(member.name.clone()),
                         uid: Some(member.uid.clone()),
-                        resource_version: Some(self.fence.resource_version.clone()),
+                        resource_version: Some(self.precondition.resource_version.clone()),
                         ..ObjectMeta::default()
                     },
                     spec: member.spec.clone(),
@@ -156,8 +156,8 @@ impl Pass<'_> {
             }
             Action::DeleteNamespace => {
                 if let Some(namespace) = &self.seen.namespace {
-                    let fence = &namespace.fence;
-                    writer.delete::<Namespace>(fence, Propagation::Background).await?;
+                    let precondition = &namespace.precondition;
+                    writer.delete::<Namespace>(precondition, Propagation::Background).await?;
                 }
             }
             Action::CreateRole(rules) => drop(writer.create(&member.role(rules)).await?),
@@ -173,7 +173,9 @@ impl Pass<'_> {
             }
             Action::ReplaceRoleBinding(bound) => {
                 if let Some(old) = &self.seen.role_binding {
-                    writer.delete::<RoleBinding>(&old.fence, Propagation::Background).await?;
+                    writer
+                        .delete::<RoleBinding>(&old.precondition, Propagation::Background)
+                        .await?;
                 }
                 writer.create(&member.role_binding(bound)).await?;
             }
@@ -188,10 +190,10 @@ impl Pass<'_> {
                 let internal = self.seen.internal.as_deref();
                 self.patch::<InternalMemberCluster, _>(internal, patch).await?;
             }
-            Action::UnguardWork { name } => {
-                if let Some(fence) = self.seen.works.get(&name) {
+            Action::RemoveWorkFinalizers { name } => {
+                if let Some(precondition) = self.seen.works.get(&name) {
                     let patch = json!({"metadata": {"finalizers": []}});
-                    gone_is_fine(writer.patch::<Work>(fence, patch).await)?;
+                    gone_is_fine(writer.patch::<Work>(precondition, patch).await)?;
                 }
             }
         }
@@ -199,11 +201,11 @@ impl Pass<'_> {
     }
 
     async fn patch_member(&mut self, patch: Value) -> Result<(), ClientError> {
-        let patched = self.writer.patch::<MemberCluster>(&self.fence, patch).await;
+        let patched = self.writer.patch::<MemberCluster>(&self.precondition, patch).await;
         let Some(patched) = gone_is_fine(patched)? else { return Ok(()) };
         self.finalizers = patched.metadata.finalizers.clone().unwrap_or_default();
-        if let Some(fence) = Precondition::of(&patched) {
-            self.fence = fence;
+        if let Some(precondition) = Precondition::of(&patched) {
+            self.precondition = precondition;
         }
         Ok(())
     }
@@ -211,11 +213,11 @@ impl Pass<'_> {
     /// Patches what this pass has seen.
     async fn patch<K: Kind, V>(
         &self,
-        seen: Option<&Fenced<V>>,
+        seen: Option<&Versioned<V>>,
         patch: Value,
     ) -> Result<(), ClientError> {
         if let Some(seen) = seen {
-            self.writer.patch::<K>(&seen.fence, patch).await?;
+            self.writer.patch::<K>(&seen.precondition, patch).await?;
         }
         Ok(())
     }

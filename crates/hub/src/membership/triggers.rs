@@ -5,7 +5,7 @@ use flagship_rules::membership::Member;
 use flagship_runtime::queue::Queue;
 use flagship_runtime::reflector::{Change, Store, Subscription};
 
-use crate::mirrors::{Cluster, Fenced, Mirrors};
+use crate::mirrors::{Cluster, Mirrors, Versioned};
 
 /// Fills the queue from now on, and with everything that is there already.
 pub(super) fn listen(mirrors: &Mirrors, queue: &Queue<ObjectKey>) -> Vec<Subscription> {
@@ -19,7 +19,7 @@ pub(super) fn listen(mirrors: &Mirrors, queue: &Queue<ObjectKey>) -> Vec<Subscri
     ]
 }
 
-/// Our own status is no news.
+/// Our own status wakes nothing.
 fn cluster_changed(queue: &Queue<ObjectKey>, change: &Change<Cluster>) {
     let same = match (&change.old, &change.new) {
         (Some(old), Some(new)) => is_asked_the_same(&old.member, &new.member),
@@ -31,13 +31,13 @@ fn cluster_changed(queue: &Queue<ObjectKey>, change: &Change<Cluster>) {
 }
 
 fn is_asked_the_same(old: &Member, new: &Member) -> bool {
-    let asked = |m: &Member| (m.uid.clone(), m.generation, m.leaving_since, m.guarded);
+    let asked = |m: &Member| (m.uid.clone(), m.generation, m.leaving_since, m.has_finalizer);
     asked(old) == asked(new) && old.label == new.label
 }
 
 /// Anything in a member's namespace is a matter of that member.
 fn inside<V: Send + Sync + PartialEq + 'static>(
-    store: &Store<Fenced<V>>,
+    store: &Store<Versioned<V>>,
     queue: &Queue<ObjectKey>,
 ) -> Subscription {
     watched(store, queue, |key| key.namespace.as_deref())
@@ -45,14 +45,14 @@ fn inside<V: Send + Sync + PartialEq + 'static>(
 
 /// The namespace itself, too.
 fn own<V: Send + Sync + PartialEq + 'static>(
-    store: &Store<Fenced<V>>,
+    store: &Store<Versioned<V>>,
     queue: &Queue<ObjectKey>,
 ) -> Subscription {
     watched(store, queue, |key| Some(&key.name))
 }
 
 fn watched<V: Send + Sync + PartialEq + 'static>(
-    store: &Store<Fenced<V>>,
+    store: &Store<Versioned<V>>,
     queue: &Queue<ObjectKey>,
     namespace: impl Fn(&ObjectKey) -> Option<&str> + Send + 'static,
 ) -> Subscription {

@@ -4,14 +4,14 @@ use flagship_api::eviction::ClusterResourcePlacementEviction;
 use flagship_rules::eviction;
 use flagship_runtime::reflector::Store;
 
-use super::{Fenced, Set};
+use super::{Set, Versioned};
 
 /// What is kept of an eviction.
-pub(crate) type Eviction = Fenced<eviction::Eviction>;
+pub(crate) type Eviction = Versioned<eviction::Eviction>;
 
 pub(super) fn mirror(set: &mut Set<'_>) -> Store<Eviction> {
     let evictions = set.mirror(|object: ClusterResourcePlacementEviction| {
-        Fenced::of(&object, eviction::Eviction::read(&object))
+        Versioned::of(&object, eviction::Eviction::read(&object))
     });
     set.add(evictions)
 }

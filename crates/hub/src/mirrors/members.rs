@@ -11,26 +11,26 @@ use flagship_runtime::reflector::Store;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::{PolicyRule, Role, RoleBinding};
 
-use super::{Fenced, Set};
+use super::{Set, Versioned};
 use crate::patches::finalizers_of;
 
 /// What belongs to members.
 pub(crate) struct MemberMirrors {
     pub clusters: Store<Cluster>,
     /// What the hub and the agents of members tell each other.
-    pub internals: Store<Fenced<membership::Internal>>,
+    pub internals: Store<Versioned<membership::Internal>>,
     /// Namespaces of members on the hub.
-    pub namespaces: Store<Fenced<membership::Namespace>>,
+    pub namespaces: Store<Versioned<membership::Namespace>>,
     /// Rights of members in their namespaces.
-    pub roles: Store<Fenced<Vec<PolicyRule>>>,
+    pub roles: Store<Versioned<Vec<PolicyRule>>>,
     /// Who has those rights.
-    pub role_bindings: Store<Fenced<membership::RoleBinding>>,
+    pub role_bindings: Store<Versioned<membership::RoleBinding>>,
 }
 
 /// What is kept of a member cluster.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Cluster {
-    pub fence: Precondition,
+    pub precondition: Precondition,
     pub finalizers: Vec<String>,
     /// As the scheduler sees it, shared with its passes.
     pub target: Arc<scheduling::Cluster>,
@@ -43,7 +43,7 @@ impl MemberMirrors {
         let clusters = set.mirror(|object: MemberCluster| Cluster::read(&object));
         let namespaces = set.mirror(|object: Namespace| {
             cluster_of_namespace(object.metadata.name.as_deref()?)?;
-            Fenced::of(&object, membership::Namespace::read(&object))
+            Versioned::of(&object, membership::Namespace::read(&object))
         });
         Self {
             clusters: set.add(clusters),
@@ -64,7 +64,7 @@ impl MemberMirrors {
 impl Cluster {
     fn read(object: &MemberCluster) -> Option<Self> {
         Some(Self {
-            fence: Precondition::of(object)?,
+            precondition: Precondition::of(object)?,
             finalizers: finalizers_of(&object.metadata).to_vec(),
             target: Arc::new(scheduling::Cluster::read(object)),
             member: membership::Member::read(object),
@@ -73,7 +73,11 @@ impl Cluster {
 }
 
 /// The one object of a kind that belongs to each member, by its name.
-fn inside<K, V>(set: &mut Set<'_>, named: fn(&str) -> String, read: fn(&K) -> V) -> Store<Fenced<V>>
+fn inside<K, V>(
+    set: &mut Set<'_>,
+    named: fn(&str) -> String,
+    read: fn(&K) -> V,
+) -> Store<Versioned<V>>
 where
     K: Kind + Send + 'static,
     V: Send + Sync + 'static,
@@ -84,7 +88,7 @@ where
         if *meta.name.as_ref()? != named(cluster) {
             return None;
         }
-        Fenced::of(&object, read(&object))
+        Versioned::of(&object, read(&object))
     });
     set.add(mirror)
 }

@@ -1,6 +1,6 @@
 //! What the hub watches, mirrored once for all controllers.
 //!
-//! A mirror keeps what rules read and what a write must be fenced with, never whole
+//! A mirror keeps what rules read and the precondition of a write, never whole
 //! objects. What a pass must not read from a cache (the bindings the scheduler counts)
 //! is listed from the server by `observe` instead.
 //!
@@ -28,7 +28,7 @@ use futures::future::{BoxFuture, join_all};
 use kube_core::Resource;
 use tokio::task::JoinSet;
 
-use crate::complaints::Complaints;
+use crate::malformed_events::MalformedEvents;
 use crate::options::Options;
 use crate::scope::{ClusterWide, InNamespace};
 
@@ -54,7 +54,7 @@ pub(crate) struct Mirrors {
     /// Placements that are to leave a cluster.
     pub evictions: Store<Eviction>,
     /// Copies of placements' statuses in placed namespaces.
-    pub copies: Store<Fenced<PlacementStatus>>,
+    pub copies: Store<Versioned<PlacementStatus>>,
 }
 
 /// What fills the mirrors.
@@ -71,12 +71,12 @@ pub(crate) struct Filling {
 type Probe = dyn Fn() -> Option<String> + Send + Sync;
 
 /// Lets somebody hear of what a mirror cannot read.
-type Listener = dyn FnOnce(Complaints) -> Subscription + Send;
+type Listener = dyn FnOnce(MalformedEvents) -> Subscription + Send;
 
-/// What rules read of an object, and what a write to it is fenced with.
+/// What rules read of an object, and the precondition of a write to it.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Fenced<V> {
-    pub fence: Precondition,
+pub(crate) struct Versioned<V> {
+    pub precondition: Precondition,
     pub value: V,
 }
 
@@ -94,7 +94,7 @@ impl Mirrors {
         let evictions = evictions::mirror(&mut set);
         let copies = set.mirror(|object: ClusterResourcePlacementStatus| {
             let status = object.source_status.clone();
-            Fenced::of(&object, status)
+            Versioned::of(&object, status)
         });
         let copies = set.add(copies);
         let mirrors =
@@ -130,9 +130,9 @@ impl Filling {
     }
 
     /// Tells of unreadable objects of every kind, for as long as the subscriptions live.
-    pub fn complain(&mut self, complaints: &Complaints) -> Vec<Subscription> {
+    pub fn record_malformed(&mut self, malformed: &MalformedEvents) -> Vec<Subscription> {
         let listeners = std::mem::take(&mut self.listeners);
-        listeners.into_iter().map(|listen| listen(complaints.clone())).collect()
+        listeners.into_iter().map(|listen| listen(malformed.clone())).collect()
     }
 
     /// What is still to be listed, whenever it is asked.
@@ -150,9 +150,9 @@ impl Filling {
     }
 }
 
-impl<V> Fenced<V> {
+impl<V> Versioned<V> {
     fn of<K: Resource>(object: &K, value: V) -> Option<Self> {
-        Some(Self { fence: Precondition::of(object)?, value })
+        Some(Self { precondition: Precondition::of(object)?, value })
     }
 }
 
@@ -184,8 +184,8 @@ impl Set<'_> {
         let resource = ResourceType::of::<K>();
         self.filling.resources.push(resource.clone());
         let (heard, of) = (store.clone(), resource.clone());
-        self.filling.listeners.push(Box::new(move |complaints| {
-            heard.subscribe(move |change| complaints.hear(&of, change))
+        self.filling.listeners.push(Box::new(move |malformed| {
+            heard.subscribe(move |change| malformed.hear(&of, change))
         }));
         let probed = store.clone();
         self.filling.probes.push(Box::new(move || {

@@ -36,7 +36,7 @@ pub(crate) struct OverrideStores<Spec> {
 /// What is kept of an override.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Override<Spec> {
-    pub fence: Precondition,
+    pub precondition: Precondition,
     pub finalizers: Vec<String>,
     pub generation: Generation,
     pub deleting: bool,
@@ -46,7 +46,7 @@ pub(crate) struct Override<Spec> {
 /// What is kept of a snapshot of an override.
 #[derive(Debug, PartialEq)]
 pub(crate) struct OverrideSnapshot<Spec> {
-    pub fence: Precondition,
+    pub precondition: Precondition,
     /// The override it was taken of.
     pub of: ObjectKey,
     /// As the override's controller sees it.
@@ -86,7 +86,7 @@ impl<Spec: Send + Sync + 'static> OverrideStores<Spec> {
         let overrides = set.mirror(|object: S::Override| {
             let meta = object.meta();
             Some(Override {
-                fence: Precondition::of(&object)?,
+                precondition: Precondition::of(&object)?,
                 finalizers: finalizers_of(meta).to_vec(),
                 generation: Generation::of(meta),
                 deleting: meta.deletion_timestamp.is_some(),
@@ -94,17 +94,17 @@ impl<Spec: Send + Sync + 'static> OverrideStores<Spec> {
             })
         });
         let snapshots = set.mirror(|object: S::Snapshot| {
-            let fence = Precondition::of(&object)?;
+            let precondition = Precondition::of(&object)?;
             let labelled = |key: &str| object.meta().labels.as_ref()?.get(key).cloned();
             let of = ObjectKey::new(
-                fence.key.namespace.as_deref(),
+                precondition.key.namespace.as_deref(),
                 &labelled(label::PARENT_OVERRIDE).unwrap_or_default(),
             );
             let index = labelled(label::OVERRIDE_INDEX);
             let latest = labelled(label::IS_LATEST_SNAPSHOT).as_deref() == Some("true");
             let (spec, hash) = S::into_frozen(object);
-            let value = Snapshot { name: fence.key.name.clone(), index, latest, hash };
-            Some(OverrideSnapshot { fence, of, value, spec })
+            let value = Snapshot { name: precondition.key.name.clone(), index, latest, hash };
+            Some(OverrideSnapshot { precondition, of, value, spec })
         });
         let of = snapshots.index(|_, snapshot| vec![snapshot.of.to_string()]);
         let latest = snapshots.index(|key, snapshot| {

@@ -45,7 +45,7 @@ struct Indexes {
 /// What is kept of a resource snapshot.
 #[derive(Debug, PartialEq)]
 pub(crate) struct ResourceSnapshot {
-    pub fence: Precondition,
+    pub precondition: Precondition,
     pub placement: ObjectKey,
     /// As the placement controller sees it.
     pub value: placement::ResourceSnapshot,
@@ -56,7 +56,7 @@ pub(crate) struct ResourceSnapshot {
 /// What is kept of a placement.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Placement {
-    pub fence: Precondition,
+    pub precondition: Precondition,
     pub finalizers: Vec<String>,
     pub deleting: bool,
     /// As the placement controller sees it.
@@ -68,7 +68,7 @@ pub(crate) struct Placement {
 /// What is kept of a policy snapshot.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Policy {
-    pub fence: Precondition,
+    pub precondition: Precondition,
     pub placement: ObjectKey,
     /// Whether it is in force.
     pub latest: bool,
@@ -171,7 +171,7 @@ impl Placement {
         let scheduled = S::condition(condition_type::Placement::Scheduled);
         let generation = Generation::of(meta);
         Some(Self {
-            fence: Precondition::of(object)?,
+            precondition: Precondition::of(object)?,
             finalizers: finalizers_of(meta).to_vec(),
             deleting: meta.deletion_timestamp.is_some(),
             value: placement::Placement::read(
@@ -196,7 +196,7 @@ impl Policy {
         let meta = object.meta();
         let value = placement::PolicySnapshot::read(meta, object.spec(), object.status());
         Some(Self {
-            fence: Precondition::of(object)?,
+            precondition: Precondition::of(object)?,
             placement: parent(meta)?,
             latest: value.latest && meta.deletion_timestamp.is_none(),
             value,
@@ -229,7 +229,7 @@ impl ResourceSnapshot {
     pub fn read<K: Parts<Spec = ResourceSnapshotSpec>>(object: &K) -> Option<Self> {
         let (meta, spec) = (object.meta(), object.spec());
         Some(Self {
-            fence: Precondition::of(object)?,
+            precondition: Precondition::of(object)?,
             placement: parent(meta)?,
             value: placement::ResourceSnapshot::read(meta, spec),
             enveloped: spec.selected_resources.iter().flat_map(update_run::enveloped).collect(),

@@ -31,7 +31,7 @@ pub(crate) struct RunMirrors {
 /// What is kept of an update run.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Run {
-    pub fence: Precondition,
+    pub precondition: Precondition,
     pub finalizers: Vec<String>,
     /// The placement it rolls out.
     pub placement: ObjectKey,
@@ -45,7 +45,7 @@ impl RunMirrors {
     pub(super) fn new<S: Scoped>(set: &mut Set<'_>) -> Self {
         let runs = set.mirror(|object: S::UpdateRun| Run::read(&object));
         let by_placement = runs.index(|_, run: &Run| vec![run.placement.to_string()]);
-        let by_uid = runs.index(|_, run| vec![run.fence.uid.clone()]);
+        let by_uid = runs.index(|_, run| vec![run.precondition.uid.clone()]);
         let approvals = set.mirror(|object: S::ApprovalRequest| {
             Some(update_run::Approval::read(object.meta(), object.spec(), object.status()))
         });
@@ -108,7 +108,7 @@ impl Run {
             value.status = UpdateRunStatus { conditions, ..UpdateRunStatus::default() };
         }
         Some(Self {
-            fence: Precondition::of(object)?,
+            precondition: Precondition::of(object)?,
             finalizers: finalizers_of(meta).to_vec(),
             placement: value.placement_key(),
             value,

@@ -5,19 +5,19 @@ use flagship_api::work::Work as Object;
 use flagship_rules::work::Work;
 use flagship_runtime::reflector::{Entry, IndexId, Store};
 
-use super::{Fenced, Set};
+use super::{Set, Versioned};
 
 /// The Works of all members.
 #[derive(Clone)]
 pub(crate) struct WorkMirrors {
-    pub works: Store<Fenced<Work>>,
+    pub works: Store<Versioned<Work>>,
     bindings: IndexId,
 }
 
 impl WorkMirrors {
     pub(super) fn new(set: &mut Set<'_>) -> Self {
-        let works = set.mirror(|object: Object| Fenced::of(&object, Work::read(&object)));
-        let bindings = works.index(|_, work: &Fenced<Work>| {
+        let works = set.mirror(|object: Object| Versioned::of(&object, Work::read(&object)));
+        let bindings = works.index(|_, work: &Versioned<Work>| {
             work.value.owner().map(|binding| binding.to_string()).into_iter().collect()
         });
         Self { works: set.add(works), bindings }
@@ -25,7 +25,7 @@ impl WorkMirrors {
 
     /// The Works of a binding in the namespace of its member. What another member says in
     /// its own namespace does not count.
-    pub fn of(&self, binding: &ObjectKey, namespace: &str) -> Vec<Entry<Fenced<Work>>> {
+    pub fn of(&self, binding: &ObjectKey, namespace: &str) -> Vec<Entry<Versioned<Work>>> {
         let mut works = self.works.by(self.bindings, &binding.to_string());
         works.retain(|(key, _)| key.namespace.as_deref() == Some(namespace));
         works

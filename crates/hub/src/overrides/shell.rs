@@ -57,11 +57,11 @@ impl<S: Overriding> Shell<S> {
         let snapshots = stores.snapshots_of(key);
         let observed = self.observe(key, &kept, &snapshots)?;
         let actions = plan(&observed).map_err(|trouble| Failure::back_off(trouble.to_string()))?;
-        let fences: BTreeMap<&str, &Precondition> =
-            snapshots.iter().map(|s| (s.value.name.as_str(), &s.fence)).collect();
+        let preconditions: BTreeMap<&str, &Precondition> =
+            snapshots.iter().map(|s| (s.value.name.as_str(), &s.precondition)).collect();
         let writer = Writer::new(&self.cx.client, &self.cx.leadership, &self.seen, key);
         for action in actions {
-            self.act(&writer, &kept, &fences, action).await?;
+            self.act(&writer, &kept, &preconditions, action).await?;
         }
         Ok(())
     }
@@ -78,12 +78,12 @@ impl<S: Overriding> Shell<S> {
         let asked = snapshots.iter().filter(|_| snapshots.len() > KEPT);
         let in_use = asked.filter(|snapshot| {
             let mut scopes = self.mirrors.scopes();
-            scopes.any(|scope| scope.names_override(&snapshot.fence.key))
+            scopes.any(|scope| scope.names_override(&snapshot.precondition.key))
         });
         Ok(Observed {
             name: key.name.clone(),
             deleting: kept.deleting,
-            guarded: kept.finalizers.iter().any(|f| f == finalizer::OVERRIDE),
+            has_finalizer: kept.finalizers.iter().any(|f| f == finalizer::OVERRIDE),
             hash,
             snapshots: snapshots.iter().map(|snapshot| snapshot.value.clone()).collect(),
             in_use: in_use.map(|snapshot| snapshot.value.name.clone()).collect(),
@@ -94,20 +94,20 @@ impl<S: Overriding> Shell<S> {
         &self,
         writer: &Writer<'_, ObjectKey>,
         kept: &Override<S::Spec>,
-        fences: &BTreeMap<&str, &Precondition>,
+        preconditions: &BTreeMap<&str, &Precondition>,
         action: Action,
     ) -> Result<(), Failure> {
         match action {
-            Action::Guard => {
+            Action::AddFinalizer => {
                 let patch = with_finalizer(&kept.finalizers, finalizer::OVERRIDE);
-                writer.patch::<S::Override>(&kept.fence, patch).await?;
+                writer.patch::<S::Override>(&kept.precondition, patch).await?;
             }
-            Action::Unguard => {
+            Action::RemoveFinalizer => {
                 let patch = without_finalizer(&kept.finalizers, finalizer::OVERRIDE);
-                gone_is_fine(writer.patch::<S::Override>(&kept.fence, patch).await)?;
+                gone_is_fine(writer.patch::<S::Override>(&kept.precondition, patch).await)?;
             }
             Action::Create { name, index, hash } => {
-                let metadata = metadata::<S>(&kept.fence, &name, index);
+                let metadata = metadata::<S>(&kept.precondition, &name, index);
                 let object = S::freeze(metadata, kept.spec.clone(), &hash);
                 // One of that name is not ours to trust: the mirror is behind.
                 if matches!(writer.create(&object).await?, Made::Existed) {
@@ -117,16 +117,16 @@ impl<S: Overriding> Shell<S> {
             Action::Mark { name, latest } => {
                 let labels = json!({label::IS_LATEST_SNAPSHOT: latest.to_string()});
                 let patch = json!({"metadata": {"labels": labels}});
-                if let Some(fence) = fences.get(name.as_str()) {
-                    gone_is_fine(writer.patch::<S::Snapshot>(fence, patch).await)?;
+                if let Some(precondition) = preconditions.get(name.as_str()) {
+                    gone_is_fine(writer.patch::<S::Snapshot>(precondition, patch).await)?;
                 }
             }
             Action::Delete { name } => {
-                if let Some(fence) = fences.get(name.as_str()) {
-                    writer.delete::<S::Snapshot>(fence, Propagation::Background).await?;
+                if let Some(precondition) = preconditions.get(name.as_str()) {
+                    writer.delete::<S::Snapshot>(precondition, Propagation::Background).await?;
                 }
             }
-            Action::DeleteAll => self.delete_all(writer, &kept.fence.key).await?,
+            Action::DeleteAll => self.delete_all(writer, &kept.precondition.key).await?,
         }
         Ok(())
     }
@@ -143,9 +143,10 @@ impl<S: Overriding> Shell<S> {
         let labels = format!("{}={}", label::PARENT_OVERRIDE, key.name);
         let which = Selection { namespace: key.namespace.clone(), labels, ..Selection::all() };
         let listed = snapshots.metadata_only().list(&which).await?;
-        let fences: Vec<Precondition> = listed.items.iter().filter_map(Precondition::of).collect();
-        carry_out_in_groups(vec![fences], AT_ONCE, async |fence| {
-            writer.delete::<S::Snapshot>(&fence, Propagation::Background).await.map(drop)
+        let preconditions: Vec<Precondition> =
+            listed.items.iter().filter_map(Precondition::of).collect();
+        carry_out_in_groups(vec![preconditions], AT_ONCE, async |precondition| {
+            writer.delete::<S::Snapshot>(&precondition, Propagation::Background).await.map(drop)
         })
         .await?;
         Ok(())

@@ -13,12 +13,12 @@ const NAME: &str = "fleet_workload_placement_status_last_timestamp_seconds";
 const HELP: &str = "When the placement was last seen in this state.";
 
 /// The series of all placements, so that they can go with them.
-pub(super) struct Standings {
+pub(super) struct StatusSeries {
     metrics: Metrics,
     told: Mutex<BTreeMap<ObjectKey, BTreeSet<[String; 4]>>>,
 }
 
-impl Standings {
+impl StatusSeries {
     pub fn new(metrics: &Metrics) -> Self {
         Self { metrics: metrics.clone(), told: Mutex::default() }
     }

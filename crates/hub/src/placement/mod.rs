@@ -23,13 +23,13 @@ use flagship_runtime::readiness::Readiness;
 use flagship_runtime::reflector::Entry;
 
 use crate::changes::Detector;
-use crate::complaints::Complaints;
 use crate::hub::Context;
+use crate::malformed_events::MalformedEvents;
 use crate::mirrors::{Mirrors, Placement, ScopeMirrors};
 use crate::scope::{ClusterWide, InNamespace, Scoped};
 use shell::Shell;
 
-pub(crate) use observe::{Fences, selected};
+pub(crate) use observe::{Preconditions, selected};
 pub(crate) use selectable::{Kept, Selectable, gvk, kind_served, no_matches};
 pub(crate) use shell::{delete_all, write_snapshot};
 pub(crate) use up_to_date::up_to_date;
@@ -50,10 +50,10 @@ pub(crate) fn controllers(
     cx: &Context,
     mirrors: &Arc<Mirrors>,
     selectable: &Arc<Selectable>,
-    complaints: &Complaints,
+    malformed: &MalformedEvents,
 ) -> Vec<Controller> {
     let queues = Queues::new(cx);
-    let (registry, hearing) = (selectable.registry(), complaints.clone());
+    let (registry, hearing) = (selectable.registry(), malformed.clone());
     let complaining =
         registry.subscribe(move |served, change| hearing.hear(&served.resource, change));
     let probed = registry.clone();

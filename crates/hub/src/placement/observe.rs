@@ -4,26 +4,26 @@ use std::collections::BTreeMap;
 
 use flagship_api::names::ObjectKey;
 use flagship_rules::placement::selection::{Selecting, Selection, select};
-use flagship_rules::placement::{Observed, Placement, Trouble};
+use flagship_rules::placement::{Observed, PassError, Placement};
 use flagship_runtime::client::Precondition;
 
 use super::selectable::Selectable;
 use crate::hub::Context;
 use crate::mirrors::Mirrors;
 
-/// What a pass looks at, and what its writes are fenced with.
+/// What a pass looks at, and what its writes carry as preconditions.
 pub(super) struct Seen {
     pub observed: Observed,
     pub placement: Precondition,
     pub finalizers: Vec<String>,
-    pub policies: Fences,
-    pub resources: Fences,
+    pub policies: Preconditions,
+    pub resources: Preconditions,
     /// The copy of the status.
     pub copy: Option<Precondition>,
 }
 
 /// Objects by name.
-pub(crate) type Fences = BTreeMap<String, Precondition>;
+pub(crate) type Preconditions = BTreeMap<String, Precondition>;
 
 /// Reads everything for one pass; `None` if the placement is gone.
 pub(super) fn observe(
@@ -51,14 +51,14 @@ pub(super) fn observe(
         batching: cx.options.batching,
         placement,
     };
-    let named = |fence: &Precondition| (fence.key.name.clone(), fence.clone());
+    let named = |precondition: &Precondition| (precondition.key.name.clone(), precondition.clone());
     Some(Seen {
         observed,
-        placement: kept.fence.clone(),
+        placement: kept.precondition.clone(),
         finalizers: kept.finalizers.clone(),
-        policies: policies.iter().map(|policy| named(&policy.fence)).collect(),
-        resources: resources.iter().map(|snapshot| named(&snapshot.fence)).collect(),
-        copy: copy.map(|copy| copy.fence.clone()),
+        policies: policies.iter().map(|policy| named(&policy.precondition)).collect(),
+        resources: resources.iter().map(|snapshot| named(&snapshot.precondition)).collect(),
+        copy: copy.map(|copy| copy.precondition.clone()),
     })
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn selected(
     cx: &Context,
     selectable: &Selectable,
     placement: &Placement,
-) -> Result<Selection, Trouble> {
+) -> Result<Selection, PassError> {
     if placement.deleting {
         return Ok(Selection::default());
     }

@@ -114,7 +114,7 @@ fn keep(kind: &Kind, object: DynamicObject, options: &SelectionOptions) -> Optio
     let labels = object.metadata.labels.clone().unwrap_or_default();
     let value = serde_json::to_value(object).ok()?;
     // What it cannot tell alone is asked again when the object is selected.
-    if stays(&Blind, kind, &value, options.workloads_run_here).unwrap_or(false) {
+    if stays(&UnknownHub, kind, &value, options.workloads_run_here).unwrap_or(false) {
         return None;
     }
     Some(Kept { labels, manifest: manifest(kind, value).ok()? })
@@ -184,9 +184,9 @@ fn parsed<'a>(kept: &Kept) -> Result<Cow<'a, Value>, String> {
 }
 
 /// A hub of which nothing is known.
-struct Blind;
+struct UnknownHub;
 
-impl Hub for Blind {
+impl Hub for UnknownHub {
     fn look_up(&self, kind: &Kind) -> Result<&ResourceType, String> {
         Err(no_matches(kind))
     }

@@ -22,7 +22,7 @@ use flagship_rules::placement::mirror::{Mirror, after_failure};
 use flagship_rules::placement::policy_snapshots::PolicyAction;
 use flagship_rules::placement::resource_snapshots::ResourceAction;
 use flagship_rules::placement::selection::Selection;
-use flagship_rules::placement::{Action, Frozen, Observed, Placement, Plan, Trouble, plan};
+use flagship_rules::placement::{Action, Frozen, Observed, PassError, Placement, Plan, plan};
 use flagship_runtime::client::{
     Client, ClientError, Precondition, Propagation, ResourceType, Selection as Which,
 };
@@ -35,8 +35,8 @@ use kube_core::Resource;
 use kube_core::metadata::PartialObjectMeta;
 use serde_json::{Value, json};
 
-use super::metrics::Standings;
-use super::observe::{Fences, Seen, observe};
+use super::metrics::StatusSeries;
+use super::observe::{Preconditions, Seen, observe};
 use super::selectable::Selectable;
 use super::unreadable;
 use crate::hub::Context;
@@ -54,7 +54,7 @@ pub(super) struct Shell {
     selectable: Arc<Selectable>,
     recorder: Recorder,
     seen: SeenWrites<ObjectKey>,
-    standings: Standings,
+    series: StatusSeries,
     /// What holds placements up and was told.
     blocked: Mutex<BTreeMap<ObjectKey, String>>,
 }
@@ -81,9 +81,9 @@ impl Shell {
         shown::<ClusterWide>(&seen, Some(&mirrors.cluster_wide));
         shown::<InNamespace>(&seen, mirrors.in_namespaces.as_ref());
         seen.shown_by(ResourceType::of::<ClusterResourcePlacementStatus>(), &mirrors.copies);
-        let standings = Standings::new(&cx.metrics);
+        let series = StatusSeries::new(&cx.metrics);
         let blocked = Mutex::default();
-        Self { cx, mirrors, selectable, recorder, seen, standings, blocked }
+        Self { cx, mirrors, selectable, recorder, seen, series, blocked }
     }
 
     /// One pass over a placement of the scope.
@@ -95,7 +95,7 @@ impl Shell {
         }
         let seen = observe(&self.cx, &self.mirrors, &self.selectable, &key);
         let Some(seen) = seen else {
-            self.standings.forget(&key);
+            self.series.forget(&key);
             self.blocked.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
             return Outcome::Done;
         };
@@ -104,8 +104,8 @@ impl Shell {
         let Placement { namespace, name, uid, generation, .. } = &seen.observed.placement;
         let about = reference::<S::Placement>(namespace.as_deref(), name, uid);
         match &plan.series {
-            Some(series) => self.standings.tell(&key, *generation, series, self.cx.env.now()),
-            None => self.standings.forget(&key),
+            Some(series) => self.series.tell(&key, *generation, series, self.cx.env.now()),
+            None => self.series.forget(&key),
         }
         let writer = self.writer(&key);
         let Plan { actions, events, wake, trouble, .. } = plan;
@@ -128,12 +128,12 @@ impl Shell {
 
     async fn act<S: Scoped>(&self, pass: &mut Pass<'_>, action: Action) -> Result<(), Failure> {
         match action {
-            Action::Guard => {
+            Action::AddFinalizer => {
                 let patch = with_finalizer(&pass.seen.finalizers, finalizer::PLACEMENT);
-                let guarded = pass.writer.patch::<S::Placement>(&pass.seen.placement, patch);
-                pass.moved_on(&guarded.await?);
+                let patched = pass.writer.patch::<S::Placement>(&pass.seen.placement, patch);
+                pass.moved_on(&patched.await?);
             }
-            Action::Unguard => {
+            Action::RemoveFinalizer => {
                 let patch = without_finalizer(&pass.seen.finalizers, finalizer::PLACEMENT);
                 let freed = pass.writer.patch::<S::Placement>(&pass.seen.placement, patch);
                 gone_is_fine(freed.await)?;
@@ -160,8 +160,8 @@ impl Shell {
     /// its name becomes the copy.
     async fn copy(&self, pass: &Pass<'_>, mirror: &Mirror) -> Result<(), ClientError> {
         let object = mirror.object(&pass.seen.observed.placement);
-        let fence = match &pass.seen.copy {
-            Some(fence) => Some(fence.clone()),
+        let precondition = match &pass.seen.copy {
+            Some(precondition) => Some(precondition.clone()),
             None => match pass.writer.create(&object).await? {
                 Made::New(_) => return Ok(()),
                 Made::Existed => {
@@ -174,13 +174,13 @@ impl Shell {
                 }
             },
         };
-        let Some(fence) = fence else { return Ok(()) };
+        let Some(precondition) = precondition else { return Ok(()) };
         let patch = json!({
             "metadata": {"ownerReferences": object.metadata.owner_references},
             "sourceStatus": every_field(&mirror.status),
             "lastUpdatedTime": object.last_updated_time,
         });
-        pass.writer.patch::<ClusterResourcePlacementStatus>(&fence, patch).await?;
+        pass.writer.patch::<ClusterResourcePlacementStatus>(&precondition, patch).await?;
         Ok(())
     }
 
@@ -204,7 +204,7 @@ impl Shell {
         {
             return failure;
         }
-        // All but the copy is written, and will be old news to the next pass.
+        // All but the copy is written, so the next pass would not tell of it.
         self.tell(pass);
         Failure::back_off(format!("the status cannot be copied: {why}"))
     }
@@ -230,7 +230,7 @@ impl Shell {
 
     /// Says what should not be possible and holds the placement up, on the placement and on
     /// the snapshot that is to blame: neither has a condition for it. The same words once.
-    fn held_up<S: Scoped>(&self, pass: &Pass<'_>, trouble: &Trouble) {
+    fn held_up<S: Scoped>(&self, pass: &Pass<'_>, trouble: &PassError) {
         if trouble.class() != ErrorClass::Unexpected {
             return;
         }
@@ -248,10 +248,11 @@ impl Shell {
             reason::PLACEMENT_BLOCKED,
             &format!("{why}; the placement stays as it is until this is mended"),
         );
-        let Trouble::Snapshot { of, name, .. } = trouble else { return };
+        let PassError::Snapshot { of, name, .. } = trouble else { return };
         let space = pass.key.namespace.as_deref();
-        let uid_in =
-            |fences: &Fences| fences.get(name).map(|fence| fence.uid.clone()).unwrap_or_default();
+        let uid_in = |preconditions: &Preconditions| {
+            preconditions.get(name).map(|precondition| precondition.uid.clone()).unwrap_or_default()
+        };
         let on = match of {
             Frozen::Policy => {
                 reference::<S::PolicySnapshot>(space, name, &uid_in(&pass.seen.policies))
@@ -280,10 +281,11 @@ impl Pass<'_> {
     }
 
     async fn write_policy<S: Scoped>(&mut self, action: PolicyAction) -> Result<(), Failure> {
-        let fences = &mut self.seen.policies;
+        let preconditions = &mut self.seen.policies;
         match action {
             PolicyAction::Retire { name } => {
-                patch::<S::PolicySnapshot, _>(&self.writer, fences, &name, labelled(false)).await
+                patch::<S::PolicySnapshot, _>(&self.writer, preconditions, &name, labelled(false))
+                    .await
             }
             PolicyAction::Refresh { name, placement_generation, number_of_clusters } => {
                 let mut change = labelled(true);
@@ -293,7 +295,7 @@ impl Pass<'_> {
                     notes[annotation::NUMBER_OF_CLUSTERS] = json!(number.to_string());
                 }
                 change["metadata"]["annotations"] = notes;
-                patch::<S::PolicySnapshot, _>(&self.writer, fences, &name, change).await
+                patch::<S::PolicySnapshot, _>(&self.writer, preconditions, &name, change).await
             }
             PolicyAction::Create(new) => {
                 let placement = &self.seen.observed.placement;
@@ -301,7 +303,7 @@ impl Pass<'_> {
                 create(&self.writer, &object, &new.name).await
             }
             PolicyAction::Delete { name } => {
-                delete::<S::PolicySnapshot, _>(&self.writer, fences, &name).await
+                delete::<S::PolicySnapshot, _>(&self.writer, preconditions, &name).await
             }
         }
     }
@@ -331,19 +333,19 @@ fn note_rivals(key: &ObjectKey, seen: &Observed) {
 /// or by an update run of it.
 pub(crate) async fn write_snapshot<S: Scoped, O: Ord + Clone + Debug>(
     writer: &Writer<'_, O>,
-    fences: &mut Fences,
+    preconditions: &mut Preconditions,
     placement: &Placement,
     selection: Option<&Selection>,
     action: ResourceAction,
 ) -> Result<(), Failure> {
     match action {
         ResourceAction::Mark { name, latest } => {
-            patch::<S::ResourceSnapshot, _>(writer, fences, &name, labelled(latest)).await
+            patch::<S::ResourceSnapshot, _>(writer, preconditions, &name, labelled(latest)).await
         }
         ResourceAction::Stamp { name, at } => {
             let notes = json!({annotation::NEXT_SNAPSHOT_DETECTION_TIME: at});
             let change = json!({"metadata": {"annotations": notes}});
-            patch::<S::ResourceSnapshot, _>(writer, fences, &name, change).await
+            patch::<S::ResourceSnapshot, _>(writer, preconditions, &name, change).await
         }
         ResourceAction::Create(new) => {
             let nothing = Selection::default();
@@ -352,7 +354,7 @@ pub(crate) async fn write_snapshot<S: Scoped, O: Ord + Clone + Debug>(
             create(writer, &S::ResourceSnapshot::new(metadata, spec), &new.name).await
         }
         ResourceAction::Delete { name } => {
-            delete::<S::ResourceSnapshot, _>(writer, fences, &name).await
+            delete::<S::ResourceSnapshot, _>(writer, preconditions, &name).await
         }
     }
 }
@@ -368,9 +370,10 @@ pub(crate) async fn delete_all<K: Kind, O: Ord + Clone + Debug>(
     let objects = client.of_type::<PartialObjectMeta<K>>(ResourceType::of::<K>());
     let which = Which { namespace: namespace.map(str::to_owned), labels, ..Which::all() };
     let listed = objects.metadata_only().list(&which).await?;
-    let fences: Vec<Precondition> = listed.items.iter().filter_map(Precondition::of).collect();
-    carry_out_in_groups(vec![fences], AT_ONCE, async |fence| {
-        writer.delete::<K>(&fence, Propagation::Background).await.map(drop)
+    let preconditions: Vec<Precondition> =
+        listed.items.iter().filter_map(Precondition::of).collect();
+    carry_out_in_groups(vec![preconditions], AT_ONCE, async |precondition| {
+        writer.delete::<K>(&precondition, Propagation::Background).await.map(drop)
     })
     .await?;
     Ok(())
@@ -391,23 +394,25 @@ async fn create<K: Kind, O: Ord + Clone + Debug>(
 /// Changes a snapshot that is known; the next change knows of this one.
 async fn patch<K: Kind, O: Ord + Clone + Debug>(
     writer: &Writer<'_, O>,
-    fences: &mut Fences,
+    preconditions: &mut Preconditions,
     name: &str,
     change: Value,
 ) -> Result<(), Failure> {
-    let fence = fences.get(name).ok_or_else(|| Failure::reread(format!("{name} is not known")))?;
-    let object = writer.patch::<K>(fence, change).await?;
-    fences.extend(Precondition::of(&object).map(|fence| (name.to_owned(), fence)));
+    let precondition =
+        preconditions.get(name).ok_or_else(|| Failure::reread(format!("{name} is not known")))?;
+    let object = writer.patch::<K>(precondition, change).await?;
+    preconditions
+        .extend(Precondition::of(&object).map(|precondition| (name.to_owned(), precondition)));
     Ok(())
 }
 
 async fn delete<K: Kind, O: Ord + Clone + Debug>(
     writer: &Writer<'_, O>,
-    fences: &Fences,
+    preconditions: &Preconditions,
     name: &str,
 ) -> Result<(), Failure> {
-    if let Some(fence) = fences.get(name) {
-        writer.delete::<K>(fence, Propagation::Background).await?;
+    if let Some(precondition) = preconditions.get(name) {
+        writer.delete::<K>(precondition, Propagation::Background).await?;
     }
     Ok(())
 }

@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 
 use super::selectable::{Selectable, kind_served};
 use super::{Queues, ScopeMirrors, placements};
-use crate::mirrors::{Fenced, Mirrors, Placement, Policy};
+use crate::mirrors::{Mirrors, Placement, Policy, Versioned};
 
 /// Between two passes that only repeat another wording.
 const WORDING: Duration = Duration::from_secs(1);
@@ -75,7 +75,7 @@ fn binding(
     match binding_change(old, new) {
         BindingChange::Nothing => {}
         BindingChange::Wording => queue.add_after(new.placement_key(), WORDING),
-        BindingChange::News => {
+        BindingChange::Status => {
             let placement = new.placement_key();
             let cost = ROW * scope.count_bindings_of(&placement);
             window.add(queue, placement, cost);
@@ -86,7 +86,7 @@ fn binding(
 fn copy(
     queue: &Queue<ObjectKey>,
     placements: &Store<Placement>,
-    change: &Change<Fenced<PlacementStatus>>,
+    change: &Change<Versioned<PlacementStatus>>,
 ) {
     if change.old.is_none() || change.new.is_some() {
         return;
@@ -104,7 +104,7 @@ pub(super) fn caught_up(selectable: &Selectable) -> BTreeSet<Kind> {
 }
 
 /// Wakes placements that select a kind as soon as all its objects can be seen, and
-/// when it is gone. What is `known` already is no news.
+/// when it is gone. What is `known` already wakes nothing.
 pub(super) async fn kinds_come_and_go(
     selectable: Arc<Selectable>,
     mirrors: Arc<Mirrors>,

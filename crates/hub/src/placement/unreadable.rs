@@ -1,7 +1,7 @@
 //! A placement that cannot be read, told so in its own status.
 //!
 //! Nothing of it is acted upon: what was decided on its last readable version stands.
-//! Where the server refuses the status too, the event that `complaints` records has to do.
+//! Where the server refuses the status too, the event that `malformed_events` records has to do.
 
 use flagship_api::condition::Generation;
 use flagship_api::names::ObjectKey;
@@ -13,8 +13,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube_core::DynamicObject;
 use serde_json::{Value, json};
 
-use crate::complaints::cause;
 use crate::hub::Context;
+use crate::malformed_events::cause;
 use crate::scope::Scoped;
 
 /// Says in the status of the placement what is wrong with it.
@@ -46,7 +46,7 @@ async fn say<S: Scoped>(
 ) -> Result<(), ClientError> {
     let resource = ResourceType::of::<S::Placement>();
     let object = cx.client.of_type::<DynamicObject>(resource).get(key).await?;
-    let Some(fence) = Precondition::of(&object) else { return Ok(()) };
+    let Some(precondition) = Precondition::of(&object) else { return Ok(()) };
     // A status that cannot be read is ours to write anew.
     let told = object.data["status"]["conditions"].clone();
     let told: Vec<Condition> = serde_json::from_value(told).unwrap_or_default();
@@ -65,6 +65,6 @@ async fn say<S: Scoped>(
         }
     }
     let patch = json!({"status": status});
-    writer.patch_status::<S::Placement>(&fence, patch).await?;
+    writer.patch_status::<S::Placement>(&precondition, patch).await?;
     Ok(())
 }

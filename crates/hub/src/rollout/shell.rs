@@ -104,19 +104,21 @@ impl<S: Scoped> Shell<S> {
         | Action::Deliver { binding, .. }
         | Action::Remove { binding }) = &action;
         let Some(found) = seen.bindings.iter().find(|b| b.name == *binding) else { return Ok(()) };
-        let fence = precondition_of(found);
+        let precondition = precondition_of(found);
         match action {
             Action::PushStrategy { strategy, .. } => {
                 let spec =
                     ResourceBindingSpec { apply_strategy: Some(*strategy), ..found.spec.clone() };
                 let patch = into_spec(&found.spec, &spec);
-                gone_is_fine(writer.patch::<S::Binding>(&fence, patch).await)?;
+                gone_is_fine(writer.patch::<S::Binding>(&precondition, patch).await)?;
             }
             Action::HoldBack { .. } => {
-                self.say(writer, &fence, found.generation(), found, words::held_back()).await?;
+                self.say(writer, &precondition, found.generation(), found, words::held_back())
+                    .await?;
             }
             Action::Confirm { .. } => {
-                self.say(writer, &fence, found.generation(), found, words::started()).await?;
+                self.say(writer, &precondition, found.generation(), found, words::started())
+                    .await?;
             }
             Action::Deliver { snapshot, overrides, .. } => {
                 let spec = ResourceBindingSpec {
@@ -127,16 +129,16 @@ impl<S: Scoped> Shell<S> {
                     ..found.spec.clone()
                 };
                 let patch = into_spec(&found.spec, &spec);
-                let delivered = writer.patch::<S::Binding>(&fence, patch).await;
+                let delivered = writer.patch::<S::Binding>(&precondition, patch).await;
                 if let Some(delivered) = gone_is_fine(delivered)? {
-                    // The fence held, so the status is still the one that was listed.
-                    let Some(fence) = Precondition::of(&delivered) else { return Ok(()) };
+                    // The precondition held, so the status is still the one that was listed.
+                    let Some(precondition) = Precondition::of(&delivered) else { return Ok(()) };
                     let generation = Generation::of(delivered.meta());
-                    self.say(writer, &fence, generation, found, words::started()).await?;
+                    self.say(writer, &precondition, generation, found, words::started()).await?;
                 }
             }
             Action::Remove { .. } => {
-                writer.delete::<S::Binding>(&fence, Propagation::Background).await?;
+                writer.delete::<S::Binding>(&precondition, Propagation::Background).await?;
             }
         }
         Ok(())
@@ -146,7 +148,7 @@ impl<S: Scoped> Shell<S> {
     async fn say(
         &self,
         writer: &Writer<'_, ObjectKey>,
-        fence: &Precondition,
+        precondition: &Precondition,
         generation: Generation,
         binding: &Binding,
         said: Draft,
@@ -154,7 +156,7 @@ impl<S: Scoped> Shell<S> {
         let mut conditions = binding.status.conditions.clone();
         said.set(&mut conditions, generation, self.cx.env.now());
         let patch = json!({"status": {"conditions": conditions}});
-        gone_is_fine(writer.patch_status::<S::Binding>(fence, patch).await)?;
+        gone_is_fine(writer.patch_status::<S::Binding>(precondition, patch).await)?;
         Ok(())
     }
 }

@@ -11,12 +11,12 @@ use flagship_rules::model::Binding;
 use flagship_rules::scheduling::{Cluster, Observed, Options};
 use flagship_runtime::client::{Listed, Selection};
 
-use super::shell::Trouble;
+use super::shell::PassError;
 use crate::hub::Context;
 use crate::mirrors::{Mirrors, Policy};
 use crate::scope::{Scoped, binding};
 
-/// What a pass looks at, and the policy snapshot that its report is fenced with.
+/// What a pass looks at, and the version of the policy snapshot that its report is written for.
 pub(super) struct Seen {
     pub observed: Observed,
     pub policy: Arc<Policy>,
@@ -28,11 +28,11 @@ pub(super) async fn observe<S: Scoped>(
     mirrors: &Mirrors,
     key: &ObjectKey,
     policy: Arc<Policy>,
-) -> Result<Seen, Trouble> {
+) -> Result<Seen, PassError> {
     let listed: Listed<S::Binding> = cx.client.of().list(&bindings_of(key)).await?;
     if let Some(problem) = listed.malformed.first() {
         // Its cluster is unknown, and might be chosen a second time.
-        return Err(Trouble::Undecidable(format!("a binding cannot be read: {problem}")));
+        return Err(PassError::Undecidable(format!("a binding cannot be read: {problem}")));
     }
     let mut bindings: Vec<Binding> = listed.items.into_iter().map(binding).collect();
     bindings.sort_by(|a, b| a.name.cmp(&b.name));

@@ -55,20 +55,20 @@ pub(super) struct Shell {
 }
 
 /// Why a pass ended early.
-pub(super) enum Trouble {
+pub(super) enum PassError {
     /// The server or another writer was in the way; the queue knows what to do.
     Failed(Failure),
     /// Somebody has to change something; said to them, and looked at again later.
     Undecidable(String),
 }
 
-impl From<ClientError> for Trouble {
+impl From<ClientError> for PassError {
     fn from(error: ClientError) -> Self {
         Self::Failed(error.into())
     }
 }
 
-impl From<Stopped<ClientError>> for Trouble {
+impl From<Stopped<ClientError>> for PassError {
     fn from(stopped: Stopped<ClientError>) -> Self {
         Self::Failed(stopped.into())
     }
@@ -129,8 +129,8 @@ impl Shell {
                 self.queue.add(key);
                 Outcome::Done
             }
-            Err(Trouble::Failed(failure)) => Outcome::Error(failure),
-            Err(Trouble::Undecidable(why)) => {
+            Err(PassError::Failed(failure)) => Outcome::Error(failure),
+            Err(PassError::Undecidable(why)) => {
                 tracing::warn!(%key, why, "cannot be scheduled as it is");
                 self.say(&key, EventType::Warning, reason::SCHEDULING_FAILED, &why);
                 Outcome::After(self.cx.options.failure_retry)
@@ -138,7 +138,7 @@ impl Shell {
         }
     }
 
-    async fn pass_in<S: Scoped>(&self, key: &ObjectKey) -> Result<PassResult, Trouble> {
+    async fn pass_in<S: Scoped>(&self, key: &ObjectKey) -> Result<PassResult, PassError> {
         let Some(mirrors) = self.mirrors.of(key) else { return Ok(PassResult::Idle) };
         let Some(placement) = mirrors.placements.get(key) else { return Ok(PassResult::Idle) };
         if placement.deleting {
@@ -149,7 +149,7 @@ impl Shell {
         }
         // None yet, or two while one takes over: the next change of them comes back here.
         let Some(policy) = mirrors.policy_of(key) else { return Ok(PassResult::Idle) };
-        self.guard::<S>(key, &placement).await?;
+        self.add_finalizer::<S>(key, &placement).await?;
         let seen = observe::<S>(&self.cx, &self.mirrors, key, policy).await?;
         let plan = scheduling::plan(&seen.observed);
         self.carry_out::<S>(key, &seen, plan.actions).await?;
@@ -162,23 +162,23 @@ impl Shell {
         }
         decided.into_iter().for_each(|remark| self.remark(key, remark));
         match plan.failure {
-            Some(scheduling::Failure(why)) => Err(Trouble::Undecidable(why)),
+            Some(scheduling::Failure(why)) => Err(PassError::Undecidable(why)),
             None if plan.again => Ok(PassResult::Again),
             None => Ok(PassResult::Decided),
         }
     }
 
     /// Makes sure that the placement does not go without us.
-    async fn guard<S: Scoped>(
+    async fn add_finalizer<S: Scoped>(
         &self,
         key: &ObjectKey,
         placement: &Placement,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), PassError> {
         if placement.finalizers.iter().any(|f| f == finalizer::SCHEDULER) {
             return Ok(());
         }
         let patch = with_finalizer(&placement.finalizers, finalizer::SCHEDULER);
-        self.writer(key).patch::<S::Placement>(&placement.fence, patch).await?;
+        self.writer(key).patch::<S::Placement>(&placement.precondition, patch).await?;
         Ok(())
     }
 
@@ -187,7 +187,7 @@ impl Shell {
         key: &ObjectKey,
         seen: &Seen,
         actions: Vec<Action>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), PassError> {
         let mut groups: Vec<Vec<Write<S::Binding>>> = Vec::new();
         let mut last = None;
         for action in actions {
@@ -203,8 +203,8 @@ impl Shell {
         let writer = self.writer(key);
         carry_out_in_groups(groups, AT_ONCE, async |write| match write {
             Write::Create(binding) => writer.create(&*binding).await.map(drop),
-            Write::Patch(fence, patch) => {
-                gone_is_fine(writer.patch::<S::Binding>(&fence, patch).await).map(drop)
+            Write::Patch(precondition, patch) => {
+                gone_is_fine(writer.patch::<S::Binding>(&precondition, patch).await).map(drop)
             }
         })
         .await?;
@@ -216,14 +216,14 @@ impl Shell {
         key: &ObjectKey,
         seen: &Seen,
         action: Action,
-    ) -> Result<Option<Write<S::Binding>>, Trouble> {
+    ) -> Result<Option<Write<S::Binding>>, PassError> {
         let patch = |binding: &str, patch: &dyn Fn(&Binding) -> Value| {
             let found = seen.observed.bindings.iter().find(|b| b.name == binding)?;
             Some(Write::Patch(precondition_of(found), patch(found)))
         };
         let policy = seen.observed.snapshot.name.as_str();
         Ok(match action {
-            Action::Unguard { binding } => patch(&binding, &|found| {
+            Action::RemoveFinalizer { binding } => patch(&binding, &|found| {
                 without_finalizer(&found.finalizers, finalizer::SCHEDULER_BINDING)
             }),
             Action::Release { binding, previous } => patch(&binding, &|_| {
@@ -240,7 +240,7 @@ impl Shell {
                 let suffix = self.cx.env.entropy.uuid();
                 let name = names::binding(&key.name, &decision.cluster, &suffix);
                 let name = name.map_err(|problems| {
-                    Trouble::Undecidable(format!(
+                    PassError::Undecidable(format!(
                         "no binding can be named after cluster {}: {}",
                         decision.cluster,
                         problems.join(", ")
@@ -257,7 +257,7 @@ impl Shell {
         key: &ObjectKey,
         policy: &Policy,
         report: &Report,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), PassError> {
         let verdict = report.verdict;
         // Said when it is written, which is once for each decision.
         let listed = report.decisions.iter().filter(|decision| decision.selected).count();
@@ -284,7 +284,7 @@ impl Shell {
             "conditions": status.conditions,
             "targetClusters": status.target_clusters,
         }});
-        self.writer(key).patch_status::<S::PolicySnapshot>(&policy.fence, patch).await?;
+        self.writer(key).patch_status::<S::PolicySnapshot>(&policy.precondition, patch).await?;
         Ok(())
     }
 
@@ -294,7 +294,7 @@ impl Shell {
         &self,
         key: &ObjectKey,
         placement: &Placement,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), PassError> {
         let writer = self.writer(key);
         let bindings = self.cx.client.of_type(ResourceType::of::<S::Binding>()).metadata_only();
         let listed = bindings.list(&bindings_of(key)).await?;
@@ -304,7 +304,7 @@ impl Shell {
         })
         .await?;
         let patch = without_finalizer(&placement.finalizers, finalizer::SCHEDULER);
-        gone_is_fine(writer.patch::<S::Placement>(&placement.fence, patch).await)?;
+        gone_is_fine(writer.patch::<S::Placement>(&placement.precondition, patch).await)?;
         Ok(())
     }
 
@@ -329,7 +329,7 @@ impl Shell {
     fn say(&self, key: &ObjectKey, sort: EventType, reason: &str, message: &str) {
         let placement = self.mirrors.of(key).and_then(|mirrors| mirrors.placements.get(key));
         let Some(placement) = placement else { return };
-        let (namespace, uid) = (key.namespace.as_deref(), &placement.fence.uid);
+        let (namespace, uid) = (key.namespace.as_deref(), &placement.precondition.uid);
         let about = match key.scope() {
             Scope::Cluster => reference::<ClusterResourcePlacement>(namespace, &key.name, uid),
             Scope::Namespaced => reference::<ResourcePlacement>(namespace, &key.name, uid),
@@ -364,19 +364,19 @@ async fn remove<S: Scoped>(
     writer: &Writer<'_, ObjectKey>,
     binding: PartialObjectMeta<S::Binding>,
 ) -> Result<(), ClientError> {
-    let Some(fence) = Precondition::of(&binding) else { return Ok(()) };
-    let mut fence = fence;
+    let Some(precondition) = Precondition::of(&binding) else { return Ok(()) };
+    let mut precondition = precondition;
     if binding.metadata.finalizers.iter().flatten().any(|f| f == finalizer::SCHEDULER_BINDING) {
         let patch =
             without_finalizer(finalizers_of(&binding.metadata), finalizer::SCHEDULER_BINDING);
-        match writer.patch::<S::Binding>(&fence, patch).await {
-            Ok(freed) => fence = Precondition::of(&freed).unwrap_or(fence),
+        match writer.patch::<S::Binding>(&precondition, patch).await {
+            Ok(freed) => precondition = Precondition::of(&freed).unwrap_or(precondition),
             Err(ClientError::NotFound { .. }) => return Ok(()),
             Err(error) => return Err(error),
         }
     }
     if binding.metadata.deletion_timestamp.is_none() {
-        writer.delete::<S::Binding>(&fence, Propagation::Background).await?;
+        writer.delete::<S::Binding>(&precondition, Propagation::Background).await?;
     }
     Ok(())
 }

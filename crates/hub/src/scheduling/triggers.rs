@@ -61,7 +61,7 @@ pub(super) fn listen(
             gathering.add(trigger);
         }
     }));
-    // Every placement looks once at the start; the clusters it then sees are no news.
+    // Every placement looks once at the start; the clusters it then sees wake nothing.
     cluster_triggers.take();
     subscriptions
 }
@@ -99,7 +99,7 @@ fn binding_changed(queue: &Queue<ObjectKey>, change: &Change<Binding>) {
 
 /// Whether a binding is being deleted and waits for the scheduler to let it go.
 fn awaits_scheduler(binding: &Binding) -> bool {
-    binding.deleting && binding.is_guarded_by(finalizer::SCHEDULER_BINDING)
+    binding.deleting && binding.has_finalizer(finalizer::SCHEDULER_BINDING)
 }
 
 fn cluster_trigger(change: &Change<Cluster>, now: Timestamp) -> Option<ClusterTrigger> {
@@ -113,7 +113,7 @@ fn cluster_trigger(change: &Change<Cluster>, now: Timestamp) -> Option<ClusterTr
             Some(ClusterTrigger::Changed(ClusterChange::Nature))
         }
         (None, Some(_)) => None,
-        // The last version may have been unreadable; that it is gone is still news.
+        // The last version may have been unreadable; that it is gone still matters.
         (_, None) => change.malformed.is_none().then_some(ClusterTrigger::Gone),
     }
 }

@@ -19,12 +19,12 @@ const APPROVAL_SECONDS: &[f64] =
 const STAGE_SECONDS: &[f64] = &[15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0];
 
 /// The series of all runs, so that they can go with them.
-pub(super) struct Standings {
+pub(super) struct StatusSeries {
     metrics: Metrics,
     told: Mutex<BTreeMap<ObjectKey, BTreeSet<[String; 5]>>>,
 }
 
-impl Standings {
+impl StatusSeries {
     pub fn new(metrics: &Metrics) -> Self {
         Self { metrics: metrics.clone(), told: Mutex::default() }
     }
@@ -34,7 +34,7 @@ impl Standings {
         let Series { state, condition, status, reason, failure_type } = at;
         let state = [state, condition, status, reason, failure_type].map(Clone::clone);
         let help = "When the update run was last seen in this state.";
-        let gauge = self.metrics.gauge(STATUS, help, &standing(run, &state));
+        let gauge = self.metrics.gauge(STATUS, help, &labels(run, &state));
         gauge.set(now.as_millisecond() as f64 / 1e3);
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         told.entry(run.clone()).or_default().insert(state);
@@ -63,7 +63,7 @@ impl Standings {
     pub fn forget(&self, run: &ObjectKey) {
         let told = self.told.lock().unwrap_or_else(PoisonError::into_inner).remove(run);
         for state in told.into_iter().flatten() {
-            self.metrics.forget(STATUS, &standing(run, &state));
+            self.metrics.forget(STATUS, &labels(run, &state));
         }
         let [namespace, name] = identity(run);
         for side in [BEFORE_STAGE, AFTER_STAGE] {
@@ -77,7 +77,7 @@ fn identity(run: &ObjectKey) -> [(&'static str, &str); 2] {
     [("namespace", run.namespace.as_deref().unwrap_or_default()), ("name", &run.name)]
 }
 
-fn standing<'a>(run: &'a ObjectKey, state: &'a [String; 5]) -> [(&'static str, &'a str); 7] {
+fn labels<'a>(run: &'a ObjectKey, state: &'a [String; 5]) -> [(&'static str, &'a str); 7] {
     let [namespace, name] = identity(run);
     let [state, condition, status, reason, failure_type] = state;
     [

@@ -1,11 +1,11 @@
 //! The update run controllers: `flagship_rules::update_run`, kept in step with the hub.
 //!
 //! One queue of runs per scope, fair between placements; passes of one run never overlap.
-//! `triggers` says which change makes which run worth a pass, `observe` and `afresh` read
+//! `triggers` says which change makes which run worth a pass, `observe` and `fresh_reads` read
 //! what a pass may look at, `shell` carries the plan out, `metrics` shows where each run
 //! stands. A pass does not know why it was woken.
 
-mod afresh;
+mod fresh_reads;
 mod measure;
 mod metrics;
 mod observe;

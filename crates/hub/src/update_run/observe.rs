@@ -1,6 +1,6 @@
 //! What one pass looks at, from mirrors that show the last pass's writes.
 //!
-//! Good enough to go on. What is fixed once, or ends a run, is read by `afresh`.
+//! Good enough to go on. What is fixed once, or ends a run, is read by `fresh_reads`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,17 +12,17 @@ use flagship_runtime::client::Precondition;
 
 use crate::hub::Context;
 use crate::mirrors::{MemberMirrors, Policy, Run, ScopeMirrors};
-use crate::placement::Fences;
+use crate::placement::Preconditions;
 
-/// What a pass looks at, and what its writes are fenced with.
+/// What a pass looks at, and what its writes carry as preconditions.
 pub(super) struct Seen {
     pub observed: Observed,
     pub run: Precondition,
     pub finalizers: Vec<String>,
     /// The placement's resource snapshots.
-    pub resources: Fences,
+    pub resources: Preconditions,
     /// Whether it was read from the server itself, and may be ahead of mirrors.
-    pub afresh: bool,
+    pub fresh: bool,
 }
 
 impl Seen {
@@ -34,10 +34,10 @@ impl Seen {
         };
         Self {
             observed,
-            run: run.fence.clone(),
+            run: run.precondition.clone(),
             finalizers: run.finalizers.clone(),
-            resources: Fences::new(),
-            afresh: false,
+            resources: Preconditions::new(),
+            fresh: false,
         }
     }
 }
@@ -101,8 +101,8 @@ pub(super) fn observe(
 /// that have promised something and not done it yet.
 pub(super) fn under_way(scope: &ScopeMirrors, run: &Run, rivals: &mut Vec<Rival>) {
     for other in scope.runs.of(&run.placement) {
-        let known = |known: &Rival| known.uid == other.fence.uid;
-        let is_new = other.fence.uid != run.fence.uid && !rivals.iter().any(known);
+        let known = |known: &Rival| known.uid == other.precondition.uid;
+        let is_new = other.precondition.uid != run.precondition.uid && !rivals.iter().any(known);
         if is_new && !other.rival.ended {
             rivals.push(other.rival.clone());
         }
@@ -112,13 +112,13 @@ pub(super) fn under_way(scope: &ScopeMirrors, run: &Run, rivals: &mut Vec<Rival>
 /// UIDs of the other runs that bindings name as their last writer.
 pub(super) fn writers<'a>(bindings: &'a [Arc<Binding>], run: &Run) -> BTreeSet<&'a str> {
     let fences = bindings.iter().filter_map(|binding| binding.fence.as_ref());
-    fences.map(|fence| fence.run.as_str()).filter(|uid| *uid != run.fence.uid).collect()
+    fences.map(|fence| fence.run.as_str()).filter(|uid| *uid != run.precondition.uid).collect()
 }
 
 /// Requests that name the run, and those that bear a name it gives.
 pub(super) fn approvals(scope: &ScopeMirrors, run: &Run) -> Vec<Approval> {
     let mut found: BTreeMap<String, Approval> = BTreeMap::new();
-    for request in scope.runs.approvals_of(&run.fence.key) {
+    for request in scope.runs.approvals_of(&run.precondition.key) {
         found.insert(request.name.clone(), (*request).clone());
     }
     for name in request_names(run) {

@@ -35,8 +35,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_core::Resource;
 use serde_json::json;
 
-use super::afresh::observe_afresh;
-use super::metrics::Standings;
+use super::fresh_reads::observe_fresh;
+use super::metrics::StatusSeries;
 use super::observe::{Departed, Seen, observe};
 use crate::hub::Context;
 use crate::mirrors::{Mirrors, Run, ScopeMirrors};
@@ -57,10 +57,10 @@ pub(super) struct Shell<S: Scoped> {
     queue: PerPlacement,
     recorder: Recorder,
     /// Says to `managedFields` who put the finalizer there.
-    guard: Client,
+    finalizer_client: Client,
     seen: SeenWrites<PlacedKey>,
     departed: Departed,
-    standings: Standings,
+    series: StatusSeries,
     /// What the last pass over each run had to tell, so that it is told once.
     told: Mutex<BTreeMap<PlacedKey, BTreeSet<Told>>>,
     /// UIDs of runs, and the last resource snapshot index that they asked for.
@@ -75,7 +75,7 @@ type Told = (Option<String>, String, String);
 struct Pass<'a> {
     seen: Seen,
     writer: Writer<'a, PlacedKey>,
-    guard: Writer<'a, PlacedKey>,
+    finalizer_writer: Writer<'a, PlacedKey>,
     /// Whether the run's record is written.
     recorded: bool,
 }
@@ -108,10 +108,10 @@ impl<S: Scoped> Shell<S> {
             selectable: selectable.clone(),
             queue: queue.clone(),
             recorder,
-            guard: cx.client.named(field_manager::UPDATE_RUN),
+            finalizer_client: cx.client.named(field_manager::UPDATE_RUN),
             seen,
             departed: Departed::default(),
-            standings: Standings::new(&cx.metrics),
+            series: StatusSeries::new(&cx.metrics),
             told: Mutex::default(),
             asked: Mutex::default(),
             of: PhantomData,
@@ -141,13 +141,13 @@ impl<S: Scoped> Shell<S> {
             assert_lawful(&seen.observed, &plan, &self.works_of(&seen));
         }
         match &plan.series {
-            Some(series) => self.standings.tell(&key.object, series, self.cx.env.now()),
+            Some(series) => self.series.tell(&key.object, series, self.cx.env.now()),
             None if seen.observed.run.deleting => self.forget(&key),
             None => {}
         }
         let writer = |client| Writer::new(client, &self.cx.leadership, &self.seen, &key);
-        let (own, guard) = (writer(&self.cx.client), writer(&self.guard));
-        let mut pass = Pass { seen, writer: own, guard, recorded: false };
+        let (own, finalizer_writer) = (writer(&self.cx.client), writer(&self.finalizer_client));
+        let mut pass = Pass { seen, writer: own, finalizer_writer, recorded: false };
         let Plan { actions, mut events, on_requests, measured, wake, trouble, .. } = plan;
         let carried_out = self.carry_out(&mut pass, actions).await;
         if carried_out.is_err() {
@@ -159,7 +159,7 @@ impl<S: Scoped> Shell<S> {
             events.retain(|event| event.reason != TAKEN_OVER);
         }
         self.tell(&key, &pass.seen.observed, &events, &on_requests);
-        measured.iter().for_each(|measured| self.standings.measure(&key.object, measured));
+        measured.iter().for_each(|measured| self.series.measure(&key.object, measured));
         carried_out?;
         if let Some(trouble) = trouble {
             return Err(Failure::back_off(trouble.to_string()));
@@ -178,7 +178,7 @@ impl<S: Scoped> Shell<S> {
     /// The Works behind the bindings of a run, where they are as old as these: a binding
     /// that works says so because its Works here do.
     fn works_of(&self, seen: &Seen) -> Vec<Work> {
-        let bindings = seen.observed.bindings.iter().filter(|_| !seen.afresh);
+        let bindings = seen.observed.bindings.iter().filter(|_| !seen.fresh);
         let works = bindings.flat_map(|binding| {
             let key = seen.observed.run.beside(&binding.name);
             self.mirrors.works.of(&key, &member_namespace(binding.cluster()))
@@ -194,7 +194,7 @@ impl<S: Scoped> Shell<S> {
             let plan = plan(&seen.observed);
             (seen, plan)
         };
-        if run.rival.ended || run.value.deleting || !run.value.guarded {
+        if run.rival.ended || run.value.deleting || !run.value.has_finalizer {
             return Ok(planned(Seen::alone(&self.cx, run)));
         }
         if run.value.is_initialized() {
@@ -204,9 +204,8 @@ impl<S: Scoped> Shell<S> {
                 return Ok((seen, plan));
             }
         }
-        let seen =
-            observe_afresh::<S>(&self.cx, &self.scope, &self.selectable, &self.departed, run)
-                .await?;
+        let seen = observe_fresh::<S>(&self.cx, &self.scope, &self.selectable, &self.departed, run)
+            .await?;
         Ok(planned(seen))
     }
 
@@ -215,10 +214,13 @@ impl<S: Scoped> Shell<S> {
         let index = &run.value.spec.resource_snapshot_index;
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         if !index.is_empty() {
-            asked.insert(run.fence.key.clone(), (run.fence.uid.clone(), index.clone()));
+            asked.insert(
+                run.precondition.key.clone(),
+                (run.precondition.uid.clone(), index.clone()),
+            );
         }
-        let (uid, index) = asked.get(&run.fence.key)?;
-        (*uid == run.fence.uid).then(|| index.clone())
+        let (uid, index) = asked.get(&run.precondition.key)?;
+        (*uid == run.precondition.uid).then(|| index.clone())
     }
 
     async fn carry_out(&self, pass: &mut Pass<'_>, actions: Vec<Action>) -> Result<(), Failure> {
@@ -246,11 +248,11 @@ impl<S: Scoped> Shell<S> {
     async fn act(&self, pass: &mut Pass<'_>, action: Action) -> Result<(), Failure> {
         let name = &pass.seen.observed.run.name;
         match action {
-            Action::Guard => {
+            Action::AddFinalizer => {
                 let patch = with_finalizer(&pass.seen.finalizers, finalizer::UPDATE_RUN);
-                pass.guard.patch::<S::UpdateRun>(&pass.seen.run, patch).await?;
+                pass.finalizer_writer.patch::<S::UpdateRun>(&pass.seen.run, patch).await?;
             }
-            Action::Unguard => {
+            Action::RemoveFinalizer => {
                 let patch = without_finalizer(&pass.seen.finalizers, finalizer::UPDATE_RUN);
                 let freed = pass.writer.patch::<S::UpdateRun>(&pass.seen.run, patch).await;
                 gone_is_fine(freed)?;
@@ -309,13 +311,13 @@ impl<S: Scoped> Shell<S> {
         let found = requests.find(|request| request.name == accept.request);
         let mut conditions = found.map(|found| found.conditions.clone()).unwrap_or_default();
         accept.answer(&mut conditions, self.cx.env.now());
-        let fence = Precondition {
+        let precondition = Precondition {
             key: pass.seen.observed.run.beside(&accept.request),
             uid: accept.uid.clone(),
             resource_version: accept.resource_version.clone(),
         };
         let patch = json!({"status": {"conditions": conditions}});
-        pass.writer.patch_status::<S::ApprovalRequest>(&fence, patch).await?;
+        pass.writer.patch_status::<S::ApprovalRequest>(&precondition, patch).await?;
         Ok(())
     }
 
@@ -329,12 +331,12 @@ impl<S: Scoped> Shell<S> {
             return Err(Failure::reread(format!("{} is gone", run.key)));
         }
         tracing::info!(run = %run.key, request = dismiss.request, "deleting an old request");
-        let fence = Precondition {
+        let precondition = Precondition {
             key: pass.seen.observed.run.beside(&dismiss.request),
             uid: dismiss.uid.clone(),
             resource_version: dismiss.resource_version.clone(),
         };
-        pass.writer.delete::<S::ApprovalRequest>(&fence, Propagation::Background).await?;
+        pass.writer.delete::<S::ApprovalRequest>(&precondition, Propagation::Background).await?;
         Ok(())
     }
 
@@ -370,7 +372,7 @@ impl<S: Scoped> Shell<S> {
     /// Does to a binding what the record promised.
     async fn touch(&self, pass: &Pass<'_>, touch: Touch) -> Result<(), ClientError> {
         let observed = &pass.seen.observed;
-        let fence = |binding: &str, uid: &str, version: &str| Precondition {
+        let precondition = |binding: &str, uid: &str, version: &str| Precondition {
             key: observed.run.beside(binding),
             uid: uid.to_owned(),
             resource_version: version.to_owned(),
@@ -378,18 +380,26 @@ impl<S: Scoped> Shell<S> {
         match touch {
             Touch::Withdraw(Withdraw { binding, uid, resource_version }) => {
                 tracing::info!(run = %pass.seen.run.key, binding, "deleting the binding");
-                let fence = fence(&binding, &uid, &resource_version);
-                pass.writer.delete::<S::Binding>(&fence, Propagation::Background).await?;
+                let precondition = precondition(&binding, &uid, &resource_version);
+                pass.writer.delete::<S::Binding>(&precondition, Propagation::Background).await?;
             }
             Touch::Update(None, None) => {}
             Touch::Update(None, Some(signal)) => {
-                let fence = fence(&signal.binding, &signal.uid, &signal.resource_version);
+                let precondition =
+                    precondition(&signal.binding, &signal.uid, &signal.resource_version);
                 let Some(found) = binding_of(observed, &signal.binding) else { return Ok(()) };
-                self.signal(pass, &fence, &signal, found.generation, &found.status.conditions)
-                    .await?;
+                self.signal(
+                    pass,
+                    &precondition,
+                    &signal,
+                    found.generation,
+                    &found.status.conditions,
+                )
+                .await?;
             }
             Touch::Update(Some(deliver), signal) => {
-                let fence = fence(&deliver.binding, &deliver.uid, &deliver.resource_version);
+                let precondition =
+                    precondition(&deliver.binding, &deliver.uid, &deliver.resource_version);
                 let Some(found) = binding_of(observed, &deliver.binding) else { return Ok(()) };
                 tracing::info!(
                     run = %pass.seen.run.key,
@@ -403,11 +413,11 @@ impl<S: Scoped> Shell<S> {
                     "metadata": {"annotations": annotated.annotations},
                     "spec": difference(&json!(found.spec), &json!(deliver.spec)),
                 });
-                let written = pass.writer.patch::<S::Binding>(&fence, patch).await?;
-                if let (Some(signal), Some(fence)) = (signal, Precondition::of(&written)) {
+                let written = pass.writer.patch::<S::Binding>(&precondition, patch).await?;
+                if let (Some(signal), Some(precondition)) = (signal, Precondition::of(&written)) {
                     let generation = written.metadata.generation.unwrap_or_default();
-                    // The fence held, so the status is still the one that was seen.
-                    self.signal(pass, &fence, &signal, generation, &found.status.conditions)
+                    // The precondition held, so the status is still the one that was seen.
+                    self.signal(pass, &precondition, &signal, generation, &found.status.conditions)
                         .await?;
                 }
             }
@@ -419,7 +429,7 @@ impl<S: Scoped> Shell<S> {
     async fn signal(
         &self,
         pass: &Pass<'_>,
-        fence: &Precondition,
+        precondition: &Precondition,
         signal: &Signal,
         generation: i64,
         conditions: &[k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition],
@@ -427,7 +437,7 @@ impl<S: Scoped> Shell<S> {
         let mut conditions = conditions.to_vec();
         signal.give(&mut conditions, generation, self.cx.env.now());
         let patch = json!({"status": {"conditions": conditions}});
-        pass.writer.patch_status::<S::Binding>(fence, patch).await?;
+        pass.writer.patch_status::<S::Binding>(precondition, patch).await?;
         Ok(())
     }
 
@@ -497,7 +507,7 @@ impl<S: Scoped> Shell<S> {
 
     /// Nothing of a run that is gone is kept.
     fn forget(&self, key: &PlacedKey) {
-        self.standings.forget(&key.object);
+        self.series.forget(&key.object);
         self.told.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).remove(&key.object);
     }

@@ -51,9 +51,9 @@ struct Waker {
 }
 
 impl Waker {
-    /// Our own records are no news.
+    /// Our own records wake nothing.
     fn run(&self, change: &Change<Run>) {
-        let asked = |run: &Run| (run.value.generation, run.value.deleting, run.value.guarded);
+        let asked = |run: &Run| (run.value.generation, run.value.deleting, run.value.has_finalizer);
         match (&change.old, &change.new) {
             (Some(old), Some(new)) if asked(old) == asked(new) => {}
             (_, Some(run)) | (Some(run), None) => {
@@ -79,12 +79,14 @@ impl Waker {
 
     fn binding(&self, change: &Change<Binding>) {
         let Some(binding) = change.new.as_ref().or(change.old.as_ref()) else { return };
-        let is_news = |run: &Run| match (&change.old, &change.new) {
-            (Some(old), Some(new)) => binding_changed(&run.fence.uid, &glance(old), &glance(new)),
+        let should_wake = |run: &Run| match (&change.old, &change.new) {
+            (Some(old), Some(new)) => {
+                binding_changed(&run.precondition.uid, &glance(old), &glance(new))
+            }
             _ => true,
         };
         let placement = binding.placement_key();
-        for run in self.open_runs(&placement).filter(|run| is_news(run)) {
+        for run in self.open_runs(&placement).filter(|run| should_wake(run)) {
             let cost = ROW * self.scope.count_bindings_of(&placement);
             self.window.add(&self.queue, PlacedKey::from(&*run), cost);
         }

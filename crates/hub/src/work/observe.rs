@@ -11,7 +11,7 @@ use crate::hub::Context;
 use crate::mirrors::Mirrors;
 use crate::patches::precondition_of;
 
-/// What a pass looks at, and what its writes are fenced with.
+/// What a pass looks at, and what its writes carry as preconditions.
 pub(super) struct Seen {
     pub observed: Observed,
     pub binding: Precondition,
@@ -31,20 +31,20 @@ pub(super) fn observe(cx: &Context, mirrors: &Mirrors, key: &ObjectKey) -> Optio
     let works = mirrors.works.of(key, &member_namespace(target));
     let snapshots = scope.resources_of(&of);
     let placement = scope.placements.get(&of);
-    let fenced = works.iter().map(|(_, work)| {
+    let versioned = works.iter().map(|(_, work)| {
         let strategies = Strategies {
             apply_strategy: work.value.apply_strategy.clone(),
             report_back_strategy: work.value.report_back.clone(),
         };
-        (work.value.name.clone(), (work.fence.clone(), strategies))
+        (work.value.name.clone(), (work.precondition.clone(), strategies))
     });
     Some(Seen {
         binding: precondition_of(&binding),
         finalizers: binding.finalizers.clone(),
-        works: fenced.collect(),
+        works: versioned.collect(),
         snapshots: snapshots
             .iter()
-            .map(|one| (one.value.name.clone(), one.fence.uid.clone()))
+            .map(|one| (one.value.name.clone(), one.precondition.uid.clone()))
             .collect(),
         observed: Observed {
             now: cx.env.now(),

@@ -17,7 +17,7 @@ use flagship_api::work::Work;
 use flagship_rules::apply::redacted;
 use flagship_rules::event::Event;
 use flagship_rules::work::{
-    ABANDON, Action, Plan, Retry, Stage, Stamp, Trouble, Write, after_failure, owner, plan,
+    ABANDON, Action, PassError, Plan, Retry, Stage, Stamp, Write, after_failure, owner, plan,
 };
 use flagship_runtime::client::{
     ClientError, Listed, Precondition, Propagation, ResourceType, Selection,
@@ -51,10 +51,10 @@ pub(super) struct Shell {
 
 /// Why a write to a Work did not happen.
 enum Refused {
-    /// The pass saw old news, or nobody answered: start over.
+    /// The pass read stale objects, or nobody answered: start over.
     Retry(Failure),
     /// Worth telling in the status.
-    Trouble(Trouble),
+    PassError(PassError),
 }
 
 impl Refused {
@@ -65,8 +65,8 @@ impl Refused {
             Self::Retry(failure) => {
                 Self::Retry(Failure { why: redacted(failure.why, &read), ..failure })
             }
-            Self::Trouble(trouble) => {
-                Self::Trouble(Trouble { cause: redacted(trouble.cause, &read), ..trouble })
+            Self::PassError(trouble) => {
+                Self::PassError(PassError { cause: redacted(trouble.cause, &read), ..trouble })
             }
         }
     }
@@ -106,7 +106,7 @@ impl Shell {
             match read.await {
                 Ok(content) => seen.observed.content = Some(content),
                 Err(ClientError::Malformed(what)) => {
-                    let trouble = Trouble::unexpected(Stage::Override, what.to_string());
+                    let trouble = PassError::unexpected(Stage::Override, what.to_string());
                     return self.pass_over(&key, seen).give_up::<S>(&trouble).await;
                 }
                 Err(error) => return Outcome::Error(error.into()),
@@ -118,7 +118,7 @@ impl Shell {
         if let Err(refused) = self.carry_out::<S>(&mut pass, actions).await {
             return match refused {
                 Refused::Retry(failure) => Outcome::Error(failure),
-                Refused::Trouble(trouble) => pass.give_up::<S>(&trouble).await,
+                Refused::PassError(trouble) => pass.give_up::<S>(&trouble).await,
             };
         }
         for event in &events {
@@ -148,12 +148,12 @@ impl Shell {
         let mut last = Vec::new();
         for action in actions {
             match action {
-                Action::Guard => {
+                Action::AddFinalizer => {
                     let patch = with_finalizer(&pass.seen.finalizers, finalizer::WORK);
                     pass.patch::<S>(patch).await?;
                 }
                 Action::Work(write) => writes.push(Brief(write)),
-                Action::Status(_) | Action::Unguard => last.push(action),
+                Action::Status(_) | Action::RemoveFinalizer => last.push(action),
             }
         }
         let written = carry_out_in_groups(vec![writes], AT_ONCE, async |Brief(write)| {
@@ -200,7 +200,7 @@ impl Shell {
         let known = pass.seen.works.get(write.name());
         let unknown = || Refused::Retry(Failure::reread("a work is not known any more"));
         let mut carried = Vec::new();
-        let (patch, fence) = match write {
+        let (patch, precondition) = match write {
             Write::Create(new) => {
                 let object = new.object();
                 return match pass.writer.create(&object).await {
@@ -210,7 +210,7 @@ impl Shell {
                     Err(ClientError::NotFound { .. }) => {
                         let space = pass.seen.observed.binding.member_namespace();
                         let cause = format!("namespaces \"{space}\" not found");
-                        Err(Refused::Trouble(Trouble::refused(stage, cause)))
+                        Err(Refused::PassError(PassError::refused(stage, cause)))
                     }
                     Err(error) => {
                         Err(refused(error).without_secrets(&object.spec.workload.manifests))
@@ -218,35 +218,36 @@ impl Shell {
                 };
             }
             Write::Delete { .. } => {
-                let (fence, _) = known.ok_or_else(unknown)?;
-                let deleted = pass.writer.delete::<Work>(fence, Propagation::Background).await;
+                let (precondition, _) = known.ok_or_else(unknown)?;
+                let deleted =
+                    pass.writer.delete::<Work>(precondition, Propagation::Background).await;
                 return deleted.map(drop).map_err(refused);
             }
             Write::Update { stamp, manifests, strategies, to_abandon, .. } => {
-                let (fence, had) = known.ok_or_else(unknown)?;
+                let (precondition, had) = known.ok_or_else(unknown)?;
                 let mut patch = stamped(&stamp, to_abandon);
                 patch["spec"] = difference(&json!(had), &json!(strategies));
                 let listed = Some(&manifests).filter(|manifests| !manifests.is_empty());
                 patch["spec"]["workload"] = json!({"manifests": listed});
                 carried = manifests;
-                (patch, fence)
+                (patch, precondition)
             }
             Write::Note { stamp, to_abandon, .. } => {
-                let (fence, _) = known.ok_or_else(unknown)?;
-                (stamped(&stamp, to_abandon), fence)
+                let (precondition, _) = known.ok_or_else(unknown)?;
+                (stamped(&stamp, to_abandon), precondition)
             }
             Write::Steer { strategies, to_abandon, .. } => {
-                let (fence, had) = known.ok_or_else(unknown)?;
+                let (precondition, had) = known.ok_or_else(unknown)?;
                 let mut patch = json!({"metadata": {"annotations": policy(to_abandon)}});
                 patch["spec"] = difference(&json!(had), &json!(strategies));
-                (patch, fence)
+                (patch, precondition)
             }
             Write::Abandon { .. } => {
-                let (fence, _) = known.ok_or_else(unknown)?;
-                (json!({"metadata": {"annotations": {own::ABANDONED: "true"}}}), fence)
+                let (precondition, _) = known.ok_or_else(unknown)?;
+                (json!({"metadata": {"annotations": {own::ABANDONED: "true"}}}), precondition)
             }
         };
-        let patched = pass.writer.patch::<Work>(fence, patch).await;
+        let patched = pass.writer.patch::<Work>(precondition, patch).await;
         patched.map(drop).map_err(|error| refused(error).without_secrets(&carried))
     }
 
@@ -269,7 +270,7 @@ impl Shell {
         tracing::warn!(binding = %pass.seen.binding.key, work = name, "the name is taken");
         let theirs = theirs.map(|owner| ObjectKey::new(Some(&owner.namespace), &owner.name));
         let theirs = theirs.map(|owner| owner.to_string());
-        Refused::Trouble(Trouble::occupied(name, theirs.as_deref()))
+        Refused::PassError(PassError::occupied(name, theirs.as_deref()))
     }
 
     fn say<S: Scoped>(&self, binding: &Precondition, event: &Event) {
@@ -297,7 +298,7 @@ impl Pass<'_> {
     }
 
     /// Says in the status what stands in the way.
-    async fn give_up<S: Scoped>(&mut self, trouble: &Trouble) -> Outcome {
+    async fn give_up<S: Scoped>(&mut self, trouble: &PassError) -> Outcome {
         if !self.seen.observed.binding.deleting
             && let Some(status) = after_failure(&self.seen.observed, trouble)
             && let Err(Refused::Retry(failure)) = self.tell::<S>(&status).await
@@ -314,7 +315,7 @@ impl Pass<'_> {
 }
 
 /// When to look again after trouble.
-fn after(trouble: &Trouble) -> Outcome {
+fn after(trouble: &PassError) -> Outcome {
     match trouble.retry {
         Retry::Never => {
             tracing::info!(why = %trouble, "waiting until somebody changes something");
@@ -332,7 +333,7 @@ fn refusal(stage: Stage, error: ClientError) -> Refused {
         | ClientError::Forbidden { message, .. }
         | ClientError::Refused { message, .. }
         | ClientError::ServerFailed { code: 500, message, .. } => {
-            Refused::Trouble(Trouble::refused(stage, message))
+            Refused::PassError(PassError::refused(stage, message))
         }
         error => Refused::Retry(error.into()),
     }

@@ -12,7 +12,7 @@ use flagship_runtime::queue::Priority;
 use flagship_runtime::reflector::{Change, Subscription};
 
 use crate::mirrors::{
-    Cluster, Fenced, Mirrors, OverrideSnapshot, Placement, ResourceSnapshot, ScopeMirrors,
+    Cluster, Mirrors, OverrideSnapshot, Placement, ResourceSnapshot, ScopeMirrors, Versioned,
 };
 use crate::per_placement::{PerPlacement, PlacedKey};
 use crate::scope::Scoped;
@@ -60,7 +60,7 @@ fn binding(queue: &PerPlacement, change: &Change<Binding>) {
     }
 }
 
-fn work<S: Scoped>(queue: &PerPlacement, scope: &ScopeMirrors, change: &Change<Fenced<Work>>) {
+fn work<S: Scoped>(queue: &PerPlacement, scope: &ScopeMirrors, change: &Change<Versioned<Work>>) {
     // A new one is our own doing; what its member says of it comes later.
     let Some(old) = &change.old else { return };
     let worth = change.new.as_ref().is_none_or(|new| work_changed(&old.value, &new.value));

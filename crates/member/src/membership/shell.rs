@@ -74,7 +74,7 @@ impl Shell {
         key: &ObjectKey,
         internal: &InternalMemberCluster,
     ) -> Result<Outcome, Failure> {
-        self.cx.gate.open();
+        self.cx.participation.begin();
         let period = internal.spec.heartbeat_period_seconds.unwrap_or(HEARTBEAT_PERIOD_SECONDS);
         let period = Duration::from_secs(period.max(1).unsigned_abs().into());
         let checkup = self.health.observe().await;
@@ -90,7 +90,7 @@ impl Shell {
         key: &ObjectKey,
         internal: &InternalMemberCluster,
     ) -> Result<Outcome, Failure> {
-        self.cx.gate.close().await;
+        self.cx.participation.end().await;
         let released = self.release_works().await.map_err(Failure::from);
         let failure = released.as_ref().err().map(|failure| failure.why.as_str());
         let said = internal.status.clone().unwrap_or_default();
@@ -122,8 +122,8 @@ impl Shell {
             if rest.len() == all.len() {
                 continue;
             }
-            let Some(fence) = Precondition::of(&work) else { continue };
-            match works.patch(&fence, json!({"metadata": {"finalizers": rest}})).await {
+            let Some(precondition) = Precondition::of(&work) else { continue };
+            match works.patch(&precondition, json!({"metadata": {"finalizers": rest}})).await {
                 Ok(_) | Err(ClientError::NotFound { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -149,7 +149,7 @@ impl Shell {
         let told = tokio::time::timeout(deadline, telling).await;
         match told.map_err(|_| Failure::back_off("the hub did not take our status in time"))? {
             Ok(_) => {}
-            // A conflict is old news, anything else a hub in trouble; neither silences us.
+            // A conflict is a stale read, anything else a hub that fails; the heartbeat goes on after both.
             Err(error) => {
                 let failure = Failure::from(error);
                 return Err(match failure.verdict {

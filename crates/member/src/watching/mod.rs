@@ -8,7 +8,7 @@
 //! While a Work is being processed its own writes come back here; so a change counts only
 //! if it is newer than what the pass saw, and that is settled when the pass ends.
 
-mod calm;
+mod contention;
 mod mark;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,7 +24,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
 use crate::member::Context;
-use calm::Calm;
+use contention::ContentionBackOff;
 pub(crate) use mark::Mark;
 
 /// An object on the member.
@@ -75,7 +75,7 @@ struct Interest {
     every: bool,
     /// Of the Work that was last processed.
     generation: i64,
-    calm: Calm,
+    back_off: ContentionBackOff,
 }
 
 impl Watches {
@@ -111,7 +111,7 @@ impl Watches {
         interest.every = every;
         if interest.generation != generation {
             interest.generation = generation;
-            interest.calm = Calm::default();
+            interest.back_off = ContentionBackOff::default();
         }
         interest.places.extend(places.iter().cloned());
         for (kind, key) in places {
@@ -138,7 +138,7 @@ impl Watches {
             let object = watched.objects.entry(key).or_default();
             // One that is not shown may only be on its way to us, unless we saw it go.
             let tells = shown.is_some() || object.gone;
-            overtaken |= tells && is_news(mark.as_ref(), shown.as_deref(), every);
+            overtaken |= tells && is_change(mark.as_ref(), shown.as_deref(), every);
             object.known = mark;
         }
         if overtaken {
@@ -222,8 +222,8 @@ fn changed(shared: &Weak<Shared>, kind: &ResourceType, change: &Change<Mark>) {
     let mut concerned = Vec::new();
     for work in &object.works {
         let Some(interest) = state.works.get(work) else { continue };
-        let news = is_news(object.known.as_ref(), change.new.as_deref(), interest.every);
-        if news && !interest.busy {
+        let changed = is_change(object.known.as_ref(), change.new.as_deref(), interest.every);
+        if changed && !interest.busy {
             concerned.push(work.clone());
         }
     }
@@ -233,7 +233,7 @@ fn changed(shared: &Weak<Shared>, kind: &ResourceType, change: &Change<Mark>) {
 }
 
 /// Whether what is shown is newer than what is known, and says something else.
-fn is_news(known: Option<&Mark>, shown: Option<&Mark>, every: bool) -> bool {
+fn is_change(known: Option<&Mark>, shown: Option<&Mark>, every: bool) -> bool {
     match (known, shown) {
         (Some(known), Some(shown)) => {
             shown.revision > known.revision && (every || !shown.says_the_same(known))
@@ -250,7 +250,7 @@ impl Shared {
 
     fn wake(&self, state: &mut State, work: &ObjectKey) {
         if let Some(interest) = state.works.get_mut(work) {
-            let pause = interest.calm.pause(Instant::now());
+            let pause = interest.back_off.pause(Instant::now());
             self.queue.add_after(work.clone(), pause);
         }
     }

@@ -41,7 +41,7 @@ pub(super) async fn observe(
     key: &ObjectKey,
 ) -> Result<Seen, Failure> {
     let Some(work) = mirrors.works.get(key) else { return Ok(Seen::Gone) };
-    if !cx.gate.is_open() {
+    if !cx.participation.is_on() {
         return Ok(Seen::NotJoined);
     }
     if tokio::time::timeout(FIRST_LIST, mirrors.applied.synced()).await.is_err() {

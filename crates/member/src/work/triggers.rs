@@ -32,10 +32,10 @@ pub(super) fn listen(shell: &Arc<Shell>) -> Vec<Subscription> {
 
 /// Looks at every Work when the member joins, and again when it comes back.
 pub(super) async fn follow_gate(shell: Arc<Shell>) {
-    let mut changes = shell.cx.gate.changes();
-    // The gate lives in the shell, so the channel cannot be closed.
+    let mut changes = shell.cx.participation.changes();
+    // It lives in the shell, so the channel cannot be closed.
     while changes.changed().await.is_ok() {
-        if shell.cx.gate.is_open() {
+        if shell.cx.participation.is_on() {
             for (key, _) in shell.mirrors.works.all() {
                 shell.queue.add((*key).clone());
             }

@@ -14,7 +14,7 @@ use crate::model::Binding;
 
 /// What a budget says of one more eviction.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Room {
+pub(super) enum BudgetVerdict {
     /// It cannot be kept to with a placement on all clusters.
     Misconfigured,
     /// It was counted.
@@ -26,7 +26,7 @@ pub(super) enum Room {
     },
 }
 
-impl Room {
+impl BudgetVerdict {
     /// Counts all bindings of the placement, those that go included.
     pub fn of(
         budget: &PlacementDisruptionBudgetSpec,

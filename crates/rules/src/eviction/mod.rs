@@ -23,7 +23,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Deserialize, Serialize};
 
 use crate::model::Binding;
-use budget::Room;
+use budget::BudgetVerdict;
 pub use observed::{Eviction, Observed};
 
 /// Words of verdicts, which others compare with.
@@ -154,21 +154,21 @@ fn judge(seen: &Observed) -> Verdict<'_> {
     if !is_placed(bound) {
         return Verdict::Blocked(words::NOTHING_PLACED.to_owned());
     }
-    let standing = bound.standing();
-    if standing.failed || standing.reports_diff {
+    let delivery_state = bound.delivery_state();
+    if delivery_state.failed || delivery_state.reports_diff {
         return Verdict::Evict(bound, words::FAILED.to_owned());
     }
     let Some(budget) = budget else {
         return Verdict::Evict(bound, words::NO_BUDGET.to_owned());
     };
     let wanted = placement.spec.policy.as_ref().and_then(|policy| policy.number_of_clusters);
-    let room = Room::of(budget, picks, wanted.unwrap_or_default(), bindings);
+    let room = BudgetVerdict::of(budget, picks, wanted.unwrap_or_default(), bindings);
     match room {
-        Room::Misconfigured => Verdict::Blocked(words::BUDGET_MISCONFIGURED.to_owned()),
-        Room::Counted { allowed: true, counts } => {
+        BudgetVerdict::Misconfigured => Verdict::Blocked(words::BUDGET_MISCONFIGURED.to_owned()),
+        BudgetVerdict::Counted { allowed: true, counts } => {
             Verdict::Evict(bound, format!("{}, {counts}", words::BUDGET_ALLOWS))
         }
-        Room::Counted { allowed: false, counts } => {
+        BudgetVerdict::Counted { allowed: false, counts } => {
             Verdict::Blocked(format!("{}, {counts}", words::BUDGET_FORBIDS))
         }
     }

@@ -36,7 +36,7 @@ fn world(policy: Value, bindings: &[&str], budget: Value) -> Observed {
             uid: "uid".into(),
             generation: 1,
             deleting: false,
-            guarded: true,
+            has_finalizer: true,
             spec,
             status: Default::default(),
         }),

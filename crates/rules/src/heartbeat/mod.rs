@@ -131,7 +131,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// A provider that starts or fails to is news once; one that does not answer, each time.
+    /// A provider that starts or fails to is told once; one that does not answer, each time.
     fn provider_events(&mut self, said: &[Draft]) {
         let Internal { generation, now, status } = *self.internal;
         for condition in said {

@@ -77,7 +77,7 @@ fn a_new_wish_of_the_hub_is_answered_with_an_event() {
     let mut again = internal(&first.status, 65);
     again.generation = Generation(2);
     let report = joined(&again, &well());
-    assert_eq!(report.events.len(), 1, "joined, but no news of health");
+    assert_eq!(report.events.len(), 1, "joined, and nothing said of health");
     assert!(!report.turned);
     assert_eq!(report.status.agent_status[0].conditions[1].observed_generation, Some(2));
 }
@@ -152,7 +152,7 @@ fn a_provider_is_told_of_beside_the_agents() {
     assert!(failed.events.iter().any(|event| event.warning && event.reason == "FailedToStart"));
     let again =
         joined(&internal(&failed.status, 65), &with(vec![provider::failed_to_start("no region")]));
-    assert!(again.events.is_empty(), "it is no news");
+    assert!(again.events.is_empty(), "it was said before");
     let slow = joined(&internal(&again.status, 125), &with(vec![provider::start_timed_out()]));
     assert_eq!(
         said(&slow),

@@ -46,7 +46,7 @@ pub struct Member {
     /// Whether it is being deleted.
     pub deleting: bool,
     /// Whether it carries the finalizer that keeps it until its profile is gone.
-    pub guarded: bool,
+    pub has_finalizer: bool,
     /// What its agents report.
     pub status: MemberClusterStatus,
 }
@@ -84,7 +84,7 @@ pub struct Plan {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Action {
     /// Put the profile's finalizer on the MemberCluster.
-    Guard,
+    AddFinalizer,
     /// Create the profile with this spec and the manager's label. Its status is written by
     /// the pass that sees it.
     Create(ClusterProfileSpec),
@@ -95,7 +95,7 @@ pub enum Action {
     /// Delete the profile.
     Delete,
     /// Take the profile's finalizer off the MemberCluster.
-    Unguard,
+    RemoveFinalizer,
 }
 
 /// Decides one pass over the profile of one member.
@@ -107,8 +107,8 @@ pub fn plan(seen: &Observed) -> Plan {
     if !member.says(member_cluster::JOINED) {
         return plan;
     }
-    if !member.guarded {
-        plan.actions.push(Action::Guard);
+    if !member.has_finalizer {
+        plan.actions.push(Action::AddFinalizer);
     }
     let spec = ClusterProfileSpec {
         display_name: member.name.clone(),
@@ -134,8 +134,8 @@ fn retire(seen: &Observed) -> Plan {
     if seen.profile.is_some() {
         actions.push(Action::Delete);
     }
-    if seen.member.as_ref().is_some_and(|member| member.guarded) {
-        actions.push(Action::Unguard);
+    if seen.member.as_ref().is_some_and(|member| member.has_finalizer) {
+        actions.push(Action::RemoveFinalizer);
     }
     Plan { actions, wake: None }
 }

@@ -26,7 +26,7 @@ fn member(conditions: Value, agents: Value) -> Member {
         name: "m1".to_owned(),
         generation: 3,
         deleting: false,
-        guarded: true,
+        has_finalizer: true,
         status: serde_json::from_value(status).unwrap(),
     }
 }
@@ -71,9 +71,9 @@ fn status_of(plan: &Plan) -> &ClusterProfileStatus {
 
 #[test]
 fn a_member_that_joins_gets_a_profile_and_a_finalizer() {
-    let newcomer = Member { guarded: false, ..member(joined(), json!([])) };
+    let newcomer = Member { has_finalizer: false, ..member(joined(), json!([])) };
     let plan = plan(&observed(Some(newcomer), None));
-    assert_eq!(plan.actions, [Action::Guard, Action::Create(profile().spec)]);
+    assert_eq!(plan.actions, [Action::AddFinalizer, Action::Create(profile().spec)]);
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn an_edited_profile_is_put_right() {
 fn a_member_that_leaves_takes_its_profile_along() {
     let leaving = Member { deleting: true, ..member(joined(), json!([])) };
     let told = plan(&observed(Some(leaving), Some(profile())));
-    assert_eq!(told.actions, [Action::Delete, Action::Unguard]);
+    assert_eq!(told.actions, [Action::Delete, Action::RemoveFinalizer]);
     assert_eq!(plan(&observed(None, Some(profile()))).actions, [Action::Delete]);
     assert_eq!(plan(&observed(None, None)), Plan::default());
 }

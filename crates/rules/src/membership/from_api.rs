@@ -16,13 +16,13 @@ impl Member {
     /// What the rules read of a MemberCluster.
     pub fn read(from: &MemberCluster) -> Self {
         let metadata = &from.metadata;
-        let guard = finalizer::MEMBER_CLUSTER;
+        let ours = finalizer::MEMBER_CLUSTER;
         Self {
             name: metadata.name.clone().unwrap_or_default(),
             uid: metadata.uid.clone().unwrap_or_default(),
             generation: metadata.generation.unwrap_or_default(),
             leaving_since: metadata.deletion_timestamp.as_ref().map(|time| time.0),
-            guarded: metadata.finalizers.iter().flatten().any(|f| f == guard),
+            has_finalizer: metadata.finalizers.iter().flatten().any(|f| f == ours),
             label: metadata.labels.as_ref().and_then(|l| l.get(label::MEMBER_NAME)).cloned(),
             spec: from.spec.clone(),
             status: from.status.clone().unwrap_or_default(),

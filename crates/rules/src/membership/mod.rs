@@ -45,7 +45,7 @@ pub struct Plan {
     /// Writes, in order.
     pub actions: Vec<Action>,
     /// What to tell people, each as soon as its write is done.
-    pub events: Vec<News>,
+    pub events: Vec<PlannedEvent>,
     /// When to look again even if nothing happens.
     pub wake: Option<SignedDuration>,
     /// Something that should not be possible; the plan stands all the same.
@@ -54,7 +54,7 @@ pub struct Plan {
 
 /// Something to tell people. What was written stays told, whatever becomes of later writes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct News {
+pub struct PlannedEvent {
     /// How many of the plan's writes must be done.
     pub after: usize,
     /// What to say then.
@@ -65,7 +65,7 @@ pub struct News {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Action {
     /// Put our finalizer on the MemberCluster.
-    Guard,
+    AddFinalizer,
     /// Label the MemberCluster with its own name.
     Label,
     /// Create its namespace, labelled as ours and owned by it.
@@ -89,14 +89,14 @@ pub enum Action {
     /// Write the status of the MemberCluster.
     Status(MemberClusterStatus),
     /// Take every finalizer off a Work in its namespace.
-    UnguardWork {
+    RemoveWorkFinalizers {
         /// The Work.
         name: String,
     },
     /// Delete its namespace, and everything in it.
     DeleteNamespace,
     /// Take our finalizer off the MemberCluster.
-    Unguard,
+    RemoveFinalizer,
 }
 
 /// Decides one pass over one member.
@@ -130,7 +130,7 @@ impl Plan {
 
     /// Says something once all writes so far are done.
     fn tell(&mut self, event: Event) {
-        self.events.push(News { after: self.actions.len(), event });
+        self.events.push(PlannedEvent { after: self.actions.len(), event });
     }
 
     /// Writes the status if it says something new.
@@ -147,8 +147,8 @@ impl Plan {
 fn join(seen: &Observed) -> Plan {
     let member = &seen.member;
     let mut plan = Plan::default();
-    if !member.guarded {
-        plan.act(Action::Guard);
+    if !member.has_finalizer {
+        plan.act(Action::AddFinalizer);
     }
     if member.label.as_ref() != Some(&member.name) {
         plan.act(Action::Label);
@@ -236,11 +236,11 @@ fn tell_agent(plan: &mut Plan, wanted: InternalMemberClusterSpec) {
 
 fn leave(seen: &Observed, since: Timestamp) -> Plan {
     let mut plan = Plan::default();
-    if !seen.member.guarded {
+    if !seen.member.has_finalizer {
         return plan;
     }
     let Some(namespace) = &seen.namespace else {
-        plan.act(Action::Unguard);
+        plan.act(Action::RemoveFinalizer);
         return plan;
     };
     if let Some(deleting) = namespace.deleting_since {
@@ -277,8 +277,8 @@ fn leave(seen: &Observed, since: Timestamp) -> Plan {
 /// Deletes the namespace. Nobody is left to honour the finalizers of its Works; what the
 /// member applied stays there.
 fn sweep(seen: &Observed, plan: &mut Plan) {
-    for name in &seen.guarded_works {
-        plan.act(Action::UnguardWork { name: name.clone() });
+    for name in &seen.works_with_finalizers {
+        plan.act(Action::RemoveWorkFinalizers { name: name.clone() });
     }
     plan.act(Action::DeleteNamespace);
     plan.wake = Some(NAMESPACE_POLL);

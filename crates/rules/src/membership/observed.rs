@@ -24,7 +24,7 @@ pub struct Observed {
     /// Its InternalMemberCluster.
     pub internal: Option<Internal>,
     /// Works in its namespace that have finalizers, by name. Only read while it leaves.
-    pub guarded_works: Vec<String>,
+    pub works_with_finalizers: Vec<String>,
     /// Choices of the operator.
     pub options: Options,
 }
@@ -62,7 +62,7 @@ pub struct Member {
     /// When it was deleted; it is leaving since.
     pub leaving_since: Option<Timestamp>,
     /// Whether it carries our finalizer.
-    pub guarded: bool,
+    pub has_finalizer: bool,
     /// Label `member-name`, as written.
     pub label: Option<String>,
     /// The spec. Its taints are the scheduler's and not looked at.

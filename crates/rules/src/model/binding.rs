@@ -123,7 +123,7 @@ impl Binding {
     }
 
     /// Whether it carries a finalizer.
-    pub fn is_guarded_by(&self, finalizer: &str) -> bool {
+    pub fn has_finalizer(&self, finalizer: &str) -> bool {
         self.finalizers.iter().any(|held| held == finalizer)
     }
 

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use flagship_api::names::{IndexError, SnapshotIndex, override_snapshot};
 use serde::{Deserialize, Serialize};
 
-use crate::placement::Trouble;
+use crate::placement::PassError;
 
 /// How many snapshots an override keeps before a new one is taken.
 pub const KEPT: usize = 9;
@@ -24,7 +24,7 @@ pub struct Observed {
     /// Whether it is being deleted.
     pub deleting: bool,
     /// Whether it carries our finalizer.
-    pub guarded: bool,
+    pub has_finalizer: bool,
     /// Hash of its spec.
     pub hash: String,
     /// Its snapshots, in any order.
@@ -50,7 +50,7 @@ pub struct Snapshot {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Action {
     /// Put our finalizer on the override.
-    Guard,
+    AddFinalizer,
     /// Create a snapshot of the override as it is, labelled the latest.
     Create {
         /// Its name.
@@ -75,13 +75,13 @@ pub enum Action {
     /// Delete every snapshot of the override, whatever state it is in.
     DeleteAll,
     /// Take our finalizer off the override.
-    Unguard,
+    RemoveFinalizer,
 }
 
 /// What to do about one override.
-pub fn plan(seen: &Observed) -> Result<Vec<Action>, Trouble> {
+pub fn plan(seen: &Observed) -> Result<Vec<Action>, PassError> {
     if seen.deleting {
-        let actions = seen.guarded.then(|| vec![Action::DeleteAll, Action::Unguard]);
+        let actions = seen.has_finalizer.then(|| vec![Action::DeleteAll, Action::RemoveFinalizer]);
         return Ok(actions.unwrap_or_default());
     }
     let mut snapshots = Vec::with_capacity(seen.snapshots.len());
@@ -90,8 +90,8 @@ pub fn plan(seen: &Observed) -> Result<Vec<Action>, Trouble> {
     }
     snapshots.sort_by_key(|(index, _)| *index);
     let mut actions = Vec::new();
-    if !seen.guarded {
-        actions.push(Action::Guard);
+    if !seen.has_finalizer {
+        actions.push(Action::AddFinalizer);
     }
     let newest = snapshots.last().copied();
     match newest {
@@ -137,10 +137,10 @@ fn retire(snapshot: &Snapshot) -> Action {
     mark(snapshot, false)
 }
 
-fn index_of(snapshot: &Snapshot) -> Result<SnapshotIndex, Trouble> {
+fn index_of(snapshot: &Snapshot) -> Result<SnapshotIndex, PassError> {
     let bad = |why: &str| {
         let name = &snapshot.name;
-        Trouble::Unexpected(format!("override snapshot {name} has a bad override-index: {why}"))
+        PassError::Unexpected(format!("override snapshot {name} has a bad override-index: {why}"))
     };
     let text = snapshot.index.as_deref().ok_or_else(|| bad("it is missing"))?;
     text.parse().map_err(|error: IndexError| bad(&error.to_string()))

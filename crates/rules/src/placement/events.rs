@@ -1,4 +1,4 @@
-//! What a person is told as events: each good news once, and selectors that find nothing.
+//! What a person is told as events: each condition that turns True once, and selectors that find nothing.
 
 use flagship_api::condition::{Conditions, Generation};
 use flagship_api::condition_type::Placement as Step;
@@ -23,7 +23,7 @@ pub fn cleaned_up() -> Event {
 }
 
 /// Conditions that turned True at this generation, and the end of the rollout.
-pub fn news(placement: &Placement, now: &[Condition]) -> Vec<Event> {
+pub fn of_conditions(placement: &Placement, now: &[Condition]) -> Vec<Event> {
     let (scope, generation) = (placement.scope(), Generation(placement.generation));
     let before = &placement.status.conditions;
     let turned = |step: &&Step| {
@@ -61,7 +61,7 @@ pub fn remarks(placement: &Placement, found: &[Remark], now: &PlacementStatus) -
         };
         term.is_some_and(|term| lists(&placement.status, term) && !lists(now, term))
     };
-    let news = |remark: &&Remark| match remark {
+    let is_first = |remark: &&Remark| match remark {
         Remark::Disabled { .. } => first,
         Remark::Missing { selector } => first || lost(selector),
     };
@@ -77,7 +77,7 @@ pub fn remarks(placement: &Placement, found: &[Remark], now: &PlacementStatus) -
             format!("There is no such resource, so nothing is selected by {selector}"),
         ),
     };
-    found.iter().filter(news).map(event).collect()
+    found.iter().filter(is_first).map(event).collect()
 }
 
 fn announcement(step: Step) -> Option<Event> {

@@ -29,7 +29,7 @@ impl Placement {
             uid: metadata.uid.clone().unwrap_or_default(),
             generation: metadata.generation.unwrap_or_default(),
             deleting: metadata.deletion_timestamp.is_some(),
-            guarded: metadata.finalizers.iter().flatten().any(|f| f == finalizer::PLACEMENT),
+            has_finalizer: metadata.finalizers.iter().flatten().any(|f| f == finalizer::PLACEMENT),
             spec: spec.clone(),
             status: status.clone(),
         }

@@ -11,13 +11,13 @@ mod events;
 mod from_api;
 pub mod mirror;
 mod observed;
+mod pass_error;
 pub mod policy_snapshots;
 mod reconcile;
 pub mod resource_snapshots;
 pub mod selection;
 pub mod status;
 pub mod triggers;
-mod trouble;
 pub mod validation;
 
 #[cfg(test)]
@@ -25,5 +25,5 @@ mod tests;
 
 pub use from_api::identifier;
 pub use observed::{Batching, ByCluster, Observed, Placement, PolicySnapshot, ResourceSnapshot};
+pub use pass_error::{Frozen, PassError};
 pub use reconcile::{Action, FRESH_KIND_RETRY, Plan, RESYNC, Series, plan, series};
-pub use trouble::{Frozen, Trouble};

@@ -16,8 +16,8 @@ use flagship_api::snapshot::SchedulingPolicySnapshotStatus;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use super::pass_error::PassError;
 use super::selection::{Selection, kind_of};
-use super::trouble::Trouble;
 use crate::model::Binding;
 
 /// Everything one pass over a placement may look at.
@@ -28,7 +28,7 @@ pub struct Observed {
     /// The placement.
     pub placement: Placement,
     /// What its selectors select today.
-    pub selection: Result<Selection, Trouble>,
+    pub selection: Result<Selection, PassError>,
     /// Its policy snapshots, in any order.
     pub policy_snapshots: Vec<PolicySnapshot>,
     /// Its resource snapshots, in any order.
@@ -81,7 +81,7 @@ pub struct Placement {
     /// Whether it is being deleted.
     pub deleting: bool,
     /// Whether it carries our finalizer.
-    pub guarded: bool,
+    pub has_finalizer: bool,
     /// The spec as stored.
     pub spec: PlacementSpec,
     /// The status as last written.

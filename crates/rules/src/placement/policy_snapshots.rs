@@ -13,7 +13,7 @@ use flagship_api::snapshot::SchedulingPolicySnapshotStatus;
 use serde::{Deserialize, Serialize};
 
 use super::observed::{Placement, PolicySnapshot};
-use super::trouble::{Frozen, Trouble};
+use super::pass_error::{Frozen, PassError};
 
 /// What to do about policy snapshots, and where that leaves the placement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -81,10 +81,10 @@ pub fn plan(
     placement: &Placement,
     existing: &[PolicySnapshot],
     limit: usize,
-) -> Result<PolicyPlan, Trouble> {
+) -> Result<PolicyPlan, PassError> {
     let policy = placement.spec.policy.as_ref();
     let hash = policy_hash(policy)
-        .map_err(|error| Trouble::Unexpected(format!("cannot hash the policy: {error}")))?;
+        .map_err(|error| PassError::Unexpected(format!("cannot hash the policy: {error}")))?;
     let wanted = match placement.picks() {
         PlacementType::PickN => policy.and_then(|policy| policy.number_of_clusters),
         PlacementType::PickAll | PlacementType::PickFixed => None,
@@ -92,7 +92,7 @@ pub fn plan(
     let mut indexed = existing
         .iter()
         .map(|snapshot| Ok((index_of(snapshot)?, snapshot)))
-        .collect::<Result<Vec<_>, Trouble>>()?;
+        .collect::<Result<Vec<_>, PassError>>()?;
     indexed.sort_by_key(|(index, _)| *index);
     let mut labelled: Vec<&PolicySnapshot> =
         indexed.iter().map(|(_, snapshot)| *snapshot).filter(|s| s.latest).collect();
@@ -150,7 +150,7 @@ fn is_stale(
     latest: &PolicySnapshot,
     placement: &Placement,
     wanted: Option<i32>,
-) -> Result<bool, Trouble> {
+) -> Result<bool, PassError> {
     let generation = annotated(latest, "CRP-generation", latest.placement_generation.as_deref())?;
     if wanted.is_none() {
         return Ok(generation != placement.generation);
@@ -162,12 +162,12 @@ fn is_stale(
     Ok(generation != placement.generation || Some(number) != wanted.map(i64::from))
 }
 
-fn annotated(on: &PolicySnapshot, what: &str, text: Option<&str>) -> Result<i64, Trouble> {
+fn annotated(on: &PolicySnapshot, what: &str, text: Option<&str>) -> Result<i64, PassError> {
     let text = text.ok_or_else(|| bad(on, what, "it is missing"))?;
     flagship_base::go_number::atoi(text).map_err(|error| bad(on, what, &error.to_string()))
 }
 
-fn index_of(snapshot: &PolicySnapshot) -> Result<SnapshotIndex, Trouble> {
+fn index_of(snapshot: &PolicySnapshot) -> Result<SnapshotIndex, PassError> {
     let text = snapshot.index.as_deref();
     let text = text.ok_or_else(|| bad(snapshot, "policy-index", "it is missing"))?;
     text.parse().map_err(|error: flagship_api::names::IndexError| {
@@ -175,7 +175,7 @@ fn index_of(snapshot: &PolicySnapshot) -> Result<SnapshotIndex, Trouble> {
     })
 }
 
-fn bad(on: &PolicySnapshot, what: &str, why: &str) -> Trouble {
+fn bad(on: &PolicySnapshot, what: &str, why: &str) -> PassError {
     let cause = format!("policy snapshot {} has a bad {what}: {why}", on.name);
-    Trouble::Snapshot { of: Frozen::Policy, name: on.name.clone(), cause }
+    PassError::Snapshot { of: Frozen::Policy, name: on.name.clone(), cause }
 }

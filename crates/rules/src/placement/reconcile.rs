@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 use super::events;
 use super::mirror::{self, Mirror};
 use super::observed::{Observed, Placement};
+use super::pass_error::PassError;
 use super::policy_snapshots::{self, PolicyAction};
 use super::resource_snapshots::{self, ResourceAction, Snapshots};
 use super::selection::Selection;
 use super::status::{self, Facts, Version, words};
-use super::trouble::Trouble;
 use crate::event::Event;
 
 /// A placement that is not where it should be is looked at this often without a cause.
@@ -35,7 +35,7 @@ pub struct Plan {
     /// When to look again even if nothing happens.
     pub wake: Option<SignedDuration>,
     /// What stopped the pass; the writes before it stand. Retry with backoff.
-    pub trouble: Option<Trouble>,
+    pub trouble: Option<PassError>,
     /// What the metric says; `None` drops the placement's series.
     pub series: Option<Series>,
 }
@@ -44,7 +44,7 @@ pub struct Plan {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Action {
     /// Put our finalizer on the placement.
-    Guard,
+    AddFinalizer,
     /// Something about policy snapshots.
     Policy(PolicyAction),
     /// Something about resource snapshots.
@@ -59,7 +59,7 @@ pub enum Action {
     /// Delete every resource snapshot of the placement.
     DeleteResourceSnapshots,
     /// Take our finalizer off the placement.
-    Unguard,
+    RemoveFinalizer,
 }
 
 /// Where a placement stands, as the metric tells it.
@@ -82,8 +82,8 @@ pub fn plan(seen: &Observed) -> Plan {
         return unnameable(seen);
     }
     let mut plan = Plan::default();
-    if !seen.placement.guarded {
-        plan.actions.push(Action::Guard);
+    if !seen.placement.has_finalizer {
+        plan.actions.push(Action::AddFinalizer);
     }
     let settled = settle(seen, &mut plan);
     let conditions = match &settled {
@@ -115,8 +115,8 @@ fn unnameable(seen: &Observed) -> Plan {
         seen.now,
     );
     let series = Some(series(placement, &status.conditions));
-    let news = (status != placement.status).then_some(Action::Status(status));
-    Plan { actions: news.into_iter().collect(), series, ..Plan::default() }
+    let write = (status != placement.status).then_some(Action::Status(status));
+    Plan { actions: write.into_iter().collect(), series, ..Plan::default() }
 }
 
 /// Everything after the finalizer; returns the status to report, if the pass got so far.
@@ -128,8 +128,8 @@ fn settle(seen: &Observed, plan: &mut Plan) -> Option<PlacementStatus> {
         return Some(refused(seen, message));
     }
     let mut status = match &seen.selection {
-        Err(Trouble::User(_)) => invalid(seen),
-        Err(Trouble::Fresh(_)) => {
+        Err(PassError::User(_)) => invalid(seen),
+        Err(PassError::Fresh(_)) => {
             plan.wake = Some(FRESH_KIND_RETRY);
             return None;
         }
@@ -152,7 +152,7 @@ fn settle(seen: &Observed, plan: &mut Plan) -> Option<PlacementStatus> {
         let mirror = mirror::reflect(placement, &mut status, seen.mirror.as_ref(), seen.now);
         plan.actions.extend(mirror.map(Action::Mirror));
     }
-    plan.events.extend(events::news(placement, &status.conditions));
+    plan.events.extend(events::of_conditions(placement, &status.conditions));
     let complete = status::is_complete(placement, &status.conditions);
     plan.wake = plan.wake.or((!complete).then_some(RESYNC));
     Some(status)
@@ -164,7 +164,7 @@ fn advance(
     seen: &Observed,
     selection: &Selection,
     plan: &mut Plan,
-) -> Result<PlacementStatus, Trouble> {
+) -> Result<PlacementStatus, PassError> {
     let placement = &seen.placement;
     let limit = revision_history_limit(&placement.spec);
     let policy = policy_snapshots::plan(placement, &seen.policy_snapshots, limit)?;
@@ -217,14 +217,17 @@ fn refused(seen: &Observed, message: String) -> PlacementStatus {
 
 /// Deletion: snapshots first, then the finalizer. The scheduler cleans up on its own.
 fn clean_up(placement: &Placement) -> Plan {
-    if !placement.guarded {
+    if !placement.has_finalizer {
         return Plan::default();
     }
     if is_unnameable(placement) {
-        return Plan { actions: vec![Action::Unguard], ..Plan::default() };
+        return Plan { actions: vec![Action::RemoveFinalizer], ..Plan::default() };
     }
-    let actions =
-        vec![Action::DeletePolicySnapshots, Action::DeleteResourceSnapshots, Action::Unguard];
+    let actions = vec![
+        Action::DeletePolicySnapshots,
+        Action::DeleteResourceSnapshots,
+        Action::RemoveFinalizer,
+    ];
     Plan { actions, events: vec![events::cleaned_up()], ..Plan::default() }
 }
 

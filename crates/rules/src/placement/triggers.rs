@@ -22,7 +22,7 @@ pub enum BindingChange {
     /// Only the wording of a condition; worth a pass, but not more than one a second.
     Wording,
     /// Something the status must show at once.
-    News,
+    Status,
 }
 
 /// Compares two versions of one binding.
@@ -39,7 +39,7 @@ pub fn binding_change(old: &Binding, new: &Binding) -> BindingChange {
         && same_set(&was.drifted_placements, &is.drifted_placements, |d| &d.resource)
         && same_set(&was.diffed_placements, &is.diffed_placements, |d| &d.resource);
     if !same {
-        return BindingChange::News;
+        return BindingChange::Status;
     }
     let said =
         |conditions: &Vec<_>, kind: &str| conditions.of_type(kind).map(|c| c.message.clone());

@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::sorting::{Candidate, Sorted};
 use crate::model::Binding;
-use crate::placement::Trouble;
+use crate::placement::PassError;
 
 /// The limits of a placement's strategy, resolved against the clusters it wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub struct Picked<'a> {
 }
 
 /// Counts what may move. The spec must be complete.
-pub fn budget(spec: &PlacementSpec, sorted: &Sorted<'_>) -> Result<Budget, Trouble> {
+pub fn budget(spec: &PlacementSpec, sorted: &Sorted<'_>) -> Result<Budget, PassError> {
     let rolling = rolling_update(spec);
     let target = target(spec, sorted.targeted);
     let unavailable = share("maxUnavailable", rolling.max_unavailable.as_ref(), target)?;
@@ -88,7 +88,7 @@ fn target(spec: &PlacementSpec, targeted: u32) -> u32 {
     }
 }
 
-fn share(field: &str, value: Option<&IntOrString>, target: u32) -> Result<u32, Trouble> {
+fn share(field: &str, value: Option<&IntOrString>, target: u32) -> Result<u32, PassError> {
     let Some(value) = value else { return Ok(0) };
-    of_target(value, target).map_err(|error| Trouble::User(format!("bad {field}: {error}")))
+    of_target(value, target).map_err(|error| PassError::User(format!("bad {field}: {error}")))
 }

@@ -8,10 +8,10 @@
 //! gets is made in `work`.
 
 mod budget;
+pub mod delivery_state;
 mod observed;
 mod reconcile;
 mod sorting;
-pub mod standing;
 mod surplus_bindings;
 pub mod triggers;
 mod wanted;

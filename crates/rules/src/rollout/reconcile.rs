@@ -16,7 +16,7 @@ use super::surplus_bindings;
 use super::wanted::{Wanted, wanted};
 use crate::model::Binding;
 use crate::overrides::belonging::Chosen;
-use crate::placement::Trouble;
+use crate::placement::PassError;
 
 /// What to do about a placement's rollout.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -33,7 +33,7 @@ pub struct Plan {
     /// Whether to look again as soon as the writes are done.
     pub again: bool,
     /// What stopped the pass.
-    pub trouble: Option<Trouble>,
+    pub trouble: Option<PassError>,
 }
 
 /// One write to a binding.
@@ -100,7 +100,7 @@ pub fn plan(seen: &Observed) -> Plan {
     decide(seen).unwrap_or_else(|trouble| Plan { trouble: Some(trouble), ..Plan::default() })
 }
 
-fn decide(seen: &Observed) -> Result<Plan, Trouble> {
+fn decide(seen: &Observed) -> Result<Plan, PassError> {
     let mut spec = seen.placement.spec.clone();
     complete_placement(&mut spec);
     let strategy = spec.strategy.clone().unwrap_or_default();

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use flagship_api::binding::BindingState;
 use jiff::{SignedDuration, Timestamp};
 
-use super::standing::Ready;
+use super::delivery_state::Ready;
 use super::wanted::Wanted;
 use crate::model::Binding;
 use crate::overrides::belonging::Chosen;
-use crate::placement::Trouble;
+use crate::placement::PassError;
 
 /// A binding that should get something.
 #[derive(Debug, Clone)]
@@ -53,7 +53,7 @@ pub fn sort<'a>(
     waiting: &BTreeSet<&str>,
     period: SignedDuration,
     now: Timestamp,
-) -> Result<Sorted<'a>, Trouble> {
+) -> Result<Sorted<'a>, PassError> {
     let mut sorted = Sorted::default();
     for binding in bindings {
         let may_begin = !binding.deleting && !waiting.contains(binding.cluster());
@@ -85,7 +85,7 @@ pub fn sort<'a>(
                 let candidate = Candidate { binding, overrides };
                 if wanted.is_in(binding, &candidate.overrides) {
                     sorted.current.push(binding);
-                } else if binding.standing().failed {
+                } else if binding.delivery_state().failed {
                     sorted.repair.push(candidate);
                 } else {
                     sorted.update.push(candidate);
@@ -107,9 +107,9 @@ impl Sorted<'_> {
     }
 
     fn count(&mut self, binding: &Binding, period: SignedDuration, now: Timestamp) {
-        let standing = binding.standing();
-        self.can_be_ready += u32::from(standing.can_be_ready());
-        match standing.ready(period, now) {
+        let delivery_state = binding.delivery_state();
+        self.can_be_ready += u32::from(delivery_state.can_be_ready());
+        match delivery_state.ready(period, now) {
             Ready::Yes => {
                 self.ready += 1;
                 self.can_be_unavailable += u32::from(binding.deleting);

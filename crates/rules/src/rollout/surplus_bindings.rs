@@ -9,19 +9,19 @@ use flagship_api::binding::BindingState;
 use flagship_api::names::ObjectKey;
 
 use crate::model::Binding;
-use crate::placement::Trouble;
+use crate::placement::PassError;
 
 /// The clusters on which a new binding waits for an old one to be gone.
 pub fn waiting<'a>(
     placement: &ObjectKey,
     bindings: &[&'a Binding],
-) -> Result<BTreeSet<&'a str>, Trouble> {
+) -> Result<BTreeSet<&'a str>, PassError> {
     let key =
         |binding: &Binding| ObjectKey::new(placement.namespace.as_deref(), &binding.name).slashed();
     let mut live: BTreeMap<&str, &Binding> = BTreeMap::new();
     for binding in bindings.iter().filter(|binding| !binding.deleting) {
         if let Some(other) = live.insert(binding.cluster(), binding) {
-            return Err(Trouble::Unexpected(format!(
+            return Err(PassError::Unexpected(format!(
                 "the same cluster `{}` has bindings `{}` and `{}` pointing to it",
                 binding.cluster(),
                 key(other),
@@ -47,7 +47,9 @@ pub fn waiting<'a>(
                 continue;
             }
         };
-        return Err(Trouble::Unexpected(format!("find a cluster `{cluster}` that has {problem}")));
+        return Err(PassError::Unexpected(format!(
+            "find a cluster `{cluster}` that has {problem}"
+        )));
     }
     Ok(waiting)
 }

@@ -21,7 +21,7 @@ pub fn binding_changed(old: &Binding, new: &Binding) -> bool {
         || !same(AVAILABLE)
         || !same(DIFF_REPORTED)
         // A delivery that turns out broken frees the place of a surging one.
-        || old.standing() != new.standing()
+        || old.delivery_state() != new.delivery_state()
 }
 
 /// Whether a new version of a placement is to be rolled out differently.

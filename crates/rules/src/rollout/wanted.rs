@@ -7,7 +7,7 @@ use super::observed::Observed;
 use crate::model::Binding;
 use crate::overrides::belonging::{BadSelector, Chosen, Concerning, concerning};
 use crate::placement::resource_snapshots::{bad_count, content, incomplete};
-use crate::placement::{ResourceSnapshot, Trouble};
+use crate::placement::{PassError, ResourceSnapshot};
 
 /// What every cluster should get.
 pub struct Wanted<'a> {
@@ -18,7 +18,7 @@ pub struct Wanted<'a> {
 }
 
 /// Finds the latest resources; `None` while there are none.
-pub fn wanted(seen: &Observed) -> Result<Option<Wanted<'_>>, Trouble> {
+pub fn wanted(seen: &Observed) -> Result<Option<Wanted<'_>>, PassError> {
     let latest: Vec<&ResourceSnapshot> =
         seen.resource_snapshots.iter().filter(|snapshot| snapshot.latest).collect();
     if latest.is_empty() {
@@ -30,7 +30,7 @@ pub fn wanted(seen: &Observed) -> Result<Option<Wanted<'_>>, Trouble> {
     let master = latest.into_iter().filter(is_master).max_by_key(|s| index(s));
     let master = master.ok_or_else(|| {
         let key = seen.placement.key();
-        Trouble::Unexpected(format!("no master resourceSnapshot found for placement {key}"))
+        PassError::Unexpected(format!("no master resourceSnapshot found for placement {key}"))
     })?;
     let overrides = if seen.cluster_overrides.is_empty() && seen.overrides.is_empty() {
         Concerning::default()
@@ -45,16 +45,19 @@ pub fn wanted(seen: &Observed) -> Result<Option<Wanted<'_>>, Trouble> {
 impl Wanted<'_> {
     /// The overrides for a binding's cluster. Without overrides for the placement the
     /// cluster is not asked for.
-    pub fn overrides_for(&self, binding: &Binding) -> Result<Chosen, Trouble> {
+    pub fn overrides_for(&self, binding: &Binding) -> Result<Chosen, PassError> {
         if self.overrides.is_empty() {
             return Ok(Chosen::default());
         }
         let cluster = binding.cluster();
         let labels = self.seen.clusters.get(cluster).ok_or_else(|| {
-            Trouble::Expected(format!("member cluster {cluster} of {} is not found", binding.name))
+            PassError::Expected(format!(
+                "member cluster {cluster} of {} is not found",
+                binding.name
+            ))
         })?;
         self.overrides.on(labels).map_err(|BadSelector { snapshot, cause }| {
-            Trouble::User(format!("override snapshot {snapshot}: {cause}"))
+            PassError::User(format!("override snapshot {snapshot}: {cause}"))
         })
     }
 
@@ -72,16 +75,16 @@ fn whole_group(
     seen: &Observed,
     master: &ResourceSnapshot,
     index: Option<SnapshotIndex>,
-) -> Result<Vec<ResourceIdentifier>, Trouble> {
+) -> Result<Vec<ResourceIdentifier>, PassError> {
     let key = seen.placement.key();
     let count = master.count.as_deref().unwrap_or_default();
     let total: SnapshotIndex = count
         .parse()
-        .map_err(|error| Trouble::Unexpected(bad_count(&key, &master.name, count, &error)))?;
+        .map_err(|error| PassError::Unexpected(bad_count(&key, &master.name, count, &error)))?;
     let group = || seen.resource_snapshots.iter().filter(|s| s.index == master.index);
     let there = group().count();
     if index.is_none() || i64::try_from(there) != Ok(total.get()) {
-        return Err(Trouble::Expected(incomplete(&key, &master.name, total.get(), there)));
+        return Err(PassError::Expected(incomplete(&key, &master.name, total.get(), there)));
     }
     let mut resources =
         content(&seen.resource_snapshots, master.index.as_deref().unwrap_or_default());

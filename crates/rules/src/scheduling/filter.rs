@@ -23,15 +23,15 @@ use crate::model::Binding;
 
 /// A fleet after the filters.
 #[derive(Debug, Default)]
-pub struct Sieved<'a> {
+pub struct Filtered<'a> {
     /// Places of clusters that passed, by name.
     pub passed: Vec<usize>,
     /// Clusters that did not, by name, with the reason.
-    pub filtered: Vec<(&'a Cluster, Cow<'static, str>)>,
+    pub rejected: Vec<(&'a Cluster, Cow<'static, str>)>,
 }
 
 /// The filters and scores of one pass.
-pub struct Sieve<'a> {
+pub struct Filters<'a> {
     seen: &'a Observed,
     affinity: Affinity<'a>,
     ranges: Ranges,
@@ -68,12 +68,12 @@ pub struct Candidate {
     pub place: usize,
 }
 
-impl<'a> Sieve<'a> {
+impl<'a> Filters<'a> {
     /// Looks at every cluster. An error is a mistake in the policy.
     pub fn new(seen: &'a Observed, classes: &Classes<'a>) -> Result<Self, String> {
         let policy = seen.snapshot.policy.as_ref();
         let constraints = policy.map_or(&[][..], |p| &p.topology_spread_constraints);
-        let mut sieve = Self {
+        let mut filters = Self {
             seen,
             affinity: Affinity::of(policy)?,
             ranges: Ranges::default(),
@@ -83,16 +83,16 @@ impl<'a> Sieve<'a> {
             domains: Vec::new(),
             remarks: Vec::new(),
         };
-        sieve.look(classes)?;
-        sieve.ranges = sieve.affinity.ranges(&sieve.wishes);
+        filters.look(classes)?;
+        filters.ranges = filters.affinity.ranges(&filters.wishes);
         let feasible_only = seen.options.spread_over_feasible_clusters;
-        for (place, row) in sieve.rows.iter().enumerate() {
+        for (place, row) in filters.rows.iter().enumerate() {
             if !feasible_only || row.present || row.rejected.is_none() {
-                sieve.spread.count(part(&sieve.domains, place, constraints.len()), row.present);
+                filters.spread.count(part(&filters.domains, place, constraints.len()), row.present);
             }
         }
-        sieve.spread.counted();
-        Ok(sieve)
+        filters.spread.counted();
+        Ok(filters)
     }
 
     /// The one look at the fleet.
@@ -132,21 +132,21 @@ impl<'a> Sieve<'a> {
     }
 
     /// Takes out what the filters reject.
-    pub fn run(&mut self) -> Sieved<'a> {
-        let mut sieved = Sieved::default();
+    pub fn run(&mut self) -> Filtered<'a> {
+        let mut filtered = Filtered::default();
         for (place, row) in self.rows.iter_mut().enumerate() {
             let domains = part(&self.domains, place, self.spread.len());
             if let Some(why) = row.rejected.take() {
-                sieved.filtered.push((&self.seen.clusters[place], why));
+                filtered.rejected.push((&self.seen.clusters[place], why));
             } else if row.present {
                 // Already there: not a candidate, and nothing to explain.
             } else if let Some(why) = self.spread.violated(domains) {
-                sieved.filtered.push((&self.seen.clusters[place], why.into()));
+                filtered.rejected.push((&self.seen.clusters[place], why.into()));
             } else {
-                sieved.passed.push(place);
+                filtered.passed.push(place);
             }
         }
-        sieved
+        filtered
     }
 
     fn rejected_before_spread(

@@ -61,7 +61,7 @@ pub struct Plan {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Action {
     /// Take our finalizer off a binding that is being deleted.
-    Unguard {
+    RemoveFinalizer {
         /// The binding.
         binding: String,
     },
@@ -142,9 +142,9 @@ impl Action {
 /// Decides one pass for one placement.
 pub fn plan(seen: &Observed) -> Plan {
     let classes = Classes::of(seen);
-    let guarded = classes.deleting.iter().filter(|b| b.is_guarded_by(finalizer::SCHEDULER_BINDING));
+    let held = classes.deleting.iter().filter(|b| b.has_finalizer(finalizer::SCHEDULER_BINDING));
     let mut actions: Vec<Action> =
-        guarded.map(|b| Action::Unguard { binding: b.name.clone() }).collect();
+        held.map(|b| Action::RemoveFinalizer { binding: b.name.clone() }).collect();
     actions.extend(classes.dangling.iter().copied().map(Action::release));
     actions.extend(classes.surplus.iter().copied().map(Action::release));
     let mut remarks: Vec<Remark> = classes

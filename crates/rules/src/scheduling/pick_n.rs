@@ -6,7 +6,7 @@ use super::classify::Classes;
 use super::cross_reference::Changes;
 use super::decision::{self, Decision, Verdict};
 use super::downscale::trim;
-use super::filter::Sieve;
+use super::filter::Filters;
 use super::observed::Observed;
 use super::{Action, Failure, Outcome};
 use crate::model::Binding;
@@ -66,13 +66,13 @@ fn fill(
     wanted: usize,
     missing: usize,
 ) -> Result<Outcome, Failure> {
-    let mut sieve = Sieve::new(seen, classes).map_err(Failure)?;
-    let sieved = sieve.run();
-    let ranked = sieve.rank(&sieved.passed).map_err(Failure)?;
+    let mut filters = Filters::new(seen, classes).map_err(Failure)?;
+    let filtered = filters.run();
+    let ranked = filters.rank(&filtered.passed).map_err(Failure)?;
     // Spread is judged against the state before the pass: one pick, then look again.
-    let limit = if sieve.spreads() { 1 } else { missing };
+    let limit = if filters.spreads() { 1 } else { missing };
     let (picked, outscored) = ranked.split_at(missing.min(limit).min(ranked.len()));
-    let picked: Vec<_> = picked.iter().map(|c| (sieve.name(c.place), Some(c.score))).collect();
+    let picked: Vec<_> = picked.iter().map(|c| (filters.name(c.place), Some(c.score))).collect();
     let changes = Changes::between(&picked, classes)?;
     let gained = changes.gained();
     if missing > limit && gained == limit {
@@ -83,8 +83,9 @@ fn fill(
     }
     let found = gained + classes.present();
     let outscored = outscored.iter().take(decision::MOST_UNSELECTED);
-    let outscored = outscored.map(|c| Decision::outscored(sieve.name(c.place), c.score)).collect();
-    let filtered = sieved.filtered.iter().take(decision::MOST_UNSELECTED);
+    let outscored =
+        outscored.map(|c| Decision::outscored(filters.name(c.place), c.score)).collect();
+    let filtered = filtered.rejected.iter().take(decision::MOST_UNSELECTED);
     let filtered = filtered.map(|(c, why)| Decision::filtered(&c.name, why));
     let decisions = decision::list(changes.selected(classes), outscored, filtered.collect());
     let verdict = Verdict { fulfilled: found >= wanted, found };
@@ -92,6 +93,6 @@ fn fill(
         report: decision::report(&seen.snapshot, decisions, verdict),
         actions: changes.actions(true).collect(),
         again: false,
-        remarks: sieve.remarks(),
+        remarks: filters.remarks(),
     })
 }

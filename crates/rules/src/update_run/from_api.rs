@@ -23,7 +23,7 @@ impl Run {
             resource_version: metadata.resource_version.clone().unwrap_or_default(),
             created: created(metadata),
             deleting: metadata.deletion_timestamp.is_some(),
-            guarded: metadata.finalizers.iter().flatten().any(|f| f == finalizer::UPDATE_RUN),
+            has_finalizer: metadata.finalizers.iter().flatten().any(|f| f == finalizer::UPDATE_RUN),
             announced: Announced::by(metadata),
             asked_index: None,
             spec: spec.clone(),

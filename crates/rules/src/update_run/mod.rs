@@ -11,8 +11,9 @@ mod age;
 mod announced;
 mod deletion;
 mod delivery;
-mod doubt;
+mod events;
 mod execution;
+mod fresh_reads;
 mod from_api;
 mod gates;
 mod initialization;
@@ -21,7 +22,6 @@ pub mod laws;
 pub mod lifecycle;
 mod max_concurrency;
 mod metrics;
-mod news;
 mod observed;
 mod overrides;
 mod pass;
@@ -42,8 +42,8 @@ pub use crate::overrides::contents::enveloped;
 pub use age::Age;
 pub use announced::Announced;
 pub use delivery::{Deliver, Signal, Target};
-pub use doubt::needs_fresh_reads;
 pub use execution::{CLUSTER_POLL, TAKEN_OVER};
+pub use fresh_reads::needs_fresh_reads;
 pub use gates::{
     Accept, Ask, DISMISSED_POLL, Dismiss, FOREIGN_REQUEST, STAGE_POLL, WITHDRAWN_TOO_LATE,
     WRONG_GENERATION,

@@ -23,7 +23,7 @@ use super::lifecycle::says;
 use crate::model::{Binding, Fence};
 pub use crate::overrides::{ClusterOverride, NamespacedOverride};
 use crate::placement::selection::Selection;
-use crate::placement::{Placement, ResourceSnapshot, Trouble};
+use crate::placement::{PassError, Placement, ResourceSnapshot};
 
 /// Everything one pass over a run may look at.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -47,7 +47,7 @@ pub struct Observed {
     /// What envelopes in those snapshots carry, by snapshot.
     pub enveloped: BTreeMap<String, Vec<ResourceIdentifier>>,
     /// What the placement selects now; only needed to initialize a run without an index.
-    pub selection: Option<Result<Selection, Trouble>>,
+    pub selection: Option<Result<Selection, PassError>>,
     /// Resource snapshot indexes that unfinished runs of the placement work with.
     pub indexes_in_runs: Vec<String>,
     /// Latest ClusterResourceOverrideSnapshots.
@@ -123,7 +123,7 @@ pub struct Run {
     /// Whether it is being deleted.
     pub deleting: bool,
     /// Whether it carries our finalizer.
-    pub guarded: bool,
+    pub has_finalizer: bool,
     /// Writes it has announced in an annotation.
     pub announced: Announced,
     /// The last resource snapshot index that its hub has seen in the spec, if any. Objects do

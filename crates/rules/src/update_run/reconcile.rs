@@ -15,17 +15,17 @@ use serde::{Deserialize, Serialize};
 
 use super::announced::Announced;
 use super::delivery::{Deliver, Signal};
+use super::events::events;
 use super::gates::{Accept, Ask, Dismiss};
 use super::lifecycle::{has_ended, says};
 use super::metrics::{Measured, Series, series};
-use super::news::news;
 use super::observed::Observed;
 use super::pass::Pass;
 use super::status::{ConditionValue, ConditionWriter, refresh};
 use super::words::Failure;
 use super::{execution, gates, initialization, stop, validation, words};
 use crate::event::Event;
-use crate::placement::Trouble;
+use crate::placement::PassError;
 use crate::placement::resource_snapshots::ResourceAction;
 
 /// Event: a run failed, and the placement has other clusters than when it began.
@@ -50,7 +50,7 @@ pub struct Plan {
     /// The same about approval requests, by name.
     pub on_requests: Vec<(String, Event)>,
     /// What stopped the pass before anything was decided. Retry with backoff.
-    pub trouble: Option<Trouble>,
+    pub trouble: Option<PassError>,
     /// What the status metric says; `None` drops the run's series.
     pub series: Option<Series>,
     /// What the histograms are told once the writes are done.
@@ -61,7 +61,7 @@ pub struct Plan {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Action {
     /// Put our finalizer on the run, and nothing else: the rest of the object is not ours.
-    Guard,
+    AddFinalizer,
     /// Something about resource snapshots.
     Resources(ResourceAction),
     /// Create an approval request.
@@ -84,7 +84,7 @@ pub enum Action {
     /// Delete every approval request that is labelled with the run's name.
     ForgetRequests,
     /// Take our finalizer off the run.
-    Unguard,
+    RemoveFinalizer,
 }
 
 /// A binding to delete, if it is still this very version of it.
@@ -163,9 +163,9 @@ pub fn plan(seen: &Observed) -> Plan {
     if run.deleting {
         return clean_up(seen);
     }
-    if !run.guarded {
+    if !run.has_finalizer {
         let wake = Some(SignedDuration::ZERO);
-        return Plan { actions: vec![Action::Guard], wake, ..Plan::default() };
+        return Plan { actions: vec![Action::AddFinalizer], wake, ..Plan::default() };
     }
     if let Some(trouble) = outrun(seen) {
         let series = series(run, &run.status.conditions);
@@ -188,19 +188,19 @@ fn writer(seen: &Observed) -> ConditionWriter {
 /// they are.
 fn clean_up(seen: &Observed) -> Plan {
     let mut plan = Plan::default();
-    if seen.run.guarded {
-        plan.actions = vec![Action::ForgetRequests, Action::Unguard];
+    if seen.run.has_finalizer {
+        plan.actions = vec![Action::ForgetRequests, Action::RemoveFinalizer];
     }
     plan
 }
 
 /// Whether a hub that has read a later generation of the run was here before.
-fn outrun(seen: &Observed) -> Option<Trouble> {
+fn outrun(seen: &Observed) -> Option<PassError> {
     let fence = seen.run.fence().to_api();
     let found = seen.bindings.iter().find(|binding| {
         binding.fence.as_ref().is_some_and(|found| fence.is_behind(&found.to_api()))
     })?;
-    Some(Trouble::Expected(format!(
+    Some(PassError::Expected(format!(
         "binding {} was written for a later generation of the update run than the one read",
         found.name
     )))
@@ -290,7 +290,7 @@ fn go_on(seen: &Observed, mut status: UpdateRunStatus) -> Plan {
 /// Adds the status if it changed, tells people what is new, and sets the metric.
 pub(super) fn conclude(seen: &Observed, status: UpdateRunStatus, mut plan: Plan) -> Plan {
     plan.series = series(&seen.run, &status.conditions);
-    plan.events.extend(news(&seen.run, &status, &plan.waiting));
+    plan.events.extend(events(&seen.run, &status, &plan.waiting));
     if status != seen.run.status {
         // Whatever the plan does to requests and snapshots comes before the record of it,
         // whatever it does to bindings after.

@@ -9,7 +9,7 @@ use super::observed::Observed;
 use super::words::{Failure, VALID};
 use crate::overrides::contents::enveloped;
 use crate::placement::resource_snapshots::{self, ResourceAction, Snapshots, content};
-use crate::placement::{self, Placement, Trouble};
+use crate::placement::{self, PassError, Placement};
 
 /// The snapshot to roll out.
 #[derive(Debug, Clone, Default)]
@@ -71,7 +71,7 @@ fn find(seen: &Observed, index: &str) -> Result<Chosen, Failure> {
 fn take(seen: &Observed, placement: &Placement) -> Result<Chosen, Failure> {
     let selection = match &seen.selection {
         None => return Err(Failure::passing("the placement's resources are not selected yet")),
-        Some(Err(trouble @ Trouble::User(_))) => return Err(Failure::valid(trouble.to_string())),
+        Some(Err(trouble @ PassError::User(_))) => return Err(Failure::valid(trouble.to_string())),
         Some(Err(trouble)) => return Err(Failure::Passing(trouble.clone())),
         Some(Ok(selection)) => selection,
     };

@@ -36,7 +36,7 @@ impl Glance<'_> {
     }
 }
 
-/// Whether a changed binding is news to a run of its placement. How far the delivery has
+/// Whether a changed binding wakes a run of its placement. How far the delivery has
 /// come is not, as long as it neither works nor has to be begun again.
 pub fn binding_changed(run: &str, old: &Glance<'_>, new: &Glance<'_>) -> bool {
     let parts = |of: &Glance<'_>| (of.uid.to_owned(), of.deleting);

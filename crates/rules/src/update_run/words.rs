@@ -10,7 +10,7 @@ use std::fmt::Display;
 use flagship_api::error_class::ErrorClass;
 use flagship_api::names::ObjectKey;
 
-use crate::placement::Trouble;
+use crate::placement::PassError;
 
 /// Begins every final failure.
 pub const ABORT: &str = "cannot continue the updateRun";
@@ -25,7 +25,7 @@ pub enum Failure {
     /// The scheduler may not have got there yet: final once the grace is over.
     Early(String),
     /// Goes away by itself. Nothing is written.
-    Passing(Trouble),
+    Passing(PassError),
 }
 
 impl Failure {
@@ -61,7 +61,7 @@ impl Failure {
 
     /// Tried again with backoff.
     pub fn passing(detail: impl Into<String>) -> Self {
-        Self::Passing(Trouble::Expected(detail.into()))
+        Self::Passing(PassError::Expected(detail.into()))
     }
 }
 

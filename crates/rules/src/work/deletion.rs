@@ -18,8 +18,8 @@ pub const FALLBACK: SignedDuration = SignedDuration::from_secs(30);
 /// Deletes the Works, then lets the binding go.
 pub fn plan(seen: &Observed) -> Plan {
     if seen.works.is_empty() {
-        let actions = if seen.binding.is_guarded_by(finalizer::WORK) {
-            vec![Action::Unguard]
+        let actions = if seen.binding.has_finalizer(finalizer::WORK) {
+            vec![Action::RemoveFinalizer]
         } else {
             Vec::new()
         };

@@ -12,14 +12,14 @@ use flagship_api::raw_json::RawJson;
 use serde::Deserialize;
 
 use super::group::envelope;
-use super::trouble::{Stage, Trouble};
+use super::pass_error::{PassError, Stage};
 use crate::model::Binding;
 use crate::overrides::manifest::named;
 use crate::placement::identifier;
 
 /// Refuses what a placement in a namespace does not reach: everything but what stands in
 /// that namespace, and envelopes for anything else. One without a namespace reaches all.
-pub fn check_reach(binding: &Binding, placed: &ResourceIdentifier) -> Result<(), Trouble> {
+pub fn check_reach(binding: &Binding, placed: &ResourceIdentifier) -> Result<(), PassError> {
     let Some(home) = &binding.namespace else { return Ok(()) };
     let wraps_wide =
         envelope(placed).is_some_and(|envelope| envelope.kind == EnvelopeKind::Cluster);
@@ -31,7 +31,7 @@ pub fn check_reach(binding: &Binding, placed: &ResourceIdentifier) -> Result<(),
     };
     let placement = binding.placement_key();
     let placed = named(placed);
-    Err(Trouble::user(
+    Err(PassError::user(
         Stage::Sync,
         format!(
             "resourcePlacement {placement} places only what is in its namespace, and {placed} {why}"
@@ -41,7 +41,7 @@ pub fn check_reach(binding: &Binding, placed: &ResourceIdentifier) -> Result<(),
 
 /// The wrapped manifests by their text, descending: under whatever keys, the same content
 /// is the same Work.
-pub fn unwrapped(envelope: &EnvelopeRef, manifest: &RawJson) -> Result<Vec<RawJson>, Trouble> {
+pub fn unwrapped(envelope: &EnvelopeRef, manifest: &RawJson) -> Result<Vec<RawJson>, PassError> {
     #[derive(Deserialize)]
     struct Envelope {
         #[serde(default)]
@@ -49,7 +49,7 @@ pub fn unwrapped(envelope: &EnvelopeRef, manifest: &RawJson) -> Result<Vec<RawJs
     }
     let Envelope { data } = manifest.parse().map_err(|error| {
         let cause = format!("failed to read the data of the envelope {envelope}: {error}");
-        Trouble::unexpected(Stage::Sync, cause)
+        PassError::unexpected(Stage::Sync, cause)
     })?;
     for (key, wrapped) in &data {
         check(envelope, key, wrapped)?;
@@ -59,11 +59,11 @@ pub fn unwrapped(envelope: &EnvelopeRef, manifest: &RawJson) -> Result<Vec<RawJs
     Ok(manifests)
 }
 
-fn check(envelope: &EnvelopeRef, key: &str, wrapped: &RawJson) -> Result<(), Trouble> {
+fn check(envelope: &EnvelopeRef, key: &str, wrapped: &RawJson) -> Result<(), PassError> {
     let named = identifier(wrapped);
     if named.kind.is_empty() {
         let text = wrapped.text();
-        return Err(Trouble::unexpected(
+        return Err(PassError::unexpected(
             Stage::Sync,
             format!(
                 "failed to parse the wrapped manifest data to a Kubernetes runtime object \
@@ -91,5 +91,5 @@ fn check(envelope: &EnvelopeRef, key: &str, wrapped: &RawJson) -> Result<(), Tro
              another namespace ({envelope})"
         ),
     };
-    Err(Trouble::user(Stage::Sync, cause))
+    Err(PassError::user(Stage::Sync, cause))
 }

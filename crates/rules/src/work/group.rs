@@ -10,7 +10,7 @@ use flagship_api::names::{
 use flagship_api::placement_status::ResourceIdentifier;
 
 use super::observed::Observed;
-use super::trouble::{PARTIAL_GROUP_RETRY, Stage, Trouble};
+use super::pass_error::{PARTIAL_GROUP_RETRY, PassError, Stage};
 use crate::placement::ResourceSnapshot;
 use crate::placement::resource_snapshots::{bad_count, incomplete};
 
@@ -42,8 +42,8 @@ pub fn master(seen: &Observed) -> Option<&ResourceSnapshot> {
 
 impl<'a> Group<'a> {
     /// The group of a master; trouble if it is not complete yet, or cannot be read.
-    pub fn read(seen: &'a Observed, master: &'a ResourceSnapshot) -> Result<Self, Trouble> {
-        let unexpected = |cause| Trouble::unexpected(Stage::Override, cause);
+    pub fn read(seen: &'a Observed, master: &'a ResourceSnapshot) -> Result<Self, PassError> {
+        let unexpected = |cause| PassError::unexpected(Stage::Override, cause);
         let placement = seen.binding.placement_key();
         let label = master.index.as_deref().unwrap_or_default();
         let index = label.parse().map_err(|error: IndexError| {
@@ -62,7 +62,7 @@ impl<'a> Group<'a> {
         let base = WorkBase::new(&placement);
         let mut numbered = others
             .map(|snapshot| Ok((place(seen, snapshot)?, snapshot)))
-            .collect::<Result<Vec<_>, Trouble>>()?;
+            .collect::<Result<Vec<_>, PassError>>()?;
         numbered.sort_by_key(|(subindex, _)| *subindex);
         let found = numbered.len() + 1;
         if i64::try_from(found) != Ok(expected.get()) {
@@ -128,16 +128,16 @@ pub fn envelope(resource: &ResourceIdentifier) -> Option<EnvelopeRef> {
 }
 
 /// Not all snapshots of the group have been seen.
-pub fn partial(seen: &Observed, master: &str, expected: i64, found: usize) -> Trouble {
+pub fn partial(seen: &Observed, master: &str, expected: i64, found: usize) -> PassError {
     let told = incomplete(&seen.binding.placement_key(), master, expected, found);
-    Trouble::expected(Stage::Override, told).again_after(PARTIAL_GROUP_RETRY)
+    PassError::expected(Stage::Override, told).again_after(PARTIAL_GROUP_RETRY)
 }
 
-fn place(seen: &Observed, snapshot: &ResourceSnapshot) -> Result<SubIndex, Trouble> {
+fn place(seen: &Observed, snapshot: &ResourceSnapshot) -> Result<SubIndex, PassError> {
     let text = snapshot.subindex.as_deref().unwrap_or_default();
     text.parse().map_err(|error: IndexError| {
         let key = seen.binding.sibling(&snapshot.name);
-        Trouble::unexpected(
+        PassError::unexpected(
             Stage::Override,
             format!(
                 "resource snapshot {key} has an invalid sub-index annotation {text} or err {error}"

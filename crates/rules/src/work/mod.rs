@@ -16,12 +16,12 @@ mod from_api;
 mod group;
 mod lists;
 mod observed;
+mod pass_error;
 mod reconcile;
 mod render;
 mod status;
 mod sync;
 pub mod triggers;
-mod trouble;
 
 #[cfg(test)]
 mod tests;
@@ -33,6 +33,6 @@ pub use lists::MOST_LISTED;
 pub use observed::{
     Cluster, Content, Manifest, Observed, Placement, Reads, SnapshotContent, Stamp, Work,
 };
+pub use pass_error::{OCCUPIED_RETRY, PARTIAL_GROUP_RETRY, PassError, Retry, Stage};
 pub use reconcile::{Action, DROPPED_RETRY, Plan, Waiting, after_failure, plan};
 pub use sync::{NewWork, Strategies, Write};
-pub use trouble::{OCCUPIED_RETRY, PARTIAL_GROUP_RETRY, Retry, Stage, Trouble};

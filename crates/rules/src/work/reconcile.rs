@@ -11,9 +11,9 @@ use jiff::SignedDuration;
 
 use super::deletion;
 use super::observed::{Observed, Reads};
-use super::status::{Standing, rebuilt};
+use super::pass_error::{PARTIAL_GROUP_RETRY, PassError};
+use super::status::{WorksState, rebuilt};
 use super::sync::{End, Sync, Write, sync};
-use super::trouble::{PARTIAL_GROUP_RETRY, Trouble};
 use crate::event::Event;
 
 /// How soon to look again while a Work that is no longer wanted is still going.
@@ -33,20 +33,20 @@ pub struct Plan {
     /// When to look again at the latest.
     pub wake: Option<SignedDuration>,
     /// What stands in the way; the status says so, too.
-    pub trouble: Option<Trouble>,
+    pub trouble: Option<PassError>,
 }
 
 /// One step.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
     /// Put our finalizer on the binding.
-    Guard,
+    AddFinalizer,
     /// Write a Work.
     Work(Write),
     /// Write the status of the binding.
     Status(Box<ResourceBindingStatus>),
     /// Take our finalizer off the binding.
-    Unguard,
+    RemoveFinalizer,
 }
 
 /// Why nothing more is done for a binding.
@@ -75,8 +75,11 @@ pub fn plan(seen: &Observed) -> Plan {
         return waits(Waiting::ToBeBound);
     }
     let Some(cluster) = &seen.cluster else { return waits(Waiting::ForCluster) };
-    let mut actions =
-        if binding.is_guarded_by(finalizer::WORK) { Vec::new() } else { vec![Action::Guard] };
+    let mut actions = if binding.has_finalizer(finalizer::WORK) {
+        Vec::new()
+    } else {
+        vec![Action::AddFinalizer]
+    };
     let started = &binding.status.conditions;
     if binding.spec.state == BindingState::Bound
         && !started.is_decided_at(ROLLOUT_STARTED, binding.generation())
@@ -86,17 +89,17 @@ pub fn plan(seen: &Observed) -> Plan {
     let Sync { writes, events, end } = sync(seen, cluster);
     let changed = writes.iter().any(Write::concerns_member);
     actions.extend(writes.into_iter().map(Action::Work));
-    let (standing, trouble) = match end {
+    let (state, trouble) = match end {
         End::Asks(reads) => return Plan { reads: Some(reads), ..Plan::default() },
         End::Lags => {
             let wake = Some(PARTIAL_GROUP_RETRY);
             return Plan { actions, wake, ..waits(Waiting::ForSnapshot) };
         }
-        End::Failed(trouble) => (Standing::Failed(trouble.clone()), Some(trouble)),
-        End::Known if changed => (Standing::Changed, None),
-        End::Known => (Standing::Settled, None),
+        End::Failed(trouble) => (WorksState::Failed(trouble.clone()), Some(trouble)),
+        End::Known if changed => (WorksState::Changed, None),
+        End::Known => (WorksState::Settled, None),
     };
-    let status = rebuilt(seen, &standing);
+    let status = rebuilt(seen, &state);
     if status != binding.status {
         actions.push(Action::Status(Box::new(status)));
     }
@@ -106,7 +109,7 @@ pub fn plan(seen: &Observed) -> Plan {
 }
 
 /// The status after a write was refused; `None` if it says so already.
-pub fn after_failure(seen: &Observed, trouble: &Trouble) -> Option<ResourceBindingStatus> {
-    let status = rebuilt(seen, &Standing::Failed(trouble.clone()));
+pub fn after_failure(seen: &Observed, trouble: &PassError) -> Option<ResourceBindingStatus> {
+    let status = rebuilt(seen, &WorksState::Failed(trouble.clone()));
     (status != seen.binding.status).then_some(status)
 }

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::envelope::{check_reach, unwrapped};
 use super::group::{Group, envelope, partial};
 use super::observed::{Cluster, Content, Observed};
-use super::trouble::{Stage, Trouble};
+use super::pass_error::{PassError, Stage};
 use crate::overrides::manifest::{
     Overridden, apply, cluster_override_missing, override_missing, target,
 };
@@ -36,7 +36,7 @@ pub fn render(
     cluster: &Cluster,
     group: &Group<'_>,
     content: &Content,
-) -> Result<Rendered, Trouble> {
+) -> Result<Rendered, PassError> {
     let overrides = Overrides::named(seen, cluster, content)?;
     let mut rendered = Rendered::new();
     for (snapshot, work) in &group.snapshots {
@@ -69,8 +69,8 @@ pub fn render(
 }
 
 impl<'a> Overrides<'a> {
-    fn named(seen: &Observed, cluster: &'a Cluster, content: &Content) -> Result<Self, Trouble> {
-        let missing = |cause| Trouble::user(Stage::Override, cause);
+    fn named(seen: &Observed, cluster: &'a Cluster, content: &Content) -> Result<Self, PassError> {
+        let missing = |cause| PassError::user(Stage::Override, cause);
         let wide = seen.binding.spec.cluster_resource_override_snapshots.iter().map(|name| {
             let found = content.cluster_overrides.iter().find(|known| known.name == *name);
             found.cloned().ok_or_else(|| missing(cluster_override_missing(name)))
@@ -92,12 +92,12 @@ impl<'a> Overrides<'a> {
         &self,
         manifest: &RawJson,
         wrapper: Option<&EnvelopeRef>,
-    ) -> Result<Option<RawJson>, Trouble> {
+    ) -> Result<Option<RawJson>, PassError> {
         if self.wide.is_empty() && self.narrow.is_empty() {
             return Ok(Some(manifest.clone()));
         }
         let unreadable =
-            |error: serde_json::Error| Trouble::unexpected(Stage::Sync, error.to_string());
+            |error: serde_json::Error| PassError::unexpected(Stage::Sync, error.to_string());
         let tree: Value = manifest.parse().map_err(unreadable)?;
         let cluster = Target { name: &self.cluster.name, labels: &self.cluster.labels };
         let overridden = apply(&tree, &self.wide, &self.narrow, cluster).map_err(|failure| {
@@ -108,7 +108,7 @@ impl<'a> Overrides<'a> {
                 ),
                 None => failure.to_string(),
             };
-            Trouble::user(Stage::Override, cause)
+            PassError::user(Stage::Override, cause)
         })?;
         Ok(match overridden {
             Overridden::Untouched => Some(manifest.clone()),
@@ -121,7 +121,7 @@ impl<'a> Overrides<'a> {
         &self,
         wrapper: &EnvelopeRef,
         manifest: &RawJson,
-    ) -> Result<Vec<RawJson>, Trouble> {
+    ) -> Result<Vec<RawJson>, PassError> {
         let inside = unwrapped(wrapper, manifest)?;
         let each = inside.iter().filter_map(|wrapped| self.on(wrapped, Some(wrapper)).transpose());
         each.collect()

@@ -14,13 +14,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::lists::{Shown, show};
 use super::observed::{Observed, Work};
-use super::trouble::{Stage, Trouble};
+use super::pass_error::{PassError, Stage};
 
-/// How the Works stand to what the binding names.
+/// How the Works compare with what the binding names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
+pub enum WorksState {
     /// They could not be brought up to date.
-    Failed(Trouble),
+    Failed(PassError),
     /// They are about to be written: what members said is about something else.
     Changed,
     /// They carry it.
@@ -38,9 +38,9 @@ enum Progress<'a> {
 }
 
 /// The status as it should be.
-pub fn rebuilt(seen: &Observed, standing: &Standing) -> ResourceBindingStatus {
+pub fn rebuilt(seen: &Observed, state: &WorksState) -> ResourceBindingStatus {
     let mut told = Told::default();
-    let shown = told.tell(seen, standing);
+    let shown = told.tell(seen, state);
     let old = &seen.binding.status.conditions;
     let generation = seen.binding.generation();
     let others = old.iter().filter(|condition| !is_ours(&condition.type_)).cloned();
@@ -67,8 +67,8 @@ impl Told {
         self.0.push((kind, draft(kind).is(truth, reason).because(why)));
     }
 
-    fn tell(&mut self, seen: &Observed, standing: &Standing) -> Shown {
-        if let Standing::Failed(Trouble { stage: Stage::Override, cause, .. }) = standing {
+    fn tell(&mut self, seen: &Observed, state: &WorksState) -> Shown {
+        if let WorksState::Failed(PassError { stage: Stage::Override, cause, .. }) = state {
             let why = format!("Failed to apply the override rules on the resources: {cause}");
             self.say(binding::OVERRIDDEN, Truth::False, reason::OVERRIDDEN_FAILED, &why);
             return Shown::default();
@@ -81,14 +81,14 @@ impl Told {
             (reason::NO_OVERRIDE_SPECIFIED, why)
         };
         self.say(binding::OVERRIDDEN, Truth::True, overridden, why);
-        if let Standing::Failed(Trouble { cause, .. }) = standing {
+        if let WorksState::Failed(PassError { cause, .. }) = state {
             let why = format!("Failed to synchronize the work to the latest: {cause}");
             self.say(binding::WORK_SYNCHRONIZED, Truth::False, reason::SYNC_WORK_FAILED, &why);
             return Shown::default();
         }
         let why = "All of the works are synchronized to the latest";
         self.say(binding::WORK_SYNCHRONIZED, Truth::True, reason::ALL_WORK_SYNCED, why);
-        match (seen.binding.reports_diff(), *standing == Standing::Changed) {
+        match (seen.binding.reports_diff(), *state == WorksState::Changed) {
             (false, true) => {
                 let why = "Resources are being applied";
                 self.say(binding::APPLIED, Truth::False, reason::APPLY_IN_PROGRESS, why);

@@ -20,8 +20,8 @@ use serde::Serialize;
 use super::from_api::ABANDON;
 use super::group::{Group, Wanted, master};
 use super::observed::{Cluster, Observed, Reads, Stamp, Work};
+use super::pass_error::{PassError, Stage};
 use super::render::{inputs_hash, manifests_hash, render};
-use super::trouble::{Stage, Trouble};
 use crate::event::Event;
 
 /// One write to a Work.
@@ -163,7 +163,7 @@ pub enum End {
     /// The snapshot is there, but has not been seen where the others are.
     Lags,
     /// It cannot be told what to write, strategies apart.
-    Failed(Trouble),
+    Failed(PassError),
 }
 
 /// Compares the Works with what the binding names.
@@ -183,13 +183,13 @@ pub fn sync(seen: &Observed, cluster: &Cluster) -> Sync {
 }
 
 impl Sync {
-    fn decide(&mut self, seen: &Observed, cluster: &Cluster) -> Result<End, Trouble> {
+    fn decide(&mut self, seen: &Observed, cluster: &Cluster) -> Result<End, PassError> {
         let Some(master) = master(seen) else { return without_master(seen) };
         let group = Group::read(seen, master)?;
         let goal = Goal::of(seen, cluster, &group)?;
         let wanted = group.wanted();
         let matches: Vec<_> = wanted.iter().map(|one| self.stands_for(seen, one)).collect();
-        let settled = |found: &Result<Option<&Work>, Trouble>| match found {
+        let settled = |found: &Result<Option<&Work>, PassError>| match found {
             Ok(Some(work)) => goal.is_met_by(&work.stamp),
             Ok(None) => false,
             // Whatever is rendered, it cannot be written.
@@ -224,7 +224,7 @@ impl Sync {
         &mut self,
         seen: &'a Observed,
         wanted: &Wanted,
-    ) -> Result<Option<&'a Work>, Trouble> {
+    ) -> Result<Option<&'a Work>, PassError> {
         let same = |work: &&Work| match &wanted.envelope {
             Some(envelope) => work.envelope.as_ref() == Some(&labels_of(envelope)),
             None => work.name == wanted.name,
@@ -235,9 +235,10 @@ impl Sync {
             ([work], _, _) => Ok(Some(work)),
             ([], [], _) => Ok(None),
             // It is deleted by somebody else's hand, and its name is free when it is gone.
-            ([], [going, ..], _) => {
-                Err(Trouble::expected(Stage::Sync, format!("work {} is being deleted", going.name)))
-            }
+            ([], [going, ..], _) => Err(PassError::expected(
+                Stage::Sync,
+                format!("work {} is being deleted", going.name),
+            )),
             (several, _, envelope) => {
                 let names: Vec<&str> = several.iter().map(|work| work.name.as_str()).collect();
                 let envelope = envelope.as_ref().map(EnvelopeRef::to_string).unwrap_or_default();
@@ -248,7 +249,7 @@ impl Sync {
                     seen.binding.member_namespace()
                 );
                 self.events.push(Event::warning(DUPLICATE_ENVELOPE_WORKS, message));
-                Err(Trouble::unexpected(
+                Err(PassError::unexpected(
                     Stage::Sync,
                     format!(
                         "{} work objects found for the same envelope {envelope}, only one expected",
@@ -284,9 +285,9 @@ struct Goal {
 }
 
 impl Goal {
-    fn of(seen: &Observed, cluster: &Cluster, group: &Group<'_>) -> Result<Self, Trouble> {
+    fn of(seen: &Observed, cluster: &Cluster, group: &Group<'_>) -> Result<Self, PassError> {
         let unhashable =
-            |error: serde_json::Error| Trouble::unexpected(Stage::Override, error.to_string());
+            |error: serde_json::Error| PassError::unexpected(Stage::Override, error.to_string());
         let spec = &seen.binding.spec;
         let stamp = Stamp {
             index: Some(group.index.to_string()),
@@ -317,7 +318,7 @@ impl Goal {
 }
 
 /// Without the master nothing can be written; what carries it already is good enough.
-fn without_master(seen: &Observed) -> Result<End, Trouble> {
+fn without_master(seen: &Observed) -> Result<End, PassError> {
     let binding = &seen.binding;
     let named = &binding.spec.resource_snapshot_name;
     let carries = |work: &Work| match (&work.stamp.snapshot, &work.stamp.index) {
@@ -330,7 +331,7 @@ fn without_master(seen: &Observed) -> Result<End, Trouble> {
     if seen.live_works().next().is_some() && seen.live_works().all(carries) {
         return Ok(End::Known);
     }
-    let gone = || Trouble::user(Stage::Override, "the master resource snapshot is not found");
+    let gone = || PassError::user(Stage::Override, "the master resource snapshot is not found");
     if named.is_empty() {
         return Err(gone());
     }
@@ -344,7 +345,7 @@ fn without_master(seen: &Observed) -> Result<End, Trouble> {
     }
     let key = binding.sibling(named);
     let cause = format!("resource snapshot {key} has an invalid CRP tracking label");
-    Err(Trouble::unexpected(Stage::Override, cause))
+    Err(PassError::unexpected(Stage::Override, cause))
 }
 
 fn reads(seen: &Observed, group: &Group<'_>) -> Reads {

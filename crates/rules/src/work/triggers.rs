@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use super::observed::{Placement, Work};
 use crate::model::Binding;
 
-/// Whether a changed binding is to be looked at. Our own status is no news, but the word
+/// Whether a changed binding is to be looked at. Our own status wakes nothing, but the word
 /// that its rollout started is what we wait for.
 pub fn binding_changed(old: &Binding, new: &Binding) -> bool {
     let said = |binding: &Binding| {

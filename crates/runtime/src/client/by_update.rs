@@ -2,7 +2,7 @@
 //! placements, MemberClusters and every status.
 //!
 //! The object is read, merged here and written back at the version that was read, so the
-//! fence of the patch holds as before. Only a refusal of the verb itself leads here; what a
+//! precondition of the patch holds as before. Only a refusal of the verb itself leads here; what a
 //! webhook refuses is refused.
 
 use std::sync::PoisonError;

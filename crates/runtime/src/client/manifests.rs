@@ -2,7 +2,7 @@
 //!
 //! Nothing is read into types, so that no field is lost on the way, and a refusal keeps
 //! the server's own words and causes, because people will read them in a condition.
-//! Writes are fenced by what is inside them: the caller decides whether a
+//! A write has the precondition that is inside it: the caller decides whether a
 //! `resourceVersion` is.
 
 use bytes::Bytes;
@@ -107,7 +107,7 @@ impl Manifests {
         self.ask(Method::POST, path, key, Some((JSON, object))).await
     }
 
-    /// Writes the object back. Its `resourceVersion` fences it.
+    /// Writes the object back. Its `resourceVersion` is the precondition.
     pub async fn update(&self, key: &ObjectKey, object: &Value) -> Result<Value, Refused> {
         let path = self.managed().on(self.resource.object(key));
         self.ask(Method::PUT, path, key, Some((JSON, object))).await

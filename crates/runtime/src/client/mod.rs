@@ -26,8 +26,8 @@ mod error;
 mod malformed;
 mod manifests;
 mod objects;
-mod pacer;
 mod probe;
+mod rate_limit;
 mod resource;
 #[cfg(test)]
 mod tests;
@@ -39,7 +39,7 @@ use manifests::Declined;
 pub use manifests::{Applying, Cause, Manifests, Merge, Refused};
 pub(crate) use objects::PAGE;
 pub use objects::{Deleted, Listed, Objects, Precondition, Propagation, key_of};
-use pacer::Pacer;
+use rate_limit::RateLimiter;
 pub(crate) use resource::Query;
 pub use resource::{ResourceType, Selection};
 
@@ -54,7 +54,7 @@ pub struct Client {
     name: Arc<str>,
     timeout: Duration,
     /// Shared by all clients made from this one.
-    pacer: Option<Arc<Pacer>>,
+    rate_limit: Option<Arc<RateLimiter>>,
     /// What roles let us update and not patch, as far as we have met it.
     unpatchable: Arc<Mutex<BTreeSet<String>>>,
 }
@@ -92,7 +92,7 @@ impl Client {
             inner,
             name: "flagship".into(),
             timeout: REQUEST_TIMEOUT,
-            pacer: None,
+            rate_limit: None,
             unpatchable: Arc::default(),
         }
     }
@@ -146,18 +146,18 @@ impl Client {
     /// at once. A rate of nothing or less limits nothing.
     #[must_use]
     pub fn paced(&self, qps: f64, burst: u32) -> Self {
-        Self { pacer: Pacer::new(qps, burst).map(Arc::new), ..self.clone() }
+        Self { rate_limit: RateLimiter::new(qps, burst).map(Arc::new), ..self.clone() }
     }
 
     /// The same client with no limit, for what must not wait behind others, such as a lease.
     #[must_use]
     pub fn unpaced(&self) -> Self {
-        Self { pacer: None, ..self.clone() }
+        Self { rate_limit: None, ..self.clone() }
     }
 
     async fn pace(&self) {
-        if let Some(pacer) = &self.pacer {
-            pacer.pass().await;
+        if let Some(rate_limit) = &self.rate_limit {
+            rate_limit.wait().await;
         }
     }
 

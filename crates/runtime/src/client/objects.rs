@@ -205,13 +205,17 @@ impl<K: DeserializeOwned> Objects<K> {
     }
 
     /// Changes fields of the object by merge patch, if it is still the version we saw.
-    pub async fn patch(&self, fence: &Precondition, patch: Value) -> Result<K, ClientError> {
-        self.merge(&fence.key, "", self.fenced(fence, patch)?).await
+    pub async fn patch(&self, precondition: &Precondition, patch: Value) -> Result<K, ClientError> {
+        self.merge(&precondition.key, "", self.conditional(precondition, patch)?).await
     }
 
     /// Changes fields of the status by merge patch, if it is still the version we saw.
-    pub async fn patch_status(&self, fence: &Precondition, patch: Value) -> Result<K, ClientError> {
-        self.merge(&fence.key, "/status", self.fenced(fence, patch)?).await
+    pub async fn patch_status(
+        &self,
+        precondition: &Precondition,
+        patch: Value,
+    ) -> Result<K, ClientError> {
+        self.merge(&precondition.key, "/status", self.conditional(precondition, patch)?).await
     }
 
     /// Changes fields whatever else was changed: only for fields that are ours alone.
@@ -245,11 +249,12 @@ impl<K: DeserializeOwned> Objects<K> {
     /// Deletes the object, if it is still the version we saw.
     pub async fn delete(
         &self,
-        fence: &Precondition,
+        precondition: &Precondition,
         propagation: Propagation,
     ) -> Result<Deleted, ClientError> {
-        let conditions = json!({"uid": fence.uid, "resourceVersion": fence.resource_version});
-        self.remove(&fence.key, json!({"preconditions": conditions}), propagation).await
+        let conditions =
+            json!({"uid": precondition.uid, "resourceVersion": precondition.resource_version});
+        self.remove(&precondition.key, json!({"preconditions": conditions}), propagation).await
     }
 
     /// Deletes whatever has that name now.
@@ -308,13 +313,17 @@ impl<K: DeserializeOwned> Objects<K> {
     }
 
     /// A `resourceVersion` inside a patch is a precondition.
-    fn fenced(&self, fence: &Precondition, mut patch: Value) -> Result<Value, ClientError> {
+    fn conditional(
+        &self,
+        precondition: &Precondition,
+        mut patch: Value,
+    ) -> Result<Value, ClientError> {
         let meta = patch.as_object_mut().map(|patch| patch.entry("metadata").or_insert(json!({})));
         let Some(meta) = meta.and_then(Value::as_object_mut) else {
-            let object = self.resource.named(&fence.key);
+            let object = self.resource.named(&precondition.key);
             return Err(ClientError::Invalid { object, message: "the patch is no object".into() });
         };
-        meta.insert("resourceVersion".to_owned(), json!(fence.resource_version));
+        meta.insert("resourceVersion".to_owned(), json!(precondition.resource_version));
         Ok(patch)
     }
 

@@ -19,12 +19,12 @@ async fn every_write_carries_what_it_was_decided_on() {
     let script = Script::new(answers);
     let maps = script.client().named("placement-controller").of::<ConfigMap>();
     let old = seen("a", 7);
-    let fence = Precondition::of(&old).unwrap();
+    let precondition = Precondition::of(&old).unwrap();
     maps.update(&old).await.unwrap();
     maps.update_status(&old).await.unwrap();
-    maps.patch(&fence, json!({"data": {"text": "new"}})).await.unwrap();
-    maps.patch_status(&fence, json!({"status": {}})).await.unwrap();
-    maps.delete(&fence, Propagation::Background).await.unwrap();
+    maps.patch(&precondition, json!({"data": {"text": "new"}})).await.unwrap();
+    maps.patch_status(&precondition, json!({"status": {}})).await.unwrap();
+    maps.delete(&precondition, Propagation::Background).await.unwrap();
     let object = r#"{"apiVersion":"v1","kind":"ConfigMap","data":{"text":"seen"},"metadata":{"name":"a","namespace":"app","resourceVersion":"7","uid":"uid-a"}}"#;
     let path = "/api/v1/namespaces/app/configmaps/a";
     let managed = "?fieldManager=placement-controller";
@@ -60,9 +60,10 @@ async fn an_update_without_a_version_is_not_sent() {
 #[tokio::test(start_paused = true)]
 async fn a_patch_that_is_no_object_is_not_sent() {
     let script = Script::default();
-    let fence = Precondition::of(&seen("a", 7)).unwrap();
+    let precondition = Precondition::of(&seen("a", 7)).unwrap();
     for patch in [json!([1]), json!("text"), json!({"metadata": "text"})] {
-        let error = script.client().of::<ConfigMap>().patch(&fence, patch).await.unwrap_err();
+        let error =
+            script.client().of::<ConfigMap>().patch(&precondition, patch).await.unwrap_err();
         assert_eq!(error.verdict(), Verdict::GiveUp);
     }
     assert!(script.log().is_empty());

@@ -1,7 +1,7 @@
-//! The effect shell: carries out what a plan says, in order, each write fenced.
+//! The effect shell: carries out what a plan says, in order, each write with its precondition.
 //!
 //! The first error ends the pass; nothing repairs half a plan. A conflict means
-//! that the plan was made on old news, so the whole pass starts over. Writes go
+//! that the plan was made on a stale cache, so the whole pass starts over. Writes go
 //! through [`Writer`], which refuses to write for a leader that lost, and which
 //! remembers what it wrote, so that the next pass can wait until the caches show
 //! it ([`SeenWrites`]).

@@ -3,8 +3,8 @@
 //! A cache lags behind the server. A pass that reads a cache from before its own
 //! last write would decide the same thing again. So each pass key remembers its
 //! writes, and the next pass over the key waits until the caches show them, or
-//! until the memory expires: the writes are fenced, so acting on old news costs a
-//! conflict, never damage, and waiting forever would cost liveness.
+//! until the memory expires: writes have preconditions, so acting on a stale cache
+//! costs a conflict, never damage, and waiting forever would cost liveness.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -119,16 +119,16 @@ impl<O: Ord + Clone + Debug> SeenWrites<O> {
         &self,
         pass: &O,
         resource: &ResourceType,
-        fence: &Precondition,
+        precondition: &Precondition,
         deleted: &Deleted,
     ) {
         match deleted {
             Deleted::Gone => {
-                let what = What::Gone { uid: fence.uid.clone() };
-                self.expect(pass, resource, fence.key.clone(), what);
+                let what = What::Gone { uid: precondition.uid.clone() };
+                self.expect(pass, resource, precondition.key.clone(), what);
             }
             Deleted::Terminating { resource_version } => {
-                self.expect_version(pass, resource, fence.key.clone(), resource_version);
+                self.expect_version(pass, resource, precondition.key.clone(), resource_version);
             }
         }
     }

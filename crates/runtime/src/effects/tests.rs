@@ -158,8 +158,8 @@ async fn a_delete_is_shown_when_that_very_object_is_gone() {
     store.synced().await;
     let writes = SeenWrites::default();
     writes.shown_by(maps.clone(), &store);
-    let fence = Precondition::of(&seen("a", 3)).unwrap();
-    writes.deleted(&pass, &maps, &fence, &Deleted::Gone);
+    let precondition = Precondition::of(&seen("a", 3)).unwrap();
+    writes.deleted(&pass, &maps, &precondition, &Deleted::Gone);
     assert_eq!(waited(&writes, &pass).await, 4);
 }
 
@@ -186,8 +186,8 @@ async fn a_deposed_leader_writes_nothing() {
     let writer = Writer::new(&client, &leadership, &writes, &pass);
     let error = writer.update(&seen("a", 3)).await.unwrap_err();
     assert_eq!(error.to_string(), "ConfigMap app/a was not written: we no longer lead");
-    let fence = Precondition::of(&seen("a", 3)).unwrap();
-    assert!(writer.delete::<ConfigMap>(&fence, Propagation::Background).await.is_err());
+    let precondition = Precondition::of(&seen("a", 3)).unwrap();
+    assert!(writer.delete::<ConfigMap>(&precondition, Propagation::Background).await.is_err());
     assert!(script.log().is_empty());
 }
 
@@ -205,8 +205,8 @@ async fn what_is_there_already_or_gone_already_is_no_error() {
     let writer = Writer::new(&client, &leadership, &writes, &pass);
     let new = seen("a", 3);
     assert!(matches!(writer.create(&new).await.unwrap(), Made::Existed));
-    let fence = Precondition::of(&new).unwrap();
-    let deleted = writer.delete::<ConfigMap>(&fence, Propagation::Background).await.unwrap();
+    let precondition = Precondition::of(&new).unwrap();
+    let deleted = writer.delete::<ConfigMap>(&precondition, Propagation::Background).await.unwrap();
     assert_eq!(deleted, Deleted::Gone);
     assert!(matches!(writer.create(&new).await.unwrap(), Made::New(_)));
 }

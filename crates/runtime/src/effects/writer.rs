@@ -1,7 +1,7 @@
 //! Writes of one pass: fenced by leadership, remembered until the caches show them.
 //!
 //! An answer is metadata only, unless the verb says whole: a pass that goes on needs no more
-//! than the next fence, and the caches show the rest.
+//! than the next precondition, and the caches show the rest.
 
 use std::fmt::Debug;
 
@@ -78,34 +78,34 @@ impl<'a, O: Ord + Clone + Debug> Writer<'a, O> {
     /// Changes fields, if the object is still the version we saw.
     pub async fn patch<K: Kind>(
         &self,
-        fence: &Precondition,
+        precondition: &Precondition,
         patch: Value,
     ) -> Result<PartialObjectMeta<K>, ClientError> {
-        let objects = self.objects::<K>(Some(&fence.key))?;
-        let patched = objects.patch(fence, patch).await?;
+        let objects = self.objects::<K>(Some(&precondition.key))?;
+        let patched = objects.patch(precondition, patch).await?;
         Ok(self.remember(&objects, patched))
     }
 
     /// Changes status fields, if the object is still the version we saw.
     pub async fn patch_status<K: Kind>(
         &self,
-        fence: &Precondition,
+        precondition: &Precondition,
         patch: Value,
     ) -> Result<PartialObjectMeta<K>, ClientError> {
-        let objects = self.objects::<K>(Some(&fence.key))?;
-        let patched = objects.patch_status(fence, patch).await?;
+        let objects = self.objects::<K>(Some(&precondition.key))?;
+        let patched = objects.patch_status(precondition, patch).await?;
         Ok(self.remember(&objects, patched))
     }
 
     /// The same, and reads what came of it.
     pub async fn patch_status_whole<K: Kind>(
         &self,
-        fence: &Precondition,
+        precondition: &Precondition,
         patch: Value,
     ) -> Result<K, ClientError> {
-        self.may_write::<K>(Some(&fence.key))?;
+        self.may_write::<K>(Some(&precondition.key))?;
         let objects = self.client.of::<K>();
-        let patched = objects.patch_status(fence, patch).await?;
+        let patched = objects.patch_status(precondition, patch).await?;
         Ok(self.remember(&objects, patched))
     }
 
@@ -113,15 +113,15 @@ impl<'a, O: Ord + Clone + Debug> Writer<'a, O> {
     /// already is not an error here.
     pub async fn delete<K: Kind>(
         &self,
-        fence: &Precondition,
+        precondition: &Precondition,
         propagation: Propagation,
     ) -> Result<Deleted, ClientError> {
-        let objects = self.objects::<K>(Some(&fence.key))?;
-        let deleted = match objects.delete(fence, propagation).await {
+        let objects = self.objects::<K>(Some(&precondition.key))?;
+        let deleted = match objects.delete(precondition, propagation).await {
             Err(ClientError::NotFound { .. }) => Deleted::Gone,
             other => other?,
         };
-        self.seen.deleted(self.pass, objects.resource(), fence, &deleted);
+        self.seen.deleted(self.pass, objects.resource(), precondition, &deleted);
         Ok(deleted)
     }
 

@@ -29,7 +29,7 @@ pub const LONGEST_MESSAGE: usize = 1024;
 /// Notes that may wait to be written.
 const LINE: usize = 1000;
 
-/// Whether an event is good news.
+/// Whether an event tells of something good or of something to look at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EventType {
     /// Things go as they should.

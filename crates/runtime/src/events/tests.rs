@@ -69,7 +69,7 @@ async fn repeats_raise_the_count() {
     settle().await;
     let log = script.log();
     let verbs: Vec<_> = log.iter().map(|line| line.split(' ').next().unwrap()).collect();
-    assert_eq!(verbs, ["POST", "PATCH", "PATCH", "POST"], "after an hour it is news again");
+    assert_eq!(verbs, ["POST", "PATCH", "PATCH", "POST"], "after an hour it is a new event");
     let patch = &bodies(&script)[2];
     assert_eq!(patch["count"], 3);
     assert_eq!(patch["lastTimestamp"], "2026-01-01T00:02:00Z");

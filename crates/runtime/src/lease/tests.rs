@@ -15,10 +15,10 @@ use crate::fake::status;
 
 /// The one Lease, with compare-and-swap, and how long answers take.
 #[derive(Clone, Default)]
-struct LeaseServer(Arc<Mutex<World>>);
+struct LeaseServer(Arc<Mutex<LeaseState>>);
 
 #[derive(Default)]
-struct World {
+struct LeaseState {
     lease: Option<Value>,
     version: u64,
 }
@@ -33,12 +33,12 @@ struct Line {
 
 impl LeaseServer {
     fn answer(&self, method: &Method, body: &Bytes) -> (u16, Value) {
-        let mut world = self.0.lock().unwrap();
+        let mut state = self.0.lock().unwrap();
         let body: Value = serde_json::from_slice(body).unwrap_or_default();
         let version =
-            world.lease.as_ref().map(|lease| lease["metadata"]["resourceVersion"].clone());
+            state.lease.as_ref().map(|lease| lease["metadata"]["resourceVersion"].clone());
         match (method, &version) {
-            (&Method::GET, Some(_)) => return (200, world.lease.clone().unwrap()),
+            (&Method::GET, Some(_)) => return (200, state.lease.clone().unwrap()),
             (&Method::GET, None) => {
                 let mut missing = status(404, "NotFound");
                 missing["details"] = json!({"name": "hub"});
@@ -50,10 +50,10 @@ impl LeaseServer {
             }
             _ => {}
         }
-        world.version += 1;
+        state.version += 1;
         let mut lease = body;
-        lease["metadata"]["resourceVersion"] = json!(world.version.to_string());
-        world.lease = Some(lease.clone());
+        lease["metadata"]["resourceVersion"] = json!(state.version.to_string());
+        state.lease = Some(lease.clone());
         (200, lease)
     }
 
@@ -62,8 +62,8 @@ impl LeaseServer {
     }
 
     fn holder(&self) -> String {
-        let world = self.0.lock().unwrap();
-        let holder = world.lease.as_ref().map(|lease| lease["spec"]["holderIdentity"].clone());
+        let state = self.0.lock().unwrap();
+        let holder = state.lease.as_ref().map(|lease| lease["spec"]["holderIdentity"].clone());
         holder.and_then(|holder| Some(holder.as_str()?.to_owned())).unwrap_or_default()
     }
 }

@@ -47,8 +47,8 @@ impl Outcome {
             Self::After(Duration::ZERO) | Self::Again => SOON,
             Self::After(span) => Next::After(*span),
             Self::Error(failure) => match failure.verdict {
-                // An object that is there or not against expectation: the pass saw
-                // old news, and the next one will know better.
+                // An object that is there or not against expectation: the pass had
+                // stale reads, and the next pass will know better.
                 Verdict::Reread | Verdict::AlreadyExists | Verdict::NotFound => SOON,
                 Verdict::BackOff { after } => Next::BackOff { at_least: after.unwrap_or_default() },
                 Verdict::GiveUp => Next::Forget,

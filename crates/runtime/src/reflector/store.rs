@@ -313,7 +313,7 @@ impl<V> Store<V> {
         IndexId(state.indexes.len() - 1)
     }
 
-    /// Takes an object in. A watch may replay old news, a list is believed.
+    /// Takes an object in. A watch may replay older versions, a list is believed.
     pub(super) fn show(&self, shown: Shown<V>, origin: Origin) {
         let mut handlers = self.handlers();
         let mut state = self.state();

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::happens::Event;
+use super::environment::Event;
 use super::state::{Act, State};
 
 /// What kind of step leads on.

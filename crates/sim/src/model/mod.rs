@@ -7,8 +7,8 @@
 //!
 //! There is no checker here: `tests/runs/model` brings one, with the worlds it looks at.
 
+mod environment;
 mod graph;
-mod happens;
 mod judge;
 mod passes;
 mod state;

@@ -140,7 +140,7 @@ fn written(
     action: &Action,
 ) -> Option<Write> {
     let now = seen.now;
-    let versioned = !matches!(action, Action::ForgetRequests | Action::Unguard);
+    let versioned = !matches!(action, Action::ForgetRequests | Action::RemoveFinalizer);
     let sets = match action {
         Action::Announce(announced) => {
             let mut new = table.run(store, run)?.clone();
@@ -200,9 +200,9 @@ fn written(
         Action::Dismiss(dismiss) => {
             vec![(table.slot_of_request(&dismiss.request)?, ABSENT)]
         }
-        Action::Unguard => vec![(run, ABSENT)],
+        Action::RemoveFinalizer => vec![(run, ABSENT)],
         // Worlds name their snapshots, and their runs have the finalizer.
-        Action::Guard | Action::Resources(_) => return None,
+        Action::AddFinalizer | Action::Resources(_) => return None,
     };
     Some(Write { sets, versioned, action: action.clone() })
 }

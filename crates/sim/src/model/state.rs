@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use flagship_rules::update_run::Action;
 
-use super::happens::{self, Event};
+use super::environment::{self, Event};
 use super::judge::{Facts, Judge, Law};
 use super::passes::{Passes, Planner, Writes};
 use super::state_table::StateTable;
@@ -114,12 +114,12 @@ pub(super) struct Inner {
 impl Inner {
     fn possible(&mut self, store: u32) -> Arc<[Event]> {
         let Self { table, possible, .. } = self;
-        possible.entry(store).or_insert_with(|| happens::possible(table, store).into()).clone()
+        possible.entry(store).or_insert_with(|| environment::possible(table, store).into()).clone()
     }
 
     fn happen(&mut self, store: u32, event: Event) -> (u32, Option<usize>) {
         let Self { table, happened, .. } = self;
-        *happened.entry((store, event)).or_insert_with(|| happens::happen(table, store, event))
+        *happened.entry((store, event)).or_insert_with(|| environment::happen(table, store, event))
     }
 }
 

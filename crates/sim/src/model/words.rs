@@ -2,7 +2,7 @@
 
 use flagship_rules::update_run::Action;
 
-use super::happens::Event;
+use super::environment::Event;
 use super::state::{Act, Model, State};
 use super::state_table::StateTable;
 use super::world::run_name;
@@ -72,7 +72,7 @@ fn written(action: &Action) -> String {
         Action::Accept(accept) => format!("the answer to request {}", accept.request),
         Action::Dismiss(dismiss) => format!("the deletion of request {}", dismiss.request),
         Action::ForgetRequests => "the deletion of its requests".to_owned(),
-        Action::Guard | Action::Unguard => "the finalizer".to_owned(),
+        Action::AddFinalizer | Action::RemoveFinalizer => "the finalizer".to_owned(),
         Action::Resources(_) => "a resource snapshot".to_owned(),
     }
 }

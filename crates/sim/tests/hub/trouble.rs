@@ -15,14 +15,14 @@ const CRS: &str = "clusterresourcesnapshots.placement.kubernetes-fleet.io";
 const LATE: Delays = Delays { request: Duration::from_secs(5), event: Duration::from_secs(20) };
 
 /// A few minutes in the life of a fleet; the hub crashes in between.
-async fn live(world: &mut TestHub, rules: Vec<Rule>) {
-    world.disturb(rules);
-    world.start("hub", without_delivery());
+async fn live(test: &mut TestHub, rules: Vec<Rule>) {
+    test.disturb(rules);
+    test.start("hub", without_delivery());
     for name in ["m1", "m2", "m3"] {
-        world.cluster(name, json!({"env": "prod"})).await;
+        test.cluster(name, json!({"env": "prod"})).await;
     }
     let map = json!({"metadata": {"name": "one", "namespace": "app"}, "data": {"v": "1"}});
-    world.create("configmaps", map).await;
+    test.create("configmaps", map).await;
     let selector = json!([{"group": "", "version": "v1", "kind": "Namespace", "name": "app"}]);
     for (name, policy) in [
         ("all", json!({"placementType": "PickAll"})),
@@ -30,30 +30,30 @@ async fn live(world: &mut TestHub, rules: Vec<Rule>) {
         ("gone", json!({"placementType": "PickAll"})),
     ] {
         let spec = json!({"resourceSelectors": selector, "policy": policy});
-        world.create(CRP, json!({"metadata": {"name": name}, "spec": spec})).await;
+        test.create(CRP, json!({"metadata": {"name": name}, "spec": spec})).await;
     }
-    world.heartbeats(5).await;
-    world.kill("hub").await;
-    world.start("hub", without_delivery());
-    world.patch("configmaps", "app", "one", json!({"data": {"v": "2"}})).await;
-    world.heartbeats(5).await;
+    test.heartbeats(5).await;
+    test.kill("hub").await;
+    test.start("hub", without_delivery());
+    test.patch("configmaps", "app", "one", json!({"data": {"v": "2"}})).await;
+    test.heartbeats(5).await;
     let names = json!({"clusterNames": ["m2", "m3"]});
-    world.patch(CRP, "", "named", json!({"spec": {"policy": names}})).await;
-    world.delete(CRP, "", "gone").await;
-    world.heartbeats(5).await;
-    world.leaves("m3").await;
-    world.heartbeats(5).await;
-    world.faults.heal();
-    world.heartbeats(20).await;
+    test.patch(CRP, "", "named", json!({"spec": {"policy": names}})).await;
+    test.delete(CRP, "", "gone").await;
+    test.heartbeats(5).await;
+    test.leaves("m3").await;
+    test.heartbeats(5).await;
+    test.faults.heal();
+    test.heartbeats(20).await;
 }
 
 /// What a person would see in the end.
-fn seen(world: &TestHub) -> String {
+fn seen(test: &TestHub) -> String {
     let mut lines = Vec::new();
-    for placement in world.list(CRP, "") {
+    for placement in test.list(CRP, "") {
         let name = text(&placement["metadata"]["name"]);
         let index = text(&placement["status"]["observedResourceIndex"]);
-        lines.push(format!("{name} at {index}: {:?}", world.bindings(&name)));
+        lines.push(format!("{name} at {index}: {:?}", test.bindings(&name)));
         for c in placement["status"]["conditions"].as_array().into_iter().flatten() {
             lines.push(format!("  {}={}", text(&c["type"]), text(&c["status"])));
         }
@@ -61,8 +61,8 @@ fn seen(world: &TestHub) -> String {
     let names = |objects: Vec<Value>| -> Vec<String> {
         objects.iter().map(|object| text(&object["metadata"]["name"])).collect()
     };
-    lines.push(format!("clusters {:?}", names(world.list(CLUSTERS, ""))));
-    lines.push(format!("versions {:?}", names(world.list(CRS, ""))));
+    lines.push(format!("clusters {:?}", names(test.list(CLUSTERS, ""))));
+    lines.push(format!("versions {:?}", names(test.list(CRS, ""))));
     lines.join("\n")
 }
 
@@ -73,12 +73,12 @@ async fn whatever_goes_wrong_the_fleet_ends_the_same() {
     let expected = seen(&calm);
     assert!(expected.contains("\"m2 Scheduled named-1\""), "{expected}");
     for seed in 2..4 {
-        let mut world = TestHub::new(seed).await;
-        live(&mut world, faults("hub", LATE)).await;
-        assert_eq!(seen(&world), expected, "seed {seed}");
-        let before = world.scheduling_writes("hub").len();
-        world.heartbeats(20).await;
-        let more = &world.scheduling_writes("hub")[before..];
+        let mut test = TestHub::new(seed).await;
+        live(&mut test, faults("hub", LATE)).await;
+        assert_eq!(seen(&test), expected, "seed {seed}");
+        let before = test.scheduling_writes("hub").len();
+        test.heartbeats(20).await;
+        let more = &test.scheduling_writes("hub")[before..];
         assert_eq!(more, [] as [String; 0], "seed {seed} is not quiet");
     }
 }
@@ -87,9 +87,9 @@ async fn whatever_goes_wrong_the_fleet_ends_the_same() {
 async fn the_same_seed_takes_the_same_way() {
     let mut ways = Vec::new();
     for _ in 0..2 {
-        let mut world = TestHub::new(7).await;
-        live(&mut world, faults("hub", LATE)).await;
-        ways.push(world.story());
+        let mut test = TestHub::new(7).await;
+        live(&mut test, faults("hub", LATE)).await;
+        ways.push(test.story());
     }
     assert!(ways[0].len() > 500, "only {} steps", ways[0].len());
     let parted = ways[0].iter().zip(&ways[1]).position(|(one, two)| one != two);
@@ -100,21 +100,21 @@ async fn the_same_seed_takes_the_same_way() {
 const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 
 /// A hub that is not started yet.
-fn newcomer(world: &TestHub, options: Options) -> Hub {
-    let client = Client::in_process(world.hub.called_by("hub")).named("hub");
-    Hub::new(client, world.env.clone(), world.metrics.clone(), options)
+fn newcomer(test: &TestHub, options: Options) -> Hub {
+    let client = Client::in_process(test.hub.called_by("hub")).named("hub");
+    Hub::new(client, test.env.clone(), test.metrics.clone(), options)
 }
 
 // update runs 1.6: the three definitions of each scope, or the hub does not start
 #[tokio::test(start_paused = true)]
 async fn a_hub_whose_definitions_are_missing_says_which_and_how_to_install_them() {
-    let world = TestHub::new(1).await;
-    assert_eq!(newcomer(&world, Options::default()).look_for_definitions().await, Ok(()));
+    let test = TestHub::new(1).await;
+    assert_eq!(newcomer(&test, Options::default()).look_for_definitions().await, Ok(()));
     let gone = ["clusterapprovalrequests", "stagedupdatestrategies"];
     for plural in gone {
-        world.delete(DEFINITIONS, "", &format!("{plural}.placement.kubernetes-fleet.io")).await;
+        test.delete(DEFINITIONS, "", &format!("{plural}.placement.kubernetes-fleet.io")).await;
     }
-    let hub = newcomer(&world, Options::default());
+    let hub = newcomer(&test, Options::default());
     let refusal = hub.look_for_definitions().await.unwrap_err();
     assert_eq!(
         refusal.to_string(),
@@ -128,14 +128,14 @@ and start the hub again; or do without: --enable-staged-update-run-apis=false"
     // One that carries no update runs out needs none of them.
     let mut options = Options::default();
     options.controllers.update_runs = false;
-    assert_eq!(newcomer(&world, options).look_for_definitions().await, Ok(()));
+    assert_eq!(newcomer(&test, options).look_for_definitions().await, Ok(()));
     // They may be on their way when the hub is started.
     let waiting = tokio::spawn(async move { hub.look_for_definitions().await });
-    world.pass(2).await;
+    test.pass(2).await;
     for plural in gone {
         let name = format!("{plural}.placement.kubernetes-fleet.io");
         let definition = flagship_api::crd::of(&name).unwrap();
-        world.create(DEFINITIONS, definition).await;
+        test.create(DEFINITIONS, definition).await;
     }
     assert_eq!(waiting.await.unwrap(), Ok(()));
 }

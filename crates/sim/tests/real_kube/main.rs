@@ -73,16 +73,16 @@ async fn the_stories_of_delivery_hold_on_real_api_servers() {
         hub.becomes("memberclusters", "", name, "Joined", "True").await;
         members.insert(name.to_owned(), cluster);
     }
-    let world = Clusters { hub, members };
+    let fleet = Clusters { hub, members };
     eprintln_story("a member's credentials do only their part");
-    stories::credentials::do_only_their_part(&world, "member1", &credentials["member1"]).await;
+    stories::credentials::do_only_their_part(&fleet, "member1", &credentials["member1"]).await;
     // First, for it lists all placements there are.
     eprintln_story("what members get, seen with kubectl");
-    world.hub.apply(include_str!("../clients/kubectl/fleet.yaml")).await;
+    fleet.hub.apply(include_str!("../clients/kubectl/fleet.yaml")).await;
     seen_with_kubectl::replay("what_members_get", &servers).await;
     for (name, story) in stories::ALL {
         eprintln_story(name);
-        story(&world).await;
+        story(&fleet).await;
     }
 }
 

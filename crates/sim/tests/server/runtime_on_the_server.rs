@@ -30,14 +30,14 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 /// One cluster whose faults can be changed, and an environment for its clients.
-struct World {
+struct TestCluster {
     hub: ClusterHandle,
     plan: Arc<Plan>,
     env: Env,
     _server: Server,
 }
 
-impl World {
+impl TestCluster {
     fn new(seed: u64) -> Self {
         let plain = server_env::Env::simulated(seed);
         let plan = Arc::new(Plan::new(seed, plain.clock.clone(), Vec::new()));
@@ -83,8 +83,8 @@ async fn user(client: Client, entropy: Entropy, steps: usize) {
         match (maps.find(&key).await.unwrap(), entropy.u64() % 3) {
             (None, _) => drop(maps.create(&map(&key.name, &step.to_string())).await.unwrap()),
             (Some(old), 0) => {
-                let fence = Precondition::of(&old).unwrap();
-                maps.delete(&fence, Propagation::Background).await.unwrap();
+                let precondition = Precondition::of(&old).unwrap();
+                maps.delete(&precondition, Propagation::Background).await.unwrap();
             }
             (Some(old), _) => {
                 let patch = json!({"data": {"text": step.to_string()}});
@@ -115,19 +115,19 @@ fn faults_of_watching() -> Vec<Rule> {
 
 /// Lets a mirror run under faults, then heals; returns all it told, in order.
 async fn mirrored(seed: u64) -> Vec<String> {
-    let world = World::new(seed);
-    let store = world.mirror();
+    let cluster = TestCluster::new(seed);
+    let store = cluster.mirror();
     let told: Arc<Mutex<Vec<String>>> = Arc::default();
     let (log, begun) = (told.clone(), Instant::now());
     let subscription = store.subscribe(move |change| {
         let said = format!("{:?} {} {:?}", begun.elapsed(), change.key, change.new);
         log.lock().unwrap().push(said);
     });
-    world.plan.replace(faults_of_watching());
-    user(world.client("user"), Entropy::seeded(seed), 200).await;
-    world.plan.heal();
+    cluster.plan.replace(faults_of_watching());
+    user(cluster.client("user"), Entropy::seeded(seed), 200).await;
+    cluster.plan.heal();
     sleep(seconds(600)).await;
-    let listed = world.client("user").of::<ConfigMap>().list(&Selection::all()).await.unwrap();
+    let listed = cluster.client("user").of::<ConfigMap>().list(&Selection::all()).await.unwrap();
     let expected: Vec<_> = listed
         .items
         .iter()
@@ -160,8 +160,8 @@ fn the_same_seed_tells_the_same_changes_at_the_same_times() {
 
 #[tokio::test(start_paused = true)]
 async fn a_list_is_streamed_from_the_embedded_server() {
-    let world = World::new(1);
-    let maps = world.client("user").of::<ConfigMap>();
+    let cluster = TestCluster::new(1);
+    let maps = cluster.client("user").of::<ConfigMap>();
     for n in 0..5 {
         maps.create(&map(&format!("m{n}"), "x")).await.unwrap();
     }
@@ -171,16 +171,16 @@ async fn a_list_is_streamed_from_the_embedded_server() {
         verbs: Verbs::Only(vec!["list".to_owned()]),
         ..Rule::at(Point::Request, Effect::Do(Fault::Hang))
     };
-    world.plan.replace(vec![plain]);
-    let store = world.mirror();
+    cluster.plan.replace(vec![plain]);
+    let store = cluster.mirror();
     store.synced().await;
     assert_eq!(store.len(), 5);
 }
 
 #[tokio::test(start_paused = true)]
 async fn racing_controllers_lose_no_update() {
-    let world = World::new(1);
-    world.client("user").of::<ConfigMap>().create(&map("count", "0")).await.unwrap();
+    let cluster = TestCluster::new(1);
+    cluster.client("user").of::<ConfigMap>().create(&map("count", "0")).await.unwrap();
     let unsure = |point, fault| Rule {
         who: "racer-*".to_owned(),
         verbs: Verbs::Writes,
@@ -188,12 +188,12 @@ async fn racing_controllers_lose_no_update() {
         ..Rule::at(point, Effect::Do(fault))
     };
     let rules = [unsure(Point::PreCommit, Fault::Sever), unsure(Point::PostCommit, Fault::Sever)];
-    world.plan.replace(rules.to_vec());
+    cluster.plan.replace(rules.to_vec());
     let metrics = Metrics::default();
     let mut runs = Vec::new();
     for racer in 0..3 {
         let queue = Queue::new(QueueConfig::named("racer"), &metrics);
-        let client = world.client(&format!("racer-{racer}"));
+        let client = cluster.client(&format!("racer-{racer}"));
         // Marks of increments make a repeated one harmless, as fences do for bindings.
         (0..20).for_each(|n| queue.add(format!("racer-{racer}-{n}")));
         let workers = Workers::new(queue.clone(), 4, &metrics);
@@ -213,7 +213,7 @@ async fn racing_controllers_lose_no_update() {
         run.await.unwrap();
     }
     let key = ObjectKey::namespaced("default", "count");
-    let count = world.client("user").of::<ConfigMap>().get(&key).await.unwrap();
+    let count = cluster.client("user").of::<ConfigMap>().get(&key).await.unwrap();
     assert_eq!(text(&count), "60");
     assert_eq!(count.metadata.annotations.unwrap().len(), 60);
 }
@@ -239,16 +239,16 @@ async fn increment(client: &Client, mark: &str) -> Result<Outcome, Failure> {
 #[tokio::test(start_paused = true)]
 async fn two_hubs_never_lead_at_once_however_the_network_behaves() {
     for seed in 0..4 {
-        let world = World::new(seed);
+        let cluster = TestCluster::new(seed);
         let namespace: Namespace =
             serde_json::from_value(json!({"metadata": {"name": "fleet-system"}})).unwrap();
-        world.client("user").of::<Namespace>().create(&namespace).await.unwrap();
+        cluster.client("user").of::<Namespace>().create(&namespace).await.unwrap();
         let cut = |who: &str, chance, effect| Rule {
             who: who.to_owned(),
             when: When::Chance(chance),
             ..Rule::at(Point::Request, effect)
         };
-        world.plan.replace(vec![
+        cluster.plan.replace(vec![
             cut("hub-*", 0.5, Effect::Do(Fault::Hang)),
             cut("hub-*", 0.3, Effect::DelayUpTo(seconds(12))),
             Rule {
@@ -260,9 +260,9 @@ async fn two_hubs_never_lead_at_once_however_the_network_behaves() {
         let leading: Arc<Mutex<BTreeMap<usize, Leadership>>> = Arc::default();
         let changes = Arc::new(Mutex::new(0));
         for hub in 0..3 {
-            let client = world.client(&format!("hub-{hub}"));
-            let config = LeaseConfig::new(&world.env, "hub", &format!("hub-{hub}"));
-            let mut candidate = Candidate::new(&client, &world.env, config);
+            let client = cluster.client(&format!("hub-{hub}"));
+            let config = LeaseConfig::new(&cluster.env, "hub", &format!("hub-{hub}"));
+            let mut candidate = Candidate::new(&client, &cluster.env, config);
             let (leading, changes) = (leading.clone(), changes.clone());
             tokio::spawn(async move {
                 loop {
@@ -289,11 +289,11 @@ async fn two_hubs_never_lead_at_once_however_the_network_behaves() {
 
 #[tokio::test(start_paused = true)]
 async fn a_type_is_mirrored_as_soon_as_it_is_defined_and_dropped_when_it_is_gone() {
-    let world = World::new(1);
-    let user = world.client("user");
+    let cluster = TestCluster::new(1);
+    let user = cluster.client("user");
     let dynamic = Dynamic::new(
-        &world.client("mirror"),
-        &world.env,
+        &cluster.client("mirror"),
+        &cluster.env,
         DynamicConfig { metadata_only: true, ..DynamicConfig::default() },
         |_: &ServedType| true,
         |_, object: PartialObjectMeta<DynamicObject>| object.metadata.name,
@@ -352,14 +352,14 @@ async fn a_type_is_mirrored_as_soon_as_it_is_defined_and_dropped_when_it_is_gone
 
 #[tokio::test(start_paused = true)]
 async fn a_pass_waits_for_a_lagging_cache_to_show_its_write() {
-    let world = World::new(1);
-    let (store, client) = (world.mirror(), world.client("hub"));
+    let cluster = TestCluster::new(1);
+    let (store, client) = (cluster.mirror(), cluster.client("hub"));
     store.synced().await;
     let lag = Rule {
         who: "mirror".to_owned(),
         ..Rule::at(Point::WatchEvent, Effect::Do(Fault::Delay(seconds(5))))
     };
-    world.plan.replace(vec![lag]);
+    cluster.plan.replace(vec![lag]);
     let (pass, leadership) = (ObjectKey::cluster("web"), Leadership::uncontested());
     let seen = SeenWrites::default();
     seen.shown_by(ResourceType::of::<ConfigMap>(), &store);
@@ -382,10 +382,11 @@ async fn a_pass_waits_for_a_lagging_cache_to_show_its_write() {
 
 #[tokio::test(start_paused = true)]
 async fn repeated_events_are_one_object_with_a_count() {
-    let world = World::new(1);
-    let client = world.client("hub");
+    let cluster = TestCluster::new(1);
+    let client = cluster.client("hub");
     let about = client.of::<ConfigMap>().create(&map("a", "x")).await.unwrap();
-    let recorder = Recorder::new(&client, &world.env, &Metrics::default(), "placement-controller");
+    let recorder =
+        Recorder::new(&client, &cluster.env, &Metrics::default(), "placement-controller");
     let running = recorder.clone();
     tokio::spawn(async move { running.run().await });
     for _ in 0..4 {

@@ -21,7 +21,7 @@ pub const HASH: &str = "pod-template-hash";
 pub struct SetFacts {
     /// Names it and no other.
     pub target: Target,
-    /// `metadata.resourceVersion`, the fence of every write.
+    /// `metadata.resourceVersion`, the precondition of every write.
     pub version: String,
     /// Its labels.
     pub labels: Labels,

@@ -2,7 +2,7 @@
 //!
 //! One pass does one thing, as the real controller does: adopt, or make the new
 //! set, or grow it, or shrink old ones. The watch brings the next pass. Every
-//! object is written at most once in a plan, so its version can be the fence.
+//! object is written at most once in a plan, so its version can be the precondition.
 //!
 //! Pods are made and removed by `replicaset`; nothing here touches them.
 

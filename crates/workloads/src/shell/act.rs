@@ -1,4 +1,4 @@
-//! Carries plans out through the server's own front door, and sorts what goes wrong.
+//! Carries plans out through the server's own in-process API, and sorts what goes wrong.
 
 use std::sync::Arc;
 
@@ -24,8 +24,8 @@ pub(super) enum ActionError {
     Refused(String),
 }
 
-/// The hands of one cluster's controllers.
-pub(super) struct Hands {
+/// What writes for the controllers of one cluster.
+pub(super) struct ClusterWriter {
     pub local: Local,
     pub recorder: Recorder,
     pub effort: Arc<Effort>,
@@ -33,7 +33,7 @@ pub(super) struct Hands {
     pub lost_events: u64,
 }
 
-impl Hands {
+impl ClusterWriter {
     /// Does everything in order, up to the first that fails.
     pub async fn carry_out(
         &mut self,
@@ -59,8 +59,8 @@ impl Hands {
             }
             Action::Merge { target, version, mut patch } => {
                 let Target { resource, namespace, name, uid } = &target;
-                for (field, fence) in [("uid", uid), ("resourceVersion", &version)] {
-                    set(&mut patch, &["metadata", field], Value::String(fence.clone()));
+                for (field, precondition) in [("uid", uid), ("resourceVersion", &version)] {
+                    set(&mut patch, &["metadata", field], Value::String(precondition.clone()));
                 }
                 let (kind, options) = (PatchKind::Merge, WriteOptions::default());
                 let local = &self.local;

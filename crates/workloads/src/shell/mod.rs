@@ -30,13 +30,13 @@ use serde_json::Value;
 use crate::config::WorkloadConfig;
 use crate::effort::{Count, Effort};
 use crate::events::Recorder;
-use crate::limits::LimitDoor;
+use crate::limits::LimitRangeAdmission;
 use crate::node;
 use crate::object::Fields;
-use crate::priority::PriorityDoor;
+use crate::priority::PriorityAdmission;
 use crate::queue::Queue;
-use crate::quota::QuotaDoor;
-use act::{ActionError, Hands};
+use crate::quota::QuotaAdmission;
+use act::{ActionError, ClusterWriter};
 use feed::{Change, Feed};
 use fresh::Fresh;
 use index::Index;
@@ -68,10 +68,10 @@ impl Workloads {
     /// Runs a cluster until it is removed from its server. Dropping the future stops
     /// everything; starting again goes on where it stopped.
     pub fn run(&self, cluster: ClusterHandle) -> impl Future<Output = ()> + Send + use<> {
-        // At the door before the first pod comes, and still there when controllers stop.
-        cluster.install_admission("limits", Arc::new(LimitDoor));
-        cluster.install_admission("priority", Arc::new(PriorityDoor));
-        cluster.install_admission("quota", Arc::new(QuotaDoor));
+        // In admission before the first pod comes, and still there when controllers stop.
+        cluster.install_admission("limits", Arc::new(LimitRangeAdmission));
+        cluster.install_admission("priority", Arc::new(PriorityAdmission));
+        cluster.install_admission("quota", Arc::new(QuotaAdmission));
         let config = Arc::clone(&self.config);
         let effort = Arc::clone(&self.effort);
         async move { Shell::new(cluster, config, effort).run().await }
@@ -117,7 +117,7 @@ struct Shell {
     index: Index,
     fresh: Fresh,
     queue: Queue<Key>,
-    hands: Hands,
+    writer: ClusterWriter,
     effort: Arc<Effort>,
     refusals: BTreeMap<Key, Refusal>,
     /// Failures in a row, by key.
@@ -133,7 +133,7 @@ impl Shell {
             index: Index::default(),
             fresh: Fresh::default(),
             queue: Queue::seeded(seed),
-            hands: Hands {
+            writer: ClusterWriter {
                 local,
                 recorder: Recorder::default(),
                 effort: Arc::clone(&effort),
@@ -206,7 +206,7 @@ impl Shell {
     }
 
     async fn make_node(&self, object: &Value) -> Result<(), ApiError> {
-        let local = &self.hands.local;
+        let local = &self.writer.local;
         let mut made = match local.create("nodes", "", object.clone()).await {
             // An answer that was lost the last time.
             Err(error) if error.reason == "AlreadyExists" => {
@@ -274,7 +274,7 @@ impl Shell {
         };
         self.effort.pass();
         let plan = view.plan(&key);
-        let outcome = self.hands.carry_out(plan.actions, now).await;
+        let outcome = self.writer.carry_out(plan.actions, now).await;
         match outcome {
             Ok(()) => {
                 if refusal.is_none() {

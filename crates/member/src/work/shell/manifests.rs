@@ -98,7 +98,7 @@ impl Shell {
             Ok(good) => Ok(good),
             Err(refused) => {
                 if matches!(refused.error, ClientError::NotServed { .. }) {
-                    self.kinds.doubt().await;
+                    self.kinds.forget().await;
                 }
                 let kind = match refused.code {
                     422 => RefusalKind::Invalid,

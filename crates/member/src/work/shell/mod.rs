@@ -137,12 +137,12 @@ impl Shell {
         if all.iter().any(|one| one == finalizer::WORK) {
             return Ok(Some(work));
         }
-        let Some(_entered) = self.cx.gate.enter().await else { return Ok(None) };
-        let Some(fence) = Precondition::of(&*work) else { return Ok(None) };
+        let Some(_entered) = self.cx.participation.claim().await else { return Ok(None) };
+        let Some(precondition) = Precondition::of(&*work) else { return Ok(None) };
         let finalizers: Vec<&str> =
             all.iter().map(String::as_str).chain([finalizer::WORK]).collect();
         let patch = json!({"metadata": {"finalizers": finalizers}});
-        let metadata = self.hub(key).patch::<Work>(&fence, patch).await?.metadata;
+        let metadata = self.hub(key).patch::<Work>(&precondition, patch).await?.metadata;
         Ok(Some(Arc::new(Work { metadata, ..Arc::unwrap_or_clone(work) })))
     }
 
@@ -211,10 +211,10 @@ impl Shell {
         work: &Work,
         status: &WorkStatus,
     ) -> Result<Work, Failure> {
-        let Some(fence) = Precondition::of(work) else {
+        let Some(precondition) = Precondition::of(work) else {
             return Err(Failure::give_up("the Work was never stored"));
         };
-        Ok(self.hub(key).patch_status_whole::<Work>(&fence, status_patch(status)).await?)
+        Ok(self.hub(key).patch_status_whole::<Work>(&precondition, status_patch(status)).await?)
     }
 
     /// Applies what can be applied, wave after wave.

@@ -32,9 +32,9 @@ impl Shell {
             (Withdrawal::Release, _) | (_, None) => self.release(key, work).await,
             (Withdrawal::Delete { orphan }, Some(applied)) => {
                 let look_again = Ok(Outcome::After(span(apply::WITHDRAWAL_CHECK)));
-                let Some(fence) = Precondition::of(applied) else { return look_again };
+                let Some(precondition) = Precondition::of(applied) else { return look_again };
                 let manner = if orphan { Propagation::Orphan } else { Propagation::Foreground };
-                match self.member(key).delete::<AppliedWork>(&fence, manner).await? {
+                match self.member(key).delete::<AppliedWork>(&precondition, manner).await? {
                     Deleted::Gone => self.release(key, work).await,
                     Deleted::Terminating { .. } => look_again,
                 }
@@ -52,9 +52,9 @@ impl Shell {
         self.forget(key);
         let all = work.metadata.finalizers.as_deref().unwrap_or_default();
         let rest: Vec<&String> = all.iter().filter(|one| *one != finalizer::WORK).collect();
-        let Some(fence) = Precondition::of(work) else { return Ok(Outcome::Done) };
+        let Some(precondition) = Precondition::of(work) else { return Ok(Outcome::Done) };
         let patch = json!({"metadata": {"finalizers": rest}});
-        match self.hub(key).patch::<Work>(&fence, patch).await {
+        match self.hub(key).patch::<Work>(&precondition, patch).await {
             Ok(_) | Err(ClientError::NotFound { .. }) => Ok(Outcome::Done),
             Err(error) => Err(error.into()),
         }

@@ -87,7 +87,7 @@ pub fn report(
     recall_resources(&mut status.manifest_conditions, &old.manifest_conditions, applied);
     let generation = Generation::of(&work.metadata);
     summarise(&mut status.conditions, outcomes, terms, options, generation, now);
-    size::guard(work, &mut status, generation, now);
+    size::keep_within_limit(work, &mut status, generation, now);
     let mut writes = Vec::new();
     if work.status.as_ref() != Some(&status) {
         writes.push(StatusWrite::Work(status.clone()));

@@ -24,7 +24,12 @@ const CUT: &str = "…(truncated)";
 const OMITTED: &str = "(omitted)";
 
 /// Makes the status fit into the Work.
-pub(super) fn guard(work: &Work, status: &mut WorkStatus, generation: Generation, now: Timestamp) {
+pub(super) fn keep_within_limit(
+    work: &Work,
+    status: &mut WorkStatus,
+    generation: Generation,
+    now: Timestamp,
+) {
     condition::remove(&mut status.conditions, STATUS_TRIMMED);
     if size(work, status) <= LIMIT {
         return;

@@ -24,7 +24,7 @@ fn a_new_member_gets_everything_in_order() {
     assert_eq!(
         words,
         [
-            "Guard",
+            "AddFinalizer",
             "Label",
             "CreateNamespace",
             "CreateRole",
@@ -44,7 +44,7 @@ fn a_new_member_gets_everything_in_order() {
         ]
     );
     // Each with its own write: the first of them is told even if the second one fails.
-    let told: Vec<usize> = plan.events.iter().map(|news| news.after).collect();
+    let told: Vec<usize> = plan.events.iter().map(|planned| planned.after).collect();
     assert_eq!(told, [3, 4, 5, 6, 7]);
     // The agents are not heard in the pass that creates their counterpart.
     assert_eq!(
@@ -224,7 +224,7 @@ fn the_rights_of_a_member_are_these() {
 fn what_somebody_changed_is_put_right() {
     type Spoil = fn(&mut World);
     let rows: [(&str, Spoil, &[&str]); 8] = [
-        ("finalizer", |w| w.seen.member.guarded = false, &[]),
+        ("finalizer", |w| w.seen.member.has_finalizer = false, &[]),
         ("label", |w| w.seen.member.label = Some("other".into()), &[]),
         (
             "namespace label",
@@ -314,7 +314,7 @@ fn objects_are_read_as_they_are() {
     }))
     .unwrap();
     let read = Member::read(&member);
-    assert_eq!((read.guarded, read.label.as_deref()), (true, Some("c1")));
+    assert_eq!((read.has_finalizer, read.label.as_deref()), (true, Some("c1")));
     assert_eq!((read.generation, read.leaving_since), (3, Some(now())));
     let internal = Internal::read(
         &serde_json::from_value(json!({

@@ -10,13 +10,13 @@ const MEMBER: AgentType = AgentType::MemberAgent;
 
 fn leaving() -> World {
     let mut world = World::joined();
-    world.seen.guarded_works = vec!["w1".into(), "w2".into()];
+    world.seen.works_with_finalizers = vec!["w1".into(), "w2".into()];
     world.delete();
     world
 }
 
-fn unguard(name: &str) -> Action {
-    Action::UnguardWork { name: name.into() }
+fn remove_finalizers(name: &str) -> Action {
+    Action::RemoveWorkFinalizers { name: name.into() }
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn an_agent_that_left_is_seen_off() {
     world.say(MEMBER, "False");
     let plan = world.step();
     let Some((Action::Status(status), before)) = plan.actions.split_last() else { panic!() };
-    assert_eq!(before, [unguard("w1"), unguard("w2"), Action::DeleteNamespace]);
+    assert_eq!(before, [remove_finalizers("w1"), remove_finalizers("w2"), Action::DeleteNamespace]);
     assert_eq!(status.conditions.iter().filter(|c| c.status == "False").count(), 2);
     assert_eq!(events(&plan), ["MemberClusterJoined: member cluster left"]);
     assert_eq!(plan.wake, Some(NAMESPACE_POLL));
@@ -55,7 +55,7 @@ fn an_agent_that_left_is_seen_off() {
     assert_eq!((plan.actions.as_slice(), plan.wake), (&[][..], Some(NAMESPACE_POLL)));
     world.seen.namespace = None;
     world.seen.internal = None;
-    assert_eq!(world.step().actions, [Action::Unguard]);
+    assert_eq!(world.step().actions, [Action::RemoveFinalizer]);
     assert_eq!(world.step(), Plan::default(), "nothing is left to do");
 }
 
@@ -66,7 +66,10 @@ fn a_silent_agent_is_given_up_on_after_a_while() {
     world.later(15 * 60 - 1);
     assert_eq!(world.step().actions, []);
     world.later(1);
-    assert_eq!(world.step().actions, [unguard("w1"), unguard("w2"), Action::DeleteNamespace]);
+    assert_eq!(
+        world.step().actions,
+        [remove_finalizers("w1"), remove_finalizers("w2"), Action::DeleteNamespace]
+    );
 }
 
 #[test]
@@ -83,7 +86,10 @@ fn an_agent_that_was_never_asked_is_asked_however_late_it_is() {
 fn without_its_counterpart_a_member_is_swept_at_once() {
     let mut world = leaving();
     world.seen.internal = None;
-    assert_eq!(world.step().actions, [unguard("w1"), unguard("w2"), Action::DeleteNamespace]);
+    assert_eq!(
+        world.step().actions,
+        [remove_finalizers("w1"), remove_finalizers("w2"), Action::DeleteNamespace]
+    );
 }
 
 #[test]
@@ -118,6 +124,6 @@ fn a_namespace_that_does_not_go_is_an_error_after_a_quarter_of_an_hour() {
 #[test]
 fn a_member_without_our_finalizer_is_none_of_our_business() {
     let mut world = leaving();
-    world.seen.member.guarded = false;
+    world.seen.member.has_finalizer = false;
     assert_eq!(world.step(), Plan::default());
 }

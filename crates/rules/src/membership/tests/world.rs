@@ -35,7 +35,7 @@ impl World {
                 role: None,
                 role_binding: None,
                 internal: None,
-                guarded_works: vec![],
+                works_with_finalizers: vec![],
                 options: Options::default(),
             },
         }
@@ -55,8 +55,8 @@ impl World {
         let seen = &mut self.seen;
         for action in plan.actions.clone() {
             match action {
-                Action::Guard => seen.member.guarded = true,
-                Action::Unguard => seen.member.guarded = false,
+                Action::AddFinalizer => seen.member.has_finalizer = true,
+                Action::RemoveFinalizer => seen.member.has_finalizer = false,
                 Action::Label => seen.member.label = Some(seen.member.name.clone()),
                 Action::CreateNamespace | Action::LabelNamespace => {
                     seen.namespace = Some(Namespace { labelled: true, deleting_since: None });
@@ -71,7 +71,9 @@ impl World {
                 }
                 Action::UpdateInternal(spec) => seen.internal.as_mut().unwrap().spec = spec,
                 Action::Status(status) => seen.member.status = status,
-                Action::UnguardWork { name } => seen.guarded_works.retain(|work| *work != name),
+                Action::RemoveWorkFinalizers { name } => {
+                    seen.works_with_finalizers.retain(|work| *work != name);
+                }
                 Action::DeleteNamespace => {
                     seen.namespace.as_mut().unwrap().deleting_since = Some(seen.now);
                 }
@@ -125,5 +127,5 @@ pub fn events(plan: &Plan) -> Vec<String> {
     let line = |e: &crate::event::Event| {
         format!("{}{}: {}", if e.warning { "! " } else { "" }, e.reason, e.message)
     };
-    plan.events.iter().map(|news| line(&news.event)).collect()
+    plan.events.iter().map(|planned| line(&planned.event)).collect()
 }

@@ -16,7 +16,7 @@ fn seen(hash: &str, snapshots: &[&str]) -> Observed {
     Observed {
         name: "web".into(),
         deleting: false,
-        guarded: true,
+        has_finalizer: true,
         hash: hash.into(),
         snapshots: snapshots.iter().map(read).collect(),
         in_use: Default::default(),
@@ -26,12 +26,12 @@ fn seen(hash: &str, snapshots: &[&str]) -> Observed {
 fn told(seen: &Observed) -> Vec<String> {
     let actions = plan(seen).unwrap();
     let say = |action: Action| match action {
-        Action::Guard => "guard".to_owned(),
+        Action::AddFinalizer => "add finalizer".to_owned(),
         Action::Create { name, index, hash } => format!("create {name} as {index} of {hash}"),
         Action::Mark { name, latest } => format!("{name} latest={latest}"),
         Action::Delete { name } => format!("delete {name}"),
         Action::DeleteAll => "delete all".to_owned(),
-        Action::Unguard => "unguard".to_owned(),
+        Action::RemoveFinalizer => "remove finalizer".to_owned(),
     };
     actions.into_iter().map(say).collect()
 }
@@ -41,8 +41,8 @@ fn told(seen: &Observed) -> Vec<String> {
 #[test]
 fn a_changed_override_is_a_new_snapshot_before_the_old_one_steps_down() {
     let mut fresh = seen("a", &[]);
-    fresh.guarded = false;
-    assert_eq!(told(&fresh), ["guard", "create web-0 as 0 of a"]);
+    fresh.has_finalizer = false;
+    assert_eq!(told(&fresh), ["add finalizer", "create web-0 as 0 of a"]);
     assert_eq!(told(&seen("a", &["0 a latest"])), [""; 0]);
     assert_eq!(told(&seen("b", &["0 a latest"])), ["create web-1 as 1 of b", "web-0 latest=false"]);
     assert_eq!(told(&seen("a", &["0 a"])), ["web-0 latest=true"]);
@@ -121,7 +121,7 @@ fn a_deleted_override_takes_its_snapshots_along() {
     let mut going = seen("h", &["0 h latest"]);
     going.snapshots[0].index = None;
     going.deleting = true;
-    assert_eq!(told(&going), ["delete all", "unguard"]);
-    going.guarded = false;
+    assert_eq!(told(&going), ["delete all", "remove finalizer"]);
+    going.has_finalizer = false;
     assert_eq!(told(&going), [""; 0]);
 }

@@ -6,7 +6,7 @@ use flagship_api::names::{IndexError, ObjectKey, SnapshotIndex};
 use flagship_api::placement_status::ResourceIdentifier;
 
 use crate::placement::observed::ResourceSnapshot;
-use crate::placement::trouble::{Frozen, Trouble};
+use crate::placement::pass_error::{Frozen, PassError};
 
 /// Place of a snapshot in its group; the master sorts last, as the newest word on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,7 +27,7 @@ pub struct Member<'a> {
 
 impl<'a> Member<'a> {
     /// Reads where a snapshot belongs.
-    pub fn read(snapshot: &'a ResourceSnapshot) -> Result<Self, Trouble> {
+    pub fn read(snapshot: &'a ResourceSnapshot) -> Result<Self, PassError> {
         let index = number(snapshot, "resource index label", snapshot.index.as_deref())?;
         let place = if snapshot.hash.is_some() {
             Place::Master
@@ -43,22 +43,22 @@ pub fn number(
     on: &ResourceSnapshot,
     what: &str,
     text: Option<&str>,
-) -> Result<SnapshotIndex, Trouble> {
+) -> Result<SnapshotIndex, PassError> {
     let text = text.ok_or_else(|| bad(on, what, "it is missing"))?;
     text.parse().map_err(|error: IndexError| bad(on, what, &error.to_string()))
 }
 
 /// Says what is wrong with a snapshot.
-pub fn bad(on: &ResourceSnapshot, what: &str, why: &str) -> Trouble {
+pub fn bad(on: &ResourceSnapshot, what: &str, why: &str) -> PassError {
     let cause = format!("resource snapshot {} has a bad {what}: {why}", on.name);
-    Trouble::Snapshot { of: Frozen::Resources, name: on.name.clone(), cause }
+    PassError::Snapshot { of: Frozen::Resources, name: on.name.clone(), cause }
 }
 
 /// All snapshots of a placement by index, oldest first, each group in its own order with
 /// the master last.
 pub fn groups(
     snapshots: &[ResourceSnapshot],
-) -> Result<BTreeMap<SnapshotIndex, Vec<Member<'_>>>, Trouble> {
+) -> Result<BTreeMap<SnapshotIndex, Vec<Member<'_>>>, PassError> {
     let mut groups: BTreeMap<SnapshotIndex, Vec<Member<'_>>> = BTreeMap::new();
     for snapshot in snapshots {
         let member = Member::read(snapshot)?;

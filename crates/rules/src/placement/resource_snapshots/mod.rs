@@ -22,8 +22,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::observed::{Batching, ResourceSnapshot};
+use super::pass_error::{Frozen, PassError};
 use super::selection::Selection;
-use super::trouble::{Frozen, Trouble};
 use crate::model::Binding;
 pub use group::{bad_count, content, incomplete};
 pub use split::{LIMIT, split};
@@ -134,7 +134,7 @@ pub fn plan(
     seen: &Snapshots<'_>,
     selection: &Selection,
     batching: Option<Batching>,
-) -> Result<ResourcePlan, Trouble> {
+) -> Result<ResourcePlan, PassError> {
     let hash = hash_of(selection)?;
     let found = find_latest(seen.existing)?;
     let mut actions: Vec<ResourceAction> = found.unmark;
@@ -186,9 +186,9 @@ pub fn prune_only(seen: &Snapshots<'_>) -> Vec<ResourceAction> {
 }
 
 /// The hash of a selection.
-pub fn hash_of(selection: &Selection) -> Result<String, Trouble> {
+pub fn hash_of(selection: &Selection) -> Result<String, PassError> {
     of_resources(selection.resources.iter().map(|selected| &selected.manifest)).map_err(|error| {
-        Trouble::Unexpected(format!("cannot hash the selected resources: {error}"))
+        PassError::Unexpected(format!("cannot hash the selected resources: {error}"))
     })
 }
 
@@ -198,7 +198,7 @@ struct Latest<'a> {
     unmark: Vec<ResourceAction>,
 }
 
-fn find_latest(existing: &[ResourceSnapshot]) -> Result<Latest<'_>, Trouble> {
+fn find_latest(existing: &[ResourceSnapshot]) -> Result<Latest<'_>, PassError> {
     let labelled: Vec<&ResourceSnapshot> = existing.iter().filter(|s| s.latest).collect();
     if labelled.is_empty() {
         let groups = groups(existing)?;
@@ -207,7 +207,7 @@ fn find_latest(existing: &[ResourceSnapshot]) -> Result<Latest<'_>, Trouble> {
             Some(newest) if newest.place != Place::Master => {
                 let name = newest.snapshot.name.clone();
                 let cause = format!("the newest resource snapshot {name} has no hash annotation");
-                Err(Trouble::Snapshot { of: Frozen::Resources, name, cause })
+                Err(PassError::Snapshot { of: Frozen::Resources, name, cause })
             }
             newest => Ok(Latest { latest: newest, unmark: Vec::new() }),
         };
@@ -221,7 +221,7 @@ fn find_latest(existing: &[ResourceSnapshot]) -> Result<Latest<'_>, Trouble> {
             "{} resource snapshots are labelled latest and none of them has a hash annotation",
             labelled.len()
         );
-        return Err(Trouble::Snapshot { of: Frozen::Resources, name, cause });
+        return Err(PassError::Snapshot { of: Frozen::Resources, name, cause });
     };
     let unmark = masters.iter().map(|member| mark(member.snapshot, false)).collect();
     Ok(Latest { latest: Some(latest), unmark })
@@ -236,7 +236,7 @@ fn missing_tail(
     seen: &Snapshots<'_>,
     master: Member<'_>,
     selection: &Selection,
-) -> Result<Vec<ResourceAction>, Trouble> {
+) -> Result<Vec<ResourceAction>, PassError> {
     let want = number(master.snapshot, "count annotation", master.snapshot.count.as_deref())?;
     if want == SnapshotIndex::FIRST {
         return Err(bad(master.snapshot, "count annotation", "it must be at least 1"));

@@ -25,7 +25,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::trouble::Trouble;
+use super::pass_error::PassError;
 pub use hub::{Hub, Kind, ResourceType, Watch};
 pub use manifest::manifest;
 pub use never::{SkippedNamespaces, stays};
@@ -99,7 +99,7 @@ pub struct Selecting<'a> {
 }
 
 /// Selects.
-pub fn select(hub: &dyn Hub, who: Selecting<'_>) -> Result<Selection, Trouble> {
+pub fn select(hub: &dyn Hub, who: Selecting<'_>) -> Result<Selection, PassError> {
     let mut collector = Collector { hub, who, seen: BTreeSet::new(), found: Selection::default() };
     let inside = collector.selecting_namespace()?;
     for term in who.selectors {
@@ -130,7 +130,7 @@ impl<'a> Collector<'a> {
     }
 
     /// The one namespace whose content the other selectors pick from, if there is one.
-    fn selecting_namespace(&self) -> Result<Option<&'a str>, Trouble> {
+    fn selecting_namespace(&self) -> Result<Option<&'a str>, PassError> {
         let selecting = |term: &&ResourceSelectorTerm| {
             kind_of(term).is_namespace()
                 && term.selection_scope == Some(SelectionScope::NamespaceWithResourceSelectors)
@@ -144,18 +144,22 @@ impl<'a> Collector<'a> {
         let kept_back = self.who.options.skipped_namespaces.keep_back(&term.name);
         let found = match kept_back {
             true => None,
-            false => self.hub.get(of, None, &term.name).map_err(Trouble::Server)?,
+            false => self.hub.get(of, None, &term.name).map_err(PassError::Server)?,
         };
         if found.is_some_and(|namespace| !is_deleting(&namespace)) {
             return Ok(Some(&term.name));
         }
-        Err(Trouble::User(format!(
+        Err(PassError::User(format!(
             "invalid clusterResourcePlacement {}: NamespaceWithResourceSelectors mode requires exactly one namespace, but no namespaces were selected",
             self.who.name
         )))
     }
 
-    fn select(&mut self, term: &ResourceSelectorTerm, inside: Option<&str>) -> Result<(), Trouble> {
+    fn select(
+        &mut self,
+        term: &ResourceSelectorTerm,
+        inside: Option<&str>,
+    ) -> Result<(), PassError> {
         let kind = kind_of(term);
         if self.who.options.types.disables(&kind) {
             self.found.remarks.push(Remark::Disabled { selector: Printed(term).to_string() });
@@ -176,20 +180,20 @@ impl<'a> Collector<'a> {
         &self,
         of: &ResourceType,
         inside: Option<&'p str>,
-    ) -> Result<Option<&'p str>, Trouble>
+    ) -> Result<Option<&'p str>, PassError>
     where
         'a: 'p,
     {
         match (self.who.namespace, of.scope) {
             (None, Scope::Cluster) => Ok(None),
             (None, Scope::Namespaced) if inside.is_some() => Ok(inside),
-            (None, Scope::Namespaced) => Err(Trouble::User(format!(
+            (None, Scope::Namespaced) => Err(PassError::User(format!(
                 "invalid placement {}: cannot select namespace-scoped resource {} in a clusterResourcePlacement",
                 self.key(),
                 of.gvr()
             ))),
             (Some(own), Scope::Namespaced) => Ok(Some(own)),
-            (Some(_), Scope::Cluster) => Err(Trouble::User(format!(
+            (Some(_), Scope::Cluster) => Err(PassError::User(format!(
                 "invalid placement {}: cannot select cluster-scoped resource {} in a resourcePlacement",
                 self.key(),
                 of.gvr()
@@ -202,9 +206,9 @@ impl<'a> Collector<'a> {
         of: &ResourceType,
         namespace: Option<&str>,
         term: &ResourceSelectorTerm,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), PassError> {
         if !term.name.is_empty() {
-            let found = self.hub.get(of, namespace, &term.name).map_err(Trouble::Server)?;
+            let found = self.hub.get(of, namespace, &term.name).map_err(PassError::Server)?;
             return match found {
                 Some(object) => self.take(of, object),
                 None => {
@@ -215,7 +219,7 @@ impl<'a> Collector<'a> {
         }
         let selector = self.label_selector(term)?;
         for object in self.hub.list(of, namespace, selector.as_ref()) {
-            self.take(of, object.map_err(Trouble::Server)?)?;
+            self.take(of, object.map_err(PassError::Server)?)?;
         }
         Ok(())
     }
@@ -224,9 +228,9 @@ impl<'a> Collector<'a> {
         &mut self,
         kind: &Kind,
         term: &ResourceSelectorTerm,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), PassError> {
         if self.who.namespace.is_some() {
-            return Err(Trouble::User(format!(
+            return Err(PassError::User(format!(
                 "invalid placement {}: cannot select cluster-scoped resource Namespace in a resourcePlacement",
                 self.key()
             )));
@@ -253,7 +257,7 @@ impl<'a> Collector<'a> {
             self.take(of, namespace)?;
             for content in &types {
                 for object in self.hub.list(content, Some(&name), None) {
-                    self.take(content, object.map_err(Trouble::Server)?)?;
+                    self.take(content, object.map_err(PassError::Server)?)?;
                 }
             }
         }
@@ -265,9 +269,9 @@ impl<'a> Collector<'a> {
         &mut self,
         of: &ResourceType,
         term: &ResourceSelectorTerm,
-    ) -> Result<Vec<Cow<'a, Value>>, Trouble> {
+    ) -> Result<Vec<Cow<'a, Value>>, PassError> {
         if !term.name.is_empty() {
-            let found = self.hub.get(of, None, &term.name).map_err(Trouble::Server)?;
+            let found = self.hub.get(of, None, &term.name).map_err(PassError::Server)?;
             if found.is_none() {
                 self.missing(term);
             }
@@ -275,14 +279,14 @@ impl<'a> Collector<'a> {
         }
         let selector = self.label_selector(term)?;
         let listed = self.hub.list(of, None, selector.as_ref());
-        let mut listed: Vec<_> = listed.collect::<Result<_, _>>().map_err(Trouble::Server)?;
+        let mut listed: Vec<_> = listed.collect::<Result<_, _>>().map_err(PassError::Server)?;
         listed.sort_by(|a, b| name_of(a).cmp(name_of(b)));
         Ok(listed)
     }
 
     /// Types whose objects come along with their namespace, all of them caught up. A type
     /// that is watched in several versions comes along in one, or its objects would twice.
-    fn content_types(&self) -> Result<Vec<&'a ResourceType>, Trouble> {
+    fn content_types(&self) -> Result<Vec<&'a ResourceType>, PassError> {
         let options = self.who.options;
         let content =
             |of: &&ResourceType| of.scope == Scope::Namespaced && !options.types.disables(&of.kind);
@@ -300,7 +304,7 @@ impl<'a> Collector<'a> {
         Ok(types)
     }
 
-    fn take(&mut self, of: &ResourceType, object: Cow<'_, Value>) -> Result<(), Trouble> {
+    fn take(&mut self, of: &ResourceType, object: Cow<'_, Value>) -> Result<(), PassError> {
         if stays(self.hub, &of.kind, &object, self.who.options.workloads_run_here)? {
             return Ok(());
         }
@@ -309,13 +313,13 @@ impl<'a> Collector<'a> {
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
         let id = ResourceIdentifier { group, version, kind, name, namespace, envelope: None };
         if !self.seen.insert((of.kind.clone(), id.namespace.clone(), id.name.clone())) {
-            return Err(Trouble::User(format!("found duplicate resource {}", Printed(&id))));
+            return Err(PassError::User(format!("found duplicate resource {}", Printed(&id))));
         }
         if is_envelope(&of.kind) {
             self.found.envelopes += 1;
         }
         let manifest = manifest(&of.kind, object.into_owned()).map_err(|error| {
-            Trouble::Unexpected(format!("cannot write {}: {error}", Printed(&id)))
+            PassError::Unexpected(format!("cannot write {}: {error}", Printed(&id)))
         })?;
         self.found.resources.push(Selected { id, manifest });
         Ok(())
@@ -325,10 +329,10 @@ impl<'a> Collector<'a> {
         self.found.remarks.push(Remark::Missing { selector: Printed(term).to_string() });
     }
 
-    fn label_selector(&self, term: &ResourceSelectorTerm) -> Result<Option<Selector>, Trouble> {
+    fn label_selector(&self, term: &ResourceSelectorTerm) -> Result<Option<Selector>, PassError> {
         let Some(labels) = &term.label_selector else { return Ok(None) };
         let read = selector::read(Some(labels)).map_err(|error| {
-            Trouble::User(format!(
+            PassError::User(format!(
                 "invalid placement {}: the labelSelector in selector {} is invalid: {error}",
                 self.key(),
                 Printed(term)
@@ -337,7 +341,7 @@ impl<'a> Collector<'a> {
         Ok(Some(read))
     }
 
-    fn not_allowed(&self, first: &str, others: &[&str]) -> Trouble {
+    fn not_allowed(&self, first: &str, others: &[&str]) -> PassError {
         let mut message = format!(
             "invalid clusterRresourcePlacement {}: namespace {first} is not allowed to propagate",
             self.who.name
@@ -346,26 +350,26 @@ impl<'a> Collector<'a> {
             message.push_str("; neither are ");
             message.push_str(&others.join(", "));
         }
-        Trouble::User(message)
+        PassError::User(message)
     }
 
-    fn mapped(&self, kind: &Kind) -> Result<&'a ResourceType, Trouble> {
+    fn mapped(&self, kind: &Kind) -> Result<&'a ResourceType, PassError> {
         self.hub.look_up(kind).map_err(|error| {
             let key = self.key();
-            Trouble::User(format!(
+            PassError::User(format!(
                 "invalid placement {key}, failed to get GVR of the selector: {error}"
             ))
         })
     }
 
     /// A type all of whose objects can be seen.
-    fn visible(&self, kind: &Kind) -> Result<&'a ResourceType, Trouble> {
+    fn visible(&self, kind: &Kind) -> Result<&'a ResourceType, PassError> {
         let of = self.mapped(kind)?;
         self.check_synced(of)?;
         Ok(of)
     }
 
-    fn check_synced(&self, of: &ResourceType) -> Result<(), Trouble> {
+    fn check_synced(&self, of: &ResourceType) -> Result<(), PassError> {
         self.check_watched(of)?;
         match of.watch {
             Watch::Synced => Ok(()),
@@ -375,10 +379,10 @@ impl<'a> Collector<'a> {
 
     /// A type that has just appeared will be watched in a moment; later it is known that
     /// it never will.
-    fn check_watched(&self, of: &ResourceType) -> Result<(), Trouble> {
+    fn check_watched(&self, of: &ResourceType) -> Result<(), PassError> {
         let Watch::Unwatched { since } = of.watch else { return Ok(()) };
         if self.who.now.duration_since(since) < NEW_KIND_GRACE {
-            return Err(Trouble::Fresh(format!("{} is not watched yet", of.gvr())));
+            return Err(PassError::Fresh(format!("{} is not watched yet", of.gvr())));
         }
         let same = |other: &&ResourceType| {
             (&other.kind.group, &other.kind.kind) == (&of.kind.group, &of.kind.kind)
@@ -387,7 +391,7 @@ impl<'a> Collector<'a> {
             Some(other) => format!("select version {} of it", other.kind.version),
             None => "its API offers no list or no watch".to_owned(),
         };
-        Err(Trouble::User(format!(
+        Err(PassError::User(format!(
             "invalid placement {}: cannot select resource {}, which is not watched: {advice}",
             self.key(),
             of.gvr()

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::hub::{Hub, Kind, Watch};
-use crate::placement::trouble::Trouble;
+use crate::placement::pass_error::PassError;
 
 /// Namespaces an operator keeps on the hub, besides the reserved ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,7 +34,7 @@ pub fn stays(
     kind: &Kind,
     object: &Value,
     workloads_run_here: bool,
-) -> Result<bool, Trouble> {
+) -> Result<bool, PassError> {
     let metadata = &object["metadata"];
     if !metadata["deletionTimestamp"].is_null() {
         return Ok(true);
@@ -58,16 +58,16 @@ pub fn stays(
 }
 
 /// Endpoints of a Service are made again wherever the Service goes.
-fn has_service(hub: &dyn Hub, namespace: Option<&str>, name: &str) -> Result<bool, Trouble> {
+fn has_service(hub: &dyn Hub, namespace: Option<&str>, name: &str) -> Result<bool, PassError> {
     let service = Kind::new("", "v1", "Service");
-    let service = hub.look_up(&service).map_err(Trouble::Server)?;
+    let service = hub.look_up(&service).map_err(PassError::Server)?;
     if service.watch != Watch::Synced {
         return Err(not_synced(&service.gvr()));
     }
-    Ok(hub.get(service, namespace, name).map_err(Trouble::Server)?.is_some())
+    Ok(hub.get(service, namespace, name).map_err(PassError::Server)?.is_some())
 }
 
 /// Some objects of the type may not be visible yet.
-pub fn not_synced(gvr: &str) -> Trouble {
-    Trouble::Expected(format!("informer cache for {gvr} is not synced yet"))
+pub fn not_synced(gvr: &str) -> PassError {
+    PassError::Expected(format!("informer cache for {gvr} is not synced yet"))
 }

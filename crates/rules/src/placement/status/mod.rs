@@ -27,9 +27,9 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::observed::{ByCluster, Placement, ResourceSnapshot};
+use super::pass_error::PassError;
 use super::policy_snapshots::LatestPolicy;
 use super::resource_snapshots::{LatestResources, content};
-use super::trouble::Trouble;
 use crate::model::Binding;
 pub use size::{MOST_BYTES, fit};
 pub use words::unreadable;
@@ -84,7 +84,7 @@ pub fn is_complete(placement: &Placement, conditions: &[Condition]) -> bool {
 }
 
 /// The status of a placement whose selection and snapshots are in order.
-pub fn report(facts: &Facts<'_>) -> Result<PlacementStatus, Trouble> {
+pub fn report(facts: &Facts<'_>) -> Result<PlacementStatus, PassError> {
     let Facts { placement, now, .. } = *facts;
     let (scope, generation) = (placement.scope(), Generation(placement.generation));
     let mut conditions = placement.status.conditions.clone();
@@ -209,7 +209,7 @@ fn lacking_entries(
     inputs: &StatusInputs<'_>,
     chosen: usize,
     others: &[&ClusterDecision],
-) -> Result<Vec<PerClusterPlacementStatus>, Trouble> {
+) -> Result<Vec<PerClusterPlacementStatus>, PassError> {
     let policy = placement.spec.policy.as_ref();
     let wanted = match placement.picks() {
         PlacementType::PickAll => chosen,
@@ -220,7 +220,7 @@ fn lacking_entries(
         PlacementType::PickFixed => policy.map_or(0, |policy| policy.cluster_names.len()),
     };
     let lacking = wanted.checked_sub(chosen).ok_or_else(|| {
-        Trouble::Unexpected(format!("{chosen} clusters are selected where {wanted} are wanted"))
+        PassError::Unexpected(format!("{chosen} clusters are selected where {wanted} are wanted"))
     })?;
     let before = placement.status.placement_statuses.iter().filter(|e| e.cluster_name.is_empty());
     let mut before = before.fuse();

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::fleet::{AVAILABLE, World, namespace_id};
-use crate::placement::{Action, Trouble};
+use crate::placement::{Action, PassError};
 
 fn external(clusters: &[&str]) -> World {
     let mut world = World::crp(json!({"policy": {"placementType": "PickAll"},
@@ -153,7 +153,7 @@ fn later_conditions_go_when_versions_part() {
 #[test]
 fn a_mistake_in_the_selectors_blocks_the_policy_snapshot_too() {
     let mut world = World::crp(json!({"strategy": {"type": "External"}}));
-    world.seen.selection = Err(Trouble::User("no such kind".into()));
+    world.seen.selection = Err(PassError::User("no such kind".into()));
     world.step();
     assert!(world.seen.policy_snapshots.is_empty());
     assert_eq!(

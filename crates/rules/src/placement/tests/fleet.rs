@@ -49,7 +49,7 @@ impl World {
             uid: "u-1".into(),
             generation: 1,
             deleting: false,
-            guarded: true,
+            has_finalizer: true,
             spec: serde_json::from_value(spec).unwrap(),
             status: PlacementStatus::default(),
         };
@@ -216,8 +216,8 @@ impl World {
     fn apply(&mut self, action: Action) {
         let seen = &mut self.seen;
         match action {
-            Action::Guard => seen.placement.guarded = true,
-            Action::Unguard => seen.placement.guarded = false,
+            Action::AddFinalizer => seen.placement.has_finalizer = true,
+            Action::RemoveFinalizer => seen.placement.has_finalizer = false,
             Action::DeletePolicySnapshots => seen.policy_snapshots.clear(),
             Action::DeleteResourceSnapshots => seen.resource_snapshots.clear(),
             Action::Policy(PolicyAction::Create(new)) => {

@@ -9,7 +9,7 @@ use flagship_api::selector::Selector;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::placement::Trouble;
+use crate::placement::PassError;
 use crate::placement::selection::{
     Hub, Kind, ResourceType, Selecting, Selection, SelectionOptions, Watch, select,
 };
@@ -181,7 +181,7 @@ pub fn terms(selectors: Value) -> Vec<ResourceSelectorTerm> {
 }
 
 /// What a ClusterResourcePlacement called `web` selects.
-pub fn crp(hub: &FakeHub, selectors: Value) -> Result<Selection, Trouble> {
+pub fn crp(hub: &FakeHub, selectors: Value) -> Result<Selection, PassError> {
     crp_with(hub, selectors, &SelectionOptions::default())
 }
 
@@ -189,7 +189,7 @@ pub fn crp_with(
     hub: &FakeHub,
     selectors: Value,
     options: &SelectionOptions,
-) -> Result<Selection, Trouble> {
+) -> Result<Selection, PassError> {
     let selectors = terms(selectors);
     let who =
         Selecting { namespace: None, name: "web", selectors: &selectors, options, now: now() };
@@ -197,7 +197,7 @@ pub fn crp_with(
 }
 
 /// What a ResourcePlacement `app/web` selects.
-pub fn rp(hub: &FakeHub, selectors: Value) -> Result<Selection, Trouble> {
+pub fn rp(hub: &FakeHub, selectors: Value) -> Result<Selection, PassError> {
     let (selectors, options) = (terms(selectors), SelectionOptions::default());
     let who = Selecting {
         namespace: Some("app"),
@@ -210,7 +210,7 @@ pub fn rp(hub: &FakeHub, selectors: Value) -> Result<Selection, Trouble> {
 }
 
 /// `Kind namespace/name`, one per resource.
-pub fn listed(selection: Result<Selection, Trouble>) -> Vec<String> {
+pub fn listed(selection: Result<Selection, PassError>) -> Vec<String> {
     let selection = selection.unwrap_or_else(|trouble| panic!("{trouble}"));
     let line = |s: &crate::placement::selection::Selected| {
         format!("{} {}/{}", s.id.kind, s.id.namespace, s.id.name)
@@ -219,9 +219,9 @@ pub fn listed(selection: Result<Selection, Trouble>) -> Vec<String> {
 }
 
 /// The user's mistake, without its class.
-pub fn mistake(selection: Result<Selection, Trouble>) -> String {
+pub fn mistake(selection: Result<Selection, PassError>) -> String {
     match selection {
-        Err(Trouble::User(cause)) => cause,
+        Err(PassError::User(cause)) => cause,
         other => panic!("not a user's mistake: {other:?}"),
     }
 }

@@ -12,7 +12,7 @@ use crate::placement::policy_snapshots::PolicyAction;
 use crate::placement::resource_snapshots::ResourceAction;
 use crate::placement::selection::{Remark, Selection};
 use crate::placement::{
-    Action, FRESH_KIND_RETRY, Placement, Plan, PolicySnapshot, RESYNC, ResourceSnapshot, Trouble,
+    Action, FRESH_KIND_RETRY, PassError, Placement, Plan, PolicySnapshot, RESYNC, ResourceSnapshot,
 };
 
 fn done() -> World {
@@ -26,7 +26,7 @@ fn done() -> World {
 
 fn words(plan: &Plan) -> Vec<&'static str> {
     let word = |action: &Action| match action {
-        Action::Guard => "guard",
+        Action::AddFinalizer => "add finalizer",
         Action::Policy(PolicyAction::Create(_)) => "new policy",
         Action::Policy(_) => "policy",
         Action::Resources(ResourceAction::Create(_)) => "new resources",
@@ -36,7 +36,7 @@ fn words(plan: &Plan) -> Vec<&'static str> {
         Action::Status(_) => "status",
         Action::DeletePolicySnapshots => "delete policies",
         Action::DeleteResourceSnapshots => "delete resources",
-        Action::Unguard => "unguard",
+        Action::RemoveFinalizer => "remove finalizer",
     };
     plan.actions.iter().map(word).collect()
 }
@@ -44,9 +44,9 @@ fn words(plan: &Plan) -> Vec<&'static str> {
 #[test]
 fn a_new_placement_is_guarded_frozen_and_reported_in_this_order() {
     let mut world = World::crp(json!({}));
-    world.seen.placement.guarded = false;
+    world.seen.placement.has_finalizer = false;
     let plan = world.step();
-    assert_eq!(words(&plan), ["guard", "new policy", "new resources", "status"]);
+    assert_eq!(words(&plan), ["add finalizer", "new policy", "new resources", "status"]);
     assert_eq!((plan.wake, plan.trouble), (Some(RESYNC), None));
     assert_eq!(world.step().actions, [], "nothing changed, nothing is written");
 }
@@ -55,10 +55,10 @@ fn a_new_placement_is_guarded_frozen_and_reported_in_this_order() {
 #[test]
 fn a_user_mistake_on_a_new_placement_leaves_one_condition_and_no_snapshot() {
     let mut world = World::crp(json!({}));
-    world.seen.placement.guarded = false;
-    world.seen.selection = Err(Trouble::User("found duplicate resource x".into()));
+    world.seen.placement.has_finalizer = false;
+    world.seen.selection = Err(PassError::User("found duplicate resource x".into()));
     let plan = world.step();
-    assert_eq!(words(&plan), ["guard", "status"]);
+    assert_eq!(words(&plan), ["add finalizer", "status"]);
     assert_eq!(plan.wake, Some(RESYNC));
     let status = PlacementStatus {
         conditions: world.status().conditions.clone(),
@@ -68,14 +68,14 @@ fn a_user_mistake_on_a_new_placement_leaves_one_condition_and_no_snapshot() {
     assert_eq!(world.step().actions, []);
     world.seen.placement.deleting = true;
     world.step();
-    assert!(!world.seen.placement.guarded, "its finalizer can be removed");
+    assert!(!world.seen.placement.has_finalizer, "its finalizer can be removed");
 }
 
 #[test]
 fn a_user_mistake_later_leaves_everything_else_untouched() {
     let mut world = done();
     let before = world.status().clone();
-    world.seen.selection = Err(Trouble::User("bad".into()));
+    world.seen.selection = Err(PassError::User("bad".into()));
     world.step();
     assert!(
         world
@@ -91,9 +91,9 @@ fn a_user_mistake_later_leaves_everything_else_untouched() {
 #[test]
 fn other_trouble_writes_no_status() {
     for trouble in [
-        Trouble::Expected("not synced".into()),
-        Trouble::Server("no answer".into()),
-        Trouble::Unexpected("odd".into()),
+        PassError::Expected("not synced".into()),
+        PassError::Server("no answer".into()),
+        PassError::Unexpected("odd".into()),
     ] {
         let mut world = World::crp(json!({}));
         world.seen.selection = Err(trouble.clone());
@@ -101,7 +101,7 @@ fn other_trouble_writes_no_status() {
         assert_eq!((plan.actions.as_slice(), plan.trouble), (&[][..], Some(trouble)));
     }
     let mut world = World::crp(json!({}));
-    world.seen.selection = Err(Trouble::Fresh("new kind".into()));
+    world.seen.selection = Err(PassError::Fresh("new kind".into()));
     let plan = world.step();
     assert_eq!((plan.actions.as_slice(), plan.trouble), (&[][..], None));
     assert_eq!(plan.wake, Some(FRESH_KIND_RETRY));
@@ -114,7 +114,7 @@ fn what_was_decided_before_trouble_stands() {
     world.edit(|spec| spec["revisionHistoryLimit"] = json!(2));
     let plan = world.plan();
     assert_eq!(words(&plan), ["policy"]);
-    assert!(matches!(plan.trouble, Some(Trouble::Snapshot { .. })));
+    assert!(matches!(plan.trouble, Some(PassError::Snapshot { .. })));
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn deletion_removes_snapshots_then_our_finalizer_and_says_so() {
     let mut world = done();
     world.seen.placement.deleting = true;
     let plan = world.step();
-    assert_eq!(words(&plan), ["delete policies", "delete resources", "unguard"]);
+    assert_eq!(words(&plan), ["delete policies", "delete resources", "remove finalizer"]);
     assert_eq!(plan.events.len(), 1);
     assert_eq!(plan.events[0].reason, "PlacementCleanupFinalizerRemoved");
     assert_eq!(
@@ -253,7 +253,7 @@ fn a_named_resource_that_goes_is_told_when_it_goes() {
     // A selector that could not be followed has missed nothing: when its kind appears, what
     // it names is looked for the first time.
     let mut world = World::crp(json!({}));
-    world.seen.selection = Err(Trouble::User("no such kind".into()));
+    world.seen.selection = Err(PassError::User("no such kind".into()));
     world.step();
     world.seen.selection = Ok(gone());
     assert_eq!(told(&world.step()), [said.as_str()]);
@@ -317,9 +317,9 @@ fn a_placement_is_read_with_its_finalizer() {
     let spec = World::crp(json!({})).seen.placement.spec;
     let read =
         |metadata: &ObjectMeta| Placement::read(metadata, &spec, &PlacementStatus::default());
-    assert!(!read(&metadata).guarded);
+    assert!(!read(&metadata).has_finalizer);
     metadata.finalizers = Some(vec!["kubernetes-fleet.io/crp-cleanup".into()]);
-    assert!(read(&metadata).guarded);
+    assert!(read(&metadata).has_finalizer);
     assert_eq!(read(&metadata).key().to_string(), "web");
 }
 
@@ -330,7 +330,7 @@ fn what_was_observed_can_be_kept_in_a_file_and_read_again() {
     assert_eq!(serde_json::from_str::<crate::placement::Observed>(&text).unwrap(), world.seen);
     let plan = serde_json::to_string(&world.plan()).unwrap();
     assert_eq!(serde_json::from_str::<Plan>(&plan).unwrap(), world.plan());
-    world.seen.selection = Err(Trouble::User("bad".into()));
+    world.seen.selection = Err(PassError::User("bad".into()));
     let text = serde_json::to_string(&world.seen).unwrap();
     assert_eq!(serde_json::from_str::<crate::placement::Observed>(&text).unwrap(), world.seen);
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::fleet::{AVAILABLE, World, selection};
-use crate::placement::{Action, Plan, Trouble};
+use crate::placement::{Action, PassError, Plan};
 
 fn namespace(name: &str) -> Value {
     json!([{"group": "", "version": "v1", "kind": "Namespace", "name": name}])
@@ -104,7 +104,7 @@ fn a_missing_namespace_turns_the_sync_false_until_it_is_back() {
 fn a_mistake_in_the_selectors_is_mirrored_too() {
     let mut world = mirrored();
     world.step();
-    world.seen.selection = Err(Trouble::User("bad".into()));
+    world.seen.selection = Err(PassError::User("bad".into()));
     assert!(has_mirror(&world.step()));
     assert_eq!(world.in_short(), "Scheduled=False StatusSynced=True");
     let copy = world.seen.mirror.clone().unwrap();

@@ -7,7 +7,7 @@ use flagship_api::policy::PlacementPolicy;
 use serde_json::{Value, json};
 
 use crate::placement::policy_snapshots::{NewPolicySnapshot, PolicyAction, plan};
-use crate::placement::{Frozen, Placement, PolicySnapshot, Trouble};
+use crate::placement::{Frozen, PassError, Placement, PolicySnapshot};
 
 fn policy(text: Value) -> Option<PlacementPolicy> {
     serde_json::from_value(text).unwrap()
@@ -27,7 +27,7 @@ impl World {
             uid: "u".into(),
             generation: 1,
             deleting: false,
-            guarded: true,
+            has_finalizer: true,
             spec: PlacementSpec { policy: policy(text), ..PlacementSpec::default() },
             status: PlacementStatus::default(),
         };
@@ -69,7 +69,7 @@ impl World {
         plan.actions
     }
 
-    fn trouble(&self) -> Trouble {
+    fn trouble(&self) -> PassError {
         plan(&self.placement, &self.snapshots, self.limit).unwrap_err()
     }
 
@@ -253,7 +253,7 @@ fn snapshots_that_cannot_be_read_are_internal_errors() {
         assert_eq!(trouble.cause(), format!("policy snapshot web-0 has a bad {want}"));
         let of = Frozen::Policy;
         let cause = trouble.cause().to_owned();
-        assert_eq!(trouble, Trouble::Snapshot { of, name: "web-0".into(), cause });
+        assert_eq!(trouble, PassError::Snapshot { of, name: "web-0".into(), cause });
         assert_eq!(trouble.class(), ErrorClass::Unexpected);
     }
 }

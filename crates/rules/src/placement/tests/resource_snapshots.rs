@@ -14,7 +14,7 @@ use crate::placement::resource_snapshots::{
     LIMIT, Part, ResourceAction, ResourcePlan, Snapshots, plan, prune_only, split,
 };
 use crate::placement::selection::{Selected, Selection};
-use crate::placement::{Batching, Frozen, ResourceSnapshot, Trouble};
+use crate::placement::{Batching, Frozen, PassError, ResourceSnapshot};
 
 fn ago(seconds: i64) -> Timestamp {
     now() - SignedDuration::from_secs(seconds)
@@ -70,7 +70,7 @@ impl World {
         plan(&self.seen(), selection, Some(Batching::NONE)).unwrap()
     }
 
-    fn trouble(&self, selection: &Selection) -> Trouble {
+    fn trouble(&self, selection: &Selection) -> PassError {
         plan(&self.seen(), selection, Some(Batching::NONE)).unwrap_err()
     }
 
@@ -396,7 +396,7 @@ fn labels_and_annotations_that_cannot_be_read_are_internal_errors() {
         spoil(world.named(name));
         assert_eq!(
             world.trouble(&small("a")),
-            Trouble::Snapshot {
+            PassError::Snapshot {
                 of: Frozen::Resources,
                 name: name.into(),
                 cause: format!("resource snapshot {name} has a bad {want}"),
@@ -408,10 +408,10 @@ fn labels_and_annotations_that_cannot_be_read_are_internal_errors() {
     let mut world = World::new();
     world.step(&small("a"));
     world.named("web-0-snapshot").hash = None;
-    assert!(matches!(world.trouble(&small("a")), Trouble::Snapshot { .. }));
+    assert!(matches!(world.trouble(&small("a")), PassError::Snapshot { .. }));
     world.named("web-0-snapshot").latest = false;
     world.named("web-0-snapshot").subindex = Some("0".into());
-    assert!(matches!(world.trouble(&small("a")), Trouble::Snapshot { .. }));
+    assert!(matches!(world.trouble(&small("a")), PassError::Snapshot { .. }));
 }
 
 // checklist 20.22

@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::hub::{FakeHub, crp, crp_with, deleting, labelled, listed, mistake, now, object, rp};
-use crate::placement::Trouble;
+use crate::placement::PassError;
 use crate::placement::selection::{
     Kind, Remark, SelectionOptions, SkippedNamespaces, TypeRules, Watch,
 };
@@ -286,7 +286,7 @@ fn a_cache_that_fails_is_retried() {
     hub.broken.insert(Kind::new("", "v1", "ConfigMap"));
     let all = json!([namespace("app", "NamespaceWithResources")]);
     for selection in [crp(&hub, all), rp(&hub, json!([config_maps()]))] {
-        assert_eq!(selection.unwrap_err(), Trouble::Server("the cache is broken".into()));
+        assert_eq!(selection.unwrap_err(), PassError::Server("the cache is broken".into()));
     }
 }
 
@@ -296,7 +296,7 @@ fn a_kind_that_just_appeared_is_given_two_minutes() {
     let selectors = json!([{"group": RBAC, "version": "v1", "kind": "ClusterRole"}]);
     let mut hub = FakeHub::busy();
     hub.watch(&role, Watch::Unwatched { since: now() - SignedDuration::from_secs(119) });
-    assert!(matches!(crp(&hub, selectors.clone()), Err(Trouble::Fresh(_))));
+    assert!(matches!(crp(&hub, selectors.clone()), Err(PassError::Fresh(_))));
     hub.watch(&role, Watch::Unwatched { since: now() - SignedDuration::from_secs(120) });
     assert_eq!(
         mistake(crp(&hub, selectors)),
@@ -430,7 +430,7 @@ fn endpoints_wait_for_services_to_be_known() {
     let mut hub = FakeHub::busy().with(object("v1", "Endpoints", "app", "e"));
     hub.watch(&Kind::new("", "v1", "Service"), Watch::Syncing);
     let endpoints = json!([{"group": "", "version": "v1", "kind": "Endpoints"}]);
-    assert!(matches!(rp(&hub, endpoints), Err(Trouble::Expected(_))));
+    assert!(matches!(rp(&hub, endpoints), Err(PassError::Expected(_))));
 }
 
 // checklist 20.12

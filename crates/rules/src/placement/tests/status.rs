@@ -14,7 +14,7 @@ use serde_json::json;
 use super::fleet::{AVAILABLE, World, namespace_id, said};
 use super::hub::now;
 use crate::placement::status::{MOST_BYTES, fit};
-use crate::placement::{Action, Trouble};
+use crate::placement::{Action, PassError};
 
 /// A placement on these clusters, snapshots taken, nothing delivered.
 fn over(clusters: &[&str]) -> World {
@@ -151,7 +151,7 @@ fn more_clusters_than_wanted_is_an_internal_error() {
         World::crp(json!({"policy": {"placementType": "PickN", "numberOfClusters": 1}}));
     world.step();
     world.schedule(&["c1", "c2"], &[]);
-    assert!(matches!(world.plan().trouble, Some(Trouble::Unexpected(_))));
+    assert!(matches!(world.plan().trouble, Some(PassError::Unexpected(_))));
 }
 
 // checklist 20.31
@@ -624,7 +624,7 @@ fn the_metric_names_the_first_thing_that_is_not_true() {
     world.step();
     world.edit(|spec| spec["revisionHistoryLimit"] = json!(3));
     assert_eq!(series(&world), "ClusterResourcePlacementScheduled Unknown SchedulePending");
-    world.seen.selection = Err(Trouble::Expected("wait".into()));
+    world.seen.selection = Err(PassError::Expected("wait".into()));
     assert_eq!(series(&world), "ClusterResourcePlacementScheduled nil nil");
     world.seen.placement.deleting = true;
     assert_eq!(world.plan().series, None);

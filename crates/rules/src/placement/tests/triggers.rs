@@ -42,14 +42,14 @@ fn binding() -> Binding {
 
 #[test]
 fn binding_changes_that_matter() {
-    use BindingChange::{News, Nothing, Wording};
+    use BindingChange::{Nothing, Status, Wording};
     type Edit = fn(&mut Binding);
     let rows: [(&str, Edit, BindingChange); 16] = [
         ("nothing", |_| {}, Nothing),
         ("spec only", |b| b.spec.resource_snapshot_name = "other".into(), Nothing),
-        ("status", |b| b.status.conditions[4].status = "False".into(), News),
-        ("reason", |b| b.status.conditions[4].reason = "Other".into(), News),
-        ("later generation", |b| b.status.conditions[4].observed_generation = Some(2), News),
+        ("status", |b| b.status.conditions[4].status = "False".into(), Status),
+        ("reason", |b| b.status.conditions[4].reason = "Other".into(), Status),
+        ("later generation", |b| b.status.conditions[4].observed_generation = Some(2), Status),
         ("earlier generation", |b| b.status.conditions[4].observed_generation = Some(0), Nothing),
         ("message", |b| b.status.conditions[4].message = "other".into(), Wording),
         (
@@ -57,16 +57,16 @@ fn binding_changes_that_matter() {
             |b| b.status.conditions[4].last_transition_time.0 += SignedDuration::from_secs(9),
             Nothing,
         ),
-        ("condition gone", |b| drop(b.status.conditions.pop()), News),
+        ("condition gone", |b| drop(b.status.conditions.pop()), Status),
         ("foreign condition", |b| b.status.conditions.push(said("Odd", "True", 1, now())), Nothing),
         ("failures in another order", |b| b.status.failed_placements.reverse(), Nothing),
-        ("failure gone", |b| drop(b.status.failed_placements.pop()), News),
+        ("failure gone", |b| drop(b.status.failed_placements.pop()), Status),
         (
             "failure of another reason",
             |b| {
                 b.status.failed_placements[0].condition.reason = "Other".into();
             },
-            News,
+            Status,
         ),
         ("drifts in another order", |b| b.status.drifted_placements.reverse(), Nothing),
         (
@@ -74,7 +74,7 @@ fn binding_changes_that_matter() {
             |b| {
                 b.status.drifted_placements[0].observation_time.0 += SignedDuration::from_secs(9);
             },
-            News,
+            Status,
         ),
         (
             "deleting",

@@ -33,7 +33,7 @@ pub fn world(spec: Value, bindings: &[&str]) -> Observed {
             uid: "uid".into(),
             generation: 1,
             deleting: false,
-            guarded: true,
+            has_finalizer: true,
             spec,
             status: Default::default(),
         },

@@ -39,11 +39,14 @@ fn deleting_bindings_lose_the_finalizer_and_dangling_ones_are_let_go() {
     let deleting = deleting.name.clone();
     let dangling = world.bind("gone", State::Bound, "web-0").name.clone();
     let plan = world.plan();
-    assert_eq!(plan.actions[0], Action::Unguard { binding: deleting });
+    assert_eq!(plan.actions[0], Action::RemoveFinalizer { binding: deleting });
     assert_eq!(plan.actions[1], Action::Release { binding: dangling, previous: State::Bound });
     assert!(matches!(&plan.actions[2], Action::Create { decision } if decision.cluster == "a"));
     world.step();
-    assert!(!world.plan().actions.iter().any(|a| matches!(a, Action::Unguard { .. })), "only once");
+    assert!(
+        !world.plan().actions.iter().any(|a| matches!(a, Action::RemoveFinalizer { .. })),
+        "only once"
+    );
 }
 
 // checklist 18.4
@@ -102,7 +105,7 @@ fn creations_come_before_patches_and_patches_before_releases() {
             Action::Create { .. } => "create",
             Action::Take { .. } => "take",
             Action::Release { .. } => "release",
-            Action::Unguard { .. } => "unguard",
+            Action::RemoveFinalizer { .. } => "remove finalizer",
         })
         .collect();
     assert_eq!(kinds, ["create", "take", "release"]);

@@ -178,7 +178,7 @@ impl World {
                 binding.spec.state = BindingState::Unscheduled;
                 binding.previous = Some(format!("{previous:?}"));
             }
-            Action::Unguard { binding } => self.named(binding).finalizers.clear(),
+            Action::RemoveFinalizer { binding } => self.named(binding).finalizers.clear(),
         }
     }
 

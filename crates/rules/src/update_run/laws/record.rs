@@ -108,8 +108,8 @@ pub fn monotone(old: &UpdateRunStatus, new: &UpdateRunStatus) -> Told {
         return told;
     }
     let olds = old.stages_status.iter().chain(&old.deletion_stage_status);
-    let news = new.stages_status.iter().chain(&new.deletion_stage_status);
-    for (old, new) in olds.zip(news) {
+    let new_stages = new.stages_status.iter().chain(&new.deletion_stage_status);
+    for (old, new) in olds.zip(new_stages) {
         let name = &new.stage_name;
         told.extend(conditions_grow(name, &old.conditions, &new.conditions));
         if (old.start_time.is_some() && old.start_time != new.start_time)

@@ -60,7 +60,7 @@ fn nothing_left(seen: &Observed) -> Told {
     if seen.approvals.iter().any(|request| request.labelled.as_ref() == Some(&seen.run.name)) {
         told.push(broken("L4", "an approval request is left"));
     }
-    if seen.run.guarded {
+    if seen.run.has_finalizer {
         told.push(broken("L4", "the finalizer is left"));
     }
     told

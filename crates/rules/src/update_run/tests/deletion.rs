@@ -103,7 +103,7 @@ fn deleting_a_run_removes_its_requests_and_no_others() {
         world.settle(b);
         world.runs[a].deleting = true;
         let plan = world.step(a);
-        assert_eq!(plan.actions, [Action::ForgetRequests, Action::Unguard]);
+        assert_eq!(plan.actions, [Action::ForgetRequests, Action::RemoveFinalizer]);
         assert_eq!(plan.series, None);
         assert_eq!(laws::rest(&world.seen(a)), []);
         let left: Vec<_> = world.approvals.iter().map(|request| request.name.as_str()).collect();
@@ -118,6 +118,6 @@ fn a_failed_run_is_deleted_too() {
         world.settle(run);
         world.runs[run].deleting = true;
         world.settle(run);
-        assert!(!world.runs[run].guarded);
+        assert!(!world.runs[run].has_finalizer);
     });
 }

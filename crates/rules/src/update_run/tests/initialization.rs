@@ -9,7 +9,7 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::world::{World, both_scopes, selected, strategy};
-use crate::placement::{ResourceSnapshot, Trouble};
+use crate::placement::{PassError, ResourceSnapshot};
 use crate::update_run::{ClusterOverride, NamespacedOverride, Observed, Waiting, plan};
 
 const VALID: &str = "cannot continue the updateRun: failed to validate the updateRun: ";
@@ -382,14 +382,14 @@ fn a_bad_selector_is_the_users_mistake_and_a_silent_server_is_not() {
     both_scopes(|mut world| {
         let run = world.create("r", "", Initialize);
         world.step(run);
-        let bad = Some(Err(Trouble::User("bad selector".into())));
+        let bad = Some(Err(PassError::User("bad selector".into())));
         let told = plan(&Observed { selection: bad, ..world.seen(run) });
         assert_eq!(told.events[0].message, format!("{VALID}{USER}bad selector"));
-        let silent = Some(Err(Trouble::Server("timeout".into())));
+        let silent = Some(Err(PassError::Server("timeout".into())));
         let told = plan(&Observed { selection: silent, ..world.seen(run) });
         assert_eq!(
             (told.actions.len(), told.trouble),
-            (0, Some(Trouble::Server("timeout".into())))
+            (0, Some(PassError::Server("timeout".into())))
         );
     });
 }

@@ -270,7 +270,7 @@ impl World {
             if !self.write(run, action) {
                 return;
             }
-            if is_on_run || matches!(action, Action::Guard) {
+            if is_on_run || matches!(action, Action::AddFinalizer) {
                 version.clone_from(&self.runs[run].resource_version);
             }
             assert_eq!(laws::write(&before, action), [], "{action:?}");
@@ -292,12 +292,12 @@ impl World {
     pub fn write(&mut self, run: usize, action: &Action) -> bool {
         let (now, version) = (self.now, self.bump());
         match action {
-            Action::Guard => {
-                self.runs[run].guarded = true;
+            Action::AddFinalizer => {
+                self.runs[run].has_finalizer = true;
                 self.runs[run].resource_version = version;
             }
-            Action::Unguard => {
-                self.runs[run].guarded = false;
+            Action::RemoveFinalizer => {
+                self.runs[run].has_finalizer = false;
                 self.runs[run].resource_version = version;
             }
             Action::Status(status) => {

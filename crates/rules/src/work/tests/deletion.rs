@@ -25,7 +25,7 @@ fn a_binding_goes_when_its_last_work_is_gone() {
     assert_eq!((plan.wake, plan.waiting), (Some(FALLBACK), Some(Waiting::WorksToGo(1))));
     world.objects.clear();
     let plan = world.pass();
-    assert_eq!(plan.actions, [Action::Unguard]);
+    assert_eq!(plan.actions, [Action::RemoveFinalizer]);
     assert_eq!(plan.wake, None);
     assert!(world.pass().actions.is_empty());
 }
@@ -34,7 +34,7 @@ fn a_binding_goes_when_its_last_work_is_gone() {
 fn a_binding_that_was_never_delivered_goes_at_once() {
     let mut world = World::cluster_wide();
     world.binding().deleting = true;
-    assert_eq!(world.pass().actions, [Action::Unguard]);
+    assert_eq!(world.pass().actions, [Action::RemoveFinalizer]);
     world.binding().finalizers.clear();
     assert!(world.pass().actions.is_empty());
 }

@@ -23,11 +23,11 @@ fn a_binding_that_is_only_scheduled_or_has_no_cluster_is_left_alone() {
     assert_eq!(world.pass().waiting, Some(Waiting::ForCluster));
     world.binding().spec.state = BindingState::Other("Odd".into());
     assert_eq!(world.pass().waiting, Some(Waiting::ToBeBound));
-    assert!(world.objects.is_empty() && !world.is_guarded() && world.told == 0);
+    assert!(world.objects.is_empty() && !world.has_finalizer() && world.told == 0);
     world.seen.cluster = cluster;
     world.binding().spec.state = BindingState::Bound;
     world.pass();
-    assert!(world.is_guarded());
+    assert!(world.has_finalizer());
     assert_eq!(world.works(), ["web-work (0, 1): one"]);
 }
 

@@ -27,7 +27,7 @@ fn a_binding_is_looked_at_for_its_spec_and_its_start_signal() {
     assert!(binding_changed(&plain, &Binding { generation: 3, ..binding() }));
     assert!(binding_changed(&plain, &Binding { deleting: true, ..binding() }));
     assert!(binding_changed(&plain, &saying("RolloutStarted", 2)));
-    // A word about an older generation starts nothing, and our own words are no news.
+    // A word about an older generation starts nothing, and our own words start nothing either.
     assert!(!binding_changed(&plain, &saying("RolloutStarted", 1)));
     assert!(!binding_changed(&plain, &saying("Overridden", 2)));
     assert!(binding_changed(&saying("Overridden", 2), &plain), "somebody wiped the status");

@@ -94,8 +94,8 @@ impl World {
     }
 
     /// Whether the binding carries our finalizer.
-    pub fn is_guarded(&self) -> bool {
-        self.seen.binding.is_guarded_by(finalizer::WORK)
+    pub fn has_finalizer(&self) -> bool {
+        self.seen.binding.has_finalizer(finalizer::WORK)
     }
 
     /// The same, bound to a first version with these objects, and all Works written.
@@ -169,8 +169,10 @@ impl World {
         }
         for action in &next.actions {
             match action.clone() {
-                Action::Guard => self.binding().finalizers = vec![finalizer::WORK.to_owned()],
-                Action::Unguard => self.binding().finalizers.clear(),
+                Action::AddFinalizer => {
+                    self.binding().finalizers = vec![finalizer::WORK.to_owned()];
+                }
+                Action::RemoveFinalizer => self.binding().finalizers.clear(),
                 Action::Status(status) => {
                     self.binding().status = *status;
                     self.told += 1;

@@ -1,5 +1,5 @@
 //! Requests that a webhook server would hand over, answered from what the hub's server
-//! says, and the same answers at the door of an embedded hub.
+//! says, and the same answers in the admission of an embedded hub.
 
 use flagship_apiserver::rest::{PatchKind, WriteOptions};
 use flagship_base::machinery::status::ApiError;

@@ -10,14 +10,14 @@ use flagship_sim::testing::TestHub;
 
 /// One server for a scope's questions; names do not matter.
 struct Desk {
-    world: TestHub,
+    hub: TestHub,
     scope: Scope,
     asked: u32,
 }
 
 impl Desk {
     async fn open(scope: Scope) -> Self {
-        Self { world: TestHub::new(1).await, scope, asked: 0 }
+        Self { hub: TestHub::new(1).await, scope, asked: 0 }
     }
 
     fn next(&mut self) -> String {
@@ -30,14 +30,14 @@ impl Desk {
         let info = flagship_api::kinds::find(resource).expect("a kind of ours");
         let object = json!({"apiVersion": format!("{}/v1beta1", info.group), "kind": info.kind,
             "metadata": self.scope.meta(name), "spec": spec});
-        let made = self.world.user.create(resource, self.scope.space, object).await;
+        let made = self.hub.user.create(resource, self.scope.space, object).await;
         made.map_err(|error| error.message)
     }
 
     async fn patch(&self, resource: &str, name: &str, spec: Value) -> Result<Value, String> {
         let (space, patch) = (self.scope.space, json!({"spec": spec}));
         let options = WriteOptions::default();
-        let user = &self.world.user;
+        let user = &self.hub.user;
         let done = user.patch(resource, space, name, "", PatchKind::Merge, patch, &options).await;
         done.map_err(|error| error.message)
     }

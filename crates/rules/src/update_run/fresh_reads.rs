@@ -2,7 +2,7 @@
 //!
 //! Caches lag, and not all by the same time: a run may be seen before the placement it
 //! names, and a binding that another run has taken before the record of that run. Going
-//! on from old news costs a conflict at worst. Giving up, or taking a cluster from
+//! on from stale reads costs a conflict at worst. Giving up, or taking a cluster from
 //! somebody, cannot be undone.
 
 use std::collections::BTreeSet;

@@ -19,8 +19,8 @@ use super::stages::NAMED_AT_MOST;
 use crate::event::Event;
 
 /// One event for each turn between two records of a run.
-pub fn news(run: &Run, new: &UpdateRunStatus, waiting: &[Waiting]) -> Vec<Event> {
-    let mut events = stage_news(&run.status, new);
+pub fn events(run: &Run, new: &UpdateRunStatus, waiting: &[Waiting]) -> Vec<Event> {
+    let mut events = stage_events(&run.status, new);
     for kind in [INITIALIZED, PROGRESSING, SUCCEEDED] {
         let Some(told) = new.conditions.of_type(kind) else { continue };
         let known = run.status.conditions.of_type(kind).is_some_and(|old| {
@@ -54,7 +54,7 @@ fn reason_of(stage: &StageUpdatingStatus) -> Option<String> {
     stage.conditions.of_type(PROGRESSING).map(|told| told.reason.clone())
 }
 
-fn stage_news(old: &UpdateRunStatus, new: &UpdateRunStatus) -> Vec<Event> {
+fn stage_events(old: &UpdateRunStatus, new: &UpdateRunStatus) -> Vec<Event> {
     let version = &new.resource_snapshot_index_used;
     let mut events = Vec::new();
     for (at, stage) in new.stages_status.iter().enumerate() {
@@ -86,12 +86,12 @@ fn stage_news(old: &UpdateRunStatus, new: &UpdateRunStatus) -> Vec<Event> {
         };
         events.push(Event::normal(&told, message));
     }
-    events.extend(deletion_news(old, new));
+    events.extend(deletion_event(old, new));
     events
 }
 
 /// The deletion stage, if there is anything to delete.
-fn deletion_news(old: &UpdateRunStatus, new: &UpdateRunStatus) -> Option<Event> {
+fn deletion_event(old: &UpdateRunStatus, new: &UpdateRunStatus) -> Option<Event> {
     let stage = new.deletion_stage_status.as_ref().filter(|stage| !stage.clusters.is_empty())?;
     let told = reason_of(stage)?;
     if old.deletion_stage_status.as_ref().and_then(reason_of).as_ref() == Some(&told) {

@@ -1,4 +1,4 @@
-//! Which writes a guard is asked about: rules, selectors and conditions.
+//! Which writes a webhook or policy is asked about: rules, selectors and conditions.
 
 use flagship_base::machinery::gvk::GroupVersion;
 use flagship_base::selector::Selector;
@@ -70,7 +70,7 @@ impl Matching {
         }
     }
 
-    /// Whether the guard is asked about a write, and in which version of its kind.
+    /// Whether the webhook or policy is asked about a write, and in which version of its kind.
     pub(super) fn version_for(&self, seen: &Seen<'_>) -> Option<usize> {
         if self.broken || !self.selects(seen) {
             return None;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// What stopped a pass. Prints as users and metrics see it: class, then cause.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Trouble {
+pub enum PassError {
     /// The user must change something. Told as a condition, looked at again rarely.
     User(String),
     /// Goes away by itself; retry with backoff, write nothing.
@@ -38,7 +38,7 @@ pub enum Frozen {
     Resources,
 }
 
-impl Trouble {
+impl PassError {
     /// Who can do something about it.
     pub fn class(&self) -> ErrorClass {
         match self {
@@ -62,10 +62,10 @@ impl Trouble {
     }
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for PassError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}: {}", self.class().as_str(), self.cause())
     }
 }
 
-impl std::error::Error for Trouble {}
+impl std::error::Error for PassError {}

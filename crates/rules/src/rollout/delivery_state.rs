@@ -17,7 +17,7 @@ use crate::model::Binding;
 
 /// What the conditions of a binding come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Standing {
+pub struct DeliveryState {
     /// Whether the resources work.
     pub works: Works,
     /// Whether some step has failed, or is not done: KubeFleet's test, which
@@ -53,12 +53,12 @@ pub enum Ready {
 
 impl Binding {
     /// How the delivery is doing, in short.
-    pub fn standing(&self) -> Standing {
-        Standing::of(&self.status.conditions, self.generation())
+    pub fn delivery_state(&self) -> DeliveryState {
+        DeliveryState::of(&self.status.conditions, self.generation())
     }
 }
 
-impl Standing {
+impl DeliveryState {
     /// Reads the conditions of a binding of that generation.
     pub fn of(conditions: &[Condition], generation: Generation) -> Self {
         let failing: Vec<&Condition> = [OVERRIDDEN, WORK_SYNCHRONIZED, APPLIED, AVAILABLE]

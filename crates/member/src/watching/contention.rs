@@ -23,12 +23,12 @@ const FIGHT: Backoff =
 const FORGIVEN: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Default)]
-pub(super) struct Calm {
+pub(super) struct ContentionBackOff {
     last: Option<Instant>,
     streak: u32,
 }
 
-impl Calm {
+impl ContentionBackOff {
     /// How long to wait before this change is answered.
     pub fn pause(&mut self, now: Instant) -> Duration {
         if self.last.is_none_or(|last| now.duration_since(last) >= FORGIVEN) {
@@ -49,15 +49,15 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn answers_get_later_in_a_fight_and_quick_again_after_it() {
-        let mut calm = Calm::default();
+        let mut back_off = ContentionBackOff::default();
         let mut now = Instant::now();
         let pauses: Vec<u128> = (0..14)
             .map(|_| {
                 now += Duration::from_secs(1);
-                calm.pause(now).as_millis()
+                back_off.pause(now).as_millis()
             })
             .collect();
         assert_eq!(pauses, [10, 10, 10, 10, 10, 100, 200, 400, 800, 1600, 3200, 5000, 5000, 5000]);
-        assert_eq!(calm.pause(now + FORGIVEN).as_millis(), 10);
+        assert_eq!(back_off.pause(now + FORGIVEN).as_millis(), 10);
     }
 }

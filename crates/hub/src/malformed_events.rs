@@ -22,13 +22,13 @@ const COMPONENT: &str = "hub-agent";
 
 /// Who tells of unreadable objects. Clones share what was told.
 #[derive(Clone)]
-pub(crate) struct Complaints {
+pub(crate) struct MalformedEvents {
     recorder: Recorder,
     /// The version that was told of. Some kinds are mirrored twice.
     told: Arc<Mutex<BTreeMap<(ResourceType, ObjectKey), String>>>,
 }
 
-impl Complaints {
+impl MalformedEvents {
     /// Starts writing what will be told.
     pub fn new(cx: &Context, tasks: &mut JoinSet<()>) -> Self {
         let recorder = Recorder::new(&cx.client, &cx.env, &cx.metrics, COMPONENT);

@@ -24,7 +24,7 @@ pub enum Stage {
 
 /// What stopped a pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trouble {
+pub struct PassError {
     /// The condition that says so.
     pub stage: Stage,
     /// Who can do something about it.
@@ -46,7 +46,7 @@ pub enum Retry {
     After(SignedDuration),
 }
 
-impl Trouble {
+impl PassError {
     /// The user must change something; nothing is tried again before that.
     pub fn user(stage: Stage, cause: impl Into<String>) -> Self {
         Self { stage, class: ErrorClass::User, cause: cause.into(), retry: Retry::Never }
@@ -84,10 +84,10 @@ impl Trouble {
     }
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for PassError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.class.message(&self.cause))
     }
 }
 
-impl std::error::Error for Trouble {}
+impl std::error::Error for PassError {}

@@ -29,7 +29,7 @@ use crate::placement::{Selectable, selected, up_to_date};
 use crate::scope::{Parts, Scoped, binding};
 
 /// Reads everything for one pass.
-pub(super) async fn observe_afresh<S: Scoped>(
+pub(super) async fn observe_fresh<S: Scoped>(
     cx: &Context,
     scope: &ScopeMirrors,
     selectable: &Selectable,
@@ -37,7 +37,7 @@ pub(super) async fn observe_afresh<S: Scoped>(
     run: &Run,
 ) -> Result<Seen, Failure> {
     let key = &run.placement;
-    let mut seen = Seen { afresh: true, ..Seen::alone(cx, run) };
+    let mut seen = Seen { fresh: true, ..Seen::alone(cx, run) };
     let observed = &mut seen.observed;
     let in_force = format!("{}=true", label::IS_LATEST_SNAPSHOT);
     let (placement, policies, bindings, clusters) = futures::try_join!(
@@ -112,7 +112,7 @@ async fn what_to_fix<S: Scoped>(
     for snapshot in mirrored.chain(listed) {
         let name = &snapshot.value.name;
         observed.enveloped.insert(name.clone(), snapshot.enveloped.clone());
-        seen.resources.insert(name.clone(), snapshot.fence.clone());
+        seen.resources.insert(name.clone(), snapshot.precondition.clone());
         observed.resource_snapshots.push(snapshot.value.clone());
     }
     if let (true, Some(placement)) = (index.is_empty(), &observed.placement) {
@@ -139,7 +139,7 @@ async fn rivals<S: Scoped>(
             continue;
         }
         let key = match (known, &mut everybody) {
-            (Some(known), _) => Some(known.fence.key.clone()),
+            (Some(known), _) => Some(known.precondition.key.clone()),
             (None, Some(everybody)) => everybody.get(uid).cloned(),
             (None, unasked) => {
                 let everybody = unasked.insert(by_uid::<S>(cx, run).await?);

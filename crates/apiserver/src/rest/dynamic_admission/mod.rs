@@ -36,15 +36,15 @@ const VALIDATING: &str = "validatingwebhookconfigurations.admissionregistration.
 const POLICIES: &str = "validatingadmissionpolicies.admissionregistration.k8s.io";
 const BINDINGS: &str = "validatingadmissionpolicybindings.admissionregistration.k8s.io";
 
-/// The guards of one cluster, kept up to date.
+/// The webhooks and policies of one cluster, kept up to date.
 #[derive(Default)]
 pub(super) struct Cache {
-    now: RwLock<Arc<Guards>>,
+    now: RwLock<Arc<Configured>>,
 }
 
 /// Everything that is asked about writes, compiled, in the order it is asked.
 #[derive(Default)]
-struct Guards {
+struct Configured {
     revision: u64,
     mutating: Vec<Arc<Webhook>>,
     validating: Vec<Arc<Webhook>>,
@@ -52,8 +52,8 @@ struct Guards {
 }
 
 impl Cache {
-    /// The guards as the store has them now; `None` when there are none.
-    fn current(&self, store: &Store) -> Option<Arc<Guards>> {
+    /// The webhooks and policies as the store has them now; `None` when there are none.
+    fn current(&self, store: &Store) -> Option<Arc<Configured>> {
         let revision = store.last_change(&[MUTATING, VALIDATING, POLICIES, BINDINGS]);
         if revision == 0 {
             return None;
@@ -62,7 +62,7 @@ impl Cache {
         if known.revision >= revision {
             return Some(known);
         }
-        let fresh = Arc::new(Guards::read(store, revision));
+        let fresh = Arc::new(Configured::read(store, revision));
         let mut now = self.now.write().unwrap_or_else(PoisonError::into_inner);
         if now.revision < fresh.revision {
             *now = fresh.clone();
@@ -71,7 +71,7 @@ impl Cache {
     }
 }
 
-impl Guards {
+impl Configured {
     fn read(store: &Store, revision: u64) -> Self {
         let objects = |resource: &str| -> Vec<Value> {
             let items = store.list(resource, Scope::All).items;
@@ -91,7 +91,7 @@ impl Guards {
     }
 }
 
-/// A write as guards see it.
+/// A write as webhooks and policies see it.
 struct Seen<'a> {
     hooks: &'a Hooks<'a>,
     /// `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.
@@ -106,8 +106,8 @@ struct Seen<'a> {
 
 impl<'a> Hooks<'a> {
     /// Whether anything outside the process is asked about this write at all.
-    fn guards(&self) -> Option<Arc<Guards>> {
-        // Guards cannot stand in their own way.
+    fn configured(&self) -> Option<Arc<Configured>> {
+        // They cannot stand in their own way.
         let kind = &self.place.served.kind;
         let own = [
             K::MutatingWebhookConfiguration,
@@ -121,7 +121,7 @@ impl<'a> Hooks<'a> {
         if unasked || carried_out || own.iter().any(|own| kind.is(*own)) {
             return None;
         }
-        self.cluster.guards.current(&self.cluster.store)
+        self.cluster.dynamic_admission.current(&self.cluster.store)
     }
 
     fn seen(
@@ -146,15 +146,17 @@ impl<'a> Hooks<'a> {
         old: Option<&Value>,
         warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
-        let Some(guards) = self.guards().filter(|guards| !guards.mutating.is_empty()) else {
+        let Some(configured) =
+            self.configured().filter(|configured| !configured.mutating.is_empty())
+        else {
             return Ok(());
         };
         let Some((mut shown, old_shown)) = self.scales(object, old) else {
             // Boxed: requests without webhooks should not carry room for one.
-            return Box::pin(self.mutate_by(&guards.mutating, object, old, warnings)).await;
+            return Box::pin(self.mutate_by(&configured.mutating, object, old, warnings)).await;
         };
         let before = shown.clone();
-        Box::pin(self.mutate_by(&guards.mutating, &mut shown, old_shown.as_ref(), warnings))
+        Box::pin(self.mutate_by(&configured.mutating, &mut shown, old_shown.as_ref(), warnings))
             .await?;
         if shown != before {
             scale::apply(&self.place.served, &self.place.name, &shown, object)?;
@@ -242,7 +244,7 @@ impl<'a> Hooks<'a> {
         old: Option<&Value>,
         warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
-        let Some(guards) = self.guards() else { return Ok(()) };
+        let Some(configured) = self.configured() else { return Ok(()) };
         let scales = self.scales(object, old);
         let (object, old) = match &scales {
             Some((object, old)) => (object, old.as_ref()),
@@ -250,12 +252,12 @@ impl<'a> Hooks<'a> {
         };
         let (name, namespace) = self.place_of(object);
         let seen = self.seen(object, old, (&name, &namespace));
-        guards.policies.check(&seen, warnings)?;
-        if guards.validating.is_empty() {
+        configured.policies.check(&seen, warnings)?;
+        if configured.validating.is_empty() {
             return Ok(());
         }
         // All at once, as each may take its time; the first to refuse is told.
-        let asked = guards.validating.iter().map(|webhook| webhook.validate(&seen));
+        let asked = configured.validating.iter().map(|webhook| webhook.validate(&seen));
         for answer in Box::pin(futures::future::join_all(asked)).await {
             warnings.extend(answer?);
         }
@@ -404,7 +406,7 @@ impl Seen<'_> {
     }
 }
 
-/// What is wrong with the expressions of a guard that is written.
+/// What is wrong with the expressions of a webhook or policy that is written.
 pub(super) fn validate(kind: K, object: &Value) -> Vec<FieldError> {
     let mut all = Vec::new();
     let mut variables = Vec::new();

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 /// Lets requests through at a steady rate, and some at once after a rest.
 #[derive(Debug)]
-pub(super) struct Pacer {
+pub(super) struct RateLimiter {
     /// Time between two requests in the long run.
     every: Duration,
     /// How far requests may run ahead of that.
@@ -19,7 +19,7 @@ pub(super) struct Pacer {
     due: Mutex<Instant>,
 }
 
-impl Pacer {
+impl RateLimiter {
     /// So many requests a second, and so many at once. A rate that is no rate limits nothing.
     pub(super) fn new(qps: f64, burst: u32) -> Option<Self> {
         let every = Duration::try_from_secs_f64(1.0 / qps).ok()?;
@@ -28,7 +28,7 @@ impl Pacer {
     }
 
     /// Waits for leave to send.
-    pub(super) async fn pass(&self) {
+    pub(super) async fn wait(&self) {
         let at = self.reserve(Instant::now());
         tokio::time::sleep_until(at).await;
     }
@@ -48,11 +48,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn some_go_at_once_and_the_rest_at_the_rate() {
-        let pacer = Pacer::new(10.0, 3).unwrap();
+        let rate_limit = RateLimiter::new(10.0, 3).unwrap();
         let begun = Instant::now();
         let mut sent = Vec::new();
         for _ in 0..6 {
-            pacer.pass().await;
+            rate_limit.wait().await;
             sent.push(begun.elapsed().as_millis());
         }
         assert_eq!(sent, [0, 0, 0, 100, 200, 300]);
@@ -60,26 +60,26 @@ mod tests {
         tokio::time::sleep(Duration::from_secs(60)).await;
         let rested = Instant::now();
         for _ in 0..4 {
-            pacer.pass().await;
+            rate_limit.wait().await;
         }
         assert_eq!(rested.elapsed().as_millis(), 100);
     }
 
     #[tokio::test(start_paused = true)]
     async fn one_that_gives_up_leaves_its_turn_unused() {
-        let pacer = Pacer::new(1.0, 1).unwrap();
-        pacer.pass().await;
-        let impatient = tokio::time::timeout(Duration::from_millis(10), pacer.pass());
+        let rate_limit = RateLimiter::new(1.0, 1).unwrap();
+        rate_limit.wait().await;
+        let impatient = tokio::time::timeout(Duration::from_millis(10), rate_limit.wait());
         assert!(impatient.await.is_err());
         let begun = Instant::now();
-        pacer.pass().await;
+        rate_limit.wait().await;
         assert!(begun.elapsed() <= Duration::from_secs(2), "{:?}", begun.elapsed());
     }
 
     #[test]
     fn what_is_no_rate_limits_nothing() {
         for qps in [-1.0, 0.0, f64::NAN] {
-            assert!(Pacer::new(qps, 10).is_none(), "{qps}");
+            assert!(RateLimiter::new(qps, 10).is_none(), "{qps}");
         }
     }
 }
