@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use flagship_api::condition::Conditions;
 use flagship_api::condition_type::member_cluster;
+use flagship_rules::heartbeat::last_heard;
 
 use crate::why::{Facts, Finding, Subject, explain};
 
@@ -31,11 +32,8 @@ pub fn rows(mut facts: Facts) -> Vec<Row> {
         let finding = explain(&facts);
         let member = &facts.clusters[&name];
         let joined = member.status.conditions.of_type(member_cluster::JOINED);
-        let agents = member.status.agent_status.iter();
-        let heard = agents
-            .filter_map(|agent| agent.last_received_heartbeat.as_ref())
-            .map(|time| facts.now.duration_since(time.0).as_secs().max(0))
-            .min();
+        let heard =
+            last_heard(&member.status).map(|time| facts.now.duration_since(time).as_secs().max(0));
         rows.push(Row {
             joined: joined.map_or("", |joined| joined.status.as_str()).to_owned(),
             heard: heard.map_or_else(|| "never".to_owned(), |ago| format!("{ago}s ago")),

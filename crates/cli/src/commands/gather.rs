@@ -15,6 +15,7 @@ use flagship_api::staged_update_status::UpdateRunStatus;
 use flagship_explain::why::{
     ApprovalFacts, BindingFacts, ClusterFacts, Facts, PlacementFacts, RunFacts, Subject,
 };
+use flagship_rules::heartbeat::last_heard;
 use flagship_rules::update_run::Rival;
 use flagship_rules::update_run::lifecycle::{has_ended, proven};
 use flagship_runtime::client::{Client, ClientError, Selection};
@@ -205,11 +206,8 @@ async fn reports(client: &Client) -> BTreeMap<String, Timestamp> {
     type Report = Stored<Value, MemberClusterStatus>;
     let reports = client.of_type::<Report>(resource("InternalMemberCluster"));
     let listed = reports.list(&Selection::all()).await.map_or_else(|_| Vec::new(), |all| all.items);
-    let last = |report: &Report| {
-        let agents = report.status.agent_status.iter();
-        agents.filter_map(|agent| agent.last_received_heartbeat.as_ref()).map(|time| time.0).max()
-    };
-    listed.iter().filter_map(|report| Some((report.name().to_owned(), last(report)?))).collect()
+    let heard = |report: &Report| Some((report.name().to_owned(), last_heard(&report.status)?));
+    listed.iter().filter_map(heard).collect()
 }
 
 /// When the hub last renewed its lease; nothing if it holds none or may not be asked.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use flagship_api::names::ObjectKey;
 use flagship_explain::board::Board;
-use flagship_explain::why::{Cause, Facts, Finding, State, Subject, explain};
+use flagship_explain::why::{Cause, Facts, Finding, Subject, explain};
 use flagship_runtime::client::Selection;
 use flagship_runtime::client::watch::WatchFrom;
 use flagship_runtime::env::Env;
@@ -84,7 +84,7 @@ impl Watch {
         loop {
             let glance = Glance::take(&hub, &key, Env::system().now()).await?;
             view.show(&glance, out)?;
-            if glance.is_over() {
+            if glance.finding.state.is_over() {
                 return Ok(glance.finding.state.exit_code());
             }
             changed(&hub, &key).await;
@@ -196,10 +196,5 @@ impl Glance {
 
     fn as_value(&self) -> Value {
         json!({"board": self.board, "finding": print::as_value(&self.finding)})
-    }
-
-    /// Nothing more will happen without somebody doing something that is not an approval.
-    fn is_over(&self) -> bool {
-        matches!(self.finding.state, State::Done | State::Failed | State::Stuck)
     }
 }

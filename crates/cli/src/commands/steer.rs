@@ -8,14 +8,13 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::Args;
 use flagship_api::approval::{ApprovalRequestSpec, ApprovalRequestStatus};
-use flagship_api::condition::{Generation, draft};
-use flagship_api::condition_type::approval_request;
 use flagship_api::keys::label;
-use flagship_api::names::{ObjectKey, StageSide, approval_request as request_name};
+use flagship_api::names::ObjectKey;
 use flagship_api::staged_update::{UpdateRunSpec, UpdateRunState};
 use flagship_api::staged_update_status::UpdateRunStatus;
 use flagship_explain::why::{detail, spoken};
-use flagship_rules::update_run::lifecycle::{self, Approval, Ending};
+use flagship_rules::update_run::approving::{approved, is_open};
+use flagship_rules::update_run::lifecycle::{self, Ending};
 use flagship_rules::update_run::superseded::{superseded, taken};
 use flagship_rules::update_run::{Age, Rival};
 use flagship_runtime::client::{Client, ClientError, Selection};
@@ -154,13 +153,8 @@ async fn approve(
     request: &Request,
     comment: &str,
 ) -> anyhow::Result<()> {
-    let generation = Generation::of(&request.metadata);
-    let mut conditions = request.status.conditions.clone();
-    draft(approval_request::APPROVED).is_true("approved").because(comment).set_afresh(
-        &mut conditions,
-        generation,
-        Env::system().now(),
-    );
+    let now = Env::system().now();
+    let conditions = approved(&request.metadata, &request.status, comment, now);
     let requests = ScopedKind::Approval
         .of::<ApprovalRequestSpec, ApprovalRequestStatus>(&hub.client, run.namespace.as_deref());
     let key = ObjectKey::new(run.namespace.as_deref(), request.name());
@@ -181,13 +175,7 @@ async fn open_requests(hub: &Hub, run: &ObjectKey) -> anyhow::Result<Vec<Request
         in_namespace(run).with_labels(format!("{}={}", label::TARGET_UPDATE_RUN, run.name));
     let requests = ScopedKind::Approval.of(&hub.client, run.namespace.as_deref());
     let mut open: Vec<Request> = requests.list(&selection).await?.items;
-    open.retain(|request| {
-        let generation = Generation::of(&request.metadata);
-        let ours = [StageSide::Before, StageSide::After].iter().any(|side| {
-            request_name(&run.name, *side, request.spec.target_stage.as_str()) == request.name()
-        });
-        ours && lifecycle::approval(&request.status.conditions, generation) != Approval::Given
-    });
+    open.retain(|request| is_open(&run.name, &request.metadata, &request.spec, &request.status));
     Ok(open)
 }
 

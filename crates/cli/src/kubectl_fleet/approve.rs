@@ -2,9 +2,8 @@
 
 use anyhow::anyhow;
 use flagship_api::approval::{ApprovalRequestSpec, ApprovalRequestStatus};
-use flagship_api::condition::{Generation, draft};
-use flagship_api::condition_type::approval_request;
 use flagship_api::names::ObjectKey;
+use flagship_rules::update_run::approving::approved_as_kubefleet;
 use flagship_runtime::client::{Client, ClientError};
 use flagship_runtime::effects::{Retry, retry};
 use flagship_runtime::env::Env;
@@ -42,11 +41,7 @@ async fn write(request: &Request<'_>, named: &str, hub: &Client, env: &Env) -> R
     let tried = retry(env, Retry::CONFLICT, conflicts, || async {
         let found: Stored<ApprovalRequestSpec, ApprovalRequestStatus> =
             requests.get(&key).await.map_err(|error| ("get", error))?;
-        let mut conditions = found.status.conditions.clone();
-        draft(approval_request::APPROVED)
-            .is_true(format!("{kind}Approved"))
-            .because(format!("{kind} has been approved"))
-            .set(&mut conditions, Generation::of(&found.metadata), env.now());
+        let conditions = approved_as_kubefleet(kind, &found.metadata, &found.status, env.now());
         let patch = json!({
             "metadata": {"resourceVersion": found.metadata.resource_version},
             "status": {"conditions": conditions},

@@ -9,14 +9,12 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use flagship_api::binding::ClusterResourceBinding;
-use flagship_api::condition::{Conditions, Truth};
-use flagship_api::condition_type::eviction as kind;
 use flagship_api::eviction::{ClusterResourcePlacementEviction, PlacementEvictionSpec};
 use flagship_api::keys::label;
 use flagship_api::names::{ObjectKey, drain_eviction};
 use flagship_api::placement::ClusterResourcePlacement;
 use flagship_api::placement_status::ResourceIdentifier;
-use flagship_rules::eviction::{Eviction, is_settled, words};
+use flagship_rules::eviction::{Eviction, found_nothing, is_executed, is_settled};
 use flagship_runtime::client::{Client, Selection};
 use flagship_runtime::env::Env;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -89,11 +87,10 @@ async fn pass(
                 "failed to wait for eviction {eviction} {about} to reach terminal state: {error:#}"
             )
         })?;
-        if is_harmless(&answer) {
+        if found_nothing(&answer) {
             continue;
         }
-        let executed = answer.conditions.of_type(kind::EXECUTED);
-        if executed.is_none_or(|executed| Truth::of(executed) != Truth::True) {
+        if !is_executed(&answer) {
             success = false;
             log.say(format!("eviction {eviction} was not executed successfully {about}"));
             continue;
@@ -170,16 +167,6 @@ async fn answer(hub: &Client, name: &str) -> anyhow::Result<Eviction> {
         pause = looks.next().copied().unwrap_or(pause);
         tokio::time::sleep(pause).await;
     }
-}
-
-/// Whether there was nothing to evict after all: placement or binding went by themselves.
-/// KubeFleet means this too, but compares the wrong field.
-fn is_harmless(eviction: &Eviction) -> bool {
-    let harmless = [words::PLACEMENT_MISSING, words::PLACEMENT_DELETING, words::NO_BINDING];
-    let valid = eviction.conditions.of_type(kind::VALID);
-    valid.is_some_and(|valid| {
-        Truth::of(valid) == Truth::False && harmless.contains(&valid.message.as_str())
-    })
 }
 
 /// What the placement selects and belongs to no namespace.

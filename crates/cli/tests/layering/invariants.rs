@@ -1,5 +1,6 @@
 //! The invariants of `docs/ARCHITECTURE.md` that manifests cannot say: pure rules, who writes
-//! to a cluster, who waits, and that no crate opts out of the lints.
+//! to a cluster, who waits, that commands leave judging to rules, and that no crate opts out
+//! of the lints.
 //!
 //! An exception names its file and its reason. The tests read source as text, which is
 //! enough against drifting, not against somebody who hides a call.
@@ -31,6 +32,29 @@ const WRITES: &[&str] = &[
     "delete_anyway",
 ];
 
+/// How a source reads or writes a condition, a reason or a record by itself. What they mean
+/// is a rule, and `rules` and `explain` say it.
+const JUDGES: &[&str] = &[
+    "condition_type",
+    "condition::draft",
+    "Conditions",
+    "Truth",
+    ".conditions",
+    "is_true_at",
+    "reason::",
+    ".reason",
+    "last_transition_time",
+    "observed_generation",
+    "agent_status",
+    "stages_status",
+    "stage_task_status",
+    "cluster_decision",
+    "BindingState",
+    "\"True\"",
+    "\"False\"",
+    "\"Unknown\"",
+];
+
 /// Files of `hub` and `member` that write and are no shell.
 const WRITERS: &[(&str, &str)] = &[(
     "crates/hub/src/placement/unreadable.rs",
@@ -51,9 +75,15 @@ const WAITERS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Source without its tests, which stand at the end of a file.
+/// Scenarios of commands: tests, though the folder is not called so.
+const SCENARIOS: &str = "crates/cli/src/commands/scenarios";
+
+/// Source without its inline tests, which stand at the end of a file.
 fn code(text: &str) -> &str {
-    text.split("#[cfg(test)]").next().unwrap_or_default()
+    let opens = |line: &str| line.starts_with("mod ") && line.ends_with('{');
+    let inline = |at: &usize| text[*at..].lines().nth(1).is_some_and(opens);
+    let end = text.match_indices("#[cfg(test)]").map(|(at, _)| at).find(inline);
+    &text[..end.unwrap_or(text.len())]
 }
 
 fn is_test(path: &Path) -> bool {
@@ -70,6 +100,11 @@ fn writes(text: &str) -> bool {
         text.contains(&format!(".{method}(")) || text.contains(&format!(".{method}::<"))
     };
     WRITES.iter().any(|method| called(method))
+}
+
+/// The first sign that a source judges a condition, a reason or a record by itself.
+fn judges(text: &str) -> Option<&'static str> {
+    JUDGES.iter().copied().find(|sign| text.contains(sign))
 }
 
 fn waits(text: &str) -> bool {
@@ -118,11 +153,44 @@ fn only_the_runtime_waits_and_tries_again() {
 }
 
 #[test]
+fn commands_compute_no_rule() {
+    let folders = ["crates/cli/src/commands", "crates/cli/src/kubectl_fleet"];
+    let sources: Vec<(PathBuf, String)> = folders
+        .into_iter()
+        .flat_map(|at| files(at, "rs"))
+        .filter(|(path, _)| !is_test(path) && !path.starts_with(SCENARIOS))
+        .collect();
+    assert!(sources.len() > 15, "the commands have moved: {}", sources.len());
+    for (path, text) in sources {
+        let found = judges(code(&text));
+        assert_eq!(found, None, "{}: ask `rules` or `explain` instead", path.display());
+    }
+}
+
+#[test]
+fn a_command_that_judges_by_itself_is_found() {
+    let judging = [
+        "if run.status.conditions.iter().any(|c| c.type_ == \"Succeeded\") {",
+        "draft(condition_type::approval_request::APPROVED).is_true(\"approved\")",
+        "let bad = told.status == \"False\";",
+        "match progressing.reason.as_str() { reason::update_run::STUCK => 3, _ => 0 }",
+        "run.status.stages_status.iter().filter(|stage| stage.start_time.is_some())",
+    ];
+    for text in judging {
+        assert!(judges(text).is_some(), "{text}");
+    }
+    assert_eq!(judges("let found = explain(&facts); Ok(found.state.exit_code())"), None);
+}
+
+#[test]
 fn a_write_and_a_wait_are_found() {
     assert!(writes("let made = writer\n    .create(&object)\n    .await?;"));
     assert!(writes("self.hub(key).patch::<Work>(&precondition, patch).await"));
     assert!(!writes("objects.list(&which).await; let updated = object.created();"));
     assert!(waits("tokio::time::sleep(PAUSE).await"));
+    let behind_a_test_module = "#[cfg(test)]\nmod tests;\n\nfn hidden() {}\n";
+    assert_eq!(code(behind_a_test_module), behind_a_test_module);
+    assert_eq!(code("fn seen() {}\n#[cfg(test)]\nmod tests {\n}\n"), "fn seen() {}\n");
 }
 
 #[test]

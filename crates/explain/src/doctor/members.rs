@@ -5,6 +5,7 @@ use flagship_api::condition::{Conditions, Truth};
 use flagship_api::condition_type::member_cluster::JOINED;
 use flagship_api::defaults::HEARTBEAT_PERIOD_SECONDS;
 use flagship_api::names::member_namespace;
+use flagship_rules::heartbeat::last_heard;
 use jiff::Timestamp;
 
 use super::{Check, Finding, MemberSeen, Reached, Seen, count};
@@ -59,8 +60,7 @@ fn clusters(seen: &Seen) -> Check {
 
 /// When the hub last passed on a word of this member.
 pub(super) fn heard(member: &MemberSeen) -> Option<Timestamp> {
-    let beats = member.status.agent_status.iter();
-    beats.filter_map(|agent| agent.last_received_heartbeat.as_ref()).map(|time| time.0).max()
+    last_heard(&member.status)
 }
 
 fn joined(name: &str, member: &MemberSeen) -> Option<Finding> {

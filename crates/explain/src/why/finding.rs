@@ -26,6 +26,14 @@ impl State {
         }
     }
 
+    /// Whether nothing more will happen by itself or by an approval.
+    pub const fn is_over(self) -> bool {
+        match self {
+            Self::Done | Self::Failed | Self::Stuck => true,
+            Self::Waiting => false,
+        }
+    }
+
     /// One lower-case word.
     pub const fn word(self) -> &'static str {
         match self {

@@ -118,6 +118,22 @@ pub fn is_settled(eviction: &Eviction) -> bool {
         || said.of_type(kind::EXECUTED).is_some()
 }
 
+/// Whether the cluster was evicted.
+pub fn is_executed(eviction: &Eviction) -> bool {
+    let executed = eviction.conditions.of_type(kind::EXECUTED);
+    executed.is_some_and(|executed| Truth::of(executed) == Truth::True)
+}
+
+/// Whether there was nothing to evict after all: placement or binding went by themselves.
+/// KubeFleet means this too, but compares the wrong field.
+pub fn found_nothing(eviction: &Eviction) -> bool {
+    let nothing = [words::PLACEMENT_MISSING, words::PLACEMENT_DELETING, words::NO_BINDING];
+    let valid = eviction.conditions.of_type(kind::VALID);
+    valid.is_some_and(|valid| {
+        Truth::of(valid) == Truth::False && nothing.contains(&valid.message.as_str())
+    })
+}
+
 enum Verdict<'a> {
     Invalid(&'static str),
     Blocked(String),

@@ -53,6 +53,12 @@ pub struct Report {
     pub turned: bool,
 }
 
+/// When any agent of a member last said something, as this status has it.
+pub fn last_heard(status: &MemberClusterStatus) -> Option<Timestamp> {
+    let beats = status.agent_status.iter();
+    beats.filter_map(|agent| agent.last_received_heartbeat.as_ref()).map(|time| time.0).max()
+}
+
 /// The member takes part: a heartbeat, its health and its properties.
 pub fn joined(internal: &Internal<'_>, checkup: &Checkup) -> Report {
     let mut words = Words::new(internal);

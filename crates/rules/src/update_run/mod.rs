@@ -9,6 +9,7 @@
 
 mod age;
 mod announced;
+pub mod approving;
 mod deletion;
 mod delivery;
 mod events;

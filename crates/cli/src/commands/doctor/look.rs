@@ -23,6 +23,7 @@ use flagship_explain::doctor::{
     ApprovalSeen, BindingSeen, Deleting, EvictionSeen, LeaseSeen, MemberSeen, Owned, Reached,
     Right, Seen, WorkSeen,
 };
+use flagship_rules::heartbeat::last_heard;
 use flagship_rules::model::Binding;
 use flagship_rules::{eviction, placement, update_run, work};
 use flagship_runtime::client::{Client, ClientError, Objects, ResourceType, Selection};
@@ -159,9 +160,7 @@ impl Reader<'_> {
         }
         let internals = self.client.of::<InternalMemberCluster>();
         for internal in self.all(&internals).await? {
-            let told = internal.status.iter().flat_map(|status| &status.agent_status);
-            let beats = told.filter_map(|agent| agent.last_received_heartbeat.as_ref());
-            let beat = beats.map(|time| time.0).max();
+            let beat = internal.status.as_ref().and_then(last_heard);
             self.seen.heartbeats.insert(internal.metadata.name.unwrap_or_default(), beat);
         }
         Ok(())
