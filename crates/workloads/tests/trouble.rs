@@ -5,7 +5,7 @@ mod cluster;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster::{Town, deployment};
+use cluster::{TestCluster, deployment};
 use flagship_store::env::plan::{Effect, Rule, Verbs, When, Window};
 use flagship_store::env::{Env, Plan, Point, Verdict};
 use flagship_workloads::{ACTOR, WorkloadConfig};
@@ -34,9 +34,9 @@ async fn lost_answers_and_refusals_heal_without_a_pod_too_many() {
             rule(Point::PostCommit, 0.1, Verdict::Sever),
         ];
         let faults = Arc::new(Plan::new(seed, env.clock.clone(), rules));
-        let town = Town::in_env(env.with_faults(faults.clone()), WorkloadConfig::default());
-        town.create("deployments.apps", deployment("web", 3, "nginx:1")).await;
-        town.create(
+        let test = TestCluster::in_env(env.with_faults(faults.clone()), WorkloadConfig::default());
+        test.create("deployments.apps", deployment("web", 3, "nginx:1")).await;
+        test.create(
             "jobs.batch",
             json!({"apiVersion": "batch/v1", "kind": "Job",
             "metadata": {"name": "sum", "namespace": "default"},
@@ -44,14 +44,14 @@ async fn lost_answers_and_refusals_heal_without_a_pod_too_many() {
                 "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "b"}]}}}}),
         )
         .await;
-        town.pass(60).await;
-        town.edit("deployments.apps", "web", |d| {
+        test.pass(60).await;
+        test.edit("deployments.apps", "web", |d| {
             d["spec"]["template"]["spec"]["containers"][0]["image"] = json!("nginx:2");
         })
         .await;
-        town.pass(3_600).await;
+        test.pass(3_600).await;
         assert!(faults.fired().iter().sum::<u64>() > 10, "{:?}", faults.fired());
-        let web = town.get("deployments.apps", "default", "web");
+        let web = test.get("deployments.apps", "default", "web");
         let status = &web["status"];
         assert_eq!(
             (&status["replicas"], &status["updatedReplicas"], &status["availableReplicas"]),
@@ -59,15 +59,15 @@ async fn lost_answers_and_refusals_heal_without_a_pod_too_many() {
             "seed {seed}: {status:#}"
         );
         assert_eq!(
-            town.get("jobs.batch", "default", "sum")["status"]["succeeded"],
+            test.get("jobs.batch", "default", "sum")["status"]["succeeded"],
             3,
             "seed {seed}"
         );
-        assert_eq!(town.names("nodes", ""), ["node-1", "node-2"]);
-        assert!(town.list("nodes", "").iter().all(|n| n["status"]["capacity"]["cpu"] == "8"));
-        let before = town.revision();
-        town.pass(3_600).await;
-        assert_eq!(town.revision(), before, "quiet again");
+        assert_eq!(test.names("nodes", ""), ["node-1", "node-2"]);
+        assert!(test.list("nodes", "").iter().all(|n| n["status"]["capacity"]["cpu"] == "8"));
+        let before = test.revision();
+        test.pass(3_600).await;
+        assert_eq!(test.revision(), before, "quiet again");
     }
 }
 
@@ -84,18 +84,18 @@ async fn a_policy_that_denies_everything_is_asked_less_and_less_often() {
             ..rule(Point::PreCommit, 1.0, denied)
         };
         let faults = Arc::new(Plan::new(1, env.clock.clone(), vec![rule]));
-        let town = Town::in_env(env.with_faults(faults.clone()), WorkloadConfig::default());
-        town.create("deployments.apps", deployment("web", 1, "nginx:1")).await;
-        town.pass(hour.as_secs()).await;
+        let test = TestCluster::in_env(env.with_faults(faults.clone()), WorkloadConfig::default());
+        test.create("deployments.apps", deployment("web", 1, "nginx:1")).await;
+        test.pass(hour.as_secs()).await;
         // A wait that doubles up to eleven minutes: two dozen times in an hour, for each of
         // four namespaces.
         let asked = faults.fired()[0];
         assert!((10..120).contains(&asked), "{resource}: asked {asked} times");
         // Once it is allowed it is done, within one more wait.
-        town.pass(1_000).await;
-        assert!(town.names("configmaps", "default").contains(&"kube-root-ca.crt".to_owned()));
-        assert_eq!(town.names("serviceaccounts", "kube-system"), ["default"]);
-        let status = &town.get("deployments.apps", "default", "web")["status"];
+        test.pass(1_000).await;
+        assert!(test.names("configmaps", "default").contains(&"kube-root-ca.crt".to_owned()));
+        assert_eq!(test.names("serviceaccounts", "kube-system"), ["default"]);
+        let status = &test.get("deployments.apps", "default", "web")["status"];
         assert_eq!(status["availableReplicas"], 1, "{resource}: {status:#}");
     }
 }
@@ -103,23 +103,26 @@ async fn a_policy_that_denies_everything_is_asked_less_and_less_often() {
 #[tokio::test(start_paused = true)]
 async fn more_changes_than_a_watch_can_hold_are_not_lost() {
     let limits = flagship_store::Limits { queue: 16, ..flagship_store::Limits::member() };
-    let town =
-        Town::with_limits(3, limits, WorkloadConfig { nodes: 1, ..WorkloadConfig::default() });
-    town.create("deployments.apps", deployment("web", 60, "nginx:1")).await;
-    town.pass(120).await;
-    let status = &town.get("deployments.apps", "default", "web")["status"];
+    let test = TestCluster::with_limits(
+        3,
+        limits,
+        WorkloadConfig { nodes: 1, ..WorkloadConfig::default() },
+    );
+    test.create("deployments.apps", deployment("web", 60, "nginx:1")).await;
+    test.pass(120).await;
+    let status = &test.get("deployments.apps", "default", "web")["status"];
     assert_eq!(status["availableReplicas"], 60, "{status:#}");
-    town.edit("deployments.apps", "web", |d| d["spec"]["replicas"] = json!(1)).await;
-    town.pass(120).await;
-    assert_eq!(town.names("pods", "default").len(), 1);
+    test.edit("deployments.apps", "web", |d| d["spec"]["replicas"] = json!(1)).await;
+    test.pass(120).await;
+    assert_eq!(test.names("pods", "default").len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn controllers_that_die_all_the_time_still_get_there() {
     for seed in 0..3 {
-        let mut town = Town::new(seed, WorkloadConfig::default());
-        town.create("deployments.apps", deployment("web", 4, "nginx:1")).await;
-        town.create(
+        let mut test = TestCluster::new(seed, WorkloadConfig::default());
+        test.create("deployments.apps", deployment("web", 4, "nginx:1")).await;
+        test.create(
             "jobs.batch",
             json!({"apiVersion": "batch/v1", "kind": "Job",
             "metadata": {"name": "sum", "namespace": "default"},
@@ -130,27 +133,27 @@ async fn controllers_that_die_all_the_time_still_get_there() {
         for round in 0..60_u64 {
             // Also after no time at all: dead before the first look.
             tokio::time::sleep(Duration::from_millis(round * 37 % 400)).await;
-            town.running.take().expect("running").stop().await;
+            test.running.take().expect("running").stop().await;
             if round == 20 {
-                town.edit("deployments.apps", "web", |d| {
+                test.edit("deployments.apps", "web", |d| {
                     d["spec"]["template"]["spec"]["containers"][0]["image"] = json!("nginx:2");
                 })
                 .await;
             }
-            town.running = Some(town.workloads.spawn(town.cluster.clone()));
+            test.running = Some(test.workloads.spawn(test.cluster.clone()));
         }
-        town.pass(60).await;
-        let status = &town.get("deployments.apps", "default", "web")["status"];
+        test.pass(60).await;
+        let status = &test.get("deployments.apps", "default", "web")["status"];
         assert_eq!(
             (&status["replicas"], &status["updatedReplicas"], &status["availableReplicas"]),
             (&json!(4), &json!(4), &json!(4)),
             "seed {seed}: {status:#}"
         );
-        assert_eq!(town.get("jobs.batch", "default", "sum")["status"]["succeeded"], 4);
-        assert_eq!(town.list("jobs.batch", "default")[0]["status"]["failed"], json!(null));
-        let before = town.revision();
-        town.pass(3_600).await;
-        assert_eq!(town.revision(), before, "quiet again");
+        assert_eq!(test.get("jobs.batch", "default", "sum")["status"]["succeeded"], 4);
+        assert_eq!(test.list("jobs.batch", "default")[0]["status"]["failed"], json!(null));
+        let before = test.revision();
+        test.pass(3_600).await;
+        assert_eq!(test.revision(), before, "quiet again");
     }
 }
 
@@ -163,24 +166,24 @@ async fn dying_at_any_single_write_changes_nothing_in_the_end() {
                 Rule { who: ACTOR.into(), when: When::Nth(nth), ..Rule::at(point, Effect::Crash) };
             let faults = Arc::new(Plan::new(1, env.clock.clone(), vec![rule]));
             let config = WorkloadConfig { nodes: 2, ..WorkloadConfig::default() };
-            let mut town = Town::in_env(env.with_faults(faults.clone()), config);
-            town.create("deployments.apps", deployment("web", 1, "nginx:1")).await;
-            town.pass(10).await;
+            let mut test = TestCluster::in_env(env.with_faults(faults.clone()), config);
+            test.create("deployments.apps", deployment("web", 1, "nginx:1")).await;
+            test.pass(10).await;
             let died = faults.fired()[0] > 0;
             if died {
-                town.running.take().expect("running").stop().await;
-                town.running = Some(town.workloads.spawn(town.cluster.clone()));
-                town.pass(10).await;
+                test.running.take().expect("running").stop().await;
+                test.running = Some(test.workloads.spawn(test.cluster.clone()));
+                test.pass(10).await;
             }
             let what = format!("{point:?} of write {nth}");
-            let status = &town.get("deployments.apps", "default", "web")["status"];
+            let status = &test.get("deployments.apps", "default", "web")["status"];
             assert_eq!(status["availableReplicas"], 1, "{what}: {status:#}");
             assert_eq!(status["replicas"], 1, "{what}");
-            assert_eq!(town.names("pods", "default").len(), 1, "{what}");
-            assert_eq!(town.names("replicasets.apps", "default").len(), 1, "{what}");
-            assert_eq!(town.names("nodes", ""), ["node-1", "node-2"], "{what}");
-            assert_eq!(town.list("nodes", "")[0]["status"]["capacity"]["cpu"], "8", "{what}");
-            assert_eq!(town.names("serviceaccounts", "kube-system"), ["default"], "{what}");
+            assert_eq!(test.names("pods", "default").len(), 1, "{what}");
+            assert_eq!(test.names("replicasets.apps", "default").len(), 1, "{what}");
+            assert_eq!(test.names("nodes", ""), ["node-1", "node-2"], "{what}");
+            assert_eq!(test.list("nodes", "")[0]["status"]["capacity"]["cpu"], "8", "{what}");
+            assert_eq!(test.names("serviceaccounts", "kube-system"), ["default"], "{what}");
             if !died {
                 assert!(nth > 15, "only {nth} writes");
                 break;

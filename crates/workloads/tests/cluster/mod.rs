@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 /// A running cluster.
 #[allow(dead_code)] // not every story needs every part
-pub struct Town {
+pub struct TestCluster {
     pub cluster: ClusterHandle,
     pub user: Local,
     pub env: Env,
@@ -23,7 +23,7 @@ pub struct Town {
 }
 
 #[allow(dead_code)] // not every story asks every question
-impl Town {
+impl TestCluster {
     pub fn new(seed: u64, config: WorkloadConfig) -> Self {
         Self::in_env(Env::simulated(seed), config)
     }
