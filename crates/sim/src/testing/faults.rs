@@ -14,15 +14,15 @@ pub struct Delays {
     pub event: Duration,
 }
 
+/// Something that goes wrong now and then for one caller, or for all whose name begins so.
+pub fn sometimes(caller: &str, point: Point, effect: Effect, chance: f64, verbs: Verbs) -> Rule {
+    Rule { who: caller.to_owned(), when: When::Chance(chance), verbs, ..Rule::at(point, effect) }
+}
+
 /// Refused, lost and late answers, and watches that are cut, late, replayed and expired, for
 /// one caller, each now and then.
 pub fn faults(caller: &str, delays: Delays) -> Vec<Rule> {
-    let rule = |point, effect, chance, verbs| Rule {
-        who: caller.to_owned(),
-        when: When::Chance(chance),
-        verbs,
-        ..Rule::at(point, effect)
-    };
+    let rule = |point, effect, chance, verbs| sometimes(caller, point, effect, chance, verbs);
     let answer = |code| Effect::Do(Verdict::Answer { code, retry_after: None });
     let cut = || Effect::Do(Verdict::Sever);
     vec![

@@ -10,7 +10,7 @@ mod hub_members;
 use flagship_hub::Options;
 use serde_json::Value;
 
-pub use faults::{Delays, faults};
+pub use faults::{Delays, faults, sometimes};
 pub use hub::TestHub;
 pub use hub_members::line;
 

@@ -21,6 +21,7 @@ use flagship_runtime::metrics::Metrics;
 use flagship_runtime::queue::{Outcome, Queue, QueueConfig, Workers};
 use flagship_runtime::reflector::{Reflector, Store};
 use flagship_runtime::verdict::Failure;
+use flagship_sim::testing::sometimes;
 use flagship_store::env::plan::{Effect, Plan, Rule, Verbs, When};
 use flagship_store::env::{self as server_env, Point, Verdict as Fault};
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Namespace};
@@ -96,12 +97,7 @@ async fn user(client: Client, entropy: Entropy, steps: usize) {
 }
 
 fn faults_of_watching() -> Vec<Rule> {
-    let rule = |point, effect, chance, verbs| Rule {
-        who: "mirror".to_owned(),
-        when: When::Chance(chance),
-        verbs,
-        ..Rule::at(point, effect)
-    };
+    let rule = |point, effect, chance, verbs| sometimes("mirror", point, effect, chance, verbs);
     vec![
         rule(Point::WatchEvent, Effect::Do(Fault::Expire), 0.03, Verbs::Any),
         rule(Point::WatchEvent, Effect::Do(Fault::Sever), 0.05, Verbs::Any),

@@ -1,13 +1,13 @@
 //! Placements while the hub is cut off, refused, delayed and killed.
 
 use flagship_runtime::env::Entropy;
-use flagship_store::env::plan::{Effect, Rule, Verbs, When};
+use flagship_store::env::plan::{Effect, Rule, Verbs};
 use flagship_store::env::{Point, Verdict};
 use serde_json::json;
 use std::time::Duration;
 
 use crate::placement::story::{COPIES, CRS, Story, everywhere, namespace};
-use flagship_sim::testing::{CRP, CSPS, text};
+use flagship_sim::testing::{CRP, CSPS, sometimes, text};
 
 // checklist 20.10
 #[tokio::test(start_paused = true)]
@@ -34,12 +34,7 @@ async fn nothing_is_selected_by_halves_while_a_type_cannot_be_seen() {
 }
 
 fn weather() -> Vec<Rule> {
-    let rule = |point, effect, chance, verbs| Rule {
-        who: "hub*".to_owned(),
-        when: When::Chance(chance),
-        verbs,
-        ..Rule::at(point, effect)
-    };
+    let rule = |point, effect, chance, verbs| sometimes("hub*", point, effect, chance, verbs);
     vec![
         rule(Point::PreCommit, Effect::Do(Verdict::Sever), 0.15, Verbs::Writes),
         rule(Point::PostCommit, Effect::Do(Verdict::Sever), 0.15, Verbs::Writes),

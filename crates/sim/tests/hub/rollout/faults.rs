@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use flagship_runtime::env::Entropy;
-use flagship_store::env::plan::{Effect, Rule, Verbs, When};
+use flagship_store::env::plan::{Effect, Rule, Verbs};
 use flagship_store::env::{Point, Verdict};
 use serde_json::json;
 
 use crate::rollout::story::{CLUSTER_WIDE, CRO, CROS, Story, labelling, of_namespace, rolling};
-use flagship_sim::testing::{CRB, text};
+use flagship_sim::testing::{CRB, sometimes, text};
 
 // 8: a binding spec update and its `RolloutStarted` are two writes; a crash between them is
 // repaired.
@@ -57,12 +57,7 @@ fn binding_writes(story: &Story) -> usize {
 }
 
 fn weather() -> Vec<Rule> {
-    let rule = |point, effect, chance, verbs| Rule {
-        who: "hub*".to_owned(),
-        when: When::Chance(chance),
-        verbs,
-        ..Rule::at(point, effect)
-    };
+    let rule = |point, effect, chance, verbs| sometimes("hub*", point, effect, chance, verbs);
     let answer = |code| Effect::Do(Verdict::Answer { code, retry_after: None });
     vec![
         rule(Point::Request, answer(409), 0.1, Verbs::Writes),
