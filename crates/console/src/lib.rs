@@ -1,4 +1,22 @@
-//! Read models, the live event stream and the web page over them.
+//! The console: one page a release manager keeps open during a rollout.
 //!
-//! Empty until the controllers it shows exist. It prints what `explain` says and
-//! computes no rule of its own.
+//! `mirror` watches the hub with the caller's own credentials, `view` makes of it what the
+//! page shows, from the same rules that the commands print; `live` sends what changed, and
+//! `http` answers requests after `guard` has let them in. Verbs are the commands themselves:
+//! whoever starts a console hands in [`Commands`]. Nothing here computes a rule.
+
+mod assets;
+mod commands;
+mod guard;
+mod http;
+mod live;
+mod looks;
+mod mirror;
+mod rights;
+mod session;
+mod stream;
+pub mod view;
+
+pub use commands::{Act, Commands};
+pub use guard::{Guard, Key};
+pub use http::{Answer, Console};

@@ -1,12 +1,11 @@
-//! How the listeners of an agent take connections.
+//! How the listeners of agents and the console take connections.
 
 use std::convert::Infallible;
+use std::error::Error;
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::{Request, Response};
-use http_body_util::Full;
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -40,10 +39,12 @@ where
 
 /// Answers the requests of one connection. A client that hangs up early does not want the
 /// answer any more, so how it ends is nobody's concern.
-pub async fn answer_all<S, F>(stream: S, answer: impl Fn(Request<Incoming>) -> F)
+pub async fn answer_all<S, F, B>(stream: S, answer: impl Fn(Request<Incoming>) -> F)
 where
     S: AsyncRead + AsyncWrite + Unpin,
-    F: Future<Output = Response<Full<Bytes>>>,
+    F: Future<Output = Response<B>>,
+    B: Body + 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let service = service_fn(|request| {
         let answered = answer(request);

@@ -3,7 +3,7 @@
 //! Flags, environment and endpoints are those of KubeFleet's agents, so that its
 //! charts and scripts start ours. What a flag means is said once, in `hub` and `member`.
 
-mod connections;
+pub(crate) mod connections;
 mod endpoints;
 mod hub;
 mod hub_access;

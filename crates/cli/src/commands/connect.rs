@@ -48,6 +48,11 @@ impl Connect {
         Self { kubeconfig: None, context: Some(context.to_owned()) }
     }
 
+    /// The hub of a kubeconfig that was just written.
+    pub fn at(kubeconfig: &Path, context: &str) -> Self {
+        Self { kubeconfig: Some(kubeconfig.to_owned()), context: Some(context.to_owned()) }
+    }
+
     /// Connects to the hub.
     pub async fn hub(&self) -> anyhow::Result<Hub> {
         let path = self.path()?;

@@ -5,6 +5,7 @@
 
 mod board_text;
 mod connect;
+pub mod console;
 mod doctor;
 mod frame;
 mod gather;
@@ -23,6 +24,7 @@ mod table;
 mod why;
 
 pub use connect::Connect;
+pub use console::Console;
 pub use doctor::Doctor;
 pub use history::History;
 pub use members::Clusters;

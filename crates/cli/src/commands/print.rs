@@ -5,7 +5,7 @@ use std::io::{IsTerminal, Write};
 
 use clap::{Args, ValueEnum};
 use flagship_explain::why::{Cause, Finding};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// The shape of the answer
 #[derive(Args, Clone, Copy, Debug, Default)]
@@ -42,25 +42,7 @@ pub fn colours() -> bool {
 
 /// The finding as facts.
 pub fn as_value(found: &Finding) -> Value {
-    let evidence: Vec<Value> = found
-        .evidence
-        .iter()
-        .map(|step| json!({"kind": step.what, "name": step.name, "says": step.says}))
-        .collect();
-    let hints: Vec<Value> = found
-        .hints
-        .iter()
-        .map(|hint| json!({"lead": hint.lead, "what": hint.what, "command": hint.command}))
-        .collect();
-    json!({
-        "state": found.state.word(),
-        "headline": found.headline,
-        "cause": found.cause.code(),
-        "what": found.what,
-        "because": found.because,
-        "evidence": evidence,
-        "next": hints,
-    })
+    serde_json::to_value(found).unwrap_or_default()
 }
 
 /// As wide as the widest word in front of a line.

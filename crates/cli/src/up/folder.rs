@@ -17,8 +17,9 @@ const DATA: &str = "data.redb";
 const KUBECONFIG: &str = "kubeconfig";
 const CERTIFICATES: &str = "pki";
 const MARK: &str = "data.redb.mark";
+const CONSOLE_KEY: &str = "console.key";
 /// Everything a fleet keeps, by name.
-const OURS: [&str; 6] = [LOCK, IGNORED, DATA, MARK, KUBECONFIG, CERTIFICATES];
+const OURS: [&str; 7] = [LOCK, IGNORED, DATA, MARK, KUBECONFIG, CERTIFICATES, CONSOLE_KEY];
 
 /// A folder that no other process has.
 pub struct Folder {
@@ -94,6 +95,11 @@ impl Folder {
     /// The file with everything the API servers keep.
     pub fn data(&self) -> PathBuf {
         self.path.join(DATA)
+    }
+
+    /// The file with the key of the console's link.
+    pub fn console_key(&self) -> PathBuf {
+        self.path.join(CONSOLE_KEY)
     }
 
     /// Where certificates are.

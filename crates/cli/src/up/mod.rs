@@ -18,6 +18,7 @@ use clap::Args;
 use flagship_store::durable::{Durable, Keys};
 
 use crate::agent;
+use crate::commands::{Connect, console};
 use fleet::{Fleet, Shape};
 use folder::Folder;
 use labels::{Labels, read_label};
@@ -36,6 +37,9 @@ pub struct Up {
     /// The port of all API servers; 0 takes any free one
     #[arg(long, default_value_t = 6440)]
     port: u16,
+    /// The port of the console; the one after --port by default, 0 takes any free one
+    #[arg(long, value_name = "PORT")]
+    console_port: Option<u16>,
     /// Where everything is kept
     #[arg(long, default_value = ".flagship", value_name = "FOLDER")]
     data_dir: PathBuf,
@@ -113,12 +117,34 @@ impl Up {
         if self.demo {
             demo::create(fleet.hub()).await?;
         }
-        self.greet(&fleet, &shape, &kubeconfig, out)?;
+        let console = self.console(folder, &kubeconfig).await?;
+        self.greet(&fleet, &shape, &kubeconfig, &console.link, out)?;
         agent::told_to_stop().await;
+        drop(console);
         writeln!(out, "stopping")?;
         out.flush()?;
         fleet.stop().await;
         Ok(())
+    }
+
+    /// The console, as whoever has the kubeconfig. Its key outlives a restart, so that an
+    /// open page finds its way back.
+    async fn console(&self, folder: &Folder, kubeconfig: &Path) -> anyhow::Result<console::Served> {
+        let key = match self.ephemeral {
+            true => console::new_key()?,
+            false => console::kept_key(&folder.console_key())?,
+        };
+        let hub = Connect::at(kubeconfig, "hub").hub().await?;
+        let after = if self.port == 0 { 0 } else { self.port.saturating_add(1) };
+        let listener = match self.console_port {
+            Some(port) => console::listen(port).await?,
+            // Nobody asked for this very port: another is as good.
+            None => match console::listen(after).await {
+                Ok(listener) => listener,
+                Err(_) => console::listen(0).await?,
+            },
+        };
+        console::serve(hub, listener, key)
     }
 
     fn greet(
@@ -126,6 +152,7 @@ impl Up {
         fleet: &Fleet,
         shape: &Shape,
         kubeconfig: &Path,
+        console: &str,
         out: &mut dyn Write,
     ) -> anyhow::Result<()> {
         let version = env!("CARGO_PKG_VERSION");
@@ -148,6 +175,7 @@ impl Up {
         writeln!(out)?;
         let contexts = if members > 0 { ", member1, …" } else { "" };
         writeln!(out, "  kubeconfig   {}   (contexts: hub{contexts})", kubeconfig.display())?;
+        writeln!(out, "  console      {console}")?;
         let state = if self.ephemeral {
             "in memory only".to_owned()
         } else {

@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use serde::{Serialize, Serializer};
+
 macro_rules! causes {
     ($($(#[doc = $doc:literal])+ $name:ident = $code:literal, $title:literal;)+) => {
         /// Why something is not done.
@@ -139,6 +141,12 @@ causes! {
 impl fmt::Display for Cause {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(self.code())
+    }
+}
+
+impl Serialize for Cause {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        out.serialize_str(self.code())
     }
 }
 

@@ -206,13 +206,9 @@ fn membership(facts: &Facts, name: &str, member: &ClusterFacts) -> Option<Findin
 /// A member that has not been heard of.
 pub fn heartbeat(facts: &Facts, name: &str) -> Option<Finding> {
     let member = facts.clusters.get(name)?;
-    let last = last_heartbeat(member)?;
+    let last = silent_since(member, facts.now)?;
     let silence = facts.now.duration_since(last);
-    let period = member.spec.heartbeat_period_seconds.unwrap_or(DEFAULT_PERIOD).max(1);
-    let patience = SignedDuration::from_secs(i64::from(period.saturating_mul(MISSED_BEATS)));
-    if silence <= patience {
-        return None;
-    }
+    let period = period(member);
     Some(
         Finding::new(
             State::Stuck,
@@ -235,6 +231,18 @@ pub fn heartbeat(facts: &Facts, name: &str) -> Option<Finding> {
             format!("flagship member --name {name} --kubeconfig MEMBER --hub-kubeconfig HUB"),
         ),
     )
+}
+
+/// When a member that is overdue was last heard of; nothing if it reports in time.
+pub fn silent_since(member: &ClusterFacts, now: Timestamp) -> Option<Timestamp> {
+    let last = last_heartbeat(member)?;
+    let patience = i64::from(period(member).saturating_mul(MISSED_BEATS));
+    (now.duration_since(last) > SignedDuration::from_secs(patience)).then_some(last)
+}
+
+/// Seconds between two heartbeats.
+fn period(member: &ClusterFacts) -> i32 {
+    member.spec.heartbeat_period_seconds.unwrap_or(DEFAULT_PERIOD).max(1)
 }
 
 /// When the hub was last told that the member lives.

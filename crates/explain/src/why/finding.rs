@@ -1,9 +1,12 @@
 //! What `why` answers: one cause, the way to it, and what to do.
 
+use serde::Serialize;
+
 use super::Cause;
 
 /// How far the thing asked about has come; the exit code of `why` and `status`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum State {
     /// Nothing is left to do.
     Done,
@@ -46,9 +49,10 @@ impl State {
 }
 
 /// One object met on the way inwards, and what it says of itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Evidence {
     /// What it is, in one word: `run`, `binding`, `pod`.
+    #[serde(rename = "kind")]
     pub what: &'static str,
     /// Its name, as kubectl would take it.
     pub name: String,
@@ -57,7 +61,7 @@ pub struct Evidence {
 }
 
 /// A command, and what it is good for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Hint {
     /// `fix`, `then`, `or`, `look`.
     pub lead: &'static str,
@@ -67,8 +71,8 @@ pub struct Hint {
     pub command: String,
 }
 
-/// The answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The answer; its JSON is what `-o json` prints and the console shows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// How it stands.
     pub state: State,
@@ -83,6 +87,7 @@ pub struct Finding {
     /// From the outermost object to the innermost.
     pub evidence: Vec<Evidence>,
     /// At most three.
+    #[serde(rename = "next")]
     pub hints: Vec<Hint>,
 }
 

@@ -27,6 +27,7 @@ mod tests;
 use flagship_api::names::ObjectKey;
 
 pub use cause::Cause;
+pub use cluster::{last_heartbeat, silent_since};
 pub use facts::{
     ApprovalFacts, BindingFacts, ClusterFacts, Facts, MemberView, PlacementFacts, RunFacts, Subject,
 };

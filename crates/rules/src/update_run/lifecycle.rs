@@ -18,6 +18,8 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::Serialize;
 
+use super::max_concurrency::concurrency;
+
 /// What a condition of this kind says, whatever generation it is about: the record of a
 /// run is carried over to every new generation.
 pub fn says(conditions: &[Condition], kind: &str) -> Option<Truth> {
@@ -191,6 +193,12 @@ pub fn is_passed(task: &StageTaskStatus) -> bool {
 pub fn configured<'a>(status: &'a UpdateRunStatus, stage: &str) -> Option<&'a StageConfig> {
     let strategy = status.staged_update_strategy_snapshot.as_ref()?;
     strategy.stages.iter().find(|configured| configured.name == stage)
+}
+
+/// How many clusters of a stage of that size are updated at once; nothing if the strategy
+/// does not say so in a way that can be read.
+pub fn at_once(status: &UpdateRunStatus, stage: &str, clusters: usize) -> Option<usize> {
+    concurrency(configured(status, stage)?, clusters).ok()
 }
 
 /// When the last cluster of a stage was done. Never earlier than what the stage itself

@@ -1,0 +1,226 @@
+//! The console on a fleet in this process: what the page is told, and what its verbs do.
+
+use bytes::Bytes;
+use flagship_console::{Answer, Console, Guard, Key};
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use serde_json::{Value, json};
+
+use super::super::connect::Hub;
+use super::super::console::shown;
+use super::{CLUSTER, NAMESPACED, Scenario};
+
+const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8";
+
+impl Scenario {
+    fn console(&self) -> Page<'_> {
+        let members = self.fleet.clusters.members.keys();
+        let members = members.map(|name| (name.clone(), self.member(name).client().clone()));
+        let hub = Hub::of(self.hub().client().clone(), members.collect());
+        let guard = Guard::loopback(Key::read(KEY).unwrap(), 6441);
+        Page { console: shown(hub, guard, &self.fleet.env), scenario: self }
+    }
+}
+
+/// A page that is open.
+struct Page<'a> {
+    console: Console,
+    scenario: &'a Scenario,
+}
+
+impl Page<'_> {
+    async fn ask(
+        &self,
+        method: &str,
+        path: &str,
+        more: &[(&str, &str)],
+        body: &str,
+    ) -> Response<Answer> {
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("host", "127.0.0.1:6441")
+            .header("cookie", format!("flagship-console-6441={KEY}"));
+        for (name, value) in more {
+            request = request.header(*name, *value);
+        }
+        let body = Full::new(Bytes::from(body.to_owned()));
+        self.console.answer(request.body(body).unwrap()).await
+    }
+
+    async fn json(&self, path: &str) -> Value {
+        let answer = self.ask("GET", path, &[], "").await;
+        assert_eq!(answer.status(), StatusCode::OK, "{path}");
+        read(answer).await
+    }
+
+    /// A view once it says what is expected of it.
+    async fn until(&self, view: &str, says: impl Fn(&Value) -> bool) -> Value {
+        let mut seen = Value::Null;
+        for _ in 0..600 {
+            seen = self.json(&format!("/api/view?view={view}")).await;
+            if seen["head"]["loading"] == false && says(&seen["head"]) {
+                return seen;
+            }
+            self.scenario.pass(1).await;
+        }
+        panic!("{view} never said so: {seen:#}");
+    }
+
+    async fn act(&self, act: Value) -> (StatusCode, Value) {
+        let verb = [("x-flagship-verb", "1"), ("content-type", "application/json")];
+        let answer = self.ask("POST", "/api/act", &verb, &act.to_string()).await;
+        (answer.status(), read(answer).await)
+    }
+}
+
+async fn read(answer: Response<Answer>) -> Value {
+    let body = answer.into_body().collect().await.unwrap().to_bytes();
+    serde_json::from_slice(&body).unwrap()
+}
+
+/// Without what only the moment decides.
+fn timeless(mut value: Value) -> Value {
+    fn walk(value: &mut Value) {
+        match value {
+            Value::Object(fields) => {
+                fields.remove("seconds");
+                fields.values_mut().for_each(walk);
+            }
+            Value::Array(items) => items.iter_mut().for_each(walk),
+            Value::String(text) => *text = flagship_sim::normal::normal(text),
+            _ => {}
+        }
+    }
+    walk(&mut value);
+    value
+}
+
+fn waits(head: &Value) -> bool {
+    head["phase"] == "waiting" && head["verbs"][0]["missing"].is_null()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_page_is_told_what_status_prints() {
+    for scope in [CLUSTER, NAMESPACED] {
+        let tasks = json!({"afterStageTasks": [{"type": "Approval"}]});
+        let scenario = Scenario::rolling(scope, tasks).await;
+        scenario.until("example-run", "UpdateRunWaiting").await;
+        let page = scenario.console();
+        let run = format!("run=example-run&namespace={}", scope.space());
+        page.until("home", |head| !head["needs"][0].is_null()).await;
+        let shown = page.json(&format!("/api/status?{run}")).await;
+        let printed = scenario.status("example-run -o json").await;
+        let printed = printed.trim_end().trim_end_matches("[exit 2]");
+        let printed: Value = serde_json::from_str(printed).unwrap();
+        assert_eq!(timeless(shown), timeless(printed));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_approval_on_the_page_lets_the_run_go_on_and_the_stream_tells_it() {
+    let tasks = json!({"afterStageTasks": [{"type": "Approval"}]});
+    let scenario = Scenario::rolling(CLUSTER, tasks).await;
+    let page = scenario.console();
+    let home = page.until("home", |head| head["needs"][0]["sort"] == "approval").await;
+    let line = &home["head"]["needs"][0];
+    assert_eq!(line["next"], "flagship approve example-run staging");
+    assert_eq!(line["run"]["name"], "example-run");
+    let run = page.until("run&name=example-run", waits).await;
+    assert_eq!(run["keys"], json!(["member2", "member1", "member3"]));
+    assert_eq!(run["rows"][0][0], 2, "staging is done");
+    let verb = &run["head"]["verbs"][0];
+    assert_eq!(verb["label"], "Approve staging");
+    assert_eq!(verb["effect"], "Begins 2 clusters in canary now, 1 at a time.");
+    let stream = page.ask("GET", "/events?view=run&name=example-run", &[], "").await;
+    assert_eq!(stream.headers()["content-type"], "text/event-stream");
+    let mut stream = stream.into_body();
+    let first = next_event(&mut stream).await;
+    assert!(first.contains("event: whole"), "{first}");
+    let (status, said) = page.act(verb["act"].clone()).await;
+    assert_eq!(status, StatusCode::OK, "{said}");
+    assert!(said["said"].as_str().unwrap().starts_with("example-run-after-staging approved"));
+    let mut told = String::new();
+    while !told.contains("\"phase\":\"succeeded\"") {
+        told = next_event(&mut stream).await;
+        assert!(!told.contains("event: whole"), "only what changed: {told}");
+    }
+    // Whoever saw the first event and lost the connection is told the rest.
+    let seen = first.split("id: ").nth(1).and_then(|rest| rest.lines().next()).unwrap();
+    let back = [("last-event-id", seen)];
+    let again = page.ask("GET", "/events?view=run&name=example-run", &back, "").await;
+    let missed = next_event(&mut again.into_body()).await;
+    assert!(missed.contains("\"phase\":\"succeeded\"") && !missed.contains("event: whole"));
+    let again = page.act(verb["act"].clone()).await;
+    assert_eq!(again.0, StatusCode::CONFLICT, "{}", again.1);
+    assert!(again.1["error"].as_str().unwrap().contains("will ask for no approval"));
+}
+
+async fn next_event(stream: &mut Answer) -> String {
+    loop {
+        let frame = stream.frame().await.unwrap().unwrap();
+        let text = String::from_utf8(frame.into_data().unwrap().to_vec()).unwrap();
+        if text != ":\n\n" {
+            return text;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stuck_run_is_explained_down_to_the_pod_and_can_be_stopped() {
+    let scenario = Scenario::begin(CLUSTER).await;
+    scenario.deploy("nginx:1.28:latest").await;
+    scenario.gets_stuck(json!({"type": "External"})).await;
+    let page = scenario.console();
+    let home = page.until("home", |head| head["needs"][0]["cause"] == "IMAGE_NAME_INVALID").await;
+    assert_eq!(home["head"]["needs"][0]["sort"], "stuck");
+    let run = page
+        .until("run&name=example-run", |head| head["finding"]["cause"] == "IMAGE_NAME_INVALID")
+        .await;
+    let kinds: Vec<&str> = run["head"]["finding"]["evidence"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|step| step["kind"].as_str())
+        .collect();
+    assert_eq!(kinds.last(), Some(&"pod"), "{kinds:?}");
+    let drawer = page.until("cluster&name=member2", |head| !head["member"].is_null()).await;
+    assert_eq!(drawer["head"]["member"]["pods"][0]["reason"], "InvalidImageName");
+    let fleet = page.until("fleet", |_| true).await;
+    let at = fleet["keys"].as_array().unwrap().iter().position(|key| key == "member2").unwrap();
+    assert_eq!(fleet["rows"][at]["has"], json!([["0", 3]]), "failed");
+    let verbs = run["head"]["verbs"].as_array().unwrap();
+    let labels: Vec<&Value> = verbs.iter().map(|verb| &verb["label"]).collect();
+    assert_eq!(labels, ["Stop", "Roll back"]);
+    assert_eq!(
+        verbs[1]["missing"],
+        "No other version of example-placement was rolled out completely."
+    );
+    assert_eq!(
+        verbs[0]["effect"],
+        "Begins no further cluster: 2 clusters keep what they have. member2 under way goes on until done."
+    );
+    let (status, said) = page.act(verbs[0]["act"].clone()).await;
+    assert_eq!(status, StatusCode::OK, "{said}");
+    page.until("run&name=example-run", |head| head["verbs"][0]["label"] == "Resume").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_a_verb_is_refused_and_does_nothing() {
+    let scenario = Scenario::begin(CLUSTER).await;
+    let page = scenario.console();
+    for (act, why) in [
+        (json!({"verb": "delete", "run": "x"}), "this is no verb"),
+        (json!({"verb": "stop", "run": "--help"}), "begins with a dash"),
+        (json!({"verb": "stop", "run": "nothing"}), "there is no run nothing"),
+        (json!("stop"), "this is no verb"),
+    ] {
+        let (status, said) = page.act(act).await;
+        assert!(status.is_client_error(), "{said}");
+        assert!(said["error"].as_str().unwrap().contains(why), "{said}");
+    }
+    let answer = page.ask("GET", "/?key=wrong", &[("cookie", "")], "").await;
+    assert_eq!(answer.status(), StatusCode::OK, "the cookie still counts");
+    let policy = answer.headers()["content-security-policy"].to_str().unwrap();
+    assert!(policy.starts_with("default-src 'self'; frame-ancestors 'none'"), "{policy}");
+}

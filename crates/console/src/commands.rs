@@ -1,0 +1,157 @@
+//! What the page asks of the command line: the verbs, a plan, and a look at a member.
+
+use flagship_api::names::ObjectKey;
+use flagship_api::placement_status::ResourceIdentifier;
+use flagship_explain::why::MemberView;
+use futures::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Carries out what a person clicks, by the code of the command of the same name.
+pub trait Commands: Send + Sync + 'static {
+    /// Does it. Ok is what the command prints, Err why it did nothing.
+    fn act(&self, act: Act) -> BoxFuture<'_, Result<String, String>>;
+
+    /// What a run of the placement would do, as `flagship plan -o json` says it.
+    fn plan(
+        &self,
+        placement: &ObjectKey,
+        strategy: Option<&str>,
+    ) -> BoxFuture<'_, Result<Value, String>>;
+
+    /// What a member shows of an object.
+    fn look(&self, cluster: &str, resource: &ResourceIdentifier) -> BoxFuture<'_, MemberView>;
+}
+
+/// A verb, and what it is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "verb", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Act {
+    /// Lets a run past a gate.
+    Approve {
+        /// Namespace of a namespaced run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        namespace: Option<String>,
+        /// The run.
+        run: String,
+        /// The stage whose gate it is.
+        stage: String,
+        /// Why, for those who read the request later.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        comment: String,
+    },
+    /// Begins no more clusters.
+    Stop {
+        /// Namespace of a namespaced run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        namespace: Option<String>,
+        /// The run.
+        run: String,
+    },
+    /// Goes on.
+    Resume {
+        /// Namespace of a namespaced run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        namespace: Option<String>,
+        /// The run.
+        run: String,
+    },
+    /// Starts a run to the version before.
+    Rollback {
+        /// Namespace of a namespaced placement.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        namespace: Option<String>,
+        /// The placement.
+        placement: String,
+    },
+    /// Starts a run of what is on the hub now.
+    Run {
+        /// Namespace of a namespaced placement.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        namespace: Option<String>,
+        /// The placement.
+        placement: String,
+        /// The strategy.
+        strategy: String,
+    },
+}
+
+impl Act {
+    /// The words after `flagship`, as a person would type them.
+    pub fn words(&self) -> Vec<String> {
+        let (verb, namespace, names): (_, _, Vec<&str>) = match self {
+            Self::Approve { namespace, run, stage, .. } => ("approve", namespace, vec![run, stage]),
+            Self::Stop { namespace, run } => ("stop", namespace, vec![run]),
+            Self::Resume { namespace, run } => ("resume", namespace, vec![run]),
+            Self::Rollback { namespace, placement } => ("rollback", namespace, vec![placement]),
+            Self::Run { namespace, placement, strategy } => {
+                ("run", namespace, vec![placement, "--strategy", strategy])
+            }
+        };
+        let mut words = vec![verb.to_owned()];
+        if let Some(namespace) = namespace {
+            words.extend(["-n".to_owned(), namespace.clone()]);
+        }
+        words.extend(names.into_iter().map(str::to_owned));
+        if let Self::Approve { comment, .. } = self
+            && !comment.is_empty()
+        {
+            words.push(format!("--comment={comment}"));
+        }
+        words
+    }
+
+    /// Whether a name would be taken for a flag; no object has such a name.
+    pub fn has_flag_for_name(&self) -> bool {
+        let (namespace, names): (_, Vec<&String>) = match self {
+            Self::Approve { namespace, run, stage, .. } => (namespace, vec![run, stage]),
+            Self::Stop { namespace, run } | Self::Resume { namespace, run } => {
+                (namespace, vec![run])
+            }
+            Self::Rollback { namespace, placement } => (namespace, vec![placement]),
+            Self::Run { namespace, placement, strategy } => (namespace, vec![placement, strategy]),
+        };
+        let mut all = namespace.iter().chain(names);
+        all.any(|name| name.is_empty() || name.starts_with('-'))
+    }
+
+    /// The command, ready to be pasted.
+    pub fn command(&self) -> String {
+        let words: Vec<String> = self.words().iter().map(|word| quoted(word)).collect();
+        format!("flagship {}", words.join(" "))
+    }
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:=".contains(letter);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verb_is_the_command_that_does_it() {
+        let approve = Act::Approve {
+            namespace: Some("shop".into()),
+            run: "r1".into(),
+            stage: "canary".into(),
+            comment: "it's fine".into(),
+        };
+        assert_eq!(
+            approve.command(),
+            r"flagship approve -n shop r1 canary '--comment=it'\''s fine'"
+        );
+        let read: Act =
+            serde_json::from_str(r#"{"verb":"run","placement":"demo","strategy":"s"}"#).unwrap();
+        assert_eq!(read.command(), "flagship run demo --strategy s");
+        assert!(serde_json::from_str::<Act>(r#"{"verb":"delete","run":"demo"}"#).is_err());
+        let hidden: Act = serde_json::from_str(r#"{"verb":"stop","run":"--force"}"#).unwrap();
+        assert!(hidden.has_flag_for_name() && !read.has_flag_for_name());
+    }
+}
