@@ -61,14 +61,15 @@ function routed() {
     stop();
     query = wanted;
     model = null;
-    stop = follow(wanted, (fresh, changed) => { model = fresh; drawn(changed); }, told);
-  } else if (model) drawn(null);
+    stop = follow(wanted, (fresh, changed, head) => { model = fresh; drawn(changed, head); }, told);
+  } else if (model) drawn(null, true);
   drawer(route.params.cluster || "", () => go({ ...route, params: { ...route.params, cluster: "" } }));
 }
 
-function drawn(changed) {
+function drawn(changed, head) {
   const page = PAGES[route.page];
-  page.draw(main, model, changed, route, go);
+  page.draw(main, model, changed, route, go, head);
+  if (!head) return;
   document.title = page.title(model, route);
   notice(model.head);
 }

@@ -21,7 +21,7 @@ export function leave() {
   shown = null;
 }
 
-export function draw(root, model, changed, route, go) {
+export function draw(root, model, changed, route, go, again = true) {
   const head = model.head;
   const other = shown !== `${head.namespace}/${head.name}`;
   if (other) { stages = new Map(); shown = `${head.namespace}/${head.name}`; }
@@ -35,7 +35,7 @@ export function draw(root, model, changed, route, go) {
   const open = (cluster) => go({ ...route, params: { ...route.params, cluster } });
   for (const stage of head.stages) if (!stages.has(stage.name)) stages.set(stage.name, new Cells(open));
   const quiet = head.finding.state === "done";
-  show(root, h("div.board", {},
+  if (again || other) show(root, h("div.board", {},
     h("div.headline", {},
       h("div", {},
         h("p.crumbs", {}, h("a", { href: link.placement(placement) }, full_name(placement)), " · snapshot ", h("b", {}, head.snapshot || "…"), " · strategy ", head.strategy),
@@ -59,8 +59,8 @@ export function draw(root, model, changed, route, go) {
     const holder = root.querySelector(`[data-cells="${CSS.escape(stage.name)}"]`);
     if (holder && cells.box.parentNode !== holder) holder.replaceChildren(cells.box);
     const selected = route.params.cluster || "";
-    const again = other || cells.selected !== selected ? null : changed;
-    cells.update(model, from, stage.cells, stage.name, again, selected);
+    const rows = other || cells.selected !== selected ? null : changed;
+    cells.update(model, from, stage.cells, stage.name, rows, selected);
     from += stage.cells;
   }
   on_scheme(() => { for (const cells of stages.values()) if (cells.dense) cells.paint(); });

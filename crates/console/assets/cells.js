@@ -30,7 +30,7 @@ export class Cells {
 
   /** Draws the cells `from .. from + count` of the model; `changed` are rows, or null for all. */
   update(model, from, count, stage, changed, selected) {
-    const other = this.from !== from || this.count !== count || this.model !== model;
+    const other = this.from !== from || this.count !== count || this.model !== model || changed === null;
     Object.assign(this, { model, from, count, stage, selected });
     if (count > FEW) this.canvas(other ? null : changed);
     else this.tiles();
@@ -49,8 +49,8 @@ export class Cells {
     const [kind, glyph] = MARKS[mark];
     return h("li", { "data-key": name }, h("button.tile", {
       type: "button", class: `c-${kind}${silent ? " silent" : ""}${this.selected === name ? " selected" : ""}`,
-      "aria-label": sentence(name, cell), "data-item": "", onclick: () => this.open(name),
-    }, h("span.glyph", { "aria-hidden": "true" }, glyph), h("span.name", {}, name),
+      title: sentence(name, cell), "data-item": "", onclick: () => this.open(name),
+    }, h("span.glyph", { "aria-hidden": "true" }, glyph), h("span.name", {}, name), h("span.told-only", {}, `${MARKS[mark][2]}${silent ? ", silent" : ""}`),
     h("span.since", {}, mark === 1 && since ? ago(since * 1000) : by ? `→ ${by}` : silent ? "silent" : "")));
   }
 
@@ -69,15 +69,12 @@ export class Cells {
       canvas.onmouseleave = () => this.tell(-1);
       canvas.onkeydown = (event) => this.key(event);
       canvas.onfocus = () => this.move(this.cursor);
-      canvas.onblur = () => this.paint_one(this.cursor);
+      canvas.onblur = () => { this.marked = this.cursor; this.paint_one(this.cursor); };
       new ResizeObserver(() => { if (this.dense && this.box.clientWidth !== this.dense.wide) this.paint(); }).observe(this.box);
       changed = null;
     }
     if (changed === null) this.paint();
-    else for (const row of changed) {
-      const at = row - this.from;
-      if (at >= 0 && at < this.count) this.paint_one(at);
-    }
+    else if (changed.size) this.paint_rows([...changed].map((row) => row - this.from).filter((at) => at >= 0 && at < this.count));
   }
 
   paint() {
@@ -96,21 +93,31 @@ export class Cells {
     dense.pen = dense.canvas.getContext("2d", { alpha: true });
     dense.pen.scale(ratio, ratio);
     dense.signs = sprites(dense.size, ratio);
-    for (let at = 0; at < this.count; at++) this.paint_one(at);
+    this.paint_rows(Array.from({ length: this.count }, (_, at) => at));
   }
 
   paint_one(at) {
+    this.paint_rows([at]);
+  }
+
+  paint_rows(rows) {
     const { pen, signs, across, size, canvas } = this.dense || {};
-    if (!pen || at >= this.count) return;
-    const [mark, , silent = 0] = this.model.rows[this.from + at];
-    const x = (at % across) * (size + 2), y = Math.floor(at / across) * (size + 2);
-    pen.clearRect(x - 1, y - 1, size + 2, size + 2);
-    pen.drawImage(signs[mark + (silent ? MARKS.length : 0)], x, y, size, size);
-    const focused = at === this.cursor && document.activeElement === canvas;
-    if (focused || this.model.keys[this.from + at] === this.selected) {
-      pen.strokeStyle = color("--text");
-      pen.lineWidth = 2;
-      pen.strokeRect(x, y, size, size);
+    if (!pen) return;
+    const step = size + 2, focused = document.activeElement === canvas ? this.cursor : -1;
+    const { rows: cells, keys } = this.model, from = this.from;
+    for (const at of rows) {
+      const cell = cells[from + at];
+      if (!cell) continue;
+      const x = (at % across) * step, y = Math.floor(at / across) * step;
+      // Signs cover their cell but for the corners, which never change.
+      pen.drawImage(signs[cell[0] + (cell[2] ? MARKS.length : 0)], x, y, size, size);
+      const marked = at === focused || (this.selected && keys[from + at] === this.selected);
+      if (marked || at === this.marked) {
+        pen.strokeStyle = marked ? color("--text") : color("--panel");
+        pen.lineWidth = 1.5;
+        pen.strokeRect(x - 0.25, y - 0.25, size + 0.5, size + 0.5);
+        if (!marked) pen.drawImage(signs[cell[0] + (cell[2] ? MARKS.length : 0)], x, y, size, size);
+      }
     }
   }
 
@@ -129,6 +136,7 @@ export class Cells {
 
   move(at) {
     const old = this.cursor;
+    this.marked = old;
     this.cursor = Math.max(0, Math.min(this.count - 1, at));
     this.paint_one(old);
     this.paint_one(this.cursor);

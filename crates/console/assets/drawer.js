@@ -41,9 +41,9 @@ function frame(name, close, children) {
 }
 
 function inside(head) {
-  if (head.missing) return [head.loading ? h("p.quiet", {}, "Reading the hub…") : why(head.finding)];
+  if (head.missing) return [head.loading ? h("p.quiet", {}, "Reading the hub…") : why(head.finding, { about: head.name })];
   return [
-    head.finding.state === "done" ? h("p.fine", {}, h("span", { "aria-hidden": "true" }, "✔ "), head.finding.headline) : why(head.finding),
+    head.finding.state === "done" ? h("p.fine", {}, h("span", { "aria-hidden": "true" }, "✔ "), head.finding.headline) : why(head.finding, { about: head.name }),
     h("section", {}, h("h3", {}, "Member"),
       h("dl.facts", {},
         fact("Heartbeat", head.heard ? [ago(head.heard), ` ago, every ${head.period}s`, head.silent && h("b.bad", {}, " silent")] : "never"),

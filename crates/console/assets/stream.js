@@ -5,20 +5,22 @@ import { set_clock } from "./dom.js";
 
 const HIDDEN_FOR = 60000;
 
-/** Follows a view. `draw(model, changed)` is called with the rows that changed, or null for all. */
+/** Follows a view. `draw(model, rows, head)` gets the rows that changed, or null for all, and whether the head did. */
 export function follow(query, draw, tell) {
   const model = { head: {}, keys: [], rows: [] };
-  let source = null, last = "", failures = 0, timer = 0, over = false, waiting = null, frame = 0;
+  let source = null, last = "", failures = 0, timer = 0, over = false, waiting = new Set(), heads = false, frame = 0;
 
-  // However fast changes come, they are drawn once a frame.
-  const later = (rows) => {
-    if (rows === null || waiting === "all") waiting = "all";
-    else (waiting ||= []).push(...rows);
+  // However fast changes come, they are drawn once a frame, and each row once.
+  const later = (rows, head) => {
+    heads ||= head;
+    if (rows === null) waiting = null;
+    else if (waiting) for (const row of rows) waiting.add(row);
     if (!frame) frame = requestAnimationFrame(() => {
-      const changed = waiting === "all" ? null : waiting;
+      const [changed, head] = [waiting, heads];
       frame = 0;
-      waiting = null;
-      if (!over) draw(model, changed);
+      waiting = new Set();
+      heads = false;
+      if (!over) draw(model, changed, head);
     });
   };
   const open = () => {
@@ -31,7 +33,7 @@ export function follow(query, draw, tell) {
       set_clock(data.at);
       Object.assign(model, { head: data.head, keys: data.keys, rows: data.rows });
       seen(event);
-      later(null);
+      later(null, true);
     });
     source.addEventListener("change", (event) => {
       const data = JSON.parse(event.data);
@@ -46,7 +48,7 @@ export function follow(query, draw, tell) {
         rows.push(at);
       }
       seen(event);
-      later(rows);
+      later(rows, !!data.head);
     });
     source.onopen = () => { failures = 0; tell("live"); };
     source.onerror = () => {

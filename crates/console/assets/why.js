@@ -5,10 +5,10 @@ import { h, command } from "./dom.js";
 const LEADS = { fix: "Fix", then: "Then", or: "Or", look: "Look", more: "More" };
 
 /** The panel; nothing where all is well, one line where it simply moves. */
-export function why(finding, { quiet = false } = {}) {
+export function why(finding, { quiet = false, about = "" } = {}) {
   if (!finding || (finding.state === "done" && quiet)) return null;
-  if (finding.cause === "IN_PROGRESS") return h("section.why.w-moving", { "aria-label": "Why", "data-key": "why" }, h("h2", {}, finding.headline));
-  return h("section.why", { class: `w-${finding.state}`, "aria-label": "Why", "data-key": "why" },
+  if (finding.cause === "IN_PROGRESS") return h("section.why.w-moving", { "aria-label": about ? `Why, ${about}` : "Why", "data-key": "why" }, h("h2", {}, finding.headline));
+  return h("section.why", { class: `w-${finding.state}`, "aria-label": about ? `Why, ${about}` : "Why", "data-key": "why" },
     h("h2", {}, finding.headline),
     h("div.grid", {},
       h("div.cause", {},

@@ -314,6 +314,8 @@ fn log(mirror: &Mirror, key: &ObjectKey, run: &Run, board: &Board) -> Vec<Happen
         _ => "the run failed",
     };
     add(ended_at(status), end.to_owned(), String::new());
+    // Of what happened in the same second, what was noted later came later.
+    log.reverse();
     log.sort_by_key(|happened| std::cmp::Reverse(happened.at));
     log
 }

@@ -42,8 +42,8 @@ impl Verbs {
         let mut out = Vec::new();
         let code = match act {
             Act::Approve { .. } => {
-                // Whoever clicks has seen the gate; there is nothing to wait for.
-                words.extend(["--timeout".to_owned(), "0s".to_owned()]);
+                // Whoever clicks has seen the gate: there is next to nothing to wait for.
+                words.push("--timeout=5s".to_owned());
                 read::<Approve>(&words)?.on(hub, env, &mut out).await?
             }
             Act::Stop { .. } => read::<Stop>(&words)?.on(hub, &mut out).await?,

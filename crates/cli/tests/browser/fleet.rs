@@ -1,0 +1,93 @@
+//! A fleet in a process of its own, its console's link, and a shell beside it.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_flagship");
+
+/// A fleet that runs, and its folder. Both end with it.
+pub struct Fleet {
+    process: Child,
+    folder: PathBuf,
+    /// The link that opens the console.
+    pub link: String,
+}
+
+/// A console beside a fleet. It ends with the value.
+pub struct Console {
+    process: Child,
+    /// The link that opens it.
+    pub link: String,
+}
+
+impl Fleet {
+    /// A fleet with the demo in a new folder of this name.
+    pub fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("flagship-{name}-{}", std::process::id()));
+        drop(std::fs::remove_dir_all(&folder));
+        std::fs::create_dir_all(&folder).unwrap();
+        let (process, link) = start(&folder, &["--demo", "--stuck-after", "2s"]);
+        Self { process, folder, link }
+    }
+
+    /// Ends it as a power cut would, and starts it again with the console where it was.
+    pub fn cut_off_and_restart(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+        let port = self.link.split([':', '/']).nth(4).unwrap().to_owned();
+        let (process, link) = start(&self.folder, &["--console-port", &port]);
+        assert_eq!(link, self.link, "the key outlives a restart");
+        self.process = process;
+    }
+
+    /// Runs a line in a shell where `flagship` is the binary under test.
+    pub fn line(&self, line: &str) -> String {
+        let script = format!("flagship() {{ {BINARY} \"$@\"; }}\n{line}");
+        let output = Command::new("sh")
+            .args(["-c", &script])
+            .current_dir(&self.folder)
+            .env("KUBECONFIG", self.folder.join(".flagship/kubeconfig"))
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{line}\n{said}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// A console for whoever this kubeconfig says.
+    pub fn console(&self, kubeconfig: &str) -> Console {
+        let mut command = Command::new(BINARY);
+        command.args(["console", "--no-open", "--kubeconfig", kubeconfig]);
+        let (process, link) = link_of(command.current_dir(&self.folder));
+        Console { process, link }
+    }
+}
+
+fn start(folder: &Path, flags: &[&str]) -> (Child, String) {
+    let mut command = Command::new(BINARY);
+    command.args(["up", "--port", "0"]).args(flags).current_dir(folder);
+    link_of(&mut command)
+}
+
+fn link_of(command: &mut Command) -> (Child, String) {
+    let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(process.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let link = said.find_map(|line| Some(format!("http://{}", line.split("http://").nth(1)?)));
+    (process, link.expect("it prints the link of the console"))
+}
+
+impl Drop for Console {
+    fn drop(&mut self) {
+        drop(self.process.kill());
+        drop(self.process.wait());
+    }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        drop(self.process.kill());
+        drop(self.process.wait());
+        drop(std::fs::remove_dir_all(&self.folder));
+    }
+}
