@@ -4,6 +4,7 @@
 //! Whether the hub agrees is the hub's decision; the words here are there before the click.
 
 use flagship_api::names::ObjectKey;
+use flagship_api::staged_update::UpdateRunState;
 use flagship_explain::board::{Board, Cell, Gate, GateState, Mark, Phase, Side, Stage};
 use flagship_explain::why::RunFacts;
 use flagship_rules::update_run::lifecycle;
@@ -61,17 +62,20 @@ pub fn of_run(
         }
     }
     let change = rights.missing(&Right::change_run(namespace.as_deref()));
-    match board.phase {
-        Phase::Running | Phase::Waiting | Phase::Stuck if lifecycle::may_stop(&run.spec) => {
+    // What was asked for decides, not how it stands: a run that is stuck while it stops says
+    // that it is stuck.
+    let wanted = run.spec.state.clone().unwrap_or_default();
+    match wanted {
+        _ if lifecycle::has_ended(&run.status) => {}
+        UpdateRunState::Initialize | UpdateRunState::Stop => {
+            let act = Act::Resume { namespace: namespace.clone(), run: key.name.clone() };
+            let label = if wanted == UpdateRunState::Stop { "Resume" } else { "Start" };
+            verbs.push(Verb::new(label, act, resumed(board), change));
+        }
+        _ => {
             let act = Act::Stop { namespace: namespace.clone(), run: key.name.clone() };
             verbs.push(Verb::new("Stop", act, stopped(board), change));
         }
-        Phase::Stopping | Phase::Stopped | Phase::Initialized => {
-            let act = Act::Resume { namespace: namespace.clone(), run: key.name.clone() };
-            let label = if board.phase == Phase::Initialized { "Start" } else { "Resume" };
-            verbs.push(Verb::new(label, act, resumed(board), change));
-        }
-        _ => {}
     }
     let act = Act::Rollback { namespace: namespace.clone(), placement: board.placement.clone() };
     let missing = match before {
@@ -262,6 +266,9 @@ mod tests {
         };
         let stopped = told("Stop", with("UpdateRunStopped", "False"), None);
         assert!(stopped.starts_with("Resume: Goes on in stage a: 1 cluster left."), "{stopped}");
+        // One that is stuck while it stops.
+        let stuck = told("Stop", with("UpdateRunStuck", "False"), None);
+        assert!(stuck.starts_with("Resume: "), "{stuck}");
         let done = json!({"conditions": [condition("Succeeded", "True", "UpdateRunSucceeded")]});
         assert_eq!(labels(told("Run", done, None)), ["Roll back"]);
         let ready = json!({"conditions": [condition("Initialized", "True", "x")]});
