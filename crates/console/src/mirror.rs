@@ -11,7 +11,7 @@ use flagship_api::approval::{
     ApprovalRequest, ApprovalRequestSpec, ApprovalRequestStatus, ClusterApprovalRequest,
 };
 use flagship_api::binding::{ClusterResourceBinding, ResourceBinding};
-use flagship_api::cluster::{InternalMemberCluster, MemberCluster, MemberClusterStatus};
+use flagship_api::cluster::{InternalMemberCluster, MemberCluster};
 use flagship_api::condition::Generation;
 use flagship_api::keys::label;
 use flagship_api::names::{HUB_LEASE, ObjectKey, SYSTEM_NAMESPACE};
@@ -24,6 +24,7 @@ use flagship_explain::why::{
     ApprovalFacts, BindingFacts, ClusterFacts, Facts, PlacementFacts, RunFacts, Subject,
     last_heartbeat,
 };
+use flagship_rules::heartbeat::last_heard;
 use flagship_rules::update_run::lifecycle::{has_ended, proven};
 use flagship_rules::update_run::{Age, Rival};
 use flagship_runtime::client::{Client, ResourceType, Selection};
@@ -136,6 +137,7 @@ impl Mirror {
         let mut set = Set {
             client,
             env,
+            quiet: false,
             changed: watch::Sender::new(0),
             gaps: Vec::new(),
             subscriptions: Vec::new(),
@@ -191,9 +193,10 @@ impl Mirror {
             }),
         };
         let members = set.add_telling(Selection::all(), member, is_news);
+        set.quiet = true;
         let reports = set.add_telling(
             Selection::all(),
-            |o: InternalMemberCluster| last_report(&o.status.unwrap_or_default()),
+            |o: InternalMemberCluster| last_heard(&o.status.unwrap_or_default()),
             |_| false,
         );
         let of_hub = Selection::namespace(SYSTEM_NAMESPACE)
@@ -379,11 +382,6 @@ fn is_news(change: &Change<ClusterFacts>) -> bool {
         || gap > 2 * period
 }
 
-fn last_report(status: &MemberClusterStatus) -> Option<Timestamp> {
-    let agents = status.agent_status.iter();
-    agents.filter_map(|agent| agent.last_received_heartbeat.as_ref()).map(|time| time.0).max()
-}
-
 fn created(metadata: &ObjectMeta) -> Option<Timestamp> {
     metadata.creation_timestamp.as_ref().map(|time| time.0)
 }
@@ -401,6 +399,8 @@ fn label_of<'a>(metadata: &'a ObjectMeta, key: &str) -> &'a str {
 struct Set<'a> {
     client: &'a Client,
     env: &'a Env,
+    /// Whether a caller who may not read the kinds that follow does well without.
+    quiet: bool,
     changed: watch::Sender<u64>,
     gaps: Vec<Box<Probe>>,
     subscriptions: Vec<Subscription>,
@@ -435,10 +435,11 @@ impl Set<'_> {
                 changed.send_modify(|count| *count += 1);
             }
         }));
-        let (probed, resource) = (store.clone(), ResourceType::of::<K>());
+        let (probed, resource, quiet) = (store.clone(), ResourceType::of::<K>(), self.quiet);
         self.gaps.push(Box::new(move || {
             let (stale, why) = (probed.is_synced(), probed.trouble());
-            if stale && why.is_none() {
+            let fine = if stale { why.is_none() } else { quiet && why.is_some() };
+            if fine {
                 return None;
             }
             let resource = resource.plural.clone();
