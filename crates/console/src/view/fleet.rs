@@ -44,6 +44,9 @@ const FAILED: u8 = 3;
 const DRIFTED: u8 = 4;
 const SCHEDULED: u8 = 5;
 
+/// A version, if it has a number, and how it stands.
+type Stand = (Option<i64>, u8);
+
 /// The matrix: a row for each cluster, a column for each placement.
 pub fn model(seen: &Seen<'_>) -> Model {
     let placements: Vec<ObjectKey> =
@@ -51,7 +54,7 @@ pub fn model(seen: &Seen<'_>) -> Model {
     let column: BTreeMap<&ObjectKey, usize> =
         placements.iter().enumerate().map(|(at, key)| (key, at)).collect();
     let mut newest: Vec<Option<i64>> = vec![None; placements.len()];
-    let mut there: BTreeMap<String, Vec<Option<(Option<i64>, u8)>>> = BTreeMap::new();
+    let mut there: BTreeMap<String, Vec<Option<Stand>>> = BTreeMap::new();
     for (key, bound) in seen.mirror.bindings.all() {
         let placement = ObjectKey::new(key.namespace.as_deref(), &bound.placement);
         let Some(&at) = column.get(&placement) else { continue };
