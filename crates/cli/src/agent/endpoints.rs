@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use bytes::Bytes;
+use flagship_runtime::metrics::Metrics;
+use flagship_runtime::readiness::Readiness;
 use http::{Request, Response, StatusCode, header};
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -21,6 +23,16 @@ pub struct Answers {
     pub unready: Arc<dyn Fn() -> Option<String> + Send + Sync>,
     /// The metrics as text.
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
+}
+
+impl Answers {
+    /// What an agent answers: how far it has come, and its metrics.
+    pub fn of(ready: impl Fn() -> Readiness + Send + Sync + 'static, metrics: Metrics) -> Self {
+        Self {
+            unready: Arc::new(move || ready().unready()),
+            metrics: Arc::new(move || metrics.render()),
+        }
+    }
 }
 
 /// Listens on a Go-style address; a disabled one gives nothing.

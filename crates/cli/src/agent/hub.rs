@@ -1,7 +1,6 @@
 //! `flagship hub`: the hub's controllers on a real API server.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -233,10 +232,7 @@ impl Hub {
             None => None,
         };
         let readiness = hub.clone();
-        let answers = Answers {
-            unready: Arc::new(move || readiness.ready().unready()),
-            metrics: Arc::new(move || metrics.render()),
-        };
+        let answers = Answers::of(move || readiness.ready(), metrics);
         let addresses = [
             ("health-probe-bind-address", &self.health_probe_bind_address),
             ("metrics-bind-address", &self.metrics_bind_address),

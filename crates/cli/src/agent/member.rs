@@ -1,7 +1,6 @@
 //! `flagship member`: the agent of a member, between a real cluster and a real hub.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -223,10 +222,7 @@ impl Member {
         let options = self.options(&env);
         let agent = flagship_member::Member::new(&name, member, hub, env, metrics.clone(), options);
         let readiness = agent.clone();
-        let answers = Answers {
-            unready: Arc::new(move || readiness.ready().unready()),
-            metrics: Arc::new(move || metrics.render()),
-        };
+        let answers = Answers::of(move || readiness.ready(), metrics);
         let addresses = [
             ("health-probe-bind-address", &self.health_probe_bind_address),
             ("metrics-bind-address", &self.metrics_bind_address),
