@@ -9,13 +9,11 @@ use std::sync::Arc;
 use flagship_api::names::ObjectKey;
 use flagship_api::staged_update::{UpdateRunSpec, UpdateStrategySpec};
 use flagship_api::staged_update_status::UpdateRunStatus;
-use flagship_rules::model::Binding;
-use flagship_rules::placement::{Placement, ResourceSnapshot};
+use flagship_rules::model::{Binding, Cluster, PolicySnapshot, ResourceSnapshot};
+use flagship_rules::placement::Placement;
 use flagship_rules::update_run::lifecycle::{configured, has_ended};
 use flagship_rules::update_run::superseded::{superseded, taken};
-use flagship_rules::update_run::{
-    Action, Cluster, Observed, Options, PolicySnapshot, Rival, Run, plan,
-};
+use flagship_rules::update_run::{Action, Observed, Options, Rival, Run, plan};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -37,13 +35,13 @@ pub struct Asked {
     /// The placement.
     pub placement: Placement,
     /// Its latest policy snapshots.
-    pub policy_snapshots: Vec<PolicySnapshot>,
+    pub policy_snapshots: Vec<Arc<PolicySnapshot>>,
     /// Its bindings.
     pub bindings: Vec<Arc<Binding>>,
     /// The members.
-    pub clusters: Vec<Cluster>,
+    pub clusters: Vec<Arc<Cluster>>,
     /// The version asked for and its snapshots; nothing for what is on the hub now.
-    pub version: Option<(String, Vec<ResourceSnapshot>)>,
+    pub version: Option<(String, Vec<Arc<ResourceSnapshot>>)>,
     /// The placement's runs.
     pub runs: Vec<Run>,
 }
@@ -157,8 +155,9 @@ fn spelled(number: &IntOrString) -> String {
 }
 
 fn observed(asked: Asked) -> Observed {
-    let (index, resource_snapshots) =
-        asked.version.unwrap_or_else(|| ("0".to_owned(), vec![imagined_snapshot(asked.now)]));
+    let (index, resource_snapshots) = asked
+        .version
+        .unwrap_or_else(|| ("0".to_owned(), vec![Arc::new(imagined_snapshot(asked.now))]));
     let spec = UpdateRunSpec {
         placement_name: asked.key.name.clone(),
         resource_snapshot_index: index,
@@ -196,8 +195,6 @@ fn imagined_snapshot(now: Timestamp) -> ResourceSnapshot {
         latest: true,
         hash: Some("imagined".to_owned()),
         count: Some("1".to_owned()),
-        subindex: None,
-        detected: None,
-        resources: Vec::new(),
+        ..ResourceSnapshot::default()
     }
 }

@@ -14,13 +14,11 @@ use flagship_api::kinds::Scope;
 use flagship_api::placement_status::PlacementStatus;
 use flagship_api::selector::Selector;
 use flagship_api::snapshot::{ClusterDecision, SchedulingPolicySnapshotStatus};
-use flagship_rules::model::Binding;
+use flagship_rules::model::{Binding, PolicySnapshot};
 use flagship_rules::placement::selection::{
     Hub, Kind, ResourceType, Selecting, SelectionOptions, Watch, select,
 };
-use flagship_rules::placement::{
-    Batching, Observed, Placement, PolicySnapshot, plan, policy_snapshots,
-};
+use flagship_rules::placement::{Batching, Observed, Placement, plan, policy_snapshots};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -140,6 +138,7 @@ fn fleet(size: usize) -> Observed {
         hash: flagship_api::hash::policy_hash(placement.spec.policy.as_ref()).expect("it hashes"),
         placement_generation: Some("1".to_owned()),
         number_of_clusters: None,
+        policy: placement.spec.policy.clone(),
         status: SchedulingPolicySnapshotStatus {
             observed_crp_generation: 1,
             conditions: vec![condition("Scheduled")],
@@ -149,7 +148,7 @@ fn fleet(size: usize) -> Observed {
     Observed {
         now: now(),
         selection: Ok(Default::default()),
-        policy_snapshots: vec![snapshot],
+        policy_snapshots: vec![Arc::new(snapshot)],
         resource_snapshots: vec![],
         bindings: (0..size).map(|i| Arc::new(binding(i))).collect(),
         indexes_in_runs: vec![],

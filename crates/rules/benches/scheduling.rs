@@ -9,13 +9,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use flagship_rules::scheduling::{
-    Agent, Cluster, Facts, Health, Observed, Options, Snapshot, Taint, plan,
-};
+use flagship_rules::model::{Agent, Cluster, Health, PackedMap, PolicySnapshot, Taint};
+use flagship_rules::scheduling::{Observed, Options, plan};
 use jiff::Timestamp;
 use serde_json::json;
 
-fn facts<const N: usize>(pairs: [(&str, String); N]) -> Facts {
+fn packed<const N: usize>(pairs: [(&str, String); N]) -> PackedMap {
     pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
@@ -23,7 +22,7 @@ fn fleet(size: usize) -> Observed {
     let now: Timestamp = "2026-01-01T12:00:00Z".parse().expect("a literal time");
     let clusters = (0..size).map(|i| Cluster {
         name: format!("member-{i:05}"),
-        labels: facts([
+        labels: packed([
             ("env", ["prod", "test", "prod", "dev"][i % 4].to_owned()),
             ("region", format!("region-{}", i % 12)),
         ]),
@@ -40,8 +39,8 @@ fn fleet(size: usize) -> Observed {
             joined: true,
             health: Some(Health { healthy: true, since: now }),
         }),
-        properties: facts([("kubernetes-fleet.io/node-count", (i % 50).to_string())]),
-        available: facts([("cpu", format!("{}m", 500 + i * 7 % 9000))]),
+        properties: packed([("kubernetes-fleet.io/node-count", (i % 50).to_string())]),
+        available: packed([("cpu", format!("{}m", 500 + i * 7 % 9000))]),
         ..Cluster::default()
     });
     let policy = json!({
@@ -66,13 +65,13 @@ fn fleet(size: usize) -> Observed {
         now,
         namespace: None,
         placement: "web".into(),
-        snapshot: Snapshot {
+        snapshot: Arc::new(PolicySnapshot {
             name: "web-0".into(),
             policy: Some(serde_json::from_value(policy).expect("a literal policy")),
             number_of_clusters: Some("100".into()),
             placement_generation: Some("1".into()),
-            recorded: None,
-        },
+            ..PolicySnapshot::default()
+        }),
         clusters: clusters.map(Arc::new).collect(),
         bindings: Vec::new(),
         options: Options::default(),

@@ -16,9 +16,9 @@ use flagship_api::snapshot::{
 use flagship_api::staged_update::UpdateStrategySpec;
 use flagship_explain::board::{Gate, Side};
 use flagship_explain::plan::{Asked, Foreseen, Stages, foresee};
-use flagship_rules::model::Binding;
-use flagship_rules::placement::{Placement, ResourceSnapshot};
-use flagship_rules::update_run::{self, Cluster, PolicySnapshot};
+use flagship_rules::model::{Binding, Cluster, PolicySnapshot, ResourceSnapshot};
+use flagship_rules::placement::Placement;
+use flagship_rules::update_run;
 use flagship_runtime::client::Selection;
 use flagship_runtime::env::Env;
 use jiff::Timestamp;
@@ -175,7 +175,7 @@ pub async fn read(
                 ScopedKind::ResourceSnapshot.of::<ResourceSnapshotSpec, Value>(client, namespace);
             let found = snapshots.list(&of_index).await?.items;
             let read = found.iter().map(|one| ResourceSnapshot::read(&one.metadata, &one.spec));
-            Some((index.to_owned(), read.collect()))
+            Some((index.to_owned(), read.map(Arc::new).collect()))
         }
     };
     Ok(Asked {
@@ -187,7 +187,7 @@ pub async fn read(
         policy_snapshots: policies
             .iter()
             .map(|found: &Stored<SchedulingPolicySnapshotSpec, SchedulingPolicySnapshotStatus>| {
-                PolicySnapshot::read(&found.metadata, &found.spec, Some(&found.status))
+                Arc::new(PolicySnapshot::read(&found.metadata, &found.spec, Some(&found.status)))
             })
             .collect(),
         bindings: bindings
@@ -196,7 +196,7 @@ pub async fn read(
                 Arc::new(Binding::read(found.metadata, found.spec, Some(found.status)))
             })
             .collect(),
-        clusters: members.iter().map(|member| Cluster::read(&member.metadata)).collect(),
+        clusters: members.iter().map(|member| Arc::new(Cluster::named(&member.metadata))).collect(),
         version,
         runs: runs_of(client, key)
             .await?

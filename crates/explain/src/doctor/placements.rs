@@ -8,7 +8,7 @@ use flagship_api::keys::label;
 use flagship_api::names::{ObjectKey, cluster_of_namespace};
 
 use super::{BindingSeen, Check, Finding, Owned, Seen, count};
-use flagship_rules::placement::{PolicySnapshot, ResourceSnapshot};
+use flagship_rules::model::{PolicySnapshot, ResourceSnapshot};
 
 const AREA: &str = "placements";
 

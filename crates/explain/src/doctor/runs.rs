@@ -1,13 +1,16 @@
 //! Update runs against the laws, and what hangs on runs: approvals, and evictions beside them.
 
+use std::sync::Arc;
+
 use jiff::SignedDuration;
 
 use super::placements::{kubectl, resource, words};
 use super::{Check, Finding, Seen, count};
 use flagship_rules::eviction::is_settled;
+use flagship_rules::model::Cluster;
 use flagship_rules::update_run::laws;
 use flagship_rules::update_run::lifecycle::has_ended;
-use flagship_rules::update_run::{Cluster, Observed, Rival, Run};
+use flagship_rules::update_run::{Observed, Rival, Run};
 
 const AREA: &str = "runs";
 
@@ -70,7 +73,7 @@ fn observed(seen: &Seen, run: &Run) -> Observed {
         clusters: seen
             .members
             .keys()
-            .map(|name| Cluster { name: name.clone(), ..Cluster::default() })
+            .map(|name| Arc::new(Cluster { name: name.clone(), ..Cluster::default() }))
             .collect(),
         rivals: others.map(Rival::of).collect(),
         ..Observed::of(run.clone(), seen.now)

@@ -9,7 +9,7 @@ use flagship_api::names::ObjectKey;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use flagship_rules::model::Binding;
+use flagship_rules::model::{Binding, PolicySnapshot, ResourceSnapshot};
 use flagship_rules::work::Work;
 use flagship_rules::{eviction, placement, update_run};
 
@@ -39,9 +39,9 @@ pub struct Seen {
     /// Placements.
     pub placements: Vec<placement::Placement>,
     /// Policy snapshots.
-    pub policies: Vec<Owned<placement::PolicySnapshot>>,
+    pub policies: Vec<Owned<PolicySnapshot>>,
     /// Resource snapshots.
-    pub resources: Vec<Owned<placement::ResourceSnapshot>>,
+    pub resources: Vec<Owned<ResourceSnapshot>>,
     /// Bindings.
     pub bindings: Vec<BindingSeen>,
     /// Works.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use flagship_api::cluster::{InternalMemberCluster, MemberCluster};
 use flagship_api::names::{cluster_of_namespace, member_role, member_role_binding};
-use flagship_rules::{membership, scheduling};
+use flagship_rules::{membership, model};
 use flagship_runtime::client::Precondition;
 use flagship_runtime::effects::Kind;
 use flagship_runtime::reflector::Store;
@@ -32,8 +32,8 @@ pub(crate) struct MemberMirrors {
 pub(crate) struct Cluster {
     pub precondition: Precondition,
     pub finalizers: Vec<String>,
-    /// As the scheduler sees it, shared with its passes.
-    pub target: Arc<scheduling::Cluster>,
+    /// As all but membership see it, shared with their passes.
+    pub value: Arc<model::Cluster>,
     /// As membership sees it.
     pub member: membership::Member,
 }
@@ -66,7 +66,7 @@ impl Cluster {
         Some(Self {
             precondition: Precondition::of(object)?,
             finalizers: finalizers_of(&object.metadata).to_vec(),
-            target: Arc::new(scheduling::Cluster::read(object)),
+            value: Arc::new(model::Cluster::read(object)),
             member: membership::Member::read(object),
         })
     }

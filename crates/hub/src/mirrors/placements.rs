@@ -6,13 +6,13 @@ use flagship_api::condition::{Conditions, Generation};
 use flagship_api::condition_type;
 use flagship_api::keys::{finalizer, label};
 use flagship_api::names::ObjectKey;
-use flagship_api::placement_status::{NamespacedName, ResourceIdentifier};
+use flagship_api::placement_status::NamespacedName;
 use flagship_api::snapshot::ResourceSnapshotSpec;
-use flagship_rules::model::Binding;
-use flagship_rules::{placement, scheduling, update_run};
+use flagship_rules::model::{self, Binding};
+use flagship_rules::placement;
 use flagship_runtime::client::Precondition;
 use flagship_runtime::reflector::{Entry, IndexId, Store};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_core::Resource;
 
 use super::Set;
@@ -47,10 +47,8 @@ struct Indexes {
 pub(crate) struct ResourceSnapshot {
     pub precondition: Precondition,
     pub placement: ObjectKey,
-    /// As the placement controller sees it.
-    pub value: placement::ResourceSnapshot,
-    /// What envelopes in it carry.
-    pub enveloped: Vec<ResourceIdentifier>,
+    /// Shared with the passes of all controllers.
+    pub value: Arc<model::ResourceSnapshot>,
 }
 
 /// What is kept of a placement.
@@ -72,11 +70,10 @@ pub(crate) struct Policy {
     pub placement: ObjectKey,
     /// Whether it is in force.
     pub latest: bool,
-    /// As the placement controller sees it.
-    pub value: placement::PolicySnapshot,
-    pub generation: Generation,
-    pub snapshot: scheduling::Snapshot,
-    pub conditions: Vec<Condition>,
+    /// Whether the scheduler found all clusters that this very policy asks for.
+    pub fulfilled: bool,
+    /// Shared with the passes of all controllers.
+    pub value: Arc<model::PolicySnapshot>,
 }
 
 impl ScopeMirrors {
@@ -194,29 +191,19 @@ impl Placement {
 impl Policy {
     fn read<S: Scoped>(object: &S::PolicySnapshot) -> Option<Self> {
         let meta = object.meta();
-        let value = placement::PolicySnapshot::read(meta, object.spec(), object.status());
+        let value = model::PolicySnapshot::read(meta, object.spec(), object.status());
         Some(Self {
             precondition: Precondition::of(object)?,
             placement: parent(meta)?,
             latest: value.latest && meta.deletion_timestamp.is_none(),
-            value,
-            generation: Generation::of(meta),
-            snapshot: scheduling::Snapshot::read(meta, object.spec(), object.status()),
-            conditions: object.status().map(|s| s.conditions.clone()).unwrap_or_default(),
-        })
-    }
-
-    /// Whether the scheduler found all clusters that this very policy asks for.
-    pub fn is_fulfilled(&self) -> bool {
-        self.snapshot.recorded.as_ref().is_some_and(|recorded| {
-            self.snapshot.generation() == Some(recorded.placement_generation)
-                && recorded.verdict.is_some_and(|verdict| verdict.fulfilled)
+            fulfilled: value.is_fulfilled(),
+            value: Arc::new(value),
         })
     }
 
     /// Whether the scheduler is asked the same question. What it answered is no question.
     pub fn asks_the_same_as(&self, other: &Self) -> bool {
-        let (one, two) = (&self.snapshot, &other.snapshot);
+        let (one, two) = (&self.value, &other.value);
         self.placement == other.placement
             && one.number_of_clusters == two.number_of_clusters
             && one.placement_generation == two.placement_generation
@@ -231,8 +218,7 @@ impl ResourceSnapshot {
         Some(Self {
             precondition: Precondition::of(object)?,
             placement: parent(meta)?,
-            value: placement::ResourceSnapshot::read(meta, spec),
-            enveloped: spec.selected_resources.iter().flat_map(update_run::enveloped).collect(),
+            value: Arc::new(model::ResourceSnapshot::read(meta, spec)),
         })
     }
 }

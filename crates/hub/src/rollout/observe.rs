@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use flagship_api::keys::label;
 use flagship_api::names::ObjectKey;
-use flagship_rules::model::Binding;
+use flagship_rules::model::{Binding, Cluster};
 use flagship_rules::rollout::Observed;
 use flagship_runtime::client::{Listed, Selection};
 use flagship_runtime::verdict::Failure;
@@ -43,10 +43,6 @@ pub(super) async fn observe<S: Scoped>(
         placement: placement.value.clone(),
         bindings: listed.items.into_iter().map(binding).collect(),
         resource_snapshots: snapshots.iter().map(|snapshot| snapshot.value.clone()).collect(),
-        enveloped: snapshots
-            .iter()
-            .map(|snapshot| (snapshot.value.name.clone(), snapshot.enveloped.clone()))
-            .collect(),
         clusters: BTreeMap::new(),
         cluster_overrides: mirrors.overrides.latest_wide(),
         overrides: Vec::new(),
@@ -73,15 +69,16 @@ fn namespaces<'a>(key: &'a ObjectKey, snapshots: &'a [Arc<ResourceSnapshot>]) ->
     if let Some(namespace) = &key.namespace {
         return BTreeSet::from([namespace.as_str()]);
     }
-    let resources = snapshots.iter().flat_map(|s| s.value.resources.iter().chain(&s.enveloped));
+    let resources =
+        snapshots.iter().flat_map(|s| s.value.resources.iter().chain(&s.value.enveloped));
     resources.map(|resource| resource.namespace.as_str()).filter(|name| !name.is_empty()).collect()
 }
 
-fn clusters(mirrors: &Mirrors, bindings: &[Binding]) -> BTreeMap<String, BTreeMap<String, String>> {
+fn clusters(mirrors: &Mirrors, bindings: &[Binding]) -> BTreeMap<String, Arc<Cluster>> {
     let names: BTreeSet<&str> = bindings.iter().map(Binding::cluster).collect();
     let known = names.into_iter().filter_map(|name| {
         let cluster = mirrors.members.clusters.get(&ObjectKey::cluster(name))?;
-        Some((name.to_owned(), cluster.target.labels.to_map()))
+        Some((name.to_owned(), cluster.value.clone()))
     });
     known.collect()
 }

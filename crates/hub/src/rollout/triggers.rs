@@ -132,7 +132,7 @@ fn one_placement(queue: &Queue<ObjectKey>, change: &Change<Placement>) {
 /// Whether overrides may fit a cluster now that did not before, or the other way round.
 fn relabelled(change: &Change<Cluster>) -> bool {
     match (&change.old, &change.new) {
-        (Some(old), Some(new)) => old.target.labels != new.target.labels,
+        (Some(old), Some(new)) => old.value.labels != new.value.labels,
         // Bindings may have been waiting for it.
         (None, Some(_)) => true,
         (_, None) => false,

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use flagship_api::keys::label;
 use flagship_api::names::ObjectKey;
-use flagship_rules::model::Binding;
-use flagship_rules::scheduling::{Cluster, Observed, Options};
+use flagship_rules::model::{Binding, Cluster};
+use flagship_rules::scheduling::{Observed, Options};
 use flagship_runtime::client::{Listed, Selection};
 
 use super::shell::PassError;
@@ -40,7 +40,7 @@ pub(super) async fn observe<S: Scoped>(
         now: cx.env.now(),
         namespace: key.namespace.clone(),
         placement: key.name.clone(),
-        snapshot: policy.snapshot.clone(),
+        snapshot: policy.value.clone(),
         clusters: clusters(mirrors),
         bindings,
         options: Options {
@@ -61,7 +61,7 @@ pub(super) fn bindings_of(key: &ObjectKey) -> Selection {
 fn clusters(mirrors: &Mirrors) -> Vec<Arc<Cluster>> {
     let known = mirrors.members.clusters.all();
     let mut clusters: Vec<Arc<Cluster>> =
-        known.iter().map(|(_, cluster)| cluster.target.clone()).collect();
+        known.iter().map(|(_, cluster)| cluster.value.clone()).collect();
     let unreadable = mirrors.members.clusters.all_malformed();
     let unknown = unreadable.iter().filter_map(|problem| {
         let key = problem.key()?;

@@ -10,13 +10,10 @@ use std::mem::discriminant;
 use std::sync::Arc;
 
 use flagship_api::binding::{BindingState, ResourceBindingSpec};
-use flagship_api::condition::{Truth, draft};
-use flagship_api::condition_type::policy_snapshot::SCHEDULED;
 use flagship_api::keys::{annotation, finalizer, label};
 use flagship_api::names::{self, ObjectKey, Scope};
 use flagship_api::placement::{ClusterResourcePlacement, ResourcePlacement};
 use flagship_api::reason::event as reason;
-use flagship_api::snapshot::SchedulingPolicySnapshotStatus;
 use flagship_rules::model::Binding;
 use flagship_rules::scheduling::{self, Action, Decision, Remark, Report, State};
 use flagship_runtime::client::{ClientError, Precondition, Propagation, ResourceType};
@@ -265,18 +262,7 @@ impl Shell {
             let chosen = verdict.found;
             tracing::warn!(%key, chosen, listed, "not all chosen clusters can be listed");
         }
-        let truth = if verdict.fulfilled { Truth::True } else { Truth::False };
-        let mut conditions = policy.conditions.clone();
-        draft(SCHEDULED).is(truth, verdict.reason()).because(verdict.message()).set(
-            &mut conditions,
-            policy.generation,
-            self.cx.env.now(),
-        );
-        let status = SchedulingPolicySnapshotStatus {
-            observed_crp_generation: report.placement_generation,
-            conditions,
-            target_clusters: report.decisions.iter().map(Decision::on_the_wire).collect(),
-        };
+        let status = report.status(&policy.value, self.cx.env.now());
         // Named one by one: an empty list is left out of the status, and a merge patch
         // would keep what was there.
         let patch = json!({"status": {

@@ -104,12 +104,12 @@ fn awaits_scheduler(binding: &Binding) -> bool {
 
 fn cluster_trigger(change: &Change<Cluster>, now: Timestamp) -> Option<ClusterTrigger> {
     match (&change.old, &change.new) {
-        (Some(old), Some(new)) => match cluster_change(&old.target, &new.target, now) {
+        (Some(old), Some(new)) => match cluster_change(&old.value, &new.value, now) {
             ClusterChange::Nothing => None,
             change => Some(ClusterTrigger::Changed(change)),
         },
         // Usually a new cluster is not ready; a list may show it when it already is.
-        (None, Some(new)) if ineligible(&new.target, now).is_none() => {
+        (None, Some(new)) if ineligible(&new.value, now).is_none() => {
             Some(ClusterTrigger::Changed(ClusterChange::Nature))
         }
         (None, Some(_)) => None,
@@ -149,8 +149,8 @@ pub(super) async fn wake_for_clusters(
                     // Both may lag; a pass too many is cheap, one too few is not.
                     let placement = scope.placements.get(&policy.placement);
                     let told = placement.is_some_and(|placement| placement.scheduled);
-                    let content = told && policy.is_fulfilled();
-                    concerns(change, policy.snapshot.policy.as_ref(), content)
+                    let content = told && policy.fulfilled;
+                    concerns(change, policy.value.policy.as_ref(), content)
                 }
             };
             if concerned {
@@ -167,7 +167,7 @@ pub(super) async fn sweep(cx: Context, mirrors: Arc<Mirrors>, queue: Queue<Objec
         let span: Duration = cx.env.entropy.jittered(cx.options.unfulfilled_sweep, SWEEP_JITTER);
         tokio::time::sleep(span).await;
         for (_, policy) in policies(&mirrors) {
-            if !policy.is_fulfilled() {
+            if !policy.fulfilled {
                 queue.add_with(policy.placement.clone(), Priority::Low);
             }
         }

@@ -11,11 +11,9 @@ use flagship_api::names::ObjectKey;
 use flagship_api::overrides::{ClusterResourceOverrideSnapshot, ResourceOverrideSnapshot};
 use flagship_api::placement_status::NamespacedName;
 use flagship_base::names::label_value;
-use flagship_rules::model::Binding;
+use flagship_rules::model::{Binding, Cluster, PolicySnapshot};
 use flagship_rules::placement::Placement;
-use flagship_rules::update_run::{
-    Cluster, ClusterOverride, NamespacedOverride, PolicySnapshot, Rival,
-};
+use flagship_rules::update_run::{ClusterOverride, NamespacedOverride, Rival};
 use flagship_runtime::client::{Listed, ResourceType, Selection};
 use flagship_runtime::effects::Kind;
 use flagship_runtime::verdict::Failure;
@@ -50,8 +48,8 @@ pub(super) async fn observe_fresh<S: Scoped>(
         let status = object.status().cloned().unwrap_or_default();
         Placement::read(object.meta(), object.spec(), &status)
     });
-    observed.policy_snapshots =
-        policies.iter().map(|p| PolicySnapshot::read(p.meta(), p.spec(), p.status())).collect();
+    let policies = policies.iter().map(|p| PolicySnapshot::read(p.meta(), p.spec(), p.status()));
+    observed.policy_snapshots = policies.map(Arc::new).collect();
     observed.bindings = bindings.into_iter().map(|b| Arc::new(binding(b))).collect();
     observed.clusters = clusters;
     observed.approvals = approvals(scope, run);
@@ -110,9 +108,7 @@ async fn what_to_fix<S: Scoped>(
     let mirrored = mirrored.into_iter().filter(|snapshot| !named(snapshot));
     let listed = listed.iter().filter_map(ResourceSnapshot::read).map(Arc::new);
     for snapshot in mirrored.chain(listed) {
-        let name = &snapshot.value.name;
-        observed.enveloped.insert(name.clone(), snapshot.enveloped.clone());
-        seen.resources.insert(name.clone(), snapshot.precondition.clone());
+        seen.resources.insert(snapshot.value.name.clone(), snapshot.precondition.clone());
         observed.resource_snapshots.push(snapshot.value.clone());
     }
     if let (true, Some(placement)) = (index.is_empty(), &observed.placement) {
@@ -177,9 +173,9 @@ async fn by_uid<S: Scoped>(
     Ok(named.collect())
 }
 
-async fn clusters(cx: &Context) -> Result<Vec<Cluster>, Failure> {
+async fn clusters(cx: &Context) -> Result<Vec<Arc<Cluster>>, Failure> {
     let listed = metadata::<MemberCluster>(cx, None).await?;
-    Ok(listed.iter().map(|cluster| Cluster::read(&cluster.metadata)).collect())
+    Ok(listed.iter().map(|cluster| Arc::new(Cluster::named(&cluster.metadata))).collect())
 }
 
 async fn metadata<K: Kind>(

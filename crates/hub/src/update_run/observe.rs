@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use flagship_api::names::ObjectKey;
 use flagship_rules::model::Binding;
-use flagship_rules::update_run::{Approval, Cluster, Observed, PolicySnapshot, Rival};
+use flagship_rules::update_run::{Approval, Observed, Rival};
 use flagship_runtime::client::Precondition;
 
 use crate::hub::Context;
-use crate::mirrors::{MemberMirrors, Policy, Run, ScopeMirrors};
+use crate::mirrors::{MemberMirrors, Run, ScopeMirrors};
 use crate::placement::Preconditions;
 
 /// What a pass looks at, and what its writes carry as preconditions.
@@ -77,13 +77,12 @@ pub(super) fn observe(
     let observed = &mut seen.observed;
     observed.placement = scope.placements.get(key).map(|placement| placement.value.clone());
     observed.policy_snapshots =
-        scope.latest_policies_of(key).iter().map(|policy| in_force(policy)).collect();
+        scope.latest_policies_of(key).iter().map(|policy| policy.value.clone()).collect();
     observed.bindings = scope.bindings_of(key);
     let named: BTreeSet<&str> = observed.bindings.iter().map(|binding| binding.cluster()).collect();
-    let known = named.into_iter().filter_map(|name| {
-        let cluster = members.clusters.get(&ObjectKey::cluster(name))?;
-        Some(Cluster { name: name.to_owned(), labels: cluster.target.labels.to_map() })
-    });
+    let known = named
+        .into_iter()
+        .filter_map(|name| Some(members.clusters.get(&ObjectKey::cluster(name))?.value.clone()));
     observed.clusters = known.collect();
     observed.approvals = approvals(scope, run);
     let rivals = writers(&observed.bindings, run).into_iter();
@@ -136,15 +135,4 @@ pub(super) fn request_names(run: &Run) -> impl Iterator<Item = &str> {
         stage.before_stage_task_status.iter().chain(&stage.after_stage_task_status)
     });
     tasks.map(|task| task.approval_request_name.as_str()).filter(|name| !name.is_empty())
-}
-
-fn in_force(policy: &Policy) -> PolicySnapshot {
-    PolicySnapshot {
-        name: policy.value.name.clone(),
-        generation: policy.value.generation,
-        index: policy.value.index.clone(),
-        number_of_clusters: policy.value.number_of_clusters.clone(),
-        policy: policy.snapshot.policy.clone(),
-        conditions: policy.conditions.clone(),
-    }
 }

@@ -113,7 +113,7 @@ impl Waker {
 
     /// Labels decide which stage a cluster belongs to.
     fn cluster(&self, change: &Change<Cluster>) {
-        let labels = |cluster: Option<&Cluster>| cluster.map(|c| c.target.labels.clone());
+        let labels = |cluster: Option<&Cluster>| cluster.map(|c| c.value.labels.clone());
         if labels(change.old.as_deref()) == labels(change.new.as_deref()) {
             return;
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use flagship_api::names::{ObjectKey, member_namespace};
 use flagship_rules::model::Binding;
-use flagship_rules::work::{Cluster, Observed, Placement, Strategies, relevant};
+use flagship_rules::work::{Observed, Placement, Strategies, relevant};
 use flagship_runtime::client::Precondition;
 
 use crate::hub::Context;
@@ -48,14 +48,11 @@ pub(super) fn observe(cx: &Context, mirrors: &Mirrors, key: &ObjectKey) -> Optio
             .collect(),
         observed: Observed {
             now: cx.env.now(),
-            cluster: cluster.map(|cluster| Cluster {
-                name: cluster.target.name.clone(),
-                labels: cluster.target.labels.to_map(),
-            }),
+            cluster: cluster.map(|cluster| cluster.value.clone()),
             works: works.iter().map(|(_, work)| work.value.clone()).collect(),
             snapshots: relevant(
                 &binding.spec.resource_snapshot_name,
-                snapshots.iter().map(|one| &one.value),
+                snapshots.iter().map(|one| one.value.clone()).collect(),
             ),
             placement: placement.map(|kept| Placement::read(kept.deleting, &kept.value.spec)),
             override_hashes: override_hashes(mirrors, &binding),

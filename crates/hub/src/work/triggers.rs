@@ -85,9 +85,9 @@ fn work<S: Scoped>(queue: &PerPlacement, scope: &ScopeMirrors, change: &Change<V
 /// A cluster that is new, or whose labels overrides may ask for.
 fn cluster(queue: &PerPlacement, scope: &ScopeMirrors, change: &Change<Cluster>) {
     let Some(new) = &change.new else { return };
-    let relabelled = change.old.as_ref().is_none_or(|old| old.target.labels != new.target.labels);
+    let relabelled = change.old.as_ref().is_none_or(|old| old.value.labels != new.value.labels);
     if relabelled {
-        wake(queue, change.origin.priority(), scope.bindings_on(&new.target.name), |_| true);
+        wake(queue, change.origin.priority(), scope.bindings_on(&new.value.name), |_| true);
     }
 }
 

@@ -30,16 +30,7 @@ fn world(policy: Value, bindings: &[&str], budget: Value) -> Observed {
             cluster: "c1".into(),
             ..Eviction::default()
         },
-        placement: Some(Placement {
-            namespace: None,
-            name: "web".into(),
-            uid: "uid".into(),
-            generation: 1,
-            deleting: false,
-            has_finalizer: true,
-            spec,
-            status: Default::default(),
-        }),
+        placement: Some(Placement::of_spec("web", spec)),
         bindings: bindings.iter().map(|told| bound(told)).collect(),
         budget: serde_json::from_value::<Option<PlacementDisruptionBudgetSpec>>(budget).unwrap(),
     }

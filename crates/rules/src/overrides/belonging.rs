@@ -14,6 +14,7 @@ use super::clusters::is_for;
 use super::contents::is_envelope;
 use super::selection::{selects_namespaced, selects_wide};
 use super::{ClusterOverride, NamespacedOverride};
+use crate::model::PackedMap;
 
 /// The override snapshots that concern one placement.
 #[derive(Debug, Clone, Default)]
@@ -74,7 +75,7 @@ impl Concerning<'_> {
     }
 
     /// Those that a cluster with these labels gets.
-    pub fn on(&self, labels: &BTreeMap<String, String>) -> Result<Chosen, BadSelector> {
+    pub fn on(&self, labels: &PackedMap) -> Result<Chosen, BadSelector> {
         let mut chosen = Chosen::default();
         let bad = |snapshot: &str, cause| BadSelector { snapshot: snapshot.to_owned(), cause };
         for o in &self.wide {

@@ -3,15 +3,15 @@
 //! A rule without a selector is for no cluster, one whose selector has no terms for every
 //! cluster. A term without a label selector matches nothing, an empty one everything.
 
-use std::collections::BTreeMap;
-
 use flagship_api::overrides::{OverridePolicy, OverrideRule};
 use flagship_api::printed::PrintedSelector;
 use flagship_api::selector;
 
+use crate::model::PackedMap;
+
 /// Whether any rule is for a cluster with these labels. The error names the selector that
 /// cannot be read.
-pub fn is_for(policy: &OverridePolicy, labels: &BTreeMap<String, String>) -> Result<bool, String> {
+pub fn is_for(policy: &OverridePolicy, labels: &PackedMap) -> Result<bool, String> {
     for rule in &policy.override_rules {
         if rule_is_for(rule, labels)? {
             return Ok(true);
@@ -21,7 +21,7 @@ pub fn is_for(policy: &OverridePolicy, labels: &BTreeMap<String, String>) -> Res
 }
 
 /// Whether this rule is for a cluster with these labels.
-pub fn rule_is_for(rule: &OverrideRule, labels: &BTreeMap<String, String>) -> Result<bool, String> {
+pub fn rule_is_for(rule: &OverrideRule, labels: &PackedMap) -> Result<bool, String> {
     let Some(selector) = &rule.cluster_selector else { return Ok(false) };
     if selector.cluster_selector_terms.is_empty() {
         return Ok(true);
@@ -31,7 +31,7 @@ pub fn rule_is_for(rule: &OverrideRule, labels: &BTreeMap<String, String>) -> Re
         let selector = selector::read(given).map_err(|error| {
             format!("invalid cluster label selector {}: {error}", PrintedSelector(given))
         })?;
-        if selector.matches(labels) {
+        if selector.matches_what(|key| labels.get(key)) {
             return Ok(true);
         }
     }

@@ -21,11 +21,11 @@ mod variables;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::collections::BTreeMap;
-
 use flagship_api::overrides::{ClusterResourceOverrideSpec, ResourceOverrideSpec};
 use flagship_api::placement_status::NamespacedName;
 use serde::{Deserialize, Serialize};
+
+use crate::model::PackedMap;
 
 /// A ClusterResourceOverrideSnapshot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -51,5 +51,5 @@ pub struct Target<'a> {
     /// Name of the MemberCluster.
     pub name: &'a str,
     /// Its labels.
-    pub labels: &'a BTreeMap<String, String>,
+    pub labels: &'a PackedMap,
 }

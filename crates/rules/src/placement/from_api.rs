@@ -8,13 +8,11 @@ use flagship_api::kinds::{FleetKind, Scope};
 use flagship_api::placement::{ClusterResourcePlacement, PlacementSpec, ResourcePlacement};
 use flagship_api::placement_status::{PlacementStatus, ResourceIdentifier};
 use flagship_api::raw_json::RawJson;
-use flagship_api::snapshot::{
-    ResourceSnapshotSpec, SchedulingPolicySnapshotSpec, SchedulingPolicySnapshotStatus,
-};
+use flagship_api::snapshot::{ResourceSnapshotSpec, SchedulingPolicySnapshotSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use serde::Deserialize;
 
-use super::observed::{Placement, PolicySnapshot, ResourceSnapshot};
+use super::observed::Placement;
 use super::policy_snapshots::NewPolicySnapshot;
 use super::resource_snapshots::{NewResourceSnapshot, Part};
 use super::selection::Selection;
@@ -124,56 +122,6 @@ impl NewResourceSnapshot {
             selected_resources: held.iter().map(|selected| selected.manifest.clone()).collect(),
         }
     }
-}
-
-impl PolicySnapshot {
-    /// What the rules read of a policy snapshot of either scope.
-    pub fn read(
-        metadata: &ObjectMeta,
-        spec: &SchedulingPolicySnapshotSpec,
-        status: Option<&SchedulingPolicySnapshotStatus>,
-    ) -> Self {
-        Self {
-            name: metadata.name.clone().unwrap_or_default(),
-            generation: metadata.generation.unwrap_or_default(),
-            index: labelled(metadata, label::POLICY_INDEX),
-            latest: is_latest(metadata),
-            hash: String::from_utf8_lossy(&spec.policy_hash.0).into_owned(),
-            placement_generation: annotated(metadata, annotation::PLACEMENT_GENERATION),
-            number_of_clusters: annotated(metadata, annotation::NUMBER_OF_CLUSTERS),
-            status: status.cloned().unwrap_or_default(),
-        }
-    }
-}
-
-impl ResourceSnapshot {
-    /// What the rules read of a resource snapshot of either scope. Worth keeping: it looks
-    /// into every manifest once.
-    pub fn read(metadata: &ObjectMeta, spec: &ResourceSnapshotSpec) -> Self {
-        Self {
-            name: metadata.name.clone().unwrap_or_default(),
-            created: metadata.creation_timestamp.clone().map_or_else(Default::default, |t| t.0),
-            index: labelled(metadata, label::RESOURCE_INDEX),
-            latest: is_latest(metadata),
-            hash: annotated(metadata, annotation::RESOURCE_HASH),
-            count: annotated(metadata, annotation::NUMBER_OF_RESOURCE_SNAPSHOTS),
-            subindex: annotated(metadata, annotation::SUBINDEX_OF_RESOURCE_SNAPSHOT),
-            detected: annotated(metadata, annotation::NEXT_SNAPSHOT_DETECTION_TIME),
-            resources: spec.selected_resources.iter().map(identifier).collect(),
-        }
-    }
-}
-
-fn labelled(metadata: &ObjectMeta, key: &str) -> Option<String> {
-    metadata.labels.as_ref()?.get(key).cloned()
-}
-
-fn annotated(metadata: &ObjectMeta, key: &str) -> Option<String> {
-    metadata.annotations.as_ref()?.get(key).cloned()
-}
-
-fn is_latest(metadata: &ObjectMeta) -> bool {
-    labelled(metadata, label::IS_LATEST_SNAPSHOT).as_deref() == Some("true")
 }
 
 /// What a manifest is called; parts that cannot be read stay empty.

@@ -24,6 +24,6 @@ pub mod validation;
 mod tests;
 
 pub use from_api::identifier;
-pub use observed::{Batching, ByCluster, Observed, Placement, PolicySnapshot, ResourceSnapshot};
+pub use observed::{Batching, ByCluster, Observed, Placement};
 pub use pass_error::{Frozen, PassError};
 pub use reconcile::{Action, FRESH_KIND_RETRY, Plan, RESYNC, Series, plan, series};

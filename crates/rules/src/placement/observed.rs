@@ -1,8 +1,7 @@
 //! What the placement controller sees: one placement, what it selects, and everything
 //! derived from it so far.
 //!
-//! Both scopes become these values at the edge. Labels and annotations of snapshots are
-//! kept as written, so that the rules can say which of them cannot be read.
+//! Both scopes become these values at the edge.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,15 +9,14 @@ use std::sync::Arc;
 use flagship_api::kinds::Scope;
 use flagship_api::names::ObjectKey;
 use flagship_api::placement::{PlacementSpec, RolloutStrategyType, StatusReportingScope};
-use flagship_api::placement_status::{PlacementStatus, ResourceIdentifier};
+use flagship_api::placement_status::PlacementStatus;
 use flagship_api::policy::PlacementType;
-use flagship_api::snapshot::SchedulingPolicySnapshotStatus;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::pass_error::PassError;
 use super::selection::{Selection, kind_of};
-use crate::model::Binding;
+use crate::model::{Binding, PolicySnapshot, ResourceSnapshot};
 
 /// Everything one pass over a placement may look at.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -30,9 +28,9 @@ pub struct Observed {
     /// What its selectors select today.
     pub selection: Result<Selection, PassError>,
     /// Its policy snapshots, in any order.
-    pub policy_snapshots: Vec<PolicySnapshot>,
+    pub policy_snapshots: Vec<Arc<PolicySnapshot>>,
     /// Its resource snapshots, in any order.
-    pub resource_snapshots: Vec<ResourceSnapshot>,
+    pub resource_snapshots: Vec<Arc<ResourceSnapshot>>,
     /// Its bindings, in any order.
     pub bindings: Vec<Arc<Binding>>,
     /// Resource snapshot indexes that update runs of this placement still work with.
@@ -89,6 +87,21 @@ pub struct Placement {
 }
 
 impl Placement {
+    /// A placement that has just been written, and has its finalizer.
+    #[cfg(test)]
+    pub fn of_spec(name: &str, spec: PlacementSpec) -> Self {
+        Self {
+            namespace: None,
+            name: name.to_owned(),
+            uid: "uid".to_owned(),
+            generation: 1,
+            deleting: false,
+            has_finalizer: true,
+            spec,
+            status: PlacementStatus::default(),
+        }
+    }
+
     /// Decided by the namespace alone.
     pub fn scope(&self) -> Scope {
         self.key().scope()
@@ -123,50 +136,6 @@ impl Placement {
         let term = terms.find(|term| kind_of(term).is_namespace())?;
         Some(term.name.as_str()).filter(|name| !name.is_empty())
     }
-}
-
-/// A policy snapshot of either scope.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct PolicySnapshot {
-    /// `metadata.name`.
-    pub name: String,
-    /// `metadata.generation`.
-    pub generation: i64,
-    /// Label `policy-index`.
-    pub index: Option<String>,
-    /// Whether label `is-latest-snapshot` is `true`.
-    pub latest: bool,
-    /// `spec.policyHash`, as the hex digits it holds.
-    pub hash: String,
-    /// Annotation `CRP-generation`.
-    pub placement_generation: Option<String>,
-    /// Annotation `number-of-clusters`.
-    pub number_of_clusters: Option<String>,
-    /// What the scheduler recorded.
-    pub status: SchedulingPolicySnapshotStatus,
-}
-
-/// A resource snapshot of either scope, without the manifests.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct ResourceSnapshot {
-    /// `metadata.name`.
-    pub name: String,
-    /// `metadata.creationTimestamp`.
-    pub created: Timestamp,
-    /// Label `resource-index`.
-    pub index: Option<String>,
-    /// Whether label `is-latest-snapshot` is `true`.
-    pub latest: bool,
-    /// Annotation `resource-hash`; having one makes it the master of its group.
-    pub hash: Option<String>,
-    /// Annotation `number-of-resource-snapshots`.
-    pub count: Option<String>,
-    /// Annotation `subindex-of-resource-snapshot`.
-    pub subindex: Option<String>,
-    /// Annotation `next-resource-snapshot-candidate-detection-time`.
-    pub detected: Option<String>,
-    /// What is inside, in order.
-    pub resources: Vec<ResourceIdentifier>,
 }
 
 /// Bindings by the cluster they are for.

@@ -6,14 +6,17 @@
 //!
 //! The status of a policy snapshot is the scheduler's, not ours.
 
+use std::sync::Arc;
+
 use flagship_api::hash::policy_hash;
 use flagship_api::names::{SnapshotIndex, policy_snapshot};
 use flagship_api::policy::PlacementType;
 use flagship_api::snapshot::SchedulingPolicySnapshotStatus;
 use serde::{Deserialize, Serialize};
 
-use super::observed::{Placement, PolicySnapshot};
+use super::observed::Placement;
 use super::pass_error::{Frozen, PassError};
+use crate::model::PolicySnapshot;
 
 /// What to do about policy snapshots, and where that leaves the placement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -79,7 +82,7 @@ pub struct NewPolicySnapshot {
 /// Gets or creates the snapshot of the placement's policy, keeping at most `limit`.
 pub fn plan(
     placement: &Placement,
-    existing: &[PolicySnapshot],
+    existing: &[Arc<PolicySnapshot>],
     limit: usize,
 ) -> Result<PolicyPlan, PassError> {
     let policy = placement.spec.policy.as_ref();
@@ -91,7 +94,7 @@ pub fn plan(
     };
     let mut indexed = existing
         .iter()
-        .map(|snapshot| Ok((index_of(snapshot)?, snapshot)))
+        .map(|snapshot| Ok((index_of(snapshot)?, snapshot.as_ref())))
         .collect::<Result<Vec<_>, PassError>>()?;
     indexed.sort_by_key(|(index, _)| *index);
     let mut labelled: Vec<&PolicySnapshot> =

@@ -1,14 +1,14 @@
 //! What the rules see: one placement, its bindings, and what its clusters should get.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use flagship_api::placement_status::ResourceIdentifier;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::model::Binding;
+use crate::model::{Binding, Cluster, ResourceSnapshot};
 use crate::overrides::{ClusterOverride, NamespacedOverride};
-use crate::placement::{Placement, ResourceSnapshot};
+use crate::placement::Placement;
 
 /// Everything one pass over a placement may look at.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -20,11 +20,9 @@ pub struct Observed {
     /// Its bindings, in any order, not older than the last write to them.
     pub bindings: Vec<Binding>,
     /// Its resource snapshots, in any order.
-    pub resource_snapshots: Vec<ResourceSnapshot>,
-    /// What envelopes in those snapshots carry, by snapshot.
-    pub enveloped: BTreeMap<String, Vec<ResourceIdentifier>>,
-    /// Labels of the clusters that bindings name; more do no harm.
-    pub clusters: BTreeMap<String, BTreeMap<String, String>>,
+    pub resource_snapshots: Vec<Arc<ResourceSnapshot>>,
+    /// The clusters that bindings name, by name; more do no harm.
+    pub clusters: BTreeMap<String, Arc<Cluster>>,
     /// Latest ClusterResourceOverrideSnapshots.
     pub cluster_overrides: Vec<ClusterOverride>,
     /// Latest ResourceOverrideSnapshots.

@@ -9,8 +9,8 @@ use flagship_api::names::ObjectKey;
 use flagship_api::overrides::{PlacementRef, PlacementScope};
 use flagship_api::placement::PlacementSpec;
 
-use crate::model::Binding;
-use crate::placement::{Placement, ResourceSnapshot};
+use crate::model::{Binding, ResourceSnapshot};
+use crate::placement::Placement;
 
 /// Whether a binding's change may let it, or another one, move.
 pub fn binding_changed(old: &Binding, new: &Binding) -> bool {

@@ -1,13 +1,15 @@
 //! What clusters should get now: the latest resources, and the overrides for each.
 
+use std::sync::Arc;
+
 use flagship_api::names::SnapshotIndex;
 use flagship_api::placement_status::ResourceIdentifier;
 
 use super::observed::Observed;
-use crate::model::Binding;
+use crate::model::{Binding, ResourceSnapshot};
 use crate::overrides::belonging::{BadSelector, Chosen, Concerning, concerning};
+use crate::placement::PassError;
 use crate::placement::resource_snapshots::{bad_count, content, incomplete};
-use crate::placement::{PassError, ResourceSnapshot};
 
 /// What every cluster should get.
 pub struct Wanted<'a> {
@@ -19,8 +21,8 @@ pub struct Wanted<'a> {
 
 /// Finds the latest resources; `None` while there are none.
 pub fn wanted(seen: &Observed) -> Result<Option<Wanted<'_>>, PassError> {
-    let latest: Vec<&ResourceSnapshot> =
-        seen.resource_snapshots.iter().filter(|snapshot| snapshot.latest).collect();
+    let all = seen.resource_snapshots.iter().map(Arc::as_ref);
+    let latest: Vec<&ResourceSnapshot> = all.filter(|snapshot| snapshot.latest).collect();
     if latest.is_empty() {
         return Ok(None);
     }
@@ -50,13 +52,13 @@ impl Wanted<'_> {
             return Ok(Chosen::default());
         }
         let cluster = binding.cluster();
-        let labels = self.seen.clusters.get(cluster).ok_or_else(|| {
+        let found = self.seen.clusters.get(cluster).ok_or_else(|| {
             PassError::Expected(format!(
                 "member cluster {cluster} of {} is not found",
                 binding.name
             ))
         })?;
-        self.overrides.on(labels).map_err(|BadSelector { snapshot, cause }| {
+        self.overrides.on(&found.labels).map_err(|BadSelector { snapshot, cause }| {
             PassError::User(format!("override snapshot {snapshot}: {cause}"))
         })
     }
@@ -88,7 +90,6 @@ fn whole_group(
     }
     let mut resources =
         content(&seen.resource_snapshots, master.index.as_deref().unwrap_or_default());
-    let inside = group().filter_map(|snapshot| seen.enveloped.get(&snapshot.name));
-    resources.extend(inside.flatten().cloned());
+    resources.extend(group().flat_map(|snapshot| &snapshot.enveloped).cloned());
     Ok(resources)
 }

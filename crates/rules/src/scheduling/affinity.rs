@@ -12,8 +12,8 @@ use flagship_api::policy::{
 use flagship_api::property::{self, PropertyName};
 use flagship_api::selector::{self, Selector};
 
-use super::observed::Cluster;
 use super::properties::{Found, look_up};
+use crate::model::Cluster;
 
 /// Said when no required term fits and no better reason is known.
 const NO_TERM: &str = "cluster does not match with any of the required cluster affinity terms";

@@ -3,12 +3,15 @@
 //! A decision is API: it stands in the snapshot's status and in the binding, and its
 //! reason is printed to people as it is.
 
-use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
+use flagship_api::condition::{Generation, Truth, draft};
+use flagship_api::condition_type::policy_snapshot::SCHEDULED;
+use flagship_api::snapshot::{ClusterDecision, SchedulingPolicySnapshotStatus};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::observed::{Recorded, Snapshot};
+use crate::model::PolicySnapshot;
 
 /// Most entries `status.targetClusters` may hold.
 pub const MOST_DECISIONS: usize = 1000;
@@ -124,6 +127,22 @@ impl Verdict {
     }
 }
 
+impl Report {
+    /// The status of the snapshot with this report in it.
+    pub fn status(&self, of: &PolicySnapshot, now: Timestamp) -> SchedulingPolicySnapshotStatus {
+        let verdict = self.verdict;
+        let truth = if verdict.fulfilled { Truth::True } else { Truth::False };
+        let mut conditions = of.status.conditions.clone();
+        let said = draft(SCHEDULED).is(truth, verdict.reason()).because(verdict.message());
+        said.set(&mut conditions, Generation(of.generation), now);
+        SchedulingPolicySnapshotStatus {
+            observed_crp_generation: self.placement_generation,
+            conditions,
+            target_clusters: self.decisions.iter().map(Decision::on_the_wire).collect(),
+        }
+    }
+}
+
 /// Lists decisions within the limits: selected ones first, then at most
 /// [`MOST_UNSELECTED`] others, the outscored before the filtered.
 pub fn list(
@@ -143,14 +162,18 @@ pub fn list(
 }
 
 /// The report, unless the snapshot says the same already.
-pub fn report(snapshot: &Snapshot, decisions: Vec<Decision>, verdict: Verdict) -> Option<Report> {
+pub fn report(
+    snapshot: &PolicySnapshot,
+    decisions: Vec<Decision>,
+    verdict: Verdict,
+) -> Option<Report> {
     unless_recorded(snapshot, decisions, verdict, |_| true)
 }
 
 /// The same for a pass that looked at nothing but the selected clusters: what is recorded
 /// of others is neither confirmed nor taken back.
 pub fn report_of_selected(
-    snapshot: &Snapshot,
+    snapshot: &PolicySnapshot,
     decisions: Vec<Decision>,
     verdict: Verdict,
 ) -> Option<Report> {
@@ -158,29 +181,25 @@ pub fn report_of_selected(
 }
 
 fn unless_recorded(
-    snapshot: &Snapshot,
+    snapshot: &PolicySnapshot,
     decisions: Vec<Decision>,
     verdict: Verdict,
-    counts: impl Fn(&Decision) -> bool,
+    counts: impl Fn(&ClusterDecision) -> bool,
 ) -> Option<Report> {
     // A pass that does not know it has failed before it came here.
-    let placement_generation = snapshot.generation()?;
-    let same = |recorded: &Recorded| {
-        recorded.placement_generation == placement_generation
-            && recorded.verdict == Some(verdict)
-            && by_cluster(recorded.decisions.iter().filter(|d| counts(d)))
-                == by_cluster(decisions.iter())
-    };
-    let known = snapshot.recorded.as_ref().is_some_and(same);
+    let placement_generation = snapshot.answers()?;
+    let recorded = &snapshot.status;
+    let known = recorded.observed_crp_generation == placement_generation
+        && snapshot.verdict() == Some(verdict)
+        && are_written(&decisions, recorded.target_clusters.iter().filter(|d| counts(d)).collect());
     (!known).then_some(Report { placement_generation, decisions, verdict })
 }
 
-/// Decisions are a set; the order they are written in says nothing.
-fn by_cluster<'a>(decisions: impl Iterator<Item = &'a Decision>) -> Vec<&'a Decision> {
-    let mut sorted: Vec<&Decision> = decisions.collect();
-    sorted.sort_by(|a, b| match a.cluster.cmp(&b.cluster) {
-        Ordering::Equal => a.reason.cmp(&b.reason),
-        unequal => unequal,
-    });
-    sorted
+/// Whether these decisions were written. They are a set; their order says nothing.
+fn are_written(decisions: &[Decision], mut written: Vec<&ClusterDecision>) -> bool {
+    let mut decisions: Vec<&Decision> = decisions.iter().collect();
+    decisions.sort_by(|a, b| (&a.cluster, &a.reason).cmp(&(&b.cluster, &b.reason)));
+    written.sort_by(|a, b| (&a.cluster_name, &a.reason).cmp(&(&b.cluster_name, &b.reason)));
+    decisions.len() == written.len()
+        && decisions.into_iter().zip(written).all(|(decision, written)| decision.is(written))
 }

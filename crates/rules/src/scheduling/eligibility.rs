@@ -5,7 +5,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::observed::Cluster;
+use crate::model::Cluster;
 
 /// How long a silent or unhealthy cluster is still trusted.
 const PATIENCE: SignedDuration = SignedDuration::from_mins(5);

@@ -16,10 +16,10 @@ use super::classify::Classes;
 use super::decision::Score;
 use super::eligibility::ineligible;
 use super::namespaces;
-use super::observed::{Cluster, Observed};
+use super::observed::Observed;
 use super::spread::{Domain, Spread};
 use super::taints;
-use crate::model::Binding;
+use crate::model::{Binding, Cluster};
 
 /// A fleet after the filters.
 #[derive(Debug, Default)]

@@ -1,60 +1,15 @@
 //! From API objects to what the scheduler sees, and back. Both scopes meet here.
 
-use std::collections::BTreeMap;
-
 use flagship_api::binding::BindingState;
-use flagship_api::cluster::{AgentType, MemberCluster};
-use flagship_api::keys::annotation;
-use flagship_api::policy::TaintEffect;
-use flagship_api::snapshot::{
-    ClusterDecision, ClusterScore, SchedulingPolicySnapshotSpec, SchedulingPolicySnapshotStatus,
-};
-use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
+use flagship_api::condition::Conditions;
+use flagship_api::condition_type::policy_snapshot::SCHEDULED;
+use flagship_api::snapshot::{ClusterDecision, ClusterScore};
+use flagship_base::go_number::atoi;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::decision::{Decision, Score, Verdict};
-use super::facts::Facts;
-use super::observed::{Agent, Cluster, Health, Recorded, Snapshot, State, Taint};
-use crate::model::Binding;
-
-impl Cluster {
-    /// What the scheduler reads of a member cluster.
-    pub fn read(from: &MemberCluster) -> Self {
-        let status = from.status.clone().unwrap_or_default();
-        let agent = status.agent_status.iter().find(|a| a.r#type == AgentType::MemberAgent);
-        let taints = from.spec.taints.iter().map(|taint| Taint {
-            key: taint.key.clone(),
-            value: taint.value.clone(),
-            effect: match taint.effect {
-                TaintEffect::NoSchedule => "NoSchedule".to_owned(),
-            },
-        });
-        Self {
-            name: from.metadata.name.clone().unwrap_or_default(),
-            labels: from.metadata.labels.clone().unwrap_or_default().into(),
-            leaving: from.metadata.deletion_timestamp.is_some(),
-            taints: taints.collect(),
-            agent: agent.map(|agent| Agent {
-                // Never heard of counts as heard of at the beginning of time.
-                heartbeat: agent
-                    .last_received_heartbeat
-                    .clone()
-                    .map_or_else(Default::default, |t| t.0),
-                joined: find(&agent.conditions, "Joined").is_some_and(|c| c.status == "True"),
-                health: find(&agent.conditions, "Healthy").map(|condition| Health {
-                    healthy: condition.status == "True",
-                    since: condition.last_transition_time.0,
-                }),
-            }),
-            properties: status.properties.into_iter().map(|(name, p)| (name, p.value)).collect(),
-            capacity: plain(status.resource_usage.capacity),
-            allocatable: plain(status.resource_usage.allocatable),
-            available: plain(status.resource_usage.available),
-            collects_namespaces: find(&status.conditions, "NamespaceCollectionSucceeded").is_some(),
-            namespaces: Some(status.namespaces).filter(|known| !known.is_empty()),
-        }
-    }
-}
+use super::observed::State;
+use crate::model::{Binding, PolicySnapshot};
 
 impl Binding {
     /// The state, as far as the scheduler tells states apart.
@@ -82,25 +37,21 @@ impl Binding {
     }
 }
 
-impl Snapshot {
-    /// What the scheduler reads of a policy snapshot of either scope.
-    pub fn read(
-        metadata: &ObjectMeta,
-        spec: &SchedulingPolicySnapshotSpec,
-        status: Option<&SchedulingPolicySnapshotStatus>,
-    ) -> Self {
-        let note = |key: &str| metadata.annotations.as_ref()?.get(key).cloned();
-        Self {
-            name: metadata.name.clone().unwrap_or_default(),
-            policy: spec.policy.clone(),
-            number_of_clusters: note(annotation::NUMBER_OF_CLUSTERS),
-            placement_generation: note(annotation::PLACEMENT_GENERATION),
-            recorded: status.map(|status| Recorded {
-                placement_generation: status.observed_crp_generation,
-                decisions: status.target_clusters.iter().map(Decision::read).collect(),
-                verdict: find(&status.conditions, "Scheduled").and_then(Verdict::read),
-            }),
-        }
+impl PolicySnapshot {
+    /// The placement generation that it answers, if that can be read.
+    pub fn answers(&self) -> Option<i64> {
+        self.placement_generation.as_deref().and_then(|text| atoi(text).ok())
+    }
+
+    /// What the last pass said of the whole policy.
+    pub fn verdict(&self) -> Option<Verdict> {
+        self.status.conditions.of_type(SCHEDULED).and_then(Verdict::read)
+    }
+
+    /// Whether the scheduler found all clusters that this very policy asks for.
+    pub fn is_fulfilled(&self) -> bool {
+        self.answers() == Some(self.status.observed_crp_generation)
+            && self.verdict().is_some_and(|verdict| verdict.fulfilled)
     }
 }
 
@@ -135,6 +86,14 @@ impl Decision {
         }
     }
 
+    /// Whether this is what was written.
+    pub fn is(&self, written: &ClusterDecision) -> bool {
+        self.cluster == written.cluster_name
+            && self.selected == written.selected
+            && self.score == Score::read(written)
+            && self.reason == written.reason
+    }
+
     /// The decision on the wire.
     pub fn on_the_wire(&self) -> ClusterDecision {
         ClusterDecision {
@@ -147,12 +106,4 @@ impl Decision {
             reason: self.reason.clone(),
         }
     }
-}
-
-fn find<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Condition> {
-    conditions.iter().find(|c| c.type_ == kind)
-}
-
-fn plain(quantities: BTreeMap<String, Quantity>) -> Facts {
-    quantities.into_iter().map(|(name, quantity)| (name, quantity.0)).collect()
 }

@@ -13,7 +13,6 @@ mod cross_reference;
 mod decision;
 mod downscale;
 mod eligibility;
-mod facts;
 mod filter;
 mod from_api;
 mod namespaces;
@@ -35,11 +34,10 @@ use serde::{Deserialize, Serialize};
 
 pub use decision::{Decision, Report, Score, Verdict};
 pub use eligibility::ineligible;
-pub use facts::Facts;
-pub use observed::{Agent, Cluster, Health, Observed, Options, Recorded, Snapshot, State, Taint};
+pub use observed::{Observed, Options, State};
 pub use wake::{ClusterChange, cluster_change, concerns};
 
-use crate::model::Binding;
+use crate::model::{Binding, PolicySnapshot};
 use classify::Classes;
 
 /// What one pass decided, in the order to carry it out.
@@ -174,10 +172,10 @@ pub fn plan(seen: &Observed) -> Plan {
 /// decision for that of another generation.
 fn answers_a_generation(seen: &Observed) -> Result<(), Failure> {
     let key = flagship_api::keys::annotation::PLACEMENT_GENERATION;
-    let Snapshot { name, placement_generation, .. } = &seen.snapshot;
+    let PolicySnapshot { name, placement_generation, .. } = &*seen.snapshot;
     match placement_generation {
         None => Err(Failure(format!("policy snapshot {name} has no annotation {key}"))),
-        Some(text) if seen.snapshot.generation().is_none() => Err(Failure(format!(
+        Some(text) if seen.snapshot.answers().is_none() => Err(Failure(format!(
             "annotation {key} of policy snapshot {name} is not a generation: {text:?}"
         ))),
         Some(_) => Ok(()),

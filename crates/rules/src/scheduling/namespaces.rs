@@ -2,7 +2,7 @@
 //!
 //! Cluster-scoped placements bring their namespaces along and are not asked.
 
-use super::observed::Cluster;
+use crate::model::Cluster;
 
 /// Why the cluster cannot take objects of this namespace; `None` when it can, or
 /// when its agent does not collect namespaces.

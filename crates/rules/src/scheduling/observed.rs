@@ -3,17 +3,12 @@
 //! Both scopes become these values at the edge; a namespaced placement differs only
 //! by `namespace`. Lists are sorted by name, so that every tie has one answer.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use flagship_api::policy::PlacementPolicy;
-use flagship_base::go_number::atoi;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::decision::{Decision, Verdict};
-use super::facts::Facts;
-use crate::model::Binding;
+use crate::model::{Binding, Cluster, PolicySnapshot};
 
 /// Everything one scheduling pass may look at.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,7 +20,7 @@ pub struct Observed {
     /// Name of the placement.
     pub placement: String,
     /// The latest policy snapshot.
-    pub snapshot: Snapshot,
+    pub snapshot: Arc<PolicySnapshot>,
     /// All member clusters, leaving ones included, by name. Shared: a fleet is seen by
     /// every pass of every placement.
     pub clusters: Vec<Arc<Cluster>>,
@@ -50,90 +45,6 @@ pub struct Options {
     pub spread_over_feasible_clusters: bool,
 }
 
-/// The policy snapshot, and what the last pass recorded in its status.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Snapshot {
-    /// Name; bindings of another name are obsolete.
-    pub name: String,
-    /// The policy; absent means PickAll.
-    pub policy: Option<PlacementPolicy>,
-    /// Annotation `number-of-clusters`, as written. It, and not the policy, says how many.
-    pub number_of_clusters: Option<String>,
-    /// Annotation `CRP-generation`, as written: the placement generation this pass answers.
-    pub placement_generation: Option<String>,
-    /// What the status says now.
-    pub recorded: Option<Recorded>,
-}
-
-/// The status of a snapshot as last written.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Recorded {
-    /// `status.observedCRPGeneration`.
-    pub placement_generation: i64,
-    /// `status.targetClusters`.
-    pub decisions: Vec<Decision>,
-    /// The condition `Scheduled`.
-    pub verdict: Option<Verdict>,
-}
-
-/// What the scheduler reads of a MemberCluster.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Cluster {
-    /// `metadata.name`.
-    pub name: String,
-    /// `metadata.labels`.
-    pub labels: Facts,
-    /// Whether it is being deleted.
-    pub leaving: bool,
-    /// `spec.taints`.
-    pub taints: Vec<Taint>,
-    /// What its member agent last said; `None` before the first word.
-    pub agent: Option<Agent>,
-    /// `status.properties`, values only.
-    pub properties: Facts,
-    /// `status.resourceUsage.capacity`.
-    pub capacity: Facts,
-    /// `status.resourceUsage.allocatable`.
-    pub allocatable: Facts,
-    /// `status.resourceUsage.available`.
-    pub available: Facts,
-    /// Whether the agent collects namespaces at all.
-    pub collects_namespaces: bool,
-    /// `status.namespaces`; `None` when never reported.
-    pub namespaces: Option<BTreeMap<String, String>>,
-}
-
-/// A taint of a cluster.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Taint {
-    /// Key, never empty.
-    pub key: String,
-    /// Value, may be empty.
-    pub value: String,
-    /// Effect as printed; only `NoSchedule` exists.
-    pub effect: String,
-}
-
-/// The last word of a cluster's member agent.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Agent {
-    /// When it was last heard.
-    pub heartbeat: Timestamp,
-    /// Whether condition `Joined` is True; missing counts as no.
-    pub joined: bool,
-    /// Condition `Healthy`, and since when; `None` when missing.
-    pub health: Option<Health>,
-}
-
-/// The agent's condition `Healthy`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Health {
-    /// Whether it is True.
-    pub healthy: bool,
-    /// When it last changed.
-    pub since: Timestamp,
-}
-
 /// State of a binding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum State {
@@ -145,11 +56,4 @@ pub enum State {
     Unscheduled,
     /// Something the API admits and nobody acts on; neither do we.
     Foreign,
-}
-
-impl Snapshot {
-    /// The placement generation that it answers, if that can be read.
-    pub fn generation(&self) -> Option<i64> {
-        self.placement_generation.as_deref().and_then(|text| atoi(text).ok())
-    }
 }

@@ -6,7 +6,7 @@
 use flagship_api::property::{Capacity, PropertyName};
 use flagship_base::quantity::Quantity;
 
-use super::observed::Cluster;
+use crate::model::Cluster;
 
 /// What a look at one property of one cluster found.
 #[derive(Debug, Clone, PartialEq)]

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use flagship_api::policy::{TopologySpreadConstraint, UnsatisfiableConstraintAction};
 
-use super::observed::Cluster;
+use crate::model::Cluster;
 
 /// What a violated `ScheduleAnyway` constraint costs.
 const PENALTY: i32 = 1000;

@@ -2,7 +2,7 @@
 
 use flagship_api::policy::{TaintEffect, Toleration, TolerationOperator};
 
-use super::observed::{Cluster, Taint};
+use crate::model::{Cluster, Taint};
 
 /// The words for the first taint that nothing tolerates.
 pub fn untolerated(cluster: &Cluster, tolerations: &[Toleration]) -> Option<String> {

@@ -7,8 +7,7 @@ use flagship_base::quantity::Quantity;
 use jiff::Timestamp;
 
 use super::eligibility::ineligible;
-use super::facts::Facts;
-use super::observed::Cluster;
+use crate::model::{Cluster, PackedMap};
 
 /// How a cluster changed, as far as scheduling cares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,7 +38,7 @@ pub fn cluster_change(old: &Cluster, new: &Cluster, now: Timestamp) -> ClusterCh
 }
 
 /// `1000m` and `1` are the same amount, however they are written.
-fn same_amounts(old: &Facts, new: &Facts) -> bool {
+fn same_amounts(old: &PackedMap, new: &PackedMap) -> bool {
     let amount = |text: &str| text.parse::<Quantity>().ok();
     old.iter().count() == new.iter().count()
         && old.iter().zip(new.iter()).all(|((name, was), (other, is))| {

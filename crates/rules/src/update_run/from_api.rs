@@ -1,8 +1,7 @@
 //! From API objects to what the rules see, and back. Both scopes meet here.
 
 use flagship_api::approval::{ApprovalRequestSpec, ApprovalRequestStatus};
-use flagship_api::keys::{annotation, finalizer, label, own};
-use flagship_api::snapshot::{SchedulingPolicySnapshotSpec, SchedulingPolicySnapshotStatus};
+use flagship_api::keys::{finalizer, label, own};
 use flagship_api::staged_update::UpdateRunSpec;
 use flagship_api::staged_update_status::UpdateRunStatus;
 use jiff::Timestamp;
@@ -10,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::announced::Announced;
 use super::lifecycle::{has_ended, in_flight, started_at};
-use super::observed::{Approval, Cluster, PolicySnapshot, Rival, Run};
+use super::observed::{Approval, Rival, Run};
 
 impl Run {
     /// What the rules read of a run of either scope.
@@ -53,38 +52,6 @@ impl Rival {
             .filter_map(|cluster| Some((cluster.cluster_name.clone(), started_at(cluster)?)));
         let version = status.resource_snapshot_index_used.clone();
         Self { name, uid, created, version, ended, started: started.collect(), busy }
-    }
-}
-
-impl PolicySnapshot {
-    /// What the rules read of a policy snapshot of either scope.
-    pub fn read(
-        metadata: &ObjectMeta,
-        spec: &SchedulingPolicySnapshotSpec,
-        status: Option<&SchedulingPolicySnapshotStatus>,
-    ) -> Self {
-        let labels = metadata.labels.as_ref();
-        let annotations = metadata.annotations.as_ref();
-        Self {
-            name: metadata.name.clone().unwrap_or_default(),
-            generation: metadata.generation.unwrap_or_default(),
-            index: labels.and_then(|l| l.get(label::POLICY_INDEX)).cloned(),
-            number_of_clusters: annotations
-                .and_then(|a| a.get(annotation::NUMBER_OF_CLUSTERS))
-                .cloned(),
-            policy: spec.policy.clone(),
-            conditions: status.map(|status| status.conditions.clone()).unwrap_or_default(),
-        }
-    }
-}
-
-impl Cluster {
-    /// What a run reads of a member cluster.
-    pub fn read(metadata: &ObjectMeta) -> Self {
-        Self {
-            name: metadata.name.clone().unwrap_or_default(),
-            labels: metadata.labels.clone().unwrap_or_default(),
-        }
     }
 }
 

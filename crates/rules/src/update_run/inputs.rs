@@ -18,9 +18,9 @@ use flagship_api::placement::RolloutStrategyType;
 use flagship_api::policy::PlacementType;
 use flagship_base::go_number::atoi;
 
-use super::observed::{Observed, PolicySnapshot};
+use super::observed::Observed;
 use super::words::{Failure, VALID};
-use crate::model::Binding;
+use crate::model::{Binding, PolicySnapshot};
 use crate::placement::Placement;
 
 /// Count of a placement that takes every cluster, until the bindings are counted.
@@ -101,7 +101,7 @@ fn counted(latest: &PolicySnapshot) -> Result<i64, String> {
 
 /// Whether the scheduler has found every cluster the policy wants.
 pub fn scheduled(latest: &PolicySnapshot) -> Result<(), Failure> {
-    if latest.conditions.is_true_at(SCHEDULED, Generation(latest.generation)) {
+    if latest.status.conditions.is_true_at(SCHEDULED, Generation(latest.generation)) {
         return Ok(());
     }
     let detail = format!("policy snapshot `{}` not fully scheduled yet", latest.name);

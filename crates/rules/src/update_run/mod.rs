@@ -51,9 +51,6 @@ pub use gates::{
 };
 pub use initialization::refused;
 pub use metrics::{Measured, Series};
-pub use observed::{
-    Approval, Cluster, ClusterOverride, NamespacedOverride, Observed, Options, PolicySnapshot,
-    Rival, Run,
-};
+pub use observed::{Approval, ClusterOverride, NamespacedOverride, Observed, Options, Rival, Run};
 pub use pass::{INDEX_IGNORED, SUPERSEDED};
 pub use reconcile::{Action, CLUSTERS_CHANGED, Plan, STATE_LOST, Waiting, Withdraw, plan};

@@ -10,8 +10,6 @@ use std::sync::Arc;
 use flagship_api::condition::Truth;
 use flagship_api::condition_type::update_run::INITIALIZED;
 use flagship_api::names::ObjectKey;
-use flagship_api::placement_status::ResourceIdentifier;
-use flagship_api::policy::PlacementPolicy;
 use flagship_api::staged_update::{UpdateRunSpec, UpdateRunState, UpdateStrategySpec};
 use flagship_api::staged_update_status::UpdateRunStatus;
 use jiff::{SignedDuration, Timestamp};
@@ -20,10 +18,10 @@ use serde::{Deserialize, Serialize};
 
 use super::announced::Announced;
 use super::lifecycle::says;
-use crate::model::{Binding, Fence};
+use crate::model::{Binding, Cluster, Fence, PolicySnapshot, ResourceSnapshot};
 pub use crate::overrides::{ClusterOverride, NamespacedOverride};
 use crate::placement::selection::Selection;
-use crate::placement::{PassError, Placement, ResourceSnapshot};
+use crate::placement::{PassError, Placement};
 
 /// Everything one pass over a run may look at.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -35,17 +33,15 @@ pub struct Observed {
     /// The placement it names, if there is one.
     pub placement: Option<Placement>,
     /// The placement's policy snapshots that are labelled latest.
-    pub policy_snapshots: Vec<PolicySnapshot>,
+    pub policy_snapshots: Vec<Arc<PolicySnapshot>>,
     /// The placement's bindings, in any order.
     pub bindings: Vec<Arc<Binding>>,
     /// The member clusters that bindings name, in any order. More do no harm.
-    pub clusters: Vec<Cluster>,
+    pub clusters: Vec<Arc<Cluster>>,
     /// The strategy the run names; only read until the run is initialized.
     pub strategy: Option<UpdateStrategySpec>,
     /// The placement's resource snapshots; only read until the run is initialized.
-    pub resource_snapshots: Vec<ResourceSnapshot>,
-    /// What envelopes in those snapshots carry, by snapshot.
-    pub enveloped: BTreeMap<String, Vec<ResourceIdentifier>>,
+    pub resource_snapshots: Vec<Arc<ResourceSnapshot>>,
     /// What the placement selects now; only needed to initialize a run without an index.
     pub selection: Option<Result<Selection, PassError>>,
     /// Resource snapshot indexes that unfinished runs of the placement work with.
@@ -75,7 +71,6 @@ impl Observed {
             clusters: Vec::new(),
             strategy: None,
             resource_snapshots: Vec::new(),
-            enveloped: BTreeMap::new(),
             selection: None,
             indexes_in_runs: Vec::new(),
             cluster_overrides: Vec::new(),
@@ -165,32 +160,6 @@ impl Run {
     pub fn fence(&self) -> Fence {
         Fence { run: self.uid.clone(), generation: self.generation }
     }
-}
-
-/// A policy snapshot of either scope.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct PolicySnapshot {
-    /// `metadata.name`.
-    pub name: String,
-    /// `metadata.generation`.
-    pub generation: i64,
-    /// Label `policy-index`.
-    pub index: Option<String>,
-    /// Annotation `number-of-clusters`.
-    pub number_of_clusters: Option<String>,
-    /// The policy; absent means PickAll.
-    pub policy: Option<PlacementPolicy>,
-    /// What the scheduler says.
-    pub conditions: Vec<Condition>,
-}
-
-/// What a run reads of a MemberCluster.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cluster {
-    /// `metadata.name`.
-    pub name: String,
-    /// `metadata.labels`.
-    pub labels: BTreeMap<String, String>,
 }
 
 /// An approval request of either scope.

@@ -1,5 +1,7 @@
 //! Which resource snapshot a run rolls out: the one it names, or one taken at once.
 
+use std::sync::Arc;
+
 use flagship_api::defaults::revision_history_limit;
 use flagship_api::error_class::ErrorClass;
 use flagship_api::placement_status::ResourceIdentifier;
@@ -7,9 +9,10 @@ use flagship_base::go_number::atoi;
 
 use super::observed::Observed;
 use super::words::{Failure, VALID};
+use crate::model::ResourceSnapshot;
 use crate::overrides::contents::enveloped;
 use crate::placement::resource_snapshots::{self, ResourceAction, Snapshots, content};
-use crate::placement::{self, PassError, Placement};
+use crate::placement::{PassError, Placement};
 
 /// The snapshot to roll out.
 #[derive(Debug, Clone, Default)]
@@ -37,8 +40,7 @@ fn find(seen: &Observed, index: &str) -> Result<Chosen, Failure> {
         ))
     })?;
     // The label is compared as text, so `007` is a number nobody has.
-    let of_index =
-        |snapshot: &&placement::ResourceSnapshot| snapshot.index.as_deref() == Some(index);
+    let of_index = |snapshot: &&Arc<ResourceSnapshot>| snapshot.index.as_deref() == Some(index);
     let group: Vec<_> = seen.resource_snapshots.iter().filter(of_index).collect();
     let placement = seen.run.placement_key().slashed();
     if group.is_empty() {
@@ -62,8 +64,7 @@ fn find(seen: &Observed, index: &str) -> Result<Chosen, Failure> {
         return Err(Failure::Early(format!("{VALID}: {why}")));
     }
     let mut resources = content(&seen.resource_snapshots, index);
-    let inside = group.iter().filter_map(|snapshot| seen.enveloped.get(&snapshot.name));
-    resources.extend(inside.flatten().cloned());
+    resources.extend(group.iter().flat_map(|snapshot| &snapshot.enveloped).cloned());
     Ok(Chosen { index: index.to_owned(), resources, actions: Vec::new() })
 }
 

@@ -17,8 +17,9 @@ use flagship_base::duration::GoDuration;
 use flagship_base::go_number::atoi;
 
 use super::inputs::Sorted;
-use super::observed::{Cluster, Observed};
+use super::observed::Observed;
 use super::words::Failure;
+use crate::model::Cluster;
 
 /// How many clusters are named where there may be many.
 pub const NAMED_AT_MOST: usize = 10;
@@ -77,7 +78,7 @@ pub fn compute(
         .clusters
         .iter()
         .filter(|cluster| selected.contains(cluster.name.as_str()))
-        .map(|cluster| (cluster.name.as_str(), cluster))
+        .map(|cluster| (cluster.name.as_str(), cluster.as_ref()))
         .collect();
     let mut stages = Vec::new();
     for stage in &strategy.stages {
@@ -96,7 +97,7 @@ pub fn compute(
             .map_err(|error| wrong("the stage label selector is invalid", error.to_string()))?;
         let mut members = Vec::new();
         for (name, cluster) in &fleet {
-            if !selector.matches(&cluster.labels) {
+            if !selector.matches_what(|key| cluster.labels.get(key)) {
                 continue;
             }
             if !free.remove(name) {
@@ -135,7 +136,7 @@ fn rank(stage: &StageConfig, cluster: &Cluster) -> Result<i64, Failure> {
     if key.is_empty() {
         return Ok(0);
     }
-    let value = cluster.labels.get(key).map_or("", String::as_str);
+    let value = cluster.labels.get(key).unwrap_or_default();
     atoi(value).map_err(|error| {
         Failure::valid_user(format!(
             "the sorting label `{key}:{value}` on cluster `{}` is not valid: {error}",

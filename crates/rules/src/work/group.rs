@@ -3,6 +3,8 @@
 //! One plain Work per snapshot, however empty, so that there is always somebody to report;
 //! and one per envelope.
 
+use std::sync::Arc;
+
 use flagship_api::keys::group::PLACEMENT;
 use flagship_api::names::{
     EnvelopeKind, EnvelopeRef, IndexError, ObjectKey, SnapshotIndex, SubIndex, WorkBase,
@@ -11,7 +13,7 @@ use flagship_api::placement_status::ResourceIdentifier;
 
 use super::observed::Observed;
 use super::pass_error::{PARTIAL_GROUP_RETRY, PassError, Stage};
-use crate::placement::ResourceSnapshot;
+use crate::model::ResourceSnapshot;
 use crate::placement::resource_snapshots::{bad_count, incomplete};
 
 /// The snapshots a binding names: the master, and the others in their order.
@@ -37,7 +39,7 @@ pub struct Wanted {
 /// The master of the group a binding names, if it has been seen.
 pub fn master(seen: &Observed) -> Option<&ResourceSnapshot> {
     let named = &seen.binding.spec.resource_snapshot_name;
-    seen.snapshots.iter().find(|snapshot| snapshot.name == *named)
+    seen.snapshots.iter().map(Arc::as_ref).find(|snapshot| snapshot.name == *named)
 }
 
 impl<'a> Group<'a> {
@@ -56,7 +58,7 @@ impl<'a> Group<'a> {
         let expected = count.parse::<SnapshotIndex>().map_err(|error: IndexError| {
             unexpected(bad_count(&placement, &master.name, count, &error))
         })?;
-        let others = seen.snapshots.iter().filter(|snapshot| {
+        let others = seen.snapshots.iter().map(Arc::as_ref).filter(|snapshot| {
             snapshot.hash.is_none() && snapshot.index == master.index && *snapshot != master
         });
         let base = WorkBase::new(&placement);
@@ -90,32 +92,15 @@ impl<'a> Group<'a> {
     }
 }
 
-/// The group of a binding's master out of all snapshots of its placement, and of what is
-/// inside only the envelopes: what a pass looks at is copied, and this is all it needs.
-pub fn relevant<'a>(
+/// The group of a binding's master out of all snapshots of its placement.
+pub fn relevant(
     named: &str,
-    snapshots: impl Iterator<Item = &'a ResourceSnapshot> + Clone,
-) -> Vec<ResourceSnapshot> {
-    let Some(master) = snapshots.clone().find(|snapshot| snapshot.name == named) else {
-        return Vec::new();
-    };
-    let group = snapshots.filter(|snapshot| snapshot.index == master.index);
-    group.map(without_plain_resources).collect()
-}
-
-fn without_plain_resources(of: &ResourceSnapshot) -> ResourceSnapshot {
-    let envelopes = of.resources.iter().filter(|resource| envelope(resource).is_some());
-    ResourceSnapshot {
-        name: of.name.clone(),
-        created: of.created,
-        index: of.index.clone(),
-        latest: of.latest,
-        hash: of.hash.clone(),
-        count: of.count.clone(),
-        subindex: of.subindex.clone(),
-        detected: of.detected.clone(),
-        resources: envelopes.cloned().collect(),
-    }
+    mut snapshots: Vec<Arc<ResourceSnapshot>>,
+) -> Vec<Arc<ResourceSnapshot>> {
+    let master = snapshots.iter().find(|snapshot| snapshot.name == named);
+    let Some(index) = master.map(|master| master.index.clone()) else { return Vec::new() };
+    snapshots.retain(|snapshot| snapshot.index == index);
+    snapshots
 }
 
 /// The envelope a resource is, if it is one.

@@ -30,9 +30,7 @@ pub use deletion::FALLBACK;
 pub use from_api::{ABANDON, owner};
 pub use group::relevant;
 pub use lists::MOST_LISTED;
-pub use observed::{
-    Cluster, Content, Manifest, Observed, Placement, Reads, SnapshotContent, Stamp, Work,
-};
+pub use observed::{Content, Manifest, Observed, Placement, Reads, SnapshotContent, Stamp, Work};
 pub use pass_error::{OCCUPIED_RETRY, PARTIAL_GROUP_RETRY, PassError, Retry, Stage};
 pub use reconcile::{Action, DROPPED_RETRY, Plan, Waiting, after_failure, plan};
 pub use sync::{NewWork, Strategies, Write};

@@ -16,9 +16,8 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Deserialize, Serialize};
 
-use crate::model::Binding;
+use crate::model::{Binding, Cluster, ResourceSnapshot};
 use crate::overrides::{ClusterOverride, NamespacedOverride};
-use crate::placement::ResourceSnapshot;
 
 /// Everything one pass over a binding may look at.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -28,12 +27,11 @@ pub struct Observed {
     /// The binding.
     pub binding: Arc<Binding>,
     /// The member it is for; `None` if there is no such cluster.
-    pub cluster: Option<Cluster>,
+    pub cluster: Option<Arc<Cluster>>,
     /// Its Works in the member's namespace, by name, those on their way out included.
     pub works: Vec<Work>,
-    /// Resource snapshots of its placement, in any order: of the group it names at least,
-    /// and of what is inside at least the envelopes.
-    pub snapshots: Vec<ResourceSnapshot>,
+    /// Resource snapshots of its placement, in any order: of the group it names at least.
+    pub snapshots: Vec<Arc<ResourceSnapshot>>,
     /// The placement itself; `None` if it is gone.
     pub placement: Option<Placement>,
     /// Hashes of the override snapshots it names, in its order: one that was deleted and made
@@ -67,15 +65,6 @@ impl Binding {
         let kind = self.spec.apply_strategy.as_ref().and_then(|strategy| strategy.r#type);
         kind == Some(ApplyStrategyType::ReportDiff)
     }
-}
-
-/// What overrides may ask of the member.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cluster {
-    /// `metadata.name`.
-    pub name: String,
-    /// `metadata.labels`.
-    pub labels: BTreeMap<String, String>,
 }
 
 /// A Work without its manifests.

@@ -12,8 +12,9 @@ use serde_json::Value;
 
 use super::envelope::{check_reach, unwrapped};
 use super::group::{Group, envelope, partial};
-use super::observed::{Cluster, Content, Observed};
+use super::observed::{Content, Observed};
 use super::pass_error::{PassError, Stage};
+use crate::model::Cluster;
 use crate::overrides::manifest::{
     Overridden, apply, cluster_override_missing, override_missing, target,
 };

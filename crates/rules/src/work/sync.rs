@@ -19,10 +19,11 @@ use serde::Serialize;
 
 use super::from_api::ABANDON;
 use super::group::{Group, Wanted, master};
-use super::observed::{Cluster, Observed, Reads, Stamp, Work};
+use super::observed::{Observed, Reads, Stamp, Work};
 use super::pass_error::{PassError, Stage};
 use super::render::{inputs_hash, manifests_hash, render};
 use crate::event::Event;
+use crate::model::Cluster;
 
 /// One write to a Work.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,6 +4,7 @@
 //! Runs name the snapshot they roll out, and have their finalizer from the start.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use flagship_api::binding::{BindingState, ResourceBindingSpec};
 use flagship_api::condition::{Generation, draft};
@@ -11,12 +12,13 @@ use flagship_api::condition_type::policy_snapshot::SCHEDULED;
 use flagship_api::keys::finalizer;
 use flagship_api::names::{StageSide, approval_request};
 use flagship_api::placement::{PlacementSpec, RolloutStrategy, RolloutStrategyType};
+use flagship_api::snapshot::SchedulingPolicySnapshotStatus;
 use flagship_api::staged_update::{
     StageConfig, StageTask, StageTaskType, UpdateRunSpec, UpdateRunState, UpdateStrategySpec,
 };
-use flagship_rules::model::Binding;
-use flagship_rules::placement::{Placement, ResourceSnapshot};
-use flagship_rules::update_run::{Cluster, Observed, PolicySnapshot, Run};
+use flagship_rules::model::{Binding, Cluster, PolicySnapshot, ResourceSnapshot};
+use flagship_rules::placement::Placement;
+use flagship_rules::update_run::{Observed, Run};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, Time};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -165,7 +167,10 @@ impl World {
             name: "web-0".to_owned(),
             generation: 1,
             index: Some("0".to_owned()),
-            conditions: vec![scheduled.into_condition(Generation(1), moment(0))],
+            status: SchedulingPolicySnapshotStatus {
+                conditions: vec![scheduled.into_condition(Generation(1), moment(0))],
+                ..SchedulingPolicySnapshotStatus::default()
+            },
             ..PolicySnapshot::default()
         };
         let snapshots = (0..2).map(|index| ResourceSnapshot {
@@ -179,14 +184,15 @@ impl World {
         let clusters = (0..self.stages * self.clusters).map(|at| {
             let stage = at / self.clusters;
             let labels = BTreeMap::from([("stage".to_owned(), stage_name(stage))]);
-            Cluster { name: self.cluster(stage, at % self.clusters), labels }
+            let name = self.cluster(stage, at % self.clusters);
+            Arc::new(Cluster { name, labels: labels.into(), ..Cluster::default() })
         });
         Observed {
             placement: Some(Placement::read(&metadata, &spec, &Default::default())),
-            policy_snapshots: vec![policy],
+            policy_snapshots: vec![Arc::new(policy)],
             clusters: clusters.collect(),
             strategy: Some(self.strategy()),
-            resource_snapshots: snapshots.collect(),
+            resource_snapshots: snapshots.map(Arc::new).collect(),
             ..Observed::of(self.run(0, moment(0)), moment(0))
         }
     }

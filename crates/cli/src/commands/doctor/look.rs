@@ -24,7 +24,7 @@ use flagship_explain::doctor::{
     Right, Seen, WorkSeen,
 };
 use flagship_rules::heartbeat::last_heard;
-use flagship_rules::model::Binding;
+use flagship_rules::model::{Binding, PolicySnapshot, ResourceSnapshot};
 use flagship_rules::{eviction, placement, update_run, work};
 use flagship_runtime::client::{Client, ClientError, Objects, ResourceType, Selection};
 use futures::stream::{self, StreamExt};
@@ -193,13 +193,13 @@ impl Reader<'_> {
             .await?
         {
             let (meta, spec) = (&found.metadata, &found.spec);
-            let value = placement::PolicySnapshot::read(meta, spec, Some(&found.status));
+            let value = PolicySnapshot::read(meta, spec, Some(&found.status));
             self.seen.policies.push(owned(meta, value));
         }
         for found in
             self.both_scopes::<ResourceSnapshotSpec, Value>(ScopedKind::ResourceSnapshot).await?
         {
-            let value = placement::ResourceSnapshot::read(&found.metadata, &found.spec);
+            let value = ResourceSnapshot::read(&found.metadata, &found.spec);
             self.seen.resources.push(owned(&found.metadata, value));
         }
         for found in self

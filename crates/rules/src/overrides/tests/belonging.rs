@@ -1,7 +1,5 @@
 //! Which snapshots concern a placement, and which clusters get them.
 
-use std::collections::BTreeMap;
-
 use flagship_api::names::ObjectKey;
 use flagship_api::overrides::{PlacementRef, PlacementScope};
 use flagship_api::placement_status::ResourceIdentifier;
@@ -9,6 +7,7 @@ use flagship_api::raw_json::RawJson;
 use serde_json::{Value, json};
 
 use super::{delete_rule, narrow, wide};
+use crate::model::PackedMap;
 use crate::overrides::belonging::concerning;
 use crate::overrides::contents::enveloped;
 use crate::overrides::{ClusterOverride, NamespacedOverride};
@@ -35,7 +34,7 @@ fn chosen(
     labels: &[(&str, &str)],
 ) -> Vec<String> {
     let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
-    let labels: BTreeMap<String, String> = labels.iter().map(owned).collect();
+    let labels: PackedMap = labels.iter().map(owned).collect();
     let chosen = concerning(placement, resources, wide, narrow).on(&labels).unwrap();
     let narrow = chosen.narrow.iter().map(|key| format!("{}/{}", key.namespace, key.name));
     chosen.wide.into_iter().chain(narrow).collect()

@@ -1,12 +1,11 @@
 //! A tenant's override cannot make another object: every way of trying, by the words that
 //! refuse it. No webhook stands in front of these rules.
 
-use std::collections::BTreeMap;
-
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{delete_rule, narrow, rule, wide};
+use crate::model::PackedMap;
 use crate::overrides::Target;
 use crate::overrides::manifest::{Overridden, apply};
 
@@ -63,9 +62,8 @@ fn remove(path: &str) -> Value {
 fn on(manifest: &Value, selector: &str, rules: Value) -> Result<Overridden, String> {
     let labels =
         [("to", "kube-system"), ("kind", "ClusterRoleBinding"), ("quote", "x\",\"y\":\"z")]
-            .map(|(key, value)| (key.to_owned(), value.to_owned()))
-            .into();
-    let labels: BTreeMap<String, String> = labels;
+            .map(|(key, value)| (key.to_owned(), value.to_owned()));
+    let labels: PackedMap = labels.into_iter().collect();
     let cluster = Target { name: "kube-system", labels: &labels };
     let outcome = match selector {
         ROLE | NAMESPACE => apply(manifest, &[wide("evil-0", selector, rules)], &[], cluster),
@@ -274,7 +272,7 @@ fn selections_that_admission_would_not_take_are_not_followed() {
         (nameless, "resource name is required for resource selection"),
         (twice, "already exists, and must be unique"),
     ] {
-        let labels = BTreeMap::new();
+        let labels = PackedMap::default();
         let cluster = Target { name: "c1", labels: &labels };
         let told = apply(&role(), &[o], &[], cluster).unwrap_err().to_string();
         assert!(told.contains(word), "{told}");
@@ -282,7 +280,7 @@ fn selections_that_admission_would_not_take_are_not_followed() {
     let rules = json!([rule(None, json!([add("/data/a", "1")]))]);
     let mut twice = narrow("evil-0", CONFIG_MAP, rules);
     twice.spec.resource_selectors.extend_from_within(..);
-    let labels = BTreeMap::new();
+    let labels = PackedMap::default();
     let cluster = Target { name: "c1", labels: &labels };
     let told = apply(&config_map(), &[], &[twice], cluster).unwrap_err().to_string();
     assert!(told.contains("already exists, and must be unique"), "{told}");

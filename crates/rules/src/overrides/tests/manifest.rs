@@ -1,11 +1,10 @@
 //! Rules on one manifest: what comes out, in which order, and every failure text.
 
-use std::collections::BTreeMap;
-
 use flagship_api::placement_status::NamespacedName;
 use serde_json::{Value, json};
 
 use super::{delete_rule, narrow, rule, wide};
+use crate::model::PackedMap;
 use crate::overrides::manifest::{
     Overridden, apply, cluster_override_missing, override_missing, target,
 };
@@ -37,13 +36,14 @@ fn on(
     wide: &[ClusterOverride],
     narrow: &[NamespacedOverride],
 ) -> Result<Overridden, String> {
-    let labels: BTreeMap<String, String> = [
+    let labels: PackedMap = [
         ("env", if cluster == "c1" { "prod" } else { "canary" }),
         ("region", "north"),
         ("kubernetes-fleet.io/member-name", cluster),
     ]
     .map(|(key, value)| (key.to_owned(), value.to_owned()))
-    .into();
+    .into_iter()
+    .collect();
     apply(manifest, wide, narrow, Target { name: cluster, labels: &labels })
         .map_err(|failure| failure.to_string())
 }
@@ -212,7 +212,7 @@ fn an_error_does_not_repeat_what_goes_into_a_secret() {
     ] {
         let patch = json!([{"op": "add", "path": "/data/password", "value": value}]);
         let o = narrow("ro-0", "/v1/Secret/s", json!([rule(None, patch)]));
-        let labels = BTreeMap::from([("odd".to_owned(), "\" x".to_owned())]);
+        let labels = PackedMap::from_iter([("odd".to_owned(), "\" x".to_owned())]);
         let failed = apply(&secret, &[], &[o], Target { name: "c1", labels: &labels }).unwrap_err();
         assert_eq!(
             failed.to_string(),
@@ -264,7 +264,7 @@ fn a_value_that_is_no_json_any_more_is_an_error() {
         CONFIG_MAP,
         json!([rule(None, add("/data/k", "${MEMBER-CLUSTER-LABEL-KEY-odd}"))]),
     );
-    let labels = BTreeMap::from([("odd".to_owned(), "a\"b".to_owned())]);
+    let labels = PackedMap::from_iter([("odd".to_owned(), "a\"b".to_owned())]);
     let failure =
         apply(&config_map(), &[], &[o], Target { name: "c1", labels: &labels }).unwrap_err();
     assert_eq!(

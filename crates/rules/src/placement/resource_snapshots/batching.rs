@@ -2,7 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::placement::observed::{Batching, ResourceSnapshot};
+use crate::model::ResourceSnapshot;
+use crate::placement::observed::Batching;
 
 /// Whether a change seen now may become a snapshot now.
 #[derive(Debug, Clone, PartialEq, Eq)]

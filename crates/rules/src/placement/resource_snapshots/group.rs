@@ -1,11 +1,12 @@
 //! Snapshot objects read as groups: one master and its numbered siblings per index.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use flagship_api::names::{IndexError, ObjectKey, SnapshotIndex};
 use flagship_api::placement_status::ResourceIdentifier;
 
-use crate::placement::observed::ResourceSnapshot;
+use crate::model::ResourceSnapshot;
 use crate::placement::pass_error::{Frozen, PassError};
 
 /// Place of a snapshot in its group; the master sorts last, as the newest word on it.
@@ -57,7 +58,7 @@ pub fn bad(on: &ResourceSnapshot, what: &str, why: &str) -> PassError {
 /// All snapshots of a placement by index, oldest first, each group in its own order with
 /// the master last.
 pub fn groups(
-    snapshots: &[ResourceSnapshot],
+    snapshots: &[Arc<ResourceSnapshot>],
 ) -> Result<BTreeMap<SnapshotIndex, Vec<Member<'_>>>, PassError> {
     let mut groups: BTreeMap<SnapshotIndex, Vec<Member<'_>>> = BTreeMap::new();
     for snapshot in snapshots {
@@ -88,9 +89,9 @@ pub fn bad_count(placement: &ObjectKey, master: &str, count: &str, error: &Index
 }
 
 /// What a group holds: the master's content, then that of the others in order.
-pub fn content(snapshots: &[ResourceSnapshot], index: &str) -> Vec<ResourceIdentifier> {
+pub fn content(snapshots: &[Arc<ResourceSnapshot>], index: &str) -> Vec<ResourceIdentifier> {
     let of_group = snapshots.iter().filter(|snapshot| snapshot.index.as_deref() == Some(index));
-    let mut group: Vec<&ResourceSnapshot> = of_group.collect();
+    let mut group: Vec<&ResourceSnapshot> = of_group.map(Arc::as_ref).collect();
     let place = |snapshot: &ResourceSnapshot| {
         let subindex = snapshot.subindex.as_deref().and_then(|text| text.parse().ok());
         (snapshot.hash.is_none(), subindex.unwrap_or(SnapshotIndex::FIRST))

@@ -21,10 +21,10 @@ use flagship_api::placement_status::ResourceIdentifier;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::observed::{Batching, ResourceSnapshot};
+use super::observed::Batching;
 use super::pass_error::{Frozen, PassError};
 use super::selection::Selection;
-use crate::model::Binding;
+use crate::model::{Binding, ResourceSnapshot};
 pub use group::{bad_count, content, incomplete};
 pub use split::{LIMIT, split};
 
@@ -37,7 +37,7 @@ pub struct Snapshots<'a> {
     /// Name of the placement.
     pub placement: &'a str,
     /// All its resource snapshots.
-    pub existing: &'a [ResourceSnapshot],
+    pub existing: &'a [Arc<ResourceSnapshot>],
     /// How many groups to keep.
     pub limit: usize,
     /// All its bindings.
@@ -198,8 +198,9 @@ struct Latest<'a> {
     unmark: Vec<ResourceAction>,
 }
 
-fn find_latest(existing: &[ResourceSnapshot]) -> Result<Latest<'_>, PassError> {
-    let labelled: Vec<&ResourceSnapshot> = existing.iter().filter(|s| s.latest).collect();
+fn find_latest(existing: &[Arc<ResourceSnapshot>]) -> Result<Latest<'_>, PassError> {
+    let labelled: Vec<&ResourceSnapshot> =
+        existing.iter().map(Arc::as_ref).filter(|s| s.latest).collect();
     if labelled.is_empty() {
         let groups = groups(existing)?;
         let newest = groups.last_key_value().and_then(|(_, group)| group.last().copied());
@@ -243,7 +244,7 @@ fn missing_tail(
     }
     let text = master.snapshot.index.as_deref();
     let siblings = seen.existing.iter().filter(|s| s.index.as_deref() == text);
-    let siblings = siblings.map(Member::read).collect::<Result<Vec<_>, _>>()?;
+    let siblings = siblings.map(|s| Member::read(s)).collect::<Result<Vec<_>, _>>()?;
     let have: BTreeSet<Place> = siblings.iter().map(|member| member.place).collect();
     if i64::try_from(have.len()).unwrap_or(i64::MAX) >= want.get() {
         return Ok(Vec::new());

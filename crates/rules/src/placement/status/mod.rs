@@ -26,11 +26,11 @@ use flagship_api::snapshot::ClusterDecision;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::observed::{ByCluster, Placement, ResourceSnapshot};
+use super::observed::{ByCluster, Placement};
 use super::pass_error::PassError;
 use super::policy_snapshots::LatestPolicy;
 use super::resource_snapshots::{LatestResources, content};
-use crate::model::Binding;
+use crate::model::{Binding, ResourceSnapshot};
 pub use size::{MOST_BYTES, fit};
 pub use words::unreadable;
 
@@ -60,7 +60,7 @@ pub enum Version<'a> {
     /// Whatever update runs have brought them.
     LeftToRuns {
         /// All resource snapshots, to look up what a binding names.
-        snapshots: &'a [ResourceSnapshot],
+        snapshots: &'a [Arc<ResourceSnapshot>],
         /// What is selected today.
         selected: &'a [ResourceIdentifier],
     },
@@ -195,7 +195,7 @@ fn by_cluster<'a>(bindings: &'a [Arc<Binding>], policy_snapshot: &str) -> ByClus
     usable.into_iter().map(|binding| (binding.cluster(), binding)).collect()
 }
 
-fn indexes_by_name(snapshots: &[ResourceSnapshot]) -> BTreeMap<&str, &str> {
+fn indexes_by_name(snapshots: &[Arc<ResourceSnapshot>]) -> BTreeMap<&str, &str> {
     snapshots
         .iter()
         .filter_map(|snapshot| Some((snapshot.name.as_str(), snapshot.index.as_deref()?)))
@@ -235,7 +235,7 @@ fn lacking_entries(
 fn roll_up_runs(
     status: &mut PlacementStatus,
     entries: &[PerClusterPlacementStatus],
-    snapshots: &[ResourceSnapshot],
+    snapshots: &[Arc<ResourceSnapshot>],
     inputs: &StatusInputs<'_>,
     scope: Scope,
 ) {

@@ -13,13 +13,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
 
 use super::hub::now;
-use crate::model::Binding;
+use crate::model::{Binding, PolicySnapshot, ResourceSnapshot};
 use crate::placement::policy_snapshots::PolicyAction;
 use crate::placement::resource_snapshots::{Part, ResourceAction};
 use crate::placement::selection::{Selected, Selection};
-use crate::placement::{
-    Action, Batching, Observed, Placement, Plan, PolicySnapshot, ResourceSnapshot, plan,
-};
+use crate::placement::{Action, Batching, Observed, Placement, Plan, plan};
 
 pub struct World {
     pub seen: Observed,
@@ -118,6 +116,7 @@ impl World {
         };
         let now = self.seen.now;
         let latest = self.seen.policy_snapshots.iter_mut().find(|s| s.latest).expect("a snapshot");
+        let latest = Arc::make_mut(latest);
         latest.status.observed_crp_generation = generation;
         latest.status.target_clusters = picked.chain(refused).collect();
         draft("Scheduled").is(truth, reason).because(message).set(
@@ -221,7 +220,7 @@ impl World {
             Action::DeletePolicySnapshots => seen.policy_snapshots.clear(),
             Action::DeleteResourceSnapshots => seen.resource_snapshots.clear(),
             Action::Policy(PolicyAction::Create(new)) => {
-                seen.policy_snapshots.push(PolicySnapshot {
+                seen.policy_snapshots.push(Arc::new(PolicySnapshot {
                     name: new.name,
                     generation: 1,
                     index: Some(new.index),
@@ -230,13 +229,14 @@ impl World {
                     placement_generation: Some(new.placement_generation.to_string()),
                     number_of_clusters: new.number_of_clusters.map(|n| n.to_string()),
                     ..PolicySnapshot::default()
-                });
+                }));
             }
             Action::Policy(PolicyAction::Delete { name }) => {
                 seen.policy_snapshots.retain(|s| s.name != name);
             }
             Action::Policy(PolicyAction::Retire { name }) => {
-                seen.policy_snapshots.iter_mut().find(|s| s.name == name).unwrap().latest = false;
+                let found = seen.policy_snapshots.iter_mut().find(|s| s.name == name).unwrap();
+                Arc::make_mut(found).latest = false;
             }
             Action::Policy(PolicyAction::Refresh {
                 name,
@@ -244,6 +244,7 @@ impl World {
                 number_of_clusters,
             }) => {
                 let found = seen.policy_snapshots.iter_mut().find(|s| s.name == name).unwrap();
+                let found = Arc::make_mut(found);
                 found.latest = true;
                 found.placement_generation = Some(placement_generation.to_string());
                 if let Some(number) = number_of_clusters {
@@ -256,7 +257,7 @@ impl World {
                     Part::Sub { subindex } => (None, None, Some(subindex)),
                 };
                 let selected = &seen.selection.as_ref().unwrap().resources[new.resources];
-                seen.resource_snapshots.push(ResourceSnapshot {
+                seen.resource_snapshots.push(Arc::new(ResourceSnapshot {
                     name: new.name,
                     created: seen.now,
                     index: Some(new.index),
@@ -266,18 +267,19 @@ impl World {
                     subindex,
                     detected: None,
                     resources: selected.iter().map(|s| s.id.clone()).collect(),
-                });
+                    enveloped: vec![],
+                }));
             }
             Action::Resources(ResourceAction::Delete { name }) => {
                 seen.resource_snapshots.retain(|s| s.name != name);
             }
             Action::Resources(ResourceAction::Mark { name, latest }) => {
-                seen.resource_snapshots.iter_mut().find(|s| s.name == name).unwrap().latest =
-                    latest;
+                let found = seen.resource_snapshots.iter_mut().find(|s| s.name == name).unwrap();
+                Arc::make_mut(found).latest = latest;
             }
             Action::Resources(ResourceAction::Stamp { name, at }) => {
                 let found = seen.resource_snapshots.iter_mut().find(|s| s.name == name).unwrap();
-                found.detected = Some(at);
+                Arc::make_mut(found).detected = Some(at);
             }
             Action::Mirror(_) | Action::Status(_) => unreachable!("the caller's"),
         }

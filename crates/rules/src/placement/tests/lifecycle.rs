@@ -1,5 +1,7 @@
 //! A whole pass: what is written, in which order, and when the next one is due.
 
+use std::sync::Arc;
+
 use flagship_api::keys::annotation;
 use flagship_api::placement_status::PlacementStatus;
 use flagship_api::printed::Printed;
@@ -8,12 +10,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::json;
 
 use super::fleet::{AVAILABLE, World, namespace_id, selection};
+use crate::model::{PolicySnapshot, ResourceSnapshot};
 use crate::placement::policy_snapshots::PolicyAction;
 use crate::placement::resource_snapshots::ResourceAction;
 use crate::placement::selection::{Remark, Selection};
-use crate::placement::{
-    Action, FRESH_KIND_RETRY, PassError, Placement, Plan, PolicySnapshot, RESYNC, ResourceSnapshot,
-};
+use crate::placement::{Action, FRESH_KIND_RETRY, PassError, Placement, Plan, RESYNC};
 
 fn done() -> World {
     let mut world = World::crp(json!({"policy": {"placementType": "PickAll"}}));
@@ -110,7 +111,7 @@ fn other_trouble_writes_no_status() {
 #[test]
 fn what_was_decided_before_trouble_stands() {
     let mut world = done();
-    world.seen.resource_snapshots[0].count = None;
+    Arc::make_mut(&mut world.seen.resource_snapshots[0]).count = None;
     world.edit(|spec| spec["revisionHistoryLimit"] = json!(2));
     let plan = world.plan();
     assert_eq!(words(&plan), ["policy"]);

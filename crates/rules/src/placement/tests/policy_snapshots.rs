@@ -1,13 +1,15 @@
 //! When a policy becomes a snapshot.
 
+use std::sync::Arc;
+
 use flagship_api::error_class::ErrorClass;
 use flagship_api::placement::PlacementSpec;
-use flagship_api::placement_status::PlacementStatus;
 use flagship_api::policy::PlacementPolicy;
 use serde_json::{Value, json};
 
+use crate::model::PolicySnapshot;
 use crate::placement::policy_snapshots::{NewPolicySnapshot, PolicyAction, plan};
-use crate::placement::{Frozen, PassError, Placement, PolicySnapshot};
+use crate::placement::{Frozen, PassError, Placement};
 
 fn policy(text: Value) -> Option<PlacementPolicy> {
     serde_json::from_value(text).unwrap()
@@ -15,22 +17,14 @@ fn policy(text: Value) -> Option<PlacementPolicy> {
 
 struct World {
     placement: Placement,
-    snapshots: Vec<PolicySnapshot>,
+    snapshots: Vec<Arc<PolicySnapshot>>,
     limit: usize,
 }
 
 impl World {
     fn new(text: Value) -> Self {
-        let placement = Placement {
-            namespace: None,
-            name: "web".into(),
-            uid: "u".into(),
-            generation: 1,
-            deleting: false,
-            has_finalizer: true,
-            spec: PlacementSpec { policy: policy(text), ..PlacementSpec::default() },
-            status: PlacementStatus::default(),
-        };
+        let spec = PlacementSpec { policy: policy(text), ..PlacementSpec::default() };
+        let placement = Placement::of_spec("web", spec);
         Self { placement, snapshots: Vec::new(), limit: 10 }
     }
 
@@ -52,7 +46,7 @@ impl World {
                         snapshot.number_of_clusters = Some(number.to_string());
                     }
                 }
-                PolicyAction::Create(new) => self.snapshots.push(PolicySnapshot {
+                PolicyAction::Create(new) => self.snapshots.push(Arc::new(PolicySnapshot {
                     name: new.name.clone(),
                     generation: 1,
                     index: Some(new.index.clone()),
@@ -61,7 +55,7 @@ impl World {
                     placement_generation: Some(new.placement_generation.to_string()),
                     number_of_clusters: new.number_of_clusters.map(|n| n.to_string()),
                     ..PolicySnapshot::default()
-                }),
+                })),
                 PolicyAction::Delete { name } => self.snapshots.retain(|s| s.name != *name),
             }
         }
@@ -74,7 +68,7 @@ impl World {
     }
 
     fn named(&mut self, name: &str) -> &mut PolicySnapshot {
-        self.snapshots.iter_mut().find(|s| s.name == name).unwrap()
+        Arc::make_mut(self.snapshots.iter_mut().find(|s| s.name == name).unwrap())
     }
 }
 

@@ -9,12 +9,12 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
 use super::hub::now;
-use crate::model::Binding;
+use crate::model::{Binding, ResourceSnapshot};
 use crate::placement::resource_snapshots::{
     LIMIT, Part, ResourceAction, ResourcePlan, Snapshots, plan, prune_only, split,
 };
 use crate::placement::selection::{Selected, Selection};
-use crate::placement::{Batching, Frozen, PassError, ResourceSnapshot};
+use crate::placement::{Batching, Frozen, PassError};
 
 fn ago(seconds: i64) -> Timestamp {
     now() - SignedDuration::from_secs(seconds)
@@ -43,7 +43,7 @@ fn small(name: &str) -> Selection {
 
 /// The snapshots of one placement, and a controller that carries its plans out.
 struct World {
-    snapshots: Vec<ResourceSnapshot>,
+    snapshots: Vec<Arc<ResourceSnapshot>>,
     bindings: Vec<Arc<Binding>>,
     runs: Vec<String>,
     limit: usize,
@@ -91,7 +91,7 @@ impl World {
                         Part::Sub { subindex } => (None, None, Some(subindex.clone())),
                     };
                     assert!(!self.snapshots.iter().any(|s| s.name == new.name), "{}", new.name);
-                    self.snapshots.push(ResourceSnapshot {
+                    self.snapshots.push(Arc::new(ResourceSnapshot {
                         name: new.name.clone(),
                         created: self.now,
                         index: Some(new.index.clone()),
@@ -104,7 +104,8 @@ impl World {
                             .iter()
                             .map(|s| s.id.clone())
                             .collect(),
-                    });
+                        enveloped: vec![],
+                    }));
                 }
                 ResourceAction::Mark { name, latest } => self.named(name).latest = *latest,
                 ResourceAction::Stamp { name, at } => self.named(name).detected = Some(at.clone()),
@@ -117,7 +118,7 @@ impl World {
     }
 
     fn named(&mut self, name: &str) -> &mut ResourceSnapshot {
-        self.snapshots.iter_mut().find(|s| s.name == name).unwrap()
+        Arc::make_mut(self.snapshots.iter_mut().find(|s| s.name == name).unwrap())
     }
 
     fn names(&self) -> Vec<&str> {
@@ -290,14 +291,14 @@ fn a_group_with_missing_members_is_pruned_as_a_group() {
     world.limit = 1;
     world.step(&large);
     world.snapshots.retain(|s| s.hash.is_none());
-    world.snapshots.push(ResourceSnapshot {
+    world.snapshots.push(Arc::new(ResourceSnapshot {
         name: "web-1-snapshot".into(),
         index: Some("1".into()),
         latest: true,
         hash: Some("h".into()),
         count: Some("1".into()),
         ..ResourceSnapshot::default()
-    });
+    }));
     let plan = world.step(&small("b"));
     assert_eq!(created(&plan), ["web-2-snapshot"]);
     assert_eq!(world.names(), ["web-2-snapshot"]);
@@ -386,12 +387,12 @@ fn labels_and_annotations_that_cannot_be_read_are_internal_errors() {
         let mut world = World::new();
         world.step(&small("a"));
         world.named("web-0-snapshot").count = Some("2".into());
-        world.snapshots.push(ResourceSnapshot {
+        world.snapshots.push(Arc::new(ResourceSnapshot {
             name: "web-0-0".into(),
             index: Some("0".into()),
             subindex: Some("0".into()),
             ..ResourceSnapshot::default()
-        });
+        }));
         let name = if what.ends_with("subindex") { "web-0-0" } else { "web-0-snapshot" };
         spoil(world.named(name));
         assert_eq!(

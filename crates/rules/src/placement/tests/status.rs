@@ -13,8 +13,14 @@ use serde_json::json;
 
 use super::fleet::{AVAILABLE, World, namespace_id, said};
 use super::hub::now;
+use crate::model::PolicySnapshot;
 use crate::placement::status::{MOST_BYTES, fit};
 use crate::placement::{Action, PassError};
+
+/// The policy snapshot, to be changed.
+fn policy(world: &mut World) -> &mut PolicySnapshot {
+    Arc::make_mut(&mut world.seen.policy_snapshots[0])
+}
 
 /// A placement on these clusters, snapshots taken, nothing delivered.
 fn over(clusters: &[&str]) -> World {
@@ -37,11 +43,11 @@ fn reporting_diff(clusters: &[&str]) -> World {
 fn until_the_scheduler_speaks_nothing_is_known() {
     type Spoil = fn(&mut World);
     let rows: [(&str, Spoil); 4] = [
-        ("missing", |w| w.seen.policy_snapshots[0].status.conditions.clear()),
-        ("unknown", |w| w.seen.policy_snapshots[0].status.conditions[0].status = "Unknown".into()),
-        ("stale generation", |w| w.seen.policy_snapshots[0].generation = 2),
+        ("missing", |w| policy(w).status.conditions.clear()),
+        ("unknown", |w| policy(w).status.conditions[0].status = "Unknown".into()),
+        ("stale generation", |w| policy(w).generation = 2),
         ("stale placement generation", |w| {
-            w.seen.policy_snapshots[0].status.observed_crp_generation = 0;
+            policy(w).status.observed_crp_generation = 0;
         }),
     ];
     for (what, spoil) in rows {

@@ -1,10 +1,12 @@
 //! Who moves, who waits, and what is said meanwhile.
 
+use std::sync::Arc;
+
 use flagship_api::defaults::effective_apply_strategy;
 use flagship_api::int_or_string::AmountError;
 use serde_json::{Value, json};
 
-use super::world::{binding, decided, pick_n, snapshot, world, writes};
+use super::world::{binding, decided, pick_n, snapshot, snapshot_at, world, writes};
 use crate::rollout::{Action, plan};
 
 fn rolling(unavailable: Value, surge: Value) -> Value {
@@ -223,10 +225,10 @@ fn external_placements_and_those_being_deleted_are_left_alone() {
 #[test]
 fn nothing_is_bound_before_something_is_selected() {
     let mut seen = world(json!({}), &["c1 Scheduled -"]);
-    seen.resource_snapshots = vec![snapshot(0, false)];
+    seen.resource_snapshots = vec![Arc::new(snapshot(0, false))];
     assert_eq!(decided(&seen), ["nothing selected yet"]);
-    seen.resource_snapshots[0].latest = true;
-    seen.resource_snapshots[0].hash = None;
+    snapshot_at(&mut seen, 0).latest = true;
+    snapshot_at(&mut seen, 0).hash = None;
     assert_eq!(
         decided(&seen),
         [
@@ -235,7 +237,7 @@ fn nothing_is_bound_before_something_is_selected() {
         ]
     );
     // While one takes over from the other, the newer one counts.
-    seen.resource_snapshots = vec![snapshot(10, true), snapshot(9, true)];
+    seen.resource_snapshots = vec![Arc::new(snapshot(10, true)), Arc::new(snapshot(9, true))];
     assert_eq!(writes(&seen), ["deliver web-10-snapshot to c1"]);
 }
 

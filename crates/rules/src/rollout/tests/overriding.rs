@@ -1,11 +1,12 @@
 //! Overrides in a rollout: who gets which, and when that makes a binding out of date.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use flagship_api::placement_status::ResourceIdentifier;
 use serde_json::{Value, json};
 
-use super::world::{decided, world, writes};
+use super::world::{decided, snapshot_at, world, writes};
+use crate::model::{Cluster, ResourceSnapshot};
 use crate::overrides::tests::{delete_rule, narrow, wide};
 use crate::rollout::Observed;
 
@@ -23,11 +24,13 @@ fn resource(kind: &str, namespace: &str, name: &str) -> ResourceIdentifier {
 fn overridden(bindings: &[&str]) -> Observed {
     let spec = json!({"strategy": {"rollingUpdate": {"maxUnavailable": 2, "maxSurge": 0}}});
     let mut seen = world(spec, bindings);
-    let latest = &mut seen.resource_snapshots[1];
+    let latest = snapshot_at(&mut seen, 1);
     latest.resources = vec![resource("Namespace", "", "app"), resource("ConfigMap", "app", "cm")];
-    let labels = |env: &str| BTreeMap::from([("env".to_owned(), env.to_owned())]);
-    seen.clusters.insert("c1".into(), labels("prod"));
-    seen.clusters.insert("c2".into(), labels("canary"));
+    for (name, env) in [("c1", "prod"), ("c2", "canary")] {
+        let mut cluster = Cluster { name: name.into(), ..Cluster::default() };
+        cluster.labels.set("env", env);
+        seen.clusters.insert(name.into(), Arc::new(cluster));
+    }
     seen
 }
 
@@ -103,7 +106,7 @@ fn a_cluster_nobody_knows_is_looked_for_again_only_if_overrides_need_it() {
 #[test]
 fn overrides_wait_until_all_resources_are_there() {
     let mut seen = overridden(&["c1 Scheduled -"]);
-    seen.resource_snapshots[1].count = Some("2".into());
+    snapshot_at(&mut seen, 1).count = Some("2".into());
     assert_eq!(writes(&seen), ["deliver web-1-snapshot to c1"]);
     seen.cluster_overrides = vec![wide("a-0", "/v1/Namespace/app", everywhere())];
     assert_eq!(
@@ -115,14 +118,14 @@ fn overrides_wait_until_all_resources_are_there() {
           existing snapshot in the group= 1, placement = web"
         ]
     );
-    let mut rest = seen.resource_snapshots[1].clone();
+    let mut rest = ResourceSnapshot::clone(&seen.resource_snapshots[1]);
     rest.name = "web-1-0".into();
     rest.hash = None;
     rest.count = None;
     rest.subindex = Some("0".into());
-    seen.resource_snapshots.push(rest);
+    seen.resource_snapshots.push(Arc::new(rest));
     assert_eq!(writes(&seen), ["deliver web-1-snapshot to c1 with a-0"]);
-    seen.resource_snapshots[1].count = Some("many".into());
+    snapshot_at(&mut seen, 1).count = Some("many".into());
     assert_eq!(
         decided(&seen),
         [
@@ -135,11 +138,10 @@ fn overrides_wait_until_all_resources_are_there() {
 #[test]
 fn what_is_inside_an_envelope_can_be_overridden() {
     let mut seen = overridden(&["c1 Scheduled -"]);
-    seen.resource_snapshots[1].resources.clear();
+    snapshot_at(&mut seen, 1).resources.clear();
     seen.cluster_overrides = vec![wide("a-0", "/v1/PersistentVolume/pv", everywhere())];
     assert_eq!(writes(&seen), ["deliver web-1-snapshot to c1"]);
-    let inside = vec![resource("PersistentVolume", "", "pv")];
-    seen.enveloped.insert("web-1-snapshot".into(), inside);
+    snapshot_at(&mut seen, 1).enveloped = vec![resource("PersistentVolume", "", "pv")];
     assert_eq!(writes(&seen), ["deliver web-1-snapshot to c1 with a-0"]);
 }
 

@@ -4,7 +4,7 @@ use flagship_api::overrides::{PlacementRef, PlacementScope};
 use serde_json::{Value, json};
 
 use super::world;
-use crate::placement;
+use crate::model::ResourceSnapshot;
 use crate::rollout::triggers::{
     binding_changed, is_latest_master, placement_changed, placement_of,
 };
@@ -68,7 +68,7 @@ fn a_placement_wakes_its_rollout_when_it_is_to_go_differently() {
 fn only_the_first_object_of_the_latest_resources_wakes() {
     assert!(is_latest_master(&world::snapshot(1, true)));
     assert!(!is_latest_master(&world::snapshot(0, false)));
-    let sub = placement::ResourceSnapshot { hash: None, ..world::snapshot(1, true) };
+    let sub = ResourceSnapshot { hash: None, ..world::snapshot(1, true) };
     assert!(!is_latest_master(&sub));
 }
 

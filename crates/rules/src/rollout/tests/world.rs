@@ -3,6 +3,8 @@
 //! A binding is told as `cluster State snapshot flags...`; its name is that of the cluster
 //! unless `as=name` says otherwise.
 
+use std::sync::Arc;
+
 use flagship_api::binding::ResourceBindingSpec;
 use flagship_api::condition::{Generation, Truth, draft};
 use flagship_api::condition_type::binding as kind;
@@ -12,8 +14,8 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
 
-use crate::model::Binding;
-use crate::placement::{Placement, ResourceSnapshot};
+use crate::model::{Binding, ResourceSnapshot};
+use crate::placement::Placement;
 use crate::rollout::{Action, Observed, Plan, Waiting, plan};
 
 pub fn now() -> Timestamp {
@@ -27,23 +29,18 @@ pub fn world(spec: Value, bindings: &[&str]) -> Observed {
     let spec: PlacementSpec = serde_json::from_value(whole).unwrap();
     Observed {
         now: now(),
-        placement: Placement {
-            namespace: None,
-            name: "web".into(),
-            uid: "uid".into(),
-            generation: 1,
-            deleting: false,
-            has_finalizer: true,
-            spec,
-            status: Default::default(),
-        },
+        placement: Placement::of_spec("web", spec),
         bindings: bindings.iter().map(|told| binding(told)).collect(),
-        resource_snapshots: vec![snapshot(0, false), snapshot(1, true)],
-        enveloped: Default::default(),
+        resource_snapshots: vec![Arc::new(snapshot(0, false)), Arc::new(snapshot(1, true))],
         clusters: Default::default(),
         cluster_overrides: vec![],
         overrides: vec![],
     }
+}
+
+/// A snapshot, to be changed.
+pub fn snapshot_at(seen: &mut Observed, at: usize) -> &mut ResourceSnapshot {
+    Arc::make_mut(&mut seen.resource_snapshots[at])
 }
 
 pub fn snapshot(index: usize, latest: bool) -> ResourceSnapshot {

@@ -3,7 +3,8 @@
 use serde_json::json;
 
 use super::fleet::{World, cluster, map, policy, with_property};
-use crate::scheduling::{Cluster, Remark};
+use crate::model::Cluster;
+use crate::scheduling::Remark;
 
 fn admitted(expression: serde_json::Value, cluster: Cluster) -> Result<bool, String> {
     let mut world =

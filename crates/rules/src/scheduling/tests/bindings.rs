@@ -53,7 +53,7 @@ fn deleting_bindings_lose_the_finalizer_and_dangling_ones_are_let_go() {
 #[test]
 fn housekeeping_stands_even_if_the_pass_fails() {
     let mut world = pick_n(1).over([]);
-    world.seen.snapshot.number_of_clusters = None;
+    world.snapshot().number_of_clusters = None;
     world.bind("gone", State::Scheduled, "web-0");
     let plan = world.plan();
     assert!(plan.failure.is_some());
@@ -92,7 +92,7 @@ fn creations_come_before_patches_and_patches_before_releases() {
     let mut world = pick_n(2).over(["a", "b", "c"].map(|n| cluster(n, "")));
     world.bind("a", State::Bound, "old-0");
     world.bind("c", State::Bound, "old-0");
-    world.cluster("a").taints.push(crate::scheduling::Taint {
+    world.cluster("a").taints.push(crate::model::Taint {
         key: "k".into(),
         value: String::new(),
         effect: "NoSchedule".into(),

@@ -50,11 +50,10 @@ fn a_cluster_that_is_listed_already_uses_up_its_place() {
 fn equal_decisions_in_another_order_are_not_written() {
     let mut world = pick_n(2).over(["a", "b", "c"].map(|n| cluster(n, "")));
     world.settle();
-    world.seen.snapshot.recorded.as_mut().unwrap().decisions.reverse();
+    world.snapshot().status.target_clusters.reverse();
     // Enough is present: why others were not picked is not asked again, nor taken back.
     assert_eq!(world.settle().report, None);
-    let recorded = world.seen.snapshot.recorded.as_ref().unwrap();
-    assert_eq!(recorded.decisions.len(), 3);
+    assert_eq!(world.seen.snapshot.status.target_clusters.len(), 3);
 }
 
 // checklist 18.8
@@ -63,7 +62,7 @@ fn the_status_is_written_again_when_only_the_generation_changed() {
     let mut world = World::new(None).over([cluster("a", "")]);
     world.settle();
     assert_eq!(world.plan().report, None);
-    world.seen.snapshot.placement_generation = Some("2".into());
+    world.snapshot().placement_generation = Some("2".into());
     assert_eq!(world.plan().report.unwrap().placement_generation, 2);
 }
 
@@ -100,7 +99,7 @@ fn a_policy_that_does_not_say_which_generation_it_answers_is_not_carried_out() {
         ),
     ] {
         let mut world = World::new(None).over([cluster("a", "")]);
-        world.seen.snapshot.placement_generation = text.map(str::to_owned);
+        world.snapshot().placement_generation = text.map(str::to_owned);
         let plan = world.plan();
         assert_eq!(plan.failure, Some(Failure(why.to_owned())));
         assert_eq!((plan.actions.len(), plan.report), (0, None));

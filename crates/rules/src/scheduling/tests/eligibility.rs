@@ -1,8 +1,8 @@
 //! Eligibility and namespaces, row by row.
 
 use super::fleet::{World, ago, cluster, map, now, pick_n};
-use crate::scheduling::observed::{Agent, Health};
-use crate::scheduling::{Cluster, ineligible};
+use crate::model::{Agent, Cluster, Health};
+use crate::scheduling::ineligible;
 
 // checklist 18.22
 #[test]
@@ -140,7 +140,7 @@ fn pick_n_counts_only_clusters_with_the_namespace() {
     let exact = world.settle().report.unwrap();
     assert!(exact.verdict.fulfilled);
     assert_eq!(world.placed(), ["a", "c"]);
-    world.seen.snapshot.number_of_clusters = Some("3".into());
+    world.snapshot().number_of_clusters = Some("3".into());
     let short = world.settle().report.unwrap();
     assert_eq!((short.verdict.fulfilled, short.verdict.found), (false, 2));
     world.cluster("b").namespaces = Some(map(&[("team", "")]));

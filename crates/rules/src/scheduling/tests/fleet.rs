@@ -9,11 +9,8 @@ use flagship_api::policy::PlacementPolicy;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-use crate::model::Binding;
-use crate::scheduling::observed::{Agent, Health};
-use crate::scheduling::{
-    Action, Cluster, Decision, Observed, Options, Plan, Recorded, Snapshot, State, plan,
-};
+use crate::model::{Agent, Binding, Cluster, Health, PolicySnapshot};
+use crate::scheduling::{Action, Decision, Observed, Options, Plan, State, plan};
 
 pub fn now() -> Timestamp {
     "2026-01-01T12:00:00Z".parse().unwrap()
@@ -66,18 +63,17 @@ pub struct World {
 
 impl World {
     pub fn new(policy: Option<PlacementPolicy>) -> Self {
-        let snapshot = Snapshot {
+        let snapshot = PolicySnapshot {
             name: "web-0".into(),
             policy,
-            number_of_clusters: None,
             placement_generation: Some("1".into()),
-            recorded: None,
+            ..PolicySnapshot::default()
         };
         let seen = Observed {
             now: now(),
             namespace: None,
             placement: "web".into(),
-            snapshot,
+            snapshot: Arc::new(snapshot),
             clusters: Vec::new(),
             bindings: Vec::new(),
             options: Options::default(),
@@ -86,7 +82,7 @@ impl World {
     }
 
     pub fn wanting(mut self, n: u32) -> Self {
-        self.seen.snapshot.number_of_clusters = Some(n.to_string());
+        self.snapshot().number_of_clusters = Some(n.to_string());
         self
     }
 
@@ -98,12 +94,17 @@ impl World {
 
     /// A new policy snapshot takes the place of the old one.
     pub fn repolicy(&mut self, policy: Option<PlacementPolicy>) {
-        let snapshot = &mut self.seen.snapshot;
+        let snapshot = self.snapshot();
         let index: u32 = snapshot.name.rsplit_once('-').unwrap().1.parse().unwrap();
         snapshot.name = format!("web-{}", index + 1);
         snapshot.policy = policy;
-        snapshot.placement_generation = snapshot.generation().map(|now| (now + 1).to_string());
-        snapshot.recorded = None;
+        snapshot.placement_generation = snapshot.answers().map(|now| (now + 1).to_string());
+        snapshot.status = Default::default();
+    }
+
+    /// The policy snapshot, to be changed by hand.
+    pub fn snapshot(&mut self) -> &mut PolicySnapshot {
+        Arc::make_mut(&mut self.seen.snapshot)
     }
 
     /// Adds a binding by hand.
@@ -139,11 +140,8 @@ impl World {
             self.apply(action);
         }
         if let Some(report) = &plan.report {
-            self.seen.snapshot.recorded = Some(Recorded {
-                placement_generation: report.placement_generation,
-                decisions: report.decisions.clone(),
-                verdict: Some(report.verdict),
-            });
+            let status = report.status(&self.seen.snapshot, self.seen.now);
+            self.snapshot().status = status;
         }
         plan
     }

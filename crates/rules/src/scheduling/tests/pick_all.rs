@@ -4,7 +4,7 @@ use expect_test::expect;
 use serde_json::json;
 
 use super::fleet::{World, ago, cluster, map, policy, silent, told, with_property};
-use crate::scheduling::observed::Health;
+use crate::model::Health;
 use crate::scheduling::{Remark, State};
 
 fn prod() -> Option<flagship_api::policy::PlacementPolicy> {

@@ -5,7 +5,8 @@ use flagship_api::policy::PlacementPolicy;
 use serde_json::json;
 
 use super::fleet::{World, cluster, policy, silent, told};
-use crate::scheduling::{Remark, State, Taint};
+use crate::model::Taint;
+use crate::scheduling::{Remark, State};
 
 fn fixed(names: &[&str]) -> Option<PlacementPolicy> {
     policy(json!({"placementType": "PickFixed", "clusterNames": names}))

@@ -4,7 +4,8 @@ use expect_test::expect;
 use serde_json::{Value, json};
 
 use super::fleet::{World, cluster, map, pick_n, policy, silent, told, with_property};
-use crate::scheduling::{Facts, State};
+use crate::model::PackedMap;
+use crate::scheduling::State;
 
 fn affinity(required: Value, preferred: Value) -> Option<flagship_api::policy::PlacementPolicy> {
     let mut affinity = json!({"preferredDuringSchedulingIgnoredDuringExecution": preferred});
@@ -23,7 +24,7 @@ fn sorts(property: &str, order: &str, weight: i32) -> Value {
     json!({"weight": weight, "preference": {"propertySorter": {"name": property, "sortOrder": order}}})
 }
 
-fn abc() -> [crate::scheduling::Cluster; 3] {
+fn abc() -> [crate::model::Cluster; 3] {
     ["a", "b", "c"].map(|name| cluster(name, ""))
 }
 
@@ -69,7 +70,7 @@ fn upscale_and_downscale_including_to_zero() {
     assert_eq!(world.placed(), ["c"]);
     for (n, want) in [(3, vec!["a", "b", "c"]), (2, vec!["b", "c"]), (0, vec![])] {
         world.bind_all();
-        world.seen.snapshot.number_of_clusters = Some(n.to_string());
+        world.snapshot().number_of_clusters = Some(n.to_string());
         let plan = world.settle();
         assert_eq!(world.placed(), want, "{n} wanted");
         assert_eq!(plan.report.unwrap().verdict.found, want.len());
@@ -81,7 +82,7 @@ fn upscale_and_downscale_including_to_zero() {
 fn a_missing_or_invalid_count_is_a_failure_that_names_the_snapshot() {
     for bad in [None, Some("-1"), Some("many"), Some("")] {
         let mut world = pick_n(1).over(abc());
-        world.seen.snapshot.number_of_clusters = bad.map(str::to_owned);
+        world.snapshot().number_of_clusters = bad.map(str::to_owned);
         let plan = world.plan();
         let why = plan.failure.expect("the count is wrong").0;
         assert!(
@@ -208,7 +209,7 @@ fn changes_of_labels_health_and_properties_keep_the_selection() {
         ]);
     world.settle();
     assert_eq!(world.placed(), ["a"]);
-    world.cluster("a").labels = Facts::default();
+    world.cluster("a").labels = PackedMap::default();
     world.cluster("a").agent = None;
     world.cluster("b").properties = map(&[("nodes", "100")]);
     let plan = world.settle();

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::fleet::{World, cluster, policy};
-use crate::scheduling::{Cluster, Taint};
+use crate::model::{Cluster, Taint};
 
 fn tainted(name: &str, taints: &[(&str, &str)]) -> Cluster {
     let taints = taints.iter().map(|(key, value)| Taint {
@@ -110,7 +110,7 @@ fn an_upscale_under_spread_passes_over_a_tainted_cluster() {
         bad,
     ]);
     world.settle();
-    world.seen.snapshot.number_of_clusters = Some("2".into());
+    world.snapshot().number_of_clusters = Some("2".into());
     world.settle();
     assert_eq!(world.placed(), ["a1", "b1"]);
 }

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::fleet::{ago, cluster, map, now, policy, silent};
-use crate::scheduling::observed::Health;
-use crate::scheduling::{Cluster, ClusterChange, Facts, Taint, cluster_change, concerns};
+use crate::model::{Cluster, Health, PackedMap, Taint};
+use crate::scheduling::{ClusterChange, cluster_change, concerns};
 
 fn change(old: &Cluster, edit: impl FnOnce(&mut Cluster)) -> ClusterChange {
     let mut new = old.clone();
@@ -21,7 +21,7 @@ fn each_change_of_a_cluster() {
     let mut old = cluster("a", "env=prod");
     old.taints = vec![taint("v")];
     assert_eq!(change(&silent("a", ""), |c| *c = cluster("a", "")), Nature, "becomes ready");
-    assert_eq!(change(&old, |c| c.labels = Facts::default()), Nature);
+    assert_eq!(change(&old, |c| c.labels = PackedMap::default()), Nature);
     assert_eq!(change(&old, |c| c.properties = map(&[("p", "1")])), Numbers);
     assert_eq!(change(&old, |c| c.capacity = map(&[("cpu", "1")])), Numbers);
     assert_eq!(change(&old, |c| c.allocatable = map(&[("cpu", "1")])), Numbers);
@@ -45,7 +45,7 @@ fn each_change_of_a_cluster() {
     assert_eq!(
         change(&old, |c| {
             c.leaving = true;
-            c.labels = Facts::default();
+            c.labels = PackedMap::default();
         }),
         Nothing,
         "leaving is ignored until removed"

@@ -9,7 +9,8 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::world::{World, both_scopes, selected, strategy};
-use crate::placement::{PassError, ResourceSnapshot};
+use crate::model::ResourceSnapshot;
+use crate::placement::PassError;
 use crate::update_run::{ClusterOverride, NamespacedOverride, Observed, Waiting, plan};
 
 const VALID: &str = "cannot continue the updateRun: failed to validate the updateRun: ";
@@ -72,7 +73,7 @@ fn policy_snapshot_none_two_without_index_bad_count_not_scheduled() {
         "policy snapshot `{ns}/web-0` does not have a policy index label",
     );
     fails(
-        |w| w.policy_snapshots[0].conditions[0].observed_generation = Some(0),
+        |w| w.policy_snapshots[0].status.conditions[0].observed_generation = Some(0),
         "",
         "policy snapshot `web-0` not fully scheduled yet",
     );

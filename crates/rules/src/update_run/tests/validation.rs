@@ -79,7 +79,7 @@ fn policy_index_changed_and_clusters_changed() {
     );
     fails(
         |w| {
-            w.clusters[0].labels.insert("order".into(), "0".into());
+            w.clusters[0].labels.set("order", "0");
         },
         &format!("{ABORT}the `0` cluster in the `1` stage has changed, new: m1, existing: m3"),
     );

@@ -9,20 +9,25 @@ use flagship_api::condition::{Conditions, Generation, Truth, draft};
 use flagship_api::condition_type::binding as kind;
 use flagship_api::placement_status::ResourceIdentifier;
 use flagship_api::raw_json::RawJson;
+use flagship_api::snapshot::SchedulingPolicySnapshotStatus;
 use flagship_api::staged_update::{UpdateRunState, UpdateStrategySpec};
 use flagship_api::staged_update_status::UpdateRunStatus;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
 use serde_json::{Value, json};
 
-use crate::model::Binding;
+use crate::model::{Binding, Cluster, PolicySnapshot, ResourceSnapshot};
+use crate::placement::Placement;
 use crate::placement::resource_snapshots::{Part, ResourceAction};
 use crate::placement::selection::{Selected, Selection};
-use crate::placement::{Placement, ResourceSnapshot};
 use crate::update_run::{
-    Action, Approval, Cluster, ClusterOverride, Observed, Plan, PolicySnapshot, Rival, Run, laws,
-    plan,
+    Action, Approval, ClusterOverride, Observed, Plan, Rival, Run, laws, plan,
 };
+
+/// As mirrors hand things out.
+fn shared<T: Clone>(all: &[T]) -> Vec<Arc<T>> {
+    all.iter().cloned().map(Arc::new).collect()
+}
 
 pub fn start() -> Timestamp {
     "2026-01-01T12:00:00Z".parse().unwrap()
@@ -128,7 +133,10 @@ impl World {
             name: "web-0".into(),
             generation: 1,
             index: Some("0".into()),
-            conditions: vec![scheduled.into_condition(Generation(1), start())],
+            status: SchedulingPolicySnapshotStatus {
+                conditions: vec![scheduled.into_condition(Generation(1), start())],
+                ..SchedulingPolicySnapshotStatus::default()
+            },
             ..PolicySnapshot::default()
         });
         world.join("m1", &[("env", "prod"), ("order", "2")]);
@@ -151,7 +159,8 @@ impl World {
     pub fn join(&mut self, name: &str, labels: &[(&str, &str)]) {
         let labels: BTreeMap<_, _> =
             labels.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-        self.clusters.push(Cluster { name: name.into(), labels });
+        let labels = labels.into();
+        self.clusters.push(Cluster { name: name.into(), labels, ..Cluster::default() });
         self.bind(name);
     }
 
@@ -218,11 +227,11 @@ impl World {
         });
         Observed {
             placement: self.placement.clone(),
-            policy_snapshots: self.policy_snapshots.clone(),
-            bindings: self.bindings.iter().cloned().map(Arc::new).collect(),
-            clusters: self.clusters.clone(),
+            policy_snapshots: shared(&self.policy_snapshots),
+            bindings: shared(&self.bindings),
+            clusters: shared(&self.clusters),
             strategy: self.strategy.clone(),
-            resource_snapshots: self.resource_snapshots.clone(),
+            resource_snapshots: shared(&self.resource_snapshots),
             selection: Some(Ok(self.selection.clone())),
             cluster_overrides: self.cluster_overrides.clone(),
             approvals: self.approvals.clone(),

@@ -165,8 +165,7 @@ fn another_label_of_the_cluster_reaches_the_manifests_that_ask_for_it() {
     assert_eq!(written(&world), [raw(&map("one", "prod"))]);
 
     // A label nobody asks for: noted, and neither the member nor the status hear of it.
-    let labels = &mut world.seen.cluster.as_mut().unwrap().labels;
-    labels.insert("team".into(), "blue".into());
+    world.cluster().labels.set("team", "blue");
     let status = world.seen.binding.status.clone();
     world.writes.clear();
     world.pass();
@@ -175,8 +174,7 @@ fn another_label_of_the_cluster_reaches_the_manifests_that_ask_for_it() {
     world.pass();
     assert_eq!(world.writes, ["note web-work"]);
 
-    let labels = &mut world.seen.cluster.as_mut().unwrap().labels;
-    labels.insert("env".into(), "test".into());
+    world.cluster().labels.set("env", "test");
     world.pass();
     assert_eq!(written(&world), [raw(&map("one", "test"))]);
     assert_eq!(world.last(), "Applied False ApplyInProgress: Resources are being applied");
@@ -186,7 +184,7 @@ fn another_label_of_the_cluster_reaches_the_manifests_that_ask_for_it() {
 fn without_overrides_labels_of_the_cluster_do_not_matter() {
     let mut world = World::cluster_wide().delivered(&[&[map("one", "1")]]);
     world.writes.clear();
-    world.seen.cluster.as_mut().unwrap().labels.clear();
+    world.cluster().labels = Default::default();
     world.pass();
     assert_eq!(world.writes, Vec::<String>::new());
 }

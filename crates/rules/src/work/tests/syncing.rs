@@ -125,22 +125,22 @@ type Spoilt = (fn(&mut World), &'static str);
 fn labels_and_annotations_that_cannot_be_read_say_which() {
     let table: [Spoilt; 5] = [
         (
-            |w| w.seen.snapshots[1].subindex = Some("x".into()),
+            |w| w.snapshot_at(1).subindex = Some("x".into()),
             "resource snapshot web-0-0 has an invalid sub-index annotation x or err \
              strconv.Atoi: parsing \"x\": invalid syntax",
         ),
         (
-            |w| w.seen.snapshots[1].subindex = Some("-1".into()),
+            |w| w.snapshot_at(1).subindex = Some("-1".into()),
             "resource snapshot web-0-0 has an invalid sub-index annotation -1 or err must not be \
              negative",
         ),
         (
-            |w| w.seen.snapshots[0].count = Some("many".into()),
+            |w| w.snapshot_at(0).count = Some("many".into()),
             "master resource snapshot web-0-snapshot for placement web has an invalid snapshot \
              count many or err strconv.Atoi: parsing \"many\": invalid syntax",
         ),
         (
-            |w| w.seen.snapshots[0].index = None,
+            |w| w.snapshot_at(0).index = None,
             "resource snapshot web-0-snapshot has an invalid resource index label  or err \
              strconv.Atoi: parsing \"\": invalid syntax",
         ),

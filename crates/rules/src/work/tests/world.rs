@@ -16,11 +16,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time
 use serde_json::{Value, json};
 
 use crate::event::Event;
-use crate::model::Binding;
-use crate::placement::{ResourceSnapshot, identifier};
+use crate::model::{Binding, Cluster, ResourceSnapshot};
+use crate::placement::identifier;
 use crate::work::{
-    ABANDON, Action, Cluster, Content, Observed, Placement, Plan, Reads, SnapshotContent, Stamp,
-    Work, Write, plan, relevant,
+    ABANDON, Action, Content, Observed, Placement, Plan, Reads, SnapshotContent, Stamp, Work,
+    Write, plan, relevant,
 };
 
 pub struct World {
@@ -78,7 +78,11 @@ impl World {
             override_hashes: Some(Vec::new()),
             now: now(),
             binding: Arc::new(binding),
-            cluster: Some(Cluster { name: "m1".into(), labels }),
+            cluster: Some(Arc::new(Cluster {
+                name: "m1".into(),
+                labels: labels.into(),
+                ..Cluster::default()
+            })),
             works: vec![],
             snapshots: vec![],
             placement: Some(Placement::default()),
@@ -91,6 +95,16 @@ impl World {
     /// The binding, to be changed.
     pub fn binding(&mut self) -> &mut Binding {
         Arc::make_mut(&mut self.seen.binding)
+    }
+
+    /// The cluster, to be changed.
+    pub fn cluster(&mut self) -> &mut Cluster {
+        Arc::make_mut(self.seen.cluster.as_mut().unwrap())
+    }
+
+    /// A snapshot, to be changed.
+    pub fn snapshot_at(&mut self, at: usize) -> &mut ResourceSnapshot {
+        Arc::make_mut(&mut self.seen.snapshots[at])
     }
 
     /// Whether the binding carries our finalizer.
@@ -116,7 +130,7 @@ impl World {
                 Some(sub) => sub_snapshot("web", number, sub),
             };
             let resources: Vec<RawJson> = manifests.iter().map(raw).collect();
-            self.seen.snapshots.push(ResourceSnapshot {
+            self.seen.snapshots.push(Arc::new(ResourceSnapshot {
                 name: name.clone(),
                 index: Some(index.to_string()),
                 hash: sub.is_none().then(|| "h".to_owned()),
@@ -124,7 +138,7 @@ impl World {
                 subindex: sub.map(|sub| sub.to_string()),
                 resources: resources.iter().map(identifier).collect(),
                 ..ResourceSnapshot::default()
-            });
+            }));
             let content = SnapshotContent { placement: Some("web".into()), resources };
             self.held.snapshots.insert(name, content);
         }
@@ -193,7 +207,7 @@ impl World {
     fn look(&mut self) {
         // As a shell would hand them over; a story may add more at any time.
         let named = self.seen.binding.spec.resource_snapshot_name.clone();
-        let kept = relevant(&named, self.seen.snapshots.iter());
+        let kept = relevant(&named, self.seen.snapshots.clone());
         let in_group = |one: &ResourceSnapshot| kept.iter().any(|it| it.name == one.name);
         self.seen.snapshots.retain(|one| !in_group(one));
         self.seen.snapshots.extend(kept);

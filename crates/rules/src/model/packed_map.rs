@@ -14,9 +14,9 @@ use serde::{Deserialize, Serialize};
 /// Inside, each pair is the lengths of its halves, then both texts: `3:4:envprod`.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "BTreeMap<String, String>", into = "BTreeMap<String, String>")]
-pub struct Facts(Box<str>);
+pub struct PackedMap(Box<str>);
 
-impl Facts {
+impl PackedMap {
     /// The value of a name.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.iter().find(|(candidate, _)| *candidate == name).map(|(_, value)| value)
@@ -35,13 +35,21 @@ impl Facts {
         })
     }
 
+    /// Gives a name another value.
+    #[cfg(test)]
+    pub fn set(&mut self, name: &str, value: &str) {
+        let mut map = self.to_map();
+        map.insert(name.to_owned(), value.to_owned());
+        *self = map.into();
+    }
+
     /// The same as a map.
     pub fn to_map(&self) -> BTreeMap<String, String> {
         self.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
     }
 }
 
-impl From<BTreeMap<String, String>> for Facts {
+impl From<BTreeMap<String, String>> for PackedMap {
     fn from(map: BTreeMap<String, String>) -> Self {
         let mut packed = String::new();
         for (name, value) in map {
@@ -51,19 +59,19 @@ impl From<BTreeMap<String, String>> for Facts {
     }
 }
 
-impl From<Facts> for BTreeMap<String, String> {
-    fn from(facts: Facts) -> Self {
-        facts.to_map()
+impl From<PackedMap> for BTreeMap<String, String> {
+    fn from(packed: PackedMap) -> Self {
+        packed.to_map()
     }
 }
 
-impl FromIterator<(String, String)> for Facts {
+impl FromIterator<(String, String)> for PackedMap {
     fn from_iter<I: IntoIterator<Item = (String, String)>>(pairs: I) -> Self {
         pairs.into_iter().collect::<BTreeMap<_, _>>().into()
     }
 }
 
-impl fmt::Debug for Facts {
+impl fmt::Debug for PackedMap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map().entries(self.iter()).finish()
     }
@@ -76,14 +84,15 @@ mod tests {
     #[test]
     fn facts_are_found_whatever_they_contain() {
         let pairs = [("env", "prod"), ("a:b", "1:2:x"), ("", "none"), ("ü", ""), ("env", "test")];
-        let facts: Facts = pairs.map(|(k, v)| (k.to_owned(), v.to_owned())).into_iter().collect();
-        let all: Vec<_> = facts.iter().collect();
+        let packed: PackedMap =
+            pairs.map(|(k, v)| (k.to_owned(), v.to_owned())).into_iter().collect();
+        let all: Vec<_> = packed.iter().collect();
         assert_eq!(all, [("", "none"), ("a:b", "1:2:x"), ("env", "test"), ("ü", "")]);
-        assert_eq!((facts.get("a:b"), facts.get("ü")), (Some("1:2:x"), Some("")));
-        assert_eq!((facts.get("en"), Facts::default().get("")), (None, None));
-        assert_eq!(Facts::from(facts.to_map()), facts);
-        let text = serde_json::to_string(&facts).unwrap();
+        assert_eq!((packed.get("a:b"), packed.get("ü")), (Some("1:2:x"), Some("")));
+        assert_eq!((packed.get("en"), PackedMap::default().get("")), (None, None));
+        assert_eq!(PackedMap::from(packed.to_map()), packed);
+        let text = serde_json::to_string(&packed).unwrap();
         assert_eq!(text, r#"{"":"none","a:b":"1:2:x","env":"test","ü":""}"#);
-        assert_eq!(serde_json::from_str::<Facts>(&text).unwrap(), facts);
+        assert_eq!(serde_json::from_str::<PackedMap>(&text).unwrap(), packed);
     }
 }
