@@ -126,8 +126,8 @@ async fn serve(
     let (_, session) = stream.get_ref();
     let certificate = session.peer_certificates().and_then(|chain| chain.first());
     let user: Option<Arc<User>> = certificate.and_then(|der| certificate_user(der)).map(Arc::new);
-    if user.is_some() {
-        slot.authenticated();
+    if let Some(user) = &user {
+        slot.authenticated(&user.name);
     }
     slot.reached(Step::Secured);
     let http2 = session.alpn_protocol() == Some(b"h2");

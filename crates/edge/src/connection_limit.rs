@@ -11,9 +11,11 @@
 //! connection is closed unless it can take the next step at once: the bytes for that may have
 //! arrived without having been read.
 //!
-//! An authenticated connection keeps its slot. There is a limit for those, too; a connection
-//! beyond it is served, but can be evicted like an unauthenticated one.
+//! An authenticated connection keeps its slot. There is a limit for those, too, and one for each
+//! user, so that no user can hold all slots; a connection beyond either is served, but can be
+//! evicted like an unauthenticated one.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -48,6 +50,9 @@ pub(super) struct ConnectionLimit {
     /// One permit for every authenticated connection.
     permits: Arc<Semaphore>,
     all_permits: usize,
+    /// How many of them one user may hold.
+    most_each: usize,
+    by_user: Mutex<BTreeMap<Arc<str>, usize>>,
     unauthenticated: Mutex<Unauthenticated>,
 }
 
@@ -59,6 +64,8 @@ struct Unauthenticated {
 /// The slot of one connection.
 pub(super) struct ConnectionSlot {
     limit: Arc<ConnectionLimit>,
+    /// Where the connection comes from.
+    pub(super) address: IpAddr,
     origin: Origin,
     state: Mutex<SlotState>,
     /// Notified when the connection is evicted.
@@ -69,7 +76,7 @@ pub(super) struct ConnectionSlot {
 
 enum SlotState {
     Unauthenticated { step: Step, number: u64 },
-    Authenticated { _permit: OwnedSemaphorePermit },
+    Authenticated { user: Arc<str>, _permit: OwnedSemaphorePermit },
 }
 
 impl ConnectionLimit {
@@ -83,6 +90,8 @@ impl ConnectionLimit {
         Arc::new(Self {
             permits: Arc::new(Semaphore::new(permits)),
             all_permits: permits,
+            most_each: limits.connections_each,
+            by_user: Mutex::default(),
             unauthenticated: Mutex::new(Unauthenticated { steps, next: 0 }),
         })
     }
@@ -94,6 +103,7 @@ impl ConnectionLimit {
         let state = SlotState::Unauthenticated { step: Step::Connected, number };
         ConnectionSlot {
             limit: self.clone(),
+            address: from,
             origin,
             state: Mutex::new(state),
             told,
@@ -125,6 +135,10 @@ impl ConnectionLimit {
                 fullest.evict_one();
             }
         }
+    }
+
+    fn by_user(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, usize>> {
+        self.by_user.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, Unauthenticated> {
@@ -163,13 +177,20 @@ impl ConnectionSlot {
         *step = next;
     }
 
-    /// The client has shown who it is, and keeps the slot if the limit allows one more.
-    pub(super) fn authenticated(&self) {
+    /// The client has shown who it is, and keeps the slot if the limits, for all users and for
+    /// this one, allow one more.
+    pub(super) fn authenticated(&self, user: &Arc<str>) {
         let mut state = self.state();
         let SlotState::Unauthenticated { step, number } = *state else { return };
+        let mut by_user = self.limit.by_user();
+        let own = by_user.get(user).copied().unwrap_or_default();
+        if own >= self.limit.most_each {
+            return;
+        }
         if let Ok(permit) = self.limit.permits.clone().try_acquire_owned() {
+            by_user.insert(user.clone(), own + 1);
             self.limit.lock().steps[step as usize].remove(number, self.origin);
-            *state = SlotState::Authenticated { _permit: permit };
+            *state = SlotState::Authenticated { user: user.clone(), _permit: permit };
         }
     }
 
@@ -197,8 +218,17 @@ impl ConnectionSlot {
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        if let SlotState::Unauthenticated { step, number } = *self.state() {
-            self.limit.lock().steps[step as usize].remove(number, self.origin);
+        match &*self.state() {
+            SlotState::Unauthenticated { step, number } => {
+                self.limit.lock().steps[*step as usize].remove(*number, self.origin);
+            }
+            SlotState::Authenticated { user, .. } => {
+                let mut by_user = self.limit.by_user();
+                match by_user.get_mut(user) {
+                    Some(own) if *own > 1 => *own -= 1,
+                    _ => drop(by_user.remove(user)),
+                }
+            }
         }
     }
 }
@@ -259,17 +289,36 @@ mod tests {
     fn who_is_known_stays_while_there_are_seats_for_those() {
         let limit = limit(1, 1);
         let known = limit.slot(CLIENT);
-        known.authenticated();
+        known.authenticated(&"ann".into());
         let late = limit.slot(CLIENT);
-        late.authenticated();
+        late.authenticated(&"ann".into());
         late.reached(Step::Asked);
         assert_eq!(waiting(&limit), [0, 0, 0, 1], "it has no slot, and is served nevertheless");
         let other = limit.slot(CLIENT);
         other.reached(Step::Asked);
         assert_eq!([&known, &late, &other].map(is_evicted), [false, true, false]);
         drop(known);
-        other.authenticated();
+        other.authenticated(&"ann".into());
         assert_eq!(waiting(&limit), [0; STEPS], "a slot was free");
+    }
+
+    #[test]
+    fn one_user_cannot_hold_all_slots() {
+        let limit = ConnectionLimit::new(&Limits {
+            connections: 3,
+            connections_each: 2,
+            unauthenticated: 1,
+            ..Limits::default()
+        });
+        let slots: Vec<ConnectionSlot> = (0..3).map(|_| limit.slot(ATTACKER)).collect();
+        slots.iter().for_each(|slot| slot.authenticated(&"eve".into()));
+        slots[2].reached(Step::Asked);
+        assert_eq!(waiting(&limit), [0, 0, 0, 1], "the third can be evicted");
+        let other = limit.slot(CLIENT);
+        other.authenticated(&"ann".into());
+        assert_eq!(waiting(&limit), [0, 0, 0, 1], "somebody else has a slot");
+        drop((slots, other));
+        assert!(limit.by_user().is_empty());
     }
 
     #[test]
@@ -279,7 +328,7 @@ mod tests {
         let asking: Vec<ConnectionSlot> = (0..70).map(|_| limit.slot(ATTACKER)).collect();
         asking.iter().for_each(|slot| slot.reached(Step::Asked));
         let known = limit.slot(CLIENT);
-        known.authenticated();
+        known.authenticated(&"ann".into());
         limit.evict_some();
         assert_eq!(waiting(&limit), [57, 0, 0, 56]);
         assert!(!is_evicted(&known));

@@ -8,6 +8,7 @@
 //! `auth`'s matter. Everything an unauthenticated client can make the server keep or wait for is bounded
 //! by [`Limits`]. Verbs, objects and watches are `rest`'s: this is only the way in.
 
+mod audit;
 mod authority;
 mod bodies;
 mod connection;
@@ -23,6 +24,8 @@ mod requested;
 mod root_paths;
 mod socket;
 mod tls;
+mod turns;
+mod unread;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -35,6 +38,7 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+pub use audit::{Audit, AuditConfig, AuditError};
 pub use authority::{Authority, AuthorityError, Credentials};
 pub use kubeconfig::Kubeconfig;
 pub use limits::Limits;
@@ -44,6 +48,8 @@ use connection_limit::ConnectionLimit;
 use flagship_apiserver::auth::{Access, group};
 use flagship_apiserver::rest::{Server, Signer};
 use request::Listener;
+use turns::Turns;
+use unread::Unread;
 
 /// Connections that may wait to be accepted, as far as the machine allows: a client that finds
 /// no place there tries again a second later.
@@ -61,6 +67,8 @@ pub struct Config {
     pub access: Access,
     /// How much unauthenticated clients may make the server keep and wait for.
     pub limits: Limits,
+    /// Where it is logged who did what, if it is.
+    pub audit: Option<Audit>,
 }
 
 /// A server that listens. Dropping it closes it at once; [`Edge::shutdown`] is gentler.
@@ -84,6 +92,13 @@ struct Shared {
     tls: Arc<ServerConfig>,
     connections: Arc<ConnectionLimit>,
     bodies: Arc<Bodies>,
+    /// Whose small request is next.
+    light: Arc<Turns>,
+    /// Whose large one is.
+    heavy: Arc<Turns>,
+    unread: Arc<Unread>,
+    audit: Option<Arc<Audit>>,
+    env: Env,
     /// Told when the server is to end: no new requests, watches end.
     closing: CancellationToken,
     /// Told when waiting has an end, too.
@@ -120,6 +135,7 @@ impl Config {
             authority,
             access: Access::default(),
             limits: Limits::default(),
+            audit: None,
         }
     }
 }
@@ -128,7 +144,7 @@ impl Edge {
     /// Listens from now on. The environment's clock dates certificates; it should tell
     /// the true time where clients do.
     pub async fn start(server: &Server, env: &Env, config: Config) -> Result<Self, EdgeError> {
-        let Config { listen, names, authority, access, limits } = config;
+        let Config { listen, names, authority, access, limits, audit } = config;
         let shown = authority.server(&server_names(listen.ip(), &names), env.clock.now())?;
         let tls = tls::config(&authority, &shown, env.clock.clone())?;
         let shared = Arc::new(Shared {
@@ -138,6 +154,11 @@ impl Edge {
             tls,
             connections: ConnectionLimit::new(&limits),
             bodies: Bodies::new(limits.bodies, limits.bodies_each),
+            light: Turns::new(limits.requests, limits.requests_each, limits.waiting_each),
+            heavy: Turns::new(limits.heavy, limits.heavy, limits.waiting_each),
+            unread: Unread::new(limits.unread_each),
+            audit: audit.map(Arc::new),
+            env: env.clone(),
             limits,
             closing: CancellationToken::new(),
             aborting: CancellationToken::new(),

@@ -8,6 +8,8 @@ pub struct Limits {
     /// Connections at a time of clients that have shown a certificate or a token. More are
     /// served, but can be evicted as unauthenticated ones are.
     pub connections: usize,
+    /// The same for one user.
+    pub connections_each: usize,
     /// How many connections there may be, besides, that have not yet begun TLS: all authenticated
     /// clients may come back at once. For one more, another of the address with the most of
     /// them is evicted. Never more than a quarter of the files that may be open.
@@ -32,6 +34,17 @@ pub struct Limits {
     pub bodies: usize,
     /// The same for one user.
     pub bodies_each: usize,
+    /// Requests at a time that are worked on, watches left out and large ones apart.
+    pub requests: usize,
+    /// The same for one user; further ones of this user wait.
+    pub requests_each: usize,
+    /// Requests with large bodies, or that rewrite large objects, that are worked on at a time.
+    /// Users take turns.
+    pub heavy: usize,
+    /// How many requests of one user may wait; further ones are refused with 429.
+    pub waiting_each: usize,
+    /// How many bytes of watches one user may leave unread; a watch with more ends with 410.
+    pub unread_each: usize,
     /// How long a client may read nothing while there is something for it.
     pub stalled: Duration,
     /// Requests at a time on one HTTP/2 connection.
@@ -51,6 +64,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 16_384,
+            connections_each: 4096,
             silent: 16_384,
             handshakes: 4096,
             unauthenticated: 1024,
@@ -60,6 +74,11 @@ impl Default for Limits {
             request: Duration::from_secs(60),
             bodies: 256 << 20,
             bodies_each: 64 << 20,
+            requests: 1024,
+            requests_each: 32,
+            heavy: spare_cores(),
+            waiting_each: 1000,
+            unread_each: 16 << 20,
             stalled: Duration::from_secs(60),
             streams: 250,
             resets: 20,
@@ -68,4 +87,9 @@ impl Default for Limits {
             shutdown: Duration::from_secs(10),
         }
     }
+}
+
+/// Half of the processors, so that large requests leave the other half to everything else.
+fn spare_cores() -> usize {
+    std::thread::available_parallelism().map_or(1, |all| (all.get() / 2).max(1))
 }

@@ -6,9 +6,13 @@
 //!
 //! Permissions and links are those of Unix; elsewhere files get what the system gives.
 
+mod rotating;
+
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+
+pub use rotating::Rotating;
 
 /// Makes a folder that only its owner can enter, and those above it that are missing. One
 /// that is there stays as it is.

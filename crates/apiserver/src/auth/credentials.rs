@@ -15,10 +15,10 @@ use super::accounts::ISSUER;
 use super::{Authenticator, User, bearer};
 use crate::rest::ClusterHandle;
 
-/// Stands before the name of the only cluster where a certificate is good, in a URI among its
-/// names; our own, which name none, are good in all.
+/// Stands before the identity of the only cluster where a certificate is good, in a URI among
+/// its names; our own, which name none, are good in all.
 pub const CLUSTER_URI: &str = "flagship:cluster:";
-/// Where that name is kept until the cluster is known. Nobody is told.
+/// Where that identity is kept until the cluster is known. Nobody is told.
 const ONLY_CLUSTER: &str = "flagship/cluster";
 /// Says by which certificate somebody was known.
 const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
@@ -44,8 +44,11 @@ impl Authenticator for Certificates {
     fn authenticate(&self, presented: &Presented<'_>) -> Result<Option<User>, ApiError> {
         let Some(mut user) = presented.certificate.cloned() else { return Ok(None) };
         let only = user.extra.remove(ONLY_CLUSTER).unwrap_or_default();
-        let here = presented.cluster.map_or("", ClusterHandle::name);
-        match only.iter().all(|name| name == here) {
+        let is_here = |cluster: &ClusterHandle| {
+            let here = cluster.identity();
+            only.iter().all(|named| *named == here)
+        };
+        match only.is_empty() || presented.cluster.is_some_and(is_here) {
             true => Ok(Some(user)),
             // Another cluster vouched for this one.
             false => Err(ApiError::new(401, "Unauthorized", "Unauthorized")),

@@ -68,16 +68,19 @@ impl Access {
         Self::new(who, Arc::new(Rbac))
     }
 
-    /// Who asks, after impersonation. 401 for credentials that are wrong, 403 for an
-    /// impersonation that is not allowed.
-    pub fn identify(&self, presented: &Presented<'_>) -> Result<User, ApiError> {
+    /// Who sends the request. 401 for credentials that are wrong.
+    pub fn sender(&self, presented: &Presented<'_>) -> Result<User, ApiError> {
         // What exactly is wrong with a credential is nobody's business.
         let wrong = |error: ApiError| match error.code {
             401 => ApiError::new(401, "Unauthorized", "Unauthorized"),
             _ => error,
         };
-        let user = self.authenticate(presented).map_err(wrong)?.unwrap_or_else(User::anonymous);
-        impersonate(user, presented.headers, |user, ask| self.check(user, ask, presented.cluster))
+        Ok(self.authenticate(presented).map_err(wrong)?.unwrap_or_else(User::anonymous))
+    }
+
+    /// As whom the sender asks. 403 for an impersonation that is not allowed.
+    pub fn acting(&self, sender: User, presented: &Presented<'_>) -> Result<User, ApiError> {
+        impersonate(sender, presented.headers, |user, ask| self.check(user, ask, presented.cluster))
     }
 
     /// Who the first authenticator that knows the sender says it is. Something wrong is

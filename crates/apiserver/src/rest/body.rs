@@ -18,6 +18,8 @@ use super::watch::WatchStream;
 
 /// Pieces of a list have about this many bytes.
 const PIECE: usize = 64 * 1024;
+/// For a row of a table a whole object is read; after so many bytes the piece is cut.
+const READ: usize = 256 * 1024;
 /// An item of this many bytes that is sent as it lies is not copied into a piece: a client
 /// that reads nothing then costs nothing.
 const LARGE: usize = 16 * 1024;
@@ -152,7 +154,8 @@ impl ListBody {
         if let Some(head) = self.head.take() {
             piece.extend_from_slice(&head);
         }
-        while piece.len() < PIECE {
+        let mut read = 0;
+        while piece.len() < PIECE && read < READ {
             let Some(item) = self.items.next() else {
                 piece.extend_from_slice(b"]}");
                 self.done = true;
@@ -164,6 +167,7 @@ impl ListBody {
                 tracing::error!(name = %item.key.name, "a stored object cannot be shown");
                 continue;
             };
+            read += item.json.len();
             if !std::mem::take(&mut self.first) {
                 piece.extend_from_slice(b",");
             }

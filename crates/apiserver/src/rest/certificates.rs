@@ -50,7 +50,7 @@ pub struct Wanted<'a> {
     pub request: &'a [u8],
     /// What it is to be good for.
     pub usages: &'a [&'a str],
-    /// The only cluster where it is to be good: others did not approve it.
+    /// Identity of the only cluster where it is to be good: others did not approve it.
     pub cluster: &'a str,
     /// When it is signed.
     pub now: Timestamp,
@@ -212,7 +212,7 @@ fn sign(cluster: &Cluster, stored: &Arc<Stored>) {
         authority.sign(&Wanted {
             request: &der,
             usages: &usages,
-            cluster: &cluster.name,
+            cluster: &cluster.identity(),
             now: cluster.env.clock.now(),
             life: SignedDuration::from_secs(life),
         })

@@ -18,7 +18,7 @@ use super::metrics;
 use super::server::Shared;
 use super::taken::Taken;
 use crate::auth::accounts::Keyring;
-use crate::auth::{User, group, rbac};
+use crate::auth::{Ask, User, group, rbac};
 use crate::registry::{Registry, Served};
 
 /// The objects and kinds of one cluster.
@@ -97,10 +97,41 @@ impl Caller {
     }
 }
 
+impl Cluster {
+    /// See [`ClusterHandle::identity`].
+    pub(super) fn identity(&self) -> String {
+        let system = self.store.get("namespaces", &ObjectKey::new("", "kube-system"));
+        let uid = system.map(|system| system.head.uid.to_string()).unwrap_or_default();
+        format!("{}:{uid}", self.name)
+    }
+}
+
 impl ClusterHandle {
     /// The name the cluster was added under.
     pub fn name(&self) -> &str {
         &self.cluster.name
+    }
+
+    /// How many bytes the object has that a request would change, for whoever must know what
+    /// that costs; nothing for requests that change none.
+    pub fn rewrites(&self, ask: &Ask) -> usize {
+        let Ask::Resource { verb, at } = ask else { return 0 };
+        if !matches!(verb.as_str(), "update" | "patch" | "delete") {
+            return 0;
+        }
+        let Some(served) = self.cluster.registry.find(&at.group, &at.version, &at.resource) else {
+            return 0;
+        };
+        let namespace = at.namespace.as_deref().filter(|_| served.kind.namespaced);
+        let name = at.name.as_deref().unwrap_or_default();
+        let key = ObjectKey::new(namespace.unwrap_or_default(), name);
+        self.cluster.store.get(&served.kind.resource, &key).map_or(0, |stored| stored.json.len())
+    }
+
+    /// What tells the cluster from others, also from one of the same name that was there
+    /// before: its name, and the UID of its namespace `kube-system`, which nobody can delete.
+    pub fn identity(&self) -> String {
+        self.cluster.identity()
     }
 
     /// The same cluster for another caller; simulators name their clients with this.

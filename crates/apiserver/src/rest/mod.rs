@@ -64,3 +64,4 @@ pub use server::Server;
 pub use service::{Disconnected, ServerService};
 pub use service::{MAX_BODY, collect, refusal};
 pub(crate) use tokens::decoded_text;
+pub use watch::slow as slow_watch;

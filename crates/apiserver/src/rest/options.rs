@@ -210,8 +210,8 @@ pub struct ListOptions {
     pub matching: Option<Match>,
     /// Stream changes instead of listing.
     pub watch: bool,
-    /// When a watch ends.
-    pub timeout_seconds: Option<u64>,
+    /// When a watch ends; at once if it is less than nothing.
+    pub timeout_seconds: Option<i64>,
     /// The client understands bookmarks.
     pub bookmarks: bool,
     /// Begin a watch with the present state and mark its end.
@@ -253,7 +253,7 @@ impl ListOptions {
         };
         let timeout_seconds = match query.get("timeoutSeconds").filter(|text| !text.is_empty()) {
             None => None,
-            Some(text) => u64::try_from(number(text)?).ok(),
+            Some(text) => Some(number(text)?),
         };
         let options = Self {
             labels: selector::Selector::parse(query.get("labelSelector").unwrap_or_default())

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use flagship_base::machinery::status::ApiError;
-use flagship_store::{Filter, OwnedScope, Seen, Selects, Store, Subscription, WatchFrom};
+use flagship_store::{Filter, OwnedScope, Seen, Selects, Store, Subscription, WatchFrom, Why};
 use futures::Stream;
 use serde_json::json;
 use tokio::time::{Instant, Sleep};
@@ -19,6 +19,8 @@ use super::read;
 
 /// Frames are filled up to about this many bytes while events are waiting.
 const FRAME: usize = 64 * 1024;
+/// And so many bytes of objects are read for one.
+const READ: usize = 256 * 1024;
 /// How often a client that wants bookmarks gets one.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 /// A watch that names no timeout ends after one to two of these.
@@ -58,10 +60,11 @@ pub(crate) fn start(
         }
         (after, _) => WatchFrom::After(after),
     };
-    let seconds = options
-        .timeout_seconds
-        .filter(|seconds| *seconds > 0)
-        .unwrap_or_else(|| DEFAULT_TIMEOUT + ctx.cluster.env.entropy.u64() % DEFAULT_TIMEOUT);
+    let seconds = match options.timeout_seconds {
+        // As in Kubernetes, nothing is the default, and what is over before it begins is over.
+        None | Some(0) => DEFAULT_TIMEOUT + ctx.cluster.env.entropy.u64() % DEFAULT_TIMEOUT,
+        Some(seconds) => u64::try_from(seconds).unwrap_or_default(),
+    };
     let deadline = Instant::now() + Duration::from_secs(seconds.min(u64::from(u32::MAX)));
     let known = match from {
         WatchFrom::After(after) => check_future(store, after),
@@ -130,16 +133,24 @@ impl WatchStream {
         if let Some(first) = self.first.take() {
             return Poll::Ready(Some(first));
         }
-        let mut frame = BytesMut::new();
+        let (mut frame, mut read) = (BytesMut::new(), 0);
         while let Some(subscription) = &mut self.subscription {
             match Pin::new(&mut *subscription).poll_next(context) {
                 Poll::Ready(Some(seen)) => {
                     self.write(&mut frame, &seen);
-                    if frame.len() >= FRAME {
+                    // A row of a table is short, but the object is read for it.
+                    read += seen.object().map_or(0, |object| object.json.len());
+                    if frame.len() >= FRAME || read >= READ {
                         break;
                     }
                 }
-                Poll::Ready(None) => self.subscription = None,
+                Poll::Ready(None) => {
+                    // Clients that hear nothing would go on from where they are, and be as slow.
+                    if subscription.why_closed() == Some(Why::Lagged) {
+                        frame.extend_from_slice(&slow());
+                    }
+                    self.subscription = None;
+                }
                 Poll::Pending if !frame.is_empty() => break,
                 Poll::Pending => {
                     if self.timer.as_mut().poll(context).is_pending() {
@@ -207,6 +218,12 @@ fn event(frame: &mut BytesMut, kind: &str, object: &[u8]) {
     frame.put_slice(b"\",\"object\":");
     frame.put_slice(object);
     frame.put_slice(b"}\n");
+}
+
+/// The last event of a watch that is read too slowly.
+pub fn slow() -> Bytes {
+    let says = "the watch is read too slowly, and what it has missed is no longer kept for it";
+    error_event(&ApiError::expired(says))
 }
 
 fn error_event(error: &ApiError) -> Bytes {

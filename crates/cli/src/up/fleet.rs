@@ -14,6 +14,7 @@ use flagship_store::durable::Durable;
 use flagship_workloads::WorkloadConfig;
 use tokio::task::JoinHandle;
 
+use super::audit::AuditLog;
 use super::folder::Folder;
 use super::labels::Labels;
 
@@ -33,6 +34,8 @@ pub struct Shape {
     pub encryption_key_file: Option<PathBuf>,
     /// How long a cluster may take before its run counts as stuck.
     pub stuck_after: Duration,
+    /// Whether and how it is logged who did what.
+    pub audit: AuditLog,
 }
 
 /// A fleet that runs.
@@ -77,9 +80,8 @@ impl Fleet {
             false => Authority::at(&folder.certificates(), Env::system().now()),
         };
         let authority = authority.context("the fleet's certificates cannot be used")?;
-        let building = EmbeddedFleet::builder(shape.spec()?)
-            .storage(storage)
-            .edge(Config::local(shape.port, authority));
+        let config = Config { audit: shape.audit.open()?, ..Config::local(shape.port, authority) };
+        let building = EmbeddedFleet::builder(shape.spec()?).storage(storage).edge(config);
         let mut embedded = match building.build().await {
             Ok(embedded) => embedded,
             Err(FleetError::Edge(EdgeError::Listen { address, source })) => bail!(
@@ -114,9 +116,20 @@ impl Fleet {
         self.edge().url(cluster)
     }
 
-    /// Writes the kubeconfig, the hub being the current context.
-    pub fn write_kubeconfig(&self, path: &Path) -> anyhow::Result<()> {
-        let kubeconfig = self.edge().kubeconfig()?.with_current("hub");
+    /// Writes the kubeconfig, the hub being the current context. What else is in a file that a
+    /// person named stays there.
+    pub fn write_kubeconfig(&self, path: &Path, named: bool) -> anyhow::Result<()> {
+        let mut kubeconfig = self.edge().kubeconfig()?.with_current("hub");
+        if named && path.exists() {
+            let there = std::fs::read_to_string(path)
+                .with_context(|| format!("cannot read {}", path.display()))?;
+            kubeconfig = kubeconfig.merged_into(&there).map_err(|why| {
+                anyhow::anyhow!(
+                    "cannot add the contexts of this fleet to {}: {why}. Name another --kubeconfig.",
+                    path.display()
+                )
+            })?;
+        }
         kubeconfig.write(path).with_context(|| format!("cannot write {}", path.display()))
     }
 

@@ -4,6 +4,7 @@
 //! something to look at. The controllers are the very ones of `flagship hub` and
 //! `flagship member`; only the API servers are embedded.
 
+mod audit;
 mod demo;
 mod fleet;
 mod folder;
@@ -19,6 +20,7 @@ use flagship_store::durable::{Durable, Keys};
 
 use crate::agent;
 use crate::commands::{Connect, console};
+use audit::AuditLog;
 use fleet::{Fleet, Shape};
 use folder::Folder;
 use labels::{Labels, read_label};
@@ -43,7 +45,7 @@ pub struct Up {
     /// Where everything is kept
     #[arg(long, default_value = ".flagship", value_name = "FOLDER")]
     data_dir: PathBuf,
-    /// Where the kubeconfig is written; in the data folder by default
+    /// A kubeconfig to add the contexts to; one in the data folder is written by default
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// A label of a member, as member1=environment=staging; may be repeated
@@ -55,6 +57,8 @@ pub struct Up {
     /// Encrypt everything that is kept with the first key of this file
     #[arg(long, value_name = "FILE", conflicts_with = "ephemeral")]
     encryption_key_file: Option<PathBuf>,
+    #[command(flatten)]
+    audit: AuditLog,
     /// How long a cluster may take before its run counts as stuck
     #[arg(long, default_value = "5m", value_name = "DURATION", value_parser = agent::duration)]
     stuck_after: std::time::Duration,
@@ -111,9 +115,10 @@ impl Up {
             ephemeral: self.ephemeral,
             encryption_key_file: self.encryption_key_file.clone(),
             stuck_after: self.stuck_after,
+            audit: self.audit.clone(),
         };
         let fleet = Fleet::start(&shape, folder).await?;
-        fleet.write_kubeconfig(&kubeconfig)?;
+        fleet.write_kubeconfig(&kubeconfig, self.kubeconfig.is_some())?;
         if self.demo {
             demo::create(fleet.hub()).await?;
         }

@@ -115,6 +115,11 @@ async fn an_approved_request_becomes_a_certificate_that_opens_this_server() {
         ["authentication.kubernetes.io/credential-id"],
         "what is only ours is not told"
     );
+    // Neither is it good in a cluster that has come to the name.
+    world.server.remove_cluster("hub");
+    world.server.add_cluster("hub");
+    let namesake = world.get(Some(&shown), "/clusters/hub/version").await.refusal();
+    assert_eq!(namesake, (401, "Unauthorized".to_owned()));
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use flagship_apiserver::auth::{Access, StaticTokens, User, group};
 use flagship_apiserver::rest::Server;
-use flagship_edge::{Authority, Config, Credentials, Edge, Limits};
+use flagship_edge::{Audit, Authority, Config, Credentials, Edge, Limits};
 use flagship_store::env::Env;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
@@ -53,6 +53,14 @@ impl TestServer {
     }
 
     pub async fn within(limits: Limits) -> Self {
+        Self::with(limits, None).await
+    }
+
+    pub async fn audited(audit: Audit) -> Self {
+        Self::with(Limits::default(), Some(audit)).await
+    }
+
+    async fn with(limits: Limits, audit: Option<Audit>) -> Self {
         let env = Env::system();
         let server = Server::new(env.clone());
         server.add_cluster("hub");
@@ -62,7 +70,7 @@ impl TestServer {
             .with(TOKEN, User::authenticated("robot", [group::MASTERS]))
             .with("weak", User::authenticated("weak", ["devs"]));
         let access = Access::with_tokens(tokens);
-        let config = Config { access, limits, ..Config::local(0, authority) };
+        let config = Config { access, limits, audit, ..Config::local(0, authority) };
         let edge = Edge::start(&server, &env, config).await.unwrap();
         Self { server, edge, env }
     }

@@ -95,13 +95,13 @@ async fn more_known_ones_than_have_seats_are_served_and_make_way_for_each_other(
         let io = TokioIo::new(api.connect(Some(&admin), "http/1.1").await);
         let (mut sender, connection) = hyper::client::conn::http1::handshake(io).await.unwrap();
         tokio::spawn(connection);
-        let asked = sender.send_request(get("/healthz", &["Host: localhost"])).await;
+        let asked = sender.send_request(get("/healthz", &[])).await;
         assert_eq!(read(asked.unwrap()).await.code, 200);
         senders.push(sender);
     }
     let mut served = Vec::new();
     for sender in &mut senders {
-        served.push(sender.send_request(get("/healthz", &["Host: localhost"])).await.is_ok());
+        served.push(sender.send_request(get("/healthz", &[])).await.is_ok());
     }
     assert_eq!(served, [true, false, true]);
 }
@@ -211,4 +211,50 @@ async fn requests_taken_back_in_masses_end_the_connection() {
     // A GOAWAY frame: length 8 or more, type 7, stream 0.
     let goaway = answer.windows(6).any(|frame| frame[3..] == [7, 0, 0] && frame[2] >= 8);
     assert!(goaway || answer.is_empty(), "{answer:?}");
+}
+
+/// Sends bytes on a connection of its own; the whole answer.
+async fn raw(world: &World, text: &str) -> String {
+    let mut stream = world.connect(Some(&world.admin()), "http/1.1").await;
+    stream.write_all(text.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.ok();
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[tokio::test]
+async fn a_request_says_once_which_host_it_means() {
+    let world = World::new().await;
+    let get = |version: &str, hosts: &str| {
+        format!("GET /clusters/hub/version HTTP/{version}\r\n{hosts}Connection: close\r\n\r\n")
+    };
+    for (version, hosts, code, says) in [
+        ("1.1", "Host: localhost\r\n", "200", ""),
+        ("1.1", "", "400", "missing required Host header"),
+        ("1.0", "", "200", ""),
+        ("1.1", "Host: localhost\r\nHost: localhost\r\n", "400", "too many Host headers"),
+        ("1.1", "Host: localhost\r\nHost: elsewhere\r\n", "400", "too many Host headers"),
+    ] {
+        let answer = raw(&world, &get(version, hosts)).await;
+        let begins = format!("HTTP/{version} {code} ");
+        assert!(answer.starts_with(&begins) && answer.contains(says), "{hosts:?}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn who_is_refused_before_its_body_is_read_is_told_that_the_connection_closes() {
+    let world = World::new().await;
+    let admin = world.admin();
+    let long = "v".repeat(4 << 20);
+    let refused = world.begin(Some(&admin), post(&["Content-Type: application/json"], long)).await;
+    assert_eq!(
+        (refused.status().as_u16(), &refused.headers()["connection"]),
+        (413, &"close".parse().unwrap())
+    );
+    let nobody = world.begin(None, post(&["Content-Type: application/json"], "{}")).await;
+    assert_eq!(nobody.status(), 403);
+    assert_eq!(nobody.headers().get("connection").unwrap(), "close");
+    let small = json!({"metadata": {"name": "fine"}}).to_string();
+    let taken = world.begin(Some(&admin), post(&["Content-Type: application/json"], small)).await;
+    assert_eq!((taken.status().as_u16(), taken.headers().get("connection")), (201, None));
 }

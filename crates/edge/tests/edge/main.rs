@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
 
 mod accounts;
+mod audited;
 mod certificates;
 mod client;
 mod ending;

@@ -46,7 +46,9 @@ impl Bounds {
                 Limits { handshake: wait, head_wait: wait, ..limits }
             }
             Self::Narrow => Limits { silent: 1_000, ..limits },
-            Self::Roomy => Limits { connections: usize::MAX, ..limits },
+            Self::Roomy => {
+                Limits { connections: usize::MAX, connections_each: usize::MAX, ..limits }
+            }
         }
     }
 }
