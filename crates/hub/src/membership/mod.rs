@@ -32,5 +32,5 @@ pub(crate) fn controllers(cx: &Context, mirrors: &Arc<Mirrors>) -> Vec<Controlle
         Controller::new(&queue, workers, &cx.metrics, shell, |shell, key| async move {
             shell.pass(&key).await
         });
-    vec![controller.listening(triggers::listen(mirrors, &queue)).recording(&recorder)]
+    vec![controller.listening(triggers::listen(&cx.env, mirrors, &queue)).recording(&recorder)]
 }

@@ -1,18 +1,22 @@
 //! Which change makes which member worth a pass.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use flagship_api::names::{ObjectKey, cluster_of_namespace};
-use flagship_rules::membership::Member;
+use flagship_rules::membership::{Allowance, Internal, Member};
+use flagship_runtime::env::Env;
 use flagship_runtime::queue::Queue;
 use flagship_runtime::reflector::{Change, Store, Subscription};
 
 use crate::mirrors::{Cluster, Mirrors, Versioned};
 
 /// Fills the queue from now on, and with everything that is there already.
-pub(super) fn listen(mirrors: &Mirrors, queue: &Queue<ObjectKey>) -> Vec<Subscription> {
+pub(super) fn listen(env: &Env, mirrors: &Mirrors, queue: &Queue<ObjectKey>) -> Vec<Subscription> {
     let waker = queue.clone();
     vec![
         mirrors.members.clusters.subscribe(move |change| cluster_changed(&waker, change)),
-        inside(&mirrors.members.internals, queue),
+        words(&mirrors.members.internals, queue, env),
         inside(&mirrors.members.roles, queue),
         inside(&mirrors.members.role_bindings, queue),
         own(&mirrors.members.namespaces, queue),
@@ -33,6 +37,29 @@ fn cluster_changed(queue: &Queue<ObjectKey>, change: &Change<Cluster>) {
 fn is_asked_the_same(old: &Member, new: &Member) -> bool {
     let asked = |m: &Member| (m.uid.clone(), m.generation, m.leaving_since, m.has_finalizer);
     asked(old) == asked(new) && old.label == new.label
+}
+
+/// What a member says of itself is heard as often as its allowance says: the rest waits and
+/// is one pass then.
+fn words(store: &Store<Versioned<Internal>>, queue: &Queue<ObjectKey>, env: &Env) -> Subscription {
+    let (queue, env) = (queue.clone(), env.clone());
+    let mut allowances: BTreeMap<ObjectKey, Allowance> = BTreeMap::new();
+    store.subscribe(move |change| {
+        let (old, new) = (change.old.as_ref(), change.new.as_ref());
+        if old.map(|old| &old.value) == new.map(|new| &new.value) {
+            return;
+        }
+        let Some(cluster) = change.key.namespace.as_deref().and_then(cluster_of_namespace) else {
+            return;
+        };
+        let (member, now) = (ObjectKey::cluster(cluster), env.now());
+        let allowance = allowances.entry(member.clone()).or_insert_with(|| Allowance::new(now));
+        let wait = Duration::try_from(allowance.take(now)).unwrap_or_default();
+        if new.is_none() {
+            allowances.remove(&member);
+        }
+        queue.add_after_with(member, wait, change.origin.priority());
+    })
 }
 
 /// Anything in a member's namespace is a matter of that member.

@@ -102,6 +102,12 @@ impl RoleBinding {
 impl Internal {
     /// What the rules read of an InternalMemberCluster.
     pub fn read(from: &InternalMemberCluster) -> Self {
-        Self { spec: from.spec.clone(), status: from.status.clone().unwrap_or_default() }
+        let entries = from.metadata.managed_fields.iter().flatten();
+        let entries = entries.filter(|entry| entry.subresource.as_deref() == Some("status"));
+        Self {
+            spec: from.spec.clone(),
+            status: from.status.clone().unwrap_or_default(),
+            written: entries.filter_map(|entry| entry.time.as_ref()).map(|time| time.0).max(),
+        }
     }
 }

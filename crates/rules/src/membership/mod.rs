@@ -7,6 +7,7 @@
 //! What the member's agent does about it is the `member` crate's business; taints are the
 //! scheduler's.
 
+mod allowance;
 mod from_api;
 mod observed;
 mod rights;
@@ -29,6 +30,7 @@ use k8s_openapi::api::rbac::v1::PolicyRule;
 use serde::{Deserialize, Serialize};
 
 use crate::event::Event;
+pub use allowance::Allowance;
 pub use observed::{Internal, Member, Namespace, Observed, Options, RoleBinding};
 pub use rights::{REVIEWED_RIGHTS, Rights, binding, rules};
 pub use status::{report, turned};

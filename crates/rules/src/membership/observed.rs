@@ -96,4 +96,7 @@ pub struct Internal {
     pub spec: InternalMemberClusterSpec,
     /// What the agents tell the hub.
     pub status: MemberClusterStatus,
+    /// When the hub's API server last took a status, if it says so.
+    #[serde(default)]
+    pub written: Option<Timestamp>,
 }

@@ -1,13 +1,14 @@
 //! What the agents of a member say, told on its MemberCluster.
 //!
-//! Nothing here looks at the time: a member that falls silent stays joined, and whoever
-//! cares reads the heartbeat.
+//! Time alone changes nothing: a member that falls silent stays joined, and whoever cares
+//! reads the heartbeat. No heartbeat is later than the hub's own clock.
 
 use flagship_api::cluster::{AgentType, MemberClusterStatus};
-use flagship_api::condition::{Conditions, Draft, Generation, Truth, draft, relabel};
+use flagship_api::condition::{Conditions, Draft, Generation, Truth, draft, relabel, wire_time};
 use flagship_api::condition_type::member_cluster as kind;
 use flagship_api::reason::membership as reason;
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::observed::{Internal, Member};
 use crate::event::Event;
@@ -24,7 +25,7 @@ pub fn report(
     let generation = Generation(member.generation);
     let mut status = member.status.clone();
     let joined = internal.map(|internal| {
-        adopt(&mut status, internal, generation);
+        adopt(&mut status, internal, generation, now);
         joined(&member.name, &status, expected)
     });
     // Said once, after all is known: a member that has left is not ready to join.
@@ -48,12 +49,25 @@ pub fn report(
 }
 
 /// Takes over everything the agents report, as if it were about the MemberCluster.
-fn adopt(status: &mut MemberClusterStatus, internal: &Internal, generation: Generation) {
+fn adopt(
+    status: &mut MemberClusterStatus,
+    internal: &Internal,
+    generation: Generation,
+    now: Timestamp,
+) {
     let told = &internal.status;
+    // A member's clock may be wrong. What it dates later than the hub took it would count as
+    // fresh for ever; and it must not become fresher each time the hub looks.
+    let latest = internal.written.map_or(now, |written| written.min(now));
+    let dated = |time: &Time| if time.0 > now { wire_time(latest) } else { time.clone() };
     if !told.agent_status.is_empty() {
         status.agent_status.clone_from(&told.agent_status);
         for agent in &mut status.agent_status {
             relabel(&mut agent.conditions, generation);
+            agent.last_received_heartbeat = agent.last_received_heartbeat.as_ref().map(dated);
+            for condition in &mut agent.conditions {
+                condition.last_transition_time = dated(&condition.last_transition_time);
+            }
         }
     }
     status.resource_usage.clone_from(&told.resource_usage);
@@ -63,7 +77,7 @@ fn adopt(status: &mut MemberClusterStatus, internal: &Internal, generation: Gene
         draft(condition.type_.clone()).is_as(condition).set(
             &mut status.conditions,
             generation,
-            condition.last_transition_time.0,
+            dated(&condition.last_transition_time).0,
         );
     }
 }

@@ -1,7 +1,8 @@
 //! What the agents say, told on the member.
 
 use flagship_api::cluster::AgentType;
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::json;
 
 use super::world::{World, condition, events, now};
@@ -179,4 +180,38 @@ fn changes_of_the_join_state_are_told_once() {
             "MemberClusterReadyToJoin: member cluster ready to join, MemberClusterJoined: member cluster joined",
         ]
     );
+}
+
+#[test]
+fn a_heartbeat_from_the_future_counts_as_of_when_the_hub_took_it() {
+    let mut world = World::joined();
+    world.later(30);
+    world.say(MEMBER, "True");
+    let future: Timestamp = "2099-01-01T00:00:00Z".parse().unwrap();
+    let taken = world.seen.now;
+    let internal = world.seen.internal.as_mut().unwrap();
+    internal.written = Some(taken);
+    let agent = &mut internal.status.agent_status[0];
+    agent.last_received_heartbeat = Some(Time(future));
+    agent.conditions[0].last_transition_time = Time(future);
+    internal.status.conditions = vec![condition("Started", "True", 1, future)];
+    world.step();
+    let beat = |world: &World| {
+        let agent = &world.seen.member.status.agent_status[0];
+        agent.last_received_heartbeat.as_ref().unwrap().0
+    };
+    assert_eq!(beat(&world), taken);
+    let status = &world.seen.member.status;
+    assert_eq!(status.agent_status[0].conditions[0].last_transition_time.0, taken);
+    assert!(status.conditions.iter().all(|c| c.last_transition_time.0 <= taken));
+    // It fell silent then; that the hub looks again does not make it speak.
+    world.later(300);
+    world.step();
+    assert_eq!(beat(&world), taken);
+    // A clock that is behind is believed: an old heartbeat does no harm.
+    let past: Timestamp = "2020-01-01T00:00:00Z".parse().unwrap();
+    let agent = &mut world.seen.internal.as_mut().unwrap().status.agent_status[0];
+    agent.last_received_heartbeat = Some(Time(past));
+    world.step();
+    assert_eq!(beat(&world), past);
 }

@@ -67,7 +67,7 @@ impl World {
                 | Action::ReplaceRoleBinding(binding) => seen.role_binding = Some(binding),
                 Action::CreateInternal(spec) => {
                     let status = MemberClusterStatus::default();
-                    seen.internal = Some(Internal { spec, status });
+                    seen.internal = Some(Internal { spec, status, written: None });
                 }
                 Action::UpdateInternal(spec) => seen.internal.as_mut().unwrap().spec = spec,
                 Action::Status(status) => seen.member.status = status,

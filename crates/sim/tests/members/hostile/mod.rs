@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
 
 mod claims;
+mod heartbeats;
 mod hooks;
 mod own_objects;
 mod scene;
