@@ -26,6 +26,7 @@ pages! {
     "IN_PROGRESS",
     "HUB_SILENT",
     "NOT_FOUND",
+    "OBJECT_UNREADABLE",
     "NOT_STARTED",
     "STOPPED",
     "STOPPING",

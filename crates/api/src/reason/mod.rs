@@ -140,6 +140,7 @@ mod tests {
             # update_run
             INITIALIZED           UpdateRunInitializedSuccessfully
             INITIALIZATION_FAILED UpdateRunInitializedFailed
+            INPUT_UNREADABLE      UpdateRunInputUnreadable
             PROGRESSING           UpdateRunProgressing
             WAITING               UpdateRunWaiting
             STUCK                 UpdateRunStuck

@@ -7,6 +7,8 @@ listed! {
     INITIALIZED = "UpdateRunInitializedSuccessfully";
     /// Initialized False; final.
     INITIALIZATION_FAILED = "UpdateRunInitializedFailed";
+    /// Initialized Unknown: something the run needs is stored and cannot be read. Our own.
+    INPUT_UNREADABLE = "UpdateRunInputUnreadable";
     /// Progressing True.
     PROGRESSING = "UpdateRunProgressing";
     /// Progressing False: a task of a stage is open.

@@ -47,7 +47,7 @@ pub async fn facts(hub: &Hub, subject: Subject, now: Timestamp) -> Result<Facts,
             if let Some(newest) = facts.rivals.last() {
                 let newest = ObjectKey::new(key.namespace.as_deref(), newest);
                 facts.run = run(client, &newest).await?;
-                facts.approvals = approvals(client, &newest).await?;
+                facts.approvals = approvals(client, &newest, &mut facts.unreadable).await?;
             }
         }
         Subject::Cluster(name) => about_cluster(client, name, &mut facts).await?,
@@ -73,7 +73,7 @@ async fn about_run(client: &Client, key: &ObjectKey, facts: &mut Facts) -> Resul
         return Ok(());
     };
     let placement = ObjectKey::new(key.namespace.as_deref(), &run.spec.placement_name);
-    facts.approvals = approvals(client, key).await?;
+    facts.approvals = approvals(client, key, &mut facts.unreadable).await?;
     about_placement(client, &placement, facts).await?;
     facts.rivals.retain(|rival| *rival != key.name);
     Ok(())
@@ -102,7 +102,7 @@ async fn about_placement(
         spec: placement.spec,
         status: placement.status,
     });
-    facts.bindings = bindings(client, namespace, Some(&key.name)).await?;
+    facts.bindings = bindings(client, namespace, Some(&key.name), &mut facts.unreadable).await?;
     let runs = runs_of(client, key).await?;
     let open = runs.iter().filter(|run| !has_ended(&run.status));
     facts.rivals = open.map(|run| run.name().to_owned()).collect();
@@ -121,8 +121,8 @@ async fn about_placement(
 
 /// What is on a member; what is on all of them, if the name is empty.
 async fn about_cluster(client: &Client, name: &str, facts: &mut Facts) -> Result<(), ClientError> {
-    let mut all = bindings(client, None, None).await?;
-    all.extend(bindings(client, Some(""), None).await?);
+    let mut all = bindings(client, None, None, &mut facts.unreadable).await?;
+    all.extend(bindings(client, Some(""), None, &mut facts.unreadable).await?);
     all.retain(|bound| name.is_empty() || bound.spec.target_cluster == name);
     facts.bindings = all;
     Ok(())
@@ -133,12 +133,14 @@ async fn bindings(
     client: &Client,
     namespace: Option<&str>,
     placement: Option<&str>,
+    unreadable: &mut Vec<String>,
 ) -> Result<Vec<BindingFacts>, ClientError> {
     let mut selection = everywhere(namespace);
     if let Some(placement) = placement {
         selection = selection.with_labels(format!("{}={placement}", label::PARENT_PLACEMENT));
     }
     let found = ScopedKind::Binding.of(client, namespace).list(&selection).await?;
+    unreadable.extend(found.malformed.iter().map(ToString::to_string));
     let mut found: Vec<BindingFacts> = found
         .items
         .into_iter()
@@ -164,11 +166,13 @@ fn everywhere(namespace: Option<&str>) -> Selection {
 async fn approvals(
     client: &Client,
     run: &ObjectKey,
+    unreadable: &mut Vec<String>,
 ) -> Result<BTreeMap<String, ApprovalFacts>, ClientError> {
     let namespace = run.namespace.as_deref();
     let selection =
         everywhere(namespace).with_labels(format!("{}={}", label::TARGET_UPDATE_RUN, run.name));
     let listed = ScopedKind::Approval.of(client, namespace).list(&selection).await?;
+    unreadable.extend(listed.malformed.iter().map(ToString::to_string));
     let found = listed.items.into_iter().map(
         |request: Stored<ApprovalRequestSpec, ApprovalRequestStatus>| {
             let name = request.name().to_owned();

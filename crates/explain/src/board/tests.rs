@@ -125,5 +125,5 @@ fn a_running_wait_says_what_is_left() {
         }),
     );
     let gate = &board.stages[0].gates[0];
-    assert_eq!((gate.state, gate.seconds_left), (GateState::Closed, Some(20)));
+    assert_eq!((gate.state, gate.seconds_left), (GateState::Closed, Some(21)));
 }

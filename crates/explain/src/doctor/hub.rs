@@ -8,7 +8,7 @@ use jiff::SignedDuration;
 use serde_json::Value;
 
 use super::members::heard;
-use super::{Check, Finding, Right, Seen, count};
+use super::{Check, Finding, Right, Seen, Unlisted, count};
 
 const AREA: &str = "hub";
 
@@ -104,7 +104,7 @@ fn leads(seen: &Seen) -> Check {
     if !seen.namespaces.contains(SYSTEM_NAMESPACE) {
         let what = format!("namespace {SYSTEM_NAMESPACE} is missing: a hub keeps its lease there");
         let fix = format!("kubectl --context hub create namespace {SYSTEM_NAMESPACE}");
-        return Check::new(AREA, name, "", vec![Finding::new(what, fix)]);
+        return Check::new(AREA, name, "", vec![Finding::of_absence(what, fix)]);
     }
     if let Some(lease) = &seen.lease {
         let ago = lease.renewed.map(|renewed| seen.now.duration_since(renewed));
@@ -174,9 +174,30 @@ fn clocks(seen: &Seen) -> Check {
     Check::new(AREA, name, "they agree within 5s", findings)
 }
 
+/// A kind that could not be listed, unless another check says so.
+fn unlisted(seen: &Seen, kind: &str, why: &Unlisted) -> Option<Finding> {
+    match why {
+        Unlisted::NotServed => {
+            let missing = seen.definitions.as_ref().is_some_and(|all| !all.contains_key(kind));
+            let fix = "restart the hub's API server, and see what it logs about this definition";
+            (!missing).then(|| Finding::new(format!("{kind} is not served"), fix))
+        }
+        Unlisted::Forbidden(says) => {
+            let fix = "let an administrator grant you to list it: other checks need it";
+            Some(Finding::new(says, fix))
+        }
+        Unlisted::Failed(says) => {
+            let fix = format!("kubectl --context hub get {kind} -A   (and see the server's log)");
+            Some(Finding::new(format!("{kind} cannot be listed: {says}"), fix))
+        }
+    }
+}
+
 fn readable(seen: &Seen) -> Check {
-    let fix = "correct it with kubectl edit, or delete it: nobody can act on it as it is";
-    let findings = seen.unreadable.iter().map(|what| Finding::new(what, fix)).collect();
+    let fix = "correct the field with kubectl edit: nobody can act on it as it is";
+    let objects = seen.unreadable.iter().map(|what| Finding::new(what, fix));
+    let kinds = seen.unlisted.iter().filter_map(|(kind, why)| unlisted(seen, kind, why));
+    let findings = objects.chain(kinds).collect();
     let objects = seen.placements.len() + seen.bindings.len() + seen.works.len() + seen.runs.len();
     Check::new(AREA, "objects", format!("{} can be read", count(objects, "object")), findings)
 }

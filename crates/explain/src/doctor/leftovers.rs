@@ -41,6 +41,7 @@ fn finding(seen: &Seen, object: &Deleting) -> Finding {
             key.name
         ),
     );
+    let mut by_absence = owners.contains(&Owner::Nobody);
     let fix = if owners.contains(&Owner::Nobody) {
         format!("nobody of ours sets this; if its owner is gone for good:  {by_hand}")
     } else if owners.contains(&Owner::Hub) {
@@ -50,10 +51,13 @@ fn finding(seen: &Seen, object: &Deleting) -> Finding {
         let member = space.and_then(flagship_api::names::cluster_of_namespace).unwrap_or_default();
         match seen.members.contains_key(member) {
             true => format!("the agent of {member} lets it go:  flagship why cluster {member}"),
-            false => format!("its member is gone, so nobody will:  {by_hand}"),
+            false => {
+                by_absence = true;
+                format!("its member is gone, so nobody will:  {by_hand}")
+            }
         }
     };
-    Finding::new(what, fix)
+    Finding { by_absence, ..Finding::new(what, fix) }
 }
 
 fn owner(resource: &str, name: &str) -> Owner {

@@ -92,5 +92,8 @@ fn kept(seen: &Seen, name: &str) -> Option<Finding> {
     } else {
         return None;
     };
-    Some(Finding::new(what, "restart the hub: it makes what is missing when it starts to lead"))
+    Some(Finding::of_absence(
+        what,
+        "restart the hub: it makes what is missing when it starts to lead",
+    ))
 }

@@ -21,7 +21,7 @@ use serde::Serialize;
 
 pub use seen::{
     ApprovalSeen, BindingSeen, Deleting, EvictionSeen, LeaseSeen, MemberSeen, Owned, Reached,
-    Right, Seen, WorkSeen,
+    Right, Seen, Unlisted, WorkSeen,
 };
 
 /// Everything that was looked at.
@@ -53,6 +53,9 @@ pub struct Finding {
     pub what: String,
     /// What to do about it.
     pub fix: String,
+    /// Whether it is one only because something else was not found.
+    #[serde(skip)]
+    pub by_absence: bool,
 }
 
 impl Report {
@@ -87,7 +90,12 @@ impl Check {
 impl Finding {
     /// What was seen, and what to do about it.
     pub fn new(what: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { what: what.into(), fix: fix.into() }
+        Self { what: what.into(), fix: fix.into(), by_absence: false }
+    }
+
+    /// The same, for what is wrong only because something else was not found: a left-over.
+    pub fn of_absence(what: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { by_absence: true, ..Self::new(what, fix) }
     }
 }
 
@@ -98,7 +106,21 @@ pub fn examine(seen: &Seen) -> Report {
     checks.extend(placements::checks(seen));
     checks.extend(runs::checks(seen));
     checks.push(leftovers::check(seen));
+    if let Some(gap) = seen.gap() {
+        checks.iter_mut().for_each(|check| withhold(check, &gap));
+    }
     Report { checks }
+}
+
+/// Takes back what the check found only because it missed something: what could not be read
+/// is not absent.
+fn withhold(check: &mut Check, gap: &str) {
+    let before = check.findings.len();
+    check.findings.retain(|finding| !finding.by_absence);
+    if check.findings.is_empty() && before > 0 {
+        let why = format!("nobody can tell what is missing or left over: {gap}");
+        *check = Check::skipped(check.area, check.name, why);
+    }
 }
 
 /// What both looks agree on: a finding of the second that the first has seen too.

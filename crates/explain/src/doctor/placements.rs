@@ -57,7 +57,7 @@ fn policies(seen: &Seen) -> Vec<Finding> {
         let names: Vec<&str> = latest.iter().map(|policy| policy.name.as_str()).collect();
         match names.as_slice() {
             [_] => {}
-            [] => findings.push(Finding::new(
+            [] => findings.push(Finding::of_absence(
                 format!("{key} has no policy in force: the hub has not made its snapshot"),
                 format!("flagship why placement {}", words(&key)),
             )),
@@ -113,7 +113,7 @@ fn versions(seen: &Seen) -> Vec<Finding> {
             many => format!("version {index} of {placement} has {} first objects", many.len()),
         };
         if !what.is_empty() {
-            findings.push(Finding::new(what, fix));
+            findings.push(Finding::of_absence(what, fix));
         }
         if masters.iter().any(|master| master.latest) {
             latest.entry(placement).or_default().push(index);
@@ -142,7 +142,7 @@ fn bindings_belong(seen: &Seen) -> Vec<Finding> {
         let cluster = binding.value.cluster();
         let resource = resource("resourcebindings", &binding.key);
         if !seen.members.contains_key(cluster) {
-            findings.push(Finding::new(
+            findings.push(Finding::of_absence(
                 format!("binding {} is for {cluster}, which is no member", binding.key),
                 kubectl(&binding.key, &format!("delete {resource} {}", binding.key.name)),
             ));
@@ -154,7 +154,7 @@ fn bindings_belong(seen: &Seen) -> Vec<Finding> {
         let named = binding.value.spec.state == BindingState::Bound && !snapshot.is_empty();
         let version = ObjectKey::new(binding.key.namespace.as_deref(), snapshot);
         if named && !versions.contains(&version) {
-            findings.push(Finding::new(
+            findings.push(Finding::of_absence(
                 format!("binding {} holds version {snapshot}, which is gone", binding.key),
                 format!("roll out another:  flagship run {}", words(placement)),
             ));
@@ -166,7 +166,7 @@ fn bindings_belong(seen: &Seen) -> Vec<Finding> {
         let resource = resource("resourcebindings", placement);
         let unwritten = twins.iter().find(|twin| twin.value.status.conditions.is_empty());
         let spare = unwritten.map_or(names[names.len() - 1], |twin| &twin.key.name);
-        findings.push(Finding::new(
+        findings.push(Finding::of_absence(
             format!("{placement} has {} bindings on {cluster}: {}", twins.len(), names.join(", ")),
             kubectl(placement, &format!("delete {resource} {spare}")),
         ));
@@ -186,13 +186,13 @@ fn works(seen: &Seen) -> Vec<Finding> {
         match (&owner, binding) {
             // What nobody labelled is nobody's business: people may write Works themselves.
             (None, _) => {}
-            (Some(owner), None) => findings.push(Finding::new(
+            (Some(owner), None) => findings.push(Finding::of_absence(
                 format!("work {} belongs to binding {owner}, which is gone", work.key),
                 fix,
             )),
             (Some(owner), Some(binding)) if home != Some(binding.value.cluster()) => {
                 let cluster = binding.value.cluster();
-                findings.push(Finding::new(
+                findings.push(Finding::of_absence(
                     format!("work {} belongs to binding {owner}, which is for {cluster}", work.key),
                     fix,
                 ));
@@ -218,7 +218,7 @@ fn orphans<V>(seen: &Seen, all: &[Owned<V>], plural: &str) -> Vec<Finding> {
             None => "says of no placement that it belongs to it".to_owned(),
         };
         let resource = resource(plural, &owned.key);
-        Finding::new(
+        Finding::of_absence(
             format!("{} {} {whose}", resource.split('.').next().unwrap_or_default(), owned.key),
             kubectl(&owned.key, &format!("delete {resource} {}", owned.key.name)),
         )

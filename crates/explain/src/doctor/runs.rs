@@ -39,7 +39,7 @@ fn placements(seen: &Seen) -> Vec<Finding> {
         let key = run.beside(&run.name);
         let what = format!("{key} rolls out {}, which is gone", run.placement_key());
         let resource = resource("stagedupdateruns", &key);
-        Finding::new(what, kubectl(&key, &format!("delete {resource} {}", key.name)))
+        Finding::of_absence(what, kubectl(&key, &format!("delete {resource} {}", key.name)))
     };
     lost.map(finding).collect()
 }
@@ -99,7 +99,8 @@ fn approvals(seen: &Seen) -> Vec<Finding> {
             None => resource("approvalrequests", key),
             Some(_) => format!("approvalrequests.{}", flagship_api::keys::group::PLACEMENT),
         };
-        findings.push(Finding::new(what, kubectl(key, &format!("delete {resource} {}", key.name))));
+        let fix = kubectl(key, &format!("delete {resource} {}", key.name));
+        findings.push(Finding::of_absence(what, fix));
     }
     findings
 }

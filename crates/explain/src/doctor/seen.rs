@@ -54,8 +54,21 @@ pub struct Seen {
     pub evictions: Vec<EvictionSeen>,
     /// Whatever is being deleted.
     pub deleting: Vec<Deleting>,
-    /// What cannot be read, each in a line.
+    /// Objects that cannot be read, each in a line.
     pub unreadable: Vec<String>,
+    /// Kinds that could not be listed, as `plural.group`, each with the reason.
+    pub unlisted: BTreeMap<String, Unlisted>,
+}
+
+/// Why a kind could not be listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unlisted {
+    /// The server does not serve it.
+    NotServed,
+    /// Whoever looks may not, in the server's words.
+    Forbidden(String),
+    /// The server failed, or did not answer, in these words.
+    Failed(String),
 }
 
 /// Who leads.
@@ -160,6 +173,13 @@ pub struct Deleting {
 }
 
 impl Seen {
+    /// What was not read, if anything: then nothing can be called a left-over, for whatever it
+    /// belongs to may be there.
+    pub fn gap(&self) -> Option<String> {
+        let kinds = self.unlisted.keys().next().map(|kind| format!("{kind} could not be listed"));
+        kinds.or_else(|| self.unreadable.first().cloned())
+    }
+
     /// The placement of that key.
     pub fn placement(&self, key: &ObjectKey) -> Option<&placement::Placement> {
         self.placements.iter().find(|placement| placement.key() == *key)

@@ -2,10 +2,12 @@
 //! looked at on an embedded hub, beside the command.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use flagship_api::cluster::{AgentStatus, AgentType, MemberClusterStatus};
 use flagship_api::names::ObjectKey;
 use flagship_api::{crd, kinds};
+use flagship_rules::model::Binding;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
@@ -66,7 +68,7 @@ fn told(seen: &Seen) -> Vec<String> {
         if check.skipped {
             told.push(format!("{}/{}? {}", check.area, check.name, check.says));
         }
-        for Finding { what, fix } in check.findings {
+        for Finding { what, fix, .. } in check.findings {
             assert!(!fix.is_empty(), "{what} has no fix");
             told.push(format!("{}/{}: {what} => {fix}", check.area, check.name));
         }
@@ -251,6 +253,54 @@ fn whoever_should_let_an_object_go_is_named() {
         finalizers: vec!["x".to_owned()],
     });
     assert_eq!(told(&seen), Vec::<String>::new(), "it has just begun");
+}
+
+/// With little memory a server may serve its bindings and not its placements.
+#[test]
+fn a_kind_that_could_not_be_listed_is_a_finding_and_no_reason_to_delete() {
+    let placements = "clusterresourceplacements.placement.kubernetes-fleet.io";
+    let orphan = || {
+        let mut seen = hub();
+        let value = Binding { name: "web-m1".into(), ..Binding::default() };
+        let key = ObjectKey::cluster("web-m1");
+        let placement = Some(ObjectKey::cluster("web"));
+        seen.bindings.push(Owned { key, placement, value: Arc::new(value) });
+        seen
+    };
+    let deletes = |seen: &Seen| told(seen).iter().any(|line| line.contains("delete"));
+    assert!(deletes(&orphan()), "{:?}", told(&orphan()));
+    for (why, says) in [
+        (
+            Unlisted::NotServed,
+            format!("{placements} is not served => restart the hub's API server, and see what it logs about this definition"),
+        ),
+        (
+            Unlisted::Forbidden("you may not list them".into()),
+            "you may not list them => let an administrator grant you to list it: other checks need it".into(),
+        ),
+        (
+            Unlisted::Failed("the server failed".into()),
+            format!("{placements} cannot be listed: the server failed => kubectl --context hub get {placements} -A   (and see the server's log)"),
+        ),
+    ] {
+        let mut seen = orphan();
+        seen.unlisted = [(placements.to_owned(), why)].into();
+        let skipped = format!(
+            "placements/bindings? nobody can tell what is missing or left over: {placements} \
+             could not be listed"
+        );
+        assert_eq!(told(&seen), [format!("hub/objects: {says}"), skipped]);
+        assert!(!examine(&seen).is_healthy());
+    }
+    let mut seen = orphan();
+    seen.unreadable = vec!["ClusterResourcePlacement web: spec: not so".to_owned()];
+    assert!(!deletes(&seen), "{:?}", told(&seen));
+    // A kind whose definition is missing is the matter of another check.
+    let mut seen = orphan();
+    seen.definitions.as_mut().unwrap().remove(placements);
+    seen.unlisted = [(placements.to_owned(), Unlisted::NotServed)].into();
+    let found = told(&seen);
+    assert!(found[0].starts_with("hub/definitions") && found.len() == 2, "{found:?}");
 }
 
 #[test]

@@ -18,8 +18,10 @@ const WORDS: &[(&str, Cause)] = &[
     ("failed calling webhook", Cause::WebhookDenied),
     ("ValidatingAdmissionPolicy", Cause::WebhookDenied),
     ("exceeded quota", Cause::QuotaExceeded),
-    ("immutable", Cause::FieldImmutable),
+    ("is immutable", Cause::FieldImmutable),
+    ("may not change once set", Cause::FieldImmutable),
     ("updates to statefulset spec", Cause::FieldImmutable),
+    ("pod updates may not change fields other than", Cause::FieldImmutable),
     ("no matches for kind", Cause::KindMissing),
     ("could not find the requested resource", Cause::KindMissing),
     ("failed to find the corresponding RESTMapping", Cause::KindMissing),
@@ -78,11 +80,33 @@ pub fn cause_of(reason: &str, message: &str) -> Cause {
         _ if message.contains("namespaces \"") && message.contains("not found") => {
             Cause::NamespaceMissing
         }
-        _ => WORDS
-            .iter()
-            .find(|(words, _)| message.contains(words))
-            .map_or(Cause::ApplyFailed, |(_, cause)| *cause),
+        _ => {
+            let said = unquoted(message);
+            let known = WORDS.iter().find(|(words, _)| said.contains(words));
+            known.map_or(Cause::ApplyFailed, |(_, cause)| *cause)
+        }
     }
+}
+
+/// What the server says itself: names and values, which others chose, stand in quotes.
+fn unquoted(message: &str) -> String {
+    let mut said = String::with_capacity(message.len());
+    let mut rest = message;
+    while let Some((before, quoted)) = rest.split_once('"') {
+        let mut escaped = false;
+        let end = quoted.find(|letter| {
+            let ends = letter == '"' && !escaped;
+            escaped = letter == '\\' && !escaped;
+            ends
+        });
+        // A single quotation mark is none.
+        let Some(end) = end else { break };
+        said.push_str(before);
+        said.push_str("\"\"");
+        rest = &quoted[end + 1..];
+    }
+    said.push_str(rest);
+    said
 }
 
 fn refused(bound: &BindingFacts, cluster: &str, failed: &FailedResourcePlacement) -> Finding {

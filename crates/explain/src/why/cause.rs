@@ -40,6 +40,9 @@ causes! {
     /// The object asked about is not there.
     NotFound = "NOT_FOUND", "there is no such object";
 
+    /// Something is stored that cannot be read as what it should be.
+    ObjectUnreadable = "OBJECT_UNREADABLE", "an object it depends on cannot be read";
+
     /// A run that was never started.
     NotStarted = "NOT_STARTED", "the run is prepared and waits to be started";
     /// Somebody stopped the run.

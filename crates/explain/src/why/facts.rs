@@ -57,6 +57,8 @@ pub struct Facts {
     pub proven: Vec<String>,
     /// What a member shows of an object that failed there, by cluster.
     pub members: BTreeMap<String, MemberView>,
+    /// Objects that belong to the subject and cannot be read: which, which field and why.
+    pub unreadable: Vec<String>,
 }
 
 impl Facts {
@@ -75,6 +77,7 @@ impl Facts {
             others: Vec::new(),
             proven: Vec::new(),
             members: BTreeMap::new(),
+            unreadable: Vec::new(),
         }
     }
 }

@@ -57,6 +57,14 @@ fn look(facts: &Facts, key: &ObjectKey, placement: &PlacementFacts, scheduled: &
     if let (true, Some(_), Some(name)) = (external, &facts.run, facts.rivals.last()) {
         return run::explain(facts, &ObjectKey::new(key.namespace.as_deref(), name));
     }
+    if let Some(what) = facts.unreadable.first() {
+        let headline = format!("not all that belongs to {key} can be read.");
+        return Finding::new(State::Stuck, Cause::ObjectUnreadable, headline).because(what).hint(
+            "fix",
+            "correct the field that is named; see all of them",
+            "flagship doctor",
+        );
+    }
     for entry in chosen(placement) {
         if let Some(finding) = cluster::trouble(facts, &entry.cluster_name, None) {
             return finding;

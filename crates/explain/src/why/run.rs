@@ -3,6 +3,7 @@
 use flagship_api::condition::{Conditions, Generation};
 use flagship_api::condition_type::update_run;
 use flagship_api::names::ObjectKey;
+use flagship_api::reason;
 use flagship_api::staged_update::UpdateRunState;
 use flagship_api::staged_update_status::{ClusterUpdatingStatus, StageUpdatingStatus};
 use jiff::SignedDuration;
@@ -45,6 +46,9 @@ fn look(facts: &Facts, key: &ObjectKey, run: &RunFacts) -> Finding {
     if let Some(found) = silent(facts, key, run) {
         return found;
     }
+    if let Some(found) = unreadable(facts, key, run) {
+        return found;
+    }
     if let Some(found) = passed(facts, key, run) {
         return found;
     }
@@ -56,6 +60,22 @@ fn look(facts: &Facts, key: &ObjectKey, run: &RunFacts) -> Finding {
         Phase::Stopped => stopped(key, run),
         _ => moving(facts, key, run),
     }
+}
+
+/// Something that the run needs is stored and cannot be read, as the run says itself or as
+/// was seen beside it.
+fn unreadable(facts: &Facts, key: &ObjectKey, run: &RunFacts) -> Option<Finding> {
+    let told = run.status.conditions.of_type(update_run::INITIALIZED);
+    let told = told.filter(|told| told.reason == reason::update_run::INPUT_UNREADABLE);
+    let (headline, because) = match (told, facts.unreadable.first()) {
+        (Some(told), _) => (format!("{key} cannot be initialized."), told.message.clone()),
+        (None, Some(what)) => {
+            (format!("{key} may be held up: not all that belongs to it can be read."), what.clone())
+        }
+        (None, None) => return None,
+    };
+    let finding = Finding::new(State::Stuck, Cause::ObjectUnreadable, headline).because(because);
+    Some(finding.hint("fix", "correct the field that is named; see all of them", "flagship doctor"))
 }
 
 fn missing(key: &ObjectKey) -> Finding {

@@ -14,7 +14,7 @@ use flagship_base::names::label_value;
 use flagship_rules::model::{Binding, Cluster, PolicySnapshot};
 use flagship_rules::placement::Placement;
 use flagship_rules::update_run::{ClusterOverride, NamespacedOverride, Rival};
-use flagship_runtime::client::{Listed, ResourceType, Selection};
+use flagship_runtime::client::{ClientError, Listed, ResourceType, Selection};
 use flagship_runtime::effects::Kind;
 use flagship_runtime::verdict::Failure;
 use kube_core::Resource;
@@ -26,7 +26,15 @@ use crate::mirrors::{ResourceSnapshot, Run, ScopeMirrors};
 use crate::placement::{Selectable, selected, up_to_date};
 use crate::scope::{Parts, Scoped, binding};
 
-/// Reads everything for one pass.
+/// Why something was not read.
+enum NotRead {
+    /// It is there, and cannot be read as what it should be.
+    Malformed(String),
+    /// The server did not say.
+    Failed(Failure),
+}
+
+/// Reads everything for one pass; or says what is there and cannot be read.
 pub(super) async fn observe_fresh<S: Scoped>(
     cx: &Context,
     scope: &ScopeMirrors,
@@ -34,6 +42,24 @@ pub(super) async fn observe_fresh<S: Scoped>(
     departed: &Departed,
     run: &Run,
 ) -> Result<Seen, Failure> {
+    match everything::<S>(cx, scope, selectable, departed, run).await {
+        Ok(seen) => Ok(seen),
+        Err(NotRead::Failed(failure)) => Err(failure),
+        Err(NotRead::Malformed(what)) => {
+            let mut seen = Seen { fresh: true, ..Seen::alone(cx, run) };
+            seen.observed.unreadable = Some(what);
+            Ok(seen)
+        }
+    }
+}
+
+async fn everything<S: Scoped>(
+    cx: &Context,
+    scope: &ScopeMirrors,
+    selectable: &Selectable,
+    departed: &Departed,
+    run: &Run,
+) -> Result<Seen, NotRead> {
     let key = &run.placement;
     let mut seen = Seen { fresh: true, ..Seen::alone(cx, run) };
     let observed = &mut seen.observed;
@@ -68,7 +94,7 @@ async fn what_to_fix<S: Scoped>(
     selectable: &Selectable,
     run: &Run,
     seen: &mut Seen,
-) -> Result<(), Failure> {
+) -> Result<(), NotRead> {
     let observed = &mut seen.observed;
     let namespace = run.value.namespace.as_deref();
     let strategy = run.value.strategy_key();
@@ -125,7 +151,7 @@ async fn rivals<S: Scoped>(
     departed: &Departed,
     run: &Run,
     bindings: &[Arc<Binding>],
-) -> Result<Vec<Rival>, Failure> {
+) -> Result<Vec<Rival>, NotRead> {
     let mut found = Vec::new();
     let mut everybody: Option<BTreeMap<String, ObjectKey>> = None;
     for uid in writers(bindings, run) {
@@ -164,7 +190,7 @@ async fn rivals<S: Scoped>(
 async fn by_uid<S: Scoped>(
     cx: &Context,
     run: &Run,
-) -> Result<BTreeMap<String, ObjectKey>, Failure> {
+) -> Result<BTreeMap<String, ObjectKey>, NotRead> {
     let listed = metadata::<S::UpdateRun>(cx, run.value.namespace.as_deref()).await?;
     let named = listed.into_iter().filter_map(|object| {
         let meta = object.metadata;
@@ -173,7 +199,7 @@ async fn by_uid<S: Scoped>(
     Ok(named.collect())
 }
 
-async fn clusters(cx: &Context) -> Result<Vec<Arc<Cluster>>, Failure> {
+async fn clusters(cx: &Context) -> Result<Vec<Arc<Cluster>>, NotRead> {
     let listed = metadata::<MemberCluster>(cx, None).await?;
     Ok(listed.iter().map(|cluster| Arc::new(Cluster::named(&cluster.metadata))).collect())
 }
@@ -181,14 +207,14 @@ async fn clusters(cx: &Context) -> Result<Vec<Arc<Cluster>>, Failure> {
 async fn metadata<K: Kind>(
     cx: &Context,
     namespace: Option<&str>,
-) -> Result<Vec<PartialObjectMeta<K>>, Failure> {
+) -> Result<Vec<PartialObjectMeta<K>>, NotRead> {
     let objects = cx.client.of_type::<PartialObjectMeta<K>>(ResourceType::of::<K>());
     let namespace = namespace.map(str::to_owned);
     let listed = objects.metadata_only().list(&Selection { namespace, ..Selection::all() }).await?;
     Ok(listed.items)
 }
 
-async fn find<K: Kind>(cx: &Context, key: &ObjectKey) -> Result<Option<K>, Failure> {
+async fn find<K: Kind>(cx: &Context, key: &ObjectKey) -> Result<Option<K>, NotRead> {
     Ok(cx.client.of::<K>().find(key).await?)
 }
 
@@ -197,7 +223,7 @@ async fn list<K: Kind>(
     cx: &Context,
     placement: &ObjectKey,
     labels: &str,
-) -> Result<Vec<K>, Failure> {
+) -> Result<Vec<K>, NotRead> {
     let mut all = format!("{}={}", label::PARENT_PLACEMENT, placement.name);
     if !labels.is_empty() {
         all = format!("{all},{labels}");
@@ -205,7 +231,7 @@ async fn list<K: Kind>(
     labelled(cx, placement.namespace.as_deref(), all).await
 }
 
-async fn latest<K: Kind>(cx: &Context, namespace: Option<&str>) -> Result<Vec<K>, Failure> {
+async fn latest<K: Kind>(cx: &Context, namespace: Option<&str>) -> Result<Vec<K>, NotRead> {
     labelled(cx, namespace, format!("{}=true", label::IS_LATEST_SNAPSHOT)).await
 }
 
@@ -213,16 +239,31 @@ async fn labelled<K: Kind>(
     cx: &Context,
     namespace: Option<&str>,
     labels: String,
-) -> Result<Vec<K>, Failure> {
+) -> Result<Vec<K>, NotRead> {
     let namespace = namespace.map(str::to_owned);
     let which = Selection { namespace, labels, ..Selection::all() };
     readable(cx.client.of::<K>().list(&which).await?)
 }
 
 /// A list with a gap decides nothing.
-fn readable<K>(listed: Listed<K>) -> Result<Vec<K>, Failure> {
+fn readable<K>(listed: Listed<K>) -> Result<Vec<K>, NotRead> {
     match listed.malformed.first() {
-        Some(problem) => Err(Failure::back_off(format!("cannot be read: {problem}"))),
+        Some(problem) => Err(NotRead::Malformed(problem.to_string())),
         None => Ok(listed.items),
+    }
+}
+
+impl From<ClientError> for NotRead {
+    fn from(error: ClientError) -> Self {
+        match error {
+            ClientError::Malformed(problem) => Self::Malformed(problem.to_string()),
+            error => Self::Failed(error.into()),
+        }
+    }
+}
+
+impl From<Failure> for NotRead {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
     }
 }

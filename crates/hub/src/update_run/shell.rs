@@ -30,6 +30,7 @@ use flagship_runtime::effects::{Made, SeenWrites, Writer, carry_out_in_groups};
 use flagship_runtime::events::{EventType, Recorder};
 use flagship_runtime::queue::Outcome;
 use flagship_runtime::verdict::Failure;
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_core::Resource;
@@ -63,6 +64,8 @@ pub(super) struct Shell<S: Scoped> {
     series: StatusSeries,
     /// What the last pass over each run had to tell, so that it is told once.
     told: Mutex<BTreeMap<PlacedKey, BTreeSet<Told>>>,
+    /// UIDs of runs whose record is dated later than the clock, and when that was noticed.
+    set_back: Mutex<BTreeMap<String, Timestamp>>,
     /// UIDs of runs, and the last resource snapshot index that they asked for.
     asked: Mutex<BTreeMap<ObjectKey, (String, String)>>,
     of: PhantomData<fn() -> S>,
@@ -113,6 +116,7 @@ impl<S: Scoped> Shell<S> {
             departed: Departed::default(),
             series: StatusSeries::new(&cx.metrics),
             told: Mutex::default(),
+            set_back: Mutex::default(),
             asked: Mutex::default(),
             of: PhantomData,
         }
@@ -137,7 +141,8 @@ impl<S: Scoped> Shell<S> {
             return Ok(Outcome::Done);
         };
         let (seen, plan) = self.decide(&run).await?;
-        if cfg!(debug_assertions) {
+        // What could not be read is missing here, and laws would take it for absent.
+        if cfg!(debug_assertions) && seen.observed.unreadable.is_none() {
             assert_lawful(&seen.observed, &plan, &self.works_of(&seen));
         }
         match &plan.series {
@@ -189,8 +194,10 @@ impl<S: Scoped> Shell<S> {
     /// Decides on the mirrors, and once more on fresh reads where that is not enough.
     async fn decide(&self, run: &Run) -> Result<(Seen, Plan), Failure> {
         let asked_index = self.asked(run);
+        let set_back = self.clock_set_back(run);
         let planned = |mut seen: Seen| {
             seen.observed.run.asked_index.clone_from(&asked_index);
+            seen.observed.clock_set_back = set_back;
             let plan = plan(&seen.observed);
             (seen, plan)
         };
@@ -207,6 +214,19 @@ impl<S: Scoped> Shell<S> {
         let seen = observe_fresh::<S>(&self.cx, &self.scope, &self.selectable, &self.departed, run)
             .await?;
         Ok(planned(seen))
+    }
+
+    /// When the run was first found to be dated later than the clock, if it is.
+    fn clock_set_back(&self, run: &Run) -> Option<Timestamp> {
+        let (uid, now) = (&run.fence.uid, self.cx.env.now());
+        let stages = run.value.status.stages_status.iter();
+        let latest = stages.filter_map(lifecycle::clusters_done_at).max();
+        let mut set_back = self.set_back.lock().unwrap_or_else(PoisonError::into_inner);
+        if latest.is_none_or(|latest| latest <= now) {
+            set_back.remove(uid);
+            return None;
+        }
+        Some(*set_back.entry(uid.clone()).or_insert(now))
     }
 
     /// The last index that this hub has seen in the run's spec.

@@ -33,7 +33,12 @@ pub fn events(run: &Run, new: &UpdateRunStatus, waiting: &[Waiting]) -> Vec<Even
         if known || ended {
             continue;
         }
-        let bad = [reason::FAILED, reason::INITIALIZATION_FAILED, reason::STUCK];
+        let bad = [
+            reason::FAILED,
+            reason::INITIALIZATION_FAILED,
+            reason::INPUT_UNREADABLE,
+            reason::STUCK,
+        ];
         let warning = bad.contains(&told.reason.as_str());
         let message = match told.reason.as_str() {
             reason::INITIALIZED => planned(run, new),

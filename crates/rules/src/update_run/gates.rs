@@ -20,13 +20,16 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use serde::{Deserialize, Serialize};
 
-use super::lifecycle::{clusters_done_at, is_passed};
+use super::lifecycle::{clusters_done_at, is_passed, wait_over};
 use super::metrics::Measured;
 use super::observed::{Approval, Run};
 use super::pass::Pass;
 use super::reconcile::{Action, Waiting};
 use super::words::Failure;
 use crate::event::Event;
+
+/// How often the clock is looked at while a wait runs.
+pub const CLOCK_POLL: SignedDuration = SignedDuration::from_secs(30);
 
 /// An open approval is looked at this often without a cause.
 pub const STAGE_POLL: SignedDuration = SignedDuration::from_secs(60);
@@ -137,6 +140,11 @@ pub fn after(
 ) -> Result<bool, Failure> {
     let name = stage.stage_name.clone();
     let since = clusters_done_at(stage).unwrap_or(pass.seen.now);
+    // A moment that has not come yet was recorded by a clock that has been set back since.
+    let since = match pass.seen.clock_set_back {
+        Some(noticed) if since > pass.seen.now => noticed,
+        _ => since,
+    };
     let mut open = true;
     for (at, task) in stage.after_stage_task_status.iter_mut().enumerate() {
         open &= match task.r#type {
@@ -162,13 +170,14 @@ fn elapsed(
     }
     let wait: GoDuration =
         wait.parse().map_err(|error| Failure::abort_unexpected(format!("{error}")))?;
-    let until = since.saturating_add(wait.as_signed_duration()).unwrap_or(Timestamp::MAX);
+    let until = wait_over(since, wait);
     if pass.seen.now >= until {
         pass.writer.wait_elapsed(task);
         return Ok(true);
     }
     pass.wait(Waiting::Timer { stage: stage.to_owned(), until });
-    pass.wake_in(until.duration_since(pass.seen.now));
+    // Timers do not notice when the clock is set; the next look does.
+    pass.wake_in(until.duration_since(pass.seen.now).min(CLOCK_POLL));
     Ok(false)
 }
 

@@ -14,7 +14,7 @@ use flagship_api::staged_update_status::{
     ClusterUpdatingStatus, StageTaskStatus, StageUpdatingStatus, UpdateRunStatus,
 };
 use flagship_base::duration::GoDuration;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::Serialize;
 
@@ -126,7 +126,7 @@ pub fn phase(spec: &UpdateRunSpec, status: &UpdateRunStatus) -> Phase {
         Some(Ending::Failed(_) | Ending::NotInitialized(_)) => return Phase::Failed,
         None => {}
     }
-    if says(&status.conditions, update_run::INITIALIZED).is_none() {
+    if says(&status.conditions, update_run::INITIALIZED) != Some(Truth::True) {
         return Phase::Pending;
     }
     let Some(progressing) = status.conditions.of_type(update_run::PROGRESSING) else {
@@ -212,9 +212,15 @@ pub fn clusters_done_at(stage: &StageUpdatingStatus) -> Option<Timestamp> {
 
 /// When a wait of this length after the stage is over; nothing if the length cannot be read.
 pub fn wait_ends(stage: &StageUpdatingStatus, wait: &str) -> Option<Timestamp> {
-    let wait: GoDuration = wait.parse().ok()?;
-    let since = clusters_done_at(stage)?;
-    Some(since.saturating_add(wait.as_signed_duration()).unwrap_or(Timestamp::MAX))
+    Some(wait_over(clusters_done_at(stage)?, wait.parse().ok()?))
+}
+
+/// When a wait is over that began at this recorded moment. Conditions have whole seconds, so it
+/// began up to a second later than they say; no wait is shorter than it was asked to be.
+pub fn wait_over(since: Timestamp, wait: GoDuration) -> Timestamp {
+    let wait = wait.as_signed_duration();
+    let lost = if wait.is_positive() { SignedDuration::from_secs(1) } else { SignedDuration::ZERO };
+    since.saturating_add(wait.saturating_add(lost)).unwrap_or(Timestamp::MAX)
 }
 
 /// Whether the run will ask for an approval, of this stage if one is named.

@@ -55,6 +55,13 @@ pub struct Observed {
     /// Other runs of the same placement: those that a binding names as its last writer,
     /// finished ones included, and those under way. More do no harm.
     pub rivals: Vec<Rival>,
+    /// Something the run depends on that is stored and cannot be read: which object, which
+    /// field and why. What else was observed is worth nothing then.
+    #[serde(default)]
+    pub unreadable: Option<String>,
+    /// When this hub first found the run's record dated later than its clock.
+    #[serde(default)]
+    pub clock_set_back: Option<Timestamp>,
     /// Choices of the operator.
     pub options: Options,
 }
@@ -77,6 +84,8 @@ impl Observed {
             overrides: Vec::new(),
             approvals: Vec::new(),
             rivals: Vec::new(),
+            unreadable: None,
+            clock_set_back: None,
             options: Options::default(),
         }
     }

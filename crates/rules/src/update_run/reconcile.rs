@@ -8,6 +8,7 @@
 use flagship_api::condition::{Generation, Truth};
 use flagship_api::condition_type::update_run::{INITIALIZED, PROGRESSING};
 use flagship_api::names::StageSide;
+use flagship_api::reason::event;
 use flagship_api::staged_update::UpdateRunState;
 use flagship_api::staged_update_status::UpdateRunStatus;
 use jiff::{SignedDuration, Timestamp};
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::announced::Announced;
 use super::delivery::{Deliver, Signal};
 use super::events::events;
+use super::execution::CLUSTER_POLL;
 use super::gates::{Accept, Ask, Dismiss};
 use super::lifecycle::{has_ended, says};
 use super::metrics::{Measured, Series, series};
@@ -106,6 +108,11 @@ pub enum Waiting {
         /// What is said if it stays so.
         why: String,
     },
+    /// Somebody must correct what cannot be read.
+    Readable {
+        /// Which object, which field, and why.
+        what: String,
+    },
     /// Somebody must set the state to Run.
     Start,
     /// A person must approve.
@@ -173,6 +180,9 @@ pub fn plan(seen: &Observed) -> Plan {
     }
     let mut status = run.status.clone();
     refresh(&mut status, Generation(run.generation));
+    if let Some(what) = &seen.unreadable {
+        return wait_until_readable(seen, status, what);
+    }
     match says(&status.conditions, INITIALIZED) {
         Some(Truth::True | Truth::False) if has_ended(&status) => settled(seen, status),
         Some(Truth::True) => go_on(seen, status),
@@ -204,6 +214,20 @@ fn outrun(seen: &Observed) -> Option<PassError> {
         "binding {} was written for a later generation of the update run than the one read",
         found.name
     )))
+}
+
+/// What cannot be read is not absent: nothing is decided until it can be read, and the run
+/// says what it waits for. A run that was initialized keeps its record.
+fn wait_until_readable(seen: &Observed, mut status: UpdateRunStatus, what: &str) -> Plan {
+    let text = format!("cannot be read: {what}; correct it, and the update run goes on by itself");
+    let waiting = vec![Waiting::Readable { what: what.to_owned() }];
+    let mut plan = Plan { waiting, wake: Some(CLUSTER_POLL), ..Plan::default() };
+    if seen.run.is_initialized() {
+        plan.events.push(Event::warning(event::MALFORMED_OBJECT, &text));
+    } else {
+        writer(seen).initialization_waits(&mut status, &text);
+    }
+    conclude(seen, status, plan)
 }
 
 fn initialize(seen: &Observed) -> Plan {

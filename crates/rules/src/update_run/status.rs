@@ -75,6 +75,12 @@ impl ConditionWriter {
         self.write(draft.because("The UpdateRun initialized successfully"), &mut status.conditions);
     }
 
+    /// There is no plan yet, because something it needs cannot be read.
+    pub fn initialization_waits(self, status: &mut UpdateRunStatus, text: &str) {
+        let draft = draft(update_run::INITIALIZED).is_unknown(reason::INPUT_UNREADABLE);
+        self.write(draft.because(text), &mut status.conditions);
+    }
+
     /// There will be no plan.
     pub fn not_initialized(self, status: &mut UpdateRunStatus, text: &str) {
         let draft = draft(update_run::INITIALIZED).is_false(reason::INITIALIZATION_FAILED);

@@ -1,6 +1,6 @@
 //! Reads everything of ours that a hub stores, and how the hub itself answers.
 //!
-//! What is not served or may not be read is left out: other checks say so.
+//! What is not served or cannot be read is remembered: nothing is a left-over then.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,20 +8,28 @@ use std::time::Duration;
 use flagship_api::approval::{ApprovalRequestSpec, ApprovalRequestStatus};
 use flagship_api::binding::{ResourceBindingSpec, ResourceBindingStatus};
 use flagship_api::cluster::{InternalMemberCluster, MemberClusterSpec, MemberClusterStatus};
-use flagship_api::eviction::ClusterResourcePlacementEviction;
+use flagship_api::envelope::{ClusterResourceEnvelope, ResourceEnvelope};
+use flagship_api::eviction::{
+    ClusterResourcePlacementDisruptionBudget, ClusterResourcePlacementEviction,
+};
 use flagship_api::keys::{group, label};
 use flagship_api::names::{HUB_LEASE, ObjectKey, SYSTEM_NAMESPACE};
+use flagship_api::overrides::{
+    ClusterResourceOverride, ClusterResourceOverrideSnapshot, ResourceOverride,
+    ResourceOverrideSnapshot,
+};
 use flagship_api::placement::PlacementSpec;
 use flagship_api::placement_status::PlacementStatus;
 use flagship_api::snapshot::{
     ResourceSnapshotSpec, SchedulingPolicySnapshotSpec, SchedulingPolicySnapshotStatus,
 };
-use flagship_api::staged_update::UpdateRunSpec;
+use flagship_api::staged_update::{UpdateRunSpec, UpdateStrategySpec};
 use flagship_api::staged_update_status::UpdateRunStatus;
 use flagship_api::work::{AppliedWork, Work};
+use flagship_base::machinery::gvk::qualified;
 use flagship_explain::doctor::{
     ApprovalSeen, BindingSeen, Deleting, EvictionSeen, LeaseSeen, MemberSeen, Owned, Reached,
-    Right, Seen, WorkSeen,
+    Right, Seen, Unlisted, WorkSeen,
 };
 use flagship_rules::heartbeat::last_heard;
 use flagship_rules::model::{Binding, PolicySnapshot, ResourceSnapshot};
@@ -70,6 +78,7 @@ pub(super) async fn at(hub: &Hub, now: Timestamp) -> Result<Seen, ClientError> {
     reader.reach(hub).await;
     reader.placements().await?;
     reader.runs().await?;
+    reader.unjudged().await?;
     Ok(reader.seen)
 }
 
@@ -246,6 +255,20 @@ impl Reader<'_> {
         Ok(())
     }
 
+    /// Kinds that no check judges: whether they can be read at all.
+    async fn unjudged(&mut self) -> Result<(), ClientError> {
+        let client = self.client;
+        self.both_scopes::<UpdateStrategySpec, Value>(ScopedKind::Strategy).await?;
+        self.all(&client.of::<ClusterResourceOverride>()).await?;
+        self.all(&client.of::<ResourceOverride>()).await?;
+        self.all(&client.of::<ClusterResourceOverrideSnapshot>()).await?;
+        self.all(&client.of::<ResourceOverrideSnapshot>()).await?;
+        self.all(&client.of::<ClusterResourceEnvelope>()).await?;
+        self.all(&client.of::<ResourceEnvelope>()).await?;
+        self.all(&client.of::<ClusterResourcePlacementDisruptionBudget>()).await?;
+        Ok(())
+    }
+
     /// All objects of both scopes.
     async fn both_scopes<S, T>(
         &mut self,
@@ -278,13 +301,20 @@ impl Reader<'_> {
                 self.seen.unreadable.extend(bad);
                 Ok(listed.items)
             }
-            // The checks of definitions and rights say so.
-            Err(ClientError::NotServed { .. } | ClientError::NotFound { .. }) => Ok(Vec::new()),
-            Err(ClientError::Forbidden { message, .. }) => {
-                self.seen.unreadable.push(message);
+            // Without an answer from anybody there is nothing to judge.
+            Err(error @ ClientError::Unreachable { .. }) => Err(error),
+            Err(error) => {
+                let why = match error {
+                    ClientError::NotServed { .. } | ClientError::NotFound { .. } => {
+                        Unlisted::NotServed
+                    }
+                    ClientError::Forbidden { message, .. } => Unlisted::Forbidden(message),
+                    error => Unlisted::Failed(error.to_string()),
+                };
+                let ResourceType { plural, group, .. } = objects.resource();
+                self.seen.unlisted.insert(qualified(plural, group), why);
                 Ok(Vec::new())
             }
-            Err(error) => Err(error),
         }
     }
 
@@ -293,7 +323,7 @@ impl Reader<'_> {
         let Some(since) = &meta.deletion_timestamp else { return };
         let kind = objects.resource();
         self.seen.deleting.push(Deleting {
-            resource: format!("{}.{}", kind.plural, kind.group),
+            resource: qualified(&kind.plural, &kind.group),
             key: key(meta),
             since: since.0,
             finalizers: meta.finalizers.clone().unwrap_or_default(),

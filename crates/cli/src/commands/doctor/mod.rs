@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 
 use super::connect::{Connect, Hub};
 use super::print::{self, Output};
+use crate::printable::printable;
 
 /// Check the installation and what is stored; exit code 0 healthy, 1 something to fix
 #[derive(Args)]
@@ -102,14 +103,14 @@ fn as_text(report: &Report, colours: bool) -> String {
         let name = check.name;
         if check.findings.is_empty() {
             let mark = if check.skipped { "·" } else { well.as_str() };
-            text.push_str(&format!("  {mark} {name:<width$}   {}\n", printable(&check.says)));
+            text.push_str(&format!("  {mark} {name:<width$}   {}\n", one_line(&check.says)));
         }
         for (at, finding) in check.findings.iter().enumerate() {
             let (mark, name) = if at == 0 { (ill.as_str(), name) } else { (" ", "") };
-            text.push_str(&format!("  {mark} {name:<width$}   {}\n", printable(&finding.what)));
+            text.push_str(&format!("  {mark} {name:<width$}   {}\n", one_line(&finding.what)));
             let next = check.findings.get(at + 1);
             if next.is_none_or(|next| next.fix != finding.fix) {
-                text.push_str(&format!("    {:<width$}   fix: {}\n", "", printable(&finding.fix)));
+                text.push_str(&format!("    {:<width$}   fix: {}\n", "", one_line(&finding.fix)));
             }
         }
     }
@@ -127,7 +128,7 @@ fn as_text(report: &Report, colours: bool) -> String {
     text
 }
 
-/// Words of others may hold anything; a terminal should not carry it out.
-fn printable(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+/// Words of others may hold anything, and a finding is one line of a list.
+fn one_line(text: &str) -> String {
+    printable(text, false).replace(['\n', '\t'], " ")
 }

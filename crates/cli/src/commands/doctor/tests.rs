@@ -61,7 +61,7 @@ async fn wrong(fleet: &Fleet, area: &str, name: &str, expected: Expect) {
     let report = report(fleet).await;
     let found = report.checks.iter().find(|check| (check.area, check.name) == (area, name));
     let findings = &found.unwrap().findings;
-    let lines = findings.iter().map(|Finding { what, fix }| format!("{what}\n  fix: {fix}\n"));
+    let lines = findings.iter().map(|Finding { what, fix, .. }| format!("{what}\n  fix: {fix}\n"));
     expected.assert_eq(&lines.collect::<String>());
     assert!(!report.is_healthy());
 }
@@ -340,6 +340,39 @@ async fn a_broken_law_is_seen_and_what_does_not_go() {
         clusterstagedupdateruns.placement.kubernetes-fleet.io first was deleted 6 minutes ago and is held by example.com/hold
           fix: nobody of ours sets this; if its owner is gone for good:  kubectl --context hub patch clusterstagedupdateruns.placement.kubernetes-fleet.io first --type=merge -p '{"metadata":{"finalizers":null}}'
     "#]]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_read_is_told_and_nothing_is_a_left_over_then() {
+    let fleet = well().await;
+    let hub = &fleet.clusters.hub;
+    hub.apply(
+        "
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterStagedUpdateStrategy
+metadata: {name: huge}
+spec: {stages: [{name: all, maxConcurrency: 2147483648, labelSelector: {}}]}
+---
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: Work
+metadata:
+  name: lost
+  namespace: fleet-member-member1
+  labels: {kubernetes-fleet.io/parent-resource-binding: gone-for-good}
+spec: {}
+",
+    )
+    .await;
+    let report = report(&fleet).await;
+    let objects = report.checks.iter().find(|check| check.name == "objects").unwrap();
+    let [finding] = objects.findings.as_slice() else { panic!("{objects:?}") };
+    assert!(
+        finding.what.contains("huge") && finding.what.contains("maxConcurrency"),
+        "{finding:?}"
+    );
+    let works = report.checks.iter().find(|check| check.name == "works").unwrap();
+    assert!(works.skipped && works.findings.is_empty(), "{works:?}");
+    assert!(!as_text(&report, false).contains("delete"));
 }
 
 /// Names of bindings end in chance.

@@ -189,6 +189,27 @@ async fn stage_tasks_that_cannot_be_are_quoted() {
     "#]].assert_eq(&scenario.why("example-run").await);
 }
 
+// The schema takes any integer, and the type holds 32 bits: such a strategy is there, and
+// nobody can read it. The run used to stand without a word.
+#[tokio::test(start_paused = true)]
+async fn a_strategy_that_cannot_be_read_is_not_absent() {
+    for scope in [CLUSTER, NAMESPACED] {
+        let scenario = Scenario::begin(scope).await;
+        scenario.place(json!({"type": "External"})).await;
+        let mut staging = stage("staging", json!({}));
+        staging["maxConcurrency"] = json!(2_147_483_648_i64);
+        scenario.stages(json!([staging, stage("canary", json!({}))])).await;
+        scenario.run("example-run", "Run").await;
+        scenario.until("example-run", "UpdateRunInputUnreadable").await;
+        let told = scenario.why("example-run").await;
+        for words in ["OBJECT_UNREADABLE", "example-strategy", "maxConcurrency", "[exit 3]"] {
+            assert!(told.contains(words), "{words} is missing: {told}");
+        }
+        scenario.stages(two_stages()).await;
+        scenario.until("example-run", "UpdateRunSucceeded").await;
+    }
+}
+
 // Guide 3 "Cluster appears more than one time".
 #[tokio::test(start_paused = true)]
 async fn a_cluster_in_two_stages_is_named() {

@@ -178,6 +178,22 @@ fn refusals_of_a_member_have_causes() {
             "Deployment is invalid: spec.selector: Invalid value: field is immutable",
             Cause::FieldImmutable,
         ),
+        // What others chose stands in quotes, and says nothing about a field.
+        (
+            "ManifestApplyFailed",
+            "configmaps \"this is immutable\" is forbidden: User \"owned by me\" cannot patch",
+            Cause::MemberForbidden,
+        ),
+        (
+            "ManifestApplyFailed",
+            "Service \"immutable\" is invalid: spec.type: Unsupported value: \"a \\\"is immutable\\\" b\"",
+            Cause::ManifestInvalid,
+        ),
+        (
+            "ManifestApplyFailed",
+            "Service \"a\" is invalid: spec.clusterIPs[0]: Invalid value: [\"None\"]: may not change once set",
+            Cause::FieldImmutable,
+        ),
         (
             "ManifestApplyFailed",
             "no matches for kind \"Widget\" in version \"example.com/v1\"",

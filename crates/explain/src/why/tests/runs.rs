@@ -166,7 +166,7 @@ fn an_open_approval_comes_before_a_wait() {
     expect![[r#"
         example-run waits for an approval after stage staging for 1m30s.
         waiting APPROVAL_MISSING: nobody has approved example-run-after-staging
-        because the stage also waits until 2026-02-11T22:29:29Z
+        because the stage also waits until 2026-02-11T22:29:30Z
           run example-run: Progressing=False  UpdateRunWaiting
           stage staging: Progressing=False  StageUpdatingWaiting
           approval example-run-after-staging: not approved
@@ -203,8 +203,8 @@ fn a_timed_wait_says_when_it_ends() {
         {"type": "TimedWait"},
     ]);
     expect![[r#"
-        example-run waits 3m30s more after stage staging.
-        waiting TIMED_WAIT: the wait after stage staging ends at 2026-02-11T22:29:29Z
+        example-run waits 3m31s more after stage staging.
+        waiting TIMED_WAIT: the wait after stage staging ends at 2026-02-11T22:29:30Z
           run example-run: Progressing=False  UpdateRunWaiting
           stage staging: Progressing=False  StageUpdatingWaiting
     "#]]

@@ -12,12 +12,12 @@ use flagship_api::reason::update_run as reason;
 use flagship_api::staged_update::UpdateRunState;
 use flagship_api::staged_update_status::{ClusterUpdatingStatus, StageUpdatingStatus};
 use flagship_base::duration::GoDuration;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use super::super::delivery::Target;
 use super::super::execution::CLUSTER_POLL;
 use super::super::gates::STAGE_POLL;
-use super::super::lifecycle::{has_ended, in_flight, is_finished, is_started};
+use super::super::lifecycle::{has_ended, in_flight, is_finished, is_started, wait_over};
 use super::super::observed::Observed;
 use super::super::reconcile::{Plan, Waiting, plan};
 use super::record::is_given;
@@ -92,6 +92,7 @@ fn may_delay_a_stop(waiting: &Waiting) -> bool {
             | Waiting::Stuck { .. }
             | Waiting::Deleting { .. }
             | Waiting::Scheduling { .. }
+            | Waiting::Readable { .. }
     )
 }
 
@@ -102,7 +103,10 @@ fn wakes_in_time(seen: &Observed, plan: &Plan, waiting: &Waiting) -> bool {
         Waiting::Scheduling { .. } => seen.options.scheduling_grace,
         Waiting::Approval { .. } => STAGE_POLL,
         Waiting::Timer { until, .. } => until.duration_since(seen.now),
-        Waiting::Updating { .. } | Waiting::Stuck { .. } | Waiting::Deleting { .. } => CLUSTER_POLL,
+        Waiting::Readable { .. }
+        | Waiting::Updating { .. }
+        | Waiting::Stuck { .. }
+        | Waiting::Deleting { .. } => CLUSTER_POLL,
     };
     plan.wake.is_some_and(|wake| wake <= within)
 }
@@ -115,7 +119,8 @@ fn stage_of<'a>(seen: &'a Observed, name: &str) -> Option<&'a StageUpdatingStatu
 fn is_true(seen: &Observed, waiting: &Waiting) -> bool {
     let status = &seen.run.status;
     match waiting {
-        Waiting::Scheduling { .. } => status.conditions.is_empty(),
+        Waiting::Scheduling { .. } => !seen.run.is_initialized(),
+        Waiting::Readable { what } => seen.unreadable.as_ref() == Some(what),
         Waiting::Start => seen.run.state() == UpdateRunState::Initialize,
         Waiting::Resume => {
             seen.run.state() == UpdateRunState::Stop && reason_of(status) == Some(reason::STOPPED)
@@ -178,5 +183,5 @@ fn longest_wait(seen: &Observed, stage: &str) -> Option<Timestamp> {
     let stage = stage_of(seen, stage)?;
     let told = stage.clusters.iter().flat_map(|cluster| &cluster.conditions);
     let told = told.chain(&stage.conditions).map(|c| c.last_transition_time.0).max();
-    told?.saturating_add(wait.as_signed_duration().max(SignedDuration::ZERO)).ok()
+    Some(wait_over(told?, wait))
 }

@@ -171,7 +171,7 @@ fn after_stage_tasks_wait_for_time_and_person() {
         world.later(29);
         world.settle(run);
         assert_eq!(world.status(run), &before);
-        world.later(1);
+        world.later(2);
         let plan = world.settle(run);
         assert_eq!(plan.wake, Some(SignedDuration::from_secs(60)));
         let stage = &world.status(run).stages_status[0];
@@ -182,6 +182,67 @@ fn after_stage_tasks_wait_for_time_and_person() {
         world.approve();
         world.settle(run);
         assert!(world.said(run, "Succeeded").starts_with("True"));
+    });
+}
+
+/// A stage without a person, which waits for so long after its clusters.
+fn timed(world: &mut World, wait: &str) -> usize {
+    world.strategy = Some(strategy(json!([
+        {"name": "all", "labelSelector": {}, "maxConcurrency": 3,
+         "afterStageTasks": [{"type": "TimedWait", "waitTime": wait}]},
+    ])));
+    let run = world.create("r", "1", Run);
+    world.settle(run);
+    run
+}
+
+#[test]
+fn a_wait_of_a_second_is_never_shorter_than_a_second() {
+    for late in [0, 1, 290, 500, 890, 999] {
+        both_scopes(|mut world| {
+            let run = timed(&mut world, "1s");
+            world.now += SignedDuration::from_millis(late);
+            let done = world.now;
+            world.available();
+            let mut plan = world.settle(run);
+            while world.said(run, "Succeeded").is_empty() {
+                world.now += plan.wake.unwrap();
+                plan = world.settle(run);
+            }
+            let waited = world.now.duration_since(done);
+            let range = SignedDuration::from_secs(1)..=SignedDuration::from_secs(2);
+            assert!(range.contains(&waited), "{waited:?} after {late} ms");
+        });
+    }
+}
+
+#[test]
+fn after_a_correction_of_the_clock_a_wait_goes_on_within_half_a_minute() {
+    both_scopes(|mut world| {
+        let run = timed(&mut world, "1h");
+        world.available();
+        let plan = world.settle(run);
+        // The clock was behind: the timer that was set for the wait would sleep on.
+        assert!(plan.wake.unwrap() <= SignedDuration::from_secs(30), "{:?}", plan.wake);
+        world.later(3700);
+        world.settle(run);
+        assert!(world.said(run, "Succeeded").starts_with("True"));
+    });
+    both_scopes(|mut world| {
+        let run = timed(&mut world, "1m");
+        world.available();
+        world.settle(run);
+        // The clock was an hour ahead: the wait begins anew when that is noticed.
+        world.later(-3600);
+        world.clock_set_back = Some(world.now);
+        let plan = world.settle(run);
+        assert!(plan.wake.unwrap() <= SignedDuration::from_secs(30), "{:?}", plan.wake);
+        world.later(59);
+        world.settle(run);
+        assert_eq!(world.said(run, "Succeeded"), "");
+        world.later(2);
+        world.settle(run);
+        assert!(world.said(run, "Succeeded").starts_with("True"), "{}", world.told(run));
     });
 }
 

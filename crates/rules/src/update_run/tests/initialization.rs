@@ -439,3 +439,22 @@ fn overrides_are_recorded_per_cluster_and_only_for_this_placement() {
         assert_eq!(recorded(1), ["c-0", "z-0", "ro-0"]);
     });
 }
+
+#[test]
+fn what_cannot_be_read_is_waited_for_and_not_taken_for_absent() {
+    both_scopes(|mut world| {
+        let run = world.create("r", "1", Initialize);
+        world.later(5);
+        world.unreadable = Some("Strategy s: spec.stages[0].maxConcurrency: too large".to_owned());
+        world.settle(run);
+        assert_eq!(
+            world.said(run, "Initialized"),
+            "Unknown UpdateRunInputUnreadable: cannot be read: Strategy s: \
+             spec.stages[0].maxConcurrency: too large; correct it, and the update run goes on by \
+             itself"
+        );
+        world.unreadable = None;
+        world.settle(run);
+        assert!(world.said(run, "Initialized").starts_with("True"));
+    });
+}

@@ -47,6 +47,10 @@ pub struct World {
     pub selection: Selection,
     pub approvals: Vec<Approval>,
     pub cluster_overrides: Vec<ClusterOverride>,
+    /// What the hub finds and cannot read.
+    pub unreadable: Option<String>,
+    /// When the hub found that its clock was set back.
+    pub clock_set_back: Option<Timestamp>,
     pub version: u64,
     /// Writes so far.
     pub writes: usize,
@@ -123,6 +127,8 @@ impl World {
             selection: selected("a"),
             approvals: vec![],
             cluster_overrides: vec![],
+            unreadable: None,
+            clock_set_back: None,
             version: 0,
             writes: 0,
             crash_after: None,
@@ -236,6 +242,8 @@ impl World {
             cluster_overrides: self.cluster_overrides.clone(),
             approvals: self.approvals.clone(),
             rivals: rivals.collect(),
+            unreadable: self.unreadable.clone(),
+            clock_set_back: self.clock_set_back,
             ..Observed::of(self.runs[run].clone(), self.now)
         }
     }
