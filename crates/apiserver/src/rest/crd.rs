@@ -152,6 +152,7 @@ fn withdraw(cluster: &Cluster, resource: &str) {
         let serving = cluster.serving.write().unwrap_or_else(PoisonError::into_inner);
         cluster.registry.remove(resource);
         cluster.store.forget(resource);
+        cluster.counts.forget(resource);
         drop(serving);
     }
     let group = resource.split_once('.').map_or("", |(_, group)| group);
@@ -251,15 +252,29 @@ fn accept(cluster: &Cluster, crd: &mut Value, now: &str) {
         }
     };
     // A kind that is being served stays served, whatever its new names are worth.
-    let serves = established.truth || cluster.registry.custom().contains_key(&*own);
+    let served = cluster.registry.custom().contains_key(&*own);
+    let serves = established.truth || served;
+    let compiled = serves.then(|| cluster.shared.library.kind(crd));
     let mut set = vec![accepted];
-    if serves == established.truth {
-        set.push(established);
+    match &compiled {
+        // An older binary took it. What is not served must not be called established.
+        Some(Err(errors)) if !served => {
+            let message = why_not_served(errors);
+            tracing::error!(cluster = %cluster.name, definition = own, message, "a kind is not served");
+            set.push(Condition { kind: "Established", truth: false, reason: "NotServed", message });
+        }
+        _ if serves == established.truth => set.push(established),
+        _ => {}
     }
     conditions(crd, &set, now);
-    if serves && let Ok(kind) = cluster.shared.library.kind(crd) {
+    if let Some(Ok(kind)) = compiled {
         serve(cluster, kind);
     }
+}
+
+fn why_not_served(errors: &[FieldError]) -> String {
+    let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    format!("the definition cannot be used, correct it: {}", errors.join("; "))
 }
 
 /// Serves a kind as its definition now is. Objects that are there already are shown, and
@@ -358,4 +373,40 @@ fn sweep_one(cluster: &Cluster, served: &Served, stored: &Stored) -> Result<(), 
     let expect = Expect::At(stored.revision);
     let write = Write { resource: &kind.resource, key: stored.key.clone(), expect, change };
     cluster.store.commit(write).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use flagship_store::env::Env;
+    use flagship_store::{Encoded, Head};
+
+    use super::*;
+    use crate::rest::Server;
+
+    /// As an older binary may have left it: the kind is established, and cannot be compiled.
+    #[tokio::test(start_paused = true)]
+    async fn a_kind_that_cannot_be_served_is_not_called_established() {
+        let handle = Server::new(Env::simulated(1)).add_cluster("hub");
+        let cluster = &handle.cluster;
+        let rule = json!({"rule": "self.nothing ==", "message": "never"});
+        let schema = json!({"type": "object", "x-kubernetes-validations": [rule]});
+        let crd = json!({"apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": "ships.example.com", "uid": "u"},
+            "spec": {"group": "example.com", "scope": "Cluster",
+                "names": {"plural": "ships", "singular": "ship", "kind": "Ship", "listKind": "ShipList"},
+                "versions": [{"name": "v1", "served": true, "storage": true,
+                    "schema": {"openAPIV3Schema": schema}}]},
+            "status": {"conditions": [{"type": "Established", "status": "True"}]}});
+        let key = ObjectKey::new("", "ships.example.com");
+        let (head, json) = (Head::of(&crd, Default::default()), Encoded::new(&crd));
+        let (expect, change) = (Expect::Absent, Change::Put { head, json });
+        let write = Write { resource: &DEFINITIONS.into(), key: key.clone(), expect, change };
+        cluster.store.commit(write).unwrap();
+        load(cluster);
+        let stored = write::parse(&cluster.store.get(DEFINITIONS, &key).unwrap()).unwrap();
+        assert!(!is_established(&stored), "{}", stored["status"]);
+        let said = stored["status"]["conditions"].to_string();
+        assert!(said.contains("NotServed") && said.contains("x-kubernetes-validations"), "{said}");
+    }
 }

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use flagship_base::machinery::gvk;
 use flagship_metrics::{Counter, Gauge, Histogram, Metrics};
 use tokio::time::Instant;
 
@@ -21,6 +22,10 @@ const SECONDS: &[f64] = &[
     0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0,
     10.0, 15.0, 20.0, 30.0, 45.0, 60.0,
 ];
+
+const TOTAL: &str = "apiserver_request_total";
+const TOOK: &str = "apiserver_request_duration_seconds";
+const UNDER_WAY: &str = "apiserver_longrunning_requests";
 
 /// Paths below objects that are counted by their names.
 const SUBRESOURCES: [&str; 14] = [
@@ -174,7 +179,7 @@ impl Counts {
         let mut series = self.series.lock().unwrap_or_else(PoisonError::into_inner);
         if !series.contains_key(labels) {
             let took = self.metrics.histogram(
-                "apiserver_request_duration_seconds",
+                TOOK,
                 "How long requests took until their answer began.",
                 SECONDS,
                 &labels.pairs(),
@@ -185,13 +190,40 @@ impl Counts {
         took.observe(seconds);
         let counter = codes.entry(code).or_insert_with(|| {
             let text = code.to_string();
-            let mut pairs = vec![("code", text.as_str())];
-            pairs.extend(labels.pairs());
+            let pairs = labels.pairs();
             let help = "Requests that were answered, by what they asked for and their code.";
-            self.metrics.counter("apiserver_request_total", help, &pairs)
+            self.metrics.counter(TOTAL, help, &with_code(&text, &pairs))
         });
         counter.inc();
     }
+}
+
+impl Counts {
+    /// Drops the series of a resource that is no longer served.
+    pub(super) fn forget(&self, resource: &str) {
+        let mut series = self.series.lock().unwrap_or_else(PoisonError::into_inner);
+        series.retain(|labels, Series { codes, .. }| {
+            if gvk::qualified(&labels.resource, &labels.group) != resource {
+                return true;
+            }
+            let pairs = labels.pairs();
+            self.metrics.forget(TOOK, &pairs);
+            self.metrics.forget(UNDER_WAY, &without_dry_run(&pairs));
+            for code in codes.keys() {
+                let text = code.to_string();
+                self.metrics.forget(TOTAL, &with_code(&text, &pairs));
+            }
+            false
+        });
+    }
+}
+
+fn with_code<'a>(code: &'a str, pairs: &[(&'static str, &'a str)]) -> Vec<(&'static str, &'a str)> {
+    [("code", code)].into_iter().chain(pairs.iter().copied()).collect()
+}
+
+fn without_dry_run<'a>(pairs: &[(&'static str, &'a str)]) -> Vec<(&'static str, &'a str)> {
+    pairs.iter().copied().filter(|(name, _)| *name != "dry_run").collect()
 }
 
 impl Counting {
@@ -200,10 +232,9 @@ impl Counting {
         let counts = &self.cluster.counts;
         counts.answered(&self.labels, code, self.begun.elapsed().as_secs_f64());
         watch.then(|| {
-            let all = self.labels.pairs();
-            let pairs: Vec<_> = all.into_iter().filter(|(name, _)| *name != "dry_run").collect();
+            let pairs = self.labels.pairs();
             let help = "Watches under way.";
-            UnderWay::among(counts.metrics.gauge("apiserver_longrunning_requests", help, &pairs))
+            UnderWay::among(counts.metrics.gauge(UNDER_WAY, help, &without_dry_run(&pairs)))
         })
     }
 }
@@ -272,5 +303,35 @@ mod tests {
         drop((watch, under_way));
         let text = cluster.metrics();
         assert!(lines(&text, "apiserver_longrunning_requests")[0].ends_with("} 0"), "{text}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_kind_that_is_gone_leaves_no_series() {
+        let cluster = Server::new(Env::simulated(1)).add_cluster("hub");
+        let definition = serde_json::json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "ships.example.com"},
+            "spec": {"group": "example.com", "scope": "Cluster",
+                "names": {"plural": "ships", "kind": "Ship"},
+                "versions": [{"name": "v1", "served": true, "storage": true,
+                    "schema": {"openAPIV3Schema": {"type": "object"}}}]}});
+        let local = cluster.local("test");
+        let definitions = "customresourcedefinitions.apiextensions.k8s.io";
+        local.create(definitions, "", definition).await.unwrap();
+        let ask = |path: &str| Ask::of("GET", path, "");
+        let ships = cluster.count(&ask("/apis/example.com/v1/ships"), false, false);
+        ships.answered(200, false);
+        drop(
+            cluster
+                .count(&ask("/apis/example.com/v1/watch/ships"), false, false)
+                .answered(200, true),
+        );
+        cluster.count(&ask("/api/v1/pods"), false, false).answered(200, false);
+        assert!(cluster.metrics().contains("resource=\"ships\""));
+        let options = crate::rest::DeleteOptions::default();
+        local.delete(definitions, "", "ships.example.com", options).await.unwrap();
+        let text = cluster.metrics();
+        assert!(!text.contains("ships"), "{text}");
+        assert!(text.contains("resource=\"pods\""));
     }
 }

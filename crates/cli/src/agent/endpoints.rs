@@ -21,8 +21,8 @@ use super::connections::{answer_all, serve_each};
 pub struct Answers {
     /// Why the agent is not ready; `None` when it is.
     pub unready: Arc<dyn Fn() -> Option<String> + Send + Sync>,
-    /// The metrics as text.
-    pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
+    /// The metrics as text, if they are served here.
+    pub metrics: Option<Arc<dyn Fn() -> String + Send + Sync>>,
 }
 
 impl Answers {
@@ -30,7 +30,7 @@ impl Answers {
     pub fn of(ready: impl Fn() -> Readiness + Send + Sync + 'static, metrics: Metrics) -> Self {
         Self {
             unready: Arc::new(move || ready().unready()),
-            metrics: Arc::new(move || metrics.render()),
+            metrics: Some(Arc::new(move || metrics.render())),
         }
     }
 }
@@ -56,7 +56,12 @@ pub async fn serve_all(
     let mut serving = JoinSet::new();
     for (flag, address) in addresses {
         if let Some(listener) = listen(flag, address).await? {
-            serving.spawn(serve(listener, answers.clone()));
+            // Probes come from everywhere. They are told nothing that they do not ask for.
+            let answers = match flag.ends_with("metrics-bind-address") {
+                true => answers.clone(),
+                false => Answers { metrics: None, ..answers.clone() },
+            };
+            serving.spawn(serve(listener, answers));
         }
     }
     Ok(serving)
@@ -77,14 +82,17 @@ pub async fn serve(listener: TcpListener, answers: Answers) {
 }
 
 fn answer(path: &str, answers: &Answers) -> Response<Full<Bytes>> {
-    let (status, kind, body) = match path {
-        "/healthz" | "/livez" => (StatusCode::OK, PLAIN, "ok".to_owned()),
-        "/readyz" => match (answers.unready)() {
+    let (status, kind, body) = match (path, &answers.metrics) {
+        ("/healthz" | "/livez", _) => (StatusCode::OK, PLAIN, "ok".to_owned()),
+        ("/readyz", _) => match (answers.unready)() {
             None => (StatusCode::OK, PLAIN, "ok".to_owned()),
             Some(why) => (StatusCode::INTERNAL_SERVER_ERROR, PLAIN, why),
         },
-        "/metrics" => (StatusCode::OK, EXPOSITION, (answers.metrics)()),
-        _ => (StatusCode::NOT_FOUND, PLAIN, "try /healthz, /readyz or /metrics".to_owned()),
+        ("/metrics", Some(metrics)) => (StatusCode::OK, EXPOSITION, metrics()),
+        (_, Some(_)) => {
+            (StatusCode::NOT_FOUND, PLAIN, "try /healthz, /readyz or /metrics".to_owned())
+        }
+        (_, None) => (StatusCode::NOT_FOUND, PLAIN, "try /healthz or /readyz".to_owned()),
     };
     let mut response = Response::new(Full::new(Bytes::from(body)));
     *response.status_mut() = status;
@@ -102,7 +110,29 @@ mod tests {
     fn answers(unready: Option<&'static str>) -> Answers {
         Answers {
             unready: Arc::new(move || unready.map(str::to_owned)),
-            metrics: Arc::new(|| "fleet_up 1\n".to_owned()),
+            metrics: Some(Arc::new(|| "fleet_up 1\n".to_owned())),
+        }
+    }
+
+    #[test]
+    fn metrics_are_served_only_where_they_are_asked_for() {
+        let probes = Answers { metrics: None, ..answers(None) };
+        assert_eq!(answer("/metrics", &probes).status().as_u16(), 404);
+        assert_eq!(answer("/healthz", &probes).status().as_u16(), 200);
+    }
+
+    /// Whoever wants them from elsewhere says so: `--metrics-bind-address=:8080`.
+    #[test]
+    fn metrics_are_on_loopback_unless_asked() {
+        use clap::Args;
+        let hub = super::super::Hub::augment_args(clap::Command::new("hub"));
+        let member = super::super::Member::augment_args(clap::Command::new("member"));
+        for argument in hub.get_arguments().chain(member.get_arguments()) {
+            let name = argument.get_long().unwrap_or_default();
+            if name.ends_with("metrics-bind-address") {
+                let default = argument.get_default_values()[0].to_string_lossy();
+                assert!(default.starts_with("127.0.0.1:"), "{name} {default}");
+            }
         }
     }
 

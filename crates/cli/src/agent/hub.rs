@@ -51,8 +51,8 @@ pub struct Hub {
     /// Where /healthz and /readyz are served; 0 turns them off
     #[arg(long, default_value = ":8081")]
     health_probe_bind_address: String,
-    /// Where /metrics is served; 0 turns it off
-    #[arg(long, default_value = ":8080")]
+    /// Where /metrics is served, :8080 for everybody; 0 turns it off
+    #[arg(long, default_value = "127.0.0.1:8080")]
     metrics_bind_address: String,
 
     /// Requests a second to the hub in the long run; negative for no limit

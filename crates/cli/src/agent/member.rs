@@ -48,14 +48,14 @@ pub struct Member {
     /// Where /healthz and /readyz are served; 0 turns them off
     #[arg(long, default_value = ":8091")]
     health_probe_bind_address: String,
-    /// Where /metrics is served; 0 turns it off
-    #[arg(long, default_value = ":8090")]
+    /// Where /metrics is served, :8090 for everybody; 0 turns it off
+    #[arg(long, default_value = "127.0.0.1:8090")]
     metrics_bind_address: String,
     /// The same for probes of the hub-facing side
     #[arg(long, default_value = ":8081")]
     hub_health_probe_bind_address: String,
     /// The same for metrics of the hub-facing side
-    #[arg(long, default_value = ":8080")]
+    #[arg(long, default_value = "127.0.0.1:8080")]
     hub_metrics_bind_address: String,
 
     /// Requests a second to the hub in the long run; negative for no limit

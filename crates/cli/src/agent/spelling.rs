@@ -12,6 +12,8 @@ use clap::Arg;
 use clap::builder::ValueParser;
 use flagship_base::duration::GoDuration;
 
+use crate::printable::Printable;
+
 /// Gives every long flag its two dashes: `-add_dir_header` becomes `--add_dir_header`.
 pub fn with_two_dashes(arguments: Vec<OsString>) -> Vec<OsString> {
     arguments
@@ -135,18 +137,29 @@ impl Logging {
     /// Logs to standard error from here on.
     pub fn begin(&self) {
         let level = if self.v >= 4 { tracing::Level::DEBUG } else { tracing::Level::INFO };
-        let subscriber = tracing_subscriber::fmt()
-            .with_max_level(level)
-            .with_writer(std::io::stderr)
-            .with_target(false)
-            .finish();
         // A second start in one process keeps the first one's log.
-        drop(tracing::subscriber::set_global_default(subscriber));
+        drop(tracing::subscriber::set_global_default(log_to(std::io::stderr, level)));
     }
+}
+
+/// A log in plain text. What members and users wrote is in it, so it is escaped as everything
+/// that commands print is.
+fn log_to<W: std::io::Write>(
+    open: impl Fn() -> W + Send + Sync + 'static,
+    level: tracing::Level,
+) -> impl tracing::Subscriber + Send + Sync {
+    tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_ansi(false)
+        .with_writer(move || Printable::new(open(), false))
+        .with_target(false)
+        .finish()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+
     use super::*;
 
     #[test]
@@ -180,6 +193,34 @@ mod tests {
             assert_eq!(read(line).unwrap(), level, "{line}");
         }
         assert!(read("-x=5").is_err());
+    }
+
+    /// A file that the test reads afterwards.
+    #[derive(Clone, Default)]
+    struct Kept(Arc<Mutex<Vec<u8>>>);
+
+    impl std::io::Write for Kept {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_log_line_cannot_talk_to_the_terminal() {
+        let kept = Kept::default();
+        let open = kept.clone();
+        let log = log_to(move || open.clone(), tracing::Level::INFO);
+        tracing::subscriber::with_default(log, || {
+            let said = "\u{1b}[2J\u{202e}nimda\u{9b}31m\r";
+            tracing::warn!(said, why = %said, "a member says {said}");
+        });
+        let text = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
+        assert!(text.contains("a member says"), "{text}");
+        assert_eq!(text, crate::printable::printable(&text, false), "{text:?}");
     }
 
     #[test]

@@ -18,8 +18,12 @@ const KUBECONFIG: &str = "kubeconfig";
 const CERTIFICATES: &str = "pki";
 const MARK: &str = "data.redb.mark";
 const CONSOLE_KEY: &str = "console.key";
+/// Says that the folder and everything in it is ours to remove.
+const MARKER: &str = "flagship.folder";
+const MARKER_TEXT: &[u8] =
+    b"A fleet of `flagship up` is kept here. `flagship reset` removes this folder.\n";
 /// Everything a fleet keeps, by name.
-const OURS: [&str; 7] = [LOCK, IGNORED, DATA, MARK, KUBECONFIG, CERTIFICATES, CONSOLE_KEY];
+const OURS: [&str; 8] = [LOCK, IGNORED, MARKER, DATA, MARK, KUBECONFIG, CERTIFICATES, CONSOLE_KEY];
 
 /// A folder that no other process has.
 pub struct Folder {
@@ -54,8 +58,10 @@ impl Folder {
         lock.sync_data()?;
         let was_shared = make_private(path)?;
         // Keys and data of the fleet are nobody's to commit.
-        files::replace(&path.join(IGNORED), b"*\n")
-            .with_context(|| format!("cannot write in {}", path.display()))?;
+        for (name, text) in [(IGNORED, &b"*\n"[..]), (MARKER, MARKER_TEXT)] {
+            files::replace(&path.join(name), text)
+                .with_context(|| format!("cannot write in {}", path.display()))?;
+        }
         Ok(Self { path: path.to_owned(), was_shared, _lock: lock })
     }
 
@@ -121,12 +127,20 @@ fn refuse_others_folder(path: &Path) -> anyhow::Result<()> {
     // The root of a mounted disk has a folder of its own.
     let is_ours = |name: &str| OURS.contains(&name) || name == "lost+found";
     match names.iter().find(|name| !is_ours(name)) {
-        Some(other) if !names.iter().any(|name| name == LOCK) => bail!(
+        Some(other) if !is_marked(path) => bail!(
             "{} holds other things ({other}), and a fleet wants a folder of its own. Choose a new or empty --data-dir.",
             path.display()
         ),
         _ => Ok(()),
     }
+}
+
+/// Whether the folder says itself that it is a fleet's.
+fn is_marked(path: &Path) -> bool {
+    let marker = path.join(MARKER);
+    // Not through a link: that would be somebody else's word.
+    let is_file = fs::symlink_metadata(&marker).is_ok_and(|found| found.is_file());
+    is_file && fs::read(&marker).is_ok_and(|text| text == MARKER_TEXT)
 }
 
 /// Takes what is kept from everybody but its owner. What others could read until now.
@@ -183,8 +197,11 @@ pub fn clear(path: &Path) -> anyhow::Result<bool> {
     if !path.exists() {
         return Ok(false);
     }
-    if !path.join(LOCK).is_file() {
-        bail!("{} is not a folder of a fleet; nothing was removed", path.display());
+    if !is_marked(path) {
+        bail!(
+            "{} is not a folder of a fleet, for it has no file {MARKER} of ours; nothing was removed",
+            path.display()
+        );
     }
     drop(Folder::take(path)?);
     fs::remove_dir_all(path).with_context(|| format!("cannot remove {}", path.display()))?;
@@ -229,6 +246,19 @@ mod tests {
         assert!(!clear(&path).unwrap());
         fs::create_dir_all(&path).unwrap();
         assert!(clear(&path).is_err());
+        // Other programs have locks, too, and a marker may be anybody's word.
+        fs::write(path.join(LOCK), "").unwrap();
+        fs::write(path.join("thesis.txt"), "mine").unwrap();
+        for marker in [None, Some("another program's")] {
+            if let Some(text) = marker {
+                fs::write(path.join(MARKER), text).unwrap();
+            }
+            let refusal = clear(&path).unwrap_err().to_string();
+            assert!(refusal.ends_with("nothing was removed"), "{refusal}");
+            assert!(Folder::take(&path).is_err());
+            assert_eq!(fs::read(path.join("thesis.txt")).unwrap(), b"mine");
+        }
+        fs::remove_dir_all(&path).unwrap();
         let holder = Folder::take(&path).unwrap();
         assert!(clear(&path).is_err());
         drop(holder);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use flagship_edge::{Audit, AuditConfig};
 use serde_json::{Value, json};
 
-use crate::client::World;
+use crate::client::TestServer;
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const SECRETS: &str = "/api/v1/namespaces/default/secrets";
@@ -18,13 +18,13 @@ impl Log {
         Self(std::env::temp_dir().join(file).join("audit.log"))
     }
 
-    async fn world(&self, rules: Option<&str>) -> World {
+    async fn server(&self, rules: Option<&str>) -> TestServer {
         let policy = rules.map(|rules| {
             format!("apiVersion: audit.k8s.io/v1\nkind: Policy\nomitManagedFields: true\nrules:\n{rules}\n")
         });
         let policy = policy.as_deref();
         let config = AuditConfig { path: &self.0, policy, most_bytes: 1 << 20, backups: 2 };
-        World::audited(Audit::open(&config).unwrap()).await
+        TestServer::audited(Audit::open(&config).unwrap()).await
     }
 
     fn lines(&self) -> Vec<Value> {
@@ -64,12 +64,12 @@ fn plain(mut line: Value) -> Value {
 #[tokio::test]
 async fn without_a_policy_the_metadata_of_every_request_is_logged_once() {
     let log = Log::new("metadata");
-    let world = log.world(None).await;
+    let api = log.server(None).await;
     let headers = ["User-Agent: kubectl/v1.34", "Impersonate-User: bob"];
-    let refused = world.call_with(&headers, "POST", MAPS, map("a")).await;
+    let refused = api.call_with(&headers, "POST", MAPS, map("a")).await;
     assert_eq!(refused.code, 403);
-    world.make(MAPS, map("a")).await;
-    world.get(None, "/clusters/hub/api/v1/nodes").await;
+    api.make(MAPS, map("a")).await;
+    api.get(None, "/clusters/hub/api/v1/nodes").await;
     let lines = log.lines();
     assert_eq!(lines.len(), 3, "{lines:?}");
     assert_eq!(
@@ -96,13 +96,13 @@ async fn without_a_policy_the_metadata_of_every_request_is_logged_once() {
 #[tokio::test]
 async fn bodies_are_logged_where_the_policy_says_so_and_never_those_of_secrets_by_the_way() {
     let log = Log::new("bodies");
-    let world = log.world(Some("- {level: RequestResponse}")).await;
-    world.make(MAPS, map("a")).await;
+    let api = log.server(Some("- {level: RequestResponse}")).await;
+    api.make(MAPS, map("a")).await;
     let secret = json!({"metadata": {"name": "s"}, "stringData": {"password": "hunter2"}});
-    world.make(SECRETS, secret.clone()).await;
-    world.call_with(&[], "GET", &format!("{SECRETS}/s"), Value::Null).await;
+    api.make(SECRETS, secret.clone()).await;
+    api.call_with(&[], "GET", &format!("{SECRETS}/s"), Value::Null).await;
     let token = "/api/v1/namespaces/default/serviceaccounts/default/token";
-    world.call_with(&[], "POST", token, json!({"spec": {"audiences": []}})).await;
+    api.call_with(&[], "POST", token, json!({"spec": {"audiences": []}})).await;
     let stages: Vec<Value> =
         log.of("create", "configmaps").iter().map(|l| l["stage"].clone()).collect();
     assert_eq!(stages, ["RequestReceived", "ResponseComplete"]);
@@ -127,16 +127,15 @@ async fn a_policy_that_names_secrets_gets_them_and_a_watch_has_its_own_stages() 
     let rules = r#"- {level: Request, resources: [{group: "", resources: [secrets]}]}
 - {level: None, verbs: [list]}
 - {level: Metadata, omitStages: [RequestReceived]}"#;
-    let world = log.world(Some(rules)).await;
-    world.make(SECRETS, json!({"metadata": {"name": "s"}, "stringData": {"k": "hunter2"}})).await;
+    let api = log.server(Some(rules)).await;
+    api.make(SECRETS, json!({"metadata": {"name": "s"}, "stringData": {"k": "hunter2"}})).await;
     let made = log.of("create", "secrets").pop().unwrap();
     assert_eq!(made["requestObject"]["stringData"]["k"], "hunter2");
     assert!(made.get("responseObject").is_none());
-    world.call_with(&[], "GET", MAPS, Value::Null).await;
+    api.call_with(&[], "GET", MAPS, Value::Null).await;
     assert!(log.of("list", "configmaps").is_empty());
-    let watched = world
-        .call_with(&[], "GET", &format!("{MAPS}?watch=1&timeoutSeconds=-5"), Value::Null)
-        .await;
+    let watched =
+        api.call_with(&[], "GET", &format!("{MAPS}?watch=1&timeoutSeconds=-5"), Value::Null).await;
     assert_eq!(watched.code, 200);
     let stages: Vec<Value> =
         log.of("watch", "configmaps").iter().map(|l| l["stage"].clone()).collect();

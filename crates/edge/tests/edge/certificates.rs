@@ -116,9 +116,9 @@ async fn an_approved_request_becomes_a_certificate_that_opens_this_server() {
         "what is only ours is not told"
     );
     // Neither is it good in a cluster that has come to the name.
-    world.server.remove_cluster("hub");
-    world.server.add_cluster("hub");
-    let namesake = world.get(Some(&shown), "/clusters/hub/version").await.refusal();
+    api.server.remove_cluster("hub");
+    api.server.add_cluster("hub");
+    let namesake = api.get(Some(&shown), "/clusters/hub/version").await.refusal();
     assert_eq!(namesake, (401, "Unauthorized".to_owned()));
 }
 

@@ -214,8 +214,8 @@ async fn requests_taken_back_in_masses_end_the_connection() {
 }
 
 /// Sends bytes on a connection of its own; the whole answer.
-async fn raw(world: &World, text: &str) -> String {
-    let mut stream = world.connect(Some(&world.admin()), "http/1.1").await;
+async fn raw(api: &TestServer, text: &str) -> String {
+    let mut stream = api.connect(Some(&api.admin()), "http/1.1").await;
     stream.write_all(text.as_bytes()).await.unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).await.ok();
@@ -224,7 +224,7 @@ async fn raw(world: &World, text: &str) -> String {
 
 #[tokio::test]
 async fn a_request_says_once_which_host_it_means() {
-    let world = World::new().await;
+    let api = TestServer::new().await;
     let get = |version: &str, hosts: &str| {
         format!("GET /clusters/hub/version HTTP/{version}\r\n{hosts}Connection: close\r\n\r\n")
     };
@@ -235,7 +235,7 @@ async fn a_request_says_once_which_host_it_means() {
         ("1.1", "Host: localhost\r\nHost: localhost\r\n", "400", "too many Host headers"),
         ("1.1", "Host: localhost\r\nHost: elsewhere\r\n", "400", "too many Host headers"),
     ] {
-        let answer = raw(&world, &get(version, hosts)).await;
+        let answer = raw(&api, &get(version, hosts)).await;
         let begins = format!("HTTP/{version} {code} ");
         assert!(answer.starts_with(&begins) && answer.contains(says), "{hosts:?}: {answer}");
     }
@@ -243,18 +243,18 @@ async fn a_request_says_once_which_host_it_means() {
 
 #[tokio::test]
 async fn who_is_refused_before_its_body_is_read_is_told_that_the_connection_closes() {
-    let world = World::new().await;
-    let admin = world.admin();
+    let api = TestServer::new().await;
+    let admin = api.admin();
     let long = "v".repeat(4 << 20);
-    let refused = world.begin(Some(&admin), post(&["Content-Type: application/json"], long)).await;
+    let refused = api.begin(Some(&admin), post(&["Content-Type: application/json"], long)).await;
     assert_eq!(
         (refused.status().as_u16(), &refused.headers()["connection"]),
         (413, &"close".parse().unwrap())
     );
-    let nobody = world.begin(None, post(&["Content-Type: application/json"], "{}")).await;
+    let nobody = api.begin(None, post(&["Content-Type: application/json"], "{}")).await;
     assert_eq!(nobody.status(), 403);
     assert_eq!(nobody.headers().get("connection").unwrap(), "close");
     let small = json!({"metadata": {"name": "fine"}}).to_string();
-    let taken = world.begin(Some(&admin), post(&["Content-Type: application/json"], small)).await;
+    let taken = api.begin(Some(&admin), post(&["Content-Type: application/json"], small)).await;
     assert_eq!((taken.status().as_u16(), taken.headers().get("connection")), (201, None));
 }

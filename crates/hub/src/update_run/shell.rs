@@ -218,7 +218,7 @@ impl<S: Scoped> Shell<S> {
 
     /// When the run was first found to be dated later than the clock, if it is.
     fn clock_set_back(&self, run: &Run) -> Option<Timestamp> {
-        let (uid, now) = (&run.fence.uid, self.cx.env.now());
+        let (uid, now) = (&run.precondition.uid, self.cx.env.now());
         let stages = run.value.status.stages_status.iter();
         let latest = stages.filter_map(lifecycle::clusters_done_at).max();
         let mut set_back = self.set_back.lock().unwrap_or_else(PoisonError::into_inner);

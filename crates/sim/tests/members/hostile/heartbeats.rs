@@ -23,7 +23,6 @@ async fn a_member_that_reports_without_end_does_not_make_the_hub_write_as_often(
         versions.insert(member["metadata"]["resourceVersion"].as_str().unwrap().to_owned());
     }
     assert!(versions.len() <= 15, "{} writes for 930 reports", versions.len());
-    scene.nothing_else_suffers().await;
 }
 
 #[tokio::test(start_paused = true)]
