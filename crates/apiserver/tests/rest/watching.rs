@@ -241,12 +241,14 @@ async fn a_slow_reader_is_cut_off_and_writers_never_wait() {
         let patch = json!({"data": {"k": n.to_string()}});
         api.patch("merge", &format!("{MAPS}/a"), patch).await.ok(200);
     }
-    let mut seen = 0;
+    let (mut seen, mut last) = (0, Value::Null);
     while let Some(event) = watch.next().await {
-        assert_ne!(event["type"], "ERROR");
-        seen += 1;
+        assert_ne!(last["type"], "ERROR", "nothing follows the end");
+        seen += usize::from(event["type"] != "ERROR");
+        last = event;
     }
     assert_eq!(seen, 1024, "the queue is bounded, and what it holds has no gap");
+    assert_eq!((&last["type"], &last["object"]["code"]), (&json!("ERROR"), &json!(410)));
 }
 
 #[tokio::test(start_paused = true)]
