@@ -294,6 +294,7 @@ mod tests {
             fresh.data(),
             path.join(MARK),
             fresh.kubeconfig(),
+            path.join(CONSOLE_KEY),
             pki.join("ca.key"),
             pki.join("ca.crt"),
         ] {

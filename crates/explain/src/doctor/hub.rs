@@ -104,7 +104,9 @@ fn leads(seen: &Seen) -> Check {
     if !seen.namespaces.contains(SYSTEM_NAMESPACE) {
         let what = format!("namespace {SYSTEM_NAMESPACE} is missing: a hub keeps its lease there");
         let fix = format!("kubectl --context hub create namespace {SYSTEM_NAMESPACE}");
-        return Check::new(AREA, name, "", vec![Finding::of_absence(what, fix)]);
+        // Only namespaces matter here, whatever else could not be listed.
+        let by_absence = seen.unlisted.contains_key("namespaces");
+        return Check::new(AREA, name, "", vec![Finding { by_absence, ..Finding::new(what, fix) }]);
     }
     if let Some(lease) = &seen.lease {
         let ago = lease.renewed.map(|renewed| seen.now.duration_since(renewed));

@@ -92,8 +92,9 @@ fn kept(seen: &Seen, name: &str) -> Option<Finding> {
     } else {
         return None;
     };
-    Some(Finding::of_absence(
-        what,
-        "restart the hub: it makes what is missing when it starts to lead",
-    ))
+    // Only these two kinds matter here, whatever else could not be listed.
+    let imc = "internalmemberclusters.cluster.kubernetes-fleet.io";
+    let by_absence = ["namespaces", imc].iter().any(|kind| seen.unlisted.contains_key(*kind));
+    let fix = "restart the hub: it makes what is missing when it starts to lead";
+    Some(Finding { by_absence, ..Finding::new(what, fix) })
 }
