@@ -30,8 +30,6 @@ pub struct Candidate {
     /// Why it has not joined.
     pub why: String,
     registration: Value,
-    /// Whether the hub has taken its registration.
-    is_registered: bool,
     has_joined: bool,
     /// Whether it waits for something that does not come by itself.
     is_held: bool,
@@ -42,8 +40,7 @@ impl Joining {
     pub fn new(hub: Client, members: impl IntoIterator<Item = (String, Value)>) -> Self {
         let candidate = |(name, registration)| {
             let why = "it has not joined yet".to_owned();
-            let (is_registered, has_joined, is_held) = (false, false, false);
-            Candidate { name, why, registration, is_registered, has_joined, is_held }
+            Candidate { name, why, registration, has_joined: false, is_held: false }
         };
         Self { hub, members: members.into_iter().map(candidate).collect() }
     }
@@ -73,7 +70,6 @@ impl Joining {
     pub async fn go_on(mut self) {
         while !self.members.is_empty() {
             tokio::time::sleep(RETRY).await;
-            self.members.iter_mut().for_each(|member| member.is_registered = false);
             self.look().await;
         }
     }
@@ -88,7 +84,7 @@ impl Joining {
 }
 
 impl Candidate {
-    /// Registers the member unless that was done. Whether it has joined.
+    /// Registers the member unless it is there. Whether it has joined.
     async fn look(&mut self, hub: &Client) -> bool {
         let (clusters, key) = (hub.of::<MemberCluster>(), ObjectKey::cluster(&self.name));
         let held = match clusters.find(&key).await {
@@ -97,19 +93,16 @@ impl Candidate {
                 let finalizers = found.metadata.finalizers.unwrap_or_default();
                 Some(format!("it is being deleted, held by {}", finalizers.join(", ")))
             }
-            Ok(found) if self.is_registered => {
-                if has_joined(found.as_ref()) {
+            // What stands on the hub stays as people left it: labels, taints, heartbeat.
+            Ok(Some(found)) => {
+                if has_joined(Some(&found)) {
                     return true;
                 }
-                // Somebody removed it: it is registered again.
-                self.is_registered = found.is_some();
                 None
             }
-            Ok(_) => match clusters.apply(&key, &self.registration, true).await {
-                Ok(_) => {
-                    self.is_registered = true;
-                    None
-                }
+            // Somebody removed it: it is registered again.
+            Ok(None) => match clusters.apply(&key, &self.registration, true).await {
+                Ok(_) => None,
                 Err(error) => Some(format!("it cannot be registered: {error}")),
             },
         };
@@ -137,7 +130,9 @@ mod tests {
     const WEBHOOKS: &str = "validatingwebhookconfigurations.admissionregistration.k8s.io";
 
     async fn started(file: &Path) -> (EmbeddedFleet, Joining) {
-        let spec = FleetSpec::named(vec!["member1".to_owned(), "member2".to_owned()]);
+        let mut spec = FleetSpec::named(vec!["member1".to_owned(), "member2".to_owned()]);
+        let canary = [("environment".to_owned(), "canary".to_owned())].into();
+        spec.labels.insert("member1".to_owned(), canary);
         let storage = Storage::Durable(Durable::open(file).unwrap());
         let mut fleet = EmbeddedFleet::builder(spec).storage(storage).build().await.unwrap();
         fleet.start_controllers();
@@ -147,15 +142,53 @@ mod tests {
     }
 
     async fn hold(user: &Local, finalizers: Value) {
+        update(user, |member| member["metadata"]["finalizers"] = finalizers.clone()).await;
+    }
+
+    /// Puts what a person set beside what is there.
+    async fn change(user: &Local, set: &Value) {
+        update(user, |member| {
+            member["metadata"]["labels"] = set["metadata"]["labels"].clone();
+            member["spec"]["heartbeatPeriodSeconds"] =
+                set["spec"]["heartbeatPeriodSeconds"].clone();
+        })
+        .await;
+    }
+
+    async fn update(user: &Local, change: impl Fn(&mut Value)) {
         // The hub may write meanwhile.
         loop {
             let mut member = user.get(MEMBERS, "", "member1").await.unwrap();
-            member["metadata"]["finalizers"] = finalizers.clone();
+            change(&mut member);
             match user.update(MEMBERS, member).await {
                 Err(error) if error.code == 409 => {}
                 updated => return drop(updated.unwrap()),
             }
         }
+    }
+
+    #[tokio::test]
+    async fn what_a_person_changed_on_a_member_survives_a_restart() {
+        let folder = std::env::temp_dir().join(format!("flagship-labels-{}", std::process::id()));
+        drop(std::fs::remove_dir_all(&folder));
+        std::fs::create_dir(&folder).unwrap();
+        let file = folder.join("data.redb");
+        let (fleet, _) = started(&file).await;
+        let user = fleet.handle(HUB).local("user");
+        let labels = json!({"metadata": {"labels": {"environment": "mine", "team": "a"}},
+            "spec": {"heartbeatPeriodSeconds": 33}});
+        change(&user, &labels).await;
+        fleet.shutdown().await;
+
+        let (fleet, joining) = started(&file).await;
+        assert!(joining.left().is_empty());
+        let user = fleet.handle(HUB).local("user");
+        let member = user.get(MEMBERS, "", "member1").await.unwrap();
+        assert_eq!(member["metadata"]["labels"]["environment"], "mine");
+        assert_eq!(member["metadata"]["labels"]["team"], "a");
+        assert_eq!(member["spec"]["heartbeatPeriodSeconds"], 33);
+        fleet.shutdown().await;
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     #[tokio::test]

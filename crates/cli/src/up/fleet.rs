@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use flagship_api::cluster::MemberCluster;
 use flagship_edge::{Authority, Config, Edge, EdgeError};
 use flagship_fleet::{Candidate, EmbeddedFleet, FleetError, FleetSpec, HUB, Storage};
-use flagship_runtime::client::Client;
+use flagship_runtime::client::{Client, Selection};
 use flagship_runtime::env::Env;
 use flagship_store::durable::Durable;
 use flagship_workloads::WorkloadConfig;
@@ -44,6 +45,8 @@ pub struct Fleet {
     user: Client,
     /// Members that have not joined, and why.
     pub left: BTreeMap<String, String>,
+    /// Labels of the members, as they stand on the hub.
+    pub labels: BTreeMap<String, BTreeMap<String, String>>,
     /// Tries again to register members, looks at the store from time to time.
     tasks: Vec<JoinHandle<()>>,
 }
@@ -97,9 +100,10 @@ impl Fleet {
         joining.until(JOINING).await;
         let told = |left: &Candidate| (left.name.clone(), left.why.clone());
         let left = joining.left().iter().map(told).collect();
+        let labels = labels_of(&user).await;
         let mut tasks = vec![tokio::spawn(joining.go_on())];
         tasks.extend(kept.map(|kept| tokio::spawn(scrub(kept))));
-        Ok(Self { embedded, user, left, tasks })
+        Ok(Self { embedded, user, left, labels, tasks })
     }
 
     /// A client of the hub, as its user.
@@ -138,6 +142,16 @@ impl Fleet {
         self.tasks.iter().for_each(JoinHandle::abort);
         self.embedded.shutdown().await;
     }
+}
+
+/// The labels that members have; none of a hub that cannot be read.
+async fn labels_of(hub: &Client) -> BTreeMap<String, BTreeMap<String, String>> {
+    let listed = hub.of::<MemberCluster>().list(&Selection::all()).await;
+    let listed = listed.map_or_else(|_| Vec::new(), |all| all.items);
+    let labels = |member: MemberCluster| {
+        Some((member.metadata.name?, member.metadata.labels.unwrap_or_default()))
+    };
+    listed.into_iter().filter_map(labels).collect()
 }
 
 /// How often everything on the disk is looked at.

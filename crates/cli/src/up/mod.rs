@@ -23,7 +23,7 @@ use crate::commands::{Connect, console};
 use audit::AuditLog;
 use fleet::{Fleet, Shape};
 use folder::Folder;
-use labels::{Labels, read_label};
+use labels::{Labels, on_one_line, read_label};
 pub use restore::Restore;
 pub use rotate::RotateKeys;
 
@@ -48,7 +48,8 @@ pub struct Up {
     /// A kubeconfig to add the contexts to; one in the data folder is written by default
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// A label of a member, as member1=environment=staging; may be repeated
+    /// A label of a new member, as member1=environment=staging; may be repeated. Members that
+    /// exist keep the labels they have
     #[arg(long, value_name = "MEMBER=KEY=VALUE", value_parser = read_label)]
     labels: Vec<(String, String, String)>,
     /// Keep nothing: faster, and gone when the process ends
@@ -117,6 +118,7 @@ impl Up {
             stuck_after: self.stuck_after,
             audit: self.audit.clone(),
         };
+        shape.labels.must_be_of(&shape.members)?;
         let fleet = Fleet::start(&shape, folder).await?;
         fleet.write_kubeconfig(&kubeconfig, self.kubeconfig.is_some())?;
         if self.demo {
@@ -166,7 +168,7 @@ impl Up {
         writeln!(out)?;
         writeln!(out, "  hub       {}   ready", fleet.url("hub"))?;
         for name in shape.members.iter().take(SHOWN) {
-            let labels = shape.labels.of(name);
+            let labels = fleet.labels.get(name).map(on_one_line).unwrap_or_default();
             let state = if fleet.left.contains_key(name) { "not joined" } else { "joined" };
             writeln!(out, "  {name:<9} {} node(s)   {labels:<28} {state}", shape.nodes)?;
         }
@@ -176,6 +178,12 @@ impl Up {
         }
         for (name, why) in &fleet.left {
             writeln!(out, "  {name} has not joined: {why}. It is tried again in the background.")?;
+        }
+        for name in &shape.members {
+            let has = fleet.labels.get(name);
+            if let Some(command) = has.and_then(|has| shape.labels.not_taken(name, has)) {
+                writeln!(out, "  {name} keeps the labels it had; to change them:  {command}")?;
+            }
         }
         writeln!(out)?;
         let contexts = if members > 0 { ", member1, …" } else { "" };
