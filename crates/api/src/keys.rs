@@ -184,6 +184,9 @@ pub mod own {
         /// Works about to be deleted: present if the member is to let go of everything they
         /// brought and to delete nothing.
         ABANDONED = "flagship.dev/abandoned";
+        /// Works: why objects of theirs are not available, as the member's agent found out: a cause
+        /// and one sentence an object, as JSON of bounded length, never from a Secret.
+        FAILURE_CAUSES = "flagship.dev/failure-causes";
         /// Objects on a member, with any value: the agent itself lives by them, and no Work takes
         /// them over. For what cannot be told by its name, such as the agent's ClusterRole.
         AGENT = "flagship.dev/agent";

@@ -7,6 +7,7 @@
 pub mod admission;
 pub mod apply;
 pub mod availability;
+pub mod diagnosis;
 pub mod event;
 pub mod eviction;
 pub mod heartbeat;

@@ -91,6 +91,7 @@ fn the_keys_are_these() {
         MANIFESTS_HASH        flagship.dev/manifests-hash
         DELETE_POLICY         flagship.dev/delete-policy
         ABANDONED             flagship.dev/abandoned
+        FAILURE_CAUSES        flagship.dev/failure-causes
         AGENT                 flagship.dev/agent
         EVICTED_BINDING       flagship.dev/evicted-binding
         # finalizer

@@ -1,11 +1,13 @@
 //! One pass over one Work: read, ask the rules, write.
 //!
-//! `manifests` brings one manifest to the member, `withdrawal` ends a Work that is deleted.
+//! `manifests` brings one manifest to the member, `causes` says why objects are not available,
+//! `withdrawal` ends a Work that is deleted.
 //!
 //! A manifest that fails is a condition, never the end of the pass. A pass ends early only
 //! where going on would lose track of something: no AppliedWork to own what comes, no
 //! record of what is about to come, or left-overs that could not be removed.
 
+mod causes;
 mod manifests;
 mod withdrawal;
 
@@ -283,15 +285,19 @@ impl Shell {
     ) -> Result<Outcome, Failure> {
         let (now, options) = (self.cx.env.now(), self.cx.options.report);
         let report = apply::report(work, remembered, terms, &outcomes, options, now);
+        let mut written = None;
         for write in report.writes {
             match write {
-                StatusWrite::Work(status) => drop(self.write_status(key, work, &status).await?),
+                StatusWrite::Work(status) => {
+                    written = Some(self.write_status(key, work, &status).await?);
+                }
                 StatusWrite::AppliedWork(status) => {
                     let fresh = AppliedWork { status: Some(status), ..applied.clone() };
                     self.member(key).update_status(&fresh).await?;
                 }
             }
         }
+        self.tell_causes(key, written.as_ref().unwrap_or(work), &report.status, &outcomes).await;
         metrics::count(&self.cx.metrics, work, &report.status);
         let generation = Generation::of(&work.metadata).0;
         let look = Look::new(generation, &outcomes, report.settled);

@@ -1,0 +1,112 @@
+//! Pods and events as members show them, and what is made of them.
+
+use flagship_api::work::WorkResourceIdentifier;
+use serde_json::{Value, json};
+
+use super::report::{LONGEST, MOST_OBJECTS, Reported, read, write};
+use super::*;
+
+fn pod(name: &str, spec: Value, container: Value) -> Value {
+    json!({"metadata": {"name": name}, "spec": {"containers": [spec]},
+        "status": {"containerStatuses": [container]}})
+}
+
+fn found(pods: &[Value]) -> (&'static str, String) {
+    let found = diagnose(pods, &[]).unwrap();
+    (found.code, found.words)
+}
+
+#[test]
+fn a_crash_loop_is_one_whether_it_waits_runs_or_has_just_ended() {
+    let ended = json!({"terminated": {"exitCode": 2}});
+    for state in [
+        json!({"waiting": {"reason": "CrashLoopBackOff"}}),
+        json!({"running": {"startedAt": "2026-02-11T22:00:00Z"}}),
+        json!({"terminated": {"exitCode": 2, "reason": "Error"}}),
+    ] {
+        let container = json!({"name": "web", "ready": false, "restartCount": 3,
+            "state": state, "lastState": ended});
+        let told = found(&[pod("web-1", json!({"name": "web"}), container)]);
+        let words = "container web keeps ending, last with exit code 2".to_owned();
+        assert_eq!(told, (code::CRASH_LOOP, words));
+    }
+    // The very first end has no state before it.
+    let first = json!({"name": "web", "ready": false, "restartCount": 0,
+        "state": {"terminated": {"exitCode": 1}}, "lastState": {}});
+    assert_eq!(found(&[pod("web-1", json!({"name": "web"}), first)]).0, code::CRASH_LOOP);
+}
+
+#[test]
+fn a_probe_is_blamed_only_if_there_is_one() {
+    let running =
+        json!({"name": "web", "ready": false, "restartCount": 0, "state": {"running": {}}});
+    for (spec, words) in [
+        (
+            json!({"name": "web", "readinessProbe": {"httpGet": {"port": 80}}}),
+            "container web runs, and its readiness probe has not succeeded",
+        ),
+        (
+            json!({"name": "web", "startupProbe": {"httpGet": {"port": 80}}}),
+            "container web runs, and its startup probe has not succeeded",
+        ),
+        (
+            json!({"name": "web"}),
+            "container web runs and is not ready yet; it has no readiness probe",
+        ),
+    ] {
+        let told = found(&[pod("web-1", spec, running.clone())]);
+        assert_eq!(told, (code::POD_NOT_READY, words.to_owned()));
+    }
+}
+
+#[test]
+fn a_pod_that_cannot_become_ready_comes_before_one_that_may() {
+    let slow = json!({"name": "web", "ready": false, "state": {"running": {}}});
+    let broken = json!({"name": "web", "ready": false, "image": "x:y",
+        "state": {"waiting": {"reason": "ImagePullBackOff", "message": "manifest unknown"}}});
+    let spec = json!({"name": "web"});
+    let told = diagnose(&[pod("web-1", spec.clone(), slow), pod("web-2", spec, broken)], &[]);
+    let told = told.unwrap();
+    assert_eq!((told.code, told.pod.as_str()), (code::IMAGE_NOT_FOUND, "web-2"));
+}
+
+#[test]
+fn events_tell_who_refused_a_pod() {
+    for (message, expected) in [
+        ("Error creating: pods \"a\" is forbidden: exceeded quota: q", code::QUOTA_EXCEEDED),
+        ("Error creating: admission webhook \"w\" denied the request", code::WEBHOOK_DENIED),
+        ("Error creating: no", code::POD_CREATION_FAILED),
+    ] {
+        let event = json!({"type": "Warning", "reason": "FailedCreate", "message": message});
+        assert_eq!(diagnose(&[], &[event]).unwrap().code, expected);
+    }
+    assert_eq!(diagnose(&[], &[]), None);
+}
+
+#[test]
+fn a_report_is_bounded_on_both_sides_and_reads_back() {
+    let object = WorkResourceIdentifier {
+        group: "apps".to_owned(),
+        kind: "Deployment".to_owned(),
+        namespace: "app".to_owned(),
+        name: "web".to_owned(),
+        ..WorkResourceIdentifier::default()
+    };
+    let diagnosis = Diagnosis {
+        code: code::IMAGE_NOT_FOUND,
+        pod: "web-1".to_owned(),
+        container: "web".to_owned(),
+        says: "ErrImagePull".to_owned(),
+        words: format!("two\nlines {}", "x".repeat(1000)),
+    };
+    let one = Reported::of(&object, &diagnosis);
+    assert!(one.says.starts_with("two lines xx") && one.says.chars().count() == LONGEST);
+    let annotation = write(&vec![one.clone(); 50]).unwrap();
+    assert!(annotation.len() < MOST_OBJECTS * (LONGEST + 256), "{}", annotation.len());
+    assert_eq!(read(&annotation), vec![one; MOST_OBJECTS]);
+    assert_eq!(write(&[]), None);
+    // Somebody else's idea of it costs what cannot be read, and nothing more.
+    let mixed = r#"[{"kind": "Job", "name": "a", "cause": "X", "says": "y"}, 7, {"kind": 1}]"#;
+    assert_eq!(read(mixed).len(), 1);
+    assert_eq!(read("{}"), []);
+}
