@@ -1,10 +1,8 @@
 //! The `flagship` binary: reads the command line, runs one command, says how it
 //! went by exit code.
 //!
-//! 0 is done, 1 is a failure, 2 is a command line that cannot be meant; `status` and
-//! `why` answer with 0 done, 1 failed, 2 waiting, 3 stuck, `doctor` with 0 healthy and 1
-//! something to fix. Commands are one file each and write to `out`, so that their tests are
-//! strings.
+//! Exit codes are in [`EXIT_CODES`], which every help shows. Commands are one file each and
+//! write to `out`, so that their tests are strings.
 
 mod agent;
 mod commands;
@@ -24,12 +22,27 @@ use commands::wait_for;
 use printable::{Printable, printable};
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use flagship_runtime::client::ClientError;
 use mimalloc::MiMalloc;
 
 /// A hub makes and drops small strings all day. The system's allocator takes longer for
 /// each the more there are (docs/decisions/0011).
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
+
+/// What exit codes mean, in every command.
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  done; for questions: what was asked about is done or healthy
+  1  the command could not be carried out
+  2  the command line cannot be meant
+  3  what was asked about is stuck
+  4  it waits, or is under way
+  5  it failed or would fail; doctor: something is to be fixed
+  6  no hub could be talked to";
+
+/// No hub could be talked to.
+const NO_HUB: u8 = 6;
 
 /// A fleet control plane for Kubernetes
 #[derive(Parser)]
@@ -90,7 +103,7 @@ fn main() -> ExitCode {
         Command::Explain(command) => command.run(&mut out).map(|()| 0),
         Command::Plan(command) => wait_for(command.run(&mut out)),
         Command::Run(command) => wait_for(command.run(&mut out)),
-        Command::Approve(command) => wait_for(command.run(&mut out)),
+        Command::Approve(command) => wait_for(command.run(&mut out, &mut complaints)),
         Command::Stop(command) => wait_for(command.run(&mut out)),
         Command::Resume(command) => wait_for(command.run(&mut out)),
         Command::Rollback(command) => wait_for(command.run(&mut out)),
@@ -99,8 +112,8 @@ fn main() -> ExitCode {
         Command::Doctor(command) => wait_for(command.run(&mut out)),
         Command::Console(command) => command.run(&mut out).map(|()| 0),
         Command::Crds(command) => command.run(&mut out).map(|()| 0),
-        Command::Completions(command) => command.run(Cli::command(), &mut out).map(|()| 0),
-        Command::Man(command) => command.run(Cli::command(), &mut out).map(|()| 0),
+        Command::Completions(command) => command.run(command_line(), &mut out).map(|()| 0),
+        Command::Man(command) => command.run(command_line(), &mut out).map(|()| 0),
         Command::Fleet(command) => command.run(&mut out, &mut complaints),
         Command::Hub(command) => command.run().map(|()| 0),
         Command::Member(command) => command.run().map(|()| 0),
@@ -119,14 +132,38 @@ fn end(result: anyhow::Result<u8>, out: &mut dyn Write) -> ExitCode {
             drop(out.flush());
             let told = format!("error: {error:#}");
             drop(writeln!(io::stderr(), "{}", printable(&told, false)));
-            if error.is::<crds::UnknownKind>() { ExitCode::from(2) } else { ExitCode::FAILURE }
+            if error.is::<crds::UnknownKind>() {
+                ExitCode::from(2)
+            } else if is_no_hub(&error) {
+                ExitCode::from(NO_HUB)
+            } else {
+                ExitCode::FAILURE
+            }
         }
     }
 }
 
+/// Whether nobody answered, at the beginning or in the middle.
+fn is_no_hub(error: &anyhow::Error) -> bool {
+    let away = |cause: &ClientError| matches!(cause, ClientError::Unreachable { .. });
+    error.is::<commands::NoHub>() || error.downcast_ref::<ClientError>().is_some_and(away)
+}
+
+/// The whole command line; every help ends with the exit codes.
+fn command_line() -> clap::Command {
+    fn told(command: clap::Command) -> clap::Command {
+        command.after_help(EXIT_CODES).mut_subcommands(told)
+    }
+    // KubeFleet's plugin has codes of its own.
+    Cli::command().after_help(EXIT_CODES).mut_subcommands(|below| match below.get_name() {
+        "fleet" => below,
+        _ => told(below),
+    })
+}
+
 /// Reads the command line; the agents take theirs the way KubeFleet's do.
 fn read(mut arguments: Vec<OsString>) -> Cli {
-    let mut command = Cli::command();
+    let mut command = command_line();
     for agent in AGENTS {
         command = command.mut_subcommand(agent, |agent| agent.mut_args(agent::as_switch));
     }
@@ -146,10 +183,28 @@ fn is_closed_pipe(error: &anyhow::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use flagship_explain::why::State;
+
     use super::*;
 
     #[test]
     fn the_command_line_is_well_formed() {
-        Cli::command().debug_assert();
+        command_line().debug_assert();
+    }
+
+    #[test]
+    fn every_help_lists_the_exit_codes_and_none_means_two_things() {
+        for mut command in command_line().get_subcommands().cloned() {
+            let help = command.render_help().to_string();
+            let listed = help.contains("6  no hub could be talked to");
+            assert_eq!(listed, command.get_name() != "fleet", "{}", command.get_name());
+        }
+        let answers = [State::Done, State::Stuck, State::Waiting, State::Failed];
+        assert_eq!(answers.map(State::exit_code), [0, 3, 4, 5]);
+        let away = anyhow::Error::new(ClientError::Unreachable {
+            object: "x".to_owned(),
+            source: "no".into(),
+        });
+        assert!(is_no_hub(&away.context("while reading")));
     }
 }

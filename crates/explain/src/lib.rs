@@ -7,5 +7,7 @@
 pub mod board;
 pub mod clusters;
 pub mod doctor;
+pub mod order;
+pub mod overview;
 pub mod plan;
 pub mod why;

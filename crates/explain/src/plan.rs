@@ -125,7 +125,11 @@ impl Stages {
         let (_, clusters) = board.clusters();
         let gates = board.stages.iter().flat_map(|stage| &stage.gates);
         let approvals = gates.filter(|gate| !gate.approval.is_empty()).count();
-        let at_once = board.stages.iter().map(|stage| {
+        let at_once = board.stages.iter().enumerate().map(|(at, stage)| {
+            // The last one may be the deletion stage, which does all at once.
+            if at >= status.stages_status.len() {
+                return "all".to_owned();
+            }
             configured(status, &stage.name)
                 .and_then(|stage| stage.max_concurrency.as_ref())
                 .map_or_else(|| "1".to_owned(), spelled)

@@ -6,6 +6,8 @@
 use flagship_explain::board::{Board, Cell, Gate, GateState, Mark, Phase, Side};
 use flagship_explain::why::Finding;
 
+use super::wrap::{flow, shown_width};
+
 /// Clusters of one stage that are spelled out; the rest is counted.
 const SPELLED_OUT: usize = 6;
 
@@ -69,29 +71,6 @@ pub fn render(board: &Board, finding: &Finding, look: Look) -> String {
     }
 }
 
-/// Puts parts on as many lines as it takes; lines after the first are indented, and the
-/// width is what the first has.
-fn flow(parts: &[String], between: &str, indent: &str, width: Option<usize>) -> String {
-    let mut text = String::new();
-    let mut used = 0;
-    for part in parts {
-        let wide = shown_width(part);
-        let joined = used + between.len() + wide;
-        if text.is_empty() {
-            used = wide;
-        } else if width.is_none_or(|width| joined <= width) {
-            text.push_str(between);
-            used = joined;
-        } else {
-            text.push('\n');
-            text.push_str(indent);
-            used = indent.len() + wide;
-        }
-        text.push_str(part);
-    }
-    text
-}
-
 /// The part of a line that fits, with a sign that there is more.
 fn cut(line: &str, width: usize) -> String {
     if shown_width(line) <= width {
@@ -130,6 +109,11 @@ fn headline_parts(board: &Board, colours: bool) -> Vec<String> {
         (true, Phase::Waiting | Phase::Stopped) => format!("\u{1b}[33m{word}\u{1b}[0m"),
         _ => word.to_owned(),
     };
+    // A stuck run that was told to stop is both; only one of them is its phase.
+    let word = match board.stopping && board.phase != Phase::Stopping {
+        true => format!("{word}, STOPPING"),
+        false => word,
+    };
     let mut parts = vec![board.run.clone(), format!("{}{snapshot}", board.placement), word];
     if !board.stages.is_empty() {
         parts.push(format!("stage {} of {}", board.stage_number(), board.stages.len()));
@@ -139,7 +123,8 @@ fn headline_parts(board: &Board, colours: bool) -> Vec<String> {
     parts
 }
 
-fn word(phase: Phase) -> &'static str {
+/// The phase as boards spell it.
+pub fn word(phase: Phase) -> &'static str {
     match phase {
         Phase::Pending => "PENDING",
         Phase::Initialized => "INITIALIZED",
@@ -169,19 +154,43 @@ fn cells(cells: &[Cell], colours: bool) -> String {
         return cells.iter().map(|cell| one(cell, colours)).collect::<Vec<_>>().join("  ");
     }
     // What moves or failed is what one looks for; the others are counted.
-    let mut busy: Vec<&Cell> =
-        cells.iter().filter(|cell| matches!(cell.mark, Mark::Failed | Mark::Updating)).collect();
-    busy.sort_by_key(|cell| cell.mark != Mark::Failed);
+    let rank = |cell: &Cell| match cell.mark {
+        Mark::Failed => 0,
+        Mark::Stuck => 1,
+        Mark::Left => 2,
+        _ => 3,
+    };
+    let is_busy = |mark| matches!(mark, Mark::Failed | Mark::Stuck | Mark::Left | Mark::Updating);
+    let mut busy: Vec<&Cell> = cells.iter().filter(|cell| is_busy(cell.mark)).collect();
+    busy.sort_by_key(|cell| rank(cell));
     let mut parts = vec![bar(cells, colours)];
     parts.extend(busy.iter().take(SPELLED_OUT).map(|cell| one(cell, colours)));
     if busy.len() > SPELLED_OUT {
         parts.push(format!("and {} more", busy.len() - SPELLED_OUT));
     }
+    parts.extend(stuck(cells));
     let taken = cells.iter().filter(|cell| cell.mark == Mark::Taken).count();
     if taken > 0 {
         parts.push(format!("⇢ {taken} taken by other runs"));
     }
     parts.join("  ")
+}
+
+/// `150 stuck: 148 IMAGE_NOT_FOUND, 2 HEARTBEAT_STALE`, where there are too many to name.
+fn stuck(cells: &[Cell]) -> Option<String> {
+    let causes = cells.iter().filter_map(|cell| cell.cause.as_deref());
+    let mut counted: Vec<(&str, usize)> = Vec::new();
+    for cause in causes {
+        match counted.iter_mut().find(|(known, _)| *known == cause) {
+            Some((_, count)) => *count += 1,
+            None => counted.push((cause, 1)),
+        }
+    }
+    let all: usize = counted.iter().map(|(_, count)| count).sum();
+    counted.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let told: Vec<String> =
+        counted.iter().map(|(cause, count)| format!("{count} {cause}")).collect();
+    (all > SPELLED_OUT).then(|| format!("{all} stuck: {}", told.join(", ")))
 }
 
 /// `▰▰▰▰▱▱▱▱ 90/180`: full only when everything is done, empty only when nothing is.
@@ -203,12 +212,21 @@ fn one(cell: &Cell, colours: bool) -> String {
         Mark::Done => ("✔", "\u{1b}[32m"),
         Mark::Failed => ("✘", "\u{1b}[31m"),
         Mark::Taken => ("⇢", "\u{1b}[33m"),
+        Mark::Stuck => ("!", "\u{1b}[31m"),
+        Mark::Left => ("◌", "\u{1b}[31m"),
     };
     let mark = match (colours, colour) {
         (true, colour) if !colour.is_empty() => format!("{colour}{mark}\u{1b}[0m"),
         _ => mark.to_owned(),
     };
     match (cell.seconds, &cell.taken_by) {
+        (Some(seconds), _) if cell.mark == Mark::Left => {
+            format!("{mark} {} left after {}", cell.cluster, clock(seconds))
+        }
+        (Some(seconds), _) if cell.cause.is_some() => {
+            let cause = cell.cause.as_deref().unwrap_or_default();
+            format!("{mark} {} {} {cause}", cell.cluster, clock(seconds))
+        }
         (Some(seconds), _) => format!("{mark} {} {}", cell.cluster, clock(seconds)),
         (None, Some(by)) => format!("{mark} {} taken by {by}", cell.cluster),
         (None, None) => format!("{mark} {}", cell.cluster),
@@ -247,21 +265,6 @@ fn next(board: &Board, finding: &Finding) -> String {
     }
 }
 
-/// Columns a text takes: colours take none.
-fn shown_width(text: &str) -> usize {
-    let mut width = 0;
-    let mut in_colour = false;
-    for letter in text.chars() {
-        match (in_colour, letter) {
-            (false, '\u{1b}') => in_colour = true,
-            (true, 'm') => in_colour = false,
-            (true, _) => {}
-            (false, _) => width += 1,
-        }
-    }
-    width
-}
-
 #[cfg(test)]
 mod tests {
     use expect_test::expect;
@@ -271,7 +274,8 @@ mod tests {
     use super::*;
 
     fn cell(cluster: &str, mark: Mark, seconds: Option<i64>) -> Cell {
-        Cell { cluster: cluster.to_owned(), mark, seconds, taken_by: None }
+        let (taken_by, cause, started, ended) = (None, None, None, None);
+        Cell { cluster: cluster.to_owned(), mark, seconds, taken_by, cause, started, ended }
     }
 
     fn approval(side: Side, state: GateState) -> Gate {
@@ -295,6 +299,10 @@ mod tests {
             placement: "demo".into(),
             snapshot: "0".into(),
             phase: Phase::Running,
+            stopping: false,
+            strategy: "s".into(),
+            created: None,
+            ended: None,
             seconds: 64,
             stages: vec![
                 stage(

@@ -3,14 +3,18 @@
 //! Without flags: `$KUBECONFIG`, then `.flagship/kubeconfig` here or in a folder above,
 //! then kubectl's own file; the context called `hub` if there is one, else the current.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::Context;
 use clap::Args;
 use flagship_api::names::ObjectKey;
+use flagship_explain::order::{natural, some_of};
 use flagship_runtime::client::{Client, ClientError};
-use k8s_openapi::api::core::v1::Namespace;
 use kube::config::Kubeconfig;
+use serde_json::Value;
+
+use super::scoped_kind::resource;
 
 /// Where the hub is
 #[derive(Args, Clone, Debug, Default)]
@@ -39,6 +43,23 @@ enum Members {
     Clients(std::collections::BTreeMap<String, Client>),
 }
 
+/// No hub could be talked to: nothing is known of what was asked about. It has an exit code of
+/// its own.
+#[derive(Debug)]
+pub struct NoHub(String);
+
+impl fmt::Display for NoHub {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for NoHub {}
+
+fn no_hub(why: String) -> anyhow::Error {
+    anyhow::Error::new(NoHub(why))
+}
+
 const OWN: &str = ".flagship/kubeconfig";
 const HUB: &str = "hub";
 
@@ -58,23 +79,28 @@ impl Connect {
         let path = self.path()?;
         let file = match &path {
             Some(path) => Kubeconfig::read_from(path).map_err(|error| {
-                anyhow!("cannot read the kubeconfig {}: {}", path.display(), innermost(error))
+                let (path, why) = (path.display(), innermost(error));
+                no_hub(format!("cannot read the kubeconfig {path}: {why}"))
             })?,
             None => Kubeconfig::read().map_err(|error| {
-                anyhow!(
+                no_hub(format!(
                     "no fleet was found: start one with `flagship up`, or name a hub with --kubeconfig ({})",
                     innermost(error)
-                )
+                ))
             })?,
         };
         let contexts: Vec<String> = file.contexts.iter().map(|named| named.name.clone()).collect();
         let hub = contexts.iter().any(|name| name == HUB).then(|| HUB.to_owned());
-        let context = self.context.clone().or(hub);
+        if let Some(unknown) = self.context.as_ref().filter(|name| !contexts.contains(name)) {
+            let known = some_of(&in_order(&contexts), NAMED);
+            return Err(no_hub(format!("there is no context {unknown}; there are: {known}")));
+        }
+        let context = self.context.clone().or(hub).or(file.current_context.clone());
         let client = Client::from_kubeconfig(path.as_deref(), context.as_deref())
             .await
-            .context("cannot connect to the hub")?
+            .map_err(|error| no_hub(format!("cannot connect to the hub: {}", innermost(error))))?
             .named("flagship");
-        answers(&client).await?;
+        answers(&client, context.as_deref(), &contexts).await?;
         Ok(Hub { client, members: Members::Contexts { path, names: contexts } })
     }
 
@@ -95,14 +121,42 @@ impl Connect {
     }
 }
 
-/// Whether anybody is there, asked once so that every command says it in the same words.
-async fn answers(client: &Client) -> anyhow::Result<()> {
-    let anything = ObjectKey::cluster("kube-system");
-    match client.of::<Namespace>().find(&anything).await {
-        Err(error @ ClientError::Unreachable { .. }) => bail!(
+/// Contexts that an error names.
+const NAMED: usize = 10;
+
+/// The order people count in.
+fn in_order(contexts: &[String]) -> Vec<&str> {
+    let mut names: Vec<&str> = contexts.iter().map(String::as_str).collect();
+    names.sort_by(|a, b| natural(a, b));
+    names
+}
+
+/// Whether a hub is there, asked once so that every command says it in the same words.
+async fn answers(
+    client: &Client,
+    context: Option<&str>,
+    contexts: &[String],
+) -> anyhow::Result<()> {
+    // Any name does: what counts is whether the server knows the kind.
+    let anything = ObjectKey::cluster("hub");
+    let members = client.of_type::<Value>(resource("MemberCluster"));
+    match members.find(&anything).await {
+        Err(error @ ClientError::Unreachable { .. }) => Err(no_hub(format!(
             "the hub does not answer; if it is an embedded fleet, start it with `flagship up` ({})",
             innermost(error)
-        ),
+        ))),
+        Err(ClientError::NotServed { .. }) => {
+            let context = context.unwrap_or("the current context");
+            let others: Vec<String> =
+                contexts.iter().filter(|name| *name != context).cloned().collect();
+            let others = match others.as_slice() {
+                [] => String::new(),
+                some => format!("; other contexts: {}", some_of(&in_order(some), NAMED)),
+            };
+            Err(no_hub(format!(
+                "{context} is no hub: it does not serve MemberClusters. Name the hub with --context{others}"
+            )))
+        }
         // Whatever else it says, it is there.
         _ => Ok(()),
     }
@@ -156,6 +210,27 @@ impl Hub {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn an_unknown_context_lists_the_known_ones() {
+        let file = std::env::temp_dir().join(format!("flagship-contexts-{}", std::process::id()));
+        let named = ["member10", "hub", "member2"]
+            .map(|name| format!("- {{name: {name}, context: {{cluster: c, user: u}}}}\n"));
+        std::fs::write(
+            &file,
+            format!("apiVersion: v1\nkind: Config\ncontexts:\n{}", named.concat()),
+        )
+        .unwrap();
+        let connect =
+            Connect { kubeconfig: Some(file.clone()), context: Some("nowhere".to_owned()) };
+        let error = connect.hub().await.err().unwrap();
+        assert_eq!(
+            error.to_string(),
+            "there is no context nowhere; there are: hub, member2, member10"
+        );
+        assert!(error.is::<NoHub>());
+        std::fs::remove_file(&file).unwrap();
+    }
 
     #[test]
     fn the_nearest_fleet_is_found_from_a_folder_below() {

@@ -23,8 +23,11 @@ pub fn size() -> Option<Size> {
 }
 
 impl Look {
-    /// How standard output looks.
+    /// How standard output looks. Tests hold words, whatever terminal they are run in.
     pub fn here() -> Self {
+        if cfg!(test) {
+            return Self::default();
+        }
         Self { colours: print::colours(), width: size().map(|(columns, _)| columns) }
     }
 }

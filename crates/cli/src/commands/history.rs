@@ -1,15 +1,23 @@
-//! `flagship history`: which versions of a placement were rolled out, by which run.
+//! `flagship history`: which versions of a placement were rolled out, by which run, when, with
+//! which strategy, and who approved.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 
 use clap::Args;
-use flagship_api::names::ObjectKey;
+use flagship_api::approval::{ApprovalRequestSpec, ApprovalRequestStatus};
 use flagship_explain::board::Board;
+use flagship_rules::update_run::approving::said;
 use flagship_runtime::env::Env;
+use jiff::Timestamp;
+use serde::Serialize;
 
-use super::connect::Connect;
+use super::board_text::Look;
+use super::connect::{Connect, Hub};
+use super::name::{self, Named};
 use super::print::Output;
-use super::scoped_kind::ScopedKind;
+use super::scoped_kind::{ScopedKind, Stored};
+use super::steer::in_namespace;
 use super::{board_text, steer, table};
 
 /// Show the runs of a placement, oldest first
@@ -26,42 +34,102 @@ pub struct History {
     connect: Connect,
 }
 
+/// A run, and who let it pass.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Past {
+    #[serde(flatten)]
+    board: Board,
+    approvals: Vec<Given>,
+}
+
+/// An approval that somebody gave.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Given {
+    stage: String,
+    /// What the condition says: who, and why.
+    says: String,
+    at: Timestamp,
+}
+
 impl History {
     /// Prints one line a run.
     pub async fn run(self, out: &mut dyn Write) -> anyhow::Result<u8> {
         let hub = self.connect.hub().await?;
-        let placement = ObjectKey::new(self.namespace.as_deref(), &self.placement);
-        let now = Env::system().now();
-        let boards: Vec<Board> = steer::runs_of(&hub.client, &placement)
-            .await?
+        self.answer(&hub, Env::system().now(), out).await
+    }
+
+    pub(super) async fn answer(
+        self,
+        hub: &Hub,
+        now: Timestamp,
+        out: &mut dyn Write,
+    ) -> anyhow::Result<u8> {
+        let namespace = self.namespace.as_deref();
+        let placement = name::must_be(Named::Placement, &self.placement, namespace)?;
+        let requests = ScopedKind::Approval.of(&hub.client, placement.namespace.as_deref());
+        let selection = in_namespace(&placement);
+        let (runs, requests) =
+            futures::join!(steer::runs_of(&hub.client, &placement), requests.list(&selection));
+        let mut given = given(requests?.items);
+        let past: Vec<Past> = runs?
             .iter()
             .map(|run| {
                 let created = run.metadata.creation_timestamp.as_ref().map(|time| time.0);
-                Board::of(run.name(), created, &run.spec, &run.status, now)
+                let board = Board::of(run.name(), created, &run.spec, &run.status, now);
+                Past { board, approvals: given.remove(run.name()).unwrap_or_default() }
             })
             .collect();
         if let Some(shape) = self.output.output {
-            shape.write(&serde_json::to_value(&boards)?, out)?;
+            shape.write(&serde_json::to_value(&past)?, out)?;
             return Ok(0);
         }
-        if boards.is_empty() {
-            steer::must_exist(&hub, ScopedKind::Placement, &placement, "placement").await?;
+        if past.is_empty() {
+            steer::must_exist(hub, ScopedKind::Placement, &placement, "placement").await?;
             writeln!(out, "{placement} has never been rolled out by a run.")?;
             return Ok(0);
         }
-        let rows: Vec<[String; 5]> = boards.iter().map(row).collect();
-        table::write(["RUN", "SNAPSHOT", "STATE", "CLUSTERS", "TIME"], &rows, out)?;
+        let rows: Vec<[String; 8]> = past.iter().map(row).collect();
+        let heading =
+            ["RUN", "SNAPSHOT", "STRATEGY", "STATE", "CLUSTERS", "CREATED", "TIME", "APPROVED"];
+        table::write(heading, &rows, Look::here(), out)?;
         Ok(0)
     }
 }
 
-fn row(board: &Board) -> [String; 5] {
+type Request = Stored<ApprovalRequestSpec, ApprovalRequestStatus>;
+
+/// Valid approvals by run, oldest first.
+fn given(requests: Vec<Request>) -> BTreeMap<String, Vec<Given>> {
+    let mut by_run: BTreeMap<String, Vec<Given>> = BTreeMap::new();
+    for request in requests {
+        let Some((says, at)) = said(&request.metadata, &request.status) else { continue };
+        let (stage, says) = (request.spec.target_stage.clone(), says.to_owned());
+        let run = request.spec.parent_stage_rollout.clone();
+        by_run.entry(run).or_default().push(Given { stage, says, at });
+    }
+    by_run.values_mut().for_each(|given| given.sort_by_key(|given| given.at));
+    by_run
+}
+
+fn row(Past { board, approvals }: &Past) -> [String; 8] {
     let (done, all) = board.clusters();
+    let approvals: Vec<String> = approvals
+        .iter()
+        .map(|given| match given.says.as_str() {
+            "" => given.stage.clone(),
+            says => format!("{} ({says})", given.stage),
+        })
+        .collect();
     [
         board.run.clone(),
         board.snapshot.clone(),
+        board.strategy.clone(),
         format!("{:?}", board.phase),
         format!("{done}/{all}"),
+        board.created.map_or_else(String::new, |created| format!("{created:.0}")),
         board_text::clock(board.seconds),
+        approvals.join(", "),
     ]
 }

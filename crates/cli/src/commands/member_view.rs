@@ -6,6 +6,7 @@
 use flagship_api::names::ObjectKey;
 use flagship_api::placement_status::ResourceIdentifier;
 use flagship_explain::why::MemberView;
+use flagship_rules::diagnosis;
 use flagship_runtime::client::{Client, ClientError, ResourceType, Selection};
 use serde_json::Value;
 
@@ -28,7 +29,7 @@ pub async fn look(hub: &Hub, cluster: &str, resource: &ResourceIdentifier) -> Me
 
 async fn view(client: &Client, resource: &ResourceIdentifier) -> Result<MemberView, ClientError> {
     let namespace = (!resource.namespace.is_empty()).then_some(resource.namespace.as_str());
-    let object = match plural_of_workload(&resource.kind) {
+    let object = match diagnosis::plural_of(&resource.kind) {
         Some(plural) => {
             let kind = ResourceType {
                 group: resource.group.clone(),
@@ -44,7 +45,7 @@ async fn view(client: &Client, resource: &ResourceIdentifier) -> Result<MemberVi
         return Ok(MemberView { object, ..MemberView::default() });
     };
     let mut view = MemberView { object, ..MemberView::default() };
-    if let Some(labels) = view.object.as_ref().and_then(selector) {
+    if let Some(labels) = view.object.as_ref().and_then(diagnosis::selector) {
         let pods = client.of_type::<Value>(core("pods", "Pod"));
         let selection = Selection::namespace(namespace).with_labels(labels);
         view.pods = pods.list(&selection).await?.items;
@@ -52,27 +53,10 @@ async fn view(client: &Client, resource: &ResourceIdentifier) -> Result<MemberVi
     }
     let events = client.of_type::<Value>(core("events", "Event"));
     let mut seen = events.list(&Selection::namespace(namespace)).await?.items;
-    // ReplicaSets and pods are named after what owns them.
-    seen.retain(|event| {
-        let about = event["involvedObject"]["name"].as_str().unwrap_or_default();
-        about == resource.name || about.starts_with(&format!("{}-", resource.name))
-    });
+    seen.retain(|event| diagnosis::is_about(event, &resource.name));
     seen.sort_by_key(|event| text(&event["lastTimestamp"]));
     view.events = seen.split_off(seen.len().saturating_sub(ENOUGH));
     Ok(view)
-}
-
-/// Kinds that have pods, and a few more that say something about themselves.
-fn plural_of_workload(kind: &str) -> Option<&'static str> {
-    Some(match kind {
-        "Deployment" => "deployments",
-        "StatefulSet" => "statefulsets",
-        "DaemonSet" => "daemonsets",
-        "ReplicaSet" => "replicasets",
-        "Job" => "jobs",
-        "Service" => "services",
-        _ => return None,
-    })
 }
 
 fn core(plural: &str, kind: &str) -> ResourceType {
@@ -82,16 +66,6 @@ fn core(plural: &str, kind: &str) -> ResourceType {
         plural: plural.to_owned(),
         kind: kind.to_owned(),
     }
-}
-
-/// The labels its pods have, as a query; nothing for kinds without pods.
-fn selector(object: &Value) -> Option<String> {
-    let labels = object["spec"]["selector"]["matchLabels"].as_object()?;
-    let pairs: Vec<String> = labels
-        .iter()
-        .filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?)))
-        .collect();
-    (!pairs.is_empty()).then(|| pairs.join(","))
 }
 
 fn text(value: &Value) -> String {

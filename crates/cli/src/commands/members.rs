@@ -4,10 +4,11 @@ use std::io::Write;
 
 use clap::Args;
 use flagship_explain::clusters::{Row, rows as rows_of};
-use flagship_explain::why::{Cause, Subject};
+use flagship_explain::why::{State, Subject};
 use flagship_runtime::env::Env;
 use serde_json::{Value, json};
 
+use super::board_text::Look;
 use super::connect::Connect;
 use super::print::Output;
 use super::{gather, table};
@@ -29,18 +30,25 @@ impl Clusters {
         let facts = gather::facts(&hub, Subject::Cluster(String::new()), now).await?;
         let mut rows = Vec::new();
         let mut values = Vec::new();
-        for Row { name, joined, heard, labels, finding } in rows_of(facts) {
+        for Row { name, joined, heard, last_heartbeat, labels, label_map, finding } in
+            rows_of(facts)
+        {
             values.push(json!({
-                "name": name, "joined": joined, "heard": heard, "labels": labels,
+                "name": name, "joined": joined, "lastHeartbeat": last_heartbeat,
+                "labels": label_map,
                 "state": finding.state.word(), "cause": finding.cause.code(),
                 "headline": finding.headline,
             }));
-            let shown = if finding.cause == Cause::Done { "healthy" } else { finding.cause.code() };
+            let healthy = finding.state == State::Done;
+            let shown = if healthy { "healthy" } else { finding.cause.code() };
             rows.push([name, joined, heard, shown.to_owned(), labels]);
         }
         match self.output.output {
             Some(shape) => shape.write(&Value::Array(values), out)?,
-            None => table::write(["CLUSTER", "JOINED", "HEARD", "STATE", "LABELS"], &rows, out)?,
+            None => {
+                let heading = ["CLUSTER", "JOINED", "HEARD", "STATE", "LABELS"];
+                table::write(heading, &rows, Look::here(), out)?;
+            }
         }
         Ok(0)
     }

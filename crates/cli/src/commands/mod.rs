@@ -12,6 +12,8 @@ mod gather;
 mod history;
 mod member_view;
 mod members;
+mod name;
+mod overview;
 mod plan;
 mod print;
 #[cfg(test)]
@@ -22,8 +24,9 @@ mod status;
 mod steer;
 mod table;
 mod why;
+mod wrap;
 
-pub use connect::Connect;
+pub use connect::{Connect, NoHub};
 pub use console::Console;
 pub use doctor::Doctor;
 pub use history::History;

@@ -24,13 +24,16 @@ use flagship_runtime::env::Env;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::board_text::Look;
 use super::connect::{Connect, Hub};
 use super::gather;
+use super::name::{self, Named};
 use super::print::{self, Output};
 use super::scoped_kind::{ScopedKind, Stored, resource};
 use super::start::usual_strategy;
 use super::steer::runs_of;
 use super::table;
+use super::wrap::after;
 
 /// Show what a run of a placement would do, before there is one
 #[derive(Args)]
@@ -53,21 +56,33 @@ impl Plan {
     /// Prints the stages, or why a run would be refused.
     pub async fn run(self, out: &mut dyn Write) -> anyhow::Result<u8> {
         let hub = self.connect.hub().await?;
-        let key = ObjectKey::new(self.namespace.as_deref(), &self.placement);
+        self.answer(&hub, Env::system().now(), out).await
+    }
+
+    pub(super) async fn answer(
+        self,
+        hub: &Hub,
+        now: Timestamp,
+        out: &mut dyn Write,
+    ) -> anyhow::Result<u8> {
+        let key = name::must_be(Named::Placement, &self.placement, self.namespace.as_deref())?;
         let strategy = match &self.strategy {
             Some(strategy) => strategy.clone(),
-            None => usual_strategy(&hub, &key).await?,
+            None => usual_strategy(hub, &key).await?,
         };
-        let asked = read(&hub, &key, &strategy, None, Env::system().now()).await?;
+        let asked = read(hub, &key, &strategy, None, now).await?;
         match foresee(asked) {
             Foreseen::Stages(stages) => {
                 match self.output.output {
                     Some(shape) => {
-                        let value = json!({"strategy": strategy, "stages": stages.stages,
+                        let value = json!({"at": now, "placement": key.name,
+                            "namespace": key.namespace, "strategy": strategy,
+                            "stages": stages.stages, "atOnce": stages.at_once,
+                            "clusters": stages.clusters, "approvals": stages.approvals,
                             "passed": stages.passed});
                         shape.write(&value, out)?;
                     }
-                    None => show(&key, &strategy, &stages, out)?,
+                    None => show(&key, &strategy, &stages, Look::here(), out)?,
                 }
                 Ok(0)
             }
@@ -75,7 +90,7 @@ impl Plan {
                 let found = refused.explain(gather::clusters(&hub.client).await?);
                 match self.output.output {
                     Some(shape) => shape.write(&print::as_value(&found), out)?,
-                    None => print::as_text(&found, print::colours(), out)?,
+                    None => print::as_text(&found, Look::here(), out)?,
                 }
                 Ok(found.state.exit_code())
             }
@@ -88,6 +103,7 @@ fn show(
     key: &ObjectKey,
     strategy: &str,
     planned: &Stages,
+    look: Look,
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
     writeln!(out, "Rolling out {key} with strategy {strategy}")?;
@@ -104,11 +120,11 @@ fn show(
             [stage.name.clone(), clusters, at_once.clone(), gates(&stage.gates)]
         })
         .collect();
-    table::write(["STAGE", "CLUSTERS", "AT ONCE", "GATES"], &rows, out)?;
+    table::write(["STAGE", "CLUSTERS", "AT ONCE", "GATES"], &rows, look, out)?;
     writeln!(out)?;
     writeln!(out, "{} cluster(s), {} approval(s).", planned.clusters, planned.approvals)?;
     for passed in &planned.passed {
-        writeln!(out, "note:  {passed}")?;
+        writeln!(out, "{}", after("note:  ", passed, look.width))?;
     }
     let flag =
         key.namespace.as_ref().map_or_else(String::new, |namespace| format!(" -n {namespace}"));

@@ -20,7 +20,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{DynamicObject, TypeMeta};
 use serde_json::{Value, json};
 
+use super::board_text::Look;
 use super::connect::{Connect, Hub};
+use super::name::{self, Named};
 use super::scoped_kind::{ScopedKind, Stored};
 use super::steer::{LOOK, RunObject, command, in_namespace, must_exist, runs_of};
 use super::{gather, plan, print};
@@ -89,7 +91,8 @@ impl Run {
     }
 
     pub(super) async fn on(self, hub: &Hub, env: &Env, out: &mut dyn Write) -> anyhow::Result<u8> {
-        let placement = ObjectKey::new(self.namespace.as_deref(), &self.placement);
+        let namespace = self.namespace.as_deref();
+        let placement = name::must_be(Named::Placement, &self.placement, namespace)?;
         must_exist(hub, ScopedKind::Placement, &placement, "placement").await?;
         let strategy = match self.strategy {
             Some(strategy) => strategy,
@@ -110,7 +113,8 @@ impl Rollback {
     }
 
     pub(super) async fn on(self, hub: &Hub, env: &Env, out: &mut dyn Write) -> anyhow::Result<u8> {
-        let placement = ObjectKey::new(self.namespace.as_deref(), &self.placement);
+        let namespace = self.namespace.as_deref();
+        let placement = name::must_be(Named::Placement, &self.placement, namespace)?;
         let past = runs_of(&hub.client, &placement).await?;
         let to = match self.to {
             Some(to) => to,
@@ -171,7 +175,7 @@ async fn create(
     if !wanted.anyway
         && let Some(found) = refused(hub, env, placement, &wanted).await?
     {
-        print::as_text(&found, print::colours(), out)?;
+        print::as_text(&found, Look::here(), out)?;
         writeln!(out, "\nNothing was created; --anyway creates the run all the same.")?;
         return Ok(found.state.exit_code());
     }

@@ -3,10 +3,10 @@
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use flagship_api::names::ObjectKey;
 use flagship_explain::board::Board;
-use flagship_explain::why::{Cause, Facts, Finding, Subject, explain};
+use flagship_explain::why::{Cause, Facts, Finding, State, Subject, causes, explain};
 use flagship_runtime::client::Selection;
 use flagship_runtime::client::watch::WatchFrom;
 use flagship_runtime::env::Env;
@@ -16,16 +16,19 @@ use serde_json::{Value, json};
 use super::board_text::Look;
 use super::connect::{Connect, Hub};
 use super::frame::Frame;
+use super::name::{self, Named};
 use super::print::{self, Output};
 use super::scoped_kind::ScopedKind;
-use super::{board_text, frame, gather};
+use super::steer::{command, runs_of};
+use super::{board_text, frame, gather, overview, why};
 use crate::printable::printable;
 
-/// Show a run at a glance; exit code 0 done, 1 failed, 2 waiting, 3 stuck
+/// Show a run at a glance, or without a name the whole fleet: runs, what they wait for, and
+/// which version of each placement is where
 #[derive(Args)]
 pub struct Status {
-    /// The run
-    run: String,
+    /// The run; everything if left out
+    run: Option<String>,
     /// Its namespace, if it is namespaced
     #[arg(short, long)]
     namespace: Option<String>,
@@ -43,8 +46,20 @@ pub struct Watch {
     /// Its namespace, if it is namespaced
     #[arg(short, long)]
     namespace: Option<String>,
+    /// When to stop following: at the run's end, or also when it is stuck
+    #[arg(long, value_enum, default_value_t = Until::End)]
+    until: Until,
     #[command(flatten)]
     connect: Connect,
+}
+
+/// When `watch` has seen enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Until {
+    /// The run has succeeded or failed
+    End,
+    /// It has, or it is stuck: for scripts
+    Stuck,
 }
 
 impl Status {
@@ -60,14 +75,52 @@ impl Status {
         now: Timestamp,
         out: &mut dyn Write,
     ) -> anyhow::Result<u8> {
-        let key = ObjectKey::new(self.namespace.as_deref(), &self.run);
-        let glance = Glance::take(hub, &key, now).await?;
+        let Some(run) = &self.run else {
+            return overview::answer(hub, now, self.output, out).await;
+        };
+        let key = name::must_be(Named::Run, run, self.namespace.as_deref())?;
+        let mut glance = Glance::take(hub, &key, now).await?;
+        if glance.board.is_none() {
+            glance.finding = not_a_run(hub, &key, glance.finding).await?;
+        }
         match self.output.output {
             Some(shape) => shape.write(&glance.as_value(), out)?,
             None => out.write_all(glance.as_text(Look::here()).as_bytes())?,
         }
         Ok(glance.finding.state.exit_code())
     }
+}
+
+/// What is said of a name that no run has: something else may have it.
+async fn not_a_run(hub: &Hub, key: &ObjectKey, missing: Finding) -> anyhow::Result<Finding> {
+    let found = match why::guess(hub, key).await? {
+        Subject::Placement(key) => {
+            let runs = runs_of(&hub.client, &key).await?;
+            let found = Finding::new(
+                State::Failed,
+                Cause::NotFound,
+                format!("{key} is a placement, not a run."),
+            );
+            match runs.last() {
+                Some(last) => {
+                    let last = ObjectKey::new(key.namespace.as_deref(), last.name());
+                    found.hint("look", "see its last run", command("status", &last))
+                }
+                None => found,
+            }
+            .hint("look", "see how the placement is", command("why placement", &key))
+        }
+        Subject::Cluster(name) => {
+            let headline = format!("{name} is a cluster, not a run.");
+            Finding::new(State::Failed, Cause::NotFound, headline).hint(
+                "look",
+                "see how the cluster is",
+                format!("flagship why cluster {name}"),
+            )
+        }
+        _ => missing,
+    };
+    Ok(found)
 }
 
 /// How long one watch request lasts; a new one follows.
@@ -79,15 +132,25 @@ impl Watch {
     /// Draws the board anew whenever something changes; lines when nobody looks.
     pub async fn run(self, out: &mut dyn Write) -> anyhow::Result<u8> {
         let hub = self.connect.hub().await?;
-        let key = ObjectKey::new(self.namespace.as_deref(), &self.run);
-        let mut view = View::new(std::io::stdout().is_terminal());
+        self.on(&hub, &Env::system(), std::io::stdout().is_terminal(), out).await
+    }
+
+    pub(super) async fn on(
+        self,
+        hub: &Hub,
+        env: &Env,
+        terminal: bool,
+        out: &mut dyn Write,
+    ) -> anyhow::Result<u8> {
+        let mut view = View::new(terminal);
+        let key = name::must_be(Named::Run, &self.run, self.namespace.as_deref())?;
         loop {
-            let glance = Glance::take(&hub, &key, Env::system().now()).await?;
+            let glance = Glance::take(hub, &key, env.now()).await?;
             view.show(&glance, out)?;
-            if glance.finding.state.is_over() {
+            if glance.is_over(self.until) {
                 return Ok(glance.finding.state.exit_code());
             }
-            changed(&hub, &key).await;
+            changed(hub, &key).await;
         }
     }
 }
@@ -161,7 +224,7 @@ impl Glance {
             .run
             .as_ref()
             .map(|run| Board::of(&key.to_string(), run.created, &run.spec, &run.status, facts.now))
-            .map(|board| board.showing(&facts.taken()));
+            .map(|board| board.showing(&facts.taken()).marking(&causes(facts)));
         Self { board, finding: explain(facts) }
     }
 
@@ -196,5 +259,11 @@ impl Glance {
 
     fn as_value(&self) -> Value {
         json!({"board": self.board, "finding": print::as_value(&self.finding)})
+    }
+
+    /// Nothing more will happen. A stuck run goes on once somebody has mended what holds it.
+    fn is_over(&self, until: Until) -> bool {
+        let state = self.finding.state;
+        state.is_over() || (state == State::Stuck && until == Until::Stuck)
     }
 }

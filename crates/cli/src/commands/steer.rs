@@ -17,12 +17,15 @@ use flagship_rules::update_run::approving::{approved, is_open};
 use flagship_rules::update_run::lifecycle::{self, Ending};
 use flagship_rules::update_run::superseded::{superseded, taken};
 use flagship_rules::update_run::{Age, Rival};
-use flagship_runtime::client::{Client, ClientError, Selection};
+use flagship_runtime::client::{Client, ClientError, ResourceType, Selection};
 use flagship_runtime::env::Env;
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::core::{DynamicObject, TypeMeta};
 use serde_json::{Value, json};
 
 use super::connect::{Connect, Hub};
+use super::name::{self, Named};
 use super::scoped_kind::{ScopedKind, Stored};
 
 pub(super) type RunObject = Stored<UpdateRunSpec, UpdateRunStatus>;
@@ -37,9 +40,9 @@ pub struct Approve {
     /// Namespace of a namespaced run
     #[arg(short, long)]
     namespace: Option<String>,
-    /// Why, for those who read the request later
-    #[arg(long, default_value = "approved")]
-    comment: String,
+    /// Why, for those who read the request later; who approves is added
+    #[arg(long)]
+    comment: Option<String>,
     /// How long to wait for a run that does not ask for this approval yet
     #[arg(long, default_value = "60s", value_parser = crate::agent::duration)]
     timeout: Duration,
@@ -54,21 +57,21 @@ pub struct Approve {
 #[derive(Args)]
 pub struct Stop {
     #[command(flatten)]
-    named: Named,
+    named: RunName,
 }
 
 /// Let a stopped or merely initialized run go on
 #[derive(Args)]
 pub struct Resume {
     #[command(flatten)]
-    named: Named,
+    named: RunName,
     /// Go on although a newer run has taken clusters of this one
     #[arg(long)]
     force: bool,
 }
 
 #[derive(Args)]
-struct Named {
+struct RunName {
     /// The run
     run: String,
     /// Namespace of a namespaced run
@@ -79,15 +82,28 @@ struct Named {
 }
 
 impl Approve {
-    /// Writes the approval with the right generation.
-    pub async fn run(self, out: &mut dyn Write) -> anyhow::Result<u8> {
+    /// Writes the approval with the right generation; that it waits is told to `notes`.
+    pub async fn run(self, out: &mut dyn Write, notes: &mut dyn Write) -> anyhow::Result<u8> {
         let hub = self.connect.hub().await?;
-        self.on(&hub, &Env::system(), out).await
+        self.on(&hub, &Env::system(), out, notes).await
     }
 
-    pub(super) async fn on(self, hub: &Hub, env: &Env, out: &mut dyn Write) -> anyhow::Result<u8> {
-        let run = ObjectKey::new(self.namespace.as_deref(), &self.run);
+    pub(super) async fn on(
+        self,
+        hub: &Hub,
+        env: &Env,
+        out: &mut dyn Write,
+        notes: &mut dyn Write,
+    ) -> anyhow::Result<u8> {
+        let run = name::must_be(Named::Run, &self.run, self.namespace.as_deref())?;
         must_exist(hub, ScopedKind::Run, &run, "run").await?;
+        if asked_now(hub, &run, self.stage.as_deref()).await?.is_none() {
+            let patience = self.timeout.as_secs();
+            let of = self.stage.as_deref().map_or_else(String::new, |s| format!(" of stage {s}"));
+            let waits = format!("{run} does not ask for an approval{of} yet");
+            writeln!(notes, "{waits}; waiting up to {patience}s")?;
+            notes.flush()?;
+        }
         let asking = asked(hub, &run, self.stage.as_deref());
         let request = match tokio::time::timeout(self.timeout, asking).await {
             Ok(found) => found?,
@@ -100,30 +116,66 @@ impl Approve {
             // Asked last: while the approval was waited for, another run may have come by.
             may_go_on(hub, &run, env.now()).await?;
         }
-        approve(hub, &run, &request, &self.comment).await?;
+        let comment = match (self.comment, whoami(hub).await) {
+            (Some(comment), Some(who)) => format!("{comment} (by {who})"),
+            (Some(comment), None) => comment,
+            (None, Some(who)) => format!("approved by {who}"),
+            (None, None) => "approved".to_owned(),
+        };
+        approve(hub, &run, &request, &comment).await?;
         writeln!(out, "{} approved", request.name())?;
         writeln!(out, "follow it:  {}", command("watch", &run))?;
         Ok(0)
     }
 }
 
+/// Whose approval it is, as the hub knows the caller; nothing where it does not say.
+async fn whoami(hub: &Hub) -> Option<String> {
+    let reviews = hub.client.of_type::<DynamicObject>(ResourceType {
+        group: "authentication.k8s.io".to_owned(),
+        version: "v1".to_owned(),
+        plural: "selfsubjectreviews".to_owned(),
+        kind: "SelfSubjectReview".to_owned(),
+    });
+    let question = DynamicObject {
+        types: Some(TypeMeta {
+            api_version: "authentication.k8s.io/v1".to_owned(),
+            kind: "SelfSubjectReview".to_owned(),
+        }),
+        metadata: ObjectMeta::default(),
+        data: json!({}),
+    };
+    let answer = reviews.create(&question).await.ok()?;
+    let name = answer.data["status"]["userInfo"]["username"].as_str()?;
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
 /// The request to approve, once the run asks for it.
 async fn asked(hub: &Hub, run: &ObjectKey, stage: Option<&str>) -> anyhow::Result<Request> {
     loop {
-        let mut open = open_requests(hub, run).await?;
-        let right =
-            |request: &Request| stage.is_none_or(|stage| request.spec.target_stage == stage);
-        open.retain(right);
-        match open.len() {
-            0 => ahead(hub, run, stage).await?,
-            1 => return Ok(open.remove(0)),
-            _ => {
-                let stages: Vec<&str> =
-                    open.iter().map(|request| request.spec.target_stage.as_str()).collect();
-                bail!("{run} waits for several approvals; name the stage: {}", stages.join(", "));
-            }
+        if let Some(request) = asked_now(hub, run, stage).await? {
+            return Ok(request);
         }
         tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// The request to approve, if the run asks for it now.
+async fn asked_now(
+    hub: &Hub,
+    run: &ObjectKey,
+    stage: Option<&str>,
+) -> anyhow::Result<Option<Request>> {
+    let mut open = open_requests(hub, run).await?;
+    open.retain(|request| stage.is_none_or(|stage| request.spec.target_stage == stage));
+    match open.len() {
+        0 => ahead(hub, run, stage).await.map(|()| None),
+        1 => Ok(Some(open.remove(0))),
+        _ => {
+            let stages: Vec<&str> =
+                open.iter().map(|request| request.spec.target_stage.as_str()).collect();
+            bail!("{run} waits for several approvals; name the stage: {}", stages.join(", "));
+        }
     }
 }
 
@@ -227,7 +279,7 @@ impl Resume {
     }
 
     pub(super) async fn on(self, hub: &Hub, env: &Env, out: &mut dyn Write) -> anyhow::Result<u8> {
-        let key = ObjectKey::new(self.named.namespace.as_deref(), &self.named.run);
+        let key = name::must_be(Named::Run, &self.named.run, self.named.namespace.as_deref())?;
         if !self.force {
             may_go_on(hub, &key, env.now()).await?;
         }
@@ -238,8 +290,8 @@ impl Resume {
     }
 }
 
-async fn set_state(hub: &Hub, named: &Named, state: UpdateRunState) -> anyhow::Result<ObjectKey> {
-    let key = ObjectKey::new(named.namespace.as_deref(), &named.run);
+async fn set_state(hub: &Hub, named: &RunName, state: UpdateRunState) -> anyhow::Result<ObjectKey> {
+    let key = name::must_be(Named::Run, &named.run, named.namespace.as_deref())?;
     let runs =
         ScopedKind::Run.of::<UpdateRunSpec, UpdateRunStatus>(&hub.client, key.namespace.as_deref());
     let run = runs.find(&key).await?.with_context(|| format!("there is no run {key}"))?;

@@ -9,15 +9,18 @@ use flagship_runtime::client::Selection;
 use flagship_runtime::env::Env;
 use jiff::Timestamp;
 
+use super::board_text::Look;
 use super::connect::{Connect, Hub};
 use super::gather;
+use super::name::{self, Named};
 use super::print::{self, Output};
 use super::scoped_kind::{ScopedKind, Stored, resource};
 
 /// Say why a run, placement or cluster is not done: the first true cause and the next command
 #[derive(Args)]
 pub struct Why {
-    /// What it is: run, placement or cluster; found out by itself if left out
+    /// What to explain: NAME, KIND NAME or KIND/NAME as kubectl has it; the kind (run,
+    /// placement, cluster) is found out by itself if left out
     #[arg(value_name = "[KIND] NAME", num_args = 1..=2, required = true)]
     words: Vec<String>,
     /// Namespace of a namespaced run or placement
@@ -44,33 +47,40 @@ impl Why {
     ) -> anyhow::Result<u8> {
         let subject = self.subject(hub).await?;
         let facts = gather::facts(hub, subject, now).await?;
+        let facts = gather::deepened(hub, facts).await;
         let found = explain(&facts);
         match self.output.output {
             Some(shape) => shape.write(&print::as_value(&found), out)?,
-            None => print::as_text(&found, print::colours(), out)?,
+            None => print::as_text(&found, Look::here(), out)?,
         }
         Ok(found.state.exit_code())
     }
 
     async fn subject(&self, hub: &Hub) -> anyhow::Result<Subject> {
-        let key = |name: &str| ObjectKey::new(self.namespace.as_deref(), name);
-        match self.words.as_slice() {
-            [kind, name] => match kind.to_lowercase().as_str() {
-                "run" | "csur" | "sur" => Ok(Subject::Run(key(name))),
-                "placement" | "crp" | "rp" => Ok(Subject::Placement(key(name))),
-                "cluster" | "member" | "membercluster" => Ok(Subject::Cluster(name.clone())),
-                _ => anyhow::bail!(
-                    "{kind:?} is not something to ask about: run, placement or cluster"
-                ),
-            },
-            [name] => guess(hub, &key(name)).await,
+        let namespace = self.namespace.as_deref();
+        let (named, key) = match self.words.as_slice() {
+            [kind, text] => {
+                let Some(wanted) = Named::read(kind) else {
+                    anyhow::bail!(
+                        "{kind:?} is not something to ask about: run, placement or cluster"
+                    )
+                };
+                (Some(wanted), name::must_be(wanted, text, namespace)?)
+            }
+            [text] => name::read(text, namespace)?,
             _ => anyhow::bail!("name what to explain: flagship why [run|placement|cluster] NAME"),
+        };
+        match named {
+            Some(Named::Run) => Ok(Subject::Run(key)),
+            Some(Named::Placement) => Ok(Subject::Placement(key)),
+            Some(Named::Cluster) => Ok(Subject::Cluster(key.name)),
+            None => guess(hub, &key).await,
         }
     }
 }
 
 /// A name alone: a run first, then a placement, then a cluster.
-async fn guess(hub: &Hub, key: &ObjectKey) -> anyhow::Result<Subject> {
+pub async fn guess(hub: &Hub, key: &ObjectKey) -> anyhow::Result<Subject> {
     let exists = async |kind: ScopedKind| {
         let objects =
             kind.of::<serde_json::Value, serde_json::Value>(&hub.client, key.namespace.as_deref());

@@ -9,7 +9,7 @@ use flagship_api::staged_update_status::{
     ClusterUpdatingStatus, StageUpdatingStatus, UpdateRunStatus,
 };
 use flagship_explain::board::{Board, Gate, GateState, Mark, Phase, Side, Stage};
-use flagship_explain::why::{Facts, explain, silent_since};
+use flagship_explain::why::{Facts, causes, explain, silent_since};
 use flagship_rules::update_run::lifecycle::{
     self, clusters_done_at, ended_at, started_at, wait_ends,
 };
@@ -131,9 +131,9 @@ pub fn model(seen: &Seen<'_>, key: &ObjectKey) -> Model {
 fn shown(mark: Mark, since: i64, silent: bool, taken_by: Option<&str>) -> Value {
     let mark = match mark {
         Mark::Queued => 0,
-        Mark::Updating => 1,
+        Mark::Updating | Mark::Stuck => 1,
         Mark::Done => 2,
-        Mark::Failed => 3,
+        Mark::Failed | Mark::Left => 3,
         Mark::Taken => 4,
     };
     match (since, silent, taken_by) {
@@ -148,7 +148,7 @@ fn shown(mark: Mark, since: i64, silent: bool, taken_by: Option<&str>) -> Value 
 fn since(cluster: &ClusterUpdatingStatus, mark: Mark) -> Option<Timestamp> {
     match mark {
         Mark::Queued => None,
-        Mark::Updating => started_at(cluster),
+        Mark::Updating | Mark::Stuck | Mark::Left => started_at(cluster),
         _ => cluster
             .conditions
             .of_type(updating_cluster::SUCCEEDED)
@@ -165,7 +165,7 @@ pub fn status(session: &Inner, key: &ObjectKey) -> Value {
 fn board(facts: &Facts, key: &ObjectKey) -> Option<Board> {
     let run = facts.run.as_ref()?;
     let board = Board::of(&key.to_string(), run.created, &run.spec, &run.status, facts.now);
-    Some(board.showing(&facts.taken()))
+    Some(board.showing(&facts.taken()).marking(&causes(facts)))
 }
 
 fn column(
@@ -255,7 +255,7 @@ fn expected(board: &Board, status: &UpdateRunStatus, now: Timestamp) -> Option<T
             left += wait.unwrap_or(0) as f64;
         }
         let queued = stage.cells.iter().filter(|cell| cell.mark == Mark::Queued).count();
-        let moving = stage.cells.iter().any(|cell| cell.mark == Mark::Updating);
+        let moving = stage.cells.iter().any(|cell| cell.mark.is_under_way());
         let most = lifecycle::at_once(status, &stage.name, stage.cells.len()).unwrap_or(1).max(1);
         left += mean * queued.div_ceil(most) as f64 + if moving { mean / 2.0 } else { 0.0 };
     }

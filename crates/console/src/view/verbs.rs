@@ -133,7 +133,7 @@ fn begun(run: &RunFacts, stage: &Stage) -> String {
 fn stopped(board: &Board) -> String {
     let cells = || board.stages.iter().flat_map(|stage| &stage.cells);
     let moving: Vec<&str> =
-        cells().filter(|cell| cell.mark == Mark::Updating).map(|c| c.cluster.as_str()).collect();
+        cells().filter(|cell| cell.mark.is_under_way()).map(|c| c.cluster.as_str()).collect();
     let queued = cells().filter(|cell| cell.mark == Mark::Queued).count();
     let finish = match moving.as_slice() {
         [] => String::new(),

@@ -57,11 +57,13 @@ pub fn of(stage: &StageUpdatingStatus, run: &UpdateRunStatus, now: Timestamp) ->
         let task = configured.and_then(|stage| stage.after_stage_tasks.get(at));
         task.and_then(|task| task.wait_time.clone()).unwrap_or_default()
     };
+    // A run that has ended waits for nothing any more.
+    let open = !lifecycle::has_ended(run);
     let before = stage.before_stage_task_status.iter().map(|task| {
-        let closed = stage.start_time.is_none() && asked(task);
+        let closed = stage.start_time.is_none() && asked(task) && open;
         gate(Side::Before, task, closed, String::new(), None)
     });
-    let finished = is_finished(stage);
+    let finished = is_finished(stage) && open;
     let after = stage.after_stage_task_status.iter().enumerate().map(|(at, task)| {
         let wait =
             if task.r#type == StageTaskType::TimedWait { wait_of(at) } else { String::new() };

@@ -8,9 +8,11 @@ mod gates;
 #[cfg(test)]
 mod tests;
 
-use flagship_api::condition::Truth;
-use flagship_api::condition_type::update_run;
-use flagship_api::staged_update::UpdateRunSpec;
+use std::collections::BTreeMap;
+
+use flagship_api::condition::{Conditions, Truth};
+use flagship_api::condition_type::{update_run, updating_cluster};
+use flagship_api::staged_update::{UpdateRunSpec, UpdateRunState};
 use flagship_api::staged_update_status::{
     ClusterUpdatingStatus, StageUpdatingStatus, UpdateRunStatus,
 };
@@ -19,6 +21,8 @@ use serde::Serialize;
 
 use flagship_rules::update_run::lifecycle::{self, outcome, says, started_at};
 use flagship_rules::update_run::superseded::Taken;
+
+use crate::why::Cause;
 
 pub use flagship_rules::update_run::lifecycle::Phase;
 pub use gates::{Gate, GateState, Side};
@@ -37,6 +41,17 @@ pub enum Mark {
     Failed,
     /// Follows another run since.
     Taken,
+    /// Being updated, and something keeps it from getting on.
+    Stuck,
+    /// Begun by a run that has ended since and did not finish it.
+    Left,
+}
+
+impl Mark {
+    /// Whether the run is at it, whether or not it gets on.
+    pub const fn is_under_way(self) -> bool {
+        matches!(self, Self::Updating | Self::Stuck)
+    }
 }
 
 /// One cluster of a stage.
@@ -47,12 +62,22 @@ pub struct Cell {
     pub cluster: String,
     /// Where it stands.
     pub mark: Mark,
-    /// Seconds since it was begun, while it is being updated.
+    /// Seconds since it was begun, while it is being updated; until the end of a run that left
+    /// it unfinished.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds: Option<i64>,
     /// The run that has it now, if that is another.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub taken_by: Option<String>,
+    /// The code of the cause that keeps it from getting on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+    /// When it was begun.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started: Option<Timestamp>,
+    /// When it was done, well or badly.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Timestamp>,
 }
 
 /// One stage.
@@ -83,6 +108,16 @@ pub struct Board {
     pub snapshot: String,
     /// Where it stands.
     pub phase: Phase,
+    /// Whether somebody told it to stop, whatever its phase.
+    pub stopping: bool,
+    /// The strategy it follows.
+    pub strategy: String,
+    /// When it was created.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub created: Option<Timestamp>,
+    /// When it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Timestamp>,
     /// Seconds since it was created, or from then to its end.
     pub seconds: i64,
     /// The stages, the deletion stage last if it has anything to do.
@@ -98,6 +133,9 @@ impl Board {
         status: &UpdateRunStatus,
         now: Timestamp,
     ) -> Self {
+        // Nothing goes on in a run that has ended: neither seconds nor waits.
+        let ended = lifecycle::ended_at(status);
+        let now = ended.unwrap_or(now);
         let mut stages: Vec<Stage> =
             status.stages_status.iter().map(|stage| Stage::of(stage, status, now)).collect();
         let deletion = status.deletion_stage_status.as_ref();
@@ -106,14 +144,19 @@ impl Board {
             "remove".clone_into(&mut stage.name);
             stages.push(stage);
         }
-        let end = lifecycle::ended_at(status).unwrap_or(now);
         let from = created.unwrap_or(now);
+        let phase = lifecycle::phase(spec, status);
+        let told = spec.state == Some(UpdateRunState::Stop) && ended.is_none();
         Self {
             run: run.to_owned(),
             placement: spec.placement_name.clone(),
             snapshot: status.resource_snapshot_index_used.clone(),
-            phase: lifecycle::phase(spec, status),
-            seconds: seconds(end.duration_since(from)),
+            phase,
+            stopping: told && phase != Phase::Stopped,
+            strategy: spec.staged_rollout_strategy_name.clone(),
+            created,
+            ended,
+            seconds: seconds(now.duration_since(from)),
             stages,
         }
     }
@@ -126,6 +169,19 @@ impl Board {
             if let Some(found) = taken.iter().find(|taken| taken.cluster == cell.cluster) {
                 cell.mark = Mark::Taken;
                 cell.taken_by = Some(found.by.clone());
+            }
+        }
+        self
+    }
+
+    /// The same board, where clusters that do not get on say what holds them.
+    #[must_use]
+    pub fn marking(mut self, causes: &BTreeMap<String, Cause>) -> Self {
+        let cells = self.stages.iter_mut().flat_map(|stage| &mut stage.cells);
+        for cell in cells.filter(|cell| cell.mark == Mark::Updating) {
+            if let Some(cause) = causes.get(&cell.cluster) {
+                cell.mark = Mark::Stuck;
+                cell.cause = Some(cause.code().to_owned());
             }
         }
         self
@@ -148,7 +204,11 @@ impl Stage {
     fn of(stage: &StageUpdatingStatus, run: &UpdateRunStatus, now: Timestamp) -> Self {
         Self {
             name: stage.stage_name.clone(),
-            cells: stage.clusters.iter().map(|cluster| Cell::of(cluster, now)).collect(),
+            cells: stage
+                .clusters
+                .iter()
+                .map(|cluster| Cell::of(cluster, lifecycle::has_ended(run), now))
+                .collect(),
             gates: gates::of(stage, run, now),
             done: says(&stage.conditions, update_run::SUCCEEDED) == Some(Truth::True),
             begun: !stage.conditions.is_empty(),
@@ -157,19 +217,25 @@ impl Stage {
 }
 
 impl Cell {
-    fn of(cluster: &ClusterUpdatingStatus, now: Timestamp) -> Self {
+    fn of(cluster: &ClusterUpdatingStatus, run_has_ended: bool, now: Timestamp) -> Self {
         let started = started_at(cluster);
         let mark = match outcome(cluster) {
             Some(Truth::True) => Mark::Done,
             Some(_) => Mark::Failed,
+            None if started.is_some() && run_has_ended => Mark::Left,
             None if started.is_some() => Mark::Updating,
             None => Mark::Queued,
         };
-        let since = started.filter(|_| mark == Mark::Updating);
+        let since = started.filter(|_| matches!(mark, Mark::Updating | Mark::Left));
+        let succeeded = cluster.conditions.of_type(updating_cluster::SUCCEEDED);
+        let ended = succeeded.filter(|_| outcome(cluster).is_some());
         Self {
             cluster: cluster.cluster_name.clone(),
             mark,
             taken_by: None,
+            cause: None,
+            started,
+            ended: ended.map(|ended| ended.last_transition_time.0),
             seconds: since.map(|since| seconds(now.duration_since(since))),
         }
     }

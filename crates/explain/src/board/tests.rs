@@ -127,3 +127,63 @@ fn a_running_wait_says_what_is_left() {
     let gate = &board.stages[0].gates[0];
     assert_eq!((gate.state, gate.seconds_left), (GateState::Closed, Some(21)));
 }
+
+#[test]
+fn a_run_that_has_ended_counts_neither_seconds_nor_waits() {
+    let started = condition("Started", "True", "ClusterUpdatingStarted", "01:00");
+    let board = board(
+        "Run",
+        json!({
+            "conditions": [initialized(), condition("Succeeded", "False", "UpdateRunFailed", "03:00")],
+            "stagedUpdateStrategySnapshot": {"stages": [
+                {"name": "staging", "afterStageTasks": [{"type": "TimedWait", "waitTime": "30m"}]},
+                {"name": "canary"},
+            ]},
+            "stagesStatus": [
+                {
+                    "stageName": "staging",
+                    "startTime": "2026-02-11T22:00:30Z",
+                    "clusters": [],
+                    "afterStageTaskStatus": [{"type": "TimedWait"}],
+                    "conditions": [condition("Progressing", "False", "StageUpdatingWaiting", "00:50")],
+                },
+                {
+                    "stageName": "canary",
+                    "clusters": [{"clusterName": "member1", "conditions": [started]}],
+                    "conditions": [condition("Succeeded", "False", "StageUpdatingFailed", "03:00")],
+                },
+            ],
+        }),
+    );
+    assert_eq!(board.seconds, 180);
+    let cell = &board.stages[1].cells[0];
+    assert_eq!((cell.mark, cell.seconds), (Mark::Left, Some(120)));
+    let gate = &board.stages[0].gates[0];
+    assert_eq!((gate.state, gate.seconds_left), (GateState::Ahead, None));
+}
+
+#[test]
+fn a_stuck_run_that_was_told_to_stop_shows_both() {
+    let status = json!({"conditions": [initialized(),
+        condition("Progressing", "False", "UpdateRunStuck", "01:00")]});
+    let told = board("Stop", status.clone());
+    assert_eq!((told.phase, told.stopping), (Phase::Stuck, true));
+    assert!(!board("Run", status).stopping);
+}
+
+#[test]
+fn clusters_that_do_not_get_on_carry_their_cause() {
+    let started = condition("Started", "True", "ClusterUpdatingStarted", "09:30");
+    let status = json!({
+        "conditions": [initialized()],
+        "stagesStatus": [{"stageName": "a", "clusters": [
+            {"clusterName": "member1", "conditions": [started]},
+            {"clusterName": "member2", "conditions": [started]},
+        ]}],
+    });
+    let causes = [("member2".to_owned(), Cause::ImageNotFound)].into();
+    let board = board("Run", status).marking(&causes);
+    let cells: Vec<_> =
+        board.stages[0].cells.iter().map(|cell| (cell.mark, cell.cause.as_deref())).collect();
+    assert_eq!(cells, [(Mark::Updating, None), (Mark::Stuck, Some("IMAGE_NOT_FOUND"))]);
+}

@@ -2,7 +2,7 @@
 
 use flagship_api::condition::Conditions;
 use flagship_api::condition_type::work;
-use flagship_api::names::{ObjectKey, WorkBase, member_namespace};
+use flagship_api::names::{WorkBase, member_namespace};
 use flagship_api::placement_status::{FailedResourcePlacement, PatchDetail};
 use flagship_api::reason::work::manifest;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -10,6 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use super::facts::{BindingFacts, Facts};
 use super::finding::{Evidence, Finding, State};
 use super::hints::{edit, envelope_kind, on_member, spoken, typed};
+use super::stuck::placement_of;
 use super::{Cause, object};
 
 /// What an API server's words mean, in the order they are tried.
@@ -61,11 +62,7 @@ fn work_name(bound: &BindingFacts, failed: &Condition) -> String {
     let summary = bound.status.conditions.of_type(&failed.type_);
     let named = summary.and_then(|summary| summary.message.strip_prefix("Work object "));
     let named = named.and_then(|rest| rest.split_once(' ')).map(|(name, _)| name.to_owned());
-    named.unwrap_or_else(|| WorkBase::new(&placement_key(bound)).master())
-}
-
-fn placement_key(bound: &BindingFacts) -> ObjectKey {
-    ObjectKey::new(bound.key.namespace.as_deref(), &bound.placement)
+    named.unwrap_or_else(|| WorkBase::new(&placement_of(bound)).master())
 }
 
 /// The cause behind the words of a member's API server.

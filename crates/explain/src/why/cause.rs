@@ -67,6 +67,8 @@ causes! {
     PlacementNotScheduled = "PLACEMENT_NOT_SCHEDULED", "the policy is not fully scheduled";
     /// An External placement that no run has touched.
     RunMissing = "RUN_MISSING", "the placement waits for a run";
+    /// Clusters of a placement have different versions, and no run changes that.
+    MixedVersions = "MIXED_VERSIONS", "the placement's clusters have different versions";
     /// The strategy is gone.
     StrategyMissing = "STRATEGY_MISSING", "the strategy does not exist";
     /// The strategy cannot be used as it is.
@@ -88,6 +90,10 @@ causes! {
     ClusterNotJoined = "CLUSTER_NOT_JOINED", "the cluster is not a member";
     /// The agent on a member has not been heard of.
     HeartbeatStale = "HEARTBEAT_STALE", "the member has not been heard of";
+    /// A cluster that is on its way out of the fleet.
+    ClusterLeaving = "CLUSTER_LEAVING", "the cluster is leaving the fleet";
+    /// A healthy cluster that no placement has chosen.
+    NothingPlaced = "NOTHING_PLACED", "no placement has chosen the cluster";
     /// A cluster that takes no new placements.
     ClusterCordoned = "CLUSTER_CORDONED", "the cluster has taints that keep placements away";
 
@@ -95,6 +101,8 @@ causes! {
     OverrideInvalid = "OVERRIDE_INVALID", "an override rule does not fit its object";
     /// The hub could not write the work for a member.
     WorkNotSynced = "WORK_NOT_SYNCED", "the hub could not write what the member shall apply";
+    /// A member that has not said what became of what it was given.
+    NotReported = "NOT_REPORTED", "the member has not said what became of its work";
     /// The rollout of a cluster is held back by the strategy.
     RolloutHeldBack = "ROLLOUT_HELD_BACK", "the rolling update keeps this cluster back";
 

@@ -11,7 +11,9 @@ use super::facts::{BindingFacts, ClusterFacts, Facts};
 use super::finding::{Evidence, Finding, State};
 use super::gate::spoken;
 use super::hints::{flagship, kubectl};
+use super::stuck::placement_of;
 use super::{Cause, apply, hub_silent};
+use crate::order::some_of;
 
 /// A heartbeat this many periods old is no longer a heartbeat.
 const MISSED_BEATS: i32 = 3;
@@ -26,15 +28,21 @@ pub fn explain(facts: &Facts, name: &str) -> Finding {
     if let Some(silent) = hub_silent::of_hub(facts, &format!("nothing new is known of {name}")) {
         return silent;
     }
+    let placed: Vec<&BindingFacts> =
+        facts.bindings.iter().filter(|binding| binding.spec.target_cluster == name).collect();
+    if member.leaving {
+        return leaving(facts, name, &placed);
+    }
     if let Some(finding) = membership(facts, name, member) {
         return finding;
     }
-    let placed: Vec<&BindingFacts> =
-        facts.bindings.iter().filter(|binding| binding.spec.target_cluster == name).collect();
     for bound in &placed {
         if let Some(finding) = of_binding(facts, bound) {
             return finding;
         }
+    }
+    if let Some(bound) = placed.iter().find(|bound| !is_there(bound)) {
+        return not_there(facts, name, bound);
     }
     if !member.spec.taints.is_empty() {
         let taints: Vec<String> = member
@@ -55,6 +63,10 @@ pub fn explain(facts: &Facts, name: &str) -> Finding {
             kubectl(None, &format!("describe membercluster {name}")),
         );
     }
+    if placed.is_empty() {
+        let headline = format!("{name} is healthy; nothing is placed on it.");
+        return Finding::new(State::Done, Cause::NothingPlaced, headline);
+    }
     Finding::new(
         State::Done,
         Cause::Done,
@@ -62,13 +74,96 @@ pub fn explain(facts: &Facts, name: &str) -> Finding {
     )
 }
 
-/// What keeps this cluster from having what the placement wants.
-pub fn trouble(facts: &Facts, cluster: &str, run: Option<&ObjectKey>) -> Option<Finding> {
-    let bound = facts.bindings.iter().find(|bound| bound.spec.target_cluster == cluster);
-    let finding = match bound {
+/// A member that is being deleted: it leaves when what was placed on it is gone.
+fn leaving(facts: &Facts, name: &str, placed: &[&BindingFacts]) -> Finding {
+    let finding = |state, headline: String| Finding::new(state, Cause::ClusterLeaving, headline);
+    let left = match placed {
+        [] => "nothing of the fleet is left on it by what the hub knows".to_owned(),
+        placed => {
+            let names: Vec<&str> = placed.iter().map(|bound| bound.placement.as_str()).collect();
+            format!("{} placement(s) are still on it: {}", placed.len(), some_of(&names, 3))
+        }
+    };
+    let look = kubectl(None, &format!("get membercluster {name} -o yaml"));
+    let look = ("look", "see what holds it: deletionTimestamp and finalizers", look);
+    match heartbeat(facts, name) {
+        // Only the agent can clean up, and it is not there.
+        Some(silent) => {
+            let headline =
+                format!("{name} is leaving the fleet, and its agent does not answer: {}", {
+                    silent.headline.trim_start_matches(&format!("{name} "))
+                });
+            finding(State::Stuck, headline)
+                .what(left)
+                .led_by(silent.evidence)
+                .hint("fix", "start its agent, so that it can clean up", agent(name))
+                .hint(look.0, look.1, look.2)
+        }
+        None => finding(State::Waiting, format!("{name} is leaving the fleet."))
+            .what(left)
+            .saw("cluster", name, "its MemberCluster is being deleted")
+            .hint(look.0, look.1, look.2),
+    }
+}
+
+/// Whether what the placement wants there is there. What is to be removed is not wanted.
+pub fn is_there(bound: &BindingFacts) -> bool {
+    let works = [binding::AVAILABLE, binding::DIFF_REPORTED];
+    bound.spec.state == BindingState::Unscheduled
+        || works.iter().any(|kind| bound.status.conditions.is_true_at(kind, bound.generation))
+}
+
+/// A placement that has chosen the cluster, and of which nothing works there yet.
+fn not_there(facts: &Facts, name: &str, bound: &BindingFacts) -> Finding {
+    let key = placement_of(bound);
+    let glance = facts.placements.get(&key).cloned().unwrap_or_default();
+    let seen = bound.status.conditions.last().map_or_else(
+        || format!("{:?}, no conditions yet", bound.spec.state),
+        |last| format!("{}={}  {}", last.type_, last.status, last.reason),
+    );
+    let begun = bound.status.conditions.is_true_at(binding::ROLLOUT_STARTED, bound.generation);
+    let finding = match (begun, glance.external, glance.open_run) {
+        (true, ..) => {
+            let headline = format!("{name} is healthy; {key} is coming up on it.");
+            Finding::new(State::Waiting, Cause::InProgress, headline)
+        }
+        (false, true, Some(run)) => {
+            let run = ObjectKey::new(key.namespace.as_deref(), &run);
+            let headline =
+                format!("{name} is healthy; {key} is not on it yet, its turn in {run} comes.");
+            Finding::new(State::Waiting, Cause::InProgress, headline).hint(
+                "look",
+                "see what the run waits for",
+                flagship("why", &run),
+            )
+        }
+        (false, true, None) => {
+            let headline =
+                format!("{name} is healthy; {key} has chosen it, and nothing of it is there.");
+            Finding::new(State::Waiting, Cause::RunMissing, headline)
+                .what("its strategy is External: nothing comes until a run brings it")
+                .hint("look", "see what a run would do", flagship("plan", &key))
+                .hint("fix", "start one", flagship("run", &key))
+        }
+        (false, false, _) => {
+            let headline = format!("{name} is healthy; {key} is being rolled out to it.");
+            Finding::new(State::Waiting, Cause::InProgress, headline)
+        }
+    };
+    finding.led_by(vec![Evidence { what: "binding", name: bound.key.to_string(), says: seen }])
+}
+
+/// What keeps a cluster from having what the placement wants, as its binding says.
+pub fn of_run(facts: &Facts, cluster: &str) -> Option<Finding> {
+    match facts.bindings.iter().find(|bound| bound.spec.target_cluster == cluster) {
         Some(bound) => of_binding(facts, bound),
         None => heartbeat(facts, cluster),
-    }?;
+    }
+}
+
+/// The same, with what to do about it.
+pub fn trouble(facts: &Facts, cluster: &str, run: Option<&ObjectKey>) -> Option<Finding> {
+    let finding = of_run(facts, cluster)?;
     let Some(run) = run else {
         return Some(finding);
     };
@@ -168,14 +263,7 @@ fn held_back(bound: &BindingFacts) -> Option<Finding> {
                 bound.key.to_string(),
                 format!("{}={}  {}", started.type_, started.status, started.reason),
             )
-            .hint(
-                "look",
-                "see who holds it back",
-                flagship(
-                    "why placement",
-                    &ObjectKey::new(bound.key.namespace.as_deref(), &bound.placement),
-                ),
-            ),
+            .hint("look", "see who holds it back", flagship("why placement", &placement_of(bound))),
     )
 }
 
@@ -195,12 +283,13 @@ fn membership(facts: &Facts, name: &str, member: &ClusterFacts) -> Option<Findin
         Finding::new(State::Waiting, Cause::ClusterNotJoined, format!("{name} has not joined."))
             .what(format!("the agent of {name} has not reported that it joined"))
             .saw("cluster", name, says)
-            .hint(
-                "fix",
-                "start its agent",
-                format!("flagship member --name {name} --kubeconfig MEMBER --hub-kubeconfig HUB"),
-            ),
+            .hint("fix", "start its agent", agent(name)),
     )
+}
+
+/// The command that starts the agent of a member.
+fn agent(name: &str) -> String {
+    format!("flagship member --name {name} --kubeconfig MEMBER --hub-kubeconfig HUB")
 }
 
 /// A member that has not been heard of.
@@ -225,11 +314,7 @@ pub fn heartbeat(facts: &Facts, name: &str) -> Option<Finding> {
             "see what the hub knows of it",
             kubectl(None, &format!("describe membercluster {name}")),
         )
-        .hint(
-            "fix",
-            "start its agent",
-            format!("flagship member --name {name} --kubeconfig MEMBER --hub-kubeconfig HUB"),
-        ),
+        .hint("fix", "start its agent", agent(name)),
     )
 }
 

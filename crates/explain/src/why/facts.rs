@@ -6,11 +6,13 @@ use flagship_api::approval::ApprovalRequestStatus;
 use flagship_api::binding::{ResourceBindingSpec, ResourceBindingStatus};
 use flagship_api::cluster::{MemberClusterSpec, MemberClusterStatus};
 use flagship_api::condition::Generation;
+use flagship_api::condition_type::work;
 use flagship_api::names::ObjectKey;
 use flagship_api::placement::PlacementSpec;
 use flagship_api::placement_status::PlacementStatus;
 use flagship_api::staged_update::UpdateRunSpec;
 use flagship_api::staged_update_status::UpdateRunStatus;
+use flagship_rules::diagnosis::report::Reported;
 use flagship_rules::update_run::Rival;
 use flagship_rules::update_run::superseded::{Taken, taken};
 use jiff::Timestamp;
@@ -55,10 +57,25 @@ pub struct Facts {
     pub others: Vec<Rival>,
     /// Versions of the placement that some run has brought everywhere.
     pub proven: Vec<String>,
+    /// The placement's newest run, if it has ended and none is open.
+    pub last_run: Option<(String, RunFacts)>,
+    /// Placements of what is on a cluster, for questions about clusters.
+    pub placements: BTreeMap<ObjectKey, PlacementGlance>,
+    /// Why objects are not available, as the agents of clusters report it.
+    pub reports: BTreeMap<String, Vec<Reported>>,
     /// What a member shows of an object that failed there, by cluster.
     pub members: BTreeMap<String, MemberView>,
     /// Objects that belong to the subject and cannot be read: which, which field and why.
     pub unreadable: Vec<String>,
+}
+
+/// As much of a placement as a question about a cluster needs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PlacementGlance {
+    /// Whether it leaves rollouts to runs.
+    pub external: bool,
+    /// Its newest run that has not ended.
+    pub open_run: Option<String>,
 }
 
 impl Facts {
@@ -76,6 +93,9 @@ impl Facts {
             rivals: Vec::new(),
             others: Vec::new(),
             proven: Vec::new(),
+            last_run: None,
+            placements: BTreeMap::new(),
+            reports: BTreeMap::new(),
             members: BTreeMap::new(),
             unreadable: Vec::new(),
         }
@@ -129,6 +149,14 @@ pub struct BindingFacts {
     pub spec: ResourceBindingSpec,
     /// What it has.
     pub status: ResourceBindingStatus,
+}
+
+impl BindingFacts {
+    /// Whether an object was applied there and is not available.
+    pub fn is_unavailable(&self) -> bool {
+        let failed = &self.status.failed_placements;
+        failed.iter().any(|failed| failed.condition.type_ == work::AVAILABLE)
+    }
 }
 
 /// A member, as the hub knows it.

@@ -19,21 +19,23 @@ pub enum State {
 }
 
 impl State {
-    /// The exit code scripts see.
+    /// The exit code scripts see. 1 and 2 are errors and command lines that cannot be meant,
+    /// 6 is a hub that does not answer: what was asked about has nothing to do with those.
     pub const fn exit_code(self) -> u8 {
         match self {
             Self::Done => 0,
-            Self::Failed => 1,
-            Self::Waiting => 2,
             Self::Stuck => 3,
+            Self::Waiting => 4,
+            Self::Failed => 5,
         }
     }
 
-    /// Whether nothing more will happen by itself or by an approval.
+    /// Whether nothing more will happen. What is stuck goes on once somebody has mended what
+    /// holds it.
     pub const fn is_over(self) -> bool {
         match self {
-            Self::Done | Self::Failed | Self::Stuck => true,
-            Self::Waiting => false,
+            Self::Done | Self::Failed => true,
+            Self::Waiting | Self::Stuck => false,
         }
     }
 
@@ -89,6 +91,18 @@ pub struct Finding {
     /// At most three.
     #[serde(rename = "next")]
     pub hints: Vec<Hint>,
+    /// Clusters that hold it up, by cause, most first; empty where it is not about several.
+    pub stuck: Vec<Stuck>,
+}
+
+/// Clusters that are held up by the same cause.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Stuck {
+    /// The cause.
+    pub cause: Cause,
+    /// The clusters, in natural order.
+    pub clusters: Vec<String>,
 }
 
 impl Finding {
@@ -102,6 +116,7 @@ impl Finding {
             because: String::new(),
             evidence: Vec::new(),
             hints: Vec::new(),
+            stuck: Vec::new(),
         }
     }
 

@@ -21,19 +21,24 @@ mod placement;
 mod refusal;
 mod rival;
 mod run;
+mod stuck;
 #[cfg(test)]
 mod tests;
+mod versions;
 
 use flagship_api::names::ObjectKey;
 
 pub use cause::Cause;
 pub use cluster::{last_heartbeat, silent_since};
 pub use facts::{
-    ApprovalFacts, BindingFacts, ClusterFacts, Facts, MemberView, PlacementFacts, RunFacts, Subject,
+    ApprovalFacts, BindingFacts, ClusterFacts, Facts, MemberView, PlacementFacts, PlacementGlance,
+    RunFacts, Subject,
 };
-pub use finding::{Evidence, Finding, Hint, State};
+pub use finding::{Evidence, Finding, Hint, State, Stuck};
 pub use gate::spoken;
 pub use refusal::detail;
+pub use stuck::{causes, worth_a_look};
+pub use versions::index_of;
 
 fn nothing(key: &ObjectKey, elsewhere: &[ObjectKey]) -> Finding {
     let headline = format!("there is no run, placement or member {key}.");

@@ -1,6 +1,10 @@
 //! An object that was applied and does not work: what do its pods and events say?
+//!
+//! Whoever can look at the member sees the pod itself; otherwise the member's agent has
+//! reported what it saw. Both come from `flagship_rules::diagnosis`.
 
 use flagship_api::placement_status::FailedResourcePlacement;
+use flagship_rules::diagnosis::{Diagnosis, diagnose};
 use serde_json::Value;
 
 use super::Cause;
@@ -15,7 +19,7 @@ pub fn explain(facts: &Facts, cluster: &str, failed: &FailedResourcePlacement) -
     let empty = MemberView::default();
     let view = facts.members.get(cluster).unwrap_or(&empty);
     let ready = view.object.as_ref().map_or_else(|| "not available".to_owned(), readiness);
-    let found = troubled_pod(view).or_else(|| event_refusal(view));
+    let found = seen(view).or_else(|| reported(facts, cluster, failed));
     let describe =
         on_member(cluster, &resource.namespace, &format!("describe {}", typed(resource)));
     let Some(found) = found else {
@@ -42,11 +46,33 @@ pub fn explain(facts: &Facts, cluster: &str, failed: &FailedResourcePlacement) -
 /// What was found inside the object.
 struct Found {
     cause: Cause,
-    /// The pod that shows it; empty when there is none.
+    /// The pod that shows it; empty when there is none, or only the agent has seen it.
     pod: String,
     container: String,
     says: String,
     words: String,
+}
+
+/// What was seen on the member itself.
+fn seen(view: &MemberView) -> Option<Found> {
+    let Diagnosis { code, pod, container, says, words } = diagnose(&view.pods, &view.events)?;
+    Some(Found { cause: Cause::read(code)?, pod, container, says, words })
+}
+
+/// What the member's agent reported of the object.
+fn reported(facts: &Facts, cluster: &str, failed: &FailedResourcePlacement) -> Option<Found> {
+    let resource = &failed.resource;
+    let found = facts.reports.get(cluster)?.iter().find(|reported| {
+        reported.is_about(&resource.group, &resource.kind, &resource.namespace, &resource.name)
+    })?;
+    Some(Found {
+        // A newer agent may know more causes than we do.
+        cause: Cause::read(&found.cause).unwrap_or(Cause::ObjectNotReady),
+        pod: String::new(),
+        container: found.container.clone(),
+        says: String::new(),
+        words: found.says.clone(),
+    })
 }
 
 fn doing(cause: Cause) -> &'static str {
@@ -79,20 +105,21 @@ fn fixes(
             "correct the image on the hub",
             kubectl(namespace, &format!("set image {} {}=IMAGE", typed(resource), found.container)),
         ),
-        Cause::ImagePullDenied => finding.hint(
+        Cause::ImagePullDenied if !found.pod.is_empty() => finding.hint(
             "look",
             "see which pull secrets the pod has",
             on_member(cluster, &resource.namespace, &format!("describe pod {}", found.pod)),
         ),
-        Cause::CrashLoop => finding.hint(
-            "look",
-            "read what the container said",
-            on_member(
-                cluster,
-                &resource.namespace,
-                &format!("logs {} -c {} --previous", found.pod, found.container),
-            ),
-        ),
+        Cause::CrashLoop => {
+            // Only the agent has seen the pod: kubectl picks one of the object's.
+            let of = match found.pod.as_str() {
+                "" => typed(resource),
+                pod => pod.to_owned(),
+            };
+            let logs = format!("logs {of} -c {} --previous", found.container);
+            let command = on_member(cluster, &resource.namespace, &logs);
+            finding.hint("look", "read what the container said", command)
+        }
         Cause::QuotaExceeded => finding.hint(
             "look",
             "see what is used up",
@@ -103,107 +130,6 @@ fn fixes(
         }
         _ => finding.hint("look", "see the object on the member", describe),
     }
-}
-
-fn troubled_pod(view: &MemberView) -> Option<Found> {
-    view.pods.iter().find_map(of_pod)
-}
-
-fn of_pod(pod: &Value) -> Option<Found> {
-    let name = text(&pod["metadata"]["name"]);
-    let conditions = pod["status"]["conditions"].as_array().map_or(&[][..], Vec::as_slice);
-    let unscheduled = conditions
-        .iter()
-        .find(|condition| condition["type"] == "PodScheduled" && condition["status"] == "False");
-    if let Some(condition) = unscheduled {
-        return Some(Found {
-            cause: Cause::PodUnschedulable,
-            pod: name,
-            container: String::new(),
-            says: text(&condition["reason"]),
-            words: text(&condition["message"]),
-        });
-    }
-    let containers = ["initContainerStatuses", "containerStatuses"]
-        .iter()
-        .filter_map(|list| pod["status"][list].as_array())
-        .flatten();
-    for container in containers {
-        if let Some(found) = of_container(&name, container) {
-            return Some(found);
-        }
-    }
-    None
-}
-
-fn of_container(pod: &str, container: &Value) -> Option<Found> {
-    let waiting = &container["state"]["waiting"];
-    let reason = text(&waiting["reason"]);
-    let message = text(&waiting["message"]);
-    let image = text(&container["image"]);
-    let name = text(&container["name"]);
-    let restarts = container["restartCount"].as_i64().unwrap_or(0);
-    let ended = &container["lastState"]["terminated"];
-    let (cause, words) = match reason.as_str() {
-        "InvalidImageName" => (
-            Cause::ImageNameInvalid,
-            format!("container {name}: image {image:?} is not a valid reference"),
-        ),
-        "ErrImagePull" | "ImagePullBackOff" | "ErrImageNeverPull" => {
-            (pull_cause(&message), format!("container {name}: image {image:?}: {message}"))
-        }
-        "CrashLoopBackOff" => {
-            let code = ended["exitCode"]
-                .as_i64()
-                .or_else(|| container["state"]["terminated"]["exitCode"].as_i64());
-            let said = code.map_or_else(String::new, |code| format!(" with exit code {code}"));
-            (Cause::CrashLoop, format!("container {name} ended {restarts} time(s), last{said}"))
-        }
-        "CreateContainerConfigError" | "CreateContainerError" | "RunContainerError" => {
-            (Cause::ContainerConfig, format!("container {name}: {message}"))
-        }
-        _ if container["state"]["running"].is_object() && container["ready"] == false => (
-            Cause::PodNotReady,
-            format!("container {name} runs, and its readiness probe has not succeeded"),
-        ),
-        _ => return None,
-    };
-    let says = if reason.is_empty() { "Running, not ready".to_owned() } else { reason };
-    let says = if restarts > 0 { format!("{says}, {restarts} restarts") } else { says };
-    Some(Found { cause, pod: pod.to_owned(), container: name, says, words })
-}
-
-fn pull_cause(message: &str) -> Cause {
-    let message = message.to_lowercase();
-    let has = |words: &[&str]| words.iter().any(|word| message.contains(word));
-    if has(&["denied", "unauthorized", "authentication required", "forbidden"]) {
-        Cause::ImagePullDenied
-    } else if has(&["not found", "manifest unknown", "does not exist"]) {
-        Cause::ImageNotFound
-    } else {
-        Cause::ImagePullFailed
-    }
-}
-
-/// No pod at all: the events say who refused it.
-fn event_refusal(view: &MemberView) -> Option<Found> {
-    let refused = view.events.iter().rev().find(|event| {
-        event["type"] == "Warning" && matches!(event["reason"].as_str(), Some("FailedCreate"))
-    })?;
-    let words = text(&refused["message"]);
-    let words = words.trim_start_matches("(combined from similar events): ");
-    let words = words.trim_start_matches("Error creating: ").to_owned();
-    let cause = match super::apply::cause_of("", &words) {
-        cause @ (Cause::QuotaExceeded | Cause::WebhookDenied) => cause,
-        _ => Cause::PodCreationFailed,
-    };
-    Some(Found {
-        cause,
-        pod: String::new(),
-        container: String::new(),
-        says: text(&refused["reason"]),
-        words,
-    })
 }
 
 /// `0/3 ready`, for the kinds that count.
@@ -221,8 +147,4 @@ fn readiness(object: &Value) -> String {
         (Some(wanted), _) => format!("{ready}/{wanted} ready"),
         (None, _) => "not available".to_owned(),
     }
-}
-
-fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_default().to_owned()
 }

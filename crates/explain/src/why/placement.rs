@@ -11,7 +11,7 @@ use super::facts::{Facts, PlacementFacts};
 use super::finding::{Evidence, Finding, State};
 use super::hints::{flagship, kubectl};
 use super::run::NOTICE;
-use super::{Cause, cluster, hub_silent, refusal, run};
+use super::{Cause, cluster, hub_silent, refusal, run, versions};
 
 /// Explains a placement.
 pub fn explain(facts: &Facts, key: &ObjectKey) -> Finding {
@@ -69,6 +69,9 @@ fn look(facts: &Facts, key: &ObjectKey, placement: &PlacementFacts, scheduled: &
         if let Some(finding) = cluster::trouble(facts, &entry.cluster_name, None) {
             return finding;
         }
+    }
+    if external && let Some(found) = versions::after_runs(facts, key, chosen(placement).count()) {
+        return found;
     }
     let finished = [Kind::Available, Kind::DiffReported].iter().any(|kind| {
         placement.status.conditions.is_true_at(kind.on(key.scope()), placement.generation)

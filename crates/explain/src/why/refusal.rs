@@ -1,5 +1,8 @@
 //! The cause behind the final words of a run. The words are API, so they can be read back.
 
+use std::collections::BTreeSet;
+
+use flagship_api::binding::BindingState;
 use flagship_api::condition::Conditions;
 use flagship_api::condition_type::Placement as Kind;
 use flagship_api::names::ObjectKey;
@@ -11,6 +14,7 @@ use super::finding::{Finding, State};
 use super::hints::{flagship, kubectl, placement_of};
 use super::{Cause, Facts, rival};
 use crate::clusters::own_labels;
+use crate::order::{natural, some_of};
 
 /// What the sentence contains, and what that means.
 const KNOWN: &[(&str, Cause)] = &[
@@ -116,12 +120,26 @@ fn told(facts: &Facts, run: &RunFacts, cause: Cause, detail: &str, begun: bool) 
             }
         }
         Cause::ClusterInNoStage => {
-            format!("no stage selects {}", unstaged(detail).collect::<Vec<_>>().join(", "))
+            let (names, total) = (unstaged(detail).collect::<Vec<_>>(), unstaged_in_all(detail));
+            // The hub names ten at most; that must not read as if they were all.
+            let named = if total > names.len() {
+                format!("{total} clusters, among them {}", names.join(", "))
+            } else {
+                names.join(", ")
+            };
+            match joined(facts, run).iter().any(|new| names.contains(&new.as_str())) && begun {
+                true => format!("no stage selects {named}, which joined under the run"),
+                false => format!("no stage selects {named}"),
+            }
         }
         Cause::ClustersChanged if unstaged(detail).next().is_some() => {
             let gone: Vec<&str> = unstaged(detail).collect();
             format!("{} left the fleet while the run was under way", gone.join(", "))
         }
+        Cause::ClustersChanged => moved(facts, run).map_or_else(
+            || cause.title().to_owned(),
+            |moved| format!("{moved} while the run was under way"),
+        ),
         _ => cause.title().to_owned(),
     }
 }
@@ -165,6 +183,57 @@ fn unstaged(detail: &str) -> impl Iterator<Item = &str> {
     let listed = detail.split_once("showing up to 10: ").map_or("", |(_, names)| names);
     listed.split(", ").filter(|name| !name.is_empty())
 }
+
+/// How many clusters that sentence is about.
+fn unstaged_in_all(detail: &str) -> usize {
+    let total = detail.split_once("total ").and_then(|(_, rest)| rest.split_once(','));
+    total.and_then(|(total, _)| total.trim().parse().ok()).unwrap_or(0)
+}
+
+/// Clusters that the placement has chosen and the run does not know.
+fn joined(facts: &Facts, run: &RunFacts) -> Vec<String> {
+    let known = clusters_of(run);
+    let mut new: Vec<String> = facts
+        .bindings
+        .iter()
+        .filter(|bound| bound.spec.state != BindingState::Unscheduled)
+        .map(|bound| bound.spec.target_cluster.clone())
+        .filter(|cluster| !known.contains(cluster.as_str()))
+        .collect();
+    new.sort_by(|a, b| natural(a, b));
+    new
+}
+
+fn clusters_of(run: &RunFacts) -> BTreeSet<&str> {
+    let clusters = run.status.stages_status.iter().flat_map(|stage| &stage.clusters);
+    clusters.map(|cluster| cluster.cluster_name.as_str()).collect()
+}
+
+/// Who came and who went since the run was initialized, as far as the bindings show it.
+fn moved(facts: &Facts, run: &RunFacts) -> Option<String> {
+    if run.status.stages_status.is_empty() || facts.placement.is_none() {
+        return None;
+    }
+    let bound: BTreeSet<&str> = facts
+        .bindings
+        .iter()
+        .filter(|bound| bound.spec.state != BindingState::Unscheduled)
+        .map(|bound| bound.spec.target_cluster.as_str())
+        .collect();
+    let joined = joined(facts, run);
+    let joined: Vec<&str> = joined.iter().map(String::as_str).collect();
+    let mut left: Vec<&str> = clusters_of(run).difference(&bound).copied().collect();
+    left.sort_by(|a, b| natural(a, b));
+    let told = |names: &[&str], did: &str| {
+        (!names.is_empty()).then(|| format!("{} {did}", some_of(names, NAMED)))
+    };
+    let told: Vec<String> =
+        told(&joined, "joined").into_iter().chain(told(&left, "left")).collect();
+    (!told.is_empty()).then(|| told.join(" and "))
+}
+
+/// Clusters that a sentence names; the others are counted.
+const NAMED: usize = 5;
 
 fn has_left(facts: &Facts, cluster: &str) -> bool {
     facts.clusters.get(cluster).is_none_or(|member| member.leaving)

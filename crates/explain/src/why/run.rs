@@ -2,7 +2,7 @@
 
 use flagship_api::condition::{Conditions, Generation};
 use flagship_api::condition_type::update_run;
-use flagship_api::names::ObjectKey;
+use flagship_api::names::{ObjectKey, member_namespace};
 use flagship_api::reason;
 use flagship_api::staged_update::UpdateRunState;
 use flagship_api::staged_update_status::{ClusterUpdatingStatus, StageUpdatingStatus};
@@ -10,9 +10,10 @@ use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::facts::{Facts, RunFacts};
-use super::finding::{Evidence, Finding, State};
+use super::finding::{Evidence, Finding, State, Stuck};
 use super::gate::{self, spoken};
 use super::hints::{flagship, kubectl};
+use super::stuck::{counted, grouped, is_coming_up};
 use super::{Cause, cluster, hub_silent, refusal};
 use flagship_rules::update_run::lifecycle::{
     Ending, Phase, ending, in_flight, outcome, phase, started_at, waits_at,
@@ -181,53 +182,125 @@ fn stopped(key: &ObjectKey, run: &RunFacts) -> Finding {
         .hint("fix", "go on", flagship("resume", key))
 }
 
-/// A run with clusters under way: the first unfinished one tells.
+/// A run with clusters under way: one of the most frequent trouble tells for all.
 fn moving(facts: &Facts, key: &ObjectKey, run: &RunFacts) -> Finding {
-    let Some((stage, cluster)) = first_under_way(run) else {
+    let flying = under_way(run);
+    let Some((first_stage, first)) = flying.first().copied() else {
         return deleting(facts, key, run);
     };
-    let since = started_at(cluster)
-        .map_or(SignedDuration::ZERO, |started| facts.now.duration_since(started));
     let stuck = phase(&run.spec, &run.status) == Phase::Stuck;
     let stopping = run.spec.state == Some(UpdateRunState::Stop);
-    let name = &cluster.cluster_name;
-    let found = cluster::trouble(facts, name, Some(key));
-    let state = if stuck { State::Stuck } else { State::Waiting };
-    let headline = match (stuck, stopping) {
-        (true, _) => format!(
-            "{key} is stuck in stage {}: {name} has not become available for {}.",
-            stage.stage_name,
-            spoken(since)
-        ),
-        (false, true) => {
-            format!("{key} is stopping: {name} is still finishing, for {} now.", spoken(since))
-        }
-        (false, false) => {
-            format!(
-                "{key} is updating {name} in stage {}, for {} now.",
-                stage.stage_name,
-                spoken(since)
-            )
-        }
-    };
-    match found {
+    let held: Vec<(&str, Finding)> = flying
+        .iter()
+        .filter_map(|(_, cluster)| {
+            let name = cluster.cluster_name.as_str();
+            Some((name, cluster::of_run(facts, name)?))
+        })
         // Pods take a while; that alone is no trouble yet.
-        Some(found)
-            if !stuck && matches!(found.cause, Cause::PodNotReady | Cause::ObjectNotReady) =>
-        {
-            let cause = if stopping { Cause::Stopping } else { Cause::InProgress };
-            let finding = Finding::new(state, cause, headline)
-                .what(format!("{name} has the new version, and it is coming up"));
-            finding.led_by(found.evidence).hint("look", "follow the run", flagship("watch", key))
+        .filter(|(_, found)| stuck || !is_coming_up(found.cause))
+        .collect();
+    let groups = grouped(&held);
+    let told = groups.first().and_then(|group| {
+        let (name, _) = held.iter().find(|(_, found)| found.cause == group.cause)?;
+        flying.iter().copied().find(|(_, cluster)| cluster.cluster_name == *name)
+    });
+    let (stage, cluster) = told.unwrap_or((first_stage, first));
+    let since = started_at(cluster)
+        .map_or(SignedDuration::ZERO, |started| facts.now.duration_since(started));
+    let moment = Moment { key, stage: &stage.stage_name, cluster, since, stuck, stopping };
+    let headline = moment.headline(&groups, held.len(), flying.len());
+    let mut finding = moment.finding(facts, headline);
+    finding.stuck = groups;
+    finding
+}
+
+/// What is said about one cluster of a run that moves, or should.
+struct Moment<'a> {
+    key: &'a ObjectKey,
+    stage: &'a str,
+    cluster: &'a ClusterUpdatingStatus,
+    since: SignedDuration,
+    stuck: bool,
+    stopping: bool,
+}
+
+impl Moment<'_> {
+    fn headline(&self, groups: &[Stuck], held: usize, flying: usize) -> String {
+        let Self { key, stage, cluster, stuck, stopping, .. } = self;
+        let (name, since) = (&cluster.cluster_name, spoken(self.since));
+        let several = match held {
+            0 | 1 => String::new(),
+            _ if *stuck => format!(" {held} stuck: {}.", counted(groups)),
+            _ => format!(" {held} do not get on: {}.", counted(groups)),
+        };
+        match (stuck, stopping) {
+            (true, true) => format!(
+                "{key} was told to stop and is stuck in stage {stage}: {name}, begun before the stop, has not become available for {since}.{several}"
+            ),
+            (true, false) => format!(
+                "{key} is stuck in stage {stage}: {name} has not become available for {since}.{several}"
+            ),
+            (false, true) => {
+                format!("{key} is stopping: {name} is still finishing, for {since} now.{several}")
+            }
+            (false, false) if flying > 1 => format!(
+                "{key} is updating {flying} clusters in stage {stage}, {name} for {since} now.{several}"
+            ),
+            (false, false) => {
+                format!("{key} is updating {name} in stage {stage}, for {since} now.")
+            }
         }
-        Some(mut found) => {
-            found.state = state;
-            found.headline = headline;
-            found
+    }
+
+    fn finding(&self, facts: &Facts, headline: String) -> Finding {
+        let Self { key, cluster, stuck, stopping, .. } = self;
+        let name = &cluster.cluster_name;
+        let state = if *stuck { State::Stuck } else { State::Waiting };
+        match cluster::trouble(facts, name, Some(key)) {
+            Some(found) if !stuck && is_coming_up(found.cause) => {
+                let cause = if *stopping { Cause::Stopping } else { Cause::InProgress };
+                let finding = Finding::new(state, cause, headline)
+                    .what(format!("{name} has the new version, and it is coming up"));
+                finding.led_by(found.evidence).hint(
+                    "look",
+                    "follow the run",
+                    flagship("watch", key),
+                )
+            }
+            Some(mut found) => {
+                found.state = state;
+                found.headline = headline;
+                found
+            }
+            None if *stuck => self.unanswered(facts, headline),
+            None if *stopping => Finding::new(state, Cause::Stopping, headline)
+                .what(format!("{name} was started before the stop and is waited for")),
+            None => Finding::new(state, Cause::InProgress, headline),
         }
-        None if stopping => Finding::new(state, Cause::Stopping, headline)
-            .what(format!("{name} was started before the stop and is waited for")),
-        None => Finding::new(state, Cause::InProgress, headline),
+    }
+
+    /// Stuck, and nothing says why: the member has not answered, or answers this moment.
+    fn unanswered(&self, facts: &Facts, headline: String) -> Finding {
+        let name = &self.cluster.cluster_name;
+        let bound = facts.bindings.iter().find(|bound| bound.spec.target_cluster == *name);
+        if bound.is_some_and(cluster::is_there) {
+            return Finding::new(State::Waiting, Cause::InProgress, headline)
+                .what(format!("{name} has just become available; the run goes on in a moment"));
+        }
+        let seen = bound.map(|bound| Evidence {
+            what: "binding",
+            name: bound.key.to_string(),
+            says: bound.status.conditions.last().map_or_else(
+                || "no conditions yet".to_owned(),
+                |last| format!("{}={}  {}", last.type_, last.status, last.reason),
+            ),
+        });
+        let works = format!("get works -o wide -n {}", member_namespace(name));
+        Finding::new(State::Stuck, Cause::NotReported, headline)
+            .what(format!("{name} has not said what became of what it was given"))
+            .led_by(seen.into_iter().collect())
+            .hint("look", "see how the member is", format!("flagship why cluster {name}"))
+            .hint("look", "see what it was given", kubectl(None, &works))
     }
 }
 
@@ -251,12 +324,14 @@ fn deleting(facts: &Facts, key: &ObjectKey, run: &RunFacts) -> Finding {
     }
 }
 
-fn first_under_way(run: &RunFacts) -> Option<(&StageUpdatingStatus, &ClusterUpdatingStatus)> {
+/// Clusters under way with their stages, in order.
+fn under_way(run: &RunFacts) -> Vec<(&StageUpdatingStatus, &ClusterUpdatingStatus)> {
     run.status
         .stages_status
         .iter()
         .flat_map(|stage| stage.clusters.iter().map(move |cluster| (stage, cluster)))
-        .find(|(_, cluster)| in_flight(cluster))
+        .filter(|(_, cluster)| in_flight(cluster))
+        .collect()
 }
 
 /// The condition a person looks at first: how it ended, how it moves, whether it began.

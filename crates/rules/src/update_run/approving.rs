@@ -3,7 +3,7 @@
 //! The run decides what an approval is worth; see `gates`.
 
 use flagship_api::approval::{ApprovalRequestSpec, ApprovalRequestStatus};
-use flagship_api::condition::{Generation, draft};
+use flagship_api::condition::{Conditions, Generation, draft};
 use flagship_api::condition_type::approval_request::APPROVED;
 use flagship_api::names::{StageSide, approval_request};
 use jiff::Timestamp;
@@ -39,6 +39,16 @@ pub fn approved(
     conditions
 }
 
+/// What was said when the request was validly approved, and when.
+pub fn said<'a>(
+    metadata: &ObjectMeta,
+    status: &'a ApprovalRequestStatus,
+) -> Option<(&'a str, Timestamp)> {
+    let given = approval(&status.conditions, Generation::of(metadata)) == Approval::Given;
+    let found = status.conditions.of_type(APPROVED).filter(|_| given)?;
+    Some((&found.message, found.last_transition_time.0))
+}
+
 /// The same in the words of KubeFleet's plugin, which name the kind of the request.
 pub fn approved_as_kubefleet(
     kind: &str,
@@ -56,8 +66,6 @@ pub fn approved_as_kubefleet(
 
 #[cfg(test)]
 mod tests {
-    use flagship_api::condition::Conditions;
-
     use super::*;
 
     fn request(name: &str, generation: i64) -> ObjectMeta {
@@ -89,6 +97,8 @@ mod tests {
         assert!(!is_open("run", &meta, &spec, &given));
         let condition = given.conditions.of_type(APPROVED).unwrap();
         assert_eq!((condition.reason.as_str(), condition.message.as_str()), ("approved", "fine"));
+        assert_eq!(said(&meta, &given), Some(("fine", at)));
+        assert_eq!(said(&meta, &stale), None);
         let given = says(approved_as_kubefleet("ApprovalRequest", &meta, &nothing, at));
         assert!(!is_open("run", &meta, &spec, &given));
     }

@@ -44,7 +44,7 @@ impl Verbs {
             Act::Approve { .. } => {
                 // Whoever clicks has seen the gate: there is next to nothing to wait for.
                 words.push("--timeout=5s".to_owned());
-                read::<Approve>(&words)?.on(hub, env, &mut out).await?
+                read::<Approve>(&words)?.on(hub, env, &mut out, &mut std::io::sink()).await?
             }
             Act::Stop { .. } => read::<Stop>(&words)?.on(hub, &mut out).await?,
             Act::Resume { .. } => read::<Resume>(&words)?.on(hub, env, &mut out).await?,

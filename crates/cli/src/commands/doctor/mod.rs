@@ -12,14 +12,17 @@ use std::time::Duration;
 
 use clap::Args;
 use flagship_explain::doctor::{Check, Finding, Report, agreed, examine};
+use flagship_explain::why::State;
 use flagship_runtime::env::Env;
 use serde_json::{Value, json};
 
+use super::board_text::Look;
 use super::connect::{Connect, Hub};
-use super::print::{self, Output};
+use super::print::Output;
+use super::wrap::after;
 use crate::printable::printable;
 
-/// Check the installation and what is stored; exit code 0 healthy, 1 something to fix
+/// Check the installation and what is stored; exit code 0 healthy, 5 something to fix
 #[derive(Args)]
 pub struct Doctor {
     #[command(flatten)]
@@ -40,9 +43,9 @@ impl Doctor {
         };
         match self.output.output {
             Some(shape) => shape.write(&as_value(&report), out)?,
-            None => out.write_all(as_text(&report, print::colours()).as_bytes())?,
+            None => out.write_all(as_text(&report, Look::here()).as_bytes())?,
         }
-        Ok(u8::from(!report.is_healthy()))
+        Ok(if report.is_healthy() { 0 } else { State::Failed.exit_code() })
     }
 }
 
@@ -85,8 +88,8 @@ fn as_value(report: &Report) -> Value {
     json!({"healthy": report.is_healthy(), "checks": report.checks})
 }
 
-fn as_text(report: &Report, colours: bool) -> String {
-    let paint = |colour: &str, text: &str| match colours {
+fn as_text(report: &Report, look: Look) -> String {
+    let paint = |colour: &str, text: &str| match look.colours {
         true => format!("\u{1b}[{colour}m{text}\u{1b}[0m"),
         false => text.to_owned(),
     };
@@ -103,14 +106,20 @@ fn as_text(report: &Report, colours: bool) -> String {
         let name = check.name;
         if check.findings.is_empty() {
             let mark = if check.skipped { "·" } else { well.as_str() };
-            text.push_str(&format!("  {mark} {name:<width$}   {}\n", one_line(&check.says)));
+            let lead = format!("  {mark} {name:<width$}   ");
+            text.push_str(&after(&lead, &one_line(&check.says), look.width));
+            text.push('\n');
         }
         for (at, finding) in check.findings.iter().enumerate() {
             let (mark, name) = if at == 0 { (ill.as_str(), name) } else { (" ", "") };
-            text.push_str(&format!("  {mark} {name:<width$}   {}\n", one_line(&finding.what)));
+            let lead = format!("  {mark} {name:<width$}   ");
+            text.push_str(&after(&lead, &one_line(&finding.what), look.width));
+            text.push('\n');
             let next = check.findings.get(at + 1);
             if next.is_none_or(|next| next.fix != finding.fix) {
-                text.push_str(&format!("    {:<width$}   fix: {}\n", "", one_line(&finding.fix)));
+                let lead = format!("    {:<width$}   fix: ", "");
+                text.push_str(&after(&lead, &one_line(&finding.fix), look.width));
+                text.push('\n');
             }
         }
     }

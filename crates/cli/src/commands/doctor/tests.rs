@@ -103,7 +103,7 @@ async fn a_fleet_that_is_well_is_told_so_and_then_falls_ill() {
 
         Everything is in order: 19 checks (1 could not be looked at).
     "#]]
-    .assert_eq(&as_text(&report, false));
+    .assert_eq(&as_text(&report, Look::default()));
     assert!(report.is_healthy());
     let value = as_value(&report);
     assert_eq!(value["healthy"], true);
@@ -372,7 +372,7 @@ spec: {}
     );
     let works = report.checks.iter().find(|check| check.name == "works").unwrap();
     assert!(works.skipped && works.findings.is_empty(), "{works:?}");
-    assert!(!as_text(&report, false).contains("delete"));
+    assert!(!as_text(&report, Look::default()).contains("delete"));
 }
 
 /// Names of bindings end in chance.
@@ -395,8 +395,8 @@ fn a_hub_nobody_can_find_is_one_thing_to_fix() {
                          fix: flagship up   (or name a hub: flagship doctor --kubeconfig FILE --context HUB)
 
         1 thing to fix.
-    "#]].assert_eq(&as_text(&report, false));
-    assert_eq!(as_text(&report, true).matches('\u{1b}').count(), 4);
+    "#]].assert_eq(&as_text(&report, Look::default()));
+    assert_eq!(as_text(&report, Look { colours: true, width: None }).matches('\u{1b}').count(), 4);
     let lost = unanswered("connection refused\u{1b}[2J");
-    assert!(!as_text(&lost, false).contains('\u{1b}'));
+    assert!(!as_text(&lost, Look::default()).contains('\u{1b}'));
 }

@@ -37,7 +37,7 @@ async fn a_version_that_does_not_exist_is_named() {
                   look  see which versions exist:  kubectl --context hub get clusterresourcesnapshots -l kubernetes-fleet.io/parent-CRP=example-placement
                   then  roll out what is on the hub now:  flagship run example-placement
                   more  flagship explain SNAPSHOT_MISSING
-                [exit 1]
+                [exit 5]
             "#]],
         ),
         (
@@ -53,7 +53,7 @@ async fn a_version_that_does_not_exist_is_named() {
                   look  see which versions exist:  kubectl --context hub -n my-app-namespace get resourcesnapshots -l kubernetes-fleet.io/parent-CRP=example-placement
                   then  roll out what is on the hub now:  flagship run -n my-app-namespace example-placement
                   more  flagship explain SNAPSHOT_MISSING
-                [exit 1]
+                [exit 5]
             "#]],
         ),
     ] {
@@ -104,7 +104,7 @@ async fn a_placement_deleted_under_its_run_is_missed() {
                   look  see which placements exist:  kubectl --context hub get crp
                   then  create the placement, and start a new run:  flagship run example-placement
                   more  flagship explain PLACEMENT_MISSING
-                [exit 1]
+                [exit 5]
             "#]],
         ),
         (
@@ -120,7 +120,7 @@ async fn a_placement_deleted_under_its_run_is_missed() {
                   look  see which placements exist:  kubectl --context hub -n my-app-namespace get rp
                   then  create the placement, and start a new run:  flagship run -n my-app-namespace example-placement
                   more  flagship explain PLACEMENT_MISSING
-                [exit 1]
+                [exit 5]
             "#]],
         ),
     ] {
@@ -153,7 +153,7 @@ async fn a_strategy_is_missed_at_the_beginning_and_not_later() {
           look  see which strategies exist:  kubectl --context hub get csus
           then  start again with a new run:  flagship run example-placement
           more  flagship explain STRATEGY_MISSING
-        [exit 1]
+        [exit 5]
     "#]]
     .assert_eq(&scenario.why("example-run").await);
     scenario.strategy(json!({"beforeStageTasks": [{"type": "Approval"}]})).await;
@@ -185,7 +185,7 @@ async fn stage_tasks_that_cannot_be_are_quoted() {
           fix  correct the strategy:  kubectl --context hub edit csus example-strategy
           then  start again with a new run:  flagship run example-placement
           more  flagship explain STRATEGY_INVALID
-        [exit 1]
+        [exit 5]
     "#]].assert_eq(&scenario.why("example-run").await);
 }
 
@@ -229,7 +229,7 @@ async fn a_cluster_in_two_stages_is_named() {
           fix  correct the strategy:  kubectl --context hub edit csus example-strategy
           then  start again with a new run:  flagship run example-placement
           more  flagship explain CLUSTER_IN_TWO_STAGES
-        [exit 1]
+        [exit 5]
     "#]]
     .assert_eq(&scenario.why("example-run").await);
 }
@@ -262,7 +262,7 @@ async fn a_cluster_that_moves_into_a_second_stage_ends_the_run() {
           fix  correct the strategy:  kubectl --context hub -n my-app-namespace edit sus example-strategy
           then  start again with a new run:  flagship run -n my-app-namespace example-placement
           more  flagship explain CLUSTER_IN_TWO_STAGES
-        [exit 1]
+        [exit 5]
     "#]].assert_eq(&scenario.why("example-run").await);
 }
 
@@ -284,7 +284,7 @@ async fn a_cluster_in_no_stage_is_named() {
           fix  correct the strategy:  kubectl --context hub edit csus example-strategy
           then  start again with a new run:  flagship run example-placement
           more  flagship explain CLUSTER_IN_NO_STAGE
-        [exit 1]
+        [exit 5]
     "#]].assert_eq(&scenario.why("example-run").await);
 }
 
@@ -304,7 +304,7 @@ async fn a_placement_that_rolls_out_by_itself_takes_no_runs() {
                   fix  leave rollouts to runs:  kubectl --context hub patch crp example-placement --type=merge -p '{"spec":{"strategy":{"type":"External"}}}'
                   then  start again with a new run:  flagship run example-placement
                   more  flagship explain PLACEMENT_NOT_EXTERNAL
-                [exit 1]
+                [exit 5]
             "#]],
         ),
         (
@@ -320,7 +320,7 @@ async fn a_placement_that_rolls_out_by_itself_takes_no_runs() {
                   fix  leave rollouts to runs:  kubectl --context hub -n my-app-namespace patch rp example-placement --type=merge -p '{"spec":{"strategy":{"type":"External"}}}'
                   then  start again with a new run:  flagship run -n my-app-namespace example-placement
                   more  flagship explain PLACEMENT_NOT_EXTERNAL
-                [exit 1]
+                [exit 5]
             "#]],
         ),
     ] {
@@ -354,7 +354,7 @@ async fn a_placement_without_all_its_clusters_is_not_ready_for_a_run() {
           look  see why clusters are missing:  flagship why placement example-placement
           then  start again with a new run:  flagship run example-placement
           more  flagship explain PLACEMENT_NOT_SCHEDULED
-        [exit 1]
+        [exit 5]
     "#]]
     .assert_eq(&scenario.why("example-run").await);
     // The placement itself says which clusters are missing.
@@ -384,7 +384,7 @@ async fn a_newer_run_that_takes_over_is_named() {
                 example-run failed: example-run-1 took over member2 in stage staging.
 
                   cause  PREEMPTED  another run or person took over a cluster
-                  because  member2 gets snapshot 1 from example-run-1; example-run had begun to give it snapshot 0
+                  because  example-run-1 gave member2 snapshot 1; example-run had begun to give it snapshot 0, and gave up at <moment>
 
                   run  example-run  Succeeded=False  UpdateRunFailed
                   binding  example-placement-member2-<hash>  RolloutStarted=True  by example-run-1
@@ -392,7 +392,7 @@ async fn a_newer_run_that_takes_over_is_named() {
                   then  let the newer run finish:  flagship watch example-run-1
                   or  stop it, if it is not what you want:  flagship stop example-run-1
                   more  flagship explain PREEMPTED
-                [exit 1]
+                [exit 5]
             "#]],
         ),
         (
@@ -401,7 +401,7 @@ async fn a_newer_run_that_takes_over_is_named() {
                 my-app-namespace/example-run failed: my-app-namespace/example-run-1 took over member2 in stage staging.
 
                   cause  PREEMPTED  another run or person took over a cluster
-                  because  member2 gets snapshot 1 from my-app-namespace/example-run-1; my-app-namespace/example-run had begun to give it snapshot 0
+                  because  my-app-namespace/example-run-1 gave member2 snapshot 1; my-app-namespace/example-run had begun to give it snapshot 0, and gave up at <moment>
 
                   run  my-app-namespace/example-run  Succeeded=False  UpdateRunFailed
                   binding  my-app-namespace/example-placement-member2-<hash>  RolloutStarted=True  by example-run-1
@@ -409,7 +409,7 @@ async fn a_newer_run_that_takes_over_is_named() {
                   then  let the newer run finish:  flagship watch -n my-app-namespace example-run-1
                   or  stop it, if it is not what you want:  flagship stop -n my-app-namespace example-run-1
                   more  flagship explain PREEMPTED
-                [exit 1]
+                [exit 5]
             "#]],
         ),
     ] {
@@ -444,14 +444,14 @@ async fn a_rival_that_has_ended_is_named_too() {
         example-run failed: example-run-1 took over member2 in stage staging.
 
           cause  PREEMPTED  another run or person took over a cluster
-          because  member2 gets snapshot 1 from example-run-1; example-run had begun to give it snapshot 0
+          because  example-run-1 gave member2 snapshot 1; example-run had begun to give it snapshot 0, and gave up at <moment>
 
           run  example-run  Succeeded=False  UpdateRunFailed
           binding  example-placement-member2-<hash>  RolloutStarted=True  by example-run-1
 
           look  see how the newer run ended:  flagship status example-run-1
           more  flagship explain PREEMPTED
-        [exit 1]
+        [exit 5]
     "#]].assert_eq(&scenario.why("example-run").await);
 }
 
@@ -473,7 +473,7 @@ async fn a_member_that_leaves_under_a_run_ends_it() {
           look  see who is in the fleet:  flagship clusters
           then  start again with a new run:  flagship run example-placement
           more  flagship explain CLUSTERS_CHANGED
-        [exit 1]
+        [exit 5]
     "#]]
     .assert_eq(&scenario.why("example-run").await);
 }
@@ -488,7 +488,7 @@ async fn a_run_that_is_not_there_is_said_so() {
 
           look  see which runs exist:  kubectl --context hub get csur
           more  flagship explain NOT_FOUND
-        [exit 1]
+        [exit 5]
     "#]]
     .assert_eq(&scenario.why("run no-such-run").await);
     // Nobody said what it is: so nothing of that name is what is found.
@@ -501,7 +501,7 @@ async fn a_run_that_is_not_there_is_said_so() {
           look  see which placements exist:  kubectl --context hub get crp,rp -A
           look  see which members exist:  flagship clusters
           more  flagship explain NOT_FOUND
-        [exit 1]
+        [exit 5]
     "#]]
     .assert_eq(&scenario.why("no-such-thing").await);
 }

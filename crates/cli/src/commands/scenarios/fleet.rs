@@ -44,10 +44,15 @@ async fn a_member_that_fell_silent_is_named_before_what_it_did_not_do() {
         [exit 3]
     "#]].assert_eq(&scenario.why("cluster member2").await);
     expect![[r#"
-        member1 is healthy; 1 placement(s) are on it.
+        member1 is healthy; example-placement is not on it yet, its turn in example-run comes.
 
-          cause  DONE  everything asked for has happened
-        [exit 0]
+          cause  IN_PROGRESS  it is moving
+
+          binding  example-placement-member1-<hash>  Scheduled, no conditions yet
+
+          look  see what the run waits for:  flagship why example-run
+          more  flagship explain IN_PROGRESS
+        [exit 4]
     "#]]
     .assert_eq(&scenario.why("cluster member1").await);
 }
@@ -187,7 +192,7 @@ async fn a_member_that_never_joined_and_one_that_is_cordoned() {
 
           fix  start its agent:  flagship member --name member4 --kubeconfig MEMBER --hub-kubeconfig HUB
           more  flagship explain CLUSTER_NOT_JOINED
-        [exit 2]
+        [exit 4]
     "#]].assert_eq(&scenario.why("cluster member4").await);
     let taints = json!({"spec": {"taints": [{"key": "maintenance", "value": "true", "effect": "NoSchedule"}]}});
     scenario.hub().patch("memberclusters", "", "member1", taints).await;
@@ -199,7 +204,7 @@ async fn a_member_that_never_joined_and_one_that_is_cordoned() {
 
           look  see its taints:  kubectl --context hub describe membercluster member1
           more  flagship explain CLUSTER_CORDONED
-        [exit 2]
+        [exit 4]
     "#]]
     .assert_eq(&scenario.why("cluster member1").await);
     expect![[r#"
@@ -209,7 +214,7 @@ async fn a_member_that_never_joined_and_one_that_is_cordoned() {
 
           look  see which members exist:  kubectl --context hub get memberclusters
           more  flagship explain NOT_FOUND
-        [exit 1]
+        [exit 5]
     "#]]
     .assert_eq(&scenario.why("cluster member9").await);
 }

@@ -23,7 +23,7 @@ async fn a_run_without_a_state_waits_to_be_started() {
 
           fix  start it:  flagship resume example-run
           more  flagship explain NOT_STARTED
-        [exit 2]
+        [exit 4]
     "#]].assert_eq(&scenario.why("example-run").await);
 }
 
@@ -44,7 +44,7 @@ async fn a_run_created_stopped_stands() {
 
           fix  go on:  flagship resume example-run
           more  flagship explain STOPPED
-        [exit 2]
+        [exit 4]
     "#]]
     .assert_eq(&scenario.why("example-run").await);
 }
@@ -65,7 +65,7 @@ async fn a_run_that_was_stopped_on_the_way_says_what_is_left() {
 
           fix  go on:  flagship resume example-run
           more  flagship explain STOPPED
-        [exit 2]
+        [exit 4]
     "#]]
     .assert_eq(&scenario.why("example-run").await);
 }
@@ -88,7 +88,7 @@ async fn an_approval_before_a_stage_is_asked_for() {
                   fix  approve it:  flagship approve example-run staging
                   look  see the request:  kubectl --context hub describe careq example-run-before-staging
                   more  flagship explain APPROVAL_MISSING
-                [exit 2]
+                [exit 4]
             "#]],
         ),
         (
@@ -105,7 +105,7 @@ async fn an_approval_before_a_stage_is_asked_for() {
                   fix  approve it:  flagship approve -n my-app-namespace example-run staging
                   look  see the request:  kubectl --context hub -n my-app-namespace describe areq example-run-before-staging
                   more  flagship explain APPROVAL_MISSING
-                [exit 2]
+                [exit 4]
             "#]],
         ),
     ] {
@@ -135,7 +135,7 @@ async fn an_approval_after_a_stage_is_asked_for_beside_a_wait() {
           fix  approve it:  flagship approve example-run staging
           look  see the request:  kubectl --context hub describe careq example-run-after-staging
           more  flagship explain APPROVAL_MISSING
-        [exit 2]
+        [exit 4]
     "#]]
     .assert_eq(&scenario.why("example-run").await);
 }
@@ -155,7 +155,7 @@ async fn a_timed_wait_says_how_long_it_still_is() {
           stage  staging  Progressing=False  StageUpdatingWaiting
 
           more  flagship explain TIMED_WAIT
-        [exit 2]
+        [exit 4]
     "#]]
     .assert_eq(&scenario.why("example-run").await);
 }
@@ -194,7 +194,7 @@ async fn an_approval_of_another_generation_is_found_out() {
           fix  approve it:  flagship approve example-run staging
           look  see the request:  kubectl --context hub describe careq example-run-after-staging
           more  flagship explain APPROVAL_STALE
-        [exit 2]
+        [exit 4]
     "#]].assert_eq(&scenario.why("example-run").await);
 }
 
@@ -215,6 +215,6 @@ async fn a_namespaced_approval_of_another_generation_is_found_out() {
           fix  approve it:  flagship approve -n my-app-namespace example-run staging
           look  see the request:  kubectl --context hub -n my-app-namespace describe areq example-run-before-staging
           more  flagship explain APPROVAL_STALE
-        [exit 2]
+        [exit 4]
     "#]].assert_eq(&scenario.why("example-run").await);
 }

@@ -17,6 +17,7 @@ mod fleet;
 mod gates;
 mod placements;
 mod steering;
+mod views;
 mod workloads;
 
 use clap::{Args, Parser};
@@ -28,7 +29,7 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::connect::Hub;
-use super::{Approve, Resume, Rollback, Run, Status, Stop, Why};
+use super::{Approve, History, Plan, Resume, Rollback, Run, Status, Stop, Watch, Why};
 
 const API: &str = "placement.kubernetes-fleet.io/v1beta1";
 
@@ -288,6 +289,30 @@ impl Scenario {
         told(out, ended)
     }
 
+    /// What `flagship watch` prints to somebody who keeps a log.
+    async fn watch(&self, words: &str) -> String {
+        let mut out = Vec::new();
+        let command = self.typed::<Watch>(words);
+        let ended = command.on(&self.reach(), &self.fleet.env, false, &mut out).await;
+        told(out, ended)
+    }
+
+    /// What `flagship plan` prints.
+    async fn plan(&self, words: &str) -> String {
+        let mut out = Vec::new();
+        let command = self.typed::<Plan>(words);
+        let ended = command.answer(&self.reach(), self.fleet.env.now(), &mut out).await;
+        told(out, ended)
+    }
+
+    /// What `flagship history` prints.
+    async fn history(&self, words: &str) -> String {
+        let mut out = Vec::new();
+        let command = self.typed::<History>(words);
+        let ended = command.answer(&self.reach(), self.fleet.env.now(), &mut out).await;
+        told(out, ended)
+    }
+
     /// What `flagship run` prints.
     async fn start(&self, words: &str) -> String {
         let mut out = Vec::new();
@@ -307,9 +332,11 @@ impl Scenario {
     /// What `flagship approve` prints.
     async fn approve(&self, words: &str) -> String {
         let mut out = Vec::new();
+        let mut notes = Vec::new();
         let command = self.typed::<Approve>(words);
-        let ended = command.on(&self.reach(), &self.fleet.env, &mut out).await;
-        told(out, ended)
+        let ended = command.on(&self.reach(), &self.fleet.env, &mut out, &mut notes).await;
+        notes.extend(out);
+        told(notes, ended)
     }
 
     /// What `flagship resume` prints.

@@ -13,32 +13,32 @@ async fn an_external_placement_waits_for_a_run() {
         (
             CLUSTER,
             expect![[r#"
-            example-placement has 3 cluster(s) and waits for a run.
+                example-placement has 3 cluster(s) and waits for a run.
 
-              cause  RUN_MISSING  its strategy is External: nothing is rolled out until a run says so
+                  cause  RUN_MISSING  its strategy is External: nothing is rolled out until a run says so
 
-              placement example-placement  ClusterResourcePlacementRolloutStarted=Unknown  RolloutControlledByExternalController
+                  placement example-placement  ClusterResourcePlacementRolloutStarted=Unknown  RolloutControlledByExternalController
 
-              look  see what a run would do:  flagship plan example-placement
-              fix  start one:  flagship run example-placement
-              more  flagship explain RUN_MISSING
-            [exit 2]
-        "#]],
+                  look  see what a run would do:  flagship plan example-placement
+                  fix  start one:  flagship run example-placement
+                  more  flagship explain RUN_MISSING
+                [exit 4]
+            "#]],
         ),
         (
             NAMESPACED,
             expect![[r#"
-            my-app-namespace/example-placement has 3 cluster(s) and waits for a run.
+                my-app-namespace/example-placement has 3 cluster(s) and waits for a run.
 
-              cause  RUN_MISSING  its strategy is External: nothing is rolled out until a run says so
+                  cause  RUN_MISSING  its strategy is External: nothing is rolled out until a run says so
 
-              placement my-app-namespace/example-placement  ResourcePlacementRolloutStarted=Unknown  RolloutControlledByExternalController
+                  placement my-app-namespace/example-placement  ResourcePlacementRolloutStarted=Unknown  RolloutControlledByExternalController
 
-              look  see what a run would do:  flagship plan -n my-app-namespace example-placement
-              fix  start one:  flagship run -n my-app-namespace example-placement
-              more  flagship explain RUN_MISSING
-            [exit 2]
-        "#]],
+                  look  see what a run would do:  flagship plan -n my-app-namespace example-placement
+                  fix  start one:  flagship run -n my-app-namespace example-placement
+                  more  flagship explain RUN_MISSING
+                [exit 4]
+            "#]],
         ),
     ] {
         let scenario = Scenario::begin(scope).await;
@@ -65,7 +65,7 @@ async fn a_placement_leads_to_the_run_that_rolls_it_out() {
           fix  approve it:  flagship approve example-run staging
           look  see the request:  kubectl --context hub describe careq example-run-after-staging
           more  flagship explain APPROVAL_MISSING
-        [exit 2]
+        [exit 4]
     "#]].assert_eq(&scenario.why("example-placement").await);
 }
 
@@ -113,7 +113,7 @@ async fn a_rolling_update_that_holds_back_names_the_cluster_that_holds_it() {
 
           look  see who holds it back:  flagship why placement example-placement
           more  flagship explain ROLLOUT_HELD_BACK
-        [exit 2]
+        [exit 4]
     "#]]
     .assert_eq(&scenario.why("cluster member3").await);
 }

@@ -36,7 +36,7 @@ async fn an_old_waiting_run_does_not_downgrade_silently() {
           look  see the newer run:  flagship status later-run
           or  go back on purpose:  flagship approve example-run staging --force
           more  flagship explain SUPERSEDED
-        [exit 2]
+        [exit 4]
     "#]].assert_eq(&scenario.why("example-run").await);
     expect![[r#"
         example-run  example-placement (snapshot 0)  WAITING  stage 1 of 2  0/3 clusters  <clock>
@@ -45,7 +45,7 @@ async fn an_old_waiting_run_does_not_downgrade_silently() {
           canary  ⇢ member1 taken by later-run  ⇢ member3 taken by later-run
 
           next: example-run waits, and later-run, a newer run, has taken 3 of its 3 cluster(s) to snapshot 1, <age> ago. kubectl --context hub delete csur example-run
-        [exit 2]
+        [exit 4]
     "#]].assert_eq(&scenario.status("example-run").await);
     expect![[r#"
         error: later-run, a newer run, has taken 3 of its 3 cluster(s) to snapshot 1, <age> ago; if example-run goes on, it takes them back to snapshot 0. `flagship why example-run` says more, --force does it all the same
@@ -120,7 +120,7 @@ async fn run_and_rollback_create_no_doomed_run() {
           more  flagship explain STRATEGY_MISSING
 
         Nothing was created; --anyway creates the run all the same.
-        [exit 1]
+        [exit 5]
     "#]]
     .assert_eq(&scenario.start("example-placement --strategy nope").await);
     expect![[r#"
@@ -134,7 +134,7 @@ async fn run_and_rollback_create_no_doomed_run() {
           more  flagship explain SNAPSHOT_MISSING
 
         Nothing was created; --anyway creates the run all the same.
-        [exit 1]
+        [exit 5]
     "#]].assert_eq(&scenario.start("example-placement --snapshot 99").await);
     expect![[r#"
         a run of example-placement would be refused: example-placement has no snapshot 99.
@@ -147,7 +147,7 @@ async fn run_and_rollback_create_no_doomed_run() {
           more  flagship explain SNAPSHOT_MISSING
 
         Nothing was created; --anyway creates the run all the same.
-        [exit 1]
+        [exit 5]
     "#]].assert_eq(&scenario.rollback("example-placement --to 99").await);
     let runs = scenario.hub().list("ClusterStagedUpdateRun", "").await;
     assert_eq!(runs.len(), 0, "{runs:#?}");
@@ -175,7 +175,7 @@ async fn a_placement_that_rolls_out_by_itself_gets_no_run() {
           more  flagship explain PLACEMENT_NOT_EXTERNAL
 
         Nothing was created; --anyway creates the run all the same.
-        [exit 1]
+        [exit 5]
     "#]].assert_eq(&scenario.start("example-placement").await);
 }
 

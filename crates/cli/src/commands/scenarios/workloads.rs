@@ -128,11 +128,11 @@ async fn a_run_that_is_being_stopped_is_stuck_as_well() {
           fix  correct the image on the hub:  kubectl --context hub -n test-namespace set image deployment.apps/nginx-deployment nginx=IMAGE
           then  roll the fix out:  flagship run example-placement
           more  flagship explain IMAGE_NAME_INVALID
-        [exit 2]
+        [exit 4]
     "#]].assert_eq(&scenario.why("example-run").await);
     scenario.until("example-run", "UpdateRunStuck").await;
     expect![[r#"
-        example-run is stuck in stage staging: member2 has not become available for <age>.
+        example-run was told to stop and is stuck in stage staging: member2, begun before the stop, has not become available for <age>.
 
           cause  IMAGE_NAME_INVALID  Deployment test-namespace/nginx-deployment cannot start a pod
           because  container nginx: image "nginx:1.28:latest" is not a valid reference
@@ -235,7 +235,7 @@ async fn a_container_that_ends_again_and_again_is_a_crash_loop() {
         example-run is stuck in stage staging: member2 has not become available for <age>.
 
           cause  CRASH_LOOP  Deployment test-namespace/nginx-deployment starts and ends again and again
-          because  container nginx ended 2 time(s), last with exit code 137
+          because  container nginx keeps ending, last with exit code 137
 
           run  example-run  Progressing=False  UpdateRunStuck
           binding  example-placement-member2-<hash>  Available=False  NotAllWorkAreAvailable
@@ -309,7 +309,7 @@ async fn a_pod_that_runs_and_never_answers_its_probe_is_not_ready() {
         example-run is stuck in stage staging: member2 has not become available for <age>.
 
           cause  POD_NOT_READY  Deployment test-namespace/nginx-deployment runs and does not become ready
-          because  container nginx runs, and its readiness probe has not succeeded
+          because  container nginx runs and is not ready yet; it has no readiness probe
 
           run  example-run  Progressing=False  UpdateRunStuck
           binding  example-placement-member2-<hash>  Available=False  NotAllWorkAreAvailable
@@ -331,17 +331,17 @@ async fn without_a_way_to_the_member_the_last_verified_thing_is_said() {
     expect![[r#"
         example-run is stuck in stage staging: member2 has not become available for <age>.
 
-          cause  OBJECT_NOT_READY  Deployment test-namespace/nginx-deployment is not available on member2
-          because  member2 could not be looked at: the kubeconfig has no context member2
+          cause  IMAGE_NAME_INVALID  Deployment test-namespace/nginx-deployment cannot start a pod
+          because  container nginx: image "nginx:1.28:latest" is not a valid reference
 
           run  example-run  Progressing=False  UpdateRunStuck
           binding  example-placement-member2-<hash>  Available=False  NotAllWorkAreAvailable
           work  fleet-member-member2/example-placement-work  Available=False  ManifestNotAvailableYet
           object  Deployment test-namespace/nginx-deployment  (member2)  not available
 
-          look  see the object on the member:  kubectl --context member2 -n test-namespace describe deployment.apps/nginx-deployment
+          fix  correct the image on the hub:  kubectl --context hub -n test-namespace set image deployment.apps/nginx-deployment nginx=IMAGE
           then  roll the fix out:  flagship run example-placement
-          more  flagship explain OBJECT_NOT_READY
+          more  flagship explain IMAGE_NAME_INVALID
         [exit 3]
     "#]].assert_eq(&scenario.asked("example-run", ["member1"].into_iter()).await);
 }
@@ -369,7 +369,7 @@ async fn a_cluster_that_has_just_begun_is_moving() {
 
           look  follow the run:  flagship watch example-run
           more  flagship explain IN_PROGRESS
-        [exit 2]
+        [exit 4]
     "#]].assert_eq(&scenario.why("example-run").await);
     scenario.until("example-run", "UpdateRunSucceeded").await;
     expect![[r#"

@@ -276,9 +276,77 @@ fn members_themselves_can_be_asked_about() {
     let asked = |name: &str| facts(Subject::Cluster(name.into()));
     let mut healthy = asked("member2");
     healthy.clusters.insert("member2".into(), member(5));
-    assert_eq!(explain(&healthy).headline, "member2 is healthy; 0 placement(s) are on it.");
+    assert_eq!(explain(&healthy).headline, "member2 is healthy; nothing is placed on it.");
     let mut silent = asked("member2");
     silent.clusters.insert("member2".into(), member(3700));
     assert_eq!(explain(&silent).headline, "member2 has not been heard of for 1h01m.");
     assert_eq!(explain(&asked("nobody")).cause, Cause::NotFound);
+}
+
+/// `member2` with this binding, asked about as a cluster.
+fn asked(bindings: Vec<BindingFacts>) -> Facts {
+    let mut facts = facts(Subject::Cluster("member2".into()));
+    facts.clusters.insert("member2".into(), member(5));
+    facts.bindings = bindings;
+    facts
+}
+
+#[test]
+fn a_member_with_nothing_on_it_is_not_done() {
+    // Just joined, or drained: no placement has chosen it.
+    let found = explain(&asked(vec![]));
+    assert_eq!((found.cause, found.state), (Cause::NothingPlaced, State::Done));
+    assert_eq!(found.headline, "member2 is healthy; nothing is placed on it.");
+
+    // Uncordoned: chosen again, and no run has brought anything.
+    let mut chosen = binding("member2", json!({}));
+    chosen.spec.state = flagship_api::binding::BindingState::Scheduled;
+    let mut facts = asked(vec![chosen]);
+    let key = ObjectKey::cluster("example-placement");
+    facts.placements.insert(key.clone(), PlacementGlance { external: true, open_run: None });
+    let found = explain(&facts);
+    assert_eq!((found.cause, found.state), (Cause::RunMissing, State::Waiting));
+    assert_eq!(
+        found.headline,
+        "member2 is healthy; example-placement has chosen it, and nothing of it is there."
+    );
+    let open_run = Some("example-run".to_owned());
+    facts.placements.insert(key, PlacementGlance { external: true, open_run });
+    let found = explain(&facts);
+    assert_eq!((found.cause, found.state), (Cause::InProgress, State::Waiting));
+    assert_eq!(found.hints[0].command, "flagship why example-run");
+    // A placement that rolls out by itself comes by itself.
+    facts.placements.clear();
+    assert_eq!(
+        explain(&facts).headline,
+        "member2 is healthy; example-placement is being rolled out to it."
+    );
+}
+
+#[test]
+fn a_member_under_deletion_is_leaving() {
+    let available = condition("Available", "True", "x", "", 100);
+    let mut facts = asked(vec![binding("member2", json!({"conditions": [available]}))]);
+    facts.clusters.get_mut("member2").unwrap().leaving = true;
+    let found = explain(&facts);
+    assert_eq!((found.cause, found.state), (Cause::ClusterLeaving, State::Waiting));
+    assert_eq!(found.headline, "member2 is leaving the fleet.");
+    assert_eq!(found.what, "1 placement(s) are still on it: example-placement");
+    let rows = crate::clusters::rows(facts.clone());
+    assert_eq!(rows[0].joined, "leaving");
+    // Its agent is away: nobody cleans up.
+    facts.clusters.insert("member2".into(), ClusterFacts { leaving: true, ..member(900) });
+    let found = explain(&facts);
+    assert_eq!((found.cause, found.state), (Cause::ClusterLeaving, State::Stuck));
+    assert_eq!(
+        found.headline,
+        "member2 is leaving the fleet, and its agent does not answer: has not been heard of for 15m00s."
+    );
+}
+
+#[test]
+fn every_code_that_agents_report_is_a_cause() {
+    for code in flagship_rules::diagnosis::code::ALL {
+        assert!(Cause::read(code).is_some(), "{code}");
+    }
 }

@@ -115,6 +115,27 @@ fn a_preempted_run_names_the_one_that_took_over() {
     assert_eq!(found.hints[0].command, "flagship status example-run-1");
     facts.rivals = vec!["example-run-1".into()];
     assert_eq!(explain(&facts).hints[0].command, "flagship watch example-run-1");
+    // Whoever holds the binding today came later: the records say who took it.
+    facts.run.as_mut().unwrap().status.stages_status = serde_json::from_value(json!([{
+        "stageName": "staging", "clusters": [{"clusterName": "member2", "conditions": [
+            condition("Started", "True", "ClusterUpdatingStarted", "", 120)]}],
+    }]))
+    .unwrap();
+    let rival = |name: &str, since: i64| flagship_rules::update_run::Rival {
+        name: name.to_owned(),
+        version: "1".to_owned(),
+        started: [("member2".to_owned(), ago(since).parse().unwrap())].into(),
+        ..flagship_rules::update_run::Rival::departed(name)
+    };
+    facts.others = vec![rival("too-early", 300), rival("example-run-1", 90), rival("later", 10)];
+    facts.bindings = vec![binding("member2", signal("later"))];
+    let found = explain(&facts);
+    assert_eq!(
+        found.headline,
+        "example-run failed: example-run-1 took over member2 in stage staging."
+    );
+    assert_eq!(found.evidence[1].says, "RolloutStarted=True  by later since");
+    facts.others.clear();
     // Nobody else signed: a hand has been on the binding.
     facts.bindings = vec![binding("member2", signal("example-run"))];
     let found = explain(&facts);
@@ -241,4 +262,158 @@ fn a_run_that_is_not_there_is_said_so() {
     let found = explain(&facts(Subject::Run(ObjectKey::namespaced("app", "x"))));
     assert_eq!(found.headline, "there is no run app/x.");
     assert_eq!(found.hints[0].command, "kubectl --context hub -n app get sur");
+}
+
+/// A run that updates these clusters of stage `canary`, and is stuck or not.
+fn updating(clusters: &[&str], state: &str, reason: &str) -> Facts {
+    let started = condition("Started", "True", "ClusterUpdatingStarted", "", 320);
+    let clusters: Vec<Value> =
+        clusters.iter().map(|name| json!({"clusterName": name, "conditions": [started]})).collect();
+    run(
+        state,
+        json!({
+            "conditions": [initialized(), condition("Progressing", "False", reason, "", 20)],
+            "stagesStatus": [{"stageName": "canary", "clusters": clusters, "startTime": ago(320),
+                "conditions": [condition("Progressing", "True", "StageUpdatingStarted", "", 320)]}],
+        }),
+    )
+}
+
+/// A binding whose Deployment is not available.
+fn unavailable(cluster: &str) -> BindingFacts {
+    let not = condition("Available", "False", "NotAllWorkAreAvailable", "", 300);
+    let failed = json!({"group": "apps", "version": "v1", "kind": "Deployment",
+        "name": "web", "namespace": "app",
+        "condition": condition("Available", "False", "ManifestNotAvailableYet", "x", 300)});
+    binding(cluster, json!({"conditions": [not], "failedPlacements": [failed]}))
+}
+
+fn report(cause: &str) -> Vec<flagship_rules::diagnosis::report::Reported> {
+    let annotation = json!([{"group": "apps", "kind": "Deployment", "namespace": "app",
+        "name": "web", "cause": cause, "container": "web", "says": "container web: as reported"}]);
+    flagship_rules::diagnosis::report::read(&annotation.to_string())
+}
+
+#[test]
+fn what_agents_report_makes_why_complete_from_the_hub_alone() {
+    let mut facts = updating(&["member2"], "Run", "UpdateRunStuck");
+    facts.clusters = [("member2".to_owned(), member(5))].into();
+    facts.bindings = vec![unavailable("member2")];
+    facts.reports = [("member2".to_owned(), report("CRASH_LOOP"))].into();
+    expect![[r#"
+        example-run is stuck in stage canary: member2 has not become available for 5m20s.
+        stuck CRASH_LOOP: Deployment app/web starts and ends again and again
+        because container web: as reported
+          run example-run: Progressing=False  UpdateRunStuck
+          binding example-placement-member2-e1a567da: Available=False  NotAllWorkAreAvailable
+          work fleet-member-member2/example-placement-work: Available=False  ManifestNotAvailableYet
+          object Deployment app/web  (member2): not available
+        look: read what the container said: kubectl --context member2 -n app logs deployment.apps/web -c web --previous
+        then: roll the fix out: flagship run example-placement
+    "#]]
+    .assert_eq(&read(&facts));
+    // A cause of a newer agent is no reason to say nothing.
+    facts.reports = [("member2".to_owned(), report("FROM_THE_FUTURE"))].into();
+    let found = explain(&facts);
+    assert_eq!(
+        (found.cause, found.because.as_str()),
+        (Cause::ObjectNotReady, "container web: as reported")
+    );
+}
+
+#[test]
+fn many_stuck_clusters_are_counted_by_cause_and_the_most_frequent_is_explained() {
+    let names: Vec<String> = (1..=150).map(|n| format!("member{n}")).collect();
+    let all: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut facts = updating(&all, "Run", "UpdateRunStuck");
+    for name in &names {
+        let silent = matches!(name.as_str(), "member1" | "member10");
+        facts.clusters.insert(name.clone(), member(if silent { 900 } else { 5 }));
+        facts.bindings.push(unavailable(name));
+        facts.reports.insert(name.clone(), report("IMAGE_NOT_FOUND"));
+    }
+    let found = explain(&facts);
+    assert_eq!(
+        found.headline,
+        "example-run is stuck in stage canary: member2 has not become available for 5m20s. 150 stuck: 148 IMAGE_NOT_FOUND, 2 HEARTBEAT_STALE."
+    );
+    assert_eq!(found.cause, Cause::ImageNotFound);
+    assert_eq!(found.stuck[1].clusters, ["member1", "member10"]);
+    assert_eq!(causes(&facts).len(), 150);
+    // Few members are looked at, whoever has access: those the answer is about.
+    let looks: Vec<String> = worth_a_look(&facts).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(looks, ["member2", "member3", "member4"]);
+}
+
+#[test]
+fn a_cluster_that_is_merely_slow_does_not_hide_one_that_cannot_start() {
+    let mut facts = updating(&["member1", "member2"], "Run", "UpdateRunProgressing");
+    facts.clusters = [("member1".to_owned(), member(5)), ("member2".to_owned(), member(5))].into();
+    facts.bindings = vec![unavailable("member1"), unavailable("member2")];
+    facts.reports = [("member2".to_owned(), report("IMAGE_NOT_FOUND"))].into();
+    let found = explain(&facts);
+    assert_eq!((found.cause, found.state), (Cause::ImageNotFound, State::Waiting));
+    assert_eq!(
+        found.headline,
+        "example-run is updating 2 clusters in stage canary, member2 for 5m20s now."
+    );
+}
+
+#[test]
+fn stuck_is_never_in_progress() {
+    let mut facts = updating(&["member2"], "Run", "UpdateRunStuck");
+    facts.clusters = [("member2".to_owned(), member(5))].into();
+    let begun = condition("RolloutStarted", "True", "RolloutStarted", "", 320);
+    facts.bindings = vec![binding("member2", json!({"conditions": [begun]}))];
+    let found = explain(&facts);
+    assert_eq!((found.cause, found.state), (Cause::NotReported, State::Stuck));
+    // It has become available, and the run has not noticed yet.
+    let available = condition("Available", "True", "x", "", 1);
+    facts.bindings = vec![binding("member2", json!({"conditions": [available]}))];
+    let found = explain(&facts);
+    assert_eq!((found.cause, found.state), (Cause::InProgress, State::Waiting));
+}
+
+#[test]
+fn a_stuck_run_that_was_told_to_stop_says_both() {
+    let mut facts = updating(&["member2"], "Stop", "UpdateRunStuck");
+    facts.clusters = [("member2".to_owned(), member(5))].into();
+    facts.bindings = vec![unavailable("member2")];
+    assert_eq!(
+        explain(&facts).headline,
+        "example-run was told to stop and is stuck in stage canary: member2, begun before the stop, has not become available for 5m20s."
+    );
+}
+
+#[test]
+fn ten_of_three_hundred_do_not_read_as_if_they_were_all() {
+    let names: Vec<String> = (1..=10).map(|n| format!("member{n}")).collect();
+    let detail = format!(
+        "some clusters are not placed in any stage, total 300, showing up to 10: {}",
+        names.join(", ")
+    );
+    let found = explain(&failed(&format!("{VALID}{detail}")));
+    assert!(
+        found.headline.contains("no stage selects 300 clusters, among them member1, member2"),
+        "{}",
+        found.headline
+    );
+}
+
+#[test]
+fn a_run_whose_clusters_changed_names_who_came_and_who_went() {
+    let mut facts = updating(&["member1", "member2"], "Run", "UpdateRunFailed");
+    let message = "cannot continue the updateRun: failed to process the request due to a client error: the number of clusters in the stage `canary` has changed, new: 2, existing: 2";
+    let failed = condition("Succeeded", "False", "UpdateRunFailed", message, 60);
+    let conditions = json!([initialized(), failed]);
+    let run = facts.run.as_mut().unwrap();
+    run.status.conditions = serde_json::from_value(conditions).unwrap();
+    facts.placement = Some(PlacementFacts::default());
+    facts.bindings = vec![binding("member2", json!({})), binding("member10", json!({}))];
+    let found = explain(&facts);
+    assert_eq!(found.cause, Cause::ClustersChanged);
+    assert_eq!(
+        found.headline,
+        "example-run failed: member10 joined and member1 left while the run was under way."
+    );
 }

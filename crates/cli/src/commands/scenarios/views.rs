@@ -1,0 +1,283 @@
+//! Views of the whole fleet and of history, names as kubectl has them, and what is told to
+//! whoever has no access to members.
+
+use std::time::Duration;
+
+use expect_test::expect;
+use serde_json::json;
+
+use super::{CLUSTER, NAMESPACED, Scenario, container};
+
+/// The image that no registry has, as scenarios configure it.
+const MISSING: &str = "nginx:1.28-typo";
+
+#[tokio::test(start_paused = true)]
+async fn the_cause_is_told_without_access_to_members() {
+    let scenario = Scenario::begin(CLUSTER).await;
+    scenario.deploy_with(json!({}), container(MISSING)).await;
+    scenario.gets_stuck(json!({"type": "External"})).await;
+    expect![[r#"
+        example-run is stuck in stage staging: member2 has not become available for <age>.
+
+          cause  IMAGE_NOT_FOUND  Deployment test-namespace/nginx-deployment cannot start a pod
+          because  container nginx: image "nginx:1.28-typo": rpc error: code = NotFound desc = failed to pull and unpack image "docker.io/library/nginx:1.28-typo": failed to resolve reference "docker.io/library/nginx:1.28-typo": docker.io/library/nginx:1.28-typo: not found
+
+          run  example-run  Progressing=False  UpdateRunStuck
+          binding  example-placement-member2-<hash>  Available=False  NotAllWorkAreAvailable
+          work  fleet-member-member2/example-placement-work  Available=False  ManifestNotAvailableYet
+          object  Deployment test-namespace/nginx-deployment  (member2)  not available
+
+          fix  correct the image on the hub:  kubectl --context hub -n test-namespace set image deployment.apps/nginx-deployment nginx=IMAGE
+          then  roll the fix out:  flagship run example-placement
+          more  flagship explain IMAGE_NOT_FOUND
+        [exit 3]
+    "#]].assert_eq(&scenario.asked("example-run", std::iter::empty()).await);
+    expect![[r#"
+        example-run  example-placement (snapshot 0)  STUCK  stage 1 of 2  0/3 clusters  <clock>
+
+          staging  ! member2 <clock> IMAGE_NOT_FOUND
+          canary  · member1  · member3
+
+          next: example-run is stuck in stage staging: member2 has not become available for <age>. kubectl --context hub -n test-namespace set image deployment.apps/nginx-deployment nginx=IMAGE
+        [exit 3]
+    "#]].assert_eq(&scenario.status("example-run").await);
+    let works = scenario.hub().list("Work", "fleet-member-member2").await;
+    let note = &works[0]["metadata"]["annotations"]["flagship.dev/failure-causes"];
+    expect![[r#"
+        [{"group":"apps","kind":"Deployment","namespace":"test-namespace","name":"nginx-deployment","cause":"IMAGE_NOT_FOUND","container":"nginx","says":"container nginx: image \"nginx:1.28-typo\": rpc error: code = NotFound desc = failed to pull and unpack image \"docker.io/library/nginx:1.28-typo\": failed to resolve reference \"docker.io/library/nginx:1.28-typo\": docker.io/library/nginx:1.28-typo: not found"}]
+    "#]].assert_eq(&flagship_sim::normal::normal(note.as_str().unwrap()));
+    // What was mended is no longer reported.
+    scenario.deploy("nginx:1.27").await;
+    scenario.run("fixed-run", "Run").await;
+    scenario.until("fixed-run", "UpdateRunSucceeded").await;
+    scenario.pass(30).await;
+    let works = scenario.hub().list("Work", "fleet-member-member2").await;
+    let notes = &works[0]["metadata"]["annotations"];
+    assert_eq!(notes["flagship.dev/failure-causes"], json!(null), "{notes:#}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_loop_is_told_without_access_too() {
+    let scenario = Scenario::begin(CLUSTER).await;
+    let crash = json!({"workloads.flagship.dev/crash-loop": "true"});
+    scenario.deploy_with(crash, container("nginx:1.27")).await;
+    scenario.gets_stuck(json!({"type": "External"})).await;
+    let told = scenario.asked("example-run", std::iter::empty()).await;
+    assert!(told.contains("CRASH_LOOP"), "{told}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_is_not_done_while_nothing_is_there() {
+    let scenario = Scenario::begin(CLUSTER).await;
+    let told = scenario.why("cluster member1").await;
+    assert!(told.contains("nothing is placed on it"), "{told}");
+    scenario.place(json!({"type": "External"})).await;
+    expect![[r#"
+        member1 is healthy; example-placement has chosen it, and nothing of it is there.
+
+          cause  RUN_MISSING  its strategy is External: nothing comes until a run brings it
+
+          binding  example-placement-member1-<hash>  Scheduled, no conditions yet
+
+          look  see what a run would do:  flagship plan example-placement
+          fix  start one:  flagship run example-placement
+          more  flagship explain RUN_MISSING
+        [exit 4]
+    "#]]
+    .assert_eq(&scenario.why("cluster/member1").await);
+    scenario.strategy(json!({"afterStageTasks": [{"type": "Approval"}]})).await;
+    scenario.run("example-run", "Run").await;
+    scenario.until("example-run", "UpdateRunWaiting").await;
+    expect![[r#"
+        member1 is healthy; example-placement is not on it yet, its turn in example-run comes.
+
+          cause  IN_PROGRESS  it is moving
+
+          binding  example-placement-member1-<hash>  Scheduled, no conditions yet
+
+          look  see what the run waits for:  flagship why example-run
+          more  flagship explain IN_PROGRESS
+        [exit 4]
+    "#]]
+    .assert_eq(&scenario.why("member member1").await);
+    let told = scenario.why("member member2").await;
+    assert!(told.contains("member2 is healthy; 1 placement(s) are on it."), "{told}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn watch_stays_with_a_stuck_run_unless_told_otherwise() {
+    let scenario = Scenario::begin(CLUSTER).await;
+    scenario.deploy_with(json!({}), container(MISSING)).await;
+    scenario.gets_stuck(json!({"type": "External"})).await;
+    scenario.pass(10).await;
+    expect![[r#"
+        example-run  example-placement (snapshot 0)  STUCK  stage 1 of 2  0/3 clusters  IMAGE_NOT_FOUND
+        [exit 3]
+    "#]].assert_eq(&scenario.watch("example-run --until stuck").await);
+    let staying =
+        tokio::time::timeout(Duration::from_secs(60), scenario.watch("example-run")).await;
+    assert!(staying.is_err(), "{staying:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn stop_on_a_stuck_run_leaves_a_sign() {
+    let scenario = Scenario::begin(CLUSTER).await;
+    scenario.deploy_with(json!({}), container(MISSING)).await;
+    scenario.gets_stuck(json!({"type": "External"})).await;
+    scenario.stop("example-run").await;
+    scenario.pass(20).await;
+    expect![[r#"
+        example-run  example-placement (snapshot 0)  STUCK, STOPPING  stage 1 of 2  0/3 clusters  <clock>
+
+          staging  ! member2 <clock> IMAGE_NOT_FOUND
+          canary  · member1  · member3
+
+          next: example-run was told to stop and is stuck in stage staging: member2, begun before the stop, has not become available for <age>. kubectl --context hub -n test-namespace set image deployment.apps/nginx-deployment nginx=IMAGE
+        [exit 3]
+    "#]].assert_eq(&scenario.status("example-run").await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn mixed_versions_and_the_failed_run_are_told_of_a_placement() {
+    let scenario = Scenario::rolling(CLUSTER, json!({})).await;
+    scenario.until("example-run", "UpdateRunSucceeded").await;
+    scenario.deploy("nginx:1.28").await;
+    scenario.strategy(json!({"afterStageTasks": [{"type": "Approval"}]})).await;
+    scenario.run("second-run", "Run").await;
+    scenario.until("second-run", "UpdateRunWaiting").await;
+    scenario.hub().delete("ClusterStagedUpdateRun", "", "second-run").await;
+    scenario.pass(5).await;
+    expect![[r#"
+        example-placement has mixed versions: snapshot 1 on 1 cluster(s), snapshot 0 on 2 cluster(s).
+
+          cause  MIXED_VERSIONS  no run is under way that would bring them together
+
+          placement example-placement  ClusterResourcePlacementRolloutStarted=Unknown  RolloutControlledByExternalController
+          version  snapshot 0  member1, member3
+          version  snapshot 1  member2
+
+          fix  bring all to what is on the hub now:  flagship run example-placement
+          look  see which runs there were:  flagship history example-placement
+          more  flagship explain MIXED_VERSIONS
+        [exit 4]
+    "#]].assert_eq(&scenario.why("example-placement").await);
+    scenario.run_with("third-run", json!({"resourceSnapshotIndex": "77"})).await;
+    scenario.until("third-run", "UpdateRunInitializedFailed").await;
+    expect![[r#"
+        example-placement has mixed versions: snapshot 1 on 1 cluster(s), snapshot 0 on 2 cluster(s); its last run third-run could not be initialized: example-placement has no snapshot 77.
+
+          cause  SNAPSHOT_MISSING  the resource snapshot does not exist
+          because  no resourceSnapshots with index `77` found for placement `/example-placement`
+
+          placement example-placement  ClusterResourcePlacementRolloutStarted=Unknown  RolloutControlledByExternalController
+          version  snapshot 0  member1, member3
+          version  snapshot 1  member2
+
+          look  see which versions exist:  kubectl --context hub get clusterresourcesnapshots -l kubernetes-fleet.io/parent-CRP=example-placement
+          then  roll out what is on the hub now:  flagship run example-placement
+          more  flagship explain SNAPSHOT_MISSING
+        [exit 5]
+    "#]].assert_eq(&scenario.why("example-placement").await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn status_without_a_name_shows_runs_what_they_wait_for_and_which_version_is_where() {
+    let scenario = Scenario::begin(CLUSTER).await;
+    expect![[r#"
+        No run has been started yet.
+
+        There is no placement yet. 3 cluster(s).
+        [exit 0]
+    "#]]
+    .assert_eq(&scenario.status("").await);
+    scenario.place(json!({"type": "External"})).await;
+    scenario.strategy(json!({"afterStageTasks": [{"type": "Approval"}]})).await;
+    scenario.run("example-run", "Run").await;
+    scenario.until("example-run", "UpdateRunWaiting").await;
+    expect![[r#"
+        RUN  PLACEMENT  SNAPSHOT  STATE  CLUSTERS
+        example-run  example-placement  0  WAITING  1/3
+
+        example-run waits for an approval after stage staging for <age>.
+          flagship approve example-run staging
+
+        PLACEMENT  VERSION  CLUSTERS
+        example-placement  snapshot 0  1: member2
+                            nothing yet  2: member1, member3
+        [exit 0]
+    "#]]
+    .assert_eq(&scenario.status("").await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn history_has_dates_strategies_and_who_approved() {
+    let scenario =
+        Scenario::rolling(CLUSTER, json!({"afterStageTasks": [{"type": "Approval"}]})).await;
+    expect![[r#"
+        example-run does not ask for an approval of stage staging yet; waiting up to <age>
+        example-run-after-staging approved
+        follow it:  flagship watch example-run
+        [exit 0]
+    "#]]
+    .assert_eq(&scenario.approve("csur/example-run staging --comment tested").await);
+    scenario.until("example-run", "UpdateRunSucceeded").await;
+    expect![[r#"
+        RUN  SNAPSHOT  STRATEGY  STATE  CLUSTERS  CREATED  TIME  APPROVED
+        example-run  0  example-strategy  Succeeded  3/3  <moment>  <clock>  staging (tested (by user))
+        [exit 0]
+    "#]].assert_eq(&scenario.history("crp/example-placement").await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn names_are_taken_as_kubectl_has_them_and_other_kinds_are_named() {
+    let scenario =
+        Scenario::rolling(NAMESPACED, json!({"afterStageTasks": [{"type": "Approval"}]})).await;
+    scenario.until("example-run", "UpdateRunWaiting").await;
+    let plain = scenario.why("example-run").await;
+    assert!(plain.contains("APPROVAL_MISSING"), "{plain}");
+    assert_eq!(scenario.why("sur/example-run").await, plain);
+    assert_eq!(
+        scenario.why("stagedupdaterun.placement.kubernetes-fleet.io/example-run").await,
+        plain
+    );
+    assert_eq!(scenario.why("my-app-namespace/example-run").await, plain);
+    expect![[r#"
+        my-app-namespace/example-placement is a placement, not a run.
+        see its last run:  flagship status -n my-app-namespace example-run
+        see how the placement is:  flagship why placement -n my-app-namespace example-placement
+        [exit 5]
+    "#]]
+    .assert_eq(&scenario.status("example-placement").await);
+    expect![[r#"
+        error: my-app-namespace/example-placement is said to be a placement; a run is wanted here
+    "#]]
+    .assert_eq(&scenario.status("rp/example-placement").await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plan_says_that_the_delete_stage_takes_all_clusters_at_once() {
+    let scenario = Scenario::begin(CLUSTER).await;
+    let fixed = |names: &[&str]| json!({"placementType": "PickFixed", "clusterNames": names});
+    let all = fixed(&["member1", "member2", "member3"]);
+    scenario.place_with(json!({"policy": all, "strategy": {"type": "External"}})).await;
+    scenario.strategy(json!({})).await;
+    scenario.pass(5).await;
+    scenario.run("example-run", "Run").await;
+    scenario.until("example-run", "UpdateRunSucceeded").await;
+    let fewer = json!({"spec": {"policy": fixed(&["member2"])}});
+    scenario.patch("ResourcePlacement", "example-placement", fewer).await;
+    scenario.pass(10).await;
+    expect![[r#"
+        Rolling out example-placement with strategy example-strategy
+
+        STAGE  CLUSTERS  AT ONCE  GATES
+        staging  member2  1
+        canary  none, skipped  1
+        remove  member1 member3  all
+
+        3 cluster(s), 0 approval(s).
+        start it:  flagship run example-placement --strategy example-strategy
+        [exit 0]
+    "#]]
+    .assert_eq(&scenario.plan("example-placement").await);
+}
