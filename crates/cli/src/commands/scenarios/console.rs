@@ -111,7 +111,7 @@ async fn the_page_is_told_what_status_prints() {
         page.until("home", |head| !head["needs"][0].is_null()).await;
         let shown = page.json(&format!("/api/status?{run}")).await;
         let printed = scenario.status("example-run -o json").await;
-        let printed = printed.trim_end().trim_end_matches("[exit 2]");
+        let printed = printed.trim_end().trim_end_matches("[exit 4]");
         let printed: Value = serde_json::from_str(printed).unwrap();
         assert_eq!(timeless(shown), timeless(printed));
     }
