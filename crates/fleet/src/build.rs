@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use flagship_edge::{Config, Edge};
+use flagship_runtime::client::Client;
 use flagship_runtime::env::Env;
 use flagship_runtime::metrics::Metrics;
 use flagship_store::env::Env as ServerEnv;
@@ -60,14 +61,30 @@ impl FleetBuilder {
             host.unwrap_or_else(|| (ClusterHost::new(server_env.clone(), storage), String::new()));
         let hub = host.hub(&format!("{prefix}{HUB}"), server_env.clone()).await?;
         if spec.hub_admission {
-            HubAdmission::install(&hub, spec.hub.admission());
+            HubAdmission::install(&hub, &spec.hub);
         }
-        Workloads::new(WorkloadConfig::hub()).spawn(hub.clone());
+        if let Some(policies) = &spec.policies {
+            // One that refuses everything must not keep out whoever could change it.
+            let client = Client::in_process(hub.unguarded().called_by(spec.callers.hub));
+            let client = client.named(spec.callers.hub);
+            flagship_hub::policies::install(&client, &env, policies)
+                .await
+                .map_err(|source| FleetError::Policies { source })?;
+        }
+        let on_hub = match spec.hub.selection.workloads_run_here {
+            true => spec.workloads.clone(),
+            false => WorkloadConfig::hub(),
+        };
+        Workloads::new(on_hub).spawn(hub.clone());
         let workloads = Workloads::new(spec.workloads.clone());
         let mut handles = BTreeMap::new();
         for member in &spec.members {
             let handle = host.member(&format!("{prefix}{member}"), server_env.clone()).await?;
-            workloads.spawn(handle.clone());
+            let own = spec
+                .nodes
+                .get(member)
+                .map(|&nodes| Workloads::new(WorkloadConfig { nodes, ..spec.workloads.clone() }));
+            own.as_ref().unwrap_or(&workloads).spawn(handle.clone());
             handles.insert(member.clone(), handle);
         }
         handles.insert(HUB.to_owned(), hub);

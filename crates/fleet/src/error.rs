@@ -29,6 +29,12 @@ pub enum FleetError {
     /// The fleet cannot be reached from the network.
     #[error(transparent)]
     Edge(#[from] EdgeError),
+    /// The hub does not take its admission policies.
+    #[error("cannot install the admission policies of the hub")]
+    Policies {
+        /// What the hub says.
+        source: ClientError,
+    },
     /// The hub does not take a member.
     #[error("cannot register {member}")]
     Register {

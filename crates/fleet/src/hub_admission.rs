@@ -2,12 +2,14 @@
 //! what KubeFleet's does.
 //!
 //! The answers are those of `flagship_rules::admission`, and refusals read as if a webhook
-//! had spoken. What an answer depends on is read from the cluster's own store, so that
+//! had spoken. Guard rails, where an operator wants them, are asked first: they judge who
+//! sends, whatever is sent. What an answer depends on is read from the cluster's own store, so that
 //! nothing is asked over the wire and nothing can be unreachable.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use flagship_api::cluster::MemberCluster;
 use flagship_api::decode::decode_value;
 use flagship_api::kinds::Scope;
 use flagship_api::names::member_namespace;
@@ -16,6 +18,7 @@ use flagship_apiserver::registry::Registry;
 use flagship_apiserver::rest::{Admission, ClusterHandle, Mutation, Review};
 use flagship_base::machinery::status::ApiError;
 use flagship_hub::admission::{Answer, Options, Request, ReviewContext, exported, service_exports};
+use flagship_rules::admission::guard_rails::{self, GuardRail, Sender, guard_rails};
 use flagship_rules::admission::{self, Need, Neighbour, Operation};
 use flagship_rules::placement::Placement;
 use flagship_rules::placement::selection::Kind;
@@ -26,15 +29,25 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// Admission of an embedded hub.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub struct HubAdmission {
     options: Options,
+    guarding: Option<Guarding>,
+}
+
+/// What guard rails are asked with.
+#[derive(Debug)]
+struct Guarding {
+    rails: Vec<GuardRail>,
+    options: guard_rails::Options,
 }
 
 impl HubAdmission {
     /// Judges every write to the hub from now on.
-    pub fn install(hub: &ClusterHandle, options: Options) {
-        hub.install_admission("fleet", Arc::new(Self { options }));
+    pub fn install(hub: &ClusterHandle, options: &flagship_hub::Options) {
+        let guarding = options.guard_rails.clone();
+        let guarding = guarding.map(|options| Guarding { rails: guard_rails(), options });
+        hub.install_admission("fleet", Arc::new(Self { options: options.admission(), guarding }));
     }
 }
 
@@ -50,6 +63,9 @@ impl Admission for HubAdmission {
     }
 
     fn validate(&self, review: &mut Review<'_>) -> Result<(), ApiError> {
+        if let Some(guarding) = &self.guarding {
+            guarding.judge(review)?;
+        }
         let Some(kind) = concerned(review) else { return Ok(()) };
         let Some(request) = request(review, &kind, review.object) else { return Ok(()) };
         let context = look(review.store, review.registry, &request, self.options);
@@ -57,13 +73,64 @@ impl Admission for HubAdmission {
             None | Some(Answer::Allowed(_)) => return Ok(()),
             Some(answer) => answer,
         };
-        let reason = if answer.code() == 403 { "Forbidden" } else { "" };
         let says = match admission::judge_of(&request) {
             Some(webhook) => webhook.refusal(answer.message()),
             None => answer.message().to_owned(),
         };
-        Err(ApiError::new(answer.code(), reason, says))
+        Err(refused(&answer, says))
     }
+}
+
+fn refused(answer: &Answer, says: String) -> ApiError {
+    let reason = if answer.code() == 403 { "Forbidden" } else { "" };
+    ApiError::new(answer.code(), reason, says)
+}
+
+impl Guarding {
+    fn judge(&self, review: &Review<'_>) -> Result<(), ApiError> {
+        let (group, version) = group_version(review.api_version);
+        let kind = Kind::new(group, version, review.kind);
+        let Some(request) = request(review, &kind, review.object) else { return Ok(()) };
+        let Some(rail) = self.rails.iter().find(|rail| covers(rail, review, &request)) else {
+            return Ok(());
+        };
+        let groups: Vec<&str> = review.caller.groups.iter().map(|group| &**group).collect();
+        let sender = Sender { name: &review.caller.name, groups: &groups, sent_kind: &kind };
+        let member: Option<MemberCluster> = guard_rails::member_of(&request).and_then(|name| {
+            let members = table(&ResourceType::of::<MemberCluster>());
+            let stored = review.store.get(&members, &ObjectKey::new("", name))?;
+            read(&stored)
+        });
+        let identity = member.as_ref().map(|member| member.spec.identity.name.as_str());
+        match guard_rails::judge(&request, &sender, identity, &self.options) {
+            Answer::Allowed(_) => Ok(()),
+            answer => Err(refused(&answer, rail.refusal(answer.message()))),
+        }
+    }
+}
+
+/// Whether a webhook of the guard rails would be shown the write, whatever version of its kind
+/// it is sent in.
+fn covers(rail: &GuardRail, review: &Review<'_>, request: &Request<'_>) -> bool {
+    let Some(served) = review.registry.by_resource(review.resource) else { return false };
+    let plural = match request.subresource {
+        "" => served.plural.to_string(),
+        sub => format!("{}/{sub}", served.plural),
+    };
+    let labels = (!request.namespace.is_empty()).then(|| {
+        let space = review.store.get("namespaces", &ObjectKey::new("", request.namespace));
+        let space: Option<Value> = space.and_then(|space| read(&space));
+        let labels = space.map(|mut space| space["metadata"]["labels"].take());
+        labels.and_then(|labels| serde_json::from_value(labels).ok()).unwrap_or_default()
+    });
+    let group = &request.kind.group;
+    served.versions.iter().any(|version| {
+        rail.covers(request.operation, (group, &version.gv.version, &plural), labels.as_ref())
+    })
+}
+
+fn group_version(api_version: &str) -> (&str, &str) {
+    api_version.split_once('/').unwrap_or(("", api_version))
 }
 
 /// The kind under review, if anybody might have a word on it.
@@ -71,7 +138,7 @@ fn concerned<O>(review: &Review<'_, O>) -> Option<Kind> {
     if !review.subresource.is_empty() {
         return None;
     }
-    let (group, version) = review.api_version.split_once('/').unwrap_or(("", review.api_version));
+    let (group, version) = group_version(review.api_version);
     // Without its options: what an operator turned off is told apart by the rules.
     let mut all = admission::webhooks(Options::default());
     all.any(|webhook| webhook.group == group && webhook.kind == review.kind)

@@ -18,10 +18,14 @@ pub struct FleetSpec {
     pub hub: flagship_hub::Options,
     /// Whether the hub judges writes and fills in as its webhooks would.
     pub hub_admission: bool,
+    /// Admission policies that the hub's API server holds: `--enable-admission-policy-manager`.
+    pub policies: Option<flagship_hub::policies::Config>,
     /// Choices for every member agent.
     pub member: flagship_member::Options,
     /// What runs on every member.
     pub workloads: WorkloadConfig,
+    /// Nodes of members that have another number than the rest.
+    pub nodes: BTreeMap<String, u32>,
     /// Under which names controllers come to the API servers.
     pub callers: Callers,
 }
@@ -54,8 +58,10 @@ impl FleetSpec {
             heartbeat_seconds: 60,
             hub,
             hub_admission: true,
+            policies: None,
             member: flagship_member::Options::default(),
             workloads: WorkloadConfig::default(),
+            nodes: BTreeMap::new(),
             callers: Callers::PROCESSES,
         }
     }

@@ -9,9 +9,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use flagship_api::cluster::MemberCluster;
 use flagship_api::kinds::Scope;
 use flagship_api::names::{ObjectKey, member_namespace};
 use flagship_api::placement::ClusterResourcePlacement;
+use flagship_rules::admission::guard_rails::{self, Sender};
 use flagship_rules::admission::{self, Context, Need, Neighbour};
 use flagship_rules::placement::Placement;
 use flagship_rules::placement::selection::Kind;
@@ -72,6 +74,28 @@ impl Admission {
             Err(error) => return Some(Answer::Failed(format!("please retry: {error}"))),
         };
         admission::review(request, &context, self.options)
+    }
+
+    /// Judges a request by who sends it.
+    pub async fn guard(
+        &self,
+        request: &Request<'_>,
+        sender: &Sender<'_>,
+        options: &guard_rails::Options,
+    ) -> Answer {
+        let member = match guard_rails::member_of(request) {
+            Some(name) => {
+                let members = self.client.of::<MemberCluster>();
+                members.find(&ObjectKey::cluster(name)).await.unwrap_or_else(|error| {
+                    // The rules let pass what belongs to nobody they know.
+                    tracing::warn!(%error, member = name, "whose namespace it is cannot be read");
+                    None
+                })
+            }
+            None => None,
+        };
+        let identity = member.as_ref().map(|member| member.spec.identity.name.as_str());
+        guard_rails::judge(request, sender, identity, options)
     }
 
     /// The object with everything filled in that its sender left out, if anything was.

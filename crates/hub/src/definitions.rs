@@ -7,6 +7,7 @@ use std::fmt;
 use std::time::Duration;
 
 use flagship_api::cluster::{InternalMemberCluster, MemberCluster};
+use flagship_api::cluster_profile::ClusterProfile;
 use flagship_api::eviction::{
     ClusterResourcePlacementDisruptionBudget, ClusterResourcePlacementEviction,
 };
@@ -132,6 +133,10 @@ fn needed(options: &Options) -> Vec<Need> {
         let budgets = ResourceType::of::<ClusterResourcePlacementDisruptionBudget>();
         add("--enable-eviction-apis=false", vec![evictions, budgets]);
     }
+    if options.controllers.inventory {
+        let profiles = vec![ResourceType::of::<ClusterProfile>()];
+        add("--enable-cluster-inventory-apis=false", profiles);
+    }
     all
 }
 
@@ -165,17 +170,18 @@ mod tests {
     // checklist 1.6: three kinds of update runs in each scope that is served
     #[test]
     fn what_is_left_out_is_not_needed() {
-        assert_eq!(counts(|_| {}), 24);
-        assert_eq!(counts(|options| options.controllers.update_runs = false), 18);
-        assert_eq!(counts(|options| options.resource_placement = false), 17);
-        assert_eq!(counts(|options| options.controllers.eviction = false), 22);
+        assert_eq!(counts(|_| {}), 25);
+        assert_eq!(counts(|options| options.controllers.update_runs = false), 19);
+        assert_eq!(counts(|options| options.resource_placement = false), 18);
+        assert_eq!(counts(|options| options.controllers.eviction = false), 23);
+        assert_eq!(counts(|options| options.controllers.inventory = false), 24);
     }
 
     #[test]
     fn a_server_that_does_not_answer_lacks_nothing_for_certain() {
         let needed = needed(&Options::default());
         let everything = hold_against(&needed, &Discovered::default()).map_err(|u| u.missing.len());
-        assert_eq!(everything, Err(24));
+        assert_eq!(everything, Err(25));
         let silent = Discovered { blind: true, ..Discovered::default() };
         assert_eq!(hold_against(&needed, &silent), Ok(()));
     }

@@ -23,7 +23,8 @@ use crate::mirrors::Mirrors;
 use crate::options::Options;
 use crate::placement::Selectable;
 use crate::{
-    back_report, eviction, membership, overrides, placement, rollout, scheduling, update_run, work,
+    back_report, eviction, inventory, membership, overrides, placement, rollout, scheduling,
+    update_run, work,
 };
 
 /// The controllers of one hub.
@@ -120,6 +121,8 @@ impl Hub {
         let scheduler = wanted.scheduling.then(|| scheduling::controllers(&cx, &mirrors));
         let evictions = wanted.eviction.then(|| eviction::controllers(&cx, &mirrors));
         let works = wanted.work.then(|| work::controllers(&cx, &mirrors));
+        // Without profiles only what an earlier hub left on leaving members is cleaned up.
+        let inventory = wanted.membership.then(|| inventory::controllers(&cx, &mirrors));
         let back_reports = wanted.work.then(|| back_report::controllers(&cx, &mirrors));
         // In the order in which they take their first keys, which simulations repeat.
         let controllers: Controllers = [
@@ -132,6 +135,7 @@ impl Hub {
             evictions,
             works,
             back_reports,
+            inventory,
         ]
         .into_iter()
         .flatten()

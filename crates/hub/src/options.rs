@@ -7,6 +7,7 @@ use flagship_rules::placement::selection::SelectionOptions;
 use flagship_rules::{admission, membership, update_run};
 use flagship_runtime::lease::LeaseConfig;
 use flagship_runtime::queue::RateLimit;
+use jiff::SignedDuration;
 
 /// Which controllers run. A simulator may want to play one of them itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub struct Controllers {
     pub eviction: bool,
     /// Works made from bindings, and what members say of them and send back.
     pub work: bool,
+    /// ClusterProfiles of members: `--enable-cluster-inventory-apis`.
+    pub inventory: bool,
 }
 
 /// Choices for one hub.
@@ -70,6 +73,12 @@ pub struct Options {
     pub pod_disruption_budgets: bool,
     /// What membership is told: networking agents, and how long silent members may take to leave.
     pub membership: membership::Options,
+    /// How old a heartbeat may be before a member's profile says that it is lost:
+    /// `--cluster-unhealthy-threshold`.
+    pub unhealthy_after: SignedDuration,
+    /// Who counts as an administrator where guard rails judge writes: `--enable-guard-rail`.
+    /// `None` for a hub without them.
+    pub guard_rails: Option<admission::guard_rails::Options>,
     /// The lease to hold while working; `None` for a hub that is alone.
     pub lease: Option<LeaseConfig>,
     /// How long passes under way may take to end when the hub is stopped.
@@ -88,6 +97,7 @@ impl Default for Options {
                 update_runs: true,
                 eviction: true,
                 work: true,
+                inventory: true,
             },
             resource_placement: true,
             max_fleet_size: 100,
@@ -105,6 +115,8 @@ impl Default for Options {
             update_run_limit: RateLimit { qps: 100.0, burst: 1000, ..RateLimit::PLACEMENT },
             pod_disruption_budgets: true,
             membership: membership::Options::default(),
+            unhealthy_after: SignedDuration::from_secs(60),
+            guard_rails: None,
             lease: None,
             stop_grace: Duration::from_secs(30),
         }

@@ -138,11 +138,22 @@ impl Hooks<'_> {
         old: Option<&Value>,
         warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
+        self.hooks_validate(object, old, warnings)?;
+        self.ask_to_validate(object, old, warnings).await
+    }
+
+    /// Lets the hooks inside the process refuse the object.
+    pub(super) fn hooks_validate(
+        &self,
+        object: &Value,
+        old: Option<&Value>,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), ApiError> {
         let (name, namespace) = place_of(object);
         for hook in self.cluster.admission().iter() {
             hook.validate(&mut self.review(object, (&name, &namespace), old, warnings))?;
         }
-        self.ask_to_validate(object, old, warnings).await
+        Ok(())
     }
 
     /// The hooks of a request below an object that stores nothing itself.

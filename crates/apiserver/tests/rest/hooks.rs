@@ -42,6 +42,34 @@ async fn hooks_change_and_refuse() {
     );
 }
 
+/// Lets nobody have a token.
+struct NoTokens;
+
+impl Admission for NoTokens {
+    fn validate(&self, review: &mut Review<'_>) -> Result<(), ApiError> {
+        match (review.resource, review.subresource) {
+            ("serviceaccounts", "token") => {
+                Err(ApiError::forbidden("serviceaccounts", review.name, review.namespace))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[tokio::test]
+async fn hooks_are_asked_about_tokens() {
+    let api = TestServer::new();
+    let accounts = MAPS.replace("configmaps", "serviceaccounts");
+    api.post(&accounts, json!({"metadata": {"name": "robot"}})).await.ok(201);
+    let hook: Hook = Arc::new(NoTokens);
+    api.server.add_admission(hook);
+    api.post(&format!("{accounts}/robot/token"), json!({})).await.refused(
+        403,
+        "Forbidden",
+        "serviceaccounts \"robot\" is forbidden: default",
+    );
+}
+
 /// Writes where a client of the same path may not.
 struct Meddler;
 

@@ -1,6 +1,7 @@
 //! `flagship hub`: the hub's controllers on a real API server.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -15,11 +16,11 @@ use flagship_runtime::env::Env;
 use flagship_runtime::lease::LeaseConfig;
 use flagship_runtime::metrics::Metrics;
 use flagship_runtime::queue::RateLimit;
-use jiff::SignedDuration;
 
 use super::endpoints::{self, Answers};
+use super::hub_choices::{HubChoices, signed};
 use super::spelling::{Complaints, Logging, duration};
-use super::webhooks::{Reach, Webhooks};
+use super::webhooks::{Judging, Reach, Webhooks};
 use super::{block_on, cluster, told_to_stop};
 
 /// Run the hub's controllers on a Kubernetes API server
@@ -68,12 +69,6 @@ pub struct Hub {
     /// Serve evictions and disruption budgets
     #[arg(long, default_value_t = true, action = Set)]
     enable_eviction_apis: bool,
-    /// Whether workloads run on the hub itself
-    #[arg(long, default_value_t = false, action = Set)]
-    enable_workload: bool,
-    /// Whether PodDisruptionBudgets may be created on the hub itself
-    #[arg(long, default_value_t = true, action = Set)]
-    enable_pdbs: bool,
     /// Judge and complete what is written to the hub; needs POD_NAMESPACE and a service. A hub
     /// runs without webhooks only if this is false
     #[arg(long, default_value_t = true, action = Set)]
@@ -84,15 +79,18 @@ pub struct Hub {
     /// The service in front of the webhooks
     #[arg(long, default_value = "fleetwebhook")]
     webhook_service_name: String,
+    /// Where webhooks are listened for
+    #[arg(long, default_value = "0.0.0.0", value_name = "ADDRESS")]
+    webhook_bind_address: String,
+    /// The port of the webhooks, here and of their service
+    #[arg(long, default_value_t = 9443, value_name = "PORT")]
+    webhook_port: u16,
     /// Expect the two networking agents of every member
     #[arg(long, default_value_t = false, action = Set)]
     networking_agents_enabled: bool,
     /// What members may do in their namespaces: what agents need, or all that KubeFleet gives
     #[arg(long, default_value = "needed", value_parser = ["needed", "original"])]
     member_rights: String,
-    /// How long a silent member may take to leave
-    #[arg(long, default_value = "15m", value_parser = duration)]
-    force_delete_wait_time: Duration,
     /// Types that stay on the hub: GROUP, GROUP/VERSION or GROUP/VERSION/KIND,KIND between `;`
     #[arg(long, default_value = "")]
     skipped_propagating_apis: String,
@@ -144,6 +142,8 @@ pub struct Hub {
     update_run_stuck_threshold: Duration,
 
     #[command(flatten)]
+    choices: HubChoices,
+    #[command(flatten)]
     logging: Logging,
     #[command(flatten)]
     accepted: Accepted,
@@ -164,23 +164,9 @@ struct Accepted {
     #[arg(long, default_value = "6h", value_parser = duration)]
     resync_period: Duration,
     #[arg(long, default_value_t = false, action = Set)]
-    enable_guard_rail: bool,
-    #[arg(long, default_value = "")]
-    whitelisted_users: String,
-    #[arg(long, default_value_t = false, action = Set)]
-    deny_modify_member_cluster_labels: bool,
-    #[arg(long, default_value_t = false, action = Set)]
     use_cert_manager: bool,
-    #[arg(long, default_value_t = false, action = Set)]
-    enable_admission_policy_manager: bool,
-    #[arg(long, default_value = "")]
-    admission_policy_manager_config: String,
     #[arg(long, default_value_t = true, action = Set)]
     enable_v1beta1_apis: bool,
-    #[arg(long, default_value_t = true, action = Set)]
-    enable_cluster_inventory_apis: bool,
-    #[arg(long, default_value = "60s", value_parser = duration)]
-    cluster_unhealthy_threshold: Duration,
     #[arg(long, default_value = "15s", value_parser = duration)]
     work_pending_grace_period: Duration,
 }
@@ -189,15 +175,8 @@ impl Accepted {
     /// Flags that ask for something nobody here does. What a chart passes anyway and what
     /// changes nothing for users is not among them.
     fn asks_for_more(&self) -> Vec<&'static str> {
-        let flags = [
-            ("enable-guard-rail", self.enable_guard_rail),
-            ("whitelisted-users", !self.whitelisted_users.is_empty()),
-            ("deny-modify-member-cluster-labels", self.deny_modify_member_cluster_labels),
-            ("use-cert-manager", self.use_cert_manager),
-            ("enable-admission-policy-manager", self.enable_admission_policy_manager),
-            ("enable-cluster-inventory-apis", self.enable_cluster_inventory_apis),
-            ("enable-pprof", self.enable_pprof),
-        ];
+        let flags =
+            [("use-cert-manager", self.use_cert_manager), ("enable-pprof", self.enable_pprof)];
         flags.iter().filter(|(_, asked)| *asked).map(|(flag, _)| *flag).collect()
     }
 }
@@ -221,12 +200,22 @@ impl Hub {
         let client = cluster(self.kubeconfig.as_deref(), self.context.as_deref()).await?;
         let client = client.named("flagship-hub").paced(self.hub_api_qps, self.hub_api_burst);
         let options = self.options(&env)?;
-        let judged = options.admission();
+        let judging = Judging {
+            options: options.admission(),
+            guard_rails: options.guard_rails.clone().map(Arc::new),
+        };
+        let policies = self.choices.policies()?;
         let hub = flagship_hub::Hub::new(client.clone(), env.clone(), metrics.clone(), options);
         hub.look_for_definitions().await?;
+        if let Some(policies) = policies {
+            flagship_hub::policies::install(&client, &env, &policies)
+                .await
+                .context("the admission policies cannot be installed")?;
+        }
         let _judging = match reach {
             Some(reach) => {
-                let webhooks = Webhooks::listen(&client, &env, judged, reach).await?;
+                let address = (self.webhook_bind_address.as_str(), self.webhook_port);
+                let webhooks = Webhooks::listen(&client, &env, judging, reach, address).await?;
                 Some(webhooks.serve(hub.clone()))
             }
             None => None,
@@ -258,8 +247,8 @@ impl Hub {
         )?;
         let name = self.webhook_service_name.clone();
         Ok(Some(match self.webhook_client_connection_type.eq_ignore_ascii_case("service") {
-            true => Reach::Service { name, namespace },
-            false => Reach::Url { name, namespace },
+            true => Reach::Service { name, namespace, port: self.webhook_port },
+            false => Reach::Url { name, namespace, port: self.webhook_port },
         }))
     }
 
@@ -286,7 +275,7 @@ impl Hub {
             selection: SelectionOptions {
                 types,
                 skipped_namespaces: SkippedNamespaces::read(&self.skipped_propagating_namespaces),
-                workloads_run_here: self.enable_workload,
+                ..SelectionOptions::default()
             },
             batching: Batching {
                 minimum_interval: signed(self.resource_snapshot_creation_minimum_interval),
@@ -299,12 +288,11 @@ impl Hub {
             ..Options::default()
         };
         options.controllers.eviction = self.enable_eviction_apis;
-        options.pod_disruption_budgets = self.enable_pdbs;
+        self.choices.choose(&mut options);
         options.membership.networking_agents = self.networking_agents_enabled;
         if self.member_rights == "original" {
             options.membership.rights = Rights::Original;
         }
-        options.membership.force_delete_wait = signed(self.force_delete_wait_time);
         options.controllers.update_runs = self.enable_staged_update_run_apis;
         options.update_runs.stuck_after = signed(self.update_run_stuck_threshold);
         Ok(options)
@@ -343,16 +331,7 @@ impl Hub {
             seconds(1)..=seconds(300),
         );
         complaints.lasts("resync-period", accepted.resync_period, seconds(3600)..=seconds(43_200));
-        complaints.lasts(
-            "cluster-unhealthy-threshold",
-            accepted.cluster_unhealthy_threshold,
-            seconds(30)..=seconds(3600),
-        );
-        complaints.lasts(
-            "force-delete-wait-time",
-            self.force_delete_wait_time,
-            seconds(30)..=seconds(3600),
-        );
+        self.choices.check(&mut complaints);
         complaints.lasts(
             "resource-snapshot-creation-minimum-interval",
             self.resource_snapshot_creation_minimum_interval,
@@ -394,7 +373,7 @@ impl Hub {
         complaints.unless(!self.enable_webhook || !self.webhook_service_name.is_empty(), || {
             "--webhook-service-name must not be empty when webhooks are enabled".into()
         });
-        complaints.unless(!accepted.use_cert_manager || self.enable_workload, || {
+        complaints.unless(!accepted.use_cert_manager || self.choices.runs_workloads(), || {
             "--use-cert-manager needs --enable-workload".into()
         });
         complaints.unless(self.leader_renew_deadline < self.leader_lease_duration, || {
@@ -404,13 +383,10 @@ impl Hub {
     }
 }
 
-/// A flag's duration as the rules want it; ranges keep it far from overflowing.
-fn signed(span: Duration) -> SignedDuration {
-    SignedDuration::try_from(span).unwrap_or(SignedDuration::MAX)
-}
-
 #[cfg(test)]
 mod tests {
+    use jiff::SignedDuration;
+
     use super::*;
 
     fn read(line: &str) -> Result<Hub, clap::Error> {
@@ -442,6 +418,9 @@ mod tests {
         hub.check().unwrap();
         let options = hub.options(&Env::simulated(1)).unwrap();
         assert!(options.selection.workloads_run_here);
+        let rails = options.guard_rails.unwrap();
+        assert_eq!(rails.administrators, ["system:serviceaccount:fleet-system:hub-agent-sa"]);
+        assert_eq!(options.unhealthy_after, SignedDuration::from_mins(3));
         let lease = options.lease.unwrap();
         assert_eq!(lease.key.to_string(), "fleet-system/136224848560.hub.fleet.azure.com");
         assert_eq!(lease.duration, Duration::from_secs(60));
@@ -449,11 +428,8 @@ mod tests {
 
     #[test]
     fn what_is_accepted_and_not_done_is_said() {
-        let hub = read("--enable-guard-rail").unwrap();
-        assert_eq!(
-            hub.accepted.asks_for_more(),
-            ["enable-guard-rail", "enable-cluster-inventory-apis"]
-        );
+        let hub = read("--enable-guard-rail --enable-pprof").unwrap();
+        assert_eq!(hub.accepted.asks_for_more(), ["enable-pprof"]);
     }
 
     #[test]
@@ -462,10 +438,10 @@ mod tests {
             read(line).unwrap().webhooks(namespace.map(str::to_owned))
         };
         let (name, namespace) = ("fleetwebhook".to_owned(), "fleet-system".to_owned());
-        let url = Reach::Url { name: name.clone(), namespace: namespace.clone() };
+        let url = Reach::Url { name: name.clone(), namespace: namespace.clone(), port: 9443 };
         assert_eq!(reached("", Some("fleet-system")).unwrap(), Some(url));
-        let line = "--webhook-client-connection-type=Service";
-        let service = Reach::Service { name, namespace };
+        let line = "--webhook-client-connection-type=Service --webhook-port=9444";
+        let service = Reach::Service { name, namespace, port: 9444 };
         assert_eq!(reached(line, Some("fleet-system")).unwrap(), Some(service));
         for namespace in [Some("fleet-system"), Some(""), None] {
             assert_eq!(reached("--enable-webhook=false", namespace).unwrap(), None);

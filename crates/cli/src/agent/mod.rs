@@ -7,13 +7,15 @@ pub(crate) mod connections;
 mod endpoints;
 mod hub;
 mod hub_access;
+mod hub_choices;
 mod member;
 mod spelling;
 mod webhooks;
 
 pub use hub::Hub;
+pub use hub_choices::{HubChoices, signed};
 pub use member::Member;
-pub use spelling::{as_switch, duration, with_two_dashes};
+pub use spelling::{Complaints, as_switch, duration, with_two_dashes};
 
 use std::future::Future;
 use std::path::Path;
@@ -43,7 +45,7 @@ async fn cluster(kubeconfig: Option<&Path>, context: Option<&str>) -> anyhow::Re
 
 /// Reads a command line as the agents do.
 #[cfg(test)]
-fn read<T: clap::Args>(line: &str) -> Result<T, clap::Error> {
+pub fn read<T: clap::Args>(line: &str) -> Result<T, clap::Error> {
     let words = std::iter::once("agent").chain(line.split_whitespace());
     let arguments = with_two_dashes(words.map(Into::into).collect());
     let command = T::augment_args(clap::Command::new("agent")).mut_args(as_switch);

@@ -17,8 +17,10 @@ mod placements;
 mod runs;
 mod works;
 
-use flagship_api::names::{ObjectKey, Scope};
+use flagship_api::cluster_profile::ClusterProfile;
+use flagship_api::names::{ObjectKey, SYSTEM_NAMESPACE, Scope};
 use flagship_api::placement_status::{ClusterResourcePlacementStatus, PlacementStatus};
+use flagship_rules::inventory;
 use flagship_runtime::client::{Client, Precondition, ResourceType, Selection};
 use flagship_runtime::effects::Kind;
 use flagship_runtime::env::Env;
@@ -55,6 +57,8 @@ pub(crate) struct Mirrors {
     pub evictions: Store<Eviction>,
     /// Copies of placements' statuses in placed namespaces.
     pub copies: Store<Versioned<PlacementStatus>>,
+    /// Profiles of members; `None` if the hub publishes none.
+    pub profiles: Option<Store<Versioned<inventory::Profile>>>,
 }
 
 /// What fills the mirrors.
@@ -97,8 +101,23 @@ impl Mirrors {
             Versioned::of(&object, status)
         });
         let copies = set.add(copies);
-        let mirrors =
-            Self { members, cluster_wide, in_namespaces, overrides, works, evictions, copies };
+        let profiles = options.controllers.inventory.then(|| {
+            let profiles = set.mirror(|object: ClusterProfile| {
+                let ours = object.metadata.namespace.as_deref() == Some(SYSTEM_NAMESPACE);
+                ours.then(|| Versioned::of(&object, inventory::Profile::read(&object))).flatten()
+            });
+            set.add(profiles)
+        });
+        let mirrors = Self {
+            members,
+            cluster_wide,
+            in_namespaces,
+            overrides,
+            works,
+            evictions,
+            copies,
+            profiles,
+        };
         (mirrors, set.filling)
     }
 

@@ -159,6 +159,11 @@ impl Webhook {
 
     /// What a client is told that was refused.
     pub fn refusal(&self, why: &str) -> String {
-        format!("admission webhook \"{}\" denied the request: {why}", self.name)
+        denied(self.name, why)
     }
+}
+
+/// What a client is told that a webhook of this name refused.
+pub(super) fn denied(name: &str, why: &str) -> String {
+    format!("admission webhook \"{name}\" denied the request: {why}")
 }

@@ -10,11 +10,12 @@ mod tests;
 
 use flagship_api::cluster::{AgentType, MemberClusterStatus};
 use flagship_api::cluster_profile::{
-    AccessProvider, ClusterEndpoint, ClusterManager, ClusterProfileSpec, ClusterProfileStatus,
+    AccessProvider, ClusterEndpoint, ClusterManager, ClusterProfile, ClusterProfileSpec,
+    ClusterProfileStatus,
 };
 use flagship_api::condition::{Conditions, Draft, Generation, Truth, draft};
 use flagship_api::condition_type::{cluster_profile, member_cluster};
-use flagship_api::keys::property;
+use flagship_api::keys::{label, property};
 use flagship_api::reason::inventory as reason;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
@@ -69,6 +70,19 @@ pub struct Profile {
     pub spec: ClusterProfileSpec,
     /// The status as stored.
     pub status: ClusterProfileStatus,
+}
+
+impl Profile {
+    /// What the rules read of a ClusterProfile.
+    pub fn read(from: &ClusterProfile) -> Self {
+        let labels = from.metadata.labels.as_ref();
+        Self {
+            generation: from.metadata.generation.unwrap_or_default(),
+            manager_label: labels.and_then(|labels| labels.get(label::CLUSTER_MANAGER)).cloned(),
+            spec: from.spec.clone(),
+            status: from.status.clone().unwrap_or_default(),
+        }
+    }
 }
 
 /// What one pass decided, in the order to carry it out.

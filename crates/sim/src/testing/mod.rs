@@ -36,6 +36,8 @@ pub fn without_delivery() -> Options {
     let mut options = Options::default();
     options.controllers.rollout = false;
     options.controllers.work = false;
+    // Stories about something else need not tell of profiles, too.
+    options.controllers.inventory = false;
     options
 }
 

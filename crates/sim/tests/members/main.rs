@@ -4,5 +4,6 @@
 mod credentials;
 mod delivery;
 mod hostile;
+mod inventory;
 mod member;
 mod membership;

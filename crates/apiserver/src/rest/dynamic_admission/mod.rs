@@ -209,6 +209,10 @@ impl<'a> Hooks<'a> {
         warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
         self.ask_to_mutate(object, None, warnings).await?;
+        // Who may have a token is as much a matter of the process' own hooks.
+        if self.sub == Sub::Token {
+            self.hooks_validate(object, None, warnings)?;
+        }
         self.ask_to_validate(object, None, warnings).await
     }
 

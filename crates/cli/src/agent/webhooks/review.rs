@@ -3,6 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flagship_hub::admission::{Admission, Answer, Request};
+use flagship_rules::admission::guard_rails::{self, Sender};
 use flagship_rules::admission::{Operation, Webhook};
 use flagship_rules::placement::selection::Kind;
 use serde_json::{Value, json};
@@ -14,6 +15,10 @@ pub struct Asked {
     uid: String,
     operation: Operation,
     kind: Kind,
+    /// The kind as the client sent it, before the API server converted it.
+    sent_kind: Kind,
+    user: String,
+    groups: Vec<String>,
     subresource: String,
     namespace: String,
     name: String,
@@ -37,8 +42,16 @@ impl Asked {
             Some("DELETE") => Operation::Delete,
             other => return Err(format!("nobody asks about the operation {other:?}")),
         };
-        let kind = &request["kind"];
-        let kind = Kind::new(&text(&kind["group"]), &text(&kind["version"]), &text(&kind["kind"]));
+        let kind_of = |kind: &Value| {
+            Kind::new(&text(&kind["group"]), &text(&kind["version"]), &text(&kind["kind"]))
+        };
+        let kind = kind_of(&request["kind"]);
+        let sent_kind = match &request["requestKind"] {
+            Value::Null => kind.clone(),
+            sent => kind_of(sent),
+        };
+        let user = &request["userInfo"];
+        let groups = user["groups"].as_array().into_iter().flatten().map(text).collect();
         let old = Some(request["oldObject"].clone()).filter(|old| !old.is_null());
         // What is to be deleted comes as the old object.
         let object = match operation {
@@ -50,6 +63,9 @@ impl Asked {
             uid: text(&request["uid"]),
             operation,
             kind,
+            sent_kind,
+            user: text(&user["username"]),
+            groups,
             subresource: text(&request["subResource"]),
             namespace: text(&request["namespace"]),
             name: text(&request["name"]),
@@ -60,7 +76,23 @@ impl Asked {
 
     /// Asks the checks, and writes down what they say.
     pub async fn answered(&self, by: &Admission, webhook: &Webhook) -> Value {
-        let request = Request {
+        let request = self.request();
+        if webhook.mutates {
+            return self.response(&Answer::Allowed(String::new()), by.complete(&request));
+        }
+        let nobody_minds = || Answer::Allowed(String::new());
+        self.response(&by.review(&request).await.unwrap_or_else(nobody_minds), None)
+    }
+
+    /// Asks the guard rails, and writes down what they say.
+    pub async fn guarded(&self, by: &Admission, options: &guard_rails::Options) -> Value {
+        let groups: Vec<&str> = self.groups.iter().map(String::as_str).collect();
+        let sender = Sender { name: &self.user, groups: &groups, sent_kind: &self.sent_kind };
+        self.response(&by.guard(&self.request(), &sender, options).await, None)
+    }
+
+    fn request(&self) -> Request<'_> {
+        Request {
             operation: self.operation,
             kind: &self.kind,
             subresource: &self.subresource,
@@ -68,12 +100,7 @@ impl Asked {
             name: &self.name,
             object: &self.object,
             old: self.old.as_ref(),
-        };
-        if webhook.mutates {
-            return self.response(&Answer::Allowed(String::new()), by.complete(&request));
         }
-        let nobody_minds = || Answer::Allowed(String::new());
-        self.response(&by.review(&request).await.unwrap_or_else(nobody_minds), None)
     }
 
     fn response(&self, answer: &Answer, completed: Option<Value>) -> Value {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use anyhow::Context;
 use bytes::Bytes;
 use flagship_edge::Credentials;
-use flagship_hub::admission::{Admission, Options};
-use flagship_rules::admission::webhooks;
+use flagship_hub::admission::Admission;
+use flagship_rules::admission::{Webhook, guard_rails, webhooks};
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
@@ -18,6 +18,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
 use super::super::connections::{answer_all, serve_each};
+use super::Judging;
 use super::review::Asked;
 
 /// An object may have three megabytes on a generous server, and comes twice.
@@ -47,29 +48,39 @@ impl Tls {
 }
 
 /// Serves until dropped.
-pub async fn serve(listener: TcpListener, tls: Tls, admission: Admission, options: Options) {
-    let serve = |socket| connection(socket, tls.0.clone(), admission.clone(), options);
+pub async fn serve(listener: TcpListener, tls: Tls, admission: Admission, judging: Judging) {
+    let serve = |socket| connection(socket, tls.0.clone(), admission.clone(), judging.clone());
     serve_each(listener, serve).await;
 }
 
-async fn connection(socket: TcpStream, tls: TlsAcceptor, admission: Admission, options: Options) {
+async fn connection(socket: TcpStream, tls: TlsAcceptor, admission: Admission, judging: Judging) {
     let stream = match tokio::time::timeout(HANDSHAKE, tls.accept(socket)).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => return tracing::debug!(%error, "a client did not get past TLS"),
         Err(_) => return tracing::debug!("a client did not finish its TLS handshake"),
     };
-    let answer = |request| answer(request, &admission, options);
+    let answer = |request| answer(request, &admission, &judging);
     answer_all(stream, answer).await;
+}
+
+/// Who answers at a path.
+enum Asks<'a> {
+    Webhook(&'static Webhook),
+    GuardRails(&'a guard_rails::Options),
 }
 
 async fn answer(
     request: Request<Incoming>,
     admission: &Admission,
-    options: Options,
+    judging: &Judging,
 ) -> Response<Full<Bytes>> {
     let path = request.uri().path().to_owned();
-    let Some(webhook) = webhooks(options).find(|webhook| webhook.path == path) else {
-        return plain(StatusCode::NOT_FOUND, "no webhook is served here");
+    let rails = judging.guard_rails.as_deref().filter(|_| path == guard_rails::PATH);
+    let webhook = webhooks(judging.options).find(|webhook| webhook.path == path);
+    let asks = match (webhook, rails) {
+        (Some(webhook), _) => Asks::Webhook(webhook),
+        (None, Some(rails)) => Asks::GuardRails(rails),
+        (None, None) => return plain(StatusCode::NOT_FOUND, "no webhook is served here"),
     };
     if request.method() != Method::POST {
         return plain(StatusCode::METHOD_NOT_ALLOWED, "reviews are posted");
@@ -80,7 +91,11 @@ async fn answer(
     };
     match Asked::read(&body) {
         Ok(asked) => {
-            let said = asked.answered(admission, webhook).await.to_string();
+            let said = match asks {
+                Asks::Webhook(webhook) => asked.answered(admission, webhook).await,
+                Asks::GuardRails(options) => asked.guarded(admission, options).await,
+            };
+            let said = said.to_string();
             let mut response = Response::new(Full::new(Bytes::from(said)));
             let json = header::HeaderValue::from_static("application/json");
             response.headers_mut().insert(header::CONTENT_TYPE, json);

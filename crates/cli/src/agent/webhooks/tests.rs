@@ -1,7 +1,9 @@
 //! An API server that asks over HTTPS is answered as one that asks in the process.
 
+use std::sync::Arc;
+
 use flagship_apiserver::rest::Local;
-use flagship_hub::admission::Options;
+use flagship_hub::admission::{Admission, Options};
 use flagship_runtime::client::Client;
 use flagship_runtime::env::Env;
 use flagship_runtime::metrics::Metrics;
@@ -9,7 +11,8 @@ use flagship_sim::fleet::{Fleet, FleetConfig, HUB};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use super::{Reach, Webhooks, registration};
+use super::review::Asked;
+use super::{Judging, Reach, Webhooks, registration};
 
 const CRP: &str = "clusterresourceplacements.placement.kubernetes-fleet.io";
 const VALIDATING: &str = "validatingwebhookconfigurations.admissionregistration.k8s.io";
@@ -23,8 +26,9 @@ fn placement(name: &str, spec: Value) -> Value {
     object
 }
 
-fn lenient() -> Options {
-    Options { pod_disruption_budgets: true, ..Options::default() }
+fn lenient() -> Judging {
+    let options = Options { pod_disruption_budgets: true, ..Options::default() };
+    Judging { options, guard_rails: None }
 }
 
 async fn names(user: &Local, resource: &str, name: &str) -> Vec<String> {
@@ -47,7 +51,7 @@ async fn an_api_server_that_asks_over_https_is_answered() {
     let _serving = webhooks.serve(hub);
     // Twice, as a hub that starts again does.
     for _ in 0..2 {
-        registration::register(&client, lenient(), &reach, &ca).await.unwrap();
+        registration::register(&client, &lenient(), &reach, &ca).await.unwrap();
     }
     let user = handle.local("user");
     let mutating = names(&user, MUTATING, "fleet-mutating-webhook-configuration").await;
@@ -86,14 +90,64 @@ async fn an_api_server_that_asks_over_https_is_answered() {
     user.delete(members, "", "m", Default::default()).await.unwrap();
 }
 
+// checklist fleet 12.40, 12.58
+#[tokio::test]
+async fn guard_rails_judge_by_the_sender_over_https() {
+    let fleet = Fleet::new(FleetConfig::of(0).without_admission().real_time()).await;
+    let handle = fleet.handle(HUB);
+    let (client, env) = (Client::in_process(handle.called_by("hub")), Env::system());
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let reach = Reach::Here(listener.local_addr().unwrap());
+    let judging = Judging { guard_rails: Some(Arc::default()), ..lenient() };
+    let webhooks = Webhooks::on(listener, &client, &env, judging.clone(), reach.clone()).unwrap();
+    let ca = webhooks.authority.certificate_pem().to_owned();
+    let hub = flagship_hub::Hub::new(client.clone(), env, Metrics::default(), Default::default());
+    let _serving = webhooks.serve(hub);
+    registration::register(&client, &judging, &reach, &ca).await.unwrap();
+    let user = handle.local("user");
+    const RAILS: &str = "fleet-guard-rail-webhook-configuration";
+    let names = names(&user, VALIDATING, RAILS).await;
+    assert_eq!((names.len(), names[5].as_str()), (6, "fleet.namespace.guardrail.validating"));
+
+    let person = handle.local_as("ana", &["system:authenticated"]);
+    let map = json!({"metadata": {"name": "c"}});
+    let refused = person.create("configmaps", "fleet-system", map.clone()).await.unwrap_err();
+    assert_eq!(
+        (refused.code, refused.reason, refused.message.as_str()),
+        (
+            403,
+            "Forbidden",
+            "admission webhook \"fleet.fleetsystemnamespacedresources.guardrail.validating\" denied the request: user: 'ana' in 'groups: [system:authenticated]' is not allowed to CREATE resource /v1, Kind=ConfigMap/: fleet-system/c"
+        )
+    );
+    person.create("configmaps", "default", map.clone()).await.unwrap();
+    user.create("configmaps", "fleet-system", map).await.expect("system:masters is trusted");
+    // Sent in v1, it is judged in v1beta1 and named as sent.
+    let kind = |version: &str| json!({"group": "cluster.kubernetes-fleet.io", "version": version, "kind": "MemberCluster"});
+    let asked = json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": {
+        "uid": "u", "operation": "CREATE", "name": "m", "kind": kind("v1beta1"),
+        "requestKind": kind("v1"), "userInfo": {"username": "ana", "groups": ["people"]},
+        "object": {"metadata": {"name": "m", "annotations": {"fleet.azure.com/x": "y"}},
+            "spec": {"identity": {"kind": "User", "name": "m"}}}}});
+    let asked = Asked::read(asked.to_string().as_bytes()).unwrap();
+    let admission = Admission::new(&client, Options::default());
+    let answer = asked.guarded(&admission, &Default::default()).await;
+    assert_eq!(
+        answer["response"]["status"]["message"],
+        "user: 'ana' in 'groups: [people]' is not allowed to CREATE resource cluster.kubernetes-fleet.io/v1, Kind=MemberCluster/: /m"
+    );
+    // Without guard rails the API server is no longer told to ask.
+    registration::register(&client, &lenient(), &reach, &ca).await.unwrap();
+    assert!(user.get(VALIDATING, "", RAILS).await.is_err());
+}
+
 #[test]
 fn the_api_server_is_told_to_come_through_the_service_or_by_its_name() {
     let (name, namespace) = ("fleetwebhook".to_owned(), "fleet-system".to_owned());
-    let service = Reach::Service { name: name.clone(), namespace: namespace.clone() };
-    let url = Reach::Url { name, namespace };
+    let service = Reach::Service { name: name.clone(), namespace: namespace.clone(), port: 9443 };
+    let url = Reach::Url { name, namespace, port: 9443 };
     let config = |reach: &Reach| {
-        let all = registration::configuration("c", lenient(), reach, "ca", true);
-        all["webhooks"][0]["clientConfig"].clone()
+        registration::entries(&lenient(), reach, "ca", true)[0]["clientConfig"].clone()
     };
     let path = "/mutate-placement.kubernetes-fleet.io-v1beta1-clusterresourceplacement";
     assert_eq!(

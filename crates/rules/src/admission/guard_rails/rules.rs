@@ -67,6 +67,13 @@ impl GuardRail {
     }
 }
 
+impl GuardRail {
+    /// What a client is told that was refused.
+    pub fn refusal(&self, why: &str) -> String {
+        super::super::registration::denied(self.name, why)
+    }
+}
+
 /// Where all guard rails are served.
 pub const PATH: &str = "/validate-fleetresourcehandler";
 /// Name of their webhook configuration.

@@ -66,7 +66,7 @@ async fn requests_are_judged_by_what_the_server_knows() {
 /// A hub whose server asks the checks itself.
 async fn guarded(seed: u64) -> Story {
     let story = Story::both_scopes(seed).await;
-    HubAdmission::install(&story.hub, story.options.admission());
+    HubAdmission::install(&story.hub, &story.options);
     story
 }
 
