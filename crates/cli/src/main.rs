@@ -5,6 +5,7 @@
 //! write to `out`, so that their tests are strings.
 
 mod agent;
+mod apiserver;
 mod commands;
 mod complete;
 mod crds;
@@ -56,6 +57,8 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Up(Box<up::Up>),
+    #[command(name = "apiserver")]
+    ApiServer(Box<apiserver::ApiServer>),
     Down(up::Down),
     Reset(up::Reset),
     RotateKeys(up::RotateKeys),
@@ -92,6 +95,7 @@ fn main() -> ExitCode {
     }
     let result = match read(arguments).command {
         Command::Up(command) => command.run(&mut out).map(|()| 0),
+        Command::ApiServer(command) => command.run(&mut out).map(|()| 0),
         Command::Down(command) => command.run(&mut out).map(|()| 0),
         Command::Reset(command) => command.run(&mut out).map(|()| 0),
         Command::RotateKeys(command) => command.run(&mut out).map(|()| 0),
@@ -164,7 +168,7 @@ fn command_line() -> clap::Command {
 /// Reads the command line; the agents take theirs the way KubeFleet's do.
 fn read(mut arguments: Vec<OsString>) -> Cli {
     let mut command = command_line();
-    for agent in AGENTS {
+    for agent in AGENTS.iter().chain(&["up", "apiserver"]) {
         command = command.mut_subcommand(agent, |agent| agent.mut_args(agent::as_switch));
     }
     if arguments.get(1).is_some_and(|name| AGENTS.iter().any(|agent| name == agent)) {

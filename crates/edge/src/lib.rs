@@ -63,6 +63,10 @@ pub struct Config {
     pub names: Vec<String>,
     /// Who signs the server's certificate and those of its clients.
     pub authority: Authority,
+    /// The certificate that the server shows; without it one of the authority.
+    pub shown: Option<Credentials>,
+    /// Authorities, as PEM, whose client certificates are good besides our own's.
+    pub client_authorities: Vec<String>,
     /// Who may do what.
     pub access: Access,
     /// How much unauthenticated clients may make the server keep and wait for.
@@ -133,6 +137,8 @@ impl Config {
             listen: (Ipv4Addr::LOCALHOST, port).into(),
             names: Vec::new(),
             authority,
+            shown: None,
+            client_authorities: Vec::new(),
             access: Access::default(),
             limits: Limits::default(),
             audit: None,
@@ -144,9 +150,13 @@ impl Edge {
     /// Listens from now on. The environment's clock dates certificates; it should tell
     /// the true time where clients do.
     pub async fn start(server: &Server, env: &Env, config: Config) -> Result<Self, EdgeError> {
-        let Config { listen, names, authority, access, limits, audit } = config;
-        let shown = authority.server(&server_names(listen.ip(), &names), env.clock.now())?;
-        let tls = tls::config(&authority, &shown, env.clock.clone())?;
+        let Config { listen, names, authority, shown, client_authorities, access, limits, audit } =
+            config;
+        let shown = match shown {
+            Some(shown) => shown,
+            None => authority.server(&server_names(listen.ip(), &names), env.clock.now())?,
+        };
+        let tls = tls::config(&authority, &client_authorities, &shown, env.clock.clone())?;
         let shared = Arc::new(Shared {
             server: server.clone(),
             access: Arc::new(access),

@@ -5,23 +5,30 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flagship_store::env::Clock;
-use rustls::pki_types::UnixTime;
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::time_provider::TimeProvider;
 use rustls::{RootCertStore, ServerConfig};
 
 use super::EdgeError;
-use super::authority::{Authority, Credentials};
+use super::authority::{Authority, AuthorityError, Credentials};
 
 /// How the server speaks TLS, with `shown` as its certificate.
 pub(super) fn config(
     authority: &Authority,
+    others: &[String],
     shown: &Credentials,
     clock: Arc<dyn Clock>,
 ) -> Result<Arc<ServerConfig>, EdgeError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut roots = RootCertStore::empty();
     roots.add(authority.certificate_der()).map_err(EdgeError::Tls)?;
+    for certificate in others.iter().flat_map(|pem| CertificateDer::pem_slice_iter(pem.as_bytes()))
+    {
+        let unusable = |why: pem::Error| AuthorityError::Unusable { what: why.to_string() };
+        roots.add(certificate.map_err(unusable)?).map_err(EdgeError::Tls)?;
+    }
     let verifier = WebPkiClientVerifier::builder_with_provider(roots.into(), provider.clone())
         .allow_unauthenticated()
         .build()

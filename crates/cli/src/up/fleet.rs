@@ -2,6 +2,7 @@
 //! folder, behind TLS.
 
 use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -9,6 +10,8 @@ use anyhow::{Context, bail};
 use flagship_api::cluster::MemberCluster;
 use flagship_edge::{Authority, Config, Edge, EdgeError};
 use flagship_fleet::{Candidate, EmbeddedFleet, FleetError, FleetSpec, HUB, Storage};
+use flagship_hub::policies;
+use flagship_rules::placement::Batching;
 use flagship_runtime::client::{Client, Selection};
 use flagship_runtime::env::Env;
 use flagship_store::durable::Durable;
@@ -18,15 +21,19 @@ use tokio::task::JoinHandle;
 use super::audit::AuditLog;
 use super::folder::Folder;
 use super::labels::Labels;
+use super::members::Nodes;
+use crate::agent::HubChoices;
 
 /// What a fleet is made of.
 pub struct Shape {
     /// Names of the members.
     pub members: Vec<String>,
     /// Nodes of each.
-    pub nodes: u32,
+    pub nodes: Nodes,
     /// Where it listens.
     pub port: u16,
+    /// Whether each cluster has a port of its own, too.
+    pub port_per_cluster: bool,
     /// Labels of the members.
     pub labels: Labels,
     /// Whether nothing is kept.
@@ -37,6 +44,12 @@ pub struct Shape {
     pub stuck_after: Duration,
     /// Whether and how it is logged who did what.
     pub audit: AuditLog,
+    /// How long changes are collected into one version.
+    pub batching: Batching,
+    /// What else is chosen for the hub.
+    pub hub: HubChoices,
+    /// Admission policies of the hub.
+    pub policies: Option<policies::Config>,
 }
 
 /// A fleet that runs.
@@ -64,7 +77,11 @@ impl Shape {
         spec.heartbeat_seconds = HEARTBEAT_SECONDS;
         spec.hub.update_runs.stuck_after =
             self.stuck_after.try_into().context("--stuck-after is too long")?;
-        spec.workloads = WorkloadConfig { nodes: self.nodes, ..WorkloadConfig::default() };
+        spec.hub.batching = self.batching;
+        self.hub.choose(&mut spec.hub);
+        spec.policies = self.policies.clone();
+        spec.workloads = WorkloadConfig { nodes: self.nodes.each(), ..WorkloadConfig::default() };
+        spec.nodes = self.nodes.named().clone();
         Ok(spec)
     }
 }
@@ -93,6 +110,9 @@ impl Fleet {
             ),
             Err(error) => return Err(error.into()),
         };
+        if shape.port_per_cluster {
+            open_ports(&embedded, shape).await?;
+        }
         let user = embedded.client(HUB, "flagship");
         embedded.start_controllers();
         // A webhook that refuses everything must not keep out whoever could remove it.
@@ -152,6 +172,25 @@ async fn labels_of(hub: &Client) -> BTreeMap<String, BTreeMap<String, String>> {
         Some((member.metadata.name?, member.metadata.labels.unwrap_or_default()))
     };
     listed.into_iter().filter_map(labels).collect()
+}
+
+/// Gives the hub the second port after the common one, as the first is the console's, and each
+/// member the next.
+async fn open_ports(embedded: &EmbeddedFleet, shape: &Shape) -> anyhow::Result<()> {
+    let Some(edge) = embedded.edge() else { return Ok(()) };
+    let names = std::iter::once(HUB).chain(shape.members.iter().map(String::as_str));
+    for (at, name) in (2_u16..).zip(names) {
+        let port = match shape.port {
+            0 => 0,
+            common => {
+                common.checked_add(at).context("--port-per-cluster: there are not so many ports")?
+            }
+        };
+        let place = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let opened = edge.open(&embedded.cluster_name(name), place).await;
+        opened.with_context(|| format!("--port-per-cluster: {name} cannot have port {port}"))?;
+    }
+    Ok(())
 }
 
 /// How often everything on the disk is looked at.

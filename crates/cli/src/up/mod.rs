@@ -9,6 +9,7 @@ mod demo;
 mod fleet;
 mod folder;
 mod labels;
+mod members;
 mod restore;
 mod rotate;
 
@@ -16,6 +17,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use flagship_rules::placement::Batching;
 use flagship_store::durable::{Durable, Keys};
 
 use crate::agent;
@@ -24,6 +26,7 @@ use audit::AuditLog;
 use fleet::{Fleet, Shape};
 use folder::Folder;
 use labels::{Labels, on_one_line, read_label};
+use members::{GivenNodes, Nodes, read_nodes};
 pub use restore::Restore;
 pub use rotate::RotateKeys;
 
@@ -33,15 +36,22 @@ pub struct Up {
     /// How many member clusters
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(0..=2000))]
     members: u16,
-    /// How many nodes each member has
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    nodes: u32,
+    /// The name of a member, instead of member1 and so on; may be repeated
+    #[arg(long, value_name = "NAME", conflicts_with = "members")]
+    member: Vec<String>,
+    /// How many nodes each member has, or one member, as member3=4; may be repeated [default: 2]
+    #[arg(long, value_name = "[MEMBER=]COUNT", value_parser = read_nodes)]
+    nodes: Vec<GivenNodes>,
     /// The port of all API servers; 0 takes any free one
     #[arg(long, default_value_t = 6440)]
     port: u16,
     /// The port of the console; the one after --port by default, 0 takes any free one
     #[arg(long, value_name = "PORT")]
     console_port: Option<u16>,
+    /// Serve each cluster on a port of its own, too, so that a server's address has no path:
+    /// those from the second after --port, or any free ones
+    #[arg(long)]
+    port_per_cluster: bool,
     /// Where everything is kept
     #[arg(long, default_value = ".flagship", value_name = "FOLDER")]
     data_dir: PathBuf,
@@ -63,6 +73,14 @@ pub struct Up {
     /// How long a cluster may take before its run counts as stuck
     #[arg(long, default_value = "5m", value_name = "DURATION", value_parser = agent::duration)]
     stuck_after: std::time::Duration,
+    /// Least time between two versions of a placement's resources
+    #[arg(long, default_value = "0s", value_name = "DURATION", value_parser = agent::duration)]
+    resource_snapshot_creation_minimum_interval: std::time::Duration,
+    /// How long changes are collected into one version
+    #[arg(long, default_value = "0s", value_name = "DURATION", value_parser = agent::duration)]
+    resource_changes_collection_duration: std::time::Duration,
+    #[command(flatten)]
+    hub: agent::HubChoices,
     /// Also create a sample application, a placement, a strategy and a first run
     #[arg(long)]
     demo: bool,
@@ -98,27 +116,55 @@ impl Reset {
 impl Up {
     /// Runs until told to stop.
     pub fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
+        let shape = self.shape()?;
         let folder = Folder::take(&self.data_dir)?;
         say_what_was_shared(&folder.was_shared, out)?;
         if !self.ephemeral {
             folder.refuse_lost_store()?;
         }
-        agent::block_on(self.work(&folder, out))
+        agent::block_on(self.work(shape, &folder, out))
     }
 
-    async fn work(self, folder: &Folder, out: &mut dyn Write) -> anyhow::Result<()> {
-        let kubeconfig = self.kubeconfig.clone().unwrap_or_else(|| folder.kubeconfig());
-        let shape = Shape {
-            members: (1..=self.members).map(|number| format!("member{number}")).collect(),
-            nodes: self.nodes,
+    /// What the flags ask for, or what is wrong with them.
+    fn shape(&self) -> anyhow::Result<Shape> {
+        let mut complaints = agent::Complaints::default();
+        let seconds = std::time::Duration::from_secs;
+        self.hub.check(&mut complaints);
+        complaints.lasts(
+            "resource-snapshot-creation-minimum-interval",
+            self.resource_snapshot_creation_minimum_interval,
+            seconds(0)..=seconds(300),
+        );
+        complaints.lasts(
+            "resource-changes-collection-duration",
+            self.resource_changes_collection_duration,
+            seconds(0)..=seconds(60),
+        );
+        complaints.settle()?;
+        let members = members::names(&self.member, self.members)?;
+        let labels = Labels::given(&self.labels);
+        labels.must_be_of(&members)?;
+        Ok(Shape {
+            nodes: Nodes::given(&self.nodes, &members)?,
+            members,
             port: self.port,
-            labels: Labels::given(&self.labels),
+            port_per_cluster: self.port_per_cluster,
+            labels,
             ephemeral: self.ephemeral,
             encryption_key_file: self.encryption_key_file.clone(),
             stuck_after: self.stuck_after,
             audit: self.audit.clone(),
-        };
-        shape.labels.must_be_of(&shape.members)?;
+            batching: Batching {
+                minimum_interval: agent::signed(self.resource_snapshot_creation_minimum_interval),
+                collection: agent::signed(self.resource_changes_collection_duration),
+            },
+            hub: self.hub.clone(),
+            policies: self.hub.policies()?,
+        })
+    }
+
+    async fn work(self, shape: Shape, folder: &Folder, out: &mut dyn Write) -> anyhow::Result<()> {
+        let kubeconfig = self.kubeconfig.clone().unwrap_or_else(|| folder.kubeconfig());
         let fleet = Fleet::start(&shape, folder).await?;
         fleet.write_kubeconfig(&kubeconfig, self.kubeconfig.is_some())?;
         if self.demo {
@@ -170,7 +216,7 @@ impl Up {
         for name in shape.members.iter().take(SHOWN) {
             let labels = fleet.labels.get(name).map(on_one_line).unwrap_or_default();
             let state = if fleet.left.contains_key(name) { "not joined" } else { "joined" };
-            writeln!(out, "  {name:<9} {} node(s)   {labels:<28} {state}", shape.nodes)?;
+            writeln!(out, "  {name:<9} {} node(s)   {labels:<28} {state}", shape.nodes.of(name))?;
         }
         if members > SHOWN {
             let all = if fleet.left.is_empty() { ", all joined" } else { "" };
@@ -186,7 +232,10 @@ impl Up {
             }
         }
         writeln!(out)?;
-        let contexts = if members > 0 { ", member1, …" } else { "" };
+        let contexts = match shape.members.first() {
+            Some(first) => format!(", {first}, …"),
+            None => String::new(),
+        };
         writeln!(out, "  kubeconfig   {}   (contexts: hub{contexts})", kubeconfig.display())?;
         writeln!(out, "  console      {console}")?;
         let state = if self.ephemeral {

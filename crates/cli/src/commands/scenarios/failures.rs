@@ -63,6 +63,21 @@ async fn a_version_that_does_not_exist_is_named() {
     }
 }
 
+// There is no snapshot before the first run of a placement that was born External.
+#[tokio::test(start_paused = true)]
+async fn a_first_run_that_names_version_0_is_told_how_to_make_one() {
+    for (scope, command) in [
+        (CLUSTER, "flagship run example-placement"),
+        (NAMESPACED, "flagship run -n my-app-namespace example-placement"),
+    ] {
+        let wanted = json!({"state": "Run", "resourceSnapshotIndex": "0"});
+        let told = refused(scope, two_stages(), wanted).await.why("example-run").await;
+        assert!(told.contains("because  no resourceSnapshots with index `0` found"), "{told}");
+        let hint = format!("then  roll out what is on the hub now:  {command}\n");
+        assert!(told.contains(&hint), "{told}");
+    }
+}
+
 // Its record is closed: a state that is written to it changes nothing.
 #[tokio::test(start_paused = true)]
 async fn a_run_that_could_not_be_initialized_cannot_be_resumed() {
