@@ -23,7 +23,8 @@ pub(super) fn listen(env: &Env, mirrors: &Mirrors, queue: &Queue<ObjectKey>) -> 
     ]
 }
 
-/// Our own status wakes nothing.
+/// Our own status wakes nothing, nor does a change of metadata alone: who takes our finalizer off
+/// and deletes the member gets what they asked for. The next heartbeat puts right what stays.
 fn cluster_changed(queue: &Queue<ObjectKey>, change: &Change<Cluster>) {
     let same = match (&change.old, &change.new) {
         (Some(old), Some(new)) => is_asked_the_same(&old.member, &new.member),
@@ -35,8 +36,8 @@ fn cluster_changed(queue: &Queue<ObjectKey>, change: &Change<Cluster>) {
 }
 
 fn is_asked_the_same(old: &Member, new: &Member) -> bool {
-    let asked = |m: &Member| (m.uid.clone(), m.generation, m.leaving_since, m.has_finalizer);
-    asked(old) == asked(new) && old.label == new.label
+    let asked = |m: &Member| (m.uid.clone(), m.generation, m.leaving_since);
+    asked(old) == asked(new)
 }
 
 /// What a member says of itself is heard as often as its allowance says: the rest waits and

@@ -39,6 +39,7 @@ use super::metrics::StatusSeries;
 use super::observe::{Preconditions, Seen, observe};
 use super::selectable::Selectable;
 use super::unreadable;
+use super::up_to_date::up_to_date;
 use crate::hub::Context;
 use crate::mirrors::{Mirrors, ScopeMirrors};
 use crate::patches::{gone_is_fine, reference, with_finalizer, without_finalizer};
@@ -57,6 +58,15 @@ pub(super) struct Shell {
     series: StatusSeries,
     /// What holds placements up and was told.
     blocked: Mutex<BTreeMap<ObjectKey, String>>,
+}
+
+/// Whether a pass that sees this would freeze the content of a new placement.
+fn takes_first_snapshot(seen: &Observed) -> bool {
+    seen.resource_snapshots.is_empty()
+        && plan(seen)
+            .actions
+            .iter()
+            .any(|action| matches!(action, Action::Resources(ResourceAction::Create(_))))
 }
 
 /// A pass that has read and planned.
@@ -93,7 +103,17 @@ impl Shell {
         if let Some(problem) = placements.and_then(|placements| placements.malformed(&key)) {
             return unreadable::refuse::<S>(&self.cx, &self.writer(&key), &key, &problem).await;
         }
-        let seen = observe(&self.cx, &self.mirrors, &self.selectable, &key);
+        let look = || observe(&self.cx, &self.mirrors, &self.selectable, &key);
+        let mut seen = look();
+        if let Some(first) = seen.as_ref().filter(|seen| takes_first_snapshot(&seen.observed)) {
+            // What was there before the placement may be on its way to a mirror of its kind, and
+            // what is not in the first version would be missing until something changes.
+            let placement = &first.observed.placement;
+            if let Err(failure) = up_to_date(&self.cx, &self.selectable, placement).await {
+                return Outcome::Error(failure);
+            }
+            seen = look();
+        }
         let Some(seen) = seen else {
             self.series.forget(&key);
             self.blocked.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);

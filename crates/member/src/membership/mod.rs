@@ -18,7 +18,7 @@ use flagship_runtime::controller::Controller;
 use flagship_runtime::events::Recorder;
 use flagship_runtime::queue::{Queue, QueueConfig, RateLimit};
 use flagship_runtime::readiness::missing;
-use flagship_runtime::reflector::Reflector;
+use flagship_runtime::reflector::{Reflector, ReflectorConfig};
 use tokio::task::JoinSet;
 
 use crate::member::{Context, Unlisted};
@@ -32,6 +32,13 @@ const COMPONENT: &str = "v1beta1InternalMemberClusterController";
 /// Silence of minutes would have the hub take us for gone: a failed heartbeat is tried
 /// again at least this often.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(15);
+
+/// How long changes of namespaces are gathered before they are reported.
+const NAMESPACES_GATHERED: Duration = Duration::from_secs(1);
+
+/// An agent may be there before the hub has made a place for it, and then joins at once: so
+/// often it asks whether it may look by now.
+pub(crate) const LONGEST_BEFORE_PLACE: Duration = Duration::from_secs(1);
 
 /// The controller, and what is still to be listed on the hub.
 pub(crate) fn controller(cx: &Context, tasks: &mut JoinSet<()>) -> (Controller, Unlisted) {
@@ -48,15 +55,24 @@ pub(crate) fn controller(cx: &Context, tasks: &mut JoinSet<()>) -> (Controller, 
         move |internal: InternalMemberCluster| {
             (internal.metadata.name.as_ref() == Some(&own)).then_some(internal)
         },
-    );
+    )
+    .with_config(ReflectorConfig {
+        longest_when_forbidden: LONGEST_BEFORE_PLACE,
+        ..ReflectorConfig::default()
+    });
     let mirror = internals.store();
     let subscription = triggers::listen(&mirror, &queue);
     tasks.spawn(internals.run());
-    let health = Health::new(cx, Collector::new(cx, tasks));
+    let collector = Collector::new(cx, tasks);
+    let own = ObjectKey::namespaced(&cx.space, &cx.name);
+    let waker = queue.clone();
+    let namespaces =
+        collector.on_namespaces(move || waker.add_after(own.clone(), NAMESPACES_GATHERED));
+    let health = Health::new(cx, collector);
     let shell = Arc::new(Shell::new(cx, mirror.clone(), recorder.clone(), health));
     let pass = |shell: Arc<Shell>, key: ObjectKey| async move { shell.pass(&key).await };
     let controller = Controller::new(&queue, 1, &cx.metrics, shell, pass)
-        .listening([subscription])
+        .listening([subscription].into_iter().chain(namespaces))
         .recording(&recorder);
     let what = "InternalMemberClusters on the hub";
     let unlisted: Unlisted = Box::new(move || missing(&mirror, what).into_iter().collect());

@@ -11,7 +11,7 @@ use std::time::Duration;
 use flagship_rules::properties::{self, Amounts, Collected, Namespace, Node, Observed};
 use flagship_runtime::client::Selection;
 use flagship_runtime::effects::Kind;
-use flagship_runtime::reflector::{Reflector, Store};
+use flagship_runtime::reflector::{Reflector, Store, Subscription};
 use k8s_openapi::api::core::v1 as core;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -49,6 +49,16 @@ impl Collector {
         });
         let patience_ends = Instant::now() + PATIENCE;
         Self { cx: cx.clone(), nodes, pods, namespaces, version: Mutex::default(), patience_ends }
+    }
+
+    /// Tells when the namespaces that are reported may have changed.
+    pub fn on_namespaces(&self, tell: impl Fn() + Send + 'static) -> Option<Subscription> {
+        let namespaces = self.namespaces.as_ref()?;
+        Some(namespaces.subscribe(move |change| {
+            if change.old.as_deref() != change.new.as_deref() {
+                tell();
+            }
+        }))
     }
 
     /// What is so now; `None` while the member cannot be listed.

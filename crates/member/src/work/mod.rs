@@ -20,10 +20,11 @@ use flagship_runtime::client::Selection;
 use flagship_runtime::controller::Controller;
 use flagship_runtime::queue::{Queue, QueueConfig, RateLimit};
 use flagship_runtime::readiness::missing;
-use flagship_runtime::reflector::Reflector;
+use flagship_runtime::reflector::{Reflector, ReflectorConfig};
 use tokio::task::JoinSet;
 
 use crate::member::{Context, Unlisted};
+use crate::membership::LONGEST_BEFORE_PLACE;
 use observe::Mirrors;
 use shell::Shell;
 
@@ -36,7 +37,11 @@ pub(crate) fn controller(cx: &Context, tasks: &mut JoinSet<()>) -> (Controller, 
     let config = QueueConfig { limit, ..QueueConfig::named("work-applier") };
     let queue = Queue::new(config, &cx.metrics);
     let space = Selection::namespace(&cx.space);
-    let works = Reflector::new(&cx.env, cx.hub.of::<Work>(), space, Some);
+    let works =
+        Reflector::new(&cx.env, cx.hub.of::<Work>(), space, Some).with_config(ReflectorConfig {
+            longest_when_forbidden: LONGEST_BEFORE_PLACE,
+            ..ReflectorConfig::default()
+        });
     let applied = Reflector::new(&cx.env, cx.member.of::<AppliedWork>(), Selection::all(), Some);
     let workers = cx.options.concurrent_works;
     let mirrors = Mirrors { works: works.store(), applied: applied.store() };

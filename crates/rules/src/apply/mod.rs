@@ -52,7 +52,7 @@ pub use manifest::{GroupVersionKind, Manifest, Mapping, Unmapped, Untried, map, 
 pub use outcome::{Findings, Outcome, Verdict, complete};
 pub use owners::{Removal, release, removal};
 pub use priority::{Ageing, Trigger, priority};
-pub use reconsider::reconsider;
+pub use reconsider::{awaited_namespaces, reconsider};
 pub use redact::redacted;
 pub use report::{Options, Report, StatusWrite, report};
 pub use requeue::{Look, RequeueBackOff, Timing};

@@ -1,5 +1,7 @@
 //! Manifests that are worth another try in the same pass.
 
+use std::collections::BTreeSet;
+
 use super::manifest::{GroupVersionKind, Manifest};
 use super::outcome::{Outcome, Verdict};
 
@@ -15,6 +17,17 @@ pub fn reconsider(manifests: &[Manifest], outcomes: &[Outcome]) -> Vec<usize> {
     let defined = |kind: GroupVersionKind| brought.iter().any(|one| defines(one, &kind));
     let places = manifests.iter().enumerate();
     places.filter(|(_, one)| unknown(one).is_some_and(defined)).map(|(at, _)| at).collect()
+}
+
+/// Namespaces that manifests wait for: the member refused them only because those are not there.
+/// Another Work may bring one a moment later.
+pub fn awaited_namespaces(outcomes: &[Outcome]) -> BTreeSet<String> {
+    let awaited = outcomes.iter().filter_map(|outcome| {
+        let namespace = Some(&outcome.identifier.namespace).filter(|name| !name.is_empty())?;
+        let error = outcome.error.as_deref().filter(|_| outcome.live.is_none())?;
+        error.contains(&format!("namespaces \"{namespace}\" not found")).then(|| namespace.clone())
+    });
+    awaited.collect()
 }
 
 fn is_definition(outcome: &Outcome) -> bool {

@@ -173,6 +173,23 @@ impl ClientError {
         matches!(self, Self::ServerFailed { .. } | Self::Unreachable { .. })
     }
 
+    /// The error with everything below it, on one line. What TLS says of certificates reads like
+    /// any lost connection, so that is called by its name.
+    pub fn in_full(&self) -> String {
+        let mut told = self.to_string();
+        let mut cause = std::error::Error::source(self);
+        while let Some(below) = cause {
+            told.push_str(&format!(": {below}"));
+            cause = below.source();
+        }
+        if is_about_certificates(&told) {
+            told = format!(
+                "TLS: a certificate is not accepted, check the CA and the name of the server: {told}"
+            );
+        }
+        told
+    }
+
     /// Sorts an answer. `object` is what the request was about.
     pub(crate) fn from_answer(
         object: String,
@@ -221,14 +238,20 @@ impl ClientError {
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
         let verdict = error.verdict();
-        let mut why = error.to_string();
-        let mut cause = std::error::Error::source(&error);
-        while let Some(below) = cause {
-            why.push_str(&format!(": {below}"));
-            cause = below.source();
-        }
-        Self { verdict, why }
+        Self { verdict, why: error.in_full() }
     }
+}
+
+/// Whether this is rustls refusing a certificate, or being told that ours was refused.
+fn is_about_certificates(told: &str) -> bool {
+    const SIGNS: [&str; 5] = [
+        "invalid peer certificate",
+        "UnknownCA",
+        "BadCertificate",
+        "CertificateUnknown",
+        "CertificateRequired",
+    ];
+    SIGNS.iter().any(|sign| told.contains(sign))
 }
 
 #[cfg(test)]
@@ -310,6 +333,16 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "Work w: the server failed with 502: <html>upstream\u{fffd}</html>"
+        );
+    }
+
+    #[test]
+    fn a_certificate_that_is_not_accepted_is_called_that() {
+        let source = Box::new(std::io::Error::other("invalid peer certificate: UnknownIssuer"));
+        let error = ClientError::Unreachable { object: "Work w".to_owned(), source };
+        assert_eq!(
+            error.in_full(),
+            "TLS: a certificate is not accepted, check the CA and the name of the server: no answer about Work w: invalid peer certificate: UnknownIssuer"
         );
     }
 

@@ -39,6 +39,8 @@ pub struct ReflectorConfig {
     pub backoff: Duration,
     /// Longest pause after failures.
     pub longest_backoff: Duration,
+    /// Longest pause while the server answers that we may not look.
+    pub longest_when_forbidden: Duration,
     /// Whether to ask for streamed lists first.
     pub streamed_lists: bool,
 }
@@ -49,6 +51,7 @@ impl Default for ReflectorConfig {
             watch_span: Duration::from_secs(290),
             backoff: Duration::from_millis(800),
             longest_backoff: Duration::from_secs(30),
+            longest_when_forbidden: Duration::from_secs(30),
             streamed_lists: true,
         }
     }
@@ -360,7 +363,10 @@ where
     }
 
     async fn pause(&mut self, error: &ClientError) {
-        let ReflectorConfig { backoff: first, longest_backoff: longest, .. } = self.config;
+        let ReflectorConfig { backoff: first, longest_backoff, longest_when_forbidden, .. } =
+            self.config;
+        let forbidden = matches!(error, ClientError::Forbidden { .. });
+        let longest = if forbidden { longest_when_forbidden } else { longest_backoff };
         let span = Backoff { first, longest }.after(self.failures);
         self.failures = self.failures.saturating_add(1);
         let asked = match error.verdict() {
@@ -370,8 +376,9 @@ where
             _ => Duration::ZERO,
         };
         let pause = self.env.entropy.jittered(span, 0.5).max(asked);
-        self.store.set_trouble(Some(error.to_string()));
+        let error = error.in_full();
         tracing::warn!(resource = %self.objects.resource(), %error, ?pause, "watching again later");
+        self.store.set_trouble(Some(error));
         tokio::time::sleep(pause).await;
     }
 }

@@ -136,6 +136,24 @@ async fn what_somebody_breaks_is_mended() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_finalizer_that_somebody_strips_stays_off_until_the_next_heartbeat() {
+    let world = TestHub::running(8).await;
+    member(&world, "m1").await;
+    let stripped = json!({"metadata": {"finalizers": []}});
+    world.patch(CLUSTERS, "", "m1", stripped).await;
+    world.settle().await;
+    let finalizers = world.get(CLUSTERS, "", "m1")["metadata"]["finalizers"].clone();
+    assert!(finalizers.is_null(), "{finalizers}");
+    world.delete(CLUSTERS, "", "m1").await;
+    assert!(world.find(CLUSTERS, "", "m1").is_none(), "what was asked for happens");
+    member(&world, "m2").await;
+    world.patch(CLUSTERS, "", "m2", json!({"metadata": {"finalizers": []}})).await;
+    world.joins("m2").await;
+    world.settle().await;
+    assert!(world.get(CLUSTERS, "", "m2")["metadata"]["finalizers"].is_array());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_member_that_leaves_takes_its_place_along() {
     let test = TestHub::running(4).await;
     member(&test, "m1").await;

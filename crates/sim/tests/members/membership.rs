@@ -146,6 +146,46 @@ async fn a_hub_that_was_away_hears_of_the_member_soon() {
     assert!(heard.duration_since(silent).as_secs() > 25 * 60, "{silent} {heard}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_waited_for_its_place_joins_within_two_seconds() {
+    let mut fleet = Fleet::new(FleetConfig::of(1)).await;
+    // What a hub with RBAC answers before it has made the member's Role.
+    let answer = Effect::Do(Verdict::Answer { code: 403, retry_after: None });
+    let mut rule = Rule::at(Point::Request, answer);
+    rule.who = "member1".to_owned();
+    rule.cluster = fleet.cluster_name(HUB);
+    fleet.disturb(vec![rule]);
+    fleet.start(HUB);
+    fleet.start("member1");
+    fleet.invite("member1").await;
+    fleet.pass(20 * 60).await;
+    fleet.faults.heal();
+    fleet.pass(2).await;
+    let member = fleet.clusters.hub.get(MC, "", "member1").await;
+    let joined = member["status"]["conditions"].as_array().unwrap().iter();
+    let joined: Vec<_> = joined.filter(|c| c["type"] == "Joined").collect();
+    assert_eq!(joined[0]["status"], "True");
+}
+
+#[tokio::test(start_paused = true)]
+async fn new_namespaces_are_reported_before_the_next_heartbeat() {
+    let mut config = FleetConfig::of(1);
+    config.member.collect_namespaces = true;
+    let fleet = Fleet::joined(config).await;
+    let told = async || {
+        let member = fleet.clusters.hub.get(MC, "", "member1").await;
+        member["status"]["namespaces"].as_object().cloned().unwrap_or_default()
+    };
+    fleet.pass(5).await;
+    let member = fleet.clusters.member("member1");
+    member.apply("{apiVersion: v1, kind: Namespace, metadata: {name: app}}").await;
+    fleet.pass(3).await;
+    assert!(told().await.contains_key("app"));
+    member.delete("namespaces", "", "app").await;
+    fleet.pass(5).await;
+    assert!(!told().await.contains_key("app"));
+}
+
 #[test]
 fn the_same_seed_tells_the_same_story() {
     let tell = || {

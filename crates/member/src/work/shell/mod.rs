@@ -29,6 +29,7 @@ use flagship_runtime::effects::{Made, SeenWrites, Writer};
 use flagship_runtime::queue::{Outcome, Priority, Queue};
 use flagship_runtime::verdict::Failure;
 use futures::stream::{self, StreamExt};
+use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -283,6 +284,12 @@ impl Shell {
         terms: &Terms,
         outcomes: Vec<ManifestOutcome>,
     ) -> Result<Outcome, Failure> {
+        let generation = Generation::of(&work.metadata).0;
+        let awaited: Vec<Place> =
+            apply::awaited_namespaces(&outcomes).iter().map(|name| namespace(name)).collect();
+        if !awaited.is_empty() {
+            self.watches.begin(key, generation, awaited.clone(), reports_status(work));
+        }
         let (now, options) = (self.cx.env.now(), self.cx.options.report);
         let report = apply::report(work, remembered, terms, &outcomes, options, now);
         let mut written = None;
@@ -299,7 +306,6 @@ impl Shell {
         }
         self.tell_causes(key, written.as_ref().unwrap_or(work), &report.status, &outcomes).await;
         metrics::count(&self.cx.metrics, work, &report.status);
-        let generation = Generation::of(&work.metadata).0;
         let look = Look::new(generation, &outcomes, report.settled);
         let pause = {
             let mut back_offs = self.back_offs.lock().unwrap_or_else(PoisonError::into_inner);
@@ -311,7 +317,8 @@ impl Shell {
             let mark = outcome.live.as_ref().and_then(|live| Mark::of_live(&place.0, live));
             Some((place, mark))
         });
-        self.watches.end(key, saw.collect());
+        let missing = awaited.into_iter().map(|place| (place, None));
+        self.watches.end(key, saw.chain(missing).collect());
         // Only time asks for that look; whoever waits for something goes first.
         let pause = Duration::try_from(pause).unwrap_or_default();
         self.queue.add_after_with(key.clone(), pause, Priority::Low);
@@ -323,6 +330,11 @@ impl Shell {
         self.watches.forget(key);
         self.back_offs.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
     }
+}
+
+/// A namespace of the member.
+fn namespace(name: &str) -> Place {
+    (ResourceType::of::<Namespace>(), ObjectKey::cluster(name))
 }
 
 fn reports_status(work: &Work) -> bool {

@@ -33,6 +33,19 @@ async fn nothing_is_selected_by_halves_while_a_type_cannot_be_seen() {
     assert_eq!(story.version(CRP, "", "web"), "0: Namespace app, ConfigMap settings");
 }
 
+#[tokio::test(start_paused = true)]
+async fn the_first_version_has_what_was_there_before_the_placement() {
+    let story = Story::cluster_wide(72).await.starts().await;
+    let late = Effect::Do(Verdict::Delay(Duration::from_secs(3)));
+    let resource = "configmaps".to_owned();
+    story.disturb(vec![Rule { resource, ..Rule::at(Point::WatchEvent, late) }]);
+    story.map("app", "settings", "x").await;
+    story.crp("web", everywhere(&[namespace("app")])).await;
+    story.pass(30).await;
+    assert_eq!(story.version(CRP, "", "web"), "0: Namespace app, ConfigMap settings");
+    assert_eq!(story.snapshots(CRS), ["web-0-snapshot latest"]);
+}
+
 fn weather() -> Vec<Rule> {
     let rule = |point, effect, chance, verbs| sometimes("hub*", point, effect, chance, verbs);
     vec![

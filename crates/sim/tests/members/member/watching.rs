@@ -64,6 +64,18 @@ async fn a_workload_that_starts_or_stops_working_shows_within_a_second() {
     assert!(works().await && told().await);
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_object_whose_namespace_comes_later_is_applied_when_it_comes() {
+    let scene = Scene::new().await;
+    scene.work("w", &[config_map("c", json!({"a": "1"}))]).await;
+    scene.becomes("w", "Applied", "False").await;
+    // Long enough for looks by the clock to be far apart.
+    scene.fleet.pass(20 * 60).await;
+    scene.member().apply_object(&namespace("app")).await;
+    scene.fleet.pass(2).await;
+    assert!(scene.member().find("configmaps", "app", "c").await.is_some());
+}
+
 // checklist 10.3
 #[tokio::test(start_paused = true)]
 async fn what_is_said_about_a_work_is_no_reason_to_look_at_it() {

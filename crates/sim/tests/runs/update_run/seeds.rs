@@ -111,6 +111,14 @@ async fn scenario_4_a_version_that_does_not_exist() {
                 "False UpdateRunInitializedFailed: {USER}no resourceSnapshots with index `1` found for placement `{placement}`"
             )
         );
+        // Nor is there one before the first run of a placement that was born External.
+        story.run("first", json!({"state": "Run", "resourceSnapshotIndex": "0"})).await;
+        assert_eq!(
+            story.said("first", "Initialized"),
+            format!(
+                "False UpdateRunInitializedFailed: cannot continue the updateRun: failed to validate the updateRun: failed to process the request due to a client error: no resourceSnapshots with index `0` found for placement `{placement}`"
+            )
+        );
         let status = &story.object("r")["status"];
         let fields: Vec<&str> = status.as_object().unwrap().keys().map(String::as_str).collect();
         let mut fields = fields.clone();
