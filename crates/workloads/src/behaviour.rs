@@ -1,8 +1,8 @@
 //! How simulated pods behave, and the annotations that script it.
 //!
 //! Without a script a pod starts after a moment, becomes ready and runs until it
-//! is deleted; a pod of a Job runs for a moment and succeeds. These annotations on
-//! a pod (usually set through the template of its Deployment or Job) change that:
+//! is deleted; a pod of a Job, and any whose `restartPolicy` is not `Always`, runs for a moment
+//! and succeeds. Images tagged `doesnotexist` cannot be pulled. These annotations on a pod (usually set through the template of its Deployment or Job) change that:
 //!
 //! | annotation `workloads.flagship.dev/…` | value | effect |
 //! |---|---|---|
@@ -54,6 +54,8 @@ impl Script {
             .list("/metadata/ownerReferences")
             .iter()
             .any(|o| o.is_true("/controller") && o.text("/kind") == "Job");
+        // Such a pod is there to finish something: a test of a chart, a migration.
+        let finishes = is_job || ["Never", "OnFailure"].contains(&pod.text("/spec/restartPolicy"));
         let ready_after = span("ready-after").unwrap_or(config.ready_after);
         let starts = ready_after.min(config.start_after);
         let ready = (!crash && !flag("never-ready")).then(|| ready_after - starts);
@@ -63,7 +65,7 @@ impl Script {
         } else if run_for.is_some() || code.is_some() {
             Some((run_for.unwrap_or(SECOND), code.unwrap_or(0)))
         } else {
-            is_job.then_some((config.job_runs_for, 0))
+            finishes.then_some((config.job_runs_for, 0))
         };
         Self {
             starts,
@@ -129,5 +131,9 @@ mod tests {
         assert_eq!((crash.ready, crash.ends), (None, Some((SECOND, 1))));
         let done = Script::of(&pod(json!({"workloads.flagship.dev/run-for": "10s"})), &config);
         assert_eq!(done.ends, Some((SignedDuration::from_secs(10), 0)));
+        for (policy, ends) in [("Always", false), ("Never", true), ("OnFailure", true)] {
+            let pod = json!({"metadata": {}, "spec": {"restartPolicy": policy}});
+            assert_eq!(Script::of(&pod, &config).ends.is_some(), ends, "{policy}");
+        }
     }
 }

@@ -4,7 +4,7 @@
 //! Volumes that people made are bound when the claim names them; nothing searches
 //! for a match.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -12,6 +12,8 @@ use crate::object::{Fields, set};
 use crate::plan::{Action, Note, Plan, Target};
 
 const SOURCE: &str = "persistentvolume-controller";
+/// How soon a class that is missing is looked for again.
+const AGAIN: SignedDuration = SignedDuration::from_secs(5);
 const BOUND: &str = "pv.kubernetes.io/bind-completed";
 const PROVISIONED: &str = "pv.kubernetes.io/provisioned-by";
 const PROVISIONER: &str = "workloads.flagship.dev/provisioner";
@@ -25,6 +27,8 @@ pub struct Observed {
     pub volume: Option<Value>,
     /// Whether volumes are made.
     pub provision: bool,
+    /// The class that it asks for and that is not there.
+    pub lacks_class: Option<String>,
     /// The present moment.
     pub now: Timestamp,
 }
@@ -43,13 +47,21 @@ pub fn plan(seen: &Observed) -> Plan {
     }
     let named = claim.text("/spec/volumeName");
     let Some(volume) = &seen.volume else {
-        if named.is_empty() && seen.provision {
+        if named.is_empty() && seen.provision && seen.lacks_class.is_none() {
             make(claim, &mut plan);
         } else {
             let mut status = crate::object::status_of(claim);
             set(&mut status, &["phase"], json!("Pending"));
             plan.status("persistentvolumeclaims", claim, status);
             plan.waiting.push("no volume".into());
+            if let Some(class) = &seen.lacks_class {
+                if !plan.actions.is_empty() {
+                    let why = format!("storageclass.storage.k8s.io {class:?} not found");
+                    let note = Note::warning(claim, SOURCE, "ProvisioningFailed", why);
+                    plan.act(Action::Say(note));
+                }
+                plan.wake_at(seen.now.checked_add(AGAIN).unwrap_or(Timestamp::MAX));
+            }
         }
         return plan;
     };
@@ -156,7 +168,13 @@ mod tests {
         for _ in 0..6 {
             let claim = world.get("persistentvolumeclaims", "data").clone();
             let volume = world.list("persistentvolumes").pop();
-            let plan = plan(&Observed { claim, volume, provision: true, now: world.now });
+            let plan = plan(&Observed {
+                claim,
+                volume,
+                provision: true,
+                lacks_class: None,
+                now: world.now,
+            });
             world.apply(plan);
         }
         let claim = world.get("persistentvolumeclaims", "data").clone();
@@ -176,7 +194,8 @@ mod tests {
     fn without_provisioning_a_claim_stays_pending() {
         let claim = json!({"metadata": {"name": "data", "uid": "u"}, "spec": {}});
         let now = Timestamp::from_second(0).unwrap();
-        let plan = plan(&Observed { claim, volume: None, provision: false, now });
+        let plan =
+            plan(&Observed { claim, volume: None, provision: false, lacks_class: None, now });
         assert_eq!(plan.waiting, ["no volume"]);
     }
 }

@@ -24,9 +24,10 @@ pub struct WorkloadConfig {
     pub start_after: SignedDuration,
     /// From a pod's deletion until it is gone, within its grace period.
     pub stop_after: SignedDuration,
-    /// How long pods of Jobs run.
+    /// How long pods of Jobs run, and others that are there to finish something.
     pub job_runs_for: SignedDuration,
-    /// Images that no registry has: a whole name, or a prefix that ends in `*`.
+    /// Images that no registry has: a whole name, a prefix that ends in `*`, or an end that begins
+    /// with one. Unless told otherwise all that are tagged `doesnotexist`.
     pub missing_images: Vec<String>,
     /// Whether Services of type LoadBalancer get an address.
     pub load_balancer: bool,
@@ -49,7 +50,7 @@ impl Default for WorkloadConfig {
             start_after: SignedDuration::from_secs(1),
             stop_after: SignedDuration::from_secs(1),
             job_runs_for: SignedDuration::from_secs(2),
-            missing_images: Vec::new(),
+            missing_images: vec!["*:doesnotexist".to_owned()],
             load_balancer: false,
             provision_volumes: true,
             root_ca: String::new(),
@@ -65,9 +66,12 @@ impl WorkloadConfig {
 
     /// Whether no registry has this image.
     pub fn is_missing(&self, image: &str) -> bool {
-        self.missing_images.iter().any(|pattern| match pattern.strip_suffix('*') {
-            Some(prefix) => image.starts_with(prefix),
-            None => pattern == image,
+        self.missing_images.iter().any(|pattern| {
+            match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
+                (Some(end), _) => image.ends_with(end),
+                (None, Some(start)) => image.starts_with(start),
+                (None, None) => pattern == image,
+            }
         })
     }
 }

@@ -14,7 +14,7 @@ use crate::facts::Pod;
 use crate::node::Node;
 use crate::{
     claims, cronjob, daemonset, deployment, disruption, gc, job, kubelet, namespace, quota,
-    replicaset, schedule, service, statefulset,
+    references, replicaset, schedule, service, statefulset,
 };
 
 /// One object with something of everything that any controller reads.
@@ -127,6 +127,7 @@ fn look_at(object: &Value, other: &Value) {
     schedule::plan(&schedule::Observed {
         pod: one.clone(),
         nodes: vec![(node, schedule::Load::default())],
+        unbound: references::unbound(object, &|_, _| Some(other.clone())),
         now,
     });
     kubelet::plan(
@@ -134,6 +135,7 @@ fn look_at(object: &Value, other: &Value) {
             pod: one.clone(),
             host_ip: String::new(),
             free_ip: String::new(),
+            missing: references::missing(object, &|_, _| Some(other.clone())),
             now,
         },
         &config,
@@ -156,9 +158,16 @@ fn look_at(object: &Value, other: &Value) {
         claim: one.clone(),
         volume: Some(two.clone()),
         provision: true,
+        lacks_class: references::lacks_class(object, &|_, _| Some(other.clone())),
         now,
     });
-    claims::plan(&claims::Observed { claim: one.clone(), volume: None, provision: true, now });
+    claims::plan(&claims::Observed {
+        claim: one.clone(),
+        volume: None,
+        provision: true,
+        lacks_class: None,
+        now,
+    });
     claims::plan_volume(object, Some(other));
     disruption::plan(&disruption::Observed { budget: one.clone(), pods, expected: 2, now });
     let used = quota::used(object, &|_| vec![two.clone()]);

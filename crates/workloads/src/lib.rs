@@ -39,6 +39,7 @@ pub mod pods;
 pub mod priority;
 pub mod queue;
 pub mod quota;
+pub mod references;
 pub mod replicaset;
 pub mod resources;
 pub mod revision;

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -20,6 +20,9 @@ use crate::selector;
 
 const SOURCE: &str = "default-scheduler";
 
+/// How soon the claims of a pod are looked at again.
+const AGAIN: SignedDuration = SignedDuration::from_secs(5);
+
 /// What the scheduler sees.
 #[derive(Debug, Clone, Serialize)]
 pub struct Observed {
@@ -27,6 +30,8 @@ pub struct Observed {
     pub pod: Value,
     /// All nodes, with what is taken on each.
     pub nodes: Vec<(Node, Load)>,
+    /// Why its claims keep it from any node.
+    pub unbound: Option<String>,
     /// The present moment.
     pub now: Timestamp,
 }
@@ -71,6 +76,15 @@ pub fn plan(seen: &Observed) -> Plan {
     if !pod.list("/spec/schedulingGates").is_empty() {
         let message = "Scheduling is blocked due to non-empty scheduling gates".to_owned();
         return refuse(seen, "SchedulingGated", message, false);
+    }
+    if let Some(why) = &seen.unbound {
+        let all = seen.nodes.len();
+        let message = format!(
+            "0/{all} nodes are available: {why}. preemption: 0/{all} nodes are available: {all} Preemption is not helpful for scheduling."
+        );
+        let mut plan = refuse(seen, "Unschedulable", message, true);
+        plan.wake_at(seen.now.checked_add(AGAIN).unwrap_or(Timestamp::MAX));
+        return plan;
     }
     let asked = requests(pod);
     let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
@@ -234,7 +248,7 @@ mod tests {
     fn seen(spec: Value, nodes: Vec<(Node, Load)>) -> Observed {
         let pod = json!({"apiVersion": "v1", "kind": "Pod",
             "metadata": {"name": "web", "namespace": "default", "uid": "u"}, "spec": spec});
-        Observed { pod, nodes, now: Timestamp::from_second(0).unwrap() }
+        Observed { pod, nodes, unbound: None, now: Timestamp::from_second(0).unwrap() }
     }
 
     fn asks(cpu: &str) -> Value {
@@ -306,6 +320,17 @@ mod tests {
                 {"nodeSelectorTerms": [{"matchFields": [
                     {"key": "metadata.name", "operator": "In", "values": ["node-2"]}]}]}}}});
         assert_eq!(outcome(&seen(daemon, all)), "node-2");
+    }
+
+    #[test]
+    fn a_pod_whose_claims_are_unbound_waits() {
+        let why = Some("persistentvolumeclaim \"data\" not found".to_owned());
+        let waits = Observed { unbound: why, ..seen(asks("1"), nodes(2)) };
+        assert_eq!(
+            outcome(&waits),
+            "0/2 nodes are available: persistentvolumeclaim \"data\" not found. preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
+        );
+        assert!(super::plan(&waits).wake.is_some(), "it looks again");
     }
 
     #[test]

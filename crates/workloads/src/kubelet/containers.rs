@@ -25,6 +25,8 @@ pub(super) struct Setting<'a> {
     pub script: &'a Script,
     /// Whether the container's image cannot be pulled.
     pub image_missing: bool,
+    /// Why its environment cannot be read.
+    pub lacks: Option<&'a str>,
     /// When containers of this pod may start.
     pub starts: Timestamp,
     pub now: Timestamp,
@@ -87,7 +89,13 @@ impl Setting<'_> {
                     self.pulling(name, &full)
                 }
             }
-            Ok(_) => return self.start(container, old, None),
+            Ok(_) => match self.lacks {
+                Some(why) => {
+                    let again = self.now.checked_add(super::AGAIN).ok();
+                    ("CreateContainerConfigError", why.to_owned(), again)
+                }
+                None => return self.start(container, old, None),
+            },
         };
         let notes = if old.text("/state/waiting/reason") == reason {
             Vec::new()
@@ -288,6 +296,7 @@ fn image_notes(reason: &str, name: &str, message: &str) -> Vec<(bool, &'static s
             (true, "Failed", format!("Failed to pull image {name:?}: {message}")),
             error,
         ],
+        "CreateContainerConfigError" => vec![(true, "Failed", format!("Error: {message}"))],
         _ => vec![(false, "BackOff", format!("Back-off pulling image {name:?}")), error],
     }
 }

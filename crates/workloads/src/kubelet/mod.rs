@@ -17,9 +17,13 @@ use crate::condition::{self, Draft, Style};
 use crate::config::WorkloadConfig;
 use crate::object::{Fields, set, stamp};
 use crate::plan::{Action, Note, Plan, Propagation, Target};
+use crate::references::Missing;
 use containers::{Setting, Step};
 
 const SOURCE: &str = "kubelet";
+
+/// How soon a node looks again for what a pod refers to.
+const AGAIN: SignedDuration = SignedDuration::from_secs(5);
 
 /// What a node sees of one of its pods.
 #[derive(Debug, Clone, Serialize)]
@@ -30,6 +34,8 @@ pub struct Observed {
     pub host_ip: String,
     /// An address that is free on the node.
     pub free_ip: String,
+    /// What the pod refers to and is not there.
+    pub missing: Missing,
     /// The present moment.
     pub now: Timestamp,
 }
@@ -169,7 +175,18 @@ impl Look<'_> {
             }
             plan.wake_at(end);
         }
-        let starts = started.checked_add(self.script.starts).unwrap_or(Timestamp::MAX);
+        let mut starts = started.checked_add(self.script.starts).unwrap_or(Timestamp::MAX);
+        if !self.seen.missing.mounts.is_empty() && pod.text("/status/podIP").is_empty() {
+            // Nothing starts before all volumes are mounted; that is tried again and again.
+            starts = starts.max(now.checked_add(AGAIN).unwrap_or(Timestamp::MAX));
+            plan.wake_at(starts);
+            if pod.list("/status/containerStatuses").is_empty() {
+                for why in &self.seen.missing.mounts {
+                    let note = Note::warning(pod, SOURCE, "FailedMount", why.clone());
+                    plan.act(Action::Say(note.on(self.host)));
+                }
+            }
+        }
         let init = self.steps("initContainers", "initContainerStatuses", starts, &mut plan);
         let initialized = init.iter().all(|s| s.is_true("/ready"));
         let mut main = if initialized {
@@ -207,6 +224,7 @@ impl Look<'_> {
                 pod,
                 script: &self.script,
                 image_missing,
+                lacks: self.seen.missing.containers.get(name).map(String::as_str),
                 starts,
                 now: self.seen.now,
                 init,

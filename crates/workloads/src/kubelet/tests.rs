@@ -8,6 +8,7 @@ use super::*;
 struct Story {
     pod: Value,
     config: WorkloadConfig,
+    missing: Missing,
     start: Timestamp,
     lines: Vec<String>,
 }
@@ -23,6 +24,7 @@ impl Story {
                     "containers": [{"name": "web", "image": image}]},
             }),
             config: WorkloadConfig::default(),
+            missing: Missing::default(),
             start: Timestamp::from_second(1_767_225_600).unwrap(),
             lines: Vec::new(),
         }
@@ -38,6 +40,7 @@ impl Story {
                 pod: self.pod.clone(),
                 host_ip: "10.0.0.1".into(),
                 free_ip: "10.244.1.2".into(),
+                missing: self.missing.clone(),
                 now,
             };
             let plan = plan(&seen, &self.config);
@@ -91,6 +94,30 @@ impl Story {
         let all: Vec<String> = status.list("/containerStatuses").iter().map(one).collect();
         format!("[{}] {}", status.text("/phase"), all.join(", "))
     }
+}
+
+#[test]
+fn a_pod_waits_for_what_it_refers_to() {
+    let mut story = Story::of(json!({}), "nginx:1.28");
+    let why = "configmap \"app\" not found".to_owned();
+    story.missing.containers.insert("web".to_owned(), why);
+    expect![[r#"
+        0s [Pending] ContainerCreating ready=false restarts=0
+        1s Warning Failed: Error: configmap "app" not found
+        1s [Pending] CreateContainerConfigError ready=false restarts=0"#]]
+    .assert_eq(&story.run(60).0);
+    let mut story = Story::of(json!({}), "nginx:1.28");
+    story.missing.mounts.push("MountVolume.SetUp failed".to_owned());
+    expect![[r#"
+        0s Warning FailedMount: MountVolume.SetUp failed
+        0s [Pending] ContainerCreating ready=false restarts=0"#]]
+    .assert_eq(&story.run(60).0);
+}
+
+#[test]
+fn an_image_that_does_not_exist_by_rule_is_not_pulled() {
+    let (story, _) = Story::of(json!({}), "nginx:doesnotexist").run(2);
+    assert!(story.contains("ErrImagePull"), "{story}");
 }
 
 #[test]

@@ -99,9 +99,10 @@ impl Index {
                     self.adopters.insert(Key::new(controller, &place.0, &place.1));
                 }
             }
-            other => self.note_quota(other, &place.0, work),
+            _ => {}
         }
-        if let "services" | "persistentvolumeclaims" = &**resource {
+        // Whatever there is may be counted; pods are noted when what they count for changes.
+        if &**resource != "pods" {
             self.note_quota(resource, object.namespace(), work);
         }
         self.note_endpoints(resource, object, work);

@@ -36,6 +36,7 @@ use crate::object::Fields;
 use crate::priority::PriorityAdmission;
 use crate::queue::Queue;
 use crate::quota::QuotaAdmission;
+use crate::references::ServiceAccountAdmission;
 use act::{ActionError, ClusterWriter};
 use feed::{Change, Feed};
 use fresh::Fresh;
@@ -69,6 +70,9 @@ impl Workloads {
     /// everything; starting again goes on where it stopped.
     pub fn run(&self, cluster: ClusterHandle) -> impl Future<Output = ()> + Send + use<> {
         // In admission before the first pod comes, and still there when controllers stop.
+        if self.config.runs_workloads {
+            cluster.install_admission("accounts", Arc::new(ServiceAccountAdmission));
+        }
         cluster.install_admission("limits", Arc::new(LimitRangeAdmission));
         cluster.install_admission("priority", Arc::new(PriorityAdmission));
         cluster.install_admission("quota", Arc::new(QuotaAdmission));

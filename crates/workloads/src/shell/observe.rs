@@ -25,7 +25,7 @@ use crate::object::{Fields, Labels};
 use crate::plan::{Plan, Target};
 use crate::{
     claims, cronjob, daemonset, deployment, disruption, gc, job, kubelet, namespace, quota,
-    replicaset, schedule, selector, service, statefulset,
+    references, replicaset, schedule, selector, service, statefulset,
 };
 
 /// Everything a look needs.
@@ -255,7 +255,10 @@ impl View<'_> {
         let pod = self.get("pods", space, name)?;
         let load = |name: &String| self.index.loads.get(name).cloned().unwrap_or_default();
         let nodes = self.index.nodes.iter().map(|(name, node)| (node.clone(), load(name)));
-        Some(schedule::plan(&schedule::Observed { pod, nodes: nodes.collect(), now: self.now }))
+        let unbound =
+            references::unbound(&pod, &|resource, name| self.beside(resource, space, name));
+        let nodes = nodes.collect();
+        Some(schedule::plan(&schedule::Observed { pod, nodes, unbound, now: self.now }))
     }
 
     fn kubelet(&self, space: &str, name: &str) -> Option<Plan> {
@@ -270,7 +273,9 @@ impl View<'_> {
         let none = BTreeSet::new();
         let taken = self.index.addresses.get(&node.name).unwrap_or(&none);
         let (host_ip, free_ip) = (node.ip.clone(), node.free_ip(taken));
-        let seen = kubelet::Observed { pod, host_ip, free_ip, now: self.now };
+        let find = |resource: &str, name: &str| self.beside(resource, space, name);
+        let missing = references::missing(&pod, &find);
+        let seen = kubelet::Observed { pod, host_ip, free_ip, missing, now: self.now };
         Some(kubelet::plan(&seen, self.config))
     }
 
@@ -307,7 +312,16 @@ impl View<'_> {
         let named = if bound.is_empty() { claims::volume_name(&claim) } else { bound.to_owned() };
         let volume = self.get("persistentvolumes", "", &named);
         let provision = self.config.provision_volumes;
-        Some(claims::plan(&claims::Observed { claim, volume, provision, now: self.now }))
+        let find = |resource: &str, name: &str| self.beside(resource, space, name);
+        let lacks_class = references::lacks_class(&claim, &find);
+        let now = self.now;
+        Some(claims::plan(&claims::Observed { claim, volume, provision, lacks_class, now }))
+    }
+
+    /// An object that one of the namespace refers to by its name.
+    fn beside(&self, resource: &str, space: &str, name: &str) -> Option<Value> {
+        let space = if resource == references::CLASSES { "" } else { space };
+        self.get(resource, space, name)
     }
 
     fn volume(&self, name: &str) -> Option<Plan> {
