@@ -32,8 +32,8 @@ pub use catalog::{
 };
 pub use default::default_object;
 pub use prepare::{
-    prepare_approval, prepare_create, prepare_finalize, prepare_status_update, prepare_update,
-    put_back,
+    metadata_through_status, prepare_approval, prepare_create, prepare_finalize,
+    prepare_status_update, prepare_update, put_back,
 };
 pub use selectable::selectable_fields;
 pub use validate::{

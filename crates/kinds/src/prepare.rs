@@ -29,7 +29,7 @@ pub fn prepare_create(
         object.insert("status".to_owned(), status);
     }
     if let Some(metadata) = object.child_or_new("metadata") {
-        metadata.remove("generation");
+        // A kind that does not count keeps whatever it is sent with.
         if kind.info().keeps_generation {
             metadata.insert("generation".to_owned(), 1.into());
         }
@@ -85,19 +85,50 @@ pub fn prepare_update(
     Ok(())
 }
 
-/// Readies a write to `/status`: everything but the status stays as it was. Only the
-/// annotations of Deployments pass too: their controller notes revisions that way, which
-/// would otherwise count as a change of the specification.
+/// What of its metadata a write to `/status` may change, beside the status: most of the older
+/// kinds let it pass, newer ones put it back. A Deployment's controller notes revisions that way,
+/// which would otherwise count as a change of the specification.
+pub fn metadata_through_status(kind: Kind) -> &'static [&'static str] {
+    match kind {
+        Kind::Pod => &["annotations", "finalizers", "labels"],
+        Kind::Deployment => &["annotations", "finalizers", "ownerReferences"],
+        Kind::CronJob
+        | Kind::DaemonSet
+        | Kind::HorizontalPodAutoscaler
+        | Kind::Ingress
+        | Kind::Job
+        | Kind::Namespace
+        | Kind::Node
+        | Kind::PersistentVolume
+        | Kind::PersistentVolumeClaim
+        | Kind::PodDisruptionBudget
+        | Kind::ReplicaSet
+        | Kind::ReplicationController
+        | Kind::ResourceQuota
+        | Kind::Service
+        | Kind::StatefulSet => &["annotations", "finalizers", "labels", "ownerReferences"],
+        _ => &[],
+    }
+}
+
+/// Readies a write to `/status`: everything but the status, and the
+/// [metadata that passes with it](metadata_through_status), stays as it was.
 pub fn prepare_status_update(kind: Kind, new: &mut Value, old: &Value) {
     let status = new.get_mut("status").map(Value::take);
-    let noted = at(new, &["metadata", "annotations"]).clone();
+    let passing = metadata_through_status(kind);
+    let sent = new.get_mut("metadata").and_then(Value::as_object_mut);
+    let sent: Vec<(&str, Option<Value>)> = match sent {
+        Some(sent) => passing.iter().map(|key| (*key, sent.remove(*key))).collect(),
+        None => Vec::new(),
+    };
     restore(new, old);
-    if kind == Kind::Deployment
-        && noted.is_object()
-        && let Some(metadata) =
-            new.as_object_mut().and_then(|object| object.child_or_new("metadata"))
-    {
-        metadata.insert("annotations".to_owned(), noted);
+    if let Some(metadata) = new.as_object_mut().and_then(|object| object.child_or_new("metadata")) {
+        for (key, value) in sent {
+            match value.filter(|value| !is_empty(value)) {
+                Some(value) => metadata.insert(key.to_owned(), value),
+                None => metadata.remove(key),
+            };
+        }
     }
     let Some(object) = new.as_object_mut() else { return };
     object.remove("status");
@@ -346,7 +377,7 @@ mod tests {
         let web = created(Kind::Deployment, web);
         assert_eq!(web, json!({"metadata": {"generation": 1}, "spec": {}, "status": {}}));
         let map = created(Kind::ConfigMap, json!({"metadata": {"generation": 9}}));
-        assert_eq!(map, json!({"metadata": {}}));
+        assert_eq!(map, json!({"metadata": {"generation": 9}}), "it does not count");
     }
 
     #[test]
@@ -386,7 +417,7 @@ mod tests {
             "metadata": {"name": "a", "resourceVersion": "4", "labels": {"x": "y"}},
             "spec": {"replicas": 9}, "status": {"replicas": 9},
         });
-        prepare_status_update(Kind::Deployment, &mut new, &old);
+        prepare_status_update(Kind::CertificateSigningRequest, &mut new, &old);
         assert_eq!(
             new,
             json!({
@@ -394,6 +425,29 @@ mod tests {
                 "spec": {"replicas": 1}, "status": {"replicas": 9},
             })
         );
+    }
+
+    #[test]
+    fn metadata_passes_through_the_status_of_older_kinds() {
+        let old = json!({"metadata": {"name": "a", "labels": {"a": "1"}, "annotations": {"a": "1"}},
+            "spec": {"replicas": 1}});
+        let sent = json!({"metadata": {"name": "a", "labels": {"b": "2"}, "annotations": {"b": "2"},
+            "ownerReferences": [{"uid": "u"}]}, "spec": {"replicas": 9}});
+        let table = [
+            (Kind::StatefulSet, "b", "b", true),
+            (Kind::Pod, "b", "b", false),
+            (Kind::Deployment, "a", "b", true),
+            (Kind::ApiService, "a", "a", false),
+        ];
+        for (kind, label, annotation, owned) in table {
+            let mut new = sent.clone();
+            prepare_status_update(kind, &mut new, &old);
+            let metadata = &new["metadata"];
+            assert!(metadata["labels"][label].is_string(), "{kind:?}");
+            assert!(metadata["annotations"][annotation].is_string(), "{kind:?}");
+            assert_eq!(metadata["ownerReferences"].is_array(), owned, "{kind:?}");
+            assert_eq!(new["spec"], json!({"replicas": 1}), "{kind:?}");
+        }
     }
 
     #[test]

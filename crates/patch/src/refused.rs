@@ -16,6 +16,9 @@ pub enum PatchError {
     /// The patch cannot be merged into the object: 422.
     #[error("{0}")]
     Unmergeable(String),
+    /// A strategic patch asks for something that there is not: 500 in Kubernetes, too.
+    #[error("{0}")]
+    Unknown(String),
     /// The patch, or what it would lead to, is too large: 413.
     #[error("{0}")]
     TooLarge(String),

@@ -36,6 +36,25 @@ impl Components {
         self.keep(gv, &kind.kind, name, schema)
     }
 
+    /// Adds the list of a version of a kind whose schema has this name.
+    pub(super) fn add_list(&mut self, kind: &Kind, version: usize, item: &str) {
+        let gv = &kind.versions[version].gv;
+        let text = json!({"type": "string"});
+        let schema = json!({
+            "type": "object", "required": ["items"],
+            "description": format!("{} is a list of {}", kind.list_kind, kind.kind),
+            "properties": {
+                "apiVersion": text, "kind": text,
+                "items": {"type": "array", "items": {"$ref": format!("#/definitions/{item}")}},
+                "metadata": {"type": "object", "properties": {
+                    "continue": text, "resourceVersion": text,
+                    "remainingItemCount": {"type": "integer", "format": "int64"},
+                }},
+            },
+        });
+        self.keep(gv, &kind.list_kind, format!("{item}List"), schema);
+    }
+
     /// Adds a kind that is published and never stored.
     pub(super) fn add_published(&mut self, gv: &GroupVersion, kind: &str) -> Option<String> {
         let (name, schema) = self.known(gv, kind)?;

@@ -97,15 +97,21 @@ pub fn swagger(source: &Source<'_>, cache: &Cache, packed: bool) -> (String, Byt
         return (tag, known);
     }
     let mut components = Components::default();
+    let mut paths = serde_json::Map::new();
     for (gv, kinds) in &all {
         for (kind, version) in kinds {
-            components.add(kind, *version, || (source.definition)(&kind.resource));
+            let definition = || (source.definition)(&kind.resource);
+            let schema = components.add(kind, *version, definition);
+            components.add_list(kind, *version, &schema);
+            paths::add(&mut paths, kind, *version, &schema);
         }
         for review in reviews(gv) {
-            components.add_published(gv, review.kind);
+            if let Some(schema) = components.add_published(gv, review.kind) {
+                paths::add_review(&mut paths, review, &schema);
+            }
         }
     }
-    let document = swagger::document(components.finish());
+    let document = swagger::document(components.finish(), &paths);
     let bytes = match packed {
         true => swagger::packed(&document).into(),
         false => document.to_string().into(),

@@ -1,7 +1,7 @@
 //! `/openapi/v2`: all kinds in one document, for tools that have not moved on.
 //!
-//! The same schemas as in the documents of version 3, less what version 2 cannot say; paths
-//! are left out, as nobody looks for them here. kubectl asks for it when a kind cannot be
+//! The same schemas and paths as in the documents of version 3, less what version 2 cannot say,
+//! and schemas of lists; the packed form has no paths, as nobody looks for them there. kubectl asks for it when a kind cannot be
 //! patched, and in protobuf, as its own messages and not as Kubernetes'.
 
 use serde_json::{Map, Value, json};
@@ -16,15 +16,55 @@ pub const MEDIA: [&str; 2] = [
 const TITLE: &str = "Kubernetes";
 const VERSION: &str = "v1.34.0";
 
-/// Schemas of version 3 as a document of version 2.
-pub(super) fn document(schemas: Map<String, Value>) -> Value {
+/// Schemas and paths of version 3 as a document of version 2.
+pub(super) fn document(schemas: Map<String, Value>, paths: &Map<String, Value>) -> Value {
     let definitions: Map<String, Value> =
         schemas.into_iter().map(|(name, schema)| (name, plain(&schema))).collect();
+    let paths: Map<String, Value> =
+        paths.iter().map(|(path, item)| (path.clone(), plain_item(item))).collect();
     json!({
         "swagger": "2.0", "info": {"title": TITLE, "version": VERSION},
-        "paths": {}, "definitions": definitions,
+        "paths": paths, "definitions": definitions,
     })
 }
+
+/// The operations of a path in the words of version 2.
+fn plain_item(item: &Value) -> Value {
+    let operations = item.as_object().into_iter().flatten().map(|(method, operation)| {
+        let mut operation = operation.clone();
+        let parameters = operation["parameters"].as_array_mut();
+        for parameter in parameters.into_iter().flatten() {
+            let schema = parameter["schema"].take();
+            parameter["type"] = schema["type"].clone();
+            parameter["uniqueItems"] = json!(true);
+            if let Some(fields) = parameter.as_object_mut() {
+                fields.remove("schema");
+            }
+        }
+        let schema = plain(&operation["responses"]["200"]["content"]["application/json"]["schema"]);
+        operation["responses"] = json!({"200": {"description": "OK", "schema": schema}});
+        operation["produces"] = json!(["application/json", "application/yaml"]);
+        (method.clone(), operation)
+    });
+    Value::Object(operations.collect())
+}
+
+/// Words about values that both versions have.
+const BOUNDS: [&str; 13] = [
+    "title",
+    "multipleOf",
+    "maximum",
+    "exclusiveMaximum",
+    "minimum",
+    "exclusiveMinimum",
+    "maxLength",
+    "minLength",
+    "pattern",
+    "maxItems",
+    "minItems",
+    "uniqueItems",
+    "maxProperties",
+];
 
 /// A schema in the words of version 2. What those have none for becomes anything at all,
 /// as clients refuse a document with one schema that they do not understand.
@@ -49,7 +89,8 @@ fn plain(schema: &Value) -> Value {
         None => return Value::Object(into),
         Some(kind) => into.insert("type".to_owned(), json!(kind)),
     };
-    for key in ["format", "default", "required", "enum"] {
+    let both = ["format", "default", "required", "enum", "minProperties"];
+    for key in both.into_iter().chain(BOUNDS) {
         if let Some(value) = from.get(key) {
             into.insert(key.to_owned(), value.clone());
         }
@@ -125,6 +166,21 @@ impl Message {
         self.message(field, |any| any.text(2, &value.to_string()));
     }
 
+    fn number(&mut self, field: u64, value: &Value) {
+        self.varint(field << 3 | 1);
+        self.0.extend_from_slice(&value.as_f64().unwrap_or_default().to_le_bytes());
+    }
+
+    fn count(&mut self, field: u64, value: &Value) {
+        self.varint(field << 3);
+        self.varint(value.as_u64().unwrap_or_default());
+    }
+
+    fn flag(&mut self, field: u64, value: &Value) {
+        self.varint(field << 3);
+        self.varint(u64::from(value == true));
+    }
+
     fn schema(&mut self, schema: &Value) {
         let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
         for (key, value) in schema.as_object().into_iter().flatten() {
@@ -132,7 +188,21 @@ impl Message {
             match key.as_str() {
                 "$ref" => self.text(1, text),
                 "format" => self.text(2, text),
+                "title" => self.text(3, text),
                 "description" => self.text(4, text),
+                "multipleOf" => self.number(6, value),
+                "maximum" => self.number(7, value),
+                "exclusiveMaximum" => self.flag(8, value),
+                "minimum" => self.number(9, value),
+                "exclusiveMinimum" => self.flag(10, value),
+                "maxLength" => self.count(11, value),
+                "minLength" => self.count(12, value),
+                "pattern" => self.text(13, text),
+                "maxItems" => self.count(14, value),
+                "minItems" => self.count(15, value),
+                "uniqueItems" => self.flag(16, value),
+                "maxProperties" => self.count(17, value),
+                "minProperties" => self.count(18, value),
                 "default" => self.any(5, value),
                 "required" => {
                     list(value).iter().filter_map(Value::as_str).for_each(|one| self.text(19, one));
@@ -174,8 +244,12 @@ mod tests {
             ),
             (json!({"type": "array"}), json!({})),
             (
+                json!({"type": "integer", "minimum": 1, "format": "int32", "not": {}}),
                 json!({"type": "integer", "minimum": 1, "format": "int32"}),
-                json!({"type": "integer", "format": "int32"}),
+            ),
+            (
+                json!({"type": "string", "pattern": "^a$", "oneOf": []}),
+                json!({"type": "string", "pattern": "^a$"}),
             ),
             (
                 json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": true}),
@@ -194,7 +268,7 @@ mod tests {
     #[test]
     fn the_packed_form_is_the_published_layout() {
         let schema = json!({"type": "array", "items": {"$ref": "#/definitions/b"}, "x-a": 1});
-        let packed = packed(&document(Map::from_iter([("n".to_owned(), schema)])));
+        let packed = packed(&document(Map::from_iter([("n".to_owned(), schema)]), &Map::new()));
         let mut want = b"\x0a\x032.0".to_vec();
         want.extend(b"\x12\x15\x0a\x0aKubernetes\x12\x07v1.34.0\x42\x00");
         // Of the extension nothing is left: it is not one of Kubernetes'.

@@ -8,6 +8,7 @@ pub fn refused(error: PatchError) -> ApiError {
     match error {
         PatchError::Malformed(says) => ApiError::bad_request(says),
         PatchError::Unmergeable(says) => ApiError::new(422, "Invalid", says),
+        PatchError::Unknown(says) => ApiError::new(500, "", says),
         PatchError::TooLarge(says) => ApiError::new(413, "RequestEntityTooLarge", says),
         // Kubernetes says no more than the general sentence; kubectl prints it all.
         PatchError::Misfit(says) => {

@@ -1,6 +1,7 @@
 //! Response bodies: one piece, a list put together as it is read, or a watch.
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::fmt;
 use std::pin::Pin;
@@ -38,7 +39,7 @@ struct ListBody {
     items: vec::IntoIter<Arc<Stored>>,
     presenter: Presenter,
     /// What goes out next, as it lies.
-    large: Option<Bytes>,
+    large: VecDeque<Bytes>,
     first: bool,
     done: bool,
     yaml: bool,
@@ -57,7 +58,7 @@ impl Body {
             head: Some(head),
             items,
             presenter,
-            large: None,
+            large: VecDeque::new(),
             first: true,
             done: false,
             yaml: false,
@@ -124,7 +125,12 @@ impl ListBody {
                 break;
             };
             let shown = self.presenter.item(&item.json, item.revision).ok();
-            let Some(text) = shown.and_then(|json| yaml(&[b"[", &*json, b"]"].concat())) else {
+            let text = shown.and_then(|json| {
+                let [version, kind] = self.presenter.type_in(&json);
+                let (first, second) = (&json[..version.start], &json[version.end..kind.start]);
+                yaml(&[b"[", first, second, &json[kind.end..], b"]"].concat())
+            });
+            let Some(text) = text else {
                 tracing::error!(name = %item.key.name, "a stored object cannot be shown");
                 continue;
             };
@@ -147,8 +153,8 @@ impl ListBody {
     }
 
     fn next(&mut self) -> Option<Bytes> {
-        if self.done || self.large.is_some() {
-            return self.large.take();
+        if self.done || !self.large.is_empty() {
+            return self.large.pop_front();
         }
         let mut piece = BytesMut::with_capacity(self.size_of_piece());
         if let Some(head) = self.head.take() {
@@ -171,14 +177,18 @@ impl ListBody {
             if !std::mem::take(&mut self.first) {
                 piece.extend_from_slice(b",");
             }
+            let [version, kind] = self.presenter.type_in(&json);
+            let parts = [0..version.start, version.end..kind.start, kind.end..json.len()];
             if matches!(json, Cow::Borrowed(_)) && json.len() >= LARGE {
-                self.large = Some(item.body());
+                let whole = item.body();
+                let parts = parts.into_iter().filter(|part| !part.is_empty());
+                self.large.extend(parts.map(|part| whole.slice(part)));
                 break;
             }
-            piece.extend_from_slice(&json);
+            parts.into_iter().for_each(|part| piece.extend_from_slice(&json[part]));
         }
         if piece.is_empty() {
-            return self.large.take();
+            return self.large.pop_front();
         }
         Some(piece.freeze())
     }

@@ -40,6 +40,15 @@ pub(super) fn validate(crd: &Value, errors: &mut Vec<FieldError>) {
             errors.push(error);
         }
     }
+    // Nobody is called to convert, and objects that are only relabelled lose what the versions
+    // do not share: better no definition than damaged data. One version needs no conversion.
+    let versions = crd["spec"]["versions"].as_array().map_or(0, Vec::len);
+    if crd["spec"]["conversion"]["strategy"] == "Webhook" && versions > 1 {
+        errors.push(FieldError::forbidden(
+            "spec.conversion.strategy".to_owned(),
+            "conversion webhooks are not called by this server: serve one version, or use strategy None where versions differ in nothing",
+        ));
+    }
 }
 
 /// The kind that a valid definition defines; `None` for other objects. Compiled once: it is

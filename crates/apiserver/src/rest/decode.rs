@@ -6,6 +6,7 @@
 use flagship_base::machinery::status::ApiError;
 use flagship_schema::{ReadJson, read_json};
 use serde_json::Value;
+use serde_saphyr::{DuplicateKeyPolicy, Error};
 
 /// A decoded body.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -47,23 +48,43 @@ pub fn yaml(bytes: &[u8]) -> Result<Decoded, ApiError> {
     }
     let text = std::str::from_utf8(bytes)
         .map_err(|_| ApiError::bad_request("the body of the request is not valid UTF-8"))?;
-    // A key that stands twice is an error of YAML itself.
+    let twice = match read(text, DuplicateKeyPolicy::Error) {
+        Ok(value) => return Ok(value.into()),
+        Err(why) => twice(&why).ok_or_else(|| unreadable(&why))?,
+    };
+    // A key that stands twice is for field validation to judge; the last one counts.
+    let value = read(text, DuplicateKeyPolicy::LastWins).map_err(|why| unreadable(&why))?;
+    Ok(Decoded { value, duplicates: vec![twice] })
+}
+
+fn read(text: &str, duplicate_keys: DuplicateKeyPolicy) -> Result<Value, Error> {
     // Only `true` and `false` are booleans: `name: y` is a name.
     let options = serde_saphyr::options! {
         strict_booleans: true,
+        duplicate_keys: duplicate_keys,
         // A few lines of aliases of aliases would be gigabytes.
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: MAX_REPEATED },
         budget: serde_saphyr::budget! { max_recorded_anchor_events: MAX_REPEATED },
     };
-    match serde_saphyr::from_str_with_options::<Value>(text, options) {
-        Ok(value) => Ok(value.into()),
-        Err(why) => {
-            // The full report draws the source; the first line says what is wrong.
-            let why = why.to_string();
-            let line = why.lines().next().unwrap_or_default();
-            Err(ApiError::bad_request(format!("error converting YAML to JSON: yaml: {line}")))
-        }
+    serde_saphyr::from_str_with_options::<Value>(text, options)
+}
+
+/// The first key that stands twice, as Kubernetes says it; `None` if something else is wrong.
+fn twice(mut why: &Error) -> Option<String> {
+    while let Error::WithSnippet { error, .. } = why {
+        why = error;
     }
+    let Error::DuplicateMappingKey { key, location } = why else { return None };
+    let (key, line) = (key.as_deref().unwrap_or_default(), location.line());
+    Some(format!("yaml: unmarshal errors:\n  line {line}: key {key:?} already set in map"))
+}
+
+/// 400: this is no YAML.
+fn unreadable(why: &Error) -> ApiError {
+    // The full report draws the source; the first line says what is wrong.
+    let why = why.to_string();
+    let line = why.lines().next().unwrap_or_default();
+    ApiError::bad_request(format!("error converting YAML to JSON: yaml: {line}"))
 }
 
 #[cfg(test)]
@@ -87,6 +108,14 @@ mod tests {
         let got = yaml(b"kind: X\nspec:\n  n: 3\n  on: true\n  s: \"3\"\n").unwrap();
         assert_eq!(got.value, json!({"kind": "X", "spec": {"n": 3, "on": true, "s": "3"}}));
         assert_eq!(yaml(br#"{"a": [1, null]}"#).unwrap().value, json!({"a": [1, null]}));
+    }
+
+    #[test]
+    fn a_key_that_stands_twice_in_yaml_is_found_and_the_last_counts() {
+        let got = yaml(b"kind: X\nspec:\n  n: 3\n  m: 4\n  n: 5\n").unwrap();
+        assert_eq!(got.value, json!({"kind": "X", "spec": {"n": 5, "m": 4}}));
+        let [twice] = &got.duplicates[..] else { panic!("{:?}", got.duplicates) };
+        assert!(twice.contains("key \"n\" already set in map"), "{twice}");
     }
 
     #[test]

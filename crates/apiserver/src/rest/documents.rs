@@ -12,6 +12,7 @@ use super::body::Body;
 use super::cluster::ClusterHandle;
 use super::failure::Failure;
 use super::negotiate::{self, Form};
+use super::route::page_not_found;
 use super::service::respond;
 use super::{health, metrics};
 use crate::auth::accounts::ISSUER;
@@ -55,7 +56,15 @@ pub(super) fn document(handle: &ClusterHandle, parts: &Parts, target: &Target) -
         Target::Other(path) => return other(handle, parts, path),
         Target::Object(_) | Target::Watch(_) => None,
     };
-    let found = found.ok_or(Failure::Unserved)?;
+    let known = match target {
+        Target::Resources { group, .. } => group.is_empty(),
+        _ => false,
+    };
+    let found = found.ok_or_else(|| match known {
+        true => Failure::Unserved,
+        // Nobody routes to a group that there is not.
+        false => page_not_found().into(),
+    })?;
     negotiate::accept(&parts.headers, true)?;
     let mut response = respond(StatusCode::OK, Body::whole(found.to_string()), &[]);
     response.headers_mut().insert(VARY, HeaderValue::from_static("Accept"));
@@ -140,7 +149,7 @@ fn other(handle: &ClusterHandle, parts: &Parts, path: &str) -> Answer {
             response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(metrics::MEDIA));
             Ok(response)
         }
-        _ => Err(Failure::Unserved),
+        _ => Err(page_not_found().into()),
     }
 }
 

@@ -19,7 +19,7 @@ use super::patching::Patch;
 use super::subresource::Sub;
 use super::write::{Source, parse};
 use super::{certificates, crd, managers, meta, roles, rules};
-use crate::registry::{Kind, Served};
+use crate::registry::{Kind, Origin, Served};
 
 /// An object ready to be committed, in its storage version.
 pub(super) struct Draft {
@@ -75,16 +75,15 @@ pub(super) async fn draft_create(
     let Decoded { value: mut object, duplicates } = body;
     check_type(served, &mut object)?;
     meta::check_shape(&mut object)?;
-    check_place(place, &mut object)?;
-    if !meta::text(&object, "resourceVersion").is_empty() {
-        let says = "resourceVersion should not be set on objects to be created";
-        return Err(ApiError::bad_request(says));
-    }
+    // Only where it would be stored a version of what is not there yet is a mistake, and said
+    // after everything else that is wrong.
+    let versioned = !meta::text(&object, "resourceVersion").is_empty() && !dry_run;
     let manager = options.field_manager.as_deref().unwrap_or(&caller.manager);
     if owner == Owner::Apply {
         object =
             managers::apply(cluster, served, None, &object, manager, options.force, Sub::Main)?;
     }
+    check_place(place, &mut object)?;
     let decoded = rules::decode(served, &mut object, &duplicates, options.field_validation);
     warnings.extend(decoded.map_err(|says| rules::unreadable(served, &says))?);
     check_namespace(cluster, place, &object)?;
@@ -107,6 +106,10 @@ pub(super) async fn draft_create(
     warnings.extend(crd::warnings(defines.as_deref()));
     certificates::check(cluster, caller, place, sub, &object, None)?;
     hooks.validate(&object, None, &mut warnings).await?;
+    if versioned {
+        let says = "resourceVersion should not be set on objects to be created";
+        return Err(ApiError::new(500, "", says));
+    }
 
     let value = rules::convert(kind, kind.storage, object);
     Ok(Draft { value, warnings, removes: false, sub: Sub::Main, defines })
@@ -152,8 +155,11 @@ pub(super) async fn draft_update(
     check_preconditions(place, source, &sent, old)?;
 
     // These paths put the metadata back as it was; what was sent is not judged.
-    let mut errors = match sub {
-        Sub::Status | Sub::Finalize => Vec::new(),
+    let mut errors = match (sub, kind.origin) {
+        (Sub::Status, Origin::Builtin(id)) if !kinds::metadata_through_status(id).is_empty() => {
+            meta::validate_update(kind, &sent, old)
+        }
+        (Sub::Status | Sub::Finalize, _) => Vec::new(),
         _ => meta::validate_update(kind, &sent, old),
     };
     let mut new = sent;
@@ -232,8 +238,12 @@ fn check_type(served: &Served, object: &mut Value) -> Result<(), ApiError> {
                 return Err(ApiError::invalid(group, got, name, &[error]));
             }
             Some(Value::String(got)) if !got.is_empty() => {
+                let gv = &served.version().gv;
+                // What Go calls the packages of the two types.
+                let own = gv.group.split('.').next().filter(|own| !own.is_empty());
+                let (version, own) = (&gv.version, own.unwrap_or("core"));
                 return Err(ApiError::bad_request(format!(
-                    "the kind in the data ({got}) does not match the expected kind ({want})"
+                    "{got} in version {version:?} cannot be handled as a {want}: converting ({version}.{got}) to ({own}.{want}): unknown conversion"
                 )));
             }
             _ => {

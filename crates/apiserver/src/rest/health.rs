@@ -14,6 +14,7 @@ use super::body::Body;
 use super::cluster::Cluster;
 use super::documents::text;
 use super::failure::Failure;
+use super::route::page_not_found;
 
 /// Who asks.
 const ASKED: [&str; 3] = ["healthz", "livez", "readyz"];
@@ -65,7 +66,7 @@ pub(super) async fn answer(
     let wanted: Vec<&Check> =
         checks(asked).filter(|check| name.is_empty() || check.name == name).collect();
     if wanted.is_empty() {
-        return Err(Failure::Unserved);
+        return Err(page_not_found().into());
     }
     let store = match wanted.iter().any(|check| check.store) {
         true => stores(cluster).await,

@@ -1,14 +1,14 @@
 //! Who owns which field: `metadata.managedFields` on every write.
 
 use flagship_base::machinery::status::ApiError;
-use flagship_kinds::Kind as K;
+use flagship_kinds::{self as kinds, Kind as K};
 use serde_json::{Map, Value, json};
 
 use super::cluster::Cluster;
 use super::meta;
 use super::subresource::Sub;
 use crate::patch::apply::{self, Manager};
-use crate::registry::Served;
+use crate::registry::{Origin, Served};
 
 /// Records what a write other than apply has changed.
 pub(super) fn record(
@@ -119,7 +119,12 @@ fn own_half(served: &Served, wanted: &Value, sub: Sub) -> Value {
     }
     half.extend(value.map(|value| (key.to_owned(), value)));
     let mut metadata = json!({});
-    for key in ["name", "namespace", "uid", "resourceVersion", "managedFields"] {
+    let passing = match (sub, served.kind.origin) {
+        (Sub::Status, Origin::Builtin(kind)) => kinds::metadata_through_status(kind),
+        _ => &[],
+    };
+    let own = ["name", "namespace", "uid", "resourceVersion", "managedFields"];
+    for key in own.iter().chain(passing).copied() {
         if let Some(value) = wanted["metadata"].get(key) {
             metadata[key] = value.clone();
         }

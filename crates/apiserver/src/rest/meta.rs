@@ -121,7 +121,6 @@ pub fn strip_server_owned(object: &mut Value) {
     for key in SERVER_OWNED {
         metadata.remove(key);
     }
-    metadata.remove("generation");
 }
 
 /// Carries what the server owns over from the stored object to its update.

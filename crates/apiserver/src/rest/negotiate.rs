@@ -83,6 +83,11 @@ pub fn wants_yaml(headers: &HeaderMap) -> bool {
     matches!(pick(headers, false), Ok(Some((_, Writing::Yaml))))
 }
 
+/// Refuses who wants a table of what has none.
+pub fn no_table() -> ApiError {
+    not_acceptable("application/json, application/yaml")
+}
+
 fn not_acceptable(known: &str) -> ApiError {
     let says = format!("only the following media types are accepted: {known}");
     ApiError::new(406, "NotAcceptable", says)

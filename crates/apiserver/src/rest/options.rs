@@ -257,12 +257,23 @@ impl ListOptions {
         };
         let options = Self {
             labels: selector::Selector::parse(query.get("labelSelector").unwrap_or_default())
-                .map_err(bad)?,
+                // Kubernetes has no path to a key that stands in a query.
+                .map_err(|why| bad(why.replace("key: Invalid", "<nil>: Invalid")))?,
             fields: fields::Selector::parse(query.get("fieldSelector").unwrap_or_default())
                 .map_err(bad)?,
             limit,
             token: query.get("continue").filter(|t| !t.is_empty()).map(str::to_owned),
-            revision: revision(query.get("resourceVersion"))?,
+            revision: revision(query.get("resourceVersion")).map_err(|error| {
+                match query.flag("watch") {
+                    // A watch that cannot begin is the server's fault, in Kubernetes' eyes.
+                    true => ApiError::new(
+                        500,
+                        "",
+                        error.message.replace("invalid resource version: ", ""),
+                    ),
+                    false => error,
+                }
+            })?,
             matching,
             watch: query.flag("watch"),
             timeout_seconds,

@@ -4,7 +4,6 @@ use flagship_base::machinery::status::{ApiError, FieldError};
 use serde_json::Value;
 
 use super::decode::{self, Decoded};
-use super::negotiate;
 use super::options::WriteOptions;
 use crate::patch;
 use crate::registry::Served;
@@ -40,13 +39,16 @@ impl PatchKind {
             "application/strategic-merge-patch+json" if !custom => Ok(Self::Strategic),
             "application/apply-patch+yaml" => Ok(Self::Apply),
             _ => {
-                let all = [
-                    "application/json-patch+json",
-                    "application/merge-patch+json",
-                    "application/apply-patch+yaml",
-                    "application/strategic-merge-patch+json",
-                ];
-                Err(negotiate::unknown_format(&all[..all.len() - usize::from(custom)]))
+                if custom {
+                    return Err(super::negotiate::unknown_format(&[
+                        "application/json-patch+json",
+                        "application/merge-patch+json",
+                        "application/apply-patch+yaml",
+                    ]));
+                }
+                let mut error = ApiError::unsupported_media_type("415: Unsupported Media Type");
+                error.details = Some(Box::default());
+                Err(error)
             }
         }
     }

@@ -5,6 +5,7 @@
 //! older than the kind's definition, it is parsed, converted and written again.
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -73,6 +74,14 @@ impl Presenter {
         }
     }
 
+    /// Where an entry of a list says what kind it is, to be left out: lists of built-in kinds say
+    /// it once for all, in their own kind. Empty where it stays.
+    pub(super) fn type_in(&self, json: &[u8]) -> [Range<usize>; 2] {
+        let whole = matches!(self.form, Form::Whole | Form::Aggregated);
+        let left_out = whole && self.served.kind.origin != Origin::Custom;
+        left_out.then(|| type_entries(json)).flatten().unwrap_or_default()
+    }
+
     /// Everything of a list before its first item.
     pub(super) fn list_head(&self, metadata: &Value) -> Bytes {
         let (kind, api_version) = match self.form {
@@ -131,7 +140,11 @@ impl Presenter {
 
     /// One entry of a list that is put together at once.
     pub(super) fn entry(&self, json: &[u8], revision: u64) -> Result<Bytes, ApiError> {
-        self.item(json, revision).map(|json| Bytes::from(json.into_owned()))
+        let json = self.item(json, revision)?;
+        let [version, kind] = self.type_in(&json);
+        Ok([&json[..version.start], &json[version.end..kind.start], &json[kind.end..]]
+            .concat()
+            .into())
     }
 
     /// One object as a body.
@@ -168,6 +181,60 @@ impl Presenter {
             return Ok(Cow::Borrowed(json));
         }
         Ok(Cow::Owned(rules::convert(kind, self.served.version, object).to_string().into_bytes()))
+    }
+}
+
+/// The entries `apiVersion` and `kind` of an object, each with the comma after it, in the order
+/// in which they stand: metadata follows both. `None` for what is no object as stored.
+fn type_entries(json: &[u8]) -> Option<[Range<usize>; 2]> {
+    let mut found: Vec<Range<usize>> = Vec::with_capacity(2);
+    let mut start = 1;
+    while found.len() < 2 {
+        let end_of_key = end_of_text(json, start)?;
+        let end = end_of_value(json, end_of_key + 1)?;
+        if json.get(end) != Some(&b',') {
+            return None;
+        }
+        if let b"\"apiVersion\"" | b"\"kind\"" = &json[start..end_of_key] {
+            found.push(start..end + 1);
+        }
+        start = end + 1;
+    }
+    found.try_into().ok()
+}
+
+/// Behind the text that begins here.
+fn end_of_text(json: &[u8], start: usize) -> Option<usize> {
+    let mut at = start + 1;
+    loop {
+        match json.get(at)? {
+            b'"' => return Some(at + 1),
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+}
+
+/// Behind the value that begins here, in JSON without spaces.
+fn end_of_value(json: &[u8], start: usize) -> Option<usize> {
+    let (mut at, mut depth) = (start, 0_usize);
+    loop {
+        match json.get(at)? {
+            b'"' => at = end_of_text(json, at)?,
+            b'{' | b'[' => {
+                depth += 1;
+                at += 1;
+            }
+            b'}' | b']' if depth > 0 => {
+                depth -= 1;
+                at += 1;
+            }
+            b',' | b'}' | b']' if depth == 0 => return Some(at),
+            _ => at += 1,
+        }
+        if depth == 0 && matches!(json.get(at)?, b',' | b'}' | b']') {
+            return Some(at);
+        }
     }
 }
 
@@ -223,6 +290,33 @@ mod tests {
         assert_eq!(splice(json, "a/v1", "a/v2").as_deref(), Some(want.as_slice()));
         assert_eq!(splice(json, "a/v", "a/v2"), None);
         assert_eq!(splice(br#"{"A":1,"apiVersion":"a/v1"}"#, "a/v1", "a/v2"), None);
+    }
+
+    #[test]
+    fn the_type_is_found_wherever_it_stands() {
+        let table = [
+            (r#"{"apiVersion":"v1","kind":"Pod","metadata":{}}"#, Some(r#"{"metadata":{}}"#)),
+            (
+                r#"{"apiVersion":"v1","data":{"kind":"x","a":"}\"],"},"kind":"ConfigMap","metadata":{"a":[1,{}]}}"#,
+                Some(r#"{"data":{"kind":"x","a":"}\"],"},"metadata":{"a":[1,{}]}}"#),
+            ),
+            (
+                r#"{"action":"a","apiVersion":"v1","count":1,"done":true,"kind":"E","metadata":{}}"#,
+                Some(r#"{"action":"a","count":1,"done":true,"metadata":{}}"#),
+            ),
+            (r#"{"kind":"Pod"}"#, None),
+            ("", None),
+            ("7", None),
+        ];
+        for (json, expected) in table {
+            let json = json.as_bytes();
+            let rest = type_entries(json).map(|[version, kind]| {
+                let parts =
+                    [&json[..version.start], &json[version.end..kind.start], &json[kind.end..]];
+                String::from_utf8(parts.concat()).unwrap()
+            });
+            assert_eq!(rest.as_deref(), expected);
+        }
     }
 
     #[test]

@@ -48,6 +48,12 @@ pub fn nowhere() -> ApiError {
     error
 }
 
+/// 404 for a path that nobody has ever heard of, in the words of Go's router and without a
+/// `Status`.
+pub fn page_not_found() -> ApiError {
+    ApiError::new(404, "", "404 page not found")
+}
+
 /// Answers one request.
 pub(super) async fn handle(handle: &ClusterHandle, parts: &Parts, body: Bytes) -> Answer {
     let target = path::parse(parts.uri.path()).map_err(|bad| match bad {
@@ -94,7 +100,7 @@ impl Incoming<'_> {
         let served =
             cluster.registry.find(&at.group, &at.version, &at.resource).ok_or(Failure::Unserved)?;
         if at.namespace.is_some() && !served.kind.namespaced {
-            return Err(nowhere().into());
+            return Err(page_not_found().into());
         }
         let across = served.kind.namespaced && at.namespace.is_none();
         let place = Place {
@@ -195,7 +201,10 @@ impl Incoming<'_> {
         if self.parts.method != Method::POST {
             return Err(ApiError::method_not_allowed().into());
         }
-        negotiate::accept(&self.parts.headers, false)?;
+        if let Form::Table(_) = negotiate::accept(&self.parts.headers, false)? {
+            // What is never stored has no rows.
+            return Err(negotiate::no_table().into());
+        }
         let body = self.decoded(true)?.value;
         // Requests inside the process come from those who may do everything.
         let trusted = || Arc::new(User::authenticated(&self.handle.caller.name, [group::MASTERS]));

@@ -146,6 +146,12 @@ fn warning_header(text: &str) -> String {
 /// A refusal as its `Status`.
 pub fn refusal(error: &ApiError) -> Response<Body> {
     let code = StatusCode::from_u16(error.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    if code == StatusCode::NOT_FOUND && error.reason.is_empty() {
+        let mut response = respond(code, Body::whole(format!("{}\n", error.message)), &[]);
+        let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+        response.headers_mut().insert(CONTENT_TYPE, plain);
+        return response;
+    }
     let mut response = respond(code, Body::whole(error.to_status().to_string()), &[]);
     let seconds = error.details.as_ref().and_then(|details| details.retry_after_seconds);
     if let Some(seconds) = seconds {

@@ -142,14 +142,6 @@ static CHANGING: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
 
 /// The differences that every answer would show; the page has a section for them.
 fn everywhere(fields: &mut Map<String, Value>) {
-    // Our lists are the stored objects side by side, each with its kind.
-    let listed = fields.get("kind").and_then(Value::as_str).is_some_and(|k| k.ends_with("List"));
-    if let (true, Some(Value::Array(items))) = (listed, fields.get_mut("items")) {
-        for item in items.iter_mut().filter_map(Value::as_object_mut) {
-            item.remove("kind");
-            item.remove("apiVersion");
-        }
-    }
     if fields.get("continue").and_then(Value::as_str) == Some("") {
         fields.remove("continue");
     }

@@ -129,12 +129,17 @@ async fn older_tools_find_all_kinds_in_one_document() {
     assert_eq!(document["swagger"], "2.0");
     for (name, kind) in [
         ("com.example.v1.Gadget", "Gadget"),
+        ("com.example.v1.GadgetList", "GadgetList"),
         ("io.k8s.api.apps.v1.Deployment", "Deployment"),
+        ("io.k8s.api.apps.v1.DeploymentList", "DeploymentList"),
         ("io.k8s.api.authentication.v1.TokenReview", "TokenReview"),
     ] {
         let gvk = &definitions[name]["x-kubernetes-group-version-kind"][0];
         assert_eq!(gvk["kind"], kind, "{name}");
     }
+    let list = &document["paths"]["/apis/example.com/v1/namespaces/{namespace}/gadgets"]["get"];
+    assert_eq!(list["x-kubernetes-action"], "list");
+    assert_eq!(list["responses"]["200"]["schema"]["$ref"], "#/definitions/com.example.v1.Gadget");
     assert!(!document.to_string().contains("#/components/"));
 }
 

@@ -25,7 +25,8 @@ async fn the_server_owns_identity_and_time() {
     let meta = &made["metadata"];
     assert_eq!(meta["uid"].as_str().map(str::len), Some(36));
     assert_eq!(meta["creationTimestamp"], "2026-01-01T00:00:00Z");
-    for absent in ["deletionTimestamp", "generation", "selfLink"] {
+    assert_eq!(meta["generation"], 7, "a kind that does not count keeps it");
+    for absent in ["deletionTimestamp", "selfLink"] {
         assert_eq!(meta[absent], Value::Null, "{absent}");
     }
     assert_eq!(made["apiVersion"], "v1");
@@ -88,7 +89,7 @@ async fn the_object_must_fit_the_path() {
     let table = [
         (
             json!({"kind": "Secret", "metadata": {"name": "a"}}),
-            "the kind in the data (Secret) does not match the expected kind (ConfigMap)",
+            "Secret in version \"v1\" cannot be handled as a ConfigMap: converting (v1.Secret) to (core.ConfigMap): unknown conversion",
         ),
         (
             json!({"apiVersion": "v2", "metadata": {"name": "a"}}),
@@ -99,14 +100,18 @@ async fn the_object_must_fit_the_path() {
             json!({"metadata": {"name": "a", "namespace": "other"}}),
             "the namespace of the provided object does not match the namespace sent on the request",
         ),
-        (
-            json!({"metadata": {"name": "a", "resourceVersion": "5"}}),
-            "resourceVersion should not be set on objects to be created",
-        ),
     ];
     for (body, says) in table {
         api.post(MAPS, body).await.refused(400, "BadRequest", says);
     }
+    // A version of what is not there yet is told last, and only where it would be stored.
+    let versioned = json!({"metadata": {"name": "a", "resourceVersion": "5"}});
+    let says = "resourceVersion should not be set on objects to be created";
+    api.post(MAPS, versioned.clone()).await.refused(500, "", says);
+    let mut invalid = versioned.clone();
+    invalid["metadata"]["name"] = json!("A");
+    assert_eq!(api.post(MAPS, invalid).await.code, 422);
+    api.post(&format!("{MAPS}?dryRun=All"), versioned).await.ok(201);
     api.post("/api/v1/configmaps", json!({"metadata": {"name": "a"}})).await.refused(
         405,
         "MethodNotAllowed",

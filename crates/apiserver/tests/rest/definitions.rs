@@ -454,3 +454,32 @@ async fn writing_a_definition_compiles_it_once() {
     api.patch("merge", &path, json!({"metadata": {"labels": {"a": "b"}}})).await.ok(200);
     assert_eq!(api.server.compilations(), 2);
 }
+
+#[tokio::test]
+async fn a_definition_that_wants_a_webhook_to_convert_is_refused() {
+    let api = TestServer::new();
+    let mut definition = gadget_definition();
+    let client = json!({"url": "https://example.com/convert"});
+    definition["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": {
+        "conversionReviewVersions": ["v1"], "clientConfig": client}});
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let many = definition["spec"]["versions"].as_array().unwrap().len() > 1;
+    let mut other = definition["spec"]["versions"][0].clone();
+    if !many {
+        other["name"] = json!("v1beta7");
+        other["storage"] = json!(false);
+        let versions = definition["spec"]["versions"].as_array_mut().unwrap();
+        versions.push(other);
+    }
+    let refused = api.post(definitions, definition.clone()).await;
+    assert_eq!(refused.code, 422);
+    let says = refused.body["message"].as_str().unwrap().to_owned();
+    assert!(
+        says.contains("spec.conversion.strategy: Forbidden: conversion webhooks are not called"),
+        "{says}"
+    );
+    // Where there is nothing to convert it is no matter.
+    definition["spec"]["versions"].as_array_mut().unwrap().truncate(1);
+    definition["spec"]["versions"][0]["storage"] = json!(true);
+    api.post(definitions, definition).await.ok(201);
+}

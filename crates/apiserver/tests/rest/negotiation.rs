@@ -122,3 +122,17 @@ async fn only_metadata_is_sent_when_that_is_asked_for() {
     assert_eq!(list["items"], json!([want]));
     assert_eq!(names(&list), ["a"]);
 }
+
+#[tokio::test]
+async fn a_review_is_never_a_table() {
+    let api = TestServer::new();
+    let table = "Accept: application/json;as=Table;g=meta.k8s.io;v=v1";
+    let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    let review = json!({"spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}}});
+    api.send_with("POST", path, &[table], review.to_string()).await.refused(
+        406,
+        "NotAcceptable",
+        "only the following media types are accepted: application/json, application/yaml",
+    );
+    api.post(path, review).await.ok(201);
+}

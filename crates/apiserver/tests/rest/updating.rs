@@ -218,3 +218,23 @@ async fn a_write_to_status_is_not_judged_by_the_metadata_it_cannot_change() {
     object["metadata"]["resourceVersion"] = now["metadata"]["resourceVersion"].clone();
     assert_eq!(api.put(&path, object).await.code, 422);
 }
+
+#[tokio::test]
+async fn metadata_passes_through_the_status_of_built_in_kinds() {
+    let api = TestServer::new();
+    let service = json!({"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}});
+    let services = MAPS.replace("configmaps", "services");
+    api.post(&services, service).await.ok(201);
+    let patch = json!({"metadata": {"annotations": {"a": "b"}, "labels": {"c": "d"}},
+        "status": {"loadBalancer": {"ingress": [{"ip": "203.0.113.1"}]}}});
+    let now = api.patch("merge", &format!("{services}/s/status"), patch).await.ok(200);
+    assert_eq!(now["metadata"]["annotations"], json!({"a": "b"}));
+    assert_eq!(now["metadata"]["labels"], json!({"c": "d"}));
+    assert_eq!(now["status"]["loadBalancer"]["ingress"][0]["ip"], "203.0.113.1");
+    // Definitions put theirs back, as other newer kinds do.
+    api.define(gadget_definition()).await;
+    let definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gadgets.example.com";
+    let patch = json!({"metadata": {"annotations": {"a": "b"}}});
+    let now = api.patch("merge", &format!("{definition}/status"), patch).await.ok(200);
+    assert!(now["metadata"]["annotations"].is_null());
+}

@@ -86,6 +86,18 @@ pub(super) fn priority_class(object: &mut Object) {
     object.fill("preemptionPolicy", "PreemptLowerPriority");
 }
 
+/// What an event says even if it says nothing; the newer group has other names for it.
+pub(super) fn event(object: &mut Object) {
+    let newer = object.get("apiVersion").is_some_and(|version| version == "events.k8s.io/v1");
+    let (source, component) = match newer {
+        true => ("deprecatedSource", "reportingController"),
+        false => ("source", "reportingComponent"),
+    };
+    object.fill(source, serde_json::json!({}));
+    object.fill(component, "");
+    object.fill("reportingInstance", "");
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -63,9 +63,9 @@ pub fn default_object(kind: Kind, object: &mut Value) {
         Kind::ValidatingAdmissionPolicyBinding => admission::policy_binding(object),
         Kind::CustomResourceDefinition => admission::definition(object),
         Kind::ApiService => admission::api_service(object),
+        Kind::Event => core::event(object),
         Kind::ConfigMap
         | Kind::ServiceAccount
-        | Kind::Event
         | Kind::ControllerRevision
         | Kind::PodDisruptionBudget
         | Kind::Ingress

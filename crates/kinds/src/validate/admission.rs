@@ -284,7 +284,7 @@ fn definition_versions(versions: &Field<'_>, out: &mut Findings) {
         out.extend(complaints.into_iter().map(|says| name.invalid(says)));
         let schema = version.get("schema").get("openAPIV3Schema");
         if !schema.is_set() {
-            out.push(schema.required("schemas are required"));
+            out.push(schema.required(""));
         }
     }
     if stored != 1 {
@@ -407,10 +407,7 @@ mod tests {
             lines[0],
             "metadata.name: Invalid value: \"widgets.example.com\": must be spec.names.plural+\".\"+spec.group"
         );
-        assert_eq!(
-            lines[1],
-            "spec.versions[0].schema.openAPIV3Schema: Required value: schemas are required"
-        );
+        assert_eq!(lines[1], "spec.versions[0].schema.openAPIV3Schema: Required value");
         assert!(lines[2].ends_with("must have exactly one version marked as storage version"));
     }
 

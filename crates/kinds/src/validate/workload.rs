@@ -187,6 +187,11 @@ fn owned_template(spec: &Field<'_>, empty: &str, out: &mut Findings) {
     let template = spec.get("template");
     if has_selector(&wanted, empty, out) {
         pod::selected(&wanted, &template, out);
+    } else if !wanted.is_set() && template.is_set() {
+        // A selector that is missing picks nothing, the template's pods included.
+        let labels = template.get("metadata").get("labels");
+        let shown = labels.value().clone();
+        out.push(labels.invalid_as(shown, "`selector` does not match template `labels`"));
     }
     if template.is_set() {
         pod::template(&template, out);
@@ -257,7 +262,7 @@ mod tests {
         );
         assert_eq!(
             said(Kind::Deployment, &json!({"selector": null})),
-            "spec.selector: Required value"
+            "spec.selector: Required value\nspec.template.metadata.labels: Invalid value: {\"app\":\"web\"}: `selector` does not match template `labels`"
         );
         assert_eq!(
             said(Kind::Deployment, &json!({"replicas": -1})),

@@ -82,7 +82,7 @@ pub(super) fn whole(patch: &Map<String, Value>) -> Result<Option<Whole>, PatchEr
         Some(other) => {
             let map = printed(&Value::Object(patch.clone()));
             let what = printed(other);
-            Err(PatchError::Malformed(format!("unknown patch type: {what} in map: {map}")))
+            Err(PatchError::Unknown(format!("unknown patch type: {what} in map: {map}")))
         }
     }
 }

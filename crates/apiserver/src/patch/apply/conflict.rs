@@ -12,6 +12,9 @@ use super::managers::{Entry, Operation};
 /// A configuration that could not be applied.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ApplyError {
+    /// What is applied does not fit its schema: 500 in Kubernetes, too.
+    #[error("{0}")]
+    Untyped(String),
     /// The request makes no sense as written: 400.
     #[error("{0}")]
     BadRequest(String),
@@ -70,6 +73,7 @@ impl From<ApplyError> for ApiError {
         let message = error.to_string();
         match error {
             ApplyError::BadRequest(_) => ApiError::bad_request(message),
+            ApplyError::Untyped(_) => ApiError::new(500, "", message),
             ApplyError::Conflicts(conflicts) => {
                 let mut error = ApiError::new(409, "Conflict", message);
                 let causes =

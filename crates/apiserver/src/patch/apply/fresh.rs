@@ -6,7 +6,8 @@
 
 use serde_json::{Map, Value};
 
-/// Group, kinds, and the containers that a new object of them has; lists end in `[]`.
+/// Group, kinds, and the containers that a new object of them has; lists end in `[]`, text that
+/// is empty from the start in `=`.
 const FRESH: &[(&str, &[&str], &[&str])] = &[
     ("", &["Pod"], &["spec.containers[]", "status"]),
     ("", &["Namespace", "PersistentVolume", "ResourceQuota", "Node"], &["spec", "status"]),
@@ -16,7 +17,12 @@ const FRESH: &[(&str, &[&str], &[&str])] = &[
     ("", &["LimitRange"], &["spec.limits[]"]),
     ("", &["ReplicationController"], &["spec", "status"]),
     ("", &["PodTemplate"], &["template.metadata", "template.spec.containers[]"]),
-    ("", &["Event"], &["involvedObject", "source"]),
+    ("", &["Event"], &["involvedObject", "source", "reportingComponent=", "reportingInstance="]),
+    (
+        "events.k8s.io",
+        &["Event"],
+        &["regarding", "deprecatedSource", "reportingController=", "reportingInstance="],
+    ),
     ("apps", &["Deployment"], &["spec.strategy"]),
     ("apps", &["StatefulSet", "DaemonSet"], &["spec.updateStrategy"]),
     ("apps", &["Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"], POD_TEMPLATE),
@@ -65,6 +71,10 @@ pub(super) fn fresh(object: &Value) -> Value {
 fn put(at: &mut Value, path: &str) {
     let Value::Object(map) = at else { return };
     let (name, rest) = path.split_once('.').map_or((path, None), |(name, rest)| (name, Some(rest)));
+    if let Some(text) = name.strip_suffix('=') {
+        map.insert(text.to_owned(), Value::String(String::new()));
+        return;
+    }
     match name.strip_suffix("[]") {
         Some(list) => {
             map.insert(list.to_owned(), Value::Null);

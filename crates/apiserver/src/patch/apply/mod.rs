@@ -159,10 +159,10 @@ fn admit(applied: &Value, manager: &Manager<'_>, root: Place<'_>) -> Result<(), 
             manager.api_version
         ));
     }
-    check::check(applied, root).or_else(|findings| {
+    check::check(applied, root).map_err(|findings| {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let metadata = &applied["metadata"];
-        refuse(format!(
+        ApplyError::Untyped(format!(
             "failed to create typed patch object ({}/{}; {version}, Kind={}): {findings}",
             text(&metadata["namespace"]),
             text(&metadata["name"]),

@@ -81,7 +81,7 @@ impl Endpoint {
         let uri: Uri = url.parse().map_err(|why| format!("{why}"))?;
         let host = uri.host().ok_or("the URL has no host")?;
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-        let target = uri.path_and_query().map_or("/", |target| target.as_str()).to_owned();
+        let target = target(&uri);
         let mut known = Vec::new();
         let roots = match bundle.as_str().filter(|text| !text.is_empty()) {
             None => SYSTEM_ROOTS.clone(),
@@ -128,7 +128,8 @@ impl Endpoint {
                 ),
             })),
             Reach::Url { host, port, target, tls } => {
-                let asked = ask(host, *port, target, tls, review.to_string().into());
+                let body = Bytes::from(review.to_string());
+                let asked = ask_on(host, *port, target, tls, &body);
                 let (code, body) = match tokio::time::timeout(self.timeout, asked).await {
                     Ok(answered) => answered.map_err(shown)?,
                     Err(_) => return Err(shown("context deadline exceeded".to_owned())),
@@ -139,13 +140,49 @@ impl Endpoint {
     }
 }
 
+/// The path to post to, as Go joins it, and the query.
+fn target(uri: &Uri) -> String {
+    let parts: Vec<&str> = uri.path().split('/').filter(|part| !part.is_empty()).collect();
+    match uri.query() {
+        Some(query) => format!("/{}?{query}", parts.join("/")),
+        None => format!("/{}", parts.join("/")),
+    }
+}
+
+/// How often a webhook may send its caller on.
+const REDIRECTS: usize = 10;
+
+/// Asks, and goes where it is sent on to as long as that is the same server: the certificate
+/// that it must show was given for that one.
+async fn ask_on(
+    host: &str,
+    port: u16,
+    target: &str,
+    tls: &TlsConnector,
+    body: &Bytes,
+) -> Result<(StatusCode, Bytes), String> {
+    let mut target = target.to_owned();
+    for _ in 0..=REDIRECTS {
+        let (code, to, answer) = ask(host, port, &target, tls, body.clone()).await?;
+        let (true, Some(to)) = (code.is_redirection(), to) else { return Ok((code, answer)) };
+        let uri: Uri = to.parse().map_err(|why| format!("cannot go on to {to:?}: {why}"))?;
+        let elsewhere = uri.host().is_some_and(|other| other != host)
+            || uri.host().is_some() && uri.port_u16().unwrap_or(443) != port;
+        if elsewhere {
+            return Err(format!("the webhook sends its caller on to another server: {to}"));
+        }
+        target = uri.path_and_query().map_or("/", |target| target.as_str()).to_owned();
+    }
+    Err(format!("stopped after {REDIRECTS} redirects"))
+}
+
 async fn ask(
     host: &str,
     port: u16,
     target: &str,
     tls: &TlsConnector,
     body: Bytes,
-) -> Result<(StatusCode, Bytes), String> {
+) -> Result<(StatusCode, Option<String>, Bytes), String> {
     let stream = TcpStream::connect((host, port)).await.map_err(|why| {
         let place =
             if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
@@ -176,8 +213,10 @@ async fn ask(
     let answered = async {
         let response = sender.send_request(request).await.map_err(failed)?;
         let code = response.status();
+        let to = response.headers().get(header::LOCATION);
+        let to = to.and_then(|to| to.to_str().ok()).map(str::to_owned);
         let body = Limited::new(response.into_body(), MAX_BODY).collect().await;
-        Ok((code, body.map_err(|why| why.to_string())?.to_bytes()))
+        Ok((code, to, body.map_err(|why| why.to_string())?.to_bytes()))
     };
     let (answered, connection) = (std::pin::pin!(answered), std::pin::pin!(connection));
     match futures::future::select(answered, connection).await {
@@ -227,5 +266,23 @@ fn read(code: StatusCode, body: &[u8]) -> Result<Value, String> {
     match answer.is_object() {
         true => Ok(answer),
         false => Err("couldn't get version/kind; json parse error: not an object".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_joined_as_go_joins_it() {
+        let table = [
+            ("https://h/a?timeout=1s", "/a?timeout=1s"),
+            ("https://h//x/?timeout=1s", "/x?timeout=1s"),
+            ("https://h//a//b", "/a/b"),
+            ("https://h", "/"),
+        ];
+        for (url, path) in table {
+            assert_eq!(target(&url.parse().unwrap()), path);
+        }
     }
 }

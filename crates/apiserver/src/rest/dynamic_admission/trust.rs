@@ -1,8 +1,8 @@
 //! Whom a webhook must prove to be.
 //!
-//! As usual, with one addition: a certificate that stands in the `caBundle` itself is good.
-//! Many webhooks sign their own, which then is an authority and a server at once; that is
-//! refused by the letter, and accepted by Kubernetes.
+//! As usual, with one addition: a certificate that stands in the `caBundle` itself is good,
+//! whoever signed it and whatever it may be used for. Many webhooks sign their own, or are given
+//! the certificate that they show; that is refused by the letter, and accepted by Kubernetes.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -45,9 +45,7 @@ impl ServerCertVerifier for Trust {
     ) -> Result<ServerCertVerified, Error> {
         let usual = self.usual.verify_server_cert(shown, intermediates, name, ocsp, now);
         match usual {
-            Err(Error::InvalidCertificate(CertificateError::Other(_)))
-                if self.known.iter().any(|known| known == shown) =>
-            {
+            Err(Error::InvalidCertificate(_)) if self.known.iter().any(|known| known == shown) => {
                 suits(shown, name, now)
             }
             usual => usual,
@@ -122,9 +120,14 @@ mod tests {
     use super::*;
 
     fn verdict(names: &[&str], asked: &str, at: u64) -> bool {
+        let ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        verdict_as(ca, names, asked, at)
+    }
+
+    fn verdict_as(is_ca: rcgen::IsCa, names: &[&str], asked: &str, at: u64) -> bool {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let mut params = rcgen::CertificateParams::new(names).unwrap();
-        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        params.is_ca = is_ca;
         params.not_before = rcgen::date_time_ymd(2020, 1, 1);
         params.not_after = rcgen::date_time_ymd(2030, 1, 1);
         let own = params.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap();
@@ -149,5 +152,15 @@ mod tests {
         assert!(!verdict(&["127.0.0.1"], "127.0.0.2", now));
         assert!(!verdict(&["hook.example"], "hook.example", 2_000_000_000), "expired");
         assert!(!verdict(&["hook.example"], "hook.example", 1_000_000_000), "not yet good");
+    }
+
+    #[test]
+    fn a_bundle_may_be_the_serving_certificate_itself() {
+        let plain = |asked: &str| {
+            let leaf = rcgen::IsCa::ExplicitNoCa;
+            verdict_as(leaf, &["hook.example"], asked, 1_790_000_000)
+        };
+        assert!(plain("hook.example"));
+        assert!(!plain("other.example"));
     }
 }
