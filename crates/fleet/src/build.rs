@@ -9,7 +9,9 @@ use flagship_runtime::metrics::Metrics;
 use flagship_store::env::Env as ServerEnv;
 use flagship_workloads::{WorkloadConfig, Workloads};
 
-use crate::{ClusterHost, ControllerTasks, EmbeddedFleet, FleetError, FleetSpec, HUB};
+use crate::{
+    ClusterHost, ClusterLimits, ControllerTasks, EmbeddedFleet, FleetError, FleetSpec, HUB,
+};
 use crate::{HubAdmission, Storage};
 
 /// Clock, storage and edge of a fleet.
@@ -59,7 +61,8 @@ impl FleetBuilder {
         let Self { spec, env, server_env, storage, host, edge } = self;
         let (host, prefix) =
             host.unwrap_or_else(|| (ClusterHost::new(server_env.clone(), storage), String::new()));
-        let hub = host.hub(&format!("{prefix}{HUB}"), server_env.clone()).await?;
+        let ClusterLimits { hub: of_hub, member: of_member } = spec.limits.clone();
+        let hub = host.hub(&format!("{prefix}{HUB}"), server_env.clone(), of_hub).await?;
         if spec.hub_admission {
             HubAdmission::install(&hub, &spec.hub);
         }
@@ -79,7 +82,8 @@ impl FleetBuilder {
         let workloads = Workloads::new(spec.workloads.clone());
         let mut handles = BTreeMap::new();
         for member in &spec.members {
-            let handle = host.member(&format!("{prefix}{member}"), server_env.clone()).await?;
+            let name = format!("{prefix}{member}");
+            let handle = host.member(&name, server_env.clone(), of_member.clone()).await?;
             let own = spec
                 .nodes
                 .get(member)

@@ -81,8 +81,9 @@ impl ClusterHost {
         &self,
         name: &str,
         env: ServerEnv,
+        limits: Limits,
     ) -> Result<ClusterHandle, FleetError> {
-        let handle = self.cluster(name, env, |_| true).await?;
+        let handle = self.cluster(name, env, limits, |_| true).await?;
         let key = ObjectKey::new("", SYSTEM_NAMESPACE);
         if handle.store().get("namespaces", &key).is_none() {
             let namespace = json!({"metadata": {"name": SYSTEM_NAMESPACE}});
@@ -101,21 +102,23 @@ impl ClusterHost {
         &self,
         name: &str,
         env: ServerEnv,
+        limits: Limits,
     ) -> Result<ClusterHandle, FleetError> {
         let applied = ResourceType::of::<AppliedWork>();
         let needed = format!("{}.{}", applied.plural, applied.group);
-        self.cluster(name, env, |definition| definition == needed).await
+        self.cluster(name, env, limits, |definition| definition == needed).await
     }
 
     async fn cluster(
         &self,
         name: &str,
         env: ServerEnv,
+        limits: Limits,
         wanted: impl Fn(&str) -> bool,
     ) -> Result<ClusterHandle, FleetError> {
         let store = match &self.0.storage {
-            Storage::Ephemeral => Store::new(env, Limits::default()),
-            Storage::Durable(durable) => durable.store(name, env, Limits::default())?,
+            Storage::Ephemeral => Store::new(env, limits),
+            Storage::Durable(durable) => durable.store(name, env, limits)?,
         };
         let mut outdated = Vec::new();
         for definition in &self.0.accepted.get_or_init(|| self.accept()).definitions {

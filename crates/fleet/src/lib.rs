@@ -11,6 +11,7 @@ mod cluster_host;
 mod error;
 mod hub_admission;
 mod joining;
+mod limits;
 mod spec;
 mod tasks;
 
@@ -34,6 +35,7 @@ pub use cluster_host::{ClusterHost, Storage};
 pub use error::FleetError;
 pub use hub_admission::HubAdmission;
 pub use joining::{Candidate, Joining};
+pub use limits::ClusterLimits;
 pub use spec::{Callers, FleetSpec};
 use tasks::ControllerTasks;
 

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use flagship_rules::placement::Batching;
 use flagship_workloads::WorkloadConfig;
 
+use crate::ClusterLimits;
+
 /// The shape of a fleet. What it runs on, [`FleetBuilder`](crate::FleetBuilder) is told.
 #[derive(Clone)]
 pub struct FleetSpec {
@@ -26,6 +28,8 @@ pub struct FleetSpec {
     pub workloads: WorkloadConfig,
     /// Nodes of members that have another number than the rest.
     pub nodes: BTreeMap<String, u32>,
+    /// How much of the past the API servers remember.
+    pub limits: ClusterLimits,
     /// Under which names controllers come to the API servers.
     pub callers: Callers,
 }
@@ -62,6 +66,7 @@ impl FleetSpec {
             member: flagship_member::Options::default(),
             workloads: WorkloadConfig::default(),
             nodes: BTreeMap::new(),
+            limits: ClusterLimits::default(),
             callers: Callers::PROCESSES,
         }
     }

@@ -1,13 +1,15 @@
 //! Writing one object by compare-and-swap.
 //!
 //! Whether a write changes anything at all is the caller's business: a commit always
-//! takes a revision and always makes an event.
+//! takes a revision and always makes an event. Who reads sees it when `serving` lets it
+//! through, which with a backend is when it is durable.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::backend::{BackendError, Committed};
 use super::history::Event;
+use super::serving::Unserved;
 use super::{Encoded, Head, ObjectKey, Resource, Store, Stored};
 
 /// One write.
@@ -89,7 +91,7 @@ impl Store {
             (Expect::Absent, None) | (Expect::At(_), Some(_)) => {}
         }
 
-        let revision = state.revision + 1;
+        let revision = state.last_commit + 1;
         let gone = matches!(change, Change::Delete { .. });
         let (Change::Put { head, json } | Change::Delete { head, json }) = change;
         // Versions of one object share the text of its name.
@@ -99,14 +101,11 @@ impl Store {
             (None, None) => key,
         };
         let now = Arc::new(Stored::new(key, revision, head, &json));
-        if let Some(backend) = &shared.backend {
-            backend.append(match gone {
-                true => Committed::Deleted(resource, &now),
-                false => Committed::Put(resource, &now),
-            })?;
+        if let Some(backend) = &self.backend {
+            backend.append(Committed { resource, now: &now, before: current.as_ref(), gone })?;
         }
 
-        state.revision = revision;
+        state.last_commit = revision;
         let table = state.table(resource);
         match gone {
             true => table.remove(&now.key),
@@ -114,10 +113,18 @@ impl Store {
         }
         table.changed = revision;
         let event = Event { now: now.clone(), before: current, gone };
-        table.history.push(event.clone(), &shared.limits);
-        let wakers = table.audience.deliver(&event);
-        // Only after delivery: whoever sees this revision and an empty queue has seen all.
-        shared.published.store(revision, Ordering::Release);
+        let before = table.history.cost();
+        table.history.push(event.clone());
+        let more = table.history.cost() - before;
+        state.history_cost += more;
+        let wakers = match self.serves_at_once() {
+            true => state.serve_event(resource, &event, &shared.limits),
+            false => {
+                state.unserved.push_back(Unserved::Event(resource.clone(), event));
+                Vec::new()
+            }
+        };
+        shared.published.store(state.served, Ordering::Release);
         drop(guard);
         wakers.into_iter().for_each(std::task::Waker::wake);
         Ok(now)

@@ -153,7 +153,7 @@ impl Store {
     pub fn list_back(&self, resource: &str, within: Scope<'_>, revisions: u64) -> Snapshot {
         let then = self.revision().saturating_sub(revisions).max(self.oldest(resource));
         // Only a compaction in between can make this fail; then the present will do.
-        self.list_at(resource, within, then).unwrap_or_else(|_| self.list(resource, within))
+        self.list_at(resource, within, then).unwrap_or_else(|_| self.read_list(resource, within))
     }
 
     /// An object as it was some revisions ago, or as long ago as is known.

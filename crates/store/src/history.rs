@@ -25,6 +25,9 @@ impl Event {
     }
 }
 
+/// What an event costs beside its JSON.
+const BESIDE_JSON: usize = 512;
+
 /// A bounded run of events in the order of their revisions.
 #[derive(Debug, Default)]
 pub(super) struct History {
@@ -35,14 +38,41 @@ pub(super) struct History {
 }
 
 impl History {
-    pub(super) fn push(&mut self, event: Event, limits: &Limits) {
+    pub(super) fn push(&mut self, event: Event) {
         self.bytes += event.now.json.len();
         self.events.push_back(event);
+    }
+
+    /// Forgets what is beyond the limits of one resource. What nobody has been served yet
+    /// stays: reads are made of it.
+    pub(super) fn trim(&mut self, limits: &Limits, served: u64) {
         while self.events.len() > limits.history
             || (self.bytes > limits.history_bytes && self.events.len() > 1)
         {
+            if !self.forgets_oldest(served) {
+                break;
+            }
+        }
+    }
+
+    /// Forgets events until it costs so much less. Whether it could forget any.
+    pub(super) fn shrink(&mut self, cost: usize, served: u64) -> bool {
+        let before = self.cost();
+        while before - self.cost() < cost && self.forgets_oldest(served) {}
+        self.cost() < before
+    }
+
+    fn forgets_oldest(&mut self, served: u64) -> bool {
+        let may = self.events.front().is_some_and(|event| event.revision() <= served);
+        if may {
             self.pop();
         }
+        may
+    }
+
+    /// Bytes of memory, roughly: what is kept here is rarely shared with current objects.
+    pub(super) fn cost(&self) -> usize {
+        self.bytes + self.events.len() * BESIDE_JSON
     }
 
     fn pop(&mut self) {
@@ -78,6 +108,12 @@ impl History {
     pub(super) fn after(&self, revision: u64) -> impl Iterator<Item = &Event> {
         let start = self.events.partition_point(|event| event.revision() <= revision);
         self.events.range(start..)
+    }
+
+    /// What stood at one place at a revision, if it changed since.
+    pub(super) fn undone_at(&self, key: &ObjectKey, revision: u64) -> Option<Option<&Arc<Stored>>> {
+        let first = self.after(revision).find(|event| event.now.key == *key)?;
+        Some(first.before.as_ref())
     }
 
     /// What stood at each place that changed after a revision, as it stood then.

@@ -6,6 +6,11 @@
 //! `metadata.resourceVersion`, remembers the event in a ring and hands it to the
 //! watchers that asked for it, all under one short lock.
 //!
+//! With a backend there are two views. `read`, `read_list`, `list_at` and watches are for
+//! whoever asks from outside and show only what is durable. `get` and `list` show the last
+//! commit, for whoever is about to write: changes become durable in their order, so that no
+//! write outlives what it was decided on.
+//!
 //! [`durable`] keeps it on disk, [`env`](mod@env) brings time, chance and faults. Knows nothing of HTTP, schemas or
 //! kinds.
 
@@ -20,6 +25,7 @@ mod head;
 mod history;
 mod labelled;
 mod page;
+mod serving;
 mod size;
 mod table;
 #[cfg(test)]
@@ -27,7 +33,7 @@ mod tests;
 mod uid;
 mod watch;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::task::Waker;
@@ -35,7 +41,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-pub use backend::{Backend, BackendError, Committed, Restored};
+pub use backend::{Backend, BackendError, Committed, Past, PastEvent, Publisher, Restored};
 pub use commit::{Change, CommitError, Expect, Write};
 pub use encoded::Encoded;
 pub use head::{Head, Iter as PairsIter, Pairs};
@@ -46,6 +52,7 @@ pub use watch::{Filter, OwnedScope, Seen, Selects, Subscription, WatchFrom, Why}
 
 use crate::env::Env;
 use page::Pages;
+use serving::Unserved;
 use table::Table;
 
 /// A resource, as `plural` or `plural.group`: `pods`, `deployments.apps`.
@@ -101,6 +108,16 @@ pub struct Limits {
     pub history: usize,
     /// Bytes of JSON kept in the events of each resource, and waiting for a slow watcher.
     pub history_bytes: usize,
+    /// Bytes of memory for the events of all resources together.
+    pub history_total: usize,
+    /// Events that a backend keeps over a restart.
+    pub log: usize,
+    /// Bytes of JSON in them.
+    pub log_bytes: usize,
+    /// Whether readers see changes before they are durable. Only to measure what it costs
+    /// not to: what they see may be gone after a power cut, and no event is kept over a
+    /// restart.
+    pub early_reads: bool,
     /// Events that may wait for a slow watcher before it is cut off.
     pub queue: usize,
     /// Snapshots kept for clients that read in pages.
@@ -122,13 +139,13 @@ pub struct Expired {
 /// One logical cluster.
 pub struct Store {
     shared: Arc<Shared>,
+    backend: Option<Arc<dyn Backend>>,
 }
 
 /// What a store shares with its subscriptions.
 struct Shared {
     env: Env,
     limits: Limits,
-    backend: Option<Arc<dyn Backend>>,
     /// Everything up to this revision has reached the queues of its watchers.
     published: AtomicU64,
     state: RwLock<State>,
@@ -136,7 +153,14 @@ struct Shared {
 }
 
 struct State {
-    revision: u64,
+    /// The last revision handed out.
+    last_commit: u64,
+    /// The last revision that readers and watchers see.
+    served: u64,
+    /// What they do not see yet, oldest first.
+    unserved: VecDeque<Unserved>,
+    /// What the histories of all tables cost.
+    history_cost: usize,
     /// History before this is forgotten for resources not yet written, too.
     floor: u64,
     next_watch: u64,
@@ -150,22 +174,24 @@ impl Store {
     }
 
     /// A cluster as a backend kept it. `revision` must not be below any that was ever
-    /// handed out; the history before it is not known.
+    /// served.
     pub fn restore(
         env: Env,
         limits: Limits,
         backend: Arc<dyn Backend>,
         objects: impl IntoIterator<Item = Restored>,
+        past: Past,
         revision: u64,
     ) -> Arc<Self> {
         let mut state = State::at(revision.max(1));
         for Restored { resource, key, revision, head, json } in objects {
-            state.revision = state.revision.max(revision);
+            state.last_commit = state.last_commit.max(revision);
             let table = state.table(&resource);
             let key = table.shared(key);
             table.put(Arc::new(Stored::new(key, revision, head, &json)));
         }
-        state.floor = state.revision;
+        state.served = state.last_commit;
+        state.remember(past, &limits);
         Self::build(env, limits, Some(backend), state)
     }
 
@@ -175,19 +201,26 @@ impl Store {
         backend: Option<Arc<dyn Backend>>,
         state: State,
     ) -> Arc<Self> {
-        let published = AtomicU64::new(state.revision);
+        let published = AtomicU64::new(state.served);
         let pages = Pages::new(&env, &limits);
         let state = RwLock::new(state);
-        Arc::new(Self {
-            shared: Arc::new(Shared { env, limits, backend, published, state, pages }),
-        })
+        let shared = Arc::new(Shared { env, limits, published, state, pages });
+        if let Some(backend) = &backend {
+            backend.publish_to(Publisher(Arc::downgrade(&shared)));
+        }
+        Arc::new(Self { shared, backend })
     }
 
-    /// The last revision handed out. A new cluster is at 1.
+    /// The last revision that readers see. A new cluster is at 1.
     pub fn revision(&self) -> u64 {
         // Under the lock: a watcher may hold an event whose commit is about to publish it,
         // and must not then find the store behind itself.
-        self.shared.read().revision
+        self.shared.read().served
+    }
+
+    /// The last revision handed out, which may not be durable yet.
+    pub fn last_commit(&self) -> u64 {
+        self.shared.read().last_commit
     }
 
     /// The oldest revision from which a resource can be watched or listed.
@@ -202,22 +235,36 @@ impl Store {
         changes.map(|table| table.changed).max().unwrap_or_default()
     }
 
-    /// One object.
+    /// One object as it was committed last, durable or not.
     pub fn get(&self, resource: &str, key: &ObjectKey) -> Option<Arc<Stored>> {
         self.shared.read().tables.get(resource)?.get(key).cloned()
     }
 
-    /// The objects of a scope as they are now.
+    /// The objects of a scope as they were committed last, durable or not.
     pub fn list(&self, resource: &str, within: Scope<'_>) -> Snapshot {
         let state = self.shared.read();
         let table = state.tables.get(resource);
         let items = table.map(|table| table.walk(within).cloned().collect()).unwrap_or_default();
-        Snapshot { revision: state.revision, items }
+        Snapshot { revision: state.last_commit, items }
     }
 
-    /// As [`Store::list`], and need not hold objects whose label has another value: in a
+    /// One object as readers see it.
+    pub fn read(&self, resource: &str, key: &ObjectKey) -> Option<Arc<Stored>> {
+        let state = self.shared.read();
+        state.tables.get(resource)?.get_at(key, state.served).cloned()
+    }
+
+    /// The objects of a scope as readers see them.
+    pub fn read_list(&self, resource: &str, within: Scope<'_>) -> Snapshot {
+        let state = self.shared.read();
+        let table = state.tables.get(resource);
+        let items = table.map(|table| table.walk_at(within, state.served)).unwrap_or_default();
+        Snapshot { revision: state.served, items }
+    }
+
+    /// As [`Store::read_list`], and need not hold objects whose label has another value: in a
     /// large table the cost is that of what is found. Whoever asks still judges each.
-    pub fn list_labelled(
+    pub fn read_labelled(
         &self,
         resource: &str,
         within: Scope<'_>,
@@ -225,8 +272,8 @@ impl Store {
     ) -> Snapshot {
         let state = self.shared.read();
         let table = state.tables.get(resource);
-        let items = table.map(|table| table.walk_labelled(within, label)).unwrap_or_default();
-        Snapshot { revision: state.revision, items }
+        let items = table.map(|table| table.walk_labelled_at(within, label, state.served));
+        Snapshot { revision: state.served, items: items.unwrap_or_default() }
     }
 
     /// The objects of a scope as they were. A revision in the future gives the present.
@@ -237,7 +284,7 @@ impl Store {
         revision: u64,
     ) -> Result<Snapshot, Expired> {
         let state = self.shared.read();
-        let revision = revision.min(state.revision);
+        let revision = revision.min(state.served);
         state.reaches(resource, revision)?;
         let table = state.tables.get(resource);
         let items = table.map(|table| table.walk_at(within, revision)).unwrap_or_default();
@@ -255,12 +302,18 @@ impl Store {
     /// before cannot be watched or listed again.
     pub fn forget(&self, resource: &str) {
         let mut state = self.shared.write();
-        let revision = state.revision;
-        let Some((name, mut table)) = state.tables.remove_entry(resource) else { return };
-        let wakers = table.audience.close(Why::Forgotten);
+        let revision = state.last_commit;
+        let Some((name, forgotten)) = state.tables.remove_entry(resource) else { return };
         // An empty table stays, for it knows that there was a past.
-        state.table(&name).history.compact(revision + 1);
-        if let Some(backend) = &self.shared.backend {
+        let table = state.table(&name);
+        table.history.compact(revision + 1);
+        // Whoever watches still sees what went before.
+        table.audience = forgotten.audience;
+        state.history_cost -= forgotten.history.cost();
+        state.unserved.push_back(Unserved::Forget(name, revision));
+        let served = state.served;
+        let wakers = state.serve(served, &self.shared.limits);
+        if let Some(backend) = &self.backend {
             backend.forget(resource, revision);
         }
         drop(state);
@@ -309,10 +362,20 @@ impl Store {
 
     /// Waits until everything up to `revision` is durable; at once without a backend.
     pub async fn settled(&self, revision: u64) -> Result<(), BackendError> {
-        match &self.shared.backend {
+        match &self.backend {
             Some(backend) => backend.settled(revision).await,
             None => Ok(()),
         }
+    }
+
+    /// Whether readers see a commit as soon as it is made.
+    fn serves_at_once(&self) -> bool {
+        self.backend.is_none() || self.shared.limits.early_reads
+    }
+
+    /// What a person should know about where changes are kept; `None` if all is well.
+    pub fn trouble(&self) -> Option<String> {
+        self.backend.as_ref()?.trouble()
     }
 
     /// Time, chance and failure, as this cluster sees them.
@@ -340,7 +403,7 @@ impl Shared {
 
     fn compact(&self, resource: Option<&str>, below: u64) {
         let mut state = self.write();
-        let below = below.min(state.revision + 1);
+        let below = below.min(state.served + 1);
         match resource {
             Some(resource) => {
                 let resource = state.resource(resource);
@@ -351,6 +414,7 @@ impl Shared {
                 state.tables.values_mut().for_each(|table| table.history.compact(below));
             }
         }
+        state.count_history();
         drop(state);
         self.pages.compact(resource, below);
     }
@@ -358,7 +422,17 @@ impl Shared {
 
 impl State {
     fn at(revision: u64) -> Self {
-        Self { revision, floor: 0, next_watch: 0, tables: BTreeMap::new() }
+        let (unserved, tables) = (VecDeque::new(), BTreeMap::new());
+        let (served, history_cost) = (revision, 0);
+        Self {
+            last_commit: revision,
+            served,
+            unserved,
+            history_cost,
+            floor: 0,
+            next_watch: 0,
+            tables,
+        }
     }
 
     fn oldest(&self, resource: &str) -> u64 {
@@ -442,6 +516,10 @@ impl Default for Limits {
         Self {
             history: 1024,
             history_bytes: 16 << 20,
+            history_total: 64 << 20,
+            log: 4096,
+            log_bytes: 4 << 20,
+            early_reads: false,
             queue: 1024,
             pages: 16,
             page_life: Duration::from_secs(300),
@@ -452,6 +530,15 @@ impl Default for Limits {
 impl Limits {
     /// For one of thousands of members: little history, few pages.
     pub fn member() -> Self {
-        Self { history: 128, history_bytes: 1 << 20, queue: 256, pages: 2, ..Self::default() }
+        Self {
+            history: 128,
+            history_bytes: 1 << 20,
+            history_total: 2 << 20,
+            log: 256,
+            log_bytes: 256 << 10,
+            queue: 256,
+            pages: 2,
+            ..Self::default()
+        }
     }
 }

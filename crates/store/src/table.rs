@@ -71,12 +71,36 @@ impl Table {
         labelled.list(label, within, || self.walk(Scope::All))
     }
 
+    /// One object as it stood at a revision that the history reaches.
+    pub(super) fn get_at(&self, key: &ObjectKey, revision: u64) -> Option<&Arc<Stored>> {
+        self.history.undone_at(key, revision).unwrap_or_else(|| self.get(key))
+    }
+
     /// The objects of a scope as they stood at a revision that the history reaches.
     pub(super) fn walk_at(&self, within: Scope<'_>, revision: u64) -> Vec<Arc<Stored>> {
+        self.undo(self.walk(within).cloned().collect(), within, revision)
+    }
+
+    /// The same of [`Table::walk_labelled`].
+    pub(super) fn walk_labelled_at(
+        &self,
+        within: Scope<'_>,
+        label: (&str, &str),
+        revision: u64,
+    ) -> Vec<Arc<Stored>> {
+        self.undo(self.walk_labelled(within, label), within, revision)
+    }
+
+    /// Puts back what changed in a scope since a revision.
+    fn undo(
+        &self,
+        mut items: Vec<Arc<Stored>>,
+        within: Scope<'_>,
+        revision: u64,
+    ) -> Vec<Arc<Stored>> {
         let then = self.history.undone(within, revision);
-        let unchanged = self.walk(within).filter(|object| !then.contains_key(&object.key));
-        let mut items: Vec<_> = unchanged.cloned().collect();
         if !then.is_empty() {
+            items.retain(|object| !then.contains_key(&object.key));
             items.extend(then.values().filter_map(|before| before.cloned()));
             // Two sorted runs: the stable sort merges them in one go.
             items.sort_by(|a, b| a.key.cmp(&b.key));

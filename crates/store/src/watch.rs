@@ -110,7 +110,8 @@ impl Store {
         let shared = &self.shared;
         let mut guard = shared.write();
         let state = &mut *guard;
-        let revision = state.revision;
+        // What is not served yet comes when it is.
+        let revision = state.served;
         if let WatchFrom::After(after) = from {
             state.reaches(resource, after)?;
         }
@@ -130,8 +131,8 @@ impl Store {
                 (table.walk_at(scope, then), then, Some(then))
             }
         };
-        let missed = table.history.after(after).filter(|event| scope.covers(&event.now.key));
-        let backlog = missed.cloned().collect();
+        let missed = table.history.after(after).take_while(|event| event.revision() <= revision);
+        let backlog = missed.filter(|event| scope.covers(&event.now.key)).cloned().collect();
         // While current objects are still to come, nothing can be promised.
         let read = if done.is_some() { 0 } else { after };
         let room = Room { events: shared.limits.queue, bytes: shared.limits.history_bytes };

@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::admission::Admission;
 use super::certificates::Signer;
 use super::dynamic_admission;
+use super::events;
 use super::failure::Failure;
 use super::local::Local;
 use super::metrics;
@@ -31,6 +32,8 @@ pub(crate) struct Cluster {
     /// Held while a service is committed, so that no two get the same address, and while a
     /// hook has the last word.
     pub(super) allocating: Mutex<Taken>,
+    /// When its Events were written.
+    pub(super) events: Mutex<events::Written>,
     /// Hooks of this cluster alone, by name.
     pub(super) hooks: RwLock<BTreeMap<&'static str, Arc<dyn Admission>>>,
     /// Read while an object is committed, written while a kind changes or goes.

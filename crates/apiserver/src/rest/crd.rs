@@ -297,7 +297,7 @@ fn serve(cluster: &Cluster, kind: Arc<Kind>) {
     }
     let selects = |kind: &Kind| kind.selectable().next().is_some();
     let reselects = selects(&kind) || before.is_some_and(|before| selects(&before));
-    cluster.registry.put(kind, cluster.store.revision() + 1);
+    cluster.registry.put(kind, cluster.store.last_commit() + 1);
     if reselects && let Some(served) = cluster.registry.stored(&resource) {
         cluster.store.reselect(&resource, |stored| {
             let object = rules::current(&served, served.version, stored).ok()?;

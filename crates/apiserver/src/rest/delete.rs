@@ -13,7 +13,7 @@ use super::admission::{Hooks, Options};
 use super::cluster::Ctx;
 use super::cluster::Place;
 use super::draft::{self, Draft};
-use super::failure::Failure;
+use super::failure::{Failure, not_stored};
 use super::meta::{self, FOREGROUND, ORPHAN};
 use super::options::{DeleteOptions, ListOptions, Propagation};
 use super::subresource::Sub;
@@ -55,6 +55,7 @@ pub(crate) async fn delete(ctx: &Ctx<'_>, options: &DeleteOptions) -> Result<Del
         let Doomed { value, removes } = doom(kind, &old, options, ctx.cluster.env.clock.now());
         let revision = current.revision;
         if !removes && value == old {
+            ctx.cluster.store.settled(revision).await.map_err(not_stored)?;
             let object =
                 Written { value, json: current.body(), revision, created: false, warnings };
             return Ok(Deleted { object, gone: false });

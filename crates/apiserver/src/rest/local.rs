@@ -249,6 +249,11 @@ pub(super) async fn traced<T>(
         Ok(()) => work.await,
         Err(failure) => Err(failure),
     };
+    if matches!(result, Err(Failure::Refused(_))) && !matches!(ctx.verb, "get" | "list" | "watch") {
+        // A refusal may speak of what readers do not see yet. Whoever reads after it finds it
+        // so, or the disk fails, which others are told.
+        drop(ctx.cluster.store.settled(ctx.cluster.store.last_commit()).await);
+    }
     let (revision, code) = match &result {
         Ok(done) => outcome(done),
         Err(failure) => (0, failure.code()),

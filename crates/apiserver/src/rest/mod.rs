@@ -24,6 +24,7 @@ mod delete;
 mod documents;
 mod draft;
 mod dynamic_admission;
+mod events;
 mod failure;
 mod health;
 mod local;

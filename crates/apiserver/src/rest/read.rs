@@ -29,7 +29,7 @@ pub(crate) fn get(ctx: &Ctx<'_>, revision: Option<u64>) -> Result<Arc<Stored>, A
     let back =
         if ctx.cluster.env.faults.is_quiet() { 0 } else { ctx.cluster.env.staleness(&ctx.call()) };
     let found = match back {
-        0 => store.get(resource, &key),
+        0 => store.read(resource, &key),
         back => store.get_back(resource, &key, back),
     };
     found.ok_or_else(|| ctx.place.not_found())
@@ -116,8 +116,8 @@ fn snapshot(ctx: &Ctx<'_>, options: &ListOptions, scope: Scope<'_>) -> Result<Sn
     let back =
         if ctx.cluster.env.faults.is_quiet() { 0 } else { ctx.cluster.env.staleness(&ctx.call()) };
     let now = || match options.labels.exact() {
-        Some(label) => store.list_labelled(resource, scope, label),
-        None => store.list(resource, scope),
+        Some(label) => store.read_labelled(resource, scope, label),
+        None => store.read_list(resource, scope),
     };
     let seen = match back {
         0 => now(),

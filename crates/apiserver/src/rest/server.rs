@@ -90,6 +90,7 @@ impl Server {
             env,
             shared: self.shared.clone(),
             allocating: Mutex::default(),
+            events: Mutex::default(),
             hooks: RwLock::default(),
             serving: RwLock::default(),
             removed: AtomicBool::default(),

@@ -27,7 +27,7 @@ use super::failure::{Failure, commit_error, not_stored};
 use super::options::WriteOptions;
 use super::patching::Patch;
 use super::subresource::Sub;
-use super::{certificates, crd, managers, meta, roles, rules, tokens};
+use super::{certificates, crd, events, managers, meta, roles, rules, tokens};
 use crate::registry::Kind;
 
 /// Objects may have this many bytes, as in etcd.
@@ -151,7 +151,11 @@ pub(crate) async fn update(
             }
         };
         let draft = match draft_update(ctx, &current, &mut source, sub, options).await? {
-            Drafted::Same(warnings) => return Ok(unchanged(&current, warnings)?),
+            Drafted::Same(warnings) => {
+                // What is shown to anybody must outlive the process.
+                ctx.cluster.store.settled(current.revision).await.map_err(not_stored)?;
+                return Ok(unchanged(&current, warnings)?);
+            }
             Drafted::Changed(draft) => draft,
         };
         if options.dry_run {
@@ -306,6 +310,7 @@ pub(super) async fn commit(
     tokens::after_commit(ctx.cluster, kind, &stored, draft.removes);
     certificates::after_commit(ctx.cluster, kind, &stored, draft.removes);
     checked::after_commit(ctx.cluster, kind, &stored, draft.removes);
+    events::after_commit(ctx.cluster, kind, &stored, draft.removes);
     drop(draft.defines); // served by now
     let stored = match settled {
         Some(settled) => {

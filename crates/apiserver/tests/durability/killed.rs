@@ -1,9 +1,11 @@
-//! A writing server is killed again and again, and never loses what it acknowledged.
+//! A server is killed again and again while it is written and read, and never loses what it
+//! acknowledged or showed to anybody.
 //!
 //! The server is this test's own program, started anew with an environment variable. It
-//! says what it found, what a watch showed and what was acknowledged, a line each; after
-//! some of those lines, chosen by chance, it is killed without warning.
-//! `FLAGSHIP_RESTARTS=1000` does it more often than a change has patience for.
+//! says what it found, what reads and a watch showed and what was acknowledged, a line each;
+//! after some of those lines, chosen by chance, it is killed without warning. The next one
+//! goes on with the watch where the last left it: no event may be missing between the two.
+//! `FLAGSHIP_RESTARTS=10000` does it more often than a change has patience for.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -20,11 +22,13 @@ use tower::Service;
 use super::server::{MAPS, ask, count_of, counted, open};
 
 const FOLDER: &str = "FLAGSHIP_KILLED_FOLDER";
+/// Where the watch of the last life ended.
+const SINCE: &str = "FLAGSHIP_KILLED_SINCE";
 const WRITERS: usize = 8;
 const SERVERS: usize = 4;
 
 #[test]
-fn a_killed_server_loses_nothing_it_acknowledged_and_uses_no_revision_twice() {
+fn a_killed_server_loses_nothing_it_acknowledged_or_showed_and_uses_no_revision_twice() {
     let restarts = std::env::var("FLAGSHIP_RESTARTS").map_or(24, |text| text.parse().unwrap());
     // Several servers beside each other, for each waits most of its life for the disk.
     let servers: Vec<_> = (0..SERVERS)
@@ -34,20 +38,31 @@ fn a_killed_server_loses_nothing_it_acknowledged_and_uses_no_revision_twice() {
         })
         .collect();
     let ended = servers.into_iter().map(|server| server.join().unwrap());
-    let acknowledged: usize = ended.sum();
+    let ended = ended.fold([0; 3], |sum, one| [0, 1, 2].map(|at| sum[at] + one[at]));
+    let [acknowledged, read, seen] = ended;
     assert!(acknowledged > restarts * WRITERS, "{acknowledged} writes");
-    println!("{restarts} kills, {acknowledged} acknowledged writes, none lost");
+    assert!(read > restarts && seen > restarts, "{read} reads, {seen} events");
+    println!(
+        "{restarts} kills: {acknowledged} acknowledged writes, {read} versions read and {seen} events watched, none lost"
+    );
 }
 
 /// What the world outside knows of one server.
 struct Known {
     folder: PathBuf,
     chance: fastrand::Rng,
-    /// The last acknowledged count of each writer.
+    /// The last count of each writer that was acknowledged or shown.
     counts: BTreeMap<String, u64>,
-    /// The largest revision anybody saw, acknowledged or not.
+    /// The last count of each writer that the watch showed.
+    watched: BTreeMap<String, u64>,
+    /// The last revision that the watch showed.
+    since: u64,
+    /// The largest revision anybody saw.
     revision: u64,
-    acknowledged: usize,
+    /// What each revision of this life and the last was used for.
+    used: BTreeMap<u64, String>,
+    /// Writes that were acknowledged, versions that were read, events that were watched.
+    told: [usize; 3],
 }
 
 impl Known {
@@ -56,16 +71,17 @@ impl Known {
         let folder = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&folder).unwrap();
         let chance = fastrand::Rng::with_seed(7 + server as u64);
-        Self { folder, chance, counts: BTreeMap::new(), revision: 0, acknowledged: 0 }
+        let (counts, watched, used) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { folder, chance, counts, watched, since: 0, revision: 0, used, told: [0; 3] }
     }
 
-    /// So many lives; how many writes were acknowledged in them.
-    fn through(mut self, lives: usize) -> usize {
+    /// So many lives; what was told in them.
+    fn through(mut self, lives: usize) -> [usize; 3] {
         for _ in 0..lives {
             self.life();
         }
         std::fs::remove_dir_all(&self.folder).unwrap();
-        self.acknowledged
+        self.told
     }
 
     /// Starts the server, checks what it has, and kills it in the middle of its writes.
@@ -74,35 +90,39 @@ impl Known {
         let mut server = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "killed::the_server_that_is_killed", "--ignored", "--nocapture"])
             .env(FOLDER, &self.folder)
+            .env(SINCE, self.since.to_string())
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())
             .spawn()
             .unwrap();
         let lines = BufReader::new(server.stdout.take().unwrap()).lines().map(Result::unwrap);
-        let (mut found, mut acknowledged, mut before) = (BTreeMap::new(), 0, self.revision);
-        // What each revision of this life was used for.
-        let mut used: BTreeMap<u64, String> = BTreeMap::new();
+        let (mut found, mut acknowledged) = (BTreeMap::new(), 0);
+        let before = self.revision;
+        self.used = self.used.split_off(&self.since);
         for line in lines {
             let words: Vec<&str> = line.split(' ').collect();
             match words.as_slice() {
                 ["has", name, count, revision] => {
                     found.insert((*name).to_owned(), count.parse::<u64>().unwrap());
-                    before = before.max(revision.parse().unwrap());
+                    self.uses(revision.parse().unwrap(), format!("{name} {count}"));
                 }
                 ["ready"] => self.compare(&found),
-                [said @ ("saw" | "wrote"), name, count, revision] => {
-                    let revision: u64 = revision.parse().unwrap();
-                    assert!(revision > before, "revision {revision} is used again");
-                    self.revision = self.revision.max(revision);
-                    let what = format!("{name} {count}");
-                    let first = used.entry(revision).or_insert_with(|| what.clone());
-                    assert_eq!(*first, what, "revision {revision} is used twice");
-                    if *said == "saw" {
-                        continue;
+                ["expired"] => panic!("a watch from {} must list again", self.since),
+                [said @ ("saw" | "read" | "wrote"), name, count, revision] => {
+                    let (count, revision): (u64, u64) =
+                        (count.parse().unwrap(), revision.parse().unwrap());
+                    self.uses(revision, format!("{name} {count}"));
+                    let known = self.counts.entry((*name).to_owned()).or_default();
+                    *known = count.max(*known);
+                    match *said {
+                        "saw" => self.follow(name, count, revision),
+                        "read" => self.told[1] += 1,
+                        _ => {
+                            assert!(revision > before, "revision {revision} is used again");
+                            acknowledged += 1;
+                        }
                     }
-                    self.counts.insert((*name).to_owned(), count.parse().unwrap());
-                    acknowledged += 1;
-                    if acknowledged == lines_to_live {
+                    if acknowledged == lines_to_live && *said == "wrote" {
                         // What was said before the kill still comes through the pipe.
                         server.kill().unwrap();
                     }
@@ -111,16 +131,31 @@ impl Known {
             }
         }
         server.wait().unwrap();
-        self.acknowledged += acknowledged;
+        self.told[0] += acknowledged;
         assert!(acknowledged >= lines_to_live, "the server ended by itself");
     }
 
+    fn uses(&mut self, revision: u64, what: String) {
+        self.revision = self.revision.max(revision);
+        let first = self.used.entry(revision).or_insert_with(|| what.clone());
+        assert_eq!(*first, what, "revision {revision} is used twice");
+    }
+
+    /// A watch shows every count of a writer once, over all lives.
+    fn follow(&mut self, name: &str, count: u64, revision: u64) {
+        let last = self.watched.insert(name.to_owned(), count).unwrap_or(0);
+        assert_eq!(count, last + 1, "{name}: the watch lost events or showed them twice");
+        assert!(revision > self.since, "the watch goes back");
+        self.since = revision;
+        self.told[2] += 1;
+    }
+
     fn compare(&self, found: &BTreeMap<String, u64>) {
-        for (name, acknowledged) in &self.counts {
+        for (name, told) in &self.counts {
             let has = found.get(name).copied();
             // A write nobody was told of may be there as well.
-            let kept = has.is_some_and(|has| has >= *acknowledged);
-            assert!(kept, "{name}: {acknowledged} was acknowledged, {has:?} is there");
+            let kept = has.is_some_and(|has| has >= *told);
+            assert!(kept, "{name}: {told} was acknowledged or shown, {has:?} is there");
         }
     }
 }
@@ -149,8 +184,13 @@ fn the_server_that_is_killed() {
             counts.insert(name, count);
         }
         say("ready");
-        let revision = list["metadata"]["resourceVersion"].as_str().unwrap();
-        tokio::spawn(watch(cluster.clone(), revision.to_owned()));
+        let since = std::env::var(SINCE).unwrap_or_default();
+        // The first life begins with what there is, which is nothing.
+        let now = list["metadata"]["resourceVersion"].as_str().unwrap();
+        let since = if since == "0" { now } else { &since };
+        tokio::spawn(watch(cluster.clone(), since.to_owned()));
+        tokio::spawn(get_again_and_again(cluster.clone()));
+        tokio::spawn(list_again_and_again(cluster.clone()));
         let writers = (0..WRITERS).map(|number| {
             let (cluster, name) = (cluster.clone(), format!("writer-{number}"));
             let mut count = counts.get(&name).copied().unwrap_or_default();
@@ -173,6 +213,39 @@ fn the_server_that_is_killed() {
     });
 }
 
+/// Says what reads of one object show, each version once.
+async fn get_again_and_again(cluster: ClusterHandle) {
+    let mut known = BTreeMap::new();
+    for number in (0..WRITERS).cycle() {
+        let path = format!("{MAPS}/writer-{number}");
+        let (code, map) = ask(&cluster, "GET", &path, &Value::Null).await;
+        if code == 200 {
+            say_read(&mut known, &map);
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Says what lists show, each version once.
+async fn list_again_and_again(cluster: ClusterHandle) {
+    let mut known = BTreeMap::new();
+    loop {
+        let (_, list) = ask(&cluster, "GET", MAPS, &Value::Null).await;
+        list["items"].as_array().unwrap().iter().for_each(|map| say_read(&mut known, map));
+        tokio::task::yield_now().await;
+    }
+}
+
+fn say_read(known: &mut BTreeMap<String, u64>, map: &Value) {
+    let name = map["metadata"]["name"].as_str().unwrap();
+    if name.starts_with("writer-") {
+        let (count, revision) = count_of(map);
+        if known.insert(name.to_owned(), count) != Some(count) {
+            say(&format!("read {name} {count} {revision}"));
+        }
+    }
+}
+
 /// Says what a watcher is shown, which may be before it is acknowledged to its writer.
 async fn watch(cluster: ClusterHandle, since: String) {
     let path = format!("{MAPS}?watch=true&resourceVersion={since}");
@@ -181,6 +254,9 @@ async fn watch(cluster: ClusterHandle, since: String) {
     while let Some(frame) = body.frame().await {
         for line in frame.unwrap().into_data().unwrap().split(|byte| *byte == b'\n') {
             let Ok(event) = serde_json::from_slice::<Value>(line) else { continue };
+            if event["type"] == "ERROR" {
+                say("expired");
+            }
             let name = event["object"]["metadata"]["name"].as_str().unwrap_or_default().to_owned();
             if name.starts_with("writer-") {
                 let (count, revision) = count_of(&event["object"]);

@@ -8,8 +8,11 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use flagship_api::cluster::MemberCluster;
+use flagship_apiserver::rest::ClusterHandle;
 use flagship_edge::{Authority, Config, Edge, EdgeError};
-use flagship_fleet::{Candidate, EmbeddedFleet, FleetError, FleetSpec, HUB, Storage};
+use flagship_fleet::{
+    Candidate, ClusterLimits, EmbeddedFleet, FleetError, FleetSpec, HUB, Storage,
+};
 use flagship_hub::policies;
 use flagship_rules::placement::Batching;
 use flagship_runtime::client::{Client, Selection};
@@ -40,6 +43,8 @@ pub struct Shape {
     pub ephemeral: bool,
     /// The keys that everything kept is encrypted with.
     pub encryption_key_file: Option<PathBuf>,
+    /// Bytes for the past of all clusters.
+    pub memory_budget: usize,
     /// How long a cluster may take before its run counts as stuck.
     pub stuck_after: Duration,
     /// Whether and how it is logged who did what.
@@ -82,6 +87,7 @@ impl Shape {
         spec.policies = self.policies.clone();
         spec.workloads = WorkloadConfig { nodes: self.nodes.each(), ..WorkloadConfig::default() };
         spec.nodes = self.nodes.named().clone();
+        spec.limits = ClusterLimits::within(self.memory_budget, self.members.len());
         Ok(spec)
     }
 }
@@ -123,6 +129,7 @@ impl Fleet {
         let labels = labels_of(&user).await;
         let mut tasks = vec![tokio::spawn(joining.go_on())];
         tasks.extend(kept.map(|kept| tokio::spawn(scrub(kept))));
+        tasks.push(tokio::spawn(expire_events(embedded.handles().values().cloned().collect())));
         Ok(Self { embedded, user, left, labels, tasks })
     }
 
@@ -193,6 +200,16 @@ async fn open_ports(embedded: &EmbeddedFleet, shape: &Shape) -> anyhow::Result<(
     Ok(())
 }
 
+/// How often Events are looked at, whether their hour has passed.
+const EXPIRING: Duration = Duration::from_secs(60);
+
+async fn expire_events(clusters: Vec<ClusterHandle>) {
+    loop {
+        tokio::time::sleep(EXPIRING).await;
+        clusters.iter().for_each(ClusterHandle::expire_events);
+    }
+}
+
 /// How often everything on the disk is looked at.
 const SCRUBBING: Duration = Duration::from_secs(3600);
 
@@ -203,7 +220,7 @@ async fn scrub(kept: Durable) {
         match tokio::task::spawn_blocking(move || kept.scrub()).await {
             Ok(Ok(())) => tracing::info!("the store was looked at and is whole"),
             Ok(Err(damage)) => {
-                tracing::error!(%damage, "what is served is right, but a restart would fail");
+                tracing::error!("what is served is right, but a restart would fail: {damage}");
             }
             Err(why) => tracing::error!(%why, "the store could not be looked at"),
         }

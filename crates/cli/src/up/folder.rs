@@ -4,12 +4,15 @@
 //! process id beside it is only for those who want to say or stop who it is.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{ErrorKind, Read, Seek, Write};
+use std::io::{self, ErrorKind, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, bail};
 use flagship_files as files;
+use flagship_store::durable::release_reserve;
+
+use super::log;
 
 const LOCK: &str = "lock";
 const IGNORED: &str = ".gitignore";
@@ -22,8 +25,22 @@ const CONSOLE_KEY: &str = "console.key";
 const MARKER: &str = "flagship.folder";
 const MARKER_TEXT: &[u8] =
     b"A fleet of `flagship up` is kept here. `flagship reset` removes this folder.\n";
+const RESERVE: &str = "data.redb.reserve";
 /// Everything a fleet keeps, by name.
-const OURS: [&str; 8] = [LOCK, IGNORED, MARKER, DATA, MARK, KUBECONFIG, CERTIFICATES, CONSOLE_KEY];
+const OURS: [&str; 12] = [
+    LOCK,
+    IGNORED,
+    MARKER,
+    DATA,
+    MARK,
+    RESERVE,
+    KUBECONFIG,
+    CERTIFICATES,
+    CONSOLE_KEY,
+    log::NAMES[0],
+    log::NAMES[1],
+    log::NAMES[2],
+];
 
 /// A folder that no other process has.
 pub struct Folder {
@@ -52,14 +69,22 @@ impl Folder {
                 return Err(error).with_context(|| format!("cannot lock {}", path.display()));
             }
         }
-        lock.set_len(0)?;
-        lock.rewind()?;
-        write!(lock, "{}", std::process::id())?;
-        lock.sync_data()?;
         let was_shared = make_private(path)?;
+        with_reserve(path, || {
+            lock.set_len(0)?;
+            lock.rewind()?;
+            write!(lock, "{}", std::process::id())?;
+            lock.sync_data()
+        })
+        .with_context(|| format!("cannot write in {}", path.display()))?;
         // Keys and data of the fleet are nobody's to commit.
         for (name, text) in [(IGNORED, &b"*\n"[..]), (MARKER, MARKER_TEXT)] {
-            files::replace(&path.join(name), text)
+            let file = path.join(name);
+            let known = files::read(&file).ok().flatten();
+            if known.is_some_and(|known| known.as_bytes() == text) {
+                continue;
+            }
+            with_reserve(path, || files::replace(&file, text))
                 .with_context(|| format!("cannot write in {}", path.display()))?;
         }
         Ok(Self { path: path.to_owned(), was_shared, _lock: lock })
@@ -111,6 +136,17 @@ impl Folder {
     /// Where certificates are.
     pub fn certificates(&self) -> PathBuf {
         self.path.join(CERTIFICATES)
+    }
+}
+
+/// Writes something small; on a full disk with what the store holds in reserve.
+fn with_reserve(path: &Path, mut write: impl FnMut() -> io::Result<()>) -> io::Result<()> {
+    match write() {
+        Err(why) if why.kind() == ErrorKind::StorageFull && release_reserve(&path.join(DATA)) => {
+            tracing::warn!("the disk of {} is full", path.display());
+            write()
+        }
+        written => written,
     }
 }
 
@@ -293,6 +329,10 @@ mod tests {
         for file in [
             fresh.data(),
             path.join(MARK),
+            path.join(RESERVE),
+            path.join(log::NAMES[0]),
+            path.join(log::NAMES[1]),
+            path.join(log::NAMES[2]),
             fresh.kubeconfig(),
             path.join(CONSOLE_KEY),
             pki.join("ca.key"),

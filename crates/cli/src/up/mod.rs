@@ -9,6 +9,8 @@ mod demo;
 mod fleet;
 mod folder;
 mod labels;
+mod log;
+mod memory;
 mod members;
 mod restore;
 mod rotate;
@@ -70,6 +72,9 @@ pub struct Up {
     encryption_key_file: Option<PathBuf>,
     #[command(flatten)]
     audit: AuditLog,
+    /// Memory for the past of all clusters, which watches go on from
+    #[arg(long, default_value = "128Mi", value_name = "BYTES", value_parser = memory::bytes)]
+    memory_budget: usize,
     /// How long a cluster may take before its run counts as stuck
     #[arg(long, default_value = "5m", value_name = "DURATION", value_parser = agent::duration)]
     stuck_after: std::time::Duration,
@@ -118,6 +123,7 @@ impl Up {
     pub fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
         let shape = self.shape()?;
         let folder = Folder::take(&self.data_dir)?;
+        log::begin(&self.data_dir);
         say_what_was_shared(&folder.was_shared, out)?;
         if !self.ephemeral {
             folder.refuse_lost_store()?;
@@ -152,6 +158,7 @@ impl Up {
             labels,
             ephemeral: self.ephemeral,
             encryption_key_file: self.encryption_key_file.clone(),
+            memory_budget: self.memory_budget,
             stuck_after: self.stuck_after,
             audit: self.audit.clone(),
             batching: Batching {
@@ -166,7 +173,13 @@ impl Up {
     async fn work(self, shape: Shape, folder: &Folder, out: &mut dyn Write) -> anyhow::Result<()> {
         let kubeconfig = self.kubeconfig.clone().unwrap_or_else(|| folder.kubeconfig());
         let fleet = Fleet::start(&shape, folder).await?;
-        fleet.write_kubeconfig(&kubeconfig, self.kubeconfig.is_some())?;
+        if let Err(why) = fleet.write_kubeconfig(&kubeconfig, self.kubeconfig.is_some()) {
+            // The one of the last start does, too; on a full disk there may be no other.
+            if !kubeconfig.exists() {
+                return Err(why);
+            }
+            tracing::warn!("{why:#}");
+        }
         if self.demo {
             demo::create(fleet.hub()).await?;
         }

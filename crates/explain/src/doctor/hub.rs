@@ -20,13 +20,24 @@ const SILENCE: SignedDuration = SignedDuration::from_secs(30);
 
 pub(super) fn checks(seen: &Seen) -> Vec<Check> {
     vec![
-        Check::new(AREA, "answers", seen.version.clone(), Vec::new()),
+        Check::new(AREA, "answers", seen.version.clone(), not_ready(seen)),
         definitions(seen),
         leads(seen),
         rights(seen),
         clocks(seen),
         readable(seen),
     ]
+}
+
+fn not_ready(seen: &Seen) -> Vec<Finding> {
+    let finding = |why: &String| {
+        let fix = match why.contains("the disk of") {
+            true => "make room on that disk; objects can still be deleted",
+            false => "kubectl --context hub get --raw '/readyz?verbose', and the server's log",
+        };
+        Finding::new(format!("the API server is not ready: {why}"), fix)
+    };
+    seen.unready.iter().map(finding).collect()
 }
 
 fn definitions(seen: &Seen) -> Check {

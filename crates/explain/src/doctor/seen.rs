@@ -22,6 +22,8 @@ pub struct Seen {
     pub hub_time: Option<Timestamp>,
     /// The version of the API server.
     pub version: String,
+    /// Which of its checks fail, each with its reason.
+    pub unready: Vec<String>,
     /// CustomResourceDefinitions by name; nothing if they may not be read.
     pub definitions: Option<BTreeMap<String, Value>>,
     /// The lease that a leading hub renews.

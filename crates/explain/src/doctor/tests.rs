@@ -83,6 +83,22 @@ fn a_hub_that_is_as_it_should_be_has_nothing_to_fix() {
 }
 
 #[test]
+fn a_hub_whose_disk_is_full_says_what_to_do() {
+    let mut seen = hub();
+    seen.unready = vec![
+        "etcd-readiness failed: the disk of data.redb is full".to_owned(),
+        "etcd failed: reason withheld".to_owned(),
+    ];
+    assert_eq!(
+        told(&seen),
+        [
+            "hub/answers: the API server is not ready: etcd-readiness failed: the disk of data.redb is full => make room on that disk; objects can still be deleted",
+            "hub/answers: the API server is not ready: etcd failed: reason withheld => kubectl --context hub get --raw '/readyz?verbose', and the server's log",
+        ]
+    );
+}
+
+#[test]
 fn every_way_a_definition_can_be_wrong_is_named() {
     let runs = "clusterstagedupdateruns.placement.kubernetes-fleet.io";
     let change = |change: &dyn Fn(&mut BTreeMap<String, Value>)| {

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, StorageError, TableError};
 
+use super::log;
 use super::overlay::Overlay;
 use super::record::{self, Unreadable};
 use super::seal::Keys;
@@ -73,6 +74,7 @@ pub fn look(path: &Path, keys: &Keys) -> Result<Findings, Unusable> {
             record::read(key.value(), &text).map_err(Unusable::Damaged)?;
             findings.is_to_be_rewritten |= record::would_rewrite(value.value(), keys);
         }
+        findings.is_to_be_rewritten |= log::look(&reading, keys)?;
         Ok(findings)
     })
 }

@@ -227,6 +227,7 @@ async fn a_running_server_finds_what_happened_to_its_file() {
     }
     store.settled(last).await.unwrap();
     durable.scrub().unwrap();
+    assert_eq!(store.trouble(), None);
     let mut bytes = std::fs::read(&scratch.0).unwrap();
     let needle = b"\"name\":\"pod-33\"";
     while let Some(at) = bytes.windows(needle.len()).position(|window| window == needle) {
@@ -236,4 +237,6 @@ async fn a_running_server_finds_what_happened_to_its_file() {
     std::os::unix::fs::FileExt::write_all_at(&file, &bytes, 0).unwrap();
     let told = durable.scrub().unwrap_err().to_string();
     assert!(told.contains("is damaged"), "{told}");
+    // Whoever asks how the server is hears of it, too.
+    assert_eq!(store.trouble(), Some(told));
 }

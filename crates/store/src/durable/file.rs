@@ -11,14 +11,31 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use redb::{Builder, Database, ReadableDatabase, ReadableTable, WriteTransaction};
 
 use super::check::{self, Unusable, guarded};
-use super::mark::Mark;
+use super::mark::{self, Mark};
 use super::record;
 use super::seal::Keys;
 use super::{FORMAT, FORMAT_NOW, OLD_CLUSTERS, OLD_OBJECTS, POSITIONS, RECORDS, SEQUENCE};
 
 /// Bytes of the file that are kept in memory. Everything in it is in memory anyway, and is
 /// read from here only when a server starts; redb by itself would keep a gibibyte.
-const CACHE: usize = 64 << 20;
+const CACHE: usize = 16 << 20;
+
+/// Why a batch was not written.
+#[derive(Debug, Clone)]
+pub struct Refused {
+    /// What the system says.
+    pub says: String,
+    /// Whether there is no room.
+    pub is_full: bool,
+}
+
+impl From<redb::Error> for Refused {
+    fn from(why: redb::Error) -> Self {
+        let full = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded];
+        let is_full = matches!(&why, redb::Error::Io(why) if full.contains(&why.kind()));
+        Self { says: why.to_string(), is_full }
+    }
+}
 
 /// A file with a database in it.
 pub struct File {
@@ -28,15 +45,21 @@ pub struct File {
     mark: Mark,
     /// Whether whoever had it open last did not close it.
     pub cut_off: bool,
+    /// Whether it may be an older copy of what was there: nothing says how far it was
+    /// acknowledged.
+    pub may_be_older: bool,
 }
 
 impl File {
     /// Opens the file after a look at all of it, or makes it.
     pub fn open(path: &Path, keys: &Keys) -> Result<Self, Unusable> {
-        if std::fs::symlink_metadata(path).is_err_and(|why| why.kind() == ErrorKind::NotFound) {
+        let is_new =
+            std::fs::symlink_metadata(path).is_err_and(|why| why.kind() == ErrorKind::NotFound);
+        if is_new {
             make(path, |_| Ok(()))?;
         }
         let seen = check::look(path, keys)?;
+        let may_be_older = !is_new && mark::acknowledged(path)?.is_none();
         let mark = Mark::beside(path, seen.sequence)?;
         if seen.is_to_be_rewritten {
             tracing::info!(path = %path.display(), "the store is written anew");
@@ -44,7 +67,7 @@ impl File {
         }
         let database = guarded(|| Ok(open_database(path)?))?;
         let (path, open) = (path.to_owned(), Mutex::new(Some(database)));
-        Ok(Self { path, open, mark, cut_off: seen.cut_off })
+        Ok(Self { path, open, mark, cut_off: seen.cut_off, may_be_older })
     }
 
     /// Closes the file, so that it need not be repaired when it is opened again.
@@ -65,7 +88,7 @@ impl File {
     pub fn write(
         &self,
         act: impl FnOnce(&WriteTransaction) -> Result<(), redb::Error>,
-    ) -> Result<(), String> {
+    ) -> Result<(), Refused> {
         let mut open = self.lock();
         let written = catch_unwind(AssertUnwindSafe(|| {
             let written = opened(&mut open, &self.path).and_then(|database| {
@@ -78,14 +101,49 @@ impl File {
             if written.is_err() {
                 *open = None;
             }
-            written.map_err(|error| error.to_string())
+            written.map_err(Refused::from)
         }));
         let written = written.unwrap_or_else(|panic| {
             // Even closing it may fail on pages that make no sense: it is left as it is.
             std::mem::forget(open.take());
-            Err(check::said(&*panic))
+            Err(Refused { says: check::said(&*panic), is_full: false })
         });
         written.map(|sequence| self.mark.set(sequence))
+    }
+
+    /// Gives back to the disk what the file does not need, if that is half of it: its length
+    /// before and after. Changes wait meanwhile; reads do not come here.
+    pub fn compact(&self) -> Result<Option<(u64, u64)>, String> {
+        let mut open = self.lock();
+        let before = self.length();
+        let compacted = catch_unwind(AssertUnwindSafe(|| -> Result<bool, redb::Error> {
+            // Closed for good, or until the next change.
+            let Some(database) = open.as_mut() else { return Ok(false) };
+            let writing = database.begin_write()?;
+            let stats = writing.stats()?;
+            writing.abort()?;
+            let needed = stats.allocated_pages() * stats.page_size() as u64;
+            Ok(needed * 2 < before && database.compact()?)
+        }));
+        match compacted {
+            Ok(Ok(false)) => Ok(None),
+            Ok(Ok(true)) => Ok(Some((before, self.length()))),
+            // Somebody looks at all of it just now.
+            Ok(Err(redb::Error::TransactionInProgress)) => Ok(None),
+            Ok(Err(why)) => {
+                *open = None;
+                Err(why.to_string())
+            }
+            Err(panic) => {
+                std::mem::forget(open.take());
+                Err(check::said(&*panic))
+            }
+        }
+    }
+
+    /// How long the file is.
+    pub fn length(&self) -> u64 {
+        std::fs::symlink_metadata(&self.path).map_or(0, |found| found.len())
     }
 
     /// The path.
@@ -137,8 +195,8 @@ pub fn make(
     made
 }
 
-/// Writes everything anew: in today's form, with today's key, and without what lies in free
-/// pages.
+/// Writes everything anew: in today's form, with today's key, without what lies in free
+/// pages, and without the log of changes.
 fn rewrite(path: &Path, keys: &Keys) -> Result<(), Unusable> {
     guarded(|| {
         let (old, _) = check::opened(path)?;

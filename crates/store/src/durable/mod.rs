@@ -5,8 +5,8 @@
 //! wrote: with many writers at once one flush of the disk serves them all. A write is
 //! answered when it is on the disk.
 //!
-//! A disk that fails or is full refuses further writes with its own words, keeps what was
-//! taken on, and tries again every second; reads go on all the while.
+//! A disk that fails refuses further writes with its own words, keeps what was taken on, and
+//! tries again every second; reads go on all the while. On one that is full deletions work.
 //!
 //! A file is used only after every page and record of it was found to be what was written
 //! (`check`, `mark`). One that is damaged is reported and never repaired: it may be all that
@@ -14,11 +14,13 @@
 
 mod check;
 mod file;
+mod log;
 mod mark;
 mod overlay;
 mod record;
 mod rescue;
 mod seal;
+mod space;
 mod writer;
 
 use std::path::Path;
@@ -28,11 +30,13 @@ use redb::{ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition};
 
 pub use rescue::{Salvaged, restore, salvage};
 pub use seal::Keys;
+pub use space::release as release_reserve;
 
 use crate::env::Env;
-use crate::{Limits, Restored, Store};
+use crate::{Limits, Past, Restored, Store};
 use check::Unusable;
 use file::File;
+use log::Log;
 use writer::{Cluster, LONGEST_QUEUE, Writer};
 
 /// Objects by cluster, resource, namespace and name.
@@ -153,13 +157,21 @@ impl Durable {
                 let text = record::unwrap(key.value(), value.value(), &self.keys)?;
                 objects.push(record::read(key.value(), &text).map_err(Unusable::Damaged)?);
             }
-            Ok((objects, last))
+            Ok((objects, last, log::read(cluster, reading, &self.keys, &limits)?))
         });
-        let (objects, last) = read.map_err(|unusable| self.failed(unusable))?;
-        // Watchers may have seen what the disk never did, but no more than was queued.
-        let revision = last.map_or(1, |last| last + LONGEST_QUEUE as u64);
-        let backend = Cluster::new(cluster, self.writer.clone(), revision);
-        Ok(Store::restore(env, limits, Arc::new(backend), objects, revision))
+        let (objects, last, log) = read.map_err(|unusable| self.failed(unusable))?;
+        let log = log.filter(|_| !self.file.may_be_older && !limits.early_reads);
+        let (revision, past, log) = match (last, log) {
+            (Some(last), Some((past, log))) => (last, past, log),
+            // Somebody may have seen what is not in this file, but no more than was queued.
+            (Some(last), None) => {
+                let revision = last + LONGEST_QUEUE as u64;
+                (revision, Past { floor: revision, ..Past::default() }, Log::void(&limits))
+            }
+            (None, _) => (1, Past::default(), Log::void(&limits)),
+        };
+        let backend = Arc::new(Cluster::new(cluster, self.writer.clone(), revision, log));
+        Ok(Store::restore(env, limits, backend, objects, past, revision))
     }
 
     fn read<T: Send>(
@@ -210,7 +222,20 @@ impl Durable {
             seen = seen.or_else(|_| look());
         }
         drop(held);
-        seen.map_err(|unusable| self.failed(unusable))
+        let seen = seen.map_err(|unusable| self.failed(unusable));
+        self.writer.note_damage(seen.as_ref().err().map(ToString::to_string));
+        seen
+    }
+
+    /// What a person should know: changes are refused, there is little room, or the file was
+    /// found to be damaged. `None` if all is well.
+    pub fn trouble(&self) -> Option<String> {
+        self.writer.trouble()
+    }
+
+    /// How long the file is.
+    pub fn size(&self) -> u64 {
+        self.file.length()
     }
 
     fn failed(&self, unusable: Unusable) -> DurableError {

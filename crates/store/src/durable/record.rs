@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::seal::Keys;
-use crate::{Encoded, Head, ObjectKey, Pairs, Restored, Stored};
+use crate::{Encoded, Head, ObjectKey, Pairs, Resource, Restored, Stored};
 
 const PLAIN: u8 = 1;
 const SEALED: u8 = 2;
@@ -114,6 +114,14 @@ pub fn key(cluster: &str, resource: &str, object: &ObjectKey) -> Vec<u8> {
     key
 }
 
+/// The object that a key names.
+pub fn place(key: &[u8]) -> Option<(Resource, ObjectKey)> {
+    let text = std::str::from_utf8(key).ok()?;
+    let parts: Vec<&str> = text.split('\0').collect();
+    let [_, resource, namespace, name, ""] = parts.as_slice() else { return None };
+    Some(((*resource).into(), ObjectKey::new(*namespace, *name)))
+}
+
 /// From the first key of a cluster to the first beyond it.
 pub fn range(cluster: &str) -> (Vec<u8>, Vec<u8>) {
     let with = |end: u8| [cluster.as_bytes(), &[end]].concat();
@@ -158,12 +166,11 @@ struct Metadata {
 
 /// An object as it was written.
 pub fn read(key: &[u8], value: &[u8]) -> Result<Restored, String> {
-    let text = std::str::from_utf8(key).map_err(|_| "a key is not text".to_owned())?;
-    let parts: Vec<&str> = text.split('\0').collect();
-    let [_, resource, namespace, name, ""] = parts.as_slice() else {
+    let Some((resource, place)) = place(key) else {
+        let text = String::from_utf8_lossy(key);
         return Err(format!("the key {text:?} does not name an object"));
     };
-    let at = || format!("{resource} {namespace}/{name}");
+    let at = || format!("{resource} {}/{}", place.namespace, place.name);
     let short = || format!("{} is cut short", at());
     let (revision, rest) = value.split_first_chunk::<8>().ok_or_else(short)?;
     let (length, rest) = rest.split_first_chunk::<4>().ok_or_else(short)?;
@@ -181,10 +188,10 @@ pub fn read(key: &[u8], value: &[u8]) -> Result<Restored, String> {
         "deletionTimestamp": deletion_timestamp,
     }});
     Ok(Restored {
-        resource: (*resource).into(),
-        key: ObjectKey::new(*namespace, *name),
-        revision: u64::from_le_bytes(*revision),
         head: Head::of(&object, Pairs::new(fields)),
+        revision: u64::from_le_bytes(*revision),
         json: Encoded::stored(text),
+        resource,
+        key: place,
     })
 }

@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 
+use futures::{FutureExt, StreamExt};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{Change, Encoded, Expect, Head, ObjectKey, Pairs, Scope, Write};
+use crate::{Change, Encoded, Expect, Expired, Filter, Head, ObjectKey, Pairs, Scope, Seen};
+use crate::{WatchFrom, Write};
 
 /// A file in a folder of its own.
 pub(super) struct Scratch(pub(super) PathBuf);
@@ -66,8 +68,139 @@ async fn what_was_acknowledged_is_there_again_and_no_revision_is_used_twice() {
     assert_eq!(read["metadata"]["resourceVersion"], last.to_string());
     assert_eq!(pods[0].head.fields.get("status.phase"), Some("Running"));
     assert_eq!(pods[0].head.labels.get("n"), Some("2"));
-    assert!(store.revision() > last);
+    assert_eq!(store.revision(), last);
     assert!(put(&store, "pods", "c", 1) > last);
+}
+
+/// What a watch of pods from a revision shows at once, as `name version revision`.
+fn watched(store: &Store, after: u64) -> Result<Vec<String>, Expired> {
+    let mut watch = store.watch("pods", WatchFrom::After(after), Filter::default())?;
+    let mut seen = Vec::new();
+    while let Some(Some(event)) = watch.next().now_or_never() {
+        let (gone, object) = (matches!(event, Seen::Deleted(_)), event.object().unwrap());
+        let value: Value = serde_json::from_slice(&object.json).unwrap();
+        let sign = if gone { "-" } else { "" };
+        seen.push(format!("{sign}{} {} @{}", object.key.name, value["data"], event.revision()));
+    }
+    Ok(seen)
+}
+
+fn remove(store: &Store, name: &str) -> u64 {
+    let there = store.get("pods", &ObjectKey::new("default", name)).unwrap();
+    let (head, json) = (there.head.clone(), Encoded::stored(&there.json));
+    let (key, expect) = (there.key.clone(), Expect::At(there.revision));
+    let (resource, change) = ("pods".into(), Change::Delete { head, json });
+    store.commit(Write { resource: &resource, key, expect, change }).unwrap().revision
+}
+
+#[tokio::test]
+async fn a_watch_goes_on_after_a_restart_and_after_a_kill() {
+    let (scratch, cut) = (Scratch::new("log"), Scratch::new("log-cut"));
+    let all = ["a 1 @2", "b 1 @3", "a 2 @4", "-b 1 @5"];
+    {
+        let store = opened(&scratch, "hub");
+        put(&store, "pods", "a", 1);
+        put(&store, "pods", "b", 1);
+        put(&store, "pods", "a", 2);
+        store.settled(remove(&store, "b")).await.unwrap();
+        assert_eq!(watched(&store, 1).unwrap(), all);
+        // As a kill leaves it.
+        std::fs::copy(&scratch.0, &cut.0).unwrap();
+        std::fs::copy(mark::place(&scratch.0), mark::place(&cut.0)).unwrap();
+    }
+    for file in [&scratch, &cut] {
+        for _ in 0..2 {
+            let store = opened(file, "hub");
+            assert_eq!(watched(&store, 1).unwrap(), all);
+            assert_eq!(watched(&store, 3).unwrap(), all[2..]);
+            assert_eq!(watched(&store, 0).unwrap_err(), Expired { asked: 0, oldest: 1 });
+            let then = store.list_at("pods", Scope::All, 3).unwrap();
+            assert_eq!(then.items.len(), 2);
+        }
+        let store = opened(file, "hub");
+        store.settled(put(&store, "pods", "c", 1)).await.unwrap();
+        assert_eq!(watched(&store, 4).unwrap(), ["-b 1 @5", "c 1 @6"]);
+    }
+}
+
+#[tokio::test]
+async fn a_copy_that_may_be_older_hands_out_no_revision_again() {
+    let (scratch, copy) = (Scratch::new("newer"), Scratch::new("older"));
+    let store = opened(&scratch, "hub");
+    store.settled(put(&store, "pods", "a", 1)).await.unwrap();
+    std::fs::copy(&scratch.0, &copy.0).unwrap();
+    let seen = put(&store, "pods", "a", 2);
+    store.settled(seen).await.unwrap();
+    let store = opened(&copy, "hub");
+    assert!(store.revision() > seen);
+    assert!(watched(&store, seen).is_err(), "it does not know what became of it");
+    let made = put(&store, "pods", "b", 1);
+    store.settled(made).await.unwrap();
+    drop(store);
+    let store = opened(&copy, "hub");
+    assert_eq!(watched(&store, made - 1).unwrap(), [format!("b 1 @{made}")]);
+}
+
+#[tokio::test]
+async fn the_log_is_bounded_and_quiet_resources_keep_their_past() {
+    let scratch = Scratch::new("bounded");
+    let limits = Limits { log: 4, ..Limits::default() };
+    let opened = || {
+        let durable = Durable::open(&scratch.0).unwrap();
+        durable.store("hub", Env::simulated(1), limits.clone()).unwrap()
+    };
+    {
+        let store = opened();
+        put(&store, "quiet", "a", 1);
+        for version in 1..9 {
+            // Batches of one, so that entries of before are dropped, too.
+            store.settled(put(&store, "pods", "a", version)).await.unwrap();
+        }
+        put(&store, "widgets", "a", 1);
+        store.forget("widgets");
+        store.settled(put(&store, "pods", "b", 1)).await.unwrap();
+    }
+    for _ in 0..2 {
+        let store = opened();
+        assert_eq!(store.revision(), 12);
+        assert_eq!(watched(&store, 8).unwrap(), ["a 7 @9", "a 8 @10", "b 1 @12"]);
+        assert_eq!(watched(&store, 7).unwrap_err(), Expired { asked: 7, oldest: 8 });
+        let watch =
+            |resource, after| store.watch(resource, WatchFrom::After(after), Filter::default());
+        assert!(watch("quiet", 2).is_ok() && watch("quiet", 1).is_err());
+        assert!(watch("widgets", 10).is_err() && watch("widgets", 11).is_ok());
+    }
+}
+
+#[tokio::test]
+async fn the_file_gets_smaller_again() {
+    let scratch = Scratch::new("compact");
+    let durable = Durable::open(&scratch.0).unwrap();
+    let limits = Limits { log: 0, ..Limits::default() };
+    let store = durable.store("hub", Env::simulated(1), limits).unwrap();
+    let large = json!({"metadata": {"name": "a"}, "data": "x".repeat(100_000)});
+    let write = |name: String, there: Option<Arc<crate::Stored>>| {
+        let (head, json) = (Head::of(&large, Pairs::default()), Encoded::new(&large));
+        let (change, expect) = match there {
+            None => (Change::Put { head, json }, Expect::Absent),
+            Some(there) => (Change::Delete { head, json }, Expect::At(there.revision)),
+        };
+        let (resource, key) = ("pods".into(), ObjectKey::new("default", name));
+        store.commit(Write { resource: &resource, key, expect, change }).unwrap()
+    };
+    let all: Vec<_> = (0..200).map(|n| write(format!("p{n}"), None)).collect();
+    durable.flush().unwrap();
+    let largest = durable.size();
+    assert!(largest > 20_000_000);
+    for stored in all {
+        write(stored.key.name.to_string(), Some(stored.clone()));
+    }
+    // What was written since is more than the file is long.
+    store.settled(write("last".to_owned(), None).revision).await.unwrap();
+    durable.flush().unwrap();
+    assert!(durable.size() < largest / 2, "{} of {largest}", durable.size());
+    drop((store, durable));
+    assert_eq!(opened(&scratch, "hub").list("pods", Scope::All).items.len(), 1);
 }
 
 #[tokio::test]
@@ -226,7 +359,7 @@ fn a_file_appears_whole_or_not_at_all() {
     let mut names: Vec<_> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
-    assert_eq!(names, ["data.redb", "data.redb.mark"]);
+    assert_eq!(names, ["data.redb", "data.redb.mark", "data.redb.reserve"]);
     std::fs::write(&scratch.0, "").unwrap();
     let refusal = Durable::open(&scratch.0).err().unwrap().to_string();
     assert!(refusal.contains("it is empty"), "{refusal}");

@@ -1,4 +1,9 @@
 //! The one thread that writes, and the queue in front of it.
+//!
+//! A batch is on the disk, then readers may see it, then its writers are answered.
+//!
+//! A disk with little room left takes what makes nothing larger, deletions above all; one
+//! that has none gets back what `space` held in reserve.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -8,16 +13,21 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use tokio::sync::watch;
 
-use super::file::File;
+use super::file::{File, Refused};
+use super::log::{self, Addition, FLOORS, LOG, Log, Step, Tables};
 use super::seal::Keys;
+use super::space::{Left, Space};
 use super::{POSITIONS, RECORDS, record};
-use crate::{Backend, BackendError, Committed};
+use crate::{Backend, BackendError, Committed, Publisher, Resource, Stored};
 
-/// Changes that may wait for the disk. Revisions after a restart begin this far beyond
-/// the last one on the disk, so that none is ever used twice.
+/// Changes that may wait for the disk. Where revisions may have been seen that are not on
+/// the disk, they go on this far beyond the last one that is, so that none is used twice.
 pub const LONGEST_QUEUE: usize = 65_536;
 /// Bytes that may wait for the disk.
 const LARGEST_QUEUE: usize = 256 << 20;
+/// Bytes after which the file is looked at, whether it could be smaller; at least as many as
+/// it has.
+const COMPACTED_AFTER: u64 = 8 << 20;
 /// How soon a disk that refused is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -29,8 +39,12 @@ pub struct Writer {
 }
 
 /// What the thread shares with those who give it work.
-#[derive(Default)]
 struct Shared {
+    file: Arc<File>,
+    keys: Arc<Keys>,
+    space: Space,
+    /// The logs of the clusters; only the thread and a cluster that begins hold it.
+    logs: Mutex<BTreeMap<Arc<str>, Log>>,
     queue: Mutex<Queue>,
     /// Told when the queue has something, or is to end.
     work: Condvar,
@@ -44,12 +58,22 @@ struct Queue {
     bytes: usize,
     /// What the disk said last, while it refuses.
     refusal: Option<String>,
+    /// How much room the disk had when it was last looked at.
+    left: Option<Left>,
+    /// Whether a person was told that there is little.
+    is_low: bool,
+    /// What a look at the file found wrong with it.
+    damage: Option<String>,
+    /// Bytes written since the file was last compacted.
+    written: u64,
     /// Batches that ended, well or badly.
     ended: u64,
     writing: bool,
     closed: bool,
     /// Who waits for which cluster.
-    settled: BTreeMap<String, watch::Sender<Settled>>,
+    settled: BTreeMap<Arc<str>, watch::Sender<Settled>>,
+    /// Whose readers wait for which cluster.
+    publishers: BTreeMap<Arc<str>, Publisher>,
 }
 
 /// How far a cluster is on the disk.
@@ -66,17 +90,32 @@ struct Change {
 }
 
 enum What {
-    Put { key: Vec<u8>, text: Vec<u8> },
-    Delete { key: Vec<u8> },
-    Forget { from: Vec<u8>, to: Vec<u8> },
+    Change { resource: Resource, now: Arc<Stored>, before: Option<Arc<Stored>>, gone: bool },
+    Forget { resource: Box<str> },
 }
+
+/// What a change costs beside its JSON, roughly.
+const BESIDE_JSON: usize = 256;
+/// By how much an object may grow when there is little room: finalizers and conditions come
+/// and go while things are deleted.
+const SMALL: usize = 1024;
 
 impl What {
     fn size(&self) -> usize {
         match self {
-            Self::Put { key, text } => key.len() + text.len(),
-            Self::Delete { key } => key.len(),
-            Self::Forget { from, to } => from.len() + to.len(),
+            Self::Change { now, .. } => now.json.len() + BESIDE_JSON,
+            Self::Forget { resource } => resource.len(),
+        }
+    }
+
+    /// Whether there is more to keep afterwards than before.
+    fn grows(&self) -> bool {
+        match self {
+            Self::Change { gone: true, .. } | Self::Forget { .. } => false,
+            Self::Change { before: None, .. } => true,
+            Self::Change { now, before: Some(before), .. } => {
+                now.json.len() > before.json.len() + SMALL
+            }
         }
     }
 }
@@ -84,11 +123,16 @@ impl What {
 impl Writer {
     /// Starts the thread.
     pub fn start(file: Arc<File>, keys: Arc<Keys>) -> std::io::Result<Arc<Self>> {
-        let shared = Arc::<Shared>::default();
+        let space = Space::beside(file.path());
+        space.keep();
+        let queue = Mutex::new(Queue { left: space.left(), ..Queue::default() });
+        let (work, done, logs) = (Condvar::new(), Condvar::new(), Mutex::default());
+        let shared = Arc::new(Shared { file, keys, space, logs, queue, work, done });
+        shared.tell_room(&mut shared.lock());
         let theirs = shared.clone();
         let thread = std::thread::Builder::new()
             .name("durable-writer".to_owned())
-            .spawn(move || while theirs.write_once(&file, &keys) {})?;
+            .spawn(move || while theirs.write_once() {})?;
         Ok(Arc::new(Self { shared, thread: Some(thread) }))
     }
 
@@ -104,9 +148,29 @@ impl Writer {
         if queue.changes.len() >= LONGEST_QUEUE / 2 || queue.bytes >= LARGEST_QUEUE {
             return Err(BackendError("too many changes wait for the disk".to_owned()));
         }
+        if change.what.grows()
+            && let Some(full) = queue.no_room_for(change.what.size())
+        {
+            return Err(BackendError(full));
+        }
         queue.push(change);
         self.shared.work.notify_one();
         Ok(())
+    }
+
+    /// What a person should know about the disk and the file.
+    pub fn trouble(&self) -> Option<String> {
+        let mut queue = self.lock();
+        queue.left = self.shared.space.left();
+        let refusal = queue.refusal.as_ref();
+        let refusal = refusal.map(|why| format!("changes cannot be stored: {why}"));
+        let low = || queue.low().map(ToString::to_string);
+        refusal.or_else(low).or_else(|| queue.damage.clone())
+    }
+
+    /// Notes what a look at the whole file found.
+    pub fn note_damage(&self, damage: Option<String>) {
+        self.lock().damage = damage;
     }
 
     /// Waits until everything taken on so far was written or refused.
@@ -140,26 +204,54 @@ impl Shared {
     }
 
     /// Waits for changes and writes them. False when there will be no more.
-    fn write_once(&self, file: &File, keys: &Keys) -> bool {
+    fn write_once(&self) -> bool {
         let mut queue = self.lock();
         while queue.changes.is_empty() && !queue.closed {
-            queue = self.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue = match queue.is_low {
+                false => self.work.wait(queue).unwrap_or_else(PoisonError::into_inner),
+                // Somebody may have made room, or deleted enough for a smaller file.
+                true => {
+                    let waited = self.work.wait_timeout(queue, RETRY);
+                    let idle = waited.unwrap_or_else(PoisonError::into_inner).0;
+                    match idle.changes.is_empty() {
+                        true => self.look_at_room(idle),
+                        false => idle,
+                    }
+                }
+            };
         }
         let batch = std::mem::take(&mut queue.changes);
         if batch.is_empty() {
             return false;
         }
         queue.writing = true;
+        queue.left = self.space.left();
+        let is_low = queue.low().is_some();
         drop(queue);
-        let written = commit(file, keys, &batch);
+        let mut written = self.commit(&batch, is_low);
+        // What was kept for this moment is enough to delete by.
+        if written.as_ref().is_err_and(|refused| refused.is_full)
+            && (self.space.release() || !is_low)
+        {
+            written = self.commit(&batch, true);
+        }
+        if written.is_ok() {
+            self.publish(&batch);
+        }
+        let left = self.space.left();
+        let refusal = written.err().map(|refused| refused.says);
         let mut queue = self.lock();
+        queue.left = left;
         queue.writing = false;
         queue.ended += 1;
-        queue.refusal = written.clone().err();
-        queue.tell(&batch, written.as_ref().err());
+        queue.refusal = refusal.clone();
+        queue.tell(&batch, refusal.as_ref());
         self.done.notify_all();
-        let Err(refusal) = written else {
+        let Some(refusal) = refusal else {
             queue.bytes = queue.changes.iter().map(|change| change.what.size()).sum();
+            queue.written += batch.iter().map(|change| change.what.size() as u64).sum::<u64>();
+            self.tell_room(&mut queue);
+            drop(self.compact_if_worthwhile(queue));
             return true;
         };
         tracing::error!(%refusal, "changes cannot be stored");
@@ -172,6 +264,132 @@ impl Shared {
         drop(self.work.wait_timeout(queue, RETRY));
         true
     }
+
+    /// Lets readers see what is on the disk. Never while the queue is held: whoever commits
+    /// holds the store and then takes the queue.
+    fn publish(&self, batch: &[Change]) {
+        let publishers: Vec<(Publisher, u64)> = {
+            let queue = self.lock();
+            let last = last_of_each(batch).into_iter();
+            last.filter_map(|(name, last)| Some((queue.publishers.get(&name)?.clone(), last)))
+                .collect()
+        };
+        for (publisher, revision) in publishers {
+            publisher.durable(revision);
+        }
+    }
+
+    fn look_at_room<'a>(&'a self, mut queue: MutexGuard<'a, Queue>) -> MutexGuard<'a, Queue> {
+        queue.left = self.space.left();
+        self.tell_room(&mut queue);
+        self.compact_if_worthwhile(queue)
+    }
+
+    /// Tells a person when there begins and ceases to be little room.
+    fn tell_room(&self, queue: &mut Queue) {
+        let low = queue.low().map(ToString::to_string);
+        match (&low, queue.is_low) {
+            (Some(low), false) => tracing::warn!("{low}"),
+            (None, true) => {
+                tracing::warn!("the disk has room again, and everything is stored");
+                self.space.keep();
+            }
+            _ => {}
+        }
+        queue.is_low = low.is_some();
+    }
+
+    /// Makes the file smaller when enough was written since it last was; on a disk with
+    /// little room, with every pause.
+    fn compact_if_worthwhile<'a>(
+        &'a self,
+        mut queue: MutexGuard<'a, Queue>,
+    ) -> MutexGuard<'a, Queue> {
+        let due = match queue.is_low {
+            true => queue.changes.is_empty() && queue.written > 0,
+            false => queue.written > COMPACTED_AFTER.max(self.file.length()),
+        };
+        if !due {
+            return queue;
+        }
+        queue.written = 0;
+        queue.writing = true;
+        drop(queue);
+        let compacted = self.file.compact();
+        let mut queue = self.lock();
+        queue.writing = false;
+        queue.left = self.space.left();
+        self.done.notify_all();
+        match compacted {
+            Ok(None) => {}
+            Ok(Some((before, after))) => {
+                tracing::info!(before, after, "the store's file was made smaller");
+            }
+            Err(why) => tracing::warn!(%why, "the store's file could not be made smaller"),
+        }
+        queue
+    }
+
+    fn commit(&self, batch: &[Change], is_low: bool) -> Result<(), Refused> {
+        let mut logs = self.logs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut steps: Vec<(Arc<str>, Step)> = Vec::new();
+        self.file.write(|writing| {
+            let mut records = writing.open_table(RECORDS)?;
+            let (log, floors) = (writing.open_table(LOG)?, writing.open_table(FLOORS)?);
+            let mut tables = Tables { log, floors };
+            // With the revision before the first of them.
+            let mut additions: BTreeMap<Arc<str>, (u64, Vec<Addition<'_>>)> = BTreeMap::new();
+            for change in batch {
+                let name = &change.cluster;
+                let taken = u64::from(matches!(change.what, What::Change { .. }));
+                let of_cluster = additions.entry(name.clone());
+                let of_cluster = of_cluster.or_insert((change.revision - taken, Vec::new()));
+                match &change.what {
+                    What::Change { resource, now, before, gone } => {
+                        let key = record::key(name, resource, &now.key);
+                        match gone {
+                            true => drop(records.remove(key.as_slice())?),
+                            false => {
+                                let value = record::wrap(&key, &record::text(now), &self.keys);
+                                records.insert(key.as_slice(), value.as_slice())?;
+                            }
+                        }
+                        let (before, gone) = (before.as_deref(), *gone);
+                        of_cluster.1.push(Addition { resource, now, before, gone });
+                    }
+                    What::Forget { resource } => {
+                        let (from, to) = record::range_of(name, resource);
+                        records.retain_in(from.as_slice()..to.as_slice(), |_, _| false)?;
+                        if logs.get(name).is_some_and(|log| log.kept) {
+                            log::set_floor(&mut tables, name, resource, change.revision)?;
+                        }
+                    }
+                }
+            }
+            let last = last_of_each(batch);
+            for (name, (before, changes)) in additions {
+                if let Some(log) = logs.get(&name) {
+                    let step = match is_low {
+                        true => log.give_up(&name, &mut tables, last[&name])?,
+                        false => log.write(&name, &mut tables, &changes, before, &self.keys)?,
+                    };
+                    steps.push((name, step));
+                }
+            }
+            let mut positions = writing.open_table(POSITIONS)?;
+            for (cluster, revision) in last {
+                let number = record::number(&cluster, revision);
+                positions.insert(&*cluster, number.as_slice())?;
+            }
+            Ok(())
+        })?;
+        for (name, step) in steps {
+            if let Some(log) = logs.get_mut(&name) {
+                log.take(step);
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Queue {
@@ -180,9 +398,22 @@ impl Queue {
         self.changes.push(change);
     }
 
+    /// How much room there is, if that is too little.
+    fn low(&self) -> Option<&Left> {
+        self.left.as_ref().filter(|left| left.is_less_than(0))
+    }
+
+    /// Why nothing of this size is taken on, when there is little room.
+    fn no_room_for(&self, size: usize) -> Option<String> {
+        let left = self.left.as_ref()?;
+        // Pages are written anew whole, and old ones are free only after the next batch.
+        let waiting = 2 * (self.bytes + size) as u64;
+        left.is_less_than(waiting).then(|| left.to_string())
+    }
+
     fn tell(&mut self, batch: &[Change], refusal: Option<&String>) {
         for (cluster, revision) in last_of_each(batch) {
-            if let Some(sender) = self.settled.get(&*cluster) {
+            if let Some(sender) = self.settled.get(&cluster) {
                 sender.send_modify(|settled| {
                     settled.refusal = refusal.cloned();
                     if refusal.is_none() {
@@ -202,32 +433,6 @@ fn last_of_each(batch: &[Change]) -> BTreeMap<Arc<str>, u64> {
     last
 }
 
-fn commit(file: &File, keys: &Keys, batch: &[Change]) -> Result<(), String> {
-    file.write(|writing| {
-        let mut records = writing.open_table(RECORDS)?;
-        for change in batch {
-            match &change.what {
-                What::Put { key, text } => {
-                    // Here and not when it was taken on: that happens under the store's lock.
-                    records.insert(key.as_slice(), record::wrap(key, text, keys).as_slice())?;
-                }
-                What::Delete { key } => {
-                    records.remove(key.as_slice())?;
-                }
-                What::Forget { from, to } => {
-                    records.retain_in(from.as_slice()..to.as_slice(), |_, _| false)?;
-                }
-            }
-        }
-        let mut positions = writing.open_table(POSITIONS)?;
-        for (cluster, revision) in last_of_each(batch) {
-            let number = record::number(&cluster, revision);
-            positions.insert(&*cluster, number.as_slice())?;
-        }
-        Ok(())
-    })
-}
-
 /// One cluster's way to the writer.
 pub struct Cluster {
     name: Arc<str>,
@@ -236,11 +441,15 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// A cluster whose changes up to `revision` are on the disk.
-    pub fn new(name: &str, writer: Arc<Writer>, revision: u64) -> Self {
+    /// A cluster whose changes up to `revision` are on the disk, with its log.
+    pub fn new(name: &str, writer: Arc<Writer>, revision: u64, log: Log) -> Self {
+        let name: Arc<str> = name.into();
         let (sender, settled) = watch::channel(Settled { revision, refusal: None });
-        writer.lock().settled.insert(name.to_owned(), sender);
-        Self { name: name.into(), writer, settled }
+        let mut logs = writer.shared.logs.lock().unwrap_or_else(PoisonError::into_inner);
+        logs.insert(name.clone(), log);
+        drop(logs);
+        writer.lock().settled.insert(name.clone(), sender);
+        Self { name, writer, settled }
     }
 
     fn change(&self, revision: u64, what: What) -> Change {
@@ -250,24 +459,24 @@ impl Cluster {
 
 impl Backend for Cluster {
     fn append(&self, change: Committed<'_>) -> Result<(), BackendError> {
-        let change = match change {
-            Committed::Put(resource, stored) => {
-                let key = record::key(&self.name, resource, &stored.key);
-                self.change(stored.revision, What::Put { key, text: record::text(stored) })
-            }
-            Committed::Deleted(resource, stored) => {
-                let key = record::key(&self.name, resource, &stored.key);
-                self.change(stored.revision, What::Delete { key })
-            }
-        };
-        self.writer.take_on(change)
+        let Committed { resource, now, before, gone } = change;
+        let (revision, now, before) = (now.revision, now.clone(), before.cloned());
+        let what = What::Change { resource: resource.clone(), now, before, gone };
+        self.writer.take_on(self.change(revision, what))
     }
 
     fn forget(&self, resource: &str, revision: u64) {
-        let (from, to) = record::range_of(&self.name, resource);
         let mut queue = self.writer.lock();
-        queue.push(self.change(revision, What::Forget { from, to }));
+        queue.push(self.change(revision, What::Forget { resource: resource.into() }));
         self.writer.shared.work.notify_one();
+    }
+
+    fn publish_to(&self, publisher: Publisher) {
+        self.writer.lock().publishers.insert(self.name.clone(), publisher);
+    }
+
+    fn trouble(&self) -> Option<String> {
+        self.writer.trouble()
     }
 
     fn settled(&self, revision: u64) -> BoxFuture<'_, Result<(), BackendError>> {

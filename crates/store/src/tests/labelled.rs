@@ -71,7 +71,7 @@ proptest! {
                     for within in [Scope::All, Scope::Namespace("red"), Scope::Namespace("re")] {
                         let has = |o: &Arc<Stored>| o.head.labels.get(label) == Some(value);
                         let walked: Vec<_> = store.list("pods", within).items.into_iter().filter(has).collect();
-                        let mut found = store.list_labelled("pods", within, (label, value)).items;
+                        let mut found = store.read_labelled("pods", within, (label, value)).items;
                         if store.list("pods", Scope::All).items.len() >= 256 {
                             assert!(found.iter().all(has), "a large table gives only these");
                         }

@@ -37,6 +37,7 @@ use flagship_rules::{eviction, placement, update_run, work};
 use flagship_runtime::client::{Client, ClientError, Objects, ResourceType, Selection};
 use futures::stream::{self, StreamExt};
 use http::header::DATE;
+use http_body_util::BodyExt;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
@@ -90,6 +91,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     async fn hub(&mut self) -> Result<(), ClientError> {
         self.seen.hub_time = self.time().await;
+        self.seen.unready = self.unready().await;
         self.seen.rights = self.rights().await;
         let definitions = ResourceType {
             group: "apiextensions.k8s.io".to_owned(),
@@ -123,6 +125,19 @@ impl Reader<'_> {
         let response = self.client.kube().send(request).await.ok()?;
         let date = response.headers().get(DATE)?.to_str().ok()?;
         jiff::fmt::rfc2822::parse(date).ok().map(|zoned| zoned.timestamp())
+    }
+
+    /// Which checks of the server fail; none if it does not say.
+    async fn unready(&self) -> Vec<String> {
+        let asked = async {
+            let request = http::Request::get("/readyz?verbose").body(Body::empty()).ok()?;
+            let response = self.client.kube().send(request).await.ok()?;
+            let body = response.into_body().collect().await.ok()?.to_bytes();
+            Some(String::from_utf8_lossy(&body).into_owned())
+        };
+        let told = asked.await.unwrap_or_default();
+        let failed = told.lines().filter_map(|line| line.strip_prefix("[-]"));
+        failed.map(str::to_owned).collect()
     }
 
     /// What the server says that we may do; nothing if it does not say.
