@@ -1,6 +1,6 @@
 // The first page: what needs somebody, what moves, what ended of late.
 
-import { h, show, ago, at, command, link, full_name, phase } from "./dom.js";
+import { h, show, ago, at, command, count, link, full_name, phase } from "./dom.js";
 
 const SORTS = {
   stuck: ["✘", "Stuck"], failed: ["✘", "Failed"], approval: ["◇", "Approval"], silent: ["▨", "Silent"],
@@ -25,7 +25,7 @@ export function draw(root, model) {
       section("Ended in the last 24 hours", ended, "Nothing ended.", over),
       model.head.endedMore > 0 && h("p.quiet", {}, `and ${model.head.endedMore} more, under `, h("a", { href: "#/placements" }, "placements")),
     ],
-    h("p.foot", {}, `${members} clusters, ${placements} placements. `, h("kbd", {}, "?"), " shows the keys.")));
+    h("p.foot", {}, `${count(members, "cluster")}, ${count(placements, "placement")}. `, h("kbd", {}, "?"), " shows the keys.")));
 }
 
 function section(name, lines, none, line) {

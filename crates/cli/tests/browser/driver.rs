@@ -14,8 +14,11 @@ pub struct Browser {
     session: String,
 }
 
-/// Why there is no browser here.
+/// Why there is no browser here, or none is wanted: a browser and a fleet take their time.
 pub fn missing() -> Option<String> {
+    if std::env::var_os("FLAGSHIP_BROWSER").is_none() {
+        return Some("FLAGSHIP_BROWSER=1 tells it".to_owned());
+    }
     for program in ["chromium", "chromedriver", "kubectl"] {
         let there = Command::new(program)
             .arg(if program == "kubectl" { "help" } else { "--version" })
@@ -44,18 +47,17 @@ impl Browser {
         let port = said
             .lines()
             .map_while(Result::ok)
-            .find_map(|line| line.split("on port ").nth(1)?.trim_end_matches('.').parse().ok())
+            .find_map(|line| {
+                line.split("successfully on port ").nth(1)?.trim_end_matches('.').parse().ok()
+            })
             .expect("chromedriver says where it listens");
         let arguments =
             ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--lang=en"];
         let wanted = json!({"capabilities": {"alwaysMatch": {"browserName": "chrome",
             "timeouts": {"script": 120_000},
             "goog:loggingPrefs": {"browser": "ALL"},
-            "goog:chromeOptions": {"binary": "chromium", "args": arguments}}}});
+            "goog:chromeOptions": {"binary": which("chromium"), "args": arguments}}}});
         let mut browser = Self { driver, port, session: String::new() };
-        let path = which("chromium");
-        let mut wanted = wanted;
-        wanted["capabilities"]["alwaysMatch"]["goog:chromeOptions"]["binary"] = json!(path);
         let begun = browser.ask("POST", "/session", Some(&wanted));
         browser.session = begun["sessionId"].as_str().expect("a session has a name").to_owned();
         browser.look(1440, 900, "light");
@@ -71,10 +73,24 @@ impl Browser {
             "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
         )
         .unwrap();
-        let mut answer = String::new();
-        socket.read_to_string(&mut answer).unwrap();
-        let (_, body) = answer.split_once("\r\n\r\n").expect("an answer has a body");
-        let answer: Value = serde_json::from_str(body).unwrap_or_else(|_| panic!("{body}"));
+        // It keeps connections open, whatever it is asked.
+        let mut answer = BufReader::new(socket);
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            answer.read_line(&mut line).unwrap();
+            let line = line.trim_end().to_ascii_lowercase();
+            if let Some(told) = line.strip_prefix("content-length:") {
+                length = told.trim().parse().unwrap();
+            }
+            if line.is_empty() {
+                break;
+            }
+        }
+        let mut body = vec![0; length];
+        answer.read_exact(&mut body).unwrap();
+        let body = String::from_utf8_lossy(&body);
+        let answer: Value = serde_json::from_str(&body).unwrap_or_else(|_| panic!("{body}"));
         let error = &answer["value"]["message"];
         assert!(answer["value"]["error"].is_null(), "{path}: {error}\n{}", self.logs());
         answer["value"].clone()

@@ -320,20 +320,25 @@ fn log(mirror: &Mirror, key: &ObjectKey, run: &Run, board: &Board) -> Vec<Happen
     log
 }
 
-/// The client that created an object, as its field managers show it.
+/// The client that first said what the run is to do. Controllers write to it in the same
+/// second, and own nothing of what is wanted.
 fn creator(metadata: &ObjectMeta) -> String {
-    let mut managers: Vec<_> = metadata.managed_fields.iter().flatten().collect();
-    managers.retain(|entry| entry.subresource.is_none());
-    managers.sort_by_key(|entry| entry.time.as_ref().map(|time| time.0));
-    managers.first().and_then(|entry| entry.manager.clone()).unwrap_or_default()
+    wanted_by(metadata).min_by_key(|(at, _)| *at).map(|(_, who)| who).unwrap_or_default()
 }
 
 /// The client that last changed what is wanted.
 fn last_writer(metadata: &ObjectMeta) -> String {
+    wanted_by(metadata).max_by_key(|(at, _)| *at).map(|(_, who)| who).unwrap_or_default()
+}
+
+/// Clients that own fields of the spec, and when they wrote them.
+fn wanted_by(metadata: &ObjectMeta) -> impl Iterator<Item = (Option<Timestamp>, String)> + '_ {
     let entries = metadata.managed_fields.iter().flatten();
-    let wanted = entries.filter(|entry| entry.subresource.is_none());
-    let last = wanted.max_by_key(|entry| entry.time.as_ref().map(|time| time.0));
-    last.and_then(|entry| entry.manager.clone()).unwrap_or_default()
+    entries.filter_map(|entry| {
+        let fields = entry.fields_v1.as_ref()?;
+        fields.0.get("f:spec")?;
+        Some((entry.time.as_ref().map(|time| time.0), entry.manager.clone()?))
+    })
 }
 
 /// The client that holds the Approved condition of a request.
