@@ -15,7 +15,9 @@ use flagship_apiserver::rest::{ClusterHandle, Server};
 use flagship_runtime::client::ResourceType;
 use flagship_store::durable::Durable;
 use flagship_store::env::Env as ServerEnv;
-use flagship_store::{Change, Encoded, Expect, Head, Limits, ObjectKey, Scope, Store, Write};
+use flagship_store::{
+    Change, Encoded, Expect, Head, Limits, ObjectKey, Scope, Store, Stored, Write,
+};
 use futures::FutureExt;
 use serde_json::{Value, json};
 
@@ -47,9 +49,16 @@ struct Shared {
 
 /// Definitions as a server that accepted them stores them.
 struct Accepted {
-    definitions: Vec<Value>,
+    definitions: Vec<Definition>,
     /// As long as this cluster lives, what was compiled for it is shared with all others.
     _keeper: ClusterHandle,
+}
+
+struct Definition {
+    name: String,
+    object: Value,
+    head: Head,
+    json: Encoded,
 }
 
 /// All simulated fleets of a process stand on one server.
@@ -122,25 +131,24 @@ impl ClusterHost {
         };
         let mut outdated = Vec::new();
         for definition in &self.0.accepted.get_or_init(|| self.accept()).definitions {
-            let named = definition["metadata"]["name"].as_str().unwrap_or_default();
-            if !wanted(named) {
+            if !wanted(&definition.name) {
                 continue;
             }
-            match store.get(DEFINITIONS, &ObjectKey::new("", named)) {
-                None => put(&store, named, definition)?,
+            match store.get(DEFINITIONS, &ObjectKey::new("", &*definition.name)) {
+                None => put(&store, definition)?,
                 Some(stored) => {
                     let present: Value = serde_json::from_slice(&stored.json).unwrap_or_default();
-                    if present["spec"] != definition["spec"] {
-                        outdated.push((named, present, definition));
+                    if present["spec"] != definition.object["spec"] {
+                        outdated.push((present, definition));
                     }
                 }
             }
         }
         let handle = self.0.server.add_cluster_with(name, store);
-        for (named, mut present, definition) in outdated {
-            present["spec"] = definition["spec"].clone();
+        for (mut present, Definition { name, object, .. }) in outdated {
+            present["spec"] = object["spec"].clone();
             let updated = handle.unguarded().local(INSTALLER).update(DEFINITIONS, present).await;
-            updated.map_err(|error| FleetError::definition(named, format!("{error:?}")))?;
+            updated.map_err(|error| FleetError::definition(name, format!("{error:?}")))?;
         }
         Ok(handle)
     }
@@ -172,18 +180,23 @@ impl ClusterHost {
             made.unwrap_or_else(|error| panic!("{}: {error:?}", KindInfo::crd_name(info)));
         }
         let stored = keeper.store().list(DEFINITIONS, Scope::All).items;
-        let read = |json: &[u8]| serde_json::from_slice(json).expect("a stored object is JSON");
-        let definitions = stored.iter().map(|stored| read(&stored.json)).collect();
+        let read = |stored: &Stored| Definition {
+            name: stored.key.name.to_string(),
+            object: serde_json::from_slice(&stored.json).expect("a stored object is JSON"),
+            head: stored.head.clone(),
+            json: Encoded::stored(&stored.json),
+        };
+        let definitions = stored.iter().map(|stored| read(stored)).collect();
         self.0.server.remove_cluster(KEEPER);
         Accepted { definitions, _keeper: keeper }
     }
 }
 
 /// Writes a definition that was accepted elsewhere past every check.
-fn put(store: &Store, name: &str, definition: &Value) -> Result<(), FleetError> {
-    let (head, json) = (Head::of(definition, Default::default()), Encoded::new(definition));
-    let change = Change::Put { head, json };
-    let key = ObjectKey::new("", name);
+fn put(store: &Store, definition: &Definition) -> Result<(), FleetError> {
+    let Definition { name, head, json, .. } = definition;
+    let change = Change::Put { head: head.clone(), json: json.clone() };
+    let key = ObjectKey::new("", &**name);
     let resource = DEFINITIONS.into();
     let done = store.commit(Write { resource: &resource, key, expect: Expect::Absent, change });
     done.map(drop).map_err(|error| FleetError::definition(name, error.to_string()))

@@ -28,8 +28,8 @@ impl Encoded {
 
     /// From text that [`Encoded::at`] made: nothing is encoded anew.
     pub fn stored(json: &[u8]) -> Self {
-        let (gap, end) = gap_in(json);
-        Self { text: [&json[..gap], &json[end..]].concat(), gap }
+        let parts = without_revision(json);
+        Self { text: parts.concat(), gap: parts[0].len() }
     }
 
     /// Length of the JSON without the digits of the revision.
@@ -53,6 +53,13 @@ impl Encoded {
 pub(super) fn respliced(json: &[u8], revision: u64) -> Bytes {
     let (start, end) = gap_in(json);
     splice(json, start, end, revision)
+}
+
+/// What stands before and behind the digits of the revision in text made by
+/// [`Encoded::at`].
+pub fn without_revision(json: &[u8]) -> [&[u8]; 2] {
+    let (start, end) = gap_in(json);
+    [&json[..start], &json[end..]]
 }
 
 /// From where to where the digits of the revision stand; zero where there are none.

@@ -43,7 +43,7 @@ use bytes::Bytes;
 
 pub use backend::{Backend, BackendError, Committed, Past, PastEvent, Publisher, Restored};
 pub use commit::{Change, CommitError, Expect, Write};
-pub use encoded::Encoded;
+pub use encoded::{Encoded, without_revision};
 pub use head::{Head, Iter as PairsIter, Pairs};
 pub use page::PageError;
 pub use size::Footprint;

@@ -16,7 +16,7 @@ use super::cluster::Cluster;
 use super::options::DeleteOptions;
 use super::subresource::Sub;
 use super::{delete, draft, managers, meta, route, rules, write};
-use crate::registry::{Condition, Kind, Registry, Rules, Served, conditions, names_of};
+use crate::registry::{Condition, Kind, Library, Registry, Rules, Served, conditions, names_of};
 
 /// Where definitions are stored.
 pub(super) const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
@@ -81,20 +81,34 @@ pub(super) fn warnings(defined: Option<&Kind>) -> Vec<String> {
 }
 
 /// Serves the kinds of definitions that are in the store already, and goes on with what
-/// was under way when it was written.
+/// was under way when it was written. A store with the same definitions as one that was
+/// loaded before, where nothing was under way, needs no reading.
 pub(super) fn load(cluster: &Cluster) {
-    let definitions = cluster.store.list(DEFINITIONS, Scope::All).items;
+    let (store, library) = (&cluster.store, &cluster.shared.library);
+    let definitions = store.list(DEFINITIONS, Scope::All).items;
+    let hash = Library::hash_of(&definitions);
+    if let Some(kinds) = library.set(&hash) {
+        kinds.into_iter().for_each(|kind| serve(cluster, kind));
+        return;
+    }
+    let mut served = Vec::new();
     for stored in &definitions {
         if let Ok(crd) = write::parse(stored)
             && is_established(&crd)
             && !Registry::is_builtin(&stored.key.name)
-            && let Ok(kind) = cluster.shared.library.kind(&crd)
+            && let Ok(kind) = library.kind(&crd)
         {
+            served.push(kind.clone());
             serve(cluster, kind);
         }
     }
-    for stored in definitions {
+    let before = store.revision();
+    for stored in &definitions {
         settle(cluster, &stored.key);
+    }
+    let none_terminates = definitions.iter().all(|stored| !stored.head.terminating);
+    if store.revision() == before && none_terminates && served.len() == definitions.len() {
+        library.keep_set(hash, &served);
     }
 }
 
