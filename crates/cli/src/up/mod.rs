@@ -10,8 +10,8 @@ mod fleet;
 mod folder;
 mod labels;
 mod log;
-mod memory;
 mod members;
+mod memory;
 mod restore;
 mod rotate;
 

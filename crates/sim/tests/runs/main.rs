@@ -1,6 +1,10 @@
 //! Update runs: scenarios on a hub, hubs that die after each write, and every interleaving
 //! of small fleets.
 
+/// As in the binary.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 mod crash_everywhere;
 mod model;
 mod update_run;
