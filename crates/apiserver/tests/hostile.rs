@@ -71,7 +71,8 @@ async fn send(
     let response = raw(cluster, request.body(Full::new(body.into())).unwrap()).await;
     let code = response.status().as_u16();
     let bytes = response.into_body().collect().await.unwrap().to_bytes();
-    (code, serde_json::from_slice(&bytes).unwrap())
+    // A path that nobody serves is answered in plain text, as Kubernetes does.
+    (code, serde_json::from_slice(&bytes).unwrap_or_default())
 }
 
 async fn post(cluster: &ClusterHandle, body: impl Into<Bytes>) -> (u16, Value) {

@@ -64,7 +64,10 @@ fn look(fleet: &Fleet, step: &Step) -> String {
     let once = || {
         let output = fleet.line(&step.command);
         let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
-        text.push_str(&String::from_utf8_lossy(&output.stderr));
+        // Whether a command had to wait depends on the machine.
+        let told = String::from_utf8_lossy(&output.stderr);
+        let told = told.split_inclusive('\n').filter(|line| !line.contains("; waiting up to "));
+        text.extend(told);
         text
     };
     let mut last = once();
@@ -124,7 +127,8 @@ fn every_guide_is_walked_and_listed() {
     let mut pages: Vec<String> = std::fs::read_dir(folder())
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .filter(|name| name != "README.md")
+        // The console's guide has no output to compare: its stories are told in a browser.
+        .filter(|name| !["README.md", "console.md"].contains(&name.as_str()))
         .collect();
     pages.sort();
     let walked = ["approvals.md", "failed.md", "namespaced.md", "progress.md", "stuck.md"];

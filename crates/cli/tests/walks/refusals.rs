@@ -14,7 +14,7 @@ fn a_hub_on_a_cluster_without_its_definitions_does_not_start() {
     assert_eq!(ended.status.code(), Some(1), "{told}");
     let error = told.split("error: ").last().unwrap_or_default();
     assert!(
-        error.starts_with("the API server lacks 24 CustomResourceDefinition(s) this hub needs:\n"),
+        error.starts_with("the API server lacks 25 CustomResourceDefinition(s) this hub needs:\n"),
         "{told}"
     );
     for part in [

@@ -182,6 +182,11 @@ fn status(
     (status, wake)
 }
 
+/// How long past the threshold the next heartbeat may come. Threshold and heartbeats are both
+/// a minute by default: looking at the very moment would call a member lost between two
+/// heartbeats, and write it twice a minute.
+const NEXT_HEARTBEAT: SignedDuration = SignedDuration::from_secs(60);
+
 /// Whether the member's API server answers, and when a heartbeat that is good now would be
 /// too old.
 fn health(seen: &Observed, member: &Member) -> (Draft, Option<SignedDuration>) {
@@ -214,6 +219,5 @@ fn health(seen: &Observed, member: &Member) -> (Draft, Option<SignedDuration>) {
             .is_true(reason::HEALTHY)
             .because("The Fleet member agent reports that the API server is healthy"),
     };
-    // A heartbeat as old as the threshold still counts, so look a moment later.
-    (told, Some(left + SignedDuration::from_millis(1)))
+    (told, Some(left + NEXT_HEARTBEAT))
 }

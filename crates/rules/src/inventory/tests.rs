@@ -140,9 +140,9 @@ fn health_has_six_outcomes_and_the_first_that_fits_counts() {
         (json!([]), "Unknown", "MemberAgentReportedNoStatus", None),
         (silent, "Unknown", "MemberAgentReportedNoHealthInfo", None),
         (healthy(NOW - 61, "True"), "False", "MemberAgentHeartbeatLost", None),
-        (healthy(NOW - 60, "Unknown"), "Unknown", "MemberAgentReportedNoHealthInfo", Some(1)),
-        (healthy(NOW - 10, "False"), "False", "MemberClusterAPIServerUnhealthy", Some(50_001)),
-        (healthy(NOW, "True"), "True", "MemberClusterAPIServerHealthy", Some(60_001)),
+        (healthy(NOW - 60, "Unknown"), "Unknown", "MemberAgentReportedNoHealthInfo", Some(60_000)),
+        (healthy(NOW - 10, "False"), "False", "MemberClusterAPIServerUnhealthy", Some(110_000)),
+        (healthy(NOW, "True"), "True", "MemberClusterAPIServerHealthy", Some(120_000)),
     ];
     for (agents, status, reason, wake) in rows {
         let plan = plan(&observed(Some(member(joined(), agents)), Some(profile())));

@@ -33,10 +33,15 @@ pub fn without_placement() -> Options {
 
 /// Options of a hub whose bindings a story moves and reports on itself.
 pub fn without_delivery() -> Options {
-    let mut options = Options::default();
+    let mut options = without_profiles();
     options.controllers.rollout = false;
     options.controllers.work = false;
-    // Stories about something else need not tell of profiles, too.
+    options
+}
+
+/// Options of a hub for stories about something else, which need not tell of profiles, too.
+pub fn without_profiles() -> Options {
+    let mut options = Options::default();
     options.controllers.inventory = false;
     options
 }

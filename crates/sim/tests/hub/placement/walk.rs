@@ -2,8 +2,9 @@
 //! version, clusters are chosen for it, and the status says how far it came.
 
 use expect_test::expect;
-use flagship_hub::Options;
-use flagship_sim::testing::{CRP, CSPS, IMC, RP, TestHub, WORK, text, without_delivery};
+use flagship_sim::testing::{
+    CRP, CSPS, IMC, RP, TestHub, WORK, text, without_delivery, without_profiles,
+};
 use serde_json::{Value, json};
 
 use crate::placement::story::{COPIES, CRS, RS};
@@ -239,7 +240,7 @@ async fn a_settled_fleet_is_quiet_through_hours_and_restarts() {
 
 #[tokio::test(start_paused = true)]
 async fn a_hub_that_waits_for_its_members_writes_nothing_when_it_starts_again() {
-    let mut test = TestHub::running_with(11, Options::default()).await;
+    let mut test = TestHub::running_with(11, without_profiles()).await;
     for member in ["m1", "m2", "m3"] {
         test.cluster(member, json!({})).await;
     }
@@ -247,7 +248,7 @@ async fn a_hub_that_waits_for_its_members_writes_nothing_when_it_starts_again() 
     test.heartbeats(2).await;
     assert_eq!(test.list(WORK, "").len(), 3, "nobody has reported on them");
     test.stop("hub").await;
-    test.start("again", Options::default());
+    test.start("again", without_profiles());
     test.settle().await;
     assert_eq!(test.writes("again"), Vec::<String>::new());
 }

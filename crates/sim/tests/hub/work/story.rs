@@ -1,11 +1,10 @@
 //! What stories of Works do and ask, on top of a hub.
 
 use flagship_apiserver::rest::{PatchKind, WriteOptions};
-use flagship_hub::Options;
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 
-use flagship_sim::testing::{CRB, RB, TestHub, WORK, text};
+use flagship_sim::testing::{CRB, RB, TestHub, WORK, text, without_profiles};
 
 pub const CRS: &str = "clusterresourcesnapshots.placement.kubernetes-fleet.io";
 pub const RS: &str = "resourcesnapshots.placement.kubernetes-fleet.io";
@@ -34,7 +33,7 @@ pub const IN_NAMESPACE: Told = Told { binding: RB, snapshot: RS, space: "app", b
 impl Story {
     /// Only the work generator and membership run.
     pub async fn new(seed: u64) -> Self {
-        let mut options = Options::default();
+        let mut options = without_profiles();
         options.controllers.placement = false;
         options.controllers.scheduling = false;
         options.controllers.rollout = false;

@@ -193,7 +193,7 @@ spec:
     member.eventually("configmaps", "app", "c", mended).await;
     hub.delete(crp, "", "app").await;
     hub.goes(crp, "", "app").await;
-    assert!(member.find("clusterroles", "", "reader").await.is_none());
+    member.goes("clusterroles", "", "reader").await;
     task.abort();
     edge.shutdown().await;
 }

@@ -6,7 +6,7 @@ use flagship_rules::placement::selection::TypeRules;
 use flagship_rules::update_run::laws;
 use serde_json::{Value, json};
 
-use flagship_sim::testing::{CRB, CRP, RB, RP, TestHub, text};
+use flagship_sim::testing::{CRB, CRP, RB, RP, TestHub, text, without_profiles};
 
 const PLACEMENT: &str = "placement.kubernetes-fleet.io";
 
@@ -69,7 +69,7 @@ flagship_sim::acts_as_test_hub!(Story);
 impl Story {
     /// The placement `web` is there, nothing is rolled out, the hub runs.
     pub async fn begin(scope: Scope) -> Self {
-        Self::begin_with(scope, Options::default()).await
+        Self::begin_with(scope, without_profiles()).await
     }
 
     pub async fn begin_with(scope: Scope, options: Options) -> Self {
@@ -81,7 +81,7 @@ impl Story {
 
     /// The same, with another policy of the placement.
     pub async fn picking(scope: Scope, policy: Value) -> Self {
-        let mut story = Self::prepared(scope, Options::default()).await;
+        let mut story = Self::prepared(scope, without_profiles()).await;
         story.place("web", policy).await;
         story.start_as("hub").await;
         story
@@ -89,7 +89,7 @@ impl Story {
 
     /// The same by another chance.
     pub async fn seeded(scope: Scope, seed: u64) -> Self {
-        let mut story = Self::on(TestHub::new(seed).await, scope, Options::default()).await;
+        let mut story = Self::on(TestHub::new(seed).await, scope, without_profiles()).await;
         story.place("web", json!({"placementType": "PickAll"})).await;
         story.start_as("hub").await;
         story
