@@ -76,7 +76,7 @@ fn main() {
         let before = served.memory(NOW);
         let mut attack = begin(name, &served, &scratch.0);
         // Until the attack is in full force.
-        runtime.block_on(sleep(span / 5));
+        runtime.block_on(async { sleep(span / 5).await });
         let beside = runtime.block_on(work(&wire.admin("well-behaved"), span));
         let grown = served.memory(PEAK).saturating_sub(before) / 1024;
         attack.kill().ok();
