@@ -36,7 +36,8 @@ impl Fleet {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
         let port = self.link.split([':', '/']).nth(4).unwrap().to_owned();
-        let (process, link) = start(&self.folder, &["--console-port", &port]);
+        let (process, link) =
+            start(&self.folder, &["--console-port", &port, "--stuck-after", "2s"]);
         assert_eq!(link, self.link, "the key outlives a restart");
         self.process = process;
     }
