@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn the_flags_of_the_originals_chart_are_understood() {
+    fn the_flags_of_kubefleets_chart_are_understood() {
         let hub = read(
             "--leader-elect=true --enable-webhook=true --webhook-service-name=fleetwebhook \
              --enable-guard-rail=true --whitelisted-users=system:serviceaccount:fleet-system:hub-agent-sa \

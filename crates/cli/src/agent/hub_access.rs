@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_said_in_the_originals_words() {
+    fn what_is_missing_is_said_in_kubefleets_words() {
         let mut given = Environment::default();
         assert_eq!(refusal(&given, false), "hub server api cannot be empty");
         given.server = Some("https://hub.example".into());

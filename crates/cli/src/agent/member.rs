@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn the_flags_of_the_originals_chart_are_understood() {
+    fn the_flags_of_kubefleets_chart_are_understood() {
         let member = read(
             "--leader-elect=true --use-ca-auth=false --tls-insecure=true --v=5 -add_dir_header \
              --hub-api-qps=50 --hub-api-burst=500 --member-api-qps=250 --member-api-burst=1000 \

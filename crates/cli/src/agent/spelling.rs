@@ -172,7 +172,7 @@ mod tests {
 
     // checklist fleet 12.59
     #[test]
-    fn every_flag_of_the_originals_logging_is_taken() {
+    fn every_flag_of_kubefleets_logging_is_taken() {
         #[derive(clap::Args, Debug)]
         struct Agent {
             #[command(flatten)]

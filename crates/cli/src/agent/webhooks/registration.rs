@@ -106,8 +106,8 @@ pub async fn register(
     }
     let all = client.of::<ValidatingWebhookConfiguration>();
     let left = all.find(&ObjectKey::cluster(guard_rails::CONFIGURATION)).await?;
-    if let Some(fence) = left.as_ref().and_then(Precondition::of) {
-        all.delete(&fence, Propagation::Background).await?;
+    if let Some(precondition) = left.as_ref().and_then(Precondition::of) {
+        all.delete(&precondition, Propagation::Background).await?;
     }
     Ok(())
 }

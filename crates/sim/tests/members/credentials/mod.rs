@@ -50,7 +50,7 @@ async fn served(host: &ClusterHost, name: &str) -> (Edge, Folder) {
 
 /// The hub's own process under the rights that KubeFleet's chart gives it.
 #[tokio::test]
-async fn a_hub_works_with_the_rights_of_the_originals_chart() {
+async fn a_hub_works_with_the_rights_of_kubefleets_chart() {
     let host = ClusterHost::new(ServerEnv::system(), Storage::Ephemeral);
     let config = FleetConfig { host: Some(host.clone()), ..FleetConfig::of(2).real_time() };
     let options = config.hub.clone();
@@ -135,7 +135,7 @@ spec: {placementName: app, stagedRolloutStrategyName: all, state: Run}
 /// The agent under the rights that KubeFleet's chart gives it on its own cluster: it may
 /// not watch what it applied, and looks by the clock.
 #[tokio::test]
-async fn an_agent_works_with_the_rights_of_the_originals_chart() {
+async fn an_agent_works_with_the_rights_of_kubefleets_chart() {
     let host = ClusterHost::new(ServerEnv::system(), Storage::Ephemeral);
     let config = FleetConfig { host: Some(host.clone()), ..FleetConfig::of(1).real_time() };
     let mut fleet = Fleet::new(config).await;
