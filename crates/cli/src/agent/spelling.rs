@@ -107,6 +107,9 @@ pub struct Logging {
     /// How much to log: 4 and above says every decision
     #[arg(long, default_value_t = 0, value_name = "LEVEL")]
     v: u8,
+    /// How a line of the log is written: for people, or one JSON object a line
+    #[arg(long, default_value = "text", value_parser = ["text", "json"])]
+    log_format: String,
     #[arg(long = "add_dir_header", hide = true, default_value_t = false, action = clap::ArgAction::Set)]
     add_dir_header: bool,
     #[arg(long = "log_file_max_size", hide = true)]
@@ -136,9 +139,23 @@ pub struct Logging {
 impl Logging {
     /// Logs to standard error from here on.
     pub fn begin(&self) {
-        let level = if self.v >= 4 { tracing::Level::DEBUG } else { tracing::Level::INFO };
         // A second start in one process keeps the first one's log.
-        drop(tracing::subscriber::set_global_default(log_to(std::io::stderr, level)));
+        drop(tracing::dispatcher::set_global_default(self.log(std::io::stderr)));
+    }
+
+    fn log<W: std::io::Write + 'static>(
+        &self,
+        open: impl Fn() -> W + Send + Sync + 'static,
+    ) -> tracing::Dispatch {
+        let level = if self.v >= 4 { tracing::Level::DEBUG } else { tracing::Level::INFO };
+        if self.log_format != "json" {
+            return tracing::Dispatch::new(log_to(open, level));
+        }
+        // JSON escapes by itself. Fields stand beside the message, and the pass that logs is
+        // the `span`.
+        let log = tracing_subscriber::fmt().json().flatten_event(true).with_span_list(false);
+        let log = log.with_max_level(level).with_writer(open).with_target(false);
+        tracing::Dispatch::new(log.finish())
     }
 }
 
@@ -221,6 +238,45 @@ mod tests {
         let text = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
         assert!(text.contains("a member says"), "{text}");
         assert_eq!(text, crate::printable::printable(&text, false), "{text:?}");
+    }
+
+    #[test]
+    fn a_log_for_machines_is_one_object_a_line() {
+        #[derive(Clone, Default)]
+        struct Kept(Arc<Mutex<Vec<u8>>>);
+        impl std::io::Write for Kept {
+            fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+                self.0.lock().unwrap().write(bytes)
+            }
+            fn flush(&mut self) -> std::io::Result<()> {
+                Ok(())
+            }
+        }
+        let logged = |format: &str, v| {
+            let kept = Kept::default();
+            let writer = kept.clone();
+            let logging = Logging { log_format: format.into(), v, ..Logging::default() };
+            tracing::dispatcher::with_default(&logging.log(move || writer.clone()), || {
+                let _pass = tracing::info_span!("pass", controller = "runs", key = "a/b").entered();
+                tracing::info!(cluster = "c1", "updating");
+                tracing::debug!("a detail");
+            });
+            let text = kept.0.lock().unwrap().clone();
+            String::from_utf8(text).unwrap()
+        };
+        let text = logged("json", 0);
+        let mut line: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert!(line["timestamp"].take().is_string(), "{text}");
+        let pass = serde_json::json!({"name": "pass", "controller": "runs", "key": "a/b"});
+        let expected = serde_json::json!({"timestamp": null, "level": "INFO",
+            "message": "updating", "cluster": "c1", "span": pass});
+        assert_eq!(line, expected);
+        assert_eq!(logged("json", 5).lines().count(), 2);
+        assert!(
+            logged("text", 0).contains("INFO pass{controller=\"runs\""),
+            "{}",
+            logged("text", 0)
+        );
     }
 
     #[test]
