@@ -10,6 +10,7 @@ mod commands;
 mod complete;
 mod crds;
 mod explain;
+mod install;
 mod kubectl_fleet;
 mod printable;
 mod up;
@@ -77,12 +78,18 @@ enum Command {
     Clusters(commands::Clusters),
     Doctor(commands::Doctor),
     Console(commands::Console),
+    SupportBundle(commands::SupportBundle),
+    Install(install::Install),
+    Uninstall(install::Uninstall),
+    Join(install::Join),
+    Leave(install::Leave),
     Crds(crds::Crds),
     Fleet(kubectl_fleet::Fleet),
     Completions(complete::Completions),
     Man(complete::Man),
     Hub(Box<agent::Hub>),
     Member(Box<agent::Member>),
+    RefreshToken(Box<agent::RefreshToken>),
 }
 
 fn main() -> ExitCode {
@@ -115,12 +122,18 @@ fn main() -> ExitCode {
         Command::Clusters(command) => wait_for(command.run(&mut out)),
         Command::Doctor(command) => wait_for(command.run(&mut out)),
         Command::Console(command) => command.run(&mut out).map(|()| 0),
+        Command::SupportBundle(command) => wait_for(command.run(&mut out)),
+        Command::Install(command) => wait_for(command.run(&mut out)),
+        Command::Uninstall(command) => wait_for(command.run(&mut out)),
+        Command::Join(command) => wait_for(command.run(&mut out)),
+        Command::Leave(command) => wait_for(command.run(&mut out)),
         Command::Crds(command) => command.run(&mut out).map(|()| 0),
         Command::Completions(command) => command.run(command_line(), &mut out).map(|()| 0),
         Command::Man(command) => command.run(command_line(), &mut out).map(|()| 0),
         Command::Fleet(command) => command.run(&mut out, &mut complaints),
         Command::Hub(command) => command.run().map(|()| 0),
         Command::Member(command) => command.run().map(|()| 0),
+        Command::RefreshToken(command) => command.run().map(|()| 0),
     };
     end(result, &mut out)
 }

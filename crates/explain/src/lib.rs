@@ -1,5 +1,5 @@
 //! What a person is told: why something is not done, how a run stands, what a run would do,
-//! whether the fleet is in order.
+//! whether the fleet is in order, what a joining member waits for.
 //!
 //! Pure functions of what was read, as in `rules`. The command line and the console read,
 //! call one of these and print; neither computes a rule.
@@ -7,6 +7,7 @@
 pub mod board;
 pub mod clusters;
 pub mod doctor;
+pub mod joining;
 pub mod order;
 pub mod overview;
 pub mod plan;

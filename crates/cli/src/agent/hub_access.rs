@@ -59,7 +59,8 @@ impl Environment {
         Client::from_config(config).context("cannot connect to the hub")
     }
 
-    fn config(&self, by_certificate: bool, insecure: bool) -> anyhow::Result<Config> {
+    /// How the hub is reached.
+    pub fn config(&self, by_certificate: bool, insecure: bool) -> anyhow::Result<Config> {
         let server = filled(self.server.as_ref()).context("hub server api cannot be empty")?;
         let server =
             server.parse().with_context(|| format!("HUB_SERVER_URL {server:?} is no URL"))?;
@@ -92,7 +93,8 @@ impl Environment {
         Ok(AuthInfo { token_file: Some(file.to_owned()), ..AuthInfo::default() })
     }
 
-    fn authorities(&self) -> anyhow::Result<Option<Vec<Vec<u8>>>> {
+    /// Whom the hub's certificate must be of, as DER.
+    pub fn authorities(&self) -> anyhow::Result<Option<Vec<Vec<u8>>>> {
         let pem = match (self.ca_file.as_deref(), self.ca_data.as_deref()) {
             (Some(""), _) => bail!("environment variable CA_BUNDLE should not be empty"),
             (_, Some("")) => {

@@ -9,12 +9,14 @@ mod hub;
 mod hub_access;
 mod hub_choices;
 mod member;
+mod refresh_token;
 mod spelling;
 mod webhooks;
 
 pub use hub::Hub;
 pub use hub_choices::{HubChoices, signed};
 pub use member::Member;
+pub use refresh_token::RefreshToken;
 pub use spelling::{Complaints, as_switch, duration, with_two_dashes};
 
 use std::future::Future;

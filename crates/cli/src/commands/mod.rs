@@ -22,6 +22,7 @@ mod scoped_kind;
 mod start;
 mod status;
 mod steer;
+mod support_bundle;
 mod table;
 mod why;
 mod wrap;
@@ -37,6 +38,7 @@ pub use scoped_kind::{ScopedKind, Stored};
 pub use start::{Rollback, Run};
 pub use status::{Status, Watch};
 pub use steer::{Approve, Resume, Stop};
+pub use support_bundle::SupportBundle;
 pub use why::Why;
 
 use std::future::Future;

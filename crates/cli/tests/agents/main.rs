@@ -6,6 +6,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a process that cannot be started is a failed test")]
 
+mod joining;
+mod observe;
 mod process;
 
 use std::path::{Path, PathBuf};
@@ -29,12 +31,12 @@ struct Scene {
 }
 
 impl Scene {
-    async fn new() -> Self {
+    async fn named(name: &str) -> Self {
         let fleet = Fleet::new(FleetConfig::of(1).real_time()).await;
         let env = Env::system();
         let authority = Authority::create(env.clock.now()).unwrap();
         let edge = Edge::start(fleet.server(), &env, Config::local(0, authority)).await.unwrap();
-        let folder = std::env::temp_dir().join(format!("flagship-agents-{}", std::process::id()));
+        let folder = std::env::temp_dir().join(format!("flagship-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let admin = edge.authority().client("admin", Some("system:masters"), env.clock.now());
         let contexts = [HUB, "member1"]
@@ -90,6 +92,18 @@ impl Scene {
         Process::start(&flags, &environment, health, metrics)
     }
 
+    /// Lets a service account of the member's name come.
+    async fn invite(&self) {
+        let identity =
+            json!({"kind": "ServiceAccount", "name": "member1", "namespace": "fleet-system"});
+        let member = json!({
+            "apiVersion": "cluster.kubernetes-fleet.io/v1beta1", "kind": "MemberCluster",
+            "metadata": {"name": "member1"},
+            "spec": {"identity": identity, "heartbeatPeriodSeconds": 15},
+        });
+        self.hub().apply_object(&member).await;
+    }
+
     /// The token of a service account of the hub, in a file: by a Secret that is filled with
     /// one, as KubeFleet's scripts get it.
     async fn token(&self, account: &str) -> PathBuf {
@@ -133,7 +147,7 @@ impl Drop for Scene {
 // checklist fleet 12.53, 12.54, 12.59
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn agents_start_take_over_and_end_as_processes() {
-    let scene = Scene::new().await;
+    let scene = Scene::named("agents").await;
     let hub = scene.hub();
 
     let mut first = scene.start_hub();
@@ -148,14 +162,7 @@ async fn agents_start_take_over_and_end_as_processes() {
     let mut second = scene.start_hub();
     second.is_ready().await;
 
-    let identity =
-        json!({"kind": "ServiceAccount", "name": "member1", "namespace": "fleet-system"});
-    hub.apply_object(&json!({
-        "apiVersion": "cluster.kubernetes-fleet.io/v1beta1", "kind": "MemberCluster",
-        "metadata": {"name": "member1"},
-        "spec": {"identity": identity, "heartbeatPeriodSeconds": 15},
-    }))
-    .await;
+    scene.invite().await;
     let token = scene.token("member1").await;
     let mut member = scene.start_member(&token);
     hub.becomes("memberclusters", "", "member1", "Joined", "True").await;

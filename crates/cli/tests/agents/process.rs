@@ -7,11 +7,11 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-const BINARY: &str = env!("CARGO_BIN_EXE_flagship");
+pub const BINARY: &str = env!("CARGO_BIN_EXE_flagship");
 
 /// How long is waited for a probe or an end, in steps of [`STEP`].
-const STEPS: u32 = 600;
-const STEP: Duration = Duration::from_millis(100);
+pub const STEPS: u32 = 600;
+pub const STEP: Duration = Duration::from_millis(100);
 
 /// A running agent. It is killed if the test ends before it does.
 pub struct Process {
@@ -68,6 +68,11 @@ impl Process {
     /// Its metrics as text.
     pub fn metrics(&self) -> String {
         ask(self.metrics, "/metrics")
+    }
+
+    /// Where its metrics are.
+    pub fn metrics_port(&self) -> u16 {
+        self.metrics
     }
 
     /// Asks it to stop as Kubernetes would; whether it ended well.

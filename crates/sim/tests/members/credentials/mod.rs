@@ -1,5 +1,5 @@
 //! What credentials can do on an embedded hub, over its TLS port, by the clock: those of a
-//! member, and those that KubeFleet's charts give hub and agent.
+//! member, and those that KubeFleet's charts and ours give hub and agent.
 //!
 //! The agent of one member works with them, the way it would on a machine of its own; the
 //! story itself is told in `flagship_sim::stories::credentials`, on real API servers too.
@@ -8,11 +8,13 @@
 
 use std::path::PathBuf;
 
+use flagship_api::names::{HUB_LEASE, ObjectKey, SYSTEM_NAMESPACE};
 use flagship_edge::{Authority, Config, Edge, Kubeconfig};
 use flagship_fleet::{ClusterHost, Storage};
 use flagship_hub::Hub;
 use flagship_member::Member;
 use flagship_runtime::client::Client;
+use flagship_runtime::lease::LeaseConfig;
 use flagship_sim::fleet::{Fleet, FleetConfig, HUB};
 use flagship_sim::stories;
 use flagship_store::env::Env as ServerEnv;
@@ -48,16 +50,49 @@ async fn served(host: &ClusterHost, name: &str) -> (Edge, Folder) {
     (edge, folder)
 }
 
+/// The rights of a chart of ours, as its kustomize base has them, for a user of this name.
+fn rights(base: &str, user: &str) -> String {
+    let objects: Vec<Value> = serde_saphyr::from_multiple(base).unwrap();
+    let subject = json!([{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}]);
+    let mut text = String::new();
+    for mut object in objects {
+        if object["apiVersion"] != "rbac.authorization.k8s.io/v1" {
+            continue;
+        }
+        if object["subjects"].is_array() {
+            object["subjects"] = subject.clone();
+        }
+        text.push_str(&format!("---\n{}", serde_saphyr::to_string(&object).unwrap()));
+    }
+    text
+}
+
 /// The hub's own process under the rights that KubeFleet's chart gives it.
 #[tokio::test]
 async fn a_hub_works_with_the_rights_of_kubefleets_chart() {
+    a_hub_works_with("hub-rights", include_str!("hub_role.yaml"), false).await;
+}
+
+/// The same under those of our chart, which are fewer, and with a lease.
+#[tokio::test]
+async fn a_hub_works_with_the_rights_of_our_chart() {
+    let base = include_str!("../../../../../deploy/kustomize/hub-agent/agent.yaml");
+    a_hub_works_with("hub-own-rights", &rights(base, "hub-agent"), true).await;
+}
+
+async fn a_hub_works_with(name: &str, role: &str, elects: bool) {
     let host = ClusterHost::new(ServerEnv::system(), Storage::Ephemeral);
     let config = FleetConfig { host: Some(host.clone()), ..FleetConfig::of(2).real_time() };
-    let options = config.hub.clone();
+    let mut options = config.hub.clone();
     let mut fleet = Fleet::new(config).await;
-    let (edge, folder) = served(&host, "hub-rights").await;
+    if elects {
+        let lease = LeaseConfig::new(&fleet.env, HUB_LEASE, "flagship-hub");
+        let key = ObjectKey::namespaced(SYSTEM_NAMESPACE, HUB_LEASE);
+        options.lease = Some(LeaseConfig { key, ..lease });
+    }
+    let (edge, folder) = served(&host, name).await;
     let person = fleet.clusters.hub.clone();
-    person.apply(include_str!("hub_role.yaml")).await;
+    person.apply(role).await;
     let client = client_of(&edge, &folder, HUB, "hub-agent").await.named("flagship-hub");
     let hub = Hub::new(client, fleet.env.clone(), fleet.metrics.clone(), options);
     let task = tokio::spawn(async move { hub.run(std::future::pending()).await });
@@ -121,6 +156,17 @@ spec: {placementName: app, stagedRolloutStrategyName: all, state: Run}
     person.becomes("clusterstagedupdateruns", "", "first", "Succeeded", "True").await;
     let map = fleet.clusters.member("member2").get("configmaps", "app", "c").await;
     assert_eq!(map["data"], json!({"a": "member2"}));
+    person
+        .apply(
+            "
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacementEviction
+metadata: {name: out}
+spec: {placementName: app, clusterName: member2}
+",
+        )
+        .await;
+    person.becomes("clusterresourceplacementevictions", "", "out", "Executed", "True").await;
     // Everything ends, too: placement, member, and what was made for them.
     person.delete(crp, "", "app").await;
     person.goes(crp, "", "app").await;
@@ -136,12 +182,23 @@ spec: {placementName: app, stagedRolloutStrategyName: all, state: Run}
 /// not watch what it applied, and looks by the clock.
 #[tokio::test]
 async fn an_agent_works_with_the_rights_of_kubefleets_chart() {
+    an_agent_works_with("member-rights", include_str!("member_role.yaml")).await;
+}
+
+/// The same under those of our chart, with which it watches, too.
+#[tokio::test]
+async fn an_agent_works_with_the_rights_of_our_chart() {
+    let base = include_str!("../../../../../deploy/kustomize/member-agent/agent.yaml");
+    an_agent_works_with("member-own-rights", &rights(base, "member-agent")).await;
+}
+
+async fn an_agent_works_with(name: &str, role: &str) {
     let host = ClusterHost::new(ServerEnv::system(), Storage::Ephemeral);
     let config = FleetConfig { host: Some(host.clone()), ..FleetConfig::of(1).real_time() };
     let mut fleet = Fleet::new(config).await;
-    let (edge, folder) = served(&host, "member-rights").await;
+    let (edge, folder) = served(&host, name).await;
     let (hub, member) = (fleet.clusters.hub.clone(), fleet.clusters.member("member1").clone());
-    member.apply(include_str!("member_role.yaml")).await;
+    member.apply(role).await;
     fleet.start(HUB);
     let own = client_of(&edge, &folder, "member1", "member-agent").await;
     let at_hub = client_of(&edge, &folder, HUB, "member1-agent").await;
