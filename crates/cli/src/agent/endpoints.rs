@@ -33,6 +33,12 @@ impl Answers {
             metrics: Some(Arc::new(move || metrics.render())),
         }
     }
+
+    /// The same, and not ready while something else is in the way.
+    pub fn unless(self, why: impl Fn() -> Option<String> + Send + Sync + 'static) -> Self {
+        let Self { unready, metrics } = self;
+        Self { unready: Arc::new(move || unready().or_else(&why)), metrics }
+    }
 }
 
 /// Listens on a Go-style address; a disabled one gives nothing.

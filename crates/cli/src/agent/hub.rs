@@ -1,6 +1,6 @@
 //! `flagship hub`: the hub's controllers on a real API server.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use flagship_runtime::queue::RateLimit;
 use super::endpoints::{self, Answers};
 use super::hub_choices::{HubChoices, signed};
 use super::spelling::{Complaints, Logging, duration};
-use super::webhooks::{Judging, Reach, Webhooks};
+use super::webhooks::{CERTIFICATE_FOLDER, Judging, Pending, Reach, Webhooks};
 use super::{block_on, cluster, told_to_stop};
 
 /// Run the hub's controllers on a Kubernetes API server
@@ -85,6 +85,10 @@ pub struct Hub {
     /// The port of the webhooks, here and of their service
     #[arg(long, default_value_t = 9443, value_name = "PORT")]
     webhook_port: u16,
+    /// Serve webhooks with the certificate that cert-manager keeps in
+    /// /tmp/k8s-webhook-server/serving-certs, and let it say whom to trust
+    #[arg(long, default_value_t = false, action = Set)]
+    use_cert_manager: bool,
     /// Expect the two networking agents of every member
     #[arg(long, default_value_t = false, action = Set)]
     networking_agents_enabled: bool,
@@ -163,8 +167,6 @@ struct Accepted {
     pprof_port: u32,
     #[arg(long, default_value = "6h", value_parser = duration)]
     resync_period: Duration,
-    #[arg(long, default_value_t = false, action = Set)]
-    use_cert_manager: bool,
     #[arg(long, default_value_t = true, action = Set)]
     enable_v1beta1_apis: bool,
     #[arg(long, default_value = "15s", value_parser = duration)]
@@ -175,8 +177,7 @@ impl Accepted {
     /// Flags that ask for something nobody here does. What a chart passes anyway and what
     /// changes nothing for users is not among them.
     fn asks_for_more(&self) -> Vec<&'static str> {
-        let flags =
-            [("use-cert-manager", self.use_cert_manager), ("enable-pprof", self.enable_pprof)];
+        let flags = [("enable-pprof", self.enable_pprof)];
         flags.iter().filter(|(_, asked)| *asked).map(|(flag, _)| *flag).collect()
     }
 }
@@ -212,16 +213,20 @@ impl Hub {
                 .await
                 .context("the admission policies cannot be installed")?;
         }
+        let kept = self.use_cert_manager.then(|| Path::new(CERTIFICATE_FOLDER));
+        let mut pending = Pending::default();
         let _judging = match reach {
             Some(reach) => {
                 let address = (self.webhook_bind_address.as_str(), self.webhook_port);
-                let webhooks = Webhooks::listen(&client, &env, judging, reach, address).await?;
+                let webhooks =
+                    Webhooks::listen(&client, &env, judging, reach, address, kept).await?;
+                pending = webhooks.pending();
                 Some(webhooks.serve(hub.clone()))
             }
             None => None,
         };
         let readiness = hub.clone();
-        let answers = Answers::of(move || readiness.ready(), metrics);
+        let answers = Answers::of(move || readiness.ready(), metrics).unless(move || pending.why());
         let addresses = [
             ("health-probe-bind-address", &self.health_probe_bind_address),
             ("metrics-bind-address", &self.metrics_bind_address),
@@ -373,7 +378,7 @@ impl Hub {
         complaints.unless(!self.enable_webhook || !self.webhook_service_name.is_empty(), || {
             "--webhook-service-name must not be empty when webhooks are enabled".into()
         });
-        complaints.unless(!accepted.use_cert_manager || self.choices.runs_workloads(), || {
+        complaints.unless(!self.use_cert_manager || self.choices.runs_workloads(), || {
             "--use-cert-manager needs --enable-workload".into()
         });
         complaints.unless(self.leader_renew_deadline < self.leader_lease_duration, || {

@@ -5,8 +5,10 @@
 //! answers themselves are `flagship_hub::admission`'s; every replica gives them, whoever
 //! leads registers.
 //!
-//! The certificate authority is made anew at every start and known to nobody else, so that
-//! there is no key to keep; with several replicas the API server trusts the leader alone.
+//! Without cert-manager the certificate authority is made anew at every start and known to
+//! nobody else, so that there is no key to keep; with several replicas the API server trusts
+//! the leader alone. With cert-manager all replicas serve the certificate it keeps, and it
+//! tells the API server whom to trust.
 
 mod registration;
 mod review;
@@ -15,7 +17,8 @@ mod serving;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -28,7 +31,7 @@ use flagship_runtime::env::Env;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-pub use registration::Reach;
+pub use registration::{Reach, Trust};
 
 /// How often a hub that does not lead yet is asked, and a refused registration tried again.
 const AGAIN: Duration = Duration::from_secs(5);
@@ -41,6 +44,8 @@ pub struct Judging {
     /// Who may write, if guard rails are wanted.
     pub guard_rails: Option<Arc<guard_rails::Options>>,
 }
+/// Where a Secret with cert-manager's certificate is mounted.
+pub const CERTIFICATE_FOLDER: &str = "/tmp/k8s-webhook-server/serving-certs";
 
 /// A listener with a certificate, not yet known to the API server.
 pub struct Webhooks {
@@ -48,18 +53,35 @@ pub struct Webhooks {
     judging: Judging,
     reach: Reach,
     listener: TcpListener,
-    authority: Authority,
+    trust: Trust,
     tls: serving::Tls,
+    pending: Pending,
+}
+
+/// Why the API server does not trust the webhooks yet; nothing once it does. Clones share it.
+#[derive(Clone, Default)]
+pub struct Pending(Arc<Mutex<Option<String>>>);
+
+impl Pending {
+    /// In the words of KubeFleet's probe.
+    pub fn why(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, why: Option<String>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = why;
+    }
 }
 
 impl Webhooks {
-    /// Listens at an address.
+    /// Listens at an address, with the certificate of a folder or one of our own.
     pub async fn listen(
         client: &Client,
         env: &Env,
         judging: Judging,
         reach: Reach,
         address: (&str, u16),
+        kept: Option<&Path>,
     ) -> anyhow::Result<Self> {
         let listener = TcpListener::bind(address).await.with_context(|| {
             let (host, port) = address;
@@ -68,7 +90,7 @@ impl Webhooks {
                  --webhook-bind-address choose another place, --enable-webhook=false turns them off)"
             )
         })?;
-        Self::on(listener, client, env, judging, reach)
+        Self::on(listener, client, env, judging, reach, kept)
     }
 
     fn on(
@@ -77,11 +99,24 @@ impl Webhooks {
         env: &Env,
         judging: Judging,
         reach: Reach,
+        kept: Option<&Path>,
     ) -> anyhow::Result<Self> {
-        let authority = Authority::create(env.now())?;
-        let shown = authority.server(&reach.names(), env.now())?;
-        let tls = serving::Tls::new(&shown)?;
-        Ok(Self { client: client.clone(), judging, reach, listener, authority, tls })
+        let (tls, trust) = match kept {
+            Some(folder) => (serving::Tls::kept_in(folder)?, Trust::Injected),
+            None => {
+                let authority = Authority::create(env.now())?;
+                let shown = authority.server(&reach.names(), env.now())?;
+                let bundle = authority.certificate_pem().to_owned();
+                (serving::Tls::new(&shown)?, Trust::Bundle(bundle))
+            }
+        };
+        let pending = Pending::default();
+        Ok(Self { client: client.clone(), judging, reach, listener, trust, tls, pending })
+    }
+
+    /// What stands between the API server and these webhooks, whenever it is asked.
+    pub fn pending(&self) -> Pending {
+        self.pending.clone()
     }
 
     /// Answers until the set is dropped, and registers once the hub leads.
@@ -89,13 +124,23 @@ impl Webhooks {
         let mut tasks = JoinSet::new();
         let admission = Admission::new(&self.client, self.judging.options);
         tasks.spawn(serving::serve(self.listener, self.tls, admission, self.judging.clone()));
-        let Self { client, judging, reach, authority, .. } = self;
+        let Self { client, judging, reach, trust, pending, .. } = self;
+        if trust == Trust::Injected {
+            pending.set(Some("the webhook configurations were not looked at yet".to_owned()));
+            let client = client.clone();
+            tasks.spawn(async move {
+                while let Some(why) = registration::not_injected(&client).await {
+                    pending.set(Some(why));
+                    tokio::time::sleep(AGAIN).await;
+                }
+                pending.set(None);
+            });
+        }
         tasks.spawn(async move {
             while matches!(hub.ready(), Readiness::Idle | Readiness::Standby) {
                 tokio::time::sleep(AGAIN).await;
             }
-            let ca = authority.certificate_pem();
-            while let Err(error) = registration::register(&client, &judging, &reach, ca).await {
+            while let Err(error) = registration::register(&client, &judging, &reach, &trust).await {
                 tracing::warn!(%error, "the webhooks cannot be registered");
                 tokio::time::sleep(AGAIN).await;
             }

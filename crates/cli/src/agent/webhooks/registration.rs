@@ -8,6 +8,7 @@ use flagship_hub::policies::put;
 use flagship_rules::admission::guard_rails::{self, GuardRail, guard_rails};
 use flagship_rules::admission::{Operation, Webhook, webhooks};
 use flagship_runtime::client::{Client, Precondition, Propagation};
+use flagship_runtime::effects::Kind;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
@@ -18,6 +19,8 @@ use super::Judging;
 
 const MUTATING: &str = "fleet-mutating-webhook-configuration";
 const VALIDATING: &str = "fleet-validating-webhook-configuration";
+const CERTIFICATE: &str = "fleet-webhook-certificate";
+const INJECT_FROM: &str = "cert-manager.io/inject-ca-from";
 
 /// How the API server comes to us.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,21 +61,42 @@ impl Reach {
         }
     }
 
-    fn client_config(&self, path: &str, ca: &str) -> Value {
-        let bundle = STANDARD.encode(ca);
-        let at = |base: String| json!({"url": format!("{base}{path}"), "caBundle": bundle});
-        match self {
+    fn client_config(&self, path: &str, trust: &Trust) -> Value {
+        let at = |base: String| json!({"url": format!("{base}{path}")});
+        let mut config = match self {
             Self::Service { name, namespace, port } => json!({
                 "service": {"name": name, "namespace": namespace, "port": port, "path": path},
-                "caBundle": bundle,
             }),
             Self::Url { name, namespace, port } => {
                 at(format!("https://{name}.{namespace}.svc.cluster.local:{port}"))
             }
             #[cfg(test)]
             Self::Here(address) => at(format!("https://{address}")),
+        };
+        if let Trust::Bundle(ca) = trust {
+            config["caBundle"] = json!(STANDARD.encode(ca));
         }
+        config
     }
+
+    /// The Certificate of cert-manager that the chart makes, as its injector is told of it.
+    fn certificate(&self) -> String {
+        let namespace = match self {
+            Self::Service { namespace, .. } | Self::Url { namespace, .. } => namespace,
+            #[cfg(test)]
+            Self::Here(_) => SYSTEM_NAMESPACE,
+        };
+        format!("{namespace}/{CERTIFICATE}")
+    }
+}
+
+/// Whom the API server trusts when it calls.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Trust {
+    /// This authority, in PEM.
+    Bundle(String),
+    /// Whoever cert-manager writes into the configurations.
+    Injected,
 }
 
 /// Creates the configurations, or brings them up to date. Guard rails that are no longer wanted
@@ -81,7 +105,7 @@ pub async fn register(
     client: &Client,
     judging: &Judging,
     reach: &Reach,
-    ca: &str,
+    trust: &Trust,
 ) -> anyhow::Result<()> {
     let namespace = client.of::<Namespace>().find(&ObjectKey::cluster(SYSTEM_NAMESPACE)).await?;
     let owner = namespace.and_then(|namespace| namespace.metadata.uid).map(|uid| {
@@ -93,38 +117,101 @@ pub async fn register(
         }
         configuration
     };
-    let mutating = entries(judging, reach, ca, true);
-    let mutating = configuration(MUTATING, mutating);
-    put(client, serde_json::from_value::<MutatingWebhookConfiguration>(mutating)?).await?;
-    let validating = owned(configuration(VALIDATING, entries(judging, reach, ca, false)));
-    put(client, serde_json::from_value::<ValidatingWebhookConfiguration>(validating)?).await?;
+    let all = |name, webhooks| configuration(name, reach, trust, webhooks);
+    let mutating = all(MUTATING, entries(judging, reach, trust, true));
+    configure::<MutatingWebhookConfiguration>(client, MUTATING, mutating).await?;
+    let validating = owned(all(VALIDATING, entries(judging, reach, trust, false)));
+    configure::<ValidatingWebhookConfiguration>(client, VALIDATING, validating).await?;
+    let name = guard_rails::CONFIGURATION;
     if judging.guard_rails.is_some() {
-        let rails = guard_rails().iter().map(|rail| guard(rail, reach, ca)).collect();
-        let rails = owned(configuration(guard_rails::CONFIGURATION, rails));
-        put(client, serde_json::from_value::<ValidatingWebhookConfiguration>(rails)?).await?;
-        return Ok(());
+        let rails = guard_rails().iter().map(|rail| guard(rail, reach, trust)).collect();
+        return configure::<ValidatingWebhookConfiguration>(client, name, owned(all(name, rails)))
+            .await;
     }
     let all = client.of::<ValidatingWebhookConfiguration>();
-    let left = all.find(&ObjectKey::cluster(guard_rails::CONFIGURATION)).await?;
+    let left = all.find(&ObjectKey::cluster(name)).await?;
     if let Some(precondition) = left.as_ref().and_then(Precondition::of) {
         all.delete(&precondition, Propagation::Background).await?;
     }
     Ok(())
 }
 
-pub(super) fn configuration(name: &str, webhooks: Vec<Value>) -> Value {
-    let labels = json!({label::ENFORCER_DISABLED: "true"});
-    json!({"metadata": {"name": name, "labels": labels}, "webhooks": webhooks})
+/// Writes a configuration, whatever stood there: the name is ours.
+async fn configure<K: Kind>(client: &Client, name: &str, mut wanted: Value) -> anyhow::Result<()> {
+    let there = client.of::<K>().find(&ObjectKey::cluster(name)).await?;
+    if let Some(there) = there {
+        keep_injected(&mut wanted, &serde_json::to_value(there)?);
+    }
+    put(client, serde_json::from_value::<K>(wanted)?).await?;
+    Ok(())
 }
 
-pub(super) fn entries(judging: &Judging, reach: &Reach, ca: &str, mutates: bool) -> Vec<Value> {
+/// Leaves a bundle that was injected where it is: without it the API server would trust nobody
+/// until it is injected again.
+fn keep_injected(wanted: &mut Value, there: &Value) {
+    let old = there["webhooks"].as_array().cloned().unwrap_or_default();
+    for webhook in wanted["webhooks"].as_array_mut().into_iter().flatten() {
+        let before = old.iter().find(|before| before["name"] == webhook["name"]);
+        let bundle = before.map(|before| &before["clientConfig"]["caBundle"]);
+        if let Some(bundle) = bundle.filter(|bundle| bundle.is_string())
+            && webhook["clientConfig"]["caBundle"].is_null()
+        {
+            webhook["clientConfig"]["caBundle"] = bundle.clone();
+        }
+    }
+}
+
+/// What cert-manager has not done yet, in the words of KubeFleet's probe.
+pub async fn not_injected(client: &Client) -> Option<String> {
+    let mutating = bundles::<MutatingWebhookConfiguration>(client, "Mutating", MUTATING);
+    if let Some(why) = mutating.await {
+        return Some(why);
+    }
+    bundles::<ValidatingWebhookConfiguration>(client, "Validating", VALIDATING).await
+}
+
+async fn bundles<K: Kind>(client: &Client, sort: &str, name: &str) -> Option<String> {
+    let named = format!("{sort}WebhookConfiguration {name}");
+    let found = match client.of::<K>().find(&ObjectKey::cluster(name)).await {
+        Ok(Some(found)) => serde_json::to_value(found).unwrap_or_default(),
+        Ok(None) => return Some(format!("{named} is not registered yet")),
+        Err(error) => return Some(format!("{named} cannot be read: {error}")),
+    };
+    let without = |webhook: &&Value| !webhook["clientConfig"]["caBundle"].is_string();
+    let lacking = found["webhooks"].as_array()?.iter().find(without)?["name"].clone();
+    let webhook = lacking.as_str().unwrap_or_default();
+    let why = "is missing CA bundle (cert-manager injection pending)";
+    Some(format!("{named} webhook {webhook} {why}"))
+}
+
+pub(super) fn configuration(
+    name: &str,
+    reach: &Reach,
+    trust: &Trust,
+    webhooks: Vec<Value>,
+) -> Value {
+    let labels = json!({label::ENFORCER_DISABLED: "true"});
+    let mut configuration =
+        json!({"metadata": {"name": name, "labels": labels}, "webhooks": webhooks});
+    if *trust == Trust::Injected {
+        configuration["metadata"]["annotations"] = json!({INJECT_FROM: reach.certificate()});
+    }
+    configuration
+}
+
+pub(super) fn entries(
+    judging: &Judging,
+    reach: &Reach,
+    trust: &Trust,
+    mutates: bool,
+) -> Vec<Value> {
     let rows = webhooks(judging.options).filter(|webhook| webhook.mutates == mutates);
-    rows.map(|row| entry(row, reach, ca)).collect()
+    rows.map(|row| entry(row, reach, trust)).collect()
 }
 
 /// A guard rail as a webhook. Unanswered it lets pass: a hub that is down must not lock the
 /// cluster that it runs on.
-fn guard(rail: &GuardRail, reach: &Reach, ca: &str) -> Value {
+fn guard(rail: &GuardRail, reach: &Reach, trust: &Trust) -> Value {
     // A rule about all kinds of a namespace must not be asked about kinds that have none.
     let scope = if rail.namespaces.is_some() { "Namespaced" } else { "*" };
     let rules = rail.rules.iter().map(|rule| {
@@ -138,7 +225,7 @@ fn guard(rail: &GuardRail, reach: &Reach, ca: &str) -> Value {
     });
     let mut webhook = json!({
         "name": rail.name,
-        "clientConfig": reach.client_config(guard_rails::PATH, ca),
+        "clientConfig": reach.client_config(guard_rails::PATH, trust),
         "rules": rules.collect::<Vec<_>>(),
         "failurePolicy": "Ignore",
         "sideEffects": "None",
@@ -161,10 +248,10 @@ fn operations(all: &[Operation]) -> Vec<&'static str> {
     named.collect()
 }
 
-fn entry(webhook: &Webhook, reach: &Reach, ca: &str) -> Value {
+fn entry(webhook: &Webhook, reach: &Reach, trust: &Trust) -> Value {
     json!({
         "name": webhook.name,
-        "clientConfig": reach.client_config(webhook.path, ca),
+        "clientConfig": reach.client_config(webhook.path, trust),
         "rules": [{
             "apiGroups": [webhook.group],
             "apiVersions": [webhook.version],

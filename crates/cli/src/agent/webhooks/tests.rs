@@ -11,8 +11,9 @@ use flagship_sim::fleet::{Fleet, FleetConfig, HUB};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
+use super::registration::{not_injected, register};
 use super::review::Asked;
-use super::{Judging, Reach, Webhooks, registration};
+use super::{Judging, Reach, Trust, Webhooks, registration};
 
 const CRP: &str = "clusterresourceplacements.placement.kubernetes-fleet.io";
 const VALIDATING: &str = "validatingwebhookconfigurations.admissionregistration.k8s.io";
@@ -44,14 +45,14 @@ async fn an_api_server_that_asks_over_https_is_answered() {
     let (client, env) = (Client::in_process(handle.called_by("hub")), Env::system());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let reach = Reach::Here(listener.local_addr().unwrap());
-    let webhooks = Webhooks::on(listener, &client, &env, lenient(), reach.clone()).unwrap();
-    let ca = webhooks.authority.certificate_pem().to_owned();
+    let webhooks = Webhooks::on(listener, &client, &env, lenient(), reach.clone(), None).unwrap();
+    let trust = webhooks.trust.clone();
     // Nobody leads, so nothing is registered but what this test registers itself.
     let hub = flagship_hub::Hub::new(client.clone(), env, Metrics::default(), Default::default());
     let _serving = webhooks.serve(hub);
     // Twice, as a hub that starts again does.
     for _ in 0..2 {
-        registration::register(&client, &lenient(), &reach, &ca).await.unwrap();
+        register(&client, &lenient(), &reach, &trust).await.unwrap();
     }
     let user = handle.local("user");
     let mutating = names(&user, MUTATING, "fleet-mutating-webhook-configuration").await;
@@ -99,11 +100,12 @@ async fn guard_rails_judge_by_the_sender_over_https() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let reach = Reach::Here(listener.local_addr().unwrap());
     let judging = Judging { guard_rails: Some(Arc::default()), ..lenient() };
-    let webhooks = Webhooks::on(listener, &client, &env, judging.clone(), reach.clone()).unwrap();
-    let ca = webhooks.authority.certificate_pem().to_owned();
+    let webhooks =
+        Webhooks::on(listener, &client, &env, judging.clone(), reach.clone(), None).unwrap();
+    let trust = webhooks.trust.clone();
     let hub = flagship_hub::Hub::new(client.clone(), env, Metrics::default(), Default::default());
     let _serving = webhooks.serve(hub);
-    registration::register(&client, &judging, &reach, &ca).await.unwrap();
+    register(&client, &judging, &reach, &trust).await.unwrap();
     let user = handle.local("user");
     const RAILS: &str = "fleet-guard-rail-webhook-configuration";
     let names = names(&user, VALIDATING, RAILS).await;
@@ -137,7 +139,7 @@ async fn guard_rails_judge_by_the_sender_over_https() {
         "user: 'ana' in 'groups: [people]' is not allowed to CREATE resource cluster.kubernetes-fleet.io/v1, Kind=MemberCluster/: /m"
     );
     // Without guard rails the API server is no longer told to ask.
-    registration::register(&client, &lenient(), &reach, &ca).await.unwrap();
+    register(&client, &lenient(), &reach, &trust).await.unwrap();
     assert!(user.get(VALIDATING, "", RAILS).await.is_err());
 }
 
@@ -147,7 +149,8 @@ fn the_api_server_is_told_to_come_through_the_service_or_by_its_name() {
     let service = Reach::Service { name: name.clone(), namespace: namespace.clone(), port: 9443 };
     let url = Reach::Url { name, namespace, port: 9443 };
     let config = |reach: &Reach| {
-        registration::entries(&lenient(), reach, "ca", true)[0]["clientConfig"].clone()
+        let trust = Trust::Bundle("ca".to_owned());
+        registration::entries(&lenient(), reach, &trust, true)[0]["clientConfig"].clone()
     };
     let path = "/mutate-placement.kubernetes-fleet.io-v1beta1-clusterresourceplacement";
     assert_eq!(
@@ -163,4 +166,44 @@ fn the_api_server_is_told_to_come_through_the_service_or_by_its_name() {
             ["fleetwebhook.fleet-system.svc.cluster.local", "fleetwebhook.fleet-system.svc"]
         );
     }
+}
+
+#[tokio::test]
+async fn a_hub_with_cert_manager_leaves_the_authority_to_it() {
+    let fleet = Fleet::new(FleetConfig::of(0).without_admission()).await;
+    let handle = fleet.handle(HUB);
+    let client = Client::in_process(handle.called_by("hub"));
+    let (name, namespace) = ("fleetwebhook".into(), "fleet".into());
+    let reach = Reach::Service { name, namespace, port: 9443 };
+    let (mutating, validating) =
+        ("fleet-mutating-webhook-configuration", "fleet-validating-webhook-configuration");
+    assert_eq!(
+        not_injected(&client).await.unwrap(),
+        format!("MutatingWebhookConfiguration {mutating} is not registered yet")
+    );
+    register(&client, &lenient(), &reach, &Trust::Injected).await.unwrap();
+    assert_eq!(
+        not_injected(&client).await.unwrap(),
+        format!(
+            "MutatingWebhookConfiguration {mutating} webhook \
+            fleet.clusterresourceplacementv1beta1.mutating is missing CA bundle \
+            (cert-manager injection pending)"
+        )
+    );
+    let user = handle.local("cert-manager");
+    for (resource, name) in [(MUTATING, mutating), (VALIDATING, validating)] {
+        let mut found = user.get(resource, "", name).await.unwrap();
+        assert_eq!(
+            found["metadata"]["annotations"],
+            json!({"cert-manager.io/inject-ca-from": "fleet/fleet-webhook-certificate"})
+        );
+        for webhook in found["webhooks"].as_array_mut().unwrap() {
+            webhook["clientConfig"]["caBundle"] = json!("Y2E=");
+        }
+        user.update(resource, found).await.unwrap();
+    }
+    assert_eq!(not_injected(&client).await, None);
+    // A hub that starts again does not take away what was injected.
+    register(&client, &lenient(), &reach, &Trust::Injected).await.unwrap();
+    assert_eq!(not_injected(&client).await, None);
 }
