@@ -59,6 +59,11 @@ impl LeaseConfig {
     }
 }
 
+/// How often a standby looks, at least. It counts the lease's duration from the look that saw
+/// the last renewal and takes it at the look after that, so a lost leader is followed two
+/// looks after its lease; one that gives it back, one look after.
+const STANDBY_LOOKS: Duration = Duration::from_millis(500);
+
 /// One process that wants to lead.
 pub struct Candidate {
     leases: Objects<Lease>,
@@ -91,8 +96,9 @@ pub async fn run_while_leading<S, T, W>(
     let mut candidate = Candidate::new(client, env, lease);
     loop {
         readiness.set(|| Readiness::Standby);
-        match candidate.lead(|leadership| tenure(leadership, stop.clone())).await {
-            Ended::Finished(()) => return,
+        let work = |leadership| tenure(leadership, stop.clone());
+        match candidate.lead(stop.clone(), work).await {
+            Ended::Finished(()) | Ended::Stopped => return,
             Ended::Lost => tracing::warn!("contending for the lease again"),
         }
     }
@@ -105,6 +111,8 @@ pub enum Ended<T> {
     Finished(T),
     /// The lease was lost; the work was dropped where it stood.
     Lost,
+    /// It was told to stop before it led.
+    Stopped,
 }
 
 /// Proof of being the leader, as long as it lasts. Clones share the tenure.
@@ -189,12 +197,17 @@ impl Candidate {
     }
 
     /// Waits for the lease, then does the work under it. If the lease is lost, the
-    /// work is dropped at once; if the work ends, the lease is given back.
-    pub async fn lead<T, W>(&mut self, work: impl FnOnce(Leadership) -> W) -> Ended<T>
+    /// work is dropped at once; if the work ends, the lease is given back. `stop` ends the
+    /// waiting; the work has to look at it itself.
+    pub async fn lead<T, W>(
+        &mut self,
+        stop: impl Future<Output = ()>,
+        work: impl FnOnce(Leadership) -> W,
+    ) -> Ended<T>
     where
         W: Future<Output = T>,
     {
-        let leadership = self.acquire().await;
+        let Some(leadership) = self.acquire(stop).await else { return Ended::Stopped };
         tracing::info!(lease = %self.config.key, epoch = leadership.epoch(), "leading");
         let finished = {
             let renewing = pin!(self.renew(&leadership));
@@ -220,15 +233,21 @@ impl Candidate {
         }
     }
 
-    /// Waits until the lease is ours.
-    async fn acquire(&mut self) -> Leadership {
+    /// Waits until the lease is ours, or nobody wants it any more. An attempt is never broken
+    /// off: it may have taken the lease.
+    async fn acquire(&mut self, stop: impl Future<Output = ()>) -> Option<Leadership> {
+        let mut stop = pin!(stop);
         loop {
             if let Answer::Ours(until) = self.try_acquire().await {
                 let spec = self.observed.as_ref().and_then(|(lease, _)| lease.spec.as_ref());
                 let epoch = spec.and_then(|spec| spec.lease_transitions).unwrap_or_default();
-                return Leadership::new(until, epoch);
+                return Some(Leadership::new(until, epoch));
             }
-            tokio::time::sleep(self.env.entropy.jittered(self.config.retry, 0.2)).await;
+            let pause = self.config.retry.min(STANDBY_LOOKS);
+            let sleeping = pin!(tokio::time::sleep(self.env.entropy.jittered(pause, 0.2)));
+            if let Either::Right(_) = select(sleeping, stop.as_mut()).await {
+                return None;
+            }
         }
     }
 

@@ -110,10 +110,32 @@ impl Story {
 
     /// A candidate whose clock is off by `skew` seconds, that leads for `span` at a time.
     fn candidate(&self, name: &'static str, skew: i64, span: Duration) -> Line {
-        let line = self.server.line();
         let (env, _) = self.env.skewed(SignedDuration::from_secs(skew));
         let config =
             LeaseConfig { identity: name.to_owned(), ..LeaseConfig::new(&env, "hub", name) };
+        self.candidate_with(config, env, name, span)
+    }
+
+    /// A candidate with the spans of KubeFleet's flags.
+    fn slow_candidate(&self, name: &'static str, span: Duration) -> Line {
+        let config = LeaseConfig {
+            identity: name.to_owned(),
+            duration: Duration::from_secs(60),
+            renew_deadline: Duration::from_secs(45),
+            retry: Duration::from_secs(5),
+            ..LeaseConfig::new(&self.env, "hub", name)
+        };
+        self.candidate_with(config, self.env.clone(), name, span)
+    }
+
+    fn candidate_with(
+        &self,
+        config: LeaseConfig,
+        env: Env,
+        name: &'static str,
+        span: Duration,
+    ) -> Line {
+        let line = self.server.line();
         let mut candidate = Candidate::new(&Client::in_process(line.clone()), &env, config);
         let (begun, log) = (self.begun, self.log.clone());
         tokio::spawn(async move {
@@ -123,7 +145,7 @@ impl Story {
             };
             loop {
                 let ended = candidate
-                    .lead(async |leadership| {
+                    .lead(std::future::pending(), async |leadership| {
                         say(&format!("leads, epoch {}", leadership.epoch()));
                         tokio::time::sleep(span).await;
                         assert!(leadership.is_held());
@@ -185,6 +207,39 @@ async fn a_lease_that_is_given_back_is_taken_at_the_next_look() {
     let second: u64 = told[2].split_once('s').unwrap().0.parse().unwrap();
     assert!(second <= 63, "{told:?}");
     assert_eq!(story.server.holder(), "two");
+}
+
+#[tokio::test(start_paused = true)]
+async fn however_rarely_leases_are_renewed_nobody_waits_long_for_a_leader() {
+    let story = Story::new();
+    let one = story.slow_candidate("one", LONG);
+    story.slow_candidate("two", LONG);
+    story.runs_until(100).await;
+    *one.cut.lock().unwrap() = true;
+    // Its lease lasts 60 seconds from a renewal that was at most now.
+    story.runs_until(162).await;
+    assert_eq!(story.server.holder(), "two", "{:?}", story.told());
+
+    let story = Story::new();
+    story.slow_candidate("one", Duration::from_secs(60));
+    story.slow_candidate("two", LONG);
+    story.runs_until(61).await;
+    assert_eq!(story.server.holder(), "two", "{:?}", story.told());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_standby_that_is_told_to_stop_ends_and_takes_nothing() {
+    let story = Story::new();
+    story.candidate("one", 0, LONG);
+    story.runs_until(1).await;
+    let config = LeaseConfig::new(&story.env, "hub", "two");
+    let client = Client::in_process(story.server.line());
+    let mut two = Candidate::new(&client, &story.env, config);
+    let stop = tokio::time::sleep(Duration::from_secs(20));
+    let ended = two.lead(stop, async |_| unreachable!("the first one leads")).await;
+    assert_eq!(ended, Ended::<()>::Stopped);
+    assert_eq!(story.begun.elapsed().as_secs(), 21);
+    assert_eq!(story.server.holder(), "one");
 }
 
 #[tokio::test(start_paused = true)]

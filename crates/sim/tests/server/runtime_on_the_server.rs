@@ -263,7 +263,7 @@ async fn two_hubs_never_lead_at_once_however_the_network_behaves() {
             tokio::spawn(async move {
                 loop {
                     let ended: Ended<()> = candidate
-                        .lead(async |leadership| {
+                        .lead(std::future::pending(), async |leadership| {
                             *changes.lock().unwrap() += 1;
                             leading.lock().unwrap().insert(hub, leadership);
                             std::future::pending::<()>().await;
