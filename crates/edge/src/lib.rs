@@ -73,7 +73,12 @@ pub struct Config {
     pub limits: Limits,
     /// Where it is logged who did what, if it is.
     pub audit: Option<Audit>,
+    /// What an administrator who posts to `/backup` sets off, if it is served.
+    pub backup: Option<Backup>,
 }
+
+/// Makes a copy of everything that is kept, and says in JSON what was made; or why it cannot.
+pub type Backup = Arc<dyn Fn() -> Result<String, String> + Send + Sync>;
 
 /// A server that listens. Dropping it closes it at once; [`Edge::shutdown`] is gentler.
 pub struct Edge {
@@ -102,6 +107,7 @@ struct Shared {
     heavy: Arc<Turns>,
     unread: Arc<Unread>,
     audit: Option<Arc<Audit>>,
+    backup: Option<Backup>,
     env: Env,
     /// Told when the server is to end: no new requests, watches end.
     closing: CancellationToken,
@@ -142,6 +148,7 @@ impl Config {
             access: Access::default(),
             limits: Limits::default(),
             audit: None,
+            backup: None,
         }
     }
 }
@@ -150,8 +157,17 @@ impl Edge {
     /// Listens from now on. The environment's clock dates certificates; it should tell
     /// the true time where clients do.
     pub async fn start(server: &Server, env: &Env, config: Config) -> Result<Self, EdgeError> {
-        let Config { listen, names, authority, shown, client_authorities, access, limits, audit } =
-            config;
+        let Config {
+            listen,
+            names,
+            authority,
+            shown,
+            client_authorities,
+            access,
+            limits,
+            audit,
+            backup,
+        } = config;
         let shown = match shown {
             Some(shown) => shown,
             None => authority.server(&server_names(listen.ip(), &names), env.clock.now())?,
@@ -168,6 +184,7 @@ impl Edge {
             heavy: Turns::new(limits.heavy, limits.heavy, limits.waiting_each),
             unread: Unread::new(limits.unread_each),
             audit: audit.map(Arc::new),
+            backup,
             env: env.clone(),
             limits,
             closing: CancellationToken::new(),

@@ -200,6 +200,11 @@ async fn admitted(
     if let Decision::Deny(why) = decision {
         return Err(ask.forbidden(&user, &why).into());
     }
+    if way.path == root_paths::BACKUP
+        && let Some(backup) = &shared.backup
+    {
+        return Ok(root_paths::back_up(backup, &user, request.method()).await?);
+    }
     let Some(mut cluster) = way.cluster else {
         let query = request.uri().query().unwrap_or_default();
         return root_paths::answer(shared, listener, &way.path, query)

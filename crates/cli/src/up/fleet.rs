@@ -22,6 +22,7 @@ use flagship_workloads::WorkloadConfig;
 use tokio::task::JoinHandle;
 
 use super::audit::AuditLog;
+use super::backup;
 use super::folder::Folder;
 use super::labels::Labels;
 use super::members::Nodes;
@@ -106,7 +107,11 @@ impl Fleet {
             false => Authority::at(&folder.certificates(), Env::system().now()),
         };
         let authority = authority.context("the fleet's certificates cannot be used")?;
-        let config = Config { audit: shape.audit.open()?, ..Config::local(shape.port, authority) };
+        let config = Config {
+            audit: shape.audit.open()?,
+            backup: kept.clone().map(|kept| backup::on_request(kept, folder)),
+            ..Config::local(shape.port, authority)
+        };
         let building = EmbeddedFleet::builder(shape.spec()?).storage(storage).edge(config);
         let mut embedded = match building.build().await {
             Ok(embedded) => embedded,

@@ -7,6 +7,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context, bail};
 use flagship_files as files;
@@ -118,6 +119,13 @@ impl Folder {
             .with_context(|| format!("cannot use {}", self.data().display()))
     }
 
+    /// Where copies of the store wait for whoever asked for them: `data.redb.backup.1`, …
+    pub fn copies(&self) -> Copies {
+        let copies = Copies { folder: self.path.clone(), made: AtomicU32::new(0) };
+        copies.remove_all();
+        copies
+    }
+
     /// Where the kubeconfig is.
     pub fn kubeconfig(&self) -> PathBuf {
         self.path.join(KUBECONFIG)
@@ -137,6 +145,50 @@ impl Folder {
     pub fn certificates(&self) -> PathBuf {
         self.path.join(CERTIFICATES)
     }
+}
+
+/// Names for copies of the store, each used once.
+pub struct Copies {
+    folder: PathBuf,
+    made: AtomicU32,
+}
+
+/// What their names begin with.
+const COPY: &str = "data.redb.backup.";
+
+impl Copies {
+    /// A name that nobody has.
+    pub fn next(&self) -> PathBuf {
+        self.folder.join(format!("{COPY}{}", self.made.fetch_add(1, Ordering::Relaxed) + 1))
+    }
+
+    /// Removes those that nobody fetched.
+    fn remove_all(&self) {
+        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            if entry.file_name().to_string_lossy().starts_with(COPY) {
+                drop(files::remove_if_there(&entry.path()));
+            }
+        }
+    }
+}
+
+/// The place of a copy in a folder, by the name that the fleet there said.
+pub fn copy_in(folder: &Path, name: &str) -> Option<PathBuf> {
+    let is_number = |end: &str| !end.is_empty() && end.bytes().all(|byte| byte.is_ascii_digit());
+    name.strip_prefix(COPY).is_some_and(is_number).then(|| folder.join(name))
+}
+
+/// The kubeconfig that a fleet writes to its folder unless told otherwise.
+pub fn kubeconfig_in(folder: &Path) -> PathBuf {
+    folder.join(KUBECONFIG)
+}
+
+/// Whether a fleet runs in a folder, as far as one was ever there.
+pub fn is_running(path: &Path) -> anyhow::Result<bool> {
+    if !path.join(LOCK).is_file() {
+        bail!("no fleet is kept in {}", path.display());
+    }
+    Ok(matches!(open_lock(path)?.try_lock(), Err(TryLockError::WouldBlock)))
 }
 
 /// Writes something small; on a full disk with what the store holds in reserve.

@@ -5,6 +5,7 @@
 //! `flagship member`; only the API servers are embedded.
 
 mod audit;
+mod backup;
 mod demo;
 mod fleet;
 mod folder;
@@ -25,6 +26,7 @@ use flagship_store::durable::{Durable, Keys};
 use crate::agent;
 use crate::commands::{Connect, console};
 use audit::AuditLog;
+pub use backup::Backup;
 use fleet::{Fleet, Shape};
 use folder::Folder;
 use labels::{Labels, on_one_line, read_label};

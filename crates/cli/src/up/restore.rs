@@ -12,7 +12,7 @@ use super::folder::Folder;
 /// Put a copy of the store in its place, or save what can be read of a damaged one
 #[derive(Args, Clone, Debug)]
 pub struct Restore {
-    /// A copy of data.redb that was made while no fleet ran
+    /// A copy that `flagship backup` made, or one of data.redb from while no fleet ran
     #[arg(value_name = "FILE", required_unless_present = "salvage")]
     file: Option<PathBuf>,
     /// Write what can be read of the store to a new file, and list what cannot
@@ -32,7 +32,11 @@ pub struct Restore {
 impl Restore {
     /// Restores or salvages; refused while a fleet runs in the folder.
     pub fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
-        let folder = Folder::take_existing(&self.data_dir)?;
+        let folder = match &self.file {
+            // A copy may begin a new folder, as on another machine.
+            Some(copy) if copy.is_file() => Folder::take(&self.data_dir)?,
+            _ => Folder::take_existing(&self.data_dir)?,
+        };
         let keys = super::read_keys(self.encryption_key_file.as_deref())?;
         let store = folder.data();
         if let Some(copy) = &self.file {

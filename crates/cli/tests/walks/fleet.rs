@@ -34,6 +34,11 @@ impl Fleet {
         self.process = start(&self.folder, &[]);
     }
 
+    /// Another fleet in the same folder, until it is dropped.
+    pub fn beside(&self, flags: &[&str]) -> Beside {
+        Beside(start(&self.folder, flags))
+    }
+
     /// Runs a line in a shell where `flagship` is the binary under test.
     pub fn line(&self, line: &str) -> Output {
         let script = format!("flagship() {{ {BINARY} \"$@\"; }}\n{line}");
@@ -44,6 +49,16 @@ impl Fleet {
             .env("HOME", &self.folder)
             .output()
             .unwrap()
+    }
+}
+
+/// A further fleet in a process of its own.
+pub struct Beside(Child);
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
     }
 }
 

@@ -6,6 +6,7 @@
 
 #![allow(clippy::unwrap_used)] // a walk that cannot be walked has failed
 
+mod backup;
 mod five_minutes;
 mod fleet;
 mod guides;

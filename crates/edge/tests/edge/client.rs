@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use flagship_apiserver::auth::{Access, StaticTokens, User, group};
 use flagship_apiserver::rest::Server;
-use flagship_edge::{Audit, Authority, Config, Credentials, Edge, Limits};
+use flagship_edge::{Audit, Authority, Backup, Config, Credentials, Edge, Limits};
 use flagship_store::env::Env;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
@@ -70,7 +70,8 @@ impl TestServer {
             .with(TOKEN, User::authenticated("robot", [group::MASTERS]))
             .with("weak", User::authenticated("weak", ["devs"]));
         let access = Access::with_tokens(tokens);
-        let config = Config { access, limits, audit, ..Config::local(0, authority) };
+        let backup: Option<Backup> = Some(Arc::new(|| Ok(r#"{"file":"copy"}"#.to_owned())));
+        let config = Config { access, limits, audit, backup, ..Config::local(0, authority) };
         let edge = Edge::start(&server, &env, config).await.unwrap();
         Self { server, edge, env }
     }

@@ -238,3 +238,24 @@ async fn making_something_by_patch_or_put_needs_the_right_to_create() {
     api.make(MAPS, json!({"metadata": {"name": "new"}})).await;
     assert_eq!(apply().await.code, 200);
 }
+
+/// A copy holds the Secrets of all clusters: whoever rules one of them alone does not get it.
+#[tokio::test]
+async fn only_administrators_of_everything_have_it_copied() {
+    let api = TestServer::new().await;
+    api.make(
+        &format!("{RBAC}/clusterrolebindings"),
+        binding("all", "ClusterRole", "cluster-admin", "hub-admin"),
+    )
+    .await;
+    let ask = async |user: &str, method: &str| api.call(user, method, "/backup", json!(null)).await;
+    assert_eq!(ask("eve", "POST").await.code, 403);
+    assert_eq!(
+        ask("hub-admin", "POST").await.refusal(),
+        (403, "only members of system:masters may have everything copied".to_owned())
+    );
+    let own = async |method: &str| api.call_with(&[], method, "/backup", json!(null)).await;
+    assert_eq!(own("GET").await.code, 405);
+    let made = own("POST").await;
+    assert_eq!((made.code, made.json()), (200, json!({"file": "copy"})));
+}

@@ -10,8 +10,10 @@
 //!
 //! A file is used only after every page and record of it was found to be what was written
 //! (`check`, `mark`). One that is damaged is reported and never repaired: it may be all that
-//! is left. `rescue` puts a copy in its place, or saves what can be read of it.
+//! is left. `rescue` puts a copy in its place, or saves what can be read of it; `backup` makes
+//! that copy.
 
+mod backup;
 mod check;
 mod file;
 mod log;
@@ -28,6 +30,7 @@ use std::sync::Arc;
 
 use redb::{ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition};
 
+pub use backup::{Backup, copy_closed};
 pub use rescue::{Salvaged, restore, salvage};
 pub use seal::Keys;
 pub use space::release as release_reserve;
@@ -199,6 +202,15 @@ impl Durable {
     /// there all the same.
     pub fn was_cut_off(&self) -> bool {
         self.file.cut_off
+    }
+
+    /// Writes everything of one moment to a new file while changes go on. Whatever was
+    /// acknowledged before is in it, and all of it was read again afterwards.
+    pub fn backup(&self, to: &Path) -> Result<Backup, DurableError> {
+        // What this transaction sees stays as it is while it is held.
+        let held = self.file.read(|database| Ok(database.begin_read()?));
+        let held = held.map_err(|why| self.failed(why.into()))?;
+        backup::copy(&held, self.file.path(), to, &self.keys)
     }
 
     /// Looks at every page and record on the disk while the server goes on. What it serves is
