@@ -1,5 +1,6 @@
 //! What a person is told: why something is not done, how a run stands, what a run would do,
-//! whether the fleet is in order, what a joining member waits for.
+//! whether the fleet is in order, what a joining member waits for, what changes for a hub that
+//! KubeFleet runs.
 //!
 //! Pure functions of what was read, as in `rules`. The command line and the console read,
 //! call one of these and print; neither computes a rule.
@@ -8,6 +9,7 @@ pub mod board;
 pub mod clusters;
 pub mod doctor;
 pub mod joining;
+pub mod migrating;
 pub mod order;
 pub mod overview;
 pub mod plan;

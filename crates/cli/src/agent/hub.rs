@@ -21,7 +21,7 @@ use super::endpoints::{self, Answers};
 use super::hub_choices::{HubChoices, signed};
 use super::spelling::{Complaints, Logging, duration};
 use super::webhooks::{CERTIFICATE_FOLDER, Judging, Pending, Reach, Webhooks};
-use super::{block_on, cluster, told_to_stop};
+use super::{block_on, cluster, read_words, told_to_stop};
 
 /// Run the hub's controllers on a Kubernetes API server
 #[derive(Args, Clone, Debug)]
@@ -183,6 +183,18 @@ impl Accepted {
 }
 
 impl Hub {
+    /// Looks at the arguments of a hub agent that is there already: those that would do nothing
+    /// here, or why they would be refused.
+    pub fn look_at<'a>(words: impl Iterator<Item = &'a str>) -> Result<Vec<&'static str>, String> {
+        let hub: Self = read_words(words).map_err(|error| {
+            let said = error.to_string();
+            let first = said.lines().next().unwrap_or_default();
+            first.trim_start_matches("error: ").to_owned()
+        })?;
+        hub.check().map_err(|error| error.to_string())?;
+        Ok(hub.accepted.asks_for_more())
+    }
+
     /// Runs until told to stop.
     pub fn run(self) -> anyhow::Result<()> {
         self.check()?;

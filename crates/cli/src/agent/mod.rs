@@ -48,7 +48,14 @@ async fn cluster(kubeconfig: Option<&Path>, context: Option<&str>) -> anyhow::Re
 /// Reads a command line as the agents do.
 #[cfg(test)]
 pub fn read<T: clap::Args>(line: &str) -> Result<T, clap::Error> {
-    let words = std::iter::once("agent").chain(line.split_whitespace());
+    read_words(line.split_whitespace())
+}
+
+/// Reads the arguments of an agent that somebody else started.
+pub fn read_words<'a, T: clap::Args>(
+    words: impl Iterator<Item = &'a str>,
+) -> Result<T, clap::Error> {
+    let words = std::iter::once("agent").chain(words);
     let arguments = with_two_dashes(words.map(Into::into).collect());
     let command = T::augment_args(clap::Command::new("agent")).mut_args(as_switch);
     T::from_arg_matches(&command.try_get_matches_from(arguments)?)

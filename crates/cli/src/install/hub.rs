@@ -5,6 +5,7 @@ use std::io::Write;
 use anyhow::ensure;
 use clap::Args;
 use flagship_api::names::{HUB_LEASE, ObjectKey, SYSTEM_NAMESPACE};
+use flagship_rules::admission::guard_rails;
 use flagship_runtime::client::Selection;
 use serde_json::{Value, json};
 
@@ -15,6 +16,8 @@ use super::{Common, IMAGE, check, print, progress};
 
 const AGENT: &str = "hub-agent";
 const FLEET: &str = "cluster.kubernetes-fleet.io/v1beta1";
+/// The holder of a lease that a hub of ours has begins so.
+const OURS: &str = "flagship-hub_";
 const ADMISSION: &str = "admissionregistration.k8s.io/v1";
 
 /// Make a cluster the hub of a fleet, and wait until its agent leads
@@ -88,7 +91,10 @@ impl Install {
             let lease = hub.find("coordination.k8s.io/v1", "Lease", &key).await?;
             let holder = lease.as_ref().and_then(|lease| lease["spec"]["holderIdentity"].as_str());
             Ok(match holder.filter(|holder| !holder.is_empty()) {
-                Some(_) => None,
+                Some(holder) if holder.starts_with(OURS) => None,
+                Some(holder) => {
+                    Some(format!("the agent waits until {holder} gives the lease back"))
+                }
                 None => Some("waiting for the agent to lead".to_owned()),
             })
         };
@@ -130,9 +136,13 @@ impl Uninstall {
     }
 }
 
-fn webhooks() -> [Value; 2] {
-    ["Mutating", "Validating"].map(|sort| {
-        let name = format!("fleet-{}-webhook-configuration", sort.to_lowercase());
+fn webhooks() -> [Value; 3] {
+    [
+        ("Mutating", "fleet-mutating-webhook-configuration"),
+        ("Validating", "fleet-validating-webhook-configuration"),
+        ("Validating", guard_rails::CONFIGURATION),
+    ]
+    .map(|(sort, name)| {
         json!({"apiVersion": ADMISSION, "kind": format!("{sort}WebhookConfiguration"),
             "metadata": {"name": name}})
     })

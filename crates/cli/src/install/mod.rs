@@ -1,4 +1,5 @@
-//! `flagship install`, `join`, `leave` and `uninstall`: the agents on clusters that are there.
+//! `flagship install`, `join`, `leave`, `uninstall` and `migrate`: the agents on clusters that are
+//! there.
 //!
 //! What is applied is what the charts render, as the kustomize bases in `deploy` have it, with the
 //! few fields that differ from fleet to fleet (`objects`). Who wants more than that takes the
@@ -9,6 +10,7 @@ mod check;
 mod hub;
 mod join;
 mod leave;
+mod migrate;
 mod objects;
 mod progress;
 mod target;
@@ -16,6 +18,7 @@ mod target;
 pub use hub::{Install, Uninstall};
 pub use join::Join;
 pub use leave::Leave;
+pub use migrate::Migrate;
 #[cfg(test)]
 pub use objects::{TOKEN_SECRET, identity, token_secret};
 pub use target::request_token;
