@@ -120,3 +120,54 @@ fn kubectl_builds_the_kustomize_bases() {
         assert_eq!((of("Deployment"), of("ServiceAccount"), of("ClusterRole")), (1, 1, 1));
     }
 }
+
+/// A right as the page on security writes it.
+fn written(rule: &Value) -> String {
+    let all = |field: &str| -> Vec<String> {
+        let words = rule[field].as_array().into_iter().flatten();
+        words.map(|word| word.as_str().unwrap().to_owned()).collect()
+    };
+    let code = |words: Vec<String>| -> String {
+        words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+    };
+    let verbs = all("verbs").join(", ");
+    if !rule["nonResourceURLs"].is_null() {
+        return format!("`{verbs}` at {}", code(all("nonResourceURLs")));
+    }
+    let (groups, resources, names) = (all("apiGroups"), all("resources"), all("resourceNames"));
+    if groups == ["*"] && resources == ["*"] {
+        return format!("`{verbs}` everything");
+    }
+    let groups = groups.iter().map(|group| if group.is_empty() { "core" } else { group });
+    let groups = groups.collect::<Vec<_>>().join(", ");
+    let called = if names.is_empty() { String::new() } else { format!(" called {}", code(names)) };
+    format!("`{verbs}` {} of {groups}{called}", code(resources))
+}
+
+/// The page on security has a row for every right that the charts give, and a reason in each.
+#[test]
+fn every_right_of_the_charts_has_a_reason() {
+    let page = std::fs::read_to_string(root().join("docs/operations/security.md")).unwrap();
+    for (chart, title) in [(HUB, "## The hub agent"), (MEMBER, "## A member agent")] {
+        let base_text = std::fs::read_to_string(base(chart).join("agent.yaml")).unwrap();
+        let objects: Vec<Value> = serde_saphyr::from_multiple(&base_text).unwrap();
+        let mut given = Vec::new();
+        for object in objects.iter().filter(|object| object["rules"].is_array()) {
+            let place = match object["metadata"]["namespace"].as_str() {
+                Some(namespace) => format!("in `{namespace}`"),
+                None => "everywhere".to_owned(),
+            };
+            let rules = object["rules"].as_array().unwrap();
+            given.extend(rules.iter().map(|rule| format!("| {} | {place} |", written(rule))));
+        }
+        let section = page.split(title).nth(1).unwrap().split("\n## ").next().unwrap();
+        let rows: Vec<&str> = section.lines().filter(|line| line.starts_with("| `")).collect();
+        let told = rows.iter().map(|row| {
+            let (right, why) = row.trim_end_matches(" |").rsplit_once(" | ").unwrap();
+            assert!(!why.trim().is_empty(), "{row}: why?");
+            format!("{right} |")
+        });
+        let told: Vec<String> = told.collect();
+        assert_eq!(told, given, "docs/operations/security.md, {title}");
+    }
+}
