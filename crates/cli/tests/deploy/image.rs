@@ -9,7 +9,17 @@ use super::root;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_flagship");
 
-struct Scratch(PathBuf);
+/// A folder that goes with the test.
+pub struct Scratch(pub PathBuf);
+
+impl Scratch {
+    pub fn new(name: &str) -> Self {
+        let name = format!("flagship-{name}-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        Self(folder)
+    }
+}
 
 impl Drop for Scratch {
     fn drop(&mut self) {
@@ -18,7 +28,7 @@ impl Drop for Scratch {
 }
 
 /// The binary of the tests is as large as its symbols, which nobody needs here.
-fn stripped(into: &Path) -> PathBuf {
+pub fn stripped(into: &Path) -> PathBuf {
     let small = into.join("flagship");
     let strip = Command::new("strip").arg("-o").arg(&small).arg(BINARY).status();
     if !strip.is_ok_and(|strip| strip.success()) {
@@ -46,9 +56,7 @@ fn read(file: &Path) -> Value {
 
 #[test]
 fn the_binary_runs_out_of_the_image() {
-    let scratch =
-        Scratch(std::env::temp_dir().join(format!("flagship-oci-{}", std::process::id())));
-    std::fs::create_dir_all(&scratch.0).unwrap();
+    let scratch = Scratch::new("oci");
     let (layout, unpacked) = (scratch.0.join("layout"), scratch.0.join("root"));
     let binary = stripped(&scratch.0);
     // This one wants a loader, as tests are not built to be shipped: said, unless one insists.
