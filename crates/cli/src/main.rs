@@ -185,8 +185,11 @@ fn command_line() -> clap::Command {
 /// Reads the command line; the agents take theirs the way KubeFleet's do.
 fn read(mut arguments: Vec<OsString>) -> Cli {
     let mut command = command_line();
-    for agent in AGENTS.iter().chain(&["up", "apiserver"]) {
-        command = command.mut_subcommand(agent, |agent| agent.mut_args(agent::as_switch));
+    for name in AGENTS {
+        command = command.mut_subcommand(name, agent::as_go_reads);
+    }
+    for name in ["up", "apiserver"] {
+        command = command.mut_subcommand(name, |it| it.mut_args(agent::as_switch));
     }
     if arguments.get(1).is_some_and(|name| AGENTS.iter().any(|agent| name == agent)) {
         arguments = agent::with_two_dashes(arguments);
@@ -195,7 +198,7 @@ fn read(mut arguments: Vec<OsString>) -> Cli {
     Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 
-const AGENTS: [&str; 2] = ["hub", "member"];
+const AGENTS: [&str; 3] = ["hub", "member", "refresh-token"];
 
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let cause = error.downcast_ref::<io::Error>();

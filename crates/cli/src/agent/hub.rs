@@ -489,6 +489,12 @@ mod tests {
     }
 
     #[test]
+    fn of_a_repeated_flag_the_last_counts() {
+        let hub = read("--metrics-bind-address=:8080 --metrics-bind-address=0 --v=2 --v=3");
+        assert_eq!(hub.unwrap().metrics_bind_address, "0");
+    }
+
+    #[test]
     fn values_out_of_range_are_refused_by_name() {
         for (line, complaint) in [
             ("--max-fleet-size=10", "--max-fleet-size must be from 30 to 200, not 10"),

@@ -17,7 +17,7 @@ pub use hub::Hub;
 pub use hub_choices::{HubChoices, signed};
 pub use member::Member;
 pub use refresh_token::RefreshToken;
-pub use spelling::{Complaints, as_switch, duration, with_two_dashes};
+pub use spelling::{Complaints, as_go_reads, as_switch, duration, with_two_dashes};
 
 use std::future::Future;
 use std::path::Path;
@@ -57,7 +57,7 @@ pub fn read_words<'a, T: clap::Args>(
 ) -> Result<T, clap::Error> {
     let words = std::iter::once("agent").chain(words);
     let arguments = with_two_dashes(words.map(Into::into).collect());
-    let command = T::augment_args(clap::Command::new("agent")).mut_args(as_switch);
+    let command = as_go_reads(T::augment_args(clap::Command::new("agent")));
     T::from_arg_matches(&command.try_get_matches_from(arguments)?)
 }
 

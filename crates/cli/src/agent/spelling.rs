@@ -43,6 +43,12 @@ pub fn as_switch(argument: Arg) -> Arg {
     }
 }
 
+/// Reads a command line as Go's flag package does: booleans as switches, and of a flag that is
+/// repeated the last one, as where a chart's `extraArgs` follow its own.
+pub fn as_go_reads(command: clap::Command) -> clap::Command {
+    command.args_override_self(true).mut_args(as_switch).mut_subcommands(as_go_reads)
+}
+
 /// Reads a duration as Go writes it: `15s`, `1h30m`.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let span: GoDuration = text.parse().map_err(|error| format!("{error}"))?;
