@@ -2,7 +2,7 @@
 //!
 //! What people place may be anything, so of manifests only their names are kept: in Works,
 //! snapshots, envelopes and overrides. Of other objects, annotations that repeat a manifest are
-//! left out. Conditions, counts, names and labels stay.
+//! left out. What controllers said of them, counts, names and labels stay.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
