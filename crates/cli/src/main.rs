@@ -13,6 +13,7 @@ mod explain;
 mod install;
 mod kubectl_fleet;
 mod printable;
+mod sim;
 mod up;
 mod version;
 
@@ -70,6 +71,7 @@ enum Command {
     Why(commands::Why),
     Explain(explain::Explain),
     Plan(commands::Plan),
+    Simulate(commands::Simulate),
     Run(commands::Run),
     Approve(commands::Approve),
     Stop(commands::Stop),
@@ -85,6 +87,7 @@ enum Command {
     Join(install::Join),
     Leave(install::Leave),
     Migrate(install::Migrate),
+    Sim(sim::Sim),
     Crds(crds::Crds),
     Fleet(kubectl_fleet::Fleet),
     Completions(complete::Completions),
@@ -116,6 +119,7 @@ fn main() -> ExitCode {
         Command::Why(command) => wait_for(command.run(&mut out)),
         Command::Explain(command) => command.run(&mut out).map(|()| 0),
         Command::Plan(command) => wait_for(command.run(&mut out)),
+        Command::Simulate(command) => wait_for(command.run(&mut out)),
         Command::Run(command) => wait_for(command.run(&mut out)),
         Command::Approve(command) => wait_for(command.run(&mut out, &mut complaints)),
         Command::Stop(command) => wait_for(command.run(&mut out)),
@@ -131,6 +135,7 @@ fn main() -> ExitCode {
         Command::Join(command) => wait_for(command.run(&mut out)),
         Command::Migrate(command) => wait_for(command.run(&mut out)),
         Command::Leave(command) => wait_for(command.run(&mut out)),
+        Command::Sim(command) => command.run(),
         Command::Crds(command) => command.run(&mut out).map(|()| 0),
         Command::Completions(command) => command.run(command_line(), &mut out).map(|()| 0),
         Command::Man(command) => command.run(command_line(), &mut out).map(|()| 0),

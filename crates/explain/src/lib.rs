@@ -13,4 +13,5 @@ pub mod migrating;
 pub mod order;
 pub mod overview;
 pub mod plan;
+pub mod rehearsal;
 pub mod why;

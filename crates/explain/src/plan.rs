@@ -11,7 +11,7 @@ use flagship_api::staged_update::{UpdateRunSpec, UpdateStrategySpec};
 use flagship_api::staged_update_status::UpdateRunStatus;
 use flagship_rules::model::{Binding, Cluster, PolicySnapshot, ResourceSnapshot};
 use flagship_rules::placement::Placement;
-use flagship_rules::update_run::lifecycle::{configured, has_ended};
+use flagship_rules::update_run::lifecycle::{at_once as at_once_of, configured, has_ended};
 use flagship_rules::update_run::superseded::{superseded, taken};
 use flagship_rules::update_run::{Action, Observed, Options, Rival, Run, plan};
 use jiff::{SignedDuration, Timestamp};
@@ -64,6 +64,8 @@ pub struct Stages {
     pub stages: Vec<Stage>,
     /// How many clusters of each stage are updated at once, as the strategy says.
     pub at_once: Vec<String>,
+    /// The same as a number.
+    pub slots: Vec<usize>,
     /// Clusters in all.
     pub clusters: usize,
     /// Approvals that will be asked for.
@@ -134,7 +136,12 @@ impl Stages {
                 .and_then(|stage| stage.max_concurrency.as_ref())
                 .map_or_else(|| "1".to_owned(), spelled)
         });
-        Self { at_once: at_once.collect(), clusters, approvals, stages: board.stages, passed }
+        let slots = board.stages.iter().map(|stage| {
+            let all = stage.cells.len();
+            at_once_of(status, &stage.name, all).unwrap_or(all)
+        });
+        let (at_once, slots) = (at_once.collect(), slots.collect());
+        Self { at_once, slots, clusters, approvals, stages: board.stages, passed }
     }
 }
 

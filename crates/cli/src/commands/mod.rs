@@ -19,6 +19,7 @@ mod print;
 #[cfg(test)]
 mod scenarios;
 mod scoped_kind;
+mod simulate;
 mod start;
 mod status;
 mod steer;
@@ -35,6 +36,7 @@ pub use members::Clusters;
 pub use plan::Plan;
 pub use print::colours;
 pub use scoped_kind::{ScopedKind, Stored};
+pub use simulate::Simulate;
 pub use start::{Rollback, Run};
 pub use status::{Status, Watch};
 pub use steer::{Approve, Resume, Stop};

@@ -16,6 +16,7 @@ mod failures;
 mod fleet;
 mod gates;
 mod placements;
+mod rehearsing;
 mod steering;
 mod views;
 mod workloads;
@@ -29,7 +30,7 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::connect::Hub;
-use super::{Approve, History, Plan, Resume, Rollback, Run, Status, Stop, Watch, Why};
+use super::{Approve, History, Plan, Resume, Rollback, Run, Simulate, Status, Stop, Watch, Why};
 
 const API: &str = "placement.kubernetes-fleet.io/v1beta1";
 
@@ -301,6 +302,14 @@ impl Scenario {
     async fn plan(&self, words: &str) -> String {
         let mut out = Vec::new();
         let command = self.typed::<Plan>(words);
+        let ended = command.answer(&self.reach(), self.fleet.env.now(), &mut out).await;
+        told(out, ended)
+    }
+
+    /// What `flagship simulate` prints.
+    async fn simulate(&self, words: &str) -> String {
+        let mut out = Vec::new();
+        let command = self.typed::<Simulate>(words);
         let ended = command.answer(&self.reach(), self.fleet.env.now(), &mut out).await;
         told(out, ended)
     }

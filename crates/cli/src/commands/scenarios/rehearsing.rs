@@ -1,0 +1,100 @@
+//! `flagship simulate` on a fleet that can then really roll out.
+
+use expect_test::expect;
+use flagship_store::Scope as Within;
+use jiff::SignedDuration;
+use serde_json::json;
+
+use super::{CLUSTER, HUB, Scenario};
+
+/// Everything stored on the hub but what members say of themselves.
+fn stored(scenario: &Scenario) -> Vec<(String, u64)> {
+    let store = scenario.handle(HUB).store();
+    let mut all = Vec::new();
+    for resource in store.resources() {
+        let alive = resource.contains("memberclusters") || resource.starts_with("leases");
+        for object in store.list(&resource, Within::All).items.iter().filter(|_| !alive) {
+            all.push((format!("{resource} {}", object.key.name), object.revision));
+        }
+    }
+    all
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rehearsal_says_when_where_and_who_and_writes_nothing() {
+    let scenario = Scenario::begin(CLUSTER).await;
+    scenario.place(json!({"type": "External"})).await;
+    let wait = json!([{"type": "TimedWait", "waitTime": "2m"}, {"type": "Approval"}]);
+    scenario.strategy(json!({"afterStageTasks": wait})).await;
+    scenario.pass(5).await;
+    let before = stored(&scenario);
+    let words = "example-placement --ready p50=40s,p99=3m --fail 3% --silent 1% --seed 7";
+    let first = scenario.simulate(words).await;
+    expect![[r#"
+        Rehearsed example-placement with strategy example-strategy: 3 cluster(s) in 2 stage(s), 500 runs, seed 7
+        ready times p50=<clock> p99=<clock>, as given; 3% fail, 1% stay silent
+
+        Ends after <clock>; one in ten before <clock>, one in ten after <clock>, one in a hundred after <clock>
+
+            <clock>  ################  71
+            <clock>  ######################################## 178
+            <clock>  #########################  108
+            <clock>  ###########  45
+            <clock>  #######  28
+            <clock>  ###  10
+            <clock>  #  1
+            <clock>  #  2
+            <clock>  0
+            <clock>  #  1
+
+        STAGE  CLUSTERS  AT ONCE  TAKES  OF THE WHOLE  STOPS HERE
+        staging  1  1  <clock>  65%, the longest  4.4%
+        canary  2  1  <clock>  35%  6.8%
+
+        11.2% of the runs stop at a cluster that does not become ready, and wait for somebody.
+        somebody approves after staging:  <clock> after the start, one in ten after <clock>
+        nothing was written; start it:  flagship run example-placement
+        [exit 0]
+    "#]]
+    .assert_eq(&first);
+    assert_eq!(scenario.simulate(words).await, first, "the same seed, the same answer");
+    let assumed = scenario.simulate("example-placement").await;
+    assert!(assumed.contains("assumed, since no run of this placement"), "{assumed}");
+    let json = scenario.simulate("example-placement -o json --runs 5").await;
+    assert!(json.contains("\"share\""), "{json}");
+    assert_eq!(stored(&scenario), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_meant_is_said_and_a_run_that_would_be_refused_too() {
+    let scenario = Scenario::begin(CLUSTER).await;
+    scenario.place(json!({"type": "External"})).await;
+    let none = scenario.simulate("example-placement --strategy missing").await;
+    assert!(none.contains("would be refused"), "{none}");
+    let wrong = scenario.simulate("example-placement --ready fast").await;
+    assert!(wrong.contains("--ready is given as p50="), "{wrong}");
+}
+
+// Fed with how long clusters took, the median is what a run took.
+#[tokio::test(start_paused = true)]
+async fn the_predicted_median_is_what_an_executed_run_takes() {
+    let scenario = Scenario::with(CLUSTER, |config| {
+        config.workloads.ready_after = SignedDuration::from_secs(47);
+    })
+    .await;
+    scenario.place(json!({"type": "External"})).await;
+    scenario.strategy(json!({"afterStageTasks": [{"type": "TimedWait", "waitTime": "90s"}]})).await;
+    let start = scenario.fleet.env.now();
+    scenario.run("first", "Run").await;
+    scenario.until("first", "UpdateRunSucceeded").await;
+    let took = scenario.fleet.env.now().duration_since(start).as_secs_f64();
+    scenario.pass(5).await;
+    let told = scenario.simulate("example-placement -o json").await;
+    let (json, _) = told.rsplit_once('}').expect("a JSON document");
+    let told: serde_json::Value = serde_json::from_str(&format!("{json}}}")).expect("JSON");
+    assert!(told["readyTimes"].as_str().is_some_and(|from| from.starts_with("learned from 3")));
+    let predicted = told["rehearsal"]["seconds"]["p50"].as_f64().expect("a median");
+    assert!(took > 100.0, "{took}");
+    let off = (predicted - took).abs() / took;
+    assert!(off < 0.2, "predicted {predicted} s, took {took} s");
+}
