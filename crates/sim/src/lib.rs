@@ -6,6 +6,7 @@
 //! [`model`] is what a model checker walks through, [`normal`] makes transcripts comparable,
 //! [`testing`] is what tests and benchmarks of a hub share.
 
+pub mod campaign;
 pub mod fleet;
 pub mod model;
 pub mod normal;

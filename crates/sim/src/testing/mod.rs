@@ -6,6 +6,7 @@
 mod faults;
 mod hub;
 mod hub_members;
+mod scope;
 
 use flagship_hub::Options;
 use serde_json::Value;
@@ -13,6 +14,7 @@ use serde_json::Value;
 pub use faults::{Delays, faults, sometimes};
 pub use hub::TestHub;
 pub use hub_members::line;
+pub use scope::{CLUSTER, NAMESPACED, SCOPES, Scope};
 
 pub const CLUSTERS: &str = "memberclusters.cluster.kubernetes-fleet.io";
 pub const CRP: &str = "clusterresourceplacements.placement.kubernetes-fleet.io";

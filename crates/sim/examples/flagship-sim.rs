@@ -1,0 +1,327 @@
+//! The campaign: whole fleets under virtual time, each from one seed, held against the laws.
+//!
+//! ```text
+//! cargo build --release -p flagship-sim --example flagship-sim
+//! flagship sim --seeds 50000 --workers 2 --report campaign.txt
+//! flagship sim --seed 17                tell one seed in words
+//! flagship sim --replay FILE            tell a stored story in words
+//! flagship sim --bugs                   plant every known bug and say after how many seeds it is found
+//! flagship sim --members 1000 --hours 168
+//! ```
+//!
+//! An example and not a binary: virtual time is a feature of tokio for tests, and what ships is
+//! built without it (decision 19).
+
+use std::io::Write;
+use std::panic::AssertUnwindSafe;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use flagship_fleet::{ClusterHost, Storage};
+use flagship_sim::campaign::story::{Shape, draw, large};
+use flagship_sim::campaign::{BUGS, Bug, Report, Story, Told, explained, shrink, tell};
+use flagship_store::env::Env as ServerEnv;
+
+/// As in the binary that ships.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const HELP: &str = "\
+Tells stories of whole fleets under virtual time and holds them against the laws.
+
+  --seeds N         how many seeds (500)
+  --from N          the first seed (0)
+  --workers K       how many at a time (the number of cores)
+  --small           small fleets
+  --report FILE     where the report goes besides the terminal
+  --regressions DIR where shrunk stories that break a law go
+  --seed N          tell one seed in words
+  --replay FILE     tell a stored story in words
+  --bug NAME        plant a bug, and look for it in at most --seeds seeds
+  --bugs            the same for every known bug
+  --members N       one large fleet, with --hours H of virtual time (168)
+";
+
+/// How many tellings a shrunk story may cost.
+const TELLINGS: usize = 400;
+
+#[derive(Default)]
+struct Asked {
+    seeds: Option<u64>,
+    from: u64,
+    workers: Option<usize>,
+    small: bool,
+    report: Option<PathBuf>,
+    regressions: Option<PathBuf>,
+    seed: Option<u64>,
+    replay: Option<PathBuf>,
+    bugs: Vec<Bug>,
+    members: Option<u64>,
+    hours: Option<u64>,
+}
+
+fn main() -> ExitCode {
+    let asked = match Asked::read(std::env::args().skip(1)) {
+        Ok(asked) => asked,
+        Err(wrong) => {
+            say(&format!("{wrong}\n\n{HELP}"));
+            return ExitCode::from(2);
+        }
+    };
+    let done = if let Some(path) = &asked.replay {
+        match stored(path) {
+            Ok(story) => in_words(&story),
+            Err(wrong) => {
+                say(&wrong);
+                return ExitCode::from(2);
+            }
+        }
+    } else if let Some(seed) = asked.seed {
+        in_words(&draw(seed, asked.shape()))
+    } else if let Some(members) = asked.members {
+        one_large(members, asked.hours.unwrap_or(168), asked.from)
+    } else if !asked.bugs.is_empty() {
+        // Not a closure that stops at the first: each is to be found.
+        let found = asked.bugs.iter().map(|bug| find(&asked, *bug)).filter(|found| *found).count();
+        found == asked.bugs.len()
+    } else {
+        campaign(&asked)
+    };
+    if done { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+impl Asked {
+    fn read(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
+        let mut asked = Self::default();
+        while let Some(word) = words.next() {
+            let mut value = || words.next().ok_or(format!("{word} needs a value"));
+            let number =
+                |text: String| text.parse::<u64>().map_err(|_| format!("{text} is no number"));
+            match word.as_str() {
+                "--seeds" => asked.seeds = Some(number(value()?)?),
+                "--from" => asked.from = number(value()?)?,
+                "--workers" => asked.workers = usize::try_from(number(value()?)?).ok(),
+                "--small" => asked.small = true,
+                "--report" => asked.report = Some(value()?.into()),
+                "--regressions" => asked.regressions = Some(value()?.into()),
+                "--seed" => asked.seed = Some(number(value()?)?),
+                "--replay" => asked.replay = Some(value()?.into()),
+                "--members" => asked.members = Some(number(value()?)?),
+                "--hours" => asked.hours = Some(number(value()?)?),
+                "--bugs" => asked.bugs.extend(BUGS),
+                "--bug" => {
+                    let name = value()?;
+                    let known = BUGS.into_iter().find(|bug| format!("{bug:?}") == name);
+                    asked.bugs.push(known.ok_or(format!("no bug is called {name}: {BUGS:?}"))?);
+                }
+                _ => return Err(format!("{word} is no option")),
+            }
+        }
+        Ok(asked)
+    }
+
+    fn shape(&self) -> Shape {
+        if self.small { Shape::SMALL } else { Shape::CAMPAIGN }
+    }
+
+    fn workers(&self) -> usize {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        self.workers.unwrap_or(cores).max(1)
+    }
+}
+
+/// A server for the fleets of one thread, one after the other.
+fn host() -> ClusterHost {
+    ClusterHost::new(ServerEnv::simulated(0), Storage::Ephemeral)
+}
+
+/// Tells a story under paused time. A story that panics breaks a law, too.
+fn told(story: &Story, host: &ClusterHost, words: bool) -> Result<Told, String> {
+    let telling = || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .expect("a runtime");
+        runtime.block_on(tell(story, host, words))
+    };
+    std::panic::catch_unwind(AssertUnwindSafe(telling)).map_err(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()))
+            .unwrap_or_else(|| "no text".to_owned())
+    })
+}
+
+/// The law a story breaks, if it does.
+fn law(story: &Story, host: &ClusterHost) -> Option<String> {
+    match told(story, host, false) {
+        Ok(told) => told.violation.map(|broken| broken.law),
+        Err(_) => Some("panic".to_owned()),
+    }
+}
+
+fn in_words(story: &Story) -> bool {
+    match told(story, &host(), true) {
+        Err(panic) => {
+            say(&format!("the story panicked: {panic}"));
+            false
+        }
+        Ok(told) => {
+            match &told.violation {
+                Some(broken) => say(&explained(broken, &told.words)),
+                None => say(&format!("{}\nno law was broken", told.words.join("\n"))),
+            }
+            say(&format!("trace {:016x}, {} calls, {} s", told.hash, told.calls, told.seconds));
+            told.violation.is_none()
+        }
+    }
+}
+
+fn stored(path: &Path) -> Result<Story, String> {
+    let text = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    serde_json::from_slice(&text).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Many seeds, side by side.
+fn campaign(asked: &Asked) -> bool {
+    let (seeds, began) = (asked.seeds.unwrap_or(500), clock());
+    let (next, report) = (AtomicU64::new(0), Mutex::new(Report::default()));
+    let finished = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..asked.workers())
+            .map(|_| {
+                scope.spawn(|| {
+                    let host = host();
+                    loop {
+                        let number = next.fetch_add(1, Ordering::Relaxed);
+                        if number >= seeds {
+                            return;
+                        }
+                        one(asked, asked.from + number, &host, &report);
+                    }
+                })
+            })
+            .collect();
+        scope.spawn(|| {
+            while !finished.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_secs(2));
+                let line = lock(&report).progress(seeds, began.elapsed());
+                drop(write!(std::io::stderr(), "\r{line}"));
+            }
+        });
+        for worker in workers {
+            drop(worker.join());
+        }
+        finished.store(true, Ordering::Relaxed);
+    });
+    let report = lock(&report);
+    let text = report.text(began.elapsed()) + &memory();
+    say(&format!("\n{text}"));
+    if let Some(path) = &asked.report
+        && let Err(error) = std::fs::write(path, &text)
+    {
+        say(&format!("{}: {error}", path.display()));
+    }
+    report.broken.is_empty() && report.parted.is_empty()
+}
+
+/// One seed of a campaign. One in a hundred is told twice.
+fn one(asked: &Asked, seed: u64, host: &ClusterHost, report: &Mutex<Report>) {
+    let story = draw(seed, asked.shape());
+    let first = match told(&story, host, false) {
+        Ok(first) => first,
+        Err(panic) => return say(&format!("seed {seed} panicked: {panic}")),
+    };
+    lock(report).add(seed, &first);
+    if seed.is_multiple_of(100) {
+        let again = told(&story, host, false).map(|again| again.hash);
+        if again != Ok(first.hash) {
+            lock(report).parted.push(seed);
+        }
+    }
+    let Some(broken) = &first.violation else { return };
+    say(&format!("\nseed {seed} breaks {}: {}", broken.law, broken.what));
+    if let Some(folder) = &asked.regressions {
+        let small =
+            shrink(&story, TELLINGS, |story| law(story, host).as_ref() == Some(&broken.law));
+        let path = folder.join(format!("{}-{seed}.json", broken.law));
+        let text = serde_json::to_string_pretty(&small).unwrap_or_default();
+        match std::fs::write(&path, text) {
+            Ok(()) => say(&format!("  shrunk: flagship sim --replay {}", path.display())),
+            Err(error) => say(&format!("  {}: {error}", path.display())),
+        }
+    }
+}
+
+/// Plants a bug and looks for it.
+fn find(asked: &Asked, bug: Bug) -> bool {
+    let (host, began) = (host(), clock());
+    for number in 0..asked.seeds.unwrap_or(500) {
+        let seed = asked.from + number;
+        let story = Story { bug: Some(bug), ..draw(seed, asked.shape()) };
+        let Some(found) = law(&story, &host) else { continue };
+        // What the seed breaks without the bug is not the bug.
+        if law(&Story { bug: None, ..story.clone() }, &host).is_some() {
+            continue;
+        }
+        let spent = began.elapsed().as_secs_f64();
+        say(&format!("{bug:?}: {found} at seed {seed}, after {} seeds, {spent:.1} s", number + 1));
+        let small = shrink(&story, TELLINGS, |story| law(story, &host).as_ref() == Some(&found));
+        say(&format!(
+            "  shrunk to {} members, {} stages, {} faults, {} steps",
+            small.members.len(),
+            small.stages.len(),
+            small.faults.len(),
+            small.steps.len()
+        ));
+        if let Some(folder) = &asked.regressions {
+            let path = folder.join(format!("{bug:?}.json"));
+            let text = serde_json::to_string_pretty(&small).unwrap_or_default();
+            if let Err(error) = std::fs::write(&path, text) {
+                say(&format!("{}: {error}", path.display()));
+            }
+        }
+        return true;
+    }
+    say(&format!("{bug:?}: not found in {} seeds", asked.seeds.unwrap_or(500)));
+    false
+}
+
+fn one_large(members: u64, hours: u64, seed: u64) -> bool {
+    let began = clock();
+    let story = large(seed, members, hours);
+    let told = match told(&story, &host(), false) {
+        Ok(told) => told,
+        Err(panic) => {
+            say(&format!("the story panicked: {panic}"));
+            return false;
+        }
+    };
+    let mut report = Report::default();
+    report.add(seed, &told);
+    say(&(report.text(began.elapsed()) + &memory()));
+    told.violation.is_none()
+}
+
+fn memory() -> String {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    most.map_or_else(String::new, |most| format!("memory at most: {}\n", most.trim()))
+}
+
+#[expect(clippy::disallowed_methods, reason = "how long a campaign takes is the machine's time")]
+fn clock() -> Instant {
+    Instant::now()
+}
+
+fn lock<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[allow(clippy::print_stdout, reason = "a program that prints its report")]
+fn say(text: &str) {
+    println!("{text}");
+}

@@ -1,0 +1,363 @@
+//! Bugs that are planted to see whether the campaign finds them.
+//!
+//! Nothing that ships contains them: they sit between a hub and its API server, and change what
+//! the hub reads or what becomes of its writes as the bug would.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use flagship_api::keys::own;
+use flagship_apiserver::rest::ClusterHandle;
+use flagship_runtime::client::Client;
+use futures::future::BoxFuture;
+use futures::{StreamExt, stream};
+use http::{Method, Request, Response, Uri};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tower::{BoxError, Service};
+
+use super::people::HIDDEN;
+
+/// A bug.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Bug {
+    /// Bindings are written before the run's record, as KubeFleet does.
+    RecordLast,
+    /// Bindings do not bear the run that wrote them.
+    NoFence,
+    /// A success that was reported for an earlier generation counts for the present one.
+    StaleSuccess,
+    /// Nobody wakes for an approval.
+    LostWakeUp,
+    /// An approval counts whatever generation of the request it is about.
+    AnyGeneration,
+    /// A wait is counted from five minutes before the last cluster was done.
+    WrongClock,
+    /// That an eviction was carried out is not written down.
+    DoubleEviction,
+    /// A snapshot is removed although a run works with it.
+    SnapshotPruned,
+    /// One more cluster at once than a stage allows.
+    OneSlotTooMany,
+    /// One event in five about bindings is not delivered.
+    DroppedEvent,
+    /// A message shows what a Secret holds.
+    LeakedSecret,
+    /// The record of a run that has ended is written anew.
+    RestlessRecord,
+}
+
+/// All of them.
+pub const BUGS: [Bug; 12] = [
+    Bug::RecordLast,
+    Bug::NoFence,
+    Bug::StaleSuccess,
+    Bug::LostWakeUp,
+    Bug::AnyGeneration,
+    Bug::WrongClock,
+    Bug::DoubleEviction,
+    Bug::SnapshotPruned,
+    Bug::OneSlotTooMany,
+    Bug::DroppedEvent,
+    Bug::LeakedSecret,
+    Bug::RestlessRecord,
+];
+
+/// How long the record comes after the bindings.
+const LATER: Duration = Duration::from_millis(300);
+
+/// The client of a hub, with a bug between it and the server.
+pub(super) fn client(server: ClusterHandle, bug: Option<Bug>) -> Client {
+    match bug {
+        None => Client::in_process(server),
+        Some(bug) => Client::in_process(Buggy { server, bug, memory: Arc::default() }),
+    }
+}
+
+#[derive(Clone)]
+struct Buggy {
+    server: ClusterHandle,
+    bug: Bug,
+    memory: Arc<Memory>,
+}
+
+/// What a bug remembers.
+#[derive(Default)]
+struct Memory {
+    events: AtomicU64,
+    done: Mutex<BTreeSet<String>>,
+}
+
+impl Memory {
+    /// Whether this is seen for the first time.
+    fn is_new(&self, what: String) -> bool {
+        self.done.lock().unwrap_or_else(PoisonError::into_inner).insert(what)
+    }
+}
+
+type Answer = Response<UnsyncBoxBody<Bytes, BoxError>>;
+
+impl<B> Service<Request<B>> for Buggy
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    type Response = Answer;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Answer, BoxError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let buggy = self.clone();
+        Box::pin(async move {
+            let (parts, body) = request.into_parts();
+            let body = body.collect().await.map_err(Into::into)?.to_bytes();
+            buggy.pass(Request::from_parts(parts, body)).await
+        })
+    }
+}
+
+impl Buggy {
+    async fn send(&self, request: Request<Bytes>) -> Result<Answer, BoxError> {
+        let (parts, body) = request.into_parts();
+        let mut server = self.server.clone();
+        let answer = server.call(Request::from_parts(parts, Full::new(body))).await?;
+        Ok(answer.map(|body| body.map_err(|never| match never {}).boxed_unsync()))
+    }
+
+    async fn pass(&self, request: Request<Bytes>) -> Result<Answer, BoxError> {
+        let path = request.uri().path().to_owned();
+        if request.method() != Method::GET {
+            return self.write(request, &path).await;
+        }
+        let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+        let answer = self.send(request).await?;
+        if !self.changes_reads_of(&path) || !answer.status().is_success() {
+            return Ok(answer);
+        }
+        match is_watch {
+            true => Ok(self.watched(answer)),
+            false => {
+                let (parts, body) = answer.into_parts();
+                let bytes = body.collect().await?.to_bytes();
+                let mut value: Value = serde_json::from_slice(&bytes)?;
+                match value["items"].as_array_mut() {
+                    Some(items) => items.iter_mut().for_each(|item| self.read(item)),
+                    None => self.read(&mut value),
+                }
+                Ok(Response::from_parts(parts, whole(value.to_string())))
+            }
+        }
+    }
+
+    fn changes_reads_of(&self, path: &str) -> bool {
+        let about = |plural: &str| path.contains(plural);
+        match self.bug {
+            Bug::StaleSuccess | Bug::DroppedEvent => about("resourcebindings"),
+            Bug::LostWakeUp | Bug::AnyGeneration => about("approvalrequests"),
+            Bug::OneSlotTooMany => about("stagedupdate"),
+            _ => false,
+        }
+    }
+
+    /// A watch, line by line.
+    fn watched(&self, answer: Answer) -> Answer {
+        let (parts, body) = answer.into_parts();
+        let buggy = self.clone();
+        let mut rest = BytesMut::new();
+        let lines = body.into_data_stream().map(move |piece| {
+            rest.extend_from_slice(&piece?);
+            let mut out = Vec::new();
+            while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+                let line = rest.split_to(end + 1);
+                out.extend(buggy.line(&line));
+            }
+            Ok::<_, BoxError>(http_body::Frame::data(Bytes::from(out)))
+        });
+        // An empty frame says nothing.
+        let lines = lines.flat_map(|frame| {
+            let empty =
+                matches!(&frame, Ok(frame) if frame.data_ref().is_some_and(Bytes::is_empty));
+            stream::iter((!empty).then_some(frame))
+        });
+        Response::from_parts(parts, BodyExt::boxed_unsync(StreamBody::new(lines)))
+    }
+
+    /// What becomes of one event.
+    fn line(&self, line: &[u8]) -> Vec<u8> {
+        let Ok(mut event) = serde_json::from_slice::<Value>(line) else { return line.to_vec() };
+        if event["type"] == "MODIFIED" {
+            match self.bug {
+                Bug::LostWakeUp => return Vec::new(),
+                Bug::DroppedEvent
+                    if self.memory.events.fetch_add(1, Ordering::Relaxed) % 5 == 4 =>
+                {
+                    return Vec::new();
+                }
+                _ => {}
+            }
+        }
+        if event["type"] != "BOOKMARK" {
+            self.read(&mut event["object"]);
+        }
+        let mut out = event.to_string().into_bytes();
+        out.push(b'\n');
+        out
+    }
+
+    /// What a hub reads instead of what is there.
+    fn read(&self, object: &mut Value) {
+        let generation = object["metadata"]["generation"].clone();
+        match self.bug {
+            Bug::StaleSuccess | Bug::AnyGeneration => {
+                let about = if self.bug == Bug::AnyGeneration { "Approved" } else { "Available" };
+                for condition in object["status"]["conditions"].as_array_mut().into_iter().flatten()
+                {
+                    if condition["type"] == about && condition["status"] == "True" {
+                        condition["observedGeneration"] = generation.clone();
+                    }
+                }
+            }
+            Bug::OneSlotTooMany => slots(object, 1),
+            _ => {}
+        }
+    }
+
+    async fn write(&self, mut request: Request<Bytes>, path: &str) -> Result<Answer, BoxError> {
+        let is_record = path.contains("stagedupdateruns") && path.ends_with("/status");
+        let Ok(mut body) = serde_json::from_slice::<Value>(request.body()) else {
+            return self.send(request).await;
+        };
+        match self.bug {
+            Bug::NoFence if path.contains("resourcebindings") => {
+                if let Some(notes) = body["metadata"]["annotations"].as_object_mut() {
+                    notes.remove(own::UPDATE_RUN_UID);
+                    notes.remove(own::UPDATE_RUN_GENERATION);
+                }
+            }
+            Bug::RecordLast if is_record && body.to_string().contains("ClusterUpdatingStarted") => {
+                let buggy = self.clone();
+                tokio::spawn(async move {
+                    tokio::time::sleep(LATER).await;
+                    // Whether it is refused, nobody learns.
+                    drop(buggy.send(request).await);
+                });
+                return Ok(Response::new(whole(body.to_string())));
+            }
+            Bug::WrongClock if is_record => earlier(&mut body["status"]),
+            Bug::OneSlotTooMany if is_record => slots(&mut body, -1),
+            Bug::DoubleEviction if path.contains("placementevictions") => {
+                let get = Request::get(plain(path)).body(Bytes::new())?;
+                return self.send(get).await;
+            }
+            Bug::LeakedSecret if path.contains("resourcebindings") && path.ends_with("/status") => {
+                for condition in body["status"]["conditions"].as_array_mut().into_iter().flatten() {
+                    if condition["type"] == "Available" {
+                        condition["message"] = json!(format!("the password {HIDDEN} was refused"));
+                    }
+                }
+            }
+            _ => {}
+        }
+        *request.body_mut() = Bytes::from(body.to_string());
+        let answer = self.send(request).await?;
+        if is_record && answer.status().is_success() {
+            self.after_record(path, &body).await?;
+        }
+        Ok(answer)
+    }
+
+    async fn after_record(&self, path: &str, body: &Value) -> Result<(), BoxError> {
+        let text = body.to_string();
+        let uid = body["metadata"]["uid"].as_str().unwrap_or_default();
+        match self.bug {
+            Bug::SnapshotPruned
+                if text.contains("ClusterUpdatingStarted") && self.memory.is_new(uid.into()) =>
+            {
+                let index = body["status"]["resourceSnapshotIndexUsed"].as_str().unwrap_or("0");
+                let placement = body["spec"]["placementName"].as_str().unwrap_or_default();
+                let snapshots = plain(path).replace("stagedupdateruns", "resourcesnapshots");
+                let (folder, _) = snapshots.rsplit_once('/').unwrap_or_default();
+                let uri = format!("{folder}/{placement}-{index}-snapshot");
+                let delete = Request::delete(uri).body(Bytes::new())?;
+                self.send(delete).await.map(drop)
+            }
+            Bug::RestlessRecord if text.contains("\"type\":\"Succeeded\"") => {
+                let (buggy, path, mut body) = (self.clone(), path.to_owned(), body.clone());
+                if !self.memory.is_new(uid.into()) {
+                    return Ok(());
+                }
+                tokio::spawn(async move {
+                    for pass in 0.. {
+                        tokio::time::sleep(Duration::from_secs(60)).await;
+                        body["metadata"]["resourceVersion"] = Value::Null;
+                        body["status"]["conditions"][0]["message"] = json!(format!("pass {pass}"));
+                        let bytes = Bytes::from(body.to_string());
+                        let put = Request::put(path.as_str())
+                            .header(http::header::CONTENT_TYPE, "application/json")
+                            .body(bytes);
+                        let Ok(put) = put else { return };
+                        if buggy.send(put).await.is_err() {
+                            return;
+                        }
+                    }
+                });
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The path of the object itself.
+fn plain(path: &str) -> String {
+    let uri: Uri = path.parse().unwrap_or_default();
+    uri.path().trim_end_matches("/status").to_owned()
+}
+
+fn whole(text: String) -> UnsyncBoxBody<Bytes, BoxError> {
+    Full::new(Bytes::from(text)).map_err(|never| match never {}).boxed_unsync()
+}
+
+/// Changes every number of clusters at once.
+fn slots(value: &mut Value, by: i64) {
+    match value {
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                match field.as_i64().filter(|_| name == "maxConcurrency") {
+                    Some(number) => *field = json!(number + by),
+                    None => slots(field, by),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| slots(item, by)),
+        _ => {}
+    }
+}
+
+/// Dates every cluster that is done five minutes back, once.
+fn earlier(status: &mut Value) {
+    for stage in status["stagesStatus"].as_array_mut().into_iter().flatten() {
+        for cluster in stage["clusters"].as_array_mut().into_iter().flatten() {
+            for condition in cluster["conditions"].as_array_mut().into_iter().flatten() {
+                let is_done = condition["type"] == "Succeeded" && condition["message"] != "early";
+                let time = condition["lastTransitionTime"].as_str().and_then(|t| t.parse().ok());
+                if let Some(time) = time.filter(|_: &Timestamp| is_done) {
+                    let early = time.checked_sub(SignedDuration::from_mins(5)).unwrap_or(time);
+                    condition["lastTransitionTime"] = json!(early);
+                    condition["message"] = json!("early");
+                }
+            }
+        }
+    }
+}
