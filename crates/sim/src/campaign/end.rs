@@ -88,7 +88,7 @@ fn converged(story: &Story, inner: &Inner) -> Found {
             continue;
         }
         let (space, cluster) = (binding.member_namespace(), binding.cluster());
-        let there = books.clusters.get(&ObjectKey::new("", cluster)).is_some();
+        let there = books.clusters.contains_key(&ObjectKey::new("", cluster));
         let index = binding.spec.resource_snapshot_name.split('-').nth(1).unwrap_or_default();
         let ours = books.works.iter().filter(|(key, work)| {
             *key.namespace == *space && work.owner().is_some_and(|owner| owner == binding.key())

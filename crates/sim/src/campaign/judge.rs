@@ -76,6 +76,9 @@ pub struct Judge {
     inner: Mutex<Inner>,
 }
 
+/// An object before and after a write.
+type Written = (Option<Arc<Stored>>, Option<Arc<Stored>>);
+
 /// One state that a hub may have read.
 struct State {
     seen: Observed,
@@ -97,7 +100,7 @@ pub struct Inner {
     /// When a hub last wrote something that is not about the life of members.
     pub last_hub_write: Option<(Timestamp, String)>,
     /// What that write did, if the books hold the object.
-    last_change: Option<(Option<Arc<Stored>>, Option<Arc<Stored>>)>,
+    last_change: Option<Written>,
     /// What hubs' clocks may differ by.
     pub skew: SignedDuration,
     /// Offsets of hubs by name.

@@ -107,7 +107,9 @@ pub async fn tell(story: &Story, host: &ClusterHost, in_words: bool) -> Told {
             Err(what) => judge.broken("S16", what),
         }
     }
-    if judge.inner().violation.is_none() {
+    // Whether a member is heard of, a hub decides by its own clock when it starts.
+    let in_time = story.hubs.iter().all(|offset| *offset == 0) && judge.inner().skew.is_zero();
+    if in_time && judge.inner().violation.is_none() {
         processes.restarted(&judge).await;
     }
     let mut inner = judge.inner();
@@ -192,8 +194,10 @@ async fn heal(judge: &Arc<Judge>, people: &People, members: &Members) -> Result<
         people.approve_all().await;
         sleep(Duration::from_secs(30)).await;
         let last = judge.inner().last_hub_write.clone();
-        let Some((at, what)) = last else { return Ok(()) };
-        if people.now().duration_since(at) > REST {
+        let (at, what) = last.unwrap_or_default();
+        // A hub that is still down has not written either.
+        let rests = people.now().duration_since(at) > REST;
+        if rests && start.elapsed() > REST.unsigned_abs() {
             return Ok(());
         }
         if start.elapsed() > Duration::from_secs(PATIENCE) {
