@@ -63,7 +63,7 @@ function planned(plan, line, route) {
   const gates = (stage) => stage.gates.map((gate) => (gate.approval ? `approval ${gate.side}` : `wait ${gate.wait} ${gate.side}`)).join(", ");
   return [
     h("dl.figures", {}, [["Clusters", plan.clusters], ["Stages", plan.stages.length], ["Approvals", plan.approvals]].map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
-    plan.passed.map((note) => h("p.missing", {}, note)),
+    plan.passed.map((note) => h("p.missing", {}, note.message)),
     h("div.scroll", { tabindex: 0, role: "region", "aria-label": "Stages" }, h("table.stages-table", {},
       h("thead", {}, h("tr", {}, ["Stage", "Clusters", "At once", "Gates"].map((name) => h("th", { scope: "col" }, name)))),
       h("tbody", {}, plan.stages.map((stage, at) => h("tr", { "data-key": stage.name },

@@ -12,11 +12,12 @@ use flagship_api::staged_update_status::UpdateRunStatus;
 use flagship_rules::model::{Binding, Cluster, PolicySnapshot, ResourceSnapshot};
 use flagship_rules::placement::Placement;
 use flagship_rules::update_run::lifecycle::{at_once as at_once_of, configured, has_ended};
-use flagship_rules::update_run::superseded::{superseded, taken};
+use flagship_rules::update_run::superseded::{Superseded, superseded, taken};
 use flagship_rules::update_run::{Action, Observed, Options, Rival, Run, plan};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use serde::Serialize;
 
 use crate::board::{Board, Stage};
 use crate::why::{ClusterFacts, Facts, Finding, RunFacts, Subject, explain};
@@ -71,7 +72,24 @@ pub struct Stages {
     /// Approvals that will be asked for.
     pub approvals: usize,
     /// Runs that still wait although a newer one has passed them.
-    pub passed: Vec<String>,
+    pub passed: Vec<Passed>,
+}
+
+/// A run that is still open although a newer one has passed it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Passed {
+    /// The run.
+    pub run: String,
+    /// The run that has most of its clusters now.
+    pub by: String,
+    /// The version which that one brings.
+    pub version: String,
+    /// How many clusters were taken.
+    pub clusters: usize,
+    /// When the last of them was.
+    pub at: Timestamp,
+    /// The same as a sentence.
+    pub message: String,
 }
 
 /// A run that would be refused.
@@ -109,20 +127,22 @@ pub fn foresee(asked: Asked) -> Foreseen {
 }
 
 /// What to say of open runs that a newer one has passed: to let them go on takes clusters back.
-fn passed(runs: &[Run]) -> Vec<String> {
+fn passed(runs: &[Run]) -> Vec<Passed> {
     let open = runs.iter().filter(|run| !has_ended(&run.status));
     let told = open.filter_map(|run| {
         let others: Vec<Rival> =
             runs.iter().filter(|other| other.uid != run.uid).map(Rival::of).collect();
         let found = superseded(&run.status, &taken(&run.status, run.created, &others))?;
-        let key = run.beside(&run.name);
-        Some(format!("{key} is still open, and {} at {}", found.told(), found.at))
+        let run = run.beside(&run.name).to_string();
+        let message = format!("{run} is still open, and {} at {}", found.told(), found.at);
+        let Superseded { by, version, at, clusters, .. } = found;
+        Some(Passed { run, by, version, clusters, at, message })
     });
     told.collect()
 }
 
 impl Stages {
-    fn of(seen: &Observed, status: &UpdateRunStatus, passed: Vec<String>) -> Self {
+    fn of(seen: &Observed, status: &UpdateRunStatus, passed: Vec<Passed>) -> Self {
         let board = Board::of(IMAGINED, None, &seen.run.spec, status, seen.now);
         let (_, clusters) = board.clusters();
         let gates = board.stages.iter().flat_map(|stage| &stage.gates);

@@ -24,6 +24,7 @@ pub mod policies;
 mod rollout;
 mod scheduling;
 mod scope;
+mod unreadable;
 mod update_run;
 mod work;
 

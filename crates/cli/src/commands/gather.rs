@@ -14,6 +14,7 @@ use flagship_api::names::{
 };
 use flagship_api::placement::PlacementSpec;
 use flagship_api::placement_status::PlacementStatus;
+use flagship_api::snapshot::{SchedulingPolicySnapshotSpec, SchedulingPolicySnapshotStatus};
 use flagship_api::staged_update::UpdateRunSpec;
 use flagship_api::staged_update_status::UpdateRunStatus;
 use flagship_explain::overview::Asked;
@@ -25,7 +26,7 @@ use flagship_rules::diagnosis::report::{self, Reported};
 use flagship_rules::heartbeat::last_heard;
 use flagship_rules::update_run::lifecycle::{has_ended, proven};
 use flagship_rules::update_run::{Age, Rival};
-use flagship_runtime::client::{Client, ClientError, Selection};
+use flagship_runtime::client::{Client, ClientError, Listed, Selection};
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -80,7 +81,8 @@ pub async fn deepened(hub: &Hub, mut facts: Facts) -> Facts {
 const LOOKING: Duration = Duration::from_secs(2);
 
 async fn about_run(client: &Client, key: &ObjectKey, facts: &mut Facts) -> Result<(), ClientError> {
-    facts.run = run(client, key).await?;
+    let run = readable(run(client, key).await, &mut facts.subject_unreadable)?;
+    facts.run = run.flatten();
     let Some(run) = &facts.run else {
         return Ok(());
     };
@@ -100,7 +102,8 @@ async fn about_placement(
     key: &ObjectKey,
     facts: &mut Facts,
 ) -> Result<(), ClientError> {
-    let about = of_placement(client, key).await?;
+    let mut about = of_placement(client, key).await?;
+    facts.subject_unreadable = about.itself_unreadable.take();
     let newest = about.runs.iter().rfind(|run| !has_ended(&run.status)).map(RunObject::name);
     let newest = newest.map(|name| ObjectKey::new(key.namespace.as_deref(), name));
     let ended = about.runs.last().filter(|_| newest.is_none());
@@ -137,20 +140,40 @@ struct OfPlacement {
     bindings: Vec<BindingFacts>,
     reports: BTreeMap<String, Vec<Reported>>,
     runs: Vec<RunObject>,
-    /// Bindings that cannot be read, with the reason.
+    /// Why the placement itself cannot be read.
+    itself_unreadable: Option<String>,
+    /// Bindings and scheduling policies that cannot be read, with the reason.
     unreadable: Vec<String>,
+}
+
+/// What was read; or nothing, and why it cannot be read though it is there.
+fn readable<T>(
+    read: Result<T, ClientError>,
+    why: &mut Option<String>,
+) -> Result<Option<T>, ClientError> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(ClientError::Malformed(problem)) => {
+            *why = Some(problem.to_string());
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 async fn of_placement(client: &Client, key: &ObjectKey) -> Result<OfPlacement, ClientError> {
     let namespace = key.namespace.as_deref();
     let placements = ScopedKind::Placement.of(client, namespace);
-    let (found, bindings, runs) = futures::join!(
+    let (found, bindings, policies, runs) = futures::join!(
         placements.find(key),
         bindings(client, namespace, Some(&key.name)),
+        unreadable_policies(client, key),
         runs_of(client, key)
     );
-    let found: Option<Placement> = found?;
-    let (bindings, unreadable) = bindings?;
+    let mut itself_unreadable = None;
+    let found: Option<Placement> = readable(found, &mut itself_unreadable)?.flatten();
+    let (bindings, mut unreadable) = bindings?;
+    unreadable.extend(policies);
     let works = Selection::all().with_labels(format!("{}={}", label::PARENT_PLACEMENT, key.name));
     let reports = match bindings.iter().any(BindingFacts::is_unavailable) {
         true => reported_causes(client, &works).await,
@@ -160,6 +183,7 @@ async fn of_placement(client: &Client, key: &ObjectKey) -> Result<OfPlacement, C
         placement: found.map(placement_facts),
         bindings,
         reports,
+        itself_unreadable,
         unreadable,
         runs: runs?,
     })
@@ -171,6 +195,7 @@ impl OfPlacement {
         facts.placement = self.placement;
         facts.bindings = self.bindings;
         facts.reports = self.reports;
+        facts.unreadable.extend(self.itself_unreadable);
         facts.unreadable.extend(self.unreadable);
         let open = self.runs.iter().filter(|run| !has_ended(&run.status));
         facts.rivals = open.map(|run| run.name().to_owned()).collect();
@@ -351,6 +376,18 @@ async fn bindings(
         .collect();
     found.sort_by(|a, b| a.key.cmp(&b.key));
     Ok((found, unreadable))
+}
+
+/// Scheduling policies of a placement that cannot be read; whoever may not list them does
+/// without.
+async fn unreadable_policies(client: &Client, placement: &ObjectKey) -> Vec<String> {
+    type Policy = Stored<SchedulingPolicySnapshotSpec, SchedulingPolicySnapshotStatus>;
+    let namespace = placement.namespace.as_deref();
+    let labels = format!("{}={}", label::PARENT_PLACEMENT, placement.name);
+    let policies = ScopedKind::PolicySnapshot.of(client, namespace);
+    let listed = policies.list(&everywhere(namespace).with_labels(labels)).await;
+    let listed = listed.map_or_else(|_| Vec::new(), |listed: Listed<Policy>| listed.malformed);
+    listed.iter().map(ToString::to_string).collect()
 }
 
 fn everywhere(namespace: Option<&str>) -> Selection {

@@ -124,7 +124,7 @@ fn show(
     writeln!(out)?;
     writeln!(out, "{} cluster(s), {} approval(s).", planned.clusters, planned.approvals)?;
     for passed in &planned.passed {
-        writeln!(out, "{}", after("note:  ", passed, look.width))?;
+        writeln!(out, "{}", after("note:  ", &passed.message, look.width))?;
     }
     let flag =
         key.namespace.as_ref().map_or_else(String::new, |namespace| format!(" -n {namespace}"));

@@ -57,7 +57,7 @@ const JUDGES: &[&str] = &[
 
 /// Files of `hub` and `member` that write and are no shell.
 const WRITERS: &[(&str, &str)] = &[(
-    "crates/hub/src/placement/unreadable.rs",
+    "crates/hub/src/unreadable.rs",
     "says on an object that it cannot be decoded, so that no plan can",
 )];
 

@@ -40,11 +40,9 @@ pub fn explain(facts: &Facts, bound: &BindingFacts) -> Option<Finding> {
     } else {
         refused(bound, cluster, failed)
     };
-    let mut seen = vec![Evidence {
-        what: "work",
-        name: format!("{}/{}", member_namespace(cluster), work_name(bound, &failed.condition)),
-        says: format!("{}=False  {}", failed.condition.type_, failed.condition.reason),
-    }];
+    let work = format!("{}/{}", member_namespace(cluster), work_name(bound, &failed.condition));
+    let says = format!("{}=False  {}", failed.condition.type_, failed.condition.reason);
+    let mut seen = vec![Evidence::new("work", work, says).told_by(&failed.condition)];
     if let Some(envelope) = &failed.resource.envelope {
         let key = match envelope.namespace.as_str() {
             "" => envelope.name.clone(),
@@ -52,7 +50,7 @@ pub fn explain(facts: &Facts, bound: &BindingFacts) -> Option<Finding> {
         };
         let kind = envelope_kind(envelope);
         let says = format!("carries {}", spoken(&failed.resource));
-        seen.push(Evidence { what: "envelope", name: format!("{kind} {key}"), says });
+        seen.push(Evidence::new("envelope", format!("{kind} {key}"), says));
     }
     Some(finding.led_by(seen))
 }

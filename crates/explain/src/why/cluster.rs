@@ -150,7 +150,7 @@ fn not_there(facts: &Facts, name: &str, bound: &BindingFacts) -> Finding {
             Finding::new(State::Waiting, Cause::InProgress, headline)
         }
     };
-    finding.led_by(vec![Evidence { what: "binding", name: bound.key.to_string(), says: seen }])
+    finding.led_by(vec![Evidence::new("binding", bound.key.to_string(), seen)])
 }
 
 /// What keeps a cluster from having what the placement wants, as its binding says.
@@ -210,11 +210,7 @@ fn of_binding(facts: &Facts, bound: &BindingFacts) -> Option<Finding> {
     ]
     .iter()
     .find_map(|kind| says(kind));
-    let seen = worst.map(|found| Evidence {
-        what: "binding",
-        name: bound.key.to_string(),
-        says: format!("{}={}  {}", found.type_, found.status, found.reason),
-    });
+    let seen = worst.map(|found| Evidence::of("binding", bound.key.to_string(), found));
     let finding =
         match worst {
             Some(found) if found.type_ == binding::OVERRIDDEN => Some(
@@ -258,11 +254,7 @@ fn held_back(bound: &BindingFacts) -> Option<Finding> {
                 bound.spec.target_cluster
             ))
             .because(&started.message)
-            .saw(
-                "binding",
-                bound.key.to_string(),
-                format!("{}={}  {}", started.type_, started.status, started.reason),
-            )
+            .saw_that(Evidence::of("binding", bound.key.to_string(), started))
             .hint("look", "see who holds it back", flagship("why placement", &placement_of(bound))),
     )
 }
@@ -275,14 +267,14 @@ fn membership(facts: &Facts, name: &str, member: &ClusterFacts) -> Option<Findin
     if joined.is_some_and(|joined| Truth::of(joined) == Truth::True) {
         return None;
     }
-    let says = joined.map_or_else(
-        || "no Joined condition".to_owned(),
-        |joined| format!("Joined={}  {}", joined.status, joined.reason),
-    );
+    let seen = match joined {
+        Some(joined) => Evidence::of("cluster", name, joined),
+        None => Evidence::new("cluster", name, "no Joined condition"),
+    };
     Some(
         Finding::new(State::Waiting, Cause::ClusterNotJoined, format!("{name} has not joined."))
             .what(format!("the agent of {name} has not reported that it joined"))
-            .saw("cluster", name, says)
+            .saw_that(seen)
             .hint("fix", "start its agent", agent(name)),
     )
 }

@@ -65,6 +65,8 @@ pub struct Facts {
     pub reports: BTreeMap<String, Vec<Reported>>,
     /// What a member shows of an object that failed there, by cluster.
     pub members: BTreeMap<String, MemberView>,
+    /// The run or placement asked about, if it is there and cannot be read: which field and why.
+    pub subject_unreadable: Option<String>,
     /// Objects that belong to the subject and cannot be read: which, which field and why.
     pub unreadable: Vec<String>,
 }
@@ -97,6 +99,7 @@ impl Facts {
             placements: BTreeMap::new(),
             reports: BTreeMap::new(),
             members: BTreeMap::new(),
+            subject_unreadable: None,
             unreadable: Vec::new(),
         }
     }

@@ -1,5 +1,7 @@
 //! What `why` answers: one cause, the way to it, and what to do.
 
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::Serialize;
 
 use super::Cause;
@@ -60,6 +62,62 @@ pub struct Evidence {
     pub name: String,
     /// What it says, in a few words.
     pub says: String,
+    /// The condition that says so, for programs; nothing where it is no condition.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub condition: Option<SeenCondition>,
+}
+
+/// A condition of an object met on the way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SeenCondition {
+    /// Its type.
+    pub r#type: String,
+    /// True, False or Unknown.
+    pub status: String,
+    /// One word why.
+    pub reason: String,
+    /// The sentence of whoever wrote it.
+    pub message: String,
+    /// Since when its status is so.
+    pub at: Timestamp,
+}
+
+impl Evidence {
+    /// An object and what is known of it.
+    pub fn new(what: &'static str, name: impl Into<String>, says: impl Into<String>) -> Self {
+        Self { what, name: name.into(), says: says.into(), condition: None }
+    }
+
+    /// An object and a condition of it.
+    pub fn of(what: &'static str, name: impl Into<String>, condition: &Condition) -> Self {
+        let Condition { type_, status, reason, .. } = condition;
+        Self::new(what, name, format!("{type_}={status}  {reason}")).told_by(condition)
+    }
+
+    /// The same, where there may be none.
+    pub fn of_any(
+        what: &'static str,
+        name: impl Into<String>,
+        condition: Option<&Condition>,
+    ) -> Self {
+        match condition {
+            Some(condition) => Self::of(what, name, condition),
+            None => Self::new(what, name, "no conditions yet"),
+        }
+    }
+
+    /// The same words, told by this condition.
+    #[must_use]
+    pub fn told_by(mut self, condition: &Condition) -> Self {
+        self.condition = Some(SeenCondition {
+            r#type: condition.type_.clone(),
+            status: condition.status.clone(),
+            reason: condition.reason.clone(),
+            message: condition.message.clone(),
+            at: condition.last_transition_time.0,
+        });
+        self
+    }
 }
 
 /// A command, and what it is good for.
@@ -142,7 +200,14 @@ impl Finding {
         name: impl Into<String>,
         says: impl Into<String>,
     ) -> Self {
-        self.evidence.push(Evidence { what, name: name.into(), says: says.into() });
+        self.evidence.push(Evidence::new(what, name, says));
+        self
+    }
+
+    /// The same with the condition that tells it.
+    #[must_use]
+    pub fn saw_that(mut self, seen: Evidence) -> Self {
+        self.evidence.push(seen);
         self
     }
 

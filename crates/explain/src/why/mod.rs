@@ -34,7 +34,7 @@ pub use facts::{
     ApprovalFacts, BindingFacts, ClusterFacts, Facts, MemberView, PlacementFacts, PlacementGlance,
     RunFacts, Subject,
 };
-pub use finding::{Evidence, Finding, Hint, State, Stuck};
+pub use finding::{Evidence, Finding, Hint, SeenCondition, State, Stuck};
 pub use gate::spoken;
 pub use refusal::detail;
 pub use stuck::{causes, worth_a_look};

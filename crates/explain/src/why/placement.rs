@@ -17,6 +17,9 @@ use super::{Cause, cluster, hub_silent, refusal, run, versions};
 pub fn explain(facts: &Facts, key: &ObjectKey) -> Finding {
     let kinds = if key.namespace.is_some() { "rp" } else { "crp" };
     let Some(placement) = &facts.placement else {
+        if let Some(found) = run::subject_unreadable(facts, "placement", key) {
+            return found;
+        }
         return Finding::new(
             State::Failed,
             Cause::PlacementMissing,
@@ -29,11 +32,8 @@ pub fn explain(facts: &Facts, key: &ObjectKey) -> Finding {
         );
     };
     let scheduled = Kind::Scheduled.on(key.scope());
-    let shown = placement.status.conditions.last().map_or_else(
-        || "no conditions yet".to_owned(),
-        |last| format!("{}={}  {}", last.type_, last.status, last.reason),
-    );
-    let seen = Evidence { what: "placement", name: key.to_string(), says: shown };
+    let last = placement.status.conditions.last();
+    let seen = Evidence::of_any("placement", key.to_string(), last);
     look(facts, key, placement, scheduled).led_by(vec![seen])
 }
 
@@ -42,6 +42,10 @@ fn look(facts: &Facts, key: &ObjectKey, placement: &PlacementFacts, scheduled: &
         return silent;
     }
     let found = placement.status.conditions.current(scheduled, placement.generation);
+    let pending = found.is_none_or(|found| Truth::of(found) == Truth::Unknown);
+    if let Some(found) = not_all_read(facts, key).filter(|_| pending) {
+        return found;
+    }
     let Some(found) = found else {
         return unanswered(facts, key, placement);
     };
@@ -57,13 +61,8 @@ fn look(facts: &Facts, key: &ObjectKey, placement: &PlacementFacts, scheduled: &
     if let (true, Some(_), Some(name)) = (external, &facts.run, facts.rivals.last()) {
         return run::explain(facts, &ObjectKey::new(key.namespace.as_deref(), name));
     }
-    if let Some(what) = facts.unreadable.first() {
-        let headline = format!("not all that belongs to {key} can be read.");
-        return Finding::new(State::Stuck, Cause::ObjectUnreadable, headline).because(what).hint(
-            "fix",
-            "correct the field that is named; see all of them",
-            "flagship doctor",
-        );
+    if let Some(found) = not_all_read(facts, key) {
+        return found;
     }
     for entry in chosen(placement) {
         if let Some(finding) = cluster::trouble(facts, &entry.cluster_name, None) {
@@ -100,6 +99,14 @@ fn look(facts: &Facts, key: &ObjectKey, placement: &PlacementFacts, scheduled: &
         Cause::InProgress,
         format!("{key} is being rolled out to {clusters} cluster(s)."),
     )
+}
+
+/// Something that the placement needs is stored and cannot be read.
+fn not_all_read(facts: &Facts, key: &ObjectKey) -> Option<Finding> {
+    let what = facts.unreadable.first()?;
+    let headline = format!("not all that belongs to {key} can be read.");
+    let finding = Finding::new(State::Stuck, Cause::ObjectUnreadable, headline).because(what);
+    Some(finding.hint("fix", "correct the field that is named; see all of them", "flagship doctor"))
 }
 
 fn unanswered(facts: &Facts, key: &ObjectKey, placement: &PlacementFacts) -> Finding {
@@ -153,7 +160,11 @@ fn unscheduled(key: &ObjectKey, placement: &PlacementFacts, message: &str) -> Fi
         let says = scheduled.map_or_else(String::new, |scheduled| scheduled.message.clone());
         let name =
             if entry.cluster_name.is_empty() { "(a missing cluster)" } else { &entry.cluster_name };
-        finding = finding.saw("cluster", name, says);
+        let seen = Evidence::new("cluster", name, says);
+        finding = finding.saw_that(match scheduled {
+            Some(scheduled) => seen.told_by(scheduled),
+            None => seen,
+        });
     }
     let kinds = if key.namespace.is_some() { "rp" } else { "crp" };
     finding

@@ -26,14 +26,10 @@ pub const NOTICE: SignedDuration = SignedDuration::from_secs(15);
 /// Explains a run.
 pub fn explain(facts: &Facts, key: &ObjectKey) -> Finding {
     let Some(run) = &facts.run else {
-        return missing(key);
+        return subject_unreadable(facts, "run", key).unwrap_or_else(|| missing(key));
     };
     let finding = look(facts, key, run);
-    let shown = headline_condition(run).map_or_else(
-        || "no conditions yet".to_owned(),
-        |condition| format!("{}={}  {}", condition.type_, condition.status, condition.reason),
-    );
-    finding.led_by(vec![Evidence { what: "run", name: key.to_string(), says: shown }])
+    finding.led_by(vec![Evidence::of_any("run", key.to_string(), headline_condition(run))])
 }
 
 fn look(facts: &Facts, key: &ObjectKey, run: &RunFacts) -> Finding {
@@ -77,6 +73,15 @@ fn unreadable(facts: &Facts, key: &ObjectKey, run: &RunFacts) -> Option<Finding>
     };
     let finding = Finding::new(State::Stuck, Cause::ObjectUnreadable, headline).because(because);
     Some(finding.hint("fix", "correct the field that is named; see all of them", "flagship doctor"))
+}
+
+/// The run or placement asked about is stored and cannot be read, so nobody acts on it.
+pub(super) fn subject_unreadable(facts: &Facts, what: &str, key: &ObjectKey) -> Option<Finding> {
+    let why = facts.subject_unreadable.as_ref()?;
+    let headline = format!("{what} {key} cannot be read, so nothing of it is acted upon.");
+    let finding = Finding::new(State::Stuck, Cause::ObjectUnreadable, headline).because(why);
+    let fix = "correct the field that is named (kubectl edit, with --subresource=status for one of the status)";
+    Some(finding.hint("fix", fix, "flagship doctor"))
 }
 
 fn missing(key: &ObjectKey) -> Finding {
@@ -287,13 +292,9 @@ impl Moment<'_> {
             return Finding::new(State::Waiting, Cause::InProgress, headline)
                 .what(format!("{name} has just become available; the run goes on in a moment"));
         }
-        let seen = bound.map(|bound| Evidence {
-            what: "binding",
-            name: bound.key.to_string(),
-            says: bound.status.conditions.last().map_or_else(
-                || "no conditions yet".to_owned(),
-                |last| format!("{}={}  {}", last.type_, last.status, last.reason),
-            ),
+        let seen = bound.map(|bound| {
+            let last = bound.status.conditions.last();
+            Evidence::of_any("binding", bound.key.to_string(), last)
         });
         let works = format!("get works -o wide -n {}", member_namespace(name));
         Finding::new(State::Stuck, Cause::NotReported, headline)

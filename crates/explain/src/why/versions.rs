@@ -22,10 +22,8 @@ pub fn after_runs(facts: &Facts, key: &ObjectKey, chosen: usize) -> Option<Findi
     let reached: usize = versions.values().map(Vec::len).sum();
     let mixed = versions.len() > 1 || (reached > 0 && reached < chosen);
     let spread = spread(key, &versions, reached, chosen);
-    let seen = versions.iter().map(|(index, clusters)| Evidence {
-        what: "version",
-        name: format!("snapshot {index}"),
-        says: some_of(clusters, NAMED),
+    let seen = versions.iter().map(|(index, clusters)| {
+        Evidence::new("version", format!("snapshot {index}"), some_of(clusters, NAMED))
     });
     let seen: Vec<Evidence> = seen.collect();
     if let Some((name, run)) = &facts.last_run

@@ -9,7 +9,6 @@ mod observe;
 mod selectable;
 mod shell;
 mod triggers;
-mod unreadable;
 mod up_to_date;
 
 use std::sync::Arc;

@@ -22,6 +22,7 @@ use flagship_rules::placement::mirror::{Mirror, after_failure};
 use flagship_rules::placement::policy_snapshots::PolicyAction;
 use flagship_rules::placement::resource_snapshots::ResourceAction;
 use flagship_rules::placement::selection::Selection;
+use flagship_rules::placement::status::unreadable;
 use flagship_rules::placement::{Action, Frozen, Observed, PassError, Placement, Plan, plan};
 use flagship_runtime::client::{
     Client, ClientError, Precondition, Propagation, ResourceType, Selection as Which,
@@ -31,6 +32,7 @@ use flagship_runtime::events::{EventType, Recorder};
 use flagship_runtime::queue::Outcome;
 use flagship_runtime::verdict::Failure;
 use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube_core::Resource;
 use kube_core::metadata::PartialObjectMeta;
 use serde_json::{Value, json};
@@ -38,12 +40,13 @@ use serde_json::{Value, json};
 use super::metrics::StatusSeries;
 use super::observe::{Preconditions, Seen, observe};
 use super::selectable::Selectable;
-use super::unreadable;
 use super::up_to_date::up_to_date;
 use crate::hub::Context;
+use crate::malformed_events::cause;
 use crate::mirrors::{Mirrors, ScopeMirrors};
 use crate::patches::{gone_is_fine, reference, with_finalizer, without_finalizer};
 use crate::scope::{ClusterWide, InNamespace, Parts, Scoped};
+use crate::unreadable::{Telling, refuse};
 
 /// Deletions that are under way at once.
 const AT_ONCE: usize = 10;
@@ -101,7 +104,14 @@ impl Shell {
         self.seen.caught_up(&key).await;
         let placements = self.mirrors.of(&key).map(|mirrors| &mirrors.placements);
         if let Some(problem) = placements.and_then(|placements| placements.malformed(&key)) {
-            return unreadable::refuse::<S>(&self.cx, &self.writer(&key), &key, &problem).await;
+            let draft = unreadable(S::SCOPE, &problem.field, cause(&problem));
+            let telling = Telling {
+                draft: |_: &[Condition]| Some(draft),
+                anew: &["selectedResources", "observedResourceIndex", "placementStatuses"],
+            };
+            let writer = self.writer(&key);
+            let told = refuse::<S::Placement, _>(&self.cx, &writer, &key, &problem, telling).await;
+            return told.map(|()| Outcome::Done).into();
         }
         let look = || observe(&self.cx, &self.mirrors, &self.selectable, &key);
         let mut seen = look();

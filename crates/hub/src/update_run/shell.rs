@@ -21,8 +21,8 @@ use flagship_api::staged_update_status::UpdateRunStatus;
 use flagship_rules::event::Event;
 use flagship_rules::model::Binding;
 use flagship_rules::update_run::{
-    Accept, Action, Ask, Deliver, Dismiss, Observed, Plan, Signal, TAKEN_OVER, Withdraw, laws,
-    lifecycle, needs_fresh_reads, plan, refused,
+    Accept, Action, Ask, CLUSTER_POLL, Deliver, Dismiss, Observed, Plan, Signal, TAKEN_OVER,
+    Withdraw, laws, lifecycle, needs_fresh_reads, plan, refused, run_unreadable,
 };
 use flagship_rules::work::Work;
 use flagship_runtime::client::{Client, ClientError, Precondition, Propagation, ResourceType};
@@ -32,7 +32,7 @@ use flagship_runtime::queue::Outcome;
 use flagship_runtime::verdict::Failure;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use kube_core::Resource;
 use serde_json::json;
 
@@ -40,11 +40,13 @@ use super::fresh_reads::observe_fresh;
 use super::metrics::StatusSeries;
 use super::observe::{Departed, Seen, observe};
 use crate::hub::Context;
+use crate::malformed_events::cause;
 use crate::mirrors::{Mirrors, Run, ScopeMirrors};
 use crate::patches::{difference, gone_is_fine, reference, with_finalizer, without_finalizer};
 use crate::per_placement::{PerPlacement, PlacedKey};
 use crate::placement::{Selectable, delete_all, write_snapshot};
 use crate::scope::{Parts, Scoped};
+use crate::unreadable::{Telling, refuse};
 
 /// Bindings that are written at once.
 const AT_ONCE: usize = 20;
@@ -134,6 +136,14 @@ impl<S: Scoped> Shell<S> {
 
     async fn look_and_act(&self, key: PlacedKey) -> Result<Outcome, Failure> {
         self.seen.caught_up(&key).await;
+        if let Some(problem) = self.scope.runs.runs.malformed(&key.object) {
+            let draft = |told: &[Condition]| run_unreadable(told, &problem.field, cause(&problem));
+            let (telling, run) = (Telling { draft, anew: &[] }, &key.object);
+            let writer = Writer::new(&self.cx.client, &self.cx.leadership, &self.seen, &key);
+            refuse::<S::UpdateRun, _>(&self.cx, &writer, run, &problem, telling).await?;
+            // A status that is mended leaves the generation as it is, which wakes nobody.
+            return Ok(Outcome::After(Duration::try_from(CLUSTER_POLL).unwrap_or_default()));
+        }
         let run =
             self.scope.runs.runs.get(&key.object).filter(|run| run.placement == key.placement);
         let Some(run) = run else {

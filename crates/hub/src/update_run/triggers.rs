@@ -54,6 +54,17 @@ impl Waker {
     /// Our own records wake nothing.
     fn run(&self, change: &Change<Run>) {
         let asked = |run: &Run| (run.value.generation, run.value.deleting, run.value.has_finalizer);
+        if change.malformed.is_some() {
+            // One that cannot be read is told so. Unless it could be read before, nobody knows
+            // its placement.
+            let unknown = || PlacedKey {
+                placement: ObjectKey::new(change.key.namespace.as_deref(), ""),
+                object: (*change.key).clone(),
+            };
+            let key = change.new.as_ref().map_or_else(unknown, |run| PlacedKey::from(&**run));
+            self.queue.add_with(key, change.origin.priority());
+            return;
+        }
         match (&change.old, &change.new) {
             (Some(old), Some(new)) if asked(old) == asked(new) => {}
             (_, Some(run)) | (Some(run), None) => {

@@ -54,3 +54,4 @@ pub use metrics::{Measured, Series};
 pub use observed::{Approval, ClusterOverride, NamespacedOverride, Observed, Options, Rival, Run};
 pub use pass::{INDEX_IGNORED, SUPERSEDED};
 pub use reconcile::{Action, CLUSTERS_CHANGED, Plan, STATE_LOST, Waiting, Withdraw, plan};
+pub use status::run_unreadable;

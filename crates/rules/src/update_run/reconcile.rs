@@ -23,7 +23,7 @@ use super::lifecycle::{has_ended, says};
 use super::metrics::{Measured, Series, series};
 use super::observed::Observed;
 use super::pass::Pass;
-use super::status::{ConditionValue, ConditionWriter, refresh};
+use super::status::{ConditionValue, ConditionWriter, readable_again, refresh};
 use super::words::Failure;
 use super::{execution, gates, initialization, stop, validation, words};
 use crate::event::Event;
@@ -180,6 +180,7 @@ pub fn plan(seen: &Observed) -> Plan {
     }
     let mut status = run.status.clone();
     refresh(&mut status, Generation(run.generation));
+    readable_again(&mut status);
     if let Some(what) = &seen.unreadable {
         return wait_until_readable(seen, status, what);
     }

@@ -14,6 +14,7 @@ use flagship_api::staged_update_status::{
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
+use super::lifecycle::says;
 use super::words::stuck_names;
 
 /// Makes the whole record speak about this generation, and drops waits of approvals.
@@ -36,6 +37,32 @@ pub fn refresh(status: &mut UpdateRunStatus, generation: Generation) {
             task.wait_time = None;
         }
     }
+}
+
+/// What a run says that cannot be read itself, beside the conditions that it has: as long as it
+/// is so, nothing of it is acted upon. One that has ended needs no word.
+pub fn run_unreadable(told: &[Condition], field: &str, why: &str) -> Option<Draft> {
+    let initialized = says(told, update_run::INITIALIZED);
+    let ended = says(told, update_run::SUCCEEDED).is_some() || initialized == Some(Truth::False);
+    let kind = match initialized {
+        Some(Truth::True) => update_run::PROGRESSING,
+        _ => update_run::INITIALIZED,
+    };
+    let what = match field {
+        "" => "the update run itself".to_owned(),
+        field => format!("field {field} of the update run"),
+    };
+    let text =
+        format!("cannot be read: {what}: {why}; correct it, and the update run goes on by itself");
+    (!ended).then(|| draft(kind).is_unknown(reason::INPUT_UNREADABLE).because(text))
+}
+
+/// Drops what was said while the run could not be read.
+pub fn readable_again(status: &mut UpdateRunStatus) {
+    let over = |told: &Condition| {
+        told.type_ == update_run::PROGRESSING && told.reason == reason::INPUT_UNREADABLE
+    };
+    status.conditions.retain(|told| !over(told));
 }
 
 /// What the Progressing condition of a run says, decided once at the end of a pass.

@@ -3,7 +3,7 @@
 use expect_test::expect;
 use serde_json::{Value, json};
 
-use super::{CLUSTER, NAMESPACED, Scenario, Scope, stage};
+use super::{CLUSTER, HUB, NAMESPACED, Scenario, Scope, stage};
 
 /// A run that cannot be initialized.
 async fn refused(scope: Scope, stages: Value, run: Value) -> Scenario {
@@ -71,7 +71,32 @@ async fn a_first_run_that_names_version_0_is_told_how_to_make_one() {
         (NAMESPACED, "flagship run -n my-app-namespace example-placement"),
     ] {
         let wanted = json!({"state": "Run", "resourceSnapshotIndex": "0"});
-        let told = refused(scope, two_stages(), wanted).await.why("example-run").await;
+        let scenario = refused(scope, two_stages(), wanted).await;
+        // Word for word what KubeFleet says.
+        let kind = scope.kind("StagedUpdateRun");
+        let run = scenario.hub().get(&kind, scope.space(), "example-run").await;
+        let initialized = &run["status"]["conditions"][0];
+        let placement = format!("{}/example-placement", scope.space());
+        let message = format!(
+            "cannot continue the updateRun: failed to validate the updateRun: failed to process the request due to a client error: no resourceSnapshots with index `0` found for placement `{placement}`"
+        );
+        assert_eq!(
+            [
+                &initialized["type"],
+                &initialized["status"],
+                &initialized["reason"],
+                &initialized["message"]
+            ],
+            ["Initialized", "False", "UpdateRunInitializedFailed", &message]
+        );
+        // Programs get the condition as it is, beside the sentence for people.
+        let told = scenario.why("example-run -o json").await;
+        let told: Value = serde_json::from_str(told.split("[exit").next().unwrap()).unwrap();
+        let seen = &told["evidence"][0];
+        assert_eq!(seen["says"], "Initialized=False  UpdateRunInitializedFailed");
+        assert_eq!(seen["condition"]["message"], json!(message));
+        assert!(seen["condition"]["at"].is_string(), "{seen}");
+        let told = scenario.why("example-run").await;
         assert!(told.contains("because  no resourceSnapshots with index `0` found"), "{told}");
         let hint = format!("then  roll out what is on the hub now:  {command}\n");
         assert!(told.contains(&hint), "{told}");
@@ -222,6 +247,67 @@ async fn a_strategy_that_cannot_be_read_is_not_absent() {
         }
         scenario.stages(two_stages()).await;
         scenario.until("example-run", "UpdateRunSucceeded").await;
+    }
+}
+
+// A record that no schema refuses and nobody can read. The run used to stand without a word,
+// and `why` ended with an error.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_cannot_be_read_says_so_itself_and_goes_on_when_mended() {
+    for scope in [CLUSTER, NAMESPACED] {
+        let scenario =
+            Scenario::rolling(scope, json!({"beforeStageTasks": [{"type": "Approval"}]})).await;
+        scenario.until("example-run", "UpdateRunWaiting").await;
+        let (kind, space) = (scope.kind("StagedUpdateRun"), scope.space());
+        let good = scenario.hub().get(&kind, space, "example-run").await;
+        let good = &good["status"]["stagedUpdateStrategySnapshot"];
+        let mut bad = good.clone();
+        bad["stages"][0]["maxConcurrency"] = json!(2_147_483_648_i64);
+        let status = |stages: &Value| json!({"stagedUpdateStrategySnapshot": stages});
+        scenario.hub().patch_status(&kind, space, "example-run", status(&bad)).await;
+        scenario.until("example-run", "UpdateRunInputUnreadable").await;
+        let conditions = scenario.hub().get(&kind, space, "example-run").await;
+        let conditions = conditions["status"]["conditions"].as_array().unwrap().clone();
+        let told = conditions.iter().find(|told| told["reason"] == "UpdateRunInputUnreadable");
+        let told = told.unwrap();
+        assert_eq!(
+            (told["type"].as_str(), told["status"].as_str()),
+            (Some("Progressing"), Some("Unknown"))
+        );
+        let field =
+            "field status.stagedUpdateStrategySnapshot.stages[0].maxConcurrency of the update run";
+        assert!(told["message"].as_str().unwrap().contains(field), "{told}");
+        let events = scenario.hub().events(&kind).await;
+        assert!(events.iter().any(|event| event.contains("MalformedObject")), "{events:?}");
+        let why = scenario.why("example-run").await;
+        for words in ["OBJECT_UNREADABLE", "maxConcurrency", "[exit 3]"] {
+            assert!(why.contains(words), "{words} is missing: {why}");
+        }
+        // Nothing of it is acted upon, and an approval is not lost.
+        scenario.pass(60).await;
+        scenario.hub().patch_status(&kind, space, "example-run", status(good)).await;
+        scenario.until("example-run", "UpdateRunWaiting").await;
+        let approved = scenario.approve("example-run").await;
+        assert!(approved.ends_with("[exit 0]\n"), "{approved}");
+        scenario.until("example-run", "UpdateRunSucceeded").await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_placement_or_policy_that_cannot_be_read_is_not_absent_to_why() {
+    for (kind, name, status) in [
+        ("ResourcePlacement", "example-placement", json!({"selectedResources": "all of them"})),
+        ("SchedulingPolicySnapshot", "example-placement-0", json!({"targetClusters": "many"})),
+    ] {
+        let mut scenario = Scenario::begin(CLUSTER).await;
+        scenario.place(json!({"type": "RollingUpdate"})).await;
+        // No hub corrects what follows.
+        scenario.fleet.kill(HUB).await;
+        scenario.spoil_status(kind, name, status).await;
+        let why = scenario.why("example-placement").await;
+        for words in ["OBJECT_UNREADABLE", "cannot be read", name, "[exit 3]"] {
+            assert!(why.contains(words), "{words} is missing: {why}");
+        }
     }
 }
 

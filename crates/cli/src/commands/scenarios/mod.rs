@@ -194,15 +194,31 @@ impl Scenario {
     /// Writes the strategy past every check, as a server that lacked them would have.
     fn smuggle_strategy(&self, stages: Value) {
         let kind = self.scope.kind("StagedUpdateStrategy");
-        let info = flagship_api::kinds::find(&kind).unwrap();
         let object = json!({"apiVersion": API, "kind": kind, "metadata": {
             "name": "example-strategy", "uid": "smuggled", "generation": 1,
             "creationTimestamp": "2026-01-01T00:00:00Z"}, "spec": {"stages": stages}});
-        let resource = format!("{}.{}", info.plural, info.group).into();
-        let key = ObjectKey::new(self.scope.space(), "example-strategy");
-        let (head, json) = (Head::of(&object, Default::default()), Encoded::new(&object));
-        let (expect, change) = (Expect::Absent, Change::Put { head, json });
+        self.put_past_checks("StagedUpdateStrategy", "example-strategy", &object);
+    }
+
+    /// Writes fields of a status past every check.
+    async fn spoil_status(&self, kind: &str, name: &str, fields: Value) {
+        let scoped = self.scope.kind(kind);
+        let mut object = self.hub().get(&scoped, self.scope.space(), name).await;
+        for (field, value) in fields.as_object().into_iter().flatten() {
+            object["status"][field] = value.clone();
+        }
+        self.put_past_checks(kind, name, &object);
+    }
+
+    fn put_past_checks(&self, kind: &str, name: &str, object: &Value) {
+        let info = flagship_api::kinds::find(&self.scope.kind(kind)).unwrap();
+        let resource: std::sync::Arc<str> = format!("{}.{}", info.plural, info.group).into();
+        let key = ObjectKey::new(self.scope.space(), name);
         let store = self.handle(HUB).store();
+        let there = store.get(&resource, &key).map(|there| there.revision);
+        let expect = there.map_or(Expect::Absent, Expect::At);
+        let (head, json) = (Head::of(object, Default::default()), Encoded::new(object));
+        let change = Change::Put { head, json };
         store.commit(Write { resource: &resource, key, expect, change }).unwrap();
     }
 
