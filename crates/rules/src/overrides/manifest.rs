@@ -46,14 +46,28 @@ pub struct OverrideFailure {
     /// Its name.
     snapshot: String,
     /// What was to be changed.
-    target: String,
+    pub target: String,
     /// What is wrong.
     cause: String,
+    /// Whether another object would have come of it.
+    pub makes_another: bool,
+}
+
+/// Why the rules of one snapshot were not obeyed.
+struct Disobeyed {
+    cause: String,
+    makes_another: bool,
+}
+
+impl From<String> for Disobeyed {
+    fn from(cause: String) -> Self {
+        Self { cause, makes_another: false }
+    }
 }
 
 impl fmt::Display for OverrideFailure {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { kind, snapshot, target, cause } = self;
+        let Self { kind, snapshot, target, cause, .. } = self;
         write!(out, "{kind} {} failed to apply on {target}: {cause}", quoted(snapshot))
     }
 }
@@ -72,32 +86,28 @@ pub fn apply(
     let mut state = Overridden::Untouched;
     for o in wide.iter().filter(|o| selects_wide(o, &resource)) {
         let selection = mistakes::of_cluster_selectors(&o.spec.cluster_resource_selectors);
-        obey(manifest, &mut state, selection, &o.spec.policy, cluster).map_err(|cause| {
-            OverrideFailure {
-                kind: "ClusterResourceOverrideSnapshot",
-                snapshot: o.name.clone(),
-                target: named(&resource),
-                cause,
-            }
+        obey(manifest, &mut state, selection, &o.spec.policy, cluster).map_err(|failed| {
+            failure("ClusterResourceOverrideSnapshot", &o.name, &resource, failed)
         })?;
     }
     for o in narrow.iter().filter(|o| selects_namespaced(o, &resource)) {
         let selection = mistakes::of_selectors(&o.spec.resource_selectors);
-        obey(manifest, &mut state, selection, &o.spec.policy, cluster).map_err(|cause| {
-            OverrideFailure {
-                kind: "ResourceOverrideSnapshot",
-                snapshot: o.key.name.clone(),
-                target: named(&resource),
-                cause,
-            }
+        obey(manifest, &mut state, selection, &o.spec.policy, cluster).map_err(|failed| {
+            failure("ResourceOverrideSnapshot", &o.key.name, &resource, failed)
         })?;
     }
     Ok(state)
 }
 
-/// The manifest in words: `Deployment "web" in namespace "app"`.
-pub fn target(manifest: &Value) -> String {
-    named(&named_by(manifest))
+fn failure(
+    kind: &'static str,
+    snapshot: &str,
+    target: &ResourceIdentifier,
+    failed: Disobeyed,
+) -> OverrideFailure {
+    let Disobeyed { cause, makes_another } = failed;
+    let (snapshot, target) = (snapshot.to_owned(), named(target));
+    OverrideFailure { kind, snapshot, target, cause, makes_another }
 }
 
 /// Said of a binding that names a ClusterResourceOverrideSnapshot nobody has.
@@ -118,7 +128,7 @@ fn obey(
     selection: Vec<String>,
     policy: &OverridePolicy,
     cluster: Target<'_>,
-) -> Result<(), String> {
+) -> Result<(), Disobeyed> {
     let secret = is_secret(manifest);
     for rule in &policy.override_rules {
         if *state == Overridden::Dropped {
@@ -139,11 +149,14 @@ fn obey(
                 patched(document, rule, cluster, secret).map(Overridden::Changed)
             }
         };
+        let mut makes_another = false;
         if let Ok(Overridden::Changed(document)) = &next {
-            refused.extend(identity::changes(manifest, document));
+            let changes = identity::changes(manifest, document);
+            makes_another = !changes.is_empty();
+            refused.extend(changes);
         }
         if !refused.is_empty() {
-            return Err(errors(refused));
+            return Err(Disobeyed { cause: errors(refused), makes_another });
         }
         *state = next?;
     }
@@ -190,7 +203,8 @@ fn value_of(step: &JsonPatchOverride, cluster: Target<'_>, secret: bool) -> Resu
     })
 }
 
-fn named_by(manifest: &Value) -> ResourceIdentifier {
+/// What a manifest says it is.
+pub(super) fn named_by(manifest: &Value) -> ResourceIdentifier {
     let text = |pointer: &str| {
         manifest.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
     };
@@ -206,7 +220,7 @@ fn named_by(manifest: &Value) -> ResourceIdentifier {
     }
 }
 
-/// A resource in words, as [`target`] puts it.
+/// A resource in words: `Deployment "web" in namespace "app"`.
 pub fn named(resource: &ResourceIdentifier) -> String {
     let kind = if resource.kind.is_empty() { "Unknown" } else { &resource.kind };
     let name = quoted(&resource.name);

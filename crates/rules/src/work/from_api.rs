@@ -15,6 +15,8 @@ use flagship_api::snapshot::ResourceSnapshotSpec;
 use flagship_api::work::{ManifestCondition, Work as Object, WorkResourceIdentifier, WorkStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use crate::placement::identifier as identifier_of;
+
 use super::observed::{Manifest, Placement, SnapshotContent, Stamp, Work};
 
 /// Value of [`own::DELETE_POLICY`] on Works whose content outlives their placement.
@@ -55,10 +57,18 @@ impl Work {
             apply_strategy: object.spec.apply_strategy.clone(),
             report_back: object.spec.report_back_strategy.clone(),
             conditions: status.map(|status| status.conditions.clone()).unwrap_or_default(),
+            escapes: escapes(object),
             manifests,
             reported: status.and_then(reported),
         }
     }
+}
+
+/// Whether a Work of a placement in a namespace carries anything that stands elsewhere.
+fn escapes(object: &Object) -> bool {
+    let home = labelled(&object.metadata, label::PARENT_PLACEMENT_NAMESPACE);
+    let manifests = &object.spec.workload.manifests;
+    home.is_some_and(|home| manifests.iter().any(|one| identifier_of(one).namespace != home))
 }
 
 /// The binding a Work belongs to: named by label, in the namespace of another label.

@@ -94,6 +94,10 @@ pub struct Work {
     pub report_back: Option<ReportBackStrategy>,
     /// `status.conditions`.
     pub conditions: Vec<Condition>,
+    /// Whether it belongs to a placement in a namespace and carries what stands elsewhere: a
+    /// hub that did not look wrote it.
+    #[serde(default)]
+    pub escapes: bool,
     /// Manifests with something to tell, in order.
     pub manifests: Vec<Manifest>,
     /// Hash of the statuses that came back from the member, if any did.

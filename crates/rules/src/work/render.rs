@@ -12,11 +12,11 @@ use serde_json::Value;
 
 use super::envelope::{check_reach, unwrapped};
 use super::group::{Group, envelope, partial};
-use super::observed::{Content, Observed};
+use super::observed::{Content, Observed, Stamp};
 use super::pass_error::{PassError, Stage};
 use crate::model::Cluster;
 use crate::overrides::manifest::{
-    Overridden, apply, cluster_override_missing, override_missing, target,
+    Overridden, OverrideFailure, apply, cluster_override_missing, override_missing,
 };
 use crate::overrides::{ClusterOverride, NamespacedOverride, Target};
 use crate::placement::identifier;
@@ -30,6 +30,10 @@ struct Overrides<'a> {
     narrow: Vec<NamespacedOverride>,
     cluster: &'a Cluster,
 }
+
+/// Which rules rendered a Work with overrides; their number grows when they refuse what they
+/// took before. What older ones rendered is judged again.
+const RULES: &str = "2-";
 
 /// Renders every Work of the group.
 pub fn render(
@@ -69,6 +73,51 @@ pub fn render(
     Ok(rendered)
 }
 
+/// The same without what is refused, if something is that an override made another object of;
+/// else nothing.
+pub fn without_refused(
+    seen: &Observed,
+    cluster: &Cluster,
+    group: &Group<'_>,
+    content: &Content,
+) -> Option<Rendered> {
+    let overrides = Overrides::named(seen, cluster, content).ok()?;
+    let (mut rendered, mut made_another) = (Rendered::new(), false);
+    let mut keep = |manifest: &RawJson| {
+        let applied = overrides.on_tree(manifest);
+        made_another |=
+            matches!(&applied, Err(Refused::Override(failure)) if failure.makes_another);
+        applied.ok().flatten()
+    };
+    for (snapshot, work) in &group.snapshots {
+        let held = content.snapshots.get(&snapshot.name)?;
+        let mut plain = Vec::new();
+        for manifest in &held.resources {
+            let placed = identifier(manifest);
+            let reached = check_reach(&seen.binding, &placed).is_ok();
+            match envelope(&placed) {
+                Some(wrapper) => {
+                    let inside = unwrapped(&wrapper, manifest).ok().filter(|_| reached);
+                    let inside = inside.iter().flatten().filter_map(&mut keep).collect();
+                    rendered.insert(wrapper.work(work), inside);
+                }
+                None if reached => plain.extend(keep(manifest)),
+                None => {}
+            }
+        }
+        rendered.insert(work.clone(), plain);
+    }
+    made_another.then_some(rendered)
+}
+
+/// Why a manifest cannot be overridden.
+enum Refused {
+    /// It, or what came of it, is no JSON.
+    NoJson(serde_json::Error),
+    /// A mistake in an override of this manifest.
+    Override(OverrideFailure),
+}
+
 impl<'a> Overrides<'a> {
     fn named(seen: &Observed, cluster: &'a Cluster, content: &Content) -> Result<Self, PassError> {
         let missing = |cause| PassError::user(Stage::Override, cause);
@@ -94,26 +143,32 @@ impl<'a> Overrides<'a> {
         manifest: &RawJson,
         wrapper: Option<&EnvelopeRef>,
     ) -> Result<Option<RawJson>, PassError> {
+        self.on_tree(manifest).map_err(|refused| match (refused, wrapper) {
+            (Refused::NoJson(error), _) => PassError::unexpected(Stage::Sync, error.to_string()),
+            (Refused::Override(failure), Some(wrapper)) => {
+                let target = &failure.target;
+                let cause = format!(
+                    "failed to apply overrides to {target} from envelope {wrapper}: {failure}"
+                );
+                PassError::user(Stage::Override, cause)
+            }
+            (Refused::Override(failure), None) => {
+                PassError::user(Stage::Override, failure.to_string())
+            }
+        })
+    }
+
+    fn on_tree(&self, manifest: &RawJson) -> Result<Option<RawJson>, Refused> {
         if self.wide.is_empty() && self.narrow.is_empty() {
             return Ok(Some(manifest.clone()));
         }
-        let unreadable =
-            |error: serde_json::Error| PassError::unexpected(Stage::Sync, error.to_string());
-        let tree: Value = manifest.parse().map_err(unreadable)?;
+        let tree: Value = manifest.parse().map_err(Refused::NoJson)?;
         let cluster = Target { name: &self.cluster.name, labels: &self.cluster.labels };
-        let overridden = apply(&tree, &self.wide, &self.narrow, cluster).map_err(|failure| {
-            let cause = match wrapper {
-                Some(wrapper) => format!(
-                    "failed to apply overrides to {} from envelope {wrapper}: {failure}",
-                    target(&tree)
-                ),
-                None => failure.to_string(),
-            };
-            PassError::user(Stage::Override, cause)
-        })?;
+        let overridden =
+            apply(&tree, &self.wide, &self.narrow, cluster).map_err(Refused::Override)?;
         Ok(match overridden {
             Overridden::Untouched => Some(manifest.clone()),
-            Overridden::Changed(tree) => Some(RawJson::of(&tree).map_err(unreadable)?),
+            Overridden::Changed(tree) => Some(RawJson::of(&tree).map_err(Refused::NoJson)?),
             Overridden::Dropped => None,
         })
     }
@@ -134,7 +189,18 @@ impl<'a> Overrides<'a> {
 /// made with it stays good.
 pub fn inputs_hash(seen: &Observed, cluster: &Cluster) -> Option<String> {
     let said = seen.override_hashes.as_ref().filter(|_| seen.binding.is_overridden())?;
-    Some(hash::of(&(&cluster.name, &cluster.labels, said)).unwrap_or_default())
+    let hash = hash::of(&(&cluster.name, &cluster.labels, said)).unwrap_or_default();
+    Some(format!("{RULES}{hash}"))
+}
+
+/// What a Work says of its inputs that carries less than they say.
+pub fn inputs_refused() -> String {
+    format!("{RULES}refused")
+}
+
+/// Whether rules rendered a Work that took what these refuse.
+pub fn by_older_rules(stamp: &Stamp) -> bool {
+    !stamp.inputs.as_ref().is_some_and(|inputs| inputs.starts_with(RULES))
 }
 
 /// Hash of manifests as they are.

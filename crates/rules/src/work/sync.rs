@@ -3,6 +3,9 @@
 //! A Work is left alone while its labels and annotations say that it carries the right
 //! things: what is in it is not looked at. Its strategies follow the binding and the
 //! placement whatever becomes of the rest.
+//!
+//! A hub of an older release may have written what is refused today. What such Works carry
+//! beyond their reach is taken out of them, even while nothing else can be written.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +24,9 @@ use super::from_api::ABANDON;
 use super::group::{Group, Wanted, master};
 use super::observed::{Observed, Reads, Stamp, Work};
 use super::pass_error::{PassError, Stage};
-use super::render::{inputs_hash, manifests_hash, render};
+use super::render::{
+    Rendered, by_older_rules, inputs_hash, inputs_refused, manifests_hash, render, without_refused,
+};
 use crate::event::Event;
 use crate::model::Cluster;
 
@@ -177,6 +182,9 @@ pub fn sync(seen: &Observed, cluster: &Cluster) -> Sync {
             sync.end = End::Failed(trouble);
         }
     }
+    if matches!(sync.end, End::Known | End::Failed(_)) {
+        sync.withdraw_escaped(seen);
+    }
     if !matches!(sync.end, End::Asks(_)) {
         sync.steer(seen);
     }
@@ -191,7 +199,7 @@ impl Sync {
         let wanted = group.wanted();
         let matches: Vec<_> = wanted.iter().map(|one| self.stands_for(seen, one)).collect();
         let settled = |found: &Result<Option<&Work>, PassError>| match found {
-            Ok(Some(work)) => goal.is_met_by(&work.stamp),
+            Ok(Some(work)) => goal.is_met_by(work),
             Ok(None) => false,
             // Whatever is rendered, it cannot be written.
             Err(_) => true,
@@ -200,7 +208,14 @@ impl Sync {
             None
         } else {
             match &seen.content {
-                Some(content) => Some(render(seen, cluster, &group, content)?),
+                Some(content) => match render(seen, cluster, &group, content) {
+                    Ok(rendered) => Some(rendered),
+                    Err(trouble) => {
+                        let allowed = || without_refused(seen, cluster, &group, content);
+                        self.withdraw_refused(seen, &goal, &wanted, &matches, allowed);
+                        return Ok(End::Failed(trouble));
+                    }
+                },
                 None => return Ok(End::Asks(reads(seen, &group))),
             }
         };
@@ -208,7 +223,7 @@ impl Sync {
         for (one, found) in wanted.iter().zip(matches) {
             let found = found?;
             kept.extend(found.map(|work| &work.name));
-            let fits = found.is_some_and(|work| goal.is_met_by(&work.stamp));
+            let fits = found.is_some_and(|work| goal.is_met_by(work));
             if let Some(rendered) = rendered.as_ref().filter(|_| !fits) {
                 let manifests = rendered.get(&one.name).cloned().unwrap_or_default();
                 self.writes.push(write(seen, &goal, one, found, manifests));
@@ -218,6 +233,58 @@ impl Sync {
             self.writes.push(Write::Delete { name: work.name.clone() });
         }
         Ok(End::Known)
+    }
+
+    /// Takes what is refused today out of Works that an older hub made of the very same
+    /// snapshots. What was made of others stays: it is not what is refused.
+    fn withdraw_refused(
+        &mut self,
+        seen: &Observed,
+        goal: &Goal,
+        wanted: &[Wanted],
+        matches: &[Result<Option<&Work>, PassError>],
+        allowed: impl FnOnce() -> Option<Rendered>,
+    ) {
+        let stale =
+            |work: &&Work| goal.is_met_in_public_by(&work.stamp) && by_older_rules(&work.stamp);
+        let found = matches.iter().map(|found| found.as_ref().ok().copied().flatten());
+        let stale: Vec<(&Wanted, &Work)> = wanted
+            .iter()
+            .zip(found)
+            .filter_map(|(one, found)| Some((one, found.filter(stale)?)))
+            .collect();
+        if stale.is_empty() {
+            return;
+        }
+        let Some(allowed) = allowed() else { return };
+        for (one, work) in stale {
+            let manifests = allowed.get(&one.name).cloned().unwrap_or_default();
+            let mut stamp = goal.stamp.clone();
+            stamp.inputs = Some(inputs_refused());
+            stamp.manifests = Some(manifests_hash(&manifests));
+            self.writes.push(Write::Update {
+                name: work.name.clone(),
+                stamp,
+                manifests,
+                strategies: strategies(seen, Some(work)),
+                to_abandon: outlives(seen, Some(work)),
+            });
+        }
+    }
+
+    /// Deletes Works that reach out of the namespace of their placement and are not rendered
+    /// anew.
+    fn withdraw_escaped(&mut self, seen: &Observed) {
+        for work in seen.live_works().filter(|work| work.escapes) {
+            let written = |write: &Write| {
+                write.name() == work.name
+                    && matches!(write, Write::Update { .. } | Write::Delete { .. })
+            };
+            if !self.writes.iter().any(written) {
+                self.writes.retain(|write| write.name() != work.name);
+                self.writes.push(Write::Delete { name: work.name.clone() });
+            }
+        }
     }
 
     /// The Work that stands for a wanted one already.
@@ -303,9 +370,11 @@ impl Goal {
         Ok(Self { index: group.index, stamp })
     }
 
-    /// Whether a Work says that it carries the right things.
-    fn is_met_by(&self, stamp: &Stamp) -> bool {
-        self.is_met_in_public_by(stamp)
+    /// Whether a Work says that it carries the right things, and nothing beyond its reach.
+    fn is_met_by(&self, work: &Work) -> bool {
+        let stamp = &work.stamp;
+        !work.escapes
+            && self.is_met_in_public_by(stamp)
             && (self.stamp.inputs.is_none() || self.stamp.inputs == stamp.inputs)
     }
 
@@ -375,7 +444,11 @@ fn write(
     };
     let name = work.name.clone();
     let same = stamp.manifests.is_some() && stamp.manifests == work.stamp.manifests;
-    if same && strategies.are_those_of(work) && goal.is_met_in_public_by(&work.stamp) {
+    if same
+        && !work.escapes
+        && strategies.are_those_of(work)
+        && goal.is_met_in_public_by(&work.stamp)
+    {
         return Write::Note { name, stamp, to_abandon };
     }
     Write::Update { name, stamp, manifests, strategies, to_abandon }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{delete_rule, narrow, rule, wide};
 use crate::model::PackedMap;
 use crate::overrides::manifest::{
-    Overridden, apply, cluster_override_missing, override_missing, target,
+    Overridden, apply, cluster_override_missing, named, named_by, override_missing,
 };
 use crate::overrides::{ClusterOverride, NamespacedOverride, Target};
 
@@ -297,6 +297,7 @@ fn a_patch_without_a_value_adds_null() {
 
 #[test]
 fn targets_and_missing_snapshots_in_words() {
+    let target = |manifest: &Value| named(&named_by(manifest));
     assert_eq!(target(&config_map()), "ConfigMap \"cm\" in namespace \"app\"");
     assert_eq!(target(&role()), "ClusterRole \"reader\"");
     assert_eq!(target(&json!({"metadata": {"name": "x"}})), "Unknown \"x\"");

@@ -206,3 +206,75 @@ fn cluster_wide_overrides_come_first_and_those_of_the_namespace_win() {
     world.pass();
     assert_eq!(written(&world), [raw(&map("one", "narrow"))]);
 }
+
+fn administrator() -> Value {
+    json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": {"name": "evil"}, "roleRef": {"kind": "ClusterRole", "name": "cluster-admin"}})
+}
+
+/// A Work with an override that made another object of the first map, as a hub wrote it that
+/// did not look.
+fn rendered_by_an_older_hub(world: World) -> World {
+    let mut world = world.delivered(&[&[map("one", "1"), map("two", "2")]]);
+    overridden(&mut world, narrow("ro-0", "one", replace("/data/key", json!("9"))));
+    world.pass();
+    world.held.overrides = vec![narrow("ro-0", "one", replace("", administrator()))];
+    let work = world.objects.values_mut().next().unwrap();
+    work.spec.workload.manifests[0] = raw(&administrator());
+    let notes = work.metadata.annotations.as_mut().unwrap();
+    notes.insert(own::RENDERED_INPUTS_HASH.to_owned(), "0a1b".to_owned());
+    notes.insert(own::MANIFESTS_HASH.to_owned(), "2c3d".to_owned());
+    world.writes.clear();
+    world
+}
+
+#[test]
+fn what_an_older_hub_let_an_override_make_is_taken_out_of_its_work_and_the_rest_stays() {
+    for (world, name) in
+        [(World::cluster_wide(), "web-work"), (World::in_namespace(), "app.web-work")]
+    {
+        let mut world = rendered_by_an_older_hub(world);
+        assert!(world.pass().trouble.is_some());
+        assert_eq!(world.writes, [format!("update {name}")]);
+        let carried = &world.objects[name].spec.workload.manifests;
+        assert_eq!(*carried, [raw(&map("two", "2"))]);
+        let told = &world.conditions()[0];
+        assert!(told.starts_with("Overridden False OverriddenFailed"), "{told}");
+        assert!(told.contains("kind would change from"), "{told}");
+        // It is said, and nothing is written over and over.
+        world.pass();
+        assert_eq!(world.writes.len(), 1);
+        assert!(world.conditions()[0].starts_with("Overridden False"));
+        // Mended, all of it is there.
+        overridden(&mut world, narrow("ro-1", "one", replace("/data/key", json!("8"))));
+        world.pass();
+        let carried = &world.objects[name].spec.workload.manifests;
+        assert_eq!(*carried, [raw(&map("one", "8")), raw(&map("two", "2"))]);
+        assert!(world.conditions()[0].starts_with("Overridden True"));
+    }
+}
+
+#[test]
+fn what_an_older_hub_rendered_well_is_only_noted() {
+    let mut world = World::cluster_wide().delivered(&[&[map("one", "1")]]);
+    overridden(&mut world, narrow("ro-0", "one", replace("/data/key", json!("9"))));
+    world.pass();
+    let work = world.objects.get_mut("web-work").unwrap();
+    let notes = work.metadata.annotations.as_mut().unwrap();
+    notes.insert(own::RENDERED_INPUTS_HASH.to_owned(), "0a1b".to_owned());
+    world.writes.clear();
+    world.pass();
+    assert_eq!(world.writes, ["note web-work"]);
+    world.pass();
+    assert_eq!(world.writes.len(), 1);
+}
+
+#[test]
+fn a_new_mistake_leaves_alone_what_was_made_of_other_overrides() {
+    let mut world = World::cluster_wide().delivered(&[&[map("one", "1"), map("two", "2")]]);
+    world.writes.clear();
+    overridden(&mut world, narrow("ro-0", "one", replace("", administrator())));
+    assert!(world.pass().trouble.is_some());
+    assert!(world.writes.is_empty(), "{:?}", world.writes);
+    assert_eq!(world.works(), ["web-work (0, 1): one, two"]);
+}

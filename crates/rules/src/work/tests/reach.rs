@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::world::{World, map};
+use super::world::{World, map, raw};
 use crate::work::Retry;
 
 const FLEET: &str = "placement.kubernetes-fleet.io/v1beta1";
@@ -128,4 +128,32 @@ fn a_placement_of_the_whole_cluster_is_not_held_to_a_namespace() {
     let group = [bare(), map_in("kube-system"), envelope("ClusterResourceEnvelope", None, bare())];
     let world = World::cluster_wide().delivered(&[&group]);
     assert_eq!(world.works().len(), 2);
+}
+
+// A hub of an older release wrote these; no label of theirs tells.
+#[test]
+fn a_work_that_reaches_out_of_its_namespace_is_rendered_anew_or_removed() {
+    for escaped in [bare(), map_in("kube-system")] {
+        let mut world = World::in_namespace().delivered(&[&[map("one", "1")]]);
+        let carry = |world: &mut World| {
+            let work = world.objects.get_mut("app.web-work").unwrap();
+            work.spec.workload.manifests = vec![raw(&map("one", "1")), raw(&escaped)];
+            world.writes.clear();
+        };
+        carry(&mut world);
+        world.pass();
+        assert_eq!(world.writes, ["update app.web-work"]);
+        assert_eq!(world.works(), ["app.web-work (0, 2): one"]);
+        world.pass();
+        assert_eq!(world.writes.len(), 1);
+        // What it was made of is refused today.
+        world.snapshot(1, &[&[map("one", "2"), escaped.clone()]]);
+        world.bind(1);
+        carry(&mut world);
+        assert!(world.pass().trouble.is_some());
+        assert_eq!(world.writes, ["delete app.web-work"]);
+        assert!(world.works().is_empty());
+        world.pass();
+        assert_eq!(world.writes.len(), 1);
+    }
 }
