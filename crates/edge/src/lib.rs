@@ -103,6 +103,8 @@ struct Shared {
     bodies: Arc<Bodies>,
     /// Whose small request is next.
     light: Arc<Turns>,
+    /// Whose small read is.
+    reads: Arc<Turns>,
     /// Whose large one is.
     heavy: Arc<Turns>,
     unread: Arc<Unread>,
@@ -181,6 +183,7 @@ impl Edge {
             connections: ConnectionLimit::new(&limits),
             bodies: Bodies::new(limits.bodies, limits.bodies_each),
             light: Turns::new(limits.requests, limits.requests_each, limits.waiting_each),
+            reads: Turns::new(limits.requests, limits.reads_each, limits.waiting_each),
             heavy: Turns::new(limits.heavy, limits.heavy, limits.waiting_each),
             unread: Unread::new(limits.unread_each),
             audit: audit.map(Arc::new),

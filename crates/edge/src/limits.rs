@@ -38,8 +38,11 @@ pub struct Limits {
     pub requests: usize,
     /// The same for one user; further ones of this user wait.
     pub requests_each: usize,
-    /// Requests with large bodies, or that rewrite large objects, that are worked on at a time.
-    /// Users take turns.
+    /// The same for small reads: few, for they wait for nothing but each other, and whoever
+    /// sends hundreds of them at a time must not fill the threads with them.
+    pub reads_each: usize,
+    /// Requests with large bodies, or that rewrite large objects, that are worked on at a time,
+    /// and pieces of long lists that have to be read. Users take turns.
     pub heavy: usize,
     /// How many requests of one user may wait; further ones are refused with 429.
     pub waiting_each: usize,
@@ -76,6 +79,7 @@ impl Default for Limits {
             bodies_each: 64 << 20,
             requests: 1024,
             requests_each: 32,
+            reads_each: 4 * spare_cores(),
             heavy: spare_cores(),
             waiting_each: 1000,
             unread_each: 16 << 20,

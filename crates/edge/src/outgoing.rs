@@ -3,13 +3,16 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
+use tokio::task::spawn_blocking;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::audit::Record;
+use super::turns::Turns;
 use super::unread::Held;
 use flagship_apiserver::rest::{Body, UnderWay, slow_watch};
 
@@ -19,7 +22,10 @@ const PIECE: usize = 128 * 1024;
 
 /// A body of `rest`; a watch ends cleanly, between two events, when the server ends.
 pub(super) struct Outgoing {
-    body: Body,
+    /// `None` while a piece of it is made elsewhere, and when that failed.
+    body: Option<Body>,
+    /// For a list whose pieces take long to make.
+    pieces: Option<Pieces>,
     closing: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
     /// Bytes since others could run.
     since_others: usize,
@@ -33,9 +39,59 @@ pub(super) struct Outgoing {
     record: Option<Box<Record>>,
 }
 
+/// A list whose pieces are made off the async threads, each in a turn of its user: tables and
+/// the like, for which every object is read.
+struct Pieces {
+    turns: Arc<Turns>,
+    user: Arc<str>,
+    making: Option<Making>,
+}
+
+/// A piece in the making; `None` if whoever made it did not come to an end.
+type Making = Pin<Box<dyn Future<Output = Option<(Body, Option<Bytes>)>> + Send>>;
+
+impl Pieces {
+    fn poll_next(
+        &mut self,
+        body: &mut Option<Body>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Bytes>> {
+        let making = match (&mut self.making, body.take()) {
+            (Some(making), _) => making,
+            (None, Some(body)) => {
+                let made = make_piece(self.turns.clone(), self.user.clone(), body);
+                self.making.insert(Box::pin(made))
+            }
+            (None, None) => return Poll::Ready(None),
+        };
+        let made = ready!(making.as_mut().poll(context));
+        self.making = None;
+        let (rest, piece) = made.map_or((None, None), |(rest, piece)| (Some(rest), piece));
+        *body = rest;
+        Poll::Ready(piece)
+    }
+}
+
+async fn make_piece(
+    turns: Arc<Turns>,
+    user: Arc<str>,
+    mut body: Body,
+) -> Option<(Body, Option<Bytes>)> {
+    let turn = turns.take_another(&user).await;
+    let making = spawn_blocking(move || {
+        let _turn = turn;
+        let piece = body.next_piece();
+        (body, piece)
+    });
+    let made = making.await;
+    made.inspect_err(|why| tracing::error!(%why, "a list could not be put together")).ok()
+}
+
 /// What goes along with an answer.
 #[derive(Default)]
 pub(super) struct Along {
+    /// Whose turns the pieces of a costly list take, and whose list it is.
+    pub(super) turns: Option<(Arc<Turns>, Arc<str>)>,
     pub(super) under_way: Option<UnderWay>,
     pub(super) held: Option<Held>,
     pub(super) record: Option<Box<Record>>,
@@ -45,9 +101,18 @@ impl Outgoing {
     /// The body of an answer that has begun.
     pub(super) fn new(body: Body, closing: &CancellationToken, along: Along) -> Self {
         let closing = body.is_watch().then(|| Box::pin(closing.clone().cancelled_owned()));
-        let Along { under_way, held, record } = along;
+        let Along { turns, under_way, held, record } = along;
         let held = held.filter(|_| body.is_watch());
-        Self { body, closing, since_others: 0, held, ended: false, _under_way: under_way, record }
+        Self {
+            body: Some(body),
+            pieces: turns.map(|(turns, user)| Pieces { turns, user, making: None }),
+            closing,
+            since_others: 0,
+            held,
+            ended: false,
+            _under_way: under_way,
+            record,
+        }
     }
 
     /// Counts what goes out. A watch whose user leaves too much unread gets its last event.
@@ -91,17 +156,23 @@ impl http_body::Body for Outgoing {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
-        let frame = Pin::new(&mut this.body).poll_frame(context);
+        let frame = match (&mut this.pieces, &mut this.body) {
+            (Some(pieces), body) => pieces
+                .poll_next(body, context)
+                .map(|piece| piece.map(|piece| Ok(Frame::data(piece)))),
+            (None, Some(body)) => Pin::new(body).poll_frame(context),
+            (None, None) => Poll::Ready(None),
+        };
         frame.map(|frame| {
             frame.map(|frame| frame.map(|frame| frame.map_data(|bytes| this.pass_on(bytes))))
         })
     }
 
     fn is_end_stream(&self) -> bool {
-        self.ended || self.body.is_end_stream()
+        self.ended || self.body.as_ref().is_some_and(Body::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        self.body.as_ref().map_or_else(SizeHint::default, Body::size_hint)
     }
 }

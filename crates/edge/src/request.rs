@@ -16,7 +16,7 @@ use http_body::Body;
 use http_body_util::Full;
 use hyper::body::Incoming;
 use tokio::runtime::Handle;
-use tokio::task::spawn_blocking;
+use tokio::task::{spawn_blocking, yield_now};
 use tokio::time::timeout;
 use tower::Service;
 
@@ -222,9 +222,15 @@ async fn admitted(
     let name = user.name.clone();
     request.extensions_mut().insert(Arc::new(user));
     request.extensions_mut().insert(shared.access.clone());
-    let weight = request.body().len().max(cluster.rewrites(&ask));
+    let weight = request.body().len().max(cluster.reads_through(&ask, request.headers()));
     let request = request.map(Full::new);
     let answered = if is_small_and_vital(&ask) {
+        cluster.call(request).await
+    } else if weight < HEAVY && is_read(&ask) {
+        let _turn = shared.reads.take(&name).await?;
+        // With the turn in hand, so that of hundreds of reads of one user few are ready to run
+        // at a time: a request of somebody else then finds few of them before it.
+        yield_now().await;
         cluster.call(request).await
     } else if weight < HEAVY {
         let _turn = shared.light.take(&name).await?;
@@ -243,12 +249,21 @@ async fn admitted(
     if response.body().is_watch() {
         along.held = Some(shared.unread.watch(&name));
     }
+    along.turns = response.body().is_costly().then(|| (shared.heavy.clone(), name));
     Ok(response)
 }
 
 /// Requests that decode or write at least so many bytes are heavy: that takes milliseconds, and
 /// whatever else runs on the thread waits meanwhile.
 const HEAVY: usize = 16 * 1024;
+
+/// Requests that change nothing, and are answered from memory.
+fn is_read(ask: &Ask) -> bool {
+    match ask {
+        Ask::Path { .. } => true,
+        Ask::Resource { verb, .. } => matches!(verb.as_str(), "get" | "list" | "watch"),
+    }
+}
 
 /// Probes, and the leases by which agents lead: what is late there is taken for dead. It waits
 /// for nobody's turn, and is small whoever sends it.

@@ -58,6 +58,18 @@ impl Turns {
 
     /// Waits for a turn of this user; 429 when too many of its requests wait already.
     pub(super) async fn take(self: &Arc<Self>, user: &Arc<str>) -> Result<Turn, ApiError> {
+        self.queue(user, self.waiting_each).await.ok_or_else(|| {
+            let says = "too many requests of this user wait, please try again later";
+            ApiError::new(429, "TooManyRequests", says).retry_after(1)
+        })
+    }
+
+    /// The same for a request that was let in before, however many wait.
+    pub(super) async fn take_another(self: &Arc<Self>, user: &Arc<str>) -> Option<Turn> {
+        self.queue(user, usize::MAX).await
+    }
+
+    async fn queue(self: &Arc<Self>, user: &Arc<str>, waiting_each: usize) -> Option<Turn> {
         let waiter = {
             let mut state = self.lock();
             let State { taken, users, order } = &mut *state;
@@ -66,9 +78,8 @@ impl Turns {
                 *taken += 1;
                 own.taken += 1;
                 None
-            } else if own.waiting.len() >= self.waiting_each {
-                let says = "too many requests of this user wait, please try again later";
-                return Err(ApiError::new(429, "TooManyRequests", says).retry_after(1));
+            } else if own.waiting.len() >= waiting_each {
+                return None;
             } else {
                 if own.waiting.is_empty() {
                     order.push_back(user.clone());
@@ -82,7 +93,7 @@ impl Turns {
             // Whoever tells is kept as long as the turns are.
             (&mut waiter.told).await.ok();
         }
-        Ok(Turn { turns: self.clone(), user: user.clone() })
+        Some(Turn { turns: self.clone(), user: user.clone() })
     }
 
     fn release(&self, user: &Arc<str>) {

@@ -74,6 +74,29 @@ impl Body {
         }
     }
 
+    /// Whether this is a list whose objects have to be read, and so much of it that whoever
+    /// sends it should let others work between two pieces: [`Body::next_piece`] makes one.
+    pub fn is_costly(&self) -> bool {
+        let Inner::List(list) = &self.0 else { return false };
+        let as_it_lies = list.presenter.as_it_lies() && !list.yaml;
+        let mut sizes = list.items.as_slice().iter().map(|item| item.json.len());
+        let mut read = 0;
+        !as_it_lies
+            && sizes.any(|size| {
+                read += size;
+                read > READ
+            })
+    }
+
+    /// The next piece of a list; nothing after the last, and of other bodies.
+    pub fn next_piece(&mut self) -> Option<Bytes> {
+        match &mut self.0 {
+            Inner::List(list) if list.yaml => list.next_yaml(),
+            Inner::List(list) => list.next(),
+            Inner::Whole(_) | Inner::Watch(_) => None,
+        }
+    }
+
     /// Whether the body streams until somebody ends it.
     pub fn is_watch(&self) -> bool {
         matches!(self.0, Inner::Watch(_))
@@ -202,10 +225,10 @@ impl http_body::Body for Body {
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let next = match &mut self.get_mut().0 {
+        let this = self.get_mut();
+        let next = match &mut this.0 {
             Inner::Whole(bytes) => Poll::Ready(bytes.take().filter(|bytes| !bytes.is_empty())),
-            Inner::List(list) if list.yaml => Poll::Ready(list.next_yaml()),
-            Inner::List(list) => Poll::Ready(list.next()),
+            Inner::List(_) => Poll::Ready(this.next_piece()),
             Inner::Watch(stream) => stream.poll_bytes(context),
         };
         next.map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))

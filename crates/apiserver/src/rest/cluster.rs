@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use flagship_base::machinery::status::ApiError;
 use flagship_store::env::{Call, Env, Point};
 use flagship_store::{ObjectKey, Store};
+use http::HeaderMap;
+use http::header::ACCEPT;
 use serde_json::Value;
 
 use super::admission::Admission;
@@ -115,11 +117,20 @@ impl ClusterHandle {
         &self.cluster.name
     }
 
-    /// How many bytes the object has that a request would change, for whoever must know what
-    /// that costs; nothing for requests that change none.
-    pub fn rewrites(&self, ask: &Ask) -> usize {
+    /// How many bytes the object has that a request would change or show in another form, for
+    /// whoever must know what that costs; nothing for requests that do neither.
+    pub fn reads_through(&self, ask: &Ask, headers: &HeaderMap) -> usize {
         let Ask::Resource { verb, at } = ask else { return 0 };
-        if !matches!(verb.as_str(), "update" | "patch" | "delete") {
+        let shown_anew = || {
+            let mut forms = headers.get_all(ACCEPT).iter().filter_map(|one| one.to_str().ok());
+            forms.any(|form| form.contains("as=") || form.contains("yaml"))
+        };
+        let read = match verb.as_str() {
+            "update" | "patch" | "delete" => true,
+            "get" => shown_anew(),
+            _ => false,
+        };
+        if !read {
             return 0;
         }
         let Some(served) = self.cluster.registry.find(&at.group, &at.version, &at.resource) else {

@@ -74,6 +74,12 @@ impl Presenter {
         }
     }
 
+    /// Whether entries of a list are sent as they are stored, as long as nobody asks for another
+    /// version of them.
+    pub(super) fn as_it_lies(&self) -> bool {
+        matches!(self.form, Form::Whole | Form::Aggregated)
+    }
+
     /// Where an entry of a list says what kind it is, to be left out: lists of built-in kinds say
     /// it once for all, in their own kind. Empty where it stays.
     pub(super) fn type_in(&self, json: &[u8]) -> [Range<usize>; 2] {
@@ -203,16 +209,28 @@ fn type_entries(json: &[u8]) -> Option<[Range<usize>; 2]> {
     found.try_into().ok()
 }
 
-/// Behind the text that begins here.
+/// Behind the text that begins here. Most of a large object is in few texts, so whole words
+/// without a quote or a backslash are passed over.
 fn end_of_text(json: &[u8], start: usize) -> Option<usize> {
     let mut at = start + 1;
     loop {
+        let words = json.get(at..)?.as_chunks::<8>().0.iter();
+        at += 8 * words.take_while(|word| !ends_or_escapes(u64::from_le_bytes(**word))).count();
         match json.get(at)? {
             b'"' => return Some(at + 1),
             b'\\' => at += 2,
             _ => at += 1,
         }
     }
+}
+
+/// Whether one of eight bytes is a quote or a backslash.
+fn ends_or_escapes(word: u64) -> bool {
+    const ONES: u64 = u64::MAX / 255;
+    [b'"', b'\\'].into_iter().any(|byte| {
+        let zero_where_equal = word ^ (ONES * u64::from(byte));
+        zero_where_equal.wrapping_sub(ONES) & !zero_where_equal & (ONES << 7) != 0
+    })
 }
 
 /// Behind the value that begins here, in JSON without spaces.
@@ -303,6 +321,12 @@ mod tests {
             (
                 r#"{"action":"a","apiVersion":"v1","count":1,"done":true,"kind":"E","metadata":{}}"#,
                 Some(r#"{"action":"a","count":1,"done":true,"metadata":{}}"#),
+            ),
+            (
+                r#"{"apiVersion":"v1","data":{"a":"0123456789abcdef\"01234567\\","b":"01234567"},"kind":"ConfigMap","metadata":{}}"#,
+                Some(
+                    r#"{"data":{"a":"0123456789abcdef\"01234567\\","b":"01234567"},"metadata":{}}"#,
+                ),
             ),
             (r#"{"kind":"Pod"}"#, None),
             ("", None),
