@@ -37,4 +37,4 @@ pub use node::{
     Arena, Bound, Checks, ListType, Node, NodeId, NodeRef, PatchStrategy, Pattern, Range, RuleText,
     Schema, Type,
 };
-pub use read::{ReadJson, read_json};
+pub use read::{ReadJson, in_order_of, read_json};

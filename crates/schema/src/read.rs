@@ -4,6 +4,7 @@
 //! name them. Nesting is bounded by the reader itself.
 
 use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use flagship_base::machinery::bounds::MAX_SHOWN;
@@ -103,6 +104,101 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 }
 
+/// Puts findings of strict decoding, `unknown field "spec.a"` and `duplicate field "spec.b"`,
+/// into the order in which a reader of this text meets them. What is not met keeps its place
+/// behind the others.
+pub fn in_order_of(text: &[u8], found: &mut [String]) {
+    let order = RefCell::new(BTreeMap::new());
+    let mut reader = serde_json::Deserializer::from_slice(text);
+    let keys = Keys { path: Path::Root, found, order: &order };
+    // Whoever could not be read has no findings.
+    if keys.deserialize(&mut reader).is_ok() {
+        let order = order.into_inner();
+        found.sort_by_key(|finding| order.get(finding).copied().unwrap_or(usize::MAX));
+    }
+}
+
+/// Visits every key of a document.
+struct Keys<'a> {
+    path: Path<'a>,
+    found: &'a [String],
+    order: &'a RefCell<BTreeMap<String, usize>>,
+}
+
+impl Keys<'_> {
+    fn meet(&self, path: &Path<'_>, again: bool) {
+        let what = if again { "duplicate" } else { "unknown" };
+        let finding = format!("{what} field \"{path}\"");
+        if self.found.contains(&finding) {
+            let mut order = self.order.borrow_mut();
+            let next = order.len();
+            order.entry(finding).or_insert(next);
+        }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Keys<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<(), D::Error> {
+        reader.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Keys<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_bool<E: Error>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E: Error>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E: Error>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E: Error>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E: Error>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        let (found, order, mut at) = (self.found, self.order, 0);
+        loop {
+            let path = Path::Index(&self.path, at);
+            if seq.next_element_seed(Keys { path, found, order })?.is_none() {
+                return Ok(());
+            }
+            at += 1;
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
+        let (found, order, mut met) = (self.found, self.order, BTreeSet::new());
+        while let Some(key) = entries.next_key::<String>()? {
+            let path = Path::Field(&self.path, &key);
+            self.meet(&path, met.contains(&key));
+            entries.next_value_seed(Keys { path, found, order })?;
+            met.insert(key);
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,6 +209,20 @@ mod tests {
         let read = read_json(br#"{"a": 1, "b": [{"c": 1, "c": 2}], "a": 3}"#).unwrap();
         assert_eq!(read.value, json!({"a": 3, "b": [{"c": 2}]}));
         assert_eq!(read.duplicates, [r#"duplicate field "b[0].c""#, r#"duplicate field "a""#]);
+    }
+
+    #[test]
+    fn findings_stand_in_the_order_of_the_text() {
+        let text = br#"{"z": 1, "spec": {"b": 1, "b": 2, "a": [{"y": 1}]}, "c": 1}"#;
+        let mut found: Vec<String> = ["duplicate field \"spec.b\"", "unknown field \"c\""]
+            .into_iter()
+            .chain(["unknown field \"spec.a[0].y\"", "unknown field \"z\"", "something else"])
+            .map(str::to_owned)
+            .collect();
+        in_order_of(text, &mut found);
+        let order = ["unknown field \"z\"", "duplicate field \"spec.b\""];
+        let rest = ["unknown field \"spec.a[0].y\"", "unknown field \"c\"", "something else"];
+        assert_eq!(found, [&order[..], &rest].concat());
     }
 
     #[test]

@@ -2,7 +2,9 @@
 
 use flagship_base::machinery::path::ObjectPath;
 use flagship_base::machinery::status::{ApiError, FieldError};
+use flagship_base::machinery::time;
 use http::HeaderMap;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{Access, Ask, Decision, Presented, User};
@@ -55,6 +57,19 @@ pub struct Asking<'a> {
     pub namespace: &'a str,
 }
 
+/// The fields of a value as `managedFields` names them; lists are whole.
+fn fields(value: &Value) -> Value {
+    let Some(map) = value.as_object() else { return json!({}) };
+    let each = map.iter().filter(|(_, value)| !value.is_null()).map(|(key, value)| {
+        let mut below = fields(value);
+        if value.is_object() {
+            below["."] = json!({});
+        }
+        (format!("f:{key}"), below)
+    });
+    Value::Object(each.collect())
+}
+
 impl Review {
     /// The question that a path asks.
     pub fn at(path: &ObjectPath) -> Option<Self> {
@@ -91,7 +106,7 @@ impl Review {
             body["metadata"] = json!({});
         }
         if self.kind == "SelfSubjectReview" {
-            let now = flagship_base::machinery::time::seconds(cluster.env().clock.now());
+            let now = time::seconds(cluster.env().clock.now());
             body["metadata"]["creationTimestamp"] = json!(now);
         }
         if self.kind == "SelfSubjectRulesReview" {
@@ -100,6 +115,19 @@ impl Review {
         }
         body["status"] = status;
         Ok(body)
+    }
+
+    /// Notes who asked, as for everything that is sent: of those reviews that come back as they
+    /// were.
+    pub fn own(self, answered: &mut Value, manager: &str, now: Timestamp) {
+        if matches!(self.kind, "SelfSubjectReview" | "SelfSubjectRulesReview") {
+            return;
+        }
+        let owned = json!({"f:spec": fields(&answered["spec"])});
+        answered["metadata"]["managedFields"] = json!([{
+            "apiVersion": answered["apiVersion"], "fieldsType": "FieldsV1", "fieldsV1": owned,
+            "manager": manager, "operation": "Update", "time": time::seconds(now),
+        }]);
     }
 
     fn verdict(self, spec: &Value, user: &User, asking: &Asking<'_>) -> Result<Value, ApiError> {

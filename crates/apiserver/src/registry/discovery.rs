@@ -4,7 +4,7 @@
 //! `APIGroupList`, `APIGroup`, `APIResourceList`) and the aggregated
 //! `APIGroupDiscoveryList`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use flagship_base::machinery::gvk::version_rank;
@@ -75,6 +75,7 @@ fn group_value(name: &str, versions: &[String]) -> Value {
 /// `/api/v1` and `/apis/<group>/<version>`.
 pub fn resources(registry: &Registry, group: &str, version: &str) -> Option<Value> {
     let mut list = Vec::new();
+    let mut custom = BTreeSet::new();
     for kind in registry.all() {
         let Some(index) = kind.served(group, version) else { continue };
         let mut entry = json!({
@@ -88,6 +89,7 @@ pub fn resources(registry: &Registry, group: &str, version: &str) -> Option<Valu
             entry["categories"] = json!(kind.categories);
         }
         list.push(entry);
+        custom.extend(kind.row().is_none().then(|| kind.plural.to_string()));
         for sub in subresources(&kind, index) {
             let mut entry = json!({
                 "name": format!("{}/{}", kind.plural, sub.name), "singularName": "",
@@ -109,7 +111,15 @@ pub fn resources(registry: &Registry, group: &str, version: &str) -> Option<Valu
     if list.is_empty() {
         return None;
     }
-    list.sort_by(|a, b| a["name"].as_str().cmp(&b["name"].as_str()));
+    // Of custom kinds the status stands before the scale.
+    let place = |entry: &Value| {
+        let name = entry["name"].as_str().unwrap_or_default();
+        match name.split_once('/') {
+            Some((plural, "status")) if custom.contains(plural) => format!("{plural}/"),
+            _ => name.to_owned(),
+        }
+    };
+    list.sort_by_cached_key(place);
     let gv = flagship_base::machinery::gvk::GroupVersion::new(group, version).to_string();
     Some(
         json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": gv, "resources": list}),
@@ -210,12 +220,12 @@ fn subresources(kind: &Kind, version: usize) -> Vec<Sub<'_>> {
     }
     let mut subs = Vec::new();
     let version = &kind.versions[version];
+    if version.status {
+        subs.push(Sub { name: "status", kind: &kind.kind, gv: None, verbs: SUBRESOURCE_VERBS });
+    }
     if version.scale.is_some() {
         let gv = Some(("autoscaling", "v1"));
         subs.push(Sub { name: "scale", kind: "Scale", gv, verbs: SUBRESOURCE_VERBS });
-    }
-    if version.status {
-        subs.push(Sub { name: "status", kind: &kind.kind, gv: None, verbs: SUBRESOURCE_VERBS });
     }
     subs
 }

@@ -3,6 +3,7 @@
 //! Depth is bounded by the parsers, size by the caller. The last of two equal keys
 //! wins, as in Kubernetes; whether that is an error is for field validation to say.
 
+use bytes::Bytes;
 use flagship_base::machinery::status::ApiError;
 use flagship_schema::{ReadJson, read_json};
 use serde_json::Value;
@@ -15,11 +16,13 @@ pub struct Decoded {
     pub value: Value,
     /// Keys that stood twice in their object, as `duplicate field "spec.replicas"`.
     pub duplicates: Vec<String>,
+    /// The JSON it was read from, where somebody may ask in which order it stands there.
+    pub text: Bytes,
 }
 
 impl From<Value> for Decoded {
     fn from(value: Value) -> Self {
-        Self { value, duplicates: Vec::new() }
+        Self { value, ..Self::default() }
     }
 }
 
@@ -29,11 +32,41 @@ pub fn json(bytes: &[u8]) -> Result<Decoded, ApiError> {
         return Err(ApiError::bad_request("the body of the request is not valid UTF-8"));
     }
     match read_json(bytes) {
-        Ok(ReadJson { value, duplicates }) => Ok(Decoded { value, duplicates }),
-        Err(why) => Err(ApiError::bad_request(format!(
-            "couldn't get version/kind; json parse error: {why}"
-        ))),
+        Ok(ReadJson { value, duplicates }) => {
+            Ok(Decoded { value, duplicates, ..Decoded::default() })
+        }
+        Err(why) if why.is_eof() => Err(no_json("unexpected end of JSON input")),
+        Err(why) => Err(no_json(&why.to_string())),
     }
+}
+
+/// What a body begins with that cannot be read.
+const NO_JSON: &str = "couldn't get version/kind; json parse error: ";
+
+fn no_json(why: &str) -> ApiError {
+    ApiError::bad_request(format!("{NO_JSON}{why}"))
+}
+
+/// The same error about a body that should be an object of this kind.
+pub(super) fn of_kind(mut error: ApiError, kind: &str, body: &[u8]) -> ApiError {
+    if error.message.starts_with(NO_JSON) {
+        error = unrecognized(kind, &error.message, body);
+    }
+    error
+}
+
+/// 400 for a body that is no object of this kind, with how it begins.
+pub(super) fn unrecognized(kind: &str, why: &str, body: &[u8]) -> ApiError {
+    const SHOWN: usize = 30;
+    let text = String::from_utf8_lossy(&body[..body.len().min(SHOWN)]);
+    let begins = match body.len() {
+        0 => "<empty>".to_owned(),
+        1..=SHOWN => text.into_owned(),
+        _ => format!("{text} ..."),
+    };
+    let says =
+        format!("the object provided is unrecognized (must be of type {kind}): {why} ({begins})");
+    ApiError::bad_request(says)
 }
 
 /// How many nodes of a YAML document may come from aliases.
@@ -54,7 +87,7 @@ pub fn yaml(bytes: &[u8]) -> Result<Decoded, ApiError> {
     };
     // A key that stands twice is for field validation to judge; the last one counts.
     let value = read(text, DuplicateKeyPolicy::LastWins).map_err(|why| unreadable(&why))?;
-    Ok(Decoded { value, duplicates: vec![twice] })
+    Ok(Decoded { value, duplicates: vec![twice], ..Decoded::default() })
 }
 
 fn read(text: &str, duplicate_keys: DuplicateKeyPolicy) -> Result<Value, Error> {

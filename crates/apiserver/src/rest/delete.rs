@@ -67,7 +67,12 @@ pub(crate) async fn delete(ctx: &Ctx<'_>, options: &DeleteOptions) -> Result<Del
         }
         let draft = Draft::doomed(value, warnings, removes);
         match write::commit(ctx, draft, place.key(), Expect::At(revision)).await? {
-            Ok(object) => return Ok(Deleted { object, gone: removes }),
+            Ok(mut object) => {
+                if removes && kind.row().is_some_and(|row| row.graceful_deletion) {
+                    shown_as_ended(&mut object, ctx.cluster.env.clock.now());
+                }
+                return Ok(Deleted { object, gone: removes });
+            }
             Err(Lost::Address | Lost::Store(CommitError::Moved(_) | CommitError::Gone)) => {}
             Err(lost) => return Err(lost.into_error(&place.qualified(), &place.name).into()),
         }
@@ -90,7 +95,15 @@ pub(crate) async fn delete_collection(
         };
         let one = Ctx { place: &place, ..*ctx };
         match delete(&one, options).await {
-            Ok(done) => deleted.push(done.object),
+            Ok(mut done) => {
+                if done.gone {
+                    // The last revision that anybody can read of it.
+                    let last = json!(object.revision.to_string());
+                    meta::of_mut(&mut done.object.value).insert("resourceVersion".to_owned(), last);
+                    done.object.json = done.object.value.to_string().into();
+                }
+                deleted.push(done.object);
+            }
             // Somebody else was faster.
             Err(Failure::Refused(error)) if error.code == 404 => {}
             Err(other) => return Err(other),
@@ -178,6 +191,20 @@ pub(super) fn doom(kind: &Kind, old: &Value, options: &DeleteOptions, now: Times
     // Whoever watches sees the object as it was, unless it had been terminating.
     let value = if meta::terminating(old) { new } else { old.clone() };
     Doomed { value, removes: true }
+}
+
+/// What whoever deletes a pod that goes at once is told: when, and without a wait.
+fn shown_as_ended(object: &mut Written, now: Timestamp) {
+    if meta::terminating(&object.value) {
+        return;
+    }
+    let metadata = meta::of_mut(&mut object.value);
+    metadata.insert("deletionTimestamp".to_owned(), json!(time::seconds(now)));
+    metadata.insert("deletionGracePeriodSeconds".to_owned(), json!(0));
+    if let Some(generation) = metadata.get("generation").and_then(Value::as_i64) {
+        metadata.insert("generation".to_owned(), json!(generation + 1));
+    }
+    object.json = object.value.to_string().into();
 }
 
 /// Notes what is to become of dependents. Without a word, what the object's finalizers

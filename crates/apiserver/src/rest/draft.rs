@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use flagship_base::machinery::status::{ApiError, FieldError};
 use flagship_base::names;
 use flagship_kinds as kinds;
@@ -13,9 +14,10 @@ use serde_json::{Value, json};
 
 use super::admission::{Hooks, Options};
 use super::cluster::{Caller, Cluster, Ctx, Place};
-use super::decode::Decoded;
+use super::decode::{self, Decoded};
 use super::options::WriteOptions;
 use super::patching::Patch;
+use super::rules::Twice;
 use super::subresource::Sub;
 use super::write::{Source, parse};
 use super::{certificates, crd, managers, meta, roles, rules};
@@ -72,7 +74,7 @@ pub(super) async fn draft_create(
     let mut warnings = Vec::new();
     warnings.extend(served.version().deprecation.as_deref().map(str::to_owned));
 
-    let Decoded { value: mut object, duplicates } = body;
+    let Decoded { value: mut object, duplicates, text } = body;
     check_type(served, &mut object)?;
     meta::check_shape(&mut object)?;
     // Only where it would be stored a version of what is not there yet is a mistake, and said
@@ -84,7 +86,8 @@ pub(super) async fn draft_create(
             managers::apply(cluster, served, None, &object, manager, options.force, Sub::Main)?;
     }
     check_place(place, &mut object)?;
-    let decoded = rules::decode(served, &mut object, &duplicates, options.field_validation);
+    let twice = Twice { duplicates: &duplicates, text: &text };
+    let decoded = rules::decode(served, &mut object, twice, options.field_validation);
     warnings.extend(decoded.map_err(|says| rules::unreadable(served, &says))?);
     check_namespace(cluster, place, &object)?;
 
@@ -93,11 +96,12 @@ pub(super) async fn draft_create(
     hooks.mutate(&mut object, None, &mut warnings).await?;
     roles::check(cluster, caller, place, &object, None)?;
     own_new(cluster, &mut object);
+    // Before the kind fills in what is nobody's.
+    if owner != Owner::Apply {
+        managers::record_new(cluster, served, &mut object, manager);
+    }
     rules::prepare_create(cluster, served, &mut object)?;
     certificates::identify(caller, kind, &mut object);
-    if owner != Owner::Apply {
-        managers::record(cluster, served, None, &mut object, manager, Sub::Main);
-    }
 
     let mut errors = meta::validate(kind, &object);
     errors.extend(rules::validate_create(served, &object));
@@ -146,11 +150,16 @@ pub(super) async fn draft_update(
         .transpose()?;
     let old = converted.as_ref().unwrap_or(&stored);
     let manager = options.field_manager.as_deref().unwrap_or(&caller.manager);
+    let text = match source {
+        Source::Object(body) => body.text.clone(),
+        Source::Patch(_) | Source::Spent => Bytes::new(),
+    };
     let (mut sent, duplicates) = sub.evaluate(ctx, old, source, manager, options)?;
     check_type(served, &mut sent)?;
     meta::check_shape(&mut sent)?;
     check_place(place, &mut sent)?;
-    let decoded = rules::decode(served, &mut sent, &duplicates, options.field_validation);
+    let twice = Twice { duplicates: &duplicates, text: &text };
+    let decoded = rules::decode(served, &mut sent, twice, options.field_validation);
     warnings.extend(decoded.map_err(|says| refuse_unread(served, source, &sent, &says))?);
     check_preconditions(place, source, &sent, old)?;
 
@@ -208,6 +217,9 @@ fn refuse_unread(served: &Served, source: &Source, sent: &Value, says: &str) -> 
     ApiError::invalid("", "", "", &[error])
 }
 
+/// A body of so many bytes is repeated to whoever sent it.
+const MAX_REPEATED: usize = 4096;
+
 /// Holds `apiVersion` and `kind` against the path. Built-in kinds may leave them out.
 fn check_type(served: &Served, object: &mut Value) -> Result<(), ApiError> {
     let Some(map) = object.as_object_mut() else {
@@ -216,6 +228,20 @@ fn check_type(served: &Served, object: &mut Value) -> Result<(), ApiError> {
         return Err(ApiError::bad_request(says));
     };
     let wanted = [("apiVersion", &served.version().api_version), ("kind", &served.kind.kind)];
+    let absent = |key: &str| match map.get(key) {
+        None | Some(Value::Null) => true,
+        Some(value) => value == "",
+    };
+    let missing = [("kind", "Kind"), ("apiVersion", "apiVersion")];
+    let missing = missing.into_iter().find(|(key, _)| absent(key));
+    if let Some((_, name)) = missing.filter(|_| served.kind.row().is_none()) {
+        let sent = Value::Object(map.clone()).to_string();
+        let why = match sent.len() {
+            ..=MAX_REPEATED => format!("Object '{name}' is missing in '{sent}'"),
+            _ => format!("Object '{name}' is missing"),
+        };
+        return Err(decode::unrecognized(&served.kind.kind, &why, sent.as_bytes()));
+    }
     for (key, want) in wanted {
         match map.get(key) {
             Some(Value::String(got)) if **got == **want => {}

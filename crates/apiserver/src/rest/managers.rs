@@ -29,6 +29,16 @@ pub(super) fn record(
     apply::record_update(old, new, &manager, served.version().merges_by());
 }
 
+/// Records who made a new object. A status that was sent along is nobody's: it is not kept.
+pub(super) fn record_new(cluster: &Cluster, served: &Served, new: &mut Value, manager: &str) {
+    let sent = new.as_object_mut().filter(|_| served.version().status);
+    let status = sent.and_then(|object| object.remove("status"));
+    record(cluster, served, None, new, manager, Sub::Main);
+    if let (Some(status), Some(object)) = (status, new.as_object_mut()) {
+        object.insert("status".to_owned(), status);
+    }
+}
+
 /// Server-side apply: the object after it, with ownership recorded.
 pub(super) fn apply(
     cluster: &Cluster,

@@ -111,7 +111,22 @@ impl Patch {
     /// The same for a value without a schema, such as a Scale.
     pub(super) fn apply_plain(&self, old: &Value) -> Result<Value, ApiError> {
         match self {
-            Self::Json(body) => patch::json(old, &body.value).map_err(patch::refused),
+            Self::Json(body) => {
+                let kind = match &body.value {
+                    Value::Array(_) => None,
+                    Value::Object(_) => Some("object"),
+                    Value::String(_) => Some("string"),
+                    Value::Number(_) => Some("number"),
+                    Value::Bool(_) => Some("bool"),
+                    Value::Null => return Ok(old.clone()),
+                };
+                if let Some(kind) = kind {
+                    return Err(ApiError::bad_request(format!(
+                        "error decoding patch: json: cannot unmarshal {kind} into Go value of type []handlers.jsonPatchOp"
+                    )));
+                }
+                patch::json(old, &body.value).map_err(patch::refused)
+            }
             Self::Merge(body) | Self::Strategic(body) | Self::Apply(body) => {
                 patch::merge(old, &body.value).map_err(patch::refused)
             }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use flagship_base::machinery::status::ApiError;
 use flagship_store::{ObjectKey, PageError, Scope, Snapshot, Store, Stored};
 use serde_json::{Value, json};
@@ -75,7 +77,9 @@ pub(crate) fn list(ctx: &Ctx<'_>, options: &ListOptions) -> Result<Page, ApiErro
                 let says = "specifying resource version is not allowed when using continue";
                 return Err(ApiError::bad_request(says));
             }
-            store.resume_page(resource, scope, &query, token).map_err(page_error)?
+            store
+                .resume_page(resource, scope, &query, token)
+                .map_err(|error| page_error(error, token))?
         }
         None => (Arc::new(snapshot(ctx, options, scope)?), 0),
     };
@@ -153,13 +157,30 @@ pub(super) fn check_future(store: &Store, asked: u64) -> Result<(), ApiError> {
         .retry_after(1))
 }
 
-fn page_error(error: PageError) -> ApiError {
+fn page_error(error: PageError, token: &str) -> ApiError {
     match error {
-        PageError::Invalid => ApiError::bad_request("continue key is not valid"),
+        PageError::Invalid => {
+            let why = no_token(token).map(|why| format!(": {why}")).unwrap_or_default();
+            let says = format!("invalid continue token: continue key is not valid{why}");
+            ApiError::bad_request(says)
+        }
         PageError::Expired(_) => ApiError::expired(
             "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter.",
         ),
     }
+}
+
+/// Why a text cannot be a token of any Kubernetes server, in its words: theirs are JSON.
+fn no_token(token: &str) -> Option<String> {
+    let Ok(bytes) = BASE64_URL_SAFE_NO_PAD.decode(token) else {
+        let good = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        let at = token.bytes().position(|byte| !good(&byte)).unwrap_or(token.len());
+        return Some(format!("illegal base64 data at input byte {at}"));
+    };
+    let first = char::from(*bytes.first()?);
+    let begins = matches!(first, '{' | '[' | '"' | '-' | 't' | 'f' | 'n' | '0'..='9');
+    (first.is_ascii_graphic() && !begins)
+        .then(|| format!("invalid character '{first}' looking for beginning of value"))
 }
 
 impl Page {

@@ -32,6 +32,7 @@ use super::subresource::Sub;
 use super::write::{self, Source, Written};
 use super::{documents, health, meta, present, read, rules, scale, tokens, watch};
 use crate::auth::{Access, Asking, Review, User, group};
+use crate::registry::Kind;
 
 type Answer = Result<Response<Body>, Failure>;
 
@@ -183,6 +184,17 @@ impl Incoming<'_> {
         })
     }
 
+    /// The body as an object of a kind.
+    fn decoded_as(&self, kind: &Kind) -> Result<Decoded, ApiError> {
+        let decoded = self.decoded(kind.row().is_some());
+        let mut decoded =
+            decoded.map_err(|error| decode::of_kind(error, &kind.kind, &self.body))?;
+        if self.body.starts_with(b"{") {
+            decoded.text = self.body.clone();
+        }
+        Ok(decoded)
+    }
+
     /// The body as an object; only built-in kinds come in protobuf.
     fn decoded(&self, builtin: bool) -> Result<Decoded, ApiError> {
         match negotiate::content_type(&self.parts.headers).as_str() {
@@ -213,7 +225,8 @@ impl Incoming<'_> {
             (known.unwrap_or_else(trusted), self.parts.extensions.get::<Arc<Access>>());
         let access = access.cloned().unwrap_or_default();
         let asking = Asking { user: &user, access: &access, cluster: self.handle, namespace };
-        let answered = review.answer(body, &asking)?;
+        let mut answered = review.answer(body, &asking)?;
+        review.own(&mut answered, &self.caller().manager, self.handle.env().clock.now());
         Ok(respond(StatusCode::CREATED, Body::whole(answered.to_string()), &[]))
     }
 
@@ -305,7 +318,7 @@ impl Incoming<'_> {
 
     async fn create(&self, ctx: &Ctx<'_>, form: Form) -> Answer {
         let options = WriteOptions::from_query(&self.query, "CreateOptions")?;
-        let body = self.decoded(ctx.place.served.kind.row().is_some())?;
+        let body = self.decoded_as(&ctx.place.served.kind)?;
         // The trace and the faults know the object by its name.
         let name = meta::text(&body.value, "name");
         let named = Place { name: name.into(), ..ctx.place.clone() };
@@ -318,7 +331,7 @@ impl Incoming<'_> {
     async fn update(&self, ctx: &Ctx<'_>, sub: &str, form: Form) -> Answer {
         let options = WriteOptions::from_query(&self.query, "UpdateOptions")?;
         let sub = Sub::of(&ctx.place.served, sub).ok_or_else(|| no_such_path(ctx.place))?;
-        let source = Source::Object(self.decoded(ctx.place.served.kind.row().is_some())?);
+        let source = Source::Object(self.decoded_as(&ctx.place.served.kind)?);
         let work = write::update(ctx, source, sub, &options);
         let written = traced(ctx, work, |w| (w.revision, code(w).as_u16())).await?;
         self.show_sub(ctx, &written, sub, form)

@@ -21,19 +21,30 @@ use crate::registry::{Kind, Origin, Rules, Served};
 /// Unknown and duplicate fields shown in one answer; the rest would only fill headers.
 const MAX_SHOWN: usize = 32;
 
+/// Fields that stand twice in what was sent, and the text that they stand in, if it is known.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Twice<'a> {
+    pub(super) duplicates: &'a [String],
+    pub(super) text: &'a [u8],
+}
+
 /// Turns what was sent into an object of the kind: unknown fields are reported and
 /// dropped, wrong types refused, defaults filled in. Returns warnings, or why it cannot be
 /// read; the object is then as it was.
 pub(super) fn decode(
     served: &Served,
     object: &mut Value,
-    duplicates: &[String],
+    twice: Twice<'_>,
     validation: FieldValidation,
 ) -> Result<Vec<String>, String> {
     let mut found = Vec::new();
     if validation != FieldValidation::Ignore {
-        found.extend(duplicates.iter().cloned());
+        found.extend(twice.duplicates.iter().cloned());
         found.extend(unknown_fields(served, object));
+        // Kubernetes reads its own kinds once, and custom ones first as text.
+        if served.kind.row().is_some() && found.len() > 1 && !twice.text.is_empty() {
+            flagship_schema::in_order_of(twice.text, &mut found);
+        }
         found.truncate(MAX_SHOWN);
     }
     if validation == FieldValidation::Strict && !found.is_empty() {

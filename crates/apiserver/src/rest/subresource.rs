@@ -143,15 +143,15 @@ impl Sub {
     ) -> Result<(Value, Vec<String>), ApiError> {
         match source {
             Source::Object(body) if !meta::text(&body.value, "resourceVersion").is_empty() => {
-                let Decoded { value, duplicates } = std::mem::take(body);
+                let Decoded { value, duplicates, .. } = std::mem::take(body);
                 *source = Source::Spent;
                 Ok((value, duplicates))
             }
             Source::Spent => Err(ApiError::stale(&ctx.place.qualified(), &ctx.place.name)),
-            Source::Object(Decoded { value, duplicates }) => {
+            Source::Object(Decoded { value, duplicates, .. }) => {
                 Ok((value.clone(), duplicates.clone()))
             }
-            Source::Patch(Patch::Apply(Decoded { value, duplicates })) => {
+            Source::Patch(Patch::Apply(Decoded { value, duplicates, .. })) => {
                 let (cluster, served) = (ctx.cluster, &ctx.place.served);
                 let new = managers::apply(
                     cluster,

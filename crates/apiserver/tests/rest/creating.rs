@@ -215,6 +215,14 @@ async fn built_in_kinds_are_decoded_strictly_too() {
         "BadRequest",
         "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: strict decoding error: unknown field \"dta\"",
     );
+    // In the order in which they stand there.
+    let body = r#"{"zeta":1,"metadata":{"name":"a","labels":{},"labels":{}},"alpha":1}"#;
+    let path = format!("{MAPS}?fieldValidation=Strict");
+    api.send_with("POST", &path, &[], body.to_owned()).await.refused(
+        400,
+        "BadRequest",
+        "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: strict decoding error: unknown field \"zeta\", duplicate field \"metadata.labels\", unknown field \"alpha\"",
+    );
     let reply = api.post(MAPS, json!({"metadata": {"name": "a"}, "data": {"k": 1}})).await;
     assert_eq!(reply.code, 400);
     assert_eq!(

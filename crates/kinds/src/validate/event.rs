@@ -3,7 +3,7 @@
 //! Both are stored in the shape of the core group, and reported by its names; Kubernetes, too,
 //! speaks of `involvedObject` where the newer group says `regarding`.
 
-use flagship_base::machinery::status::FieldError;
+use flagship_base::machinery::status::{FieldError, FieldProblem};
 use flagship_base::names;
 use serde_json::Value;
 
@@ -126,7 +126,11 @@ fn strict_update(new: &Field<'_>, old: &Field<'_>, out: &mut Findings) {
         };
         if !same {
             let key = if key == REPORTER.0 { REPORTER.1 } else { key };
-            out.push(new.get(key).invalid_as(now, IMMUTABLE));
+            let field = new.get(key);
+            out.push(match now.is_object() {
+                true if key != "source" => in_go_order(&field, &now),
+                _ => field.invalid_as(now, IMMUTABLE),
+            });
         }
     }
 }
@@ -171,19 +175,27 @@ fn source(value: &Value) -> Value {
     named_in_go(value, &[("Component", "component"), ("Host", "host")])
 }
 
+/// The fields of a reference in the order in which Go has them.
+const REFERENCE: [(&str, &str); 7] = [
+    ("Kind", "kind"),
+    ("Namespace", "namespace"),
+    ("Name", "name"),
+    ("UID", "uid"),
+    ("APIVersion", "apiVersion"),
+    ("ResourceVersion", "resourceVersion"),
+    ("FieldPath", "fieldPath"),
+];
+
 fn reference(value: &Value) -> Value {
-    named_in_go(
-        value,
-        &[
-            ("Kind", "kind"),
-            ("Namespace", "namespace"),
-            ("Name", "name"),
-            ("UID", "uid"),
-            ("APIVersion", "apiVersion"),
-            ("ResourceVersion", "resourceVersion"),
-            ("FieldPath", "fieldPath"),
-        ],
-    )
+    named_in_go(value, &REFERENCE)
+}
+
+/// The finding about a reference. JSON values have their keys sorted here, so it is text.
+fn in_go_order(field: &Field<'_>, reference: &Value) -> FieldError {
+    let entries = REFERENCE.map(|(go, _)| format!("\"{go}\":{}", reference[go]));
+    let detail = format!("{{{}}}: {IMMUTABLE}", entries.join(","));
+    let problem = FieldProblem::Invalid;
+    FieldError { problem, path: field.path(), value: None, detail }
 }
 
 #[cfg(test)]
@@ -274,7 +286,7 @@ mod tests {
             [
                 "series.count: Invalid value: \"\": should be at least 2",
                 "series.lastObservedTime: Required value",
-                "involvedObject: Invalid value: {\"APIVersion\":\"\",\"FieldPath\":\"\",\"Kind\":\"\",\"Name\":\"q\",\"Namespace\":\"n\",\"ResourceVersion\":\"\",\"UID\":\"\"}: field is immutable",
+                "involvedObject: Invalid value: {\"Kind\":\"\",\"Namespace\":\"n\",\"Name\":\"q\",\"UID\":\"\",\"APIVersion\":\"\",\"ResourceVersion\":\"\",\"FieldPath\":\"\"}: field is immutable",
                 "message: Invalid value: \"m\": field is immutable",
                 "count: Invalid value: 1: field is immutable",
                 "reportingController: Invalid value: \"k8s.io/d\": field is immutable",

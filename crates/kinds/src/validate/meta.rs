@@ -167,7 +167,7 @@ fn owners(owners: &Field<'_>, out: &mut Findings) {
             let says = "/v1, Kind=Event is disallowed from being an owner";
             out.push(owners.invalid_as(owner.value().clone(), says));
         }
-        // The list is long when somebody means harm: the first two tell enough.
+        // The first two tell enough.
         if owner.get("controller").is_true() && controllers.len() < 2 {
             controllers.push(format!("{kind}/{name}"));
         }
@@ -176,9 +176,30 @@ fn owners(owners: &Field<'_>, out: &mut Findings) {
         let detail = format!(
             "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {second}"
         );
+        let shown = in_go_order(owners);
+        let detail = match shown.len() {
+            ..=MAX_OWNERS_SHOWN => format!("{shown}: {detail}"),
+            _ => detail,
+        };
         let problem = FieldProblem::Invalid;
         out.push(FieldError { problem, path: owners.path(), value: None, detail });
     }
+}
+
+/// The list is long when somebody means harm.
+const MAX_OWNERS_SHOWN: usize = 1024;
+
+/// Owners as JSON with their fields in the order in which Go has them.
+fn in_go_order(owners: &Field<'_>) -> String {
+    const FIELDS: [&str; 6] =
+        ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
+    let owner = |owner: Field<'_>| {
+        let set = FIELDS.into_iter().filter(|key| owner.get(key).is_set());
+        let entries: Vec<_> =
+            set.map(|key| format!("\"{key}\":{}", owner.get(key).value())).collect();
+        format!("{{{}}}", entries.join(","))
+    };
+    format!("[{}]", owners.items().map(owner).collect::<Vec<_>>().join(","))
 }
 
 fn finalizers(list: &Field<'_>, allowed: Finalizers, out: &mut Findings) {

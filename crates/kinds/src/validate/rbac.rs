@@ -1,6 +1,7 @@
 //! Roles and their bindings.
 
 use flagship_base::names;
+use serde_json::json;
 
 use super::super::json::{Field, same};
 use super::Findings;
@@ -78,7 +79,11 @@ fn binding_subject(subject: &Field<'_>, namespaced: bool, out: &mut Findings) {
 pub(super) fn binding_change(new: &Field<'_>, old: &Field<'_>, out: &mut Findings) {
     let role = new.get("roleRef");
     if !same(role.value(), old.get("roleRef").value()) {
-        out.push(role.invalid("cannot change roleRef"));
+        // By the names of its fields in Go.
+        let text = |key: &str| role.get(key).text().to_owned();
+        let shown =
+            json!({"APIGroup": text("apiGroup"), "Kind": text("kind"), "Name": text("name")});
+        out.push(role.invalid_as(shown, "cannot change roleRef"));
     }
 }
 
@@ -87,7 +92,8 @@ mod tests {
     use super::super::super::catalog::Kind;
     use super::super::super::default_object;
     use super::super::tests::{on_create, on_update};
-    use serde_json::{Value, json};
+    use serde_json::Value;
+    use serde_json::json;
 
     #[test]
     fn rules_say_verbs_groups_and_resources() {
@@ -115,7 +121,7 @@ mod tests {
         assert_eq!(on_create(Kind::ClusterRoleBinding, &old), "");
         assert_eq!(
             on_update(Kind::ClusterRoleBinding, &binding("edit", user), &old),
-            "roleRef: Invalid value: {\"apiGroup\":\"rbac.authorization.k8s.io\",\"kind\":\"ClusterRole\",\"name\":\"edit\"}: cannot change roleRef"
+            "roleRef: Invalid value: {\"APIGroup\":\"rbac.authorization.k8s.io\",\"Kind\":\"ClusterRole\",\"Name\":\"edit\"}: cannot change roleRef"
         );
         assert_eq!(
             on_create(

@@ -236,8 +236,13 @@ impl<'a> Hooks<'a> {
             return Ok(object);
         }
         meta::check_shape(&mut object)?;
-        rules::decode(&self.place.served, &mut object, &[], FieldValidation::Ignore)
-            .map_err(ApiError::internal)?;
+        rules::decode(
+            &self.place.served,
+            &mut object,
+            rules::Twice::default(),
+            FieldValidation::Ignore,
+        )
+        .map_err(ApiError::internal)?;
         Ok(object)
     }
 
