@@ -42,11 +42,14 @@ fn placement(
     works: &WorkMirrors,
     change: &Change<Placement>,
 ) {
-    let (Some(old), Some(new)) = (&change.old, &change.new) else { return };
-    let (was, is) = (&old.value, &new.value);
-    if was.generation == is.generation
-        && was.status.selected_resources == is.status.selected_resources
-    {
+    let Some(new) = &change.new else { return };
+    let same = |old: &Arc<Placement>| {
+        let (was, is) = (&old.value, &new.value);
+        was.generation == is.generation
+            && was.status.selected_resources == is.status.selected_resources
+    };
+    // Works may have reported before their placement was seen.
+    if change.old.as_ref().is_some_and(same) {
         return;
     }
     for binding in scope.bindings_of(&change.key) {

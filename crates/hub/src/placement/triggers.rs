@@ -11,7 +11,8 @@ use flagship_api::placement_status::PlacementStatus;
 use flagship_rules::model::Binding;
 use flagship_rules::placement::selection::Kind;
 use flagship_rules::placement::triggers::{
-    BindingChange, binding_change, misses_mirror, placement_changed, waits_for_kind,
+    BindingChange, binding_appeared, binding_change, misses_mirror, placement_changed,
+    policy_appeared, waits_for_kind,
 };
 use flagship_runtime::queue::{BatchingWindow, Queue};
 use flagship_runtime::reflector::{Change, Store, Subscription};
@@ -60,8 +61,10 @@ fn placement(queue: &Queue<ObjectKey>, change: &Change<Placement>) {
 }
 
 fn policy(queue: &Queue<ObjectKey>, change: &Change<Policy>) {
-    if let (Some(_), Some(new)) = (&change.old, &change.new) {
-        queue.add(new.placement.clone());
+    let Some(new) = &change.new else { return };
+    // One that nobody has decided on is our own doing; a list may show it when somebody has.
+    if change.old.is_some() || policy_appeared(&new.value) {
+        queue.add_with(new.placement.clone(), change.origin.priority());
     }
 }
 
@@ -71,7 +74,13 @@ fn binding(
     window: &BatchingWindow,
     change: &Change<Binding>,
 ) {
-    let (Some(old), Some(new)) = (&change.old, &change.new) else { return };
+    let Some(new) = &change.new else { return };
+    let Some(old) = &change.old else {
+        if binding_appeared(new) {
+            queue.add_with(new.placement_key(), change.origin.priority());
+        }
+        return;
+    };
     match binding_change(old, new) {
         BindingChange::Nothing => {}
         BindingChange::Wording => queue.add_after(new.placement_key(), WORDING),

@@ -6,7 +6,9 @@ use flagship_api::binding::ResourceBindingSpec;
 use flagship_api::names::{ObjectKey, SnapshotIndex, cluster_of_namespace, master_snapshot};
 use flagship_api::placement_status::NamespacedName;
 use flagship_rules::model::Binding;
-use flagship_rules::work::triggers::{binding_changed, placement_changed, work_changed};
+use flagship_rules::work::triggers::{
+    binding_changed, placement_changed, work_appeared, work_changed,
+};
 use flagship_rules::work::{Placement as Says, Work};
 use flagship_runtime::queue::Priority;
 use flagship_runtime::reflector::{Change, Subscription};
@@ -61,15 +63,17 @@ fn binding(queue: &PerPlacement, change: &Change<Binding>) {
 }
 
 fn work<S: Scoped>(queue: &PerPlacement, scope: &ScopeMirrors, change: &Change<Versioned<Work>>) {
-    // A new one is our own doing; what its member says of it comes later.
-    let Some(old) = &change.old else { return };
-    let worth = change.new.as_ref().is_none_or(|new| work_changed(&old.value, &new.value));
-    let Some(owner) = old.value.owner().filter(|owner| owner.scope() == S::SCOPE && worth) else {
-        return;
+    let worth = match (&change.old, &change.new) {
+        (Some(old), Some(new)) => work_changed(&old.value, &new.value),
+        (None, Some(new)) => work_appeared(&new.value),
+        (Some(_), None) => true,
+        (None, None) => false,
     };
+    let Some(work) = change.old.as_ref().or(change.new.as_ref()).filter(|_| worth) else { return };
+    let Some(owner) = work.value.owner().filter(|owner| owner.scope() == S::SCOPE) else { return };
     if change.new.is_none() {
         // Its name is free now: the binding that follows on the same cluster wants it.
-        let name = old.value.placement.as_deref().unwrap_or_default();
+        let name = work.value.placement.as_deref().unwrap_or_default();
         let placement = ObjectKey::new(owner.namespace.as_deref(), name);
         let cluster = change.key.namespace.as_deref().and_then(cluster_of_namespace);
         let heirs = scope.bindings_of(&placement).into_iter().filter(|binding| {

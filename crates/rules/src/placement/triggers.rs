@@ -12,7 +12,7 @@ use flagship_api::selector;
 
 use super::observed::Placement;
 use super::selection::{Kind, kind_of};
-use crate::model::Binding;
+use crate::model::{Binding, PolicySnapshot};
 
 /// How a binding changed, as far as its placement's status cares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,6 +45,17 @@ pub fn binding_change(old: &Binding, new: &Binding) -> BindingChange {
         |conditions: &Vec<_>, kind: &str| conditions.of_type(kind).map(|c| c.message.clone());
     let reworded = |kind: &&str| said(&was.conditions, kind) != said(&is.conditions, kind);
     if steps.iter().any(reworded) { BindingChange::Wording } else { BindingChange::Nothing }
+}
+
+/// Whether a binding that is seen for the first time already has something to tell: a list may
+/// show it after members have answered.
+pub fn binding_appeared(new: &Binding) -> bool {
+    !new.deleting && !new.status.conditions.is_empty()
+}
+
+/// Whether a policy that is seen for the first time has been decided on already.
+pub fn policy_appeared(new: &PolicySnapshot) -> bool {
+    !new.status.conditions.is_empty()
 }
 
 /// A failure is the same while its condition says the same, whenever it was said.

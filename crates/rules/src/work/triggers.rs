@@ -37,6 +37,12 @@ pub fn work_changed(old: &Work, new: &Work) -> bool {
         || old.abandoned != new.abandoned
 }
 
+/// Whether the binding of a Work that is seen for the first time is to be looked at: a list
+/// may show it after its member has answered. One that nobody has answered is our own doing.
+pub fn work_appeared(new: &Work) -> bool {
+    !new.conditions.is_empty() || !new.manifests.is_empty() || new.deleting || new.abandoned
+}
+
 /// Whether all bindings of a changed placement are to be looked at.
 pub fn placement_changed(old: &Placement, new: &Placement) -> bool {
     old.report_back != new.report_back || old.abandons != new.abandons

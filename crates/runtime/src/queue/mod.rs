@@ -41,6 +41,9 @@ pub const QUARANTINE: Duration = Duration::from_secs(1);
 /// Longest pause of a key whose pass panicked.
 pub const LONGEST_QUARANTINE: Duration = Duration::from_secs(300);
 
+/// Longest pause of a key whose pass lost a race.
+pub const LONGEST_START_OVER: Duration = Duration::from_secs(1);
+
 /// How a queue behaves.
 #[derive(Clone, Debug)]
 pub struct QueueConfig {
@@ -71,6 +74,8 @@ pub enum Next {
         /// Such as a server's `Retry-After`.
         at_least: Duration,
     },
+    /// The pass lost a race: look again after a back-off of its own, which stays short.
+    StartOver,
     /// The pass panicked: keep away from it for a while, whatever happens.
     Quarantine,
 }
@@ -400,6 +405,14 @@ impl<K: Ord + Clone, G: Ord + Clone> Queue<K, G> {
                 self.0.gauges.retries.inc();
                 Some(state.back_off(&key, &self.0.config.limit, now).max(at_least))
             }
+            // A conflict is no sign of an overloaded server, so it takes no token of the bucket
+            // that all keys share: a thousand conflicts would keep the last key waiting for
+            // more than a minute although nothing is wrong.
+            Next::StartOver => {
+                self.0.gauges.retries.inc();
+                let failures = state.slots.get(&key).map_or(0, |slot| slot.failures);
+                Some(self.0.config.limit.backoff(failures).min(LONGEST_START_OVER))
+            }
             Next::Forget | Next::After(_) | Next::Quarantine => None,
         };
         let closed = state.closed;
@@ -479,7 +492,7 @@ impl Slot {
                 self.failures = 0;
                 Some(later(now, span))
             }
-            Next::BackOff { .. } => {
+            Next::BackOff { .. } | Next::StartOver => {
                 self.failures = self.failures.saturating_add(1);
                 limited.map(|wait| later(now, wait))
             }

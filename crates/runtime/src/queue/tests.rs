@@ -113,6 +113,31 @@ async fn an_event_ends_a_wait() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_thousand_conflicts_do_not_make_each_other_wait() {
+    let (queue, begun) = (queue(), Instant::now());
+    (0..1000).for_each(|key| queue.add(key));
+    for _ in 0..1000 {
+        claimed(&queue).unwrap().finish(Next::StartOver);
+    }
+    for _ in 0..1000 {
+        queue.next().await.unwrap().finish(Next::Forget);
+    }
+    assert_eq!(begun.elapsed(), millis(5), "each waits for its own back-off only");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pass_that_keeps_losing_races_is_tried_every_second() {
+    let (queue, begun) = (queue(), Instant::now());
+    queue.add("a");
+    for _ in 0..20 {
+        queue.next().await.unwrap().finish(Next::StartOver);
+    }
+    let before = begun.elapsed();
+    queue.next().await.unwrap().finish(Next::Forget);
+    assert_eq!(begun.elapsed() - before, LONGEST_START_OVER);
+}
+
+#[tokio::test(start_paused = true)]
 async fn back_off_grows_until_the_key_is_forgotten() {
     let queue = queue();
     let mut waits = Vec::new();

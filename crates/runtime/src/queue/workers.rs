@@ -49,7 +49,7 @@ impl Outcome {
             Self::Error(failure) => match failure.verdict {
                 // An object that is there or not against expectation: the pass had
                 // stale reads, and the next pass will know better.
-                Verdict::Reread | Verdict::AlreadyExists | Verdict::NotFound => SOON,
+                Verdict::Reread | Verdict::AlreadyExists | Verdict::NotFound => Next::StartOver,
                 Verdict::BackOff { after } => Next::BackOff { at_least: after.unwrap_or_default() },
                 Verdict::GiveUp => Next::Forget,
             },

@@ -6,7 +6,7 @@ use flagship_api::names::ObjectKey;
 
 use super::world::{World, map, now};
 use crate::model::Binding;
-use crate::work::triggers::{binding_changed, placement_changed, work_changed};
+use crate::work::triggers::{binding_changed, placement_changed, work_appeared, work_changed};
 use crate::work::{Placement, Work};
 
 fn binding() -> Binding {
@@ -51,6 +51,15 @@ fn a_work_is_looked_at_for_what_its_member_says_and_what_it_carries() {
     let mut world = World::cluster_wide().delivered(&[&[map("one", "1")]]);
     world.all_fine();
     assert!(changed(&world));
+}
+
+#[test]
+fn a_work_that_is_seen_with_its_answer_is_looked_at() {
+    let mut world = World::cluster_wide().delivered(&[&[map("one", "1")]]);
+    let seen = |world: &World| work_appeared(&Work::read(&world.objects["web-work"]));
+    assert!(!seen(&world), "nobody has answered it: our own write comes back");
+    world.all_fine();
+    assert!(seen(&world));
 }
 
 // checklist 12.52

@@ -11,5 +11,6 @@ mod faults;
 mod freezing;
 mod moving;
 mod overriding;
+mod relists;
 mod story;
 mod strategies;

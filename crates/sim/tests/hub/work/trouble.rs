@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use flagship_sim::testing::{Delays, faults};
+use flagship_sim::testing::{Delays, WORK, faults};
 use flagship_store::env::plan::{Effect, Rule, Verbs, When};
 use flagship_store::env::{Point, Verdict as Fault};
 
@@ -60,6 +60,27 @@ async fn whatever_goes_wrong_the_works_end_the_same() {
         story.disturb(faults("hub", LATE));
         assert_eq!(live(&mut story, CLUSTER_WIDE, true).await, expected, "seed {seed}");
     }
+}
+
+// A list shows the Work for the first time, and its member's answer with it.
+#[tokio::test(start_paused = true)]
+async fn a_member_that_answers_while_nobody_watches_is_heard_with_the_next_list() {
+    let (story, told) = (Story::running(8).await, CLUSTER_WIDE);
+    story.snapshots(told, 0, &[vec![map("one", "1")]]).await;
+    let rule = |point, fault| Rule {
+        who: "hub".to_owned(),
+        resource: WORK.to_owned(),
+        verbs: Verbs::Reads,
+        ..Rule::at(point, Effect::Do(fault))
+    };
+    let refused = Fault::Answer { code: 503, retry_after: None };
+    story.disturb(vec![rule(Point::WatchEvent, Fault::Expire), rule(Point::Request, refused)]);
+    story.delivers(told, "web-m1", "m1", 0).await;
+    story.member_is_fine("m1", "web-work").await;
+    story.faults.heal();
+    story.pass(60).await;
+    let ours = story.ours(told, "web-m1");
+    assert!(ours.iter().any(|line| line.starts_with("Available True")), "{ours:#?}");
 }
 
 // Guard, two Works, status: after each of them, and after none.
