@@ -1,18 +1,25 @@
 //! What a fleet runs on, and its assembly.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use flagship_apiserver::rest::ClusterHandle;
 use flagship_edge::{Config, Edge};
 use flagship_runtime::client::Client;
 use flagship_runtime::env::Env;
 use flagship_runtime::metrics::Metrics;
 use flagship_store::env::Env as ServerEnv;
 use flagship_workloads::{WorkloadConfig, Workloads};
+use futures::stream::{self, StreamExt};
+use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::{
     ClusterHost, ClusterLimits, ControllerTasks, EmbeddedFleet, FleetError, FleetSpec, HUB,
 };
 use crate::{HubAdmission, Storage};
+
+/// Members that are made side by side.
+const AT_ONCE: usize = 64;
 
 /// Clock, storage and edge of a fleet.
 pub struct FleetBuilder {
@@ -79,18 +86,21 @@ impl FleetBuilder {
             false => WorkloadConfig::hub(),
         };
         Workloads::new(on_hub).spawn(hub.clone());
-        let workloads = Workloads::new(spec.workloads.clone());
-        let mut handles = BTreeMap::new();
-        for member in &spec.members {
-            let name = format!("{prefix}{member}");
-            let handle = host.member(&name, server_env.clone(), of_member.clone()).await?;
-            let own = spec
-                .nodes
-                .get(member)
-                .map(|&nodes| Workloads::new(WorkloadConfig { nodes, ..spec.workloads.clone() }));
-            own.as_ref().unwrap_or(&workloads).spawn(handle.clone());
-            handles.insert(member.clone(), handle);
-        }
+        let workloads = Arc::new(Workloads::new(spec.workloads.clone()));
+        let one = |member: &String| {
+            let (host, env, limits) = (host.clone(), server_env.clone(), of_member.clone());
+            let (member, name) = (member.clone(), format!("{prefix}{member}"));
+            let own = spec.nodes.get(&member).map(|&nodes| {
+                Arc::new(Workloads::new(WorkloadConfig { nodes, ..spec.workloads.clone() }))
+            });
+            let workloads = own.unwrap_or_else(|| workloads.clone());
+            async move {
+                let handle = host.member(&name, env, limits).await?;
+                workloads.spawn(handle.clone());
+                Ok::<_, FleetError>((member, handle))
+            }
+        };
+        let mut handles = side_by_side(spec.members.iter().map(one).collect()).await?;
         handles.insert(HUB.to_owned(), hub);
         let edge = match edge {
             Some(config) => Some(Edge::start(host.server(), &server_env, config).await?),
@@ -99,4 +109,25 @@ impl FleetBuilder {
         let (metrics, tasks) = (Metrics::default(), ControllerTasks::default());
         Ok(EmbeddedFleet { env, metrics, spec, host, prefix, handles, edge, tasks })
     }
+}
+
+/// Makes members on all cores where the runtime has more than one; by one thread one after the
+/// other, in the same order every time.
+async fn side_by_side<F>(members: Vec<F>) -> Result<BTreeMap<String, ClusterHandle>, FleetError>
+where
+    F: Future<Output = Result<(String, ClusterHandle), FleetError>> + Send + 'static,
+{
+    let mut handles = BTreeMap::new();
+    if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread {
+        for member in members {
+            handles.extend([member.await?]);
+        }
+        return Ok(handles);
+    }
+    let mut made = stream::iter(members).map(tokio::spawn).buffered(AT_ONCE);
+    while let Some(made) = made.next().await {
+        let made = made.unwrap_or_else(|ended| std::panic::resume_unwind(ended.into_panic()));
+        handles.extend([made?]);
+    }
+    Ok(handles)
 }

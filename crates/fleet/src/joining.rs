@@ -2,18 +2,28 @@
 //!
 //! A fleet serves although a member could not be registered: whoever has to repair that needs
 //! its API. [`Joining::until`] tells who is left and why, [`Joining::go_on`] keeps trying.
+//!
+//! All members are looked at by one list, and the pause between two lists grows with the fleet,
+//! so that waiting costs as much time for each member in a large one as in a small one.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use flagship_api::cluster::MemberCluster;
 use flagship_api::names::ObjectKey;
-use flagship_runtime::client::Client;
+use flagship_runtime::client::{Client, Selection};
+use futures::future::BoxFuture;
+use futures::stream::{self, StreamExt};
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::has_joined;
 
-/// How soon a member that has not joined is looked at again.
+/// How soon members that have not joined are looked at again: at least, and for each of them.
 const POLL: Duration = Duration::from_millis(10);
+const POLL_EACH: Duration = Duration::from_micros(100);
+/// Members that are registered side by side.
+const AT_ONCE: usize = 16;
 /// The same once it is known that somebody has to do something about it.
 const RETRY: Duration = Duration::from_secs(5);
 
@@ -46,19 +56,24 @@ impl Joining {
     }
 
     /// Registers all and waits until each has joined, or is held up by something that does
-    /// not go away by itself, or until patience ends.
+    /// not go away by itself, or until none has joined for as long as patience lasts.
     pub async fn until(&mut self, patience: Duration) {
-        let joining = async {
-            loop {
-                self.look().await;
-                if self.members.iter().all(|member| member.is_held) {
-                    return;
-                }
-                tokio::time::sleep(POLL).await;
+        let mut last_joined = Instant::now();
+        let mut left = self.members.len();
+        loop {
+            // Who is left when patience ends is in the list.
+            if tokio::time::timeout_at(last_joined + patience, self.look()).await.is_err()
+                || self.members.iter().all(|member| member.is_held)
+            {
+                return;
             }
-        };
-        // Who is left when patience ends is in the list.
-        drop(tokio::time::timeout(patience, joining).await);
+            if self.members.len() < left {
+                left = self.members.len();
+                last_joined = Instant::now();
+            }
+            let each = POLL_EACH * u32::try_from(left).unwrap_or(u32::MAX);
+            tokio::time::sleep(POLL.max(each)).await;
+        }
     }
 
     /// Those that have not joined, and why.
@@ -74,43 +89,59 @@ impl Joining {
         }
     }
 
+    /// Looks at all by one list. Each is noted by itself: a look may end at any wait.
     async fn look(&mut self) {
-        // Each is noted by itself: a look may end at any wait.
+        let listed = match self.hub.of::<MemberCluster>().list(&Selection::all()).await {
+            Ok(listed) => listed,
+            Err(error) => {
+                let why = format!("it cannot be read: {error}");
+                return self.members.iter_mut().for_each(|member| member.hold(why.clone()));
+            }
+        };
+        let unreadable: BTreeMap<&str, String> =
+            listed.malformed.iter().map(|one| (&*one.name, one.to_string())).collect();
+        let named =
+            listed.items.into_iter().filter_map(|one| Some((one.metadata.name.clone()?, one)));
+        let found: BTreeMap<String, MemberCluster> = named.collect();
+        let mut missing: Vec<BoxFuture<'_, ()>> = Vec::new();
         for member in &mut self.members {
-            member.has_joined = member.look(&self.hub).await;
+            match (unreadable.get(&*member.name), found.get(&member.name)) {
+                (Some(why), _) => member.hold(format!("it cannot be read: {why}")),
+                (None, Some(found)) => member.see(found),
+                (None, None) => missing.push(Box::pin(member.register(&self.hub))),
+            }
         }
+        stream::iter(missing).buffer_unordered(AT_ONCE).collect::<()>().await;
         self.members.retain(|member| !member.has_joined);
     }
 }
 
 impl Candidate {
-    /// Registers the member unless it is there. Whether it has joined.
-    async fn look(&mut self, hub: &Client) -> bool {
-        let (clusters, key) = (hub.of::<MemberCluster>(), ObjectKey::cluster(&self.name));
-        let held = match clusters.find(&key).await {
-            Err(error) => Some(format!("it cannot be read: {error}")),
-            Ok(Some(found)) if found.metadata.deletion_timestamp.is_some() => {
-                let finalizers = found.metadata.finalizers.unwrap_or_default();
-                Some(format!("it is being deleted, held by {}", finalizers.join(", ")))
-            }
-            // What stands on the hub stays as people left it: labels, taints, heartbeat.
-            Ok(Some(found)) => {
-                if has_joined(Some(&found)) {
-                    return true;
-                }
-                None
-            }
-            // Somebody removed it: it is registered again.
-            Ok(None) => match clusters.apply(&key, &self.registration, true).await {
-                Ok(_) => None,
-                Err(error) => Some(format!("it cannot be registered: {error}")),
-            },
-        };
-        self.is_held = held.is_some();
-        if let Some(held) = held {
-            self.why = held;
+    /// It waits for something that does not come by itself.
+    fn hold(&mut self, why: String) {
+        (self.is_held, self.why) = (true, why);
+    }
+
+    /// Notes whether it has joined. What stands on the hub stays as people left it: labels,
+    /// taints, heartbeat.
+    fn see(&mut self, found: &MemberCluster) {
+        self.is_held = false;
+        if found.metadata.deletion_timestamp.is_some() {
+            let finalizers = found.metadata.finalizers.clone().unwrap_or_default();
+            self.hold(format!("it is being deleted, held by {}", finalizers.join(", ")));
+        } else {
+            self.has_joined = has_joined(Some(found));
         }
-        false
+    }
+
+    /// Registers it, for the first time or because somebody removed it.
+    async fn register(&mut self, hub: &Client) {
+        self.is_held = false;
+        let key = ObjectKey::cluster(&self.name);
+        let applied = hub.of::<MemberCluster>().apply(&key, &self.registration, true).await;
+        if let Err(error) = applied {
+            self.hold(format!("it cannot be registered: {error}"));
+        }
     }
 }
 

@@ -235,6 +235,18 @@ impl Store {
         changes.map(|table| table.changed).max().unwrap_or_default()
     }
 
+    /// The objects of a resource that were committed after a revision, and how many there are in
+    /// all: fewer than are known means that some are gone.
+    pub fn changed_since(&self, resource: &str, revision: u64) -> (Vec<Arc<Stored>>, usize) {
+        let state = self.shared.read();
+        let Some(table) = state.tables.get(resource) else { return (Vec::new(), 0) };
+        if table.changed <= revision {
+            return (Vec::new(), table.len());
+        }
+        let changed = table.walk(Scope::All).filter(|object| object.revision > revision);
+        (changed.cloned().collect(), table.len())
+    }
+
     /// One object as it was committed last, durable or not.
     pub fn get(&self, resource: &str, key: &ObjectKey) -> Option<Arc<Stored>> {
         self.shared.read().tables.get(resource)?.get(key).cloned()

@@ -72,7 +72,7 @@ pub struct Fleet {
 
 /// How often members say that they are alive.
 const HEARTBEAT_SECONDS: u32 = 15;
-/// How long the members may take to join before something is wrong.
+/// How long no member may join before something is wrong with those that are left.
 const JOINING: Duration = Duration::from_secs(60);
 
 impl Shape {

@@ -38,7 +38,7 @@ pub use rotate::RotateKeys;
 #[derive(Args, Clone, Debug)]
 pub struct Up {
     /// How many member clusters
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(0..=2000))]
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(0..=50_000))]
     members: u16,
     /// The name of a member, instead of member1 and so on; may be repeated
     #[arg(long, value_name = "NAME", conflicts_with = "members")]

@@ -2,13 +2,13 @@
 //!
 //! A [`Cache`] looks at one number a request: the last revision that touched any of the
 //! four resources. Only when it moved is anything read again, and then only the objects
-//! that did move.
+//! that did move are taken in; all is read anew when some are gone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use flagship_base::selector;
-use flagship_store::{ObjectKey, Scope, Store};
+use flagship_store::{ObjectKey, Store, Stored};
 use serde_json::Value;
 
 use super::rule::Rule;
@@ -20,6 +20,8 @@ const ROLES: &str = "roles.rbac.authorization.k8s.io";
 /// Where ClusterRoleBindings are stored.
 pub const CLUSTER_BINDINGS: &str = "clusterrolebindings.rbac.authorization.k8s.io";
 const BINDINGS: &str = "rolebindings.rbac.authorization.k8s.io";
+/// All that a policy is made of.
+const RESOURCES: [&str; 4] = [CLUSTER_ROLES, ROLES, CLUSTER_BINDINGS, BINDINGS];
 
 /// The policy of one cluster, kept up to date.
 #[derive(Default)]
@@ -30,25 +32,28 @@ pub struct Cache {
 impl Cache {
     /// The policy as the store has it now.
     pub fn current(&self, store: &Store) -> Arc<Policy> {
-        let revision = store.last_change(&[CLUSTER_ROLES, ROLES, CLUSTER_BINDINGS, BINDINGS]);
+        let revision = store.last_change(&RESOURCES);
         let known = self.now.read().unwrap_or_else(PoisonError::into_inner).clone();
         if known.revision >= revision {
             return known;
         }
-        let fresh = Arc::new(known.refreshed(store, revision));
+        drop(known);
         let mut now = self.now.write().unwrap_or_else(PoisonError::into_inner);
         // Somebody may have read later than we did.
-        if now.revision < fresh.revision {
-            *now = fresh.clone();
+        if now.revision < revision {
+            // A copy only while a request still decides by what was.
+            Arc::make_mut(&mut now).catch_up(store, revision);
         }
-        fresh
+        now.clone()
     }
 }
 
 /// All roles and bindings of a cluster at one revision.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Policy {
     revision: u64,
+    /// How many objects of each of [`RESOURCES`] are known.
+    counts: [usize; 4],
     /// ClusterRoles have no namespace.
     roles: BTreeMap<ObjectKey, Arc<Role>>,
     /// ClusterRoleBindings have no namespace.
@@ -58,7 +63,7 @@ pub struct Policy {
 }
 
 /// Bindings of one namespace by whom they are for.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Index {
     users: BTreeMap<Box<str>, Vec<Arc<Binding>>>,
     groups: BTreeMap<Box<str>, Vec<Arc<Binding>>>,
@@ -67,7 +72,6 @@ struct Index {
 /// A role, compiled.
 #[derive(Debug)]
 pub struct Role {
-    revision: u64,
     /// What it allows.
     pub rules: Vec<Rule>,
     /// Labels, for those that gather roles.
@@ -78,7 +82,6 @@ pub struct Role {
 
 #[derive(Debug)]
 struct Binding {
-    revision: u64,
     key: ObjectKey,
     role: RoleRef,
     subjects: Vec<Subject>,
@@ -126,14 +129,13 @@ impl RoleRef {
 }
 
 impl Role {
-    fn read(revision: u64, value: &Value) -> Self {
+    fn read(value: &Value) -> Self {
         let labels = value["metadata"]["labels"].as_object().into_iter().flatten();
         let selectors = value["aggregationRule"]["clusterRoleSelectors"].as_array();
         let gathers = selectors.filter(|list| !list.is_empty()).map(|list| {
             list.iter().filter_map(|one| selector::Selector::from_value(one).ok()).collect()
         });
         Self {
-            revision,
             rules: Rule::list(value),
             labels: labels
                 .filter_map(|(k, v)| Some((k.as_str().into(), v.as_str()?.into())))
@@ -144,10 +146,10 @@ impl Role {
 }
 
 impl Binding {
-    fn read(key: ObjectKey, revision: u64, value: &Value) -> Self {
+    fn read(key: ObjectKey, value: &Value) -> Self {
         let list = value["subjects"].as_array().into_iter().flatten();
         let subjects = list.filter_map(|one| Subject::read(one, &key.namespace)).collect();
-        Self { revision, role: RoleRef::of(value), subjects, key }
+        Self { role: RoleRef::of(value), subjects, key }
     }
 
     /// As Kubernetes names the reason that something is allowed.
@@ -195,51 +197,70 @@ impl Policy {
         };
         let mut policy = Self::default();
         for role in roles {
-            policy.roles.insert(name(role), Arc::new(Role::read(0, role)));
+            policy.roles.insert(name(role), Arc::new(Role::read(role)));
         }
         for binding in bindings {
             let key = name(binding);
-            policy.bindings.insert(key.clone(), Arc::new(Binding::read(key, 0, binding)));
+            let binding = Arc::new(Binding::read(key.clone(), binding));
+            policy.index(&binding);
+            policy.bindings.insert(key, binding);
         }
-        policy.index();
         policy
     }
 
-    fn refreshed(&self, store: &Store, revision: u64) -> Self {
-        let mut fresh = Self { revision, ..Self::default() };
-        for resource in [CLUSTER_ROLES, ROLES] {
-            for stored in store.list(resource, Scope::All).items {
-                let known = self.roles.get(&stored.key).filter(|r| r.revision == stored.revision);
-                let role = known.cloned().unwrap_or_else(|| {
-                    let value = serde_json::from_slice(&stored.json).unwrap_or_default();
-                    Arc::new(Role::read(stored.revision, &value))
-                });
-                fresh.roles.insert(stored.key.clone(), role);
+    /// Takes in what changed since this policy was read; reads everything if some of it is gone.
+    fn catch_up(&mut self, store: &Store, revision: u64) {
+        let since = self.revision;
+        for (at, resource) in RESOURCES.into_iter().enumerate() {
+            let (changed, count) = store.changed_since(resource, since);
+            changed.iter().for_each(|stored| self.take(at, stored));
+            if self.counts[at] != count && since > 0 {
+                *self = Self::default();
+                return self.catch_up(store, revision);
             }
+            self.counts[at] = count;
         }
-        for resource in [CLUSTER_BINDINGS, BINDINGS] {
-            for stored in store.list(resource, Scope::All).items {
-                let known =
-                    self.bindings.get(&stored.key).filter(|b| b.revision == stored.revision);
-                let binding = known.cloned().unwrap_or_else(|| {
-                    let value = serde_json::from_slice(&stored.json).unwrap_or_default();
-                    Arc::new(Binding::read(stored.key.clone(), stored.revision, &value))
-                });
-                fresh.bindings.insert(stored.key.clone(), binding);
-            }
-        }
-        fresh.index();
-        fresh
+        self.revision = revision;
     }
 
-    fn index(&mut self) {
-        for (key, binding) in &self.bindings {
-            let index = self.by_place.entry(key.namespace.clone()).or_default();
-            for subject in &binding.subjects {
-                let side = if subject.is_group { &mut index.groups } else { &mut index.users };
-                let list = side.entry(subject.name.clone()).or_default();
-                if !list.last().is_some_and(|last| Arc::ptr_eq(last, binding)) {
-                    list.push(binding.clone());
+    /// Takes one stored object in, in place of an older version of it.
+    fn take(&mut self, at: usize, stored: &Stored) {
+        let value = serde_json::from_slice(&stored.json).unwrap_or_default();
+        let key = stored.key.clone();
+        let known = if [CLUSTER_ROLES, ROLES].contains(&RESOURCES[at]) {
+            let role = Role::read(&value);
+            self.roles.insert(key, Arc::new(role)).is_some()
+        } else {
+            let binding = Arc::new(Binding::read(key.clone(), &value));
+            let old = self.bindings.insert(key, binding.clone());
+            old.iter().for_each(|old| self.forget(old));
+            self.index(&binding);
+            old.is_some()
+        };
+        self.counts[at] += usize::from(!known);
+    }
+
+    fn index(&mut self, binding: &Arc<Binding>) {
+        let index = self.by_place.entry(binding.key.namespace.clone()).or_default();
+        for subject in &binding.subjects {
+            let side = if subject.is_group { &mut index.groups } else { &mut index.users };
+            let list = side.entry(subject.name.clone()).or_default();
+            // In the order of names, in which reasons are given.
+            let place = list.partition_point(|other| other.key < binding.key);
+            if !list.get(place).is_some_and(|there| Arc::ptr_eq(there, binding)) {
+                list.insert(place, binding.clone());
+            }
+        }
+    }
+
+    fn forget(&mut self, binding: &Arc<Binding>) {
+        let Some(index) = self.by_place.get_mut(&binding.key.namespace) else { return };
+        for subject in &binding.subjects {
+            let side = if subject.is_group { &mut index.groups } else { &mut index.users };
+            if let Some(list) = side.get_mut(&subject.name) {
+                list.retain(|other| !Arc::ptr_eq(other, binding));
+                if list.is_empty() {
+                    side.remove(&subject.name);
                 }
             }
         }
@@ -350,5 +371,71 @@ fn aggregate(errors: Vec<String>) -> Option<String> {
 impl flagship_schema::AccessPolicy for Policy {
     fn decide(&self, user: &User, ask: &Ask) -> Decision {
         Self::decide(self, user, ask)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flagship_store::env::Env;
+    use flagship_store::{Change, Encoded, Expect, Head, Limits, Write};
+    use serde_json::json;
+
+    use super::*;
+
+    fn write(store: &Store, resource: &str, space: &str, name: &str, object: Option<Value>) {
+        let key = ObjectKey::new(space, name);
+        let expect = match store.get(resource, &key) {
+            Some(there) => Expect::At(there.revision),
+            None => Expect::Absent,
+        };
+        let resource = resource.into();
+        let last = object.clone().unwrap_or_else(|| json!({"metadata": {"name": name}}));
+        let (head, json) = (Head::of(&last, Default::default()), Encoded::new(&last));
+        let change = match object {
+            Some(_) => Change::Put { head, json },
+            None => Change::Delete { head, json },
+        };
+        store.commit(Write { resource: &resource, key, expect, change }).unwrap();
+    }
+
+    fn role(name: &str, verb: &str) -> Value {
+        let rule = json!({"apiGroups": [""], "resources": ["pods"], "verbs": [verb]});
+        json!({"metadata": {"name": name}, "rules": [rule]})
+    }
+
+    fn bound(name: &str, users: &[&str]) -> Value {
+        let subjects: Vec<Value> =
+            users.iter().map(|user| json!({"kind": "User", "name": user})).collect();
+        json!({"metadata": {"name": name}, "roleRef": {"kind": "Role", "name": "r"},
+            "subjects": subjects})
+    }
+
+    #[test]
+    fn a_policy_that_catches_up_is_the_one_that_is_read_anew() {
+        let store = Store::new(Env::simulated(1), Limits::default());
+        let cache = Cache::default();
+        let steps: [(&str, &str, &str, Option<Value>); 9] = [
+            (CLUSTER_ROLES, "", "all", Some(role("all", "*"))),
+            (ROLES, "a", "r", Some(role("r", "get"))),
+            (BINDINGS, "a", "z", Some(bound("z", &["ann", "ann"]))),
+            (BINDINGS, "a", "b", Some(bound("b", &["ann", "bob"]))),
+            (ROLES, "a", "r", Some(role("r", "list"))),
+            (BINDINGS, "a", "b", Some(bound("b", &["bob"]))),
+            (BINDINGS, "a", "z", None),
+            (BINDINGS, "c", "z", Some(bound("z", &["cid"]))),
+            (CLUSTER_ROLES, "", "all", None),
+        ];
+        for (at, (resource, space, name, object)) in steps.into_iter().enumerate() {
+            write(&store, resource, space, name, object);
+            let anew = Cache::default().current(&store);
+            // Also over several changes at once.
+            if at % 3 != 1 {
+                assert_eq!(
+                    format!("{:?}", cache.current(&store)),
+                    format!("{anew:?}"),
+                    "step {at}"
+                );
+            }
+        }
     }
 }
