@@ -171,6 +171,9 @@ pub mod own {
         UPDATE_RUN_UID = "flagship.dev/update-run-uid";
         /// Bindings: generation of that run, the fence: a hub that has seen an older one may not write.
         UPDATE_RUN_GENERATION = "flagship.dev/update-run-generation";
+        /// Bindings: the condition `RolloutStarted` as JSON, left by the write that delivers. It holds
+        /// for the generation it names until the status says so, too, with the first report on it.
+        START_SIGNAL = "flagship.dev/start-signal";
         /// Update runs: bindings that were promised and have to be written again, with the
         /// generation that is written over: said before it is done.
         ANNOUNCED_WRITES = "flagship.dev/announced-writes";

@@ -8,6 +8,7 @@
 pub mod admission;
 mod back_report;
 mod changes;
+mod counted_bindings;
 mod definitions;
 mod eviction;
 mod hub;
@@ -24,6 +25,7 @@ pub mod policies;
 mod rollout;
 mod scheduling;
 mod scope;
+mod status_cost;
 mod unreadable;
 mod update_run;
 mod work;

@@ -86,6 +86,7 @@ fn the_keys_are_these() {
         # own
         UPDATE_RUN_UID        flagship.dev/update-run-uid
         UPDATE_RUN_GENERATION flagship.dev/update-run-generation
+        START_SIGNAL          flagship.dev/start-signal
         ANNOUNCED_WRITES      flagship.dev/announced-writes
         RENDERED_INPUTS_HASH  flagship.dev/rendered-inputs-hash
         MANIFESTS_HASH        flagship.dev/manifests-hash

@@ -1,8 +1,7 @@
 //! What the hub watches, mirrored once for all controllers.
 //!
 //! A mirror keeps what rules read and the precondition of a write, never whole
-//! objects. What a pass must not read from a cache (the bindings the scheduler counts)
-//! is listed from the server by `observe` instead.
+//! objects. A pass that must see its own last writes waits until the mirror shows them.
 //!
 //! Kinds that not every hub needs are `optional`: where their definition is not installed
 //! they count as empty. Without the others a hub waits, and says for what.

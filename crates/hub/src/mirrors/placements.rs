@@ -39,6 +39,7 @@ struct Indexes {
     resources: IndexId,
     bindings: IndexId,
     bindings_on: IndexId,
+    moving_bindings: IndexId,
     bindings_with: IndexId,
 }
 
@@ -91,6 +92,12 @@ impl ScopeMirrors {
             resources: resources.index(|_, snapshot| vec![snapshot.placement.to_string()]),
             bindings: bindings
                 .index(|_, binding: &Binding| vec![binding.placement_key().to_string()]),
+            moving_bindings: bindings.index(|_, binding| {
+                is_moving(binding)
+                    .then(|| binding.placement_key().to_string())
+                    .into_iter()
+                    .collect()
+            }),
             bindings_on: bindings.index(|_, binding| vec![binding.spec.target_cluster.clone()]),
             bindings_with: bindings.index(|_, binding| {
                 let wide = binding.spec.cluster_resource_override_snapshots.iter();
@@ -129,6 +136,12 @@ impl ScopeMirrors {
     pub fn count_bindings_of(&self, placement: &ObjectKey) -> u32 {
         let count = self.bindings.count(self.indexes.bindings, &placement.to_string());
         u32::try_from(count).unwrap_or(u32::MAX)
+    }
+
+    /// How many bindings of a placement have not come to their end: their clusters do not work
+    /// with what they are to have.
+    pub fn count_moving_of(&self, placement: &ObjectKey) -> usize {
+        self.bindings.count(self.indexes.moving_bindings, &placement.to_string())
     }
 
     /// All bindings of a cluster that have been seen.
@@ -227,6 +240,12 @@ impl ResourceSnapshot {
 fn read_binding<S: Scoped>(object: S::Binding) -> Option<Binding> {
     Precondition::of(&object)?;
     Some(binding(object)).filter(|binding| !binding.placement.is_empty())
+}
+
+fn is_moving(binding: &Binding) -> bool {
+    use condition_type::binding::{AVAILABLE, DIFF_REPORTED};
+    let (conditions, at) = (&binding.status.conditions, binding.generation());
+    !conditions.is_true_at(AVAILABLE, at) && !conditions.is_true_at(DIFF_REPORTED, at)
 }
 
 pub(super) fn values<V>(entries: Vec<Entry<V>>) -> Vec<Arc<V>> {

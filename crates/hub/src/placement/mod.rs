@@ -84,7 +84,7 @@ fn listening(
     let detector = detector.listen();
     let scopes = mirrors.scopes().zip([&queues.cluster_wide, &queues.in_namespaces]);
     let subscriptions: Vec<_> = scopes
-        .flat_map(|(mirrors, queue)| triggers::listen(mirrors, queue))
+        .flat_map(|(mirrors, queue)| triggers::listen(mirrors, queue, &shell.cost))
         .chain([triggers::copies_go(mirrors, &queues.cluster_wide)])
         .collect();
     let kinds =

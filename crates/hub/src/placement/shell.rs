@@ -40,12 +40,14 @@ use serde_json::{Value, json};
 use super::metrics::StatusSeries;
 use super::observe::{Preconditions, Seen, observe};
 use super::selectable::Selectable;
+use super::triggers::ROW;
 use super::up_to_date::up_to_date;
 use crate::hub::Context;
 use crate::malformed_events::cause;
 use crate::mirrors::{Mirrors, ScopeMirrors};
-use crate::patches::{gone_is_fine, reference, with_finalizer, without_finalizer};
+use crate::patches::{gone_is_fine, reference, with_finalizers, without_finalizer};
 use crate::scope::{ClusterWide, InNamespace, Parts, Scoped};
+use crate::status_cost::StatusCost;
 use crate::unreadable::{Telling, refuse};
 
 /// Deletions that are under way at once.
@@ -59,6 +61,8 @@ pub(super) struct Shell {
     recorder: Recorder,
     seen: SeenWrites<ObjectKey>,
     series: StatusSeries,
+    /// What writing the status of a placement costs.
+    pub cost: StatusCost,
     /// What holds placements up and was told.
     blocked: Mutex<BTreeMap<ObjectKey, String>>,
 }
@@ -96,7 +100,8 @@ impl Shell {
         seen.shown_by(ResourceType::of::<ClusterResourcePlacementStatus>(), &mirrors.copies);
         let series = StatusSeries::new(&cx.metrics);
         let blocked = Mutex::default();
-        Self { cx, mirrors, selectable, recorder, seen, series, blocked }
+        let cost = StatusCost::new(ROW);
+        Self { cx, mirrors, selectable, recorder, seen, series, cost, blocked }
     }
 
     /// One pass over a placement of the scope.
@@ -159,7 +164,12 @@ impl Shell {
     async fn act<S: Scoped>(&self, pass: &mut Pass<'_>, action: Action) -> Result<(), Failure> {
         match action {
             Action::AddFinalizer => {
-                let patch = with_finalizer(&pass.seen.finalizers, finalizer::PLACEMENT);
+                // The scheduler's goes with it: it would be a write of its own, and in the way of
+                // the first status.
+                let scheduler =
+                    self.cx.options.controllers.scheduling.then_some(finalizer::SCHEDULER);
+                let ours = [finalizer::PLACEMENT].into_iter().chain(scheduler);
+                let patch = with_finalizers(&pass.seen.finalizers, ours);
                 let patched = pass.writer.patch::<S::Placement>(&pass.seen.placement, patch);
                 pass.moved_on(&patched.await?);
             }
@@ -175,7 +185,7 @@ impl Shell {
                     return Err(self.not_copied::<S>(pass, &mirror, error).await);
                 }
             }
-            Action::Status(status) => pass.write_status::<S>(&status).await?,
+            Action::Status(status) => pass.write_status::<S>(&self.cost, &status).await?,
             Action::DeletePolicySnapshots => {
                 self.delete_all::<S::PolicySnapshot>(pass).await?;
             }
@@ -230,7 +240,7 @@ impl Shell {
         };
         let placement = &pass.seen.observed.placement;
         if let Some(status) = after_failure(placement, mirror, &why, self.cx.env.now())
-            && let Err(failure) = pass.write_status::<S>(&status).await
+            && let Err(failure) = pass.write_status::<S>(&self.cost, &status).await
         {
             return failure;
         }
@@ -297,9 +307,14 @@ impl Shell {
 }
 
 impl Pass<'_> {
-    async fn write_status<S: Scoped>(&mut self, status: &PlacementStatus) -> Result<(), Failure> {
+    async fn write_status<S: Scoped>(
+        &mut self,
+        cost: &StatusCost,
+        status: &PlacementStatus,
+    ) -> Result<(), Failure> {
         let patch = json!({"status": every_field(status)});
-        let object = self.writer.patch_status::<S::Placement>(&self.seen.placement, patch).await?;
+        let written = self.writer.patch_status::<S::Placement>(&self.seen.placement, patch);
+        let object = cost.of(status.placement_statuses.len(), written).await?;
         self.moved_on(&object);
         Ok(())
     }

@@ -22,22 +22,28 @@ use tokio::task::JoinSet;
 use super::selectable::{Selectable, kind_served};
 use super::{Queues, ScopeMirrors, placements};
 use crate::mirrors::{Mirrors, Placement, Policy, Versioned};
+use crate::status_cost::StatusCost;
 
 /// Between two passes that only repeat another wording.
 const WORDING: Duration = Duration::from_secs(1);
-/// Reserved in the batching window for each cluster in a status that is rewritten: some five
-/// times what it takes.
-const ROW: Duration = Duration::from_micros(500);
+/// Reserved in the batching window for each cluster in a status that is rewritten, at least:
+/// some five times what it takes on the embedded server.
+pub(super) const ROW: Duration = Duration::from_micros(500);
 
 /// Fills a queue from now on, and with every placement of the scope.
-pub(super) fn listen(mirrors: &ScopeMirrors, queue: &Queue<ObjectKey>) -> Vec<Subscription> {
+pub(super) fn listen(
+    mirrors: &ScopeMirrors,
+    queue: &Queue<ObjectKey>,
+    cost: &StatusCost,
+) -> Vec<Subscription> {
     let waker = queue.clone();
     let placements = mirrors.placements.subscribe(move |change| placement(&waker, change));
     let waker = queue.clone();
     let policies = mirrors.policies.subscribe(move |change| policy(&waker, change));
     let (waker, scope, window) = (queue.clone(), mirrors.clone(), BatchingWindow::default());
+    let cost = cost.clone();
     let bindings =
-        mirrors.bindings.subscribe(move |change| binding(&waker, &scope, &window, change));
+        mirrors.bindings.subscribe(move |change| binding(&waker, &scope, &window, &cost, change));
     vec![placements, policies, bindings]
 }
 
@@ -72,6 +78,7 @@ fn binding(
     queue: &Queue<ObjectKey>,
     scope: &ScopeMirrors,
     window: &BatchingWindow,
+    cost: &StatusCost,
     change: &Change<Binding>,
 ) {
     let Some(new) = &change.new else { return };
@@ -86,8 +93,13 @@ fn binding(
         BindingChange::Wording => queue.add_after(new.placement_key(), WORDING),
         BindingChange::Status => {
             let placement = new.placement_key();
-            let cost = ROW * scope.count_bindings_of(&placement);
-            window.add(queue, placement, cost);
+            // The end of a rollout is told at once: somebody waits for it.
+            if scope.count_moving_of(&placement) == 0 {
+                queue.add(placement);
+            } else {
+                let rows = scope.count_bindings_of(&placement);
+                window.add(queue, placement, cost.window(rows));
+            }
         }
     }
 }

@@ -59,12 +59,13 @@ pub(crate) async fn up_to_date(
     Ok(())
 }
 
-/// A namespace may stand for everything in it.
+/// A namespace may stand for everything in it, which nothing cluster-scoped is.
 fn may_select(terms: &[ResourceSelectorTerm], served: &ServedType) -> bool {
     terms.iter().any(|term| {
         let kind = kind_of(term);
         let whole = term.selection_scope.unwrap_or_default() != SelectionScope::NamespaceOnly;
-        kind == kind_served(served) || (kind.is_namespace() && whole)
+        let within = kind.is_namespace() && whole && served.scope == Scope::Namespaced;
+        kind == kind_served(served) || within
     })
 }
 

@@ -1,22 +1,21 @@
 //! What one pass looks at.
 //!
-//! Bindings are listed from the server itself: a pass counts them, and its own last writes
-//! must be among what it counts. Snapshots come from the mirror that the work generator
+//! A pass counts bindings, and its own last writes must be among what it counts: it waits until
+//! the mirror shows them. Snapshots come from the mirror that the work generator
 //! reads too, so that no binding names one the generator cannot see.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use flagship_api::keys::label;
 use flagship_api::names::ObjectKey;
 use flagship_rules::model::{Binding, Cluster};
 use flagship_rules::rollout::Observed;
-use flagship_runtime::client::{Listed, Selection};
 use flagship_runtime::verdict::Failure;
 
+use crate::counted_bindings::{Uncounted, bindings_of};
 use crate::hub::Context;
 use crate::mirrors::{Mirrors, ResourceSnapshot, ScopeMirrors};
-use crate::scope::{Scoped, binding};
+use crate::scope::Scoped;
 
 /// Reads everything for one pass; `None` if the placement is gone, going, or moved by
 /// update runs.
@@ -25,23 +24,24 @@ pub(super) async fn observe<S: Scoped>(
     mirrors: &Mirrors,
     scope: &ScopeMirrors,
     key: &ObjectKey,
+    is_shown: bool,
 ) -> Result<Option<Observed>, Failure> {
     let Some(placement) = scope.placements.get(key) else { return Ok(None) };
     if placement.deleting || placement.value.is_external() {
         return Ok(None);
     }
-    let labels = format!("{}={}", label::PARENT_PLACEMENT, key.name);
-    let which = Selection { namespace: key.namespace.clone(), labels, ..Selection::all() };
-    let listed: Listed<S::Binding> = cx.client.of().list(&which).await?;
-    if let Some(problem) = listed.malformed.first() {
-        // It counts, but nobody can tell as what.
-        return Err(Failure::back_off(format!("a binding cannot be read: {problem}")));
-    }
+    let counted = bindings_of::<S>(cx, scope, key, is_shown).await;
+    let bindings = counted.map_err(|uncounted| match uncounted {
+        Uncounted::Failed(error) => Failure::from(error),
+        Uncounted::Malformed(problem) => {
+            Failure::back_off(format!("a binding cannot be read: {problem}"))
+        }
+    })?;
     let snapshots = latest_groups(scope.resources_of(key));
     let mut observed = Observed {
         now: cx.env.now(),
         placement: placement.value.clone(),
-        bindings: listed.items.into_iter().map(binding).collect(),
+        bindings,
         resource_snapshots: snapshots.iter().map(|snapshot| snapshot.value.clone()).collect(),
         clusters: BTreeMap::new(),
         cluster_overrides: mirrors.overrides.latest_wide(),

@@ -1,8 +1,9 @@
 //! One pass over one placement: read, plan, write.
 //!
 //! Steps of the plan go one after the other, the writes of a step side by side. The first
-//! failure ends the pass, and the next one starts from fresh reads. A delivery is two
-//! writes; a pass that ends between them is made good by the next, which sees a binding
+//! failure ends the pass, and the next one starts from fresh reads. A delivery is one
+//! write where the work generator carries the start signal into the status, and two where it
+//! does not; a pass that ends between these is made good by the next, which sees a binding
 //! that names the right things and has not been told so.
 //!
 //! What a pass decides is in `flagship_rules::rollout`; why it runs, in `triggers`.
@@ -15,7 +16,7 @@ use flagship_api::condition::{Draft, Generation};
 use flagship_api::names::ObjectKey;
 use flagship_rules::model::Binding;
 use flagship_rules::rollout::{Action, Observed, Plan, plan, words};
-use flagship_runtime::client::{ClientError, Precondition, Propagation};
+use flagship_runtime::client::{ClientError, Precondition, Propagation, ResourceType};
 use flagship_runtime::effects::{SeenWrites, Writer, carry_out_in_groups};
 use flagship_runtime::queue::{Outcome, Queue};
 use flagship_runtime::verdict::Failure;
@@ -25,7 +26,7 @@ use serde_json::{Value, json};
 use super::observe::observe;
 use crate::hub::Context;
 use crate::mirrors::{Mirrors, ScopeMirrors};
-use crate::patches::{difference, gone_is_fine, precondition_of};
+use crate::patches::{DeliveryMarks, difference, gone_is_fine, precondition_of};
 use crate::scope::Scoped;
 
 /// Writes of one step that are under way at once.
@@ -37,7 +38,6 @@ pub(super) struct Shell<S: Scoped> {
     mirrors: Arc<Mirrors>,
     scope: ScopeMirrors,
     queue: Queue<ObjectKey>,
-    /// Bindings are never read from a mirror, so nothing is waited for.
     seen: SeenWrites<ObjectKey>,
     kinds: std::marker::PhantomData<S>,
 }
@@ -49,12 +49,14 @@ impl<S: Scoped> Shell<S> {
         scope: &ScopeMirrors,
         queue: &Queue<ObjectKey>,
     ) -> Self {
+        let seen = SeenWrites::default();
+        seen.shown_by(ResourceType::of::<S::Binding>(), &scope.bindings);
         Self {
             cx: cx.clone(),
             mirrors: mirrors.clone(),
             scope: scope.clone(),
             queue: queue.clone(),
-            seen: SeenWrites::default(),
+            seen,
             kinds: std::marker::PhantomData,
         }
     }
@@ -79,7 +81,8 @@ impl<S: Scoped> Shell<S> {
     }
 
     async fn look_and_write(&self, key: &ObjectKey) -> Result<Option<Plan>, Failure> {
-        let seen = observe::<S>(&self.cx, &self.mirrors, &self.scope, key).await?;
+        let is_shown = self.seen.caught_up(key).await;
+        let seen = observe::<S>(&self.cx, &self.mirrors, &self.scope, key, is_shown).await?;
         let Some(seen) = seen else { return Ok(None) };
         let mut plan = plan(&seen);
         let steps = std::mem::take(&mut plan.steps);
@@ -120,17 +123,26 @@ impl<S: Scoped> Shell<S> {
                 self.say(writer, &precondition, found.generation(), found, words::started())
                     .await?;
             }
-            Action::Deliver { snapshot, overrides, .. } => {
-                let spec = ResourceBindingSpec {
+            Action::Deliver { snapshot, overrides, strategy, .. } => {
+                let mut spec = ResourceBindingSpec {
                     state: BindingState::Bound,
                     resource_snapshot_name: snapshot,
                     cluster_resource_override_snapshots: overrides.wide,
                     resource_override_snapshots: overrides.narrow,
                     ..found.spec.clone()
                 };
-                let patch = into_spec(&found.spec, &spec);
+                if let Some(strategy) = strategy {
+                    spec.apply_strategy = Some(*strategy);
+                }
+                let mut patch = into_spec(&found.spec, &spec);
+                let (options, now) = (&self.cx.options, self.cx.env.now());
+                let marks = DeliveryMarks::of(found, &spec, options, |conditions, at| {
+                    words::started().set(conditions, at, now);
+                });
+                let signalled = marks.signalled;
+                marks.add_to(&mut patch);
                 let delivered = writer.patch::<S::Binding>(&precondition, patch).await;
-                if let Some(delivered) = gone_is_fine(delivered)? {
+                if let Some(delivered) = gone_is_fine(delivered)?.filter(|_| !signalled) {
                     // The precondition held, so the status is still the one that was listed.
                     let Some(precondition) = Precondition::of(&delivered) else { return Ok(()) };
                     let generation = Generation::of(delivered.meta());

@@ -1,20 +1,19 @@
 //! What one pass looks at.
 //!
-//! Clusters and the policy come from the mirrors. The bindings are listed from the
-//! server itself: on a lagging cache a pass would place things twice.
+//! All of it comes from mirrors, which show what the last pass over the placement wrote: on less
+//! a pass would place things twice.
 
 use std::sync::Arc;
 
-use flagship_api::keys::label;
 use flagship_api::names::ObjectKey;
-use flagship_rules::model::{Binding, Cluster};
+use flagship_rules::model::Cluster;
 use flagship_rules::scheduling::{Observed, Options};
-use flagship_runtime::client::{Listed, Selection};
 
 use super::shell::PassError;
+use crate::counted_bindings::{Uncounted, bindings_of};
 use crate::hub::Context;
-use crate::mirrors::{Mirrors, Policy};
-use crate::scope::{Scoped, binding};
+use crate::mirrors::{Mirrors, Policy, ScopeMirrors};
+use crate::scope::Scoped;
 
 /// What a pass looks at, and the version of the policy snapshot that its report is written for.
 pub(super) struct Seen {
@@ -26,15 +25,19 @@ pub(super) struct Seen {
 pub(super) async fn observe<S: Scoped>(
     cx: &Context,
     mirrors: &Mirrors,
+    scope: &ScopeMirrors,
     key: &ObjectKey,
     policy: Arc<Policy>,
+    is_shown: bool,
 ) -> Result<Seen, PassError> {
-    let listed: Listed<S::Binding> = cx.client.of().list(&bindings_of(key)).await?;
-    if let Some(problem) = listed.malformed.first() {
+    let counted = bindings_of::<S>(cx, scope, key, is_shown).await;
+    let mut bindings = counted.map_err(|uncounted| match uncounted {
+        Uncounted::Failed(error) => PassError::from(error),
         // Its cluster is unknown, and might be chosen a second time.
-        return Err(PassError::Undecidable(format!("a binding cannot be read: {problem}")));
-    }
-    let mut bindings: Vec<Binding> = listed.items.into_iter().map(binding).collect();
+        Uncounted::Malformed(problem) => {
+            PassError::Undecidable(format!("a binding cannot be read: {problem}"))
+        }
+    })?;
     bindings.sort_by(|a, b| a.name.cmp(&b.name));
     let observed = Observed {
         now: cx.env.now(),
@@ -48,12 +51,6 @@ pub(super) async fn observe<S: Scoped>(
         },
     };
     Ok(Seen { observed, policy })
-}
-
-/// Selects the bindings of a placement.
-pub(super) fn bindings_of(key: &ObjectKey) -> Selection {
-    let labels = format!("{}={}", label::PARENT_PLACEMENT, key.name);
-    Selection { namespace: key.namespace.clone(), labels, ..Selection::all() }
 }
 
 /// All clusters by name. One that cannot be read, and never could, is there all the

@@ -27,7 +27,8 @@ use kube_core::metadata::PartialObjectMeta;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::observe::{Seen, bindings_of, observe};
+use super::observe::{Seen, observe};
+use crate::counted_bindings::selection;
 use crate::hub::Context;
 use crate::mirrors::{Mirrors, Placement, Policy, ScopeMirrors};
 use crate::patches::{
@@ -107,12 +108,12 @@ impl Shell {
 
     /// One pass.
     pub async fn pass(&self, key: ObjectKey) -> Outcome {
-        self.seen.caught_up(&key).await;
+        let is_shown = self.seen.caught_up(&key).await;
         self.active.add(1.0);
         let begun = Instant::now();
         let ended = match key.scope() {
-            Scope::Cluster => self.pass_in::<ClusterWide>(&key).await,
-            Scope::Namespaced => self.pass_in::<InNamespace>(&key).await,
+            Scope::Cluster => self.pass_in::<ClusterWide>(&key, is_shown).await,
+            Scope::Namespaced => self.pass_in::<InNamespace>(&key, is_shown).await,
         };
         self.active.add(-1.0);
         // What only cleans up, or finds no policy, is no cycle.
@@ -135,7 +136,11 @@ impl Shell {
         }
     }
 
-    async fn pass_in<S: Scoped>(&self, key: &ObjectKey) -> Result<PassResult, PassError> {
+    async fn pass_in<S: Scoped>(
+        &self,
+        key: &ObjectKey,
+        is_shown: bool,
+    ) -> Result<PassResult, PassError> {
         let Some(mirrors) = self.mirrors.of(key) else { return Ok(PassResult::Idle) };
         let Some(placement) = mirrors.placements.get(key) else { return Ok(PassResult::Idle) };
         if placement.deleting {
@@ -147,7 +152,7 @@ impl Shell {
         // None yet, or two while one takes over: the next change of them comes back here.
         let Some(policy) = mirrors.policy_of(key) else { return Ok(PassResult::Idle) };
         self.add_finalizer::<S>(key, &placement).await?;
-        let seen = observe::<S>(&self.cx, &self.mirrors, key, policy).await?;
+        let seen = observe::<S>(&self.cx, &self.mirrors, mirrors, key, policy, is_shown).await?;
         let plan = scheduling::plan(&seen.observed);
         self.carry_out::<S>(key, &seen, plan.actions).await?;
         let (done, decided): (Vec<_>, Vec<_>) =
@@ -283,7 +288,7 @@ impl Shell {
     ) -> Result<(), PassError> {
         let writer = self.writer(key);
         let bindings = self.cx.client.of_type(ResourceType::of::<S::Binding>()).metadata_only();
-        let listed = bindings.list(&bindings_of(key)).await?;
+        let listed = bindings.list(&selection(key)).await?;
         let writer_of_one = &writer;
         carry_out_in_groups(vec![listed.items], AT_ONCE, async |binding| {
             remove::<S>(writer_of_one, binding).await
@@ -337,11 +342,12 @@ impl Shell {
     }
 }
 
-/// Names the mirrors that show our writes. Bindings are never read from one.
+/// Names the mirrors that show our writes.
 fn shown<S: Scoped>(seen: &SeenWrites<ObjectKey>, mirrors: Option<&ScopeMirrors>) {
     if let Some(mirrors) = mirrors {
         seen.shown_by(ResourceType::of::<S::Placement>(), &mirrors.placements);
         seen.shown_by(ResourceType::of::<S::PolicySnapshot>(), &mirrors.policies);
+        seen.shown_by(ResourceType::of::<S::Binding>(), &mirrors.bindings);
     }
 }
 

@@ -55,11 +55,12 @@ fn of_scope<S: Scoped>(
     let queue = per_placement::queue(config, &cx.metrics);
     let recorder = Recorder::new(&cx.client, &cx.env, &cx.metrics, name);
     let shell = Arc::new(Shell::<S>::new(cx, mirrors, scope, selectable, &queue, recorder.clone()));
+    let cost = shell.cost.clone();
     let workers = cx.options.concurrent_update_runs;
     let controller =
         Controller::new(&queue, workers, &cx.metrics, shell, |shell, key| async move {
             shell.pass(key).await
         });
-    let subscriptions = triggers::listen(&mirrors.members, scope, &queue);
+    let subscriptions = triggers::listen(&mirrors.members, scope, &queue, &cost);
     controller.listening(subscriptions).recording(&recorder)
 }

@@ -39,13 +39,17 @@ use serde_json::json;
 use super::fresh_reads::observe_fresh;
 use super::metrics::StatusSeries;
 use super::observe::{Departed, Seen, observe};
+use super::triggers::ROW;
 use crate::hub::Context;
 use crate::malformed_events::cause;
 use crate::mirrors::{Mirrors, Run, ScopeMirrors};
-use crate::patches::{difference, gone_is_fine, reference, with_finalizer, without_finalizer};
+use crate::patches::{
+    DeliveryMarks, difference, gone_is_fine, reference, with_finalizer, without_finalizer,
+};
 use crate::per_placement::{PerPlacement, PlacedKey};
 use crate::placement::{Selectable, delete_all, write_snapshot};
 use crate::scope::{Parts, Scoped};
+use crate::status_cost::StatusCost;
 use crate::unreadable::{Telling, refuse};
 
 /// Bindings that are written at once.
@@ -64,6 +68,8 @@ pub(super) struct Shell<S: Scoped> {
     seen: SeenWrites<PlacedKey>,
     departed: Departed,
     series: StatusSeries,
+    /// What writing the record of a run costs.
+    pub cost: StatusCost,
     /// What the last pass over each run had to tell, so that it is told once.
     told: Mutex<BTreeMap<PlacedKey, BTreeSet<Told>>>,
     /// UIDs of runs whose record is dated later than the clock, and when that was noticed.
@@ -117,6 +123,7 @@ impl<S: Scoped> Shell<S> {
             seen,
             departed: Departed::default(),
             series: StatusSeries::new(&cx.metrics),
+            cost: StatusCost::new(ROW),
             told: Mutex::default(),
             set_back: Mutex::default(),
             asked: Mutex::default(),
@@ -385,7 +392,9 @@ impl<S: Scoped> Shell<S> {
             let spec = observed.run.spec.clone();
             S::UpdateRun::new(metadata.clone(), spec).with_status(status)
         };
-        let written = match pass.writer.update_status(&object(status.clone())).await {
+        let rows = status.stages_status.iter().map(|stage| stage.clusters.len()).sum();
+        let recorded = object(status.clone());
+        let written = match self.cost.of(rows, pass.writer.update_status(&recorded)).await {
             Err(ClientError::Invalid { message, .. } | ClientError::Refused { message, .. })
                 if !observed.run.is_initialized() =>
             {
@@ -439,10 +448,16 @@ impl<S: Scoped> Shell<S> {
                 );
                 let mut annotated = ObjectMeta::default();
                 deliver.fence.to_api().leave_on(&mut annotated);
-                let patch = json!({
+                let mut patch = json!({
                     "metadata": {"annotations": annotated.annotations},
                     "spec": difference(&json!(found.spec), &json!(deliver.spec)),
                 });
+                let (options, now) = (&self.cx.options, self.cx.env.now());
+                let marks = DeliveryMarks::of(found, &deliver.spec, options, |conditions, at| {
+                    signal.iter().for_each(|signal| signal.give(conditions, at.0, now));
+                });
+                let signal = signal.filter(|_| !marks.signalled);
+                marks.add_to(&mut patch);
                 let written = pass.writer.patch::<S::Binding>(&precondition, patch).await?;
                 if let (Some(signal), Some(precondition)) = (signal, Precondition::of(&written)) {
                     let generation = written.metadata.generation.unwrap_or_default();

@@ -19,19 +19,25 @@ use flagship_runtime::reflector::{Change, Subscription};
 
 use crate::mirrors::{Cluster, MemberMirrors, Placement, Policy, Run, ScopeMirrors};
 use crate::per_placement::{PerPlacement, PlacedKey};
+use crate::status_cost::StatusCost;
 
-/// Reserved in the batching window for each cluster of a run that is looked at: twice what
-/// it takes.
-const ROW: Duration = Duration::from_micros(100);
+/// Reserved in the batching window for each cluster of a run that is looked at, at least: twice
+/// what it takes on the embedded server.
+pub(super) const ROW: Duration = Duration::from_micros(100);
 
 /// Fills the queue from now on, and with every run that is there already.
 pub(super) fn listen(
     members: &MemberMirrors,
     scope: &ScopeMirrors,
     queue: &PerPlacement,
+    cost: &StatusCost,
 ) -> Vec<Subscription> {
-    let waker =
-        || Waker { scope: scope.clone(), queue: queue.clone(), window: BatchingWindow::default() };
+    let waker = || Waker {
+        scope: scope.clone(),
+        queue: queue.clone(),
+        window: BatchingWindow::default(),
+        cost: cost.clone(),
+    };
     let (runs, approvals, bindings) = (waker(), waker(), waker());
     let (placements, policies, clusters) = (waker(), waker(), waker());
     vec![
@@ -48,6 +54,7 @@ struct Waker {
     scope: ScopeMirrors,
     queue: PerPlacement,
     window: BatchingWindow,
+    cost: StatusCost,
 }
 
 impl Waker {
@@ -98,7 +105,7 @@ impl Waker {
         };
         let placement = binding.placement_key();
         for run in self.open_runs(&placement).filter(|run| should_wake(run)) {
-            let cost = ROW * self.scope.count_bindings_of(&placement);
+            let cost = self.cost.window(self.scope.count_bindings_of(&placement));
             self.window.add(&self.queue, PlacedKey::from(&*run), cost);
         }
     }

@@ -57,6 +57,7 @@ pub(super) fn observe(cx: &Context, mirrors: &Mirrors, key: &ObjectKey) -> Optio
             placement: placement.map(|kept| Placement::read(kept.deleting, &kept.value.spec)),
             override_hashes: override_hashes(mirrors, &binding),
             content: None,
+            answer_due: None,
             binding,
         },
     })

@@ -5,8 +5,9 @@
 //!
 //! What a pass decides is in `flagship_rules::work`; why it runs, in `triggers`.
 
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use flagship_api::binding::ResourceBindingStatus;
@@ -26,6 +27,7 @@ use flagship_runtime::effects::{Made, SeenWrites, Writer, carry_out_in_groups};
 use flagship_runtime::events::{EventType, Recorder};
 use flagship_runtime::queue::Outcome;
 use flagship_runtime::verdict::Failure;
+use jiff::{SignedDuration, Timestamp};
 use kube_core::Resource;
 use kube_core::metadata::PartialObjectMeta;
 use serde_json::{Value, json};
@@ -47,6 +49,9 @@ pub(super) struct Shell {
     recorder: Recorder,
     seen: SeenWrites<ObjectKey>,
     contents: Contents,
+    /// By when members are to have answered what was written last, before statuses say that
+    /// they are at it. Forgotten with the process: the next one says so at once.
+    answers_due: Mutex<BTreeMap<ObjectKey, Timestamp>>,
 }
 
 /// Why a write to a Work did not happen.
@@ -93,13 +98,18 @@ impl Shell {
         shown::<ClusterWide>(&seen, Some(&mirrors.cluster_wide));
         shown::<InNamespace>(&seen, mirrors.in_namespaces.as_ref());
         seen.shown_by(ResourceType::of::<Work>(), &mirrors.works.works);
-        Self { cx, mirrors, recorder, seen, contents: Contents::default() }
+        let (contents, answers_due) = (Contents::default(), Mutex::default());
+        Self { cx, mirrors, recorder, seen, contents, answers_due }
     }
 
     /// One pass over a binding of the scope.
     pub async fn pass<S: Scoped>(&self, key: ObjectKey) -> Outcome {
         self.seen.caught_up(&key).await;
-        let Some(mut seen) = observe(&self.cx, &self.mirrors, &key) else { return Outcome::Done };
+        let Some(mut seen) = observe(&self.cx, &self.mirrors, &key) else {
+            self.await_answer(&key, None);
+            return Outcome::Done;
+        };
+        seen.observed.answer_due = self.answer_due(&key);
         let mut next = plan(&seen.observed);
         if let Some(reads) = next.reads.take() {
             let read = self.contents.read::<S>(&self.cx.client, &key, &reads, &seen.snapshots);
@@ -114,13 +124,14 @@ impl Shell {
             next = plan(&seen.observed);
         }
         let mut pass = self.pass_over(&key, seen);
-        let Plan { actions, events, wake, trouble, waiting, .. } = next;
+        let Plan { actions, events, wake, trouble, waiting, answer_due, .. } = next;
         if let Err(refused) = self.carry_out::<S>(&mut pass, actions).await {
             return match refused {
                 Refused::Retry(failure) => Outcome::Error(failure),
                 Refused::PassError(trouble) => pass.give_up::<S>(&trouble).await,
             };
         }
+        self.await_answer(&key, answer_due);
         for event in &events {
             self.say::<S>(&pass.seen.binding, event);
         }
@@ -132,6 +143,24 @@ impl Shell {
             (None, Some(span)) => Outcome::After(Duration::try_from(span).unwrap_or_default()),
             (None, None) => Outcome::Done,
         }
+    }
+
+    /// How long the member of a binding still has to answer.
+    fn answer_due(&self, key: &ObjectKey) -> Option<SignedDuration> {
+        let due = self.answers_due.lock().unwrap_or_else(PoisonError::into_inner).get(key).copied();
+        due.map(|due| due.duration_since(self.cx.env.now()).max(SignedDuration::ZERO))
+    }
+
+    /// Remembers that the status is kept back for so long, or that it is not any more.
+    fn await_answer(&self, key: &ObjectKey, left: Option<SignedDuration>) {
+        let mut due = self.answers_due.lock().unwrap_or_else(PoisonError::into_inner);
+        match left {
+            Some(left) => due.insert(
+                key.clone(),
+                self.cx.env.now().saturating_add(left).unwrap_or(Timestamp::MAX),
+            ),
+            None => due.remove(key),
+        };
     }
 
     fn pass_over<'a>(&'a self, key: &'a ObjectKey, seen: Seen) -> Pass<'a> {

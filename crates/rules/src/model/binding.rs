@@ -1,12 +1,13 @@
 //! A binding of either scope.
 
 use flagship_api::binding::{BindingState, ResourceBindingSpec, ResourceBindingStatus};
-use flagship_api::condition::Generation;
+use flagship_api::condition::{Conditions, Generation};
+use flagship_api::condition_type::binding::ROLLOUT_STARTED;
 use flagship_api::fence;
-use flagship_api::keys::{annotation, label};
+use flagship_api::keys::{annotation, label, own};
 use flagship_api::names::{ObjectKey, member_namespace};
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use serde::{Deserialize, Serialize};
 
 /// A binding: the resources of one placement on one cluster.
@@ -36,8 +37,12 @@ pub struct Binding {
     pub fence: Option<Fence>,
     /// What the cluster is to get.
     pub spec: ResourceBindingSpec,
-    /// How the delivery is doing, as last written.
+    /// How the delivery is doing, as last written, and the start signal of its present
+    /// generation from wherever it was given.
     pub status: ResourceBindingStatus,
+    /// Whether the start signal is in an annotation only: whoever writes the status next has
+    /// to put it there.
+    pub signal_unwritten: bool,
 }
 
 /// Which run wrote a binding last, and which generation of it.
@@ -57,8 +62,15 @@ impl Binding {
         status: Option<ResourceBindingStatus>,
     ) -> Self {
         let fence = Fence::on(&metadata);
-        let mut finalizers = metadata.finalizers.unwrap_or_default();
         let mut status = status.unwrap_or_default();
+        let generation = metadata.generation.unwrap_or_default();
+        let signal = start_signal(&metadata, &status.conditions);
+        let mut finalizers = metadata.finalizers.unwrap_or_default();
+        let signal_unwritten = signal.is_some();
+        if let Some(signal) = signal {
+            status.conditions.retain(|condition| condition.type_ != ROLLOUT_STARTED);
+            status.conditions.push(signal);
+        }
         // Lists are decoded with room to grow, and a mirror holds a hundred thousand bindings.
         finalizers.shrink_to_fit();
         status.conditions.shrink_to_fit();
@@ -70,7 +82,7 @@ impl Binding {
             name: metadata.name.unwrap_or_default(),
             uid: metadata.uid.unwrap_or_default(),
             resource_version: metadata.resource_version.unwrap_or_default(),
-            generation: metadata.generation.unwrap_or_default(),
+            generation,
             created: metadata.creation_timestamp.map_or_else(Default::default, |time| time.0),
             deleting: metadata.deletion_timestamp.is_some(),
             finalizers,
@@ -79,6 +91,7 @@ impl Binding {
             fence,
             spec,
             status,
+            signal_unwritten,
         }
     }
 
@@ -138,6 +151,17 @@ impl Binding {
     }
 }
 
+/// The start signal that a delivery left in an annotation, while it is about the present
+/// generation and the status does not say as much.
+fn start_signal(metadata: &ObjectMeta, conditions: &[Condition]) -> Option<Condition> {
+    let text = metadata.annotations.as_ref()?.get(own::START_SIGNAL)?;
+    let signal: Condition = serde_json::from_str(text).ok()?;
+    let at = Generation::seen_by(&signal);
+    let said = conditions.of_type(ROLLOUT_STARTED).map(Generation::seen_by);
+    let holds = signal.type_ == ROLLOUT_STARTED && at == Generation::of(metadata);
+    (holds && said.is_none_or(|said| said < at)).then_some(signal)
+}
+
 impl Fence {
     /// The one on a binding, if one of our runs has written it.
     pub fn on(binding: &ObjectMeta) -> Option<Self> {
@@ -148,5 +172,52 @@ impl Fence {
     /// As it is left on a binding.
     pub fn to_api(&self) -> fence::Fence {
         fence::Fence { run: (&self.run).into(), generation: Generation(self.generation) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flagship_api::condition::draft;
+
+    use super::*;
+
+    fn read(generation: i64, signal: &str, said: Option<i64>) -> Binding {
+        let annotations = [(own::START_SIGNAL.to_owned(), signal.to_owned())];
+        let metadata = ObjectMeta {
+            generation: Some(generation),
+            annotations: Some(annotations.into()),
+            ..ObjectMeta::default()
+        };
+        let mut status = ResourceBindingStatus::default();
+        if let Some(at) = said {
+            let held = draft(ROLLOUT_STARTED).is_false("RolloutNotStartedYet");
+            held.set(&mut status.conditions, Generation(at), Timestamp::UNIX_EPOCH);
+        }
+        Binding::read(metadata, ResourceBindingSpec::default(), Some(status))
+    }
+
+    #[test]
+    fn a_start_signal_holds_for_its_generation_until_the_status_speaks_of_it() {
+        let signal = draft(ROLLOUT_STARTED).is_true("RolloutStarted").because("go");
+        let signal = signal.into_condition(Generation(3), Timestamp::UNIX_EPOCH);
+        let signal = serde_json::to_string(&signal).unwrap();
+        for (generation, text, said, holds) in [
+            (3, &*signal, None, true),
+            (3, &*signal, Some(2), true),
+            // The status has the last word on a generation.
+            (3, &*signal, Some(3), false),
+            // About another generation, it says nothing.
+            (4, &*signal, None, false),
+            (2, &*signal, None, false),
+            // Whatever somebody typed there.
+            (3, "", None, false),
+            (3, "{}", None, false),
+        ] {
+            let binding = read(generation, text, said);
+            let started = binding.status.conditions.is_true_at(ROLLOUT_STARTED, Generation(3));
+            let told = (binding.signal_unwritten, started && generation == 3);
+            assert_eq!(told, (holds, holds), "{generation} {text} {said:?}");
+            assert!(binding.status.conditions.len() <= 1);
+        }
     }
 }

@@ -8,6 +8,7 @@ mod cluster;
 mod packed_map;
 mod policy_snapshot;
 mod resource_snapshot;
+pub mod status_window;
 
 use flagship_api::keys::label;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;

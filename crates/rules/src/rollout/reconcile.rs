@@ -1,6 +1,9 @@
 //! One pass over a placement: what to write now, what waits, and when to look again.
 
+use std::collections::BTreeSet;
+
 use flagship_api::apply_strategy::ApplyStrategy;
+use flagship_api::binding::BindingState;
 use flagship_api::condition::{Conditions, Generation, Truth};
 use flagship_api::condition_type::binding::ROLLOUT_STARTED;
 use flagship_api::defaults::{complete_placement, effective_apply_strategy};
@@ -64,6 +67,8 @@ pub enum Action {
         snapshot: String,
         /// Overrides to apply on the way.
         overrides: Chosen,
+        /// The placement's apply strategy, for one that has none yet.
+        strategy: Option<Box<ApplyStrategy>>,
     },
     /// Delete it, which takes the resources off its cluster.
     Remove {
@@ -112,7 +117,9 @@ fn decide(seen: &Observed) -> Result<Plan, PassError> {
     bindings.sort_by(|a, b| a.name.cmp(&b.name));
 
     let strategy = effective_apply_strategy(strategy.apply_strategy.as_ref());
-    let pushes = push_strategy(&bindings, &strategy);
+    let (fresh, others): (Vec<&Binding>, Vec<&Binding>) =
+        bindings.iter().copied().partition(|binding| is_fresh(binding));
+    let pushes = push_strategy(&others, &strategy);
     if !pushes.is_empty() {
         return Ok(Plan { steps: vec![pushes], again: true, ..Plan::default() });
     }
@@ -146,15 +153,29 @@ fn decide(seen: &Observed) -> Result<Plan, PassError> {
             addable: budget.addable,
         });
     }
-    let holds = picked.held_back.iter().filter(|b| !says_held_back(b)).map(|b| hold_back(b));
-    let steps = some(vec![holds.collect(), confirmations, moves(&picked, &wanted)]);
+    // What is delivered now gets the strategy by the same write. What is fresh and has to wait
+    // gets it first, and is told so by the next pass: about another generation.
+    let delivered: BTreeSet<&str> =
+        picked.deliver.iter().map(|candidate| candidate.binding.name.as_str()).collect();
+    let mut waits = fresh;
+    waits.retain(|binding| !delivered.contains(&*binding.name));
+    let pushes = push_strategy(&waits, &strategy);
+    let again = !pushes.is_empty();
+    let holds = picked.held_back.iter().filter(|b| !is_fresh(b) && !says_held_back(b));
+    let holds = holds.map(|b| hold_back(b)).collect();
+    let steps = some(vec![pushes, holds, confirmations, moves(&picked, &wanted, &strategy)]);
     // Ready means past the moment, not at it.
     let wake = soonest.filter(|_| blocked).map(|left| left + SignedDuration::from_millis(1));
-    Ok(Plan { steps, waiting, pause: Some(pause), wake, again: false, trouble: None })
+    Ok(Plan { steps, waiting, pause: Some(pause), wake, again, trouble: None })
 }
 
 fn some(steps: Vec<Vec<Action>>) -> Vec<Vec<Action>> {
     steps.into_iter().filter(|step| !step.is_empty()).collect()
+}
+
+/// A binding as the scheduler makes it: nothing was delivered to its cluster, nothing said.
+fn is_fresh(binding: &Binding) -> bool {
+    binding.is(BindingState::Scheduled) && binding.spec.apply_strategy.is_none()
 }
 
 /// Every binding that stays gets the apply strategy at once, whatever the budget: it says
@@ -181,12 +202,13 @@ fn pause(sorted: &Sorted<'_>, period: SignedDuration) -> SignedDuration {
     }
 }
 
-fn moves(picked: &Picked<'_>, wanted: &Wanted<'_>) -> Vec<Action> {
+fn moves(picked: &Picked<'_>, wanted: &Wanted<'_>, strategy: &ApplyStrategy) -> Vec<Action> {
     let removals = picked.remove.iter().map(|b| Action::Remove { binding: b.name.clone() });
     let deliveries = picked.deliver.iter().map(|candidate| Action::Deliver {
         binding: candidate.binding.name.clone(),
         snapshot: wanted.master.to_owned(),
         overrides: candidate.overrides.clone(),
+        strategy: is_fresh(candidate.binding).then(|| Box::new(strategy.clone())),
     });
     removals.chain(deliveries).collect()
 }

@@ -32,5 +32,5 @@ pub use group::relevant;
 pub use lists::MOST_LISTED;
 pub use observed::{Content, Manifest, Observed, Placement, Reads, SnapshotContent, Stamp, Work};
 pub use pass_error::{OCCUPIED_RETRY, PARTIAL_GROUP_RETRY, PassError, Retry, Stage};
-pub use reconcile::{Action, DROPPED_RETRY, Plan, Waiting, after_failure, plan};
+pub use reconcile::{ANSWER_WINDOW, Action, DROPPED_RETRY, Plan, Waiting, after_failure, plan};
 pub use sync::{NewWork, Strategies, Write};

@@ -12,7 +12,7 @@ use flagship_api::names::ObjectKey;
 use flagship_api::placement_status::{EnvelopeIdentifier, NamespacedName, ResourceIdentifier};
 use flagship_api::raw_json::RawJson;
 use flagship_api::work::{DiffDetails, DriftDetails};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +39,9 @@ pub struct Observed {
     pub override_hashes: Option<Vec<String>>,
     /// What an earlier look at the same binding asked for.
     pub content: Option<Content>,
+    /// How long the member still has to answer what this hub wrote last, before the status says
+    /// that it is at it: nothing once that time is over, `None` if nothing was written lately.
+    pub answer_due: Option<SignedDuration>,
 }
 
 impl Observed {

@@ -162,17 +162,21 @@ impl<O: Ord + Clone + Debug> SeenWrites<O> {
         waiting
     }
 
-    /// Waits until the caches show all writes of the pass key, or their memory expires.
-    pub async fn caught_up(&self, pass: &O) {
+    /// Waits until the caches show all writes of the pass key, or their memory expires. Whether
+    /// they show them: a pass that must not act on less than its own writes asks the server.
+    pub async fn caught_up(&self, pass: &O) -> bool {
+        let mut shown = true;
         loop {
             // Listening begins before looking, so that no step falls in between.
             let mut steps: Vec<_> = self.caches().values().map(|cache| cache.progress()).collect();
             steps.iter_mut().for_each(|step| step.mark_unchanged());
-            let Some(waiting) = self.waiting(pass) else { return };
+            let Some(waiting) = self.waiting(pass) else { return shown };
             // `waiting` names a cache, so there is at least one to listen to.
             let any_step = select_all(steps.iter_mut().map(|step| Box::pin(step.changed())));
             // A step or the expiry: either way the next round looks again.
-            tokio::time::timeout_at(waiting.until, any_step).await.ok();
+            if tokio::time::timeout_at(waiting.until, any_step).await.is_err() {
+                shown = false;
+            }
         }
     }
 

@@ -220,6 +220,14 @@ impl TestHub {
         self.trace.lines().iter().map(|line| line.replacen(&own, " hub/", 1)).collect()
     }
 
+    /// Passes of a controller so far, by the metric that counts them.
+    pub fn passes(&self, controller: &str) -> u64 {
+        let wanted = format!("fleet_workload_reconcile_total{{controller=\"{controller}\"");
+        let printed = self.metrics.render();
+        let lines = printed.lines().filter(|line| line.starts_with(&wanted));
+        lines.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
+    }
+
     /// What the caller has asked of the server so far: `verb resource name code`.
     pub fn calls(&self, who: &str) -> Vec<String> {
         let lines = self.trace.lines();

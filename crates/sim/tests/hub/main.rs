@@ -12,3 +12,4 @@ mod rollout;
 mod scheduling;
 mod trouble;
 mod work;
+mod writes;

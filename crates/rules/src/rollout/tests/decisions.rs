@@ -199,9 +199,30 @@ fn a_new_apply_strategy_reaches_every_binding_that_stays_before_anything_else() 
     );
     seen.placement.spec.strategy = None;
     assert_ne!(decided(&seen).last().unwrap(), "again");
-    // One that has none yet gets one first; the same one without its defaults is the same.
+    // One that has none yet gets one by the write that delivers, or first if it has to wait;
+    // the same one without its defaults is the same.
     seen.bindings = vec![binding("c1 Scheduled - no-strategy")];
-    assert_eq!(decided(&seen), ["strategy c1", "again"]);
+    assert_eq!(writes(&seen), ["deliver web-1-snapshot to c1 and the strategy"]);
+    seen.placement.spec.strategy = Some(
+        serde_json::from_value(json!({
+        "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}}))
+        .unwrap(),
+    );
+    let all = ["c1 Scheduled - no-strategy", "c2 Bound 0 applying", "c3 Scheduled - no-strategy"];
+    seen.bindings = all.map(binding).into();
+    let told = decided(&seen);
+    let waits = all
+        .iter()
+        .filter_map(|line| line.split(' ').next())
+        .filter(|name| told.contains(&format!("strategy {name}")));
+    for name in waits {
+        let delivered = |line: &String| line.starts_with("deliver") && line.contains(name);
+        assert!(!told.iter().any(delivered), "one write or the other: {told:?}");
+        assert!(!told.contains(&format!("hold {name}")), "said after the next look: {told:?}");
+        assert!(told.contains(&"again".to_owned()), "{told:?}");
+    }
+    seen.placement.spec.strategy = None;
+    seen.bindings = vec![binding("c1 Scheduled - no-strategy")];
     seen.bindings[0].spec.apply_strategy = Some(Default::default());
     assert_eq!(writes(&seen), ["deliver web-1-snapshot to c1"]);
     seen.bindings[0].spec.apply_strategy = Some(effective_apply_strategy(None));
@@ -217,7 +238,7 @@ fn external_placements_and_those_being_deleted_are_left_alone() {
     );
     assert_eq!(decided(&seen), [""; 0]);
     seen.placement.spec.strategy = None;
-    assert_eq!(writes(&seen), ["strategy c1"]);
+    assert_eq!(writes(&seen), ["remove c2", "deliver web-1-snapshot to c1 and the strategy"]);
     seen.placement.deleting = true;
     assert_eq!(decided(&seen), [""; 0]);
 }

@@ -187,13 +187,16 @@ fn action(action: &Action) -> String {
         Action::HoldBack { binding } => format!("hold {binding}"),
         Action::Confirm { binding } => format!("confirm {binding}"),
         Action::Remove { binding } => format!("remove {binding}"),
-        Action::Deliver { binding, snapshot, overrides } => {
+        Action::Deliver { binding, snapshot, overrides, strategy } => {
             let mut line = format!("deliver {snapshot} to {binding}");
             let narrow =
                 overrides.narrow.iter().map(|key| format!("{}/{}", key.namespace, key.name));
             let names: Vec<String> = overrides.wide.iter().cloned().chain(narrow).collect();
             if !names.is_empty() {
                 line.push_str(&format!(" with {}", names.join(" ")));
+            }
+            if strategy.is_some() {
+                line.push_str(" and the strategy");
             }
             line
         }

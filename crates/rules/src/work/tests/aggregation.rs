@@ -30,7 +30,8 @@ fn applied_is_the_word_of_all_works() {
         format!("Applied False NotAllWorkHaveBeenApplied: Work object {work} has failed to apply")
     };
     let table: [(Option<Says>, Option<Says>, String); 8] = [
-        (None, None, incomplete("web-0")),
+        // Nobody has answered: what was said when the Works were written stays said.
+        (None, None, "Applied False ApplyInProgress: Resources are being applied".to_owned()),
         (Some(yes), None, incomplete("web-0")),
         (None, Some(yes), incomplete("web-work")),
         (Some((True, "", 0)), Some(yes), incomplete("web-work")),

@@ -1,12 +1,13 @@
 //! Which Works there are, and when they are written.
 
 use flagship_api::binding::BindingState;
-use flagship_api::condition::Truth;
+use flagship_api::condition::{Conditions, Truth};
 use flagship_api::keys::{annotation, label};
+use jiff::SignedDuration;
 use serde_json::json;
 
 use super::world::{World, map};
-use crate::work::{PARTIAL_GROUP_RETRY, Retry, Waiting};
+use crate::work::{ANSWER_WINDOW, Action, PARTIAL_GROUP_RETRY, Retry, Waiting};
 
 const GONE: &str = "Overridden False OverriddenFailed: Failed to apply the override rules on the \
                     resources: the master resource snapshot is not found";
@@ -391,4 +392,65 @@ fn statuses_come_back_as_the_placement_says() {
     world.pass();
     assert_eq!(world.writes, ["steer web-work"]);
     assert_eq!(world.objects["web-work"].spec.report_back_strategy, None);
+}
+
+#[test]
+fn a_member_that_answers_at_once_is_told_of_by_one_status() {
+    let mut world = World::cluster_wide();
+    world.snapshot(0, &[&[map("one", "1")]]);
+    world.bind(0);
+    let first = world.quick_pass();
+    assert_eq!((first.answer_due, first.wake), (Some(ANSWER_WINDOW), Some(ANSWER_WINDOW)));
+    assert_eq!(world.told, 0, "the Work is written, and nothing said");
+    world.seen.answer_due = Some(SignedDuration::from_millis(500));
+    let waiting = world.quick_pass();
+    assert_eq!(waiting.wake, world.seen.answer_due, "it looks again when the time is over");
+    world.all_fine();
+    world.quick_pass();
+    assert_eq!(world.told, 1);
+    let conditions = &world.seen.binding.status.conditions;
+    assert!(conditions.is_true_at("Available", world.seen.binding.generation()));
+}
+
+#[test]
+fn a_member_that_takes_its_time_is_said_to_be_at_it() {
+    let mut world = World::cluster_wide();
+    world.snapshot(0, &[&[map("one", "1")]]);
+    world.bind(0);
+    world.quick_pass();
+    world.seen.answer_due = Some(SignedDuration::ZERO);
+    world.quick_pass();
+    let said = world.seen.binding.status.conditions.of_type("Applied").unwrap();
+    assert_eq!(said.reason, "ApplyInProgress");
+}
+
+#[test]
+fn success_of_other_content_does_not_stand_while_a_member_is_waited_for() {
+    let mut world = World::cluster_wide().delivered(&[&[map("one", "1")]]);
+    world.all_fine();
+    world.pass();
+    // Somebody tampers with the Work, whose binding keeps its generation.
+    world.tamper("web-work", |meta| {
+        meta.labels.get_or_insert_default().remove(label::PARENT_RESOURCE_SNAPSHOT_INDEX);
+        meta.annotations.get_or_insert_default().clear();
+    });
+    let plan = world.quick_pass();
+    assert_eq!(plan.answer_due, None);
+    let claims = |world: &World| {
+        let binding = &world.seen.binding;
+        binding.status.conditions.is_true_at("Available", binding.generation())
+    };
+    assert!(!claims(&world), "{:?}", plan.actions);
+}
+
+#[test]
+fn a_start_signal_reaches_the_status_although_there_is_no_cluster() {
+    let mut world = World::cluster_wide();
+    world.snapshot(0, &[&[map("one", "1")]]);
+    world.bind(0);
+    world.binding().signal_unwritten = true;
+    world.seen.cluster = None;
+    let plan = world.quick_pass();
+    let told = Box::new(world.seen.binding.status.clone());
+    assert_eq!(plan.actions, [Action::Status(told)]);
 }

@@ -87,6 +87,7 @@ impl World {
             snapshots: vec![],
             placement: Some(Placement::default()),
             content: None,
+            answer_due: None,
         };
         let (held, objects) = (Content::default(), BTreeMap::new());
         Self { seen, held, objects, events: vec![], writes: vec![], told: 0 }
@@ -170,8 +171,21 @@ impl World {
         draft("RolloutStarted").is_true("RolloutStarted").set(conditions, generation, now());
     }
 
-    /// One pass, carried out.
+    /// One pass, carried out, and the next one if the member does not answer in time.
     pub fn pass(&mut self) -> Plan {
+        let mut next = self.quick_pass();
+        if next.answer_due.take().is_some() {
+            self.seen.answer_due = Some(SignedDuration::ZERO);
+            let late = self.quick_pass();
+            self.seen.answer_due = None;
+            next.actions.extend(late.actions);
+            next.wake = late.wake;
+        }
+        next
+    }
+
+    /// One pass, carried out.
+    pub fn quick_pass(&mut self) -> Plan {
         self.look();
         let mut next = plan(&self.seen);
         if let Some(reads) = next.reads.take() {

@@ -128,14 +128,6 @@ impl Story {
         named.collect()
     }
 
-    /// Passes of a controller so far, by the metric that counts them.
-    pub fn passes(&self, controller: &str) -> u64 {
-        let wanted = format!("fleet_workload_reconcile_total{{controller=\"{controller}\"");
-        let printed = self.metrics.render();
-        let lines = printed.lines().filter(|line| line.starts_with(&wanted));
-        lines.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
-    }
-
     /// What the rollout side does: every binding of the placement gets the latest version
     /// and all is well with it.
     pub async fn rolls_out(&self, placement: &str, snapshot: &str) {

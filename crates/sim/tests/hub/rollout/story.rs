@@ -240,14 +240,6 @@ impl Story {
         self.list(resource, "").iter().map(line).collect()
     }
 
-    /// Passes of a controller so far, by the metric that counts them.
-    pub fn passes(&self, controller: &str) -> u64 {
-        let wanted = format!("fleet_workload_reconcile_total{{controller=\"{controller}\"");
-        let printed = self.metrics.render();
-        let lines = printed.lines().filter(|line| line.starts_with(&wanted));
-        lines.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
-    }
-
     pub fn rollout_passes(&self) -> u64 {
         let wide = self.passes("cluster-resource-placement-rollout-controller");
         wide + self.passes("resource-placement-rollout-controller")
