@@ -9,6 +9,7 @@
 mod backup;
 mod five_minutes;
 mod fleet;
+mod full_disk;
 mod guides;
 mod page;
 mod refusals;
