@@ -48,6 +48,7 @@ var parts = []part{
 	{"rights", rightsChecks},
 	{"pods", podChecks},
 	{"dynamic", dynamicChecks},
+	{"answers", answerChecks},
 	{"events", eventChecks},
 	{"watching", watchingChecks},
 	{"informers", informerChecks},
