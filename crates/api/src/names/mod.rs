@@ -17,6 +17,7 @@ mod distinct;
 mod eviction;
 mod index;
 mod member;
+mod rollout;
 mod snapshot;
 mod update_run;
 mod work;
@@ -31,6 +32,7 @@ pub use member::{
     admission_policy_binding, cluster_of_namespace, cluster_profile, hub_access_account,
     hub_access_token, is_reserved_namespace, member_namespace, member_role, member_role_binding,
 };
+pub use rollout::rollout_trace;
 pub use snapshot::{
     SnapshotName, master_snapshot, override_snapshot, policy_snapshot, sub_snapshot,
 };

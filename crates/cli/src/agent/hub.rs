@@ -198,7 +198,7 @@ impl Hub {
     /// Runs until told to stop.
     pub fn run(self) -> anyhow::Result<()> {
         self.check()?;
-        self.logging.begin();
+        self.logging.begin("flagship-hub");
         tracing::info!(flags = ?self, "starting the hub");
         for flag in self.accepted.asks_for_more() {
             tracing::warn!(flag, "accepted, but nothing here does what it asks for");

@@ -202,7 +202,7 @@ impl Member {
         let name = name.context(
             "member cluster name cannot be empty: pass --name, or set MEMBER_CLUSTER_NAME",
         )?;
-        self.logging.begin();
+        self.logging.begin("flagship-member");
         tracing::info!(flags = ?self, "starting the agent of {name}");
         if self.accepted.property_provider != "none" {
             let provider = &self.accepted.property_provider;

@@ -11,6 +11,7 @@ mod hub_choices;
 mod member;
 mod refresh_token;
 mod spelling;
+mod traces;
 mod webhooks;
 
 pub use hub::Hub;

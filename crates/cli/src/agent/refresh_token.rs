@@ -74,7 +74,7 @@ impl RefreshToken {
     /// Runs until told to stop.
     pub fn run(self) -> anyhow::Result<()> {
         let Source::Secret(source) = self.source;
-        source.logging.begin();
+        source.logging.begin("flagship-refresh-token");
         block_on(async move {
             let client = cluster(source.kubeconfig.as_deref(), source.context.as_deref()).await?;
             let secret = ObjectKey::namespaced(&source.namespace, &source.name);

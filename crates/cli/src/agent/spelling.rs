@@ -11,6 +11,11 @@ use std::time::Duration;
 use clap::Arg;
 use clap::builder::ValueParser;
 use flagship_base::duration::GoDuration;
+use flagship_runtime::env::Env;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::registry::LookupSpan;
+
+use super::traces::{Collector, Export};
 
 use crate::printable::Printable;
 
@@ -116,6 +121,10 @@ pub struct Logging {
     /// How a line of the log is written: for people, or one JSON object a line
     #[arg(long, default_value = "text", value_parser = ["text", "json"])]
     log_format: String,
+    /// Send a trace of every rollout to this OpenTelemetry collector (OTLP over HTTP), as
+    /// http://collector:4318; without it none is made
+    #[arg(long, value_name = "URL", value_parser = Collector::read)]
+    otlp_endpoint: Option<Collector>,
     #[arg(long = "add_dir_header", hide = true, default_value_t = false, action = clap::ArgAction::Set)]
     add_dir_header: bool,
     #[arg(long = "log_file_max_size", hide = true)]
@@ -143,25 +152,37 @@ pub struct Logging {
 }
 
 impl Logging {
-    /// Logs to standard error from here on.
-    pub fn begin(&self) {
+    /// Logs to standard error from here on, and traces as this service if that is wanted.
+    pub fn begin(&self, service: &'static str) {
+        let started = self
+            .otlp_endpoint
+            .clone()
+            .map(|collector| Export::start(collector, service, Env::system()));
+        let (export, failed) = match started.transpose() {
+            Ok(export) => (export, None),
+            Err(why) => (None, Some(why)),
+        };
         // A second start in one process keeps the first one's log.
-        drop(tracing::dispatcher::set_global_default(self.log(std::io::stderr)));
+        drop(tracing::dispatcher::set_global_default(self.log(std::io::stderr, export)));
+        if let Some(why) = failed {
+            tracing::warn!(%why, "there will be no traces");
+        }
     }
 
     fn log<W: std::io::Write + 'static>(
         &self,
         open: impl Fn() -> W + Send + Sync + 'static,
+        export: Option<Export>,
     ) -> tracing::Dispatch {
         let level = if self.v >= 4 { tracing::Level::DEBUG } else { tracing::Level::INFO };
         if self.log_format != "json" {
-            return tracing::Dispatch::new(log_to(open, level));
+            return tracing::Dispatch::new(log_to(open, level).with(export));
         }
         // JSON escapes by itself. Fields stand beside the message, and the pass that logs is
         // the `span`.
         let log = tracing_subscriber::fmt().json().flatten_event(true).with_span_list(false);
         let log = log.with_max_level(level).with_writer(open).with_target(false);
-        tracing::Dispatch::new(log.finish())
+        tracing::Dispatch::new(log.finish().with(export))
     }
 }
 
@@ -170,7 +191,7 @@ impl Logging {
 fn log_to<W: std::io::Write>(
     open: impl Fn() -> W + Send + Sync + 'static,
     level: tracing::Level,
-) -> impl tracing::Subscriber + Send + Sync {
+) -> impl tracing::Subscriber + for<'a> LookupSpan<'a> + Send + Sync {
     tracing_subscriber::fmt()
         .with_max_level(level)
         .with_ansi(false)
@@ -262,7 +283,7 @@ mod tests {
             let kept = Kept::default();
             let writer = kept.clone();
             let logging = Logging { log_format: format.into(), v, ..Logging::default() };
-            tracing::dispatcher::with_default(&logging.log(move || writer.clone()), || {
+            tracing::dispatcher::with_default(&logging.log(move || writer.clone(), None), || {
                 let _pass = tracing::info_span!("pass", controller = "runs", key = "a/b").entered();
                 tracing::info!(cluster = "c1", "updating");
                 tracing::debug!("a detail");

@@ -9,6 +9,7 @@
 mod joining;
 mod observe;
 mod process;
+mod traces;
 
 use std::path::{Path, PathBuf};
 
@@ -62,12 +63,17 @@ impl Scene {
 
     /// A hub with the flags a chart would give it, and shorter waits.
     fn start_hub(&self) -> Process {
+        self.start_hub_with("")
+    }
+
+    /// The same with further flags.
+    fn start_hub_with(&self, more: &str) -> Process {
         let (health, metrics) = (free_port(), free_port());
         let flags = format!(
             "hub --kubeconfig={} --context=hub --leader-elect=true --leader-retry-period=1s \
              --health-probe-bind-address=127.0.0.1:{health} --metrics-bind-address=127.0.0.1:{metrics} \
              --resource-snapshot-creation-minimum-interval=0s --resource-changes-collection-duration=0s \
-             --enable-webhook=false --webhook-client-connection-type=service --v=2 -add_dir_header",
+             --enable-webhook=false --webhook-client-connection-type=service --v=2 -add_dir_header {more}",
             self.kubeconfig()
         );
         Process::start(&flags, &[], health, metrics)
@@ -75,11 +81,16 @@ impl Scene {
 
     /// An agent that knows its hub by the environment alone, as KubeFleet's chart has it.
     fn start_member(&self, token: &Path) -> Process {
+        self.start_member_with(token, "")
+    }
+
+    /// The same with further flags.
+    fn start_member_with(&self, token: &Path, more: &str) -> Process {
         let (health, metrics) = (free_port(), free_port());
         let flags = format!(
             "member --kubeconfig={} --context=member1 --leader-elect=true \
              --hub-health-probe-bind-address=127.0.0.1:{health} --hub-metrics-bind-address=127.0.0.1:{metrics} \
-             --health-probe-bind-address=0 --metrics-bind-address=0 -v=2 --property-provider=none",
+             --health-probe-bind-address=0 --metrics-bind-address=0 -v=2 --property-provider=none {more}",
             self.kubeconfig()
         );
         let authority = STANDARD.encode(self.edge.authority().certificate_pem());

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use flagship_api::error_class::ErrorClass;
 use flagship_api::keys::{annotation, finalizer, label};
-use flagship_api::names::ObjectKey;
+use flagship_api::names::{ObjectKey, rollout_trace};
 use flagship_api::placement_status::{ClusterResourcePlacementStatus, PlacementStatus};
 use flagship_api::reason::event as reason;
 use flagship_rules::event::Event;
@@ -29,7 +29,7 @@ use flagship_runtime::client::{
 };
 use flagship_runtime::effects::{Kind, Made, SeenWrites, Writer, carry_out_in_groups};
 use flagship_runtime::events::{EventType, Recorder};
-use flagship_runtime::queue::Outcome;
+use flagship_runtime::queue::{About, Outcome};
 use flagship_runtime::verdict::Failure;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -134,6 +134,10 @@ impl Shell {
             self.blocked.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
             return Outcome::Done;
         };
+        let latest = seen.observed.resource_snapshots.iter().find(|one| one.latest);
+        let version = latest.and_then(|one| one.index.as_deref());
+        let trace = version.map(|version| rollout_trace(&key, version));
+        About { trace: trace.as_deref(), ..About::default() }.note();
         let plan = plan(&seen.observed);
         note_rivals(&key, &seen.observed);
         let Placement { namespace, name, uid, generation, .. } = &seen.observed.placement;

@@ -15,7 +15,7 @@ use std::time::Duration;
 use flagship_api::condition::Conditions;
 use flagship_api::condition_type::updating_cluster::STARTED;
 use flagship_api::keys::{field_manager, finalizer, label, own};
-use flagship_api::names::{ObjectKey, member_namespace};
+use flagship_api::names::{ObjectKey, member_namespace, rollout_trace};
 use flagship_api::reason::update_run::STUCK;
 use flagship_api::staged_update_status::UpdateRunStatus;
 use flagship_rules::event::Event;
@@ -28,7 +28,7 @@ use flagship_rules::work::Work;
 use flagship_runtime::client::{Client, ClientError, Precondition, Propagation, ResourceType};
 use flagship_runtime::effects::{Made, SeenWrites, Writer, carry_out_in_groups};
 use flagship_runtime::events::{EventType, Recorder};
-use flagship_runtime::queue::Outcome;
+use flagship_runtime::queue::{About, Outcome};
 use flagship_runtime::verdict::Failure;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -157,6 +157,10 @@ impl<S: Scoped> Shell<S> {
             self.forget(&key);
             return Ok(Outcome::Done);
         };
+        let version = &run.value.status.resource_snapshot_index_used;
+        let trace = rollout_trace(&run.value.placement_key(), version);
+        let trace = (!version.is_empty()).then_some(trace.as_str());
+        About { trace, run: Some(&run.value.name), cluster: None }.note();
         let (seen, plan) = self.decide(&run).await?;
         // What could not be read is missing here, and laws would take it for absent.
         if cfg!(debug_assertions) && seen.observed.unreadable.is_none() {

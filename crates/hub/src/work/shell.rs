@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use flagship_api::binding::ResourceBindingStatus;
 use flagship_api::keys::{finalizer, label, own};
-use flagship_api::names::ObjectKey;
+use flagship_api::names::{ObjectKey, rollout_trace};
 use flagship_api::raw_json::RawJson;
 use flagship_api::work::Work;
 use flagship_rules::apply::redacted;
@@ -25,7 +25,7 @@ use flagship_runtime::client::{
 };
 use flagship_runtime::effects::{Made, SeenWrites, Writer, carry_out_in_groups};
 use flagship_runtime::events::{EventType, Recorder};
-use flagship_runtime::queue::Outcome;
+use flagship_runtime::queue::{About, Outcome};
 use flagship_runtime::verdict::Failure;
 use jiff::{SignedDuration, Timestamp};
 use kube_core::Resource;
@@ -110,6 +110,11 @@ impl Shell {
             return Outcome::Done;
         };
         seen.observed.answer_due = self.answer_due(&key);
+        let binding = &seen.observed.binding;
+        let version = seen.observed.snapshots.iter().find_map(|one| one.index.as_deref());
+        let trace = version.map(|version| rollout_trace(&binding.placement_key(), version));
+        let cluster = Some(binding.cluster());
+        About { trace: trace.as_deref(), cluster, run: None }.note();
         let mut next = plan(&seen.observed);
         if let Some(reads) = next.reads.take() {
             let read = self.contents.read::<S>(&self.cx.client, &key, &reads, &seen.snapshots);

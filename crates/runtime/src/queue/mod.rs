@@ -34,7 +34,7 @@ pub use batching::BatchingWindow;
 pub use claim::Claim;
 pub use lanes::Priority;
 pub use limit::RateLimit;
-pub use workers::{Outcome, Workers};
+pub use workers::{About, Outcome, Workers};
 
 /// First pause of a key whose pass panicked; doubles with each panic.
 pub const QUARANTINE: Duration = Duration::from_secs(1);

@@ -13,7 +13,8 @@ use std::time::Duration;
 use futures::FutureExt;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-use tracing::Instrument;
+use tracing::field::Empty;
+use tracing::{Instrument, Span};
 
 use super::{Claim, Next, Queue};
 use crate::metrics::{Counter, Gauge, Histogram, Metrics, SECONDS};
@@ -107,8 +108,14 @@ where
             }
             while passes.try_join_next().is_some() {}
             let Some(claim) = self.queue.next().await else { break };
-            let span =
-                tracing::info_span!("pass", controller = self.queue.name(), key = ?claim.key());
+            let span = tracing::info_span!(
+                "pass",
+                controller = self.queue.name(),
+                key = ?claim.key(),
+                run = Empty,
+                cluster = Empty,
+                trace = Empty,
+            );
             // The call itself may panic before there is a future; so it is made inside.
             let started =
                 std::panic::catch_unwind(AssertUnwindSafe(|| reconcile(claim.key().clone())));
@@ -116,6 +123,30 @@ where
             passes.spawn(pass.instrument(span));
         }
         while passes.join_next().await.is_some() {}
+    }
+}
+
+/// What the pass under way works on, beside its key. Whatever it logs from here on bears it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct About<'a> {
+    /// The id that all passes over one rollout have, on every cluster.
+    pub trace: Option<&'a str>,
+    /// The update run.
+    pub run: Option<&'a str>,
+    /// The member.
+    pub cluster: Option<&'a str>,
+}
+
+impl About<'_> {
+    /// Notes it on the pass.
+    pub fn note(self) {
+        let span = Span::current();
+        for (field, value) in [("run", self.run), ("cluster", self.cluster), ("trace", self.trace)]
+        {
+            if let Some(value) = value {
+                span.record(field, value);
+            }
+        }
     }
 }
 

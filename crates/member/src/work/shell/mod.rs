@@ -17,8 +17,8 @@ use std::time::Duration;
 
 use flagship_api::apply_strategy::ReportBackStrategyType;
 use flagship_api::condition::Generation;
-use flagship_api::keys::{field_manager, finalizer};
-use flagship_api::names::ObjectKey;
+use flagship_api::keys::{field_manager, finalizer, label};
+use flagship_api::names::{ObjectKey, cluster_of_namespace, rollout_trace};
 use flagship_api::work::{AppliedWork, AppliedWorkSpec, AppliedWorkStatus, Work, WorkStatus};
 use flagship_rules::apply::{
     self, Look, Manifest, Outcome as ManifestOutcome, RequeueBackOff, StatusWrite, Terms, complete,
@@ -26,7 +26,7 @@ use flagship_rules::apply::{
 };
 use flagship_runtime::client::{Precondition, ResourceType};
 use flagship_runtime::effects::{Made, SeenWrites, Writer};
-use flagship_runtime::queue::{Outcome, Priority, Queue};
+use flagship_runtime::queue::{About, Outcome, Priority, Queue};
 use flagship_runtime::verdict::Failure;
 use futures::stream::{self, StreamExt};
 use k8s_openapi::api::core::v1::Namespace;
@@ -100,6 +100,9 @@ impl Shell {
             }
             Seen::Wanted(work) => work,
         };
+        let trace = rollout_of(&work);
+        let cluster = cluster_of_namespace(&self.cx.space);
+        About { trace: trace.as_deref(), cluster, run: None }.note();
         let Some(work) = self.claim(key, work).await? else { return Ok(Outcome::Done) };
         let Some(applied) = self.applied_work(key).await? else {
             // Its end wakes us.
@@ -350,4 +353,12 @@ fn places(manifests: &[Manifest]) -> Vec<Place> {
 fn status_patch(status: &WorkStatus) -> Value {
     let WorkStatus { conditions, manifest_conditions } = status;
     json!({"status": {"conditions": conditions, "manifestConditions": manifest_conditions}})
+}
+
+/// The rollout that brought a Work, as the hub calls it.
+fn rollout_of(work: &Work) -> Option<String> {
+    let labels = work.metadata.labels.as_ref()?;
+    let namespace = labels.get(label::PARENT_PLACEMENT_NAMESPACE).map(String::as_str);
+    let placement = ObjectKey::new(namespace, labels.get(label::PARENT_PLACEMENT)?);
+    Some(rollout_trace(&placement, labels.get(label::PARENT_RESOURCE_SNAPSHOT_INDEX)?))
 }
