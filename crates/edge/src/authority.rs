@@ -5,6 +5,7 @@
 //! afresh at every start; the administrator's is kept, see `kept`.
 
 use std::io;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use rcgen::{
 };
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use x509_parser::prelude::{FromDer, X509Certificate};
+use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
 const AUTHORITY_YEARS: i64 = 10;
 const SERVER_YEARS: i64 = 10;
@@ -40,7 +41,7 @@ pub(super) struct Inner {
 }
 
 /// A certificate and its key.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
     /// PEM.
     pub certificate: String,
@@ -206,6 +207,25 @@ impl Authority {
 }
 
 impl Credentials {
+    /// Whether a server called by these names and addresses may show it until this moment.
+    pub fn serves(&self, names: &[String], until: Timestamp) -> bool {
+        let Ok(der) = CertificateDer::from_pem_slice(self.certificate.as_bytes()) else {
+            return false;
+        };
+        let Ok((_, read)) = X509Certificate::from_der(&der) else { return false };
+        let known = read.subject_alternative_name().ok().flatten();
+        let known = known.map(|found| found.value.general_names.as_slice()).unwrap_or_default();
+        let is_known = |name: &String| {
+            known.iter().any(|one| match (one, name.parse::<IpAddr>()) {
+                (GeneralName::DNSName(dns), Err(_)) => dns == name,
+                (GeneralName::IPAddress(bytes), Ok(IpAddr::V4(ip))) => *bytes == ip.octets(),
+                (GeneralName::IPAddress(bytes), Ok(IpAddr::V6(ip))) => *bytes == ip.octets(),
+                _ => false,
+            })
+        };
+        names.iter().all(is_known) && read.validity().not_after.timestamp() > until.as_second()
+    }
+
     pub(super) fn chain(&self) -> Result<Vec<CertificateDer<'static>>, AuthorityError> {
         CertificateDer::pem_slice_iter(self.certificate.as_bytes())
             .collect::<Result<_, _>>()
@@ -269,6 +289,18 @@ mod tests {
         let user = certificate_user(&shown.chain().unwrap()[0]).unwrap();
         assert_eq!(&*user.name, "eve");
         assert!(user.is_in(group::MASTERS) && user.is_in(group::AUTHENTICATED));
+    }
+
+    #[test]
+    fn a_servers_certificate_is_good_for_its_names_until_it_ends() {
+        let authority = Authority::create(now()).unwrap();
+        let names = |of: &[&str]| of.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let shown = authority.server(&names(&["hooks.fleet.svc", "127.0.0.1"]), now()).unwrap();
+        assert!(shown.serves(&names(&["127.0.0.1"]), in_years(now(), 9)));
+        assert!(shown.serves(&names(&["hooks.fleet.svc", "127.0.0.1"]), now()));
+        assert!(!shown.serves(&names(&["other.fleet.svc"]), now()));
+        assert!(!shown.serves(&names(&["127.0.0.2"]), now()));
+        assert!(!shown.serves(&names(&["127.0.0.1"]), in_years(now(), 11)));
     }
 
     #[test]

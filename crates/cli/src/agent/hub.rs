@@ -20,7 +20,7 @@ use flagship_runtime::queue::RateLimit;
 use super::endpoints::{self, Answers};
 use super::hub_choices::{HubChoices, signed};
 use super::spelling::{Complaints, Logging, duration};
-use super::webhooks::{CERTIFICATE_FOLDER, Judging, Pending, Reach, Webhooks};
+use super::webhooks::{CERTIFICATE_FOLDER, Certificate, Judging, Pending, Reach, Webhooks};
 use super::{block_on, cluster, read_words, told_to_stop};
 
 /// Run the hub's controllers on a Kubernetes API server
@@ -89,6 +89,10 @@ pub struct Hub {
     /// /tmp/k8s-webhook-server/serving-certs, and let it say whom to trust
     #[arg(long, default_value_t = false, action = Set)]
     use_cert_manager: bool,
+    /// Keep the webhooks' certificate in this Secret of POD_NAMESPACE, so that all replicas show
+    /// the same one; without it each makes its own, and the API server trusts the leader's alone
+    #[arg(long, default_value = "", value_name = "NAME")]
+    webhook_certificate_secret: String,
     /// Expect the two networking agents of every member
     #[arg(long, default_value_t = false, action = Set)]
     networking_agents_enabled: bool,
@@ -225,13 +229,20 @@ impl Hub {
                 .await
                 .context("the admission policies cannot be installed")?;
         }
-        let kept = self.use_cert_manager.then(|| Path::new(CERTIFICATE_FOLDER));
+        let certificate = match (self.use_cert_manager, self.webhook_certificate_secret.as_str()) {
+            (true, _) => Certificate::Folder(Path::new(CERTIFICATE_FOLDER)),
+            (false, "") => Certificate::Own,
+            (false, name) => {
+                let namespace = std::env::var("POD_NAMESPACE").unwrap_or_default();
+                Certificate::Shared(ObjectKey::namespaced(&namespace, name))
+            }
+        };
         let mut pending = Pending::default();
         let _judging = match reach {
             Some(reach) => {
                 let address = (self.webhook_bind_address.as_str(), self.webhook_port);
                 let webhooks =
-                    Webhooks::listen(&client, &env, judging, reach, address, kept).await?;
+                    Webhooks::listen(&client, &env, judging, reach, address, certificate).await?;
                 pending = webhooks.pending();
                 Some(webhooks.serve(hub.clone()))
             }
@@ -392,6 +403,10 @@ impl Hub {
         });
         complaints.unless(!self.use_cert_manager || self.choices.runs_workloads(), || {
             "--use-cert-manager needs --enable-workload".into()
+        });
+        let both = self.use_cert_manager && !self.webhook_certificate_secret.is_empty();
+        complaints.unless(!both, || {
+            "--webhook-certificate-secret and --use-cert-manager are mutually exclusive".into()
         });
         complaints.unless(self.leader_renew_deadline < self.leader_lease_duration, || {
             "--leader-renew-deadline must be below --leader-lease-duration".into()

@@ -125,6 +125,7 @@ impl Uninstall {
         for object in hub_agent("", true).iter().rev() {
             hub.delete(object).await?;
         }
+        hub.delete(&certificate()).await?;
         writeln!(out, "the agent is gone from {}", hub.context)?;
         if self.with_definitions {
             for definition in definitions(false) {
@@ -134,6 +135,12 @@ impl Uninstall {
         }
         Ok(0)
     }
+}
+
+/// The Secret in which the agent keeps the webhooks' certificate, as the chart calls it.
+fn certificate() -> Value {
+    json!({"apiVersion": "v1", "kind": "Secret",
+        "metadata": {"name": "hub-agent-webhook", "namespace": SYSTEM_NAMESPACE}})
 }
 
 fn webhooks() -> [Value; 3] {

@@ -31,9 +31,6 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 
 {{/* Values that cannot be meant together. */}}
 {{- define "hub-agent.check" -}}
-{{- if and (gt (int .Values.replicaCount) 1) .Values.enableWebhook (not .Values.useCertManager) -}}
-{{- fail "ERROR: replicaCount > 1 requires useCertManager=true (self-signed certificates cannot be shared across replicas)" -}}
-{{- end -}}
 {{- if .Values.useCertManager -}}
 {{- if not .Values.enableWorkload -}}
 {{- fail "ERROR: useCertManager requires enableWorkload=true (the pods of cert-manager run on the hub)" -}}

@@ -5,14 +5,15 @@
 //! answers themselves are `flagship_hub::admission`'s; every replica gives them, whoever
 //! leads registers.
 //!
-//! Without cert-manager the certificate authority is made anew at every start and known to
-//! nobody else, so that there is no key to keep; with several replicas the API server trusts
-//! the leader alone. With cert-manager all replicas serve the certificate it keeps, and it
-//! tells the API server whom to trust.
+//! Which certificate they show is [`Certificate`]'s: one of this process alone, with an authority
+//! that is made at every start, so that of several replicas the API server trusts the leader
+//! alone; one that all replicas keep in a Secret (`shared`); or the one that cert-manager keeps,
+//! which also tells the API server whom to trust.
 
 mod registration;
 mod review;
 mod serving;
+mod shared;
 
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context;
+use flagship_api::names::ObjectKey;
 use flagship_edge::Authority;
 use flagship_hub::admission::{Admission, Options};
 use flagship_hub::{Hub, Readiness};
@@ -32,6 +34,60 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 pub use registration::{Reach, Trust};
+use serving::Shown;
+use shared::{Kept, SharedCertificate};
+
+/// How often the Secret of a shared certificate is looked at, in units of [`AGAIN`].
+const LOOKS: u32 = 12;
+
+/// What is registered, and where.
+struct Registering {
+    client: Client,
+    judging: Judging,
+    reach: Reach,
+}
+
+/// Shows the certificate that all replicas share, and the next one as soon as the API server
+/// trusts it, which whoever leads tells it.
+async fn keep_up(
+    registering: Registering,
+    hub: Hub,
+    all: SharedCertificate,
+    first: Kept,
+    shown: Arc<Shown>,
+) {
+    let Registering { client, judging, reach } = &registering;
+    let (mut wanted, mut shows) = (first.clone(), first);
+    let mut registered: Option<String> = None;
+    for tick in 0_u32.. {
+        if tick % LOOKS == 0 {
+            match all.obtain().await {
+                Ok(found) => wanted = found,
+                Err(error) => tracing::warn!("the webhooks keep their certificate: {error:#}"),
+            }
+        }
+        let leads = !matches!(hub.ready(), Readiness::Idle | Readiness::Standby);
+        // Another may have registered while this one did not lead.
+        registered = registered.filter(|_| leads);
+        if leads && registered.as_ref() != Some(&wanted.bundle) {
+            let trust = Trust::Bundle(wanted.bundle.clone());
+            match registration::register(client, judging, reach, &trust).await {
+                Ok(()) => {
+                    tracing::info!("the webhooks are registered");
+                    registered = Some(wanted.bundle.clone());
+                }
+                Err(error) => tracing::warn!(%error, "the webhooks cannot be registered"),
+            }
+        }
+        if wanted != shows && registration::trusts(client, wanted.authority()).await {
+            match shown.replace(&wanted.shown) {
+                Ok(()) => shows = wanted.clone(),
+                Err(error) => tracing::warn!("the new certificate is no good: {error:#}"),
+            }
+        }
+        tokio::time::sleep(AGAIN).await;
+    }
+}
 
 /// How often a hub that does not lead yet is asked, and a refused registration tried again.
 const AGAIN: Duration = Duration::from_secs(5);
@@ -47,6 +103,16 @@ pub struct Judging {
 /// Where a Secret with cert-manager's certificate is mounted.
 pub const CERTIFICATE_FOLDER: &str = "/tmp/k8s-webhook-server/serving-certs";
 
+/// Which certificate webhooks show.
+pub enum Certificate<'a> {
+    /// One of this process alone.
+    Own,
+    /// The one that all replicas keep in this Secret.
+    Shared(ObjectKey),
+    /// The one that cert-manager keeps in this folder.
+    Folder(&'a Path),
+}
+
 /// A listener with a certificate, not yet known to the API server.
 pub struct Webhooks {
     client: Client,
@@ -56,6 +122,8 @@ pub struct Webhooks {
     trust: Trust,
     tls: serving::Tls,
     pending: Pending,
+    /// A certificate that is renewed while it is shown.
+    shared: Option<(SharedCertificate, Kept, Arc<Shown>)>,
 }
 
 /// Why the API server does not trust the webhooks yet; nothing once it does. Clones share it.
@@ -74,14 +142,14 @@ impl Pending {
 }
 
 impl Webhooks {
-    /// Listens at an address, with the certificate of a folder or one of our own.
+    /// Listens at an address, with this certificate.
     pub async fn listen(
         client: &Client,
         env: &Env,
         judging: Judging,
         reach: Reach,
         address: (&str, u16),
-        kept: Option<&Path>,
+        certificate: Certificate<'_>,
     ) -> anyhow::Result<Self> {
         let listener = TcpListener::bind(address).await.with_context(|| {
             let (host, port) = address;
@@ -90,28 +158,37 @@ impl Webhooks {
                  --webhook-bind-address choose another place, --enable-webhook=false turns them off)"
             )
         })?;
-        Self::on(listener, client, env, judging, reach, kept)
+        Self::on(listener, client, env, judging, reach, certificate).await
     }
 
-    fn on(
+    async fn on(
         listener: TcpListener,
         client: &Client,
         env: &Env,
         judging: Judging,
         reach: Reach,
-        kept: Option<&Path>,
+        certificate: Certificate<'_>,
     ) -> anyhow::Result<Self> {
-        let (tls, trust) = match kept {
-            Some(folder) => (serving::Tls::kept_in(folder)?, Trust::Injected),
-            None => {
+        let mut shared = None;
+        let (tls, trust) = match certificate {
+            Certificate::Folder(folder) => (serving::Tls::kept_in(folder)?, Trust::Injected),
+            Certificate::Own => {
                 let authority = Authority::create(env.now())?;
                 let shown = authority.server(&reach.names(), env.now())?;
                 let bundle = authority.certificate_pem().to_owned();
-                (serving::Tls::new(&shown)?, Trust::Bundle(bundle))
+                (serving::Tls::of(&Shown::new(&shown)?)?, Trust::Bundle(bundle))
+            }
+            Certificate::Shared(secret) => {
+                let all = SharedCertificate::new(client, env, secret, reach.names());
+                let kept = all.obtain().await?;
+                let shown = Shown::new(&kept.shown)?;
+                let (tls, bundle) = (serving::Tls::of(&shown)?, kept.bundle.clone());
+                shared = Some((all, kept, shown));
+                (tls, Trust::Bundle(bundle))
             }
         };
-        let pending = Pending::default();
-        Ok(Self { client: client.clone(), judging, reach, listener, trust, tls, pending })
+        let (client, pending) = (client.clone(), Pending::default());
+        Ok(Self { client, judging, reach, listener, trust, tls, pending, shared })
     }
 
     /// What stands between the API server and these webhooks, whenever it is asked.
@@ -124,7 +201,12 @@ impl Webhooks {
         let mut tasks = JoinSet::new();
         let admission = Admission::new(&self.client, self.judging.options);
         tasks.spawn(serving::serve(self.listener, self.tls, admission, self.judging.clone()));
-        let Self { client, judging, reach, trust, pending, .. } = self;
+        let Self { client, judging, reach, trust, pending, shared, .. } = self;
+        if let Some((all, kept, shown)) = shared {
+            let registering = Registering { client, judging, reach };
+            tasks.spawn(keep_up(registering, hub, all, kept, shown));
+            return tasks;
+        }
         if trust == Trust::Injected {
             pending.set(Some("the webhook configurations were not looked at yet".to_owned()));
             let client = client.clone();

@@ -161,6 +161,16 @@ fn keep_injected(wanted: &mut Value, there: &Value) {
     }
 }
 
+/// Whether the API server was told to trust this authority.
+pub async fn trusts(client: &Client, authority: &str) -> bool {
+    let all = client.of::<MutatingWebhookConfiguration>();
+    let Ok(Some(found)) = all.find(&ObjectKey::cluster(MUTATING)).await else { return false };
+    let mut bundles = found.webhooks.iter().flatten().map(|one| &one.client_config.ca_bundle);
+    bundles.all(|bundle| {
+        bundle.as_ref().is_some_and(|it| String::from_utf8_lossy(&it.0).contains(authority))
+    })
+}
+
 /// What cert-manager has not done yet, in the words of KubeFleet's probe.
 pub async fn not_injected(client: &Client) -> Option<String> {
     let mutating = bundles::<MutatingWebhookConfiguration>(client, "Mutating", MUTATING);

@@ -35,10 +35,9 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 pub struct Tls(TlsAcceptor);
 
 impl Tls {
-    /// Shows this certificate.
-    pub fn new(shown: &Credentials) -> anyhow::Result<Self> {
-        let key = certified(shown.certificate.as_bytes(), shown.key.as_bytes())?;
-        Self::showing(Arc::new(rustls::sign::SingleCertAndKey::from(key)))
+    /// Shows what it is told to.
+    pub fn of(shown: &Arc<Shown>) -> anyhow::Result<Self> {
+        Self::showing(shown.clone())
     }
 
     /// Shows the certificate of a folder, `tls.crt` and `tls.key`, and the next one as soon as
@@ -54,6 +53,33 @@ impl Tls {
             .with_cert_resolver(certificate);
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Self(TlsAcceptor::from(Arc::new(config))))
+    }
+}
+
+/// A certificate that may be replaced while it is shown.
+#[derive(Debug)]
+pub struct Shown(Mutex<Arc<CertifiedKey>>);
+
+impl Shown {
+    /// Begins with this one.
+    pub fn new(shown: &Credentials) -> anyhow::Result<Arc<Self>> {
+        Ok(Arc::new(Self(Mutex::new(Self::read(shown)?))))
+    }
+
+    /// Shows another from the next handshake on.
+    pub fn replace(&self, shown: &Credentials) -> anyhow::Result<()> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Self::read(shown)?;
+        Ok(())
+    }
+
+    fn read(shown: &Credentials) -> anyhow::Result<Arc<CertifiedKey>> {
+        Ok(Arc::new(certified(shown.certificate.as_bytes(), shown.key.as_bytes())?))
+    }
+}
+
+impl ResolvesServerCert for Shown {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.0.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
 }
 

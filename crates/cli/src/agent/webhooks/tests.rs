@@ -2,18 +2,21 @@
 
 use std::sync::Arc;
 
+use flagship_api::names::ObjectKey;
 use flagship_apiserver::rest::Local;
 use flagship_hub::admission::{Admission, Options};
 use flagship_runtime::client::Client;
 use flagship_runtime::env::Env;
 use flagship_runtime::metrics::Metrics;
 use flagship_sim::fleet::{Fleet, FleetConfig, HUB};
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use super::registration::{not_injected, register};
 use super::review::Asked;
-use super::{Judging, Reach, Trust, Webhooks, registration};
+use super::shared::SharedCertificate;
+use super::{Certificate, Judging, Reach, Trust, Webhooks, registration};
 
 const CRP: &str = "clusterresourceplacements.placement.kubernetes-fleet.io";
 const VALIDATING: &str = "validatingwebhookconfigurations.admissionregistration.k8s.io";
@@ -45,7 +48,10 @@ async fn an_api_server_that_asks_over_https_is_answered() {
     let (client, env) = (Client::in_process(handle.called_by("hub")), Env::system());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let reach = Reach::Here(listener.local_addr().unwrap());
-    let webhooks = Webhooks::on(listener, &client, &env, lenient(), reach.clone(), None).unwrap();
+    let webhooks =
+        Webhooks::on(listener, &client, &env, lenient(), reach.clone(), Certificate::Own)
+            .await
+            .unwrap();
     let trust = webhooks.trust.clone();
     // Nobody leads, so nothing is registered but what this test registers itself.
     let hub = flagship_hub::Hub::new(client.clone(), env, Metrics::default(), Default::default());
@@ -101,7 +107,9 @@ async fn guard_rails_judge_by_the_sender_over_https() {
     let reach = Reach::Here(listener.local_addr().unwrap());
     let judging = Judging { guard_rails: Some(Arc::default()), ..lenient() };
     let webhooks =
-        Webhooks::on(listener, &client, &env, judging.clone(), reach.clone(), None).unwrap();
+        Webhooks::on(listener, &client, &env, judging.clone(), reach.clone(), Certificate::Own)
+            .await
+            .unwrap();
     let trust = webhooks.trust.clone();
     let hub = flagship_hub::Hub::new(client.clone(), env, Metrics::default(), Default::default());
     let _serving = webhooks.serve(hub);
@@ -206,4 +214,55 @@ async fn a_hub_with_cert_manager_leaves_the_authority_to_it() {
     // A hub that starts again does not take away what was injected.
     register(&client, &lenient(), &reach, &Trust::Injected).await.unwrap();
     assert_eq!(not_injected(&client).await, None);
+}
+
+#[tokio::test]
+async fn every_replica_shows_the_certificate_of_the_secret() {
+    let fleet = Fleet::new(FleetConfig::of(0).without_admission().real_time()).await;
+    let handle = fleet.handle(HUB);
+    let (client, env) = (Client::in_process(handle.called_by("hub")), Env::system());
+    let secret = ObjectKey::namespaced("fleet-system", "fleet-webhook-certificate");
+    let hub = flagship_hub::Hub::new(client.clone(), env, Metrics::default(), Default::default());
+    let mut replicas = Vec::new();
+    for _ in 0..2 {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let reach = Reach::Here(listener.local_addr().unwrap());
+        let certificate = Certificate::Shared(secret.clone());
+        let env = Env::system();
+        let made = Webhooks::on(listener, &client, &env, lenient(), reach.clone(), certificate);
+        let webhooks = made.await.unwrap();
+        let trust = webhooks.trust.clone();
+        replicas.push((reach, trust, webhooks.serve(hub.clone())));
+    }
+    assert_eq!(replicas[0].1, replicas[1].1, "they trust the same authority");
+    // What the first tells the API server holds for the second.
+    let user = handle.local("user");
+    for (number, replica) in [&replicas[0], &replicas[1]].into_iter().enumerate() {
+        register(&client, &lenient(), &replica.0, &replicas[0].1).await.unwrap();
+        let made = user.create(CRP, "", placement(&format!("web{number}"), json!({}))).await;
+        assert_eq!(made.unwrap()["spec"]["policy"], json!({"placementType": "PickAll"}));
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_is_replaced_before_it_ends_and_the_old_authority_stays_trusted() {
+    let fleet = Fleet::new(FleetConfig::of(0).without_admission()).await;
+    let client = Client::in_process(fleet.handle(HUB).called_by("hub"));
+    let secret = ObjectKey::namespaced("fleet-system", "hooks");
+    let names = |name: &str| vec![name.to_owned()];
+    let at = |years: i64, name: &str| {
+        let (env, _) = fleet.env.skewed(SignedDuration::from_hours(24 * 365 * years));
+        SharedCertificate::new(&client, &env, secret.clone(), names(name))
+    };
+    let first = at(0, "hooks.svc").obtain().await.unwrap();
+    assert!(at(0, "hooks.svc").obtain().await.unwrap() == first, "it is kept");
+    assert!(at(9, "hooks.svc").obtain().await.unwrap() == first, "it lasts");
+    let second = at(10, "hooks.svc").obtain().await.unwrap();
+    assert!(second.shown != first.shown);
+    assert!(second.bundle.ends_with(first.authority()));
+    assert_ne!(second.authority(), first.authority());
+    // Another name needs another certificate; of authorities the last two are trusted.
+    let third = at(10, "other.svc").obtain().await.unwrap();
+    assert!(third.bundle.ends_with(second.authority()));
+    assert!(!third.bundle.contains(first.authority()));
 }
