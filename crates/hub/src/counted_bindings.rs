@@ -2,14 +2,16 @@
 //!
 //! They come from the mirror, which each tenure fills after it has begun to lead, and which shows
 //! everything that earlier passes over the placement have written: a pass waits for that. Where
-//! the mirror is late, or holds a binding that cannot be read, the server itself is asked.
+//! the mirror is late, holds a binding that cannot be read, or an answer was lost, the server
+//! itself is asked.
 
 use std::sync::Arc;
 
 use flagship_api::keys::label;
 use flagship_api::names::ObjectKey;
 use flagship_rules::model::Binding;
-use flagship_runtime::client::{ClientError, Listed, Malformed, Selection};
+use flagship_runtime::client::{ClientError, Listed, Malformed, ResourceType, Selection};
+use flagship_runtime::effects::SeenWrites;
 
 use crate::hub::Context;
 use crate::mirrors::ScopeMirrors;
@@ -30,12 +32,16 @@ pub(crate) async fn bindings_of<S: Scoped>(
     scope: &ScopeMirrors,
     key: &ObjectKey,
     is_shown: bool,
+    seen: &SeenWrites<ObjectKey>,
 ) -> Result<Vec<Binding>, Uncounted> {
     if is_shown && scope.bindings.all_malformed().is_empty() {
         return Ok(scope.bindings_of(key).into_iter().map(Arc::unwrap_or_clone).collect());
     }
     let listed: Listed<S::Binding> =
         cx.client.of().list(&selection(key)).await.map_err(Uncounted::Failed)?;
+    // The next pass must not see less than this one.
+    let resource = ResourceType::of::<S::Binding>();
+    listed.items.iter().for_each(|one| seen.wrote(key, &resource, one));
     match listed.malformed.into_iter().next() {
         Some(problem) => Err(Uncounted::Malformed(problem)),
         None => Ok(listed.items.into_iter().map(binding).collect()),

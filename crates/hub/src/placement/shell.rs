@@ -85,6 +85,8 @@ struct Pass<'a> {
     about: ObjectReference,
     /// What is still to be told.
     events: Vec<Event>,
+    /// Whether the scheduler is asked something.
+    schedules: bool,
 }
 
 impl Shell {
@@ -148,7 +150,8 @@ impl Shell {
         }
         let writer = self.writer(&key);
         let Plan { actions, events, wake, trouble, .. } = plan;
-        let mut pass = Pass { key: &key, seen, writer, about, events };
+        let schedules = actions.iter().any(|action| matches!(action, Action::Policy(_)));
+        let mut pass = Pass { key: &key, seen, writer, about, events, schedules };
         for action in actions {
             if let Err(failure) = self.act::<S>(&mut pass, action).await {
                 return Outcome::Error(failure);
@@ -168,10 +171,10 @@ impl Shell {
     async fn act<S: Scoped>(&self, pass: &mut Pass<'_>, action: Action) -> Result<(), Failure> {
         match action {
             Action::AddFinalizer => {
-                // The scheduler's goes with it: it would be a write of its own, and in the way of
-                // the first status.
-                let scheduler =
-                    self.cx.options.controllers.scheduling.then_some(finalizer::SCHEDULER);
+                // The scheduler's goes with it where there is something to schedule: it would be a
+                // write of its own, and in the way of the first status.
+                let scheduler = pass.schedules && self.cx.options.controllers.scheduling;
+                let scheduler = scheduler.then_some(finalizer::SCHEDULER);
                 let ours = [finalizer::PLACEMENT].into_iter().chain(scheduler);
                 let patch = with_finalizers(&pass.seen.finalizers, ours);
                 let patched = pass.writer.patch::<S::Placement>(&pass.seen.placement, patch);

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use flagship_api::names::ObjectKey;
 use flagship_rules::model::{Binding, Cluster};
 use flagship_rules::rollout::Observed;
+use flagship_runtime::effects::SeenWrites;
 use flagship_runtime::verdict::Failure;
 
 use crate::counted_bindings::{Uncounted, bindings_of};
@@ -25,12 +26,13 @@ pub(super) async fn observe<S: Scoped>(
     scope: &ScopeMirrors,
     key: &ObjectKey,
     is_shown: bool,
+    seen: &SeenWrites<ObjectKey>,
 ) -> Result<Option<Observed>, Failure> {
     let Some(placement) = scope.placements.get(key) else { return Ok(None) };
     if placement.deleting || placement.value.is_external() {
         return Ok(None);
     }
-    let counted = bindings_of::<S>(cx, scope, key, is_shown).await;
+    let counted = bindings_of::<S>(cx, scope, key, is_shown, seen).await;
     let bindings = counted.map_err(|uncounted| match uncounted {
         Uncounted::Failed(error) => Failure::from(error),
         Uncounted::Malformed(problem) => {

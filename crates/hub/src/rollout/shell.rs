@@ -82,7 +82,8 @@ impl<S: Scoped> Shell<S> {
 
     async fn look_and_write(&self, key: &ObjectKey) -> Result<Option<Plan>, Failure> {
         let is_shown = self.seen.caught_up(key).await;
-        let seen = observe::<S>(&self.cx, &self.mirrors, &self.scope, key, is_shown).await?;
+        let seen =
+            observe::<S>(&self.cx, &self.mirrors, &self.scope, key, is_shown, &self.seen).await?;
         let Some(seen) = seen else { return Ok(None) };
         let mut plan = plan(&seen);
         let steps = std::mem::take(&mut plan.steps);

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use flagship_api::names::ObjectKey;
 use flagship_rules::model::Cluster;
 use flagship_rules::scheduling::{Observed, Options};
+use flagship_runtime::effects::SeenWrites;
 
 use super::shell::PassError;
 use crate::counted_bindings::{Uncounted, bindings_of};
@@ -29,8 +30,9 @@ pub(super) async fn observe<S: Scoped>(
     key: &ObjectKey,
     policy: Arc<Policy>,
     is_shown: bool,
+    seen: &SeenWrites<ObjectKey>,
 ) -> Result<Seen, PassError> {
-    let counted = bindings_of::<S>(cx, scope, key, is_shown).await;
+    let counted = bindings_of::<S>(cx, scope, key, is_shown, seen).await;
     let mut bindings = counted.map_err(|uncounted| match uncounted {
         Uncounted::Failed(error) => PassError::from(error),
         // Its cluster is unknown, and might be chosen a second time.

@@ -6,8 +6,9 @@
 //!
 //! What a pass decides is in `flagship_rules::scheduling`; why it runs, in `triggers`.
 
+use std::collections::BTreeSet;
 use std::mem::discriminant;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use flagship_api::binding::{BindingState, ResourceBindingSpec};
 use flagship_api::keys::{annotation, finalizer, label};
@@ -50,6 +51,8 @@ pub(super) struct Shell {
     recorder: Recorder,
     seen: SeenWrites<ObjectKey>,
     active: Gauge,
+    /// Placements whose last pass failed: what it wrote is not known.
+    unsure: Mutex<BTreeSet<ObjectKey>>,
 }
 
 /// Why a pass ended early.
@@ -103,12 +106,13 @@ impl Shell {
         shown::<InNamespace>(&seen, mirrors.in_namespaces.as_ref());
         let help = "Scheduling passes under way.";
         let active = cx.metrics.gauge("scheduling_active_workers", help, &[]);
-        Self { cx, mirrors, queue, recorder, seen, active }
+        Self { cx, mirrors, queue, recorder, seen, active, unsure: Mutex::default() }
     }
 
     /// One pass.
     pub async fn pass(&self, key: ObjectKey) -> Outcome {
-        let is_shown = self.seen.caught_up(&key).await;
+        // A create whose answer was lost may have made a binding that no mirror shows yet.
+        let is_shown = self.seen.caught_up(&key).await && !self.unsure().remove(&key);
         self.active.add(1.0);
         let begun = Instant::now();
         let ended = match key.scope() {
@@ -127,13 +131,20 @@ impl Shell {
                 self.queue.add(key);
                 Outcome::Done
             }
-            Err(PassError::Failed(failure)) => Outcome::Error(failure),
+            Err(PassError::Failed(failure)) => {
+                self.unsure().insert(key);
+                Outcome::Error(failure)
+            }
             Err(PassError::Undecidable(why)) => {
                 tracing::warn!(%key, why, "cannot be scheduled as it is");
                 self.say(&key, EventType::Warning, reason::SCHEDULING_FAILED, &why);
                 Outcome::After(self.cx.options.failure_retry)
             }
         }
+    }
+
+    fn unsure(&self) -> MutexGuard<'_, BTreeSet<ObjectKey>> {
+        self.unsure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn pass_in<S: Scoped>(
@@ -152,7 +163,9 @@ impl Shell {
         // None yet, or two while one takes over: the next change of them comes back here.
         let Some(policy) = mirrors.policy_of(key) else { return Ok(PassResult::Idle) };
         self.add_finalizer::<S>(key, &placement).await?;
-        let seen = observe::<S>(&self.cx, &self.mirrors, mirrors, key, policy, is_shown).await?;
+        let seen =
+            observe::<S>(&self.cx, &self.mirrors, mirrors, key, policy, is_shown, &self.seen)
+                .await?;
         let plan = scheduling::plan(&seen.observed);
         self.carry_out::<S>(key, &seen, plan.actions).await?;
         let (done, decided): (Vec<_>, Vec<_>) =
