@@ -32,6 +32,8 @@ pub mod group {
         CLUSTER_V1BETA1 = concat!(group!(cluster), "/v1beta1");
         /// The cluster inventory API that members are exported to.
         INVENTORY = group!(multicluster);
+        /// Rollout policies and freezes, our own.
+        POLICY = group!(flagship);
         /// The networking add-on whose kinds members may write on the hub.
         NETWORKING = "networking.fleet.azure.com";
     }
@@ -195,6 +197,9 @@ pub mod own {
         AGENT = "flagship.dev/agent";
         /// Evictions: UID of the binding that is about to be deleted, so that it is deleted once.
         EVICTED_BINDING = "flagship.dev/evicted-binding";
+        /// Freezes: who made them. An embedded hub writes what it knows of the sender over it;
+        /// elsewhere it is what the command line was told by the server.
+        CREATED_BY = "flagship.dev/created-by";
     }
 }
 

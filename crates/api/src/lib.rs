@@ -1,4 +1,4 @@
-//! KubeFleet's API as Rust types: specs, statuses, defaults, names, labels,
+//! KubeFleet's API, and the few kinds of our own beside it, as Rust types: specs, statuses, defaults, names, labels,
 //! conditions, selectors, durations, hashes and the CRDs themselves. No I/O.
 //!
 //! The types speak the storage version of each kind; older and newer served
@@ -20,6 +20,7 @@ pub mod error_class;
 mod every_kind;
 pub mod eviction;
 pub mod fence;
+pub mod freeze;
 #[cfg(feature = "fuzzing")]
 pub mod fuzz_harness;
 pub mod go_json;
@@ -40,6 +41,7 @@ pub mod property;
 pub mod quantity;
 pub mod raw_json;
 pub mod reason;
+pub mod rollout_policy;
 pub mod selector;
 pub mod snapshot;
 pub mod staged_update;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 #[test]
 fn every_field_has_one_short_sentence() {
     let mut bad = Vec::new();
-    for info in kinds::all() {
+    for info in kinds::all().iter().chain(kinds::policies()) {
         let definition = crd::definition(info);
         for version in definition["spec"]["versions"].as_array().unwrap() {
             let path = format!("{} {}", info.kind, version["name"]);

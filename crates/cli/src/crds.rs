@@ -14,12 +14,16 @@ use serde_json::Value;
 pub struct Crds {
     /// Only this one: a kind, plural, short name or plural.group, in any case
     kind: Option<String>,
+    /// The kinds of rollout policies, which a hub works without, instead of KubeFleet's API
+    #[arg(long, conflicts_with = "kind")]
+    policies: bool,
 }
 
 impl Crds {
     /// Writes one definition or all of them.
     pub fn run(self, out: &mut dyn Write) -> anyhow::Result<()> {
         let definitions = match self.kind {
+            None if self.policies => crd::policies(),
             None => crd::all(),
             Some(name) => vec![crd::of(&name).ok_or_else(|| UnknownKind::new(name))?],
         };
@@ -69,7 +73,7 @@ fn near_names(name: &str) -> Vec<String> {
         return Vec::new();
     }
     let mut found = BTreeSet::new();
-    for info in kinds::all() {
+    for info in kinds::all().iter().chain(kinds::policies()) {
         let names = info.short_names.iter().copied().chain([info.plural]);
         let nearest = names
             .map(|known| typos(&name, known))
@@ -112,7 +116,7 @@ mod tests {
 
     fn printed(kind: Option<&str>) -> anyhow::Result<String> {
         let mut out = Vec::new();
-        Crds { kind: kind.map(str::to_owned) }.run(&mut out)?;
+        Crds { kind: kind.map(str::to_owned), policies: false }.run(&mut out)?;
         Ok(String::from_utf8(out)?)
     }
 
@@ -125,6 +129,19 @@ mod tests {
         let text = printed(None).unwrap();
         let read: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
         assert_eq!(read, crd::all());
+    }
+
+    #[test]
+    fn rollout_policies_are_printed_apart_and_found_by_their_short_names() {
+        let mut out = Vec::new();
+        Crds { kind: None, policies: true }.run(&mut out).unwrap();
+        let read: Vec<Value> =
+            serde_saphyr::from_multiple(std::str::from_utf8(&out).unwrap()).unwrap();
+        let names: Vec<&Value> = read.iter().map(|crd| &crd["metadata"]["name"]).collect();
+        assert_eq!(names, ["freezes.flagship.dev", "rolloutpolicies.flagship.dev"]);
+        assert!(crd::all().iter().all(|crd| crd["spec"]["group"] != "flagship.dev"));
+        assert!(printed(Some("rpol")).unwrap().contains("name: rolloutpolicies.flagship.dev"));
+        assert!(refusal("rolloutpolicy2").contains("did you mean RolloutPolicy?"));
     }
 
     #[test]

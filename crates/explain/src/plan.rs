@@ -11,6 +11,8 @@ use flagship_api::staged_update::{UpdateRunSpec, UpdateStrategySpec};
 use flagship_api::staged_update_status::UpdateRunStatus;
 use flagship_rules::model::{Binding, Cluster, PolicySnapshot, ResourceSnapshot};
 use flagship_rules::placement::Placement;
+use flagship_rules::policy;
+use flagship_rules::policy::freeze::{Freeze, holding};
 use flagship_rules::update_run::lifecycle::{at_once as at_once_of, configured, has_ended};
 use flagship_rules::update_run::superseded::{Superseded, superseded, taken};
 use flagship_rules::update_run::{Action, Observed, Options, Rival, Run, plan};
@@ -45,6 +47,8 @@ pub struct Asked {
     pub version: Option<(String, Vec<Arc<ResourceSnapshot>>)>,
     /// The placement's runs.
     pub runs: Vec<Run>,
+    /// Freezes, and the labels they select by.
+    pub policy: policy::Seen,
 }
 
 /// What a run would do.
@@ -73,6 +77,8 @@ pub struct Stages {
     pub approvals: usize,
     /// Runs that still wait although a newer one has passed them.
     pub passed: Vec<Passed>,
+    /// What would hold the run before stages, in the words the run would use.
+    pub frozen: Vec<String>,
 }
 
 /// A run that is still open although a newer one has passed it.
@@ -161,7 +167,12 @@ impl Stages {
             at_once_of(status, &stage.name, all).unwrap_or(all)
         });
         let (at_once, slots) = (at_once.collect(), slots.collect());
-        Self { at_once, slots, clusters, approvals, stages: board.stages, passed }
+        let mut frozen: Vec<String> = Vec::new();
+        for stage in &status.stages_status {
+            let freeze = holding(&seen.policy, &seen.run.beside(""), &stage.stage_name, seen.now);
+            frozen.extend(freeze.map(Freeze::told).filter(|told| !frozen.contains(told)));
+        }
+        Self { at_once, slots, clusters, approvals, stages: board.stages, passed, frozen }
     }
 }
 
@@ -210,6 +221,7 @@ fn observed(asked: Asked) -> Observed {
         clusters: asked.clusters,
         strategy: asked.strategy,
         resource_snapshots,
+        policy: asked.policy,
         // Nothing may be waited for: what is not there now is said now.
         options: Options { scheduling_grace: SignedDuration::ZERO, ..Options::default() },
         ..Observed::of(run, asked.now)

@@ -173,7 +173,8 @@ impl ClusterHost {
         const KEEPER: &str = "-definitions";
         let keeper = self.0.server.add_cluster(KEEPER);
         let user = keeper.local(INSTALLER);
-        for info in flagship_api::kinds::all() {
+        use flagship_api::kinds;
+        for info in kinds::all().iter().chain(kinds::policies()) {
             let definition = flagship_api::crd::definition(info);
             let made = user.create(DEFINITIONS, "", definition).now_or_never();
             let made = made.expect("an undisturbed server in this process answers at once");

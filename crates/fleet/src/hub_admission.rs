@@ -53,6 +53,11 @@ impl HubAdmission {
 
 impl Admission for HubAdmission {
     fn mutate(&self, review: &mut Mutation<'_>) -> Result<(), ApiError> {
+        let (group, _) = group_version(review.api_version);
+        if group == FREEZING && review.kind == "Freeze" && review.operation != "delete" {
+            let (old, sender) = (review.old, review.caller.name.to_string());
+            flagship_rules::policy::freeze::stamp(review.object, old, &sender);
+        }
         let Some(kind) = concerned(review) else { return Ok(()) };
         let request = request(&*review, &kind, &*review.object);
         let completed = request.as_ref().and_then(admission::complete);
@@ -80,6 +85,8 @@ impl Admission for HubAdmission {
         Err(refused(&answer, says))
     }
 }
+
+const FREEZING: &str = flagship_api::keys::group::POLICY;
 
 fn refused(answer: &Answer, says: String) -> ApiError {
     let reason = if answer.code() == 403 { "Forbidden" } else { "" };

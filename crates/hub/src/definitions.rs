@@ -11,6 +11,7 @@ use flagship_api::cluster_profile::ClusterProfile;
 use flagship_api::eviction::{
     ClusterResourcePlacementDisruptionBudget, ClusterResourcePlacementEviction,
 };
+use flagship_api::freeze::Freeze;
 use flagship_api::overrides::{
     ClusterResourceOverride, ClusterResourceOverrideSnapshot, ResourceOverride,
     ResourceOverrideSnapshot,
@@ -67,6 +68,7 @@ pub(crate) async fn look_for(client: &Client, options: &Options) -> Result<(), U
         }
         let served = discover(client).await;
         if needed.iter().all(|need| served.types.contains_key(&need.kind)) {
+            say_what_is_left_out(&served);
             return Ok(());
         }
         found = hold_against(&needed, &served);
@@ -80,6 +82,15 @@ pub(crate) async fn look_for(client: &Client, options: &Options) -> Result<(), U
         }
     }
     found
+}
+
+/// A hub works without our own group, as KubeFleet's does.
+fn say_what_is_left_out(served: &Discovered) {
+    if !served.types.contains_key(&ResourceType::of::<Freeze>()) {
+        tracing::info!(
+            "rollout policies and freezes are not installed, runs go without; `flagship crds --policies | kubectl apply --server-side -f -` installs them"
+        );
+    }
 }
 
 /// What is certainly not there.

@@ -16,6 +16,7 @@ pub mod membership;
 pub mod model;
 pub mod overrides;
 pub mod placement;
+pub mod policy;
 pub mod properties;
 pub mod rollout;
 pub mod scheduling;

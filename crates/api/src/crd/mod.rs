@@ -17,9 +17,14 @@ use serde_json::{Value, json};
 use crate::kinds::{self, Column, KindInfo, Version};
 use versions::Edits;
 
-/// All definitions, in alphabetical order of kind.
+/// All definitions of KubeFleet's API, in alphabetical order of kind.
 pub fn all() -> Vec<Value> {
     kinds::all().iter().map(|info| definition(info)).collect()
+}
+
+/// The definitions of our own group, in alphabetical order of kind.
+pub fn policies() -> Vec<Value> {
+    kinds::policies().iter().map(|info| definition(info)).collect()
 }
 
 /// The definition a person means by a kind, plural, short name or `plural.group`.
@@ -125,7 +130,7 @@ mod tests {
 
     #[test]
     fn every_edit_of_every_version_meets_a_field() {
-        for info in kinds::all() {
+        for info in kinds::all().iter().chain(kinds::policies()) {
             let stored = structural::structural((info.schema)());
             for version in info.versions {
                 let missed = version_schema(info, version, &stored).1;

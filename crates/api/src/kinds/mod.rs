@@ -22,6 +22,10 @@ macro_rules! table {
 
 const ALL: &[&KindInfo] = crate::every_kind!(table);
 
+/// Our own kinds, which a hub works without.
+const POLICIES: &[&KindInfo] =
+    &[crate::freeze::Freeze::INFO, crate::rollout_policy::RolloutPolicy::INFO];
+
 /// Where objects of a kind live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
@@ -174,12 +178,17 @@ pub trait FleetKind: kube_core::Resource<DynamicType = ()> {
     const INFO: &'static KindInfo;
 }
 
-/// Every kind, in alphabetical order.
+/// Every kind of KubeFleet's API, in alphabetical order.
 pub fn all() -> &'static [&'static KindInfo] {
     ALL
 }
 
+/// The kinds of our own group, in alphabetical order.
+pub fn policies() -> &'static [&'static KindInfo] {
+    POLICIES
+}
+
 /// Finds a kind by anything [`KindInfo::answers_to`] accepts.
 pub fn find(name: &str) -> Option<&'static KindInfo> {
-    ALL.iter().copied().find(|info| info.answers_to(name))
+    ALL.iter().chain(POLICIES).copied().find(|info| info.answers_to(name))
 }

@@ -18,6 +18,9 @@ macro_rules! group {
     (multicluster) => {
         "multicluster.x-k8s.io"
     };
+    (flagship) => {
+        "flagship.dev"
+    };
 }
 pub(crate) use group;
 

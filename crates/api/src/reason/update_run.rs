@@ -19,6 +19,8 @@ listed! {
     STOPPING = "UpdateRunStopping";
     /// Progressing False.
     STOPPED = "UpdateRunStopped";
+    /// Progressing False: a freeze holds what has not begun. Our own.
+    FROZEN = "UpdateRunFrozen";
     /// Progressing False and Succeeded True; final.
     SUCCEEDED = "UpdateRunSucceeded";
     /// Progressing False and Succeeded False; final.

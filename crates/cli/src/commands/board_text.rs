@@ -106,7 +106,9 @@ fn headline_parts(board: &Board, colours: bool) -> Vec<String> {
     let word = match (colours, board.phase) {
         (true, Phase::Succeeded) => format!("\u{1b}[32m{word}\u{1b}[0m"),
         (true, Phase::Failed | Phase::Stuck) => format!("\u{1b}[31m{word}\u{1b}[0m"),
-        (true, Phase::Waiting | Phase::Stopped) => format!("\u{1b}[33m{word}\u{1b}[0m"),
+        (true, Phase::Waiting | Phase::Stopped | Phase::Frozen) => {
+            format!("\u{1b}[33m{word}\u{1b}[0m")
+        }
         _ => word.to_owned(),
     };
     // A stuck run that was told to stop is both; only one of them is its phase.
@@ -133,6 +135,7 @@ pub fn word(phase: Phase) -> &'static str {
         Phase::Stuck => "STUCK",
         Phase::Stopping => "STOPPING",
         Phase::Stopped => "STOPPED",
+        Phase::Frozen => "FROZEN",
         Phase::Succeeded => "SUCCEEDED",
         Phase::Failed => "FAILED",
     }

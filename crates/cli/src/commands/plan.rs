@@ -13,7 +13,7 @@ use flagship_api::placement_status::PlacementStatus;
 use flagship_api::snapshot::{
     ResourceSnapshotSpec, SchedulingPolicySnapshotSpec, SchedulingPolicySnapshotStatus,
 };
-use flagship_api::staged_update::UpdateStrategySpec;
+use flagship_api::staged_update::{UpdateRunSpec, UpdateStrategySpec};
 use flagship_explain::board::{Gate, Side};
 use flagship_explain::plan::{Asked, Foreseen, Stages, foresee};
 use flagship_rules::model::{Binding, Cluster, PolicySnapshot, ResourceSnapshot};
@@ -26,7 +26,6 @@ use serde_json::{Value, json};
 
 use super::board_text::Look;
 use super::connect::{Connect, Hub};
-use super::gather;
 use super::name::{self, Named};
 use super::print::{self, Output};
 use super::scoped_kind::{ScopedKind, Stored, resource};
@@ -34,6 +33,7 @@ use super::start::usual_strategy;
 use super::steer::runs_of;
 use super::table;
 use super::wrap::after;
+use super::{freeze, gather};
 
 /// Show what a run of a placement would do, before there is one
 #[derive(Args)]
@@ -79,7 +79,7 @@ impl Plan {
                             "namespace": key.namespace, "strategy": strategy,
                             "stages": stages.stages, "atOnce": stages.at_once,
                             "clusters": stages.clusters, "approvals": stages.approvals,
-                            "passed": stages.passed});
+                            "passed": stages.passed, "frozen": stages.frozen});
                         shape.write(&value, out)?;
                     }
                     None => show(&key, &strategy, &stages, Look::here(), out)?,
@@ -123,8 +123,9 @@ fn show(
     table::write(["STAGE", "CLUSTERS", "AT ONCE", "GATES"], &rows, look, out)?;
     writeln!(out)?;
     writeln!(out, "{} cluster(s), {} approval(s).", planned.clusters, planned.approvals)?;
-    for passed in &planned.passed {
-        writeln!(out, "{}", after("note:  ", &passed.message, look.width))?;
+    let passed = planned.passed.iter().map(|passed| &passed.message);
+    for note in passed.chain(&planned.frozen) {
+        writeln!(out, "{}", after("note:  ", note, look.width))?;
     }
     let flag =
         key.namespace.as_ref().map_or_else(String::new, |namespace| format!(" -n {namespace}"));
@@ -194,8 +195,15 @@ pub async fn read(
             Some((index.to_owned(), read.map(Arc::new).collect()))
         }
     };
+    let imagined = UpdateRunSpec {
+        placement_name: key.name.clone(),
+        staged_rollout_strategy_name: strategy.to_owned(),
+        ..UpdateRunSpec::default()
+    };
+    let policy = freeze::seen(client, key, &imagined).await?;
     Ok(Asked {
         now,
+        policy,
         key: key.clone(),
         strategy_name: strategy.to_owned(),
         strategy: found.map(|found| found.spec),

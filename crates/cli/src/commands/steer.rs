@@ -130,7 +130,7 @@ impl Approve {
 }
 
 /// Whose approval it is, as the hub knows the caller; nothing where it does not say.
-async fn whoami(hub: &Hub) -> Option<String> {
+pub(super) async fn whoami(hub: &Hub) -> Option<String> {
     let reviews = hub.client.of_type::<DynamicObject>(ResourceType {
         group: "authentication.k8s.io".to_owned(),
         version: "v1".to_owned(),

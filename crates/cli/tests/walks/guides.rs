@@ -91,8 +91,8 @@ fn is_being_written() -> bool {
 /// Whether a command does something that must not be done twice.
 fn changes(command: &str) -> bool {
     let verbs = [
-        "run", "approve", "stop", "resume", "rollback", "apply", "create", "delete", "patch",
-        "label", "set", "watch", "wait",
+        "run", "approve", "stop", "resume", "rollback", "freeze", "unfreeze", "apply", "create",
+        "delete", "patch", "label", "set", "watch", "wait",
     ];
     command.split_whitespace().any(|word| verbs.contains(&word))
 }
@@ -123,6 +123,11 @@ fn approvals() {
 }
 
 #[test]
+fn freeze() {
+    walk("freeze");
+}
+
+#[test]
 fn every_guide_is_walked_and_listed() {
     let mut pages: Vec<String> = std::fs::read_dir(folder())
         .unwrap()
@@ -131,7 +136,8 @@ fn every_guide_is_walked_and_listed() {
         .filter(|name| !["README.md", "console.md"].contains(&name.as_str()))
         .collect();
     pages.sort();
-    let walked = ["approvals.md", "failed.md", "namespaced.md", "progress.md", "stuck.md"];
+    let walked = ["approvals", "failed", "freeze", "namespaced", "progress", "stuck"];
+    let walked = walked.map(|page| format!("{page}.md"));
     assert_eq!(pages, walked);
     let list = std::fs::read_to_string(folder().join("README.md")).unwrap();
     for page in pages {

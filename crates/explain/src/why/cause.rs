@@ -55,6 +55,8 @@ causes! {
     ApprovalStale = "APPROVAL_STALE", "the approval does not name the request's generation";
     /// A timed wait is running.
     TimedWait = "TIMED_WAIT", "a wait that the strategy asks for is not over";
+    /// A freeze holds the run.
+    Frozen = "FROZEN", "somebody has stopped the line";
     /// Another writer changed a cluster that was being updated.
     Preempted = "PREEMPTED", "another run or person took over a cluster";
     /// A newer run has passed a run that waits.

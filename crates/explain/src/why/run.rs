@@ -46,6 +46,9 @@ fn look(facts: &Facts, key: &ObjectKey, run: &RunFacts) -> Finding {
     if let Some(found) = unreadable(facts, key, run) {
         return found;
     }
+    if let Some(found) = frozen(facts, key, run) {
+        return found;
+    }
     if let Some(found) = passed(facts, key, run) {
         return found;
     }
@@ -172,6 +175,33 @@ fn not_begun(key: &ObjectKey, phase: Phase) -> Finding {
         .hint("fix", "start it", flagship("resume", key));
     }
     Finding::new(State::Waiting, Cause::InProgress, format!("{key} is being initialized."))
+}
+
+/// A run that a freeze holds, in the words of the run itself.
+fn frozen(facts: &Facts, key: &ObjectKey, run: &RunFacts) -> Option<Finding> {
+    let told = run.status.conditions.of_type(update_run::PROGRESSING);
+    let told = told.filter(|_| phase(&run.spec, &run.status) == Phase::Frozen)?;
+    let since = spoken(facts.now.duration_since(told.last_transition_time.0));
+    let under_way = under_way(run);
+    let begun = match under_way.first() {
+        None => "nothing of it is under way".to_owned(),
+        Some((_, first)) => {
+            let more = under_way.len() - 1;
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            format!("what is under way finishes: {}{more}", first.cluster_name)
+        }
+    };
+    let gate = gate::explain(facts, key, run);
+    let headline = format!("{key} is frozen, for {since}.");
+    let finding = Finding::new(State::Waiting, Cause::Frozen, headline)
+        .what(told.message.clone())
+        .because(match &gate {
+            Some(gate) => format!("{begun}; besides, {}", gate.what),
+            None => begun,
+        })
+        .hint("fix", "lift it, if the reason is gone", "flagship unfreeze")
+        .hint("look", "see every freeze", kubectl(None, "get freezes"));
+    Some(finding.led_by(gate.map(|gate| gate.evidence).unwrap_or_default()))
 }
 
 fn stopped(key: &ObjectKey, run: &RunFacts) -> Finding {

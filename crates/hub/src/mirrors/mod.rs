@@ -7,12 +7,13 @@
 //! they count as empty. Without the others a hub waits, and says for what.
 //!
 //! Here is how mirrors are set up and filled; `members`, `placements`, `runs`, `overrides`,
-//! `evictions` and `works` say what is kept of which kind.
+//! `evictions`, `policies` and `works` say what is kept of which kind.
 
 mod evictions;
 mod members;
 mod overrides;
 mod placements;
+mod policies;
 mod runs;
 mod works;
 
@@ -20,6 +21,7 @@ use flagship_api::cluster_profile::ClusterProfile;
 use flagship_api::names::{ObjectKey, SYSTEM_NAMESPACE, Scope};
 use flagship_api::placement_status::{ClusterResourcePlacementStatus, PlacementStatus};
 use flagship_rules::inventory;
+use flagship_rules::policy::Freeze;
 use flagship_runtime::client::{Client, Precondition, ResourceType, Selection};
 use flagship_runtime::effects::Kind;
 use flagship_runtime::env::Env;
@@ -56,6 +58,8 @@ pub(crate) struct Mirrors {
     pub evictions: Store<Eviction>,
     /// Copies of placements' statuses in placed namespaces.
     pub copies: Store<Versioned<PlacementStatus>>,
+    /// What stands still.
+    pub freezes: Store<Freeze>,
     /// Profiles of members; `None` if the hub publishes none.
     pub profiles: Option<Store<Versioned<inventory::Profile>>>,
 }
@@ -100,6 +104,7 @@ impl Mirrors {
             Versioned::of(&object, status)
         });
         let copies = set.add(copies);
+        let freezes = policies::mirror(&mut set);
         let profiles = options.controllers.inventory.then(|| {
             let profiles = set.mirror(|object: ClusterProfile| {
                 let ours = object.metadata.namespace.as_deref() == Some(SYSTEM_NAMESPACE);
@@ -115,6 +120,7 @@ impl Mirrors {
             works,
             evictions,
             copies,
+            freezes,
             profiles,
         };
         (mirrors, set.filling)

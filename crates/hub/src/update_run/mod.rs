@@ -2,13 +2,14 @@
 //!
 //! One queue of runs per scope, fair between placements; passes of one run never overlap.
 //! `triggers` says which change makes which run worth a pass, `observe` and `fresh_reads` read
-//! what a pass may look at, `shell` carries the plan out, `metrics` shows where each run
+//! what a pass may look at, `policies` what freezes say of it, `shell` carries the plan out, `metrics` shows where each run
 //! stands. A pass does not know why it was woken.
 
 mod fresh_reads;
 mod measure;
 mod metrics;
 mod observe;
+mod policies;
 mod shell;
 mod triggers;
 
@@ -61,6 +62,6 @@ fn of_scope<S: Scoped>(
         Controller::new(&queue, workers, &cx.metrics, shell, |shell, key| async move {
             shell.pass(key).await
         });
-    let subscriptions = triggers::listen(&mirrors.members, scope, &queue, &cost);
+    let subscriptions = triggers::listen(mirrors, scope, &queue, &cost);
     controller.listening(subscriptions).recording(&recorder)
 }

@@ -39,6 +39,7 @@ use serde_json::json;
 use super::fresh_reads::observe_fresh;
 use super::metrics::StatusSeries;
 use super::observe::{Departed, Seen, observe};
+use super::policies;
 use super::triggers::ROW;
 use crate::hub::Context;
 use crate::malformed_events::cause;
@@ -226,14 +227,21 @@ impl<S: Scoped> Shell<S> {
             return Ok(planned(Seen::alone(&self.cx, run)));
         }
         if run.value.is_initialized() {
-            let seen = observe(&self.cx, &self.mirrors.members, &self.scope, &self.departed, run);
+            let members = &self.mirrors.members;
+            let mut seen = observe(&self.cx, members, &self.scope, &self.departed, run);
+            let freezes = &self.mirrors.freezes;
+            seen.observed.policy = policies::observe::<S>(&self.cx, freezes, run).await?;
             let (seen, plan) = planned(seen);
             if !needs_fresh_reads(&seen.observed, &plan) {
                 return Ok((seen, plan));
             }
         }
-        let seen = observe_fresh::<S>(&self.cx, &self.scope, &self.selectable, &self.departed, run)
-            .await?;
+        let mut seen =
+            observe_fresh::<S>(&self.cx, &self.scope, &self.selectable, &self.departed, run)
+                .await?;
+        if run.value.is_initialized() {
+            seen.observed.policy = policies::observe_fresh::<S>(&self.cx, run).await?;
+        }
         Ok(planned(seen))
     }
 

@@ -17,7 +17,7 @@ use flagship_rules::update_run::triggers::{
 use flagship_runtime::queue::BatchingWindow;
 use flagship_runtime::reflector::{Change, Subscription};
 
-use crate::mirrors::{Cluster, MemberMirrors, Placement, Policy, Run, ScopeMirrors};
+use crate::mirrors::{Cluster, Mirrors, Placement, Policy, Run, ScopeMirrors};
 use crate::per_placement::{PerPlacement, PlacedKey};
 use crate::status_cost::StatusCost;
 
@@ -27,7 +27,7 @@ pub(super) const ROW: Duration = Duration::from_micros(100);
 
 /// Fills the queue from now on, and with every run that is there already.
 pub(super) fn listen(
-    members: &MemberMirrors,
+    mirrors: &Mirrors,
     scope: &ScopeMirrors,
     queue: &PerPlacement,
     cost: &StatusCost,
@@ -39,14 +39,16 @@ pub(super) fn listen(
         cost: cost.clone(),
     };
     let (runs, approvals, bindings) = (waker(), waker(), waker());
-    let (placements, policies, clusters) = (waker(), waker(), waker());
+    let (placements, policies, clusters, freezes) = (waker(), waker(), waker(), waker());
     vec![
         scope.runs.runs.subscribe(move |change| runs.run(change)),
         scope.runs.approvals.subscribe(move |change| approvals.approval(change)),
         scope.bindings.subscribe(move |change| bindings.binding(change)),
         scope.placements.subscribe(move |change| placements.placement(change)),
         scope.policies.subscribe(move |change| policies.policy(change)),
-        members.clusters.subscribe(move |change| clusters.cluster(change)),
+        mirrors.members.clusters.subscribe(move |change| clusters.cluster(change)),
+        // In force at once, and lifted at once, for every run it may mean.
+        mirrors.freezes.subscribe(move |_| freezes.wake_all()),
     ]
 }
 
@@ -135,6 +137,10 @@ impl Waker {
         if labels(change.old.as_deref()) == labels(change.new.as_deref()) {
             return;
         }
+        self.wake_all();
+    }
+
+    fn wake_all(&self) {
         for (_, run) in self.scope.runs.runs.all() {
             if !run.rival.ended {
                 self.queue.add(PlacedKey::from(&*run));

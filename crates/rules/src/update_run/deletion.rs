@@ -4,6 +4,7 @@
 //! recorded as started and whose binding still stands is deleted now, whoever crashed.
 //! (KubeFleet takes that for a contradiction and fails; it deletes first.)
 
+use flagship_api::names::DELETION_STAGE;
 use flagship_api::staged_update_status::StageUpdatingStatus;
 
 use super::execution::CLUSTER_POLL;
@@ -19,15 +20,18 @@ pub fn execute(
     pass: &mut Pass<'_>,
     stage: &mut StageUpdatingStatus,
 ) -> Result<ConditionValue, Failure> {
-    sweep(pass, stage, true)?;
+    let may = pass.may_begin(DELETION_STAGE);
+    sweep(pass, stage, may, "execution")?;
     if pass.sorted.dropped.is_empty() {
         // Not started and done in one breath: a stopped stage would seem to have moved.
         pass.writer.stage_begins(stage);
         pass.writer.stage_succeeded(stage);
         return Ok(ConditionValue::Succeeded);
     }
-    pass.writer.stage_started(stage);
-    wait_for(pass, stage);
+    if may || stage.clusters.iter().any(in_flight) {
+        pass.writer.stage_started(stage);
+        wait_for(pass, stage);
+    }
     Ok(ConditionValue::Progressing)
 }
 
@@ -36,7 +40,7 @@ pub fn stop(
     pass: &mut Pass<'_>,
     stage: &mut StageUpdatingStatus,
 ) -> Result<ConditionValue, Failure> {
-    sweep(pass, stage, false)?;
+    sweep(pass, stage, false, "stopping")?;
     let moving = stage.clusters.iter().any(in_flight);
     pass.writer.stage_stops(stage, moving);
     if moving {
@@ -56,8 +60,12 @@ fn wait_for(pass: &mut Pass<'_>, stage: &StageUpdatingStatus) {
 
 /// Deletes the bindings of started clusters, starting all of them if it `may`, and ticks
 /// off the clusters whose binding is gone.
-fn sweep(pass: &mut Pass<'_>, stage: &mut StageUpdatingStatus, may: bool) -> Result<(), Failure> {
-    let when = if may { "execution" } else { "stopping" };
+fn sweep(
+    pass: &mut Pass<'_>,
+    stage: &mut StageUpdatingStatus,
+    may: bool,
+    when: &str,
+) -> Result<(), Failure> {
     let dropped: Vec<&Binding> = pass.sorted.dropped.clone();
     for binding in &dropped {
         let cluster = binding.cluster();

@@ -61,6 +61,7 @@ pub fn in_stage(
     let done = work(pass, &mut stage, config);
     let failure = match done {
         Ok(value) => {
+            let value = pass.unless_held(&stage.stage_name, value);
             pass.conclude(&value);
             None
         }
@@ -97,8 +98,15 @@ fn update(
     let target = Target::of(pass.seen, &pass.status)?;
     let was_open = stage.clusters.iter().any(|cluster| !is_finished(cluster));
     let stuck = watch(pass, stage, &target)?;
-    start(pass, stage, &target, concurrency(config, stage.clusters.len())?)?;
+    let most = concurrency(config, stage.clusters.len())?;
+    let may_begin = pass.may_begin(&name);
+    if may_begin {
+        start(pass, stage, &target, most)?;
+    }
     if stage.clusters.iter().any(|cluster| !is_finished(cluster)) {
+        if !may_begin && !stage.clusters.iter().any(in_flight) {
+            return Ok(ConditionValue::Progressing);
+        }
         pass.writer.stage_started(stage);
         return Ok(moving(pass, stage, stuck));
     }

@@ -2,8 +2,8 @@
 //!
 //! Caches lag, and not all by the same time: a run may be seen before the placement it
 //! names, and a binding that another run has taken before the record of that run. Going
-//! on from stale reads costs a conflict at worst. Giving up, or taking a cluster from
-//! somebody, cannot be undone.
+//! on from stale reads costs a conflict at worst. Giving up, taking a cluster from somebody,
+//! or going on after a freeze that was not lifted, cannot be undone.
 
 use std::collections::BTreeSet;
 
@@ -12,6 +12,7 @@ use flagship_api::condition_type::update_run::{INITIALIZED, SUCCEEDED};
 use flagship_api::staged_update_status::UpdateRunStatus;
 
 use super::delivery::{Deliver, rival};
+use super::held::says_frozen;
 use super::lifecycle::{has_ended, is_finished, says};
 use super::observed::Observed;
 use super::reconcile::{Action, Plan};
@@ -25,6 +26,7 @@ pub fn needs_fresh_reads(seen: &Observed, plan: &Plan) -> bool {
             !seen.run.is_initialized()
                 || (ends && bad.contains(&Some(Truth::False)))
                 || finishes_what_others_wrote(seen, status)
+                || (says_frozen(&seen.run.status) && !says_frozen(status))
         }
         Action::Deliver(deliver) => takes_from_somebody(seen, deliver),
         _ => false,

@@ -113,6 +113,8 @@ pub enum Phase {
     Stopping,
     /// Waiting to be resumed.
     Stopped,
+    /// A freeze holds it.
+    Frozen,
     /// Ended well.
     Succeeded,
     /// Ended badly.
@@ -140,6 +142,7 @@ pub fn phase(spec: &UpdateRunSpec, status: &UpdateRunStatus) -> Phase {
         reason::update_run::STUCK => Phase::Stuck,
         reason::update_run::STOPPING => Phase::Stopping,
         reason::update_run::STOPPED => Phase::Stopped,
+        reason::update_run::FROZEN => Phase::Frozen,
         _ => Phase::Running,
     }
 }

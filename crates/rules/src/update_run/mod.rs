@@ -17,6 +17,7 @@ mod execution;
 mod fresh_reads;
 mod from_api;
 mod gates;
+mod held;
 mod initialization;
 mod inputs;
 pub mod laws;

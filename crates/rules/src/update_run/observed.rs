@@ -22,6 +22,7 @@ use crate::model::{Binding, Cluster, Fence, PolicySnapshot, ResourceSnapshot};
 pub use crate::overrides::{ClusterOverride, NamespacedOverride};
 use crate::placement::selection::Selection;
 use crate::placement::{PassError, Placement};
+use crate::policy;
 
 /// Everything one pass over a run may look at.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -62,6 +63,9 @@ pub struct Observed {
     /// When this hub first found the run's record dated later than its clock.
     #[serde(default)]
     pub clock_set_back: Option<Timestamp>,
+    /// Policies and freezes.
+    #[serde(default)]
+    pub policy: policy::Seen,
     /// Choices of the operator.
     pub options: Options,
 }
@@ -86,6 +90,7 @@ impl Observed {
             rivals: Vec::new(),
             unreadable: None,
             clock_set_back: None,
+            policy: policy::Seen::default(),
             options: Options::default(),
         }
     }

@@ -141,7 +141,8 @@ impl<'a> Pass<'a> {
     pub fn notice_superseded(&mut self) {
         let run = &self.seen.run;
         let phase = phase(&run.spec, &self.status);
-        if !matches!(phase, Phase::Waiting | Phase::Stopped | Phase::Initialized) {
+        let rests = [Phase::Waiting, Phase::Stopped, Phase::Frozen, Phase::Initialized];
+        if !rests.contains(&phase) {
             return;
         }
         let resting: Vec<Rival> =

@@ -154,6 +154,13 @@ pub enum Waiting {
     },
     /// Somebody must set the state to Run again.
     Resume,
+    /// A freeze must be lifted or end.
+    Frozen {
+        /// The stage.
+        stage: String,
+        /// The freeze.
+        freeze: String,
+    },
 }
 
 impl Waiting {

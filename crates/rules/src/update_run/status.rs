@@ -78,6 +78,8 @@ pub enum ConditionValue {
     Stopping,
     /// Nothing is in flight.
     Stopped,
+    /// A freeze holds it, in these words.
+    Frozen(String),
     /// Everything is done.
     Succeeded,
 }
@@ -139,6 +141,9 @@ impl ConditionWriter {
             ),
             ConditionValue::Stopped => {
                 progressing.is_false(reason::STOPPED).because("The update run has been stopped")
+            }
+            ConditionValue::Frozen(told) => {
+                progressing.is_false(reason::FROZEN).because(told.as_str())
             }
             ConditionValue::Succeeded => {
                 progressing.is_false(reason::SUCCEEDED).because("All stages are completed")

@@ -34,6 +34,10 @@ pub enum Event {
     Deleted(usize),
     /// A second run is created.
     RivalComes,
+    /// Somebody freezes everything.
+    Frozen(usize),
+    /// Somebody lifts the freeze.
+    Lifted(usize),
     /// Time passes.
     Tick,
 }
@@ -41,7 +45,10 @@ pub enum Event {
 impl Event {
     /// Whether it is a fault: no run may count on it.
     pub fn is_fault(self) -> bool {
-        matches!(self, Self::Fails(_) | Self::Touched(_) | Self::Lost(_) | Self::Stopped(_))
+        matches!(
+            self,
+            Self::Fails(_) | Self::Touched(_) | Self::Lost(_) | Self::Stopped(_) | Self::Frozen(_)
+        )
     }
 
     /// What is left of the faults afterwards; nothing if it may not happen any more.
@@ -52,6 +59,7 @@ impl Event {
             Self::Lost(_) => &mut left.lose,
             Self::Stopped(_) => &mut left.stop,
             Self::Deleted(_) => &mut left.delete,
+            Self::Frozen(_) => &mut left.freeze,
             // Time passes by itself if a run waits for it.
             Self::Tick if !timer => &mut left.late,
             _ => return Some(left),
@@ -107,6 +115,12 @@ pub fn possible(table: &StateTable, store: u32) -> Vec<Event> {
         }
         events.extend((at == 0).then_some(Event::Deleted(at)));
     }
+    if let Some(slot) = table.freeze_slot() {
+        events.push(match table.freeze(store) {
+            Some(_) => Event::Lifted(slot),
+            None => Event::Frozen(slot),
+        });
+    }
     events
 }
 
@@ -136,7 +150,8 @@ pub fn happen(table: &mut StateTable, store: u32, event: Event) -> (u32, Option<
             draft(APPROVED).is_true("lgtm").set(&mut request.conditions, at, now);
             (slot, Some(Object::Request(Box::new(request))))
         }),
-        Event::Vanishes(slot) | Event::Lost(slot) => Some((slot, None)),
+        Event::Vanishes(slot) | Event::Lost(slot) | Event::Lifted(slot) => Some((slot, None)),
+        Event::Frozen(slot) => Some((slot, Some(Object::Freeze(Box::new(table.made_freeze()))))),
         Event::Stopped(run) => ask(table, store, run, UpdateRunState::Stop),
         Event::Resumed(run) => ask(table, store, run, UpdateRunState::Run),
         Event::Deleted(run) => table.run(store, run).cloned().map(|mut found| {

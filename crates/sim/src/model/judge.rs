@@ -21,9 +21,9 @@ use super::state_table::StateTable;
 pub const DOWN: &str = "S1 (down)";
 
 /// Every law a model is held against.
-pub const LAWS: [&str; 16] = [
+pub const LAWS: [&str; 17] = [
     "S1", DOWN, "S2", "S3", "S4", "S5", "S6", "S7", "S8", "S9", "S11", "S12", "S16", "L1", "L3",
-    "L4",
+    "L4", "P2",
 ];
 
 /// Passes after which a run that still writes will never come to rest.
@@ -104,7 +104,7 @@ pub struct Judge {
     facts: Vec<Option<Facts>>,
     rests: BTreeMap<u32, Law>,
     ends: BTreeSet<String>,
-    writes: BTreeMap<(u32, u32, u32, usize), Law>,
+    writes: BTreeMap<(u32, u32, u32, u32, usize), Law>,
 }
 
 impl Judge {
@@ -166,7 +166,8 @@ impl Judge {
         let Some(write) = plan.writes.get(next) else { return Law::NONE };
         let slots = &table.store(store).slots;
         let target = write.sets.first().map_or(0, |(slot, _)| slots[*slot]);
-        let key = (slots[plan.run], target, writes, next);
+        let freeze = table.freeze_slot().map_or(0, |slot| slots[slot]);
+        let key = (slots[plan.run], target, freeze, writes, next);
         if let Some(known) = self.writes.get(&key) {
             return *known;
         }

@@ -2,12 +2,14 @@
 //!
 //! Objects are told apart by all they say; versions are left out, since a write is
 //! refused exactly when the object has changed since it was read, and states keep track of
-//! that themselves. Places (slots) are fixed: runs, then bindings, then approval requests.
+//! that themselves. Places (slots) are fixed: runs, then bindings, then approval requests, then
+//! the freeze, if there may be one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use flagship_rules::model::Binding;
+use flagship_rules::policy::Freeze;
 use flagship_rules::update_run::{Approval, Observed, Rival, Run};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
@@ -27,6 +29,8 @@ pub enum Object {
     Binding(Box<Binding>),
     /// An approval request.
     Request(Box<Approval>),
+    /// A freeze.
+    Freeze(Box<Freeze>),
 }
 
 /// Everything that is stored, and the time.
@@ -44,8 +48,10 @@ pub struct StateTable {
     pub runs: usize,
     /// How many bindings there are; they come next.
     pub bindings: usize,
-    /// Names of the approval requests, which come last.
+    /// Names of the approval requests, which come then.
     pub requests: Vec<String>,
+    /// How many freezes there may be, none or one.
+    freezes: usize,
     world: World,
     scenery: Observed,
     objects: Vec<Option<Object>>,
@@ -63,6 +69,7 @@ impl StateTable {
             runs: world.runs(),
             bindings: bindings.len(),
             requests: world.requests(),
+            freezes: usize::from(world.freezes),
             world: world.clone(),
             scenery: world.scenery(),
             objects: vec![None],
@@ -71,7 +78,8 @@ impl StateTable {
             by_store: BTreeMap::new(),
             changed: BTreeMap::new(),
         };
-        let mut slots = vec![ABSENT; table.runs + bindings.len() + table.requests.len()];
+        let places = table.runs + bindings.len() + table.requests.len() + table.freezes;
+        let mut slots = vec![ABSENT; places];
         slots[0] = table.number(Object::Run(Box::new(world.run(0, moment(0)))));
         for (at, binding) in bindings.into_iter().enumerate() {
             slots[table.runs + at] = table.number(Object::Binding(Box::new(binding)));
@@ -91,6 +99,7 @@ impl StateTable {
             Object::Run(run) => run.resource_version.clear(),
             Object::Binding(binding) => binding.resource_version.clear(),
             Object::Request(request) => request.resource_version.clear(),
+            Object::Freeze(_) => {}
         }
         let text = serde_json::to_string(&object).unwrap_or_default();
         let next = u32::try_from(self.objects.len()).unwrap_or(u32::MAX);
@@ -176,6 +185,24 @@ impl StateTable {
         first..first + self.requests.len()
     }
 
+    /// The place of the freeze.
+    pub fn freeze_slot(&self) -> Option<usize> {
+        (self.freezes > 0).then(|| self.request_slots().end)
+    }
+
+    /// The freeze in force.
+    pub fn freeze(&self, store: u32) -> Option<&Freeze> {
+        match self.object(store, self.freeze_slot()?)? {
+            Object::Freeze(freeze) => Some(freeze),
+            _ => None,
+        }
+    }
+
+    /// The freeze as it is made.
+    pub fn made_freeze(&self) -> Freeze {
+        self.world.freeze()
+    }
+
     /// Pairs of other runs with the clusters whose bindings are in these places, as bits.
     pub fn pairs_of_others(&self, run: usize, sets: &[(usize, u32)]) -> u32 {
         let others = (0..self.runs).filter(|other| *other != run);
@@ -215,6 +242,7 @@ impl StateTable {
             seen.approvals
                 .extend(request.map(|found| Approval { resource_version: version(slot), ..found }));
         }
+        seen.policy.freezes.extend(self.freeze(store).cloned().map(Arc::new));
         let others = (0..self.runs).filter(|other| *other != run);
         seen.rivals = others.filter_map(|other| Some(rival(self.run(store, other)?))).collect();
         Some(seen)

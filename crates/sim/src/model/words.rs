@@ -37,6 +37,8 @@ impl Model {
                 Event::Resumed(run) => format!("somebody resumes {}", run_name(run)),
                 Event::Deleted(run) => format!("somebody deletes {}", run_name(run)),
                 Event::RivalComes => format!("somebody creates {}", run_name(1)),
+                Event::Frozen(_) => "somebody freezes everything".to_owned(),
+                Event::Lifted(_) => "somebody lifts the freeze".to_owned(),
                 Event::Tick => "time passes".to_owned(),
             },
         }
@@ -46,6 +48,9 @@ impl Model {
 fn name(table: &StateTable, store: u32, slot: usize) -> String {
     if slot < table.runs {
         return run_name(slot);
+    }
+    if table.freeze_slot() == Some(slot) {
+        return "the freeze".to_owned();
     }
     let binding = table.binding(store, slot).map(|binding| format!("binding {}", binding.name));
     let request = || table.requests.get(slot - table.request_slots().start).cloned();

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use flagship_api::binding::{BindingState, ResourceBindingSpec};
 use flagship_api::condition::{Generation, draft};
 use flagship_api::condition_type::policy_snapshot::SCHEDULED;
+use flagship_api::freeze::FreezeSpec;
 use flagship_api::keys::finalizer;
 use flagship_api::names::{StageSide, approval_request};
 use flagship_api::placement::{PlacementSpec, RolloutStrategy, RolloutStrategyType};
@@ -18,6 +19,7 @@ use flagship_api::staged_update::{
 };
 use flagship_rules::model::{Binding, Cluster, PolicySnapshot, ResourceSnapshot};
 use flagship_rules::placement::Placement;
+use flagship_rules::policy::Freeze;
 use flagship_rules::update_run::{Observed, Run};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, Time};
@@ -47,6 +49,8 @@ pub struct World {
     pub hubs: usize,
     /// Whether a second run, to another version, may come along.
     pub rival: bool,
+    /// Whether somebody may freeze everything.
+    pub freezes: bool,
     /// What may go wrong, and how often.
     pub faults: Faults,
 }
@@ -70,6 +74,8 @@ pub struct Faults {
     pub lose: u8,
     /// Somebody deletes a run.
     pub delete: u8,
+    /// Somebody freezes everything.
+    pub freeze: u8,
 }
 
 impl Default for World {
@@ -84,6 +90,7 @@ impl Default for World {
             dropped: 0,
             hubs: 1,
             rival: false,
+            freezes: false,
             faults: Faults::default(),
         }
     }
@@ -118,6 +125,12 @@ impl World {
             ..ObjectMeta::default()
         };
         Run::read(&metadata, &spec, &Default::default())
+    }
+
+    /// The freeze that somebody may make.
+    pub fn freeze(&self) -> Freeze {
+        let spec = FreezeSpec { reason: "incident".to_owned(), ..FreezeSpec::default() };
+        Freeze { name: "stop".to_owned(), by: None, spec }
     }
 
     /// The bindings: those of the stages in order, then the dropped ones.

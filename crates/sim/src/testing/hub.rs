@@ -118,7 +118,7 @@ impl TestHub {
 
     pub async fn create(&self, resource: &str, mut object: Value) -> Value {
         if let Some(info) = flagship_api::kinds::find(resource) {
-            object["apiVersion"] = json!(format!("{}/v1beta1", info.group));
+            object["apiVersion"] = json!(format!("{}/{}", info.group, info.versions[0].name));
             object["kind"] = json!(info.kind);
         }
         let space = object["metadata"]["namespace"].as_str().unwrap_or("").to_owned();

@@ -7,4 +7,5 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 mod crash_everywhere;
 mod model;
+mod policy;
 mod update_run;

@@ -14,6 +14,7 @@ mod applying;
 mod console;
 mod failures;
 mod fleet;
+mod freezing;
 mod gates;
 mod placements;
 mod rehearsing;

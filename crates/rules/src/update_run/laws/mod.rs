@@ -6,8 +6,9 @@
 //! plan was made.
 //!
 //! Who may touch what is in `touch`, what a record may say in `record`, what the clusters
-//! notice in `world`, rivals in `rivals`, rest and waits in `rest`.
+//! notice in `world`, rivals in `rivals`, rest and waits in `rest`, freezes in `policy`.
 
+mod policy;
 mod record;
 mod rest;
 mod rivals;
@@ -50,14 +51,18 @@ pub fn state(seen: &Observed) -> Told {
     told
 }
 
-/// The laws of a plan, held against what was read: S6.
+/// The laws of a plan, held against what was read: S6 and P2.
 pub fn decided(read: &Observed, plan: &Plan) -> Told {
-    rivals::takeovers_are_told(read, plan)
+    let mut told = rivals::takeovers_are_told(read, plan);
+    told.extend(policy::nothing_held_is_planned(read, plan));
+    told
 }
 
-/// The laws of one write of this run: S2, S3, S4, S5, S7, S9 and S11.
+/// The laws of one write of this run: S2, S3, S4, S5, S7, S9, S11 and P2.
 pub fn write(before: &Observed, action: &Action) -> Told {
-    touch::judge(before, action)
+    let mut told = touch::judge(before, action);
+    told.extend(policy::nothing_frozen_begins(before, action));
+    told
 }
 
 /// The laws of two successive states of one run: S3, S5, S6, S8, S9 and S12. What a run

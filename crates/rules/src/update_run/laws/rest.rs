@@ -17,12 +17,14 @@ use jiff::Timestamp;
 use super::super::delivery::Target;
 use super::super::execution::CLUSTER_POLL;
 use super::super::gates::STAGE_POLL;
+use super::super::held::{held, says_frozen};
 use super::super::lifecycle::{has_ended, in_flight, is_finished, is_started, wait_over};
 use super::super::observed::Observed;
 use super::super::reconcile::{Plan, Waiting, plan};
 use super::record::is_given;
 use super::world::{of_cluster, works};
 use super::{Told, broken, quiet, reason_of};
+use crate::policy::Freeze;
 
 /// Holds a run that has come to rest against the laws.
 pub fn rest(seen: &Observed) -> Told {
@@ -103,6 +105,10 @@ fn wakes_in_time(seen: &Observed, plan: &Plan, waiting: &Waiting) -> bool {
         Waiting::Scheduling { .. } => seen.options.scheduling_grace,
         Waiting::Approval { .. } => STAGE_POLL,
         Waiting::Timer { until, .. } => until.duration_since(seen.now),
+        Waiting::Frozen { stage, .. } => {
+            let until = held(seen, stage).and_then(Freeze::until);
+            until.map_or(STAGE_POLL, |until| STAGE_POLL.min(until.duration_since(seen.now)))
+        }
         Waiting::Readable { .. }
         | Waiting::Updating { .. }
         | Waiting::Stuck { .. }
@@ -122,6 +128,9 @@ fn is_true(seen: &Observed, waiting: &Waiting) -> bool {
         Waiting::Scheduling { .. } => !seen.run.is_initialized(),
         Waiting::Readable { what } => seen.unreadable.as_ref() == Some(what),
         Waiting::Start => seen.run.state() == UpdateRunState::Initialize,
+        Waiting::Frozen { stage, freeze } => {
+            held(seen, stage).is_some_and(|found| found.name == *freeze) && says_frozen(status)
+        }
         Waiting::Resume => {
             seen.run.state() == UpdateRunState::Stop && reason_of(status) == Some(reason::STOPPED)
         }

@@ -54,6 +54,8 @@ pub struct World {
     pub version: u64,
     /// Writes so far.
     pub writes: usize,
+    /// What they were, as far as two tellings of a story agree.
+    pub log: Vec<String>,
     /// The hub crashes after so many more writes.
     pub crash_after: Option<usize>,
     /// A second hub that also leads.
@@ -131,6 +133,7 @@ impl World {
             clock_set_back: None,
             version: 0,
             writes: 0,
+            log: Vec::new(),
             crash_after: None,
             second: None,
         };
@@ -292,6 +295,7 @@ impl World {
             }
             assert_eq!(laws::write(&before, action), [], "{action:?}");
             self.writes += 1;
+            self.log.push(serde_json::to_string(action).unwrap());
             let after = self.seen(run);
             assert_eq!(laws::step(read, &before, &after), []);
             assert_eq!(laws::state(&after), []);

@@ -9,4 +9,5 @@
 
 mod checker;
 mod faults;
+mod policies;
 mod worlds;

@@ -8,7 +8,7 @@ use super::checker::explore;
 
 /// Nothing breaks a law, nobody is stuck for good, and (S10) hubs that crash, race or look
 /// at old objects lead to no end that a single careful one does not lead to.
-fn holds(name: &str, world: World, at_least: usize) {
+pub fn holds(name: &str, world: World, at_least: usize) {
     let faults = Faults { crash: 0, stale: 0, ..world.faults };
     let is_calm = world.hubs == 1 && world.faults == faults;
     let calm = World { hubs: 1, faults, ..world.clone() };

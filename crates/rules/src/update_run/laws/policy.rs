@@ -1,0 +1,58 @@
+//! P2: what a freeze holds does not begin.
+
+use flagship_api::names::DELETION_STAGE;
+use flagship_api::staged_update_status::{StageUpdatingStatus, UpdateRunStatus};
+
+use super::super::held::{held, says_frozen};
+use super::super::lifecycle::is_started;
+use super::super::observed::Observed;
+use super::super::reconcile::{Action, Plan};
+use super::{Told, broken};
+
+/// P2, for a plan: whoever has seen the freeze begins nothing.
+pub fn nothing_held_is_planned(read: &Observed, plan: &Plan) -> Told {
+    let statuses = plan.actions.iter().filter_map(|action| match action {
+        Action::Status(status) => Some(&**status),
+        _ => None,
+    });
+    statuses.flat_map(|status| begun_although_held(read, status)).collect()
+}
+
+/// P2, for a write: once the run says that it is frozen nothing of it begins before the freeze
+/// is lifted, whatever the writer has seen.
+pub fn nothing_frozen_begins(before: &Observed, action: &Action) -> Told {
+    match action {
+        Action::Status(status) if says_frozen(&before.run.status) => {
+            begun_although_held(before, status)
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn begun_although_held(seen: &Observed, after: &UpdateRunStatus) -> Told {
+    let old: Vec<&StageUpdatingStatus> = stages(&seen.run.status).collect();
+    let mut told = Vec::new();
+    for (at, stage) in stages(after).enumerate() {
+        let deletes = at >= after.stages_status.len();
+        let name = if deletes { DELETION_STAGE } else { &stage.stage_name };
+        let Some(freeze) = held(seen, name) else { continue };
+        for cluster in stage.clusters.iter().filter(|cluster| is_started(cluster)) {
+            let known = old.get(at).is_some_and(|old| {
+                let mut same = old.clusters.iter();
+                same.any(|c| c.cluster_name == cluster.cluster_name && is_started(c))
+            });
+            // A binding that is gone is recorded as deleted, whoever deleted it.
+            let gone =
+                deletes && !seen.bindings.iter().any(|b| b.cluster() == cluster.cluster_name);
+            if !known && !gone {
+                let what = format!("{} begins under freeze {}", cluster.cluster_name, freeze.name);
+                told.push(broken("P2", what));
+            }
+        }
+    }
+    told
+}
+
+fn stages(status: &UpdateRunStatus) -> impl Iterator<Item = &StageUpdatingStatus> {
+    status.stages_status.iter().chain(&status.deletion_stage_status)
+}

@@ -1,0 +1,86 @@
+//! What the API takes and refuses of policies and freezes, and in which words.
+
+use flagship_apiserver::rest::Local;
+use serde_json::{Value, json};
+
+use flagship_sim::testing::TestHub;
+
+async fn made(user: &Local, resource: &str, name: &str, spec: Value) -> Result<Value, String> {
+    let info = flagship_api::kinds::find(resource).unwrap();
+    let object = json!({"apiVersion": "flagship.dev/v1alpha1", "kind": info.kind,
+        "metadata": {"name": name}, "spec": spec});
+    user.create(&info.crd_name(), "", object).await.map_err(|error| error.message)
+}
+
+#[tokio::test(start_paused = true)]
+async fn policies_that_cannot_be_meant_are_refused_with_what_would_be_right() {
+    let hub = TestHub::new(1).await;
+    let whole = json!({
+        "selects": {"strategies": {"matchLabels": {"tier": "production"}}},
+        "clusters": {"membership": "Frozen", "unmatched": "Skip", "unreachable": "Skip",
+            "unreachableAfter": "3m", "overtaken": "Fail", "order": "Diverse"},
+        "failure": {"progressDeadline": "10m", "finalCauses": "Fail",
+            "budget": {"run": "2%", "stage": 1}, "then": "Stop", "retries": 1,
+            "retryAfter": "1m"},
+    });
+    let stored = made(&hub.user, "rpol", "whole", whole.clone()).await.unwrap();
+    assert_eq!(stored["spec"], whole);
+    made(&hub.user, "rpol", "empty", json!({})).await.unwrap();
+    let table = [
+        (json!({"clusters": {"membership": "Keep"}}), "supported values: \"Fail\", \"Frozen\""),
+        (json!({"clusters": {"unreachableAfter": "3m"}}), "set unreachable to Skip or Fail"),
+        (
+            json!({"clusters": {"unreachable": "Skip", "unreachableAfter": "soon"}}),
+            "must be a time longer than 0, such as 90s, 10m or 1h30m",
+        ),
+        (
+            json!({"failure": {"progressDeadline": "0s"}}),
+            "must be a time longer than 0, such as 90s, 10m or 1h30m",
+        ),
+        (
+            json!({"failure": {"budget": {"run": "few"}}}),
+            "must be a number of clusters, 0 or more, or a percentage of them, such as 2%",
+        ),
+        (
+            json!({"failure": {"budget": {"stage": -1}}}),
+            "must be a number of clusters, 0 or more, or a percentage of them, such as 2%",
+        ),
+        (json!({"failure": {"retryAfter": "1m"}}), "set retries to 1 or more"),
+        (json!({"failure": {"retries": 1}}), "set progressDeadline, or finalCauses to Fail"),
+        (json!({"failure": {"then": "Panic"}}), "supported values: \"Stop\", \"Continue\""),
+        (
+            json!({"selects": {"stages": ["prod*"]}, "clusters": {"membership": "Frozen"}}),
+            "leave selects.stages out, or set them in a policy of their own",
+        ),
+        (
+            json!({"selects": {"stages": ["prod*"]}, "failure": {"budget": {"run": 1}}}),
+            "leave selects.stages out, or set failure.budget.stage",
+        ),
+        (json!({"selects": {"stages": ["Prod!"]}}), "such as prod*"),
+    ];
+    for (spec, why) in table {
+        let told = made(&hub.user, "rpol", "bad", spec.clone()).await.unwrap_err();
+        assert!(told.contains(why), "{spec}\n{told}\nis not\n{why}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn freezes_say_why() {
+    let hub = TestHub::new(1).await;
+    let whole = json!({"reason": "incident 4711", "until": "2026-01-01T12:00:00Z",
+        "selects": {"stages": ["prod"]}, "except": {"runs": ["web-3", "team/web-3"]}});
+    made(&hub.user, "frz", "whole", whole).await.unwrap();
+    let table = [
+        (json!({}), "spec.reason: Required value"),
+        (json!({"reason": ""}), "say why nothing may begin, such as: incident 4711"),
+        (
+            json!({"reason": "x", "except": {"runs": ["a b"]}}),
+            "runs are named as web-3, or as team/web-3 in a namespace",
+        ),
+        (json!({"reason": "x", "until": "tomorrow"}), "spec.until"),
+    ];
+    for (spec, why) in table {
+        let told = made(&hub.user, "frz", "bad", spec.clone()).await.unwrap_err();
+        assert!(told.contains(why), "{spec}\n{told}\nis not\n{why}");
+    }
+}

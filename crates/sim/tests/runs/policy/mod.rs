@@ -1,0 +1,4 @@
+//! Rollout policies and freezes on a hub with all its controllers, in both scopes.
+
+mod api;
+mod freeze;
