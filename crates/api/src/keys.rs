@@ -200,6 +200,14 @@ pub mod own {
         /// Freezes: who made them. An embedded hub writes what it knows of the sender over it;
         /// elsewhere it is what the command line was told by the server.
         CREATED_BY = "flagship.dev/created-by";
+        /// Update runs: the rollout policies they follow, as they were when the run was
+        /// initialized, as JSON. The hub writes it then, over whatever stands there.
+        ADOPTED_POLICIES = "flagship.dev/adopted-policies";
+        /// Update runs: clusters that somebody wants to be left out, with reason and name, as JSON.
+        SKIPPED_CLUSTERS = "flagship.dev/skipped-clusters";
+        /// Update runs: the only clusters they are about, as a JSON list; read when the run is
+        /// initialized.
+        ONLY_CLUSTERS = "flagship.dev/only-clusters";
     }
 }
 

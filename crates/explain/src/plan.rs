@@ -79,6 +79,8 @@ pub struct Stages {
     pub passed: Vec<Passed>,
     /// What would hold the run before stages, in the words the run would use.
     pub frozen: Vec<String>,
+    /// What each policy says that the run would follow.
+    pub policies: Vec<String>,
 }
 
 /// A run that is still open although a newer one has passed it.
@@ -114,6 +116,11 @@ pub fn foresee(asked: Asked) -> Foreseen {
     let passed = passed(&asked.runs);
     let seen = observed(asked);
     let planned = plan(&seen);
+    let policies = planned.actions.iter().find_map(|action| match action {
+        Action::Adopt(adopted) => Some(adopted.told()),
+        _ => None,
+    });
+    let policies = policies.unwrap_or_default();
     let status = planned.actions.into_iter().rev().find_map(|action| match action {
         Action::Status(status) => Some(*status),
         _ => None,
@@ -129,7 +136,7 @@ pub fn foresee(asked: Asked) -> Foreseen {
         facts.run = Some(RunFacts { spec: seen.run.spec, status, ..Default::default() });
         return Foreseen::Refused(Box::new(Refused { facts, placement }));
     }
-    Foreseen::Stages(Stages::of(&seen, &status, passed))
+    Foreseen::Stages(Stages { policies, ..Stages::of(&seen, &status, passed) })
 }
 
 /// What to say of open runs that a newer one has passed: to let them go on takes clusters back.
@@ -172,7 +179,16 @@ impl Stages {
             let freeze = holding(&seen.policy, &seen.run.beside(""), &stage.stage_name, seen.now);
             frozen.extend(freeze.map(Freeze::told).filter(|told| !frozen.contains(told)));
         }
-        Self { at_once, slots, clusters, approvals, stages: board.stages, passed, frozen }
+        Self {
+            at_once,
+            slots,
+            clusters,
+            approvals,
+            stages: board.stages,
+            passed,
+            frozen,
+            policies: Vec::new(),
+        }
     }
 }
 

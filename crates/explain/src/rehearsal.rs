@@ -296,7 +296,8 @@ mod tests {
         let clusters = stages.iter().map(|stage| stage.cells.len()).sum();
         let at_once = slots.iter().map(usize::to_string).collect();
         let slots = slots.to_vec();
-        Stages { stages, at_once, slots, clusters, approvals: 0, passed: Vec::new() }
+        let (passed, frozen, policies) = (Vec::new(), Vec::new(), Vec::new());
+        Stages { stages, at_once, slots, clusters, approvals: 0, passed, frozen, policies }
     }
 
     /// Numbers that come again and again, each as often as the others.

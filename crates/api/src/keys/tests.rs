@@ -31,6 +31,7 @@ fn the_keys_are_these() {
         PLACEMENT_V1BETA1 placement.kubernetes-fleet.io/v1beta1
         CLUSTER_V1BETA1   cluster.kubernetes-fleet.io/v1beta1
         INVENTORY         multicluster.x-k8s.io
+        POLICY            flagship.dev
         NETWORKING        networking.fleet.azure.com
         # label
         PARENT_PLACEMENT               kubernetes-fleet.io/parent-CRP
@@ -95,6 +96,10 @@ fn the_keys_are_these() {
         FAILURE_CAUSES        flagship.dev/failure-causes
         AGENT                 flagship.dev/agent
         EVICTED_BINDING       flagship.dev/evicted-binding
+        CREATED_BY            flagship.dev/created-by
+        ADOPTED_POLICIES      flagship.dev/adopted-policies
+        SKIPPED_CLUSTERS      flagship.dev/skipped-clusters
+        ONLY_CLUSTERS         flagship.dev/only-clusters
         # finalizer
         PLACEMENT         kubernetes-fleet.io/crp-cleanup
         SCHEDULER         kubernetes-fleet.io/scheduler-cleanup

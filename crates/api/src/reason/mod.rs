@@ -146,6 +146,7 @@ mod tests {
             STUCK                 UpdateRunStuck
             STOPPING              UpdateRunStopping
             STOPPED               UpdateRunStopped
+            FROZEN                UpdateRunFrozen
             SUCCEEDED             UpdateRunSucceeded
             FAILED                UpdateRunFailed
             # update_run::stage
@@ -160,6 +161,7 @@ mod tests {
             STARTED   ClusterUpdatingStarted
             SUCCEEDED ClusterUpdatingSucceeded
             FAILED    ClusterUpdatingFailed
+            SKIPPED   ClusterSkipped
             # update_run::task
             WAIT_TIME_ELAPSED AfterStageTaskWaitTimeElapsed
             REQUEST_CREATED   StageTaskApprovalRequestCreated

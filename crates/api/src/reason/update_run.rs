@@ -58,8 +58,10 @@ pub mod cluster {
         STARTED = "ClusterUpdatingStarted";
         /// Succeeded True.
         SUCCEEDED = "ClusterUpdatingSucceeded";
-        /// Succeeded False: another writer took the binding.
+        /// Succeeded False: another writer took the binding, or a policy calls the cluster failed.
         FAILED = "ClusterUpdatingFailed";
+        /// Succeeded False: the run goes on without the cluster. Our own.
+        SKIPPED = "ClusterSkipped";
     }
 }
 

@@ -163,7 +163,9 @@ fn cells(cells: &[Cell], colours: bool) -> String {
         Mark::Left => 2,
         _ => 3,
     };
-    let is_busy = |mark| matches!(mark, Mark::Failed | Mark::Stuck | Mark::Left | Mark::Updating);
+    let is_busy = |mark| {
+        matches!(mark, Mark::Failed | Mark::Skipped | Mark::Stuck | Mark::Left | Mark::Updating)
+    };
     let mut busy: Vec<&Cell> = cells.iter().filter(|cell| is_busy(cell.mark)).collect();
     busy.sort_by_key(|cell| rank(cell));
     let mut parts = vec![bar(cells, colours)];
@@ -214,6 +216,7 @@ fn one(cell: &Cell, colours: bool) -> String {
         Mark::Updating => ("◐", "\u{1b}[34m"),
         Mark::Done => ("✔", "\u{1b}[32m"),
         Mark::Failed => ("✘", "\u{1b}[31m"),
+        Mark::Skipped => ("⊘", "\u{1b}[33m"),
         Mark::Taken => ("⇢", "\u{1b}[33m"),
         Mark::Stuck => ("!", "\u{1b}[31m"),
         Mark::Left => ("◌", "\u{1b}[31m"),
@@ -231,6 +234,7 @@ fn one(cell: &Cell, colours: bool) -> String {
             format!("{mark} {} {} {cause}", cell.cluster, clock(seconds))
         }
         (Some(seconds), _) => format!("{mark} {} {}", cell.cluster, clock(seconds)),
+        (None, None) if cell.mark == Mark::Skipped => format!("{mark} {} skipped", cell.cluster),
         (None, Some(by)) => format!("{mark} {} taken by {by}", cell.cluster),
         (None, None) => format!("{mark} {}", cell.cluster),
     }

@@ -12,7 +12,7 @@ use clap::Args;
 use flagship_api::freeze::{self, Except, FreezeSpec};
 use flagship_api::keys::own;
 use flagship_api::names::ObjectKey;
-use flagship_api::rollout_policy::Selects;
+use flagship_api::rollout_policy::{RolloutPolicy, Selects};
 use flagship_api::staged_update::{UpdateRunSpec, UpdateRunState};
 use flagship_api::staged_update_status::UpdateRunStatus;
 use flagship_rules::policy::selects::Wanted;
@@ -35,7 +35,8 @@ use super::steer::{LOOK, RunObject, whoami};
 #[derive(Args)]
 pub struct Freeze {
     /// Why, for those who wait, such as "incident 4711"
-    reason: String,
+    #[arg(value_name = "REASON")]
+    why: String,
     /// Its name; made from the reason if left out
     #[arg(long)]
     name: Option<String>,
@@ -124,7 +125,7 @@ impl Freeze {
         });
         let until = self.lasts.map(|lasts| now.saturating_add(lasts)).transpose()?;
         let spec = FreezeSpec {
-            reason: self.reason.clone(),
+            reason: self.why.clone(),
             selects: Selects {
                 strategies: select(&self.strategies),
                 placements: select(&self.placements),
@@ -135,7 +136,7 @@ impl Freeze {
             except: Except { runs: except.collect::<Result<_, _>>()? },
         };
         let annotations = by.map(|by| BTreeMap::from([(own::CREATED_BY.to_owned(), by)]));
-        let name = self.name.clone().unwrap_or_else(|| named_after(&self.reason));
+        let name = self.name.clone().unwrap_or_else(|| named_after(&self.why));
         let metadata = ObjectMeta { name: Some(name), annotations, ..ObjectMeta::default() };
         Ok(freeze::Freeze { metadata, spec })
     }
@@ -197,16 +198,21 @@ async fn under_way(client: &Client) -> anyhow::Result<Vec<RunObject>> {
     Ok(all)
 }
 
-/// Every freeze there is, with the labels by which they select a run.
+/// Every freeze and policy there is, with the labels by which they select a run.
 pub async fn seen(
     client: &Client,
     key: &ObjectKey,
     run: &UpdateRunSpec,
 ) -> anyhow::Result<policy::Seen> {
     let freezes = all(client).await?.into_iter().map(Arc::new).collect::<Vec<_>>();
-    let wanted = Wanted::by(freezes.iter().map(|freeze| &freeze.spec.selects));
-    let labels = labels_of(client, wanted, key, run).await?;
-    Ok(policy::Seen { freezes, labels })
+    let policies = match client.of::<RolloutPolicy>().list(&Selection::all()).await {
+        Err(ClientError::NotServed { .. }) => Vec::new(),
+        all => all?.items.iter().map(policy::Policy::read).collect(),
+    };
+    let selections = freezes.iter().map(|freeze| &freeze.spec.selects);
+    let selections = selections.chain(policies.iter().map(|policy| &policy.spec.selects));
+    let labels = labels_of(client, Wanted::by(selections), key, run).await?;
+    Ok(policy::Seen { freezes, policies, labels, ..policy::Seen::default() })
 }
 
 /// Every freeze there is; none where they are not installed.

@@ -3,6 +3,7 @@
 //! `connect` finds the hub, `scoped_kind` makes both scopes one, `gather` reads what `why`
 //! wants. Nothing here computes a rule or what a person is told.
 
+mod again;
 mod board_text;
 mod connect;
 pub mod console;
@@ -29,6 +30,7 @@ mod table;
 mod why;
 mod wrap;
 
+pub use again::{Retry, Skip};
 pub use connect::{Connect, NoHub};
 pub use console::Console;
 pub use doctor::Doctor;

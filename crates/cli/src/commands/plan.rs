@@ -79,7 +79,8 @@ impl Plan {
                             "namespace": key.namespace, "strategy": strategy,
                             "stages": stages.stages, "atOnce": stages.at_once,
                             "clusters": stages.clusters, "approvals": stages.approvals,
-                            "passed": stages.passed, "frozen": stages.frozen});
+                            "passed": stages.passed, "frozen": stages.frozen,
+                            "policies": stages.policies});
                         shape.write(&value, out)?;
                     }
                     None => show(&key, &strategy, &stages, Look::here(), out)?,
@@ -124,7 +125,7 @@ fn show(
     writeln!(out)?;
     writeln!(out, "{} cluster(s), {} approval(s).", planned.clusters, planned.approvals)?;
     let passed = planned.passed.iter().map(|passed| &passed.message);
-    for note in passed.chain(&planned.frozen) {
+    for note in planned.policies.iter().chain(passed).chain(&planned.frozen) {
         writeln!(out, "{}", after("note:  ", note, look.width))?;
     }
     let flag =

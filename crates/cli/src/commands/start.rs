@@ -262,7 +262,7 @@ pub async fn only_strategy(hub: &Hub, placement: &ObjectKey) -> anyhow::Result<S
 }
 
 /// `demo-1`, `demo-2`: the first number nobody used.
-fn free_name(taken: &[RunObject], placement: &str) -> String {
+pub(super) fn free_name(taken: &[RunObject], placement: &str) -> String {
     // A run's name has at most 63 characters and may not end in a sign.
     let stem: String = placement.chars().take(57).collect();
     let stem = stem.trim_end_matches(['-', '.']);

@@ -133,7 +133,7 @@ fn shown(mark: Mark, since: i64, silent: bool, taken_by: Option<&str>) -> Value 
         Mark::Queued => 0,
         Mark::Updating | Mark::Stuck => 1,
         Mark::Done => 2,
-        Mark::Failed | Mark::Left => 3,
+        Mark::Failed | Mark::Skipped | Mark::Left => 3,
         Mark::Taken => 4,
     };
     match (since, silent, taken_by) {
@@ -179,7 +179,10 @@ fn column(
         let found = cluster.conditions.of_type(updating_cluster::SUCCEEDED)?;
         (Truth::of(found) == Truth::False).then(|| millis(found.last_transition_time.0))
     });
-    let over = stage.cells.iter().all(|cell| matches!(cell.mark, Mark::Done | Mark::Taken));
+    let over = stage
+        .cells
+        .iter()
+        .all(|cell| matches!(cell.mark, Mark::Done | Mark::Skipped | Mark::Taken));
     let tasks = told.before_stage_task_status.iter().chain(&told.after_stage_task_status);
     let gates = stage.gates.iter().zip(tasks).map(|(gate, task)| {
         let at = |kind: &str| {

@@ -37,8 +37,10 @@ pub enum Mark {
     Updating,
     /// Done.
     Done,
-    /// Taken over by somebody else.
+    /// Taken over by somebody else, or failed under a policy.
     Failed,
+    /// The run goes on without it.
+    Skipped,
     /// Follows another run since.
     Taken,
     /// Being updated, and something keeps it from getting on.
@@ -221,6 +223,7 @@ impl Cell {
         let started = started_at(cluster);
         let mark = match outcome(cluster) {
             Some(Truth::True) => Mark::Done,
+            Some(_) if lifecycle::is_skipped(cluster) => Mark::Skipped,
             Some(_) => Mark::Failed,
             None if started.is_some() && run_has_ended => Mark::Left,
             None if started.is_some() => Mark::Updating,

@@ -57,6 +57,12 @@ causes! {
     TimedWait = "TIMED_WAIT", "a wait that the strategy asks for is not over";
     /// A freeze holds the run.
     Frozen = "FROZEN", "somebody has stopped the line";
+    /// More clusters have failed than a policy allows.
+    BudgetSpent = "BUDGET_SPENT", "more clusters have failed than the policy allows";
+    /// A newer run has taken clusters, and a policy forbids to take them back.
+    Overtaken = "OVERTAKEN", "a newer run has overtaken this one";
+    /// Two policies cannot both be followed.
+    PoliciesDisagree = "POLICIES_DISAGREE", "two rollout policies say different things";
     /// Another writer changed a cluster that was being updated.
     Preempted = "PREEMPTED", "another run or person took over a cluster";
     /// A newer run has passed a run that waits.

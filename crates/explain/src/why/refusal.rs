@@ -18,6 +18,9 @@ use crate::order::{natural, some_of};
 
 /// What the sentence contains, and what that means.
 const KNOWN: &[(&str, Cause)] = &[
+    ("the failure budget of", Cause::BudgetSpent),
+    ("the run was overtaken by", Cause::Overtaken),
+    ("rollout policies disagree", Cause::PoliciesDisagree),
     ("parent placement not found", Cause::PlacementMissing),
     ("does not have an external rollout strategy", Cause::PlacementNotExternal),
     ("not fully scheduled yet", Cause::PlacementNotScheduled),

@@ -15,8 +15,9 @@ use super::gate::{self, spoken};
 use super::hints::{flagship, kubectl};
 use super::stuck::{counted, grouped, is_coming_up};
 use super::{Cause, cluster, hub_silent, refusal};
+use crate::order::some_of;
 use flagship_rules::update_run::lifecycle::{
-    Ending, Phase, ending, in_flight, outcome, phase, started_at, waits_at,
+    Ending, Phase, ending, in_flight, not_updated, outcome, phase, started_at, waits_at,
 };
 use flagship_rules::update_run::superseded::superseded;
 
@@ -142,11 +143,25 @@ fn done(facts: &Facts, key: &ObjectKey, run: &RunFacts) -> Finding {
         let headline = format!("{key} is done; since then {}.", found.told());
         return Finding::new(State::Done, Cause::Done, headline);
     }
-    let headline = format!(
-        "{key} is done: {clusters} cluster(s) run snapshot {} of {}.",
+    let without = not_updated(&run.status);
+    let version = format!(
+        "snapshot {} of {}",
         run.status.resource_snapshot_index_used, run.spec.placement_name
     );
-    Finding::new(State::Done, Cause::Done, headline)
+    if without.is_empty() {
+        let headline = format!("{key} is done: {clusters} cluster(s) run {version}.");
+        return Finding::new(State::Done, Cause::Done, headline);
+    }
+    let headline = format!(
+        "{key} is done without {}: {} of {clusters} cluster(s) run {version}.",
+        some_of(&without, 3),
+        clusters - without.len()
+    );
+    Finding::new(State::Done, Cause::Done, headline).hint(
+        "then",
+        "bring it to these, too",
+        flagship("retry", key),
+    )
 }
 
 /// The hub has had time to answer, and has not.

@@ -1,58 +1,139 @@
-//! What a pass sees of freezes: those there are, and the labels by which they select runs.
+//! What a pass sees of policies and freezes, and of clusters where a policy asks for it.
 //!
-//! Labels are only asked for while some freeze selects by them, so a hub without freezes asks
-//! for nothing.
+//! Labels, reports and policies are only asked for where something needs them, so a hub
+//! without policies and freezes asks for nothing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use flagship_api::condition::{Conditions, Truth};
+use flagship_api::condition_type::binding::{APPLIED, AVAILABLE};
 use flagship_api::freeze;
-use flagship_api::names::ObjectKey;
+use flagship_api::keys::{label, own};
+use flagship_api::names::{ObjectKey, member_namespace};
+use flagship_api::rollout_policy::RolloutPolicy;
+use flagship_api::work::Work;
+use flagship_rules::diagnosis::report::{self, Reported};
 use flagship_rules::policy::selects::Wanted;
-use flagship_rules::policy::{self, Freeze, Labels};
+use flagship_rules::policy::{Freeze, Labels, Policy};
+use flagship_rules::update_run::{Observed, lifecycle};
 use flagship_runtime::client::{ClientError, ResourceType, Selection};
 use flagship_runtime::effects::Kind;
-use flagship_runtime::reflector::Store;
 use flagship_runtime::verdict::Failure;
 use k8s_openapi::api::core::v1::Namespace;
 use kube_core::Resource;
 use kube_core::metadata::PartialObjectMeta;
 
+use super::observe::Seen;
 use crate::hub::Context;
-use crate::mirrors::Run;
+use crate::mirrors::{Mirrors, Run};
 use crate::scope::Scoped;
 
-/// What is mirrored of freezes, with the labels they ask for.
-pub(super) async fn observe<S: Scoped>(
+/// Adds what policies and freezes say, and what they want to know.
+pub(super) async fn complete<S: Scoped>(
     cx: &Context,
-    mirror: &Store<Freeze>,
+    mirrors: &Mirrors,
     run: &Run,
-) -> Result<policy::Seen, Failure> {
-    let freezes = mirror.all().into_iter().map(|(_, freeze)| freeze).collect();
-    with_labels::<S>(cx, run, freezes).await
+    seen: &mut Seen,
+) -> Result<(), Failure> {
+    let observed = &mut seen.observed;
+    if observed.unreadable.is_some() {
+        return Ok(());
+    }
+    let mut selections = Vec::new();
+    if run.value.is_initialized() {
+        let freezes: Vec<Arc<Freeze>> = match seen.fresh {
+            true => {
+                let (listed, _) = listed::<freeze::Freeze>(cx).await?;
+                listed.iter().map(Freeze::read).map(Arc::new).collect()
+            }
+            false => mirrors.freezes.all().into_iter().map(|(_, freeze)| freeze).collect(),
+        };
+        observed.policy.freezes = freezes;
+        selections.extend(observed.policy.freezes.iter().map(|freeze| freeze.spec.selects.clone()));
+    } else {
+        let (policies, unreadable) = listed::<RolloutPolicy>(cx).await?;
+        // What cannot be read is not absent.
+        if unreadable.is_some() {
+            observed.unreadable = unreadable;
+            return Ok(());
+        }
+        observed.policy.policies = policies.iter().map(Policy::read).collect();
+        selections
+            .extend(observed.policy.policies.iter().map(|policy| policy.spec.selects.clone()));
+    }
+    observed.policy.labels = labels::<S>(cx, run, Wanted::by(&selections)).await?;
+    let policed = run.value.adopted.is_some() || !observed.policy.policies.is_empty();
+    if policed && seen.fresh {
+        with_what_members_say(mirrors, observed);
+    }
+    if policed && run.value.is_initialized() {
+        observed.policy.reports = reports(cx, run, observed).await?;
+    }
+    Ok(())
 }
 
-/// The same, read from the server itself.
-pub(super) async fn observe_fresh<S: Scoped>(
-    cx: &Context,
-    run: &Run,
-) -> Result<policy::Seen, Failure> {
-    let listed = match cx.client.of::<freeze::Freeze>().list(&Selection::all()).await {
-        Err(ClientError::NotServed { .. }) => Vec::new(),
-        listed => listed?.items,
-    };
-    let mut freezes: Vec<Arc<Freeze>> =
-        listed.iter().map(|object| Arc::new(Freeze::read(object))).collect();
-    freezes.sort_by(|a, b| a.name.cmp(&b.name));
-    with_labels::<S>(cx, run, freezes).await
+/// Everything of a kind of ours, and what of it cannot be read; nothing where it is not
+/// installed.
+async fn listed<K: Kind>(cx: &Context) -> Result<(Vec<K>, Option<String>), Failure> {
+    match cx.client.of::<K>().list(&Selection::all()).await {
+        Err(ClientError::NotServed { .. }) => Ok((Vec::new(), None)),
+        listed => {
+            let listed = listed?;
+            let unreadable = listed.malformed.first().map(ToString::to_string);
+            Ok((listed.items, unreadable))
+        }
+    }
 }
 
-async fn with_labels<S: Scoped>(
+/// Fresh reads of members have no more than their labels; heartbeats and properties are as
+/// fresh in the mirror as agents report them.
+fn with_what_members_say(mirrors: &Mirrors, observed: &mut Observed) {
+    for cluster in &mut observed.clusters {
+        let key = ObjectKey::cluster(&cluster.name);
+        if let Some(known) = mirrors.members.clusters.get(&key) {
+            let known = &known.value;
+            let mut told = (**cluster).clone();
+            told.agent = known.agent.clone();
+            told.properties = known.properties.clone();
+            *cluster = Arc::new(told);
+        }
+    }
+}
+
+/// Why clusters under way are not available, as the agents of those report it that say so.
+async fn reports(
     cx: &Context,
     run: &Run,
-    freezes: Vec<Arc<Freeze>>,
-) -> Result<policy::Seen, Failure> {
-    let wanted = Wanted::by(freezes.iter().map(|freeze| &freeze.spec.selects));
+    observed: &Observed,
+) -> Result<BTreeMap<String, Vec<Reported>>, Failure> {
+    let stages = observed.run.status.stages_status.iter();
+    let flying = stages.flat_map(|stage| &stage.clusters).filter(|c| lifecycle::in_flight(c));
+    let mut found = BTreeMap::new();
+    for cluster in flying.map(|cluster| &cluster.cluster_name) {
+        let mut bindings = observed.bindings.iter().filter(|binding| binding.cluster() == cluster);
+        let fails = bindings.any(|binding| {
+            let conditions = &binding.status.conditions;
+            let said = [APPLIED, AVAILABLE].iter().filter_map(|kind| conditions.of_type(kind));
+            said.map(Truth::of).any(|truth| truth == Truth::False)
+        });
+        if !fails {
+            continue;
+        }
+        let labels = format!("{}={}", label::PARENT_PLACEMENT, run.placement.name);
+        let works = Selection::namespace(&member_namespace(cluster)).with_labels(labels);
+        let objects = cx.client.of_type::<PartialObjectMeta<Work>>(ResourceType::of::<Work>());
+        let listed = objects.metadata_only().list(&works).await?;
+        let notes = listed
+            .items
+            .iter()
+            .filter_map(|work| work.meta().annotations.as_ref()?.get(own::FAILURE_CAUSES));
+        found.insert(cluster.clone(), notes.flat_map(|note| report::read(note)).collect());
+    }
+    Ok(found)
+}
+
+async fn labels<S: Scoped>(cx: &Context, run: &Run, wanted: Wanted) -> Result<Labels, Failure> {
     let mut labels = Labels::default();
     if wanted.strategy {
         labels.strategy = labels_of::<S::UpdateStrategy>(cx, &run.value.strategy_key()).await?;
@@ -64,7 +145,7 @@ async fn with_labels<S: Scoped>(
         let space = labels_of::<Namespace>(cx, &ObjectKey::cluster(space)).await?;
         labels.namespace = Some(space);
     }
-    Ok(policy::Seen { freezes, labels })
+    Ok(labels)
 }
 
 /// The labels of an object; none if it is not there.

@@ -229,8 +229,7 @@ impl<S: Scoped> Shell<S> {
         if run.value.is_initialized() {
             let members = &self.mirrors.members;
             let mut seen = observe(&self.cx, members, &self.scope, &self.departed, run);
-            let freezes = &self.mirrors.freezes;
-            seen.observed.policy = policies::observe::<S>(&self.cx, freezes, run).await?;
+            policies::complete::<S>(&self.cx, &self.mirrors, run, &mut seen).await?;
             let (seen, plan) = planned(seen);
             if !needs_fresh_reads(&seen.observed, &plan) {
                 return Ok((seen, plan));
@@ -239,9 +238,7 @@ impl<S: Scoped> Shell<S> {
         let mut seen =
             observe_fresh::<S>(&self.cx, &self.scope, &self.selectable, &self.departed, run)
                 .await?;
-        if run.value.is_initialized() {
-            seen.observed.policy = policies::observe_fresh::<S>(&self.cx, run).await?;
-        }
+        policies::complete::<S>(&self.cx, &self.mirrors, run, &mut seen).await?;
         Ok(planned(seen))
     }
 
@@ -329,6 +326,14 @@ impl<S: Scoped> Shell<S> {
             Action::Ask(ask) => self.ask(pass, &ask).await?,
             Action::Accept(accept) => self.accept(pass, &accept).await?,
             Action::Dismiss(dismiss) => self.dismiss(pass, &dismiss).await?,
+            Action::Adopt(adopted) => {
+                let text = (!adopted.is_empty()).then(|| serde_json::to_string(&adopted));
+                let text =
+                    text.transpose().map_err(|error| Failure::back_off(error.to_string()))?;
+                let patch = json!({"metadata": {"annotations": {own::ADOPTED_POLICIES: text}}});
+                let written = pass.writer.patch::<S::UpdateRun>(&pass.seen.run, patch).await?;
+                pass.seen.run = Precondition::of(&written).unwrap_or_else(|| pass.seen.run.clone());
+            }
             Action::Announce(announced) => {
                 let text = announced.to_text(&pass.seen.run.uid);
                 let patch = json!({"metadata": {"annotations": {own::ANNOUNCED_WRITES: text}}});

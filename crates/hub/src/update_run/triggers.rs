@@ -75,7 +75,8 @@ impl Waker {
             return;
         }
         match (&change.old, &change.new) {
-            (Some(old), Some(new)) if asked(old) == asked(new) => {}
+            (Some(old), Some(new))
+                if asked(old) == asked(new) && old.value.skips == new.value.skips => {}
             (_, Some(run)) | (Some(run), None) => {
                 self.queue.add_with(PlacedKey::from(&**run), change.origin.priority());
             }

@@ -12,7 +12,7 @@ use flagship_api::reason::update_run as reason;
 use flagship_api::staged_update::UpdateRunState;
 use flagship_api::staged_update_status::{StageUpdatingStatus, UpdateRunStatus};
 
-use super::lifecycle::{in_flight, is_finished};
+use super::lifecycle::{in_flight, is_finished, not_updated};
 use super::observed::Run;
 use super::reconcile::Waiting;
 use super::stages::NAMED_AT_MOST;
@@ -47,7 +47,7 @@ pub fn events(run: &Run, new: &UpdateRunStatus, waiting: &[Waiting]) -> Vec<Even
             reason::STUCK => stuck(new, waiting),
             reason::STOPPING => stopping(new),
             reason::STOPPED => stopped(new),
-            reason::SUCCEEDED => done(run, new),
+            reason::SUCCEEDED if not_updated(new).is_empty() => done(run, new),
             _ => told.message.clone(),
         };
         events.push(Event { warning, reason: told.reason.clone(), message });

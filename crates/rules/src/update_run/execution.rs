@@ -15,10 +15,11 @@ use jiff::SignedDuration;
 use super::deletion;
 use super::delivery::{self, Delivery, Target};
 use super::gates::{self, STAGE_POLL};
-use super::lifecycle::{in_flight, is_finished, outcome};
+use super::lifecycle::{in_flight, is_settled, outcome};
 use super::max_concurrency::concurrency;
 use super::metrics;
 use super::pass::Pass;
+use super::policed;
 use super::reconcile::{Action, Waiting};
 use super::status::{ConditionValue, ConditionWriter};
 use super::words::{Failure, abort, cluster_failed, missing, taken, together};
@@ -61,7 +62,10 @@ pub fn in_stage(
     let done = work(pass, &mut stage, config);
     let failure = match done {
         Ok(value) => {
-            let value = pass.unless_held(&stage.stage_name, value);
+            let value = match value {
+                ConditionValue::Succeeded => policed::ended(pass.seen, &pass.status),
+                value => pass.unless_held(&stage.stage_name, value),
+            };
             pass.conclude(&value);
             None
         }
@@ -95,15 +99,21 @@ fn update(
         return Ok(ConditionValue::Waiting(StageSide::Before, name));
     }
     none_failed(stage)?;
+    policed::leave_out(pass, stage);
     let target = Target::of(pass.seen, &pass.status)?;
-    let was_open = stage.clusters.iter().any(|cluster| !is_finished(cluster));
+    let was_open = stage.clusters.iter().any(|cluster| !is_settled(cluster));
     let stuck = watch(pass, stage, &target)?;
     let most = concurrency(config, stage.clusters.len())?;
-    let may_begin = pass.may_begin(&name);
+    let may_begin = policed::spent_with(pass, stage).is_none() && pass.may_begin(&name);
     if may_begin {
         start(pass, stage, &target, most)?;
     }
-    if stage.clusters.iter().any(|cluster| !is_finished(cluster)) {
+    if let Some(spent) = policed::spent_with(pass, stage)
+        && !stage.clusters.iter().any(in_flight)
+    {
+        return Err(Failure::abort(spent.text));
+    }
+    if stage.clusters.iter().any(|cluster| !is_settled(cluster)) {
         if !may_begin && !stage.clusters.iter().any(in_flight) {
             return Ok(ConditionValue::Progressing);
         }
@@ -126,6 +136,7 @@ fn update(
 
 fn none_failed(stage: &StageUpdatingStatus) -> Result<(), Failure> {
     let failed = stage.clusters.iter().filter(|entry| outcome(entry) == Some(Truth::False));
+    let failed = failed.filter(|entry| !is_settled(entry));
     let told = failed.map(|entry| cluster_failed(&entry.cluster_name, &stage.stage_name));
     together(told.collect()).map_or(Ok(()), |text| Err(Failure::Final(text)))
 }
@@ -166,7 +177,10 @@ pub fn watch(
     for entry in stage.clusters.iter_mut().filter(|entry| in_flight(entry)) {
         let cluster = entry.cluster_name.clone();
         let Some(binding) = pass.sorted.of(&cluster) else {
-            failures.push(missing(&cluster, &name, ""));
+            match pass.seen.run.keeps_its_clusters() {
+                true => policed::settle(pass, entry, &policed::left(&cluster)),
+                false => failures.push(missing(&cluster, &name, "")),
+            }
             continue;
         };
         match delivery::look(pass.seen, target, binding, entry) {
@@ -177,6 +191,13 @@ pub fn watch(
             }
             Delivery::Done => pass.writer.cluster_succeeded(entry),
             moving => {
+                // What was promised is done before it is judged: another hub may be about to.
+                if moving == Delivery::Running
+                    && let Some(verdict) = policed::judge(pass, &name, entry, binding)
+                {
+                    policed::settle(pass, entry, &verdict);
+                    continue;
+                }
                 if target.may_be_late(pass.seen, binding, moving) {
                     pass.announce(binding);
                 }
@@ -199,16 +220,26 @@ fn start(
 ) -> Result<(), Failure> {
     let name = stage.stage_name.clone();
     let mut busy = stage.clusters.iter().filter(|cluster| in_flight(cluster)).count();
-    for entry in &mut stage.clusters {
-        if busy >= most {
+    for at in 0..stage.clusters.len() {
+        if busy >= most || policed::spent_with(pass, stage).is_some() {
             break;
         }
-        if is_finished(entry) || in_flight(entry) {
+        let Some(entry) = stage.clusters.get_mut(at) else { break };
+        if is_settled(entry) || in_flight(entry) {
             continue;
         }
         let Some(binding) = pass.sorted.of(&entry.cluster_name) else {
+            if pass.seen.run.keeps_its_clusters() {
+                let left = policed::left(&entry.cluster_name);
+                policed::settle(pass, entry, &left);
+                continue;
+            }
             return Err(Failure::Final(missing(&entry.cluster_name, &name, "")));
         };
+        if let Some(verdict) = policed::silent(pass.seen, &name, &entry.cluster_name) {
+            policed::settle(pass, entry, &verdict);
+            continue;
+        }
         let delivery = delivery::look(pass.seen, target, binding, entry);
         let now = match delivery {
             Delivery::Untouched => delivery::promise_time(pass.seen, &entry.cluster_name),

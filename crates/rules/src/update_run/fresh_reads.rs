@@ -13,7 +13,7 @@ use flagship_api::staged_update_status::UpdateRunStatus;
 
 use super::delivery::{Deliver, rival};
 use super::held::says_frozen;
-use super::lifecycle::{has_ended, is_finished, says};
+use super::lifecycle::{failed_under_policy, has_ended, is_finished, is_skipped, says};
 use super::observed::Observed;
 use super::reconcile::{Action, Plan};
 
@@ -26,6 +26,7 @@ pub fn needs_fresh_reads(seen: &Observed, plan: &Plan) -> bool {
             !seen.run.is_initialized()
                 || (ends && bad.contains(&Some(Truth::False)))
                 || finishes_what_others_wrote(seen, status)
+                || gives_up_a_cluster(seen, status)
                 || (says_frozen(&seen.run.status) && !says_frozen(status))
         }
         Action::Deliver(deliver) => takes_from_somebody(seen, deliver),
@@ -46,6 +47,15 @@ fn finishes_what_others_wrote(seen: &Observed, status: &UpdateRunStatus) -> bool
         .iter()
         .filter(|binding| binding.fence.as_ref().is_some_and(|fence| fence.run != seen.run.uid));
     of_others.any(|binding| new.contains(binding.cluster()))
+}
+
+/// Whether a cluster is skipped, or called failed by a policy.
+fn gives_up_a_cluster(seen: &Observed, status: &UpdateRunStatus) -> bool {
+    let given_up = |status: &UpdateRunStatus| {
+        let clusters = status.stages_status.iter().flat_map(|stage| &stage.clusters);
+        clusters.filter(|c| is_skipped(c) || failed_under_policy(c)).count()
+    };
+    given_up(status) > given_up(&seen.run.status)
 }
 
 /// Whether another run wrote the binding last and has not certainly ended. One that is not

@@ -6,6 +6,7 @@ use flagship_api::staged_update::UpdateRunSpec;
 use flagship_api::staged_update_status::UpdateRunStatus;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::de::DeserializeOwned;
 
 use super::announced::Announced;
 use super::lifecycle::{has_ended, in_flight, started_at};
@@ -25,6 +26,9 @@ impl Run {
             has_finalizer: metadata.finalizers.iter().flatten().any(|f| f == finalizer::UPDATE_RUN),
             announced: Announced::by(metadata),
             asked_index: None,
+            adopted: noted(metadata, own::ADOPTED_POLICIES),
+            skips: noted(metadata, own::SKIPPED_CLUSTERS).unwrap_or_default(),
+            only: noted(metadata, own::ONLY_CLUSTERS),
             spec: spec.clone(),
             status: status.clone(),
         }
@@ -77,6 +81,11 @@ impl Approval {
             conditions: status.map(|status| status.conditions.clone()).unwrap_or_default(),
         }
     }
+}
+
+/// What an annotation says; nothing if it is absent or cannot be read.
+fn noted<T: DeserializeOwned>(metadata: &ObjectMeta, key: &str) -> Option<T> {
+    serde_json::from_str(metadata.annotations.as_ref()?.get(key)?).ok()
 }
 
 fn created(metadata: &ObjectMeta) -> Timestamp {

@@ -9,11 +9,13 @@ use flagship_api::error_class::ErrorClass;
 use flagship_api::names::DELETION_STAGE;
 use flagship_api::staged_update_status::{StageUpdatingStatus, UpdateRunStatus};
 
+use super::inputs::EVERY_CLUSTER;
 use super::observed::Observed;
 use super::status::ConditionWriter;
 use super::words::{Failure, VALID};
 use super::{inputs, overrides, snapshot, stages};
 use crate::placement::resource_snapshots::ResourceAction;
+use crate::policy::Adopted;
 
 /// What initialization found.
 pub struct Initialized {
@@ -21,15 +23,21 @@ pub struct Initialized {
     pub status: UpdateRunStatus,
     /// Snapshots to write before the status.
     pub actions: Vec<ResourceAction>,
+    /// The policies that the run follows from now on.
+    pub adopted: Adopted,
     /// Why there is no plan.
     pub failure: Option<Failure>,
 }
 
 /// Works the plan out.
 pub fn initialize(seen: &Observed) -> Initialized {
-    let mut found =
-        Initialized { status: UpdateRunStatus::default(), actions: Vec::new(), failure: None };
-    found.failure = work_out(seen, &mut found.status, &mut found.actions).err();
+    let mut found = Initialized {
+        status: UpdateRunStatus::default(),
+        actions: Vec::new(),
+        adopted: Adopted::default(),
+        failure: None,
+    };
+    found.failure = work_out(seen, &mut found.status, &mut found.actions, &mut found.adopted).err();
     found
 }
 
@@ -37,6 +45,7 @@ fn work_out(
     seen: &Observed,
     status: &mut UpdateRunStatus,
     actions: &mut Vec<ResourceAction>,
+    adopted: &mut Adopted,
 ) -> Result<(), Failure> {
     let (placement, apply) = inputs::placement(seen)?;
     status.applied_strategy = Some(apply);
@@ -47,7 +56,12 @@ fn work_out(
     status.policy_observed_cluster_count = wanted;
     inputs::scheduled(latest)?;
 
-    let sorted = inputs::bindings(seen, latest)?;
+    let mut sorted = inputs::bindings(seen, latest)?;
+    let mut wanted = wanted;
+    if let Some(only) = &seen.run.only {
+        sorted.only(only);
+        wanted = EVERY_CLUSTER;
+    }
     inputs::any(seen, latest, &sorted)?;
     status.policy_observed_cluster_count = inputs::counts(wanted, &sorted)?;
 
@@ -57,10 +71,16 @@ fn work_out(
     })?;
     let copy = &*status.staged_update_strategy_snapshot.insert(stages::copied(strategy));
     stages::distinct_names(seen, copy)?;
-    let computed = stages::compute(seen, copy, &sorted)?;
+    let names: Vec<&str> = copy.stages.iter().map(|stage| stage.name.as_str()).collect();
+    *adopted = Adopted::of(&seen.policy.policies, &seen.policy.labels, &names)
+        .map_err(Failure::valid_user)?;
+    let mut computed = stages::compute(seen, copy, &sorted)?;
+    computed.ordered(seen, adopted);
     let placed = computed.all_placed();
     status.stages_status = computed.stages;
-    placed?;
+    if !adopted.skips_unmatched() {
+        placed?;
+    }
     status.deletion_stage_status = Some(StageUpdatingStatus {
         stage_name: DELETION_STAGE.to_owned(),
         clusters: sorted.dropped_clusters().into_iter().map(stages::untouched).collect(),

@@ -4,7 +4,7 @@
 //! with these words. What was found so far is recorded as it is found, so that a failed
 //! initialization shows how far it came.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use flagship_api::apply_strategy::ApplyStrategy;
@@ -125,6 +125,13 @@ impl<'a> Sorted<'a> {
         self.by_cluster.get(cluster).copied()
     }
 
+    /// Only these clusters, and nothing to be deleted.
+    pub fn only(&mut self, clusters: &BTreeSet<String>) {
+        self.selected.retain(|binding| clusters.contains(binding.cluster()));
+        self.by_cluster.retain(|cluster, _| clusters.contains(*cluster));
+        self.dropped.clear();
+    }
+
     /// Clusters that lose their resources, by name.
     pub fn dropped_clusters(&self) -> Vec<&'a str> {
         let mut clusters: Vec<&str> = self.dropped.iter().map(|b| b.cluster()).collect();
@@ -161,6 +168,27 @@ pub fn bindings<'a>(seen: &'a Observed, latest: &PolicySnapshot) -> Result<Sorte
         }
     }
     Ok(sorted)
+}
+
+/// The bindings as a run sees them that keeps its clusters: by their state alone, and to be
+/// deleted only what it has `listed` for that.
+pub fn as_planned<'a>(seen: &'a Observed, listed: &BTreeSet<&str>) -> Sorted<'a> {
+    let mut all: Vec<&Binding> = seen.bindings.iter().map(Arc::as_ref).collect();
+    all.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut sorted = Sorted::default();
+    for binding in all {
+        match &binding.spec.state {
+            BindingState::Unscheduled if listed.contains(binding.cluster()) => {
+                sorted.dropped.push(binding);
+            }
+            BindingState::Scheduled | BindingState::Bound if !binding.deleting => {
+                sorted.selected.push(binding);
+                sorted.by_cluster.entry(binding.cluster()).or_insert(binding);
+            }
+            _ => {}
+        }
+    }
+    sorted
 }
 
 /// Whether there is anything to do at all.

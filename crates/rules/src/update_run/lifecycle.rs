@@ -52,6 +52,57 @@ pub fn is_finished(cluster: &ClusterUpdatingStatus) -> bool {
     outcome(cluster) == Some(Truth::True)
 }
 
+/// Begins the message of every cluster that a policy calls failed.
+pub const FAILED_UNDER: &str = "Failed under policy ";
+
+/// Whether the run goes on without a cluster.
+pub fn is_skipped(cluster: &ClusterUpdatingStatus) -> bool {
+    let told = cluster.conditions.of_type(updating_cluster::SUCCEEDED);
+    told.is_some_and(|told| told.reason == reason::update_run::cluster::SKIPPED)
+}
+
+/// Whether a policy calls a cluster failed.
+pub fn failed_under_policy(cluster: &ClusterUpdatingStatus) -> bool {
+    let told = cluster.conditions.of_type(updating_cluster::SUCCEEDED);
+    told.is_some_and(|told| {
+        Truth::of(told) == Truth::False && told.message.starts_with(FAILED_UNDER)
+    })
+}
+
+/// How far a run is with one of its clusters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Not begun, or under way.
+    Open,
+    /// Updated, failed or skipped.
+    Over,
+}
+
+/// How far a run is with a cluster; nothing if it is none of its stages'.
+pub fn place(status: &UpdateRunStatus, cluster: &str) -> Option<Place> {
+    let mut clusters = status.stages_status.iter().flat_map(|stage| &stage.clusters);
+    let found = clusters.find(|found| found.cluster_name == cluster)?;
+    Some(if outcome(found).is_some() { Place::Over } else { Place::Open })
+}
+
+/// Clusters that a run has failed on, skipped or left under way.
+pub fn not_updated(status: &UpdateRunStatus) -> Vec<&str> {
+    let clusters = status.stages_status.iter().flat_map(|stage| &stage.clusters);
+    let given_up = clusters.filter(|c| outcome(c) == Some(Truth::False) || in_flight(c));
+    given_up.map(|cluster| cluster.cluster_name.as_str()).collect()
+}
+
+/// The version that a run brings; empty until it has chosen one.
+pub fn version(status: &UpdateRunStatus) -> &str {
+    &status.resource_snapshot_index_used
+}
+
+/// Whether nothing more is done about a cluster and the run need not end for it: updated,
+/// skipped, or failed as far as a policy allows.
+pub fn is_settled(cluster: &ClusterUpdatingStatus) -> bool {
+    is_finished(cluster) || is_skipped(cluster) || failed_under_policy(cluster)
+}
+
 /// How a run ended. No run leaves its ending: spec.state no longer matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending<'a> {

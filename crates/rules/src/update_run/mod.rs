@@ -27,6 +27,7 @@ mod metrics;
 mod observed;
 mod overrides;
 mod pass;
+mod policed;
 mod reconcile;
 mod snapshot;
 mod stages;

@@ -22,7 +22,7 @@ use crate::model::{Binding, Cluster, Fence, PolicySnapshot, ResourceSnapshot};
 pub use crate::overrides::{ClusterOverride, NamespacedOverride};
 use crate::placement::selection::Selection;
 use crate::placement::{PassError, Placement};
-use crate::policy;
+use crate::policy::{self, Adopted, Skip};
 
 /// Everything one pass over a run may look at.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -138,6 +138,15 @@ pub struct Run {
     /// The last resource snapshot index that its hub has seen in the spec, if any. Objects do
     /// not say what was removed from them, so only a hub that was there knows.
     pub asked_index: Option<String>,
+    /// The policies it follows, as they were when it was initialized.
+    #[serde(default)]
+    pub adopted: Option<Adopted>,
+    /// Clusters that somebody wants to be left out.
+    #[serde(default)]
+    pub skips: BTreeMap<String, Skip>,
+    /// The only clusters it is about; `None` for all of the placement.
+    #[serde(default)]
+    pub only: Option<BTreeSet<String>>,
     /// The spec as stored.
     pub spec: UpdateRunSpec,
     /// The status as stored.
@@ -145,6 +154,11 @@ pub struct Run {
 }
 
 impl Run {
+    /// Whether its clusters stay those it was initialized with, whoever joins or leaves.
+    pub fn keeps_its_clusters(&self) -> bool {
+        self.only.is_some() || self.adopted.as_ref().is_some_and(Adopted::keeps_members)
+    }
+
     /// What people want it to do.
     pub fn state(&self) -> UpdateRunState {
         self.spec.state.clone().unwrap_or_default()

@@ -23,12 +23,13 @@ use super::lifecycle::{has_ended, says};
 use super::metrics::{Measured, Series, series};
 use super::observed::Observed;
 use super::pass::Pass;
-use super::status::{ConditionValue, ConditionWriter, readable_again, refresh};
+use super::status::{ConditionWriter, readable_again, refresh};
 use super::words::Failure;
-use super::{execution, gates, initialization, stop, validation, words};
+use super::{execution, gates, initialization, policed, stop, validation, words};
 use crate::event::Event;
 use crate::placement::PassError;
 use crate::placement::resource_snapshots::ResourceAction;
+use crate::policy::Adopted;
 
 /// Event: a run failed, and the placement has other clusters than when it began.
 pub const CLUSTERS_CHANGED: &str = "ClustersChanged";
@@ -66,6 +67,8 @@ pub enum Action {
     AddFinalizer,
     /// Something about resource snapshots.
     Resources(ResourceAction),
+    /// Note with the run which policies it follows, over the version of it that was read.
+    Adopt(Adopted),
     /// Create an approval request.
     Ask(Ask),
     /// Answer an approval, for good.
@@ -263,6 +266,10 @@ fn initialize(seen: &Observed) -> Plan {
         }
     };
     plan.actions.extend(found.actions.into_iter().map(Action::Resources));
+    // Whatever stands there was not written by a hub that initialized the run.
+    if text.is_none() && seen.run.adopted.clone().unwrap_or_default() != found.adopted {
+        plan.actions.push(Action::Adopt(found.adopted));
+    }
     match text {
         None => {
             writer(seen).initialized(&mut found.status);
@@ -294,9 +301,14 @@ fn go_on(seen: &Observed, mut status: UpdateRunStatus) -> Plan {
         }
     };
     let Some(current) = checked.current else {
-        writer(seen).progress(&mut status, &ConditionValue::Succeeded);
+        let ended = policed::ended(seen, &status);
+        writer(seen).progress(&mut status, &ended);
         return settled(seen, status);
     };
+    if let Some(text) = policed::overtaken(seen, &status) {
+        writer(seen).failed(&mut status, &text);
+        return conclude(seen, status, Plan::default());
+    }
     let mut pass = Pass::new(seen, writer(seen), status, checked.sorted);
     pass.notice_late_index();
     pass.notice_superseded();

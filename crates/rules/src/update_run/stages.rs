@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use flagship_api::defaults::SchemaDefaults;
 use flagship_api::names::{StageSide, approval_request};
+use flagship_api::rollout_policy::Order;
 use flagship_api::selector;
 use flagship_api::staged_update::{StageConfig, StageTask, StageTaskType, UpdateStrategySpec};
 use flagship_api::staged_update_status::{
@@ -20,6 +21,7 @@ use super::inputs::Sorted;
 use super::observed::Observed;
 use super::words::Failure;
 use crate::model::Cluster;
+use crate::policy::{Adopted, order};
 
 /// How many clusters are named where there may be many.
 pub const NAMED_AT_MOST: usize = 10;
@@ -115,6 +117,32 @@ pub fn compute(
 }
 
 impl Stages {
+    /// Puts clusters in the order in which they were recorded, where they are the same.
+    pub fn in_order_of(&mut self, recorded: &[StageUpdatingStatus]) {
+        for (stage, recorded) in self.stages.iter_mut().zip(recorded) {
+            let at = |cluster: &ClusterUpdatingStatus| {
+                let mut names = recorded.clusters.iter().map(|known| &known.cluster_name);
+                names.position(|name| *name == cluster.cluster_name)
+            };
+            stage.clusters.sort_by_key(|cluster| at(cluster).unwrap_or(usize::MAX));
+        }
+    }
+
+    /// Puts the clusters of each stage in the order that a policy asks for.
+    pub fn ordered(&mut self, seen: &Observed, adopted: &Adopted) {
+        for stage in &mut self.stages {
+            let name = |cluster: &ClusterUpdatingStatus| cluster.cluster_name.clone();
+            let mut names: Vec<String> = stage.clusters.iter().map(name).collect();
+            let fleet: Vec<&Cluster> = seen.clusters.iter().map(AsRef::as_ref).collect();
+            match adopted.order(&stage.stage_name) {
+                Order::Label => continue,
+                Order::Random => order::random(&seen.run.uid, &mut names),
+                Order::Diverse => order::diverse(&fleet, &mut names),
+            }
+            stage.clusters = names.iter().map(|name| untouched(name)).collect();
+        }
+    }
+
     /// Whether every selected cluster has its stage.
     pub fn all_placed(&self) -> Result<(), Failure> {
         if self.left_over.is_empty() {

@@ -82,6 +82,10 @@ pub enum ConditionValue {
     Frozen(String),
     /// Everything is done.
     Succeeded,
+    /// Everything is done, but for what this says.
+    SucceededWithout(String),
+    /// Everything was tried, and this went wrong.
+    FailedAtTheEnd(String),
 }
 
 /// Writes conditions for one generation at one moment.
@@ -145,16 +149,19 @@ impl ConditionWriter {
             ConditionValue::Frozen(told) => {
                 progressing.is_false(reason::FROZEN).because(told.as_str())
             }
-            ConditionValue::Succeeded => {
+            ConditionValue::Succeeded | ConditionValue::SucceededWithout(_) => {
                 progressing.is_false(reason::SUCCEEDED).because("All stages are completed")
             }
+            ConditionValue::FailedAtTheEnd(text) => return self.failed(status, text),
         };
         self.write(draft, &mut status.conditions);
-        if *value == ConditionValue::Succeeded {
-            let draft = draft_succeeded(true, reason::SUCCEEDED);
-            let draft = draft.because("All stages are completed successfully");
-            self.write(draft, &mut status.conditions);
-        }
+        let said = match value {
+            ConditionValue::Succeeded => "All stages are completed successfully",
+            ConditionValue::SucceededWithout(said) => said,
+            _ => return,
+        };
+        let draft = draft_succeeded(true, reason::SUCCEEDED).because(said);
+        self.write(draft, &mut status.conditions);
     }
 
     /// The run ended badly.
@@ -261,6 +268,12 @@ impl ConditionWriter {
     /// A cluster was lost to somebody else.
     pub fn cluster_failed(self, cluster: &mut ClusterUpdatingStatus, text: &str) {
         let draft = draft(updating_cluster::SUCCEEDED).is_false(reason::cluster::FAILED);
+        self.not_before_its_start(cluster).write(draft.because(text), &mut cluster.conditions);
+    }
+
+    /// The run goes on without a cluster.
+    pub fn cluster_skipped(self, cluster: &mut ClusterUpdatingStatus, text: &str) {
+        let draft = draft(updating_cluster::SUCCEEDED).is_false(reason::cluster::SKIPPED);
         self.not_before_its_start(cluster).write(draft.because(text), &mut cluster.conditions);
     }
 

@@ -26,7 +26,8 @@ fn wind_down(
     pass: &mut Pass<'_>,
     stage: &mut StageUpdatingStatus,
 ) -> Result<ConditionValue, Failure> {
-    let flying = stage.clusters.iter().filter(|cluster| in_flight(cluster));
+    let keeps = pass.seen.run.keeps_its_clusters();
+    let flying = stage.clusters.iter().filter(|cluster| in_flight(cluster) && !keeps);
     let lost = flying.filter(|cluster| pass.sorted.of(&cluster.cluster_name).is_none());
     let lost = lost.map(|c| missing(&c.cluster_name, &stage.stage_name, " during stopping"));
     if let Some(text) = together(lost.collect()) {

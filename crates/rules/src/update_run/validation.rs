@@ -12,11 +12,12 @@ use flagship_api::staged_update::StageConfig;
 use flagship_api::staged_update_status::{StageUpdatingStatus, UpdateRunStatus};
 
 use super::inputs::{self, EVERY_CLUSTER, Sorted};
-use super::lifecycle::{in_flight, is_finished, says};
+use super::lifecycle::{in_flight, is_settled, says};
 use super::max_concurrency::concurrency;
 use super::observed::Observed;
 use super::stages::{self, NAMED_AT_MOST};
 use super::words::Failure;
+use crate::policy::Adopted;
 
 /// A run that may go on.
 #[derive(Debug)]
@@ -38,6 +39,9 @@ pub fn check<'a>(seen: &'a Observed, status: &UpdateRunStatus) -> Result<Checked
             json(Some(&apply)),
             json(status.applied_strategy.as_ref()),
         )));
+    }
+    if seen.run.keeps_its_clusters() {
+        return kept(seen, status);
     }
     let (latest, index) = inputs::policy(seen)?;
     let wanted = inputs::wanted(seen, latest)?;
@@ -65,12 +69,36 @@ pub fn check<'a>(seen: &'a Observed, status: &UpdateRunStatus) -> Result<Checked
         .staged_update_strategy_snapshot
         .as_ref()
         .ok_or_else(|| Failure::abort_unexpected("the updateRun has nil updateStrategySnapshot"))?;
-    let computed = stages::compute(seen, strategy, &sorted)?;
-    computed.all_placed()?;
+    let mut computed = stages::compute(seen, strategy, &sorted)?;
+    if !seen.run.adopted.as_ref().is_some_and(Adopted::skips_unmatched) {
+        computed.all_placed()?;
+    }
+    // In whatever order a policy has put them.
+    if seen.run.adopted.is_some() {
+        computed.in_order_of(&status.stages_status);
+    }
     if status.stages_status.is_empty() && !strategy.stages.is_empty() {
         return Err(Failure::abort_unexpected("the updateRun has nil stagesStatus"));
     }
     let turn = compared(&strategy.stages, &computed.stages, &status.stages_status)?;
+    let current = deletion_turn(status, &sorted, turn)?;
+    Ok(Checked { current, sorted })
+}
+
+/// The same for a run that keeps its clusters: whoever joins waits for the next run, whoever
+/// leaves is skipped when it is their turn, and neither ends this one.
+fn kept<'a>(seen: &'a Observed, status: &UpdateRunStatus) -> Result<Checked<'a>, Failure> {
+    let strategy = status
+        .staged_update_strategy_snapshot
+        .as_ref()
+        .ok_or_else(|| Failure::abort_unexpected("the updateRun has nil updateStrategySnapshot"))?;
+    let mut turn = Turn::default();
+    for (i, (config, stage)) in strategy.stages.iter().zip(&status.stages_status).enumerate() {
+        turn.visit(i, config, stage)?;
+    }
+    let listed = status.deletion_stage_status.iter().flat_map(|stage| &stage.clusters);
+    let listed: BTreeSet<&str> = listed.map(|cluster| cluster.cluster_name.as_str()).collect();
+    let sorted = inputs::as_planned(seen, &listed);
     let current = deletion_turn(status, &sorted, turn)?;
     Ok(Checked { current, sorted })
 }
@@ -177,7 +205,7 @@ impl Turn {
                         "the finished stage `{i}` is after the updating stage `{updating}`"
                     )));
                 }
-                if let Some(open) = stage.clusters.iter().find(|cluster| !is_finished(cluster)) {
+                if let Some(open) = stage.clusters.iter().find(|cluster| !is_settled(cluster)) {
                     return Err(Failure::abort_unexpected(format!(
                         "cluster `{}` in the finished stage `{name}` has not succeeded",
                         open.cluster_name

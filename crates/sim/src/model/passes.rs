@@ -147,6 +147,11 @@ fn written(
             new.announced = announced.clone();
             vec![(run, table.number(Object::Run(Box::new(new))))]
         }
+        Action::Adopt(adopted) => {
+            let mut new = table.run(store, run)?.clone();
+            new.adopted = Some(adopted.clone());
+            vec![(run, table.number(Object::Run(Box::new(new))))]
+        }
         Action::Status(status) => {
             let mut new = table.run(store, run)?.clone();
             new.status = (**status).clone();

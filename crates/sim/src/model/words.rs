@@ -69,6 +69,7 @@ fn written(action: &Action) -> String {
             let clusters: Vec<_> = clusters.collect();
             format!("the status: {told} ({})", clusters.join(", "))
         }
+        Action::Adopt(_) => "the policies it follows".to_owned(),
         Action::Announce(_) => "what it will write again".to_owned(),
         Action::Deliver(deliver) => format!("the spec of binding {}", deliver.binding),
         Action::Signal(signal) => format!("the start signal of binding {}", signal.binding),

@@ -19,7 +19,7 @@ use flagship_api::staged_update::{
 };
 use flagship_rules::model::{Binding, Cluster, PolicySnapshot, ResourceSnapshot};
 use flagship_rules::placement::Placement;
-use flagship_rules::policy::Freeze;
+use flagship_rules::policy::{self, Freeze, Policy};
 use flagship_rules::update_run::{Observed, Run};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, Time};
@@ -51,6 +51,8 @@ pub struct World {
     pub rival: bool,
     /// Whether somebody may freeze everything.
     pub freezes: bool,
+    /// Policies that select every run.
+    pub policies: Vec<Policy>,
     /// What may go wrong, and how often.
     pub faults: Faults,
 }
@@ -91,6 +93,7 @@ impl Default for World {
             hubs: 1,
             rival: false,
             freezes: false,
+            policies: Vec::new(),
             faults: Faults::default(),
         }
     }
@@ -110,6 +113,9 @@ impl World {
 
     /// The runs as they are created; a rival comes later, if at all.
     pub fn run(&self, at: usize, created: Timestamp) -> Run {
+        // A rival is newer, also where no tick has passed.
+        let later = SignedDuration::from_secs(i64::from(at > 0));
+        let created = created.saturating_add(later).unwrap_or(created);
         let spec = UpdateRunSpec {
             placement_name: "web".to_owned(),
             resource_snapshot_index: (1 - at.min(1)).to_string(),
@@ -206,6 +212,7 @@ impl World {
             clusters: clusters.collect(),
             strategy: Some(self.strategy()),
             resource_snapshots: snapshots.map(Arc::new).collect(),
+            policy: policy::Seen { policies: self.policies.clone(), ..policy::Seen::default() },
             ..Observed::of(self.run(0, moment(0)), moment(0))
         }
     }

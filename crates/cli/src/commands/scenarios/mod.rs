@@ -17,6 +17,7 @@ mod fleet;
 mod freezing;
 mod gates;
 mod placements;
+mod policies;
 mod rehearsing;
 mod steering;
 mod views;

@@ -58,10 +58,12 @@ pub fn decided(read: &Observed, plan: &Plan) -> Told {
     told
 }
 
-/// The laws of one write of this run: S2, S3, S4, S5, S7, S9, S11 and P2.
+/// The laws of one write of this run: S2, S3, S4, S5, S7, S9, S11, P1, P2 and P8.
 pub fn write(before: &Observed, action: &Action) -> Told {
     let mut told = touch::judge(before, action);
     told.extend(policy::nothing_frozen_begins(before, action));
+    told.extend(policy::a_spent_budget_starts_nothing(before, action));
+    told.extend(policy::nothing_is_taken_back(before, action));
     told
 }
 

@@ -1,11 +1,15 @@
-//! P2: what a freeze holds does not begin.
+//! P1: a spent budget starts nothing. P2: what a freeze holds does not begin. P8: a run that
+//! was overtaken takes nothing back, where a policy says so.
 
 use flagship_api::names::DELETION_STAGE;
+use flagship_api::rollout_policy::Then;
 use flagship_api::staged_update_status::{StageUpdatingStatus, UpdateRunStatus};
 
+use super::super::delivery::rival;
 use super::super::held::{held, says_frozen};
 use super::super::lifecycle::is_started;
 use super::super::observed::Observed;
+use super::super::policed::spent;
 use super::super::reconcile::{Action, Plan};
 use super::{Told, broken};
 
@@ -24,6 +28,42 @@ pub fn nothing_frozen_begins(before: &Observed, action: &Action) -> Told {
     match action {
         Action::Status(status) if says_frozen(&before.run.status) => {
             begun_although_held(before, status)
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// P1: once more clusters have failed than may, no other is recorded as started.
+pub fn a_spent_budget_starts_nothing(before: &Observed, action: &Action) -> Told {
+    let Action::Status(after) = action else { return Vec::new() };
+    let old = &before.run.status;
+    let Some(adopted) = &before.run.adopted else { return Vec::new() };
+    let over = spent(Some(adopted), old.stages_status.iter());
+    let Some(over) = over.filter(|spent| spent.then != Then::Continue) else { return Vec::new() };
+    let begun = |status: &UpdateRunStatus| {
+        let clusters = status.stages_status.iter().flat_map(|stage| &stage.clusters);
+        clusters.filter(|cluster| is_started(cluster)).count()
+    };
+    if begun(after) > begun(old) {
+        return vec![broken("P1", format!("a cluster begins although {}", over.text))];
+    }
+    Vec::new()
+}
+
+/// P8: under `overtaken: Fail` no binding goes from the version of a newer run to ours.
+pub fn nothing_is_taken_back(before: &Observed, action: &Action) -> Told {
+    let Action::Deliver(deliver) = action else { return Vec::new() };
+    let strict = before.run.adopted.as_ref().and_then(|adopted| adopted.fails_when_overtaken());
+    let found = before.bindings.iter().find(|binding| binding.name == deliver.binding);
+    let fence = found.and_then(|binding| binding.fence.as_ref());
+    let owner = fence.and_then(|fence| rival(before, &fence.run));
+    let newer = owner.filter(|owner| {
+        owner.created > before.run.created
+            && owner.version != before.run.status.resource_snapshot_index_used
+    });
+    match (strict, newer) {
+        (Some(_), Some(newer)) => {
+            vec![broken("P8", format!("{} is taken back from {}", deliver.cluster, newer.name))]
         }
         _ => Vec::new(),
     }

@@ -9,7 +9,7 @@ use flagship_base::duration::GoDuration;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::super::lifecycle::{has_ended, is_started, outcome, says};
+use super::super::lifecycle::{has_ended, is_skipped, is_started, outcome, says};
 use super::super::observed::Observed;
 use super::{Told, broken, ending};
 
@@ -129,7 +129,8 @@ pub fn monotone(old: &UpdateRunStatus, new: &UpdateRunStatus) -> Told {
             told.extend(conditions_grow(name, &old.conditions, &new.conditions));
             let back = is_started(old) && !is_started(new);
             let undone = outcome(old).is_some() && outcome(old) != outcome(new);
-            if back || undone || (outcome(new).is_some() && !is_started(new)) {
+            let begun = is_started(new) || is_skipped(new);
+            if back || undone || (outcome(new).is_some() && !begun) {
                 told.push(broken("S8", format!("{name} went back")));
             }
         }

@@ -18,7 +18,7 @@ use super::super::delivery::Target;
 use super::super::execution::CLUSTER_POLL;
 use super::super::gates::STAGE_POLL;
 use super::super::held::{held, says_frozen};
-use super::super::lifecycle::{has_ended, in_flight, is_finished, is_started, wait_over};
+use super::super::lifecycle::{has_ended, in_flight, is_settled, is_started, wait_over};
 use super::super::observed::Observed;
 use super::super::reconcile::{Plan, Waiting, plan};
 use super::record::is_given;
@@ -138,7 +138,7 @@ fn is_true(seen: &Observed, waiting: &Waiting) -> bool {
             // Before the first cluster of its stage, or after the last.
             let its_turn = stage_of(seen, stage).is_some_and(|stage| match before {
                 true => !stage.clusters.iter().any(is_started),
-                false => stage.clusters.iter().all(is_finished),
+                false => stage.clusters.iter().all(is_settled),
             });
             its_turn
                 && seen.approvals.iter().any(|found| found.name == *request)

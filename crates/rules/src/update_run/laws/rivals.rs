@@ -8,7 +8,7 @@ use flagship_api::staged_update_status::{ClusterUpdatingStatus, UpdateRunStatus}
 
 use super::super::delivery::{Target, rival};
 use super::super::execution::TAKEN_OVER;
-use super::super::lifecycle::{is_finished, outcome, says};
+use super::super::lifecycle::{is_settled, outcome, says};
 use super::super::observed::Observed;
 use super::super::reconcile::{Action, Plan};
 use super::world::of_cluster;
@@ -34,7 +34,7 @@ pub fn takeovers_are_told(read: &Observed, plan: &Plan) -> Told {
 
 /// Whether a run has given a cluster up.
 pub fn is_lost(cluster: &ClusterUpdatingStatus) -> bool {
-    outcome(cluster) == Some(Truth::False)
+    outcome(cluster) == Some(Truth::False) && !is_settled(cluster)
 }
 
 /// A cluster is given up only if its binding is really somebody else's, and the run then
@@ -82,7 +82,7 @@ pub fn losses_are_told(seen: &Observed) -> Told {
         if is_lost(cluster) && ended != Some(Truth::False) {
             told.push(broken("S6", format!("{name} is lost and the run goes on")));
         }
-        if ended == Some(Truth::True) && !is_finished(cluster) {
+        if ended == Some(Truth::True) && !is_settled(cluster) {
             told.push(broken("S6", format!("the run succeeded without {name}")));
         }
     }

@@ -13,7 +13,7 @@ use flagship_api::staged_update_status::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::super::delivery::Target;
-use super::super::lifecycle::{in_flight, is_finished, is_started};
+use super::super::lifecycle::{in_flight, is_finished, is_settled, is_started};
 use super::super::max_concurrency::concurrency;
 use super::super::observed::Observed;
 use super::{Told, broken, reason_of};
@@ -62,10 +62,10 @@ fn moved_by_us<'a>(
 }
 
 /// Clusters of a stage that this run has moved, that do not work yet, and that it does not
-/// call finished.
+/// call finished, skipped, or failed under a policy.
 fn down(seen: &Observed, stage: &StageUpdatingStatus) -> Vec<String> {
     let target = Target::of(seen, &seen.run.status).ok();
-    let open = stage.clusters.iter().filter(|cluster| !is_finished(cluster));
+    let open = stage.clusters.iter().filter(|cluster| !is_settled(cluster));
     let down = open.filter(|cluster| {
         let moved = moved_by_us(seen, target.as_ref(), &cluster.cluster_name);
         moved.is_some_and(|binding| !works(binding))

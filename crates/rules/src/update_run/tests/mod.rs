@@ -11,6 +11,7 @@ mod histories;
 mod initialization;
 mod laws;
 mod metrics;
+mod policies;
 mod rivals;
 mod seeds;
 mod stop;

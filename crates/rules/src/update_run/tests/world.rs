@@ -56,8 +56,12 @@ pub struct World {
     pub writes: usize,
     /// What they were, as far as two tellings of a story agree.
     pub log: Vec<String>,
+    /// Whether a hub crashes, or another meddles, in this telling.
+    pub crashed: bool,
     /// The hub crashes after so many more writes.
     pub crash_after: Option<usize>,
+    /// Policies and freezes.
+    pub policy: crate::policy::Seen,
     /// A second hub that also leads.
     pub second: Option<Second>,
 }
@@ -134,7 +138,9 @@ impl World {
             version: 0,
             writes: 0,
             log: Vec::new(),
+            crashed: false,
             crash_after: None,
+            policy: crate::policy::Seen::default(),
             second: None,
         };
         let scheduled = draft("Scheduled").is_true("SchedulingPolicyFulfilled");
@@ -247,6 +253,7 @@ impl World {
             rivals: rivals.collect(),
             unreadable: self.unreadable.clone(),
             clock_set_back: self.clock_set_back,
+            policy: self.policy.clone(),
             ..Observed::of(self.runs[run].clone(), self.now)
         }
     }
@@ -283,7 +290,8 @@ impl World {
         let mut version = read.run.resource_version.clone();
         for action in &plan.actions {
             let before = self.seen(run);
-            let is_on_run = matches!(action, Action::Status(_) | Action::Announce(_));
+            let is_on_run =
+                matches!(action, Action::Status(_) | Action::Announce(_) | Action::Adopt(_));
             if is_on_run && version != before.run.resource_version {
                 return;
             }
@@ -323,6 +331,10 @@ impl World {
             }
             Action::Status(status) => {
                 self.runs[run].status = (**status).clone();
+                self.runs[run].resource_version = version;
+            }
+            Action::Adopt(adopted) => {
+                self.runs[run].adopted = Some(adopted.clone());
                 self.runs[run].resource_version = version;
             }
             Action::Announce(announced) => {

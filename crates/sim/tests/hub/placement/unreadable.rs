@@ -13,7 +13,7 @@ use flagship_sim::testing::{CLUSTERS, CRB, CRP, CSPS, IMC, RB, RP, SPS, WORK};
 const NAMESPACED_RUNS: &str = "stagedupdateruns.placement.kubernetes-fleet.io";
 
 /// Everything that the hub mirrors, where an object of it may stand.
-const KINDS: [(&str, &str, &str); 24] = [
+const KINDS: [(&str, &str, &str); 25] = [
     (CLUSTERS, "MemberCluster", ""),
     (IMC, "InternalMemberCluster", "fleet-member-member1"),
     (CRP, "ClusterResourcePlacement", ""),
@@ -46,6 +46,7 @@ const KINDS: [(&str, &str, &str); 24] = [
     ("clusterapprovalrequests.placement.kubernetes-fleet.io", "ClusterApprovalRequest", ""),
     ("approvalrequests.placement.kubernetes-fleet.io", "ApprovalRequest", "app"),
     (COPIES, "ClusterResourcePlacementStatus", "app"),
+    ("freezes.flagship.dev", "Freeze", ""),
 ];
 
 /// The field of a kind that nonsense is written into.
@@ -60,7 +61,11 @@ fn spoilt(kind: &str) -> &'static str {
 
 fn nonsense(resource: &str, kind: &str, space: &str, name: &str) -> Value {
     let group = resource.split_once('.').map_or("", |(_, group)| group);
-    let version = if group.ends_with("kubernetes-fleet.io") { "v1beta1" } else { "v1" };
+    let version = match group {
+        "flagship.dev" => "v1alpha1",
+        group if group.ends_with("kubernetes-fleet.io") => "v1beta1",
+        _ => "v1",
+    };
     let labels = json!({"kubernetes-fleet.io/parent-CRP": name});
     let api_version = format!("{group}/{version}");
     let mut object = json!({"apiVersion": api_version.trim_start_matches('/'), "kind": kind,

@@ -269,3 +269,40 @@ async fn a_run_that_is_deleted_at_a_gate() {
     })
     .await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_freeze_in_the_middle_that_is_lifted() {
+    const FREEZES: &str = "freezes.flagship.dev";
+    survives(plain(), async |story| {
+        goes(story, "r").await;
+        starts_on(story, 1).await;
+        let freeze = json!({"metadata": {"name": "stop"}, "spec": {"reason": "incident"}});
+        story.create(FREEZES, freeze).await;
+        until(story, "frozen", || says(story, "r", "Progressing", "False UpdateRunFrozen")).await;
+        story.pass(1).await;
+        story.all_work().await;
+        story.pass(30).await;
+        assert_eq!(story.holds()[0], "m1 Scheduled");
+        story.delete(FREEZES, "", "stop").await;
+        ends(story, "r").await;
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_fails_within_the_budget_of_a_policy() {
+    let failure = json!({"progressDeadline": "1m", "budget": {"run": 1}});
+    survives(plain(), async |story| {
+        let policy = json!({"metadata": {"name": "p"}, "spec": {"failure": failure}});
+        story.create("rolloutpolicies.flagship.dev", policy).await;
+        goes(story, "r").await;
+        starts_on(story, 1).await;
+        story.pass(70).await;
+        until(story, "m1 begins", || story.holds()[0].contains("Bound")).await;
+        story.works("m1").await;
+        until(story, "m3 begins", || story.holds()[2].contains("Bound")).await;
+        story.works("m3").await;
+        until(story, "done", || says(story, "r", "Succeeded", "True")).await;
+    })
+    .await;
+}

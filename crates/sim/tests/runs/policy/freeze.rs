@@ -131,10 +131,10 @@ async fn a_frozen_run_removes_nothing() {
     freeze(&story, "stop", json!({})).await;
     story.run("r", json!({"state": "Run"})).await;
     story.pass(60).await;
-    // Both are at the version already, and that is said once the freeze is lifted.
     assert_eq!(story.said("r", "Progressing"), FROZEN);
     assert!(story.binding("m1")["metadata"]["deletionTimestamp"].is_null());
     lift(&story, "stop").await;
+    story.all_work().await;
     story.settle().await;
     assert_eq!(story.holds().len(), 2);
     assert!(story.said("r", "Succeeded").starts_with("True"), "{}", story.told("r"));

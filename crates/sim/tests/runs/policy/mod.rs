@@ -1,4 +1,5 @@
 //! Rollout policies and freezes on a hub with all its controllers, in both scopes.
 
 mod api;
+mod clusters;
 mod freeze;

@@ -1,0 +1,276 @@
+//! What policies and people do to clusters of a run: some are skipped, some have failed, and
+//! a budget may be spent.
+//!
+//! A cluster that is skipped or has failed gives its slot back and is never touched again by
+//! this run. Which policies a run follows was fixed when it was initialized
+//! (`policy::adopted`); without any, nothing here finds anything.
+
+use flagship_api::condition::{Conditions, Truth};
+use flagship_api::condition_type::binding::{APPLIED, AVAILABLE};
+use flagship_api::rollout_policy::{Then, Unreachable};
+use flagship_api::staged_update_status::{
+    ClusterUpdatingStatus, StageUpdatingStatus, UpdateRunStatus,
+};
+use flagship_base::duration::GoDuration;
+use jiff::{SignedDuration, Timestamp};
+
+use super::delivery::was_signalled;
+use super::lifecycle::{failed_under_policy, in_flight, is_skipped, outcome, started_at};
+use super::observed::Observed;
+use super::pass::Pass;
+use super::stages::NAMED_AT_MOST;
+use super::status::ConditionValue;
+use super::superseded::taken;
+use super::words::abort;
+use crate::diagnosis::code;
+use crate::model::Binding;
+use crate::policy::adopted::{Adopted, FINAL_AFTER};
+
+/// What becomes of a cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is left out, for this reason.
+    Skip(String),
+    /// It has failed, in these words.
+    Fail(String),
+}
+
+/// Begins the message of every cluster that a policy calls failed.
+pub use super::lifecycle::FAILED_UNDER;
+
+/// A cluster that is not there any more.
+pub fn left(cluster: &str) -> Verdict {
+    Verdict::Skip(format!("Skipped: {cluster} left the placement while the run was under way"))
+}
+
+/// A cluster that somebody wants to be left out.
+pub fn asked_to_skip(seen: &Observed, cluster: &str) -> Option<Verdict> {
+    let skip = seen.run.skips.get(cluster)?;
+    let by = match skip.by.as_str() {
+        "" => String::new(),
+        by => format!(" by {by}"),
+    };
+    Some(Verdict::Skip(format!("Skipped{by}: {}", skip.reason)))
+}
+
+/// A cluster that has been silent for longer than a policy allows.
+pub fn silent(seen: &Observed, stage: &str, cluster: &str) -> Option<Verdict> {
+    let (what, after, who) = seen.run.adopted.as_ref()?.unreachable(stage)?;
+    let found = seen.clusters.iter().find(|found| found.name == cluster)?;
+    let heard = found.agent.as_ref()?.heartbeat;
+    if seen.now.duration_since(heard) <= after {
+        return None;
+    }
+    let told = format!("HEARTBEAT_STALE, {cluster} has not been heard of since {heard:.0}");
+    Some(match what {
+        Unreachable::Fail => Verdict::Fail(format!("{FAILED_UNDER}{who}: {told}")),
+        _ => Verdict::Skip(format!("Skipped under policy {who}: {told}")),
+    })
+}
+
+/// What becomes of a cluster that has got what the run brings, and does not work yet.
+pub fn judge(
+    pass: &mut Pass<'_>,
+    stage: &str,
+    entry: &ClusterUpdatingStatus,
+    binding: &Binding,
+) -> Option<Verdict> {
+    let asked = asked_to_skip(pass.seen, &entry.cluster_name);
+    let found = asked.or_else(|| silent(pass.seen, stage, &entry.cluster_name));
+    found.or_else(|| late(pass, stage, entry, binding))
+}
+
+/// A cluster under way that has had its time, or cannot be healed by time; looks again when it
+/// would have.
+fn late(
+    pass: &mut Pass<'_>,
+    stage: &str,
+    entry: &ClusterUpdatingStatus,
+    binding: &Binding,
+) -> Option<Verdict> {
+    let (seen, cluster) = (pass.seen, entry.cluster_name.as_str());
+    let limits = seen.run.adopted.as_ref()?.limits(stage);
+    // Its time begins when it is delivered, however long the hub was away before.
+    let signalled = was_signalled(binding).map(|told| told.last_transition_time.0);
+    let started = started_at(entry)?.max(signalled.unwrap_or(Timestamp::MIN));
+    let cause = cause_of(seen, cluster, binding);
+    let mut over = |since: Timestamp, each: SignedDuration| {
+        let left = limits.stretched(each) - seen.now.duration_since(since);
+        if left > SignedDuration::ZERO {
+            pass.wake_in(left);
+        }
+        left <= SignedDuration::ZERO
+    };
+    if let (Some(who), Some((code, says))) = (limits.final_causes, &cause)
+        && FINAL.contains(&code.as_str())
+    {
+        let since = unavailable_since(binding).map_or(started, |since| since.max(started));
+        if over(since, FINAL_AFTER) {
+            return Some(Verdict::Fail(format!("{FAILED_UNDER}{who}: {code}, {says}")));
+        }
+    }
+    let (deadline, who) = limits.deadline?;
+    if !over(started, deadline) {
+        return None;
+    }
+    let within = GoDuration::from_secs(deadline.as_secs());
+    let why = cause.map_or_else(String::new, |(code, says)| format!("; {code}, {says}"));
+    Some(Verdict::Fail(format!("{FAILED_UNDER}{who}: not available within {within}{why}")))
+}
+
+/// Causes that time does not heal.
+const FINAL: [&str; 4] =
+    [code::IMAGE_NAME_INVALID, code::IMAGE_NOT_FOUND, code::WEBHOOK_DENIED, FIELD_IMMUTABLE];
+const FIELD_IMMUTABLE: &str = "FIELD_IMMUTABLE";
+
+/// Why a cluster does not get on, as its agent reports it or as the refusal of an object tells.
+fn cause_of(seen: &Observed, cluster: &str, binding: &Binding) -> Option<(String, String)> {
+    let reported = seen.policy.reports.get(cluster).into_iter().flatten();
+    let reported = reported.map(|found| (found.cause.clone(), found.says.clone())).next();
+    reported.or_else(|| {
+        binding.status.failed_placements.iter().find_map(|failed| {
+            let says = &failed.condition.message;
+            let code = if says.contains("field is immutable") {
+                FIELD_IMMUTABLE
+            } else if says.contains("admission webhook") && says.contains("denied the request") {
+                code::WEBHOOK_DENIED
+            } else {
+                return None;
+            };
+            Some((code.to_owned(), says.clone()))
+        })
+    })
+}
+
+fn unavailable_since(binding: &Binding) -> Option<Timestamp> {
+    let said = [APPLIED, AVAILABLE].iter().filter_map(|kind| {
+        let told = binding.status.conditions.of_type(kind)?;
+        (Truth::of(told) == Truth::False).then_some(told.last_transition_time.0)
+    });
+    said.max()
+}
+
+/// More clusters have failed than may.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spent {
+    /// What follows.
+    pub then: Then,
+    /// Whose budget it was, and who has spent it.
+    pub text: String,
+}
+
+/// Whether the budget of the run, or of one of these stages, is spent.
+pub fn spent<'a>(
+    adopted: Option<&Adopted>,
+    stages: impl Iterator<Item = &'a StageUpdatingStatus> + Clone,
+) -> Option<Spent> {
+    let adopted = adopted?;
+    let failed = |stage: &StageUpdatingStatus| -> Vec<String> {
+        let failed = stage.clusters.iter().filter(|cluster| failed_under_policy(cluster));
+        failed.map(|cluster| cluster.cluster_name.clone()).collect()
+    };
+    let all: Vec<String> = stages.clone().flat_map(failed).collect();
+    let last = stages.clone().filter(|stage| !failed(stage).is_empty()).last()?;
+    let clusters = stages.clone().map(|stage| stage.clusters.len()).sum();
+    let run_most = adopted.run_budget(clusters);
+    let told = |whose: String, failed: &[String], most: usize, stage: &str| Spent {
+        then: adopted.then(stage),
+        text: format!(
+            "the failure budget of {whose} is spent, {} cluster(s) have failed and {most} may: {} (policy {})",
+            failed.len(),
+            named(failed),
+            adopted.names()
+        ),
+    };
+    for stage in stages {
+        let (name, failed) = (&stage.stage_name, failed(stage));
+        let most = adopted.stage_budget(name, stage.clusters.len());
+        // Where nobody says how many may fail, none may.
+        let most = most.or_else(|| run_most.is_none().then_some(0));
+        if let Some(most) = most.filter(|most| failed.len() > *most) {
+            return Some(told(format!("stage `{name}`"), &failed, most, name));
+        }
+    }
+    let most = run_most.filter(|most| all.len() > *most)?;
+    Some(told("the run".to_owned(), &all, most, &last.stage_name))
+}
+
+fn named(clusters: &[String]) -> String {
+    let first = clusters.iter().take(NAMED_AT_MOST).cloned().collect::<Vec<_>>().join(", ");
+    match clusters.len().saturating_sub(NAMED_AT_MOST) {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
+}
+
+/// The same for a pass that works on one stage.
+pub fn spent_with(pass: &Pass<'_>, stage: &StageUpdatingStatus) -> Option<Spent> {
+    let others = pass.status.stages_status.iter().filter(|other| !other.stage_name.is_empty());
+    spent(pass.seen.run.adopted.as_ref(), others.chain([stage]))
+        .filter(|spent| spent.then != Then::Continue)
+}
+
+/// What a run says at its end: that it is done, and without whom.
+pub fn ended(seen: &Observed, status: &UpdateRunStatus) -> ConditionValue {
+    let names = |is: fn(&ClusterUpdatingStatus) -> bool| -> Vec<String> {
+        let clusters = status.stages_status.iter().flat_map(|stage| &stage.clusters);
+        clusters.filter(|cluster| is(cluster)).map(|c| c.cluster_name.clone()).collect()
+    };
+    let (failed, skipped) = (names(failed_under_policy), names(is_skipped));
+    if let Some(spent) = spent(seen.run.adopted.as_ref(), status.stages_status.iter()) {
+        return ConditionValue::FailedAtTheEnd(abort(&spent.text));
+    }
+    let mut without = Vec::new();
+    if !failed.is_empty() {
+        without.push(format!("failed within the budget: {}", named(&failed)));
+    }
+    if !skipped.is_empty() {
+        without.push(format!("skipped: {}", named(&skipped)));
+    }
+    match without.is_empty() {
+        true => ConditionValue::Succeeded,
+        false => ConditionValue::SucceededWithout(format!(
+            "All stages are completed; {}",
+            without.join("; ")
+        )),
+    }
+}
+
+/// Why a run fails that a newer one has overtaken, if a policy says so.
+pub fn overtaken(seen: &Observed, status: &UpdateRunStatus) -> Option<String> {
+    let who = seen.run.adopted.as_ref()?.fails_when_overtaken()?;
+    let taken = taken(status, seen.run.created, &seen.rivals);
+    let newer: Vec<_> = taken.iter().filter(|taken| taken.newer).collect();
+    let last = newer.iter().max_by_key(|taken| taken.at)?;
+    Some(abort(&format!(
+        "the run was overtaken by update run `{}`, which has taken {} cluster(s) to snapshot {}, and takes nothing back (policy {who})",
+        last.by,
+        newer.len(),
+        last.version
+    )))
+}
+
+/// Marks clusters of a stage that somebody wants to be left out, and that have not begun.
+pub fn leave_out(pass: &mut Pass<'_>, stage: &mut StageUpdatingStatus) {
+    let waiting =
+        |entry: &&mut ClusterUpdatingStatus| outcome(entry).is_none() && !in_flight(entry);
+    for entry in stage.clusters.iter_mut().filter(waiting) {
+        if let Some(verdict) = asked_to_skip(pass.seen, &entry.cluster_name) {
+            settle(pass, entry, &verdict);
+        }
+    }
+}
+
+/// Writes a verdict down. A cluster that has failed counts as begun; one that is skipped before
+/// it began does not.
+pub fn settle(pass: &mut Pass<'_>, entry: &mut ClusterUpdatingStatus, verdict: &Verdict) {
+    match verdict {
+        Verdict::Skip(text) => pass.writer.cluster_skipped(entry, text),
+        Verdict::Fail(text) => {
+            if !in_flight(entry) {
+                pass.writer.cluster_started(entry);
+            }
+            pass.writer.cluster_failed(entry, text);
+        }
+    }
+}
