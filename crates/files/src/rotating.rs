@@ -38,9 +38,10 @@ impl Rotating {
         if self.size > 0 && self.size.saturating_add(more) > self.most {
             self.rotate()?;
         }
-        self.file.write_all(lines)?;
-        self.size += more;
-        Ok(())
+        let written = self.file.write_all(lines);
+        // On a full disk a part may be there.
+        self.size = self.file.stream_position()?;
+        written
     }
 
     fn rotate(&mut self) -> io::Result<()> {

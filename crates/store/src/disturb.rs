@@ -72,7 +72,7 @@ impl Subscription {
         let Some(disturbed) = &mut self.disturbed else { return self.poll_true(context) };
         if let Some(held) = &mut disturbed.held {
             ready!(held.until.as_mut().poll(context));
-            disturbed.free = self.inbox.queued();
+            disturbed.free = self.buffer.queued();
             return Poll::Ready(disturbed.held.take().map(|held| held.seen));
         }
         if self.why_closed() == Some(Why::Dropped) {
@@ -121,7 +121,7 @@ impl Subscription {
             self.shared.compact(Some(&self.resource), u64::MAX);
         }
         self.leave();
-        if let Some(waker) = self.inbox.cut() {
+        if let Some(waker) = self.buffer.cut() {
             waker.wake();
         }
     }

@@ -14,7 +14,6 @@
 //! [`durable`] keeps it on disk, [`env`](mod@env) brings time, chance and faults. Knows nothing of HTTP, schemas or
 //! kinds.
 
-mod audience;
 mod backend;
 mod commit;
 mod disturb;
@@ -32,6 +31,7 @@ mod table;
 mod tests;
 mod uid;
 mod watch;
+mod watchers;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::AtomicU64;
@@ -320,7 +320,7 @@ impl Store {
         let table = state.table(&name);
         table.history.compact(revision + 1);
         // Whoever watches still sees what went before.
-        table.audience = forgotten.audience;
+        table.watchers = forgotten.watchers;
         state.history_cost -= forgotten.history.cost();
         state.unserved.push_back(Unserved::Forget(name, revision));
         let served = state.served;
@@ -366,7 +366,7 @@ impl Store {
     /// Ends all watches, as when the cluster is removed. Also done when the store is dropped.
     pub fn close(&self) {
         let mut state = self.shared.write();
-        let wakers = state.tables.values_mut().flat_map(|table| table.audience.close(Why::Closed));
+        let wakers = state.tables.values_mut().flat_map(|table| table.watchers.close(Why::Closed));
         let wakers: Vec<Waker> = wakers.collect();
         drop(state);
         wakers.into_iter().for_each(Waker::wake);

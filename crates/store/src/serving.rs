@@ -63,7 +63,7 @@ impl State {
                 }
                 Some(Unserved::Forget(resource, _)) => {
                     if let Some(table) = self.tables.get_mut(&resource) {
-                        wakers.extend(table.audience.close(Why::Forgotten));
+                        wakers.extend(table.watchers.close(Why::Forgotten));
                     }
                 }
                 None => {}
@@ -81,7 +81,7 @@ impl State {
     ) -> Vec<Waker> {
         self.served = self.served.max(event.revision());
         let Some(table) = self.tables.get_mut(resource) else { return Vec::new() };
-        let wakers = table.audience.deliver(event);
+        let wakers = table.watchers.deliver(event);
         let before = table.history.cost();
         table.history.trim(limits, self.served);
         self.history_cost -= before - table.history.cost();

@@ -43,7 +43,7 @@ impl Store {
         let counts = state.tables.iter().map(|(resource, table)| Count {
             resource: resource.clone(),
             objects: table.len(),
-            watches: table.audience.len(),
+            watches: table.watchers.len(),
         });
         counts.filter(|count| count.objects + count.watches > 0).collect()
     }
@@ -65,7 +65,7 @@ impl Store {
             }
             total.events += table.history.len();
             total.event_json += table.history.bytes();
-            total.watches += table.audience.len();
+            total.watches += table.watchers.len();
         }
         total
     }

@@ -1,13 +1,13 @@
-//! The objects of one resource with their history and audience.
+//! The objects of one resource with their history and watchers.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::audience::Audience;
 use super::history::History;
 use super::labelled::{Labelled, WORTH_IT};
+use super::watchers::Watchers;
 use super::{ObjectKey, Scope, Stored};
 
 /// One resource of one cluster.
@@ -17,7 +17,7 @@ pub(super) struct Table {
     /// Behind a lock of its own, for lists make indexes and hold the store only to read.
     labelled: Mutex<Labelled>,
     pub(super) history: History,
-    pub(super) audience: Audience,
+    pub(super) watchers: Watchers,
     /// The last revision that touched it.
     pub(super) changed: u64,
 }

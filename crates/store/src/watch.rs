@@ -5,7 +5,7 @@
 //! or doubled, for both begin under one lock. Objects and old events are filtered when they
 //! are read, new ones when they are committed.
 //!
-//! Who is told of a commit is decided in `audience`.
+//! Who is told of a commit is decided in `watchers`.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -17,9 +17,9 @@ use std::vec;
 
 use futures::Stream;
 
-use super::audience::{Inbox, Room};
 use super::disturb::Disturbed;
 use super::history::Event;
+use super::watchers::{BufferLimits, WatchBuffer};
 use super::{Expired, Head, ObjectKey, Resource, Scope, Shared, Store, Stored};
 use crate::env::Call;
 
@@ -135,15 +135,16 @@ impl Store {
         let backlog = missed.filter(|event| scope.covers(&event.now.key)).cloned().collect();
         // While current objects are still to come, nothing can be promised.
         let read = if done.is_some() { 0 } else { after };
-        let room = Room { events: shared.limits.queue, bytes: shared.limits.history_bytes };
-        let inbox = Arc::new(Inbox::new(id, filter, after, room));
-        table.audience.join(inbox.clone());
+        let limits =
+            BufferLimits { events: shared.limits.queue, bytes: shared.limits.history_bytes };
+        let buffer = Arc::new(WatchBuffer::new(id, filter, after, limits));
+        table.watchers.add(buffer.clone());
         state.next_watch += 1;
         drop(guard);
         Ok(Subscription {
             shared: shared.clone(),
             resource,
-            inbox,
+            buffer,
             initial: initial.into_iter(),
             done,
             backlog,
@@ -175,7 +176,7 @@ impl Store {
 pub struct Subscription {
     pub(super) shared: Arc<Shared>,
     pub(super) resource: Resource,
-    pub(super) inbox: Arc<Inbox>,
+    pub(super) buffer: Arc<WatchBuffer>,
     /// Current objects still to be yielded.
     initial: vec::IntoIter<Arc<Stored>>,
     /// The revision of `initial`, until its end has been announced.
@@ -200,24 +201,24 @@ impl Subscription {
         // Read before the queue is looked at: what was published by then is in the queue
         // or has been read.
         let published = self.shared.published.load(Ordering::Acquire);
-        self.inbox.progress(self.read, published)
+        self.buffer.progress(self.read, published)
     }
 
     /// Why the watch ended; `None` while it is open.
     pub fn why_closed(&self) -> Option<Why> {
-        self.inbox.closed()
+        self.buffer.closed()
     }
 
     pub(super) fn leave(&self) {
         let mut state = self.shared.write();
         if let Some(table) = state.tables.get_mut(&self.resource) {
-            table.audience.leave(&self.inbox);
+            table.watchers.remove(&self.buffer);
         }
     }
 
     /// The next thing, before faults.
     pub(super) fn poll_true(&mut self, context: &Context<'_>) -> Poll<Option<Seen>> {
-        let filter = &self.inbox.filter;
+        let filter = &self.buffer.filter;
         if let Some(object) = self.initial.find(|object| filter.admits(object)) {
             return Poll::Ready(Some(Seen::Added(object)));
         }
@@ -231,7 +232,7 @@ impl Subscription {
                 return Poll::Ready(Some(seen));
             }
         }
-        let next = self.inbox.poll(context);
+        let next = self.buffer.poll(context);
         if let Poll::Ready(Some(seen)) = &next {
             self.read = self.read.max(seen.revision());
         }
@@ -261,7 +262,7 @@ impl fmt::Debug for Subscription {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Subscription")
             .field("resource", &self.resource)
-            .field("scope", &self.inbox.filter.scope)
+            .field("scope", &self.buffer.filter.scope)
             .field("progress", &self.progress())
             .finish_non_exhaustive()
     }

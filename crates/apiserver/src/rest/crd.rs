@@ -384,12 +384,12 @@ fn sweep_one(cluster: &Cluster, served: &Served, stored: &Stored) -> Result<(), 
     let kind = &*served.kind;
     let Ok(old) = rules::current(served, served.version, stored) else { return Ok(()) };
     let options = DeleteOptions::default();
-    let doomed = delete::doom(kind, &old, &options, cluster.env.clock.now());
-    if !doomed.removes && doomed.value == old {
+    let after = delete::after_deletion(kind, &old, &options, cluster.env.clock.now());
+    if !after.removes && after.value == old {
         return Ok(());
     }
-    let Ok((head, json)) = write::encode(kind, &doomed.value) else { return Ok(()) };
-    let change = match doomed.removes {
+    let Ok((head, json)) = write::encode(kind, &after.value) else { return Ok(()) };
+    let change = match after.removes {
         true => Change::Delete { head, json },
         false => Change::Put { head, json },
     };

@@ -52,7 +52,8 @@ pub(crate) async fn delete(ctx: &Ctx<'_>, options: &DeleteOptions) -> Result<Del
         let old = rules::current(&place.served, kind.storage, &current)?;
         let mut warnings = Vec::new();
         review(ctx, &old, options, &mut warnings).await?;
-        let Doomed { value, removes } = doom(kind, &old, options, ctx.cluster.env.clock.now());
+        let AfterDeletion { value, removes } =
+            after_deletion(kind, &old, options, ctx.cluster.env.clock.now());
         let revision = current.revision;
         if !removes && value == old {
             ctx.cluster.store.settled(revision).await.map_err(not_stored)?;
@@ -65,7 +66,7 @@ pub(crate) async fn delete(ctx: &Ctx<'_>, options: &DeleteOptions) -> Result<Del
             let object = Written { value, json, revision, created: false, warnings };
             return Ok(Deleted { object, gone: removes });
         }
-        let draft = Draft::doomed(value, warnings, removes);
+        let draft = Draft::of_deletion(value, warnings, removes);
         match write::commit(ctx, draft, place.key(), Expect::At(revision)).await? {
             Ok(mut object) => {
                 if removes && kind.row().is_some_and(|row| row.graceful_deletion) {
@@ -159,14 +160,19 @@ fn check_preconditions(
 }
 
 /// An object as deletion leaves it.
-pub(super) struct Doomed {
+pub(super) struct AfterDeletion {
     pub(super) value: Value,
     /// Nothing holds it: it can go at once.
     pub(super) removes: bool,
 }
 
 /// Decides what deletion makes of an object. No clock but `now`, no store.
-pub(super) fn doom(kind: &Kind, old: &Value, options: &DeleteOptions, now: Timestamp) -> Doomed {
+pub(super) fn after_deletion(
+    kind: &Kind,
+    old: &Value,
+    options: &DeleteOptions,
+    now: Timestamp,
+) -> AfterDeletion {
     let mut new = old.clone();
     let orphans = kind.row().is_some_and(|row| row.orphans_by_default);
     propagate(&mut new, options.propagation, orphans);
@@ -186,11 +192,11 @@ pub(super) fn doom(kind: &Kind, old: &Value, options: &DeleteOptions, now: Times
         }
     }
     if !draft::is_released(kind, &new) {
-        return Doomed { value: new, removes: false };
+        return AfterDeletion { value: new, removes: false };
     }
     // Whoever watches sees the object as it was, unless it had been terminating.
     let value = if meta::terminating(old) { new } else { old.clone() };
-    Doomed { value, removes: true }
+    AfterDeletion { value, removes: true }
 }
 
 /// What whoever deletes a pod that goes at once is told: when, and without a wait.

@@ -37,7 +37,7 @@ pub(super) struct Draft {
 
 impl Draft {
     /// An object to be deleted or marked.
-    pub(super) fn doomed(value: Value, warnings: Vec<String>, removes: bool) -> Self {
+    pub(super) fn of_deletion(value: Value, warnings: Vec<String>, removes: bool) -> Self {
         Self { value, warnings, removes, sub: Sub::Main, defines: None }
     }
 }

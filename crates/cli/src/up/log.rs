@@ -5,12 +5,11 @@
 //! terminal does not.
 
 use std::collections::VecDeque;
-use std::fs::{self, File};
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use flagship_files as files;
+use flagship_files::Rotating;
 use flagship_runtime::env::Env;
 use jiff::{SignedDuration, Timestamp};
 use tracing::{Level, Metadata};
@@ -44,7 +43,7 @@ pub fn begin(folder: &Path) {
 struct Log<T>(Arc<Mutex<State<T>>>);
 
 struct State<T> {
-    file: Rotated,
+    file: LogFile,
     terminal: T,
     env: Env,
     /// What was shown, and when.
@@ -59,7 +58,7 @@ struct Line<'a, T> {
 
 impl<T: Write> Log<T> {
     fn new(folder: &Path, terminal: T) -> Self {
-        let file = Rotated { folder: folder.to_owned(), open: None };
+        let file = LogFile { folder: folder.to_owned(), open: None };
         let (env, shown) = (Env::system(), VecDeque::new());
         Self(Arc::new(Mutex::new(State { file, terminal, env, shown })))
     }
@@ -111,40 +110,30 @@ impl<T: Write> State<T> {
     }
 }
 
-/// The files.
-struct Rotated {
+/// The file, which is opened with the first line: before that its folder may not be there.
+struct LogFile {
     folder: PathBuf,
-    open: Option<(File, u64)>,
+    open: Option<Rotating>,
 }
 
-impl Rotated {
+impl LogFile {
     fn write(&mut self, line: &[u8]) -> io::Result<()> {
-        let [now, older, oldest] = NAMES.map(|name| self.folder.join(name));
-        let (mut file, length) = match self.open.take() {
-            Some(open) => open,
-            None => {
-                let mut file = files::open_or_make(&now)?;
-                let length = file.seek(SeekFrom::End(0))?;
-                (file, length)
+        let log = match &mut self.open {
+            Some(log) => log,
+            None if self.folder.is_dir() => {
+                let path = self.folder.join(NAMES[0]);
+                self.open.insert(Rotating::open(&path, LARGEST, NAMES.len() - 1)?)
             }
+            None => return Err(io::ErrorKind::NotFound.into()),
         };
-        if length > 0 && length + line.len() as u64 > LARGEST {
-            drop(file);
-            if older.exists() {
-                fs::rename(&older, &oldest)?;
-            }
-            fs::rename(&now, &older)?;
-            file = files::open_or_make(&now)?;
-        }
-        let written = file.write_all(line);
-        let length = file.stream_position()?;
-        self.open = Some((file, length));
-        written
+        log.write_lines(line)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn folder(name: &str) -> PathBuf {
@@ -159,7 +148,7 @@ mod tests {
         let path = folder("log");
         let line = vec![b'x'; 1 << 20];
         for _ in 0..5 {
-            let mut log = Rotated { folder: path.clone(), open: None };
+            let mut log = LogFile { folder: path.clone(), open: None };
             (0..4).for_each(|_| log.write(&line).unwrap());
         }
         let lengths = NAMES.map(|name| fs::metadata(path.join(name)).unwrap().len());

@@ -1,4 +1,4 @@
-//! Who listens to a resource, found by the place of the object that changed.
+//! The open watches of a resource, found by the place of the object that changed.
 //!
 //! Ten thousand agents, each watching its own namespace, cost a write one look-up.
 
@@ -12,29 +12,29 @@ use super::watch::{Filter, Judge, OwnedScope, Seen, Why};
 
 /// The open watches of one resource, indexed by scope.
 #[derive(Default)]
-pub(super) struct Audience {
-    all: Row,
-    by_namespace: BTreeMap<Arc<str>, Row>,
-    by_object: BTreeMap<ObjectKey, Row>,
+pub(super) struct Watchers {
+    all: Buffers,
+    by_namespace: BTreeMap<Arc<str>, Buffers>,
+    by_object: BTreeMap<ObjectKey, Buffers>,
 }
 
-/// Inboxes in the order in which they were opened, which is the order of their ids.
-type Row = Vec<Arc<Inbox>>;
+/// Buffers in the order in which they were opened, which is the order of their ids.
+type Buffers = Vec<Arc<WatchBuffer>>;
 
 /// The queue of one watch: written by commits, read by its subscription.
-pub(super) struct Inbox {
+pub(super) struct WatchBuffer {
     pub(super) id: u64,
     pub(super) filter: Filter,
     /// Events up to this revision are not wanted.
     after: u64,
     /// How much the queue may hold.
-    room: Room,
+    limits: BufferLimits,
     state: Mutex<State>,
 }
 
 /// How much may wait for one watcher.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Room {
+pub(super) struct BufferLimits {
     pub(super) events: usize,
     /// Bytes of JSON; one event fits however large it is.
     pub(super) bytes: usize,
@@ -49,25 +49,25 @@ struct State {
     closed: Option<Why>,
 }
 
-impl Audience {
-    pub(super) fn join(&mut self, inbox: Arc<Inbox>) {
-        match &inbox.filter.scope {
-            OwnedScope::All => self.all.push(inbox),
+impl Watchers {
+    pub(super) fn add(&mut self, buffer: Arc<WatchBuffer>) {
+        match &buffer.filter.scope {
+            OwnedScope::All => self.all.push(buffer),
             OwnedScope::Namespace(name) => {
-                self.by_namespace.entry(name.clone()).or_default().push(inbox);
+                self.by_namespace.entry(name.clone()).or_default().push(buffer);
             }
             OwnedScope::Object(key) => {
-                self.by_object.entry(key.clone()).or_default().push(inbox);
+                self.by_object.entry(key.clone()).or_default().push(buffer);
             }
         }
     }
 
-    pub(super) fn leave(&mut self, inbox: &Inbox) {
-        match &inbox.filter.scope {
-            OwnedScope::All => take_out(&mut self.all, inbox.id),
+    pub(super) fn remove(&mut self, buffer: &WatchBuffer) {
+        match &buffer.filter.scope {
+            OwnedScope::All => remove_by_id(&mut self.all, buffer.id),
             OwnedScope::Namespace(name) => {
                 if let Some(row) = self.by_namespace.get_mut(name) {
-                    take_out(row, inbox.id);
+                    remove_by_id(row, buffer.id);
                     if row.is_empty() {
                         self.by_namespace.remove(name);
                     }
@@ -75,7 +75,7 @@ impl Audience {
             }
             OwnedScope::Object(key) => {
                 if let Some(row) = self.by_object.get_mut(key) {
-                    take_out(row, inbox.id);
+                    remove_by_id(row, buffer.id);
                     if row.is_empty() {
                         self.by_object.remove(key);
                     }
@@ -93,18 +93,18 @@ impl Audience {
         let mut lagging = Vec::new();
         let namespace = self.by_namespace.get(&key.namespace).into_iter().flatten();
         let object = self.by_object.get(key).into_iter().flatten();
-        for inbox in self.all.iter().chain(namespace).chain(object) {
-            if event.revision() <= inbox.after {
+        for buffer in self.all.iter().chain(namespace).chain(object) {
+            if event.revision() <= buffer.after {
                 continue;
             }
-            if let Some(seen) = judge.seen_through(&inbox.filter)
-                && !inbox.push(seen, &mut wakers)
+            if let Some(seen) = judge.seen_through(&buffer.filter)
+                && !buffer.push(seen, &mut wakers)
             {
-                lagging.push(inbox.clone());
+                lagging.push(buffer.clone());
             }
         }
-        for inbox in lagging {
-            self.leave(&inbox);
+        for buffer in lagging {
+            self.remove(&buffer);
         }
         wakers
     }
@@ -113,8 +113,8 @@ impl Audience {
     pub(super) fn close(&mut self, why: Why) -> Vec<Waker> {
         let Self { all, by_namespace, by_object } = std::mem::take(self);
         let rows = by_namespace.into_values().chain(by_object.into_values());
-        let inboxes = all.into_iter().chain(rows.flatten());
-        inboxes.filter_map(|inbox| inbox.close(why)).collect()
+        let buffers = all.into_iter().chain(rows.flatten());
+        buffers.filter_map(|buffer| buffer.close(why)).collect()
     }
 
     pub(super) fn len(&self) -> usize {
@@ -123,15 +123,15 @@ impl Audience {
     }
 }
 
-fn take_out(row: &mut Row, id: u64) {
-    if let Ok(at) = row.binary_search_by_key(&id, |inbox| inbox.id) {
+fn remove_by_id(row: &mut Buffers, id: u64) {
+    if let Ok(at) = row.binary_search_by_key(&id, |buffer| buffer.id) {
         row.remove(at);
     }
 }
 
-impl Inbox {
-    pub(super) fn new(id: u64, filter: Filter, after: u64, room: Room) -> Self {
-        Self { id, filter, after, room, state: Mutex::default() }
+impl WatchBuffer {
+    pub(super) fn new(id: u64, filter: Filter, after: u64, limits: BufferLimits) -> Self {
+        Self { id, filter, after, limits, state: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -144,7 +144,7 @@ impl Inbox {
         let mut state = self.lock();
         let bytes = state.bytes + seen.bytes();
         let fits = state.queue.is_empty()
-            || (state.queue.len() < self.room.events && bytes <= self.room.bytes);
+            || (state.queue.len() < self.limits.events && bytes <= self.limits.bytes);
         if fits {
             state.bytes = bytes;
             state.queue.push_back(seen);
