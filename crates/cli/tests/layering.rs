@@ -139,6 +139,25 @@ fn crates_depend_only_along_the_arrows() {
     assert_eq!(forbidden(&manifests), Vec::<String>::new());
 }
 
+/// The code map names the same arrows as the table here.
+#[test]
+fn the_code_map_shows_these_arrows() {
+    let page = fs::read_to_string(root().join("docs/ARCHITECTURE.md")).expect("the page is there");
+    let quoted = |cell: &str| -> BTreeSet<String> {
+        cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+    };
+    let rows = page.lines().filter_map(|line| {
+        let mut cells = line.strip_prefix("| ")?.split(" | ");
+        let name = quoted(cells.next()?).pop_first()?;
+        Some((name, quoted(cells.nth(1)?)))
+    });
+    let shown: BTreeMap<String, BTreeSet<String>> = rows.collect();
+    for (from, to) in ARROWS {
+        let to: BTreeSet<String> = to.iter().map(|name| (*name).to_owned()).collect();
+        assert_eq!(shown.get(*from), Some(&to), "the row of {from} in docs/ARCHITECTURE.md");
+    }
+}
+
 #[test]
 fn a_wrong_arrow_is_found() {
     let text = "[dependencies]\nflagship-hub.workspace = true\n".to_owned();

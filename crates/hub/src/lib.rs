@@ -1,5 +1,5 @@
-//! The hub's controllers. Each is an `observe.rs` that reads and a `shell.rs`
-//! that writes, around one rule set of `flagship-rules`.
+//! The hub's controllers. Each has a shell that writes, around one rule set of
+//! `flagship-rules`; what it reads is in `observe.rs` where that is more than a few lines.
 //!
 //! [`Hub`] starts them all over one client. What they watch is mirrored once, in
 //! `mirrors`; both scopes of a kind meet in `scope`. Nothing here decides anything

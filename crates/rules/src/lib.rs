@@ -1,7 +1,8 @@
-//! The pure core: one module per rule set, each `plan(&Observed) -> Plan`.
+//! The pure core: one module per rule set. Most are `plan(&Observed) -> Plan`; `apply` is a
+//! sequence of steps, and a few are single questions.
 //!
-//! Nothing here is async, reads a clock, logs, or draws a random number, so a
-//! rule cannot fail: it returns a plan with its reasons. The same functions run
+//! Nothing here is async, reads a clock, logs, or draws a random number. A rule
+//! returns what to do with its reasons, also where its input is wrong. The same functions run
 //! in unit tests, the model checker, the simulator and production.
 
 pub mod admission;

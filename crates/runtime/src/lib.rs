@@ -1,8 +1,8 @@
 //! What every controller stands on: the controller loop itself, clock, seeded randomness,
 //! client, reflectors, work queue, leases, readiness, events and the effect shell.
 //!
-//! The only crate that reads a clock and the only one that retries. Under a paused
-//! current-thread runtime and one seed, everything here happens in the same order
+//! Retries and back-off are here and nowhere else; time and entropy come from
+//! `flagship_base::env`. Under a paused current-thread runtime and one seed, everything here happens in the same order
 //! every time. Knows nothing of placements: rules are in `flagship-rules`, what
 //! they are applied to in `flagship-hub` and `flagship-member`.
 

@@ -1,6 +1,6 @@
 //! Requests for certificates: who asks, who may approve and sign, and the signer of clients.
 //!
-//! What a request must look like is in `builtin`. As in `tokens`, what a real cluster leaves
+//! What a request must look like is in `flagship_kinds`. As in `tokens`, what a real cluster leaves
 //! to a controller is done with the write that asks for it: an approved request to
 //! `kubernetes.io/kube-apiserver-client` is signed at once, by the authority that this
 //! server trusts. Nobody signs for other signers here.

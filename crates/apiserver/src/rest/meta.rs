@@ -143,7 +143,7 @@ pub fn carry_over(new: &mut Value, old: &Value) {
 }
 
 /// Checks the metadata of a custom resource that is about to be stored. Built-in kinds
-/// check theirs along with the rest, in `builtin`.
+/// check theirs along with the rest, in `flagship_kinds`.
 pub fn validate(kind: &Kind, object: &Value) -> Vec<FieldError> {
     match kind.row() {
         Some(_) => Vec::new(),

@@ -3,7 +3,7 @@
 //! The binary answers as the plugin when it is called `kubectl-fleet`, and as
 //! `flagship fleet` otherwise. Everything is said on standard error with the time in front;
 //! a failure is 1, a drain that a budget blocks is none. Our own commands, which find the
-//! hub by themselves and say what comes next, are in `people`.
+//! hub by themselves and say what comes next, are in `commands`.
 
 mod approve;
 mod cordon;

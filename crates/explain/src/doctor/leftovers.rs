@@ -1,4 +1,4 @@
-//! Objects that do not go, and who should have let them.
+//! Objects that are stuck in deletion, and which controller holds their finalizer.
 
 use flagship_api::keys::finalizer;
 use jiff::SignedDuration;

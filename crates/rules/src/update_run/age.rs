@@ -1,9 +1,9 @@
 //! Which of several runs of a placement came first.
 //!
-//! Objects say when they were created in whole seconds. Among those of one second the
-//! promises tell: a run that promises a cluster which another has promised bears a later
-//! time. Where none has promised anything, the time of initialization is asked, and then
-//! the name, whose number counts as one.
+//! Creation timestamps have whole seconds. Among runs of one second the times decide at
+//! which they started clusters: a run that takes a cluster over starts it later. Runs that
+//! have started nothing are compared by the time of initialization, then by name, where a
+//! number at the end counts as a number.
 
 use flagship_api::condition::Conditions;
 use flagship_api::condition_type::update_run::INITIALIZED;
@@ -17,11 +17,11 @@ use super::observed::Rival;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Age {
     created: Option<Timestamp>,
-    /// Who has promised something comes before who has not.
+    /// The run has not started a cluster yet; runs that have come first.
     idle: bool,
     first_promise: Option<Timestamp>,
     last_promise: Option<Timestamp>,
-    /// Who has been looked at comes before who has not.
+    /// The run has not been initialized yet; runs that have come first.
     unseen: bool,
     initialized: Option<Timestamp>,
     name: (String, u64, String),

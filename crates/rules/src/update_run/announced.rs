@@ -1,13 +1,13 @@
-//! Writes to bindings that a run makes later than its record promised them: said first, in
-//! an annotation of the run.
+//! An annotation of the run that announces a late write to a binding before it is made.
 //!
-//! A promise is recorded and kept in one pass. If the scheduler rewrites the binding
-//! afterwards, or another run has written it, a later pass has to write again, and by then
-//! another hub may have called the cluster finished and the run stopped. So that pass first
-//! writes to the run over which generation of the binding it will write. This is refused if
-//! the run has changed since it was read, and from then on nobody calls the cluster finished
-//! by an older look at its binding. Nobody can have done so before the first start signal,
-//! so what a crash left open before it is done without.
+//! Usually a run records `Started` for a cluster and writes its binding in the same pass. If
+//! the scheduler rewrites the binding afterwards, or another run has written it, a later pass
+//! must write again; by then another hub may have recorded the cluster as finished and the
+//! run as stopped. So the later pass first announces on the run which generation of the
+//! binding it will overwrite. The API server refuses that if the run has changed since it was
+//! read. Once it is announced, no hub records the cluster as finished from an older
+//! generation of the binding. Before a cluster's first start signal no hub can have done so,
+//! and a write that a crash prevented there needs no announcement.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! What is there before anything was written.
+//! Containers that exist in a new object of a built-in kind, so that nobody owns them in
+//! managedFields.
 //!
 //! An object of a built-in kind is a struct to Kubernetes, whose inner structs exist
 //! from the start. So nobody adds `spec` to a Deployment, only fields in it, and its
