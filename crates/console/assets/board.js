@@ -117,7 +117,7 @@ function columns(stages) {
 }
 
 function legend() {
-  return h("p.legend", { "aria-label": "Signs" }, [["done", "✔", "done"], ["updating", "◐", "updating"], ["failed", "✘", "failed"], ["queued", "·", "not begun"], ["taken", "⇢", "follows another run"]].map(([kind, glyph, word]) =>
+  return h("p.legend", { "aria-label": "Signs" }, [["done", "✔", "done"], ["updating", "◐", "updating"], ["stuck", "!", "stuck"], ["failed", "✘", "failed"], ["queued", "·", "not begun"], ["taken", "⇢", "follows another run"]].map(([kind, glyph, word]) =>
     h("span", {}, h("i.chip", { class: `c-${kind}`, "aria-hidden": "true" }, glyph), word)), h("span", {}, h("i.chip.silent.c-queued", { "aria-hidden": "true" }), "silent"));
 }
 

@@ -1,19 +1,21 @@
 // The cells of a stage: named tiles while they are few, a canvas while they are many.
-// A cell is [mark, since, silent, taken by]; trailing zeros are left out.
+// A cell is [mark, since, silent, more]; trailing zeros are left out. More is the run that
+// took the cluster, or the cause that holds it.
 
 import { h, show, ago, span, now } from "./dom.js";
 
 export const MARKS = [
   ["queued", "·", "not begun"], ["updating", "◐", "being updated"], ["done", "✔", "done"],
-  ["failed", "✘", "failed"], ["taken", "⇢", "follows another run"],
+  ["failed", "✘", "failed"], ["taken", "⇢", "follows another run"], ["stuck", "!", "stuck"],
 ];
 const FEW = 60;
 
 /** One cell as a sentence. */
-export function sentence(name, [mark, since = 0, silent = 0, by = ""]) {
+export function sentence(name, [mark, since = 0, silent = 0, more = ""]) {
   let text = `${name}: ${MARKS[mark][2]}`;
-  if (by) text = `${name}: follows ${by} since`;
-  else if (mark === 1 && since) text += ` for ${span(now() - since * 1000)}`;
+  if (mark === 4 && more) text = `${name}: follows ${more} since`;
+  else if (mark === 5 && more) text += `, ${more}`;
+  if ((mark === 1 || mark === 5) && since) text += ` for ${span(now() - since * 1000)}`;
   if (silent) text += ", silent";
   return text;
 }
@@ -45,13 +47,13 @@ export class Cells {
 
   tile(row) {
     const name = this.model.keys[row], cell = this.model.rows[row];
-    const [mark, since, silent, by] = cell;
+    const [mark, since, silent, more] = cell;
     const [kind, glyph] = MARKS[mark];
     return h("li", { "data-key": name }, h("button.tile", {
       type: "button", class: `c-${kind}${silent ? " silent" : ""}${this.selected === name ? " selected" : ""}`,
       title: sentence(name, cell), "data-item": "", onclick: () => this.open(name),
     }, h("span.glyph", { "aria-hidden": "true" }, glyph), h("span.name", {}, name), h("span.told-only", {}, `${MARKS[mark][2]}${silent ? ", silent" : ""}`),
-    h("span.since", {}, mark === 1 && since ? ago(since * 1000) : by ? `→ ${by}` : silent ? "silent" : "")));
+    h("span.since", {}, mark === 5 && more ? more : mark === 1 && since ? ago(since * 1000) : more ? `→ ${more}` : silent ? "silent" : "")));
   }
 
   canvas(changed) {
@@ -203,6 +205,7 @@ function small(pen, kind, size) {
   else if (kind === "updating") { pen.arc(mid, mid, mid - 2, Math.PI / 2, Math.PI * 1.5); pen.fill(); }
   else if (kind === "done") { pen.moveTo(2, mid); pen.lineTo(mid - 0.5, size - 2.6); pen.lineTo(size - 2, 2.6); pen.stroke(); }
   else if (kind === "failed") { pen.moveTo(2.4, 2.4); pen.lineTo(size - 2.4, size - 2.4); pen.moveTo(size - 2.4, 2.4); pen.lineTo(2.4, size - 2.4); pen.stroke(); }
+  else if (kind === "stuck") { pen.fillRect(mid - 0.9, 2, 1.8, size - 5.6); pen.fillRect(mid - 0.9, size - 2.8, 1.8, 1.8); }
   else { pen.moveTo(2, mid); pen.lineTo(size - 2, mid); pen.lineTo(mid + 1, 2.4); pen.stroke(); }
 }
 

@@ -62,8 +62,10 @@ function planned(plan, line, route) {
   };
   const gates = (stage) => stage.gates.map((gate) => (gate.approval ? `approval ${gate.side}` : `wait ${gate.wait} ${gate.side}`)).join(", ");
   return [
-    h("dl.figures", {}, [["Clusters", plan.clusters], ["Stages", plan.stages.length], ["Approvals", plan.approvals]].map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
+    h("dl.figures", {}, [["Clusters", plan.clusters], ["Stages", plan.stages.length], ["Approvals", plan.approvals], ["Pods that restart", plan.effect.pods]].map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
     plan.passed.map((note) => h("p.missing", {}, note.message)),
+    plan.open.map((run) => h("p.missing", {}, `${run} has not ended; both would roll out this placement`)),
+    changes(plan.effect),
     h("div.scroll", { tabindex: 0, role: "region", "aria-label": "Stages" }, h("table.stages-table", {},
       h("thead", {}, h("tr", {}, ["Stage", "Clusters", "At once", "Gates"].map((name) => h("th", { scope: "col" }, name)))),
       h("tbody", {}, plan.stages.map((stage, at) => h("tr", { "data-key": stage.name },
@@ -74,6 +76,23 @@ function planned(plan, line, route) {
     })),
     h("p.same", {}, h("span", {}, "Same in a terminal"), command(`flagship plan ${route.namespace ? `-n ${route.namespace} ` : ""}${route.name}`)),
   ];
+}
+
+/** What would change on the clusters: objects, fields, and what would fail. */
+function changes(effect) {
+  const against = effect.from === undefined ? "no cluster has a version yet" : `against snapshot ${effect.from}`;
+  const signs = { added: "+", removed: "−", changed: "~" };
+  return h("section.changes", { "aria-label": "What changes" }, h("h2", {}, "What changes"),
+    h("p.quiet", {}, `${effect.changes.length ? count(effect.changes.length, "object") : "nothing"}, ${against}`),
+    h("ul", {}, effect.changes.map((change) => {
+      const name = `${change.kind} ${change.namespace ? `${change.namespace}/` : ""}${change.name}`;
+      return h("li", { "data-key": name }, h("strong", {}, `${signs[change.what]} ${name}`), h("span.told-only", {}, change.what),
+        change.restarts && h("span.quiet", {}, change.pods === undefined ? " restarts its pods" : ` restarts ${count(change.pods, "pod")} a cluster`),
+        change.fields.length > 0 && h("ul", {}, change.fields.slice(0, 20).map((field) => h("li", { "data-key": field.path },
+          h("code", {}, field.path), ": ", h("del", {}, field.from ?? "unset"), " → ", h("ins", {}, field.to ?? "unset")))),
+        change.fields.length > 20 && h("p.quiet", {}, `and ${count(change.fields.length - 20, "more field")}`),
+        (change.immutable ?? []).map((path) => h("p.missing", {}, `${path} cannot be changed: applying it will fail on every cluster`)));
+    })));
 }
 
 function names(cells) {

@@ -73,6 +73,9 @@ pub enum Act {
         placement: String,
         /// The strategy.
         strategy: String,
+        /// The hash of the plan that was shown; any plan if empty.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        plan: String,
     },
 }
 
@@ -84,7 +87,7 @@ impl Act {
             Self::Stop { namespace, run } => ("stop", namespace, vec![run]),
             Self::Resume { namespace, run } => ("resume", namespace, vec![run]),
             Self::Rollback { namespace, placement } => ("rollback", namespace, vec![placement]),
-            Self::Run { namespace, placement, strategy } => {
+            Self::Run { namespace, placement, strategy, .. } => {
                 ("run", namespace, vec![placement, "--strategy", strategy])
             }
         };
@@ -98,6 +101,11 @@ impl Act {
         {
             words.push(format!("--comment={comment}"));
         }
+        if let Self::Run { plan, .. } = self
+            && !plan.is_empty()
+        {
+            words.push(format!("--plan={plan}"));
+        }
         words
     }
 
@@ -109,7 +117,9 @@ impl Act {
                 (namespace, vec![run])
             }
             Self::Rollback { namespace, placement } => (namespace, vec![placement]),
-            Self::Run { namespace, placement, strategy } => (namespace, vec![placement, strategy]),
+            Self::Run { namespace, placement, strategy, .. } => {
+                (namespace, vec![placement, strategy])
+            }
         };
         let mut all = namespace.iter().chain(names);
         all.any(|name| name.is_empty() || name.starts_with('-'))

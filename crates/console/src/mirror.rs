@@ -13,27 +13,30 @@ use flagship_api::approval::{
 use flagship_api::binding::{ClusterResourceBinding, ResourceBinding};
 use flagship_api::cluster::{InternalMemberCluster, MemberCluster};
 use flagship_api::condition::Generation;
-use flagship_api::keys::label;
-use flagship_api::names::{HUB_LEASE, ObjectKey, SYSTEM_NAMESPACE};
+use flagship_api::keys::{label, own};
+use flagship_api::names::{HUB_LEASE, ObjectKey, SYSTEM_NAMESPACE, cluster_of_namespace};
 use flagship_api::placement::{ClusterResourcePlacement, ResourcePlacement};
 use flagship_api::staged_update::{
     ClusterStagedUpdateRun, ClusterStagedUpdateStrategy, StagedUpdateRun, StagedUpdateStrategy,
     UpdateStrategySpec,
 };
+use flagship_api::work::Work;
 use flagship_explain::why::{
     ApprovalFacts, BindingFacts, ClusterFacts, Facts, PlacementFacts, RunFacts, Subject,
     last_heartbeat,
 };
+use flagship_rules::diagnosis::report::{self, Reported};
 use flagship_rules::heartbeat::last_heard;
 use flagship_rules::update_run::lifecycle::{has_ended, proven};
 use flagship_rules::update_run::{Age, Rival};
-use flagship_runtime::client::{Client, ResourceType, Selection};
+use flagship_runtime::client::{Client, Objects, ResourceType, Selection};
 use flagship_runtime::env::Env;
 use flagship_runtime::reflector::{Change, Reflector, Store, Subscription};
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
+use kube::core::PartialObjectMeta;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
@@ -61,6 +64,13 @@ pub struct Approval {
     pub facts: ApprovalFacts,
     /// When it was made, and by which client it was changed last.
     pub metadata: ObjectMeta,
+}
+
+/// What the agent of a member says about objects of one Work that are not available.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Failing {
+    placement: String,
+    objects: Vec<Reported>,
 }
 
 /// Objects of both scopes.
@@ -110,6 +120,7 @@ pub struct Mirror {
     /// Members.
     pub members: Store<ClusterFacts>,
     reports: Store<Timestamp>,
+    failing: Store<Failing>,
     lease: Store<Timestamp>,
     gaps: Vec<Box<Probe>>,
     changed: watch::Sender<u64>,
@@ -199,6 +210,9 @@ impl Mirror {
             |o: InternalMemberCluster| last_heard(&o.status.unwrap_or_default()),
             |_| false,
         );
+        let works = set.client.of_type(ResourceType::of::<Work>()).metadata_only();
+        let failing =
+            set.follow(works, Selection::all(), failing, |change| change.old != change.new);
         let of_hub = Selection::namespace(SYSTEM_NAMESPACE)
             .with_fields(format!("metadata.name={HUB_LEASE}"));
         let lease = set.add_telling(
@@ -215,6 +229,7 @@ impl Mirror {
             bindings,
             members,
             reports,
+            failing,
             lease,
             gaps,
             changed,
@@ -273,6 +288,7 @@ impl Mirror {
         let placement = ObjectKey::new(key.namespace.as_deref(), &run.facts.spec.placement_name);
         facts.placement = self.placements.get(&placement).map(|found| (*found).clone());
         facts.bindings = self.bindings_of(&placement);
+        facts.reports = self.reported_causes(|_, work| work.placement == placement.name);
         for (name, other) in self.runs_of(&placement) {
             if let Some(version) = proven(&other.facts.status) {
                 facts.proven.push(version.to_owned());
@@ -294,7 +310,23 @@ impl Mirror {
         let all = self.bindings.all().into_iter();
         let there = all.filter(|(_, bound)| name.is_empty() || bound.spec.target_cluster == name);
         facts.bindings = there.map(|(_, bound)| (*bound).clone()).collect();
+        facts.reports = self.reported_causes(|cluster, _| name.is_empty() || cluster == name);
         facts
+    }
+
+    /// What agents say about objects that are not available, by cluster.
+    fn reported_causes(
+        &self,
+        wanted: impl Fn(&str, &Failing) -> bool,
+    ) -> BTreeMap<String, Vec<Reported>> {
+        let mut reports: BTreeMap<String, Vec<Reported>> = BTreeMap::new();
+        for (key, work) in self.failing.all() {
+            let cluster = key.namespace.as_deref().and_then(cluster_of_namespace);
+            if let Some(cluster) = cluster.filter(|cluster| wanted(cluster, &work)) {
+                reports.entry(cluster.to_owned()).or_default().extend(work.objects.iter().cloned());
+            }
+        }
+        reports
     }
 
     /// Runs of a placement, oldest first.
@@ -350,6 +382,13 @@ impl Approval {
             metadata,
         }
     }
+}
+
+/// Most Works have nothing to say.
+fn failing(work: PartialObjectMeta<Work>) -> Option<Failing> {
+    let note = work.metadata.annotations.as_ref()?.get(own::FAILURE_CAUSES)?;
+    let placement = label_of(&work.metadata, label::PARENT_PLACEMENT).to_owned();
+    Some(Failing { placement, objects: report::read(note) })
 }
 
 fn member(object: MemberCluster) -> Option<ClusterFacts> {
@@ -427,6 +466,21 @@ impl Set<'_> {
         V: Send + Sync + 'static,
     {
         let objects = self.client.of::<K>();
+        self.follow(objects, selection, project, news)
+    }
+
+    fn follow<K, V>(
+        &mut self,
+        objects: Objects<K>,
+        selection: Selection,
+        project: impl Fn(K) -> Option<V> + Send + Sync + 'static,
+        news: impl Fn(&Change<V>) -> bool + Send + 'static,
+    ) -> Store<V>
+    where
+        K: Resource + DeserializeOwned + Send + 'static,
+        V: Send + Sync + 'static,
+    {
+        let resource = objects.resource().clone();
         let reflector = Reflector::new(self.env, objects, selection, project).optional();
         let store = reflector.store();
         let changed = self.changed.clone();
@@ -435,7 +489,7 @@ impl Set<'_> {
                 changed.send_modify(|count| *count += 1);
             }
         }));
-        let (probed, resource, quiet) = (store.clone(), ResourceType::of::<K>(), self.quiet);
+        let (probed, quiet) = (store.clone(), self.quiet);
         self.gaps.push(Box::new(move || {
             let (stale, why) = (probed.is_synced(), probed.trouble());
             let fine = if stale { why.is_none() } else { quiet && why.is_some() };

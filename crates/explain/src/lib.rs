@@ -6,8 +6,10 @@
 //! call one of these and print; neither computes a rule.
 
 pub mod board;
+pub mod changes;
 pub mod clusters;
 pub mod doctor;
+pub mod effect;
 pub mod joining;
 pub mod migrating;
 pub mod order;

@@ -22,6 +22,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde::Serialize;
 
 use crate::board::{Board, Stage};
+use crate::effect::{Content, Effect};
 use crate::why::{ClusterFacts, Facts, Finding, RunFacts, Subject, explain};
 
 /// What a plan is made from.
@@ -49,13 +50,15 @@ pub struct Asked {
     pub runs: Vec<Run>,
     /// Freezes, and the labels they select by.
     pub policy: policy::Seen,
+    /// What is on clusters and what a run would bring.
+    pub content: Content,
 }
 
 /// What a run would do.
 #[derive(Clone, Debug)]
 pub enum Foreseen {
     /// It would go through these stages.
-    Stages(Stages),
+    Stages(Box<Stages>),
     /// It would be refused.
     Refused(Box<Refused>),
     /// Nobody can say yet, for this reason.
@@ -81,6 +84,10 @@ pub struct Stages {
     pub frozen: Vec<String>,
     /// What each policy says that the run would follow.
     pub policies: Vec<String>,
+    /// Runs of the placement that have not ended.
+    pub open: Vec<String>,
+    /// What would change on the clusters.
+    pub effect: Effect,
 }
 
 /// A run that is still open although a newer one has passed it.
@@ -114,6 +121,9 @@ const IMAGINED: &str = "plan";
 pub fn foresee(asked: Asked) -> Foreseen {
     let placement = asked.key.name.clone();
     let passed = passed(&asked.runs);
+    let open = asked.runs.iter().filter(|run| !has_ended(&run.status));
+    let open = open.map(|run| run.beside(&run.name).to_string()).collect();
+    let content = asked.content.clone();
     let seen = observed(asked);
     let planned = plan(&seen);
     let policies = planned.actions.iter().find_map(|action| match action {
@@ -136,7 +146,8 @@ pub fn foresee(asked: Asked) -> Foreseen {
         facts.run = Some(RunFacts { spec: seen.run.spec, status, ..Default::default() });
         return Foreseen::Refused(Box::new(Refused { facts, placement }));
     }
-    Foreseen::Stages(Stages { policies, ..Stages::of(&seen, &status, passed) })
+    let stages = Stages::of(&seen, &status, passed, open, policies, &content);
+    Foreseen::Stages(Box::new(stages))
 }
 
 /// What to say of open runs that a newer one has passed: to let them go on takes clusters back.
@@ -155,7 +166,14 @@ fn passed(runs: &[Run]) -> Vec<Passed> {
 }
 
 impl Stages {
-    fn of(seen: &Observed, status: &UpdateRunStatus, passed: Vec<Passed>) -> Self {
+    fn of(
+        seen: &Observed,
+        status: &UpdateRunStatus,
+        passed: Vec<Passed>,
+        open: Vec<String>,
+        policies: Vec<String>,
+        content: &Content,
+    ) -> Self {
         let board = Board::of(IMAGINED, None, &seen.run.spec, status, seen.now);
         let (_, clusters) = board.clusters();
         let gates = board.stages.iter().flat_map(|stage| &stage.gates);
@@ -179,6 +197,14 @@ impl Stages {
             let freeze = holding(&seen.policy, &seen.run.beside(""), &stage.stage_name, seen.now);
             frozen.extend(freeze.map(Freeze::told).filter(|told| !frozen.contains(told)));
         }
+        let effect = Effect::of(
+            content,
+            &board.stages,
+            seen.strategy.as_ref(),
+            &policies,
+            &seen.bindings,
+            &seen.clusters,
+        );
         Self {
             at_once,
             slots,
@@ -187,7 +213,9 @@ impl Stages {
             stages: board.stages,
             passed,
             frozen,
-            policies: Vec::new(),
+            policies,
+            open,
+            effect,
         }
     }
 }

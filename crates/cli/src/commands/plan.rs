@@ -1,5 +1,6 @@
 //! `flagship plan`: what a run of this placement would do, before there is one.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Arc;
 
@@ -9,19 +10,24 @@ use flagship_api::binding::{ResourceBindingSpec, ResourceBindingStatus};
 use flagship_api::keys::label;
 use flagship_api::names::ObjectKey;
 use flagship_api::placement::PlacementSpec;
-use flagship_api::placement_status::PlacementStatus;
+use flagship_api::placement_status::{PlacementStatus, ResourceIdentifier};
 use flagship_api::snapshot::{
     ResourceSnapshotSpec, SchedulingPolicySnapshotSpec, SchedulingPolicySnapshotStatus,
 };
 use flagship_api::staged_update::{UpdateRunSpec, UpdateStrategySpec};
 use flagship_explain::board::{Gate, Side};
+use flagship_explain::changes::What;
+use flagship_explain::effect::{Content, usual, versions};
 use flagship_explain::plan::{Asked, Foreseen, Stages, foresee};
 use flagship_rules::model::{Binding, Cluster, PolicySnapshot, ResourceSnapshot};
 use flagship_rules::placement::Placement;
+use flagship_rules::placement::selection::{Kind, manifest};
 use flagship_rules::update_run;
-use flagship_runtime::client::Selection;
+use flagship_runtime::client::{Client, Selection};
+use flagship_runtime::dynamic::discover;
 use flagship_runtime::env::Env;
 use jiff::Timestamp;
+use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
 use super::board_text::Look;
@@ -30,7 +36,7 @@ use super::name::{self, Named};
 use super::print::{self, Output};
 use super::scoped_kind::{ScopedKind, Stored, resource};
 use super::start::usual_strategy;
-use super::steer::runs_of;
+use super::steer::{in_namespace, runs_of};
 use super::table;
 use super::wrap::after;
 use super::{freeze, gather};
@@ -80,7 +86,8 @@ impl Plan {
                             "stages": stages.stages, "atOnce": stages.at_once,
                             "clusters": stages.clusters, "approvals": stages.approvals,
                             "passed": stages.passed, "frozen": stages.frozen,
-                            "policies": stages.policies});
+                            "policies": stages.policies, "openRuns": stages.open,
+                            "effect": stages.effect});
                         shape.write(&value, out)?;
                     }
                     None => show(&key, &strategy, &stages, Look::here(), out)?,
@@ -130,7 +137,80 @@ fn show(
     }
     let flag =
         key.namespace.as_ref().map_or_else(String::new, |namespace| format!(" -n {namespace}"));
-    writeln!(out, "start it:  flagship run{flag} {} --strategy {strategy}", key.name)?;
+    tell(planned, look, out)?;
+    let hash = &planned.effect.hash;
+    writeln!(
+        out,
+        "start it:  flagship run{flag} {} --strategy {strategy} --plan {hash}",
+        key.name
+    )?;
+    Ok(())
+}
+
+/// Changes of one object that are shown; `-o json` has all.
+const FIELDS: usize = 8;
+
+/// What would change on the clusters.
+fn tell(planned: &Stages, look: Look, out: &mut dyn Write) -> anyhow::Result<()> {
+    let effect = &planned.effect;
+    writeln!(out)?;
+    let now: Vec<String> = effect
+        .versions
+        .iter()
+        .map(|(version, count)| match version.as_str() {
+            "none" => format!("no version on {count}"),
+            version => format!("snapshot {version} on {count}"),
+        })
+        .collect();
+    let now = if now.is_empty() { "nothing".to_owned() } else { now.join(", ") };
+    writeln!(out, "{}", after("now:      ", &now, look.width))?;
+    if !effect.regions.is_empty() {
+        let regions: Vec<String> =
+            effect.regions.iter().map(|(region, count)| format!("{region} {count}")).collect();
+        writeln!(out, "{}", after("regions:  ", &regions.join(", "), look.width))?;
+    }
+    let against = match &effect.from {
+        Some(version) => format!("against snapshot {version}"),
+        None => "no cluster has a version yet".to_owned(),
+    };
+    match effect.changes.len() {
+        0 => writeln!(out, "changes:  none, {against}")?,
+        count => writeln!(out, "changes:  {count} object(s), {against}")?,
+    }
+    for change in &effect.changes {
+        let sign = match change.what {
+            What::Added => "+",
+            What::Removed => "-",
+            What::Changed => "~",
+        };
+        let pods = match (change.restarts, change.pods) {
+            (true, Some(pods)) => format!("  restarts {pods} pod(s) a cluster"),
+            (true, None) => "  restarts its pods".to_owned(),
+            (false, _) => String::new(),
+        };
+        writeln!(out, "  {sign} {}{pods}", change.named())?;
+        for field in change.fields.iter().take(FIELDS) {
+            let or_none =
+                |value: &Option<String>| value.clone().unwrap_or_else(|| "unset".to_owned());
+            let told = format!("{}: {} → {}", field.path, or_none(&field.from), or_none(&field.to));
+            writeln!(out, "{}", after("      ", &told, look.width))?;
+        }
+        if change.fields.len() > FIELDS {
+            writeln!(out, "      and {} more field(s)", change.fields.len() - FIELDS)?;
+        }
+        for path in &change.immutable {
+            let told = format!("{path} cannot be changed: applying it will fail on every cluster");
+            writeln!(out, "{}", after("      fails:  ", &told, look.width))?;
+        }
+    }
+    if effect.pods > 0 {
+        writeln!(out, "pods that restart: {} on all clusters, before overrides", effect.pods)?;
+    }
+    for open in &planned.open {
+        let told = format!("{open} has not ended; both would roll out this placement");
+        writeln!(out, "{}", after("note:  ", &told, look.width))?;
+    }
+    writeln!(out)?;
     Ok(())
 }
 
@@ -180,20 +260,23 @@ pub async fn read(
     let bindings = ScopedKind::Binding.of(client, namespace).list(&of_placement).await?.items;
     let members = client.of_type::<Stored<Value, Value>>(resource("MemberCluster"));
     let members = members.list(&Selection::all()).await?.items;
-    let version = match version {
-        None => None,
+    let bindings: Vec<Arc<Binding>> = bindings
+        .into_iter()
+        .map(|found: Stored<ResourceBindingSpec, ResourceBindingStatus>| {
+            Arc::new(Binding::read(found.metadata, found.spec, Some(found.status)))
+        })
+        .collect();
+    let from = usual(&versions(&bindings)).map(str::to_owned);
+    let old = match &from {
+        Some(index) => manifests(&snapshots(client, key, index).await?),
+        None => Vec::new(),
+    };
+    let (version, new) = match version {
+        None => (None, on_the_hub(client, &placement.status.selected_resources).await?),
         Some(index) => {
-            let of_index = of_placement.with_labels(format!(
-                "{}={},{}={index}",
-                label::PARENT_PLACEMENT,
-                key.name,
-                label::RESOURCE_INDEX
-            ));
-            let snapshots =
-                ScopedKind::ResourceSnapshot.of::<ResourceSnapshotSpec, Value>(client, namespace);
-            let found = snapshots.list(&of_index).await?.items;
+            let found = snapshots(client, key, index).await?;
             let read = found.iter().map(|one| ResourceSnapshot::read(&one.metadata, &one.spec));
-            Some((index.to_owned(), read.map(Arc::new).collect()))
+            (Some((index.to_owned(), read.map(Arc::new).collect())), manifests(&found))
         }
     };
     let imagined = UpdateRunSpec {
@@ -202,6 +285,7 @@ pub async fn read(
         ..UpdateRunSpec::default()
     };
     let policy = freeze::seen(client, key, &imagined).await?;
+    let content = Content { from, old, new, overrides: overrides(client, namespace).await? };
     Ok(Asked {
         now,
         policy,
@@ -215,12 +299,7 @@ pub async fn read(
                 Arc::new(PolicySnapshot::read(&found.metadata, &found.spec, Some(&found.status)))
             })
             .collect(),
-        bindings: bindings
-            .into_iter()
-            .map(|found: Stored<ResourceBindingSpec, ResourceBindingStatus>| {
-                Arc::new(Binding::read(found.metadata, found.spec, Some(found.status)))
-            })
-            .collect(),
+        bindings,
         clusters: members.iter().map(|member| Arc::new(Cluster::named(&member.metadata))).collect(),
         version,
         runs: runs_of(client, key)
@@ -228,5 +307,75 @@ pub async fn read(
             .iter()
             .map(|run| update_run::Run::read(&run.metadata, &run.spec, &run.status))
             .collect(),
+        content,
     })
+}
+
+type SnapshotObject = Stored<ResourceSnapshotSpec, Value>;
+
+/// The snapshots of one version.
+async fn snapshots(
+    client: &Client,
+    key: &ObjectKey,
+    index: &str,
+) -> anyhow::Result<Vec<SnapshotObject>> {
+    let of_index = in_namespace(key).with_labels(format!(
+        "{}={},{}={index}",
+        label::PARENT_PLACEMENT,
+        key.name,
+        label::RESOURCE_INDEX
+    ));
+    let namespace = key.namespace.as_deref();
+    Ok(ScopedKind::ResourceSnapshot.of(client, namespace).list(&of_index).await?.items)
+}
+
+fn manifests(snapshots: &[SnapshotObject]) -> Vec<Value> {
+    let all = snapshots.iter().flat_map(|snapshot| &snapshot.spec.selected_resources);
+    all.filter_map(|manifest| manifest.parse().ok()).collect()
+}
+
+/// The objects that the placement selects, as the next snapshot would hold them. One that was
+/// deleted in between would not be in it.
+async fn on_the_hub(
+    client: &Client,
+    selected: &[ResourceIdentifier],
+) -> anyhow::Result<Vec<Value>> {
+    if selected.is_empty() {
+        return Ok(Vec::new());
+    }
+    let served = discover(client).await;
+    let reads = selected.iter().filter(|object| object.envelope.is_none()).map(async |object| {
+        let kind = Kind::new(&object.group, &object.version, &object.kind);
+        let known =
+            served.types.keys().find(|known| kind.is(&known.group, &known.version, &known.kind));
+        let resource = known.with_context(|| format!("the hub does not serve {}", object.kind))?;
+        let namespace = Some(object.namespace.as_str()).filter(|name| !name.is_empty());
+        let key = ObjectKey::new(namespace, &object.name);
+        let objects = client.of_type::<DynamicObject>(resource.clone());
+        let Some(found) = objects.find(&key).await? else { return Ok(None) };
+        let manifest = manifest(&kind, serde_json::to_value(found)?)?;
+        anyhow::Ok(Some(manifest.parse()?))
+    });
+    let read = futures::future::try_join_all(reads).await?;
+    Ok(read.into_iter().flatten().collect())
+}
+
+/// Overrides that could concern the placement, with their generations.
+async fn overrides(
+    client: &Client,
+    namespace: Option<&str>,
+) -> anyhow::Result<BTreeMap<String, i64>> {
+    let mut found = BTreeMap::new();
+    let narrow = namespace.map_or_else(Selection::all, Selection::namespace);
+    for (kind, selection) in
+        [("ClusterResourceOverride", Selection::all()), ("ResourceOverride", narrow)]
+    {
+        let listed = client.of_type::<Stored<Value, Value>>(resource(kind)).list(&selection).await;
+        // Whoever may not read overrides does without them.
+        for one in listed.map_or_else(|_| Vec::new(), |listed| listed.items) {
+            let key = ObjectKey::new(one.metadata.namespace.as_deref(), one.name());
+            found.insert(format!("{kind} {key}"), one.metadata.generation.unwrap_or_default());
+        }
+    }
+    Ok(found)
 }

@@ -12,7 +12,8 @@ use flagship_api::names::ObjectKey;
 use flagship_api::placement_status::PlacementStatus;
 use flagship_api::staged_update::{UpdateRunSpec, UpdateRunState};
 use flagship_api::staged_update_status::UpdateRunStatus;
-use flagship_explain::plan::{Foreseen, foresee};
+use flagship_explain::effect::PlanHash;
+use flagship_explain::plan::{Foreseen, Stages, foresee};
 use flagship_explain::why::{Cause, Finding};
 use flagship_rules::update_run::lifecycle;
 use flagship_runtime::env::Env;
@@ -47,6 +48,9 @@ pub struct Run {
     /// Compute the stages and wait for `flagship resume`
     #[arg(long)]
     hold: bool,
+    /// Start exactly the plan that `flagship plan` showed with this hash, or refuse
+    #[arg(long, value_name = "HASH", conflicts_with = "anyway")]
+    plan: Option<PlanHash>,
     /// Create the run although it would be refused
     #[arg(long)]
     anyway: bool,
@@ -100,7 +104,7 @@ impl Run {
         };
         let state = if self.hold { UpdateRunState::Initialize } else { UpdateRunState::Run };
         let snapshot = self.snapshot.unwrap_or_default();
-        let wanted = Wanted { strategy, snapshot, state, anyway: self.anyway };
+        let wanted = Wanted { strategy, snapshot, state, anyway: self.anyway, plan: self.plan };
         create(hub, env, &placement, self.name, wanted, out).await
     }
 }
@@ -126,7 +130,7 @@ impl Rollback {
             (None, None) => only_strategy(hub, &placement).await?,
         };
         let (state, anyway) = (UpdateRunState::Run, self.anyway);
-        let wanted = Wanted { strategy, snapshot: to, state, anyway };
+        let wanted = Wanted { strategy, snapshot: to, state, anyway, plan: None };
         create(hub, env, &placement, None, wanted, out).await
     }
 }
@@ -136,6 +140,8 @@ struct Wanted {
     snapshot: String,
     state: UpdateRunState,
     anyway: bool,
+    /// The plan that was looked at.
+    plan: Option<PlanHash>,
 }
 
 /// How long a placement that was only just made may take to be scheduled, as for a run.
@@ -152,8 +158,14 @@ async fn refused(
     loop {
         let snapshot = Some(wanted.snapshot.as_str()).filter(|index| !index.is_empty());
         let asked = plan::read(hub, placement, &wanted.strategy, snapshot, env.now()).await?;
-        let Foreseen::Refused(refused) = foresee(asked) else {
-            return Ok(None);
+        let refused = match foresee(asked) {
+            Foreseen::Refused(refused) => refused,
+            Foreseen::Stages(stages) => {
+                still_holds(&stages, placement, wanted)?;
+                return Ok(None);
+            }
+            Foreseen::NotNow(why) if wanted.plan.is_some() => bail!(why),
+            Foreseen::NotNow(_) => return Ok(None),
         };
         let found = refused.explain(gather::clusters(&hub.client).await?);
         if found.cause != Cause::PlacementNotScheduled || env.now() >= patience {
@@ -161,6 +173,23 @@ async fn refused(
         }
         tokio::time::sleep(LOOK).await;
     }
+}
+
+/// Whether the run would be the one that somebody looked at.
+fn still_holds(stages: &Stages, placement: &ObjectKey, wanted: &Wanted) -> anyhow::Result<()> {
+    let Some(shown) = &wanted.plan else { return Ok(()) };
+    let changed = stages.effect.hash.changed_since(shown);
+    if changed.is_empty() {
+        return Ok(());
+    }
+    let namespace = placement.namespace.as_deref();
+    let flag = namespace.map_or_else(String::new, |namespace| format!(" -n {namespace}"));
+    bail!(
+        "nothing was created: since that plan was made, {} changed; `flagship plan{flag} {} --strategy {}` shows the plan as it is now",
+        changed.join(" and "),
+        placement.name,
+        wanted.strategy
+    )
 }
 
 async fn create(

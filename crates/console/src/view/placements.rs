@@ -55,6 +55,7 @@ pub fn model(seen: &Seen<'_>) -> Model {
             namespace: key.namespace.clone(),
             placement: key.name.clone(),
             strategy: strategy.clone(),
+            plan: String::new(),
         });
         let value = json!({
             "namespace": key.namespace,

@@ -119,25 +119,28 @@ pub fn model(seen: &Seen<'_>, key: &ObjectKey) -> Model {
             let member = facts.clusters.get(&cell.cluster);
             let silent = member.is_some_and(|member| silent_since(member, seen.now).is_some());
             let since = since(cluster, cell.mark).map_or(0, |at| at.as_second());
-            let value = shown(cell.mark, since, silent, cell.taken_by.as_deref());
+            let more = cell.taken_by.as_deref().or(cell.cause.as_deref());
+            let value = shown(cell.mark, since, silent, more);
             model.push(cell.cluster.clone(), &value);
         }
     }
     model
 }
 
-/// `[mark]`, `[mark, since]`, `[mark, since, silent]`, `[mark, since, silent, taken by]`:
-/// there may be thousands, and most have nothing more to say.
-fn shown(mark: Mark, since: i64, silent: bool, taken_by: Option<&str>) -> Value {
+/// `[mark]`, `[mark, since]`, `[mark, since, silent]`, `[mark, since, silent, more]`: there may
+/// be thousands, and most have nothing more to say. `more` is the run that took the cluster,
+/// or the cause that holds it.
+fn shown(mark: Mark, since: i64, silent: bool, more: Option<&str>) -> Value {
     let mark = match mark {
         Mark::Queued => 0,
-        Mark::Updating | Mark::Stuck => 1,
+        Mark::Updating => 1,
         Mark::Done => 2,
         Mark::Failed | Mark::Skipped | Mark::Left => 3,
         Mark::Taken => 4,
+        Mark::Stuck => 5,
     };
-    match (since, silent, taken_by) {
-        (_, _, Some(by)) => json!([mark, since, i32::from(silent), by]),
+    match (since, silent, more) {
+        (_, _, Some(more)) => json!([mark, since, i32::from(silent), more]),
         (_, true, None) => json!([mark, since, 1]),
         (0, false, None) => json!([mark]),
         (_, false, None) => json!([mark, since]),

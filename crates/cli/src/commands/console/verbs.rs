@@ -69,22 +69,27 @@ impl Verbs {
             None => usual_strategy(hub, placement).await?,
         };
         let asked = plan::read(hub, placement, &strategy, None, env.now()).await?;
-        let act = Act::Run {
-            namespace: placement.namespace.clone(),
-            placement: placement.name.clone(),
-            strategy: strategy.clone(),
-        };
         Ok(match foresee(asked) {
-            Foreseen::Stages(planned) => json!({
+            Foreseen::Stages(planned) => {
+                let act = Act::Run {
+                    namespace: placement.namespace.clone(),
+                    placement: placement.name.clone(),
+                    strategy: strategy.clone(),
+                    plan: planned.effect.hash.to_string(),
+                };
+                json!({
                 "strategy": strategy,
                 "stages": planned.stages,
                 "atOnce": planned.at_once,
                 "clusters": planned.clusters,
                 "approvals": planned.approvals,
                 "passed": planned.passed,
+                "open": planned.open,
+                "effect": planned.effect,
                 "act": act,
                 "command": act.command(),
-            }),
+                })
+            }
             Foreseen::Refused(refused) => {
                 let finding = refused.explain(gather::clusters(&hub.client).await?);
                 json!({"strategy": strategy, "refused": finding})

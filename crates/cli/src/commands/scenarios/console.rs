@@ -174,16 +174,17 @@ async fn a_stuck_run_is_explained_down_to_the_pod_and_can_be_stopped() {
     let page = scenario.console();
     let home = page.until("home", |head| head["needs"][0]["cause"] == "IMAGE_NAME_INVALID").await;
     assert_eq!(home["head"]["needs"][0]["sort"], "stuck");
-    let run = page
-        .until("run&name=example-run", |head| head["finding"]["cause"] == "IMAGE_NAME_INVALID")
-        .await;
-    let kinds: Vec<&str> = run["head"]["finding"]["evidence"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(|step| step["kind"].as_str())
-        .collect();
-    assert_eq!(kinds.last(), Some(&"pod"), "{kinds:?}");
+    // The agent's report on the hub names the cause at once, a look at the member the pod.
+    let names_the_pod = |head: &Value| {
+        let evidence = head["finding"]["evidence"].as_array();
+        evidence.and_then(|steps| steps.last()).is_some_and(|step| step["kind"] == "pod")
+    };
+    let run = page.until("run&name=example-run", names_the_pod).await;
+    assert_eq!(run["head"]["finding"]["cause"], "IMAGE_NAME_INVALID");
+    let rows = run["rows"].as_array().into_iter().flatten();
+    let stuck: Vec<&Value> = rows.filter(|cell| cell[3] == "IMAGE_NAME_INVALID").collect();
+    assert_eq!(stuck.len(), 1, "{run:#}");
+    assert_eq!(stuck[0][0], 5, "drawn as stuck");
     let drawer = page.until("cluster&name=member2", |head| !head["member"].is_null()).await;
     assert_eq!(drawer["head"]["member"]["pods"][0]["reason"], "InvalidImageName");
     let fleet = page.until("fleet", |_| true).await;

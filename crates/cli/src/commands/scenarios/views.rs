@@ -281,3 +281,44 @@ async fn a_plan_says_that_the_delete_stage_takes_all_clusters_at_once() {
     "#]]
     .assert_eq(&scenario.plan("example-placement").await);
 }
+
+/// What changes is told by object and field, and the run that was looked at is the one that
+/// starts, or none.
+#[tokio::test(start_paused = true)]
+async fn a_plan_says_what_changes_and_only_that_plan_is_started() {
+    for scope in [CLUSTER, NAMESPACED] {
+        let scenario = Scenario::begin(scope).await;
+        scenario.place(json!({"type": "External"})).await;
+        scenario.strategy(json!({})).await;
+        let flag = if scope == CLUSTER { "" } else { "-n my-app-namespace " };
+        let placement = format!("{flag}example-placement");
+        scenario.start(&format!("{placement} --name first")).await;
+        scenario.until("first", "UpdateRunSucceeded").await;
+        scenario.deploy("nginx:1.28").await;
+        scenario.pass(60).await;
+        let planned = scenario.plan(&placement).await;
+        for said in [
+            "now:  snapshot 0 on 3",
+            "changes:  1 object(s), against snapshot 0",
+            "/nginx-deployment  restarts 3 pod(s) a cluster",
+            "spec.template.spec.containers[nginx].image: nginx:1.27 → nginx:1.28",
+            "pods that restart: 9 on all clusters, before overrides",
+        ] {
+            assert!(planned.contains(said), "{said} is not in\n{planned}");
+        }
+        let hash = planned.split("--plan ").nth(1).and_then(|rest| rest.split_whitespace().next());
+        let hash = hash.expect("the plan has a hash").to_owned();
+        scenario.deploy("nginx:1.29").await;
+        scenario.pass(60).await;
+        let refused = scenario.start(&format!("{placement} --plan {hash}")).await;
+        assert!(
+            refused.contains("nothing was created: since that plan was made, the content changed"),
+            "{refused}"
+        );
+        scenario.deploy("nginx:1.28").await;
+        scenario.pass(60).await;
+        let started = scenario.start(&format!("{placement} --name second --plan {hash}")).await;
+        assert!(started.contains("second created"), "{started}");
+        scenario.until("second", "UpdateRunSucceeded").await;
+    }
+}

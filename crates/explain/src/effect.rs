@@ -1,0 +1,238 @@
+//! What a run would change on the clusters: objects and fields, how many clusters in which
+//! regions, pods that restart; and a hash of the plan, by which exactly that plan is started.
+//!
+//! The hash has four parts, so that who started a plan that no longer holds is told which
+//! part of it has changed.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use flagship_api::hash;
+use flagship_api::staged_update::UpdateStrategySpec;
+use flagship_rules::model::{Binding, Cluster};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::board::Stage;
+use crate::changes::{ObjectChange, between};
+
+/// Labels that say where a cluster is, the first one that it has counts.
+const REGION: [&str; 2] = ["topology.kubernetes.io/region", "region"];
+
+/// What is on clusters and what a run would bring.
+#[derive(Clone, Debug, Default)]
+pub struct Content {
+    /// The version that most clusters have; nothing if none has one.
+    pub from: Option<String>,
+    /// Its objects.
+    pub old: Vec<Value>,
+    /// The objects that a run would bring.
+    pub new: Vec<Value>,
+    /// Overrides of both scopes, with their generations.
+    pub overrides: BTreeMap<String, i64>,
+}
+
+/// What a run would change.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Effect {
+    /// How many clusters have which version now; `none` are those without one.
+    pub versions: BTreeMap<String, usize>,
+    /// The version that changes are told against.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// What differs.
+    pub changes: Vec<ObjectChange>,
+    /// Clusters by region, if any says where it is.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub regions: BTreeMap<String, usize>,
+    /// Pods that are replaced on all clusters together, before overrides.
+    pub pods: i64,
+    /// The hash of the plan.
+    pub hash: PlanHash,
+}
+
+/// The version that a cluster's binding asks for: the number in the name of its snapshot.
+pub fn version_of(snapshot: &str) -> Option<&str> {
+    let number = snapshot.strip_suffix("-snapshot")?.rsplit('-').next()?;
+    (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(number)
+}
+
+/// How many clusters have which version.
+pub fn versions(bindings: &[Arc<Binding>]) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for binding in bindings {
+        let version = version_of(&binding.spec.resource_snapshot_name).unwrap_or("none");
+        *counts.entry(version.to_owned()).or_default() += 1;
+    }
+    counts
+}
+
+/// The version that most clusters have; of several the newest.
+pub fn usual(versions: &BTreeMap<String, usize>) -> Option<&str> {
+    let known = versions.iter().filter(|(version, _)| *version != "none");
+    let number = |version: &str| version.parse::<u64>().unwrap_or_default();
+    let most = known.max_by_key(|(version, count)| (**count, number(version)))?;
+    Some(most.0)
+}
+
+impl Effect {
+    /// Of a run through these stages.
+    pub fn of(
+        content: &Content,
+        stages: &[Stage],
+        strategy: Option<&UpdateStrategySpec>,
+        policies: &[String],
+        bindings: &[Arc<Binding>],
+        clusters: &[Arc<Cluster>],
+    ) -> Self {
+        let changes = between(&content.old, &content.new);
+        let names: Vec<(&str, Vec<&str>)> = stages
+            .iter()
+            .map(|stage| {
+                let cells = stage.cells.iter().map(|cell| cell.cluster.as_str());
+                (stage.name.as_str(), cells.collect())
+            })
+            .collect();
+        let count = names.iter().map(|(_, clusters)| clusters.len()).sum::<usize>();
+        let each: i64 = changes.iter().filter_map(|change| change.pods).sum();
+        let hash = PlanHash {
+            content: part(&content.new.iter().map(Value::to_string).collect::<Vec<_>>()),
+            clusters: part(&names),
+            strategy: part(&(strategy, policies)),
+            overrides: part(&content.overrides),
+        };
+        Self {
+            versions: versions(bindings),
+            from: content.from.clone(),
+            regions: regions(&names, clusters),
+            pods: each.saturating_mul(i64::try_from(count).unwrap_or(i64::MAX)),
+            changes,
+            hash,
+        }
+    }
+}
+
+fn regions(stages: &[(&str, Vec<&str>)], clusters: &[Arc<Cluster>]) -> BTreeMap<String, usize> {
+    let by_name: BTreeMap<&str, &Arc<Cluster>> =
+        clusters.iter().map(|cluster| (cluster.name.as_str(), cluster)).collect();
+    let mut regions = BTreeMap::new();
+    let mut said = false;
+    for name in stages.iter().flat_map(|(_, names)| names) {
+        let labels = by_name.get(name).map(|cluster| &cluster.labels);
+        let region = labels.and_then(|labels| REGION.iter().find_map(|key| labels.get(key)));
+        said |= region.is_some();
+        *regions.entry(region.unwrap_or("unknown").to_owned()).or_default() += 1;
+    }
+    if said { regions } else { BTreeMap::new() }
+}
+
+fn part<T: Serialize + ?Sized>(value: &T) -> String {
+    let text = serde_json::to_string(value).unwrap_or_default();
+    hash::of_text(&text)[..8].to_owned()
+}
+
+/// What a plan was made from: four parts of eight digits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanHash {
+    content: String,
+    clusters: String,
+    strategy: String,
+    overrides: String,
+}
+
+impl PlanHash {
+    fn parts(&self) -> [(&'static str, &str); 4] {
+        [
+            ("the content", &self.content),
+            ("the clusters or their stages", &self.clusters),
+            ("the strategy or a policy", &self.strategy),
+            ("overrides", &self.overrides),
+        ]
+    }
+
+    /// What has changed since a plan with that hash was shown.
+    pub fn changed_since(&self, shown: &Self) -> Vec<&'static str> {
+        let parts = self.parts().into_iter().zip(shown.parts());
+        parts.filter(|((_, now), (_, then))| now != then).map(|((what, _), _)| what).collect()
+    }
+}
+
+impl fmt::Display for PlanHash {
+    fn fmt(&self, into: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { content, clusters, strategy, overrides } = self;
+        write!(into, "{content}-{clusters}-{strategy}-{overrides}")
+    }
+}
+
+impl Serialize for PlanHash {
+    fn serialize<S: serde::Serializer>(&self, into: S) -> Result<S::Ok, S::Error> {
+        into.collect_str(self)
+    }
+}
+
+impl FromStr for PlanHash {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts: Vec<&str> = text.split('-').collect();
+        let fits = |part: &&str| {
+            part.len() == 8 && part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+        };
+        match parts[..] {
+            [content, clusters, strategy, overrides] if parts.iter().all(fits) => Ok(Self {
+                content: content.to_owned(),
+                clusters: clusters.to_owned(),
+                strategy: strategy.to_owned(),
+                overrides: overrides.to_owned(),
+            }),
+            _ => Err("`flagship plan` prints the hash: four times eight digits".to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_version_is_read_from_the_name_of_the_snapshot() {
+        assert_eq!(version_of("demo-12-snapshot"), Some("12"));
+        assert_eq!(version_of("a-b-0-snapshot"), Some("0"));
+        for other in ["", "demo", "demo-snapshot", "demo-x-snapshot"] {
+            assert_eq!(version_of(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn changes_are_told_against_what_most_clusters_have() {
+        let counts = |of: &[(&str, usize)]| -> BTreeMap<String, usize> {
+            of.iter().map(|(version, count)| ((*version).to_owned(), *count)).collect()
+        };
+        assert_eq!(usual(&counts(&[("9", 2), ("10", 2), ("none", 7)])), Some("10"));
+        assert_eq!(usual(&counts(&[("1", 3), ("2", 1)])), Some("1"));
+        assert_eq!(usual(&counts(&[("none", 7)])), None);
+    }
+
+    #[test]
+    fn a_hash_says_which_part_of_the_plan_has_changed() {
+        let hash = |content: Content| Effect::of(&content, &[], None, &[], &[], &[]).hash;
+        let before = hash(Content::default());
+        let text = before.to_string();
+        assert_eq!(text.parse::<PlanHash>().unwrap(), before);
+        let edited =
+            hash(Content { new: vec![json!({"kind": "ConfigMap"})], ..Content::default() });
+        assert_eq!(edited.changed_since(&before), ["the content"]);
+        let overrides = BTreeMap::from([("fast".to_owned(), 2)]);
+        let other = hash(Content { overrides, ..Content::default() });
+        assert_eq!(other.changed_since(&edited), ["the content", "overrides"]);
+        assert_eq!(before.changed_since(&before), Vec::<&str>::new());
+        for bad in ["", "abc", "0123456789abcdef", "xxxxxxxx-00000000-00000000-00000000"] {
+            assert!(bad.parse::<PlanHash>().is_err(), "{bad}");
+        }
+    }
+}
