@@ -113,9 +113,6 @@ impl World {
 
     /// The runs as they are created; a rival comes later, if at all.
     pub fn run(&self, at: usize, created: Timestamp) -> Run {
-        // A rival is newer, also where no tick has passed.
-        let later = SignedDuration::from_secs(i64::from(at > 0));
-        let created = created.saturating_add(later).unwrap_or(created);
         let spec = UpdateRunSpec {
             placement_name: "web".to_owned(),
             resource_snapshot_index: (1 - at.min(1)).to_string(),
