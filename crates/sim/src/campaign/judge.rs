@@ -9,7 +9,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use flagship_api::condition::Truth;
+use flagship_api::condition::{Conditions, Truth};
+use flagship_api::condition_type::binding::ROLLOUT_STARTED;
 use flagship_api::condition_type::stage_task::WAIT_TIME_ELAPSED;
 use flagship_apiserver::rest::ClusterHandle;
 use flagship_base::duration::GoDuration;
@@ -496,17 +497,25 @@ impl Inner {
             };
             broken.extend(self.touched(&fence.run, &Action::Deliver(Box::new(deliver)), theirs));
         }
-        if let Some(fence) = new.fence.as_ref().filter(|_| is_signalled(new) && !is_signalled(old))
-        {
+        if let Some(run) = self.signaller(new).filter(|_| is_signalled(new) && !is_signalled(old)) {
             let signal = Signal {
                 binding: new.name.clone(),
                 uid: new.uid.clone(),
                 resource_version: old.resource_version.clone(),
                 message: String::new(),
             };
-            broken.extend(self.touched(&fence.run, &Action::Signal(signal), theirs));
+            broken.extend(self.touched(&run, &Action::Signal(signal), theirs));
         }
         broken
+    }
+
+    /// The UID of the run that gave a binding its start signal, by the name it says there: the
+    /// fence is another's where there was nothing to deliver.
+    fn signaller(&self, binding: &Binding) -> Option<String> {
+        let told = binding.status.conditions.of_type(ROLLOUT_STARTED)?;
+        let (_, name) = told.message.rsplit_once("updateRun: ")?;
+        let run = self.books.runs.values().find(|run| run.name == name)?;
+        Some(run.uid.clone())
     }
 
     /// Laws of a write of the run of this UID, in the state before it.
@@ -589,7 +598,11 @@ impl Inner {
                 && !run.deleting
                 && !has_ended(&run.status)
                 && *key.name == *master
-                && self.books.placements.contains_key(&stored(&run.placement_key()))
+                && self
+                    .books
+                    .placements
+                    .get(&stored(&run.placement_key()))
+                    .is_some_and(|placement| !placement.deleting)
         };
         let run = self.books.runs.values().find(needs);
         let broken = run.map(|run| Broken {

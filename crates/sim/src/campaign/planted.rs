@@ -245,7 +245,7 @@ impl Buggy {
                     notes.remove(own::UPDATE_RUN_GENERATION);
                 }
             }
-            Bug::RecordLast if is_record && body.to_string().contains("ClusterUpdatingStarted") => {
+            Bug::RecordLast if is_record && self.is_promise(&body) => {
                 let buggy = self.clone();
                 tokio::spawn(async move {
                     tokio::time::sleep(LATER).await;
@@ -254,7 +254,7 @@ impl Buggy {
                 });
                 return Ok(Response::new(whole(body.to_string())));
             }
-            Bug::WrongClock if is_record => earlier(&mut body["status"]),
+            Bug::WrongClock if is_record => self.earlier(&mut body),
             Bug::OneSlotTooMany if is_record => slots(&mut body, -1),
             Bug::DoubleEviction if path.contains("placementevictions") => {
                 let get = Request::get(plain(path)).body(Bytes::new())?;
@@ -319,6 +319,44 @@ impl Buggy {
     }
 }
 
+impl Buggy {
+    /// Whether a record is the first that calls so many clusters started.
+    fn is_promise(&self, body: &Value) -> bool {
+        let started = body.to_string().matches("ClusterUpdatingStarted").count();
+        let uid = body["metadata"]["uid"].as_str().unwrap_or_default();
+        started > 0 && self.memory.is_new(format!("{uid} {started}"))
+    }
+
+    /// Dates the end of a stage and of each of its clusters five minutes back, once.
+    fn earlier(&self, body: &mut Value) {
+        let uid = body["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+        for stage in body["status"]["stagesStatus"].as_array_mut().into_iter().flatten() {
+            let name = stage["stageName"].as_str().unwrap_or_default().to_owned();
+            self.date_back(&format!("{uid} {name}"), "Progressing", &mut stage["conditions"]);
+            for cluster in stage["clusters"].as_array_mut().into_iter().flatten() {
+                let name = cluster["clusterName"].as_str().unwrap_or_default().to_owned();
+                let place = format!("{uid} {name}");
+                self.date_back(&place, "Succeeded", &mut cluster["conditions"]);
+            }
+        }
+    }
+
+    fn date_back(&self, place: &str, kind: &str, conditions: &mut Value) {
+        for condition in conditions.as_array_mut().into_iter().flatten() {
+            // A stage that no longer progresses has its clusters behind it.
+            let wanted = if kind == "Progressing" { "False" } else { "True" };
+            let is_it = condition["type"] == kind && condition["status"] == wanted;
+            let time = condition["lastTransitionTime"].as_str().and_then(|t| t.parse().ok());
+            if let Some(time) = time.filter(|_: &Timestamp| is_it)
+                && self.memory.is_new(format!("{place} {kind}"))
+            {
+                let early = time.checked_sub(SignedDuration::from_mins(5)).unwrap_or(time);
+                condition["lastTransitionTime"] = json!(early);
+            }
+        }
+    }
+}
+
 /// The path of the object itself.
 fn plain(path: &str) -> String {
     let uri: Uri = path.parse().unwrap_or_default();
@@ -342,22 +380,5 @@ fn slots(value: &mut Value, by: i64) {
         }
         Value::Array(items) => items.iter_mut().for_each(|item| slots(item, by)),
         _ => {}
-    }
-}
-
-/// Dates every cluster that is done five minutes back, once.
-fn earlier(status: &mut Value) {
-    for stage in status["stagesStatus"].as_array_mut().into_iter().flatten() {
-        for cluster in stage["clusters"].as_array_mut().into_iter().flatten() {
-            for condition in cluster["conditions"].as_array_mut().into_iter().flatten() {
-                let is_done = condition["type"] == "Succeeded" && condition["message"] != "early";
-                let time = condition["lastTransitionTime"].as_str().and_then(|t| t.parse().ok());
-                if let Some(time) = time.filter(|_: &Timestamp| is_done) {
-                    let early = time.checked_sub(SignedDuration::from_mins(5)).unwrap_or(time);
-                    condition["lastTransitionTime"] = json!(early);
-                    condition["message"] = json!("early");
-                }
-            }
-        }
     }
 }

@@ -2,7 +2,7 @@
 //! fleet rests, and asks the laws about the end.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -67,6 +67,7 @@ struct Processes(BTreeMap<String, Process>);
 
 struct Process {
     died: Arc<Notify>,
+    is_up: Arc<AtomicBool>,
     down: Arc<AtomicU64>,
     clock: Arc<SkewedClock>,
 }
@@ -218,16 +219,24 @@ impl Processes {
         for (number, offset) in story.hubs.iter().enumerate() {
             let name = format!("hub{number}");
             let (env, clock) = env.skewed(SignedDuration::from_secs(*offset));
-            let process = Process { died: Arc::default(), down: Arc::default(), clock };
+            let process = Process {
+                died: Arc::default(),
+                is_up: Arc::default(),
+                down: Arc::default(),
+                clock,
+            };
             let (died, down) = (process.died.clone(), process.down.clone());
+            let is_up = process.is_up.clone();
             let client = planted::client(fleet.handle(HUB).called_by(&name), story.bug);
             let (client, metrics) = (client.named(&name), metrics.clone());
             tokio::spawn(async move {
                 loop {
+                    is_up.store(true, Ordering::Relaxed);
                     let hub = Hub::new(client.clone(), env.clone(), metrics.clone(), options());
                     let life = hub.run(std::future::pending());
                     let death = died.notified();
                     select(std::pin::pin!(life), std::pin::pin!(death)).await;
+                    is_up.store(false, Ordering::Relaxed);
                     // Dropping the future is dying: nothing of the hub is left.
                     sleep(Duration::from_secs(1 + down.swap(0, Ordering::Relaxed))).await;
                 }
@@ -268,7 +277,9 @@ impl Processes {
     }
 
     fn kill(&self, hub: usize, seconds: u64) {
-        if let Some(process) = self.0.get(&format!("hub{hub}")) {
+        // One that is down cannot die.
+        let process = self.0.get(&format!("hub{hub}"));
+        if let Some(process) = process.filter(|process| process.is_up.load(Ordering::Relaxed)) {
             process.down.store(seconds, Ordering::Relaxed);
             process.died.notify_one();
         }

@@ -116,6 +116,39 @@ fn what_broke_a_law_once_breaks_none_any_more() {
     }
 }
 
+/// Planted bugs, and the law that the shrunk story of each breaks.
+const PLANTED: [(&str, &str); 8] = [
+    ("DoubleEviction", "S7"),
+    ("DroppedEvent", "L7"),
+    ("LeakedSecret", "S15"),
+    ("LostWakeUp", "L1"),
+    ("NoFence", "S11"),
+    ("OneSlotTooMany", "S1"),
+    ("SnapshotPruned", "S9"),
+    ("StaleSuccess", "S12"),
+];
+
+/// With its bug a shrunk story breaks the law, without it none. Two of them are told with every
+/// change, all of them with `FLAGSHIP_PLANTED=all`: a debug build takes a second for each.
+#[test]
+fn every_planted_bug_is_found_by_its_story() {
+    let (all, host) = (std::env::var("FLAGSHIP_PLANTED").is_ok_and(|all| all == "all"), host());
+    let stories = stories("planted");
+    let names: Vec<&str> = stories.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, PLANTED.map(|(name, _)| name));
+    for ((name, story), (_, law)) in stories.iter().zip(PLANTED) {
+        if !all && !["OneSlotTooMany", "SnapshotPruned"].contains(&name.as_str()) {
+            continue;
+        }
+        let found = told(story, &host, false).violation.map(|broken| broken.law);
+        assert_eq!(found.as_deref(), Some(law), "{name}");
+        let without = told(&Story { bug: None, ..story.clone() }, &host, true);
+        if let Some(broken) = &without.violation {
+            panic!("{name} without its bug: {}", explained(broken, &without.words));
+        }
+    }
+}
+
 // The campaign finds it by itself, not only by a story that was shrunk for it.
 #[test]
 fn a_missing_fence_is_found_within_ten_seeds() {
