@@ -35,6 +35,31 @@ async fn bodies_are_bounded_however_they_come() {
     assert_eq!(api.send(Some(&admin), post(&headers, "x")).await.code, 415);
 }
 
+// Their pieces are made apart, a few objects at a time.
+#[tokio::test]
+async fn long_lists_whose_objects_must_be_read_arrive_whole() {
+    let api = TestServer::new().await;
+    let admin = api.admin();
+    let maps = "/api/v1/namespaces/default/configmaps";
+    let text = "v".repeat(100_000);
+    for at in 0..8 {
+        let name = format!("large-{at}");
+        api.make(maps, json!({"metadata": {"name": name}, "data": {"k": text}})).await;
+    }
+    for (form, key) in [("Table", "rows"), ("PartialObjectMetadataList", "items")] {
+        let accept = format!("Accept: application/json;as={form};v=v1;g=meta.k8s.io");
+        let path = format!("/clusters/hub{maps}");
+        let reply = api.send(Some(&admin), get(&path, &[&accept])).await;
+        assert_eq!(reply.code, 200);
+        let told = reply.json();
+        let large = told[key].as_array().unwrap().iter().filter(|one| {
+            let meta = [&one["metadata"], &one["object"]["metadata"]];
+            meta.iter().any(|m| m["name"].as_str().is_some_and(|name| name.starts_with("large-")))
+        });
+        assert_eq!(large.count(), 8, "{form}");
+    }
+}
+
 #[tokio::test]
 async fn heads_are_bounded() {
     let api = TestServer::new().await;
