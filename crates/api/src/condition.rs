@@ -30,7 +30,7 @@ impl Generation {
 
 /// The three statuses of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Truth {
+pub enum ConditionStatus {
     /// It is so.
     True,
     /// It is not so.
@@ -39,7 +39,7 @@ pub enum Truth {
     Unknown,
 }
 
-impl Truth {
+impl ConditionStatus {
     /// The spelling on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -73,27 +73,27 @@ pub struct Subject {
 impl Subject {
     /// It is so.
     pub fn is_true(self, reason: impl Into<Cow<'static, str>>) -> Draft {
-        self.is(Truth::True, reason)
+        self.is(ConditionStatus::True, reason)
     }
 
     /// It is not so.
     pub fn is_false(self, reason: impl Into<Cow<'static, str>>) -> Draft {
-        self.is(Truth::False, reason)
+        self.is(ConditionStatus::False, reason)
     }
 
     /// Nobody can tell yet.
     pub fn is_unknown(self, reason: impl Into<Cow<'static, str>>) -> Draft {
-        self.is(Truth::Unknown, reason)
+        self.is(ConditionStatus::Unknown, reason)
     }
 
     /// Any of the three, for callers that computed it.
-    pub fn is(self, truth: Truth, reason: impl Into<Cow<'static, str>>) -> Draft {
+    pub fn is(self, truth: ConditionStatus, reason: impl Into<Cow<'static, str>>) -> Draft {
         Draft { kind: self.kind, truth, reason: reason.into(), message: String::new() }
     }
 
     /// What another condition says, word for word, whatever its type.
     pub fn is_as(self, other: &Condition) -> Draft {
-        self.is(Truth::of(other), other.reason.clone()).because(&other.message)
+        self.is(ConditionStatus::of(other), other.reason.clone()).because(&other.message)
     }
 }
 
@@ -107,7 +107,7 @@ const CUT: &str = "...";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draft {
     kind: Cow<'static, str>,
-    truth: Truth,
+    truth: ConditionStatus,
     reason: Cow<'static, str>,
     message: String,
 }
@@ -205,12 +205,12 @@ pub trait Conditions {
 
     /// Present, True, and about this very generation.
     fn is_true_at(&self, kind: &str, generation: Generation) -> bool {
-        is_at(self.of_type(kind), Truth::True, generation)
+        is_at(self.of_type(kind), ConditionStatus::True, generation)
     }
 
     /// Present, False, and about this very generation.
     fn is_false_at(&self, kind: &str, generation: Generation) -> bool {
-        is_at(self.of_type(kind), Truth::False, generation)
+        is_at(self.of_type(kind), ConditionStatus::False, generation)
     }
 
     /// True or False at this generation: somebody has decided.
@@ -242,7 +242,7 @@ impl Conditions for Option<Vec<Condition>> {
     }
 }
 
-fn is_at(condition: Option<&Condition>, truth: Truth, generation: Generation) -> bool {
+fn is_at(condition: Option<&Condition>, truth: ConditionStatus, generation: Generation) -> bool {
     condition.is_some_and(|found| {
         found.status == truth.as_str() && Generation::seen_by(found) == generation
     })

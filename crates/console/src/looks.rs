@@ -27,7 +27,7 @@ const MOST: usize = 256;
 
 /// What members have shown.
 #[derive(Debug, Default)]
-pub struct Looks(Mutex<BTreeMap<String, Look>>);
+pub struct MemberLookups(Mutex<BTreeMap<String, Look>>);
 
 #[derive(Debug)]
 struct Look {
@@ -37,7 +37,7 @@ struct Look {
     view: Option<MemberView>,
 }
 
-impl Looks {
+impl MemberLookups {
     /// Adds to the facts what is known of the members that fail, and wants to know the rest.
     /// Of a run, only clusters under way matter.
     pub fn add_to(&self, facts: &mut Facts) {

@@ -11,10 +11,10 @@ use tokio::task::JoinSet;
 
 use crate::commands::Commands;
 use crate::live::Live;
-use crate::looks::Looks;
+use crate::looks::MemberLookups;
 use crate::mirror::Mirror;
 use crate::rights::Rights;
-use crate::view::{Model, Seen, View};
+use crate::view::{Model, View, ViewInputs};
 
 /// One caller's console.
 pub struct Session {
@@ -26,7 +26,7 @@ pub(crate) struct Inner {
     env: Env,
     pub(crate) mirror: Mirror,
     rights: Rights,
-    looks: Looks,
+    looks: MemberLookups,
     pub(crate) commands: Arc<dyn Commands>,
     lives: Mutex<BTreeMap<View, Arc<Live>>>,
 }
@@ -44,7 +44,7 @@ impl Session {
             env: env.clone(),
             mirror: Mirror::start(client, env),
             rights: Rights::default(),
-            looks: Looks::default(),
+            looks: MemberLookups::default(),
             commands,
             lives: Mutex::default(),
         });
@@ -92,7 +92,7 @@ impl Session {
 impl Inner {
     pub(crate) fn model(&self, view: &View) -> Model {
         let (mirror, rights, looks) = (&self.mirror, &self.rights, &self.looks);
-        view.model(&Seen { mirror, rights, looks, now: self.env.now() })
+        view.model(&ViewInputs { mirror, rights, looks, now: self.env.now() })
     }
 
     pub(crate) fn now(&self) -> jiff::Timestamp {

@@ -33,7 +33,7 @@ struct Held {
 }
 
 /// What one request holds, until it is dropped.
-pub(super) struct Share {
+pub(super) struct BodyQuota {
     bodies: Arc<Bodies>,
     user: Arc<str>,
     bytes: AtomicUsize,
@@ -45,13 +45,13 @@ impl Bodies {
     }
 
     /// The share of a request of this user, nothing so far.
-    pub(super) fn share(self: &Arc<Self>, user: &Arc<str>) -> Arc<Share> {
+    pub(super) fn share(self: &Arc<Self>, user: &Arc<str>) -> Arc<BodyQuota> {
         let (bodies, user) = (self.clone(), user.clone());
-        Arc::new(Share { bodies, user, bytes: AtomicUsize::new(0) })
+        Arc::new(BodyQuota { bodies, user, bytes: AtomicUsize::new(0) })
     }
 }
 
-impl Share {
+impl BodyQuota {
     /// Counts more bytes; 429 when there is no room for them.
     pub(super) fn take(&self, bytes: usize) -> Result<(), ApiError> {
         let mut held = self.bodies.held.lock().unwrap_or_else(PoisonError::into_inner);
@@ -67,7 +67,7 @@ impl Share {
     }
 }
 
-impl Drop for Share {
+impl Drop for BodyQuota {
     fn drop(&mut self) {
         let bytes = self.bytes.load(Ordering::Relaxed);
         if bytes == 0 {
@@ -86,7 +86,7 @@ impl Drop for Share {
 /// A body whose bytes are counted as they come.
 pub(super) struct Counted {
     pub(super) body: Incoming,
-    pub(super) share: Arc<Share>,
+    pub(super) share: Arc<BodyQuota>,
 }
 
 impl Body for Counted {

@@ -89,7 +89,7 @@ async fn make_piece(
 
 /// What goes along with an answer.
 #[derive(Default)]
-pub(super) struct Along {
+pub(super) struct ResponseGuards {
     /// Whose turns the pieces of a costly list take, and whose list it is.
     pub(super) turns: Option<(Arc<Turns>, Arc<str>)>,
     pub(super) under_way: Option<UnderWay>,
@@ -99,9 +99,9 @@ pub(super) struct Along {
 
 impl Outgoing {
     /// The body of an answer that has begun.
-    pub(super) fn new(body: Body, closing: &CancellationToken, along: Along) -> Self {
+    pub(super) fn new(body: Body, closing: &CancellationToken, along: ResponseGuards) -> Self {
         let closing = body.is_watch().then(|| Box::pin(closing.clone().cancelled_owned()));
-        let Along { turns, under_way, held, record } = along;
+        let ResponseGuards { turns, under_way, held, record } = along;
         let held = held.filter(|_| body.is_watch());
         Self {
             body: Some(body),

@@ -22,13 +22,13 @@ use tower::Service;
 
 use super::Shared;
 use super::audit::Asked;
-use super::bodies::{Counted, Share};
+use super::bodies::{BodyQuota, Counted};
 use super::connection_limit::ConnectionSlot;
 use super::gzip::inflate;
-use super::outgoing::{Along, Outgoing};
+use super::outgoing::{Outgoing, ResponseGuards};
 use super::root_paths;
 use super::turns::Turn;
-use flagship_apiserver::auth::{Ask, Decision, Presented, User, group};
+use flagship_apiserver::auth::{Decision, Presented, RequestAttributes, User, group};
 use flagship_apiserver::rest::{self, ClusterHandle, Disconnected};
 
 /// What a listener serves.
@@ -40,7 +40,7 @@ pub(super) enum Listener {
 }
 
 /// Where a request goes.
-struct Way {
+struct RequestRoute {
     /// `None` when there is no such cluster.
     cluster: Option<ClusterHandle>,
     /// The cluster that was named, whether or not it is there.
@@ -76,7 +76,7 @@ async fn answered(
 ) -> Result<Response<Outgoing>, Disconnected> {
     let way = way(shared, listener, request.uri());
     let query = request.uri().query().unwrap_or_default();
-    let ask = Ask::of(request.method().as_str(), &way.path, query);
+    let ask = RequestAttributes::of(request.method().as_str(), &way.path, query);
     let counting = way.cluster.as_ref().map(|cluster| {
         let apply = request.headers().get(CONTENT_TYPE).is_some_and(is_apply);
         cluster.count(&ask, apply, query.contains("dryRun=All"))
@@ -84,7 +84,7 @@ async fn answered(
     // The rest of a body that is not read stands in the way of the next request.
     let mut unread_body = UnreadBody::of(&request);
     let came = Came { way, ask, listener, certificate, slot };
-    let mut along = Along::default();
+    let mut along = ResponseGuards::default();
     let admitted = admitted(shared, came, request, &mut along, &mut unread_body);
     let mut response = match timeout(shared.limits.request, admitted).await {
         Ok(Ok(response)) => response,
@@ -127,8 +127,8 @@ fn is_apply(kind: &HeaderValue) -> bool {
 
 /// A request as it came in.
 struct Came<'a> {
-    way: Way,
-    ask: Ask,
+    way: RequestRoute,
+    ask: RequestAttributes,
     listener: &'a Listener,
     certificate: Option<&'a User>,
     slot: &'a ConnectionSlot,
@@ -149,7 +149,7 @@ async fn admitted(
     shared: &Shared,
     came: Came<'_>,
     request: Request<Incoming>,
-    along: &mut Along,
+    along: &mut ResponseGuards,
     unread_body: &mut UnreadBody,
 ) -> Result<Response<rest::Body>, Refused> {
     let Came { way, ask, listener, certificate, slot } = came;
@@ -258,21 +258,23 @@ async fn admitted(
 const HEAVY: usize = 16 * 1024;
 
 /// Requests that change nothing, and are answered from memory.
-fn is_read(ask: &Ask) -> bool {
+fn is_read(ask: &RequestAttributes) -> bool {
     match ask {
-        Ask::Path { .. } => true,
-        Ask::Resource { verb, .. } => matches!(verb.as_str(), "get" | "list" | "watch"),
+        RequestAttributes::Path { .. } => true,
+        RequestAttributes::Resource { verb, .. } => {
+            matches!(verb.as_str(), "get" | "list" | "watch")
+        }
     }
 }
 
 /// Probes, and the leases by which agents lead: what is late there is taken for dead. It waits
 /// for nobody's turn, and is small whoever sends it.
-fn is_small_and_vital(ask: &Ask) -> bool {
+fn is_small_and_vital(ask: &RequestAttributes) -> bool {
     match ask {
-        Ask::Path { path, .. } => {
+        RequestAttributes::Path { path, .. } => {
             ["/healthz", "/livez", "/readyz"].iter().any(|probe| path.starts_with(probe))
         }
-        Ask::Resource { at, .. } => {
+        RequestAttributes::Resource { at, .. } => {
             at.group == "coordination.k8s.io" && at.resource == "leases" && at.name.is_some()
         }
     }
@@ -318,7 +320,7 @@ fn nowhere(listener: &Listener) -> ApiError {
     error
 }
 
-fn way(shared: &Shared, listener: &Listener, uri: &Uri) -> Way {
+fn way(shared: &Shared, listener: &Listener, uri: &Uri) -> RequestRoute {
     let (named, path) = match listener {
         Listener::Only(name) => (Some(name.clone()), uri.path().to_owned()),
         Listener::All => match path::split_cluster(uri.path()) {
@@ -327,11 +329,14 @@ fn way(shared: &Shared, listener: &Listener, uri: &Uri) -> Way {
         },
     };
     let cluster = named.as_ref().and_then(|name| shared.server.cluster(name));
-    Way { cluster, named, path }
+    RequestRoute { cluster, named, path }
 }
 
 /// The request with its whole body, inflated, and what it holds counted.
-async fn whole(request: Request<Incoming>, share: &Arc<Share>) -> Result<Request<Bytes>, ApiError> {
+async fn whole(
+    request: Request<Incoming>,
+    share: &Arc<BodyQuota>,
+) -> Result<Request<Bytes>, ApiError> {
     let (mut parts, body) = request.into_parts();
     let bytes = rest::collect(Counted { body, share: share.clone() }).await?;
     let encoding = parts.headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes);

@@ -272,6 +272,7 @@ fn chart(ends: &[f64]) -> Vec<(f64, usize)> {
 mod tests {
     use super::*;
     use crate::board::{Cell, GateState, Stage};
+    use crate::effect::{Content, Effect};
 
     fn stage(name: &str, clusters: usize, gates: Vec<Gate>) -> Stage {
         let cell = |number: usize| Cell {
@@ -297,7 +298,19 @@ mod tests {
         let at_once = slots.iter().map(usize::to_string).collect();
         let slots = slots.to_vec();
         let (passed, frozen, policies) = (Vec::new(), Vec::new(), Vec::new());
-        Stages { stages, at_once, slots, clusters, approvals: 0, passed, frozen, policies }
+        let effect = Effect::of(&Content::default(), &stages, None, &policies, &[], &[]);
+        Stages {
+            stages,
+            at_once,
+            slots,
+            clusters,
+            approvals: 0,
+            passed,
+            frozen,
+            policies,
+            open: Vec::new(),
+            effect,
+        }
     }
 
     /// Numbers that come again and again, each as often as the others.

@@ -18,7 +18,7 @@ mod tasks;
 use std::collections::BTreeMap;
 
 use flagship_api::cluster::MemberCluster;
-use flagship_api::condition::{Conditions, Truth};
+use flagship_api::condition::{ConditionStatus, Conditions};
 use flagship_api::condition_type::member_cluster;
 use flagship_api::names::ObjectKey;
 use flagship_apiserver::rest::{ClusterHandle, Server};
@@ -201,7 +201,7 @@ pub fn has_joined(member: Option<&MemberCluster>) -> bool {
     let conditions =
         member.and_then(|member| member.status.as_ref()).map(|status| &status.conditions);
     let joined = conditions.and_then(|conditions| conditions.of_type(member_cluster::JOINED));
-    joined.is_some_and(|joined| Truth::of(joined) == Truth::True)
+    joined.is_some_and(|joined| ConditionStatus::of(joined) == ConditionStatus::True)
 }
 
 impl Drop for EmbeddedFleet {

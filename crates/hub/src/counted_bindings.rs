@@ -11,7 +11,7 @@ use flagship_api::keys::label;
 use flagship_api::names::ObjectKey;
 use flagship_rules::model::Binding;
 use flagship_runtime::client::{ClientError, Listed, Malformed, ResourceType, Selection};
-use flagship_runtime::effects::SeenWrites;
+use flagship_runtime::effects::PendingWrites;
 
 use crate::hub::Context;
 use crate::mirrors::ScopeMirrors;
@@ -32,7 +32,7 @@ pub(crate) async fn bindings_of<S: Scoped>(
     scope: &ScopeMirrors,
     key: &ObjectKey,
     is_shown: bool,
-    seen: &SeenWrites<ObjectKey>,
+    seen: &PendingWrites<ObjectKey>,
 ) -> Result<Vec<Binding>, Uncounted> {
     if is_shown && scope.bindings.all_malformed().is_empty() {
         return Ok(scope.bindings_of(key).into_iter().map(Arc::unwrap_or_clone).collect());

@@ -112,7 +112,9 @@ pub(crate) fn difference(old: &Value, new: &Value) -> Value {
 }
 
 /// What is to be changed may go in the meantime, and then needs no change.
-pub(crate) fn gone_is_fine<T>(result: Result<T, ClientError>) -> Result<Option<T>, ClientError> {
+pub(crate) fn ignore_not_found<T>(
+    result: Result<T, ClientError>,
+) -> Result<Option<T>, ClientError> {
     match result {
         Ok(changed) => Ok(Some(changed)),
         Err(ClientError::NotFound { .. }) => Ok(None),

@@ -9,7 +9,7 @@ use flagship_api::condition::{Draft, Generation};
 use flagship_api::names::ObjectKey;
 use flagship_runtime::client::{ClientError, Malformed, Precondition, ResourceType};
 use flagship_runtime::effects::{Kind, Writer};
-use flagship_runtime::verdict::Failure;
+use flagship_runtime::error_action::Failure;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube_core::DynamicObject;
 use serde_json::{Value, json};

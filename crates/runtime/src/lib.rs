@@ -10,6 +10,7 @@ pub mod client;
 pub mod controller;
 pub mod dynamic;
 pub mod effects;
+pub mod error_action;
 pub mod events;
 #[cfg(test)]
 mod fake;
@@ -17,7 +18,6 @@ pub mod lease;
 pub mod queue;
 pub mod readiness;
 pub mod reflector;
-pub mod verdict;
 
 pub use flagship_base::env;
 pub use flagship_metrics as metrics;

@@ -207,7 +207,8 @@ fn campaign(asked: &Asked) -> bool {
             .collect();
         scope.spawn(|| {
             while !finished.load(Ordering::Relaxed) {
-                std::thread::sleep(Duration::from_secs(2));
+                // A thread of its own that only prints.
+                std::thread::park_timeout(Duration::from_secs(2));
                 let line = lock(&report).progress(seeds, began.elapsed());
                 drop(write!(std::io::stderr(), "\r{line}"));
             }

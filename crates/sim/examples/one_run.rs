@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use flagship_api::binding::{BindingState, ClusterResourceBinding};
-use flagship_api::condition::{Conditions, Generation, Truth, draft};
+use flagship_api::condition::{ConditionStatus, Conditions, Generation, draft};
 use flagship_api::condition_type::{binding as kind, update_run, work as of_work};
 use flagship_api::keys::label;
 use flagship_api::staged_update::ClusterStagedUpdateRun;
@@ -176,8 +176,8 @@ fn watch_runs(fleet: &Fleet) -> (JoinHandle<()>, mpsc::UnboundedReceiver<(String
     let mirror =
         Reflector::new(&fleet.env, runs, Selection::all(), move |run: ClusterStagedUpdateRun| {
             let conditions = run.status.map(|status| status.conditions).unwrap_or_default();
-            let ended = conditions.of_type(update_run::SUCCEEDED).map(Truth::of)?;
-            sender.send((run.metadata.name?, ended == Truth::True)).ok()
+            let ended = conditions.of_type(update_run::SUCCEEDED).map(ConditionStatus::of)?;
+            sender.send((run.metadata.name?, ended == ConditionStatus::True)).ok()
         });
     (tokio::spawn(mirror.run()), ends)
 }

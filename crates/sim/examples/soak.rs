@@ -64,6 +64,8 @@ type Of = fn(&Look) -> f64;
 async fn soak(time: Duration, folder: &Path) {
     let data = std::env::temp_dir().join(format!("flagship-soak-{}", std::process::id()));
     std::fs::create_dir_all(&data).unwrap();
+    // Before the hour, not after it.
+    std::fs::create_dir_all(folder).unwrap();
     let durable = Durable::open(&data.join("data.redb")).unwrap();
     let mut config = FleetConfig::of(MEMBERS);
     config.host = Some(ClusterHost::new(ServerEnv::system(), Storage::Durable(durable.clone())));

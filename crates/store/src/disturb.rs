@@ -10,9 +10,9 @@ use std::task::{Context, Poll, ready};
 
 use tokio::time::Sleep;
 
-use super::watch::{Seen, Subscription, WatchFrom, Why};
+use super::watch::{Subscription, WatchEnd, WatchEvent, WatchFrom};
 use super::{ObjectKey, Scope, Snapshot, Store, Stored};
-use crate::env::{Call, Faults, Point, Verdict};
+use crate::env::{Call, FaultOutcome, Faults, Point};
 
 /// The part of a subscription that exists only when something may go wrong.
 pub(super) struct Disturbed {
@@ -29,7 +29,7 @@ pub(super) struct Disturbed {
 
 /// An event that waits.
 struct Held {
-    seen: Seen,
+    seen: WatchEvent,
     until: Pin<Box<Sleep>>,
     /// Everything up to here has been yielded.
     read: u64,
@@ -54,7 +54,7 @@ impl Disturbed {
         self.held.as_ref().map(|held| held.read)
     }
 
-    fn at(&self, point: Point) -> Verdict {
+    fn at(&self, point: Point) -> FaultOutcome {
         let call = Call {
             cluster: &self.cluster,
             who: &self.who,
@@ -68,14 +68,14 @@ impl Disturbed {
 }
 
 impl Subscription {
-    pub(super) fn poll_disturbed(&mut self, context: &mut Context<'_>) -> Poll<Option<Seen>> {
+    pub(super) fn poll_disturbed(&mut self, context: &mut Context<'_>) -> Poll<Option<WatchEvent>> {
         let Some(disturbed) = &mut self.disturbed else { return self.poll_true(context) };
         if let Some(held) = &mut disturbed.held {
             ready!(held.until.as_mut().poll(context));
             disturbed.free = self.buffer.queued();
             return Poll::Ready(disturbed.held.take().map(|held| held.seen));
         }
-        if self.why_closed() == Some(Why::Dropped) {
+        if self.why_closed() == Some(WatchEnd::Dropped) {
             return Poll::Ready(None);
         }
         let read = self.read;
@@ -86,14 +86,14 @@ impl Subscription {
             return Poll::Ready(Some(seen));
         }
         match disturbed.at(Point::WatchEvent) {
-            Verdict::Delay(span) => {
+            FaultOutcome::Delay(span) => {
                 let until = Box::pin(tokio::time::sleep(span));
                 disturbed.held = Some(Held { seen, until, read });
                 self.poll_disturbed(context)
             }
-            verdict @ (Verdict::Drop | Verdict::Expire | Verdict::Sever) => {
+            verdict @ (FaultOutcome::Drop | FaultOutcome::Expire | FaultOutcome::Sever) => {
                 self.read = read;
-                self.cut(verdict == Verdict::Expire);
+                self.cut(verdict == FaultOutcome::Expire);
                 Poll::Ready(None)
             }
             _ => Poll::Ready(Some(seen)),
@@ -105,9 +105,9 @@ impl Subscription {
     pub fn bookmark(&mut self) -> Option<u64> {
         if let Some(disturbed) = &self.disturbed {
             match disturbed.at(Point::Bookmark) {
-                Verdict::Starve => return None,
-                verdict @ (Verdict::Drop | Verdict::Expire | Verdict::Sever) => {
-                    self.cut(verdict == Verdict::Expire);
+                FaultOutcome::Starve => return None,
+                verdict @ (FaultOutcome::Drop | FaultOutcome::Expire | FaultOutcome::Sever) => {
+                    self.cut(verdict == FaultOutcome::Expire);
                     return None;
                 }
                 _ => {}
@@ -136,12 +136,12 @@ impl Store {
         call: &Call<'_>,
     ) -> (WatchFrom, u64) {
         match (self.shared.env.faults.at(Point::WatchStart, call), from) {
-            (Verdict::Replay(revisions), WatchFrom::After(after)) => {
+            (FaultOutcome::Replay(revisions), WatchFrom::After(after)) => {
                 let earlier = after.saturating_sub(revisions).max(self.oldest(resource));
                 (WatchFrom::After(after.min(earlier)), 0)
             }
-            (Verdict::Stale(revisions), from) => (from, revisions),
-            (Verdict::Expire, from) => {
+            (FaultOutcome::Stale(revisions), from) => (from, revisions),
+            (FaultOutcome::Expire, from) => {
                 self.compact(Some(resource), u64::MAX);
                 (from, 0)
             }

@@ -48,7 +48,7 @@ pub use head::{Head, Iter as PairsIter, Pairs};
 pub use page::PageError;
 pub use size::Footprint;
 pub use uid::Uid;
-pub use watch::{Filter, OwnedScope, Seen, Selects, Subscription, WatchFrom, Why};
+pub use watch::{Filter, OwnedScope, Selects, Subscription, WatchEnd, WatchEvent, WatchFrom};
 
 use crate::env::Env;
 use page::Pages;
@@ -366,7 +366,8 @@ impl Store {
     /// Ends all watches, as when the cluster is removed. Also done when the store is dropped.
     pub fn close(&self) {
         let mut state = self.shared.write();
-        let wakers = state.tables.values_mut().flat_map(|table| table.watchers.close(Why::Closed));
+        let wakers =
+            state.tables.values_mut().flat_map(|table| table.watchers.close(WatchEnd::Closed));
         let wakers: Vec<Waker> = wakers.collect();
         drop(state);
         wakers.into_iter().for_each(Waker::wake);

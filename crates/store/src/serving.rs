@@ -11,7 +11,7 @@ use std::task::Waker;
 
 use super::backend::{Past, Restored};
 use super::history::Event;
-use super::watch::Why;
+use super::watch::WatchEnd;
 use super::{Limits, ObjectKey, Resource, Shared, State, Stored};
 
 /// Events that are served under one hold of the lock, so that readers get a turn.
@@ -63,7 +63,7 @@ impl State {
                 }
                 Some(Unserved::Forget(resource, _)) => {
                     if let Some(table) = self.tables.get_mut(&resource) {
-                        wakers.extend(table.watchers.close(Why::Forgotten));
+                        wakers.extend(table.watchers.close(WatchEnd::Forgotten));
                     }
                 }
                 None => {}

@@ -30,7 +30,7 @@ pub enum WatchFrom {
     Now,
     /// With the first event after this revision, which may also lie in the future.
     After(u64),
-    /// With an [`Seen::Added`] for every current object, then [`Seen::InitialDone`].
+    /// With an [`WatchEvent::Added`] for every current object, then [`WatchEvent::InitialDone`].
     CurrentThenLive,
     /// The same, where "current" is never older than this revision, which has been reached.
     CurrentNotOlderThan(u64),
@@ -63,7 +63,7 @@ pub enum OwnedScope {
 
 /// What a watch yields.
 #[derive(Debug, Clone)]
-pub enum Seen {
+pub enum WatchEvent {
     /// The object was created, begins to match, or was there from the beginning.
     Added(Arc<Stored>),
     /// The object was changed.
@@ -77,7 +77,7 @@ pub enum Seen {
 
 /// Why a watch ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Why {
+pub enum WatchEnd {
     /// It was read too slowly. Resume after the last revision that was read.
     Lagged,
     /// A fault ended it.
@@ -190,7 +190,7 @@ pub struct Subscription {
 
 impl Subscription {
     /// A revision that is safe to send in a bookmark: everything up to it that matches has
-    /// been yielded. It is 0 until [`Seen::InitialDone`] has been yielded.
+    /// been yielded. It is 0 until [`WatchEvent::InitialDone`] has been yielded.
     pub fn progress(&self) -> u64 {
         if let Some(stuck) = self.disturbed.as_ref().and_then(|disturbed| disturbed.stuck_at()) {
             return stuck;
@@ -205,7 +205,7 @@ impl Subscription {
     }
 
     /// Why the watch ended; `None` while it is open.
-    pub fn why_closed(&self) -> Option<Why> {
+    pub fn why_closed(&self) -> Option<WatchEnd> {
         self.buffer.closed()
     }
 
@@ -217,14 +217,14 @@ impl Subscription {
     }
 
     /// The next thing, before faults.
-    pub(super) fn poll_true(&mut self, context: &Context<'_>) -> Poll<Option<Seen>> {
+    pub(super) fn poll_true(&mut self, context: &Context<'_>) -> Poll<Option<WatchEvent>> {
         let filter = &self.buffer.filter;
         if let Some(object) = self.initial.find(|object| filter.admits(object)) {
-            return Poll::Ready(Some(Seen::Added(object)));
+            return Poll::Ready(Some(WatchEvent::Added(object)));
         }
         if let Some(revision) = self.done.take() {
             self.read = revision;
-            return Poll::Ready(Some(Seen::InitialDone(revision)));
+            return Poll::Ready(Some(WatchEvent::InitialDone(revision)));
         }
         while let Some(event) = self.backlog.pop_front() {
             self.read = self.read.max(event.revision());
@@ -241,9 +241,9 @@ impl Subscription {
 }
 
 impl Stream for Subscription {
-    type Item = Seen;
+    type Item = WatchEvent;
 
-    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Seen>> {
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<WatchEvent>> {
         let this = self.get_mut();
         match this.disturbed {
             None => this.poll_true(context),
@@ -268,7 +268,7 @@ impl fmt::Debug for Subscription {
     }
 }
 
-impl Seen {
+impl WatchEvent {
     /// The revision of the event; for an object that was there from the beginning, the one
     /// that wrote it.
     pub fn revision(&self) -> u64 {
@@ -347,17 +347,17 @@ impl<'a> Judge<'a> {
     }
 
     /// The scope has been checked already.
-    pub(super) fn seen_through(&mut self, filter: &Filter) -> Option<Seen> {
+    pub(super) fn seen_through(&mut self, filter: &Filter) -> Option<WatchEvent> {
         let Event { now, before, gone } = self.event;
         let before = before.as_ref().filter(|before| filter.selected(before));
         let matches = !gone && filter.selected(now);
         match (before, matches) {
-            (None, true) => Some(Seen::Added(now.clone())),
-            (Some(_), true) => Some(Seen::Modified(now.clone())),
-            (Some(_), false) if *gone => Some(Seen::Deleted(now.clone())),
+            (None, true) => Some(WatchEvent::Added(now.clone())),
+            (Some(_), true) => Some(WatchEvent::Modified(now.clone())),
+            (Some(_), false) if *gone => Some(WatchEvent::Deleted(now.clone())),
             (Some(before), false) => {
                 let left = self.left.get_or_insert_with(|| Arc::new(before.moved_to(now.revision)));
-                Some(Seen::Deleted(left.clone()))
+                Some(WatchEvent::Deleted(left.clone()))
             }
             (None, false) => None,
         }

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 
 use super::ObjectKey;
 use super::history::Event;
-use super::watch::{Filter, Judge, OwnedScope, Seen, Why};
+use super::watch::{Filter, Judge, OwnedScope, WatchEnd, WatchEvent};
 
 /// The open watches of one resource, indexed by scope.
 #[derive(Default)]
@@ -42,11 +42,11 @@ pub(super) struct BufferLimits {
 
 #[derive(Default)]
 struct State {
-    queue: VecDeque<Seen>,
+    queue: VecDeque<WatchEvent>,
     /// Bytes of JSON in the queue.
     bytes: usize,
     waker: Option<Waker>,
-    closed: Option<Why>,
+    closed: Option<WatchEnd>,
 }
 
 impl Watchers {
@@ -110,7 +110,7 @@ impl Watchers {
     }
 
     /// Ends every watch.
-    pub(super) fn close(&mut self, why: Why) -> Vec<Waker> {
+    pub(super) fn close(&mut self, why: WatchEnd) -> Vec<Waker> {
         let Self { all, by_namespace, by_object } = std::mem::take(self);
         let rows = by_namespace.into_values().chain(by_object.into_values());
         let buffers = all.into_iter().chain(rows.flatten());
@@ -140,7 +140,7 @@ impl WatchBuffer {
 
     /// False when the queue is full: the watch is then closed. What it holds can still be
     /// read, for up to there nothing is missing.
-    fn push(&self, seen: Seen, wakers: &mut Vec<Waker>) -> bool {
+    fn push(&self, seen: WatchEvent, wakers: &mut Vec<Waker>) -> bool {
         let mut state = self.lock();
         let bytes = state.bytes + seen.bytes();
         let fits = state.queue.is_empty()
@@ -149,13 +149,13 @@ impl WatchBuffer {
             state.bytes = bytes;
             state.queue.push_back(seen);
         } else {
-            state.closed = Some(Why::Lagged);
+            state.closed = Some(WatchEnd::Lagged);
         }
         wakers.extend(state.waker.take());
         fits
     }
 
-    pub(super) fn close(&self, why: Why) -> Option<Waker> {
+    pub(super) fn close(&self, why: WatchEnd) -> Option<Waker> {
         let mut state = self.lock();
         state.closed.get_or_insert(why);
         state.waker.take()
@@ -167,10 +167,10 @@ impl WatchBuffer {
         state.queue.clear();
         state.bytes = 0;
         drop(state);
-        self.close(Why::Dropped)
+        self.close(WatchEnd::Dropped)
     }
 
-    pub(super) fn poll(&self, context: &Context<'_>) -> Poll<Option<Seen>> {
+    pub(super) fn poll(&self, context: &Context<'_>) -> Poll<Option<WatchEvent>> {
         let mut state = self.lock();
         if let Some(seen) = state.queue.pop_front() {
             state.bytes -= seen.bytes();
@@ -190,7 +190,7 @@ impl WatchBuffer {
         Poll::Pending
     }
 
-    pub(super) fn closed(&self) -> Option<Why> {
+    pub(super) fn closed(&self) -> Option<WatchEnd> {
         self.lock().closed
     }
 

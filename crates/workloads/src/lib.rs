@@ -20,7 +20,6 @@ pub mod cronjob;
 pub mod daemonset;
 pub mod deployment;
 pub mod disruption;
-pub mod effort;
 pub mod events;
 pub mod facts;
 pub mod gc;
@@ -48,6 +47,7 @@ pub mod selector;
 pub mod service;
 mod shell;
 pub mod statefulset;
+pub mod work_counters;
 #[cfg(test)]
 mod world;
 

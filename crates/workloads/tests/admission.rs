@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use cluster::TestCluster;
 use flagship_store::env::plan::{Effect, Rule, Verbs, When};
-use flagship_store::env::{Env, Plan, Point, Verdict};
+use flagship_store::env::{Env, FaultOutcome, Plan, Point};
 use flagship_workloads::WorkloadConfig;
 use serde_json::{Value, json};
 
@@ -44,7 +44,7 @@ async fn racing_writes_do_not_overrun_a_quota() {
         verbs: Verbs::Writes,
         when: When::Always,
         window: None,
-        effect: Effect::Do(Verdict::Delay(Duration::from_millis(5))),
+        effect: Effect::Do(FaultOutcome::Delay(Duration::from_millis(5))),
     };
     let plan = Plan::new(1, env.clock.clone(), vec![slow]);
     let test = TestCluster::in_env(env.with_faults(Arc::new(plan)), quiet());

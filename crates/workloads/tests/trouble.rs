@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use cluster::{TestCluster, deployment};
 use flagship_store::env::plan::{Effect, Rule, Verbs, When, Window};
-use flagship_store::env::{Env, Plan, Point, Verdict};
+use flagship_store::env::{Env, FaultOutcome, Plan, Point};
 use flagship_workloads::{ACTOR, WorkloadConfig};
 use serde_json::json;
 
-fn rule(point: Point, chance: f64, verdict: Verdict) -> Rule {
+fn rule(point: Point, chance: f64, verdict: FaultOutcome) -> Rule {
     Rule {
         who: ACTOR.into(),
         verbs: Verbs::Writes,
@@ -25,13 +25,13 @@ fn rule(point: Point, chance: f64, verdict: Verdict) -> Rule {
 async fn lost_answers_and_refusals_heal_without_a_pod_too_many() {
     for seed in 0..4 {
         let env = Env::simulated(seed);
-        let answer = |code| Verdict::Answer { code, retry_after: None };
+        let answer = |code| FaultOutcome::Answer { code, retry_after: None };
         let rules = vec![
             rule(Point::Request, 0.1, answer(503)),
             rule(Point::PreCommit, 0.1, answer(409)),
             rule(Point::PreCommit, 0.05, answer(403)),
             rule(Point::PostCommit, 0.1, answer(500)),
-            rule(Point::PostCommit, 0.1, Verdict::Sever),
+            rule(Point::PostCommit, 0.1, FaultOutcome::Sever),
         ];
         let faults = Arc::new(Plan::new(seed, env.clock.clone(), rules));
         let test = TestCluster::in_env(env.with_faults(faults.clone()), WorkloadConfig::default());
@@ -76,7 +76,7 @@ async fn a_policy_that_denies_everything_is_asked_less_and_less_often() {
     let hour = Duration::from_secs(3_600);
     for resource in ["configmaps", "serviceaccounts", "pods"] {
         let env = Env::simulated(1);
-        let denied = Verdict::Answer { code: 403, retry_after: None };
+        let denied = FaultOutcome::Answer { code: 403, retry_after: None };
         let rule = Rule {
             resource: resource.into(),
             when: When::Always,

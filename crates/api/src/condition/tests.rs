@@ -244,8 +244,12 @@ fn a_condition_equals_its_own_copy_read_back() {
     assert_eq!(serde_json::from_str::<Condition>(&text).unwrap(), written);
 }
 
-fn any_truth() -> impl Strategy<Value = Truth> {
-    prop_oneof![Just(Truth::True), Just(Truth::False), Just(Truth::Unknown)]
+fn any_truth() -> impl Strategy<Value = ConditionStatus> {
+    prop_oneof![
+        Just(ConditionStatus::True),
+        Just(ConditionStatus::False),
+        Just(ConditionStatus::Unknown)
+    ]
 }
 
 proptest! {

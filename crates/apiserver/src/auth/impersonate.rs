@@ -8,7 +8,7 @@ use flagship_base::machinery::path::ObjectPath;
 use flagship_base::machinery::status::ApiError;
 use http::{HeaderMap, HeaderName};
 
-use super::{Ask, User, group};
+use super::{RequestAttributes, User, group};
 
 const PREFIX: &str = "impersonate-";
 const EXTRA: &str = "impersonate-extra-";
@@ -17,7 +17,7 @@ const EXTRA: &str = "impersonate-extra-";
 pub fn impersonate(
     sender: User,
     headers: &HeaderMap,
-    check: impl Fn(&User, &Ask) -> Result<(), ApiError>,
+    check: impl Fn(&User, &RequestAttributes) -> Result<(), ApiError>,
 ) -> Result<User, ApiError> {
     if !headers.keys().any(|name| name.as_str().starts_with(PREFIX)) {
         return Ok(sender);
@@ -76,8 +76,8 @@ fn bad(says: &str) -> ApiError {
     ApiError::bad_request(says)
 }
 
-fn asks(at: ObjectPath) -> Ask {
-    Ask::Resource { verb: "impersonate".to_owned(), at }
+fn asks(at: ObjectPath) -> RequestAttributes {
+    RequestAttributes::Resource { verb: "impersonate".to_owned(), at }
 }
 
 fn place(group: &str, resource: &str, name: &str) -> ObjectPath {
@@ -115,7 +115,7 @@ mod tests {
         for (name, value) in headers {
             map.append(HeaderName::from_bytes(name.as_bytes()).unwrap(), value.parse().unwrap());
         }
-        let check = |user: &User, ask: &Ask| match Rbac.authorize(user, ask, None) {
+        let check = |user: &User, ask: &RequestAttributes| match Rbac.authorize(user, ask, None) {
             Decision::Allow(_) => Ok(()),
             Decision::Deny(why) => Err(ask.forbidden(user, &why)),
         };

@@ -21,7 +21,7 @@ use serde_json::Value;
 
 pub use accounts::ServiceAccounts;
 pub use credentials::{CLUSTER_URI, Certificates, Presented, StaticTokens, certificate_user};
-pub use flagship_base::machinery::ask::{Ask, Decision};
+pub use flagship_base::machinery::attributes::{Decision, RequestAttributes};
 pub use flagship_base::machinery::user::{User, group, name};
 pub use impersonate::impersonate;
 pub use rbac::Rbac;
@@ -39,7 +39,12 @@ pub trait Authenticator: Send + Sync {
 /// Decides whether a user may do what is asked.
 pub trait Authorizer: Send + Sync {
     /// `cluster` is absent when no cluster of that name exists.
-    fn authorize(&self, user: &User, ask: &Ask, cluster: Option<&ClusterHandle>) -> Decision;
+    fn authorize(
+        &self,
+        user: &User,
+        ask: &RequestAttributes,
+        cluster: Option<&ClusterHandle>,
+    ) -> Decision;
 
     /// What the user may do in a namespace, as the `status` of a SelfSubjectRulesReview.
     fn rules(&self, user: &User, namespace: &str, cluster: Option<&ClusterHandle>) -> Value;
@@ -103,7 +108,12 @@ impl Access {
     }
 
     /// The authorizer's bare answer, for reviews.
-    pub fn may(&self, user: &User, ask: &Ask, cluster: Option<&ClusterHandle>) -> Decision {
+    pub fn may(
+        &self,
+        user: &User,
+        ask: &RequestAttributes,
+        cluster: Option<&ClusterHandle>,
+    ) -> Decision {
         self.authorizer.authorize(user, ask, cluster)
     }
 
@@ -111,7 +121,7 @@ impl Access {
     pub fn check(
         &self,
         user: &User,
-        ask: &Ask,
+        ask: &RequestAttributes,
         cluster: Option<&ClusterHandle>,
     ) -> Result<(), ApiError> {
         match self.may(user, ask, cluster) {

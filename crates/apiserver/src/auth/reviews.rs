@@ -7,7 +7,7 @@ use http::HeaderMap;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Access, Ask, Decision, Presented, User};
+use super::{Access, Decision, Presented, RequestAttributes, User};
 use crate::rest::ClusterHandle;
 
 /// One kind of question, as discovery shows it.
@@ -144,7 +144,7 @@ impl Review {
         Ok(status)
     }
 
-    fn ask(self, spec: &Value, within: &str) -> Result<Ask, ApiError> {
+    fn ask(self, spec: &Value, within: &str) -> Result<RequestAttributes, ApiError> {
         let (resource, path) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
         let text = |value: &Value, key: &str| value[key].as_str().unwrap_or_default().to_owned();
         match (resource.is_object(), path.is_object()) {
@@ -168,9 +168,11 @@ impl Review {
                     let sent = json!(at.namespace.unwrap_or_default());
                     return Err(self.invalid(field, sent, "must match metadata.namespace"));
                 }
-                Ok(Ask::Resource { verb: text(resource, "verb"), at })
+                Ok(RequestAttributes::Resource { verb: text(resource, "verb"), at })
             }
-            (false, true) => Ok(Ask::Path { verb: text(path, "verb"), path: text(path, "path") }),
+            (false, true) => {
+                Ok(RequestAttributes::Path { verb: text(path, "verb"), path: text(path, "path") })
+            }
             (true, true) => {
                 let detail = "cannot be specified in combination with resourceAttributes";
                 let shown = json!({"Path": path["path"], "Verb": path["verb"]});

@@ -22,7 +22,7 @@ use x509_parser::prelude::FromDer;
 use super::cluster::{Caller, Cluster, Place};
 use super::subresource::Sub;
 use super::{meta, write};
-use crate::auth::{Ask, Decision, group};
+use crate::auth::{Decision, RequestAttributes, group};
 use crate::registry::Kind;
 
 const GROUP: &str = "certificates.k8s.io";
@@ -150,7 +150,7 @@ pub(super) fn check(
             name: Some(name),
             ..ObjectPath::default()
         };
-        let ask = Ask::Resource { verb: verb.to_owned(), at };
+        let ask = RequestAttributes::Resource { verb: verb.to_owned(), at };
         matches!(policy.decide(&user, &ask), Decision::Allow(_))
     };
     if may(signer.to_owned()) || may(format!("{domain}/*")) {

@@ -21,7 +21,7 @@ use super::metrics;
 use super::server::Shared;
 use super::taken::Taken;
 use crate::auth::accounts::Keyring;
-use crate::auth::{Ask, User, group, rbac};
+use crate::auth::{RequestAttributes, User, group, rbac};
 use crate::registry::{Registry, Served};
 
 /// The objects and kinds of one cluster.
@@ -119,8 +119,8 @@ impl ClusterHandle {
 
     /// How many bytes the object has that a request would change or show in another form, for
     /// whoever must know what that costs; nothing for requests that do neither.
-    pub fn reads_through(&self, ask: &Ask, headers: &HeaderMap) -> usize {
-        let Ask::Resource { verb, at } = ask else { return 0 };
+    pub fn reads_through(&self, ask: &RequestAttributes, headers: &HeaderMap) -> usize {
+        let RequestAttributes::Resource { verb, at } = ask else { return 0 };
         let shown_anew = || {
             let mut forms = headers.get_all(ACCEPT).iter().filter_map(|one| one.to_str().ok());
             forms.any(|form| form.contains("as=") || form.contains("yaml"))

@@ -17,7 +17,7 @@ use super::failure::{Failure, not_stored};
 use super::meta::{self, FOREGROUND, ORPHAN};
 use super::options::{DeleteOptions, ListOptions, Propagation};
 use super::subresource::Sub;
-use super::write::{self, Lost, Written};
+use super::write::{self, CommitFailure, Written};
 use super::{read, rules};
 use crate::registry::Kind;
 
@@ -74,7 +74,10 @@ pub(crate) async fn delete(ctx: &Ctx<'_>, options: &DeleteOptions) -> Result<Del
                 }
                 return Ok(Deleted { object, gone: removes });
             }
-            Err(Lost::Address | Lost::Store(CommitError::Moved(_) | CommitError::Gone)) => {}
+            Err(
+                CommitFailure::Address
+                | CommitFailure::Store(CommitError::Moved(_) | CommitError::Gone),
+            ) => {}
             Err(lost) => return Err(lost.into_error(&place.qualified(), &place.name).into()),
         }
     }

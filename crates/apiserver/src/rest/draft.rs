@@ -152,7 +152,7 @@ pub(super) async fn draft_update(
     let manager = options.field_manager.as_deref().unwrap_or(&caller.manager);
     let text = match source {
         Source::Object(body) => body.text.clone(),
-        Source::Patch(_) | Source::Spent => Bytes::new(),
+        Source::Patch(_) | Source::Consumed => Bytes::new(),
     };
     let (mut sent, duplicates) = sub.evaluate(ctx, old, source, manager, options)?;
     check_type(served, &mut sent)?;

@@ -12,7 +12,7 @@ use flagship_metrics::{Counter, Gauge, Histogram, Metrics};
 use tokio::time::Instant;
 
 use super::cluster::{Cluster, ClusterHandle};
-use crate::auth::Ask;
+use crate::auth::RequestAttributes;
 
 /// The format of Prometheus' text.
 pub const MEDIA: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -83,7 +83,7 @@ pub struct UnderWay(Gauge);
 
 impl ClusterHandle {
     /// Counts a request from now on. `apply` tells one sort of patch from the others.
-    pub fn count(&self, ask: &Ask, apply: bool, dry_run: bool) -> Counting {
+    pub fn count(&self, ask: &RequestAttributes, apply: bool, dry_run: bool) -> Counting {
         let cluster = self.cluster.clone();
         let labels = Labels::of(&cluster, ask, apply, dry_run);
         let kind = if labels.writes() { "mutating" } else { "readOnly" };
@@ -115,10 +115,10 @@ impl ClusterHandle {
 }
 
 impl Labels {
-    fn of(cluster: &Cluster, ask: &Ask, apply: bool, dry_run: bool) -> Self {
+    fn of(cluster: &Cluster, ask: &RequestAttributes, apply: bool, dry_run: bool) -> Self {
         let (verb, at) = match ask {
-            Ask::Resource { verb, at } => (verb.as_str(), Some(at)),
-            Ask::Path { verb, .. } => (verb.as_str(), None),
+            RequestAttributes::Resource { verb, at } => (verb.as_str(), Some(at)),
+            RequestAttributes::Path { verb, .. } => (verb.as_str(), None),
         };
         let verb = match verb {
             "get" => "GET",
@@ -265,7 +265,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn requests_are_counted_by_what_is_served_and_never_by_what_was_sent() {
         let cluster = Server::new(Env::simulated(1)).add_cluster("hub");
-        let ask = |method: &str, path: &str| Ask::of(method, path, "");
+        let ask = |method: &str, path: &str| RequestAttributes::of(method, path, "");
         let maps = ask("GET", "/api/v1/namespaces/a/configmaps");
         for code in [200, 200, 403] {
             cluster.count(&maps, false, false).answered(code, false);
@@ -318,7 +318,7 @@ mod tests {
         let local = cluster.local("test");
         let definitions = "customresourcedefinitions.apiextensions.k8s.io";
         local.create(definitions, "", definition).await.unwrap();
-        let ask = |path: &str| Ask::of("GET", path, "");
+        let ask = |path: &str| RequestAttributes::of("GET", path, "");
         let ships = cluster.count(&ask("/apis/example.com/v1/ships"), false, false);
         ships.answered(200, false);
         drop(

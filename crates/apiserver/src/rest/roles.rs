@@ -18,7 +18,7 @@ use super::cluster::{Caller, Cluster, ClusterHandle, Ctx, Place};
 use super::{tokens, write};
 use crate::auth::rbac::grant::Grant;
 use crate::auth::rbac::{CLUSTER_BINDINGS, CLUSTER_ROLES, Policy, Rule, bootstrap};
-use crate::auth::{Ask, Decision};
+use crate::auth::{Decision, RequestAttributes};
 use crate::registry::Kind;
 
 /// Roles may gather from roles that gather, this deep.
@@ -106,7 +106,7 @@ pub(super) fn check_create(ctx: &Ctx<'_>) -> Result<(), ApiError> {
         name: Some(place.name.to_string()),
         subresource: None,
     };
-    let ask = Ask::Resource { verb: "create".to_owned(), at };
+    let ask = RequestAttributes::Resource { verb: "create".to_owned(), at };
     match ctx.cluster.policy.current(&ctx.cluster.store).decide(&user, &ask) {
         Decision::Allow(_) => Ok(()),
         Decision::Deny(why) => Err(ask.forbidden(&user, &why)),

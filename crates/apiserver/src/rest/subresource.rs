@@ -144,10 +144,10 @@ impl Sub {
         match source {
             Source::Object(body) if !meta::text(&body.value, "resourceVersion").is_empty() => {
                 let Decoded { value, duplicates, .. } = std::mem::take(body);
-                *source = Source::Spent;
+                *source = Source::Consumed;
                 Ok((value, duplicates))
             }
-            Source::Spent => Err(ApiError::stale(&ctx.place.qualified(), &ctx.place.name)),
+            Source::Consumed => Err(ApiError::stale(&ctx.place.qualified(), &ctx.place.name)),
             Source::Object(Decoded { value, duplicates, .. }) => {
                 Ok((value.clone(), duplicates.clone()))
             }
@@ -177,7 +177,7 @@ fn patched(shown: &Value, source: &Source) -> Result<Value, ApiError> {
     match source {
         Source::Object(body) => Ok(body.value.clone()),
         Source::Patch(patch) => patch.apply_plain(shown),
-        Source::Spent => Err(ApiError::internal("only whole objects are spent")),
+        Source::Consumed => Err(ApiError::internal("only whole objects are spent")),
     }
 }
 

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use flagship_base::machinery::status::ApiError;
-use flagship_store::{Filter, OwnedScope, Seen, Selects, Store, Subscription, WatchFrom, Why};
+use flagship_store::{
+    Filter, OwnedScope, Selects, Store, Subscription, WatchEnd, WatchEvent, WatchFrom,
+};
 use futures::Stream;
 use serde_json::json;
 use tokio::time::{Instant, Sleep};
@@ -146,7 +148,7 @@ impl WatchStream {
                 }
                 Poll::Ready(None) => {
                     // Clients that hear nothing would go on from where they are, and be as slow.
-                    if subscription.why_closed() == Some(Why::Lagged) {
+                    if subscription.why_closed() == Some(WatchEnd::Lagged) {
                         frame.extend_from_slice(&slow());
                     }
                     self.subscription = None;
@@ -182,12 +184,12 @@ impl WatchStream {
         }
     }
 
-    fn write(&mut self, frame: &mut BytesMut, seen: &Seen) {
+    fn write(&mut self, frame: &mut BytesMut, seen: &WatchEvent) {
         let (kind, object) = match seen {
-            Seen::Added(object) => ("ADDED", object),
-            Seen::Modified(object) => ("MODIFIED", object),
-            Seen::Deleted(object) => ("DELETED", object),
-            Seen::InitialDone(revision) => {
+            WatchEvent::Added(object) => ("ADDED", object),
+            WatchEvent::Modified(object) => ("MODIFIED", object),
+            WatchEvent::Deleted(object) => ("DELETED", object),
+            WatchEvent::InitialDone(revision) => {
                 if self.announces_end {
                     self.write_bookmark(frame, *revision, true);
                 }

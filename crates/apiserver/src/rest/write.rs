@@ -57,7 +57,7 @@ pub(crate) enum Source {
     /// What it is, patched.
     Patch(Patch),
     /// An object that named its revision and was drafted already: there is no second try.
-    Spent,
+    Consumed,
 }
 
 /// Creates an object.
@@ -79,8 +79,9 @@ pub(crate) async fn create(
         let name = meta::text(&draft.value, "name").to_owned();
         match commit_new(ctx, draft, options).await? {
             Ok(written) => return Ok(written),
-            Err(Lost::Address) if attempt < attempts => {}
-            Err(Lost::Store(CommitError::Exists(_))) if draws_name && attempt < attempts => {}
+            Err(CommitFailure::Address) if attempt < attempts => {}
+            Err(CommitFailure::Store(CommitError::Exists(_)))
+                if draws_name && attempt < attempts => {}
             Err(lost) => return Err(lost.into_error(&ctx.place.qualified(), &name).into()),
         }
     }
@@ -92,12 +93,12 @@ async fn commit_new(
     ctx: &Ctx<'_>,
     draft: Draft,
     options: &WriteOptions,
-) -> Result<Result<Written, Lost>, Failure> {
+) -> Result<Result<Written, CommitFailure>, Failure> {
     let key = key_of(&draft.value);
     if options.dry_run {
         let kind = &ctx.place.served.kind;
         return Ok(match ctx.cluster.store.get(&kind.resource, &key) {
-            Some(there) => Err(Lost::Store(CommitError::Exists(there))),
+            Some(there) => Err(CommitFailure::Store(CommitError::Exists(there))),
             None => Ok(dry(draft, 0, true)),
         });
     }
@@ -106,7 +107,7 @@ async fn commit_new(
 }
 
 /// Why a draft could not be committed; another draft may be.
-pub(super) enum Lost {
+pub(super) enum CommitFailure {
     /// The object is not what it was, or is there already.
     Store(CommitError),
     /// Another service took the address or port that was drawn.
@@ -115,7 +116,7 @@ pub(super) enum Lost {
     Refused(ApiError),
 }
 
-impl Lost {
+impl CommitFailure {
     /// What the client is told when no further attempt is made.
     pub(super) fn into_error(self, resource: &str, name: &str) -> ApiError {
         match self {
@@ -142,8 +143,8 @@ pub(crate) async fn update(
             match update_missing(ctx, &source, sub, options).await? {
                 Ok(written) => return Ok(written),
                 // Somebody else created it meanwhile: then it is an update after all.
-                Err(Lost::Store(CommitError::Exists(_))) if !options.dry_run => continue,
-                Err(Lost::Address) if addresses < DRAWS => {
+                Err(CommitFailure::Store(CommitError::Exists(_))) if !options.dry_run => continue,
+                Err(CommitFailure::Address) if addresses < DRAWS => {
                     addresses += 1;
                     continue;
                 }
@@ -164,9 +165,11 @@ pub(crate) async fn update(
         match commit(ctx, draft, key.clone(), Expect::At(current.revision)).await? {
             Ok(written) => return Ok(written),
             // Patches and unconditional updates are made again on the new object.
-            Err(Lost::Store(CommitError::Moved(_) | CommitError::Gone))
-                if !matches!(source, Source::Spent) => {}
-            Err(Lost::Address) if addresses < DRAWS && !matches!(source, Source::Spent) => {
+            Err(CommitFailure::Store(CommitError::Moved(_) | CommitError::Gone))
+                if !matches!(source, Source::Consumed) => {}
+            Err(CommitFailure::Address)
+                if addresses < DRAWS && !matches!(source, Source::Consumed) =>
+            {
                 addresses += 1;
             }
             Err(lost) => return Err(lost.into_error(&ctx.place.qualified(), &key.name).into()),
@@ -180,7 +183,7 @@ async fn update_missing(
     source: &Source,
     sub: Sub,
     options: &WriteOptions,
-) -> Result<Result<Written, Lost>, Failure> {
+) -> Result<Result<Written, CommitFailure>, Failure> {
     let place = ctx.place;
     let (body, owner) = match source {
         Source::Patch(Patch::Apply(body)) if sub == Sub::Main => {
@@ -291,7 +294,7 @@ pub(super) async fn commit(
     draft: Draft,
     key: ObjectKey,
     expect: Expect,
-) -> Result<Result<Written, Lost>, Failure> {
+) -> Result<Result<Written, CommitFailure>, Failure> {
     let kind = &ctx.place.served.kind;
     let (head, json) = encode(kind, &draft.value)?;
     ctx.pass(Point::PreCommit).await?;
@@ -334,20 +337,20 @@ fn commit_now(
     ctx: &Ctx<'_>,
     mut write: Write<'_>,
     draft: &Draft,
-) -> Result<(Arc<Stored>, Option<Value>), Lost> {
+) -> Result<(Arc<Stored>, Option<Value>), CommitFailure> {
     let (cluster, kind) = (ctx.cluster, &*ctx.place.served.kind);
-    cluster.check_open().map_err(Lost::Refused)?;
+    cluster.check_open().map_err(CommitFailure::Refused)?;
     let serving = cluster.serving.read().unwrap_or_else(PoisonError::into_inner);
     if write.expect == Expect::Absent
         && let Some(refusal) = crd::refuses_new(cluster, kind)
     {
-        return Err(Lost::Refused(refusal));
+        return Err(CommitFailure::Refused(refusal));
     }
     let moved = cluster.registry.custom().get(&*kind.resource).cloned();
     let moved = moved.filter(|now| kind.row().is_none() && !std::ptr::eq(&**now, kind));
     let value = moved.as_ref().map(|now| rules::refresh(now, now.storage, draft.value.clone()));
     if let (Some(now), Some(value)) = (&moved, &value) {
-        let (head, json) = encode(now, value).map_err(Lost::Refused)?;
+        let (head, json) = encode(now, value).map_err(CommitFailure::Refused)?;
         write.change = match draft.removes {
             true => Change::Delete { head, json },
             false => Change::Put { head, json },
@@ -359,12 +362,12 @@ fn commit_now(
     if !draft.removes && (service || hooks.have_a_last_word(&draft.value)) {
         let taken = held.insert(cluster.allocating.lock().unwrap_or_else(PoisonError::into_inner));
         if service && taken.is_allocated(&cluster.store, &write.key, &draft.value) {
-            return Err(Lost::Address);
+            return Err(CommitFailure::Address);
         }
         let there = cluster.store.get(&kind.resource, &write.key);
-        hooks.last_word(&draft.value, there.as_deref()).map_err(Lost::Refused)?;
+        hooks.last_word(&draft.value, there.as_deref()).map_err(CommitFailure::Refused)?;
     }
-    let stored = cluster.store.commit(write).map_err(Lost::Store);
+    let stored = cluster.store.commit(write).map_err(CommitFailure::Store);
     drop((held, serving));
     Ok((stored?, value))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flagship_store::env::plan::{Effect, Rule, Verbs, When};
-use flagship_store::env::{Env, Plan, Point, Verdict};
+use flagship_store::env::{Env, FaultOutcome, Plan, Point};
 use serde_json::{Value, json};
 
 use crate::harness::{GADGETS, MAPS, TestServer, gadget, gadget_definition, names, revision};
@@ -269,7 +269,7 @@ async fn services_never_share_an_address_even_when_they_race() {
         verbs: Verbs::Writes,
         when: When::Always,
         window: None,
-        effect: Effect::Do(Verdict::Delay(Duration::from_millis(5))),
+        effect: Effect::Do(FaultOutcome::Delay(Duration::from_millis(5))),
     };
     let plan = Plan::new(1, env.clock.clone(), vec![slow]);
     let api = TestServer::in_env(env.with_faults(Arc::new(plan)));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use flagship_apiserver::rest::Server;
 use flagship_store::env::plan::{Effect, Rule, Verbs, When};
-use flagship_store::env::{Env, Plan, Point, Verdict};
+use flagship_store::env::{Env, FaultOutcome, Plan, Point};
 use flagship_store::{Change, Encoded, Expect, Head, Limits, ObjectKey, Pairs, Store, Write};
 use serde_json::{Value, json};
 
@@ -289,7 +289,7 @@ fn slow_gadgets() -> Env {
         verbs: Verbs::Writes,
         when: When::Always,
         window: None,
-        effect: Effect::Do(Verdict::Delay(Duration::from_secs(1))),
+        effect: Effect::Do(FaultOutcome::Delay(Duration::from_secs(1))),
     };
     let plan = Plan::new(1, env.clock.clone(), vec![slow]);
     env.with_faults(Arc::new(plan))

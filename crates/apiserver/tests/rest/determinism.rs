@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flagship_store::env::plan::{Effect, Rule, Verbs, When};
-use flagship_store::env::{Env, Plan, Point, Verdict};
+use flagship_store::env::{Env, FaultOutcome, Plan, Point};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -26,7 +26,7 @@ async fn run(seed: u64) -> (u64, Vec<String>) {
     };
     let rules = vec![
         rule(Point::PreCommit, 0.5, Effect::DelayUpTo(Duration::from_millis(50))),
-        rule(Point::WatchEvent, 0.2, Effect::Do(Verdict::Drop)),
+        rule(Point::WatchEvent, 0.2, Effect::Do(FaultOutcome::Drop)),
         rule(Point::WatchEvent, 0.3, Effect::DelayUpTo(Duration::from_millis(20))),
     ];
     let plan = Plan::new(seed, env.clock.clone(), rules);

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use flagship_apiserver::rest::{DeleteOptions, PatchKind, WriteOptions};
-use flagship_store::Seen;
+use flagship_store::WatchEvent;
 use flagship_store::env::plan::{Effect, Rule, Verbs, When};
-use flagship_store::env::{Env, Plan, Point, Verdict};
+use flagship_store::env::{Env, FaultOutcome, Plan, Point};
 use futures::StreamExt;
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ async fn a_controller_reads_writes_and_watches() {
     let mut watch = local.watch("deployments.apps", Some("default"), revision).await.unwrap();
     let made = local.create("deployments.apps", "default", deployment("web", 2)).await.unwrap();
     assert_eq!(made["metadata"]["managedFields"][0]["manager"], "deployment-controller");
-    let Some(Seen::Added(seen)) = watch.next().await else { panic!("no event") };
+    let Some(WatchEvent::Added(seen)) = watch.next().await else { panic!("no event") };
     assert_eq!(&*seen.key.name, "web");
 
     let mut next = local.get("deployments.apps", "default", "web").await.unwrap();
@@ -51,7 +51,7 @@ async fn a_controller_reads_writes_and_watches() {
     assert_eq!(local.get("nothings", "", "x").await.unwrap_err().code, 404);
 }
 
-fn rule(point: Point, effect: Verdict) -> Rule {
+fn rule(point: Point, effect: FaultOutcome) -> Rule {
     Rule {
         point,
         who: "agent".to_owned(),
@@ -64,7 +64,7 @@ fn rule(point: Point, effect: Verdict) -> Rule {
     }
 }
 
-async fn one_create(point: Point, verdict: Verdict) -> (Result<Value, (u16, String)>, bool) {
+async fn one_create(point: Point, verdict: FaultOutcome) -> (Result<Value, (u16, String)>, bool) {
     let env = Env::simulated(3);
     let plan = Plan::new(1, env.clock.clone(), vec![rule(point, verdict)]);
     let api = TestServer::in_env(env.with_faults(Arc::new(plan)));
@@ -77,22 +77,22 @@ async fn one_create(point: Point, verdict: Verdict) -> (Result<Value, (u16, Stri
 
 #[tokio::test(start_paused = true)]
 async fn faults_strike_before_and_after_the_commit() {
-    let busy = Verdict::Answer { code: 503, retry_after: Some(2) };
+    let busy = FaultOutcome::Answer { code: 503, retry_after: Some(2) };
     let unavailable = Err((503, "ServiceUnavailable".to_owned()));
     assert_eq!(one_create(Point::Request, busy).await, (unavailable.clone(), false));
     assert_eq!(one_create(Point::PreCommit, busy).await, (unavailable.clone(), false));
     assert_eq!(one_create(Point::PostCommit, busy).await, (unavailable, true));
     let cut = Err((0, "ConnectionReset".to_owned()));
-    assert_eq!(one_create(Point::PostCommit, Verdict::Sever).await, (cut, true));
+    assert_eq!(one_create(Point::PostCommit, FaultOutcome::Sever).await, (cut, true));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_fault_reaches_http_clients_as_an_answer_or_a_cut_connection() {
     let env = Env::simulated(3);
-    let busy = Verdict::Answer { code: 429, retry_after: Some(2) };
+    let busy = FaultOutcome::Answer { code: 429, retry_after: Some(2) };
     let rules = vec![
         rule(Point::Request, busy),
-        Rule { when: When::Nth(2), ..rule(Point::Request, Verdict::Sever) },
+        Rule { when: When::Nth(2), ..rule(Point::Request, FaultOutcome::Sever) },
     ];
     let plan = Plan::new(1, env.clock.clone(), rules);
     let mut api = TestServer::in_env(env.with_faults(Arc::new(plan)));
@@ -110,8 +110,11 @@ async fn a_fault_reaches_http_clients_as_an_answer_or_a_cut_connection() {
 #[tokio::test(start_paused = true)]
 async fn reads_can_be_stale() {
     let env = Env::simulated(3);
-    let stale =
-        Rule { verbs: Verbs::Reads, when: When::Always, ..rule(Point::Read, Verdict::Stale(1)) };
+    let stale = Rule {
+        verbs: Verbs::Reads,
+        when: When::Always,
+        ..rule(Point::Read, FaultOutcome::Stale(1))
+    };
     let plan = Plan::new(1, env.clock.clone(), vec![stale]);
     let api = TestServer::in_env(env.with_faults(Arc::new(plan)));
     api.config("a", json!({})).await;

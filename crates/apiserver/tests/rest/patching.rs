@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use flagship_apiserver::rest::{DeleteOptions, PatchKind, WriteOptions};
 use flagship_store::env::plan::{Effect, Rule, Verbs, When};
-use flagship_store::env::{Env, Plan, Point, Verdict};
+use flagship_store::env::{Env, FaultOutcome, Plan, Point};
 use serde_json::{Value, json};
 
 use crate::harness::{GADGETS, MAPS, TestServer, gadget, gadget_definition};
@@ -246,7 +246,7 @@ fn slow_server() -> TestServer {
         verbs: Verbs::Writes,
         when: When::Always,
         window: None,
-        effect: Effect::Do(Verdict::Delay(Duration::from_millis(5))),
+        effect: Effect::Do(FaultOutcome::Delay(Duration::from_millis(5))),
     };
     let plan = Plan::new(1, env.clock.clone(), vec![slow]);
     TestServer::in_env(env.with_faults(Arc::new(plan)))

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flagship_store::env::plan::{Effect, Rule, Verbs, When};
-use flagship_store::env::{Env, Plan, Point, Verdict};
+use flagship_store::env::{Env, FaultOutcome, Plan, Point};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -169,7 +169,7 @@ async fn initial_events_are_never_older_than_asked_for() {
         verbs: Verbs::Any,
         when: When::Always,
         window: None,
-        effect: Effect::Do(Verdict::Stale(100)),
+        effect: Effect::Do(FaultOutcome::Stale(100)),
     };
     let plan = Plan::new(1, env.clock.clone(), vec![stale]);
     let api = TestServer::in_env(env.with_faults(Arc::new(plan)));

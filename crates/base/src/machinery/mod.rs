@@ -1,7 +1,7 @@
 //! Small pieces of Kubernetes' API machinery, each pure: users and what they ask for, bounds,
 //! errors, paths, field selectors, time.
 
-pub mod ask;
+pub mod attributes;
 pub mod bounds;
 pub mod fields;
 pub mod gvk;

@@ -215,7 +215,8 @@ impl Hub {
         let metrics = Metrics::default();
         let reach = self.webhooks(std::env::var("POD_NAMESPACE").ok())?;
         let client = cluster(self.kubeconfig.as_deref(), self.context.as_deref()).await?;
-        let client = client.named("flagship-hub").paced(self.hub_api_qps, self.hub_api_burst);
+        let client =
+            client.named("flagship-hub").with_rate_limit(self.hub_api_qps, self.hub_api_burst);
         let options = self.options(&env)?;
         let judging = Judging {
             options: options.admission(),

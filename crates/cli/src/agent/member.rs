@@ -215,10 +215,11 @@ impl Member {
         let env = Env::system();
         let metrics = Metrics::default();
         let member = cluster(self.kubeconfig.as_deref(), self.context.as_deref()).await?;
-        let member =
-            member.named("flagship-member").paced(self.member_api_qps, self.member_api_burst);
+        let member = member
+            .named("flagship-member")
+            .with_rate_limit(self.member_api_qps, self.member_api_burst);
         let hub = self.hub().await?.named("flagship-member");
-        let hub = hub.paced(self.hub_api_qps, self.hub_api_burst);
+        let hub = hub.with_rate_limit(self.hub_api_qps, self.hub_api_burst);
         let options = self.options(&env);
         let agent = flagship_member::Member::new(&name, member, hub, env, metrics.clone(), options);
         let readiness = agent.clone();

@@ -38,7 +38,7 @@ const JUDGES: &[&str] = &[
     "condition_type",
     "condition::draft",
     "Conditions",
-    "Truth",
+    "ConditionStatus",
     ".conditions",
     "is_true_at",
     "reason::",

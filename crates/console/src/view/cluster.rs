@@ -8,13 +8,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
 
 use super::fleet::version;
-use super::{Model, Seen, millis};
+use super::{Model, ViewInputs, millis};
 
 /// Pods and events that are shown.
 const MOST: usize = 20;
 
 /// The cluster, or that there is none.
-pub fn model(seen: &Seen<'_>, name: &str) -> Model {
+pub fn model(seen: &ViewInputs<'_>, name: &str) -> Model {
     let mut model = Model::default();
     let mut facts = seen.mirror.about_cluster(name, seen.now);
     seen.looks.add_to(&mut facts);

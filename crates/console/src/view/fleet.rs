@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use flagship_api::condition::{Conditions, Truth};
+use flagship_api::condition::{ConditionStatus, Conditions};
 use flagship_api::condition_type::{binding, member_cluster};
 use flagship_api::names::{ObjectKey, SnapshotName};
 use flagship_explain::clusters::own_labels;
@@ -10,7 +10,7 @@ use flagship_explain::why::{BindingFacts, silent_since};
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Model, Seen, millis};
+use super::{Model, ViewInputs, millis};
 
 /// One cluster.
 #[derive(Serialize)]
@@ -48,7 +48,7 @@ const SCHEDULED: u8 = 5;
 type Stand = (Option<i64>, u8);
 
 /// The matrix: a row for each cluster, a column for each placement.
-pub fn model(seen: &Seen<'_>) -> Model {
+pub fn model(seen: &ViewInputs<'_>) -> Model {
     let placements: Vec<ObjectKey> =
         seen.mirror.placements.all().into_iter().map(|(key, _)| (*key).clone()).collect();
     let column: BTreeMap<&ObjectKey, usize> =
@@ -86,7 +86,8 @@ pub fn model(seen: &Seen<'_>) -> Model {
         let line = Line {
             labels: own_labels(&member.labels),
             taints: taints.map(|taint| format!("{}={}", taint.key, taint.value)).collect(),
-            joined: joined.is_some_and(|joined| Truth::of(joined) == Truth::True),
+            joined: joined
+                .is_some_and(|joined| ConditionStatus::of(joined) == ConditionStatus::True),
             silent: silent_since(&member, seen.now).map(millis),
             leaving: member.leaving,
             has: has.collect(),
@@ -106,11 +107,13 @@ pub fn version(bound: &BindingFacts) -> Option<i64> {
 
 /// How the placement stands on the cluster.
 fn stands(bound: &BindingFacts) -> u8 {
-    let says = |kind: &str| bound.status.conditions.current(kind, bound.generation).map(Truth::of);
+    let says = |kind: &str| {
+        bound.status.conditions.current(kind, bound.generation).map(ConditionStatus::of)
+    };
     let failing = [binding::OVERRIDDEN, binding::WORK_SYNCHRONIZED, binding::APPLIED];
     if bound.spec.resource_snapshot_name.is_empty() {
         SCHEDULED
-    } else if failing.iter().any(|kind| says(kind) == Some(Truth::False))
+    } else if failing.iter().any(|kind| says(kind) == Some(ConditionStatus::False))
         || !bound.status.failed_placements.is_empty()
     {
         FAILED
@@ -118,7 +121,7 @@ fn stands(bound: &BindingFacts) -> u8 {
         || !bound.status.diffed_placements.is_empty()
     {
         DRIFTED
-    } else if says(binding::AVAILABLE) == Some(Truth::True) {
+    } else if says(binding::AVAILABLE) == Some(ConditionStatus::True) {
         CURRENT
     } else {
         UPDATING

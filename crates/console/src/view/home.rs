@@ -7,7 +7,7 @@ use flagship_rules::update_run::lifecycle::{ended_at, phase};
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
-use super::{Model, Seen, clusters, millis};
+use super::{Model, ViewInputs, clusters, millis};
 
 /// One line.
 #[derive(Debug, Serialize)]
@@ -50,7 +50,7 @@ const MOST_ENDED: usize = 20;
 const NAMED: usize = 5;
 
 /// The first page.
-pub fn model(seen: &Seen<'_>) -> Model {
+pub fn model(seen: &ViewInputs<'_>) -> Model {
     let (mut needs, mut moves, mut ended) = (Vec::new(), Vec::new(), Vec::new());
     for (key, run) in seen.mirror.runs.all() {
         let over = ended_at(&run.facts.status);
@@ -136,7 +136,7 @@ fn sort(phase: Phase, finding: &Finding) -> &'static str {
 }
 
 /// Whether somebody has started another run of the same placement since.
-fn is_followed(seen: &Seen<'_>, key: &ObjectKey, created: Option<Timestamp>) -> bool {
+fn is_followed(seen: &ViewInputs<'_>, key: &ObjectKey, created: Option<Timestamp>) -> bool {
     let Some(run) = seen.mirror.runs.get(key) else { return false };
     let placement = ObjectKey::new(key.namespace.as_deref(), &run.facts.spec.placement_name);
     let runs = seen.mirror.runs_of(&placement);
@@ -166,7 +166,7 @@ fn next(finding: &Finding) -> String {
     fix.or(hints.clone().next()).map_or_else(String::new, |hint| hint.command.clone())
 }
 
-fn silent(seen: &Seen<'_>) -> Vec<Line> {
+fn silent(seen: &ViewInputs<'_>) -> Vec<Line> {
     let members = seen.mirror.members.all().into_iter();
     let mut silent: Vec<(String, Timestamp)> = members
         .filter_map(|(key, member)| Some((key.name.clone(), silent_since(&member, seen.now)?)))

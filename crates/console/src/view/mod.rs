@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::looks::Looks;
+use crate::looks::MemberLookups;
 use crate::mirror::Mirror;
 use crate::rights::Rights;
 
@@ -58,13 +58,13 @@ pub struct Row {
 }
 
 /// What a model is made from.
-pub struct Seen<'a> {
+pub struct ViewInputs<'a> {
     /// The hub.
     pub mirror: &'a Mirror,
     /// What the caller may do.
     pub rights: &'a Rights,
     /// What members show.
-    pub looks: &'a Looks,
+    pub looks: &'a MemberLookups,
     /// When.
     pub now: Timestamp,
 }
@@ -84,7 +84,7 @@ impl View {
     }
 
     /// The view as it is now.
-    pub fn model(&self, seen: &Seen<'_>) -> Model {
+    pub fn model(&self, seen: &ViewInputs<'_>) -> Model {
         let mut model = match self {
             Self::Home => home::model(seen),
             Self::Run(key) => run::model(seen, key),

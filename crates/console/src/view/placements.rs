@@ -7,7 +7,7 @@ use flagship_rules::update_run::lifecycle::{ended_at, is_finished, phase};
 use serde_json::{Value, json};
 
 use super::fleet::version;
-use super::{Model, Seen, millis};
+use super::{Model, ViewInputs, millis};
 use crate::commands::Act;
 use crate::rights::Right;
 
@@ -15,7 +15,7 @@ use crate::rights::Right;
 const MOST_RUNS: usize = 50;
 
 /// All placements, each with its runs, newest first.
-pub fn model(seen: &Seen<'_>) -> Model {
+pub fn model(seen: &ViewInputs<'_>) -> Model {
     let mut versions: BTreeMap<ObjectKey, BTreeMap<i64, usize>> = BTreeMap::new();
     for (key, bound) in seen.mirror.bindings.all() {
         let placement = ObjectKey::new(key.namespace.as_deref(), &bound.placement);

@@ -1,7 +1,7 @@
 //! The board of a run: headline, gates, stages, cells, why, timeline, what was done by whom,
 //! and what can be done about it.
 
-use flagship_api::condition::{Conditions, Truth};
+use flagship_api::condition::{ConditionStatus, Conditions};
 use flagship_api::condition_type::{approval_request, stage_task, update_run, updating_cluster};
 use flagship_api::names::ObjectKey;
 use flagship_api::staged_update::StageTaskType;
@@ -18,7 +18,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Model, Seen, millis, verbs};
+use super::{Model, ViewInputs, millis, verbs};
 use crate::mirror::{Mirror, Run};
 use crate::session::Inner;
 
@@ -72,7 +72,7 @@ struct Happened {
 }
 
 /// The board of a run, or that there is none.
-pub fn model(seen: &Seen<'_>, key: &ObjectKey) -> Model {
+pub fn model(seen: &ViewInputs<'_>, key: &ObjectKey) -> Model {
     let mut model = Model::default();
     let mut facts = seen.mirror.about_run(key, seen.now);
     seen.looks.add_to(&mut facts);
@@ -180,7 +180,8 @@ fn column(
 ) -> Column {
     let failures = told.clusters.iter().filter_map(|cluster| {
         let found = cluster.conditions.of_type(updating_cluster::SUCCEEDED)?;
-        (Truth::of(found) == Truth::False).then(|| millis(found.last_transition_time.0))
+        (ConditionStatus::of(found) == ConditionStatus::False)
+            .then(|| millis(found.last_transition_time.0))
     });
     let over = stage
         .cells
@@ -190,7 +191,8 @@ fn column(
     let gates = stage.gates.iter().zip(tasks).map(|(gate, task)| {
         let at = |kind: &str| {
             let found = task.conditions.of_type(kind)?;
-            (Truth::of(found) == Truth::True).then_some(found.last_transition_time.0)
+            (ConditionStatus::of(found) == ConditionStatus::True)
+                .then_some(found.last_transition_time.0)
         };
         let passed = match task.r#type {
             StageTaskType::Approval => at(stage_task::APPROVAL_REQUEST_APPROVED),
@@ -242,7 +244,7 @@ fn expected(board: &Board, status: &UpdateRunStatus, now: Timestamp) -> Option<T
         .filter_map(|cluster| {
             let done = cluster.conditions.of_type(updating_cluster::SUCCEEDED)?;
             let span = done.last_transition_time.0.duration_since(started_at(cluster)?);
-            (Truth::of(done) == Truth::True).then(|| span.as_secs_f64())
+            (ConditionStatus::of(done) == ConditionStatus::True).then(|| span.as_secs_f64())
         })
         .collect();
     if took.is_empty() {
@@ -296,7 +298,9 @@ fn log(mirror: &Mirror, key: &ObjectKey, run: &Run, board: &Board) -> Vec<Happen
         let side = if gate.side == Side::Before { "before" } else { "after" };
         let conditions = &request.facts.status.conditions;
         let given = conditions.of_type(approval_request::APPROVED);
-        if let Some(given) = given.filter(|found| Truth::of(found) == Truth::True) {
+        if let Some(given) =
+            given.filter(|found| ConditionStatus::of(found) == ConditionStatus::True)
+        {
             let said = match given.message.as_str() {
                 "" | "approved" => String::new(),
                 said => format!(": {said}"),

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use flagship_apiserver::auth::{Ask, User};
+use flagship_apiserver::auth::{RequestAttributes, User};
 use flagship_files::Rotating;
 use flagship_store::env::Env;
 use http::{HeaderMap, HeaderValue, header};
@@ -64,7 +64,7 @@ pub enum AuditError {
 pub(super) struct Asked<'a> {
     /// Path and query, without the cluster.
     pub(super) uri: String,
-    pub(super) ask: &'a Ask,
+    pub(super) ask: &'a RequestAttributes,
     pub(super) headers: &'a HeaderMap,
     pub(super) from: IpAddr,
     /// The cluster that was named, if one was.
@@ -130,7 +130,8 @@ fn began(env: &Env, asked: &Asked<'_>, level: Level) -> Map<String, Value> {
         let value = asked.headers.get(name).map(HeaderValue::as_bytes);
         value.map(|bytes| String::from_utf8_lossy(bytes).into_owned())
     };
-    let (Ask::Resource { verb, .. } | Ask::Path { verb, .. }) = asked.ask;
+    let (RequestAttributes::Resource { verb, .. } | RequestAttributes::Path { verb, .. }) =
+        asked.ask;
     let mut event = Map::new();
     let mut put = |key: &str, value: Value| event.insert(key.to_owned(), value);
     put("kind", json!("Event"));
@@ -147,7 +148,7 @@ fn began(env: &Env, asked: &Asked<'_>, level: Level) -> Map<String, Value> {
     if let Some(agent) = text(header::USER_AGENT) {
         put("userAgent", json!(agent));
     }
-    if let Ask::Resource { at, .. } = asked.ask {
+    if let RequestAttributes::Resource { at, .. } = asked.ask {
         let all = [
             ("resource", Some(&at.resource)),
             ("namespace", at.namespace.as_ref()),

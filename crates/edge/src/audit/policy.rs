@@ -4,7 +4,7 @@
 //! Bodies that hold credentials are logged only by a rule that names their resource: a rule
 //! for everything means the others.
 
-use flagship_apiserver::auth::{Ask, User};
+use flagship_apiserver::auth::{RequestAttributes, User};
 use flagship_base::machinery::path::ObjectPath;
 use serde::Deserialize;
 
@@ -170,12 +170,12 @@ impl Policy {
     }
 
     /// What to log of a request.
-    pub(crate) fn verdict(&self, user: &User, ask: &Ask) -> Verdict {
+    pub(crate) fn verdict(&self, user: &User, ask: &RequestAttributes) -> Verdict {
         let Some(rule) = self.rules.iter().find(|rule| rule.matches(user, ask)) else {
             return Verdict { level: Level::None, omitted: vec![], omit_managed_fields: false };
         };
         let mut level = rule.level;
-        if let Ask::Resource { at, .. } = ask
+        if let RequestAttributes::Resource { at, .. } = ask
             && holds_credentials(at)
             && !rule.names(at)
         {
@@ -199,22 +199,22 @@ fn holds_credentials(at: &ObjectPath) -> bool {
 }
 
 impl Rule {
-    fn matches(&self, user: &User, ask: &Ask) -> bool {
+    fn matches(&self, user: &User, ask: &RequestAttributes) -> bool {
         let named = |list: &[String], word: &str| list.is_empty() || list.iter().any(|w| w == word);
         let groups = &self.user_groups;
         let in_group = groups.is_empty() || groups.iter().any(|group| user.is_in(group));
-        let (Ask::Resource { verb, .. } | Ask::Path { verb, .. }) = ask;
+        let (RequestAttributes::Resource { verb, .. } | RequestAttributes::Path { verb, .. }) = ask;
         if !named(&self.users, &user.name) || !in_group || !named(&self.verbs, verb) {
             return false;
         }
         let of_resources = !self.resources.is_empty() || !self.namespaces.is_empty();
         match ask {
-            Ask::Resource { at, .. } if of_resources => {
+            RequestAttributes::Resource { at, .. } if of_resources => {
                 named(&self.namespaces, at.namespace.as_deref().unwrap_or_default())
                     && (self.resources.is_empty()
                         || self.resources.iter().any(|resources| resources.matches(at)))
             }
-            Ask::Path { path, .. } if !self.non_resource_urls.is_empty() => {
+            RequestAttributes::Path { path, .. } if !self.non_resource_urls.is_empty() => {
                 self.non_resource_urls.iter().any(|url| match url.strip_suffix('*') {
                     Some(prefix) => path.starts_with(prefix),
                     None => path == url,
@@ -274,7 +274,12 @@ mod tests {
         let text = format!("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules:\n{rules}");
         let policy = Policy::read(&text).unwrap();
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
-        policy.verdict(&User::authenticated(user, ["devs"]), &Ask::of(method, path, query)).level
+        policy
+            .verdict(
+                &User::authenticated(user, ["devs"]),
+                &RequestAttributes::of(method, path, query),
+            )
+            .level
     }
 
     #[test]
@@ -332,7 +337,7 @@ mod tests {
     fn stages_are_left_out_by_the_policy_and_by_the_rule() {
         let text = "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\n\
                     omitManagedFields: true\nrules:\n- {level: Metadata, omitStages: [ResponseStarted]}\n";
-        let ask = Ask::of("GET", "/api/v1/pods", "");
+        let ask = RequestAttributes::of("GET", "/api/v1/pods", "");
         let verdict = Policy::read(text).unwrap().verdict(&User::anonymous(), &ask);
         let stages = [Stage::RequestReceived, Stage::ResponseStarted, Stage::ResponseComplete];
         assert_eq!(stages.map(|stage| verdict.logs(stage)), [false, false, true]);

@@ -10,7 +10,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use flagship_api::condition::{Conditions, Truth};
+use flagship_api::condition::{ConditionStatus, Conditions};
 use flagship_api::condition_type::{update_run, updating_cluster};
 use flagship_api::staged_update::{UpdateRunSpec, UpdateRunState};
 use flagship_api::staged_update_status::{
@@ -212,7 +212,7 @@ impl Stage {
                 .map(|cluster| Cell::of(cluster, lifecycle::has_ended(run), now))
                 .collect(),
             gates: gates::of(stage, run, now),
-            done: says(&stage.conditions, update_run::SUCCEEDED) == Some(Truth::True),
+            done: says(&stage.conditions, update_run::SUCCEEDED) == Some(ConditionStatus::True),
             begun: !stage.conditions.is_empty(),
         }
     }
@@ -222,7 +222,7 @@ impl Cell {
     fn of(cluster: &ClusterUpdatingStatus, run_has_ended: bool, now: Timestamp) -> Self {
         let started = started_at(cluster);
         let mark = match outcome(cluster) {
-            Some(Truth::True) => Mark::Done,
+            Some(ConditionStatus::True) => Mark::Done,
             Some(_) if lifecycle::is_skipped(cluster) => Mark::Skipped,
             Some(_) => Mark::Failed,
             None if started.is_some() && run_has_ended => Mark::Left,

@@ -8,7 +8,7 @@ use jiff::SignedDuration;
 use serde_json::Value;
 
 use super::members::heard;
-use super::{Check, Finding, Right, Seen, Unlisted, count};
+use super::{Check, Finding, HubContents, Right, Unlisted, count};
 
 const AREA: &str = "hub";
 
@@ -18,7 +18,7 @@ const SKEW: SignedDuration = SignedDuration::from_secs(5);
 /// A hub that passes nothing on for so long does not work.
 const SILENCE: SignedDuration = SignedDuration::from_secs(30);
 
-pub(super) fn checks(seen: &Seen) -> Vec<Check> {
+pub(super) fn checks(seen: &HubContents) -> Vec<Check> {
     vec![
         Check::new(AREA, "answers", seen.version.clone(), not_ready(seen)),
         definitions(seen),
@@ -29,7 +29,7 @@ pub(super) fn checks(seen: &Seen) -> Vec<Check> {
     ]
 }
 
-fn not_ready(seen: &Seen) -> Vec<Finding> {
+fn not_ready(seen: &HubContents) -> Vec<Finding> {
     let finding = |why: &String| {
         let fix = match why.contains("the disk of") {
             true => "make room on that disk; objects can still be deleted",
@@ -40,7 +40,7 @@ fn not_ready(seen: &Seen) -> Vec<Finding> {
     seen.unready.iter().map(finding).collect()
 }
 
-fn definitions(seen: &Seen) -> Check {
+fn definitions(seen: &HubContents) -> Check {
     let name = "definitions";
     let Some(found) = &seen.definitions else {
         return Check::skipped(AREA, name, "you may not read CustomResourceDefinitions");
@@ -109,7 +109,7 @@ fn lacks(wanted: &Value, found: &Value) -> Option<String> {
 }
 
 /// A hub that leads renews its lease; one without a lease shows by what it passes on.
-fn leads(seen: &Seen) -> Check {
+fn leads(seen: &HubContents) -> Check {
     let name = "leads";
     let start = "start it:  flagship hub --kubeconfig HUB --leader-elect=true   (or: flagship up)";
     if !seen.namespaces.contains(SYSTEM_NAMESPACE) {
@@ -146,7 +146,7 @@ fn leads(seen: &Seen) -> Check {
     }
 }
 
-fn rights(seen: &Seen) -> Check {
+fn rights(seen: &HubContents) -> Check {
     let name = "rights";
     if seen.rights.is_empty() {
         return Check::skipped(AREA, name, "the server does not say what you may do");
@@ -164,7 +164,7 @@ fn rights(seen: &Seen) -> Check {
     Check::new(AREA, name, "you may do what flagship's commands do", findings)
 }
 
-fn clocks(seen: &Seen) -> Check {
+fn clocks(seen: &HubContents) -> Check {
     let name = "clocks";
     let Some(hub) = seen.hub_time else {
         return Check::skipped(AREA, name, "the hub does not say what time it is");
@@ -188,7 +188,7 @@ fn clocks(seen: &Seen) -> Check {
 }
 
 /// A kind that could not be listed, unless another check says so.
-fn unlisted(seen: &Seen, kind: &str, why: &Unlisted) -> Option<Finding> {
+fn unlisted(seen: &HubContents, kind: &str, why: &Unlisted) -> Option<Finding> {
     match why {
         Unlisted::NotServed => {
             let missing = seen.definitions.as_ref().is_some_and(|all| !all.contains_key(kind));
@@ -206,7 +206,7 @@ fn unlisted(seen: &Seen, kind: &str, why: &Unlisted) -> Option<Finding> {
     }
 }
 
-fn readable(seen: &Seen) -> Check {
+fn readable(seen: &HubContents) -> Check {
     let fix = "correct the field with kubectl edit: nobody can act on it as it is";
     let objects = seen.unreadable.iter().map(|what| Finding::new(what, fix));
     let kinds = seen.unlisted.iter().filter_map(|(kind, why)| unlisted(seen, kind, why));

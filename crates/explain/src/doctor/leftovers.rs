@@ -4,7 +4,7 @@ use flagship_api::keys::finalizer;
 use jiff::SignedDuration;
 
 use super::placements::kubectl;
-use super::{Check, Deleting, Finding, Seen};
+use super::{Check, Deleting, Finding, HubContents};
 
 /// Everything goes within so long, unless somebody is missing.
 const PATIENCE: SignedDuration = SignedDuration::from_mins(5);
@@ -18,7 +18,7 @@ enum Owner {
     Nobody,
 }
 
-pub(super) fn check(seen: &Seen) -> Check {
+pub(super) fn check(seen: &HubContents) -> Check {
     let stuck = seen.deleting.iter().filter(|object| {
         !object.finalizers.is_empty() && seen.now.duration_since(object.since) > PATIENCE
     });
@@ -26,7 +26,7 @@ pub(super) fn check(seen: &Seen) -> Check {
     Check::new("leftovers", "finalizers", "nothing waits to be let go", findings)
 }
 
-fn finding(seen: &Seen, object: &Deleting) -> Finding {
+fn finding(seen: &HubContents, object: &Deleting) -> Finding {
     let Deleting { resource, key, since, finalizers } = object;
     let minutes = seen.now.duration_since(*since).as_mins();
     let what = format!(

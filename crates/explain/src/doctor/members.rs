@@ -1,21 +1,21 @@
 //! The members: whether they have joined, whether they are heard of, and whether the hub
 //! keeps for them what it must.
 
-use flagship_api::condition::{Conditions, Truth};
+use flagship_api::condition::{ConditionStatus, Conditions};
 use flagship_api::condition_type::member_cluster::JOINED;
 use flagship_api::defaults::HEARTBEAT_PERIOD_SECONDS;
 use flagship_api::names::member_namespace;
 use flagship_rules::heartbeat::last_heard;
 use jiff::Timestamp;
 
-use super::{Check, Finding, MemberSeen, Reached, Seen, count};
+use super::{Check, Finding, HubContents, MemberSeen, Reached, count};
 
 const AREA: &str = "members";
 
 /// A heartbeat so many periods old is none.
 const MISSED: i64 = 3;
 
-pub(super) fn checks(seen: &Seen) -> Vec<Check> {
+pub(super) fn checks(seen: &HubContents) -> Vec<Check> {
     let all = count(seen.members.len(), "member");
     let mut findings = [Vec::new(), Vec::new(), Vec::new()];
     for (name, member) in seen.members.iter().filter(|(_, member)| !member.leaving) {
@@ -34,7 +34,7 @@ pub(super) fn checks(seen: &Seen) -> Vec<Check> {
 }
 
 /// Members that can be asked directly: they answer, and their agent can keep its books.
-fn clusters(seen: &Seen) -> Check {
+fn clusters(seen: &HubContents) -> Check {
     let name = "clusters";
     if seen.reached.is_empty() {
         return Check::skipped(AREA, name, "the kubeconfig has no contexts of members");
@@ -65,7 +65,7 @@ pub(super) fn heard(member: &MemberSeen) -> Option<Timestamp> {
 
 fn joined(name: &str, member: &MemberSeen) -> Option<Finding> {
     let said = member.status.conditions.of_type(JOINED);
-    if said.is_some_and(|said| Truth::of(said) == Truth::True) {
+    if said.is_some_and(|said| ConditionStatus::of(said) == ConditionStatus::True) {
         return None;
     }
     let why = said.map_or("its agent has never reported", |said| said.message.as_str());
@@ -73,7 +73,7 @@ fn joined(name: &str, member: &MemberSeen) -> Option<Finding> {
     Some(Finding::new(format!("{name} has not joined: {why}"), fix))
 }
 
-fn beats(seen: &Seen, name: &str, member: &MemberSeen) -> Option<Finding> {
+fn beats(seen: &HubContents, name: &str, member: &MemberSeen) -> Option<Finding> {
     let period = member.spec.heartbeat_period_seconds.unwrap_or(HEARTBEAT_PERIOD_SECONDS);
     let ago = seen.now.duration_since(heard(member)?).as_secs();
     if ago <= i64::from(period) * MISSED {
@@ -83,7 +83,7 @@ fn beats(seen: &Seen, name: &str, member: &MemberSeen) -> Option<Finding> {
     Some(Finding::new(what, format!("flagship why cluster {name}")))
 }
 
-fn kept(seen: &Seen, name: &str) -> Option<Finding> {
+fn kept(seen: &HubContents, name: &str) -> Option<Finding> {
     let namespace = member_namespace(name);
     let what = if !seen.namespaces.contains(&namespace) {
         format!("namespace {namespace} of {name} is missing")

@@ -8,20 +8,20 @@
 //! themselves are beside the rules they bind.
 
 mod hub;
+mod hub_contents;
 mod leftovers;
 mod members;
 mod placements;
 mod runs;
-mod seen;
 
 #[cfg(test)]
 mod tests;
 
 use serde::Serialize;
 
-pub use seen::{
-    ApprovalSeen, BindingSeen, Deleting, EvictionSeen, LeaseSeen, MemberSeen, Owned, Reached,
-    Right, Seen, Unlisted, WorkSeen,
+pub use hub_contents::{
+    ApprovalSeen, BindingSeen, Deleting, EvictionSeen, HubContents, LeaseSeen, MemberSeen, Owned,
+    Reached, Right, Unlisted, WorkSeen,
 };
 
 /// Everything that was looked at.
@@ -100,7 +100,7 @@ impl Finding {
 }
 
 /// Looks at everything.
-pub fn examine(seen: &Seen) -> Report {
+pub fn examine(seen: &HubContents) -> Report {
     let mut checks = hub::checks(seen);
     checks.extend(members::checks(seen));
     checks.extend(placements::checks(seen));

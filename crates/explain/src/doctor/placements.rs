@@ -7,12 +7,12 @@ use flagship_api::binding::BindingState;
 use flagship_api::keys::label;
 use flagship_api::names::{ObjectKey, cluster_of_namespace};
 
-use super::{BindingSeen, Check, Finding, Owned, Seen, count};
+use super::{BindingSeen, Check, Finding, HubContents, Owned, count};
 use flagship_rules::model::{PolicySnapshot, ResourceSnapshot};
 
 const AREA: &str = "placements";
 
-pub(super) fn checks(seen: &Seen) -> Vec<Check> {
+pub(super) fn checks(seen: &HubContents) -> Vec<Check> {
     let (placements, bindings) = (seen.placements.len(), seen.bindings.len());
     vec![
         Check::new(
@@ -42,7 +42,7 @@ pub(super) fn checks(seen: &Seen) -> Vec<Check> {
     ]
 }
 
-fn policies(seen: &Seen) -> Vec<Finding> {
+fn policies(seen: &HubContents) -> Vec<Finding> {
     let mut findings = orphans(seen, &seen.policies, "schedulingpolicysnapshots");
     let mut in_force: BTreeMap<&ObjectKey, Vec<&PolicySnapshot>> = BTreeMap::new();
     for policy in seen.policies.iter().filter(|policy| policy.value.latest) {
@@ -74,7 +74,7 @@ fn policies(seen: &Seen) -> Vec<Finding> {
     findings
 }
 
-fn versions(seen: &Seen) -> Vec<Finding> {
+fn versions(seen: &HubContents) -> Vec<Finding> {
     let mut findings = orphans(seen, &seen.resources, "resourcesnapshots");
     let mut groups: BTreeMap<(&ObjectKey, &str), Vec<&ResourceSnapshot>> = BTreeMap::new();
     for snapshot in &seen.resources {
@@ -133,7 +133,7 @@ fn versions(seen: &Seen) -> Vec<Finding> {
     findings
 }
 
-fn bindings_belong(seen: &Seen) -> Vec<Finding> {
+fn bindings_belong(seen: &HubContents) -> Vec<Finding> {
     let mut findings = orphans(seen, &seen.bindings, "resourcebindings");
     let versions: BTreeSet<&ObjectKey> = seen.resources.iter().map(|found| &found.key).collect();
     let mut there: BTreeMap<(&ObjectKey, &str), Vec<&BindingSeen>> = BTreeMap::new();
@@ -174,7 +174,7 @@ fn bindings_belong(seen: &Seen) -> Vec<Finding> {
     findings
 }
 
-fn works(seen: &Seen) -> Vec<Finding> {
+fn works(seen: &HubContents) -> Vec<Finding> {
     let bindings: BTreeMap<&ObjectKey, &BindingSeen> =
         seen.bindings.iter().map(|binding| (&binding.key, binding)).collect();
     let mut findings = Vec::new();
@@ -204,7 +204,7 @@ fn works(seen: &Seen) -> Vec<Finding> {
 }
 
 /// Things whose placement is gone.
-fn orphans<V>(seen: &Seen, all: &[Owned<V>], plural: &str) -> Vec<Finding> {
+fn orphans<V>(seen: &HubContents, all: &[Owned<V>], plural: &str) -> Vec<Finding> {
     let placements: BTreeSet<ObjectKey> = seen.placements.iter().map(|p| p.key()).collect();
     let deleting: BTreeSet<&ObjectKey> = seen.deleting.iter().map(|object| &object.key).collect();
     let lost = all.iter().filter(|owned| {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 
 use super::placements::{kubectl, resource, words};
-use super::{Check, Finding, Seen, count};
+use super::{Check, Finding, HubContents, count};
 use flagship_rules::eviction::is_settled;
 use flagship_rules::model::Cluster;
 use flagship_rules::update_run::laws;
@@ -17,7 +17,7 @@ const AREA: &str = "runs";
 /// A hub answers an eviction at once.
 const UNANSWERED: SignedDuration = SignedDuration::from_mins(1);
 
-pub(super) fn checks(seen: &Seen) -> Vec<Check> {
+pub(super) fn checks(seen: &HubContents) -> Vec<Check> {
     let runs = count(seen.runs.len(), "run");
     vec![
         Check::new(AREA, "placements", format!("{runs} with a placement each"), placements(seen)),
@@ -32,7 +32,7 @@ pub(super) fn checks(seen: &Seen) -> Vec<Check> {
     ]
 }
 
-fn placements(seen: &Seen) -> Vec<Finding> {
+fn placements(seen: &HubContents) -> Vec<Finding> {
     let open = seen.runs.iter().filter(|run| !run.deleting && !has_ended(&run.status));
     let lost = open.filter(|run| seen.placement(&run.placement_key()).is_none());
     let finding = |run: &Run| {
@@ -45,7 +45,7 @@ fn placements(seen: &Seen) -> Vec<Finding> {
 }
 
 /// The laws of one stored state, of every run.
-fn broken(seen: &Seen) -> Vec<Finding> {
+fn broken(seen: &HubContents) -> Vec<Finding> {
     let mut findings = Vec::new();
     for run in seen.runs.iter().filter(|run| !run.deleting) {
         let key = run.beside(&run.name);
@@ -62,7 +62,7 @@ fn broken(seen: &Seen) -> Vec<Finding> {
 }
 
 /// A run as its laws see it: what they do not look at is left out.
-fn observed(seen: &Seen, run: &Run) -> Observed {
+fn observed(seen: &HubContents, run: &Run) -> Observed {
     let placement = run.placement_key();
     let bindings = seen.bindings.iter().filter(|b| b.placement.as_ref() == Some(&placement));
     let others =
@@ -80,7 +80,7 @@ fn observed(seen: &Seen, run: &Run) -> Observed {
     }
 }
 
-fn approvals(seen: &Seen) -> Vec<Finding> {
+fn approvals(seen: &HubContents) -> Vec<Finding> {
     let mut findings = Vec::new();
     for request in &seen.approvals {
         let key = &request.key;
@@ -105,7 +105,7 @@ fn approvals(seen: &Seen) -> Vec<Finding> {
     findings
 }
 
-fn evictions(seen: &Seen) -> Vec<Finding> {
+fn evictions(seen: &HubContents) -> Vec<Finding> {
     let open = seen.evictions.iter().filter(|eviction| {
         !is_settled(&eviction.value) && seen.now.duration_since(eviction.created) > UNANSWERED
     });

@@ -23,13 +23,13 @@ fn ago(seconds: i64) -> Timestamp {
 }
 
 /// A hub that is as it should be, without members.
-fn hub() -> Seen {
+fn hub() -> HubContents {
     let established = json!({"conditions": [{"type": "Established", "status": "True"}]});
     let definitions = crd::all().into_iter().map(|mut definition| {
         definition["status"] = established.clone();
         (definition["metadata"]["name"].as_str().unwrap().to_owned(), definition)
     });
-    Seen {
+    HubContents {
         now: now(),
         hub_time: Some(now()),
         version: "v1.34.0".into(),
@@ -42,7 +42,7 @@ fn hub() -> Seen {
         rights: vec![right("patch", true)],
         namespaces: ["fleet-system".to_owned()].into(),
         reached: [("m0".to_owned(), Reached::Answers { has_applied_works: true })].into(),
-        ..Seen::default()
+        ..HubContents::default()
     }
 }
 
@@ -62,7 +62,7 @@ fn member(heard: Timestamp) -> MemberSeen {
 }
 
 /// `area/name: what => fix` of all findings, `area/name? why` of what was not looked at.
-fn told(seen: &Seen) -> Vec<String> {
+fn told(seen: &HubContents) -> Vec<String> {
     let mut told = Vec::new();
     for check in examine(seen).checks {
         if check.skipped {
@@ -160,7 +160,7 @@ fn a_hub_that_does_not_lead_is_told_to() {
     assert_eq!(told(&seen), ["hub/leads? there is no lease, and no member to tell by"]);
     seen.members = [("m1".to_owned(), member(ago(40)))].into();
     seen.heartbeats = [("m1".to_owned(), Some(ago(5)))].into();
-    let leads = |seen: &Seen| -> Vec<String> {
+    let leads = |seen: &HubContents| -> Vec<String> {
         told(seen).into_iter().filter(|line| line.starts_with("hub/leads")).collect()
     };
     assert_eq!(leads(&seen), [format!("hub/leads: no hub passes on what m1 says => {start}")]);
@@ -192,7 +192,7 @@ fn rights_and_clocks_are_checked_where_the_server_tells() {
             format!("hub/clocks: m1 is 6s ahead of the hub => {clocks}"),
         ]
     );
-    seen = Seen { rights: vec![], hub_time: None, definitions: None, ..hub() };
+    seen = HubContents { rights: vec![], hub_time: None, definitions: None, ..hub() };
     assert_eq!(
         told(&seen),
         [
@@ -283,7 +283,7 @@ fn a_kind_that_could_not_be_listed_is_a_finding_and_no_reason_to_delete() {
         seen.bindings.push(Owned { key, placement, value: Arc::new(value) });
         seen
     };
-    let deletes = |seen: &Seen| told(seen).iter().any(|line| line.contains("delete"));
+    let deletes = |seen: &HubContents| told(seen).iter().any(|line| line.contains("delete"));
     assert!(deletes(&orphan()), "{:?}", told(&orphan()));
     for (why, says) in [
         (

@@ -2,7 +2,7 @@
 
 use flagship_api::binding::BindingState;
 use flagship_api::cluster::AgentType;
-use flagship_api::condition::{Conditions, Truth};
+use flagship_api::condition::{ConditionStatus, Conditions};
 use flagship_api::condition_type::{binding, member_cluster};
 use flagship_api::names::ObjectKey;
 use jiff::{SignedDuration, Timestamp};
@@ -199,7 +199,7 @@ fn of_binding(facts: &Facts, bound: &BindingFacts) -> Option<Finding> {
     let cluster = &bound.spec.target_cluster;
     let says = |kind: &str| {
         let found = bound.status.conditions.current(kind, bound.generation)?;
-        (Truth::of(found) == Truth::False).then_some(found)
+        (ConditionStatus::of(found) == ConditionStatus::False).then_some(found)
     };
     let worst = [
         binding::OVERRIDDEN,
@@ -244,7 +244,9 @@ fn of_binding(facts: &Facts, bound: &BindingFacts) -> Option<Finding> {
 
 fn held_back(bound: &BindingFacts) -> Option<Finding> {
     let started = bound.status.conditions.current(binding::ROLLOUT_STARTED, bound.generation)?;
-    if Truth::of(started) != Truth::False || bound.spec.state == BindingState::Unscheduled {
+    if ConditionStatus::of(started) != ConditionStatus::False
+        || bound.spec.state == BindingState::Unscheduled
+    {
         return None;
     }
     Some(
@@ -264,7 +266,7 @@ fn membership(facts: &Facts, name: &str, member: &ClusterFacts) -> Option<Findin
     if let Some(stale) = heartbeat(facts, name) {
         return Some(stale);
     }
-    if joined.is_some_and(|joined| Truth::of(joined) == Truth::True) {
+    if joined.is_some_and(|joined| ConditionStatus::of(joined) == ConditionStatus::True) {
         return None;
     }
     let seen = match joined {

@@ -1,6 +1,6 @@
 //! A placement: were its clusters found, has a rollout begun, and where does it hang?
 
-use flagship_api::condition::{Conditions, Truth};
+use flagship_api::condition::{ConditionStatus, Conditions};
 use flagship_api::condition_type::Placement as Kind;
 use flagship_api::names::ObjectKey;
 use flagship_api::placement::RolloutStrategyType;
@@ -42,14 +42,14 @@ fn look(facts: &Facts, key: &ObjectKey, placement: &PlacementFacts, scheduled: &
         return silent;
     }
     let found = placement.status.conditions.current(scheduled, placement.generation);
-    let pending = found.is_none_or(|found| Truth::of(found) == Truth::Unknown);
+    let pending = found.is_none_or(|found| ConditionStatus::of(found) == ConditionStatus::Unknown);
     if let Some(found) = not_all_read(facts, key).filter(|_| pending) {
         return found;
     }
     let Some(found) = found else {
         return unanswered(facts, key, placement);
     };
-    if Truth::of(found) != Truth::True {
+    if ConditionStatus::of(found) != ConditionStatus::True {
         return match found.reason.as_str() {
             reason::placement::INVALID_RESOURCE_SELECTORS => misselected(key, &found.message),
             _ => unscheduled(key, placement, &found.message),
@@ -143,7 +143,8 @@ fn unscheduled(key: &ObjectKey, placement: &PlacementFacts, message: &str) -> Fi
         .iter()
         .filter(|entry| {
             let scheduled = entry.conditions.of_type(Kind::Scheduled.per_cluster());
-            scheduled.is_some_and(|scheduled| Truth::of(scheduled) == Truth::False)
+            scheduled
+                .is_some_and(|scheduled| ConditionStatus::of(scheduled) == ConditionStatus::False)
         })
         .collect();
     let wanted = placement.spec.policy.as_ref().and_then(|policy| policy.number_of_clusters);
@@ -183,6 +184,6 @@ fn unscheduled(key: &ObjectKey, placement: &PlacementFacts, message: &str) -> Fi
 fn chosen(placement: &PlacementFacts) -> impl Iterator<Item = &PerClusterPlacementStatus> {
     placement.status.placement_statuses.iter().filter(|entry| {
         let scheduled = entry.conditions.of_type(Kind::Scheduled.per_cluster());
-        scheduled.is_some_and(|scheduled| Truth::of(scheduled) == Truth::True)
+        scheduled.is_some_and(|scheduled| ConditionStatus::of(scheduled) == ConditionStatus::True)
     })
 }

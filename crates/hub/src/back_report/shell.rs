@@ -12,9 +12,9 @@ use flagship_api::placement::{ClusterResourcePlacement, ResourcePlacement};
 use flagship_api::work::Work;
 use flagship_rules::work::back_report::{Copy, Gate, copies, gate};
 use flagship_runtime::client::{ClientError, ResourceType};
+use flagship_runtime::error_action::Failure;
 use flagship_runtime::events::{EventType, Recorder};
 use flagship_runtime::queue::Outcome;
-use flagship_runtime::verdict::Failure;
 use futures::stream::{self, StreamExt};
 use kube_core::DynamicObject;
 

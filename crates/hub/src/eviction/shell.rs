@@ -17,15 +17,15 @@ use flagship_api::placement::ClusterResourcePlacement;
 use flagship_rules::eviction::{Action, Observed, Plan, plan};
 use flagship_rules::placement::Placement;
 use flagship_runtime::client::{ClientError, Precondition, Propagation, ResourceType, Selection};
-use flagship_runtime::effects::{SeenWrites, Writer};
+use flagship_runtime::effects::{PendingWrites, Writer};
+use flagship_runtime::error_action::Failure;
 use flagship_runtime::queue::Outcome;
-use flagship_runtime::verdict::Failure;
 use serde_json::json;
 
 use super::metrics::Outcomes;
 use crate::hub::Context;
 use crate::mirrors::{Eviction, Mirrors};
-use crate::patches::gone_is_fine;
+use crate::patches::ignore_not_found;
 use crate::scope::binding;
 
 /// Carries out the plans of evictions.
@@ -33,18 +33,18 @@ pub(super) struct Shell {
     cx: Context,
     mirrors: Arc<Mirrors>,
     outcomes: Arc<Outcomes>,
-    seen: SeenWrites<ObjectKey>,
+    seen: PendingWrites<ObjectKey>,
 }
 
 /// What a pass looks at, and the bindings as they were read.
-struct Seen {
+struct PassInputs {
     observed: Observed,
     preconditions: BTreeMap<String, Precondition>,
 }
 
 impl Shell {
     pub fn new(cx: &Context, mirrors: &Arc<Mirrors>, outcomes: Arc<Outcomes>) -> Self {
-        let seen = SeenWrites::default();
+        let seen = PendingWrites::default();
         let kind = ResourceType::of::<ClusterResourcePlacementEviction>();
         seen.shown_by(kind, &mirrors.evictions);
         Self { cx: cx.clone(), mirrors: mirrors.clone(), outcomes, seen }
@@ -78,7 +78,7 @@ impl Shell {
         Ok(plan)
     }
 
-    async fn observe(&self, eviction: &Eviction) -> Result<Seen, Failure> {
+    async fn observe(&self, eviction: &Eviction) -> Result<PassInputs, Failure> {
         let client = &self.cx.client;
         let name = &eviction.value.placement;
         let key = ObjectKey::cluster(name);
@@ -108,13 +108,13 @@ impl Shell {
             bindings: bindings.into_iter().map(binding).collect(),
             budget: budget.map(|found: ClusterResourcePlacementDisruptionBudget| found.spec),
         };
-        Ok(Seen { observed, preconditions })
+        Ok(PassInputs { observed, preconditions })
     }
 
     async fn act(
         &self,
         writer: &Writer<'_, ObjectKey>,
-        seen: &Seen,
+        seen: &PassInputs,
         precondition: &mut Precondition,
         action: Action,
     ) -> Result<(), ClientError> {
@@ -138,7 +138,7 @@ impl Shell {
                 let written = writer
                     .patch_status::<ClusterResourcePlacementEviction>(precondition, patch)
                     .await;
-                gone_is_fine(written)?;
+                ignore_not_found(written)?;
             }
         }
         Ok(())

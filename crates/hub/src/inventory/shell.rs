@@ -10,33 +10,33 @@ use flagship_api::keys::{finalizer, label};
 use flagship_api::names::{ObjectKey, cluster_profile};
 use flagship_rules::inventory::{self, Action, MANAGER, Member, Observed, Profile};
 use flagship_runtime::client::{ClientError, Precondition, Propagation, ResourceType};
-use flagship_runtime::effects::{SeenWrites, Writer};
+use flagship_runtime::effects::{PendingWrites, Writer};
+use flagship_runtime::error_action::Failure;
 use flagship_runtime::queue::Outcome;
-use flagship_runtime::verdict::Failure;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::json;
 
 use super::has_finalizer;
 use crate::hub::Context;
 use crate::mirrors::{Cluster, Mirrors, Versioned};
-use crate::patches::{gone_is_fine, with_finalizer, without_finalizer};
+use crate::patches::{ignore_not_found, with_finalizer, without_finalizer};
 
 /// Carries out the plans of the inventory.
 pub(super) struct Shell {
     cx: Context,
     mirrors: Arc<Mirrors>,
-    seen: SeenWrites<ObjectKey>,
+    seen: PendingWrites<ObjectKey>,
 }
 
 /// What a pass looks at, as it was mirrored.
-struct Seen {
+struct PassInputs {
     cluster: Option<Arc<Cluster>>,
     profile: Option<Arc<Versioned<Profile>>>,
 }
 
 impl Shell {
     pub fn new(cx: &Context, mirrors: Arc<Mirrors>) -> Self {
-        let seen = SeenWrites::default();
+        let seen = PendingWrites::default();
         seen.shown_by(ResourceType::of::<MemberCluster>(), &mirrors.members.clusters);
         if let Some(profiles) = &mirrors.profiles {
             seen.shown_by(ResourceType::of::<ClusterProfile>(), profiles);
@@ -48,7 +48,7 @@ impl Shell {
     pub async fn pass(&self, key: &ObjectKey) -> Result<Outcome, Failure> {
         self.seen.caught_up(key).await;
         let profiles = self.mirrors.profiles.as_ref();
-        let seen = Seen {
+        let seen = PassInputs {
             cluster: self.mirrors.members.clusters.get(key),
             profile: profiles.and_then(|profiles| profiles.get(&cluster_profile(&key.name))),
         };
@@ -86,7 +86,7 @@ fn member(cluster: &Cluster) -> Member {
 async fn act(
     writer: &Writer<'_, ObjectKey>,
     name: &str,
-    seen: &Seen,
+    seen: &PassInputs,
     precondition: &mut Option<Precondition>,
     action: Action,
 ) -> Result<(), ClientError> {
@@ -94,13 +94,17 @@ async fn act(
         Action::AddFinalizer => {
             if let Some(cluster) = &seen.cluster {
                 let patch = with_finalizer(&cluster.finalizers, finalizer::CLUSTER_PROFILE);
-                gone_is_fine(writer.patch::<MemberCluster>(&cluster.precondition, patch).await)?;
+                ignore_not_found(
+                    writer.patch::<MemberCluster>(&cluster.precondition, patch).await,
+                )?;
             }
         }
         Action::RemoveFinalizer => {
             if let Some(cluster) = &seen.cluster {
                 let patch = without_finalizer(&cluster.finalizers, finalizer::CLUSTER_PROFILE);
-                gone_is_fine(writer.patch::<MemberCluster>(&cluster.precondition, patch).await)?;
+                ignore_not_found(
+                    writer.patch::<MemberCluster>(&cluster.precondition, patch).await,
+                )?;
             }
         }
         Action::Create(spec) => drop(writer.create(&profile(name, spec)).await?),
@@ -108,7 +112,7 @@ async fn act(
             if let Some(seen) = precondition.as_ref() {
                 let labels = json!({label::CLUSTER_MANAGER: MANAGER});
                 let patch = json!({"metadata": {"labels": labels}, "spec": spec});
-                let written = gone_is_fine(writer.patch::<ClusterProfile>(seen, patch).await)?;
+                let written = ignore_not_found(writer.patch::<ClusterProfile>(seen, patch).await)?;
                 *precondition = written.as_ref().and_then(Precondition::of);
             }
         }
@@ -123,7 +127,7 @@ async fn act(
                 };
                 let spec = profile.value.spec.clone();
                 let object = ClusterProfile { metadata, spec, status: Some(status) };
-                gone_is_fine(writer.update_status(&object).await)?;
+                ignore_not_found(writer.update_status(&object).await)?;
             }
         }
         Action::Delete => {

@@ -14,7 +14,7 @@ use crate::hub::Context;
 use crate::mirrors::{Cluster, Mirrors, Versioned};
 
 /// What a pass looks at, and what its writes carry as preconditions.
-pub(super) struct Seen {
+pub(super) struct PassInputs {
     pub observed: Observed,
     pub cluster: Arc<Cluster>,
     pub namespace: Option<Arc<Versioned<Namespace>>>,
@@ -29,7 +29,7 @@ pub(super) async fn observe(
     cx: &Context,
     mirrors: &Mirrors,
     cluster: Arc<Cluster>,
-) -> Result<Seen, ClientError> {
+) -> Result<PassInputs, ClientError> {
     let name = &cluster.member.name;
     let space = member_namespace(name);
     let inside = |name: &str| ObjectKey::namespaced(&space, name);
@@ -49,7 +49,7 @@ pub(super) async fn observe(
         works_with_finalizers: works.keys().cloned().collect(),
         options: cx.options.membership,
     };
-    Ok(Seen { observed, cluster, namespace, role, role_binding, internal, works })
+    Ok(PassInputs { observed, cluster, namespace, role, role_binding, internal, works })
 }
 
 async fn works_with_finalizers(

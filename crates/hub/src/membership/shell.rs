@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flagship_api::cluster::{InternalMemberCluster, MemberCluster};
-use flagship_api::condition::Truth;
+use flagship_api::condition::ConditionStatus;
 use flagship_api::condition_type::member_cluster;
 use flagship_api::keys::{field_manager, finalizer, label};
 use flagship_api::names::ObjectKey;
@@ -15,34 +15,34 @@ use flagship_api::work::Work;
 use flagship_rules::event::Event;
 use flagship_rules::membership::{self, Action, Member};
 use flagship_runtime::client::{ClientError, Precondition, Propagation, ResourceType};
-use flagship_runtime::effects::{Kind, SeenWrites, Writer};
+use flagship_runtime::effects::{Kind, PendingWrites, Writer};
+use flagship_runtime::error_action::Failure;
 use flagship_runtime::events::{EventType, Recorder};
 use flagship_runtime::metrics::Counter;
 use flagship_runtime::queue::Outcome;
-use flagship_runtime::verdict::Failure;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 
-use super::observe::{Seen, observe};
+use super::observe::{PassInputs, observe};
 use crate::hub::Context;
 use crate::mirrors::{Mirrors, Versioned};
-use crate::patches::{gone_is_fine, reference, with_finalizer, without_finalizer};
+use crate::patches::{ignore_not_found, reference, with_finalizer, without_finalizer};
 
 /// Carries out the plans of membership.
 pub(super) struct Shell {
     cx: Context,
     mirrors: Arc<Mirrors>,
     recorder: Recorder,
-    seen: SeenWrites<ObjectKey>,
+    seen: PendingWrites<ObjectKey>,
     joins: Counter,
     leaves: Counter,
 }
 
 /// A pass under way.
 struct Pass<'a> {
-    seen: &'a Seen,
+    seen: &'a PassInputs,
     writer: Writer<'a, ObjectKey>,
     /// The MemberCluster as this pass left it.
     precondition: Precondition,
@@ -53,7 +53,7 @@ impl Shell {
     pub fn new(cx: &Context, mirrors: Arc<Mirrors>, recorder: Recorder) -> Self {
         let client = cx.client.named(field_manager::MEMBER_CLUSTER);
         let cx = Context { client, ..cx.clone() };
-        let seen = SeenWrites::default();
+        let seen = PendingWrites::default();
         seen.shown_by(ResourceType::of::<MemberCluster>(), &mirrors.members.clusters);
         seen.shown_by(ResourceType::of::<InternalMemberCluster>(), &mirrors.members.internals);
         seen.shown_by(ResourceType::of::<Namespace>(), &mirrors.members.namespaces);
@@ -104,9 +104,9 @@ impl Shell {
     fn turn_counted_for(&self, member: &Member, action: &Action) -> Option<&Counter> {
         let Action::Status(status) = action else { return None };
         match membership::turned(&member.status, status, member_cluster::JOINED)? {
-            Truth::True => Some(&self.joins),
-            Truth::False => Some(&self.leaves),
-            Truth::Unknown => None,
+            ConditionStatus::True => Some(&self.joins),
+            ConditionStatus::False => Some(&self.leaves),
+            ConditionStatus::Unknown => None,
         }
     }
 
@@ -146,7 +146,7 @@ impl Pass<'_> {
                     status: Some(status),
                 };
                 // One that is gone needs no status.
-                gone_is_fine(writer.update_status(&object).await)?;
+                ignore_not_found(writer.update_status(&object).await)?;
             }
             Action::CreateNamespace => drop(writer.create(&member.namespace()).await?),
             Action::LabelNamespace => {
@@ -193,7 +193,7 @@ impl Pass<'_> {
             Action::RemoveWorkFinalizers { name } => {
                 if let Some(precondition) = self.seen.works.get(&name) {
                     let patch = json!({"metadata": {"finalizers": []}});
-                    gone_is_fine(writer.patch::<Work>(precondition, patch).await)?;
+                    ignore_not_found(writer.patch::<Work>(precondition, patch).await)?;
                 }
             }
         }
@@ -202,7 +202,7 @@ impl Pass<'_> {
 
     async fn patch_member(&mut self, patch: Value) -> Result<(), ClientError> {
         let patched = self.writer.patch::<MemberCluster>(&self.precondition, patch).await;
-        let Some(patched) = gone_is_fine(patched)? else { return Ok(()) };
+        let Some(patched) = ignore_not_found(patched)? else { return Ok(()) };
         self.finalizers = patched.metadata.finalizers.clone().unwrap_or_default();
         if let Some(precondition) = Precondition::of(&patched) {
             self.precondition = precondition;

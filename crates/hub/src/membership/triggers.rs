@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use flagship_api::names::{ObjectKey, cluster_of_namespace};
-use flagship_rules::membership::{Allowance, Internal, Member};
+use flagship_rules::membership::{Internal, Member, StatusRateLimit};
 use flagship_runtime::env::Env;
 use flagship_runtime::queue::Queue;
 use flagship_runtime::reflector::{Change, Store, Subscription};
@@ -44,7 +44,7 @@ fn is_asked_the_same(old: &Member, new: &Member) -> bool {
 /// is one pass then.
 fn words(store: &Store<Versioned<Internal>>, queue: &Queue<ObjectKey>, env: &Env) -> Subscription {
     let (queue, env) = (queue.clone(), env.clone());
-    let mut allowances: BTreeMap<ObjectKey, Allowance> = BTreeMap::new();
+    let mut allowances: BTreeMap<ObjectKey, StatusRateLimit> = BTreeMap::new();
     store.subscribe(move |change| {
         let (old, new) = (change.old.as_ref(), change.new.as_ref());
         if old.map(|old| &old.value) == new.map(|new| &new.value) {
@@ -54,7 +54,8 @@ fn words(store: &Store<Versioned<Internal>>, queue: &Queue<ObjectKey>, env: &Env
             return;
         };
         let (member, now) = (ObjectKey::cluster(cluster), env.now());
-        let allowance = allowances.entry(member.clone()).or_insert_with(|| Allowance::new(now));
+        let allowance =
+            allowances.entry(member.clone()).or_insert_with(|| StatusRateLimit::new(now));
         let wait = Duration::try_from(allowance.take(now)).unwrap_or_default();
         if new.is_none() {
             allowances.remove(&member);

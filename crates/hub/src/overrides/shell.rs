@@ -10,16 +10,16 @@ use flagship_api::keys::{finalizer, label};
 use flagship_api::names::ObjectKey;
 use flagship_rules::overrides::snapshots::{Action, KEPT, Observed, plan};
 use flagship_runtime::client::{Precondition, Propagation, ResourceType, Selection};
-use flagship_runtime::effects::{Made, SeenWrites, Writer, carry_out_in_groups};
+use flagship_runtime::effects::{Made, PendingWrites, Writer, carry_out_in_groups};
+use flagship_runtime::error_action::Failure;
 use flagship_runtime::queue::Outcome;
-use flagship_runtime::verdict::Failure;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube_core::metadata::PartialObjectMeta;
 use serde_json::json;
 
 use crate::hub::Context;
 use crate::mirrors::{Mirrors, Override, OverrideSnapshot};
-use crate::patches::{gone_is_fine, with_finalizer, without_finalizer};
+use crate::patches::{ignore_not_found, with_finalizer, without_finalizer};
 use crate::scope::Overriding;
 
 /// Deletions that are under way at once.
@@ -29,14 +29,14 @@ const AT_ONCE: usize = 10;
 pub(super) struct Shell<S: Overriding> {
     cx: Context,
     mirrors: Arc<Mirrors>,
-    seen: SeenWrites<ObjectKey>,
+    seen: PendingWrites<ObjectKey>,
     scope: PhantomData<S>,
 }
 
 impl<S: Overriding> Shell<S> {
     pub fn new(cx: &Context, mirrors: &Arc<Mirrors>) -> Self {
         let stores = S::stores(&mirrors.overrides);
-        let seen = SeenWrites::default();
+        let seen = PendingWrites::default();
         seen.shown_by(ResourceType::of::<S::Override>(), &stores.overrides);
         seen.shown_by(ResourceType::of::<S::Snapshot>(), &stores.snapshots);
         Self { cx: cx.clone(), mirrors: mirrors.clone(), seen, scope: PhantomData }
@@ -104,7 +104,7 @@ impl<S: Overriding> Shell<S> {
             }
             Action::RemoveFinalizer => {
                 let patch = without_finalizer(&kept.finalizers, finalizer::OVERRIDE);
-                gone_is_fine(writer.patch::<S::Override>(&kept.precondition, patch).await)?;
+                ignore_not_found(writer.patch::<S::Override>(&kept.precondition, patch).await)?;
             }
             Action::Create { name, index, hash } => {
                 let metadata = metadata::<S>(&kept.precondition, &name, index);
@@ -118,7 +118,7 @@ impl<S: Overriding> Shell<S> {
                 let labels = json!({label::IS_LATEST_SNAPSHOT: latest.to_string()});
                 let patch = json!({"metadata": {"labels": labels}});
                 if let Some(precondition) = preconditions.get(name.as_str()) {
-                    gone_is_fine(writer.patch::<S::Snapshot>(precondition, patch).await)?;
+                    ignore_not_found(writer.patch::<S::Snapshot>(precondition, patch).await)?;
                 }
             }
             Action::Delete { name } => {

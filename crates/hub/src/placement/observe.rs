@@ -12,7 +12,7 @@ use crate::hub::Context;
 use crate::mirrors::Mirrors;
 
 /// What a pass looks at, and what its writes carry as preconditions.
-pub(super) struct Seen {
+pub(super) struct PassInputs {
     pub observed: Observed,
     pub placement: Precondition,
     pub finalizers: Vec<String>,
@@ -31,7 +31,7 @@ pub(super) fn observe(
     mirrors: &Mirrors,
     selectable: &Selectable,
     key: &ObjectKey,
-) -> Option<Seen> {
+) -> Option<PassInputs> {
     let scope = mirrors.of(key)?;
     let kept = scope.placements.get(key)?;
     let placement = kept.value.clone();
@@ -52,7 +52,7 @@ pub(super) fn observe(
         placement,
     };
     let named = |precondition: &Precondition| (precondition.key.name.clone(), precondition.clone());
-    Some(Seen {
+    Some(PassInputs {
         observed,
         placement: kept.precondition.clone(),
         finalizers: kept.finalizers.clone(),

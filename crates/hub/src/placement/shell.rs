@@ -27,10 +27,10 @@ use flagship_rules::placement::{Action, Frozen, Observed, PassError, Placement, 
 use flagship_runtime::client::{
     Client, ClientError, Precondition, Propagation, ResourceType, Selection as Which,
 };
-use flagship_runtime::effects::{Kind, Made, SeenWrites, Writer, carry_out_in_groups};
+use flagship_runtime::effects::{Kind, Made, PendingWrites, Writer, carry_out_in_groups};
+use flagship_runtime::error_action::Failure;
 use flagship_runtime::events::{EventType, Recorder};
 use flagship_runtime::queue::{About, Outcome};
-use flagship_runtime::verdict::Failure;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube_core::Resource;
@@ -38,14 +38,14 @@ use kube_core::metadata::PartialObjectMeta;
 use serde_json::{Value, json};
 
 use super::metrics::StatusSeries;
-use super::observe::{Preconditions, Seen, observe};
+use super::observe::{PassInputs, Preconditions, observe};
 use super::selectable::Selectable;
 use super::triggers::ROW;
 use super::up_to_date::up_to_date;
 use crate::hub::Context;
 use crate::malformed_events::cause;
 use crate::mirrors::{Mirrors, ScopeMirrors};
-use crate::patches::{gone_is_fine, reference, with_finalizers, without_finalizer};
+use crate::patches::{ignore_not_found, reference, with_finalizers, without_finalizer};
 use crate::scope::{ClusterWide, InNamespace, Parts, Scoped};
 use crate::status_cost::StatusCost;
 use crate::unreadable::{Telling, refuse};
@@ -59,7 +59,7 @@ pub(super) struct Shell {
     mirrors: Arc<Mirrors>,
     selectable: Arc<Selectable>,
     recorder: Recorder,
-    seen: SeenWrites<ObjectKey>,
+    seen: PendingWrites<ObjectKey>,
     series: StatusSeries,
     /// What writing the status of a placement costs.
     pub cost: StatusCost,
@@ -79,7 +79,7 @@ fn takes_first_snapshot(seen: &Observed) -> bool {
 /// A pass that has read and planned.
 struct Pass<'a> {
     key: &'a ObjectKey,
-    seen: Seen,
+    seen: PassInputs,
     writer: Writer<'a, ObjectKey>,
     /// What events are about.
     about: ObjectReference,
@@ -96,7 +96,7 @@ impl Shell {
         selectable: Arc<Selectable>,
         recorder: Recorder,
     ) -> Self {
-        let seen = SeenWrites::default();
+        let seen = PendingWrites::default();
         shown::<ClusterWide>(&seen, Some(&mirrors.cluster_wide));
         shown::<InNamespace>(&seen, mirrors.in_namespaces.as_ref());
         seen.shown_by(ResourceType::of::<ClusterResourcePlacementStatus>(), &mirrors.copies);
@@ -183,7 +183,7 @@ impl Shell {
             Action::RemoveFinalizer => {
                 let patch = without_finalizer(&pass.seen.finalizers, finalizer::PLACEMENT);
                 let freed = pass.writer.patch::<S::Placement>(&pass.seen.placement, patch);
-                gone_is_fine(freed.await)?;
+                ignore_not_found(freed.await)?;
             }
             Action::Policy(action) => pass.write_policy::<S>(action).await?,
             Action::Resources(action) => pass.write_resources::<S>(action).await?,
@@ -361,7 +361,7 @@ impl Pass<'_> {
     }
 
     async fn write_resources<S: Scoped>(&mut self, action: ResourceAction) -> Result<(), Failure> {
-        let Seen { observed, resources, .. } = &mut self.seen;
+        let PassInputs { observed, resources, .. } = &mut self.seen;
         let selection = observed.selection.as_ref().ok();
         let (writer, placement) = (&self.writer, &observed.placement);
         write_snapshot::<S, _>(writer, resources, placement, selection, action).await
@@ -486,7 +486,7 @@ fn every_field(status: &PlacementStatus) -> Value {
 }
 
 /// Names the mirrors that show our writes.
-fn shown<S: Scoped>(seen: &SeenWrites<ObjectKey>, mirrors: Option<&ScopeMirrors>) {
+fn shown<S: Scoped>(seen: &PendingWrites<ObjectKey>, mirrors: Option<&ScopeMirrors>) {
     let Some(mirrors) = mirrors else { return };
     seen.shown_by(ResourceType::of::<S::Placement>(), &mirrors.placements);
     seen.shown_by(ResourceType::of::<S::PolicySnapshot>(), &mirrors.policies);

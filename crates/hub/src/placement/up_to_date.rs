@@ -14,9 +14,9 @@ use flagship_rules::placement::Placement;
 use flagship_rules::placement::selection::kind_of;
 use flagship_runtime::client::{ClientError, Selection, key_of};
 use flagship_runtime::dynamic::ServedType;
-use flagship_runtime::effects::{Retry, passes_soon, retry};
+use flagship_runtime::effects::{Retry, is_transient, retry};
+use flagship_runtime::error_action::Failure;
 use flagship_runtime::reflector::{Revision, Store};
-use flagship_runtime::verdict::Failure;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use kube_core::DynamicObject;
 use kube_core::metadata::PartialObjectMeta;
@@ -93,7 +93,7 @@ async fn shows(
     let objects = cx.client.of_type::<PartialObjectMeta<DynamicObject>>(resource).metadata_only();
     let which = Selection { namespace: place.clone(), ..Selection::all() };
     // There are many kinds; one lost answer must not make all of them be asked again.
-    let worth = |error: &ClientError| passes_soon(error.verdict());
+    let worth = |error: &ClientError| is_transient(error.action());
     let there = retry(&cx.env, Retry::CONFLICT, worth, || objects.list(&which)).await?.items;
     let late = || Failure::back_off(format!("{} is not mirrored up to now", served.resource));
     let versions = there.iter().filter_map(|object| object.metadata.resource_version.as_deref());

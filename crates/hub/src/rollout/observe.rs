@@ -10,8 +10,8 @@ use std::sync::Arc;
 use flagship_api::names::ObjectKey;
 use flagship_rules::model::{Binding, Cluster};
 use flagship_rules::rollout::Observed;
-use flagship_runtime::effects::SeenWrites;
-use flagship_runtime::verdict::Failure;
+use flagship_runtime::effects::PendingWrites;
+use flagship_runtime::error_action::Failure;
 
 use crate::counted_bindings::{Uncounted, bindings_of};
 use crate::hub::Context;
@@ -26,7 +26,7 @@ pub(super) async fn observe<S: Scoped>(
     scope: &ScopeMirrors,
     key: &ObjectKey,
     is_shown: bool,
-    seen: &SeenWrites<ObjectKey>,
+    seen: &PendingWrites<ObjectKey>,
 ) -> Result<Option<Observed>, Failure> {
     let Some(placement) = scope.placements.get(key) else { return Ok(None) };
     if placement.deleting || placement.value.is_external() {

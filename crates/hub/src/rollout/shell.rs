@@ -15,18 +15,18 @@ use flagship_api::binding::{BindingState, ResourceBindingSpec};
 use flagship_api::condition::{Draft, Generation};
 use flagship_api::names::ObjectKey;
 use flagship_rules::model::Binding;
-use flagship_rules::rollout::{Action, Observed, Plan, plan, words};
+use flagship_rules::rollout::{Action, Observed, Plan, messages, plan};
 use flagship_runtime::client::{ClientError, Precondition, Propagation, ResourceType};
-use flagship_runtime::effects::{SeenWrites, Writer, carry_out_in_groups};
+use flagship_runtime::effects::{PendingWrites, Writer, carry_out_in_groups};
+use flagship_runtime::error_action::Failure;
 use flagship_runtime::queue::{Outcome, Queue};
-use flagship_runtime::verdict::Failure;
 use kube_core::Resource;
 use serde_json::{Value, json};
 
 use super::observe::observe;
 use crate::hub::Context;
 use crate::mirrors::{Mirrors, ScopeMirrors};
-use crate::patches::{DeliveryMarks, difference, gone_is_fine, precondition_of};
+use crate::patches::{DeliveryMarks, difference, ignore_not_found, precondition_of};
 use crate::scope::Scoped;
 
 /// Writes of one step that are under way at once.
@@ -38,7 +38,7 @@ pub(super) struct Shell<S: Scoped> {
     mirrors: Arc<Mirrors>,
     scope: ScopeMirrors,
     queue: Queue<ObjectKey>,
-    seen: SeenWrites<ObjectKey>,
+    seen: PendingWrites<ObjectKey>,
     kinds: std::marker::PhantomData<S>,
 }
 
@@ -49,7 +49,7 @@ impl<S: Scoped> Shell<S> {
         scope: &ScopeMirrors,
         queue: &Queue<ObjectKey>,
     ) -> Self {
-        let seen = SeenWrites::default();
+        let seen = PendingWrites::default();
         seen.shown_by(ResourceType::of::<S::Binding>(), &scope.bindings);
         Self {
             cx: cx.clone(),
@@ -114,14 +114,14 @@ impl<S: Scoped> Shell<S> {
                 let spec =
                     ResourceBindingSpec { apply_strategy: Some(*strategy), ..found.spec.clone() };
                 let patch = into_spec(&found.spec, &spec);
-                gone_is_fine(writer.patch::<S::Binding>(&precondition, patch).await)?;
+                ignore_not_found(writer.patch::<S::Binding>(&precondition, patch).await)?;
             }
             Action::HoldBack { .. } => {
-                self.say(writer, &precondition, found.generation(), found, words::held_back())
+                self.say(writer, &precondition, found.generation(), found, messages::held_back())
                     .await?;
             }
             Action::Confirm { .. } => {
-                self.say(writer, &precondition, found.generation(), found, words::started())
+                self.say(writer, &precondition, found.generation(), found, messages::started())
                     .await?;
             }
             Action::Deliver { snapshot, overrides, strategy, .. } => {
@@ -138,16 +138,16 @@ impl<S: Scoped> Shell<S> {
                 let mut patch = into_spec(&found.spec, &spec);
                 let (options, now) = (&self.cx.options, self.cx.env.now());
                 let marks = DeliveryMarks::of(found, &spec, options, |conditions, at| {
-                    words::started().set(conditions, at, now);
+                    messages::started().set(conditions, at, now);
                 });
                 let signalled = marks.signalled;
                 marks.add_to(&mut patch);
                 let delivered = writer.patch::<S::Binding>(&precondition, patch).await;
-                if let Some(delivered) = gone_is_fine(delivered)?.filter(|_| !signalled) {
+                if let Some(delivered) = ignore_not_found(delivered)?.filter(|_| !signalled) {
                     // The precondition held, so the status is still the one that was listed.
                     let Some(precondition) = Precondition::of(&delivered) else { return Ok(()) };
                     let generation = Generation::of(delivered.meta());
-                    self.say(writer, &precondition, generation, found, words::started()).await?;
+                    self.say(writer, &precondition, generation, found, messages::started()).await?;
                 }
             }
             Action::Remove { .. } => {
@@ -169,7 +169,7 @@ impl<S: Scoped> Shell<S> {
         let mut conditions = binding.status.conditions.clone();
         said.set(&mut conditions, generation, self.cx.env.now());
         let patch = json!({"status": {"conditions": conditions}});
-        gone_is_fine(writer.patch_status::<S::Binding>(precondition, patch).await)?;
+        ignore_not_found(writer.patch_status::<S::Binding>(precondition, patch).await)?;
         Ok(())
     }
 }

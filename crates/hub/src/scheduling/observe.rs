@@ -8,7 +8,7 @@ use std::sync::Arc;
 use flagship_api::names::ObjectKey;
 use flagship_rules::model::Cluster;
 use flagship_rules::scheduling::{Observed, Options};
-use flagship_runtime::effects::SeenWrites;
+use flagship_runtime::effects::PendingWrites;
 
 use super::shell::PassError;
 use crate::counted_bindings::{Uncounted, bindings_of};
@@ -17,7 +17,7 @@ use crate::mirrors::{Mirrors, Policy, ScopeMirrors};
 use crate::scope::Scoped;
 
 /// What a pass looks at, and the version of the policy snapshot that its report is written for.
-pub(super) struct Seen {
+pub(super) struct PassInputs {
     pub observed: Observed,
     pub policy: Arc<Policy>,
 }
@@ -30,8 +30,8 @@ pub(super) async fn observe<S: Scoped>(
     key: &ObjectKey,
     policy: Arc<Policy>,
     is_shown: bool,
-    seen: &SeenWrites<ObjectKey>,
-) -> Result<Seen, PassError> {
+    seen: &PendingWrites<ObjectKey>,
+) -> Result<PassInputs, PassError> {
     let counted = bindings_of::<S>(cx, scope, key, is_shown, seen).await;
     let mut bindings = counted.map_err(|uncounted| match uncounted {
         Uncounted::Failed(error) => PassError::from(error),
@@ -52,7 +52,7 @@ pub(super) async fn observe<S: Scoped>(
             spread_over_feasible_clusters: cx.options.spread_over_feasible_clusters,
         },
     };
-    Ok(Seen { observed, policy })
+    Ok(PassInputs { observed, policy })
 }
 
 /// All clusters by name. One that cannot be read, and never could, is there all the

@@ -18,22 +18,22 @@ use flagship_api::reason::event as reason;
 use flagship_rules::model::Binding;
 use flagship_rules::scheduling::{self, Action, Decision, Remark, Report, State};
 use flagship_runtime::client::{ClientError, Precondition, Propagation, ResourceType};
-use flagship_runtime::effects::{SeenWrites, Stopped, Writer, carry_out_in_groups};
+use flagship_runtime::effects::{PendingWrites, Stopped, Writer, carry_out_in_groups};
+use flagship_runtime::error_action::Failure;
 use flagship_runtime::events::{EventType, Recorder};
 use flagship_runtime::metrics::Gauge;
 use flagship_runtime::queue::{Outcome, Queue};
-use flagship_runtime::verdict::Failure;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_core::metadata::PartialObjectMeta;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::observe::{Seen, observe};
+use super::observe::{PassInputs, observe};
 use crate::counted_bindings::selection;
 use crate::hub::Context;
 use crate::mirrors::{Mirrors, Placement, Policy, ScopeMirrors};
 use crate::patches::{
-    finalizers_of, gone_is_fine, precondition_of, reference, with_finalizer, without_finalizer,
+    finalizers_of, ignore_not_found, precondition_of, reference, with_finalizer, without_finalizer,
 };
 use crate::scope::{ClusterWide, InNamespace, Parts, Scoped};
 
@@ -49,7 +49,7 @@ pub(super) struct Shell {
     mirrors: Arc<Mirrors>,
     queue: Queue<ObjectKey>,
     recorder: Recorder,
-    seen: SeenWrites<ObjectKey>,
+    seen: PendingWrites<ObjectKey>,
     active: Gauge,
     /// Placements whose last pass failed: what it wrote is not known.
     unsure: Mutex<BTreeSet<ObjectKey>>,
@@ -101,7 +101,7 @@ impl Shell {
         queue: Queue<ObjectKey>,
         recorder: Recorder,
     ) -> Self {
-        let seen = SeenWrites::default();
+        let seen = PendingWrites::default();
         shown::<ClusterWide>(&seen, Some(&mirrors.cluster_wide));
         shown::<InNamespace>(&seen, mirrors.in_namespaces.as_ref());
         let help = "Scheduling passes under way.";
@@ -200,7 +200,7 @@ impl Shell {
     async fn carry_out<S: Scoped>(
         &self,
         key: &ObjectKey,
-        seen: &Seen,
+        seen: &PassInputs,
         actions: Vec<Action>,
     ) -> Result<(), PassError> {
         let mut groups: Vec<Vec<Write<S::Binding>>> = Vec::new();
@@ -219,7 +219,7 @@ impl Shell {
         carry_out_in_groups(groups, AT_ONCE, async |write| match write {
             Write::Create(binding) => writer.create(&*binding).await.map(drop),
             Write::Patch(precondition, patch) => {
-                gone_is_fine(writer.patch::<S::Binding>(&precondition, patch).await).map(drop)
+                ignore_not_found(writer.patch::<S::Binding>(&precondition, patch).await).map(drop)
             }
         })
         .await?;
@@ -229,7 +229,7 @@ impl Shell {
     fn write_for<S: Scoped>(
         &self,
         key: &ObjectKey,
-        seen: &Seen,
+        seen: &PassInputs,
         action: Action,
     ) -> Result<Option<Write<S::Binding>>, PassError> {
         let patch = |binding: &str, patch: &dyn Fn(&Binding) -> Value| {
@@ -308,7 +308,7 @@ impl Shell {
         })
         .await?;
         let patch = without_finalizer(&placement.finalizers, finalizer::SCHEDULER);
-        gone_is_fine(writer.patch::<S::Placement>(&placement.precondition, patch).await)?;
+        ignore_not_found(writer.patch::<S::Placement>(&placement.precondition, patch).await)?;
         Ok(())
     }
 
@@ -356,7 +356,7 @@ impl Shell {
 }
 
 /// Names the mirrors that show our writes.
-fn shown<S: Scoped>(seen: &SeenWrites<ObjectKey>, mirrors: Option<&ScopeMirrors>) {
+fn shown<S: Scoped>(seen: &PendingWrites<ObjectKey>, mirrors: Option<&ScopeMirrors>) {
     if let Some(mirrors) = mirrors {
         seen.shown_by(ResourceType::of::<S::Placement>(), &mirrors.placements);
         seen.shown_by(ResourceType::of::<S::PolicySnapshot>(), &mirrors.policies);

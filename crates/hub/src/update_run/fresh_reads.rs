@@ -16,11 +16,11 @@ use flagship_rules::placement::Placement;
 use flagship_rules::update_run::{ClusterOverride, NamespacedOverride, Rival};
 use flagship_runtime::client::{ClientError, Listed, ResourceType, Selection};
 use flagship_runtime::effects::Kind;
-use flagship_runtime::verdict::Failure;
+use flagship_runtime::error_action::Failure;
 use kube_core::Resource;
 use kube_core::metadata::PartialObjectMeta;
 
-use super::observe::{Departed, Seen, approvals, under_way, writers};
+use super::observe::{Departed, PassInputs, approvals, under_way, writers};
 use crate::hub::Context;
 use crate::mirrors::{ResourceSnapshot, Run, ScopeMirrors};
 use crate::placement::{Selectable, selected, up_to_date};
@@ -41,12 +41,12 @@ pub(super) async fn observe_fresh<S: Scoped>(
     selectable: &Selectable,
     departed: &Departed,
     run: &Run,
-) -> Result<Seen, Failure> {
+) -> Result<PassInputs, Failure> {
     match everything::<S>(cx, scope, selectable, departed, run).await {
         Ok(seen) => Ok(seen),
         Err(NotRead::Failed(failure)) => Err(failure),
         Err(NotRead::Malformed(what)) => {
-            let mut seen = Seen { fresh: true, ..Seen::alone(cx, run) };
+            let mut seen = PassInputs { fresh: true, ..PassInputs::alone(cx, run) };
             seen.observed.unreadable = Some(what);
             Ok(seen)
         }
@@ -59,9 +59,9 @@ async fn everything<S: Scoped>(
     selectable: &Selectable,
     departed: &Departed,
     run: &Run,
-) -> Result<Seen, NotRead> {
+) -> Result<PassInputs, NotRead> {
     let key = &run.placement;
-    let mut seen = Seen { fresh: true, ..Seen::alone(cx, run) };
+    let mut seen = PassInputs { fresh: true, ..PassInputs::alone(cx, run) };
     let observed = &mut seen.observed;
     let in_force = format!("{}=true", label::IS_LATEST_SNAPSHOT);
     let (placement, policies, bindings, clusters) = futures::try_join!(
@@ -93,7 +93,7 @@ async fn what_to_fix<S: Scoped>(
     scope: &ScopeMirrors,
     selectable: &Selectable,
     run: &Run,
-    seen: &mut Seen,
+    seen: &mut PassInputs,
 ) -> Result<(), NotRead> {
     let observed = &mut seen.observed;
     let namespace = run.value.namespace.as_deref();

@@ -15,7 +15,7 @@ use crate::mirrors::{MemberMirrors, Run, ScopeMirrors};
 use crate::placement::Preconditions;
 
 /// What a pass looks at, and what its writes carry as preconditions.
-pub(super) struct Seen {
+pub(super) struct PassInputs {
     pub observed: Observed,
     pub run: Precondition,
     pub finalizers: Vec<String>,
@@ -25,7 +25,7 @@ pub(super) struct Seen {
     pub fresh: bool,
 }
 
-impl Seen {
+impl PassInputs {
     /// A run, and nothing around it.
     pub fn alone(cx: &Context, run: &Run) -> Self {
         let observed = Observed {
@@ -71,9 +71,9 @@ pub(super) fn observe(
     scope: &ScopeMirrors,
     departed: &Departed,
     run: &Run,
-) -> Seen {
+) -> PassInputs {
     let key = &run.placement;
-    let mut seen = Seen::alone(cx, run);
+    let mut seen = PassInputs::alone(cx, run);
     let observed = &mut seen.observed;
     observed.placement = scope.placements.get(key).map(|placement| placement.value.clone());
     observed.policy_snapshots =

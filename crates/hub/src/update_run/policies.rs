@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use flagship_api::condition::{Conditions, Truth};
+use flagship_api::condition::{ConditionStatus, Conditions};
 use flagship_api::condition_type::binding::{APPLIED, AVAILABLE};
 use flagship_api::freeze;
 use flagship_api::keys::{label, own};
@@ -19,12 +19,12 @@ use flagship_rules::policy::{Freeze, Labels, Policy};
 use flagship_rules::update_run::{Observed, lifecycle};
 use flagship_runtime::client::{ClientError, ResourceType, Selection};
 use flagship_runtime::effects::Kind;
-use flagship_runtime::verdict::Failure;
+use flagship_runtime::error_action::Failure;
 use k8s_openapi::api::core::v1::Namespace;
 use kube_core::Resource;
 use kube_core::metadata::PartialObjectMeta;
 
-use super::observe::Seen;
+use super::observe::PassInputs;
 use crate::hub::Context;
 use crate::mirrors::{Mirrors, Run};
 use crate::scope::Scoped;
@@ -34,7 +34,7 @@ pub(super) async fn complete<S: Scoped>(
     cx: &Context,
     mirrors: &Mirrors,
     run: &Run,
-    seen: &mut Seen,
+    seen: &mut PassInputs,
 ) -> Result<(), Failure> {
     let observed = &mut seen.observed;
     if observed.unreadable.is_some() {
@@ -115,7 +115,7 @@ async fn reports(
         let fails = bindings.any(|binding| {
             let conditions = &binding.status.conditions;
             let said = [APPLIED, AVAILABLE].iter().filter_map(|kind| conditions.of_type(kind));
-            said.map(Truth::of).any(|truth| truth == Truth::False)
+            said.map(ConditionStatus::of).any(|truth| truth == ConditionStatus::False)
         });
         if !fails {
             continue;

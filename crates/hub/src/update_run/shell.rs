@@ -21,15 +21,16 @@ use flagship_api::staged_update_status::UpdateRunStatus;
 use flagship_rules::event::Event;
 use flagship_rules::model::Binding;
 use flagship_rules::update_run::{
-    Accept, Action, Ask, CLUSTER_POLL, Deliver, Dismiss, Observed, Plan, Signal, TAKEN_OVER,
-    Withdraw, laws, lifecycle, needs_fresh_reads, plan, refused, run_unreadable,
+    AcceptApproval, Action, CLUSTER_POLL, CreateApprovalRequest, DeleteBinding,
+    DeleteForeignRequest, Observed, Plan, SignalStart, TAKEN_OVER, UpdateBinding, laws, lifecycle,
+    needs_fresh_reads, plan, refused, run_unreadable,
 };
 use flagship_rules::work::Work;
 use flagship_runtime::client::{Client, ClientError, Precondition, Propagation, ResourceType};
-use flagship_runtime::effects::{Made, SeenWrites, Writer, carry_out_in_groups};
+use flagship_runtime::effects::{Made, PendingWrites, Writer, carry_out_in_groups};
+use flagship_runtime::error_action::Failure;
 use flagship_runtime::events::{EventType, Recorder};
 use flagship_runtime::queue::{About, Outcome};
-use flagship_runtime::verdict::Failure;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
@@ -38,14 +39,14 @@ use serde_json::json;
 
 use super::fresh_reads::observe_fresh;
 use super::metrics::StatusSeries;
-use super::observe::{Departed, Seen, observe};
+use super::observe::{Departed, PassInputs, observe};
 use super::policies;
 use super::triggers::ROW;
 use crate::hub::Context;
 use crate::malformed_events::cause;
 use crate::mirrors::{Mirrors, Run, ScopeMirrors};
 use crate::patches::{
-    DeliveryMarks, difference, gone_is_fine, reference, with_finalizer, without_finalizer,
+    DeliveryMarks, difference, ignore_not_found, reference, with_finalizer, without_finalizer,
 };
 use crate::per_placement::{PerPlacement, PlacedKey};
 use crate::placement::{Selectable, delete_all, write_snapshot};
@@ -66,7 +67,7 @@ pub(super) struct Shell<S: Scoped> {
     recorder: Recorder,
     /// Says to `managedFields` who put the finalizer there.
     finalizer_client: Client,
-    seen: SeenWrites<PlacedKey>,
+    seen: PendingWrites<PlacedKey>,
     departed: Departed,
     series: StatusSeries,
     /// What writing the record of a run costs.
@@ -85,7 +86,7 @@ type Told = (Option<String>, String, String);
 
 /// A pass that has read and planned.
 struct Pass<'a> {
-    seen: Seen,
+    seen: PassInputs,
     writer: Writer<'a, PlacedKey>,
     finalizer_writer: Writer<'a, PlacedKey>,
     /// Whether the run's record is written.
@@ -95,8 +96,8 @@ struct Pass<'a> {
 /// What is done to one binding.
 #[derive(Debug)]
 enum Touch {
-    Update(Option<Box<Deliver>>, Option<Signal>),
-    Withdraw(Withdraw),
+    Update(Option<Box<UpdateBinding>>, Option<SignalStart>),
+    DeleteBinding(DeleteBinding),
 }
 
 impl<S: Scoped> Shell<S> {
@@ -108,7 +109,7 @@ impl<S: Scoped> Shell<S> {
         queue: &PerPlacement,
         recorder: Recorder,
     ) -> Self {
-        let seen = SeenWrites::default();
+        let seen = PendingWrites::default();
         seen.shown_by(ResourceType::of::<S::UpdateRun>(), &scope.runs.runs);
         seen.shown_by(ResourceType::of::<S::ApprovalRequest>(), &scope.runs.approvals);
         seen.shown_by(ResourceType::of::<S::Binding>(), &scope.bindings);
@@ -204,7 +205,7 @@ impl<S: Scoped> Shell<S> {
 
     /// The Works behind the bindings of a run, where they are as old as these: a binding
     /// that works says so because its Works here do.
-    fn works_of(&self, seen: &Seen) -> Vec<Work> {
+    fn works_of(&self, seen: &PassInputs) -> Vec<Work> {
         let bindings = seen.observed.bindings.iter().filter(|_| !seen.fresh);
         let works = bindings.flat_map(|binding| {
             let key = seen.observed.run.beside(&binding.name);
@@ -214,17 +215,17 @@ impl<S: Scoped> Shell<S> {
     }
 
     /// Decides on the mirrors, and once more on fresh reads where that is not enough.
-    async fn decide(&self, run: &Run) -> Result<(Seen, Plan), Failure> {
+    async fn decide(&self, run: &Run) -> Result<(PassInputs, Plan), Failure> {
         let asked_index = self.asked(run);
         let set_back = self.clock_set_back(run);
-        let planned = |mut seen: Seen| {
+        let planned = |mut seen: PassInputs| {
             seen.observed.run.asked_index.clone_from(&asked_index);
             seen.observed.clock_set_back = set_back;
             let plan = plan(&seen.observed);
             (seen, plan)
         };
         if run.rival.ended || run.value.deleting || !run.value.has_finalizer {
-            return Ok(planned(Seen::alone(&self.cx, run)));
+            return Ok(planned(PassInputs::alone(&self.cx, run)));
         }
         if run.value.is_initialized() {
             let members = &self.mirrors.members;
@@ -273,14 +274,18 @@ impl<S: Scoped> Shell<S> {
         let mut touches: Vec<Touch> = Vec::new();
         for action in actions {
             match (action, touches.last_mut()) {
-                (Action::Deliver(deliver), _) => touches.push(Touch::Update(Some(deliver), None)),
-                (Action::Signal(signal), Some(Touch::Update(Some(deliver), own @ None)))
+                (Action::UpdateBinding(deliver), _) => {
+                    touches.push(Touch::Update(Some(deliver), None));
+                }
+                (Action::SignalStart(signal), Some(Touch::Update(Some(deliver), own @ None)))
                     if deliver.binding == signal.binding =>
                 {
                     *own = Some(signal);
                 }
-                (Action::Signal(signal), _) => touches.push(Touch::Update(None, Some(signal))),
-                (Action::Withdraw(withdraw), _) => touches.push(Touch::Withdraw(withdraw)),
+                (Action::SignalStart(signal), _) => touches.push(Touch::Update(None, Some(signal))),
+                (Action::DeleteBinding(withdraw), _) => {
+                    touches.push(Touch::DeleteBinding(withdraw));
+                }
                 // The plan has these before anything is done to a binding.
                 (action, _) => self.act(pass, action).await?,
             }
@@ -301,9 +306,9 @@ impl<S: Scoped> Shell<S> {
             Action::RemoveFinalizer => {
                 let patch = without_finalizer(&pass.seen.finalizers, finalizer::UPDATE_RUN);
                 let freed = pass.writer.patch::<S::UpdateRun>(&pass.seen.run, patch).await;
-                gone_is_fine(freed)?;
+                ignore_not_found(freed)?;
             }
-            Action::ForgetRequests => {
+            Action::DeleteApprovalRequests => {
                 let labels = format!("{}={name}", label::TARGET_UPDATE_RUN);
                 let namespace = pass.seen.run.key.namespace.as_deref();
                 delete_all::<S::ApprovalRequest, _>(
@@ -315,7 +320,7 @@ impl<S: Scoped> Shell<S> {
                 .await?;
             }
             Action::Resources(action) => {
-                let Seen { observed, resources, .. } = &mut pass.seen;
+                let PassInputs { observed, resources, .. } = &mut pass.seen;
                 let Some(placement) = &observed.placement else {
                     return Err(Failure::reread("the placement is gone"));
                 };
@@ -323,9 +328,9 @@ impl<S: Scoped> Shell<S> {
                 let writer = &pass.writer;
                 write_snapshot::<S, _>(writer, resources, placement, selection, action).await?;
             }
-            Action::Ask(ask) => self.ask(pass, &ask).await?,
-            Action::Accept(accept) => self.accept(pass, &accept).await?,
-            Action::Dismiss(dismiss) => self.dismiss(pass, &dismiss).await?,
+            Action::CreateApprovalRequest(ask) => self.ask(pass, &ask).await?,
+            Action::AcceptApproval(accept) => self.accept(pass, &accept).await?,
+            Action::DeleteForeignRequest(dismiss) => self.dismiss(pass, &dismiss).await?,
             Action::Adopt(adopted) => {
                 let text = (!adopted.is_empty()).then(|| serde_json::to_string(&adopted));
                 let text =
@@ -334,20 +339,20 @@ impl<S: Scoped> Shell<S> {
                 let written = pass.writer.patch::<S::UpdateRun>(&pass.seen.run, patch).await?;
                 pass.seen.run = Precondition::of(&written).unwrap_or_else(|| pass.seen.run.clone());
             }
-            Action::Announce(announced) => {
+            Action::AnnounceWrites(announced) => {
                 let text = announced.to_text(&pass.seen.run.uid);
                 let patch = json!({"metadata": {"annotations": {own::ANNOUNCED_WRITES: text}}});
                 let written = pass.writer.patch::<S::UpdateRun>(&pass.seen.run, patch).await?;
                 pass.seen.run = Precondition::of(&written).unwrap_or_else(|| pass.seen.run.clone());
             }
             Action::Status(status) => self.record(pass, *status).await?,
-            Action::Deliver(_) | Action::Signal(_) | Action::Withdraw(_) => {}
+            Action::UpdateBinding(_) | Action::SignalStart(_) | Action::DeleteBinding(_) => {}
         }
         Ok(())
     }
 
     /// Asks a person.
-    async fn ask(&self, pass: &Pass<'_>, ask: &Ask) -> Result<(), Failure> {
+    async fn ask(&self, pass: &Pass<'_>, ask: &CreateApprovalRequest) -> Result<(), Failure> {
         let run = &pass.seen.observed.run;
         tracing::info!(run = %pass.seen.run.key, request = ask.name, "asking for approval");
         let request = S::ApprovalRequest::new(ask.metadata(run), ask.spec(run));
@@ -359,7 +364,7 @@ impl<S: Scoped> Shell<S> {
     }
 
     /// Takes note of an approval, for good.
-    async fn accept(&self, pass: &Pass<'_>, accept: &Accept) -> Result<(), Failure> {
+    async fn accept(&self, pass: &Pass<'_>, accept: &AcceptApproval) -> Result<(), Failure> {
         tracing::info!(run = %pass.seen.run.key, request = accept.request, "approval accepted");
         let mut requests = pass.seen.observed.approvals.iter();
         let found = requests.find(|request| request.name == accept.request);
@@ -378,7 +383,11 @@ impl<S: Scoped> Shell<S> {
     /// Deletes what an earlier run of the name has left behind. That this run lives is asked
     /// after the request was read: a hub that has slept through the deletion of the run would
     /// take the request of its successor for an old one.
-    async fn dismiss(&self, pass: &Pass<'_>, dismiss: &Dismiss) -> Result<(), Failure> {
+    async fn dismiss(
+        &self,
+        pass: &Pass<'_>,
+        dismiss: &DeleteForeignRequest,
+    ) -> Result<(), Failure> {
         let run = &pass.seen.run;
         let now = self.cx.client.of::<S::UpdateRun>().find(&run.key).await?;
         if now.is_none_or(|now| now.meta().uid.as_deref() != Some(&run.uid)) {
@@ -434,7 +443,7 @@ impl<S: Scoped> Shell<S> {
             resource_version: version.to_owned(),
         };
         match touch {
-            Touch::Withdraw(Withdraw { binding, uid, resource_version }) => {
+            Touch::DeleteBinding(DeleteBinding { binding, uid, resource_version }) => {
                 tracing::info!(run = %pass.seen.run.key, binding, "deleting the binding");
                 let precondition = precondition(&binding, &uid, &resource_version);
                 pass.writer.delete::<S::Binding>(&precondition, Propagation::Background).await?;
@@ -492,7 +501,7 @@ impl<S: Scoped> Shell<S> {
         &self,
         pass: &Pass<'_>,
         precondition: &Precondition,
-        signal: &Signal,
+        signal: &SignalStart,
         generation: i64,
         conditions: &[k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition],
     ) -> Result<(), ClientError> {

@@ -12,7 +12,7 @@ use flagship_api::names::ObjectKey;
 use flagship_rules::model::Binding;
 use flagship_rules::update_run::Approval;
 use flagship_rules::update_run::triggers::{
-    Glance, binding_changed, request_appeared, request_changed, request_deleted,
+    BindingView, binding_changed, request_appeared, request_changed, request_deleted,
 };
 use flagship_runtime::queue::BatchingWindow;
 use flagship_runtime::reflector::{Change, Subscription};
@@ -159,8 +159,8 @@ impl Waker {
     }
 }
 
-fn glance(binding: &Binding) -> Glance<'_> {
-    Glance {
+fn glance(binding: &Binding) -> BindingView<'_> {
+    BindingView {
         uid: &binding.uid,
         generation: binding.generation,
         deleting: binding.deleting,

@@ -12,7 +12,7 @@ use crate::mirrors::Mirrors;
 use crate::patches::precondition_of;
 
 /// What a pass looks at, and what its writes carry as preconditions.
-pub(super) struct Seen {
+pub(super) struct PassInputs {
     pub observed: Observed,
     pub binding: Precondition,
     pub finalizers: Vec<String>,
@@ -23,7 +23,7 @@ pub(super) struct Seen {
 }
 
 /// Reads everything for one pass; `None` if the binding is gone.
-pub(super) fn observe(cx: &Context, mirrors: &Mirrors, key: &ObjectKey) -> Option<Seen> {
+pub(super) fn observe(cx: &Context, mirrors: &Mirrors, key: &ObjectKey) -> Option<PassInputs> {
     let scope = mirrors.of(key)?;
     let binding = scope.bindings.get(key)?;
     let (target, of) = (binding.cluster(), binding.placement_key());
@@ -38,7 +38,7 @@ pub(super) fn observe(cx: &Context, mirrors: &Mirrors, key: &ObjectKey) -> Optio
         };
         (work.value.name.clone(), (work.precondition.clone(), strategies))
     });
-    Some(Seen {
+    Some(PassInputs {
         binding: precondition_of(&binding),
         finalizers: binding.finalizers.clone(),
         works: versioned.collect(),

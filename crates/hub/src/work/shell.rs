@@ -23,20 +23,20 @@ use flagship_rules::work::{
 use flagship_runtime::client::{
     ClientError, Listed, Precondition, Propagation, ResourceType, Selection,
 };
-use flagship_runtime::effects::{Made, SeenWrites, Writer, carry_out_in_groups};
+use flagship_runtime::effects::{Made, PendingWrites, Writer, carry_out_in_groups};
+use flagship_runtime::error_action::Failure;
 use flagship_runtime::events::{EventType, Recorder};
 use flagship_runtime::queue::{About, Outcome};
-use flagship_runtime::verdict::Failure;
 use jiff::{SignedDuration, Timestamp};
 use kube_core::Resource;
 use kube_core::metadata::PartialObjectMeta;
 use serde_json::{Value, json};
 
 use super::contents::Contents;
-use super::observe::{Seen, observe};
+use super::observe::{PassInputs, observe};
 use crate::hub::Context;
 use crate::mirrors::{Mirrors, ScopeMirrors};
-use crate::patches::{difference, gone_is_fine, reference, with_finalizer, without_finalizer};
+use crate::patches::{difference, ignore_not_found, reference, with_finalizer, without_finalizer};
 use crate::scope::{ClusterWide, InNamespace, Scoped};
 
 /// Writes to Works of one binding that are under way at once.
@@ -47,7 +47,7 @@ pub(super) struct Shell {
     cx: Context,
     mirrors: Arc<Mirrors>,
     recorder: Recorder,
-    seen: SeenWrites<ObjectKey>,
+    seen: PendingWrites<ObjectKey>,
     contents: Contents,
     /// By when members are to have answered what was written last, before statuses say that
     /// they are at it. Forgotten with the process: the next one says so at once.
@@ -88,13 +88,13 @@ impl fmt::Debug for Brief {
 
 /// A pass that has read and planned.
 struct Pass<'a> {
-    seen: Seen,
+    seen: PassInputs,
     writer: Writer<'a, ObjectKey>,
 }
 
 impl Shell {
     pub fn new(cx: Context, mirrors: Arc<Mirrors>, recorder: Recorder) -> Self {
-        let seen = SeenWrites::default();
+        let seen = PendingWrites::default();
         shown::<ClusterWide>(&seen, Some(&mirrors.cluster_wide));
         shown::<InNamespace>(&seen, mirrors.in_namespaces.as_ref());
         seen.shown_by(ResourceType::of::<Work>(), &mirrors.works.works);
@@ -168,7 +168,7 @@ impl Shell {
         };
     }
 
-    fn pass_over<'a>(&'a self, key: &'a ObjectKey, seen: Seen) -> Pass<'a> {
+    fn pass_over<'a>(&'a self, key: &'a ObjectKey, seen: PassInputs) -> Pass<'a> {
         let writer = Writer::new(&self.cx.client, &self.cx.leadership, &self.seen, key);
         Pass { seen, writer }
     }
@@ -318,7 +318,7 @@ impl Shell {
 impl Pass<'_> {
     async fn patch<S: Scoped>(&mut self, patch: Value) -> Result<(), Refused> {
         let patched = self.writer.patch::<S::Binding>(&self.seen.binding, patch).await;
-        let patched = gone_is_fine(patched).map_err(|error| Refused::Retry(error.into()))?;
+        let patched = ignore_not_found(patched).map_err(|error| Refused::Retry(error.into()))?;
         patched.iter().for_each(|object| self.moved_on(object));
         Ok(())
     }
@@ -326,7 +326,7 @@ impl Pass<'_> {
     async fn tell<S: Scoped>(&mut self, status: &ResourceBindingStatus) -> Result<(), Refused> {
         let patch = json!({"status": every_field(status)});
         let written = self.writer.patch_status::<S::Binding>(&self.seen.binding, patch).await;
-        let written = gone_is_fine(written).map_err(|error| Refused::Retry(error.into()))?;
+        let written = ignore_not_found(written).map_err(|error| Refused::Retry(error.into()))?;
         written.iter().for_each(|object| self.moved_on(object));
         Ok(())
     }
@@ -405,7 +405,7 @@ fn every_field(status: &ResourceBindingStatus) -> Value {
 }
 
 /// Names the mirrors that show our writes.
-fn shown<S: Scoped>(seen: &SeenWrites<ObjectKey>, mirrors: Option<&ScopeMirrors>) {
+fn shown<S: Scoped>(seen: &PendingWrites<ObjectKey>, mirrors: Option<&ScopeMirrors>) {
     if let Some(mirrors) = mirrors {
         seen.shown_by(ResourceType::of::<S::Binding>(), &mirrors.bindings);
     }

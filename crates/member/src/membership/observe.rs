@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use flagship_rules::heartbeat::Checkup;
+use flagship_rules::heartbeat::MemberHealth;
 
 use crate::member::Context;
 use crate::properties::Collector;
@@ -26,7 +26,7 @@ impl Health {
     }
 
     /// What is so now.
-    pub async fn observe(&self) -> Checkup {
+    pub async fn observe(&self) -> MemberHealth {
         let readyz = self.cx.member.with_timeout(PROBE_TIMEOUT).probe(READYZ).await;
         let told = match &self.cx.provider {
             Some(provider) => Some(provider.ask().await),
@@ -41,6 +41,6 @@ impl Health {
             None if !runs && readyz == 200 => self.collector.collect().await,
             told => told,
         };
-        Checkup { readyz, collected, provider }
+        MemberHealth { readyz, collected, provider }
     }
 }

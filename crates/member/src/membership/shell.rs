@@ -12,12 +12,12 @@ use flagship_api::names::ObjectKey;
 use flagship_api::work::Work;
 use flagship_rules::heartbeat::{self, Internal, Report};
 use flagship_runtime::client::{ClientError, Precondition, ResourceType, Selection};
-use flagship_runtime::effects::{Retry, SeenWrites, Writer, retry};
+use flagship_runtime::effects::{PendingWrites, Retry, Writer, retry};
+use flagship_runtime::error_action::{ErrorAction, Failure};
 use flagship_runtime::events::{EventType, Recorder};
 use flagship_runtime::metrics::Counter;
 use flagship_runtime::queue::Outcome;
 use flagship_runtime::reflector::Store;
-use flagship_runtime::verdict::{Failure, Verdict};
 use kube_core::metadata::PartialObjectMeta;
 use serde_json::json;
 
@@ -29,7 +29,7 @@ pub(super) struct Shell {
     mirror: Store<InternalMemberCluster>,
     recorder: Recorder,
     health: Health,
-    seen: SeenWrites<ObjectKey>,
+    seen: PendingWrites<ObjectKey>,
     joins: Counter,
     leaves: Counter,
 }
@@ -41,7 +41,7 @@ impl Shell {
         recorder: Recorder,
         health: Health,
     ) -> Self {
-        let seen = SeenWrites::default();
+        let seen = PendingWrites::default();
         seen.shown_by(ResourceType::of::<InternalMemberCluster>(), &mirror);
         let success = [("result", "success")];
         let counter = |name, help| cx.metrics.counter(name, help, &success);
@@ -152,8 +152,8 @@ impl Shell {
             // A conflict is a stale read, anything else a hub that fails; the heartbeat goes on after both.
             Err(error) => {
                 let failure = Failure::from(error);
-                return Err(match failure.verdict {
-                    Verdict::GiveUp => Failure::back_off(failure.why),
+                return Err(match failure.action {
+                    ErrorAction::GiveUp => Failure::back_off(failure.why),
                     _ => failure,
                 });
             }

@@ -184,7 +184,7 @@ impl Watches {
         K: kube_core::Resource + serde::de::DeserializeOwned + Send + 'static,
     {
         // An object may have been listed before a Work asked for it.
-        let reflector = reflector.with_ends_of_strangers();
+        let reflector = reflector.with_deletes_of_unkept();
         let store = reflector.store();
         let (ours, of) = (Arc::downgrade(&self.0), kind.clone());
         let subscription = store.subscribe(move |change| changed(&ours, &of, change));

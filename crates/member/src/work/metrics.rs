@@ -1,6 +1,6 @@
 //! Counts what became of Works and manifests, by the reasons of their conditions.
 
-use flagship_api::condition::{Conditions, Generation, Truth};
+use flagship_api::condition::{ConditionStatus, Conditions, Generation};
 use flagship_api::condition_type::work as kind;
 use flagship_api::work::{ManifestCondition, Work, WorkStatus};
 use flagship_runtime::metrics::Metrics;
@@ -46,7 +46,7 @@ fn count_manifest(metrics: &Metrics, manifest: &ManifestCondition) {
 fn label(condition: Option<&Condition>) -> &str {
     match condition {
         None => "Skipped",
-        Some(condition) if Truth::of(condition) == Truth::Unknown => "Unknown",
+        Some(condition) if ConditionStatus::of(condition) == ConditionStatus::Unknown => "Unknown",
         Some(condition) => &condition.reason,
     }
 }

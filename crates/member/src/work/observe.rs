@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use flagship_api::names::ObjectKey;
 use flagship_api::work::{AppliedWork, Work};
+use flagship_runtime::error_action::Failure;
 use flagship_runtime::reflector::Store;
-use flagship_runtime::verdict::Failure;
 
 use crate::member::Context;
 
@@ -23,7 +23,7 @@ pub(super) struct Mirrors {
 }
 
 /// What is to be done about a Work.
-pub(super) enum Seen {
+pub(super) enum WorkState {
     /// It is gone.
     Gone,
     /// Nothing: the member is not part of the fleet. Joining brings all Works back.
@@ -39,17 +39,17 @@ pub(super) async fn observe(
     cx: &Context,
     mirrors: &Mirrors,
     key: &ObjectKey,
-) -> Result<Seen, Failure> {
-    let Some(work) = mirrors.works.get(key) else { return Ok(Seen::Gone) };
+) -> Result<WorkState, Failure> {
+    let Some(work) = mirrors.works.get(key) else { return Ok(WorkState::Gone) };
     if !cx.participation.is_on() {
-        return Ok(Seen::NotJoined);
+        return Ok(WorkState::NotJoined);
     }
     if tokio::time::timeout(FIRST_LIST, mirrors.applied.synced()).await.is_err() {
         return Err(Failure::back_off("the member does not list its AppliedWorks"));
     }
     if work.metadata.deletion_timestamp.is_none() {
-        return Ok(Seen::Wanted(work));
+        return Ok(WorkState::Wanted(work));
     }
     let applied = mirrors.applied.get(&ObjectKey::cluster(&key.name));
-    Ok(Seen::Deleted(work, applied))
+    Ok(WorkState::Deleted(work, applied))
 }

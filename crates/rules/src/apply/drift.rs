@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::diff;
 use super::prepare::sanitised;
-use super::step::{Case, Refusal, RefusalKind, Step};
+use super::step::{ManifestContext, Refusal, RefusalKind, Step};
 
 /// What a comparison is for.
 pub(super) enum Purpose {
@@ -37,12 +37,12 @@ pub(super) struct Compared {
 pub struct DryRun<'a> {
     /// What to apply.
     pub body: Value,
-    case: Case<'a>,
+    case: ManifestContext<'a>,
     purpose: Purpose,
 }
 
 /// Compares as the terms want it. Without an object there is nothing to compare with.
-pub(super) fn start(case: Case<'_>, purpose: Purpose) -> Step<'_> {
+pub(super) fn start(case: ManifestContext<'_>, purpose: Purpose) -> Step<'_> {
     match case.terms.comparison {
         ComparisonOption::FullComparison => {
             let compared = with(&case, &case.manifest.object, false);
@@ -75,7 +75,7 @@ impl<'a> DryRun<'a> {
     }
 }
 
-fn with(case: &Case<'_>, wished: &Value, degraded: bool) -> Result<Compared, String> {
+fn with(case: &ManifestContext<'_>, wished: &Value, degraded: bool) -> Result<Compared, String> {
     let live = case.live.as_ref().unwrap_or(&Value::Null);
     Ok(Compared { details: full(wished, live)?, degraded })
 }

@@ -13,8 +13,8 @@ use flagship_api::reason::work::manifest as reason;
 use flagship_api::work::{AppliedWorkStatus, ManifestCondition, Work, WorkResourceIdentifier};
 use jiff::Timestamp;
 
+use super::apply_options::ApplyOptions;
 use super::manifest::{Key, Manifest, key};
-use super::terms::Terms;
 
 /// What to do before applying.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,7 +31,7 @@ pub struct Intent {
 pub fn intent(
     work: &Work,
     applied: &AppliedWorkStatus,
-    terms: &Terms,
+    terms: &ApplyOptions,
     manifests: &[Manifest],
     now: Timestamp,
 ) -> Option<Intent> {

@@ -3,7 +3,7 @@
 //! The shell reads, writes and loops; this is the order in which it asks:
 //!
 //! ```text
-//! terms     = Terms::new(spec.applyStrategy, AppliedWork)     what holds for all manifests
+//! terms     = ApplyOptions::new(spec.applyStrategy, AppliedWork)     what holds for all manifests
 //! manifests = read(spec.workload.manifests)                   JSON, names
 //!             types(&manifests) ─► look up on the member ─► map(&mut manifests, found)
 //! intent    = intent(work, AppliedWork.status, terms, &manifests, now)
@@ -23,6 +23,7 @@
 //! Whether an applied object works is decided in [`crate::availability`]. Deleting a Work is
 //! [`withdrawal`], with [`release`] for an object whose deletion is stuck.
 
+mod apply_options;
 mod diff;
 mod drift;
 mod intent;
@@ -38,7 +39,6 @@ mod report;
 mod requeue;
 mod step;
 mod take_over;
-mod terms;
 mod waves;
 mod withdrawal;
 mod write;
@@ -46,6 +46,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+pub use apply_options::ApplyOptions;
 pub use drift::DryRun;
 pub use intent::{Intent, intent, removal_failed};
 pub use manifest::{GroupVersionKind, Manifest, Mapping, Unmapped, Untried, map, read, types};
@@ -58,7 +59,6 @@ pub use report::{Options, Report, StatusWrite, report};
 pub use requeue::{Look, RequeueBackOff, Timing};
 pub use step::{Find, Refusal, RefusalKind, Step, begin};
 pub use take_over::{FindWorks, TakeOver};
-pub use terms::Terms;
 pub use waves::{LAST_WAVE, waves};
 pub use withdrawal::{WITHDRAWAL_CHECK, Withdrawal, withdrawal};
 pub use write::{Operation, PatchStyle, Write};

@@ -6,8 +6,8 @@ use flagship_api::keys::annotation;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use serde_json::{Value, json};
 
+use super::apply_options::ApplyOptions;
 use super::owners::{is_applied_work, is_ours, metadata_mut, owners};
-use super::terms::Terms;
 
 /// All annotations of an object together, keys included, in bytes.
 pub(super) const MOST_ANNOTATIONS: usize = 262_144;
@@ -96,7 +96,7 @@ fn annotations_size(object: &Value) -> usize {
 pub(super) fn check_owners(
     manifest: &Value,
     live: Option<&Value>,
-    terms: &Terms,
+    terms: &ApplyOptions,
 ) -> Result<(), &'static str> {
     let asked = owners(manifest);
     if !asked.is_empty() && !terms.allow_co_ownership {

@@ -12,6 +12,7 @@ use flagship_api::keys::annotation;
 use flagship_api::placement_status::PatchDetail;
 use serde_json::Value;
 
+use super::apply_options::ApplyOptions;
 use super::drift::{self, Compared, DryRun, Purpose};
 use super::manifest::{Manifest, Untried};
 use super::outcome::{Findings, Outcome, Verdict};
@@ -19,7 +20,6 @@ use super::owners::{is_ours, is_terminating};
 use super::protected;
 use super::redact::Redactor;
 use super::take_over::{self, FindWorks, TakeOver};
-use super::terms::Terms;
 use super::write::{self, Write};
 use crate::availability::{self, Availability};
 
@@ -67,20 +67,20 @@ impl Refusal {
 }
 
 /// A manifest on its way.
-pub(super) struct Case<'a> {
+pub(super) struct ManifestContext<'a> {
     pub(super) manifest: &'a Manifest,
-    pub(super) terms: &'a Terms,
+    pub(super) terms: &'a ApplyOptions,
     /// The object on the member, as last seen.
     pub(super) live: Option<Value>,
     redactor: Redactor,
 }
 
 /// A request for the object.
-pub struct Find<'a>(Case<'a>);
+pub struct Find<'a>(ManifestContext<'a>);
 
 /// The first step of a manifest.
-pub fn begin<'a>(manifest: &'a Manifest, terms: &'a Terms) -> Step<'a> {
-    let case = Case { manifest, terms, live: None, redactor: Redactor::of(manifest) };
+pub fn begin<'a>(manifest: &'a Manifest, terms: &'a ApplyOptions) -> Step<'a> {
+    let case = ManifestContext { manifest, terms, live: None, redactor: Redactor::of(manifest) };
     match &manifest.untried {
         Some(untried) => {
             let Untried { verdict, error } = untried.clone();
@@ -113,7 +113,7 @@ impl<'a> Find<'a> {
     }
 }
 
-impl<'a> Case<'a> {
+impl<'a> ManifestContext<'a> {
     /// Takes note of the object as it is now.
     pub(super) fn see(&mut self, live: Value) {
         self.redactor.learn(&live);

@@ -16,7 +16,7 @@ use super::drift::{self, Compared, Purpose};
 use super::outcome::{Findings, Verdict};
 use super::owners::{is_applied_work, owners, with_owners};
 use super::protected;
-use super::step::{Case, DIFF_CALCULATION_FAILED, IN_DEGRADED_MODE, Refusal, Step};
+use super::step::{DIFF_CALCULATION_FAILED, IN_DEGRADED_MODE, ManifestContext, Refusal, Step};
 
 /// What every failure but a difference starts with.
 const FAILED: &str = "failed to take over a pre-existing object: ";
@@ -25,7 +25,7 @@ const FAILED: &str = "failed to take over a pre-existing object: ";
 pub struct FindWorks<'a> {
     /// Names of Works in the member's namespace.
     pub names: BTreeSet<String>,
-    case: Case<'a>,
+    case: ManifestContext<'a>,
     owners: Vec<OwnerReference>,
 }
 
@@ -33,11 +33,11 @@ pub struct FindWorks<'a> {
 pub struct TakeOver<'a> {
     /// The object as it is to be.
     pub object: Value,
-    case: Case<'a>,
+    case: ManifestContext<'a>,
 }
 
 /// Begins to take over the object of this case.
-pub(super) fn start(case: Case<'_>) -> Step<'_> {
+pub(super) fn start(case: ManifestContext<'_>) -> Step<'_> {
     if case.live.as_ref().is_some_and(|live| protected::is_agents(live, &case.terms.home)) {
         return failed(case, "the object belongs to the member agent");
     }
@@ -74,7 +74,7 @@ impl<'a> FindWorks<'a> {
     }
 }
 
-fn decide(case: Case<'_>, owners: Vec<OwnerReference>) -> Step<'_> {
+fn decide(case: ManifestContext<'_>, owners: Vec<OwnerReference>) -> Step<'_> {
     if !owners.is_empty() && !case.terms.allow_co_ownership {
         let why = format!(
             "the object is already owned by some other sources(s) and co-ownership is disallowed \
@@ -94,7 +94,7 @@ fn decide(case: Case<'_>, owners: Vec<OwnerReference>) -> Step<'_> {
 
 /// Goes on once the object was compared.
 pub(super) fn compared<'a>(
-    case: Case<'a>,
+    case: ManifestContext<'a>,
     owners: Vec<OwnerReference>,
     result: Result<Compared, String>,
 ) -> Step<'a> {
@@ -113,7 +113,7 @@ pub(super) fn compared<'a>(
     case.done(Verdict::FailedToTakeOver, Some(error), Findings::Diffs(details))
 }
 
-fn own(case: Case<'_>, mut owners: Vec<OwnerReference>) -> Step<'_> {
+fn own(case: ManifestContext<'_>, mut owners: Vec<OwnerReference>) -> Step<'_> {
     owners.push(case.terms.owner.clone());
     let object = with_owners(case.live.as_ref().unwrap_or(&Value::Null), &owners);
     Step::TakeOver(TakeOver { object, case })
@@ -136,6 +136,6 @@ impl<'a> TakeOver<'a> {
     }
 }
 
-fn failed<'a>(case: Case<'a>, why: &str) -> Step<'a> {
+fn failed<'a>(case: ManifestContext<'a>, why: &str) -> Step<'a> {
     case.failed(Verdict::FailedToTakeOver, format!("{FAILED}{why}"))
 }

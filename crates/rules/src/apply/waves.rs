@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use super::apply_options::ApplyOptions;
 use super::manifest::Manifest;
-use super::terms::Terms;
 
 /// The wave of everything that has no place of its own.
 pub const LAST_WAVE: u16 = 999;
@@ -29,7 +29,7 @@ const GROUPS: [&str; 12] = [
 
 /// The manifests to process, as places in the list, wave by wave. Those in trouble are in no
 /// wave; where nothing is applied, one wave has them all.
-pub fn waves(manifests: &[Manifest], terms: &Terms) -> Vec<Vec<usize>> {
+pub fn waves(manifests: &[Manifest], terms: &ApplyOptions) -> Vec<Vec<usize>> {
     let mut waves: BTreeMap<u16, Vec<usize>> = BTreeMap::new();
     for (at, manifest) in manifests.iter().enumerate() {
         if manifest.untried.is_none() {

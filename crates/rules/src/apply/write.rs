@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::outcome::Verdict;
 use super::owners::metadata_mut;
 use super::prepare::{check_owners, prepared, remember};
-use super::step::{Case, Refusal, RefusalKind, Step};
+use super::step::{ManifestContext, Refusal, RefusalKind, Step};
 
 /// One write, under the field manager of the applier.
 #[derive(Clone, PartialEq)]
@@ -53,11 +53,11 @@ pub enum PatchStyle {
 pub struct Write<'a> {
     /// What to write.
     pub operation: Operation,
-    case: Case<'a>,
+    case: ManifestContext<'a>,
 }
 
 /// Begins to write the manifest of this case.
-pub(super) fn start(case: Case<'_>) -> Step<'_> {
+pub(super) fn start(case: ManifestContext<'_>) -> Step<'_> {
     match operation(&case) {
         Ok(operation) => Step::Write(Write { operation, case }),
         Err(why) => failed(case, &why),
@@ -96,12 +96,12 @@ impl<'a> Write<'a> {
     }
 }
 
-fn failed<'a>(case: Case<'a>, why: &str) -> Step<'a> {
+fn failed<'a>(case: ManifestContext<'a>, why: &str) -> Step<'a> {
     case.failed(Verdict::ApplyFailed, format!("failed to apply the manifest: {why}"))
 }
 
-fn operation(case: &Case<'_>) -> Result<Operation, String> {
-    let Case { manifest, terms, live, .. } = case;
+fn operation(case: &ManifestContext<'_>) -> Result<Operation, String> {
+    let ManifestContext { manifest, terms, live, .. } = case;
     let live = live.as_ref();
     let mut body = prepared(&manifest.object, &terms.owner)?;
     check_owners(&manifest.object, live, terms)
@@ -129,7 +129,7 @@ fn operation(case: &Case<'_>) -> Result<Operation, String> {
 }
 
 /// Binds the write to the version that was looked at.
-fn lock(operation: &mut Operation, live: &Value, case: &Case<'_>) -> Result<(), String> {
+fn lock(operation: &mut Operation, live: &Value, case: &ManifestContext<'_>) -> Result<(), String> {
     let version = live.pointer("/metadata/resourceVersion").and_then(Value::as_str);
     let Some(version) = version.filter(|version| !version.is_empty()) else {
         let of = &case.manifest.identifier;

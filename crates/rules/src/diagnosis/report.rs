@@ -4,7 +4,7 @@
 //! The annotation is bounded, and whoever reads it takes what can be read: it may come from
 //! another version of the agent.
 
-use flagship_api::condition::{Conditions, Truth};
+use flagship_api::condition::{ConditionStatus, Conditions};
 use flagship_api::condition_type::work::AVAILABLE;
 use flagship_api::work::{WorkResourceIdentifier, WorkStatus};
 use jiff::{SignedDuration, Timestamp};
@@ -36,7 +36,7 @@ pub fn worth_a_look<'a>(
         let said = ours.next().and_then(|one| one.conditions.of_type(AVAILABLE));
         said.is_some_and(|said| {
             let since = now.duration_since(said.last_transition_time.0);
-            Truth::of(said) == Truth::False && since >= PATIENCE
+            ConditionStatus::of(said) == ConditionStatus::False && since >= PATIENCE
         })
     };
     outcomes

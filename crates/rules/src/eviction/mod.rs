@@ -15,7 +15,7 @@ mod observed;
 mod tests;
 
 use flagship_api::binding::BindingState;
-use flagship_api::condition::{Conditions, Generation, Truth, draft};
+use flagship_api::condition::{ConditionStatus, Conditions, Generation, draft};
 use flagship_api::condition_type::eviction as kind;
 use flagship_api::policy::PlacementType;
 use flagship_api::reason::eviction as reason;
@@ -98,14 +98,14 @@ pub fn plan(seen: &Observed) -> Plan {
     }
     match judge(seen) {
         Verdict::Invalid(why) => conclude(seen, Vec::new(), Err(why)),
-        Verdict::Blocked(why) => conclude(seen, Vec::new(), Ok((Truth::False, why))),
-        Verdict::Going(why) => conclude(seen, Vec::new(), Ok((Truth::True, why))),
+        Verdict::Blocked(why) => conclude(seen, Vec::new(), Ok((ConditionStatus::False, why))),
+        Verdict::Going(why) => conclude(seen, Vec::new(), Ok((ConditionStatus::True, why))),
         Verdict::Evict(bound, why) => {
             let intend = Action::Intend { uid: bound.uid.clone() };
             let delete = Action::Delete { binding: bound.name.clone() };
             let intended = seen.eviction.intended.as_ref() == Some(&bound.uid);
             let actions = if intended { vec![delete] } else { vec![intend, delete] };
-            conclude(seen, actions, Ok((Truth::True, why)))
+            conclude(seen, actions, Ok((ConditionStatus::True, why)))
         }
     }
 }
@@ -121,7 +121,7 @@ pub fn is_settled(eviction: &Eviction) -> bool {
 /// Whether the cluster was evicted.
 pub fn is_executed(eviction: &Eviction) -> bool {
     let executed = eviction.conditions.of_type(kind::EXECUTED);
-    executed.is_some_and(|executed| Truth::of(executed) == Truth::True)
+    executed.is_some_and(|executed| ConditionStatus::of(executed) == ConditionStatus::True)
 }
 
 /// Whether there was nothing to evict after all: placement or binding went by themselves.
@@ -130,7 +130,8 @@ pub fn found_nothing(eviction: &Eviction) -> bool {
     let nothing = [words::PLACEMENT_MISSING, words::PLACEMENT_DELETING, words::NO_BINDING];
     let valid = eviction.conditions.of_type(kind::VALID);
     valid.is_some_and(|valid| {
-        Truth::of(valid) == Truth::False && nothing.contains(&valid.message.as_str())
+        ConditionStatus::of(valid) == ConditionStatus::False
+            && nothing.contains(&valid.message.as_str())
     })
 }
 
@@ -200,7 +201,7 @@ fn is_placed(binding: &Binding) -> bool {
 fn conclude(
     seen: &Observed,
     mut actions: Vec<Action>,
-    verdict: Result<(Truth, String), &'static str>,
+    verdict: Result<(ConditionStatus, String), &'static str>,
 ) -> Plan {
     let generation = Generation(seen.eviction.generation);
     let mut conditions = seen.eviction.conditions.clone();
@@ -214,8 +215,8 @@ fn conclude(
             let said = draft(kind::VALID).is_true(reason::VALID).because(words::VALID);
             said.set(&mut conditions, generation, seen.now);
             let executed = match truth {
-                Truth::True => reason::EXECUTED,
-                Truth::False | Truth::Unknown => reason::NOT_EXECUTED,
+                ConditionStatus::True => reason::EXECUTED,
+                ConditionStatus::False | ConditionStatus::Unknown => reason::NOT_EXECUTED,
             };
             let said = draft(kind::EXECUTED).is(truth, executed).because(why);
             said.set(&mut conditions, generation, seen.now);

@@ -1,7 +1,7 @@
 //! Evictions as tables: a placement, its bindings in a word each, a budget, and the verdict.
 
 use flagship_api::binding::ResourceBindingSpec;
-use flagship_api::condition::{Generation, Truth, draft};
+use flagship_api::condition::{ConditionStatus, Generation, draft};
 use flagship_api::eviction::PlacementDisruptionBudgetSpec;
 use flagship_api::placement::PlacementSpec;
 use jiff::Timestamp;
@@ -70,7 +70,7 @@ fn said_of(kind: &str, said: &str) -> Condition {
         None => (said, 3),
     };
     let (truth, reason) = said.split_once(':').unwrap_or((said, "Reason"));
-    let truth = if truth == "True" { Truth::True } else { Truth::False };
+    let truth = if truth == "True" { ConditionStatus::True } else { ConditionStatus::False };
     draft(kind.to_owned())
         .is(truth, reason.to_owned())
         .into_condition(Generation(generation), now())
@@ -316,7 +316,7 @@ fn an_eviction_is_never_carried_out_twice() {
     seen.placement = None;
     assert_eq!(verdict(&seen), format!("{VALID} / {EXECUTED}: {gone}"));
     // It was said, whatever was said.
-    for truth in [Truth::True, Truth::False] {
+    for truth in [ConditionStatus::True, ConditionStatus::False] {
         let said = draft(kind::EXECUTED).is(truth, "Any").into_condition(Generation(0), now());
         seen.eviction.conditions = vec![said];
         assert_eq!(plan(&seen), Plan::default());

@@ -11,7 +11,7 @@
 mod tests;
 
 use flagship_api::cluster::{AgentStatus, AgentType, MemberClusterStatus};
-use flagship_api::condition::{Conditions, Draft, Generation, Truth, draft, wire_time};
+use flagship_api::condition::{ConditionStatus, Conditions, Draft, Generation, draft, wire_time};
 use flagship_api::condition_type::member_cluster as kind;
 use flagship_api::reason::membership::agent as reason;
 use jiff::Timestamp;
@@ -32,7 +32,7 @@ pub struct Internal<'a> {
 
 /// What one look at the member found.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Checkup {
+pub struct MemberHealth {
     /// HTTP status of the member's `/readyz`; 0 is no answer.
     pub readyz: u16,
     /// What the member has to offer; `None` if that could not be collected, and what was
@@ -60,7 +60,7 @@ pub fn last_heard(status: &MemberClusterStatus) -> Option<Timestamp> {
 }
 
 /// The member takes part: a heartbeat, its health and its properties.
-pub fn joined(internal: &Internal<'_>, checkup: &Checkup) -> Report {
+pub fn joined(internal: &Internal<'_>, checkup: &MemberHealth) -> Report {
     let mut words = Words::new(internal);
     words.agent.last_received_heartbeat = Some(wire_time(internal.now));
     words.health(checkup.readyz);
@@ -113,15 +113,15 @@ impl<'a> Words<'a> {
     }
 
     fn health(&mut self, readyz: u16) {
-        let was = self.agent.conditions.of_type(kind::HEALTHY).map(Truth::of);
+        let was = self.agent.conditions.of_type(kind::HEALTHY).map(ConditionStatus::of);
         let subject = draft(kind::HEALTHY);
         let (is, said, event) = if readyz == 200 {
             let event = Event::normal(reason::HEALTHY, "internal member cluster healthy");
-            (Truth::True, subject.is_true(reason::HEALTHY), event)
+            (ConditionStatus::True, subject.is_true(reason::HEALTHY), event)
         } else {
             let why = format!("health probe failed with status code {readyz}");
             let event = Event::warning(reason::UNHEALTHY, "internal member cluster unhealthy");
-            (Truth::False, subject.is_false(reason::UNHEALTHY).because(why), event)
+            (ConditionStatus::False, subject.is_false(reason::UNHEALTHY).because(why), event)
         };
         said.set(&mut self.agent.conditions, self.internal.generation, self.internal.now);
         if was != Some(is) {
@@ -142,9 +142,9 @@ impl<'a> Words<'a> {
         let Internal { generation, now, status } = *self.internal;
         for condition in said {
             let is = condition.clone().into_condition(generation, now);
-            let was = status.conditions.of_type(&is.type_).map(Truth::of);
-            let turned = was != Some(Truth::of(&is));
-            let good = Truth::of(&is) == Truth::True;
+            let was = status.conditions.of_type(&is.type_).map(ConditionStatus::of);
+            let turned = was != Some(ConditionStatus::of(&is));
+            let good = ConditionStatus::of(&is) == ConditionStatus::True;
             match is.type_.as_str() {
                 kind::PROPERTY_PROVIDER_STARTED if turned && good => {
                     self.events.push(Event::normal(&is.reason, is.message));
@@ -165,7 +165,7 @@ impl<'a> Words<'a> {
         let was = self.agent.conditions.of_type(kind::JOINED).cloned();
         said.set(&mut self.agent.conditions, generation, now);
         let is = self.agent.conditions.of_type(kind::JOINED);
-        let turned = was.as_ref().map(Truth::of) != is.map(Truth::of);
+        let turned = was.as_ref().map(ConditionStatus::of) != is.map(ConditionStatus::of);
         if turned || was.as_ref().map(Generation::seen_by) != is.map(Generation::seen_by) {
             self.events.push(event);
         }

@@ -9,8 +9,8 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
 }
 
-fn well() -> Checkup {
-    Checkup { readyz: 200, collected: Some(Collected::default()), provider: Vec::new() }
+fn well() -> MemberHealth {
+    MemberHealth { readyz: 200, collected: Some(Collected::default()), provider: Vec::new() }
 }
 
 fn internal(status: &MemberClusterStatus, second: i64) -> Internal<'_> {
@@ -57,7 +57,7 @@ fn the_first_word_is_joined_and_healthy_with_a_heartbeat() {
 fn an_ill_member_still_has_a_heartbeat() {
     let nothing = MemberClusterStatus::default();
     let report = joined(&internal(&nothing, 5), &well());
-    let ill = Checkup { readyz: 503, collected: None, provider: Vec::new() };
+    let ill = MemberHealth { readyz: 503, collected: None, provider: Vec::new() };
     let report = joined(&internal(&report.status, 65), &ill);
     assert_eq!(
         told(&report),
@@ -120,7 +120,7 @@ fn properties_survive_a_failed_collection_and_other_agents_are_left_alone() {
         agent_status: vec![other.clone()],
         ..MemberClusterStatus::default()
     };
-    let failed = Checkup { collected: None, ..well() };
+    let failed = MemberHealth { collected: None, ..well() };
     let report = joined(&internal(&before, 5), &failed);
     assert_eq!(report.status.properties, before.properties);
     assert_eq!(report.status.agent_status[0], other);
@@ -134,7 +134,7 @@ fn properties_survive_a_failed_collection_and_other_agents_are_left_alone() {
 fn a_provider_is_told_of_beside_the_agents() {
     use crate::properties::provider;
     let nothing = MemberClusterStatus::default();
-    let with = |provider: Vec<Draft>| Checkup { provider, ..well() };
+    let with = |provider: Vec<Draft>| MemberHealth { provider, ..well() };
     let said = |report: &Report| -> Vec<String> {
         let line = |c: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition| {
             format!("{}={} {}: {}", c.type_, c.status, c.reason, c.message)

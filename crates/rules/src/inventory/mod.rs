@@ -13,7 +13,7 @@ use flagship_api::cluster_profile::{
     AccessProvider, ClusterEndpoint, ClusterManager, ClusterProfile, ClusterProfileSpec,
     ClusterProfileStatus,
 };
-use flagship_api::condition::{Conditions, Draft, Generation, Truth, draft};
+use flagship_api::condition::{ConditionStatus, Conditions, Draft, Generation, draft};
 use flagship_api::condition_type::{cluster_profile, member_cluster};
 use flagship_api::keys::{label, property};
 use flagship_api::reason::inventory as reason;
@@ -208,14 +208,14 @@ fn health(seen: &Observed, member: &Member) -> (Draft, Option<SignedDuration>) {
             "The Fleet member agent has lost its heartbeat connection to the Fleet hub cluster";
         return (subject().is_false(reason::HEARTBEAT_LOST).because(said), None);
     }
-    let told = match Truth::of(healthy) {
-        Truth::Unknown => subject()
+    let told = match ConditionStatus::of(healthy) {
+        ConditionStatus::Unknown => subject()
             .is_unknown(reason::NO_HEALTH_INFO)
             .because("The Fleet member agent health check result is out of date or unknown"),
-        Truth::False => subject()
+        ConditionStatus::False => subject()
             .is_false(reason::UNHEALTHY)
             .because("The Fleet member agent reports that the API server is unhealthy"),
-        Truth::True => subject()
+        ConditionStatus::True => subject()
             .is_true(reason::HEALTHY)
             .because("The Fleet member agent reports that the API server is healthy"),
     };

@@ -7,11 +7,11 @@
 //! What the member's agent does about it is the `member` crate's business; taints are the
 //! scheduler's.
 
-mod allowance;
 mod from_api;
 mod observed;
 mod rights;
 mod status;
+mod status_rate_limit;
 
 #[cfg(test)]
 mod tests;
@@ -30,10 +30,10 @@ use k8s_openapi::api::rbac::v1::PolicyRule;
 use serde::{Deserialize, Serialize};
 
 use crate::event::Event;
-pub use allowance::Allowance;
 pub use observed::{Internal, Member, Namespace, Observed, Options, RoleBinding};
 pub use rights::{REVIEWED_RIGHTS, Rights, binding, rules};
 pub use status::{report, turned};
+pub use status_rate_limit::StatusRateLimit;
 
 /// A namespace that is being deleted is looked at this often.
 pub const NAMESPACE_POLL: SignedDuration = SignedDuration::from_secs(1);

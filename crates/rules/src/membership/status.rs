@@ -4,7 +4,9 @@
 //! reads the heartbeat. No heartbeat is later than the hub's own clock.
 
 use flagship_api::cluster::{AgentType, MemberClusterStatus};
-use flagship_api::condition::{Conditions, Draft, Generation, Truth, draft, relabel, wire_time};
+use flagship_api::condition::{
+    ConditionStatus, Conditions, Draft, Generation, draft, relabel, wire_time,
+};
 use flagship_api::condition_type::member_cluster as kind;
 use flagship_api::reason::membership as reason;
 use jiff::Timestamp;
@@ -29,7 +31,7 @@ pub fn report(
         joined(&member.name, &status, expected)
     });
     // Said once, after all is known: a member that has left is not ready to join.
-    let left = joined.as_ref().is_some_and(|(truth, _)| *truth == Truth::False);
+    let left = joined.as_ref().is_some_and(|(truth, _)| *truth == ConditionStatus::False);
     if left {
         draft(kind::READY_TO_JOIN)
             .is_false(reason::NOT_READY_TO_JOIN)
@@ -83,10 +85,14 @@ fn adopt(
 }
 
 /// Whether the member has joined: all expected agents must agree.
-fn joined(name: &str, status: &MemberClusterStatus, expected: &[AgentType]) -> (Truth, Draft) {
+fn joined(
+    name: &str,
+    status: &MemberClusterStatus,
+    expected: &[AgentType],
+) -> (ConditionStatus, Draft) {
     let unknown = |message: String| {
         let draft = draft(kind::JOINED).is_unknown(reason::JOIN_STATE_UNKNOWN).because(message);
-        (Truth::Unknown, draft)
+        (ConditionStatus::Unknown, draft)
     };
     let want = expected.len();
     let too_few = |got: usize| {
@@ -97,7 +103,7 @@ fn joined(name: &str, status: &MemberClusterStatus, expected: &[AgentType]) -> (
     if status.agent_status.len() < want {
         return too_few(status.agent_status.len());
     }
-    let mut told: Vec<(&AgentType, Truth)> = Vec::new();
+    let mut told: Vec<(&AgentType, ConditionStatus)> = Vec::new();
     for agent in status.agent_status.iter().filter(|agent| expected.contains(&agent.r#type)) {
         let Some(condition) = agent.conditions.of_type(kind::JOINED) else {
             let word = spelled(&agent.r#type);
@@ -105,22 +111,22 @@ fn joined(name: &str, status: &MemberClusterStatus, expected: &[AgentType]) -> (
                 "Member cluster {name} has not reported the join condition for agent {word}"
             ));
         };
-        told.push((&agent.r#type, Truth::of(condition)));
+        told.push((&agent.r#type, ConditionStatus::of(condition)));
     }
     let kinds = expected.iter().filter(|kind| told.iter().any(|(agent, _)| agent == kind)).count();
     if kinds < want {
         return too_few(kinds);
     }
-    if told.iter().all(|(_, truth)| *truth == Truth::True) {
+    if told.iter().all(|(_, truth)| *truth == ConditionStatus::True) {
         let draft = draft(kind::JOINED)
             .is_true(reason::JOINED)
             .because("Member cluster has successfully joined the fleet");
-        return (Truth::True, draft);
+        return (ConditionStatus::True, draft);
     }
-    if told.iter().all(|(_, truth)| *truth == Truth::False) {
+    if told.iter().all(|(_, truth)| *truth == ConditionStatus::False) {
         let draft =
             draft(kind::JOINED).is_false(reason::LEFT).because("Member cluster has left the fleet");
-        return (Truth::False, draft);
+        return (ConditionStatus::False, draft);
     }
     unknown("Member agents are not in a consistent state".to_owned())
 }
@@ -135,9 +141,13 @@ fn spelled(agent: &AgentType) -> &str {
 }
 
 /// What a condition says now, if it is new or said something else before.
-pub fn turned(was: &MemberClusterStatus, is: &MemberClusterStatus, kind: &str) -> Option<Truth> {
-    let now = Truth::of(is.conditions.of_type(kind)?);
-    let before = was.conditions.of_type(kind).map(Truth::of);
+pub fn turned(
+    was: &MemberClusterStatus,
+    is: &MemberClusterStatus,
+    kind: &str,
+) -> Option<ConditionStatus> {
+    let now = ConditionStatus::of(is.conditions.of_type(kind)?);
+    let before = was.conditions.of_type(kind).map(ConditionStatus::of);
     (before != Some(now)).then_some(now)
 }
 
@@ -145,14 +155,18 @@ pub fn turned(was: &MemberClusterStatus, is: &MemberClusterStatus, kind: &str) -
 fn events(member: &Member, status: &MemberClusterStatus) -> Vec<Event> {
     let turned = |kind: &str| turned(&member.status, status, kind);
     let mut events = Vec::new();
-    if turned(kind::READY_TO_JOIN) == Some(Truth::True) {
+    if turned(kind::READY_TO_JOIN) == Some(ConditionStatus::True) {
         events.push(Event::normal(reason::READY_TO_JOIN, "member cluster ready to join"));
     }
     match turned(kind::JOINED) {
-        Some(Truth::True) => events.push(Event::normal(reason::JOINED, "member cluster joined")),
+        Some(ConditionStatus::True) => {
+            events.push(Event::normal(reason::JOINED, "member cluster joined"));
+        }
         // The reason is that of joining, as it has always been.
-        Some(Truth::False) => events.push(Event::normal(reason::JOINED, "member cluster left")),
-        Some(Truth::Unknown) => events
+        Some(ConditionStatus::False) => {
+            events.push(Event::normal(reason::JOINED, "member cluster left"));
+        }
+        Some(ConditionStatus::Unknown) => events
             .push(Event::warning(reason::JOIN_STATE_UNKNOWN, "member cluster join state unknown")),
         None => {}
     }

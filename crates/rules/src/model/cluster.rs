@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use flagship_api::cluster::{AgentType, MemberCluster};
-use flagship_api::condition::{Conditions, Truth};
+use flagship_api::condition::{ConditionStatus, Conditions};
 use flagship_api::condition_type::member_cluster::{
     HEALTHY, JOINED, NAMESPACE_COLLECTION_SUCCEEDED,
 };
@@ -127,7 +127,7 @@ impl Cluster {
 }
 
 fn is_true(condition: &Condition) -> bool {
-    Truth::of(condition) == Truth::True
+    ConditionStatus::of(condition) == ConditionStatus::True
 }
 
 fn plain(quantities: BTreeMap<String, Quantity>) -> PackedMap {

@@ -15,7 +15,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time
 use serde::{Deserialize, Serialize};
 
 use super::observed::Placement;
-use super::status::words;
+use super::status::messages;
 
 const NO_NAMESPACE: &str = "NamespaceAccessible ClusterResourcePlacement doesn't specify a resource selector which selects a namespace";
 
@@ -75,7 +75,7 @@ pub fn reflect(
         // As if the verdict of this pass had never been there, or its time would move
         // with every pass.
         restore(status, placement, Step::Scheduled);
-        words::invalid_selectors(Scope::Cluster, NO_NAMESPACE.to_owned()).set(
+        messages::invalid_selectors(Scope::Cluster, NO_NAMESPACE.to_owned()).set(
             &mut status.conditions,
             generation,
             now,

@@ -16,7 +16,7 @@ use super::pass_error::PassError;
 use super::policy_snapshots::{self, PolicyAction};
 use super::resource_snapshots::{self, ResourceAction, Snapshots};
 use super::selection::Selection;
-use super::status::{self, Facts, Version, words};
+use super::status::{self, Facts, Version, messages};
 use crate::event::Event;
 
 /// A placement that is not where it should be is looked at this often without a cause.
@@ -109,7 +109,7 @@ fn unnameable(seen: &Observed) -> Plan {
     let why = format!(
         "the name field cannot have length exceeding {LONGEST_LABEL}; create it under a shorter name"
     );
-    words::invalid_placement(placement.scope(), &why).set(
+    messages::invalid_placement(placement.scope(), &why).set(
         &mut status.conditions,
         Generation(placement.generation),
         seen.now,
@@ -207,7 +207,7 @@ fn invalid(seen: &Observed) -> PlacementStatus {
 fn refused(seen: &Observed, message: String) -> PlacementStatus {
     let placement = &seen.placement;
     let mut status = placement.status.clone();
-    words::invalid_selectors(placement.scope(), message).set(
+    messages::invalid_selectors(placement.scope(), message).set(
         &mut status.conditions,
         Generation(placement.generation),
         seen.now,

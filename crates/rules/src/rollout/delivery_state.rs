@@ -5,7 +5,7 @@
 //! counts as failed in that it may be updated at any time (nothing is lost: it does not
 //! serve), but unlike a broken one it still holds its place among those that may be surging.
 
-use flagship_api::condition::{Conditions, Generation, Truth};
+use flagship_api::condition::{ConditionStatus, Conditions, Generation};
 use flagship_api::condition_type::binding::{
     APPLIED, AVAILABLE, DIFF_REPORTED, OVERRIDDEN, WORK_SYNCHRONIZED,
 };
@@ -64,7 +64,10 @@ impl DeliveryState {
         let failing: Vec<&Condition> = [OVERRIDDEN, WORK_SYNCHRONIZED, APPLIED, AVAILABLE]
             .into_iter()
             .filter_map(|kind| conditions.current(kind, generation))
-            .filter(|c| Truth::of(c) == Truth::False && !NOT_A_FAILURE.contains(&c.reason.as_str()))
+            .filter(|c| {
+                ConditionStatus::of(c) == ConditionStatus::False
+                    && !NOT_A_FAILURE.contains(&c.reason.as_str())
+            })
             .collect();
         Self {
             works: works(conditions, generation),
@@ -97,7 +100,7 @@ fn works(conditions: &[Condition], generation: Generation) -> Works {
         return Works::Yes;
     }
     match conditions.current(AVAILABLE, generation) {
-        Some(available) if Truth::of(available) == Truth::True => {
+        Some(available) if ConditionStatus::of(available) == ConditionStatus::True => {
             if WAIT_AFTER_AVAILABLE.contains(&available.reason.as_str()) {
                 Works::Since(available.last_transition_time.0)
             } else {

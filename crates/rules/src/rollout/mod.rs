@@ -9,13 +9,13 @@
 
 mod budget;
 pub mod delivery_state;
+pub mod messages;
 mod observed;
 mod reconcile;
 mod sorting;
 mod surplus_bindings;
 pub mod triggers;
 mod wanted;
-pub mod words;
 
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use flagship_api::apply_strategy::ApplyStrategy;
 use flagship_api::binding::BindingState;
-use flagship_api::condition::{Conditions, Generation, Truth};
+use flagship_api::condition::{ConditionStatus, Conditions, Generation};
 use flagship_api::condition_type::binding::ROLLOUT_STARTED;
 use flagship_api::defaults::{complete_placement, effective_apply_strategy};
 use flagship_api::placement::RolloutStrategyType;
@@ -228,6 +228,7 @@ fn says_started(binding: &Binding) -> bool {
 fn says_held_back(binding: &Binding) -> bool {
     let said = binding.status.conditions.current(ROLLOUT_STARTED, Generation(binding.generation));
     said.is_some_and(|said| {
-        Truth::of(said) == Truth::False && said.reason == reason::ROLLOUT_NOT_STARTED_YET
+        ConditionStatus::of(said) == ConditionStatus::False
+            && said.reason == reason::ROLLOUT_NOT_STARTED_YET
     })
 }

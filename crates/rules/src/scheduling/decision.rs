@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use flagship_api::condition::{Generation, Truth, draft};
+use flagship_api::condition::{ConditionStatus, Generation, draft};
 use flagship_api::condition_type::policy_snapshot::SCHEDULED;
 use flagship_api::snapshot::{ClusterDecision, SchedulingPolicySnapshotStatus};
 use jiff::Timestamp;
@@ -131,7 +131,7 @@ impl Report {
     /// The status of the snapshot with this report in it.
     pub fn status(&self, of: &PolicySnapshot, now: Timestamp) -> SchedulingPolicySnapshotStatus {
         let verdict = self.verdict;
-        let truth = if verdict.fulfilled { Truth::True } else { Truth::False };
+        let truth = if verdict.fulfilled { ConditionStatus::True } else { ConditionStatus::False };
         let mut conditions = of.status.conditions.clone();
         let said = draft(SCHEDULED).is(truth, verdict.reason()).because(verdict.message());
         said.set(&mut conditions, Generation(of.generation), now);

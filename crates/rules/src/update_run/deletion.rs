@@ -9,15 +9,15 @@ use flagship_api::staged_update_status::StageUpdatingStatus;
 
 use super::execution::CLUSTER_POLL;
 use super::lifecycle::{in_flight, is_finished, is_started};
-use super::pass::Pass;
-use super::reconcile::{Action, Waiting, Withdraw};
+use super::messages::{self, Failure};
+use super::plan_builder::PlanBuilder;
+use super::reconcile::{Action, DeleteBinding, Waiting};
 use super::status::ConditionValue;
-use super::words::{self, Failure};
 use crate::model::Binding;
 
 /// Carries the deletion stage out (state Run).
 pub fn execute(
-    pass: &mut Pass<'_>,
+    pass: &mut PlanBuilder<'_>,
     stage: &mut StageUpdatingStatus,
 ) -> Result<ConditionValue, Failure> {
     let may = pass.may_begin(DELETION_STAGE);
@@ -37,7 +37,7 @@ pub fn execute(
 
 /// Lets what was begun end (state Stop).
 pub fn stop(
-    pass: &mut Pass<'_>,
+    pass: &mut PlanBuilder<'_>,
     stage: &mut StageUpdatingStatus,
 ) -> Result<ConditionValue, Failure> {
     sweep(pass, stage, false, "stopping")?;
@@ -51,7 +51,7 @@ pub fn stop(
     Ok(ConditionValue::Stopped)
 }
 
-fn wait_for(pass: &mut Pass<'_>, stage: &StageUpdatingStatus) {
+fn wait_for(pass: &mut PlanBuilder<'_>, stage: &StageUpdatingStatus) {
     let going = stage.clusters.iter().filter(|cluster| in_flight(cluster));
     let clusters = going.map(|cluster| cluster.cluster_name.clone()).collect();
     pass.wait(Waiting::Deleting { clusters });
@@ -61,7 +61,7 @@ fn wait_for(pass: &mut Pass<'_>, stage: &StageUpdatingStatus) {
 /// Deletes the bindings of started clusters, starting all of them if it `may`, and ticks
 /// off the clusters whose binding is gone.
 fn sweep(
-    pass: &mut Pass<'_>,
+    pass: &mut PlanBuilder<'_>,
     stage: &mut StageUpdatingStatus,
     may: bool,
     when: &str,
@@ -71,16 +71,16 @@ fn sweep(
         let cluster = binding.cluster();
         let listed = stage.clusters.iter_mut().find(|entry| entry.cluster_name == cluster);
         let Some(entry) = listed else {
-            return Err(words::not_listed(cluster, when));
+            return Err(messages::not_listed(cluster, when));
         };
         if is_finished(entry) {
-            return Err(words::still_bound(cluster));
+            return Err(messages::still_bound(cluster));
         }
         if may {
             pass.writer.cluster_started(entry);
         }
         if is_started(entry) && !binding.deleting {
-            pass.then(Action::Withdraw(Withdraw {
+            pass.then(Action::DeleteBinding(DeleteBinding {
                 binding: binding.name.clone(),
                 uid: binding.uid.clone(),
                 resource_version: binding.resource_version.clone(),

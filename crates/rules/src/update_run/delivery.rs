@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 
 use flagship_api::apply_strategy::ApplyStrategy;
 use flagship_api::binding::{BindingState, ResourceBindingSpec};
-use flagship_api::condition::{Conditions, Generation, Truth, draft};
+use flagship_api::condition::{ConditionStatus, Conditions, Generation, draft};
 use flagship_api::condition_type::binding as kind;
 use flagship_api::condition_type::updating_cluster::STARTED;
 use flagship_api::names::{SnapshotIndex, master_snapshot};
@@ -19,8 +19,8 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Deserialize, Serialize};
 
+use super::messages::{self, Failure};
 use super::observed::{Observed, Rival};
-use super::words::{self, Failure};
 use crate::model::{Binding, Fence};
 
 /// What two times differ by at least, once they are stored.
@@ -29,7 +29,7 @@ const A_SECOND: SignedDuration = SignedDuration::from_secs(1);
 /// A binding to write. `state`, snapshot, overrides and apply strategy differ from what
 /// was read, everything else in the spec is the scheduler's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Deliver {
+pub struct UpdateBinding {
     /// The binding.
     pub binding: String,
     /// The cluster.
@@ -44,10 +44,10 @@ pub struct Deliver {
     pub fence: Fence,
 }
 
-/// A start signal to give. Follows [`Deliver`] of the same binding if there is one: then
+/// A start signal to give. Follows [`UpdateBinding`] of the same binding if there is one: then
 /// version and generation are those that write returned.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Signal {
+pub struct SignalStart {
     /// The binding.
     pub binding: String,
     /// It must still be this object.
@@ -58,7 +58,7 @@ pub struct Signal {
     pub message: String,
 }
 
-impl Signal {
+impl SignalStart {
     /// Sets the condition, with a time of its own whatever was there.
     pub fn give(&self, conditions: &mut Vec<Condition>, generation: i64, now: Timestamp) {
         let draft = draft(kind::ROLLOUT_STARTED).is_true(ROLLOUT_STARTED).because(&*self.message);
@@ -82,7 +82,7 @@ impl Target {
     pub fn of(seen: &Observed, status: &UpdateRunStatus) -> Result<Self, Failure> {
         let index = &status.resource_snapshot_index_used;
         let number: SnapshotIndex =
-            index.parse().map_err(|error| words::bad_index(index, error))?;
+            index.parse().map_err(|error| messages::bad_index(index, error))?;
         Ok(Self {
             snapshot: master_snapshot(&seen.run.spec.placement_name, number),
             index: index.clone(),
@@ -100,7 +100,12 @@ impl Target {
     }
 
     /// The write that makes a binding hold it.
-    pub fn deliver(&self, seen: &Observed, to: &Binding, entry: &ClusterUpdatingStatus) -> Deliver {
+    pub fn deliver(
+        &self,
+        seen: &Observed,
+        to: &Binding,
+        entry: &ClusterUpdatingStatus,
+    ) -> UpdateBinding {
         let spec = ResourceBindingSpec {
             state: BindingState::Bound,
             resource_snapshot_name: self.snapshot.clone(),
@@ -109,7 +114,7 @@ impl Target {
             apply_strategy: self.apply.clone(),
             ..to.spec.clone()
         };
-        Deliver {
+        UpdateBinding {
             binding: to.name.clone(),
             cluster: entry.cluster_name.clone(),
             uid: to.uid.clone(),
@@ -136,8 +141,8 @@ impl Target {
     }
 
     /// The start signal for a binding that holds it.
-    pub fn signal(&self, seen: &Observed, to: &Binding) -> Signal {
-        Signal {
+    pub fn signal(&self, seen: &Observed, to: &Binding) -> SignalStart {
+        SignalStart {
             binding: to.name.clone(),
             uid: to.uid.clone(),
             resource_version: to.resource_version.clone(),
@@ -195,7 +200,7 @@ pub fn look(
 /// The start signal that a binding has heard, for whatever generation.
 pub fn was_signalled(binding: &Binding) -> Option<&Condition> {
     let told = binding.status.conditions.of_type(kind::ROLLOUT_STARTED);
-    told.filter(|told| Truth::of(told) == Truth::True)
+    told.filter(|told| ConditionStatus::of(told) == ConditionStatus::True)
 }
 
 fn is_taken(

@@ -5,7 +5,7 @@
 //! ahead of the world and never behind it. Finished clusters free their slots in the same
 //! pass, and one status write carries both.
 
-use flagship_api::condition::{Conditions, Truth};
+use flagship_api::condition::{ConditionStatus, Conditions};
 use flagship_api::condition_type::updating_cluster::STARTED;
 use flagship_api::names::StageSide;
 use flagship_api::staged_update::StageConfig;
@@ -17,12 +17,12 @@ use super::delivery::{self, Delivery, Target};
 use super::gates::{self, STAGE_POLL};
 use super::lifecycle::{in_flight, is_settled, outcome};
 use super::max_concurrency::concurrency;
+use super::messages::{Failure, abort, cluster_failed, missing, taken, together};
 use super::metrics;
-use super::pass::Pass;
+use super::plan_builder::PlanBuilder;
 use super::policed;
 use super::reconcile::{Action, Waiting};
 use super::status::{ConditionValue, ConditionWriter};
-use super::words::{Failure, abort, cluster_failed, missing, taken, together};
 use crate::event::Event;
 use crate::model::Binding;
 
@@ -33,7 +33,7 @@ pub const CLUSTER_POLL: SignedDuration = SignedDuration::from_secs(15);
 pub const TAKEN_OVER: &str = "ClusterTakenOver";
 
 /// Carries out one stage, or the deletion stage behind the last.
-pub fn execute(pass: &mut Pass<'_>, current: usize) {
+pub fn execute(pass: &mut PlanBuilder<'_>, current: usize) {
     in_stage(pass, current, |pass, stage, config| match config {
         Some(config) => update(pass, stage, config),
         None => deletion::execute(pass, stage),
@@ -43,10 +43,10 @@ pub fn execute(pass: &mut Pass<'_>, current: usize) {
 /// Works on the current stage; `None` as its configuration means the deletion stage. A
 /// failure ends stage and run.
 pub fn in_stage(
-    pass: &mut Pass<'_>,
+    pass: &mut PlanBuilder<'_>,
     current: usize,
     work: impl FnOnce(
-        &mut Pass<'_>,
+        &mut PlanBuilder<'_>,
         &mut StageUpdatingStatus,
         Option<&StageConfig>,
     ) -> Result<ConditionValue, Failure>,
@@ -83,7 +83,7 @@ pub fn in_stage(
 }
 
 fn update(
-    pass: &mut Pass<'_>,
+    pass: &mut PlanBuilder<'_>,
     stage: &mut StageUpdatingStatus,
     config: &StageConfig,
 ) -> Result<ConditionValue, Failure> {
@@ -135,14 +135,19 @@ fn update(
 }
 
 fn none_failed(stage: &StageUpdatingStatus) -> Result<(), Failure> {
-    let failed = stage.clusters.iter().filter(|entry| outcome(entry) == Some(Truth::False));
+    let failed =
+        stage.clusters.iter().filter(|entry| outcome(entry) == Some(ConditionStatus::False));
     let failed = failed.filter(|entry| !is_settled(entry));
     let told = failed.map(|entry| cluster_failed(&entry.cluster_name, &stage.stage_name));
     together(told.collect()).map_or(Ok(()), |text| Err(Failure::Final(text)))
 }
 
 /// What a stage with clusters in flight says: stuck, if some take too long.
-fn moving(pass: &mut Pass<'_>, stage: &StageUpdatingStatus, stuck: Vec<String>) -> ConditionValue {
+fn moving(
+    pass: &mut PlanBuilder<'_>,
+    stage: &StageUpdatingStatus,
+    stuck: Vec<String>,
+) -> ConditionValue {
     pass.wake_in(CLUSTER_POLL);
     wait_for(pass, stage, &stuck);
     if stuck.is_empty() {
@@ -153,7 +158,7 @@ fn moving(pass: &mut Pass<'_>, stage: &StageUpdatingStatus, stuck: Vec<String>) 
 }
 
 /// Says which clusters a stage waits for.
-pub fn wait_for(pass: &mut Pass<'_>, stage: &StageUpdatingStatus, stuck: &[String]) {
+pub fn wait_for(pass: &mut PlanBuilder<'_>, stage: &StageUpdatingStatus, stuck: &[String]) {
     let flying = stage.clusters.iter().filter(|cluster| in_flight(cluster));
     let clusters: Vec<String> = flying.map(|cluster| cluster.cluster_name.clone()).collect();
     let name = stage.stage_name.clone();
@@ -168,7 +173,7 @@ pub fn wait_for(pass: &mut Pass<'_>, stage: &StageUpdatingStatus, stuck: &[Strin
 /// ones that take too long. Does not start anything, so that a run that is about to fail
 /// disturbs no further cluster.
 pub fn watch(
-    pass: &mut Pass<'_>,
+    pass: &mut PlanBuilder<'_>,
     stage: &mut StageUpdatingStatus,
     target: &Target,
 ) -> Result<Vec<String>, Failure> {
@@ -213,7 +218,7 @@ pub fn watch(
 
 /// Starts clusters in order while there are free slots.
 fn start(
-    pass: &mut Pass<'_>,
+    pass: &mut PlanBuilder<'_>,
     stage: &mut StageUpdatingStatus,
     target: &Target,
     most: usize,
@@ -263,7 +268,7 @@ fn start(
 
 /// Does to a binding what the record says was begun.
 fn keep_promise(
-    pass: &mut Pass<'_>,
+    pass: &mut PlanBuilder<'_>,
     target: &Target,
     binding: &Binding,
     entry: &ClusterUpdatingStatus,
@@ -272,14 +277,14 @@ fn keep_promise(
     if delivery == Delivery::Untouched {
         tell_rival(pass, binding);
         let deliver = target.deliver(pass.seen, binding, entry);
-        pass.then(Action::Deliver(Box::new(deliver)));
+        pass.then(Action::UpdateBinding(Box::new(deliver)));
     }
     if matches!(delivery, Delivery::Untouched | Delivery::Unsignalled) {
-        pass.then(Action::Signal(target.signal(pass.seen, binding)));
+        pass.then(Action::SignalStart(target.signal(pass.seen, binding)));
     }
 }
 
-fn tell_rival(pass: &mut Pass<'_>, binding: &Binding) {
+fn tell_rival(pass: &mut PlanBuilder<'_>, binding: &Binding) {
     let Some(fence) = &binding.fence else { return };
     let Some(rival) = delivery::rival(pass.seen, &fence.run).filter(|rival| !rival.ended) else {
         return;
@@ -290,7 +295,7 @@ fn tell_rival(pass: &mut Pass<'_>, binding: &Binding) {
 }
 
 /// Whether a cluster takes too long; if not yet, the pass looks again when it would.
-fn is_stuck(pass: &mut Pass<'_>, entry: &ClusterUpdatingStatus) -> bool {
+fn is_stuck(pass: &mut PlanBuilder<'_>, entry: &ClusterUpdatingStatus) -> bool {
     let Some(started) = entry.conditions.of_type(STARTED) else { return false };
     let since = pass.seen.now.duration_since(started.last_transition_time.0);
     let left = pass.seen.options.stuck_after - since;

@@ -7,11 +7,11 @@
 
 use std::collections::BTreeSet;
 
-use flagship_api::condition::Truth;
+use flagship_api::condition::ConditionStatus;
 use flagship_api::condition_type::update_run::{INITIALIZED, SUCCEEDED};
 use flagship_api::staged_update_status::UpdateRunStatus;
 
-use super::delivery::{Deliver, rival};
+use super::delivery::{UpdateBinding, rival};
 use super::held::says_frozen;
 use super::lifecycle::{failed_under_policy, has_ended, is_finished, is_skipped, says};
 use super::observed::Observed;
@@ -24,12 +24,12 @@ pub fn needs_fresh_reads(seen: &Observed, plan: &Plan) -> bool {
             let bad = [INITIALIZED, SUCCEEDED].map(|kind| says(&status.conditions, kind));
             let ends = has_ended(status) && !has_ended(&seen.run.status);
             !seen.run.is_initialized()
-                || (ends && bad.contains(&Some(Truth::False)))
+                || (ends && bad.contains(&Some(ConditionStatus::False)))
                 || finishes_what_others_wrote(seen, status)
                 || gives_up_a_cluster(seen, status)
                 || (says_frozen(&seen.run.status) && !says_frozen(status))
         }
-        Action::Deliver(deliver) => takes_from_somebody(seen, deliver),
+        Action::UpdateBinding(deliver) => takes_from_somebody(seen, deliver),
         _ => false,
     })
 }
@@ -60,7 +60,7 @@ fn gives_up_a_cluster(seen: &Observed, status: &UpdateRunStatus) -> bool {
 
 /// Whether another run wrote the binding last and has not certainly ended. One that is not
 /// known at all is either gone or too young to be known.
-fn takes_from_somebody(seen: &Observed, deliver: &Deliver) -> bool {
+fn takes_from_somebody(seen: &Observed, deliver: &UpdateBinding) -> bool {
     let found = seen.bindings.iter().find(|binding| binding.name == deliver.binding);
     let Some(fence) = found.and_then(|binding| binding.fence.as_ref()) else { return false };
     fence.run != seen.run.uid && rival(seen, &fence.run).is_none_or(|rival| !rival.ended)

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use flagship_api::approval::ApprovalRequestSpec;
-use flagship_api::condition::{Conditions, Generation, Truth, draft};
+use flagship_api::condition::{ConditionStatus, Conditions, Generation, draft};
 use flagship_api::condition_type::approval_request::{APPROVAL_ACCEPTED, APPROVED};
 use flagship_api::condition_type::stage_task;
 use flagship_api::keys::{label, own};
@@ -21,11 +21,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use serde::{Deserialize, Serialize};
 
 use super::lifecycle::{clusters_done_at, is_passed, wait_over};
+use super::messages::Failure;
 use super::metrics::Measured;
 use super::observed::{Approval, Run};
-use super::pass::Pass;
+use super::plan_builder::PlanBuilder;
 use super::reconcile::{Action, Waiting};
-use super::words::Failure;
 use crate::event::Event;
 
 /// How often the clock is looked at while a wait runs.
@@ -45,7 +45,7 @@ pub const WITHDRAWN_TOO_LATE: &str = "ApprovalWithdrawnTooLate";
 
 /// An approval request to create.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ask {
+pub struct CreateApprovalRequest {
     /// Its name.
     pub name: String,
     /// The stage it gates.
@@ -54,7 +54,7 @@ pub struct Ask {
     pub task_type: String,
 }
 
-impl Ask {
+impl CreateApprovalRequest {
     /// Metadata of the object to create.
     pub fn metadata(&self, run: &Run) -> ObjectMeta {
         let labels = [
@@ -85,7 +85,7 @@ impl Ask {
 
 /// An approval to answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Accept {
+pub struct AcceptApproval {
     /// The request.
     pub request: String,
     /// It must still be this object.
@@ -96,7 +96,7 @@ pub struct Accept {
     pub generation: i64,
 }
 
-impl Accept {
+impl AcceptApproval {
     /// Sets the condition.
     pub fn answer(&self, conditions: &mut Vec<Condition>, now: Timestamp) {
         let draft = draft(APPROVAL_ACCEPTED).is_true(ACCEPTED);
@@ -107,7 +107,7 @@ impl Accept {
 
 /// An approval request to delete, if it is still this very version of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Dismiss {
+pub struct DeleteForeignRequest {
     /// The request.
     pub request: String,
     /// Precondition.
@@ -117,7 +117,10 @@ pub struct Dismiss {
 }
 
 /// Whether the stage may begin.
-pub fn before(pass: &mut Pass<'_>, stage: &mut StageUpdatingStatus) -> Result<bool, Failure> {
+pub fn before(
+    pass: &mut PlanBuilder<'_>,
+    stage: &mut StageUpdatingStatus,
+) -> Result<bool, Failure> {
     let name = stage.stage_name.clone();
     let mut open = true;
     for task in &mut stage.before_stage_task_status {
@@ -134,7 +137,7 @@ pub fn before(pass: &mut Pass<'_>, stage: &mut StageUpdatingStatus) -> Result<bo
 
 /// Whether the stage, whose clusters are all updated, may end.
 pub fn after(
-    pass: &mut Pass<'_>,
+    pass: &mut PlanBuilder<'_>,
     stage: &mut StageUpdatingStatus,
     config: &StageConfig,
 ) -> Result<bool, Failure> {
@@ -159,7 +162,7 @@ pub fn after(
 }
 
 fn elapsed(
-    pass: &mut Pass<'_>,
+    pass: &mut PlanBuilder<'_>,
     stage: &str,
     task: &mut StageTaskStatus,
     since: Timestamp,
@@ -182,7 +185,7 @@ fn elapsed(
 }
 
 fn approved(
-    pass: &mut Pass<'_>,
+    pass: &mut PlanBuilder<'_>,
     stage: &str,
     side: StageSide,
     task: &mut StageTaskStatus,
@@ -194,13 +197,13 @@ fn approved(
     let Some(request) = pass.seen.approvals.iter().find(|request| request.name == name) else {
         let (stage, task_type) = (stage.to_owned(), side.label().to_owned());
         pass.wait(Waiting::approval(&stage, &name, side, None));
-        pass.first(Action::Ask(Ask { name, stage, task_type }));
+        pass.first(Action::CreateApprovalRequest(CreateApprovalRequest { name, stage, task_type }));
         pass.writer.request_created(task);
         return Ok(false);
     };
     is_about(&pass.seen.run, stage, request)?;
     if let Some(why) = foreign(&pass.seen.run, request) {
-        pass.first(Action::Dismiss(Dismiss {
+        pass.first(Action::DeleteForeignRequest(DeleteForeignRequest {
             request: name.clone(),
             uid: request.uid.clone(),
             resource_version: request.resource_version.clone(),
@@ -227,7 +230,7 @@ fn approved(
         let message =
             format!("approval request {name} is accepted for good, stage {stage} {follows}");
         pass.tell_on_request(&name, Event::normal(ACCEPTED, message));
-        pass.first(Action::Accept(Accept {
+        pass.first(Action::AcceptApproval(AcceptApproval {
             request: name,
             uid: request.uid.clone(),
             resource_version: request.resource_version.clone(),
@@ -243,7 +246,7 @@ fn approved(
 }
 
 /// Tells whoever takes an approval back that it was acted on. Nothing else follows.
-pub fn notice_withdrawn(pass: &mut Pass<'_>) {
+pub fn notice_withdrawn(pass: &mut PlanBuilder<'_>) {
     let stages = pass.status.stages_status.iter();
     let tasks = stages.flat_map(|stage| {
         let tasks = stage.before_stage_task_status.iter().chain(&stage.after_stage_task_status);
@@ -305,7 +308,10 @@ pub(super) fn is_foreign(run: &Run, request: &Approval) -> bool {
 
 /// Why somebody's approval is none.
 fn misdirected(request: &Approval) -> Option<String> {
-    let given = request.conditions.of_type(APPROVED).filter(|c| Truth::of(c) == Truth::True)?;
+    let given = request
+        .conditions
+        .of_type(APPROVED)
+        .filter(|c| ConditionStatus::of(c) == ConditionStatus::True)?;
     Some(format!(
         "approval request {} is approved for generation {} and has generation {}; approve it with observedGeneration {}",
         request.name,

@@ -14,7 +14,7 @@ use jiff::SignedDuration;
 
 use super::gates::STAGE_POLL;
 use super::observed::Observed;
-use super::pass::Pass;
+use super::plan_builder::PlanBuilder;
 use super::reconcile::Waiting;
 use super::status::ConditionValue;
 use crate::policy::freeze::{Freeze, holding};
@@ -29,7 +29,7 @@ pub fn says_frozen(status: &UpdateRunStatus) -> bool {
     status.conditions.of_type(PROGRESSING).is_some_and(|told| told.reason == FROZEN)
 }
 
-impl Pass<'_> {
+impl PlanBuilder<'_> {
     /// Whether clusters of the stage may begin in this pass.
     pub fn may_begin(&mut self, stage: &str) -> bool {
         if held(self.seen, stage).is_some() {

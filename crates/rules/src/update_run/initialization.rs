@@ -3,16 +3,16 @@
 //! Whatever was found before a check failed stays visible in the status. Nothing is
 //! written while the world is merely not ready.
 
-use flagship_api::condition::{Conditions, Generation, Truth};
+use flagship_api::condition::{ConditionStatus, Conditions, Generation};
 use flagship_api::condition_type::update_run::INITIALIZED;
 use flagship_api::error_class::ErrorClass;
 use flagship_api::names::DELETION_STAGE;
 use flagship_api::staged_update_status::{StageUpdatingStatus, UpdateRunStatus};
 
 use super::inputs::EVERY_CLUSTER;
+use super::messages::{Failure, VALID};
 use super::observed::Observed;
 use super::status::ConditionWriter;
-use super::words::{Failure, VALID};
 use super::{inputs, overrides, snapshot, stages};
 use crate::placement::resource_snapshots::ResourceAction;
 use crate::policy::Adopted;
@@ -97,7 +97,7 @@ fn work_out(
 /// an older server let in is copied into it: the failure alone.
 pub fn refused(seen: &Observed, planned: &UpdateRunStatus, why: &str) -> UpdateRunStatus {
     let told = planned.conditions.of_type(INITIALIZED);
-    let text = match told.filter(|told| Truth::of(told) == Truth::False) {
+    let text = match told.filter(|told| ConditionStatus::of(told) == ConditionStatus::False) {
         Some(told) => told.message.clone(),
         None => {
             let why = ErrorClass::User.message(format!("the plan cannot be recorded: {why}"));

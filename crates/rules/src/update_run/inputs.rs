@@ -18,8 +18,8 @@ use flagship_api::placement::RolloutStrategyType;
 use flagship_api::policy::PlacementType;
 use flagship_base::go_number::atoi;
 
+use super::messages::{Failure, VALID};
 use super::observed::Observed;
-use super::words::{Failure, VALID};
 use crate::model::{Binding, PolicySnapshot};
 use crate::placement::Placement;
 

@@ -5,7 +5,7 @@
 //! `why` and the board repeat them to people. Whoever reads a run's conditions for the same
 //! question a second time will answer it differently one day.
 
-use flagship_api::condition::{Conditions, Generation, Truth};
+use flagship_api::condition::{ConditionStatus, Conditions, Generation};
 use flagship_api::condition_type::{approval_request, stage_task, update_run, updating_cluster};
 use flagship_api::names::StageSide;
 use flagship_api::reason;
@@ -22,8 +22,8 @@ use super::max_concurrency::concurrency;
 
 /// What a condition of this kind says, whatever generation it is about: the record of a
 /// run is carried over to every new generation.
-pub fn says(conditions: &[Condition], kind: &str) -> Option<Truth> {
-    conditions.of_type(kind).map(Truth::of)
+pub fn says(conditions: &[Condition], kind: &str) -> Option<ConditionStatus> {
+    conditions.of_type(kind).map(ConditionStatus::of)
 }
 
 /// Whether a cluster was promised to be updated.
@@ -34,12 +34,14 @@ pub fn is_started(cluster: &ClusterUpdatingStatus) -> bool {
 /// When a cluster was promised to be updated.
 pub fn started_at(cluster: &ClusterUpdatingStatus) -> Option<Timestamp> {
     let started = cluster.conditions.of_type(updating_cluster::STARTED)?;
-    (Truth::of(started) == Truth::True).then_some(started.last_transition_time.0)
+    (ConditionStatus::of(started) == ConditionStatus::True)
+        .then_some(started.last_transition_time.0)
 }
 
 /// Whether a cluster is done, well or badly.
-pub fn outcome(cluster: &ClusterUpdatingStatus) -> Option<Truth> {
-    says(&cluster.conditions, updating_cluster::SUCCEEDED).filter(|t| *t != Truth::Unknown)
+pub fn outcome(cluster: &ClusterUpdatingStatus) -> Option<ConditionStatus> {
+    says(&cluster.conditions, updating_cluster::SUCCEEDED)
+        .filter(|t| *t != ConditionStatus::Unknown)
 }
 
 /// Whether a cluster is being updated right now.
@@ -49,7 +51,7 @@ pub fn in_flight(cluster: &ClusterUpdatingStatus) -> bool {
 
 /// Whether a cluster was updated.
 pub fn is_finished(cluster: &ClusterUpdatingStatus) -> bool {
-    outcome(cluster) == Some(Truth::True)
+    outcome(cluster) == Some(ConditionStatus::True)
 }
 
 /// Begins the message of every cluster that a policy calls failed.
@@ -65,7 +67,8 @@ pub fn is_skipped(cluster: &ClusterUpdatingStatus) -> bool {
 pub fn failed_under_policy(cluster: &ClusterUpdatingStatus) -> bool {
     let told = cluster.conditions.of_type(updating_cluster::SUCCEEDED);
     told.is_some_and(|told| {
-        Truth::of(told) == Truth::False && told.message.starts_with(FAILED_UNDER)
+        ConditionStatus::of(told) == ConditionStatus::False
+            && told.message.starts_with(FAILED_UNDER)
     })
 }
 
@@ -88,7 +91,7 @@ pub fn place(status: &UpdateRunStatus, cluster: &str) -> Option<Place> {
 /// Clusters that a run has failed on, skipped or left under way.
 pub fn not_updated(status: &UpdateRunStatus) -> Vec<&str> {
     let clusters = status.stages_status.iter().flat_map(|stage| &stage.clusters);
-    let given_up = clusters.filter(|c| outcome(c) == Some(Truth::False) || in_flight(c));
+    let given_up = clusters.filter(|c| outcome(c) == Some(ConditionStatus::False) || in_flight(c));
     given_up.map(|cluster| cluster.cluster_name.as_str()).collect()
 }
 
@@ -116,14 +119,15 @@ pub enum Ending<'a> {
 
 /// How the run ended, if it has. Until then it may be stopped and resumed.
 pub fn ending(status: &UpdateRunStatus) -> Option<Ending<'_>> {
-    let told = |kind| status.conditions.of_type(kind).map(|found| (Truth::of(found), found));
-    if let Some((Truth::False, found)) = told(update_run::INITIALIZED) {
+    let told =
+        |kind| status.conditions.of_type(kind).map(|found| (ConditionStatus::of(found), found));
+    if let Some((ConditionStatus::False, found)) = told(update_run::INITIALIZED) {
         return Some(Ending::NotInitialized(&found.message));
     }
     match told(update_run::SUCCEEDED)? {
-        (Truth::True, _) => Some(Ending::Succeeded),
-        (Truth::False, found) => Some(Ending::Failed(&found.message)),
-        (Truth::Unknown, _) => None,
+        (ConditionStatus::True, _) => Some(Ending::Succeeded),
+        (ConditionStatus::False, found) => Some(Ending::Failed(&found.message)),
+        (ConditionStatus::Unknown, _) => None,
     }
 }
 
@@ -179,7 +183,7 @@ pub fn phase(spec: &UpdateRunSpec, status: &UpdateRunStatus) -> Phase {
         Some(Ending::Failed(_) | Ending::NotInitialized(_)) => return Phase::Failed,
         None => {}
     }
-    if says(&status.conditions, update_run::INITIALIZED) != Some(Truth::True) {
+    if says(&status.conditions, update_run::INITIALIZED) != Some(ConditionStatus::True) {
         return Phase::Pending;
     }
     let Some(progressing) = status.conditions.of_type(update_run::PROGRESSING) else {
@@ -240,7 +244,7 @@ pub fn is_passed(task: &StageTaskStatus) -> bool {
         StageTaskType::Approval => stage_task::APPROVAL_REQUEST_APPROVED,
         StageTaskType::TimedWait => stage_task::WAIT_TIME_ELAPSED,
     };
-    says(&task.conditions, done) == Some(Truth::True)
+    says(&task.conditions, done) == Some(ConditionStatus::True)
 }
 
 /// A stage as the run's copy of the strategy has it.
@@ -309,7 +313,7 @@ pub fn approval(conditions: &[Condition], generation: Generation) -> Approval {
         return Approval::Given;
     }
     match says(conditions, approval_request::APPROVED) {
-        Some(Truth::True) => Approval::Stale,
+        Some(ConditionStatus::True) => Approval::Stale,
         _ => Approval::Missing,
     }
 }

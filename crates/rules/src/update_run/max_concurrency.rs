@@ -7,7 +7,7 @@ use flagship_api::int_or_string::max_concurrency;
 use flagship_api::staged_update::StageConfig;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use super::words::Failure;
+use super::messages::Failure;
 
 /// How many clusters of a stage may be in flight.
 pub fn concurrency(stage: &StageConfig, clusters: usize) -> Result<usize, Failure> {

@@ -1,6 +1,6 @@
 //! What the metrics of a run say.
 
-use flagship_api::condition::{Conditions, Generation, Truth};
+use flagship_api::condition::{ConditionStatus, Conditions, Generation};
 use flagship_api::condition_type::update_run::{INITIALIZED, PROGRESSING, SUCCEEDED};
 use flagship_api::error_class::ErrorClass;
 use flagship_api::reason::update_run as reason;
@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Deserialize, Serialize};
 
 use super::observed::Run;
-use super::pass::Pass;
+use super::plan_builder::PlanBuilder;
 
 /// Labels of `fleet_workload_update_run_status_last_timestamp_seconds` besides namespace
 /// and name.
@@ -59,7 +59,7 @@ pub fn series(run: &Run, conditions: &[Condition]) -> Option<Series> {
 }
 
 fn failure_type(told: &Condition) -> &'static str {
-    if Truth::of(told) != Truth::False {
+    if ConditionStatus::of(told) != ConditionStatus::False {
         return "none";
     }
     match told.reason.as_str() {
@@ -76,7 +76,7 @@ fn failure_type(told: &Condition) -> &'static str {
 }
 
 /// The clusters of a stage are all updated.
-pub fn stage_done(pass: &mut Pass<'_>, stage: &StageUpdatingStatus) {
+pub fn stage_done(pass: &mut PlanBuilder<'_>, stage: &StageUpdatingStatus) {
     if let Some(start) = &stage.start_time {
         let seconds = pass.seen.now.duration_since(start.0).as_secs_f64();
         pass.measure(Measured::Stage { seconds });

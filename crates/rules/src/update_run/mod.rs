@@ -23,10 +23,11 @@ mod inputs;
 pub mod laws;
 pub mod lifecycle;
 mod max_concurrency;
+mod messages;
 mod metrics;
 mod observed;
 mod overrides;
-mod pass;
+mod plan_builder;
 mod policed;
 mod reconcile;
 mod snapshot;
@@ -36,7 +37,6 @@ mod stop;
 pub mod superseded;
 pub mod triggers;
 mod validation;
-mod words;
 
 #[cfg(test)]
 mod tests;
@@ -44,16 +44,16 @@ mod tests;
 pub use crate::overrides::contents::enveloped;
 pub use age::Age;
 pub use announced::Announced;
-pub use delivery::{Deliver, Signal, Target};
+pub use delivery::{SignalStart, Target, UpdateBinding};
 pub use execution::{CLUSTER_POLL, TAKEN_OVER};
 pub use fresh_reads::needs_fresh_reads;
 pub use gates::{
-    Accept, Ask, DISMISSED_POLL, Dismiss, FOREIGN_REQUEST, STAGE_POLL, WITHDRAWN_TOO_LATE,
-    WRONG_GENERATION,
+    AcceptApproval, CreateApprovalRequest, DISMISSED_POLL, DeleteForeignRequest, FOREIGN_REQUEST,
+    STAGE_POLL, WITHDRAWN_TOO_LATE, WRONG_GENERATION,
 };
 pub use initialization::refused;
 pub use metrics::{Measured, Series};
 pub use observed::{Approval, ClusterOverride, NamespacedOverride, Observed, Options, Rival, Run};
-pub use pass::{INDEX_IGNORED, SUPERSEDED};
-pub use reconcile::{Action, CLUSTERS_CHANGED, Plan, STATE_LOST, Waiting, Withdraw, plan};
+pub use plan_builder::{INDEX_IGNORED, SUPERSEDED};
+pub use reconcile::{Action, CLUSTERS_CHANGED, DeleteBinding, Plan, STATE_LOST, Waiting, plan};
 pub use status::run_unreadable;

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use flagship_api::condition::Truth;
+use flagship_api::condition::ConditionStatus;
 use flagship_api::condition_type::update_run::INITIALIZED;
 use flagship_api::names::ObjectKey;
 use flagship_api::staged_update::{UpdateRunSpec, UpdateRunState, UpdateStrategySpec};
@@ -166,7 +166,7 @@ impl Run {
 
     /// Whether its stages, clusters and snapshot are fixed.
     pub fn is_initialized(&self) -> bool {
-        says(&self.status.conditions, INITIALIZED) == Some(Truth::True)
+        says(&self.status.conditions, INITIALIZED) == Some(ConditionStatus::True)
     }
 
     /// Key of something in the run's scope.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use flagship_api::placement_status::ResourceIdentifier;
 use flagship_api::staged_update_status::StageUpdatingStatus;
 
+use super::messages::Failure;
 use super::observed::Observed;
-use super::words::Failure;
 use crate::overrides::belonging::{BadSelector, concerning};
 
 /// Writes the names of the overrides that fit resources and cluster into every entry.

@@ -5,7 +5,7 @@
 //! this run. Which policies a run follows was fixed when it was initialized
 //! (`policy::adopted`); without any, nothing here finds anything.
 
-use flagship_api::condition::{Conditions, Truth};
+use flagship_api::condition::{ConditionStatus, Conditions};
 use flagship_api::condition_type::binding::{APPLIED, AVAILABLE};
 use flagship_api::rollout_policy::{Then, Unreachable};
 use flagship_api::staged_update_status::{
@@ -16,12 +16,12 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::delivery::was_signalled;
 use super::lifecycle::{failed_under_policy, in_flight, is_skipped, outcome, started_at};
+use super::messages::abort;
 use super::observed::Observed;
-use super::pass::Pass;
+use super::plan_builder::PlanBuilder;
 use super::stages::NAMED_AT_MOST;
 use super::status::ConditionValue;
 use super::superseded::taken;
-use super::words::abort;
 use crate::diagnosis::code;
 use crate::model::Binding;
 use crate::policy::adopted::{Adopted, FINAL_AFTER};
@@ -70,7 +70,7 @@ pub fn silent(seen: &Observed, stage: &str, cluster: &str) -> Option<Verdict> {
 
 /// What becomes of a cluster that has got what the run brings, and does not work yet.
 pub fn judge(
-    pass: &mut Pass<'_>,
+    pass: &mut PlanBuilder<'_>,
     stage: &str,
     entry: &ClusterUpdatingStatus,
     binding: &Binding,
@@ -83,7 +83,7 @@ pub fn judge(
 /// A cluster under way that has had its time, or cannot be healed by time; looks again when it
 /// would have.
 fn late(
-    pass: &mut Pass<'_>,
+    pass: &mut PlanBuilder<'_>,
     stage: &str,
     entry: &ClusterUpdatingStatus,
     binding: &Binding,
@@ -145,7 +145,7 @@ fn cause_of(seen: &Observed, cluster: &str, binding: &Binding) -> Option<(String
 fn unavailable_since(binding: &Binding) -> Option<Timestamp> {
     let said = [APPLIED, AVAILABLE].iter().filter_map(|kind| {
         let told = binding.status.conditions.of_type(kind)?;
-        (Truth::of(told) == Truth::False).then_some(told.last_transition_time.0)
+        (ConditionStatus::of(told) == ConditionStatus::False).then_some(told.last_transition_time.0)
     });
     said.max()
 }
@@ -204,7 +204,7 @@ fn named(clusters: &[String]) -> String {
 }
 
 /// The same for a pass that works on one stage.
-pub fn spent_with(pass: &Pass<'_>, stage: &StageUpdatingStatus) -> Option<Spent> {
+pub fn spent_with(pass: &PlanBuilder<'_>, stage: &StageUpdatingStatus) -> Option<Spent> {
     let others = pass.status.stages_status.iter().filter(|other| !other.stage_name.is_empty());
     spent(pass.seen.run.adopted.as_ref(), others.chain([stage]))
         .filter(|spent| spent.then != Then::Continue)
@@ -251,7 +251,7 @@ pub fn overtaken(seen: &Observed, status: &UpdateRunStatus) -> Option<String> {
 }
 
 /// Marks clusters of a stage that somebody wants to be left out, and that have not begun.
-pub fn leave_out(pass: &mut Pass<'_>, stage: &mut StageUpdatingStatus) {
+pub fn leave_out(pass: &mut PlanBuilder<'_>, stage: &mut StageUpdatingStatus) {
     let waiting =
         |entry: &&mut ClusterUpdatingStatus| outcome(entry).is_none() && !in_flight(entry);
     for entry in stage.clusters.iter_mut().filter(waiting) {
@@ -263,7 +263,7 @@ pub fn leave_out(pass: &mut Pass<'_>, stage: &mut StageUpdatingStatus) {
 
 /// Writes a verdict down. A cluster that has failed counts as begun; one that is skipped before
 /// it began does not.
-pub fn settle(pass: &mut Pass<'_>, entry: &mut ClusterUpdatingStatus, verdict: &Verdict) {
+pub fn settle(pass: &mut PlanBuilder<'_>, entry: &mut ClusterUpdatingStatus, verdict: &Verdict) {
     match verdict {
         Verdict::Skip(text) => pass.writer.cluster_skipped(entry, text),
         Verdict::Fail(text) => {

@@ -5,7 +5,7 @@
 //! and their acceptance, then the run's own record, then bindings. What an earlier record
 //! promised is announced before it is done, see `announced`.
 
-use flagship_api::condition::{Generation, Truth};
+use flagship_api::condition::{ConditionStatus, Generation};
 use flagship_api::condition_type::update_run::{INITIALIZED, PROGRESSING};
 use flagship_api::names::StageSide;
 use flagship_api::reason::event;
@@ -15,17 +15,17 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::announced::Announced;
-use super::delivery::{Deliver, Signal};
+use super::delivery::{SignalStart, UpdateBinding};
 use super::events::events;
 use super::execution::CLUSTER_POLL;
-use super::gates::{Accept, Ask, Dismiss};
+use super::gates::{AcceptApproval, CreateApprovalRequest, DeleteForeignRequest};
 use super::lifecycle::{has_ended, says};
+use super::messages::Failure;
 use super::metrics::{Measured, Series, series};
 use super::observed::Observed;
-use super::pass::Pass;
+use super::plan_builder::PlanBuilder;
 use super::status::{ConditionWriter, readable_again, refresh};
-use super::words::Failure;
-use super::{execution, gates, initialization, policed, stop, validation, words};
+use super::{execution, gates, initialization, messages, policed, stop, validation};
 use crate::event::Event;
 use crate::placement::PassError;
 use crate::placement::resource_snapshots::ResourceAction;
@@ -70,31 +70,31 @@ pub enum Action {
     /// Note with the run which policies it follows, over the version of it that was read.
     Adopt(Adopted),
     /// Create an approval request.
-    Ask(Ask),
+    CreateApprovalRequest(CreateApprovalRequest),
     /// Answer an approval, for good.
-    Accept(Accept),
+    AcceptApproval(AcceptApproval),
     /// Delete an approval request that an earlier run of the same name has left behind.
-    Dismiss(Dismiss),
+    DeleteForeignRequest(DeleteForeignRequest),
     /// Say in the run's annotation which bindings are written again, over the version of
     /// the run that was read.
-    Announce(Announced),
+    AnnounceWrites(Announced),
     /// Write the run's status over the version that was read.
     Status(Box<UpdateRunStatus>),
     /// Write a binding's spec.
-    Deliver(Box<Deliver>),
+    UpdateBinding(Box<UpdateBinding>),
     /// Give the start signal in a binding's status.
-    Signal(Signal),
+    SignalStart(SignalStart),
     /// Delete a binding.
-    Withdraw(Withdraw),
+    DeleteBinding(DeleteBinding),
     /// Delete every approval request that is labelled with the run's name.
-    ForgetRequests,
+    DeleteApprovalRequests,
     /// Take our finalizer off the run.
     RemoveFinalizer,
 }
 
 /// A binding to delete, if it is still this very version of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Withdraw {
+pub struct DeleteBinding {
     /// The binding.
     pub binding: String,
     /// Precondition.
@@ -195,8 +195,10 @@ pub fn plan(seen: &Observed) -> Plan {
         return wait_until_readable(seen, status, what);
     }
     match says(&status.conditions, INITIALIZED) {
-        Some(Truth::True | Truth::False) if has_ended(&status) => settled(seen, status),
-        Some(Truth::True) => go_on(seen, status),
+        Some(ConditionStatus::True | ConditionStatus::False) if has_ended(&status) => {
+            settled(seen, status)
+        }
+        Some(ConditionStatus::True) => go_on(seen, status),
         _ => initialize(seen),
     }
 }
@@ -210,7 +212,7 @@ fn writer(seen: &Observed) -> ConditionWriter {
 fn clean_up(seen: &Observed) -> Plan {
     let mut plan = Plan::default();
     if seen.run.has_finalizer {
-        plan.actions = vec![Action::ForgetRequests, Action::RemoveFinalizer];
+        plan.actions = vec![Action::DeleteApprovalRequests, Action::RemoveFinalizer];
     }
     plan
 }
@@ -309,7 +311,7 @@ fn go_on(seen: &Observed, mut status: UpdateRunStatus) -> Plan {
         writer(seen).failed(&mut status, &text);
         return conclude(seen, status, Plan::default());
     }
-    let mut pass = Pass::new(seen, writer(seen), status, checked.sorted);
+    let mut pass = PlanBuilder::new(seen, writer(seen), status, checked.sorted);
     pass.notice_late_index();
     pass.notice_superseded();
     gates::notice_withdrawn(&mut pass);
@@ -325,7 +327,7 @@ fn go_on(seen: &Observed, mut status: UpdateRunStatus) -> Plan {
         }
         UpdateRunState::Run => execution::execute(&mut pass, current),
         UpdateRunState::Stop => stop::stop(&mut pass, current),
-        UpdateRunState::Other(state) => pass.fail(&words::unsupported_state(&state)),
+        UpdateRunState::Other(state) => pass.fail(&messages::unsupported_state(&state)),
     }
     let (status, plan) = pass.into_plan();
     conclude(seen, status, plan)
@@ -339,7 +341,10 @@ pub(super) fn conclude(seen: &Observed, status: UpdateRunStatus, mut plan: Plan)
         // Whatever the plan does to requests and snapshots comes before the record of it,
         // whatever it does to bindings after.
         let at = plan.actions.iter().position(|action| {
-            matches!(action, Action::Deliver(_) | Action::Signal(_) | Action::Withdraw(_))
+            matches!(
+                action,
+                Action::UpdateBinding(_) | Action::SignalStart(_) | Action::DeleteBinding(_)
+            )
         });
         let at = at.unwrap_or(plan.actions.len());
         plan.actions.insert(at, Action::Status(Box::new(status)));

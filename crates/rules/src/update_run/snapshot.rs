@@ -7,8 +7,8 @@ use flagship_api::error_class::ErrorClass;
 use flagship_api::placement_status::ResourceIdentifier;
 use flagship_base::go_number::atoi;
 
+use super::messages::{Failure, VALID};
 use super::observed::Observed;
-use super::words::{Failure, VALID};
 use crate::model::ResourceSnapshot;
 use crate::overrides::contents::enveloped;
 use crate::placement::resource_snapshots::{self, ResourceAction, Snapshots, content};

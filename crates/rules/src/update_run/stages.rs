@@ -18,8 +18,8 @@ use flagship_base::duration::GoDuration;
 use flagship_base::go_number::atoi;
 
 use super::inputs::Sorted;
+use super::messages::Failure;
 use super::observed::Observed;
-use super::words::Failure;
 use crate::model::Cluster;
 use crate::policy::{Adopted, order};
 

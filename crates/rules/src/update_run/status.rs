@@ -3,7 +3,9 @@
 //! Order of the list is order of first writing, and clients compare it: Started comes
 //! before Succeeded, Progressing before Succeeded. When each is said is decided elsewhere.
 
-use flagship_api::condition::{Conditions, Draft, Generation, Truth, carry_over, draft, wire_time};
+use flagship_api::condition::{
+    ConditionStatus, Conditions, Draft, Generation, carry_over, draft, wire_time,
+};
 use flagship_api::condition_type::{stage_task, update_run, updating_cluster};
 use flagship_api::names::StageSide;
 use flagship_api::reason::update_run as reason;
@@ -15,7 +17,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::lifecycle::says;
-use super::words::stuck_names;
+use super::messages::stuck_names;
 
 /// Makes the whole record speak about this generation, and drops waits of approvals.
 pub fn refresh(status: &mut UpdateRunStatus, generation: Generation) {
@@ -43,9 +45,10 @@ pub fn refresh(status: &mut UpdateRunStatus, generation: Generation) {
 /// is so, nothing of it is acted upon. One that has ended needs no word.
 pub fn run_unreadable(told: &[Condition], field: &str, why: &str) -> Option<Draft> {
     let initialized = says(told, update_run::INITIALIZED);
-    let ended = says(told, update_run::SUCCEEDED).is_some() || initialized == Some(Truth::False);
+    let ended =
+        says(told, update_run::SUCCEEDED).is_some() || initialized == Some(ConditionStatus::False);
     let kind = match initialized {
-        Some(Truth::True) => update_run::PROGRESSING,
+        Some(ConditionStatus::True) => update_run::PROGRESSING,
         _ => update_run::INITIALIZED,
     };
     let what = match field {
@@ -306,6 +309,6 @@ impl ConditionWriter {
 }
 
 fn draft_succeeded(well: bool, reason: &'static str) -> Draft {
-    let truth = if well { Truth::True } else { Truth::False };
+    let truth = if well { ConditionStatus::True } else { ConditionStatus::False };
     draft(update_run::SUCCEEDED).is(truth, reason)
 }

@@ -9,13 +9,13 @@ use super::deletion;
 use super::delivery::Target;
 use super::execution::{CLUSTER_POLL, in_stage, wait_for, watch};
 use super::lifecycle::in_flight;
-use super::pass::Pass;
+use super::messages::{Failure, missing, together};
+use super::plan_builder::PlanBuilder;
 use super::reconcile::Waiting;
 use super::status::ConditionValue;
-use super::words::{Failure, missing, together};
 
 /// Stops the stage whose turn it is, begun or not.
-pub fn stop(pass: &mut Pass<'_>, current: usize) {
+pub fn stop(pass: &mut PlanBuilder<'_>, current: usize) {
     in_stage(pass, current, |pass, stage, config| match config {
         Some(_) => wind_down(pass, stage),
         None => deletion::stop(pass, stage),
@@ -23,7 +23,7 @@ pub fn stop(pass: &mut Pass<'_>, current: usize) {
 }
 
 fn wind_down(
-    pass: &mut Pass<'_>,
+    pass: &mut PlanBuilder<'_>,
     stage: &mut StageUpdatingStatus,
 ) -> Result<ConditionValue, Failure> {
     let keeps = pass.seen.run.keeps_its_clusters();

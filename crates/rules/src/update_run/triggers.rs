@@ -3,7 +3,7 @@
 //! Changes of placement, policy and cluster labels wake every unfinished run of the
 //! placement; that needs no rule.
 
-use flagship_api::condition::{Conditions, Generation, Truth};
+use flagship_api::condition::{ConditionStatus, Conditions, Generation};
 use flagship_api::condition_type::approval_request::{APPROVAL_ACCEPTED, APPROVED};
 use flagship_api::condition_type::binding as kind;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -13,7 +13,7 @@ use crate::model::Fence;
 
 /// What a run looks at in a binding.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Glance<'a> {
+pub struct BindingView<'a> {
     /// `metadata.uid`.
     pub uid: &'a str,
     /// `metadata.generation`.
@@ -26,9 +26,9 @@ pub struct Glance<'a> {
     pub conditions: &'a [Condition],
 }
 
-impl Glance<'_> {
-    fn says(&self, kind: &str) -> Option<(Truth, Generation)> {
-        self.conditions.of_type(kind).map(|c| (Truth::of(c), Generation::seen_by(c)))
+impl BindingView<'_> {
+    fn says(&self, kind: &str) -> Option<(ConditionStatus, Generation)> {
+        self.conditions.of_type(kind).map(|c| (ConditionStatus::of(c), Generation::seen_by(c)))
     }
 
     fn is_true(&self, kind: &str) -> bool {
@@ -38,8 +38,8 @@ impl Glance<'_> {
 
 /// Whether a changed binding wakes a run of its placement. How far the delivery has
 /// come is not, as long as it neither works nor has to be begun again.
-pub fn binding_changed(run: &str, old: &Glance<'_>, new: &Glance<'_>) -> bool {
-    let parts = |of: &Glance<'_>| (of.uid.to_owned(), of.deleting);
+pub fn binding_changed(run: &str, old: &BindingView<'_>, new: &BindingView<'_>) -> bool {
+    let parts = |of: &BindingView<'_>| (of.uid.to_owned(), of.deleting);
     let told = [kind::ROLLOUT_STARTED, kind::AVAILABLE, kind::DIFF_REPORTED];
     let same = parts(old) == parts(new)
         && old.generation == new.generation
@@ -59,7 +59,9 @@ pub fn binding_changed(run: &str, old: &Glance<'_>, new: &Glance<'_>) -> bool {
 /// The run to wake when a request is first seen: if it is approved already.
 pub fn request_appeared(request: &Approval) -> Option<&str> {
     let approved = request.conditions.of_type(APPROVED);
-    approved.filter(|c| Truth::of(c) == Truth::True).and_then(|_| named(request))
+    approved
+        .filter(|c| ConditionStatus::of(c) == ConditionStatus::True)
+        .and_then(|_| named(request))
 }
 
 /// The run to wake after an update: if somebody approved or took an approval back, whether
@@ -67,7 +69,8 @@ pub fn request_appeared(request: &Approval) -> Option<&str> {
 pub fn request_changed<'a>(old: &Approval, new: &'a Approval) -> Option<&'a str> {
     let said = |request: &Approval| {
         let approved = request.conditions.of_type(APPROVED)?;
-        (Truth::of(approved) == Truth::True).then(|| Generation::seen_by(approved))
+        (ConditionStatus::of(approved) == ConditionStatus::True)
+            .then(|| Generation::seen_by(approved))
     };
     (said(old) != said(new)).then(|| named(new)).flatten()
 }

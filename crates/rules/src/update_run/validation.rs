@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use flagship_api::condition::{Conditions, Truth};
+use flagship_api::condition::{ConditionStatus, Conditions};
 use flagship_api::condition_type::update_run::{PROGRESSING, SUCCEEDED};
 use flagship_api::go_json;
 use flagship_api::staged_update::StageConfig;
@@ -14,9 +14,9 @@ use flagship_api::staged_update_status::{StageUpdatingStatus, UpdateRunStatus};
 use super::inputs::{self, EVERY_CLUSTER, Sorted};
 use super::lifecycle::{in_flight, is_settled, says};
 use super::max_concurrency::concurrency;
+use super::messages::Failure;
 use super::observed::Observed;
 use super::stages::{self, NAMED_AT_MOST};
-use super::words::Failure;
 use crate::policy::Adopted;
 
 /// A run that may go on.
@@ -92,7 +92,7 @@ fn kept<'a>(seen: &'a Observed, status: &UpdateRunStatus) -> Result<Checked<'a>,
         .staged_update_strategy_snapshot
         .as_ref()
         .ok_or_else(|| Failure::abort_unexpected("the updateRun has nil updateStrategySnapshot"))?;
-    let mut turn = Turn::default();
+    let mut turn = StageProgress::default();
     for (i, (config, stage)) in strategy.stages.iter().zip(&status.stages_status).enumerate() {
         turn.visit(i, config, stage)?;
     }
@@ -128,7 +128,7 @@ fn compared(
     strategy: &[StageConfig],
     new: &[StageUpdatingStatus],
     existing: &[StageUpdatingStatus],
-) -> Result<Turn, Failure> {
+) -> Result<StageProgress, Failure> {
     if new.len() != existing.len() {
         return Err(Failure::abort(format!(
             "the number of stages in the updateRun has changed, new: {}, existing: {}",
@@ -136,7 +136,7 @@ fn compared(
             existing.len()
         )));
     }
-    let mut turn = Turn::default();
+    let mut turn = StageProgress::default();
     let recorded = strategy.iter().zip(existing);
     for (i, ((config, existing), new)) in recorded.zip(new).enumerate() {
         same_stage(i, new, existing)?;
@@ -177,14 +177,14 @@ fn same_stage(
 
 /// Where a run stands among its stages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Turn {
+pub struct StageProgress {
     /// The stage that has begun and is not done.
     pub updating: Option<usize>,
     /// The last stage that is done.
     pub finished: Option<usize>,
 }
 
-impl Turn {
+impl StageProgress {
     fn next(self) -> usize {
         self.finished.map_or(0, |finished| finished + 1)
     }
@@ -199,7 +199,7 @@ impl Turn {
         let name = &stage.stage_name;
         let most = concurrency(config, stage.clusters.len())?;
         match says(&stage.conditions, SUCCEEDED) {
-            Some(Truth::True) => {
+            Some(ConditionStatus::True) => {
                 if let Some(updating) = self.updating {
                     return Err(Failure::abort_unexpected(format!(
                         "the finished stage `{i}` is after the updating stage `{updating}`"
@@ -219,7 +219,7 @@ impl Turn {
                 }
                 self.finished = Some(i);
             }
-            Some(Truth::False) => {
+            Some(ConditionStatus::False) => {
                 let told = stage.conditions.of_type(SUCCEEDED).map_or("", |c| c.message.as_str());
                 return Err(Failure::abort(format!("the stage `{name}` has failed, err: {told}")));
             }
@@ -256,7 +256,7 @@ fn printed(index: Option<usize>) -> String {
 fn deletion_turn(
     status: &UpdateRunStatus,
     sorted: &Sorted<'_>,
-    turn: Turn,
+    turn: StageProgress,
 ) -> Result<Option<usize>, Failure> {
     let Some(stage) = &status.deletion_stage_status else {
         return Err(Failure::abort_unexpected("the updateRun has nil deletionStageStatus"));
@@ -270,8 +270,8 @@ fn deletion_turn(
     }
     let succeeded = says(&stage.conditions, SUCCEEDED);
     if turn.updating.is_some() || turn.next() < status.stages_status.len() {
-        let decided = succeeded.is_some_and(|truth| truth != Truth::Unknown);
-        if decided || says(&stage.conditions, PROGRESSING) == Some(Truth::True) {
+        let decided = succeeded.is_some_and(|truth| truth != ConditionStatus::Unknown);
+        if decided || says(&stage.conditions, PROGRESSING) == Some(ConditionStatus::True) {
             return Err(Failure::abort_unexpected(format!(
                 "the delete stage is active, but there are still stages updating, updatingStageIndex: {}, lastFinishedStageIndex: {}",
                 printed(turn.updating),
@@ -281,8 +281,8 @@ fn deletion_turn(
         return Ok(Some(turn.updating.unwrap_or_else(|| turn.next())));
     }
     match succeeded {
-        Some(Truth::True) => Ok(None),
-        Some(Truth::False) => {
+        Some(ConditionStatus::True) => Ok(None),
+        Some(ConditionStatus::False) => {
             let told = stage.conditions.of_type(SUCCEEDED).map_or("", |c| c.message.as_str());
             Err(Failure::abort(format!("the delete stage has failed, err: {told}")))
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use flagship_api::apply_strategy::DeletePropagationPolicy;
-use flagship_api::condition::{Conditions, Truth};
+use flagship_api::condition::{ConditionStatus, Conditions};
 use flagship_api::condition_type::work::{APPLIED, AVAILABLE};
 use flagship_api::hash;
 use flagship_api::keys::{annotation, label, own};
@@ -113,7 +113,9 @@ impl Manifest {
     fn read(from: &ManifestCondition, envelope: Option<&EnvelopeIdentifier>) -> Option<Self> {
         let is_false = |kind| {
             let found = from.conditions.of_type(kind);
-            found.filter(|condition| Truth::of(condition) == Truth::False).cloned()
+            found
+                .filter(|condition| ConditionStatus::of(condition) == ConditionStatus::False)
+                .cloned()
         };
         let failure = is_false(APPLIED).or_else(|| is_false(AVAILABLE));
         let (drift, diff) = (from.drift_details.clone(), from.diff_details.clone());

@@ -6,7 +6,7 @@
 //! left alone.
 
 use flagship_api::binding::ResourceBindingStatus;
-use flagship_api::condition::{Conditions, Draft, Generation, Truth, draft};
+use flagship_api::condition::{ConditionStatus, Conditions, Draft, Generation, draft};
 use flagship_api::condition_type::{Placement as Step, binding, work};
 use flagship_api::reason::binding as reason;
 use flagship_api::reason::work::UNTRACKABLE;
@@ -63,14 +63,14 @@ fn is_ours(kind: &str) -> bool {
 struct Told(Vec<(&'static str, Draft)>);
 
 impl Told {
-    fn say(&mut self, kind: &'static str, truth: Truth, reason: &'static str, why: &str) {
+    fn say(&mut self, kind: &'static str, truth: ConditionStatus, reason: &'static str, why: &str) {
         self.0.push((kind, draft(kind).is(truth, reason).because(why)));
     }
 
     fn tell(&mut self, seen: &Observed, state: &WorksState) -> Shown {
         if let WorksState::Failed(PassError { stage: Stage::Override, cause, .. }) = state {
             let why = format!("Failed to apply the override rules on the resources: {cause}");
-            self.say(binding::OVERRIDDEN, Truth::False, reason::OVERRIDDEN_FAILED, &why);
+            self.say(binding::OVERRIDDEN, ConditionStatus::False, reason::OVERRIDDEN_FAILED, &why);
             return Shown::default();
         }
         let (overridden, why) = if seen.binding.is_overridden() {
@@ -80,25 +80,30 @@ impl Told {
             let why = "No override rules are configured for the selected resources";
             (reason::NO_OVERRIDE_SPECIFIED, why)
         };
-        self.say(binding::OVERRIDDEN, Truth::True, overridden, why);
+        self.say(binding::OVERRIDDEN, ConditionStatus::True, overridden, why);
         if let WorksState::Failed(PassError { cause, .. }) = state {
             let why = format!("Failed to synchronize the work to the latest: {cause}");
-            self.say(binding::WORK_SYNCHRONIZED, Truth::False, reason::SYNC_WORK_FAILED, &why);
+            self.say(
+                binding::WORK_SYNCHRONIZED,
+                ConditionStatus::False,
+                reason::SYNC_WORK_FAILED,
+                &why,
+            );
             return Shown::default();
         }
         let why = "All of the works are synchronized to the latest";
-        self.say(binding::WORK_SYNCHRONIZED, Truth::True, reason::ALL_WORK_SYNCED, why);
+        self.say(binding::WORK_SYNCHRONIZED, ConditionStatus::True, reason::ALL_WORK_SYNCED, why);
         match (seen.binding.reports_diff(), *state == WorksState::Changed) {
             (false, true) => {
                 let why = "Resources are being applied";
-                self.say(binding::APPLIED, Truth::False, reason::APPLY_IN_PROGRESS, why);
+                self.say(binding::APPLIED, ConditionStatus::False, reason::APPLY_IN_PROGRESS, why);
                 Shown::default()
             }
             (true, true) => {
                 let (kind, in_progress) = (binding::DIFF_REPORTED, reason::DIFF_REPORT_IN_PROGRESS);
                 self.say(
                     kind,
-                    Truth::False,
+                    ConditionStatus::False,
                     in_progress,
                     "Diff reporting on resources is in progress",
                 );
@@ -113,7 +118,7 @@ impl Told {
         let (why, shown) = match progress(seen, work::APPLIED) {
             Progress::Done => {
                 let why = "All corresponding work objects are applied";
-                self.say(binding::APPLIED, Truth::True, reason::ALL_WORK_APPLIED, why);
+                self.say(binding::APPLIED, ConditionStatus::True, reason::ALL_WORK_APPLIED, why);
                 return self.tell_available(seen);
             }
             Progress::Incomplete(name) => {
@@ -125,29 +130,34 @@ impl Told {
                 (why, Shown { failed: true, diffed: true, drifted: true })
             }
         };
-        self.say(binding::APPLIED, Truth::False, reason::NOT_ALL_WORK_APPLIED, &why);
+        self.say(binding::APPLIED, ConditionStatus::False, reason::NOT_ALL_WORK_APPLIED, &why);
         shown
     }
 
     fn tell_available(&mut self, seen: &Observed) -> Shown {
         let (truth, reason, why) = match (progress(seen, work::AVAILABLE), untrackable(seen)) {
             (Progress::Incomplete(name), _) => (
-                Truth::False,
+                ConditionStatus::False,
                 reason::NOT_ALL_WORK_AVAILABLE,
                 format!("Work object {name} has not yet completed availability check"),
             ),
             (Progress::Failed(name), _) => {
                 let why = format!("Work object {name} is not yet available");
-                self.say(binding::AVAILABLE, Truth::False, reason::NOT_ALL_WORK_AVAILABLE, &why);
+                self.say(
+                    binding::AVAILABLE,
+                    ConditionStatus::False,
+                    reason::NOT_ALL_WORK_AVAILABLE,
+                    &why,
+                );
                 return Shown { failed: true, drifted: true, diffed: false };
             }
             (Progress::Done, Some(name)) => (
-                Truth::True,
+                ConditionStatus::True,
                 reason::NOT_ALL_WORK_TRACKABLE,
                 format!("The availability of work object {name} is not trackable"),
             ),
             (Progress::Done, None) => (
-                Truth::True,
+                ConditionStatus::True,
                 reason::ALL_WORK_AVAILABLE,
                 "All corresponding work objects are available".to_owned(),
             ),
@@ -161,7 +171,7 @@ impl Told {
         let why = match progress(seen, work::DIFF_REPORTED) {
             Progress::Done => {
                 let why = "All corresponding work objects have reported diff";
-                self.say(kind, Truth::True, reason::ALL_WORK_DIFF_REPORTED, why);
+                self.say(kind, ConditionStatus::True, reason::ALL_WORK_DIFF_REPORTED, why);
                 return Shown { diffed: true, ..Shown::default() };
             }
             Progress::Incomplete(name) => {
@@ -169,7 +179,7 @@ impl Told {
             }
             Progress::Failed(name) => format!("Work object {name} has failed to report diff"),
         };
-        self.say(kind, Truth::False, reason::NOT_ALL_WORK_DIFF_REPORTED, &why);
+        self.say(kind, ConditionStatus::False, reason::NOT_ALL_WORK_DIFF_REPORTED, &why);
         Shown::default()
     }
 }
@@ -177,15 +187,16 @@ impl Told {
 /// How far all live Works are; a word about older content does not count.
 fn progress<'a>(seen: &'a Observed, kind: &str) -> Progress<'a> {
     let works = by_name(seen);
-    let says = |work: &Work, truth: Truth| {
+    let says = |work: &Work, truth: ConditionStatus| {
         let current = work.conditions.current(kind, Generation(work.generation));
-        current.is_some_and(|condition| Truth::of(condition) == truth)
+        current.is_some_and(|condition| ConditionStatus::of(condition) == truth)
     };
-    let silent = |work: &&&Work| !says(work, Truth::True) && !says(work, Truth::False);
+    let silent =
+        |work: &&&Work| !says(work, ConditionStatus::True) && !says(work, ConditionStatus::False);
     if let Some(work) = works.iter().find(silent) {
         return Progress::Incomplete(&work.name);
     }
-    match works.iter().find(|work| says(work, Truth::False)) {
+    match works.iter().find(|work| says(work, ConditionStatus::False)) {
         Some(work) => Progress::Failed(&work.name),
         None => Progress::Done,
     }

@@ -1,6 +1,6 @@
 //! Why a request failed, sorted by what to do about it.
 //!
-//! [`ClientError::verdict`] is the one place that turns an answer of an API
+//! [`ClientError::action`] is the one place that turns an answer of an API
 //! server into a decision. An error after which nobody knows whether the write
 //! happened says so in [`ClientError::outcome_unknown`].
 
@@ -12,7 +12,7 @@ use kube::core::Status;
 use thiserror::Error;
 
 use super::Malformed;
-use crate::verdict::{Failure, Verdict};
+use crate::error_action::{ErrorAction, Failure};
 
 /// Why a request failed.
 #[derive(Debug, Error)]
@@ -129,22 +129,22 @@ pub enum ClientError {
 
 impl ClientError {
     /// What to do next.
-    pub fn verdict(&self) -> Verdict {
+    pub fn action(&self) -> ErrorAction {
         match self {
-            Self::Conflict { .. } | Self::Expired { .. } => Verdict::Reread,
-            Self::AlreadyExists { .. } => Verdict::AlreadyExists,
-            Self::NotFound { .. } => Verdict::NotFound,
+            Self::Conflict { .. } | Self::Expired { .. } => ErrorAction::Reread,
+            Self::AlreadyExists { .. } => ErrorAction::AlreadyExists,
+            Self::NotFound { .. } => ErrorAction::NotFound,
             Self::Throttled { after, .. } | Self::ServerFailed { after, .. } => {
-                Verdict::BackOff { after: *after }
+                ErrorAction::BackOff { after: *after }
             }
             Self::NotServed { .. } | Self::Forbidden { .. } | Self::Unreachable { .. } => {
-                Verdict::BackOff { after: None }
+                ErrorAction::BackOff { after: None }
             }
             Self::Invalid { .. }
             | Self::Malformed(_)
             | Self::Unfenced { .. }
             | Self::Deposed { .. }
-            | Self::Refused { .. } => Verdict::GiveUp,
+            | Self::Refused { .. } => ErrorAction::GiveUp,
         }
     }
 
@@ -237,8 +237,8 @@ impl ClientError {
 
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
-        let verdict = error.verdict();
-        Self { verdict, why: error.in_full() }
+        let action = error.action();
+        Self { action, why: error.in_full() }
     }
 }
 
@@ -269,25 +269,25 @@ mod tests {
     fn answers_are_sorted_by_what_to_do_next() {
         let named = json!({"name": "w"});
         let busy = json!({"retryAfterSeconds": 3});
-        let later = Verdict::BackOff { after: None };
-        let in_three = Verdict::BackOff { after: Some(Duration::from_secs(3)) };
+        let later = ErrorAction::BackOff { after: None };
+        let in_three = ErrorAction::BackOff { after: Some(Duration::from_secs(3)) };
         let table = [
-            (409, json!({"reason": "Conflict"}), Verdict::Reread),
-            (409, json!({"reason": "AlreadyExists"}), Verdict::AlreadyExists),
-            (404, json!({"reason": "NotFound", "details": named}), Verdict::NotFound),
+            (409, json!({"reason": "Conflict"}), ErrorAction::Reread),
+            (409, json!({"reason": "AlreadyExists"}), ErrorAction::AlreadyExists),
+            (404, json!({"reason": "NotFound", "details": named}), ErrorAction::NotFound),
             (404, json!({"reason": "NotFound"}), later),
-            (410, json!({"reason": "Expired"}), Verdict::Reread),
-            (422, json!({"reason": "Invalid"}), Verdict::GiveUp),
-            (400, json!({}), Verdict::GiveUp),
-            (413, json!({"reason": "RequestEntityTooLarge"}), Verdict::GiveUp),
+            (410, json!({"reason": "Expired"}), ErrorAction::Reread),
+            (422, json!({"reason": "Invalid"}), ErrorAction::GiveUp),
+            (400, json!({}), ErrorAction::GiveUp),
+            (413, json!({"reason": "RequestEntityTooLarge"}), ErrorAction::GiveUp),
             (403, json!({"reason": "Forbidden"}), later),
             (429, json!({"details": busy}), in_three),
             (500, json!({}), later),
             (504, json!({"reason": "Timeout", "details": busy}), in_three),
-            (405, json!({}), Verdict::GiveUp),
+            (405, json!({}), ErrorAction::GiveUp),
         ];
-        for (code, body, verdict) in table {
-            assert_eq!(sorted(code, body.clone()).verdict(), verdict, "{code} {body}");
+        for (code, body, action) in table {
+            assert_eq!(sorted(code, body.clone()).action(), action, "{code} {body}");
         }
     }
 
@@ -318,7 +318,7 @@ mod tests {
             after,
             body.as_bytes(),
         );
-        assert_eq!(error.verdict(), Verdict::BackOff { after });
+        assert_eq!(error.action(), ErrorAction::BackOff { after });
     }
 
     #[test]
@@ -352,6 +352,6 @@ mod tests {
         let error = ClientError::Unreachable { object: "Work w".to_owned(), source };
         let failure = Failure::from(error);
         assert_eq!(failure.why, "no answer about Work w: connection reset");
-        assert_eq!(failure.verdict, Verdict::BackOff { after: None });
+        assert_eq!(failure.action, ErrorAction::BackOff { after: None });
     }
 }

@@ -1,7 +1,7 @@
 //! One client for real API servers and for the one in this process.
 //!
 //! `kube::Client` carries the requests; this module says what they mean. It never
-//! retries: an error goes to the caller with a verdict, and the queue decides.
+//! retries: an error goes to the caller with the action it calls for, and the queue decides.
 //! (The retry layer that `kube` adds to real clients is switched off: it draws
 //! its pauses from a hasher, and it would repeat writes behind our back.)
 //!
@@ -145,17 +145,17 @@ impl Client {
     /// The same client with at most so many requests a second in the long run, and so many
     /// at once. A rate of nothing or less limits nothing.
     #[must_use]
-    pub fn paced(&self, qps: f64, burst: u32) -> Self {
+    pub fn with_rate_limit(&self, qps: f64, burst: u32) -> Self {
         Self { rate_limit: RateLimiter::new(qps, burst).map(Arc::new), ..self.clone() }
     }
 
     /// The same client with no limit, for what must not wait behind others, such as a lease.
     #[must_use]
-    pub fn unpaced(&self) -> Self {
+    pub fn without_rate_limit(&self) -> Self {
         Self { rate_limit: None, ..self.clone() }
     }
 
-    async fn pace(&self) {
+    async fn wait_for_rate_limit(&self) {
         if let Some(rate_limit) = &self.rate_limit {
             rate_limit.wait().await;
         }
@@ -188,7 +188,7 @@ impl Client {
 
     /// The same, and a refusal keeps the words of the server.
     pub(crate) async fn ask_plainly(&self, call: Call<'_>) -> Result<Bytes, Refused> {
-        self.pace().await;
+        self.wait_for_rate_limit().await;
         let object = call.object.clone();
         let whole = async {
             let response = self.exchange(call).await.map_err(Refused::unanswered)?;
@@ -210,7 +210,7 @@ impl Client {
 
     /// Sends a request and hands out the answer as it begins, if it is a good one.
     pub(crate) async fn open(&self, call: Call<'_>) -> Result<Response<Body>, ClientError> {
-        self.pace().await;
+        self.wait_for_rate_limit().await;
         let object = call.object.clone();
         let answer = self.exchange(call).await?;
         answer.map_err(|Declined { code, retry_after, body }| {

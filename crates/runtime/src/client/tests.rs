@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::watch::{WatchEvent, WatchFrom};
 use super::*;
+use crate::error_action::ErrorAction;
 use crate::fake::{Answer, End, Script, event, list, map, status};
-use crate::verdict::Verdict;
 
 fn seen(name: &str, version: u64) -> ConfigMap {
     serde_json::from_value(map(name, version, "seen")).unwrap()
@@ -64,7 +64,7 @@ async fn a_patch_that_is_no_object_is_not_sent() {
     for patch in [json!([1]), json!("text"), json!({"metadata": "text"})] {
         let error =
             script.client().of::<ConfigMap>().patch(&precondition, patch).await.unwrap_err();
-        assert_eq!(error.verdict(), Verdict::GiveUp);
+        assert_eq!(error.action(), ErrorAction::GiveUp);
     }
     assert!(script.log().is_empty());
 }
@@ -80,7 +80,7 @@ async fn a_missing_object_is_found_to_be_none() {
     let maps = script.client().of::<ConfigMap>();
     let key = ObjectKey::namespaced("app", "a");
     assert!(maps.find(&key).await.unwrap().is_none());
-    assert_eq!(maps.get(&key).await.unwrap_err().verdict(), Verdict::NotFound);
+    assert_eq!(maps.get(&key).await.unwrap_err().action(), ErrorAction::NotFound);
     let unserved = maps.find(&key).await.unwrap_err();
     assert!(matches!(unserved, ClientError::NotServed { .. }), "{unserved}");
 }
@@ -92,7 +92,7 @@ async fn a_server_that_does_not_answer_is_unreachable_after_the_timeout() {
     let error = script.client().of::<ConfigMap>().list(&Selection::all()).await.unwrap_err();
     assert_eq!(begun.elapsed(), REQUEST_TIMEOUT);
     assert!(error.outcome_unknown());
-    assert_eq!(error.verdict(), Verdict::BackOff { after: None });
+    assert_eq!(error.action(), ErrorAction::BackOff { after: None });
 }
 
 #[tokio::test(start_paused = true)]
@@ -102,7 +102,7 @@ async fn retry_after_reaches_the_verdict() {
     for seconds in [17, 2] {
         let error = maps.list(&Selection::all()).await.unwrap_err();
         let after = Some(Duration::from_secs(seconds));
-        assert_eq!(error.verdict(), Verdict::BackOff { after });
+        assert_eq!(error.action(), ErrorAction::BackOff { after });
     }
     assert_eq!(script.log().len(), 2, "nothing below the queue retries");
 }

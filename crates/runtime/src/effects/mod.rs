@@ -4,7 +4,7 @@
 //! that the plan was made on a stale cache, so the whole pass starts over. Writes go
 //! through [`Writer`], which refuses to write for a leader that lost, and which
 //! remembers what it wrote, so that the next pass can wait until the caches show
-//! it ([`SeenWrites`]).
+//! it ([`PendingWrites`]).
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -15,15 +15,15 @@ use futures::stream::{self, StreamExt};
 use thiserror::Error;
 
 use crate::env::Env;
+use crate::error_action::{ErrorAction, Failure};
 use crate::metrics::Counter;
-use crate::verdict::{Failure, Verdict};
 
-mod seen;
+mod pending_writes;
 #[cfg(test)]
 mod tests;
 mod writer;
 
-pub use seen::{SeenWrites, Waiting};
+pub use pending_writes::{PendingWrites, Waiting};
 pub use writer::{Kind, Made, Writer};
 
 /// An action that could not be carried out, and how far the plan had come.
@@ -44,8 +44,8 @@ pub struct Stopped<E> {
 impl<E: Into<Failure>> From<Stopped<E>> for Failure {
     fn from(stopped: Stopped<E>) -> Self {
         let Stopped { done, total, action, error } = stopped;
-        let Failure { verdict, why } = error.into();
-        Self { verdict, why: format!("{why} (after {done} of {total} actions, at {action})") }
+        let Failure { action: next, why } = error.into();
+        Self { action: next, why: format!("{why} (after {done} of {total} actions, at {action})") }
     }
 }
 
@@ -166,9 +166,9 @@ where
     }
 }
 
-/// Whether a verdict is worth another try on the spot: conflicts and busy servers.
-pub fn passes_soon(verdict: Verdict) -> bool {
-    matches!(verdict, Verdict::Reread | Verdict::BackOff { .. })
+/// Whether an error is worth another try on the spot: conflicts and busy servers.
+pub fn is_transient(action: ErrorAction) -> bool {
+    matches!(action, ErrorAction::Reread | ErrorAction::BackOff { .. })
 }
 
 /// Drops a result that nothing depends on, but counts and logs a failure.

@@ -29,7 +29,7 @@ async fn a_plan_stops_at_the_first_conflict_and_starts_over() {
     .unwrap_err();
     assert_eq!(*tried.lock().unwrap(), ["record", "deliver"]);
     let failure = Failure::from(stopped);
-    assert_eq!(failure.verdict, Verdict::Reread);
+    assert_eq!(failure.action, ErrorAction::Reread);
     assert_eq!(
         failure.why,
         "binding b changed under us: stale (after 1 of 3 actions, at \"deliver\")"
@@ -81,7 +81,7 @@ async fn a_write_is_tried_four_times_with_growing_pauses() {
     let env = Env::simulated(1);
     let begun = Instant::now();
     let mut attempts = 0;
-    let worth = |error: &ClientError| passes_soon(error.verdict());
+    let worth = |error: &ClientError| is_transient(error.action());
     let result: Result<(), _> = retry(&env, Retry::CONFLICT, worth, || {
         attempts += 1;
         std::future::ready(Err(conflict("b")))
@@ -126,7 +126,7 @@ fn seen(name: &str, version: u64) -> ConfigMap {
     serde_json::from_value(map(name, version, "seen")).unwrap()
 }
 
-async fn waited(writes: &SeenWrites<ObjectKey>, pass: &ObjectKey) -> u64 {
+async fn waited(writes: &PendingWrites<ObjectKey>, pass: &ObjectKey) -> u64 {
     let begun = Instant::now();
     writes.caught_up(pass).await;
     begun.elapsed().as_secs()
@@ -138,7 +138,7 @@ async fn a_pass_waits_until_the_cache_shows_its_last_write() {
     let maps = ResourceType::of::<ConfigMap>();
     let store = cache(event("MODIFIED", map("a", 9, "y")).1);
     store.synced().await;
-    let writes = SeenWrites::default();
+    let writes = PendingWrites::default();
     writes.shown_by(maps.clone(), &store);
     assert_eq!(waited(&writes, &pass).await, 0, "nothing was written");
     writes.wrote(&pass, &maps, &seen("a", 6));
@@ -156,7 +156,7 @@ async fn a_delete_is_shown_when_that_very_object_is_gone() {
     let maps = ResourceType::of::<ConfigMap>();
     let store = cache(event("DELETED", map("a", 9, "y")).1);
     store.synced().await;
-    let writes = SeenWrites::default();
+    let writes = PendingWrites::default();
     writes.shown_by(maps.clone(), &store);
     let precondition = Precondition::of(&seen("a", 3)).unwrap();
     writes.deleted(&pass, &maps, &precondition, &Deleted::Gone);
@@ -169,7 +169,7 @@ async fn a_write_that_never_shows_is_forgotten_in_time() {
     let maps = ResourceType::of::<ConfigMap>();
     let store = cache(event("MODIFIED", map("a", 9, "y")).1);
     store.synced().await;
-    let writes = SeenWrites::with_expiry(Duration::from_secs(6));
+    let writes = PendingWrites::with_expiry(Duration::from_secs(6));
     writes.wrote(&pass, &maps, &seen("a", 99));
     assert_eq!(waited(&writes, &pass).await, 0, "no cache shows this resource");
     writes.shown_by(maps.clone(), &store);
@@ -181,7 +181,7 @@ async fn a_write_that_never_shows_is_forgotten_in_time() {
 async fn a_deposed_leader_writes_nothing() {
     let script = Script::default();
     let client: Client = script.client();
-    let (pass, writes) = (ObjectKey::cluster("web"), SeenWrites::default());
+    let (pass, writes) = (ObjectKey::cluster("web"), PendingWrites::default());
     let leadership = Leadership::expired();
     let writer = Writer::new(&client, &leadership, &writes, &pass);
     let error = writer.update(&seen("a", 3)).await.unwrap_err();
@@ -201,7 +201,7 @@ async fn what_is_there_already_or_gone_already_is_no_error() {
         Answer::Json(201, map("a", 5, "x")),
     ]);
     let (client, leadership) = (script.client(), Leadership::uncontested());
-    let (pass, writes) = (ObjectKey::cluster("web"), SeenWrites::default());
+    let (pass, writes) = (ObjectKey::cluster("web"), PendingWrites::default());
     let writer = Writer::new(&client, &leadership, &writes, &pass);
     let new = seen("a", 3);
     assert!(matches!(writer.create(&new).await.unwrap(), Made::Existed));

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::SeenWrites;
+use super::PendingWrites;
 use crate::client::{
     Client, ClientError, Deleted, Objects, Precondition, Propagation, ResourceType, key_of,
 };
@@ -30,7 +30,7 @@ pub enum Made<K> {
 pub struct Writer<'a, O> {
     client: &'a Client,
     leadership: &'a Leadership,
-    seen: &'a SeenWrites<O>,
+    seen: &'a PendingWrites<O>,
     pass: &'a O,
 }
 
@@ -39,7 +39,7 @@ impl<'a, O: Ord + Clone + Debug> Writer<'a, O> {
     pub fn new(
         client: &'a Client,
         leadership: &'a Leadership,
-        seen: &'a SeenWrites<O>,
+        seen: &'a PendingWrites<O>,
         pass: &'a O,
     ) -> Self {
         Self { client, leadership, seen, pass }

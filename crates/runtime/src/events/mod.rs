@@ -18,9 +18,9 @@ use crate::client::{Client, ClientError, Objects};
 use crate::effects::drop_counted;
 use crate::env::Env;
 use crate::metrics::{Counter, Metrics};
-use memory::{Memory, Said};
+use correlator::{Correlation, EventCorrelator};
 
-mod memory;
+mod correlator;
 #[cfg(test)]
 mod tests;
 
@@ -62,7 +62,7 @@ struct Writer {
     events: Objects<Event>,
     env: Env,
     component: String,
-    memory: Memory,
+    memory: EventCorrelator,
     /// Microseconds in the name of the latest event.
     latest: i64,
     muted: Counter,
@@ -83,7 +83,7 @@ impl Recorder {
             events: client.of::<Event>(),
             env: env.clone(),
             component: component.to_owned(),
-            memory: Memory::default(),
+            memory: EventCorrelator::default(),
             latest: 0,
             muted: muted.clone(),
             failed: failed.clone(),
@@ -127,11 +127,11 @@ impl Writer {
         let now = self.env.now();
         let said = self.memory.say(note, now);
         let result = match said {
-            Said::Muted => {
+            Correlation::Drop => {
                 self.muted.inc();
                 return;
             }
-            Said::Again { key, count, message } => {
+            Correlation::Increment { key, count, message } => {
                 let patch = json!({"count": count, "lastTimestamp": Time(now), "message": message});
                 match self.events.patch_anyway(&key, patch).await {
                     // It was swept away in the meantime; the next repeat makes a new one.
@@ -143,7 +143,7 @@ impl Writer {
                     other => other,
                 }
             }
-            Said::First { note, message } => {
+            Correlation::Create { note, message } => {
                 let event = self.event(&note, message);
                 let key = ObjectKey::new(
                     event.metadata.namespace.as_deref(),

@@ -192,7 +192,7 @@ impl Candidate {
         // The tenure must end before the others stop waiting, whatever was configured.
         config.renew_deadline = config.renew_deadline.min(config.duration * 2 / 3);
         // A leader must not lose its lease because its own requests stand in line.
-        let leases = client.unpaced().of::<Lease>();
+        let leases = client.without_rate_limit().of::<Lease>();
         Self { leases, env: env.clone(), config, observed: None }
     }
 

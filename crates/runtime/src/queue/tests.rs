@@ -8,7 +8,7 @@ use futures::FutureExt;
 use proptest::prelude::*;
 
 use super::*;
-use crate::verdict::{Failure, Verdict};
+use crate::error_action::{ErrorAction, Failure};
 
 fn queue<K: Ord + Clone>() -> Queue<K> {
     Queue::new(QueueConfig::named("test"), &Metrics::default())
@@ -475,7 +475,7 @@ async fn outcomes_become_waits_and_results() {
     run_to_the_end(&queue, 1, &metrics, |key| {
         let first = !log.lock().unwrap().iter().any(|line| line.starts_with(&format!("{key} ")));
         log.lock().unwrap().push(format!("{key} {}ms", begun.elapsed().as_millis()));
-        let busy = Verdict::BackOff { after: Some(Duration::from_secs(2)) };
+        let busy = ErrorAction::BackOff { after: Some(Duration::from_secs(2)) };
         std::future::ready(match key {
             _ if !first => Outcome::Done,
             0 => Outcome::After(Duration::from_secs(1)),

@@ -17,8 +17,8 @@ use tracing::field::Empty;
 use tracing::{Instrument, Span};
 
 use super::{Claim, Next, Queue};
+use crate::error_action::{ErrorAction, Failure};
 use crate::metrics::{Counter, Gauge, Histogram, Metrics, SECONDS};
-use crate::verdict::{Failure, Verdict};
 
 /// How a pass over a key ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub enum Outcome {
     After(Duration),
     /// Look again soon; soon gets later if it happens in a row.
     Again,
-    /// It failed; the verdict says what comes next.
+    /// It failed; its action says what comes next.
     Error(Failure),
 }
 
@@ -47,12 +47,16 @@ impl Outcome {
             Self::Done => Next::Forget,
             Self::After(Duration::ZERO) | Self::Again => SOON,
             Self::After(span) => Next::After(*span),
-            Self::Error(failure) => match failure.verdict {
+            Self::Error(failure) => match failure.action {
                 // An object that is there or not against expectation: the pass had
                 // stale reads, and the next pass will know better.
-                Verdict::Reread | Verdict::AlreadyExists | Verdict::NotFound => Next::StartOver,
-                Verdict::BackOff { after } => Next::BackOff { at_least: after.unwrap_or_default() },
-                Verdict::GiveUp => Next::Forget,
+                ErrorAction::Reread | ErrorAction::AlreadyExists | ErrorAction::NotFound => {
+                    Next::StartOver
+                }
+                ErrorAction::BackOff { after } => {
+                    Next::BackOff { at_least: after.unwrap_or_default() }
+                }
+                ErrorAction::GiveUp => Next::Forget,
             },
         }
     }
@@ -181,12 +185,12 @@ where
 }
 
 fn report(failure: &Failure) {
-    match failure.verdict {
-        Verdict::Reread | Verdict::AlreadyExists | Verdict::NotFound => {
+    match failure.action {
+        ErrorAction::Reread | ErrorAction::AlreadyExists | ErrorAction::NotFound => {
             tracing::debug!(%failure, "starting over");
         }
-        Verdict::BackOff { .. } => tracing::warn!(%failure, "trying again later"),
-        Verdict::GiveUp => tracing::warn!(%failure, "waiting for a change"),
+        ErrorAction::BackOff { .. } => tracing::warn!(%failure, "trying again later"),
+        ErrorAction::GiveUp => tracing::warn!(%failure, "waiting for a change"),
     }
 }
 

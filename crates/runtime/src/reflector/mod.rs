@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use crate::client::watch::{Watch, WatchEvent, WatchFrom};
 use crate::client::{ClientError, Malformed, Objects, PAGE, Selection, key_of};
 use crate::env::Env;
-use crate::verdict::Verdict;
+use crate::error_action::ErrorAction;
 use flagship_api::names::ObjectKey;
 use store::Shown;
 
@@ -125,8 +125,8 @@ where
     /// nothing to nothing. For projections that come to want an object only after it was
     /// listed, which would else go unnoticed as long as it does not change.
     #[must_use]
-    pub fn with_ends_of_strangers(self) -> Self {
-        self.store.tell_ends_of_strangers();
+    pub fn with_deletes_of_unkept(self) -> Self {
+        self.store.tell_deletes_of_unkept();
         self
     }
 
@@ -369,10 +369,10 @@ where
         let longest = if forbidden { longest_when_forbidden } else { longest_backoff };
         let span = Backoff { first, longest }.after(self.failures);
         self.failures = self.failures.saturating_add(1);
-        let asked = match error.verdict() {
-            Verdict::BackOff { after } => after.unwrap_or_default(),
+        let asked = match error.action() {
+            ErrorAction::BackOff { after } => after.unwrap_or_default(),
             // The version is gone: a list is due at once, if it is the first time.
-            Verdict::Reread if self.failures == 1 => return,
+            ErrorAction::Reread if self.failures == 1 => return,
             _ => Duration::ZERO,
         };
         let pause = self.env.entropy.jittered(span, 0.5).max(asked);

@@ -165,7 +165,7 @@ impl<V> Store<V> {
         }))
     }
 
-    pub(super) fn tell_ends_of_strangers(&self) {
+    pub(super) fn tell_deletes_of_unkept(&self) {
         self.0.strangers.store(true, Ordering::Release);
     }
 

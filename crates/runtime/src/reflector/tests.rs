@@ -133,7 +133,7 @@ async fn the_end_of_a_stranger_is_told_where_that_is_asked_for() {
     };
     mirror(false, script()).after(1, expect![[""]]).await;
     let curious = mirror(false, script());
-    curious.store.tell_ends_of_strangers();
+    curious.store.tell_deletes_of_unkept();
     curious.after(1, expect!["0.0s app/a - -> - Watched"]).await;
 }
 

@@ -276,7 +276,7 @@ impl Indexer for Variables<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flagship_base::machinery::ask::{Ask, Decision};
+    use flagship_base::machinery::attributes::{Decision, RequestAttributes};
     use flagship_base::machinery::user::User;
     use serde_json::json;
 
@@ -284,10 +284,10 @@ mod tests {
     struct PathsOnly;
 
     impl AccessPolicy for PathsOnly {
-        fn decide(&self, _: &User, ask: &Ask) -> Decision {
+        fn decide(&self, _: &User, ask: &RequestAttributes) -> Decision {
             match ask {
-                Ask::Path { .. } => Decision::Allow(String::new()),
-                Ask::Resource { .. } => Decision::Deny(String::new()),
+                RequestAttributes::Path { .. } => Decision::Allow(String::new()),
+                RequestAttributes::Resource { .. } => Decision::Deny(String::new()),
             }
         }
     }

@@ -9,7 +9,7 @@ use cel::common::functions::Function;
 use cel::common::types::{CelString, STRING_TYPE, Type};
 use cel::common::value::CowVal;
 use cel::{DeclarationError, Env};
-use flagship_base::machinery::ask::{Ask, Decision};
+use flagship_base::machinery::attributes::{Decision, RequestAttributes};
 use flagship_base::machinery::path::ObjectPath;
 use flagship_base::machinery::user::User;
 
@@ -23,7 +23,7 @@ static ANSWER: Type = Type::new_unspecified_type("kubernetes.authorization.Decis
 /// What decides: the roles and bindings of a cluster.
 pub trait AccessPolicy: Send + Sync {
     /// Whether a user may do it, and why.
-    fn decide(&self, user: &User, ask: &Ask) -> Decision;
+    fn decide(&self, user: &User, ask: &RequestAttributes) -> Decision;
 }
 
 /// Who asks, and what decides.
@@ -157,15 +157,15 @@ fn name<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
 
 fn check_resource<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
     let Check { asker, at } = native::<Check>(&args, 0)?.clone();
-    Ok(answered(&asker, &Ask::Resource { verb: text(&args, 1)?.to_owned(), at }))
+    Ok(answered(&asker, &RequestAttributes::Resource { verb: text(&args, 1)?.to_owned(), at }))
 }
 
 fn check_path<'b, 'v>(args: Args<'b, 'v>) -> Answer<'b, 'v> {
     let PathCheck { asker, path } = native::<PathCheck>(&args, 0)?.clone();
-    Ok(answered(&asker, &Ask::Path { verb: text(&args, 1)?.to_owned(), path }))
+    Ok(answered(&asker, &RequestAttributes::Path { verb: text(&args, 1)?.to_owned(), path }))
 }
 
-fn answered<'b, 'v>(asker: &Asker, ask: &Ask) -> CowVal<'b, 'v> {
+fn answered<'b, 'v>(asker: &Asker, ask: &RequestAttributes) -> CowVal<'b, 'v> {
     let (allowed, reason) = match asker.policy.decide(&asker.user, ask) {
         Decision::Allow(why) => (true, why),
         Decision::Deny(why) => (false, why),

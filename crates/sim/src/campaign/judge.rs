@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use flagship_api::condition::{Conditions, Truth};
+use flagship_api::condition::{ConditionStatus, Conditions};
 use flagship_api::condition_type::binding::ROLLOUT_STARTED;
 use flagship_api::condition_type::stage_task::WAIT_TIME_ELAPSED;
 use flagship_apiserver::rest::ClusterHandle;
@@ -17,10 +17,12 @@ use flagship_base::duration::GoDuration;
 use flagship_rules::model::Binding;
 use flagship_rules::update_run::laws::{self, Broken};
 use flagship_rules::update_run::lifecycle::{has_ended, in_flight, says};
-use flagship_rules::update_run::{Action, Deliver, Observed, Run, Signal, Withdraw};
+use flagship_rules::update_run::{
+    Action, DeleteBinding, Observed, Run, SignalStart, UpdateBinding,
+};
 use flagship_rules::work::Work;
 use flagship_runtime::env::Clock;
-use flagship_store::env::{Call, Faults, Plan, Point, Verdict};
+use flagship_store::env::{Call, FaultOutcome, Faults, Plan, Point};
 use flagship_store::{ObjectKey, Scope as Within, Stored};
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::mpsc::UnboundedSender;
@@ -243,7 +245,7 @@ impl Judge {
 }
 
 impl Faults for Judge {
-    fn at(&self, point: Point, call: &Call<'_>) -> Verdict {
+    fn at(&self, point: Point, call: &Call<'_>) -> FaultOutcome {
         if point == Point::PostCommit {
             self.accepted(call);
         }
@@ -437,7 +439,8 @@ impl Inner {
                 self.done.insert(place.clone(), now);
             }
             for (at, task) in stage.after_stage_task_status.iter().enumerate() {
-                let elapsed = |conditions| says(conditions, WAIT_TIME_ELAPSED) == Some(Truth::True);
+                let elapsed =
+                    |conditions| says(conditions, WAIT_TIME_ELAPSED) == Some(ConditionStatus::True);
                 let known = past
                     .and_then(|past| past.after_stage_task_status.get(at))
                     .is_some_and(|task| elapsed(&task.conditions));
@@ -487,7 +490,7 @@ impl Inner {
                 let what = format!("{} was fenced by a later generation", new.name);
                 broken.push(Broken { law: "S11", what });
             }
-            let deliver = Deliver {
+            let deliver = UpdateBinding {
                 binding: new.name.clone(),
                 cluster: new.cluster().to_owned(),
                 uid: old.uid.clone(),
@@ -495,16 +498,20 @@ impl Inner {
                 spec: new.spec.clone(),
                 fence: fence.clone(),
             };
-            broken.extend(self.touched(&fence.run, &Action::Deliver(Box::new(deliver)), theirs));
+            broken.extend(self.touched(
+                &fence.run,
+                &Action::UpdateBinding(Box::new(deliver)),
+                theirs,
+            ));
         }
         if let Some(run) = self.signaller(new).filter(|_| is_signalled(new) && !is_signalled(old)) {
-            let signal = Signal {
+            let signal = SignalStart {
                 binding: new.name.clone(),
                 uid: new.uid.clone(),
                 resource_version: old.resource_version.clone(),
                 message: String::new(),
             };
-            broken.extend(self.touched(&run, &Action::Signal(signal), theirs));
+            broken.extend(self.touched(&run, &Action::SignalStart(signal), theirs));
         }
         broken
     }
@@ -552,12 +559,12 @@ impl Inner {
             let what = format!("{cluster} was deleted and nobody wanted it");
             return vec![Broken { law: "S7", what }];
         }
-        let withdraw = Withdraw {
+        let withdraw = DeleteBinding {
             binding: old.name.clone(),
             uid: old.uid.clone(),
             resource_version: old.resource_version.clone(),
         };
-        let action = Action::Withdraw(withdraw);
+        let action = Action::DeleteBinding(withdraw);
         let mut told: Vec<Vec<Broken>> =
             uids.iter().map(|uid| self.touched(uid, &action, theirs)).collect();
         // One of them did it.
@@ -666,31 +673,31 @@ fn is_delivered(old: &Binding, new: &Binding) -> bool {
 }
 
 /// The name of a fault by what it did where.
-fn kind(point: Point, verdict: Verdict) -> Option<&'static str> {
+fn kind(point: Point, verdict: FaultOutcome) -> Option<&'static str> {
     Some(match (point, verdict) {
-        (_, Verdict::Proceed) => return None,
-        (_, Verdict::Answer { code: 409, .. }) => "409 conflict",
-        (_, Verdict::Answer { code: 429, .. }) => "429 with Retry-After",
-        (_, Verdict::Answer { code: 503, .. }) => "503",
-        (_, Verdict::Answer { code: 504, .. }) => "504, not done",
-        (_, Verdict::Answer { .. }) => "500",
-        (Point::PostCommit, Verdict::Sever) => "reply lost, done",
-        (Point::WatchEvent, Verdict::Sever) => "watch cut",
-        (_, Verdict::Sever) => "refused connection",
-        (Point::PreCommit, Verdict::Hang) => "crash before a write",
-        (Point::PostCommit, Verdict::Hang) => "crash after a write",
-        (_, Verdict::Hang) => "no answer",
-        (Point::WatchEvent, Verdict::Delay(span)) if span.as_secs() > 20 => {
+        (_, FaultOutcome::Proceed) => return None,
+        (_, FaultOutcome::Answer { code: 409, .. }) => "409 conflict",
+        (_, FaultOutcome::Answer { code: 429, .. }) => "429 with Retry-After",
+        (_, FaultOutcome::Answer { code: 503, .. }) => "503",
+        (_, FaultOutcome::Answer { code: 504, .. }) => "504, not done",
+        (_, FaultOutcome::Answer { .. }) => "500",
+        (Point::PostCommit, FaultOutcome::Sever) => "reply lost, done",
+        (Point::WatchEvent, FaultOutcome::Sever) => "watch cut",
+        (_, FaultOutcome::Sever) => "refused connection",
+        (Point::PreCommit, FaultOutcome::Hang) => "crash before a write",
+        (Point::PostCommit, FaultOutcome::Hang) => "crash after a write",
+        (_, FaultOutcome::Hang) => "no answer",
+        (Point::WatchEvent, FaultOutcome::Delay(span)) if span.as_secs() > 20 => {
             "events ten minutes late"
         }
-        (Point::WatchEvent, Verdict::Delay(_)) => "events late",
-        (Point::PostCommit, Verdict::Delay(_)) => "slow reply",
-        (_, Verdict::Delay(_)) => "slow request",
-        (_, Verdict::Stale(_)) => "watch from an older list",
-        (_, Verdict::Expire) => "watch expired (410)",
-        (_, Verdict::Replay(_)) => "events repeated",
-        (_, Verdict::Starve) => "no bookmarks",
-        (_, Verdict::Drop) => "watch cut",
+        (Point::WatchEvent, FaultOutcome::Delay(_)) => "events late",
+        (Point::PostCommit, FaultOutcome::Delay(_)) => "slow reply",
+        (_, FaultOutcome::Delay(_)) => "slow request",
+        (_, FaultOutcome::Stale(_)) => "watch from an older list",
+        (_, FaultOutcome::Expire) => "watch expired (410)",
+        (_, FaultOutcome::Replay(_)) => "events repeated",
+        (_, FaultOutcome::Starve) => "no bookmarks",
+        (_, FaultOutcome::Drop) => "watch cut",
     })
 }
 

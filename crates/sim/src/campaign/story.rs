@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use flagship_runtime::env::Entropy;
 use flagship_store::env::plan::{Effect, Rule, Verbs, When};
-use flagship_store::env::{Point, Verdict};
+use flagship_store::env::{FaultOutcome, Point};
 use serde::{Deserialize, Serialize};
 
 use super::planted::Bug;
@@ -464,7 +464,7 @@ fn faults(draw: &Draw, hubs: usize) -> Vec<FaultStory> {
         if !(some && there) {
             continue;
         }
-        let answer = |code, retry_after| Effect::Do(Verdict::Answer { code, retry_after });
+        let answer = |code, retry_after| Effect::Do(FaultOutcome::Answer { code, retry_after });
         let late = |seconds| Effect::DelayUpTo(Duration::from_secs(seconds));
         let retry = u32::try_from(seconds).ok();
         let (point, verbs, effect) = match kind {
@@ -473,9 +473,11 @@ fn faults(draw: &Draw, hubs: usize) -> Vec<FaultStory> {
             "500" => (Point::PreCommit, Verbs::Writes, answer(500, None)),
             "503" => (Point::Request, Verbs::Any, answer(503, None)),
             "504, not done" => (Point::PreCommit, Verbs::Writes, answer(504, None)),
-            "reply lost, done" => (Point::PostCommit, Verbs::Writes, Effect::Do(Verdict::Sever)),
-            "refused connection" => (Point::Request, Verbs::Any, Effect::Do(Verdict::Sever)),
-            "no answer" => (Point::Request, Verbs::Any, Effect::Do(Verdict::Hang)),
+            "reply lost, done" => {
+                (Point::PostCommit, Verbs::Writes, Effect::Do(FaultOutcome::Sever))
+            }
+            "refused connection" => (Point::Request, Verbs::Any, Effect::Do(FaultOutcome::Sever)),
+            "no answer" => (Point::Request, Verbs::Any, Effect::Do(FaultOutcome::Hang)),
             "slow request" => (Point::Request, Verbs::Any, late(seconds)),
             "slow reply" => (Point::PostCommit, Verbs::Writes, late(seconds)),
             "crash before a write" => (Point::PreCommit, Verbs::Writes, Effect::Crash),
@@ -483,12 +485,16 @@ fn faults(draw: &Draw, hubs: usize) -> Vec<FaultStory> {
             "watch from an older list" => {
                 (Point::WatchStart, Verbs::Any, Effect::StaleUpTo(seconds))
             }
-            "watch cut" => (Point::WatchEvent, Verbs::Any, Effect::Do(Verdict::Sever)),
-            "watch expired (410)" => (Point::WatchStart, Verbs::Any, Effect::Do(Verdict::Expire)),
+            "watch cut" => (Point::WatchEvent, Verbs::Any, Effect::Do(FaultOutcome::Sever)),
+            "watch expired (410)" => {
+                (Point::WatchStart, Verbs::Any, Effect::Do(FaultOutcome::Expire))
+            }
             "events late" => (Point::WatchEvent, Verbs::Any, late(seconds)),
             "events ten minutes late" => (Point::WatchEvent, Verbs::Any, late(600)),
-            "events repeated" => (Point::WatchStart, Verbs::Any, Effect::Do(Verdict::Replay(nth))),
-            _ => (Point::Bookmark, Verbs::Any, Effect::Do(Verdict::Starve)),
+            "events repeated" => {
+                (Point::WatchStart, Verbs::Any, Effect::Do(FaultOutcome::Replay(nth)))
+            }
+            _ => (Point::Bookmark, Verbs::Any, Effect::Do(FaultOutcome::Starve)),
         };
         let when = match kind {
             "crash before a write" | "crash after a write" => When::Every(nth.max(8) * 2),

@@ -2,7 +2,7 @@
 //! story told in words.
 
 use flagship_api::binding::BindingState;
-use flagship_api::condition::{Conditions, Truth};
+use flagship_api::condition::{ConditionStatus, Conditions};
 use flagship_api::condition_type::binding::{AVAILABLE, ROLLOUT_STARTED};
 use flagship_api::condition_type::{stage_task, update_run};
 use flagship_api::staged_update_status::{StageUpdatingStatus, UpdateRunStatus};
@@ -56,8 +56,8 @@ pub fn of_run(old: Option<&Run>, new: Option<&Run>) -> Vec<Transition> {
     let initialized = |status: &UpdateRunStatus| says(&status.conditions, update_run::INITIALIZED);
     if initialized(was) != initialized(is) {
         match initialized(is) {
-            Some(Truth::True) => found.push(("run initialized", name.clone())),
-            Some(Truth::False) => found.push(("run refused", name.clone())),
+            Some(ConditionStatus::True) => found.push(("run initialized", name.clone())),
+            Some(ConditionStatus::False) => found.push(("run refused", name.clone())),
             _ => {}
         }
     }
@@ -73,7 +73,7 @@ pub fn of_run(old: Option<&Run>, new: Option<&Run>) -> Vec<Transition> {
                 Some("run goes on")
             }
             Phase::Succeeded => Some("run succeeded"),
-            Phase::Failed if initialized(is) == Some(Truth::True) => Some("run failed"),
+            Phase::Failed if initialized(is) == Some(ConditionStatus::True) => Some("run failed"),
             _ => None,
         };
         found.extend(word.map(|word| (word, name.clone())));
@@ -98,7 +98,7 @@ fn of_stage(
         found.push(("stage begun", place.clone()));
     }
     let done = |stage: &StageUpdatingStatus| {
-        says(&stage.conditions, update_run::SUCCEEDED) == Some(Truth::True)
+        says(&stage.conditions, update_run::SUCCEEDED) == Some(ConditionStatus::True)
     };
     if done(stage) && !done(past) {
         found.push(("stage done", place.clone()));
@@ -118,7 +118,7 @@ fn of_stage(
     }
     let tasks = |stage: &StageUpdatingStatus, kind: &str| {
         let all = stage.before_stage_task_status.iter().chain(&stage.after_stage_task_status);
-        all.filter(|task| says(&task.conditions, kind) == Some(Truth::True)).count()
+        all.filter(|task| says(&task.conditions, kind) == Some(ConditionStatus::True)).count()
     };
     for (kind, word) in [
         (stage_task::APPROVAL_REQUEST_APPROVED, "approval recorded"),

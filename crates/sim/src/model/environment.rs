@@ -1,7 +1,7 @@
 //! What others do: members report, people approve and stop, the scheduler meddles.
 
 use flagship_api::binding::BindingState;
-use flagship_api::condition::{Conditions, Generation, Truth, draft};
+use flagship_api::condition::{ConditionStatus, Conditions, Generation, draft};
 use flagship_api::condition_type::approval_request::{APPROVAL_ACCEPTED, APPROVED};
 use flagship_api::condition_type::binding::{AVAILABLE, ROLLOUT_STARTED};
 use flagship_api::staged_update::UpdateRunState;
@@ -138,8 +138,8 @@ pub fn happen(table: &mut StateTable, store: u32, event: Event) -> (u32, Option<
     let tick = table.store(store).tick;
     let now = moment(tick);
     let changed = match event {
-        Event::Works(slot) => report(table, store, slot, Truth::True, tick),
-        Event::Fails(slot) => report(table, store, slot, Truth::False, tick),
+        Event::Works(slot) => report(table, store, slot, ConditionStatus::True, tick),
+        Event::Fails(slot) => report(table, store, slot, ConditionStatus::False, tick),
         Event::Touched(slot) => table.binding(store, slot).cloned().map(|mut binding| {
             binding.generation += 1;
             binding.spec.cluster_decision.reason.push('!');
@@ -172,7 +172,7 @@ pub fn happen(table: &mut StateTable, store: u32, event: Event) -> (u32, Option<
 
 type Change = Option<(usize, Option<Object>)>;
 
-fn report(table: &StateTable, store: u32, slot: usize, truth: Truth, tick: u8) -> Change {
+fn report(table: &StateTable, store: u32, slot: usize, truth: ConditionStatus, tick: u8) -> Change {
     let mut binding = table.binding(store, slot)?.clone();
     let at = Generation(binding.generation);
     draft(AVAILABLE).is(truth, "Reported").set(&mut binding.status.conditions, at, moment(tick));

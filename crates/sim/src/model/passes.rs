@@ -140,9 +140,9 @@ fn written(
     action: &Action,
 ) -> Option<Write> {
     let now = seen.now;
-    let versioned = !matches!(action, Action::ForgetRequests | Action::RemoveFinalizer);
+    let versioned = !matches!(action, Action::DeleteApprovalRequests | Action::RemoveFinalizer);
     let sets = match action {
-        Action::Announce(announced) => {
+        Action::AnnounceWrites(announced) => {
             let mut new = table.run(store, run)?.clone();
             new.announced = announced.clone();
             vec![(run, table.number(Object::Run(Box::new(new))))]
@@ -157,7 +157,7 @@ fn written(
             new.status = (**status).clone();
             vec![(run, table.number(Object::Run(Box::new(new))))]
         }
-        Action::Deliver(deliver) => {
+        Action::UpdateBinding(deliver) => {
             let slot = table.slot_of_binding(store, &deliver.binding)?;
             let mut new = table.binding(store, slot)?.clone();
             new.spec = deliver.spec.clone();
@@ -165,20 +165,20 @@ fn written(
             new.generation += 1;
             vec![(slot, table.number(Object::Binding(Box::new(new))))]
         }
-        Action::Signal(signal) => {
+        Action::SignalStart(signal) => {
             let slot = table.slot_of_binding(store, &signal.binding)?;
             let mut new = table.binding(store, slot)?.clone();
             let generation = new.generation;
             signal.give(&mut new.status.conditions, generation, now);
             vec![(slot, table.number(Object::Binding(Box::new(new))))]
         }
-        Action::Withdraw(withdraw) => {
+        Action::DeleteBinding(withdraw) => {
             let slot = table.slot_of_binding(store, &withdraw.binding)?;
             let mut new = table.binding(store, slot)?.clone();
             new.deleting = true;
             vec![(slot, table.number(Object::Binding(Box::new(new))))]
         }
-        Action::Ask(ask) => {
+        Action::CreateApprovalRequest(ask) => {
             let slot = table.slot_of_request(&ask.name)?;
             let metadata = ObjectMeta {
                 uid: Some(format!("uid-{}", ask.name)),
@@ -189,20 +189,20 @@ fn written(
             let new = Approval::read(&metadata, &ask.spec(&seen.run), None);
             vec![(slot, table.number(Object::Request(Box::new(new))))]
         }
-        Action::Accept(accept) => {
+        Action::AcceptApproval(accept) => {
             let slot = table.slot_of_request(&accept.request)?;
             let mut new = table.request(store, slot)?.clone();
             accept.answer(&mut new.conditions, now);
             vec![(slot, table.number(Object::Request(Box::new(new))))]
         }
-        Action::ForgetRequests => {
+        Action::DeleteApprovalRequests => {
             let ours = |slot: &usize| {
                 let request = table.request(store, *slot);
                 request.is_some_and(|found| found.labelled.as_ref() == Some(&seen.run.name))
             };
             table.request_slots().filter(ours).map(|slot| (slot, ABSENT)).collect()
         }
-        Action::Dismiss(dismiss) => {
+        Action::DeleteForeignRequest(dismiss) => {
             vec![(table.slot_of_request(&dismiss.request)?, ABSENT)]
         }
         Action::RemoveFinalizer => vec![(run, ABSENT)],

@@ -322,7 +322,7 @@ impl Model {
         let Inner { table, passes, judge, .. } = inner;
         next.broken |= judge.write(table, passes, next.store, worker.writes, place);
         let mut changed = 0;
-        if matches!(write.action, Action::Deliver(_)) {
+        if matches!(write.action, Action::UpdateBinding(_)) {
             let pairs = table.pairs_of_others(run, &write.sets);
             next.contested |= judge.facts(table, passes, next.store).busy & pairs;
         }

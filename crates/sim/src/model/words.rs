@@ -70,14 +70,16 @@ fn written(action: &Action) -> String {
             format!("the status: {told} ({})", clusters.join(", "))
         }
         Action::Adopt(_) => "the policies it follows".to_owned(),
-        Action::Announce(_) => "what it will write again".to_owned(),
-        Action::Deliver(deliver) => format!("the spec of binding {}", deliver.binding),
-        Action::Signal(signal) => format!("the start signal of binding {}", signal.binding),
-        Action::Withdraw(withdraw) => format!("the deletion of binding {}", withdraw.binding),
-        Action::Ask(ask) => format!("the new request {}", ask.name),
-        Action::Accept(accept) => format!("the answer to request {}", accept.request),
-        Action::Dismiss(dismiss) => format!("the deletion of request {}", dismiss.request),
-        Action::ForgetRequests => "the deletion of its requests".to_owned(),
+        Action::AnnounceWrites(_) => "what it will write again".to_owned(),
+        Action::UpdateBinding(deliver) => format!("the spec of binding {}", deliver.binding),
+        Action::SignalStart(signal) => format!("the start signal of binding {}", signal.binding),
+        Action::DeleteBinding(withdraw) => format!("the deletion of binding {}", withdraw.binding),
+        Action::CreateApprovalRequest(ask) => format!("the new request {}", ask.name),
+        Action::AcceptApproval(accept) => format!("the answer to request {}", accept.request),
+        Action::DeleteForeignRequest(dismiss) => {
+            format!("the deletion of request {}", dismiss.request)
+        }
+        Action::DeleteApprovalRequests => "the deletion of its requests".to_owned(),
         Action::AddFinalizer | Action::RemoveFinalizer => "the finalizer".to_owned(),
         Action::Resources(_) => "a resource snapshot".to_owned(),
     }

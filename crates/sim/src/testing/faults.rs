@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use flagship_store::env::plan::{Effect, Rule, Verbs, When};
-use flagship_store::env::{Point, Verdict};
+use flagship_store::env::{FaultOutcome, Point};
 
 /// How late answers and events may come.
 #[derive(Clone, Copy, Debug)]
@@ -23,8 +23,8 @@ pub fn sometimes(caller: &str, point: Point, effect: Effect, chance: f64, verbs:
 /// one caller, each now and then.
 pub fn faults(caller: &str, delays: Delays) -> Vec<Rule> {
     let rule = |point, effect, chance, verbs| sometimes(caller, point, effect, chance, verbs);
-    let answer = |code| Effect::Do(Verdict::Answer { code, retry_after: None });
-    let cut = || Effect::Do(Verdict::Sever);
+    let answer = |code| Effect::Do(FaultOutcome::Answer { code, retry_after: None });
+    let cut = || Effect::Do(FaultOutcome::Sever);
     vec![
         rule(Point::Request, answer(409), 0.1, Verbs::Writes),
         rule(Point::PreCommit, answer(503), 0.1, Verbs::Writes),
@@ -33,7 +33,7 @@ pub fn faults(caller: &str, delays: Delays) -> Vec<Rule> {
         rule(Point::Request, Effect::DelayUpTo(delays.request), 0.1, Verbs::Any),
         rule(Point::WatchEvent, cut(), 0.02, Verbs::Any),
         rule(Point::WatchEvent, Effect::DelayUpTo(delays.event), 0.1, Verbs::Any),
-        rule(Point::WatchStart, Effect::Do(Verdict::Expire), 0.1, Verbs::Any),
-        rule(Point::WatchStart, Effect::Do(Verdict::Replay(5)), 0.2, Verbs::Any),
+        rule(Point::WatchStart, Effect::Do(FaultOutcome::Expire), 0.1, Verbs::Any),
+        rule(Point::WatchStart, Effect::Do(FaultOutcome::Replay(5)), 0.2, Verbs::Any),
     ]
 }

@@ -3,7 +3,7 @@
 use expect_test::expect;
 use flagship_sim::testing::{CLUSTERS, IMC, TestHub, WORK, text, without_placement};
 use flagship_store::env::plan::{Effect, Rule, Verbs};
-use flagship_store::env::{Point, Verdict as Fault};
+use flagship_store::env::{FaultOutcome as Fault, Point};
 use serde_json::{Value, json};
 
 const SPACE: &str = "fleet-member-m1";

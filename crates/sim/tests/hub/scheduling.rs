@@ -11,7 +11,7 @@ use flagship_sim::testing::{
     CLUSTERS, CRB, CRP, CSPS, IMC, RB, RP, SPS, TestHub, line, text, without_placement,
 };
 use flagship_store::env::plan::{Effect, Rule, Verbs, When};
-use flagship_store::env::{Point, Verdict as Fault};
+use flagship_store::env::{FaultOutcome as Fault, Point};
 use serde_json::{Value, json};
 
 /// The controller whose passes are counted.

@@ -5,7 +5,7 @@
 use expect_test::expect;
 use flagship_sim::fleet::{Fleet, FleetConfig, HUB};
 use flagship_store::env::plan::{Effect, Rule};
-use flagship_store::env::{Point, Verdict};
+use flagship_store::env::{FaultOutcome, Point};
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -133,7 +133,7 @@ async fn an_agent_that_starts_while_it_should_leave_leaves() {
 #[tokio::test(start_paused = true)]
 async fn a_hub_that_was_away_hears_of_the_member_soon() {
     let fleet = Fleet::joined(FleetConfig::of(1)).await;
-    let away = Effect::Do(Verdict::Sever);
+    let away = Effect::Do(FaultOutcome::Sever);
     let mut rule = Rule::at(Point::Request, away);
     rule.who = "member1".to_owned();
     rule.cluster = fleet.cluster_name(HUB);
@@ -150,7 +150,7 @@ async fn a_hub_that_was_away_hears_of_the_member_soon() {
 async fn an_agent_that_waited_for_its_place_joins_within_two_seconds() {
     let mut fleet = Fleet::new(FleetConfig::of(1)).await;
     // What a hub with RBAC answers before it has made the member's Role.
-    let answer = Effect::Do(Verdict::Answer { code: 403, retry_after: None });
+    let answer = Effect::Do(FaultOutcome::Answer { code: 403, retry_after: None });
     let mut rule = Rule::at(Point::Request, answer);
     rule.who = "member1".to_owned();
     rule.cluster = fleet.cluster_name(HUB);

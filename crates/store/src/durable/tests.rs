@@ -6,7 +6,7 @@ use futures::{FutureExt, StreamExt};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{Change, Encoded, Expect, Expired, Filter, Head, ObjectKey, Pairs, Scope, Seen};
+use crate::{Change, Encoded, Expect, Expired, Filter, Head, ObjectKey, Pairs, Scope, WatchEvent};
 use crate::{WatchFrom, Write};
 
 /// A file in a folder of its own.
@@ -77,7 +77,7 @@ fn watched(store: &Store, after: u64) -> Result<Vec<String>, Expired> {
     let mut watch = store.watch("pods", WatchFrom::After(after), Filter::default())?;
     let mut seen = Vec::new();
     while let Some(Some(event)) = watch.next().now_or_never() {
-        let (gone, object) = (matches!(event, Seen::Deleted(_)), event.object().unwrap());
+        let (gone, object) = (matches!(event, WatchEvent::Deleted(_)), event.object().unwrap());
         let value: Value = serde_json::from_slice(&object.json).unwrap();
         let sign = if gone { "-" } else { "" };
         seen.push(format!("{sign}{} {} @{}", object.key.name, value["data"], event.revision()));

@@ -1,7 +1,7 @@
 //! Named points at which a call may be disturbed, and what a disturbance may be.
 //!
 //! The server asks [`Faults::at`] at each point a call passes; [`Plan`](super::plan::Plan)
-//! answers from seeded rules, [`NoFaults`] always says [`Verdict::Proceed`].
+//! answers from seeded rules, [`NoFaults`] always says [`FaultOutcome::Proceed`].
 //!
 //! How the REST layer asks, in the order of a call:
 //!
@@ -38,7 +38,7 @@ use super::Env;
 /// Decides what happens to a call at a point.
 pub trait Faults: Send + Sync {
     /// Asked once for each point that a call passes, in order.
-    fn at(&self, point: Point, call: &Call<'_>) -> Verdict;
+    fn at(&self, point: Point, call: &Call<'_>) -> FaultOutcome;
 
     /// Whether nothing will ever be disturbed, so that nobody needs to ask.
     fn is_quiet(&self) -> bool {
@@ -84,7 +84,7 @@ pub struct Call<'a> {
 
 /// What becomes of a call. Verdicts that make no sense at a point are ignored there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Verdict {
+pub enum FaultOutcome {
     /// Nothing happens.
     Proceed,
     /// The call, or the watch from this event on, waits; then it goes on.
@@ -117,8 +117,8 @@ pub enum Verdict {
 pub struct NoFaults;
 
 impl Faults for NoFaults {
-    fn at(&self, _: Point, _: &Call<'_>) -> Verdict {
-        Verdict::Proceed
+    fn at(&self, _: Point, _: &Call<'_>) -> FaultOutcome {
+        FaultOutcome::Proceed
     }
 
     fn is_quiet(&self) -> bool {
@@ -139,10 +139,10 @@ impl Env {
     /// Takes a call past [`Point::Request`], [`Point::PreCommit`] or [`Point::PostCommit`].
     pub async fn pass(&self, point: Point, call: &Call<'_>) -> Result<(), Interference> {
         match self.faults.at(point, call) {
-            Verdict::Delay(span) => self.sleep(span).await,
-            Verdict::Hang => future::pending().await,
-            Verdict::Sever => return Err(Interference::Severed),
-            Verdict::Answer { code, retry_after } => {
+            FaultOutcome::Delay(span) => self.sleep(span).await,
+            FaultOutcome::Hang => future::pending().await,
+            FaultOutcome::Sever => return Err(Interference::Severed),
+            FaultOutcome::Answer { code, retry_after } => {
                 let answer = Box::new(injected(code, retry_after, call));
                 return Err(Interference::Answer(answer));
             }
@@ -154,7 +154,7 @@ impl Env {
     /// How many revisions old the state is that this read is to see; normally 0.
     pub fn staleness(&self, call: &Call<'_>) -> u64 {
         match self.faults.at(Point::Read, call) {
-            Verdict::Stale(revisions) => revisions,
+            FaultOutcome::Stale(revisions) => revisions,
             _ => 0,
         }
     }
@@ -208,7 +208,7 @@ mod tests {
         name: "x",
     };
 
-    fn env(verdict: Verdict) -> Env {
+    fn env(verdict: FaultOutcome) -> Env {
         let env = Env::simulated(1);
         let rules = vec![Rule::at(Point::Request, Effect::Do(verdict))];
         let plan = Plan::new(1, env.clock.clone(), rules);
@@ -218,10 +218,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_delayed_call_passes_later_and_a_hanging_one_never() {
         let start = tokio::time::Instant::now();
-        let late = env(Verdict::Delay(Duration::from_secs(90)));
+        let late = env(FaultOutcome::Delay(Duration::from_secs(90)));
         assert_eq!(late.pass(Point::Request, &CALL).await, Ok(()));
         assert_eq!(start.elapsed().as_secs(), 90);
-        let hung = env(Verdict::Hang);
+        let hung = env(FaultOutcome::Hang);
         let wait =
             tokio::time::timeout(Duration::from_secs(3600), hung.pass(Point::Request, &CALL));
         assert!(wait.await.is_err());
@@ -252,7 +252,7 @@ mod tests {
             (418, None, "", "injected fault with code 418"),
         ];
         for (code, retry_after, reason, message) in table {
-            let env = env(Verdict::Answer { code, retry_after });
+            let env = env(FaultOutcome::Answer { code, retry_after });
             let answer = env.pass(Point::Request, &CALL).now_or_never();
             let Some(Err(Interference::Answer(error))) = answer else { panic!("{answer:?}") };
             assert_eq!((error.code, error.reason, error.message.as_str()), (code, reason, message));
@@ -263,10 +263,19 @@ mod tests {
 
     #[test]
     fn verdicts_out_of_place_are_ignored() {
-        for verdict in [Verdict::Proceed, Verdict::Stale(3), Verdict::Drop, Verdict::Starve] {
+        for verdict in [
+            FaultOutcome::Proceed,
+            FaultOutcome::Stale(3),
+            FaultOutcome::Drop,
+            FaultOutcome::Starve,
+        ] {
             let passed = env(verdict).pass(Point::Request, &CALL).now_or_never();
             assert_eq!(passed, Some(Ok(())));
         }
-        assert_eq!(env(Verdict::Stale(3)).staleness(&CALL), 0, "the rule is for another point");
+        assert_eq!(
+            env(FaultOutcome::Stale(3)).staleness(&CALL),
+            0,
+            "the rule is for another point"
+        );
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use flagship_base::env::Env as Seam;
 use jiff::SignedDuration;
 
-pub use faults::{Call, Faults, Interference, NoFaults, Point, Verdict};
+pub use faults::{Call, FaultOutcome, Faults, Interference, NoFaults, Point};
 pub use flagship_base::env::{Clock, Entropy, SkewedClock, TokioClock, WallClock};
 pub use plan::Plan;
 pub use trace::Trace;

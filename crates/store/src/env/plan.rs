@@ -12,7 +12,7 @@ use flagship_base::env::Clock;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::faults::{Call, Faults, Point, Verdict};
+use super::faults::{Call, FaultOutcome, Faults, Point};
 use super::trace::hash_of;
 
 /// One thing that goes wrong.
@@ -85,7 +85,7 @@ pub struct Window {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Effect {
     /// Just this.
-    Do(Verdict),
+    Do(FaultOutcome),
     /// A delay drawn between nothing and this.
     DelayUpTo(Duration),
     /// Stale by a number of revisions drawn between 1 and this.
@@ -178,7 +178,7 @@ impl Plan {
 }
 
 impl Faults for Plan {
-    fn at(&self, point: Point, call: &Call<'_>) -> Verdict {
+    fn at(&self, point: Point, call: &Call<'_>) -> FaultOutcome {
         let passed = self.clock.now().duration_since(self.began);
         let passed = Duration::try_from(passed).unwrap_or_default();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -192,13 +192,13 @@ impl Faults for Plan {
         let hook = state.on_crash.clone();
         drop(state);
         match decided {
-            None => Verdict::Proceed,
+            None => FaultOutcome::Proceed,
             Some(Some(verdict)) => verdict,
             Some(None) => {
                 if let Some(hook) = hook {
                     hook(&Crash::of(point, call));
                 }
-                Verdict::Hang
+                FaultOutcome::Hang
             }
         }
     }
@@ -269,11 +269,11 @@ impl Active {
     }
 
     /// `None` is a crash.
-    fn effect(&mut self) -> Option<Verdict> {
+    fn effect(&mut self) -> Option<FaultOutcome> {
         Some(match &self.rule.effect {
             Effect::Do(verdict) => *verdict,
-            Effect::DelayUpTo(most) => Verdict::Delay(most.mul_f64(self.chance.f64())),
-            Effect::StaleUpTo(most) => Verdict::Stale(self.chance.u64(1..=(*most).max(1))),
+            Effect::DelayUpTo(most) => FaultOutcome::Delay(most.mul_f64(self.chance.f64())),
+            Effect::StaleUpTo(most) => FaultOutcome::Stale(self.chance.u64(1..=(*most).max(1))),
             Effect::Crash => return None,
         })
     }
@@ -315,12 +315,13 @@ mod tests {
     }
 
     fn starve(point: Point) -> Rule {
-        Rule::at(point, Effect::Do(Verdict::Starve))
+        Rule::at(point, Effect::Do(FaultOutcome::Starve))
     }
 
     /// Which of ten calls were hit.
     fn hits(plan: &Plan, call: &Call<'_>) -> String {
-        let one = |_| if plan.at(Point::Request, call) == Verdict::Proceed { '.' } else { 'x' };
+        let one =
+            |_| if plan.at(Point::Request, call) == FaultOutcome::Proceed { '.' } else { 'x' };
         (0..10).map(one).collect()
     }
 
@@ -363,7 +364,7 @@ mod tests {
             (Rule { verbs: only("patch"), ..base() }, false),
         ];
         for (rule, expected) in table {
-            let hit = plan(vec![rule.clone()]).at(Point::Request, &CALL) == Verdict::Starve;
+            let hit = plan(vec![rule.clone()]).at(Point::Request, &CALL) == FaultOutcome::Starve;
             assert_eq!(hit, expected, "{rule:?}");
         }
     }
@@ -375,7 +376,7 @@ mod tests {
         let plan = plan(vec![Rule { window, ..starve(Point::Request) }]);
         let mut seen = String::new();
         for _ in 0..25 {
-            let hit = plan.at(Point::Request, &CALL) == Verdict::Starve;
+            let hit = plan.at(Point::Request, &CALL) == FaultOutcome::Starve;
             seen.push(if hit { 'x' } else { '.' });
             tokio::time::advance(second).await;
         }
@@ -391,7 +392,7 @@ mod tests {
         let among: String = (0..10)
             .map(|_| {
                 both.at(Point::Read, &CALL);
-                if both.at(Point::Request, &CALL) == Verdict::Proceed { '.' } else { 'x' }
+                if both.at(Point::Request, &CALL) == FaultOutcome::Proceed { '.' } else { 'x' }
             })
             .collect();
         assert_eq!(alone, among);
@@ -400,18 +401,21 @@ mod tests {
 
     #[test]
     fn the_first_rule_that_fires_decides_and_healing_ends_all() {
-        let delay = Effect::Do(Verdict::Delay(Duration::from_secs(1)));
+        let delay = Effect::Do(FaultOutcome::Delay(Duration::from_secs(1)));
         let rules = vec![
-            Rule { when: When::Nth(2), ..Rule::at(Point::Request, Effect::Do(Verdict::Sever)) },
+            Rule {
+                when: When::Nth(2),
+                ..Rule::at(Point::Request, Effect::Do(FaultOutcome::Sever))
+            },
             Rule::at(Point::Request, delay),
         ];
         let plan = plan(rules);
         let verdicts = [(); 3].map(|()| plan.at(Point::Request, &CALL));
-        let second = Verdict::Delay(Duration::from_secs(1));
-        assert_eq!(verdicts, [second, Verdict::Sever, second]);
+        let second = FaultOutcome::Delay(Duration::from_secs(1));
+        assert_eq!(verdicts, [second, FaultOutcome::Sever, second]);
         assert_eq!((plan.fired(), plan.matched()), (vec![1, 2], vec![3, 3]));
         plan.heal();
-        assert_eq!(plan.at(Point::Request, &CALL), Verdict::Proceed);
+        assert_eq!(plan.at(Point::Request, &CALL), FaultOutcome::Proceed);
     }
 
     #[test]
@@ -421,7 +425,7 @@ mod tests {
             "effect": {"Do": {"Answer": {"code": 500, "retry_after": null}}},
         });
         let rule: Rule = serde_json::from_value(text).unwrap();
-        let answer = Effect::Do(Verdict::Answer { code: 500, retry_after: None });
+        let answer = Effect::Do(FaultOutcome::Answer { code: 500, retry_after: None });
         let expected = Rule {
             who: "hub".into(),
             verbs: Verbs::Writes,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::env::plan::{Effect, Rule, Verbs, When, Window};
-use crate::env::{Call, Interference, Plan, Point, Trace, Verdict};
+use crate::env::{Call, FaultOutcome, Interference, Plan, Point, Trace};
 
 fn call<'a>(who: &'a str, verb: &'a str) -> Call<'a> {
     Call { cluster: "hub", who, verb, resource: "pods", namespace: "a", name: "x" }
@@ -26,7 +26,7 @@ fn watch(store: &Store, from: WatchFrom) -> Result<Subscription, Expired> {
 
 #[tokio::test(start_paused = true)]
 async fn a_delayed_watch_sees_nothing_and_then_catches_up() {
-    let delay = Effect::Do(Verdict::Delay(Duration::from_secs(60)));
+    let delay = Effect::Do(FaultOutcome::Delay(Duration::from_secs(60)));
     let (store, _) = disturbed(vec![rule(Point::WatchEvent, When::Nth(2), delay)]);
     let mut watch = watch(&store, WatchFrom::Now).unwrap();
     for content in 1..=4 {
@@ -43,14 +43,14 @@ async fn a_delayed_watch_sees_nothing_and_then_catches_up() {
 
 #[test]
 fn a_dropped_watch_can_be_resumed_without_loss() {
-    let drop = Effect::Do(Verdict::Drop);
+    let drop = Effect::Do(FaultOutcome::Drop);
     let (store, _) = disturbed(vec![rule(Point::WatchEvent, When::Nth(2), drop)]);
     let mut first = watch(&store, WatchFrom::Now).unwrap();
     for content in 1..=3 {
         store.set("pods", "a/x", "web", content);
     }
     assert_eq!(drain(&mut first), ["+ a/x web=1 @2"]);
-    assert_eq!(first.why_closed(), Some(Why::Dropped));
+    assert_eq!(first.why_closed(), Some(WatchEnd::Dropped));
     assert_eq!(first.progress(), 2);
     let mut second = watch(&store, WatchFrom::After(2)).unwrap();
     assert_eq!(drain(&mut second), ["~ a/x web=2 @3", "~ a/x web=3 @4"]);
@@ -58,7 +58,7 @@ fn a_dropped_watch_can_be_resumed_without_loss() {
 
 #[test]
 fn a_dropped_and_compacted_watch_must_list_again() {
-    let expire = Effect::Do(Verdict::Expire);
+    let expire = Effect::Do(FaultOutcome::Expire);
     let (store, plan) = disturbed(vec![rule(Point::WatchEvent, When::Nth(2), expire)]);
     let mut first = watch(&store, WatchFrom::Now).unwrap();
     for content in 1..=3 {
@@ -74,7 +74,7 @@ fn a_dropped_and_compacted_watch_must_list_again() {
 
 #[test]
 fn a_watch_may_begin_by_repeating_itself() {
-    let replay = Effect::Do(Verdict::Replay(2));
+    let replay = Effect::Do(FaultOutcome::Replay(2));
     let (store, _) = disturbed(vec![rule(Point::WatchStart, When::Always, replay)]);
     for content in 1..=3 {
         store.set("pods", "a/x", "web", content);
@@ -89,7 +89,7 @@ fn a_watch_may_begin_by_repeating_itself() {
 
 #[test]
 fn a_watch_of_the_present_may_begin_in_the_past() {
-    let stale = Effect::Do(Verdict::Stale(2));
+    let stale = Effect::Do(FaultOutcome::Stale(2));
     let (store, _) = disturbed(vec![rule(Point::WatchStart, When::Always, stale)]);
     for content in 1..=3 {
         store.set("pods", "a/x", "web", content);
@@ -105,7 +105,7 @@ fn a_watch_of_the_present_may_begin_in_the_past() {
 
 #[test]
 fn bookmarks_can_be_starved() {
-    let starve = Effect::Do(Verdict::Starve);
+    let starve = Effect::Do(FaultOutcome::Starve);
     let (store, _) = disturbed(vec![rule(Point::Bookmark, When::First(2), starve)]);
     let mut watch = watch(&store, WatchFrom::Now).unwrap();
     assert_eq!([watch.bookmark(), watch.bookmark(), watch.bookmark()], [None, None, Some(1)]);
@@ -123,7 +123,7 @@ fn no_bookmark_is_sent_before_the_initial_list_is() {
 
 #[test]
 fn a_stale_read_shows_the_past_as_far_as_it_is_known() {
-    let stale = Effect::Do(Verdict::Stale(2));
+    let stale = Effect::Do(FaultOutcome::Stale(2));
     let (store, _) = disturbed(vec![rule(Point::Read, When::Nth(2), stale)]);
     for content in 1..=4 {
         store.set("pods", "a/x", "web", content);
@@ -183,18 +183,18 @@ async fn world(seed: u64) -> (u64, Vec<String>) {
     let trace = Arc::new(Trace::recording());
     let env = Env::simulated(seed).with_trace(trace.clone());
     let chance = |point, p, effect| rule(point, When::Chance(p), effect);
-    let busy = Effect::Do(Verdict::Answer { code: 429, retry_after: Some(1) });
-    let conflict = Effect::Do(Verdict::Answer { code: 409, retry_after: None });
+    let busy = Effect::Do(FaultOutcome::Answer { code: 429, retry_after: Some(1) });
+    let conflict = Effect::Do(FaultOutcome::Answer { code: 409, retry_after: None });
     let mut late = chance(Point::Request, 0.5, Effect::DelayUpTo(Duration::from_secs(3)));
     late.window = Some(Window { from: Duration::from_secs(10), until: Duration::from_secs(40) });
     let rules = vec![
         late,
         chance(Point::Request, 0.1, busy),
         chance(Point::PreCommit, 0.1, conflict),
-        chance(Point::PostCommit, 0.1, Effect::Do(Verdict::Sever)),
+        chance(Point::PostCommit, 0.1, Effect::Do(FaultOutcome::Sever)),
         chance(Point::WatchEvent, 0.2, Effect::DelayUpTo(Duration::from_secs(5))),
-        chance(Point::WatchEvent, 0.1, Effect::Do(Verdict::Drop)),
-        chance(Point::WatchStart, 0.5, Effect::Do(Verdict::Replay(3))),
+        chance(Point::WatchEvent, 0.1, Effect::Do(FaultOutcome::Drop)),
+        chance(Point::WatchStart, 0.5, Effect::Do(FaultOutcome::Replay(3))),
     ];
     let plan = Arc::new(Plan::new(seed, env.clock.clone(), rules));
     let store = Store::new(env.with_faults(plan), Limits::default());

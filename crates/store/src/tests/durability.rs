@@ -131,7 +131,7 @@ fn a_forgotten_resource_ends_its_watches_after_its_last_events() {
     assert_eq!((drain(&mut watch).len(), watch.why_closed()), (0, None));
     backend.flush(21);
     assert_eq!(drain(&mut watch), ["- a/x web=1 @21"]);
-    assert_eq!(watch.why_closed(), Some(Why::Forgotten));
+    assert_eq!(watch.why_closed(), Some(WatchEnd::Forgotten));
 }
 
 #[test]

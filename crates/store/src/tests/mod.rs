@@ -89,10 +89,10 @@ fn drain(watch: &mut Subscription) -> Vec<String> {
     let mut lines = Vec::new();
     while let Some(Some(seen)) = watch.next().now_or_never() {
         lines.push(match &seen {
-            Seen::Added(object) => format!("+ {}", line(object)),
-            Seen::Modified(object) => format!("~ {}", line(object)),
-            Seen::Deleted(object) => format!("- {}", line(object)),
-            Seen::InitialDone(revision) => format!("= @{revision}"),
+            WatchEvent::Added(object) => format!("+ {}", line(object)),
+            WatchEvent::Modified(object) => format!("~ {}", line(object)),
+            WatchEvent::Deleted(object) => format!("- {}", line(object)),
+            WatchEvent::InitialDone(revision) => format!("= @{revision}"),
         });
     }
     lines

@@ -13,7 +13,7 @@ const PLACES: [&str; 6] = ["/c", "a/x", "a/y", "ab/x", "b/", "b/x"];
 #[derive(Debug, Clone, Copy)]
 enum Belief {
     Nothing,
-    Truth,
+    ConditionStatus,
     /// This many revisions beside the truth.
     Off(u64),
 }
@@ -29,7 +29,7 @@ enum Step {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let belief = prop_oneof![
         2 => Just(Belief::Nothing),
-        6 => Just(Belief::Truth),
+        6 => Just(Belief::ConditionStatus),
         1 => (1..4u64).prop_map(Belief::Off),
     ];
     let (resource, place) = (0..RESOURCES.len(), 0..PLACES.len());
@@ -75,8 +75,8 @@ impl Model {
 
     fn expectation(&self, at: &(usize, ObjectKey), belief: Belief) -> Expect {
         match (belief, self.objects.get(at)) {
-            (Belief::Nothing, _) | (Belief::Truth, None) => Expect::Absent,
-            (Belief::Truth, Some((revision, _))) => Expect::At(*revision),
+            (Belief::Nothing, _) | (Belief::ConditionStatus, None) => Expect::Absent,
+            (Belief::ConditionStatus, Some((revision, _))) => Expect::At(*revision),
             (Belief::Off(by), there) => Expect::At(there.map_or(0, |there| there.0) + by),
         }
     }

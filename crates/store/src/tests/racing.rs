@@ -31,7 +31,7 @@ async fn no_write_is_lost_and_no_event_is_missed() {
     let limits = Limits { queue: 5000, ..Limits::default() };
     let store = Store::new(Env::simulated(1), limits);
     let mut watch = store.watch("pods", WatchFrom::CurrentThenLive, Filter::default()).unwrap();
-    assert!(matches!(watch.next().await, Some(Seen::InitialDone(1))));
+    assert!(matches!(watch.next().await, Some(WatchEvent::InitialDone(1))));
     let writers: Vec<_> = (0..WRITERS)
         .map(|_| {
             let store = store.clone();

@@ -68,22 +68,22 @@ fn cache(snapshot: &Snapshot, filter: &Filter) -> Cache {
 }
 
 /// Applies one event, checking that it makes sense to somebody who has `cache`.
-fn apply(cache: &mut Cache, seen: &Seen) {
+fn apply(cache: &mut Cache, seen: &WatchEvent) {
     match seen {
-        Seen::Added(object) => {
+        WatchEvent::Added(object) => {
             assert_eq!(cache.insert(object.key.clone(), line(object)), None, "added twice");
         }
-        Seen::Modified(object) => {
+        WatchEvent::Modified(object) => {
             let old = cache.insert(object.key.clone(), line(object));
             assert!(old.is_some(), "modified before it was added");
         }
-        Seen::Deleted(object) => {
+        WatchEvent::Deleted(object) => {
             let old = cache.remove(&object.key).expect("deleted before it was added");
             // The last thing seen, under the revision of the deletion.
             let (text, _) = old.rsplit_once('@').expect("lines end in a revision");
             assert_eq!(line(object), format!("{text}@{}", object.revision));
         }
-        Seen::InitialDone(_) => {}
+        WatchEvent::InitialDone(_) => {}
     }
 }
 
@@ -127,7 +127,7 @@ impl Client {
                 None => return,
                 Some(Some(seen)) => apply(&mut self.cache, &seen),
                 Some(None) => {
-                    assert_eq!(watch.why_closed(), Some(Why::Lagged));
+                    assert_eq!(watch.why_closed(), Some(WatchEnd::Lagged));
                     self.connect(store);
                 }
             }

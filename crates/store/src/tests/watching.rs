@@ -116,7 +116,7 @@ fn a_slow_watcher_is_cut_off_while_the_writer_goes_on() {
         store.set("pods", "a/x", "web", content);
         assert_eq!(drain(&mut brisk).len(), 1);
     }
-    assert_eq!(slow.why_closed(), Some(Why::Lagged));
+    assert_eq!(slow.why_closed(), Some(WatchEnd::Lagged));
     // What it holds has no gap, so it may still be read; resuming loses nothing.
     assert_eq!(drain(&mut slow), ["+ a/x web=1 @2", "~ a/x web=2 @3", "~ a/x web=3 @4"]);
     assert_eq!(slow.next().now_or_never().map(|end| end.is_none()), Some(true));
@@ -139,7 +139,7 @@ fn a_slow_watcher_holds_no_more_bytes_than_history_does() {
     for content in 3..=5 {
         store.set("pods", "a/x", "web", content);
     }
-    assert_eq!(slow.why_closed(), Some(Why::Lagged));
+    assert_eq!(slow.why_closed(), Some(WatchEnd::Lagged));
     assert_eq!(drain(&mut slow), ["~ a/x web=3 @4", "~ a/x web=4 @5"]);
     // One event always fits, or its watcher would never get on.
     let mut narrow = store.watch("pods", WatchFrom::Now, Filter::default()).unwrap();
@@ -155,7 +155,7 @@ fn a_forgotten_resource_ends_its_watches_and_its_past() {
     let mut other = store.watch("services", WatchFrom::Now, Filter::default()).unwrap();
     store.forget("pods");
     assert_eq!(watch.next().now_or_never().map(|end| end.is_none()), Some(true));
-    assert_eq!((watch.why_closed(), other.why_closed()), (Some(Why::Forgotten), None));
+    assert_eq!((watch.why_closed(), other.why_closed()), (Some(WatchEnd::Forgotten), None));
     assert!(store.list("pods", Scope::All).items.is_empty());
     let error = store.watch("pods", WatchFrom::After(1), Filter::default()).unwrap_err();
     assert_eq!(error.to_string(), "too old resource version: 1 (2)");
@@ -169,7 +169,7 @@ fn dropping_the_store_ends_its_watches() {
     let mut watch = store.watch("pods", WatchFrom::Now, Filter::default()).unwrap();
     drop(store);
     assert_eq!(watch.next().now_or_never().map(|end| end.is_none()), Some(true));
-    assert_eq!(watch.why_closed(), Some(Why::Closed));
+    assert_eq!(watch.why_closed(), Some(WatchEnd::Closed));
 }
 
 #[test]

@@ -7,11 +7,11 @@ use flagship_base::machinery::status::ApiError;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::effort::Effort;
 use crate::events::{Record, Recorder};
 use crate::gc::amend_object;
 use crate::object::{Fields, set};
 use crate::plan::{self, Action, Note, Target};
+use crate::work_counters::WorkCounters;
 
 /// What to do about a plan that could not be carried out to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(super) enum ActionError {
 pub(super) struct ClusterWriter {
     pub local: Local,
     pub recorder: Recorder,
-    pub effort: Arc<Effort>,
+    pub effort: Arc<WorkCounters>,
     /// Events that could not be written, which nobody waits for.
     pub lost_events: u64,
 }

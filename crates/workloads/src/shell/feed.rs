@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use flagship_apiserver::rest::ClusterHandle;
-use flagship_store::{Filter, ObjectKey, Seen, Store, Stored, Subscription, WatchFrom, Why};
+use flagship_store::{
+    Filter, ObjectKey, Store, Stored, Subscription, WatchEnd, WatchEvent, WatchFrom,
+};
 use futures::Stream;
 
 /// Resources that no controller here looks at and that own nothing.
@@ -90,8 +92,8 @@ impl Feed {
                     Poll::Ready(Some(seen)) => line.take(resource, seen, &mut changes),
                     Poll::Ready(None) => {
                         match line.subscription.why_closed() {
-                            Some(Why::Closed) => return None,
-                            Some(Why::Forgotten) => {
+                            Some(WatchEnd::Closed) => return None,
+                            Some(WatchEnd::Forgotten) => {
                                 line.take_back(resource, &mut changes);
                                 ended.push(Arc::clone(resource));
                             }
@@ -121,10 +123,10 @@ impl Feed {
 }
 
 impl Line {
-    fn take(&mut self, resource: &Arc<str>, seen: Seen, changes: &mut Vec<Change>) {
+    fn take(&mut self, resource: &Arc<str>, seen: WatchEvent, changes: &mut Vec<Change>) {
         let change = |object, gone| Change { resource: Arc::clone(resource), object, gone };
         match seen {
-            Seen::Added(object) | Seen::Modified(object) => {
+            WatchEvent::Added(object) | WatchEvent::Modified(object) => {
                 if let Some(repeated) = &mut self.repeated {
                     repeated.insert(object.key.clone());
                 }
@@ -138,11 +140,11 @@ impl Line {
                     changes.push(change(object, false));
                 }
             }
-            Seen::Deleted(object) => {
+            WatchEvent::Deleted(object) => {
                 self.told.remove(&object.key);
                 changes.push(change(object, true));
             }
-            Seen::InitialDone(_) => {
+            WatchEvent::InitialDone(_) => {
                 let Some(repeated) = self.repeated.take() else { return };
                 let missed = |key: &&ObjectKey| !repeated.contains(*key);
                 let gone: Vec<ObjectKey> = self.told.keys().filter(missed).cloned().collect();

@@ -28,7 +28,6 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use crate::config::WorkloadConfig;
-use crate::effort::{Count, Effort};
 use crate::events::Recorder;
 use crate::limits::LimitRangeAdmission;
 use crate::node;
@@ -37,6 +36,7 @@ use crate::priority::PriorityAdmission;
 use crate::queue::Queue;
 use crate::quota::QuotaAdmission;
 use crate::references::ServiceAccountAdmission;
+use crate::work_counters::{Count, WorkCounters};
 use act::{ActionError, ClusterWriter};
 use feed::{Change, Feed};
 use fresh::Fresh;
@@ -51,7 +51,7 @@ pub const ACTOR: &str = "kube-controller-manager";
 #[derive(Debug, Clone)]
 pub struct Workloads {
     config: Arc<WorkloadConfig>,
-    effort: Arc<Effort>,
+    effort: Arc<WorkCounters>,
 }
 
 /// A cluster that is being run. Dropping it does not stop it.
@@ -122,14 +122,14 @@ struct Shell {
     fresh: Fresh,
     queue: Queue<Key>,
     writer: ClusterWriter,
-    effort: Arc<Effort>,
+    effort: Arc<WorkCounters>,
     refusals: BTreeMap<Key, Refusal>,
     /// Failures in a row, by key.
     tries: BTreeMap<Key, u32>,
 }
 
 impl Shell {
-    fn new(cluster: ClusterHandle, config: Arc<WorkloadConfig>, effort: Arc<Effort>) -> Self {
+    fn new(cluster: ClusterHandle, config: Arc<WorkloadConfig>, effort: Arc<WorkCounters>) -> Self {
         let seed = cluster.env().entropy.u64();
         let local = cluster.local(ACTOR);
         Self {

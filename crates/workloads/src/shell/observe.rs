@@ -20,9 +20,9 @@ use super::index::Index;
 use super::key::{Controller, Key};
 use crate::config::WorkloadConfig;
 use crate::deployment::SetFacts;
-use crate::effort::Effort;
 use crate::object::{Fields, Labels};
 use crate::plan::{Plan, Target};
+use crate::work_counters::WorkCounters;
 use crate::{
     claims, cronjob, daemonset, deployment, disruption, gc, job, kubelet, namespace, quota,
     references, replicaset, schedule, selector, service, statefulset,
@@ -34,7 +34,7 @@ pub(super) struct View<'a> {
     pub index: &'a Index,
     pub fresh: RefCell<&'a mut Fresh>,
     pub config: &'a WorkloadConfig,
-    pub effort: &'a Effort,
+    pub effort: &'a WorkCounters,
     pub refusal: Option<String>,
     pub now: Timestamp,
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::policy::{Policy, RoleRef};
 use super::rule::{Rule, missing, quoted};
-use crate::auth::{Ask, Decision, User, group};
+use crate::auth::{Decision, RequestAttributes, User, group};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
@@ -83,7 +83,7 @@ impl Grant<'_> {
             name: some(name),
             subresource: None,
         };
-        let ask = Ask::Resource { verb: verb.to_owned(), at };
+        let ask = RequestAttributes::Resource { verb: verb.to_owned(), at };
         matches!(self.policy.decide(self.user, &ask), Decision::Allow(_))
     }
 

@@ -17,7 +17,7 @@ pub use policy::{CLUSTER_BINDINGS, CLUSTER_ROLES, Cache, Policy, RoleRef};
 pub(crate) use rule::quoted;
 pub use rule::{Rule, missing};
 
-use super::{Ask, Authorizer, Decision, User, group};
+use super::{Authorizer, Decision, RequestAttributes, User, group};
 use crate::rest::ClusterHandle;
 
 /// Decides by the roles and bindings of the cluster that is asked.
@@ -25,7 +25,12 @@ use crate::rest::ClusterHandle;
 pub struct Rbac;
 
 impl Authorizer for Rbac {
-    fn authorize(&self, user: &User, ask: &Ask, cluster: Option<&ClusterHandle>) -> Decision {
+    fn authorize(
+        &self,
+        user: &User,
+        ask: &RequestAttributes,
+        cluster: Option<&ClusterHandle>,
+    ) -> Decision {
         match cluster {
             Some(cluster) => cluster.policy().decide(user, ask),
             None => bootstrap::NOWHERE.decide(user, ask),

@@ -12,7 +12,7 @@ use flagship_store::{ObjectKey, Store, Stored};
 use serde_json::Value;
 
 use super::rule::Rule;
-use crate::auth::{Ask, Decision, User, group};
+use crate::auth::{Decision, RequestAttributes, User, group};
 
 /// Where ClusterRoles are stored.
 pub const CLUSTER_ROLES: &str = "clusterroles.rbac.authorization.k8s.io";
@@ -282,13 +282,13 @@ impl Policy {
     }
 
     /// Whether a user may do something.
-    pub fn decide(&self, user: &User, ask: &Ask) -> Decision {
+    pub fn decide(&self, user: &User, ask: &RequestAttributes) -> Decision {
         if user.is_in(group::MASTERS) {
             return Decision::Allow(String::new());
         }
         let namespace = match ask {
-            Ask::Resource { at, .. } => at.namespace.as_deref().unwrap_or_default(),
-            Ask::Path { .. } => "",
+            RequestAttributes::Resource { at, .. } => at.namespace.as_deref().unwrap_or_default(),
+            RequestAttributes::Path { .. } => "",
         };
         let mut gone = Vec::new();
         for binding in self.bindings_of(user, namespace) {
@@ -369,7 +369,7 @@ fn aggregate(errors: Vec<String>) -> Option<String> {
 }
 
 impl flagship_schema::AccessPolicy for Policy {
-    fn decide(&self, user: &User, ask: &Ask) -> Decision {
+    fn decide(&self, user: &User, ask: &RequestAttributes) -> Decision {
         Self::decide(self, user, ask)
     }
 }

@@ -8,7 +8,7 @@ use std::fmt;
 
 use serde_json::{Map, Value, json};
 
-use crate::auth::Ask;
+use crate::auth::RequestAttributes;
 
 /// Stands for all of them, wherever it stands.
 const ALL: &str = "*";
@@ -61,12 +61,12 @@ impl Rule {
     }
 
     /// Whether it allows what is asked.
-    pub fn allows(&self, ask: &Ask) -> bool {
+    pub fn allows(&self, ask: &RequestAttributes) -> bool {
         match ask {
-            Ask::Path { verb, path } => {
+            RequestAttributes::Path { verb, path } => {
                 has_or_all(&self.verbs, verb) && self.urls.iter().any(|url| takes_in(url, path))
             }
-            Ask::Resource { verb, at } => {
+            RequestAttributes::Resource { verb, at } => {
                 let named = || {
                     let name = at.name.as_deref().unwrap_or_default();
                     self.names.is_empty() || has(&self.names, name)
@@ -251,9 +251,10 @@ mod tests {
         }
     }
 
-    fn asks(verb: &str, path: &str) -> Ask {
-        let mut ask = Ask::of("GET", path, "");
-        let (Ask::Resource { verb: had, .. } | Ask::Path { verb: had, .. }) = &mut ask;
+    fn asks(verb: &str, path: &str) -> RequestAttributes {
+        let mut ask = RequestAttributes::of("GET", path, "");
+        let (RequestAttributes::Resource { verb: had, .. }
+        | RequestAttributes::Path { verb: had, .. }) = &mut ask;
         verb.clone_into(had);
         ask
     }
@@ -298,7 +299,7 @@ mod tests {
             ("*", "/anything", true),
         ];
         for (rule, path, want) in table {
-            let ask = Ask::Path { verb: "get".to_owned(), path: path.to_owned() };
+            let ask = RequestAttributes::Path { verb: "get".to_owned(), path: path.to_owned() };
             assert_eq!(url(rule).allows(&ask), want, "{rule} {path}");
         }
     }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::bootstrap;
 use super::grant::Grant;
 use super::policy::Policy;
-use crate::auth::{Ask, Decision, User};
+use crate::auth::{Decision, RequestAttributes, User};
 
 fn policy() -> Policy {
     let role = |name: &str, rules: Value| json!({"metadata": {"name": name}, "rules": rules});
@@ -35,7 +35,7 @@ fn policy() -> Policy {
 }
 
 fn answer(user: &User, method: &str, path: &str) -> String {
-    match policy().decide(user, &Ask::of(method, path, "")) {
+    match policy().decide(user, &RequestAttributes::of(method, path, "")) {
         Decision::Allow(why) => format!("yes {why}").trim_end().to_owned(),
         Decision::Deny(why) => format!("no {why}").trim_end().to_owned(),
     }

@@ -7,7 +7,7 @@ use flagship_schema::{Evaluation, Program};
 use flagship_store::ObjectKey;
 use serde_json::Value;
 
-use super::Seen;
+use super::AdmissionInputs;
 
 /// Rules and selectors, of a webhook, a policy or a binding.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ impl Matching {
     }
 
     /// Whether the webhook or policy is asked about a write, and in which version of its kind.
-    pub(super) fn version_for(&self, seen: &Seen<'_>) -> Option<usize> {
+    pub(super) fn version_for(&self, seen: &AdmissionInputs<'_>) -> Option<usize> {
         if self.broken || !self.selects(seen) {
             return None;
         }
@@ -82,7 +82,7 @@ impl Matching {
     }
 
     /// The same for a binding, which may leave everything open.
-    pub(super) fn is_open_for(&self, seen: &Seen<'_>) -> bool {
+    pub(super) fn is_open_for(&self, seen: &AdmissionInputs<'_>) -> bool {
         let excepted = || self.except.iter().any(|rule| self.pick(rule, seen).is_some());
         match self.rules.is_empty() {
             true => !self.broken && self.selects(seen) && !excepted(),
@@ -90,7 +90,7 @@ impl Matching {
         }
     }
 
-    fn pick(&self, rule: &Rule, seen: &Seen<'_>) -> Option<usize> {
+    fn pick(&self, rule: &Rule, seen: &AdmissionInputs<'_>) -> Option<usize> {
         let served = &seen.hooks.place.served;
         let kind = &served.kind;
         if !rule.covers(seen) {
@@ -105,7 +105,7 @@ impl Matching {
         others.filter(|at| kind.versions[*at].served).find(fits)
     }
 
-    fn selects(&self, seen: &Seen<'_>) -> bool {
+    fn selects(&self, seen: &AdmissionInputs<'_>) -> bool {
         if let Some(selector) = &self.objects {
             let labelled = |object: &Value| {
                 let labels = &object["metadata"]["labels"];
@@ -151,7 +151,7 @@ impl Rule {
         each.collect()
     }
 
-    fn covers(&self, seen: &Seen<'_>) -> bool {
+    fn covers(&self, seen: &AdmissionInputs<'_>) -> bool {
         let kind = &seen.hooks.place.served.kind;
         // A namespace counts as one of the cluster's.
         let scope = match &*self.scope {

@@ -92,7 +92,7 @@ impl Configured {
 }
 
 /// A write as webhooks and policies see it.
-struct Seen<'a> {
+struct AdmissionInputs<'a> {
     hooks: &'a Hooks<'a>,
     /// `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.
     operation: &'static str,
@@ -129,14 +129,21 @@ impl<'a> Hooks<'a> {
         object: &'a Value,
         old: Option<&'a Value>,
         (name, namespace): (&'a str, &'a str),
-    ) -> Seen<'a> {
+    ) -> AdmissionInputs<'a> {
         let (operation, object) = match self.operation {
             "create" => ("CREATE", object),
             "delete" => ("DELETE", &Value::Null),
             "connect" => ("CONNECT", object),
             _ => ("UPDATE", object),
         };
-        Seen { hooks: self, operation, object, old: old.unwrap_or(&Value::Null), name, namespace }
+        AdmissionInputs {
+            hooks: self,
+            operation,
+            object,
+            old: old.unwrap_or(&Value::Null),
+            name,
+            namespace,
+        }
     }
 
     /// Lets webhooks change the object.
@@ -274,7 +281,7 @@ impl<'a> Hooks<'a> {
     }
 }
 
-impl Seen<'_> {
+impl AdmissionInputs<'_> {
     fn subresource(&self) -> &'static str {
         self.hooks.sub.name()
     }

@@ -13,7 +13,7 @@ use flagship_schema::{Evaluation, Noted, Program, Sight};
 use flagship_store::{ObjectKey, Scope};
 use serde_json::Value;
 
-use super::Seen;
+use super::AdmissionInputs;
 use super::matching::{Condition, Matching};
 use crate::registry::Served;
 use crate::rest::rules;
@@ -91,7 +91,7 @@ impl Policies {
     /// Refuses what a bound policy refuses, and collects warnings.
     pub(super) fn check(
         &self,
-        seen: &Seen<'_>,
+        seen: &AdmissionInputs<'_>,
         warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
         for policy in &self.all {
@@ -143,7 +143,7 @@ impl Policy {
     fn judge(
         &self,
         binding: &Binding,
-        seen: &Seen<'_>,
+        seen: &AdmissionInputs<'_>,
         version: usize,
         warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
@@ -207,7 +207,7 @@ impl Policy {
         &self,
         note: &Note,
         binding: &Binding,
-        seen: &Seen<'_>,
+        seen: &AdmissionInputs<'_>,
         evaluation: &mut Evaluation<'_>,
     ) -> Result<(), ApiError> {
         let noted = match &note.program {
@@ -235,7 +235,7 @@ impl Policy {
     fn refuse(
         &self,
         binding: &Binding,
-        seen: &Seen<'_>,
+        seen: &AdmissionInputs<'_>,
         says: &str,
         refusal: (u16, &'static str),
         warnings: &mut Vec<String>,
@@ -256,7 +256,7 @@ impl Policy {
     }
 
     /// What is wrong with the policy itself, whoever binds it.
-    fn misconfigured(&self, seen: &Seen<'_>) -> Option<String> {
+    fn misconfigured(&self, seen: &AdmissionInputs<'_>) -> Option<String> {
         let (api_version, kind) = self.params.as_ref()?;
         if find(seen, api_version, kind).is_some() {
             return None;
@@ -271,7 +271,7 @@ impl Policy {
     }
 
     /// The parameters that a binding names: one run of the rules each.
-    fn params(&self, binding: &Binding, seen: &Seen<'_>) -> Result<Vec<Value>, String> {
+    fn params(&self, binding: &Binding, seen: &AdmissionInputs<'_>) -> Result<Vec<Value>, String> {
         let (Some((api_version, kind)), Some(wanted)) = (&self.params, &binding.params) else {
             return Ok(vec![Value::Null]);
         };
@@ -312,13 +312,13 @@ impl Policy {
 }
 
 /// A refusal in the words of Kubernetes, which call it forbidden whatever its reason.
-fn denial(seen: &Seen<'_>, says: &str, (code, reason): (u16, &'static str)) -> ApiError {
+fn denial(seen: &AdmissionInputs<'_>, says: &str, (code, reason): (u16, &'static str)) -> ApiError {
     let error = seen.forbidden(says);
     ApiError { code, reason, ..error }.with_cause("", says, "")
 }
 
 /// The kind of parameters, in the version that the policy names.
-fn find(seen: &Seen<'_>, api_version: &str, kind: &str) -> Option<Served> {
+fn find(seen: &AdmissionInputs<'_>, api_version: &str, kind: &str) -> Option<Served> {
     let gv = GroupVersion::parse(api_version)?;
     seen.hooks.cluster.registry.named(&gv, kind)
 }

@@ -8,7 +8,7 @@ use flagship_base::machinery::status::ApiError;
 use flagship_schema::{Evaluation, Sight};
 use serde_json::{Value, json};
 
-use super::Seen;
+use super::AdmissionInputs;
 use super::call::Endpoint;
 use super::matching::{Condition, Matching};
 
@@ -50,7 +50,7 @@ impl Webhook {
     /// it leaves the object as it is.
     pub(super) async fn mutate(
         &self,
-        seen: &Seen<'_>,
+        seen: &AdmissionInputs<'_>,
         warnings: &mut Vec<String>,
     ) -> Result<Option<Option<Value>>, ApiError> {
         let Some(version) = self.is_asked(seen)? else { return Ok(None) };
@@ -75,7 +75,10 @@ impl Webhook {
     }
 
     /// Asks whether the write may happen. Returns warnings.
-    pub(super) async fn validate(&self, seen: &Seen<'_>) -> Result<Vec<String>, ApiError> {
+    pub(super) async fn validate(
+        &self,
+        seen: &AdmissionInputs<'_>,
+    ) -> Result<Vec<String>, ApiError> {
         let Some(version) = self.is_asked(seen)? else { return Ok(Vec::new()) };
         match self.ask(seen, version).await {
             Ok(answered) => Ok(answered.warnings),
@@ -83,7 +86,7 @@ impl Webhook {
         }
     }
 
-    fn is_asked(&self, seen: &Seen<'_>) -> Result<Option<usize>, ApiError> {
+    fn is_asked(&self, seen: &AdmissionInputs<'_>) -> Result<Option<usize>, ApiError> {
         let Some(version) = self.matching.version_for(seen) else { return Ok(None) };
         if self.conditions.is_empty() {
             return Ok(Some(version));
@@ -122,7 +125,7 @@ impl Webhook {
         }
     }
 
-    async fn ask(&self, seen: &Seen<'_>, version: usize) -> Result<Answered, NoAnswer> {
+    async fn ask(&self, seen: &AdmissionInputs<'_>, version: usize) -> Result<Answered, NoAnswer> {
         let uid = seen.hooks.cluster.env.entropy.uuid();
         let mut request = seen.request(&uid, version);
         request["object"] = seen.shown(seen.object, version);

@@ -28,8 +28,8 @@ use flagship_api::staged_update_status::UpdateRunStatus;
 use flagship_api::work::{AppliedWork, Work};
 use flagship_base::machinery::gvk::qualified;
 use flagship_explain::doctor::{
-    ApprovalSeen, BindingSeen, Deleting, EvictionSeen, LeaseSeen, MemberSeen, Owned, Reached,
-    Right, Seen, Unlisted, WorkSeen,
+    ApprovalSeen, BindingSeen, Deleting, EvictionSeen, HubContents, LeaseSeen, MemberSeen, Owned,
+    Reached, Right, Unlisted, WorkSeen,
 };
 use flagship_rules::heartbeat::last_heard;
 use flagship_rules::model::{Binding, PolicySnapshot, ResourceSnapshot};
@@ -70,10 +70,11 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const AT_ONCE: usize = 16;
 
 /// One look.
-pub(super) async fn at(hub: &Hub, now: Timestamp) -> Result<Seen, ClientError> {
+pub(super) async fn at(hub: &Hub, now: Timestamp) -> Result<HubContents, ClientError> {
     let client = &hub.client;
     let version = client.version().await?;
-    let mut reader = Reader { client, seen: Seen { now, version, ..Seen::default() } };
+    let mut reader =
+        Reader { client, seen: HubContents { now, version, ..HubContents::default() } };
     reader.hub().await?;
     reader.members().await?;
     reader.reach(hub).await;
@@ -85,7 +86,7 @@ pub(super) async fn at(hub: &Hub, now: Timestamp) -> Result<Seen, ClientError> {
 
 struct Reader<'a> {
     client: &'a Client,
-    seen: Seen,
+    seen: HubContents,
 }
 
 impl Reader<'_> {

@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 use flagship_api::names::ObjectKey;
 use flagship_api::work::{Work, WorkResourceIdentifier};
 use flagship_rules::apply::{
-    self, Manifest, Operation, Outcome, PatchStyle, Refusal, RefusalKind, Removal, Step, Terms,
+    self, ApplyOptions, Manifest, Operation, Outcome, PatchStyle, Refusal, RefusalKind, Removal,
+    Step,
 };
 use flagship_runtime::client::{Applying, ClientError, Manifests, Merge, Refused, ResourceType};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -20,7 +21,7 @@ use crate::watching::Place;
 
 impl Shell {
     /// Brings one manifest to the member, or compares it, as the terms say.
-    pub(super) async fn bring(&self, manifest: &Manifest, terms: &Terms) -> Outcome {
+    pub(super) async fn bring(&self, manifest: &Manifest, terms: &ApplyOptions) -> Outcome {
         let (kind, key) = place(&manifest.identifier).unwrap_or_else(nowhere);
         let objects = self.cx.member.manifests(kind);
         let mut step = apply::begin(manifest, terms);

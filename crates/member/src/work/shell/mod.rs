@@ -21,13 +21,13 @@ use flagship_api::keys::{field_manager, finalizer, label};
 use flagship_api::names::{ObjectKey, cluster_of_namespace, rollout_trace};
 use flagship_api::work::{AppliedWork, AppliedWorkSpec, AppliedWorkStatus, Work, WorkStatus};
 use flagship_rules::apply::{
-    self, Look, Manifest, Outcome as ManifestOutcome, RequeueBackOff, StatusWrite, Terms, complete,
-    reconsider,
+    self, ApplyOptions, Look, Manifest, Outcome as ManifestOutcome, RequeueBackOff, StatusWrite,
+    complete, reconsider,
 };
 use flagship_runtime::client::{Precondition, ResourceType};
-use flagship_runtime::effects::{Made, SeenWrites, Writer};
+use flagship_runtime::effects::{Made, PendingWrites, Writer};
+use flagship_runtime::error_action::Failure;
 use flagship_runtime::queue::{About, Outcome, Priority, Queue};
-use flagship_runtime::verdict::Failure;
 use futures::stream::{self, StreamExt};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -35,7 +35,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::metrics;
-use super::observe::{Mirrors, Seen, observe};
+use super::observe::{Mirrors, WorkState, observe};
 use crate::kinds::Kinds;
 use crate::member::Context;
 use crate::watching::{Mark, Place, Watches};
@@ -55,13 +55,13 @@ pub(super) struct Shell {
     pub(super) queue: Queue<ObjectKey>,
     kinds: Kinds,
     watches: Watches,
-    seen: SeenWrites<ObjectKey>,
+    seen: PendingWrites<ObjectKey>,
     back_offs: Mutex<BTreeMap<ObjectKey, RequeueBackOff>>,
 }
 
 impl Shell {
     pub fn new(cx: &Context, mirrors: Mirrors, queue: &Queue<ObjectKey>) -> Self {
-        let seen = SeenWrites::default();
+        let seen = PendingWrites::default();
         seen.shown_by(ResourceType::of::<Work>(), &mirrors.works);
         seen.shown_by(ResourceType::of::<AppliedWork>(), &mirrors.applied);
         let cx = Context { member: cx.member.named(field_manager::WORK_APPLIER), ..cx.clone() };
@@ -90,15 +90,15 @@ impl Shell {
     pub async fn pass(&self, key: &ObjectKey) -> Result<Outcome, Failure> {
         self.seen.caught_up(key).await;
         let work = match observe(&self.cx, &self.mirrors, key).await? {
-            Seen::Gone => {
+            WorkState::Gone => {
                 self.forget(key);
                 return Ok(Outcome::Done);
             }
-            Seen::NotJoined => return Ok(Outcome::Done),
-            Seen::Deleted(work, applied) => {
+            WorkState::NotJoined => return Ok(Outcome::Done),
+            WorkState::Deleted(work, applied) => {
                 return self.withdraw(key, &work, applied.as_deref()).await;
             }
-            Seen::Wanted(work) => work,
+            WorkState::Wanted(work) => work,
         };
         let trace = rollout_of(&work);
         let cluster = cluster_of_namespace(&self.cx.space);
@@ -122,7 +122,7 @@ impl Shell {
         applied: &AppliedWork,
     ) -> Result<Outcome, Failure> {
         let uid = applied.metadata.uid.as_deref().unwrap_or_default();
-        let terms = Terms::new(work.spec.apply_strategy.as_ref(), &key.name, uid)
+        let terms = ApplyOptions::new(work.spec.apply_strategy.as_ref(), &key.name, uid)
             .at_home_in(&self.cx.options.home);
         let remembered = applied.status.clone().unwrap_or_default();
         let mut manifests = apply::read(&work.spec.workload.manifests);
@@ -188,7 +188,7 @@ impl Shell {
         key: &ObjectKey,
         work: &Arc<Work>,
         remembered: &AppliedWorkStatus,
-        terms: &Terms,
+        terms: &ApplyOptions,
         manifests: &[Manifest],
     ) -> Result<Arc<Work>, Failure> {
         let now = self.cx.env.now();
@@ -226,7 +226,7 @@ impl Shell {
     /// Applies what can be applied, wave after wave.
     async fn apply_in_waves(
         &self,
-        terms: &Terms,
+        terms: &ApplyOptions,
         manifests: &[Manifest],
     ) -> Result<BTreeMap<usize, ManifestOutcome>, Failure> {
         let mut outcomes = BTreeMap::new();
@@ -238,7 +238,7 @@ impl Shell {
 
     async fn apply_side_by_side(
         &self,
-        terms: &Terms,
+        terms: &ApplyOptions,
         manifests: &[Manifest],
         wave: Vec<usize>,
     ) -> Result<Vec<(usize, ManifestOutcome)>, Failure> {
@@ -253,7 +253,7 @@ impl Shell {
     /// Manifests of kinds that another manifest of the Work has just defined.
     async fn try_again(
         &self,
-        terms: &Terms,
+        terms: &ApplyOptions,
         manifests: &mut [Manifest],
         outcomes: &mut BTreeMap<usize, ManifestOutcome>,
     ) -> Result<(), Failure> {
@@ -284,7 +284,7 @@ impl Shell {
         work: &Work,
         applied: &AppliedWork,
         remembered: &AppliedWorkStatus,
-        terms: &Terms,
+        terms: &ApplyOptions,
         outcomes: Vec<ManifestOutcome>,
     ) -> Result<Outcome, Failure> {
         let generation = Generation::of(&work.metadata).0;

@@ -6,10 +6,10 @@ use std::time::Duration;
 use flagship_api::keys::finalizer;
 use flagship_api::names::ObjectKey;
 use flagship_api::work::{AppliedWork, Work, WorkResourceIdentifier};
-use flagship_rules::apply::{self, Terms, Withdrawal};
+use flagship_rules::apply::{self, ApplyOptions, Withdrawal};
 use flagship_runtime::client::{ClientError, Deleted, Precondition, Propagation};
+use flagship_runtime::error_action::Failure;
 use flagship_runtime::queue::Outcome;
-use flagship_runtime::verdict::Failure;
 use jiff::SignedDuration;
 use serde_json::json;
 
@@ -65,7 +65,7 @@ impl Shell {
     async fn unblock(&self, work: &Work, applied: &AppliedWork) -> Result<(), Failure> {
         let name = applied.metadata.name.as_deref().unwrap_or_default();
         let uid = applied.metadata.uid.as_deref().unwrap_or_default();
-        let owner = Terms::new(None, name, uid).owner;
+        let owner = ApplyOptions::new(None, name, uid).owner;
         let mut asked = BTreeSet::new();
         for of in recorded(work, applied) {
             let Some((kind, key)) = place(of) else { continue };

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 use flagship_api::work::ManifestCondition;
 
+use super::super::apply_options::ApplyOptions;
 use super::super::manifest::{Key, key};
 use super::super::outcome::Outcome;
-use super::super::terms::Terms;
 use super::conditions;
 
 /// The entries of the old status, to be taken one by one.
@@ -32,7 +32,7 @@ impl<'a> Carried<'a> {
     }
 
     /// What was said before about the manifest of this outcome; nothing if it is new.
-    pub(super) fn take(&mut self, outcome: &Outcome, terms: &Terms) -> ManifestCondition {
+    pub(super) fn take(&mut self, outcome: &Outcome, terms: &ApplyOptions) -> ManifestCondition {
         let found = match key(&outcome.identifier) {
             Some(key) => self.by_key.get_mut(&key).and_then(VecDeque::pop_front),
             // The place alone proves nothing; the same trouble in the same place does.

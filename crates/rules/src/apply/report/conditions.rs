@@ -6,15 +6,15 @@ use flagship_api::reason::work::manifest as reason;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
+use super::super::apply_options::ApplyOptions;
 use super::super::outcome::{Outcome, Verdict};
-use super::super::terms::Terms;
 use crate::availability::Availability;
 
 /// Sets the conditions of one manifest, and removes those that do not apply.
 pub(super) fn set(
     conditions: &mut Vec<Condition>,
     outcome: &Outcome,
-    terms: &Terms,
+    terms: &ApplyOptions,
     now: Timestamp,
 ) {
     let generation = Generation(outcome.generation());
@@ -41,7 +41,7 @@ pub(super) fn set(
 }
 
 /// Whether conditions already say what became of the manifest, word for word.
-pub(super) fn say_so(conditions: &[Condition], outcome: &Outcome, terms: &Terms) -> bool {
+pub(super) fn say_so(conditions: &[Condition], outcome: &Outcome, terms: &ApplyOptions) -> bool {
     let draft = if terms.only_compares() { diff_reported(outcome) } else { applied(outcome) };
     let wanted = draft.into_condition(Generation::default(), Timestamp::UNIX_EPOCH);
     conditions.of_type(&wanted.type_).is_some_and(|old| {

@@ -25,9 +25,9 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
 
+use super::apply_options::ApplyOptions;
 use super::manifest::{Key, key};
 use super::outcome::{Findings, Outcome, Verdict, generation};
-use super::terms::Terms;
 use crate::availability::Availability;
 use carry::Carried;
 
@@ -63,7 +63,7 @@ pub enum StatusWrite {
 pub fn report(
     work: &Work,
     applied: &AppliedWorkStatus,
-    terms: &Terms,
+    terms: &ApplyOptions,
     outcomes: &[Outcome],
     options: Options,
     now: Timestamp,
@@ -106,7 +106,7 @@ pub fn report(
 fn manifest_condition(
     old: ManifestCondition,
     outcome: &Outcome,
-    terms: &Terms,
+    terms: &ApplyOptions,
     mirrors: bool,
     now: Timestamp,
 ) -> ManifestCondition {
@@ -177,7 +177,7 @@ fn mirrored(object: &Value) -> Option<RawJson> {
 fn summarise(
     conditions: &mut Vec<Condition>,
     outcomes: &[Outcome],
-    terms: &Terms,
+    terms: &ApplyOptions,
     options: Options,
     generation: Generation,
     now: Timestamp,
@@ -246,7 +246,7 @@ fn summarise(
 fn applied_work(
     old: &WorkStatus,
     applied: &AppliedWorkStatus,
-    terms: &Terms,
+    terms: &ApplyOptions,
     outcomes: &[Outcome],
 ) -> AppliedWorkStatus {
     let resource = |outcome: &Outcome| {

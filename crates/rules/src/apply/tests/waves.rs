@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::world::World;
-use crate::apply::{Manifest, Terms, Untried, Verdict, waves};
+use crate::apply::{ApplyOptions, Manifest, Untried, Verdict, waves};
 
 fn of(group: &str, resource: &str) -> Manifest {
     let mut manifest = World::new(
@@ -18,7 +18,7 @@ fn of(group: &str, resource: &str) -> Manifest {
     manifest
 }
 
-fn terms(strategy: &Value) -> Terms {
+fn terms(strategy: &Value) -> ApplyOptions {
     World::new(strategy.clone(), &[]).terms()
 }
 

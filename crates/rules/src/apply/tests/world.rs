@@ -15,9 +15,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 
 use crate::apply::{
-    GroupVersionKind, Look, Manifest, Mapping, Operation, Options, Outcome, PatchStyle, Refusal,
-    RefusalKind, Removal, Report, RequeueBackOff, StatusWrite, Step, Terms, Timing, Unmapped,
-    begin, complete, intent, map, read, reconsider, removal, report, types, waves,
+    ApplyOptions, GroupVersionKind, Look, Manifest, Mapping, Operation, Options, Outcome,
+    PatchStyle, Refusal, RefusalKind, Removal, Report, RequeueBackOff, StatusWrite, Step, Timing,
+    Unmapped, begin, complete, intent, map, read, reconsider, removal, report, types, waves,
 };
 
 /// What the shell does, as tests refuse it.
@@ -144,8 +144,8 @@ impl World {
         *self.work.metadata.generation.get_or_insert_default() += 1;
     }
 
-    pub fn terms(&self) -> Terms {
-        Terms::new(self.work.spec.apply_strategy.as_ref(), "work", "work-uid")
+    pub fn terms(&self) -> ApplyOptions {
+        ApplyOptions::new(self.work.spec.apply_strategy.as_ref(), "work", "work-uid")
     }
 
     /// Puts an object on the member as somebody else would.
@@ -263,7 +263,7 @@ impl World {
         kinds.iter().map(|of| (of.clone(), one(of))).collect()
     }
 
-    fn remove(&mut self, left: &WorkResourceIdentifier, terms: &Terms) -> Option<()> {
+    fn remove(&mut self, left: &WorkResourceIdentifier, terms: &ApplyOptions) -> Option<()> {
         self.burn()?;
         let name = format!("{} {}", left.kind, left.name);
         match removal(self.member.get(&name), &terms.owner) {
@@ -287,11 +287,11 @@ impl World {
     }
 
     /// Takes one manifest all the way.
-    pub fn process(&mut self, manifest: &Manifest, terms: &Terms) -> Outcome {
+    pub fn process(&mut self, manifest: &Manifest, terms: &ApplyOptions) -> Outcome {
         self.try_process(manifest, terms).expect("no crash was asked for")
     }
 
-    fn try_process(&mut self, manifest: &Manifest, terms: &Terms) -> Option<Outcome> {
+    fn try_process(&mut self, manifest: &Manifest, terms: &ApplyOptions) -> Option<Outcome> {
         let of = &manifest.identifier;
         let name = format!("{} {}", of.kind, of.name);
         let mut step = begin(manifest, terms);
@@ -360,7 +360,7 @@ impl World {
         Ok(self.store(object))
     }
 
-    fn report(&mut self, terms: &Terms, outcomes: &[Outcome]) -> Option<Report> {
+    fn report(&mut self, terms: &ApplyOptions, outcomes: &[Outcome]) -> Option<Report> {
         let report = report(&self.work, &self.applied, terms, outcomes, self.options, self.now);
         for write in report.writes.clone() {
             self.burn()?;

@@ -1,7 +1,7 @@
 //! One member and a hub that carries its own plans out.
 
 use flagship_api::cluster::{AgentStatus, AgentType, MemberClusterStatus};
-use flagship_api::condition::{Generation, Truth, draft};
+use flagship_api::condition::{ConditionStatus, Generation, draft};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde_json::json;
@@ -115,9 +115,9 @@ impl World {
 
 pub fn condition(kind: &str, truth: &str, generation: i64, now: Timestamp) -> Condition {
     let truth = match truth {
-        "True" => Truth::True,
-        "False" => Truth::False,
-        _ => Truth::Unknown,
+        "True" => ConditionStatus::True,
+        "False" => ConditionStatus::False,
+        _ => ConditionStatus::Unknown,
     };
     draft(kind.to_owned()).is(truth, "Reason").into_condition(Generation(generation), now)
 }

@@ -5,16 +5,16 @@
 //! transition times. Where update runs decide the version, clusters may differ, and the
 //! placement as a whole then has none.
 
+pub mod messages;
 mod per_cluster;
 mod roll_up;
 mod size;
-pub mod words;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use flagship_api::apply_strategy::ApplyStrategyType;
-use flagship_api::condition::{Conditions, Generation, Truth, draft};
+use flagship_api::condition::{ConditionStatus, Conditions, Generation, draft};
 use flagship_api::condition_type::{Placement as Step, policy_snapshot};
 use flagship_api::names::Scope;
 use flagship_api::placement::PlacementSpec;
@@ -31,8 +31,8 @@ use super::pass_error::PassError;
 use super::policy_snapshots::LatestPolicy;
 use super::resource_snapshots::{LatestResources, content};
 use crate::model::{Binding, ResourceSnapshot};
+pub use messages::unreadable;
 pub use size::{MOST_BYTES, fit};
-pub use words::unreadable;
 
 use per_cluster::{Delivery, StatusInputs};
 use roll_up::{keep_only, roll_up};
@@ -89,7 +89,7 @@ pub fn report(facts: &Facts<'_>) -> Result<PlacementStatus, PassError> {
     let (scope, generation) = (placement.scope(), Generation(placement.generation));
     let mut conditions = placement.status.conditions.clone();
     let scheduled = scheduled(facts);
-    let verdict = Truth::of(&scheduled);
+    let verdict = ConditionStatus::of(&scheduled);
     draft(Step::Scheduled.on(scope)).is_as(&scheduled).set(&mut conditions, generation, now);
     let (index, selected) = match facts.version {
         Version::Latest(latest) => (latest.index.as_str(), latest.resources.as_slice()),
@@ -101,7 +101,7 @@ pub fn report(facts: &Facts<'_>) -> Result<PlacementStatus, PassError> {
         placement_statuses: Vec::new(),
         conditions,
     };
-    if verdict == Truth::Unknown {
+    if verdict == ConditionStatus::Unknown {
         return Ok(status);
     }
     let decisions = &facts.policy.status.target_clusters;
@@ -131,7 +131,7 @@ pub fn report(facts: &Facts<'_>) -> Result<PlacementStatus, PassError> {
 fn scheduled(facts: &Facts<'_>) -> Condition {
     let recorded = &facts.policy.status;
     let pending = || {
-        words::schedule_pending(facts.placement.scope())
+        messages::schedule_pending(facts.placement.scope())
             .into_condition(Generation(facts.placement.generation), facts.now)
     };
     if recorded.observed_crp_generation < facts.placement.generation {
@@ -140,7 +140,7 @@ fn scheduled(facts: &Facts<'_>) -> Condition {
     let told = recorded.conditions.of_type(policy_snapshot::SCHEDULED);
     let current = told.filter(|told| {
         Generation::seen_by(told) >= Generation(facts.policy.generation)
-            && Truth::of(told) != Truth::Unknown
+            && ConditionStatus::of(told) != ConditionStatus::Unknown
     });
     current.cloned().unwrap_or_else(pending)
 }
@@ -243,7 +243,7 @@ fn roll_up_runs(
     let same = entries.iter().all(|entry| entry.observed_resource_index == index);
     let undecided = entries.iter().find(|entry| {
         let told = entry.conditions.of_type(Step::RolloutStarted.per_cluster());
-        told.is_none_or(|told| Truth::of(told) == Truth::Unknown)
+        told.is_none_or(|told| ConditionStatus::of(told) == ConditionStatus::Unknown)
     });
     let why = if !same {
         Some("different resource snapshot versions are observed across clusters".to_owned())
@@ -262,7 +262,7 @@ fn roll_up_runs(
     match why {
         Some(why) => {
             let conditions = &mut status.conditions;
-            words::left_to_runs(scope, &why).set(conditions, generation, now);
+            messages::left_to_runs(scope, &why).set(conditions, generation, now);
             keep_only(conditions, &[Step::RolloutStarted], scope);
         }
         None => roll_up(&mut status.conditions, entries, expected, scope, generation, now),

@@ -1,13 +1,13 @@
 //! How one chosen cluster is doing, read off its binding.
 
-use flagship_api::condition::{Conditions, Generation, Truth, draft, remove};
+use flagship_api::condition::{ConditionStatus, Conditions, Generation, draft, remove};
 use flagship_api::condition_type::Placement as Step;
 use flagship_api::placement_status::PerClusterPlacementStatus;
 use flagship_api::reason::placement as reason;
 use flagship_api::snapshot::ClusterDecision;
 use jiff::Timestamp;
 
-use super::words;
+use super::messages;
 use crate::model::Binding;
 
 /// What all clusters of a placement have in common in one pass.
@@ -91,14 +91,14 @@ impl StatusInputs<'_> {
     }
 
     fn unknown(&self, entry: &mut PerClusterPlacementStatus, step: Step) {
-        words::unknown_in_cluster(step).set(&mut entry.conditions, self.generation, self.now);
+        messages::unknown_in_cluster(step).set(&mut entry.conditions, self.generation, self.now);
     }
 
     fn held_back(&self, entry: &mut PerClusterPlacementStatus, binding: &Binding) {
         let step = Step::RolloutStarted.per_cluster();
         let own = Generation(binding.generation);
         if binding.status.conditions.is_false_at(step, own) {
-            draft(step).is_false(reason::ROLLOUT_NOT_STARTED_YET).because(words::BLOCKED).set(
+            draft(step).is_false(reason::ROLLOUT_NOT_STARTED_YET).because(messages::BLOCKED).set(
                 &mut entry.conditions,
                 self.generation,
                 self.now,
@@ -113,8 +113,9 @@ impl StatusInputs<'_> {
         let own = Generation(binding.generation);
         for (at, step) in self.expected.iter().enumerate() {
             let current = binding.status.conditions.current(step.per_cluster(), own);
-            let told = current.map(|told| (told, Truth::of(told)));
-            let Some((told, truth)) = told.filter(|(_, truth)| *truth != Truth::Unknown) else {
+            let told = current.map(|told| (told, ConditionStatus::of(told)));
+            let Some((told, truth)) = told.filter(|(_, truth)| *truth != ConditionStatus::Unknown)
+            else {
                 self.unknown(entry, *step);
                 return at + 1;
             };
@@ -124,7 +125,7 @@ impl StatusInputs<'_> {
                 self.now,
             );
             copy_details(entry, binding, *step, truth);
-            if truth == Truth::False {
+            if truth == ConditionStatus::False {
                 return at + 1;
             }
         }
@@ -136,10 +137,10 @@ fn copy_details(
     entry: &mut PerClusterPlacementStatus,
     binding: &Binding,
     step: Step,
-    truth: Truth,
+    truth: ConditionStatus,
 ) {
     match (step, truth) {
-        (Step::RolloutStarted, Truth::True) => {
+        (Step::RolloutStarted, ConditionStatus::True) => {
             entry
                 .applicable_resource_overrides
                 .clone_from(&binding.spec.resource_override_snapshots);
@@ -149,12 +150,12 @@ fn copy_details(
         }
         (Step::Applied | Step::Available, truth) => {
             entry.drifted_placements.clone_from(&binding.status.drifted_placements);
-            if truth == Truth::False {
+            if truth == ConditionStatus::False {
                 entry.failed_placements.clone_from(&binding.status.failed_placements);
                 entry.diffed_placements.clone_from(&binding.status.diffed_placements);
             }
         }
-        (Step::DiffReported, Truth::True) => {
+        (Step::DiffReported, ConditionStatus::True) => {
             entry.diffed_placements.clone_from(&binding.status.diffed_placements);
         }
         _ => {}

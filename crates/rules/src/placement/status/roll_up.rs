@@ -1,13 +1,13 @@
 //! From clusters to the placement: step by step, as far as all of them have come.
 
-use flagship_api::condition::{Conditions, Generation, Truth, remove};
+use flagship_api::condition::{ConditionStatus, Conditions, Generation, remove};
 use flagship_api::condition_type::Placement as Step;
 use flagship_api::names::Scope;
 use flagship_api::placement_status::PerClusterPlacementStatus;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::words;
+use super::messages;
 
 /// Sets the conditions of the placement from the entries of its chosen clusters and
 /// removes those that can no longer be said. Unknown beats False: nobody can tell yet.
@@ -23,24 +23,25 @@ pub fn roll_up(
     for step in expected {
         let [unknown, not, so] = count(entries, *step);
         let (truth, n) = match (unknown, not) {
-            (0, 0) => (Truth::True, so),
-            (0, not) => (Truth::False, not),
-            (unknown, _) => (Truth::Unknown, unknown),
+            (0, 0) => (ConditionStatus::True, so),
+            (0, not) => (ConditionStatus::False, not),
+            (unknown, _) => (ConditionStatus::Unknown, unknown),
         };
         let overridden = |entry: &PerClusterPlacementStatus| {
             !entry.applicable_resource_overrides.is_empty()
                 || !entry.applicable_cluster_resource_overrides.is_empty()
         };
-        let nothing_to_override =
-            *step == Step::Overridden && truth == Truth::True && !entries.iter().any(overridden);
+        let nothing_to_override = *step == Step::Overridden
+            && truth == ConditionStatus::True
+            && !entries.iter().any(overridden);
         let draft = if nothing_to_override {
-            words::nothing_overridden(scope)
+            messages::nothing_overridden(scope)
         } else {
-            words::of_placement(*step, scope, truth, n)
+            messages::of_placement(*step, scope, truth, n)
         };
         draft.set(conditions, generation, now);
         said.push(*step);
-        if truth != Truth::True {
+        if truth != ConditionStatus::True {
             break;
         }
     }
@@ -58,10 +59,10 @@ pub fn keep_only(conditions: &mut Vec<Condition>, said: &[Step], scope: Scope) {
 fn count(entries: &[PerClusterPlacementStatus], step: Step) -> [usize; 3] {
     let mut counts = [0; 3];
     for told in entries.iter().filter_map(|e| e.conditions.of_type(step.per_cluster())) {
-        match Truth::of(told) {
-            Truth::Unknown => counts[0] += 1,
-            Truth::False => counts[1] += 1,
-            Truth::True => counts[2] += 1,
+        match ConditionStatus::of(told) {
+            ConditionStatus::Unknown => counts[0] += 1,
+            ConditionStatus::False => counts[1] += 1,
+            ConditionStatus::True => counts[2] += 1,
         }
     }
     counts

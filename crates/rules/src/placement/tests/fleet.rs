@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use flagship_api::binding::ResourceBindingSpec;
-use flagship_api::condition::{Generation, Truth, draft};
+use flagship_api::condition::{ConditionStatus, Generation, draft};
 use flagship_api::placement_status::{PlacementStatus, ResourceIdentifier};
 use flagship_api::raw_json::RawJson;
 use flagship_api::snapshot::ClusterDecision;
@@ -107,12 +107,12 @@ impl World {
             let message = format!(
                 "found all cluster needed as specified by the scheduling policy, found {found} cluster(s)"
             );
-            (Truth::True, "SchedulingPolicyFulfilled", message)
+            (ConditionStatus::True, "SchedulingPolicyFulfilled", message)
         } else {
             let message = format!(
                 "could not find all clusters needed as specified by the scheduling policy, found {found} cluster(s) instead"
             );
-            (Truth::False, "SchedulingPolicyUnfulfilled", message)
+            (ConditionStatus::False, "SchedulingPolicyUnfulfilled", message)
         };
         let now = self.seen.now;
         let latest = self.seen.policy_snapshots.iter_mut().find(|s| s.latest).expect("a snapshot");
@@ -409,9 +409,9 @@ pub fn said(kind: &str, truth: &str, generation: i64, now: Timestamp) -> Conditi
         _ => ("Whatever", "nobody knows"),
     };
     let truth = match truth {
-        "True" => Truth::True,
-        "False" => Truth::False,
-        _ => Truth::Unknown,
+        "True" => ConditionStatus::True,
+        "False" => ConditionStatus::False,
+        _ => ConditionStatus::Unknown,
     };
     draft(kind.to_owned())
         .is(truth, reason)

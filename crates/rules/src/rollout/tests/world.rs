@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use flagship_api::binding::ResourceBindingSpec;
-use flagship_api::condition::{Generation, Truth, draft};
+use flagship_api::condition::{ConditionStatus, Generation, draft};
 use flagship_api::condition_type::binding as kind;
 use flagship_api::defaults::effective_apply_strategy;
 use flagship_api::placement::PlacementSpec;
@@ -145,7 +145,7 @@ impl Binding {
 
     fn says(&mut self, kind: &'static str, told: &str, generation: i64) {
         let (status, reason) = told.split_once(' ').unwrap();
-        let truth = if status == "True" { Truth::True } else { Truth::False };
+        let truth = if status == "True" { ConditionStatus::True } else { ConditionStatus::False };
         self.status.conditions.retain(|c| c.type_ != kind);
         let condition: Condition = draft(kind)
             .is(truth, reason.to_owned())

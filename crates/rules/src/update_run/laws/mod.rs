@@ -8,12 +8,12 @@
 //! Who may touch what is in `touch`, what a record may say in `record`, what the clusters
 //! notice in `world`, rivals in `rivals`, rest and waits in `rest`, freezes in `policy`.
 
+mod binding_writes;
+mod cluster_state;
+mod idle;
 mod policy;
 mod record;
-mod rest;
-mod rivals;
-mod touch;
-mod world;
+mod takeovers;
 
 use flagship_api::condition::Conditions;
 use flagship_api::condition_type::update_run;
@@ -23,9 +23,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::observed::Observed;
 use super::reconcile::{Action, Plan};
-pub use rest::rest;
-pub use rivals::is_lost;
-pub use world::{few_are_down, one_snapshot, stop_is_true};
+pub use cluster_state::{few_are_down, one_snapshot, stop_is_true};
+pub use idle::rest;
+pub use takeovers::is_lost;
 
 /// A law that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,23 +44,23 @@ fn broken(law: &'static str, what: impl Into<String>) -> Broken {
 
 /// The laws of one stored state: S1, S4 and S6.
 pub fn state(seen: &Observed) -> Told {
-    let mut told = world::concurrency_holds(seen);
+    let mut told = cluster_state::concurrency_holds(seen);
     told.extend(few_are_down(seen));
     told.extend(stop_is_true(seen));
-    told.extend(rivals::losses_are_told(seen));
+    told.extend(takeovers::losses_are_told(seen));
     told
 }
 
 /// The laws of a plan, held against what was read: S6 and P2.
 pub fn decided(read: &Observed, plan: &Plan) -> Told {
-    let mut told = rivals::takeovers_are_told(read, plan);
+    let mut told = takeovers::takeovers_are_told(read, plan);
     told.extend(policy::nothing_held_is_planned(read, plan));
     told
 }
 
 /// The laws of one write of this run: S2, S3, S4, S5, S7, S9, S11, P1, P2 and P8.
 pub fn write(before: &Observed, action: &Action) -> Told {
-    let mut told = touch::judge(before, action);
+    let mut told = binding_writes::judge(before, action);
     told.extend(policy::nothing_frozen_begins(before, action));
     told.extend(policy::a_spent_budget_starts_nothing(before, action));
     told.extend(policy::nothing_is_taken_back(before, action));
@@ -85,8 +85,8 @@ pub fn step(read: &Observed, before: &Observed, after: &Observed) -> Told {
         }
         for (at, cluster) in stage.clusters.iter().enumerate() {
             let was = past.clusters.get(at);
-            told.extend(world::really_there(read, new, was, cluster));
-            told.extend(rivals::really_lost(read, new, was, cluster));
+            told.extend(cluster_state::really_there(read, new, was, cluster));
+            told.extend(takeovers::really_lost(read, new, was, cluster));
         }
     }
     told

@@ -52,7 +52,7 @@ pub fn a_spent_budget_starts_nothing(before: &Observed, action: &Action) -> Told
 
 /// P8: under `overtaken: Fail` no binding goes from the version of a newer run to ours.
 pub fn nothing_is_taken_back(before: &Observed, action: &Action) -> Told {
-    let Action::Deliver(deliver) = action else { return Vec::new() };
+    let Action::UpdateBinding(deliver) = action else { return Vec::new() };
     let strict = before.run.adopted.as_ref().and_then(|adopted| adopted.fails_when_overtaken());
     let found = before.bindings.iter().find(|binding| binding.name == deliver.binding);
     let fence = found.and_then(|binding| binding.fence.as_ref());

@@ -1,6 +1,6 @@
 //! What a run may write into its own record: S3, S5, S8 and S9.
 
-use flagship_api::condition::{Conditions, Generation, Truth};
+use flagship_api::condition::{ConditionStatus, Conditions, Generation};
 use flagship_api::condition_type::approval_request::{APPROVAL_ACCEPTED, APPROVED};
 use flagship_api::condition_type::{stage_task, update_run, updating_cluster};
 use flagship_api::staged_update::{StageConfig, StageTaskType};
@@ -15,11 +15,11 @@ use super::{Told, broken, ending};
 
 /// Whether an approval is recorded.
 pub fn is_approved(task: &StageTaskStatus) -> bool {
-    says(&task.conditions, stage_task::APPROVAL_REQUEST_APPROVED) == Some(Truth::True)
+    says(&task.conditions, stage_task::APPROVAL_REQUEST_APPROVED) == Some(ConditionStatus::True)
 }
 
 fn has_elapsed(task: &StageTaskStatus) -> bool {
-    says(&task.conditions, stage_task::WAIT_TIME_ELAPSED) == Some(Truth::True)
+    says(&task.conditions, stage_task::WAIT_TIME_ELAPSED) == Some(ConditionStatus::True)
 }
 
 /// S3.
@@ -36,7 +36,7 @@ pub fn gates_hold(read: &Observed, old: &StageUpdatingStatus, new: &StageUpdatin
             told.push(broken("S3", format!("nobody approved {name}")));
         }
     }
-    let ends = says(&new.conditions, update_run::SUCCEEDED) == Some(Truth::True)
+    let ends = says(&new.conditions, update_run::SUCCEEDED) == Some(ConditionStatus::True)
         && says(&old.conditions, update_run::SUCCEEDED).is_none();
     let is_open = |task: &StageTaskStatus| match task.r#type {
         StageTaskType::Approval => !is_approved(task),
@@ -95,7 +95,7 @@ pub fn monotone(old: &UpdateRunStatus, new: &UpdateRunStatus) -> Told {
     if has_ended(old) && ending(old) != ending(new) {
         told.push(broken("S8", "the run changed after its end"));
     }
-    if says(&old.conditions, update_run::INITIALIZED) != Some(Truth::True) {
+    if says(&old.conditions, update_run::INITIALIZED) != Some(ConditionStatus::True) {
         return told;
     }
     let names = |status: &UpdateRunStatus| -> Vec<(String, Vec<String>)> {
@@ -159,7 +159,7 @@ fn conditions_grow(what: &str, old: &[Condition], new: &[Condition]) -> Told {
 
 /// S9, for the record.
 pub fn frozen(old: &UpdateRunStatus, new: &UpdateRunStatus) -> Told {
-    if says(&old.conditions, update_run::INITIALIZED) != Some(Truth::True) {
+    if says(&old.conditions, update_run::INITIALIZED) != Some(ConditionStatus::True) {
         return Vec::new();
     }
     let overrides = |status: &UpdateRunStatus| -> Vec<_> {

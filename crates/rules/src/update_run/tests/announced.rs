@@ -11,10 +11,10 @@ use crate::update_run::{Action, Announced, plan};
 
 fn kinds(actions: &[Action]) -> Vec<&'static str> {
     let kind = |action: &Action| match action {
-        Action::Announce(_) => "announce",
+        Action::AnnounceWrites(_) => "announce",
         Action::Status(_) => "status",
-        Action::Deliver(_) => "deliver",
-        Action::Signal(_) => "signal",
+        Action::UpdateBinding(_) => "deliver",
+        Action::SignalStart(_) => "signal",
         _ => "other",
     };
     actions.iter().map(kind).collect()

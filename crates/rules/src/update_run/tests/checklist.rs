@@ -2,7 +2,7 @@
 //! test names its line.
 
 use flagship_api::binding::BindingState;
-use flagship_api::condition::{Generation, Truth};
+use flagship_api::condition::{ConditionStatus, Generation};
 use flagship_api::staged_update::StageTaskType;
 use flagship_api::staged_update::UpdateRunState::{Initialize, Run, Stop};
 use flagship_api::staged_update_status::{StageTaskStatus, StageUpdatingStatus};
@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 
 use super::world::{World, both_scopes, said, start, strategy};
 use crate::update_run::max_concurrency::concurrency;
+use crate::update_run::messages::Failure;
 use crate::update_run::stages::{after_tasks, before_tasks};
 use crate::update_run::status::ConditionWriter;
-use crate::update_run::words::Failure;
 use crate::update_run::{Action, Plan, plan};
 
 const ABORT: &str = "cannot continue the updateRun: ";
@@ -180,7 +180,7 @@ fn ten_clusters_one_by_one_then_three_deletions() {
 fn a_failing_cluster_is_stuck_and_one_that_is_taken_back_ends_the_run() {
     both_scopes(|mut world| {
         let run = started(&mut world);
-        world.report("Applied", Truth::False);
+        world.report("Applied", ConditionStatus::False);
         world.later(301);
         assert_eq!(series(&world.settle(run)), "UpdateRunStuck internal_error");
         world.edit("m2", |spec| spec.state = BindingState::Scheduled);
@@ -193,7 +193,7 @@ fn a_failing_cluster_is_stuck_and_one_that_is_taken_back_ends_the_run() {
 fn a_diff_that_cannot_be_reported_is_stuck() {
     both_scopes(|mut world| {
         let run = started(&mut world);
-        world.report("DiffReported", Truth::False);
+        world.report("DiffReported", ConditionStatus::False);
         world.later(301);
         world.settle(run);
         assert!(world.said(run, "Progressing").starts_with(
@@ -258,7 +258,7 @@ fn a_refused_write_ends_the_pass_and_the_next_one_goes_on() {
         world.approve();
         let read = world.seen(run);
         let old = plan(&read);
-        assert!(matches!(old.actions[..], [Action::Accept(_), Action::Status(_), ..]));
+        assert!(matches!(old.actions[..], [Action::AcceptApproval(_), Action::Status(_), ..]));
         // Somebody touches the request: its answer is refused, and nothing is recorded.
         world.approve();
         world.carry_out_late(run, &old, &read);
@@ -273,12 +273,12 @@ fn a_refused_write_ends_the_pass_and_the_next_one_goes_on() {
         // The binding is written, its start signal is refused.
         let read = world.seen(run);
         let old = plan(&read);
-        assert!(matches!(old.actions[..], [Action::Deliver(_), Action::Signal(_)]));
+        assert!(matches!(old.actions[..], [Action::UpdateBinding(_), Action::SignalStart(_)]));
         assert!(world.write(run, &old.actions[0]));
         world.edit("m1", |spec| spec.cluster_decision.reason = "and again".into());
         assert!(!world.write(run, &old.actions[1]));
         let next = plan(&world.seen(run));
-        assert!(matches!(next.actions[..], [Action::Signal(_)]));
+        assert!(matches!(next.actions[..], [Action::SignalStart(_)]));
         world.run_to_the_end(run);
         assert!(world.said(run, "Succeeded").starts_with("True"));
     });
@@ -379,7 +379,8 @@ fn when_the_deletion_stage_has_its_turn() {
         both_scopes(|mut world| {
             let run = deleting(&mut world, true, clusters);
             let told = plan(&world.seen(run));
-            let found = told.actions.iter().filter(|a| matches!(a, Action::Withdraw(_))).count();
+            let found =
+                told.actions.iter().filter(|a| matches!(a, Action::DeleteBinding(_))).count();
             assert_eq!(found, withdrawn, "{clusters}");
         });
     }

@@ -1,7 +1,7 @@
 //! The stories that `crashes` cuts at every write.
 
 use flagship_api::binding::BindingState;
-use flagship_api::condition::Truth;
+use flagship_api::condition::ConditionStatus;
 use flagship_api::staged_update::UpdateRunState::{Run, Stop};
 use serde_json::{Value, json};
 
@@ -231,7 +231,7 @@ fn a_cluster_that_is_stuck_and_recovers() {
     survives(plain, |world| {
         let run = world.create("r", "1", Run);
         world.settle(run);
-        world.report("Available", Truth::False);
+        world.report("Available", ConditionStatus::False);
         world.later(301);
         world.settle(run);
         assert!(world.said(run, "Progressing").starts_with("False UpdateRunStuck"));

@@ -44,12 +44,12 @@ fn a_cluster_picked_again_after_the_list_was_read_is_not_swept() {
         let plan = loop {
             world.available();
             let plan = crate::update_run::plan(&world.seen(run));
-            if plan.actions.iter().any(|action| matches!(action, Action::Withdraw(_))) {
+            if plan.actions.iter().any(|action| matches!(action, Action::DeleteBinding(_))) {
                 break plan;
             }
             world.carry_out(run, &plan);
         };
-        assert!(matches!(plan.actions[..], [Action::Status(_), Action::Withdraw(_)]));
+        assert!(matches!(plan.actions[..], [Action::Status(_), Action::DeleteBinding(_)]));
         world.write(run, &plan.actions[0]);
         world.edit("x1", |spec| spec.state = BindingState::Bound);
         assert!(!world.write(run, &plan.actions[1]), "the precondition must fail");
@@ -103,7 +103,7 @@ fn deleting_a_run_removes_its_requests_and_no_others() {
         world.settle(b);
         world.runs[a].deleting = true;
         let plan = world.step(a);
-        assert_eq!(plan.actions, [Action::ForgetRequests, Action::RemoveFinalizer]);
+        assert_eq!(plan.actions, [Action::DeleteApprovalRequests, Action::RemoveFinalizer]);
         assert_eq!(plan.series, None);
         assert_eq!(laws::rest(&world.seen(a)), []);
         let left: Vec<_> = world.approvals.iter().map(|request| request.name.as_str()).collect();

@@ -1,7 +1,7 @@
 //! When a binding is in sync, and what it says about its cluster.
 
 use flagship_api::binding::BindingState;
-use flagship_api::condition::{Generation, Truth, draft};
+use flagship_api::condition::{ConditionStatus, Generation, draft};
 use flagship_api::placement_status::NamespacedName;
 use flagship_api::staged_update::UpdateRunState::Run;
 
@@ -45,7 +45,7 @@ fn in_sync_comparison() {
 
 #[test]
 fn result_evaluation() {
-    let told = |kind: &'static str, truth: Truth, reason: &'static str, behind: i64| {
+    let told = |kind: &'static str, truth: ConditionStatus, reason: &'static str, behind: i64| {
         after(move |binding| {
             let at = Generation(binding.generation - behind);
             let since = binding.status.conditions[0].last_transition_time.0;
@@ -53,16 +53,34 @@ fn result_evaluation() {
         })
     };
     for (kind, truth, reason, behind, result) in [
-        ("Available", Truth::True, "AllWorkAreAvailable", 0, Delivery::Done),
-        ("Available", Truth::True, "NotAllWorkAreAvailabilityTrackable", 0, Delivery::Done),
-        ("DiffReported", Truth::True, "AllWorkHaveDiffReported", 0, Delivery::Done),
-        ("Available", Truth::True, "AllWorkAreAvailable", 1, Delivery::Running),
-        ("Overridden", Truth::False, "OverriddenFailed", 0, Delivery::Running),
-        ("WorkSynchronized", Truth::False, "WorkNotSynchronizedYet", 0, Delivery::Running),
-        ("WorkSynchronized", Truth::False, "SyncWorkFailed", 0, Delivery::Running),
-        ("Applied", Truth::False, "NotAllWorkHaveBeenApplied", 0, Delivery::Running),
-        ("Available", Truth::False, "ResourceNotAvailableYet", 0, Delivery::Running),
-        ("DiffReported", Truth::False, "NotAllWorkHaveDiffReported", 0, Delivery::Running),
+        ("Available", ConditionStatus::True, "AllWorkAreAvailable", 0, Delivery::Done),
+        (
+            "Available",
+            ConditionStatus::True,
+            "NotAllWorkAreAvailabilityTrackable",
+            0,
+            Delivery::Done,
+        ),
+        ("DiffReported", ConditionStatus::True, "AllWorkHaveDiffReported", 0, Delivery::Done),
+        ("Available", ConditionStatus::True, "AllWorkAreAvailable", 1, Delivery::Running),
+        ("Overridden", ConditionStatus::False, "OverriddenFailed", 0, Delivery::Running),
+        (
+            "WorkSynchronized",
+            ConditionStatus::False,
+            "WorkNotSynchronizedYet",
+            0,
+            Delivery::Running,
+        ),
+        ("WorkSynchronized", ConditionStatus::False, "SyncWorkFailed", 0, Delivery::Running),
+        ("Applied", ConditionStatus::False, "NotAllWorkHaveBeenApplied", 0, Delivery::Running),
+        ("Available", ConditionStatus::False, "ResourceNotAvailableYet", 0, Delivery::Running),
+        (
+            "DiffReported",
+            ConditionStatus::False,
+            "NotAllWorkHaveDiffReported",
+            0,
+            Delivery::Running,
+        ),
     ] {
         assert_eq!(told(kind, truth, reason, behind), result, "{kind} {reason}");
     }

@@ -81,7 +81,7 @@ fn one_write_carries_a_finished_cluster_and_the_next_start() {
         let plan = world.step(run);
         assert!(matches!(
             plan.actions[..],
-            [Action::Status(_), Action::Deliver(_), Action::Signal(_)]
+            [Action::Status(_), Action::UpdateBinding(_), Action::SignalStart(_)]
         ));
         assert!(world.told(run).contains("m1: Started=True/ClusterUpdatingStarted Succeeded=True"));
         assert!(world.told(run).contains("m2: Started=True/ClusterUpdatingStarted\n"));

@@ -7,13 +7,13 @@ use serde_json::json;
 
 use super::world::both_scopes;
 use crate::model::Binding;
-use crate::update_run::Ask;
+use crate::update_run::CreateApprovalRequest;
 
 #[test]
 fn an_approval_request_has_these_labels_and_belongs_to_one_run() {
     both_scopes(|mut world| {
         let run = world.create("r", "1", Run);
-        let ask = Ask {
+        let ask = CreateApprovalRequest {
             name: "r-before-all".into(),
             stage: "all".into(),
             task_type: "beforeStage".into(),

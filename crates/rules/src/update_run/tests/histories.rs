@@ -1,6 +1,6 @@
 //! Laws under any history: crashes, late hubs, rivals, people and members at random.
 
-use flagship_api::condition::Truth;
+use flagship_api::condition::ConditionStatus;
 use flagship_api::staged_update::UpdateRunState::{Run, Stop};
 use proptest::prelude::*;
 use serde_json::json;
@@ -85,7 +85,7 @@ fn happen(world: &mut World, late: &mut Option<(usize, Plan, Observed)>, what: H
         }
         Happens::Later(seconds) => world.later(seconds),
         Happens::Available => world.available(),
-        Happens::Failing => world.report("Available", Truth::False),
+        Happens::Failing => world.report("Available", ConditionStatus::False),
         Happens::Approve(generation) => world.approve_at(generation),
         Happens::LosesRequest => {
             world.approvals.pop();

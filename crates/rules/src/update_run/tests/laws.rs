@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use flagship_api::condition::{Generation, Truth, draft};
+use flagship_api::condition::{ConditionStatus, Generation, draft};
 use flagship_api::placement_status::NamespacedName;
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -61,7 +61,7 @@ fn works_of_two_versions_are_not_one_delivery() {
             ..Work::default()
         };
         work.stamp.index = Some(index.into());
-        let truth = if available { Truth::True } else { Truth::False };
+        let truth = if available { ConditionStatus::True } else { ConditionStatus::False };
         let told = draft("Available").is(truth, "Told");
         let since = start().checked_sub(SignedDuration::from_secs(1)).unwrap();
         told.set(&mut work.conditions, Generation(1), since);

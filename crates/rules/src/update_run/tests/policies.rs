@@ -1,6 +1,6 @@
 //! Stories with freezes and policies, cut at every write.
 
-use flagship_api::condition::Truth;
+use flagship_api::condition::ConditionStatus;
 use flagship_api::staged_update::UpdateRunState::Run;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -50,7 +50,7 @@ fn a_cluster_that_misses_its_deadline_within_the_budget() {
     survives_policed(prepare, |world| {
         let run = world.create("r", "1", Run);
         world.settle(run);
-        world.report("Available", Truth::False);
+        world.report("Available", ConditionStatus::False);
         world.later(61);
         world.settle(run);
         assert!(world.told(run).contains(

@@ -67,7 +67,7 @@ fn in_sync_but_failing_becomes_stuck_too() {
     both_scopes(|mut world| {
         let first = world.create("first", "1", Run);
         world.settle(first);
-        world.report("Available", flagship_api::condition::Truth::False);
+        world.report("Available", flagship_api::condition::ConditionStatus::False);
         let run = world.create("r", "1", Run);
         world.settle(run);
         world.later(301);
@@ -103,7 +103,7 @@ fn report_diff_is_done_when_reported() {
     both_scopes(|mut world| {
         let run = world.create("r", "1", Run);
         world.settle(run);
-        world.report("DiffReported", flagship_api::condition::Truth::True);
+        world.report("DiffReported", flagship_api::condition::ConditionStatus::True);
         world.settle(run);
         assert!(world.told(run).contains("canary: Progressing=False/StageUpdatingSucceeded"));
     });

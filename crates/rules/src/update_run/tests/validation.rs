@@ -8,9 +8,9 @@ use serde_json::json;
 
 use super::world::{World, both_scopes, start, strategy};
 use crate::update_run::INDEX_IGNORED;
+use crate::update_run::messages::Failure;
 use crate::update_run::status::ConditionWriter;
-use crate::update_run::validation::Turn;
-use crate::update_run::words::Failure;
+use crate::update_run::validation::StageProgress;
 
 const ABORT: &str = "cannot continue the updateRun: ";
 const VALID: &str = "cannot continue the updateRun: failed to validate the updateRun: ";
@@ -268,7 +268,7 @@ fn a_strategy_without_stages_runs_the_deletion_stage_only() {
 
 /// Stages of two clusters each: `.` untouched, `u` and `U` updating with one and two
 /// clusters in flight, `f` finished, `h` said to be finished with a cluster open, `x` failed.
-fn turn(stages: &str) -> Result<Turn, String> {
+fn turn(stages: &str) -> Result<StageProgress, String> {
     let config = json!({"name": "s", "labelSelector": {}});
     let strategy = strategy(json!(stages.chars().map(|_| config.clone()).collect::<Vec<_>>()));
     let writer = ConditionWriter { generation: Generation(1), now: start() };
@@ -296,7 +296,7 @@ fn turn(stages: &str) -> Result<Turn, String> {
         }
         stage
     });
-    let mut turn = Turn::default();
+    let mut turn = StageProgress::default();
     for (at, (config, stage)) in strategy.stages.iter().zip(built).enumerate() {
         turn.visit(at, config, &stage).map_err(|failure| match failure {
             Failure::Final(text) => text.replace(ABORT, "").replace(UNEXP, "! "),
@@ -315,7 +315,7 @@ fn state_machine_of_stages() {
         ("ff", None, Some(1)),
         ("f.", None, Some(0)),
     ] {
-        assert_eq!(turn(stages), Ok(Turn { updating, finished }), "{stages}");
+        assert_eq!(turn(stages), Ok(StageProgress { updating, finished }), "{stages}");
     }
     for (stages, text) in [
         ("uf", "! the finished stage `1` is after the updating stage `0`"),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use flagship_api::binding::{BindingState, ResourceBindingSpec};
-use flagship_api::condition::{Conditions, Generation, Truth, draft};
+use flagship_api::condition::{ConditionStatus, Conditions, Generation, draft};
 use flagship_api::condition_type::binding as kind;
 use flagship_api::placement_status::ResourceIdentifier;
 use flagship_api::raw_json::RawJson;
@@ -291,7 +291,7 @@ impl World {
         for action in &plan.actions {
             let before = self.seen(run);
             let is_on_run =
-                matches!(action, Action::Status(_) | Action::Announce(_) | Action::Adopt(_));
+                matches!(action, Action::Status(_) | Action::AnnounceWrites(_) | Action::Adopt(_));
             if is_on_run && version != before.run.resource_version {
                 return;
             }
@@ -337,12 +337,12 @@ impl World {
                 self.runs[run].adopted = Some(adopted.clone());
                 self.runs[run].resource_version = version;
             }
-            Action::Announce(announced) => {
+            Action::AnnounceWrites(announced) => {
                 self.runs[run].announced = announced.clone();
                 self.runs[run].resource_version = version;
             }
             Action::Resources(action) => return self.snapshot(action),
-            Action::Ask(ask) => {
+            Action::CreateApprovalRequest(ask) => {
                 if self.approvals.iter().any(|request| request.name == ask.name) {
                     return false;
                 }
@@ -356,7 +356,7 @@ impl World {
                 let spec = ask.spec(&self.runs[run]);
                 self.approvals.push(Approval::read(&metadata, &spec, None));
             }
-            Action::Accept(accept) => {
+            Action::AcceptApproval(accept) => {
                 let request = self.approvals.iter_mut().find(|a| a.name == accept.request);
                 let Some(request) = request else { return false };
                 if (&request.uid, &request.resource_version)
@@ -367,7 +367,7 @@ impl World {
                 accept.answer(&mut request.conditions, now);
                 request.resource_version = version;
             }
-            Action::Dismiss(dismiss) => {
+            Action::DeleteForeignRequest(dismiss) => {
                 let found = self.approvals.iter().position(|a| a.name == dismiss.request);
                 let Some(at) = found else { return false };
                 let request = &self.approvals[at];
@@ -378,7 +378,7 @@ impl World {
                 }
                 self.approvals.remove(at);
             }
-            Action::Deliver(deliver) => {
+            Action::UpdateBinding(deliver) => {
                 let found = self.bindings.iter_mut().find(|b| b.name == deliver.binding);
                 let Some(binding) = found else { return false };
                 if (&binding.uid, &binding.resource_version)
@@ -391,7 +391,7 @@ impl World {
                 binding.generation += 1;
                 binding.resource_version = format!("{}+", deliver.resource_version);
             }
-            Action::Signal(signal) => {
+            Action::SignalStart(signal) => {
                 let found = self.bindings.iter_mut().find(|b| b.name == signal.binding);
                 let Some(binding) = found else { return false };
                 let read = &signal.resource_version;
@@ -402,7 +402,7 @@ impl World {
                 signal.give(&mut binding.status.conditions, generation, now);
                 binding.resource_version = version;
             }
-            Action::Withdraw(withdraw) => {
+            Action::DeleteBinding(withdraw) => {
                 let found = self.bindings.iter_mut().find(|b| b.name == withdraw.binding);
                 let Some(binding) = found else { return false };
                 if (&binding.uid, &binding.resource_version)
@@ -414,7 +414,7 @@ impl World {
                 binding.generation += 1;
                 binding.resource_version = version;
             }
-            Action::ForgetRequests => {
+            Action::DeleteApprovalRequests => {
                 let name = self.runs[run].name.clone();
                 self.approvals.retain(|a| a.labelled.as_ref() != Some(&name));
             }
@@ -484,7 +484,7 @@ impl World {
     }
 
     /// Members report on everything that was delivered to them.
-    pub fn report(&mut self, kind_: &'static str, truth: Truth) {
+    pub fn report(&mut self, kind_: &'static str, truth: ConditionStatus) {
         let now = self.now;
         let version = self.bump();
         for binding in &mut self.bindings {
@@ -500,7 +500,7 @@ impl World {
 
     /// Everything delivered works.
     pub fn available(&mut self) {
-        self.report(kind::AVAILABLE, Truth::True);
+        self.report(kind::AVAILABLE, ConditionStatus::True);
     }
 
     /// Somebody approves every request, for this generation.

@@ -1,6 +1,6 @@
 //! What the Works say together.
 
-use flagship_api::condition::Truth::{self, False, True, Unknown};
+use flagship_api::condition::ConditionStatus::{self, False, True, Unknown};
 use serde_json::json;
 
 use super::world::{World, map};
@@ -13,7 +13,7 @@ fn two_works() -> World {
 }
 
 /// What the first and the second Work say: truth, reason, and about which generation.
-type Says = (Truth, &'static str, i64);
+type Says = (ConditionStatus, &'static str, i64);
 
 // checklist 12.49
 #[test]

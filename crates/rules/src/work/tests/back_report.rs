@@ -1,6 +1,6 @@
 //! Which statuses come back from members to the originals.
 
-use flagship_api::condition::Truth::{False, True};
+use flagship_api::condition::ConditionStatus::{False, True};
 use flagship_api::placement::PlacementSpec;
 use flagship_api::placement_status::ResourceIdentifier;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! Which resources are listed as failed, drifted and different.
 
-use flagship_api::condition::Truth::{self, False, True};
+use flagship_api::condition::ConditionStatus::{self, False, True};
 use serde_json::{Value, json};
 
 use super::world::{World, map};
@@ -43,7 +43,7 @@ fn lengths(world: &World) -> [usize; 3] {
 }
 
 /// What a Work says of itself, and the lengths of the lists that follow from it.
-type Case = (&'static [(&'static str, Truth, &'static str)], [usize; 3]);
+type Case = (&'static [(&'static str, ConditionStatus, &'static str)], [usize; 3]);
 
 // checklist 12.50
 #[test]

@@ -1,7 +1,7 @@
 //! Which Works there are, and when they are written.
 
 use flagship_api::binding::BindingState;
-use flagship_api::condition::{Conditions, Truth};
+use flagship_api::condition::{ConditionStatus, Conditions};
 use flagship_api::keys::{annotation, label};
 use jiff::SignedDuration;
 use serde_json::json;
@@ -257,7 +257,7 @@ fn strategies_reach_works_even_if_the_snapshot_is_gone() {
 #[test]
 fn comparing_only_and_back_swaps_the_conditions_and_clears_the_lists() {
     let mut world = World::cluster_wide().delivered(&[&[map("one", "1")]]);
-    world.says("web-work", "Applied", Truth::False, "SomeManifestsAreNotApplied");
+    world.says("web-work", "Applied", ConditionStatus::False, "SomeManifestsAreNotApplied");
     let identifier = json!({"ordinal": 0, "version": "v1", "kind": "ConfigMap", "name": "one",
         "namespace": "app"});
     let failed = json!([{"type": "Applied", "status": "False", "reason": "ManifestApplyFailed",
@@ -270,7 +270,7 @@ fn comparing_only_and_back_swaps_the_conditions_and_clears_the_lists() {
     world.changed();
     world.pass();
     assert!(world.seen.binding.status.failed_placements.is_empty());
-    world.says("web-work", "DiffReported", Truth::True, "AllManifestsDiffReported");
+    world.says("web-work", "DiffReported", ConditionStatus::True, "AllManifestsDiffReported");
     world.pass();
     let kinds = |world: &World| -> Vec<String> {
         world.conditions().iter().map(|line| line.split(' ').next().unwrap().into()).collect()
@@ -368,7 +368,7 @@ fn a_dropped_work_that_lingers_does_not_keep_the_others_from_reporting() {
     world.pass();
     assert_eq!(world.last(), "Applied False ApplyInProgress: Resources are being applied");
     world.all_fine();
-    world.says("web-0", "Applied", Truth::False, "SomeManifestsAreNotApplied");
+    world.says("web-0", "Applied", ConditionStatus::False, "SomeManifestsAreNotApplied");
     let plan = world.pass();
     assert_eq!(plan.wake, Some(crate::work::DROPPED_RETRY));
     assert!(world.last().starts_with("Available True AllWorkAreAvailable"));

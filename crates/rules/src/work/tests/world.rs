@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use flagship_api::binding::{BindingState, ResourceBindingSpec};
-use flagship_api::condition::{Generation, Truth, draft};
+use flagship_api::condition::{ConditionStatus, Generation, draft};
 use flagship_api::keys::finalizer;
 use flagship_api::keys::{annotation, label, own};
 use flagship_api::names::{SnapshotIndex, master_snapshot, sub_snapshot};
@@ -298,7 +298,13 @@ impl World {
     }
 
     /// The member says something about the present content of a Work.
-    pub fn says(&mut self, work: &str, kind: &'static str, truth: Truth, reason: &'static str) {
+    pub fn says(
+        &mut self,
+        work: &str,
+        kind: &'static str,
+        truth: ConditionStatus,
+        reason: &'static str,
+    ) {
         let generation = self.objects[work].metadata.generation.unwrap();
         self.says_of(work, kind, truth, reason, generation);
     }
@@ -308,7 +314,7 @@ impl World {
         &mut self,
         work: &str,
         kind: &'static str,
-        truth: Truth,
+        truth: ConditionStatus,
         reason: &'static str,
         generation: i64,
     ) {
@@ -322,8 +328,8 @@ impl World {
     /// All is well with every Work.
     pub fn all_fine(&mut self) {
         for name in self.objects.keys().cloned().collect::<Vec<_>>() {
-            self.says(&name, "Applied", Truth::True, "AllManifestsApplied");
-            self.says(&name, "Available", Truth::True, "AllManifestsAvailable");
+            self.says(&name, "Applied", ConditionStatus::True, "AllManifestsApplied");
+            self.says(&name, "Available", ConditionStatus::True, "AllManifestsAvailable");
         }
     }
 

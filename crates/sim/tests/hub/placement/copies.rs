@@ -1,7 +1,7 @@
 //! Copies of statuses in the placed namespace, and namespaces that go and come back.
 
 use flagship_store::env::plan::{Effect, Rule, Verbs};
-use flagship_store::env::{Point, Verdict as Fault};
+use flagship_store::env::{FaultOutcome as Fault, Point};
 use serde_json::json;
 
 use crate::placement::story::{COPIES, CRS, Story, everywhere, namespace};

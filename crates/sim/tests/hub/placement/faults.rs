@@ -2,7 +2,7 @@
 
 use flagship_runtime::env::Entropy;
 use flagship_store::env::plan::{Effect, Rule, Verbs};
-use flagship_store::env::{Point, Verdict};
+use flagship_store::env::{FaultOutcome, Point};
 use serde_json::json;
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ async fn nothing_is_selected_by_halves_while_a_type_cannot_be_seen() {
     story.map("app", "settings", "x").await;
     let unseen = |point| Rule {
         resource: "configmaps".to_owned(),
-        ..Rule::at(point, Effect::Do(Verdict::Hang))
+        ..Rule::at(point, Effect::Do(FaultOutcome::Hang))
     };
     story.disturb(vec![unseen(Point::Request), unseen(Point::WatchStart)]);
     let story = story.starts().await;
@@ -36,7 +36,7 @@ async fn nothing_is_selected_by_halves_while_a_type_cannot_be_seen() {
 #[tokio::test(start_paused = true)]
 async fn the_first_version_has_what_was_there_before_the_placement() {
     let story = Story::cluster_wide(72).await.starts().await;
-    let late = Effect::Do(Verdict::Delay(Duration::from_secs(3)));
+    let late = Effect::Do(FaultOutcome::Delay(Duration::from_secs(3)));
     let resource = "configmaps".to_owned();
     story.disturb(vec![Rule { resource, ..Rule::at(Point::WatchEvent, late) }]);
     story.map("app", "settings", "x").await;
@@ -49,11 +49,11 @@ async fn the_first_version_has_what_was_there_before_the_placement() {
 fn weather() -> Vec<Rule> {
     let rule = |point, effect, chance, verbs| sometimes("hub*", point, effect, chance, verbs);
     vec![
-        rule(Point::PreCommit, Effect::Do(Verdict::Sever), 0.15, Verbs::Writes),
-        rule(Point::PostCommit, Effect::Do(Verdict::Sever), 0.15, Verbs::Writes),
+        rule(Point::PreCommit, Effect::Do(FaultOutcome::Sever), 0.15, Verbs::Writes),
+        rule(Point::PostCommit, Effect::Do(FaultOutcome::Sever), 0.15, Verbs::Writes),
         rule(Point::PostCommit, Effect::DelayUpTo(Duration::from_secs(5)), 0.2, Verbs::Writes),
         rule(Point::WatchEvent, Effect::DelayUpTo(Duration::from_secs(20)), 0.2, Verbs::Any),
-        rule(Point::WatchEvent, Effect::Do(Verdict::Sever), 0.02, Verbs::Any),
+        rule(Point::WatchEvent, Effect::Do(FaultOutcome::Sever), 0.02, Verbs::Any),
     ]
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use flagship_store::env::plan::{Effect, Rule, Verbs, When};
-use flagship_store::env::{Point, Verdict};
+use flagship_store::env::{FaultOutcome, Point};
 use serde_json::{Value, json};
 
 use crate::rollout::story::{CLUSTER_WIDE, Story, rolling};
@@ -174,7 +174,7 @@ async fn a_broken_cluster_may_go_whatever_the_budget_says() {
 async fn a_binding_that_changes_under_the_deletion_is_judged_anew() {
     let story = begin(84, Value::Null).await;
     taint(&story, "m1").await;
-    let conflict = Effect::Do(Verdict::Answer { code: 409, retry_after: None });
+    let conflict = Effect::Do(FaultOutcome::Answer { code: 409, retry_after: None });
     story.disturb(vec![Rule {
         who: "hub".to_owned(),
         resource: CRB.to_owned(),
@@ -200,7 +200,7 @@ async fn a_crash_between_deletion_and_answer_evicts_nobody_twice() {
         resource: CRPE.to_owned(),
         verbs: Verbs::Only(vec!["patch".to_owned()]),
         when: When::Nth(2),
-        ..Rule::at(Point::Request, Effect::Do(Verdict::Hang))
+        ..Rule::at(Point::Request, Effect::Do(FaultOutcome::Hang))
     }]);
     ask(&story, "out", "m1").await;
     story.settle().await;

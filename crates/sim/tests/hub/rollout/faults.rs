@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use flagship_runtime::env::Entropy;
 use flagship_store::env::plan::{Effect, Rule, Verbs};
-use flagship_store::env::{Point, Verdict};
+use flagship_store::env::{FaultOutcome, Point};
 use serde_json::json;
 
 use crate::rollout::story::{CLUSTER_WIDE, CRO, CROS, Story, labelling, of_namespace, rolling};
@@ -58,14 +58,14 @@ fn binding_writes(story: &Story) -> usize {
 
 fn weather() -> Vec<Rule> {
     let rule = |point, effect, chance, verbs| sometimes("hub*", point, effect, chance, verbs);
-    let answer = |code| Effect::Do(Verdict::Answer { code, retry_after: None });
+    let answer = |code| Effect::Do(FaultOutcome::Answer { code, retry_after: None });
     vec![
         rule(Point::Request, answer(409), 0.1, Verbs::Writes),
-        rule(Point::PreCommit, Effect::Do(Verdict::Sever), 0.1, Verbs::Writes),
-        rule(Point::PostCommit, Effect::Do(Verdict::Sever), 0.1, Verbs::Writes),
+        rule(Point::PreCommit, Effect::Do(FaultOutcome::Sever), 0.1, Verbs::Writes),
+        rule(Point::PostCommit, Effect::Do(FaultOutcome::Sever), 0.1, Verbs::Writes),
         rule(Point::Request, answer(503), 0.05, Verbs::Reads),
         rule(Point::WatchEvent, Effect::DelayUpTo(Duration::from_secs(10)), 0.2, Verbs::Any),
-        rule(Point::WatchEvent, Effect::Do(Verdict::Sever), 0.02, Verbs::Any),
+        rule(Point::WatchEvent, Effect::Do(FaultOutcome::Sever), 0.02, Verbs::Any),
     ]
 }
 

@@ -2,7 +2,7 @@
 //! the end is the same.
 
 use flagship_store::env::plan::{Effect, Rule, Verbs};
-use flagship_store::env::{Point, Verdict};
+use flagship_store::env::{FaultOutcome, Point};
 use serde_json::{Value, json};
 
 use crate::rollout::story::{CLUSTER_WIDE, CRS, IN_NAMESPACE, Side, Story, rolling};
@@ -27,9 +27,9 @@ fn blind(story: &Story, kind: &str) {
         ..Rule::at(point, Effect::Do(verdict))
     };
     story.disturb(vec![
-        rule(Point::WatchEvent, Verdict::Expire),
-        rule(Point::Bookmark, Verdict::Expire),
-        rule(Point::Request, Verdict::Answer { code: 503, retry_after: None }),
+        rule(Point::WatchEvent, FaultOutcome::Expire),
+        rule(Point::Bookmark, FaultOutcome::Expire),
+        rule(Point::Request, FaultOutcome::Answer { code: 503, retry_after: None }),
     ]);
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use expect_test::expect;
 use flagship_store::env::plan::{Effect, Rule, Verbs};
-use flagship_store::env::{Point, Verdict as Fault};
+use flagship_store::env::{FaultOutcome as Fault, Point};
 use serde_json::json;
 
 use crate::work::story::{CLUSTER_WIDE, IN_NAMESPACE, Story, Told, map, namespace};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use flagship_sim::testing::{Delays, WORK, faults};
 use flagship_store::env::plan::{Effect, Rule, Verbs, When};
-use flagship_store::env::{Point, Verdict as Fault};
+use flagship_store::env::{FaultOutcome as Fault, Point};
 
 use crate::work::story::{CLUSTER_WIDE, Story, Told, map};
 

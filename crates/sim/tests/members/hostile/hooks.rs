@@ -6,7 +6,7 @@ use expect_test::expect;
 use flagship_apiserver::rest::{Mutation, Review};
 use flagship_sim::fleet::FleetConfig;
 use flagship_store::env::plan::{Effect, Rule, Verbs};
-use flagship_store::env::{Point, Verdict};
+use flagship_store::env::{FaultOutcome, Point};
 use serde_json::{Value, json};
 
 use crate::hostile::scene::*;
@@ -44,7 +44,7 @@ async fn a_denial_is_told_in_the_hooks_words_and_heals() {
 #[tokio::test(start_paused = true)]
 async fn a_hook_that_hangs_holds_up_its_own_object_only() {
     let scene = Scene::new().await;
-    let mut rule = Rule::at(Point::Request, Effect::Do(Verdict::Hang));
+    let mut rule = Rule::at(Point::Request, Effect::Do(FaultOutcome::Hang));
     rule.who = "member1".to_owned();
     rule.cluster = scene.fleet.cluster_name("member1");
     rule.resource = "services".to_owned();

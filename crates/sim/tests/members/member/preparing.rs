@@ -101,10 +101,10 @@ async fn left_overs_that_are_not_ours_alone_stay() {
 #[tokio::test(start_paused = true)]
 async fn what_is_about_to_come_is_on_record_before_it_comes() {
     use flagship_store::env::plan::{Effect, Rule, Verbs};
-    use flagship_store::env::{Point, Verdict};
+    use flagship_store::env::{FaultOutcome, Point};
     let mut scene = Scene::new().await;
     // The member takes nothing, so only the record is written.
-    let mut rule = Rule::at(Point::Request, Effect::Do(Verdict::Hang));
+    let mut rule = Rule::at(Point::Request, Effect::Do(FaultOutcome::Hang));
     rule.cluster = scene.fleet.cluster_name("member1");
     rule.resource = "configmaps".to_owned();
     rule.who = "member1".to_owned();

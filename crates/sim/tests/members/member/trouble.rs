@@ -3,12 +3,12 @@
 use flagship_member::{Member, Readiness};
 use flagship_runtime::client::Client;
 use flagship_store::env::plan::{Effect, Rule, Verbs, When};
-use flagship_store::env::{Point, Verdict};
+use flagship_store::env::{FaultOutcome, Point};
 use serde_json::json;
 
 use crate::member::scene::*;
 
-fn on(scene: &Scene, cluster: &str, effect: Verdict) -> Rule {
+fn on(scene: &Scene, cluster: &str, effect: FaultOutcome) -> Rule {
     let mut rule = Rule::at(Point::Request, Effect::Do(effect));
     rule.who = "member1".to_owned();
     rule.cluster = scene.fleet.cluster_name(cluster);
@@ -19,7 +19,7 @@ fn on(scene: &Scene, cluster: &str, effect: Verdict) -> Rule {
 async fn a_hub_that_is_away_stops_nothing_on_the_member() {
     let scene = Scene::new().await;
     scene.given("w", &[namespace("app"), config_map("c", json!({"a": "1"}))]).await;
-    scene.fleet.disturb(vec![on(&scene, "hub", Verdict::Sever)]);
+    scene.fleet.disturb(vec![on(&scene, "hub", FaultOutcome::Sever)]);
     scene.fleet.pass(120).await;
     scene.member().delete("configmaps", "app", "c").await;
     scene.fleet.pass(2).await;
@@ -33,7 +33,7 @@ async fn a_hub_that_is_away_stops_nothing_on_the_member() {
 #[tokio::test(start_paused = true)]
 async fn a_write_that_hangs_fails_that_manifest_and_nothing_else() {
     let scene = Scene::new().await;
-    let mut rule = on(&scene, "member1", Verdict::Hang);
+    let mut rule = on(&scene, "member1", FaultOutcome::Hang);
     rule.resource = "secrets".to_owned();
     rule.verbs = Verbs::Only(vec!["create".into()]);
     scene.fleet.disturb(vec![rule]);
@@ -66,7 +66,7 @@ async fn a_refusal_is_told_in_the_servers_words() {
 #[tokio::test(start_paused = true)]
 async fn a_member_that_may_not_watch_is_looked_at_by_the_clock() {
     let scene = Scene::new().await;
-    let mut rule = on(&scene, "member1", Verdict::Answer { code: 403, retry_after: None });
+    let mut rule = on(&scene, "member1", FaultOutcome::Answer { code: 403, retry_after: None });
     rule.resource = "configmaps".to_owned();
     rule.verbs = Verbs::Only(vec!["list".into(), "watch".into()]);
     scene.fleet.disturb(vec![rule]);
@@ -81,7 +81,7 @@ async fn a_member_that_may_not_watch_is_looked_at_by_the_clock() {
 async fn an_agent_that_dies_at_any_write_loses_track_of_nothing() {
     for nth in 1..=5 {
         let mut scene = Scene::new().await;
-        let mut rule = Rule::at(Point::PostCommit, Effect::Do(Verdict::Hang));
+        let mut rule = Rule::at(Point::PostCommit, Effect::Do(FaultOutcome::Hang));
         rule.who = "member1".to_owned();
         rule.verbs = Verbs::Writes;
         rule.when = When::Nth(nth);
@@ -119,7 +119,8 @@ async fn an_agent_is_ready_once_it_reached_hub_and_member() {
     let options = flagship_member::Options::default();
     let agent = Member::new("member1", client("member1"), client("hub"), env, metrics, options);
     assert_eq!(agent.ready(), Readiness::Idle);
-    let away = |cluster: &str| Rule { who: "probed".into(), ..on(&scene, cluster, Verdict::Sever) };
+    let away =
+        |cluster: &str| Rule { who: "probed".into(), ..on(&scene, cluster, FaultOutcome::Sever) };
     fleet.disturb(vec![away("hub"), away("member1")]);
     let running = agent.clone();
     let task = tokio::spawn(async move { running.run(std::future::pending()).await });

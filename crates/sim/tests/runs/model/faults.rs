@@ -19,7 +19,7 @@ fn record_last(seen: &Observed) -> Plan {
 /// Our plans, without saying first that a binding is written again.
 fn unannounced(seen: &Observed) -> Plan {
     let mut plan = plan(seen);
-    plan.actions.retain(|action| !matches!(action, Action::Announce(_)));
+    plan.actions.retain(|action| !matches!(action, Action::AnnounceWrites(_)));
     plan
 }
 

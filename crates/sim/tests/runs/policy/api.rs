@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use flagship_sim::testing::TestHub;
 
 async fn made(user: &Local, resource: &str, name: &str, spec: Value) -> Result<Value, String> {
-    let info = flagship_api::kinds::find(resource).unwrap();
+    let info = flagship_api::kinds::find(resource).expect("a kind of the table");
     let object = json!({"apiVersion": "flagship.dev/v1alpha1", "kind": info.kind,
         "metadata": {"name": name}, "spec": spec});
     user.create(&info.crd_name(), "", object).await.map_err(|error| error.message)

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Counts over all clusters of one [`Workloads`](crate::Workloads).
 #[derive(Debug, Default)]
-pub struct Effort {
+pub struct WorkCounters {
     passes: AtomicU64,
     parses: AtomicU64,
     writes: AtomicU64,
@@ -26,7 +26,7 @@ pub struct Count {
     pub events: u64,
 }
 
-impl Effort {
+impl WorkCounters {
     /// What has been counted so far.
     pub fn count(&self) -> Count {
         Count {

@@ -1,13 +1,13 @@
-//! What to do about an error: one word that the queue understands.
+//! What to do about an error: what the queue does next: requeue, back off, give up.
 //!
 //! Errors are sorted by what comes next, not by where they came from. Whoever
-//! makes an error names its verdict; only the queue acts on it.
+//! makes an error names its action; only the queue acts on it.
 
 use std::time::Duration;
 
 /// What to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ErrorAction {
     /// Somebody wrote first. Read again and start over; nothing is wrong.
     Reread,
     /// The other side is busy, broken or out of reach. Try again later.
@@ -28,29 +28,29 @@ pub enum Verdict {
 #[error("{why}")]
 pub struct Failure {
     /// What to do next.
-    pub verdict: Verdict,
+    pub action: ErrorAction,
     /// One sentence for people.
     pub why: String,
 }
 
 impl Failure {
     /// A failure with its reason.
-    pub fn new(verdict: Verdict, why: impl Into<String>) -> Self {
-        Self { verdict, why: why.into() }
+    pub fn new(action: ErrorAction, why: impl Into<String>) -> Self {
+        Self { action, why: why.into() }
     }
 
     /// Start over with fresh reads.
     pub fn reread(why: impl Into<String>) -> Self {
-        Self::new(Verdict::Reread, why)
+        Self::new(ErrorAction::Reread, why)
     }
 
     /// Try again after the usual back-off.
     pub fn back_off(why: impl Into<String>) -> Self {
-        Self::new(Verdict::BackOff { after: None }, why)
+        Self::new(ErrorAction::BackOff { after: None }, why)
     }
 
     /// Wait until somebody changes something.
     pub fn give_up(why: impl Into<String>) -> Self {
-        Self::new(Verdict::GiveUp, why)
+        Self::new(ErrorAction::GiveUp, why)
     }
 }

@@ -8,7 +8,7 @@ use super::user::User;
 
 /// A verb on a resource or on a path, as rules of authorization name them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ask {
+pub enum RequestAttributes {
     /// Something below `/api` or `/apis/<group>/<version>`.
     Resource {
         /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`,
@@ -35,7 +35,7 @@ pub enum Decision {
     Deny(String),
 }
 
-impl Ask {
+impl RequestAttributes {
     /// What a request with this method asks for. `path` and `query` are as sent, without the cluster.
     pub fn of(method: &str, path: &str, query: &str) -> Self {
         match path::parse(path) {
@@ -123,7 +123,7 @@ mod tests {
 
     fn refusal(method: &str, target: &str) -> String {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        let ask = Ask::of(method, path, query);
+        let ask = RequestAttributes::of(method, path, query);
         ask.forbidden(&User::authenticated("bob", []), "").message
     }
 

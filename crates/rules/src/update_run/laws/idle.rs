@@ -21,8 +21,8 @@ use super::super::held::{held, says_frozen};
 use super::super::lifecycle::{has_ended, in_flight, is_settled, is_started, wait_over};
 use super::super::observed::Observed;
 use super::super::reconcile::{Plan, Waiting, plan};
+use super::cluster_state::{of_cluster, works};
 use super::record::is_given;
-use super::world::{of_cluster, works};
 use super::{Told, broken, quiet, reason_of};
 use crate::policy::Freeze;
 

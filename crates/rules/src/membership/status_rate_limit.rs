@@ -1,4 +1,4 @@
-//! How many words of one member the hub takes note of.
+//! How many status updates of one member the hub handles.
 //!
 //! Agents report every few seconds, and a handful of times while they join. A member that
 //! writes its status hundreds of times a second must not make the hub write as often.
@@ -13,13 +13,13 @@ const EVERY: SignedDuration = SignedDuration::from_secs(1);
 
 /// What one member may still say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Allowance {
+pub struct StatusRateLimit {
     left: u32,
     /// Since when `left` is that many.
     since: Timestamp,
 }
 
-impl Allowance {
+impl StatusRateLimit {
     /// Of a member that has said nothing yet.
     pub fn new(now: Timestamp) -> Self {
         Self { left: BURST, since: now }
@@ -55,7 +55,7 @@ mod tests {
     fn a_burst_passes_and_then_one_a_second() {
         let start: Timestamp = "2026-01-01T12:00:00Z".parse().unwrap();
         let at = |millis: i64| start + SignedDuration::from_millis(millis);
-        let mut allowance = Allowance::new(start);
+        let mut allowance = StatusRateLimit::new(start);
         let passed = (0..930).filter(|n| allowance.take(at(*n)).is_zero()).count();
         assert_eq!(passed, 10);
         assert_eq!(allowance.take(at(990)), SignedDuration::from_millis(10));

@@ -15,7 +15,7 @@ use flagship_rules::{eviction, placement, update_run};
 
 /// One look at a hub.
 #[derive(Debug, Clone, Default)]
-pub struct Seen {
+pub struct HubContents {
     /// The present moment by the clock of whoever looks.
     pub now: Timestamp,
     /// The same moment by the hub's own clock, if it told.
@@ -174,7 +174,7 @@ pub struct Deleting {
     pub finalizers: Vec<String>,
 }
 
-impl Seen {
+impl HubContents {
     /// What was not read, if anything: then nothing can be called a left-over, for whatever it
     /// belongs to may be there.
     pub fn gap(&self) -> Option<String> {

@@ -1,7 +1,7 @@
 //! Who may touch a binding, when, and with what: S2, S3, S4, S5, S7, S9 and S11.
 
 use flagship_api::binding::ResourceBindingSpec;
-use flagship_api::condition::{Conditions, Truth};
+use flagship_api::condition::{ConditionStatus, Conditions};
 use flagship_api::condition_type::{update_run, updating_cluster};
 use flagship_api::reason::update_run as reason;
 use flagship_api::staged_update::{StageConfig, StageTaskType, UpdateRunState};
@@ -9,7 +9,7 @@ use flagship_api::staged_update_status::StageUpdatingStatus;
 use flagship_base::duration::GoDuration;
 
 use super::super::delivery::Target;
-use super::super::gates::{Dismiss, is_foreign};
+use super::super::gates::{DeleteForeignRequest, is_foreign};
 use super::super::lifecycle::{in_flight, says};
 use super::super::observed::Observed;
 use super::super::reconcile::Action;
@@ -20,13 +20,13 @@ use crate::model::Binding;
 /// Holds one write against the laws.
 pub fn judge(before: &Observed, action: &Action) -> Told {
     let mut told = Vec::new();
-    if let Action::Dismiss(dismiss) = action {
+    if let Action::DeleteForeignRequest(dismiss) = action {
         return dismissed(before, dismiss);
     }
     let touches = match action {
-        Action::Deliver(deliver) => Some(deliver.binding.as_str()),
-        Action::Signal(signal) => Some(signal.binding.as_str()),
-        Action::Withdraw(withdraw) => Some(withdraw.binding.as_str()),
+        Action::UpdateBinding(deliver) => Some(deliver.binding.as_str()),
+        Action::SignalStart(signal) => Some(signal.binding.as_str()),
+        Action::DeleteBinding(withdraw) => Some(withdraw.binding.as_str()),
         _ => None,
     };
     let Some(name) = touches else { return told };
@@ -40,14 +40,14 @@ pub fn judge(before: &Observed, action: &Action) -> Told {
         told.push(broken("S4", format!("{name} is written after the run said it stopped")));
     }
     match action {
-        Action::Withdraw(withdraw) => {
+        Action::DeleteBinding(withdraw) => {
             if (&withdraw.uid, &withdraw.resource_version) != (&found.uid, &found.resource_version)
             {
                 told.push(broken("S7", format!("{name} is deleted without its version")));
             }
             told.extend(deleted_last(before, found));
         }
-        Action::Deliver(deliver) => {
+        Action::UpdateBinding(deliver) => {
             if found
                 .fence
                 .as_ref()
@@ -64,7 +64,7 @@ pub fn judge(before: &Observed, action: &Action) -> Told {
 }
 
 /// S3, for a request that goes: it must be this version of one that was not made for the run.
-fn dismissed(before: &Observed, dismiss: &Dismiss) -> Told {
+fn dismissed(before: &Observed, dismiss: &DeleteForeignRequest) -> Told {
     let name = &dismiss.request;
     let found = before.approvals.iter().find(|request| request.name == *name);
     let is_meant = found.is_some_and(|request| {
@@ -90,7 +90,7 @@ fn in_turn(before: &Observed, binding: &Binding) -> Told {
             }
             return told;
         }
-        if says(&stage.conditions, update_run::SUCCEEDED) != Some(Truth::True) {
+        if says(&stage.conditions, update_run::SUCCEEDED) != Some(ConditionStatus::True) {
             told.push(broken("S2", format!("{cluster} while {name} is not done")));
         }
         if !has_waited(before, config, stage) {
@@ -117,7 +117,7 @@ fn deleted_last(before: &Observed, binding: &Binding) -> Told {
     let (status, cluster) = (&before.run.status, binding.cluster());
     let mut told = Vec::new();
     let done = |stage: &StageUpdatingStatus| {
-        says(&stage.conditions, update_run::SUCCEEDED) == Some(Truth::True)
+        says(&stage.conditions, update_run::SUCCEEDED) == Some(ConditionStatus::True)
     };
     if !status.stages_status.iter().all(done) {
         told.push(broken("S7", format!("{cluster} is swept before every stage is done")));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use flagship_api::binding::BindingState;
-use flagship_api::condition::{Conditions, Generation, Truth};
+use flagship_api::condition::{ConditionStatus, Conditions, Generation};
 use flagship_api::condition_type::binding::{AVAILABLE, DIFF_REPORTED};
 use flagship_api::condition_type::work;
 use flagship_api::reason::update_run as reason;
@@ -154,7 +154,7 @@ pub fn one_snapshot(before: &UpdateRunStatus, after: &Observed, works: &[Work]) 
                 told.push(broken("S12", what));
             } else if own.is_some_and(|word| {
                 let earlier = said.is_none_or(|said| word.last_transition_time.0 < said);
-                Truth::of(word) != Truth::True && earlier
+                ConditionStatus::of(word) != ConditionStatus::True && earlier
             }) {
                 told.push(broken("S12", format!("{cluster} is done while {} is not", work.name)));
             }

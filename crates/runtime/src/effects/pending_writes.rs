@@ -1,4 +1,4 @@
-//! Have I seen my own write?
+//! Read your own writes: a key waits until the caches show what its last pass wrote.
 //!
 //! A cache lags behind the server. A pass that reads a cache from before its own
 //! last write would decide the same thing again. So each pass key remembers its
@@ -23,9 +23,9 @@ use crate::reflector::{Progress, Revision, Store};
 const EXPIRY: Duration = Duration::from_secs(10);
 
 /// Writes by pass key `O` that the caches do not show yet. Clones share them.
-pub struct SeenWrites<O>(Arc<Inner<O>>);
+pub struct PendingWrites<O>(Arc<Inner<O>>);
 
-impl<O> Clone for SeenWrites<O> {
+impl<O> Clone for PendingWrites<O> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
@@ -85,13 +85,13 @@ pub struct Waiting {
     pub until: Instant,
 }
 
-impl<O: Ord + Clone + Debug> Default for SeenWrites<O> {
+impl<O: Ord + Clone + Debug> Default for PendingWrites<O> {
     fn default() -> Self {
         Self::with_expiry(EXPIRY)
     }
 }
 
-impl<O: Ord + Clone + Debug> SeenWrites<O> {
+impl<O: Ord + Clone + Debug> PendingWrites<O> {
     /// Remembers writes for so long at most.
     pub fn with_expiry(expiry: Duration) -> Self {
         let (caches, writes) = (Mutex::default(), Mutex::default());

@@ -1,4 +1,4 @@
-//! What was said before, so that it need not be said again.
+//! Which events are written: repeated ones are counted, similar ones combined, too many dropped.
 //!
 //! Three limits, as Kubernetes' own components have them: the same words raise a
 //! count; more than ten different words about one reason within ten minutes become
@@ -31,17 +31,17 @@ type Topic = (Subject, EventType, String);
 type Words = (Topic, Option<String>);
 
 /// What to do about a note.
-pub(super) enum Said {
-    /// Nothing; the object talks too much.
-    Muted,
+pub(super) enum Correlation {
+    /// Nothing; the object has too many events.
+    Drop,
     /// Write a new event.
-    First { note: Note, message: String },
+    Create { note: Note, message: String },
     /// Raise the count of the event that is there.
-    Again { key: ObjectKey, count: i32, message: String },
+    Increment { key: ObjectKey, count: i32, message: String },
 }
 
 #[derive(Default)]
-pub(super) struct Memory {
+pub(super) struct EventCorrelator {
     budgets: Bounded<Subject, Budget>,
     topics: Bounded<Topic, Variety>,
     events: Bounded<Words, Written>,
@@ -63,13 +63,13 @@ struct Written {
     at: Timestamp,
 }
 
-impl Memory {
+impl EventCorrelator {
     /// Decides what to do about a note.
-    pub(super) fn say(&mut self, note: Note, now: Timestamp) -> Said {
+    pub(super) fn say(&mut self, note: Note, now: Timestamp) -> Correlation {
         let topic = topic(&note);
         let words = self.words(&topic, &note.message, now);
         if !self.affords(&topic.0, now) {
-            return Said::Muted;
+            return Correlation::Drop;
         }
         let message = match &words {
             Some(_) => note.message.clone(),
@@ -79,9 +79,9 @@ impl Memory {
             Some(written) if now.duration_since(written.at) <= WINDOW => {
                 written.count = written.count.saturating_add(1);
                 written.at = now;
-                Said::Again { key: written.key.clone(), count: written.count, message }
+                Correlation::Increment { key: written.key.clone(), count: written.count, message }
             }
-            _ => Said::First { note, message },
+            _ => Correlation::Create { note, message },
         }
     }
 

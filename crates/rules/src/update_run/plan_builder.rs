@@ -25,7 +25,7 @@ pub const INDEX_IGNORED: &str = "ResourceSnapshotIndexIgnored";
 pub const SUPERSEDED: &str = "UpdateRunSuperseded";
 
 /// A pass over an initialized run.
-pub struct Pass<'a> {
+pub struct PlanBuilder<'a> {
     /// What there is.
     pub seen: &'a Observed,
     /// Bindings by what becomes of them.
@@ -40,7 +40,7 @@ pub struct Pass<'a> {
     plan: Plan,
 }
 
-impl<'a> Pass<'a> {
+impl<'a> PlanBuilder<'a> {
     /// A pass that has decided nothing yet.
     pub fn new(
         seen: &'a Observed,
@@ -164,7 +164,7 @@ impl<'a> Pass<'a> {
         let mut plan = self.plan;
         plan.actions = self.first;
         if self.announced != self.seen.run.announced {
-            plan.actions.push(Action::Announce(self.announced));
+            plan.actions.push(Action::AnnounceWrites(self.announced));
         }
         plan.actions.extend(self.last);
         (self.status, plan)

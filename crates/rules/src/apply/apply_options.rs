@@ -12,7 +12,7 @@ use super::owners::APPLIED_WORK;
 
 /// How manifests meet what is there, and who owns what they become.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Terms {
+pub struct ApplyOptions {
     /// Whether to merge, apply or only compare.
     pub strategy: ApplyStrategyType,
     /// Which fields count in a comparison.
@@ -31,7 +31,7 @@ pub struct Terms {
     pub home: String,
 }
 
-impl Terms {
+impl ApplyOptions {
     /// The terms of a Work whose AppliedWork has this name and UID. What the strategy leaves
     /// open is filled in; nothing of that is written back.
     pub fn new(strategy: Option<&ApplyStrategy>, applied_work: &str, uid: &str) -> Self {

@@ -3,7 +3,7 @@
 //! Reasons and messages are API: dashboards match on them. Per cluster only the Unknown
 //! sentences are ours; True and False are copied from the binding.
 
-use flagship_api::condition::{Draft, Truth, draft};
+use flagship_api::condition::{ConditionStatus, Draft, draft};
 use flagship_api::condition_type::Placement as Step;
 use flagship_api::names::Scope;
 use flagship_api::reason::placement as reason;
@@ -12,94 +12,94 @@ use flagship_api::reason::placement as reason;
 pub const BLOCKED: &str = "The rollout is being blocked by the rollout strategy";
 
 /// The condition of a whole placement: `n` clusters are like this.
-pub fn of_placement(step: Step, scope: Scope, truth: Truth, n: usize) -> Draft {
+pub fn of_placement(step: Step, scope: Scope, truth: ConditionStatus, n: usize) -> Draft {
     let (reason, message) = match (step, truth) {
-        (Step::RolloutStarted, Truth::Unknown) => (
+        (Step::RolloutStarted, ConditionStatus::Unknown) => (
             reason::ROLLOUT_STARTED_UNKNOWN,
             format!(
                 "There are still {n} cluster(s) in the process of deciding whether to roll out the latest resources or not"
             ),
         ),
-        (Step::RolloutStarted, Truth::False) => (
+        (Step::RolloutStarted, ConditionStatus::False) => (
             reason::ROLLOUT_NOT_STARTED_YET,
             format!("The rollout is being blocked by the rollout strategy in {n} cluster(s)"),
         ),
-        (Step::RolloutStarted, Truth::True) => (
+        (Step::RolloutStarted, ConditionStatus::True) => (
             reason::ROLLOUT_STARTED,
             format!("All {n} cluster(s) start rolling out the latest resource"),
         ),
-        (Step::Overridden, Truth::Unknown) => (
+        (Step::Overridden, ConditionStatus::Unknown) => (
             reason::OVERRIDDEN_PENDING,
             format!(
                 "There are still {n} cluster(s) in the process of overriding the selected resources if there is any override defined"
             ),
         ),
-        (Step::Overridden, Truth::False) => {
+        (Step::Overridden, ConditionStatus::False) => {
             (reason::OVERRIDDEN_FAILED, format!("Failed to override resources in {n} cluster(s)"))
         }
-        (Step::Overridden, Truth::True) => (
+        (Step::Overridden, ConditionStatus::True) => (
             reason::OVERRIDDEN_SUCCEEDED,
             format!("The selected resources are successfully overridden in {n} cluster(s)"),
         ),
-        (Step::WorkSynchronized, Truth::Unknown) => (
+        (Step::WorkSynchronized, ConditionStatus::Unknown) => (
             reason::WORK_SYNCHRONIZED_UNKNOWN,
             format!(
                 "There are still {n} cluster(s) in the process of creating or updating the work object(s) in the hub cluster"
             ),
         ),
-        (Step::WorkSynchronized, Truth::False) => (
+        (Step::WorkSynchronized, ConditionStatus::False) => (
             reason::WORK_NOT_SYNCHRONIZED_YET,
             format!(
                 "There are {n} cluster(s) which have not finished creating or updating work(s) yet"
             ),
         ),
-        (Step::WorkSynchronized, Truth::True) => (
+        (Step::WorkSynchronized, ConditionStatus::True) => (
             reason::WORK_SYNCHRONIZED,
             format!(
                 "Work(s) are successfully created or updated in {n} target cluster(s)' namespaces"
             ),
         ),
-        (Step::Applied, Truth::Unknown) => (
+        (Step::Applied, ConditionStatus::Unknown) => (
             reason::APPLY_PENDING,
             format!(
                 "There are still {n} cluster(s) in the process of applying the resources on the member cluster"
             ),
         ),
-        (Step::Applied, Truth::False) => (
+        (Step::Applied, ConditionStatus::False) => (
             reason::APPLY_FAILED,
             format!(
                 "Failed to apply resources to {n} cluster(s), please check the `failedPlacements` status"
             ),
         ),
-        (Step::Applied, Truth::True) => (
+        (Step::Applied, ConditionStatus::True) => (
             reason::APPLY_SUCCEEDED,
             format!("The selected resources are successfully applied to {n} cluster(s)"),
         ),
-        (Step::Available, Truth::Unknown) => (
+        (Step::Available, ConditionStatus::Unknown) => (
             reason::AVAILABLE_UNKNOWN,
             format!(
                 "There are still {n} cluster(s) in the process of checking the availability of the selected resources"
             ),
         ),
-        (Step::Available, Truth::False) => (
+        (Step::Available, ConditionStatus::False) => (
             reason::NOT_AVAILABLE_YET,
             format!("The selected resources in {n} cluster(s) are still not available yet"),
         ),
-        (Step::Available, Truth::True) => (
+        (Step::Available, ConditionStatus::True) => (
             reason::AVAILABLE,
             format!("The selected resources in {n} cluster(s) are available now"),
         ),
-        (Step::DiffReported, Truth::Unknown) => (
+        (Step::DiffReported, ConditionStatus::Unknown) => (
             reason::DIFF_REPORTING_PENDING,
             format!(
                 "There are still {n} cluster(s) in the process of checking for configuration differences"
             ),
         ),
-        (Step::DiffReported, Truth::False) => (
+        (Step::DiffReported, ConditionStatus::False) => (
             reason::DIFF_REPORTING_INCOMPLETE_OR_FAILED,
             format!("Diff reporting in {n} clusters is still in progress or has failed"),
         ),
-        (Step::DiffReported, Truth::True) => (
+        (Step::DiffReported, ConditionStatus::True) => (
             reason::DIFF_REPORTING_COMPLETED,
             format!("Diff reporting in {n} cluster(s) has been completed"),
         ),

@@ -2,7 +2,7 @@
 //! no third way.
 
 use flagship_api::binding::BindingState;
-use flagship_api::condition::{Conditions, Truth};
+use flagship_api::condition::{ConditionStatus, Conditions};
 use flagship_api::condition_type::{update_run, updating_cluster};
 use flagship_api::staged_update_status::{ClusterUpdatingStatus, UpdateRunStatus};
 
@@ -11,14 +11,14 @@ use super::super::execution::TAKEN_OVER;
 use super::super::lifecycle::{is_settled, outcome, says};
 use super::super::observed::Observed;
 use super::super::reconcile::{Action, Plan};
-use super::world::of_cluster;
+use super::cluster_state::of_cluster;
 use super::{Told, broken};
 
 /// Who takes a cluster from a run that is not done names both in an event.
 pub fn takeovers_are_told(read: &Observed, plan: &Plan) -> Told {
     let mut told = Vec::new();
     for action in &plan.actions {
-        let Action::Deliver(deliver) = action else { continue };
+        let Action::UpdateBinding(deliver) = action else { continue };
         let found = read.bindings.iter().find(|binding| binding.name == deliver.binding);
         let fence = found.and_then(|binding| binding.fence.as_ref());
         let owner = fence.and_then(|fence| rival(read, &fence.run)).filter(|owner| !owner.ended);
@@ -34,7 +34,7 @@ pub fn takeovers_are_told(read: &Observed, plan: &Plan) -> Told {
 
 /// Whether a run has given a cluster up.
 pub fn is_lost(cluster: &ClusterUpdatingStatus) -> bool {
-    outcome(cluster) == Some(Truth::False) && !is_settled(cluster)
+    outcome(cluster) == Some(ConditionStatus::False) && !is_settled(cluster)
 }
 
 /// A cluster is given up only if its binding is really somebody else's, and the run then
@@ -79,10 +79,10 @@ pub fn losses_are_told(seen: &Observed) -> Told {
     let mut told = Vec::new();
     for cluster in status.stages_status.iter().flat_map(|stage| &stage.clusters) {
         let name = &cluster.cluster_name;
-        if is_lost(cluster) && ended != Some(Truth::False) {
+        if is_lost(cluster) && ended != Some(ConditionStatus::False) {
             told.push(broken("S6", format!("{name} is lost and the run goes on")));
         }
-        if ended == Some(Truth::True) && !is_settled(cluster) {
+        if ended == Some(ConditionStatus::True) && !is_settled(cluster) {
             told.push(broken("S6", format!("the run succeeded without {name}")));
         }
     }
