@@ -11,6 +11,7 @@ use std::mem::discriminant;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use flagship_api::binding::{BindingState, ResourceBindingSpec};
+use flagship_api::hash;
 use flagship_api::keys::{annotation, finalizer, label};
 use flagship_api::names::{self, ObjectKey, Scope};
 use flagship_api::placement::{ClusterResourcePlacement, ResourcePlacement};
@@ -53,6 +54,17 @@ pub(super) struct Shell {
     active: Gauge,
     /// Placements whose last pass failed: what it wrote is not known.
     unsure: Mutex<BTreeSet<ObjectKey>>,
+}
+
+/// The end of the name of a new binding: the same for every hub that has read the same, so that
+/// of two that both believe to lead only one creates it; another one as soon as the cluster has
+/// had a binding that is still there.
+fn suffix(seen: &PassInputs, decision: &Decision) -> String {
+    let there =
+        seen.observed.bindings.iter().filter(|one| one.spec.target_cluster == decision.cluster);
+    let uids: Vec<&str> = there.map(|one| one.uid.as_str()).collect();
+    let policy = &seen.policy.precondition.uid;
+    hash::of_text(&format!("{policy} {} {}", decision.cluster, uids.join(" ")))
 }
 
 /// Why a pass ended early.
@@ -163,10 +175,19 @@ impl Shell {
         // None yet, or two while one takes over: the next change of them comes back here.
         let Some(policy) = mirrors.policy_of(key) else { return Ok(PassResult::Idle) };
         self.add_finalizer::<S>(key, &placement).await?;
-        let seen =
-            observe::<S>(&self.cx, &self.mirrors, mirrors, key, policy, is_shown, &self.seen)
-                .await?;
-        let plan = scheduling::plan(&seen.observed);
+        let look = async |is_shown| {
+            let policy = policy.clone();
+            observe::<S>(&self.cx, &self.mirrors, mirrors, key, policy, is_shown, &self.seen).await
+        };
+        let mut seen = look(is_shown).await?;
+        let mut plan = scheduling::plan(&seen.observed);
+        // Another hub may believe that it leads, and its bindings may not be mirrored yet: a
+        // cluster is chosen only by what the server itself has.
+        let chooses = plan.actions.iter().any(|action| matches!(action, Action::Create { .. }));
+        if chooses && is_shown {
+            seen = look(false).await?;
+            plan = scheduling::plan(&seen.observed);
+        }
         self.carry_out::<S>(key, &seen, plan.actions).await?;
         let (done, decided): (Vec<_>, Vec<_>) =
             plan.remarks.iter().partition(|remark| remark.goes_with_bindings());
@@ -252,8 +273,7 @@ impl Shell {
                 patch(&binding, &|found| taken(found, state, policy, &decision))
             }
             Action::Create { decision } => {
-                let suffix = self.cx.env.entropy.uuid();
-                let name = names::binding(&key.name, &decision.cluster, &suffix);
+                let name = names::binding(&key.name, &decision.cluster, suffix(seen, &decision));
                 let name = name.map_err(|problems| {
                     PassError::Undecidable(format!(
                         "no binding can be named after cluster {}: {}",

@@ -21,7 +21,13 @@ async fn until(story: &Story, what: &str, so: impl Fn() -> bool) {
         }
         story.soon().await;
     }
-    panic!("never: {what}");
+    panic!(
+        "never: {what}: {:?}, initialized {:?}, progressing {:?}, succeeded {:?}",
+        story.holds(),
+        story.said("r", "Initialized"),
+        story.said("r", "Progressing"),
+        story.said("r", "Succeeded")
+    );
 }
 
 fn says(story: &Story, run: &str, kind: &str, begins: &str) -> bool {
