@@ -82,9 +82,11 @@ function planned(plan, line, route) {
 function changes(effect) {
   const against = effect.from === undefined ? "no cluster has a version yet" : `against snapshot ${effect.from}`;
   const signs = { added: "+", removed: "−", changed: "~" };
+  const all = effect.changes ?? [];
+  const told = effect.changes ? `${all.length ? count(all.length, "object") : "nothing"}, ${against}` : "unknown: the placement has no snapshot yet";
   return h("section.changes", { "aria-label": "What changes" }, h("h2", {}, "What changes"),
-    h("p.quiet", {}, `${effect.changes.length ? count(effect.changes.length, "object") : "nothing"}, ${against}`),
-    h("ul", {}, effect.changes.map((change) => {
+    h("p.quiet", {}, told),
+    h("ul", {}, all.map((change) => {
       const name = `${change.kind} ${change.namespace ? `${change.namespace}/` : ""}${change.name}`;
       return h("li", { "data-key": name }, h("strong", {}, `${signs[change.what]} ${name}`), h("span.told-only", {}, change.what),
         change.restarts && h("span.quiet", {}, change.pods === undefined ? " restarts its pods" : ` restarts ${count(change.pods, "pod")} a cluster`),

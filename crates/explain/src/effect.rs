@@ -28,8 +28,8 @@ pub struct Content {
     pub from: Option<String>,
     /// Its objects.
     pub old: Vec<Value>,
-    /// The objects that a run would bring.
-    pub new: Vec<Value>,
+    /// The objects that a run would bring; nothing if that is not known yet.
+    pub new: Option<Vec<Value>>,
     /// Overrides of both scopes, with their generations.
     pub overrides: BTreeMap<String, i64>,
 }
@@ -43,8 +43,8 @@ pub struct Effect {
     /// The version that changes are told against.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// What differs.
-    pub changes: Vec<ObjectChange>,
+    /// What differs; nothing if that is not known yet.
+    pub changes: Option<Vec<ObjectChange>>,
     /// Clusters by region, if any says where it is.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub regions: BTreeMap<String, usize>,
@@ -88,7 +88,7 @@ impl Effect {
         bindings: &[Arc<Binding>],
         clusters: &[Arc<Cluster>],
     ) -> Self {
-        let changes = between(&content.old, &content.new);
+        let changes = content.new.as_ref().map(|new| between(&content.old, new));
         let names: Vec<(&str, Vec<&str>)> = stages
             .iter()
             .map(|stage| {
@@ -97,9 +97,9 @@ impl Effect {
             })
             .collect();
         let count = names.iter().map(|(_, clusters)| clusters.len()).sum::<usize>();
-        let each: i64 = changes.iter().filter_map(|change| change.pods).sum();
+        let each: i64 = changes.iter().flatten().filter_map(|change| change.pods).sum();
         let hash = PlanHash {
-            content: part(&content.new.iter().map(Value::to_string).collect::<Vec<_>>()),
+            content: part(&content.new),
             clusters: part(&names),
             strategy: part(&(strategy, policies)),
             overrides: part(&content.overrides),
@@ -163,7 +163,7 @@ impl PlanHash {
 impl fmt::Display for PlanHash {
     fn fmt(&self, into: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { content, clusters, strategy, overrides } = self;
-        write!(into, "{content}-{clusters}-{strategy}-{overrides}")
+        write!(into, "{content}.{clusters}.{strategy}.{overrides}")
     }
 }
 
@@ -177,7 +177,7 @@ impl FromStr for PlanHash {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let parts: Vec<&str> = text.split('-').collect();
+        let parts: Vec<&str> = text.split('.').collect();
         let fits = |part: &&str| {
             part.len() == 8 && part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
         };
@@ -225,13 +225,13 @@ mod tests {
         let text = before.to_string();
         assert_eq!(text.parse::<PlanHash>().unwrap(), before);
         let edited =
-            hash(Content { new: vec![json!({"kind": "ConfigMap"})], ..Content::default() });
+            hash(Content { new: Some(vec![json!({"kind": "ConfigMap"})]), ..Content::default() });
         assert_eq!(edited.changed_since(&before), ["the content"]);
         let overrides = BTreeMap::from([("fast".to_owned(), 2)]);
         let other = hash(Content { overrides, ..Content::default() });
         assert_eq!(other.changed_since(&edited), ["the content", "overrides"]);
         assert_eq!(before.changed_since(&before), Vec::<&str>::new());
-        for bad in ["", "abc", "0123456789abcdef", "xxxxxxxx-00000000-00000000-00000000"] {
+        for bad in ["", "abc", "0123456789abcdef", "xxxxxxxx.00000000.00000000.00000000"] {
             assert!(bad.parse::<PlanHash>().is_err(), "{bad}");
         }
     }

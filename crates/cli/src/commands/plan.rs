@@ -20,8 +20,8 @@ use flagship_explain::changes::What;
 use flagship_explain::effect::{Content, usual, versions};
 use flagship_explain::plan::{Asked, Foreseen, Stages, foresee};
 use flagship_rules::model::{Binding, Cluster, PolicySnapshot, ResourceSnapshot};
-use flagship_rules::placement::Placement;
 use flagship_rules::placement::selection::{Kind, manifest};
+use flagship_rules::placement::{Placement, identifier};
 use flagship_rules::update_run;
 use flagship_runtime::client::{Client, Selection};
 use flagship_runtime::dynamic::discover;
@@ -173,11 +173,12 @@ fn tell(planned: &Stages, look: Look, out: &mut dyn Write) -> anyhow::Result<()>
         Some(version) => format!("against snapshot {version}"),
         None => "no cluster has a version yet".to_owned(),
     };
-    match effect.changes.len() {
-        0 => writeln!(out, "changes:  none, {against}")?,
-        count => writeln!(out, "changes:  {count} object(s), {against}")?,
+    match effect.changes.as_ref().map(Vec::len) {
+        None => writeln!(out, "changes:  unknown: the placement has no snapshot yet")?,
+        Some(0) => writeln!(out, "changes:  none, {against}")?,
+        Some(count) => writeln!(out, "changes:  {count} object(s), {against}")?,
     }
-    for change in &effect.changes {
+    for change in effect.changes.iter().flatten() {
         let sign = match change.what {
             What::Added => "+",
             What::Removed => "-",
@@ -272,11 +273,11 @@ pub async fn read(
         None => Vec::new(),
     };
     let (version, new) = match version {
-        None => (None, on_the_hub(client, &placement.status.selected_resources).await?),
+        None => (None, on_the_hub(client, key, &placement.status.selected_resources).await?),
         Some(index) => {
             let found = snapshots(client, key, index).await?;
             let read = found.iter().map(|one| ResourceSnapshot::read(&one.metadata, &one.spec));
-            (Some((index.to_owned(), read.map(Arc::new).collect())), manifests(&found))
+            (Some((index.to_owned(), read.map(Arc::new).collect())), Some(manifests(&found)))
         }
     };
     let imagined = UpdateRunSpec {
@@ -334,14 +335,24 @@ fn manifests(snapshots: &[SnapshotObject]) -> Vec<Value> {
     all.filter_map(|manifest| manifest.parse().ok()).collect()
 }
 
-/// The objects that the placement selects, as the next snapshot would hold them. One that was
-/// deleted in between would not be in it.
+/// The objects that the placement selects, as the next snapshot would hold them; nothing if it
+/// does not say yet what it selects. Whoever was deleted in between is not among them.
 async fn on_the_hub(
     client: &Client,
+    key: &ObjectKey,
     selected: &[ResourceIdentifier],
-) -> anyhow::Result<Vec<Value>> {
+) -> anyhow::Result<Option<Vec<Value>>> {
+    // While clusters have different versions, the placement names no objects.
+    let latest;
+    let selected = match selected {
+        [] => {
+            latest = latest_content(client, key).await?;
+            latest.as_slice()
+        }
+        selected => selected,
+    };
     if selected.is_empty() {
-        return Ok(Vec::new());
+        return Ok(None);
     }
     let served = discover(client).await;
     let reads = selected.iter().filter(|object| object.envelope.is_none()).map(async |object| {
@@ -357,7 +368,29 @@ async fn on_the_hub(
         anyhow::Ok(Some(manifest.parse()?))
     });
     let read = futures::future::try_join_all(reads).await?;
-    Ok(read.into_iter().flatten().collect())
+    Ok(Some(read.into_iter().flatten().collect()))
+}
+
+/// What the newest snapshot holds.
+async fn latest_content(
+    client: &Client,
+    key: &ObjectKey,
+) -> anyhow::Result<Vec<ResourceIdentifier>> {
+    let newest = in_namespace(key).with_labels(format!(
+        "{}={},{}=true",
+        label::PARENT_PLACEMENT,
+        key.name,
+        label::IS_LATEST_SNAPSHOT
+    ));
+    let namespace = key.namespace.as_deref();
+    let found: Vec<SnapshotObject> =
+        ScopedKind::ResourceSnapshot.of(client, namespace).list(&newest).await?.items;
+    let labels = found.first().and_then(|one| one.metadata.labels.as_ref());
+    let index = labels.and_then(|labels| labels.get(label::RESOURCE_INDEX));
+    let Some(index) = index else { return Ok(Vec::new()) };
+    let all = snapshots(client, key, index).await?;
+    let held = all.iter().flat_map(|snapshot| &snapshot.spec.selected_resources);
+    Ok(held.map(identifier).collect())
 }
 
 /// Overrides that could concern the placement, with their generations.

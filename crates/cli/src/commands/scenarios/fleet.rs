@@ -22,7 +22,7 @@ async fn a_member_that_fell_silent_is_named_before_what_it_did_not_do() {
           cause  HEARTBEAT_STALE  the agent of member2 last reported <age> ago, and should every <age>
 
           run  example-run  Progressing=False  UpdateRunStuck
-          binding  example-placement-member2-<hash>  Applied=False  NotAllWorkHaveBeenApplied
+          binding  example-placement-member2-<hash>  Applied=False  ApplyInProgress
           cluster  member2  last heartbeat <moment>
 
           look  see what the hub knows of it:  kubectl --context hub describe membercluster member2

@@ -44,7 +44,11 @@ async fn a_cluster_with_a_bad_image_spends_the_budget() {
 
         3 cluster(s), 0 approval(s).
         note:  policy production: finalCauses Fail
-        start it:  flagship run example-placement --strategy example-strategy
+
+        now:  no version on 3
+        changes:  unknown: the placement has no snapshot yet
+
+        start it:  flagship run example-placement --strategy example-strategy --plan 74234e98.3d4d8e8a.7d42063d.44136fa3
         [exit 0]
     "#]]
     .assert_eq(&scenario.plan("example-placement").await);

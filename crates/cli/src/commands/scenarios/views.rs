@@ -276,7 +276,11 @@ async fn a_plan_says_that_the_delete_stage_takes_all_clusters_at_once() {
         remove  member1 member3  all
 
         3 cluster(s), 0 approval(s).
-        start it:  flagship run example-placement --strategy example-strategy
+
+        now:  snapshot 0 on 3
+        changes:  none, against snapshot 0
+
+        start it:  flagship run example-placement --strategy example-strategy --plan 6e22574d.14b1fa1f.9458e2d2.44136fa3
         [exit 0]
     "#]]
     .assert_eq(&scenario.plan("example-placement").await);
@@ -290,13 +294,12 @@ async fn a_plan_says_what_changes_and_only_that_plan_is_started() {
         let scenario = Scenario::begin(scope).await;
         scenario.place(json!({"type": "External"})).await;
         scenario.strategy(json!({})).await;
-        let flag = if scope == CLUSTER { "" } else { "-n my-app-namespace " };
-        let placement = format!("{flag}example-placement");
+        let placement = "example-placement";
         scenario.start(&format!("{placement} --name first")).await;
         scenario.until("first", "UpdateRunSucceeded").await;
         scenario.deploy("nginx:1.28").await;
         scenario.pass(60).await;
-        let planned = scenario.plan(&placement).await;
+        let planned = scenario.plan(placement).await;
         for said in [
             "now:  snapshot 0 on 3",
             "changes:  1 object(s), against snapshot 0",
