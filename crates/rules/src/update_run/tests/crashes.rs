@@ -70,9 +70,27 @@ fn same_writes_as_ever(calm: &World) {
     if calm.namespace.is_some() {
         return;
     }
-    let hash = calm.log.iter().flat_map(|line| line.bytes()).fold(0xcbf2_9ce4_8422_2325, fnv);
+    let recorded: Vec<String> = calm.log.iter().map(|line| as_recorded(line)).collect();
+    let hash = recorded.iter().flat_map(|line| line.bytes()).fold(0xcbf2_9ce4_8422_2325, fnv);
     let line = format!("{story} {} {hash:016x}", calm.writes);
     assert!(include_str!("writes.txt").lines().any(|known| known == line), "new writes: {line}");
+}
+
+/// Actions had other names when the list was made; what they write is the same.
+fn as_recorded(line: &str) -> String {
+    let names = [
+        ("UpdateBinding", "Deliver"),
+        ("SignalStart", "Signal"),
+        ("DeleteBinding", "Withdraw"),
+        ("CreateApprovalRequest", "Ask"),
+        ("AcceptApproval", "Accept"),
+        ("DeleteForeignRequest", "Dismiss"),
+        ("AnnounceWrites", "Announce"),
+        ("DeleteApprovalRequests", "ForgetRequests"),
+    ];
+    names.iter().fold(line.to_owned(), |line, (now, then)| {
+        line.replace(&format!("\"{now}\""), &format!("\"{then}\""))
+    })
 }
 
 fn fnv(hash: u64, byte: u8) -> u64 {
