@@ -62,9 +62,9 @@ pub(super) struct Shell {
 fn suffix(seen: &PassInputs, decision: &Decision) -> String {
     let there =
         seen.observed.bindings.iter().filter(|one| one.spec.target_cluster == decision.cluster);
-    let uids: Vec<&str> = there.map(|one| one.uid.as_str()).collect();
+    let uids: BTreeSet<&str> = there.map(|one| one.uid.as_str()).collect();
     let policy = &seen.policy.precondition.uid;
-    hash::of_text(&format!("{policy} {} {}", decision.cluster, uids.join(" ")))
+    hash::of_text(&format!("{policy} {} {uids:?}", decision.cluster))
 }
 
 /// Why a pass ended early.
