@@ -1,5 +1,5 @@
 //! Statuses on their way back: what a member reports of an applied resource becomes the
-//! status of the original on the hub, for placements that ask for it.
+//! status of the selected object on the hub, for placements that ask for it.
 //!
 //! One queue of Works. Who may have statuses back and which is decided in
 //! `flagship_rules::work::back_report`; the member's side is the member's business.

@@ -1,4 +1,4 @@
-//! One look at one Work: what it brings back is written to the originals on the hub.
+//! One look at one Work: what it brings back is written to the selected objects on the hub.
 //!
 //! A member may write what it likes into the status of its Works, so nothing it says is
 //! trusted further than it must be: only selected resources are touched, of exactly the

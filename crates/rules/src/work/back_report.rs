@@ -1,4 +1,4 @@
-//! Copies the status of an applied resource from its one member to the original on the hub.
+//! Copies the status of an applied resource from its one member to the selected object on the hub.
 //!
 //! Only for placements that ask for it and have a single cluster: two members would
 //! write over each other forever. The strategy is looked at first, so that a placement
@@ -16,7 +16,7 @@ use flagship_api::policy::PlacementType;
 use flagship_api::work::{ManifestCondition, Work, WorkResourceIdentifier};
 use serde_json::{Map, Value};
 
-/// Whether statuses of a placement come back to the originals.
+/// Whether statuses of a placement come back to the selected objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Gate {
     /// Nobody asked for it.

@@ -2,7 +2,7 @@
 //! to know of changes.
 //!
 //! Keys are shared between the map and its indexes, values are behind `Arc`, and
-//! nothing of the original object is kept beside the projection. Handlers run on
+//! nothing else of the object is kept beside the projection. Handlers run on
 //! the reflector's task, one change at a time, after the store shows it.
 
 use std::collections::{BTreeMap, BTreeSet};

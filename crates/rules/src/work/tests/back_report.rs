@@ -1,4 +1,4 @@
-//! Which statuses come back from members to the originals.
+//! Which statuses come back from members to the selected objects.
 
 use flagship_api::condition::ConditionStatus::{False, True};
 use flagship_api::placement::PlacementSpec;

@@ -1,4 +1,4 @@
-//! Statuses that come back from a member to the originals on the hub.
+//! Statuses that come back from a member to the selected objects on the hub.
 
 use serde_json::{Value, json};
 
