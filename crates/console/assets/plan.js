@@ -83,7 +83,7 @@ function changes(effect) {
   const against = effect.from === undefined ? "no cluster has a version yet" : `against snapshot ${effect.from}`;
   const signs = { added: "+", removed: "−", changed: "~" };
   const all = effect.changes ?? [];
-  const told = effect.changes ? `${all.length ? count(all.length, "object") : "nothing"}, ${against}` : "unknown: the placement has no snapshot yet";
+  const told = effect.changes ? `${all.length ? count(all.length, "object") : "nothing"}, ${against}` : "unknown: there is no snapshot yet, or what it selects cannot be read";
   return h("section.changes", { "aria-label": "What changes" }, h("h2", {}, "What changes"),
     h("p.quiet", {}, told),
     h("ul", {}, all.map((change) => {

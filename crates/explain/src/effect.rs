@@ -13,7 +13,7 @@ use flagship_api::hash;
 use flagship_api::staged_update::UpdateStrategySpec;
 use flagship_rules::model::{Binding, Cluster};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::board::Stage;
 use crate::changes::{ObjectChange, between};
@@ -26,12 +26,12 @@ const REGION: [&str; 2] = ["topology.kubernetes.io/region", "region"];
 pub struct Content {
     /// The version that most clusters have; nothing if none has one.
     pub from: Option<String>,
-    /// Its objects.
-    pub old: Vec<Value>,
-    /// The objects that a run would bring; nothing if that is not known yet.
+    /// Its objects; nothing if they cannot be read.
+    pub old: Option<Vec<Value>>,
+    /// The objects that a run would bring; nothing if they cannot be read.
     pub new: Option<Vec<Value>>,
-    /// Overrides of both scopes, with their generations.
-    pub overrides: BTreeMap<String, i64>,
+    /// Overrides of both scopes, with what they say.
+    pub overrides: BTreeMap<String, Value>,
 }
 
 /// What a run would change.
@@ -43,7 +43,7 @@ pub struct Effect {
     /// The version that changes are told against.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// What differs; nothing if that is not known yet.
+    /// What differs; nothing if either side cannot be read.
     pub changes: Option<Vec<ObjectChange>>,
     /// Clusters by region, if any says where it is.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -88,7 +88,8 @@ impl Effect {
         bindings: &[Arc<Binding>],
         clusters: &[Arc<Cluster>],
     ) -> Self {
-        let changes = content.new.as_ref().map(|new| between(&content.old, new));
+        let read = content.old.as_ref().zip(content.new.as_ref());
+        let changes = read.map(|(old, new)| between(old, new));
         let names: Vec<(&str, Vec<&str>)> = stages
             .iter()
             .map(|stage| {
@@ -98,12 +99,12 @@ impl Effect {
             .collect();
         let count = names.iter().map(|(_, clusters)| clusters.len()).sum::<usize>();
         let each: i64 = changes.iter().flatten().filter_map(|change| change.pods).sum();
-        let hash = PlanHash {
-            content: part(&content.new),
-            clusters: part(&names),
-            strategy: part(&(strategy, policies)),
-            overrides: part(&content.overrides),
-        };
+        let hash = PlanHash::of([
+            json!(content.new),
+            json!(names),
+            json!((strategy, policies)),
+            json!(content.overrides),
+        ]);
         Self {
             versions: versions(bindings),
             from: content.from.clone(),
@@ -129,41 +130,43 @@ fn regions(stages: &[(&str, Vec<&str>)], clusters: &[Arc<Cluster>]) -> BTreeMap<
     if said { regions } else { BTreeMap::new() }
 }
 
-fn part<T: Serialize + ?Sized>(value: &T) -> String {
-    let text = serde_json::to_string(value).unwrap_or_default();
-    hash::of_text(&text)[..8].to_owned()
-}
-
-/// What a plan was made from: four parts of eight digits.
+/// What a plan was made from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanHash {
-    content: String,
-    clusters: String,
-    strategy: String,
-    overrides: String,
+    /// Of everything, long enough that a tenant finds no other content with the same.
+    whole: String,
+    /// A few digits of each part, which only say what changed.
+    parts: [String; PARTS.len()],
 }
 
+/// What the parts of a hash stand for, in their order.
+const PARTS: [&str; 4] =
+    ["the content", "the clusters or their stages", "the strategy or a policy", "overrides"];
+const WHOLE_DIGITS: usize = 32;
+const PART_DIGITS: usize = 4;
+
 impl PlanHash {
-    fn parts(&self) -> [(&'static str, &str); 4] {
-        [
-            ("the content", &self.content),
-            ("the clusters or their stages", &self.clusters),
-            ("the strategy or a policy", &self.strategy),
-            ("overrides", &self.overrides),
-        ]
+    fn of(parts: [Value; PARTS.len()]) -> Self {
+        let digits = |value: &Value, count| hash::of_text(&value.to_string())[..count].to_owned();
+        let whole = digits(&Value::from(parts.to_vec()), WHOLE_DIGITS);
+        Self { whole, parts: parts.map(|part| digits(&part, PART_DIGITS)) }
     }
 
     /// What has changed since a plan with that hash was shown.
     pub fn changed_since(&self, shown: &Self) -> Vec<&'static str> {
-        let parts = self.parts().into_iter().zip(shown.parts());
-        parts.filter(|((_, now), (_, then))| now != then).map(|((what, _), _)| what).collect()
+        if self.whole == shown.whole {
+            return Vec::new();
+        }
+        let parts = self.parts.iter().zip(&shown.parts).zip(PARTS);
+        let changed: Vec<_> =
+            parts.filter(|((now, then), _)| now != then).map(|(_, what)| what).collect();
+        if changed.is_empty() { vec!["the plan"] } else { changed }
     }
 }
 
 impl fmt::Display for PlanHash {
     fn fmt(&self, into: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { content, clusters, strategy, overrides } = self;
-        write!(into, "{content}.{clusters}.{strategy}.{overrides}")
+        write!(into, "{}.{}", self.whole, self.parts.concat())
     }
 }
 
@@ -177,25 +180,24 @@ impl FromStr for PlanHash {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let parts: Vec<&str> = text.split('.').collect();
-        let fits = |part: &&str| {
-            part.len() == 8 && part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+        let fits = |part: &str, digits| {
+            part.len() == digits
+                && part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
         };
-        match parts[..] {
-            [content, clusters, strategy, overrides] if parts.iter().all(fits) => Ok(Self {
-                content: content.to_owned(),
-                clusters: clusters.to_owned(),
-                strategy: strategy.to_owned(),
-                overrides: overrides.to_owned(),
-            }),
-            _ => Err("`flagship plan` prints the hash: four times eight digits".to_owned()),
+        match text.split_once('.') {
+            Some((whole, parts))
+                if fits(whole, WHOLE_DIGITS) && fits(parts, PARTS.len() * PART_DIGITS) =>
+            {
+                let part = |index| parts[index * PART_DIGITS..][..PART_DIGITS].to_owned();
+                Ok(Self { whole: whole.to_owned(), parts: [0, 1, 2, 3].map(part) })
+            }
+            _ => Err("`flagship plan` prints the hash: 32 digits, a dot, 16 digits".to_owned()),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
 
     use super::*;
 
@@ -227,11 +229,13 @@ mod tests {
         let edited =
             hash(Content { new: Some(vec![json!({"kind": "ConfigMap"})]), ..Content::default() });
         assert_eq!(edited.changed_since(&before), ["the content"]);
-        let overrides = BTreeMap::from([("fast".to_owned(), 2)]);
+        let overrides = BTreeMap::from([("fast".to_owned(), json!({"policy": {}}))]);
         let other = hash(Content { overrides, ..Content::default() });
         assert_eq!(other.changed_since(&edited), ["the content", "overrides"]);
         assert_eq!(before.changed_since(&before), Vec::<&str>::new());
-        for bad in ["", "abc", "0123456789abcdef", "xxxxxxxx.00000000.00000000.00000000"] {
+        for bad in
+            ["", "abc", "0123456789abcdef", "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx.0000000000000000"]
+        {
             assert!(bad.parse::<PlanHash>().is_err(), "{bad}");
         }
     }

@@ -138,12 +138,12 @@ fn show(
     let flag =
         key.namespace.as_ref().map_or_else(String::new, |namespace| format!(" -n {namespace}"));
     tell(planned, look, out)?;
-    let hash = &planned.effect.hash;
-    writeln!(
-        out,
-        "start it:  flagship run{flag} {} --strategy {strategy} --plan {hash}",
-        key.name
-    )?;
+    let plan = match &planned.effect.changes {
+        Some(_) => format!(" --plan {}", planned.effect.hash),
+        // A run could bring anything then, and no hash would notice.
+        None => String::new(),
+    };
+    writeln!(out, "start it:  flagship run{flag} {} --strategy {strategy}{plan}", key.name)?;
     Ok(())
 }
 
@@ -174,7 +174,10 @@ fn tell(planned: &Stages, look: Look, out: &mut dyn Write) -> anyhow::Result<()>
         None => "no cluster has a version yet".to_owned(),
     };
     match effect.changes.as_ref().map(Vec::len) {
-        None => writeln!(out, "changes:  unknown: the placement has no snapshot yet")?,
+        None => writeln!(
+            out,
+            "changes:  unknown: there is no snapshot yet, or what it selects cannot be read"
+        )?,
         Some(0) => writeln!(out, "changes:  none, {against}")?,
         Some(count) => writeln!(out, "changes:  {count} object(s), {against}")?,
     }
@@ -268,12 +271,16 @@ pub async fn read(
         })
         .collect();
     let from = usual(&versions(&bindings)).map(str::to_owned);
+    // Whoever may start runs need not be able to read what they carry.
     let old = match &from {
-        Some(index) => manifests(&snapshots(client, key, index).await?),
-        None => Vec::new(),
+        Some(index) => snapshots(client, key, index).await.map(|found| manifests(&found)).ok(),
+        None => Some(Vec::new()),
     };
     let (version, new) = match version {
-        None => (None, on_the_hub(client, key, &placement.status.selected_resources).await?),
+        None => {
+            let selected = &placement.status.selected_resources;
+            (None, on_the_hub(client, key, selected).await.unwrap_or_default())
+        }
         Some(index) => {
             let found = snapshots(client, key, index).await?;
             let read = found.iter().map(|one| ResourceSnapshot::read(&one.metadata, &one.spec));
@@ -393,11 +400,11 @@ async fn latest_content(
     Ok(held.map(identifier).collect())
 }
 
-/// Overrides that could concern the placement, with their generations.
+/// Overrides that could concern the placement, with what they say.
 async fn overrides(
     client: &Client,
     namespace: Option<&str>,
-) -> anyhow::Result<BTreeMap<String, i64>> {
+) -> anyhow::Result<BTreeMap<String, Value>> {
     let mut found = BTreeMap::new();
     let narrow = namespace.map_or_else(Selection::all, Selection::namespace);
     for (kind, selection) in
@@ -407,7 +414,7 @@ async fn overrides(
         // Whoever may not read overrides does without them.
         for one in listed.map_or_else(|_| Vec::new(), |listed| listed.items) {
             let key = ObjectKey::new(one.metadata.namespace.as_deref(), one.name());
-            found.insert(format!("{kind} {key}"), one.metadata.generation.unwrap_or_default());
+            found.insert(format!("{kind} {key}"), one.spec);
         }
     }
     Ok(found)

@@ -178,6 +178,11 @@ async fn refused(
 /// Whether the run would be the one that somebody looked at.
 fn still_holds(stages: &Stages, placement: &ObjectKey, wanted: &Wanted) -> anyhow::Result<()> {
     let Some(shown) = &wanted.plan else { return Ok(()) };
+    if stages.effect.changes.is_none() {
+        bail!(
+            "nothing was created: what {placement} selects cannot be read, so nobody can say whether that plan still holds"
+        );
+    }
     let changed = stages.effect.hash.changed_since(shown);
     if changed.is_empty() {
         return Ok(());

@@ -75,7 +75,10 @@ impl Verbs {
                     namespace: placement.namespace.clone(),
                     placement: placement.name.clone(),
                     strategy: strategy.clone(),
-                    plan: planned.effect.hash.to_string(),
+                    plan: match planned.effect.changes {
+                        Some(_) => planned.effect.hash.to_string(),
+                        None => String::new(),
+                    },
                 };
                 json!({
                 "strategy": strategy,

@@ -46,9 +46,9 @@ async fn a_cluster_with_a_bad_image_spends_the_budget() {
         note:  policy production: finalCauses Fail
 
         now:  no version on 3
-        changes:  unknown: the placement has no snapshot yet
+        changes:  unknown: there is no snapshot yet, or what it selects cannot be read
 
-        start it:  flagship run example-placement --strategy example-strategy --plan 74234e98.3d4d8e8a.7d42063d.44136fa3
+        start it:  flagship run example-placement --strategy example-strategy
         [exit 0]
     "#]]
     .assert_eq(&scenario.plan("example-placement").await);
