@@ -6,6 +6,7 @@
 
 mod agent;
 mod apiserver;
+mod bench;
 mod commands;
 mod complete;
 mod crds;
@@ -92,6 +93,7 @@ enum Command {
     Leave(install::Leave),
     Migrate(install::Migrate),
     Sim(sim::Sim),
+    Bench(Box<bench::Bench>),
     Crds(crds::Crds),
     Fleet(kubectl_fleet::Fleet),
     Completions(complete::Completions),
@@ -144,6 +146,7 @@ fn main() -> ExitCode {
         Command::Migrate(command) => wait_for(command.run(&mut out)),
         Command::Leave(command) => wait_for(command.run(&mut out)),
         Command::Sim(command) => command.run(),
+        Command::Bench(command) => wait_for(command.run(&mut out)),
         Command::Crds(command) => command.run(&mut out).map(|()| 0),
         Command::Completions(command) => command.run(command_line(), &mut out).map(|()| 0),
         Command::Man(command) => command.run(command_line(), &mut out).map(|()| 0),

@@ -1,0 +1,50 @@
+//! The benchmark on a small embedded fleet under paused time: every scenario comes to its end,
+//! and nothing is left behind.
+
+use clap::Parser;
+use flagship_sim::fleet::{Fleet, FleetConfig, HUB};
+
+use super::{Bench, Scenario};
+
+#[derive(Parser)]
+struct CommandLine {
+    #[command(flatten)]
+    bench: Bench,
+}
+
+fn bench(arguments: &[&str]) -> Bench {
+    CommandLine::try_parse_from([&["bench"][..], arguments].concat()).unwrap().bench
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_scenario_comes_to_its_end_and_leaves_nothing_behind() {
+    let mut fleet = Fleet::new(FleetConfig::named(&[])).await;
+    fleet.start(HUB);
+    fleet.pass(5).await;
+    let size = ["--members", "5", "--placements", "2", "--runs", "2"];
+    let all = ["s1", "s2", "s3", "s5", "s6", "s7"];
+    let bench = bench(&[&all[..], &size[..]].concat());
+    let client = fleet.client(HUB, "bench");
+    let measured = bench.measure(client, fleet.env.clone(), &|_: &str| {}).await.unwrap();
+    let told: Vec<(Scenario, usize)> =
+        measured.iter().map(|one| (one.scenario, one.objects)).collect();
+    use Scenario::{S1, S2, S3, S5, S6, S7};
+    assert_eq!(told, [(S1, 1), (S2, 2), (S3, 1), (S5, 1), (S6, 2), (S7, 1)]);
+    assert!(measured.iter().all(|one| one.seconds > 0.0 && one.changes > 0), "{measured:?}");
+    fleet.pass(60).await;
+    for resource in
+        ["clusterresourceplacements", "clusterresourcebindings", "clusterstagedupdateruns"]
+    {
+        assert!(fleet.clusters.hub.list(resource, "").await.is_empty(), "{resource}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_needs_somebody_who_does_it() {
+    let mut fleet = Fleet::new(FleetConfig::named(&[])).await;
+    fleet.start(HUB);
+    let bench = bench(&["s4", "--members", "2", "--placements", "1"]);
+    let client = fleet.client(HUB, "bench");
+    let error = bench.measure(client, fleet.env.clone(), &|_: &str| {}).await.unwrap_err();
+    assert_eq!(error.to_string(), "S4 restarts the hub: say how with --restart 'COMMAND'");
+}
