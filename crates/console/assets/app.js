@@ -83,14 +83,31 @@ function notice({ gaps = [], loading }) {
   main.setAttribute("aria-busy", String(!!loading));
 }
 
+// Where several people have a console, it says who this is.
+let user = "";
+async function who() {
+  try {
+    const me = await (await fetch("/api/me")).json();
+    user = me.user;
+    if (!user) return;
+    const el = document.getElementById("me");
+    el.hidden = false;
+    show(el, h("span", { title: me.readOnly ? `${user}: ${me.readOnly}` : user }, user), h("button", { type: "button", onclick: async () => {
+      await fetch("/api/sign-out", { method: "POST", headers: { "x-flagship-verb": "1" } });
+      location.replace("/");
+    } }, "Sign out"));
+  } catch { /* nobody, or away */ }
+}
+who();
+
 let state = "";
 function told(next) {
   if (next === state) return;
   state = next;
-  const words = { live: ["Live", "Changes are shown as they happen"], lost: ["Reconnecting…", "The connection was lost; what you see may be old"], locked: ["Locked", "Open the link that the console printed"] };
+  const words = { live: ["Live", "Changes are shown as they happen"], lost: ["Reconnecting…", "The connection was lost; what you see may be old"], locked: ["Locked", user ? "Sign in again" : "Open the link that the console printed"] };
   const [text, title] = words[next];
   show(document.getElementById("link"), h("span", { class: `l-${next}`, title }, h("i", { "aria-hidden": "true" }), text));
-  if (next === "locked") show(document.getElementById("notice"), h("p.notice.bad", {}, "This console has another key now. Open the link that `flagship up` or `flagship console` printed."));
+  if (next === "locked") show(document.getElementById("notice"), user ? h("p.notice.bad", {}, "Your sign-in has ended. ", h("a", { href: "/" }, "Sign in again")) : h("p.notice.bad", {}, "This console has another key now. Open the link that `flagship up` or `flagship console` printed."));
 }
 
 addEventListener("hashchange", routed);

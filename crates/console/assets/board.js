@@ -5,12 +5,14 @@ import { Cells, on_scheme } from "./cells.js";
 import { why } from "./why.js";
 import { buttons } from "./card.js";
 import { timeline } from "./timeline.js";
+import { changes, section } from "./plan.js";
 
 export const query = ({ namespace, name }) => `view=run&namespace=${encodeURIComponent(namespace || "")}&name=${encodeURIComponent(name)}`;
 export const title = (model) => `${model.head.done ?? 0}/${model.head.all ?? 0} ${WORDS[model.head.phase] || ""} ${model.head.name}`;
 
 let stages = new Map();
 let shown = null;
+let diff = { id: "", text: "", effect: null };
 
 /** Verbs of the run on the page, for the keyboard. */
 export let verbs = [];
@@ -52,7 +54,8 @@ export function draw(root, model, changed, route, go, again = true) {
     why(head.finding, { quiet }),
     h("div.stages", { class: head.stages.length > 4 ? "many" : "", style: { "--columns": columns(head.stages) } }, head.stages.map((stage, index) => column(stage, index, head))),
     legend(),
-    h("div.lower", {}, timeline(head), log(head))));
+    h("div.lower", {}, timeline(head), log(head)),
+    difference(head, placement, () => { if (shown === `${head.namespace}/${head.name}`) draw(root, model, new Set(), route, go, true); })));
   let from = 0;
   for (const stage of head.stages) {
     const cells = stages.get(stage.name);
@@ -64,6 +67,30 @@ export function draw(root, model, changed, route, go, again = true) {
     from += stage.cells;
   }
   on_scheme(() => { for (const cells of stages.values()) if (cells.dense) cells.paint(); });
+}
+
+/** What this version has that the one before has not, asked for once. */
+function difference(head, placement, redraw) {
+  if (!head.snapshot || head.before === null || head.before === undefined || head.before === head.snapshot) return null;
+  const id = `${full_name(placement)}|${head.before}|${head.snapshot}`;
+  if (diff.id !== id) {
+    diff = { id, text: "Reading both snapshots…", effect: null };
+    compare(placement, head, id).then(redraw);
+  }
+  const n = diff.effect?.changes.length;
+  const told = diff.effect ? `${n ? count(n, "object") : "Nothing"}, snapshot ${head.before} → ${head.snapshot}` : diff.text;
+  return section("What differs from the version before", told, diff.effect && changes(diff.effect));
+}
+
+async function compare(placement, head, id) {
+  const query = new URLSearchParams({ placement: placement.name, namespace: placement.namespace || "", from: head.before, to: head.snapshot });
+  let text = "The console does not answer.", effect = null;
+  try {
+    const answer = await fetch(`/api/changes?${query}`);
+    const told = await answer.json();
+    if (answer.ok) effect = told; else text = told.error;
+  } catch { /* said below */ }
+  if (diff.id === id) diff = { id, text, effect };
 }
 
 function started(said, head) {

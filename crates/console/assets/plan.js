@@ -56,20 +56,21 @@ async function ask(route, strategy, id, redraw) {
 }
 
 function planned(plan, line, route) {
+  const { effect } = plan;
   const verb = {
     label: "Start this run", act: plan.act, command: plan.command, missing: line.missing,
     effect: `Starts a run of ${full_name(route)} with strategy ${plan.strategy}: ${count(plan.clusters, "cluster")} in ${count(plan.stages.length, "stage")}, ${count(plan.approvals, "approval")} on the way.`,
   };
   const gates = (stage) => stage.gates.map((gate) => (gate.approval ? `approval ${gate.side}` : `wait ${gate.wait} ${gate.side}`)).join(", ");
   return [
-    h("dl.figures", {}, [["Clusters", plan.clusters], ["Stages", plan.stages.length], ["Approvals", plan.approvals], ["Pods that restart", plan.effect.pods]].map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
-    plan.passed.map((note) => h("p.missing", {}, note.message)),
-    plan.open.map((run) => h("p.missing", {}, `${run} has not ended; both would roll out this placement`)),
-    changes(plan.effect),
-    h("div.scroll", { tabindex: 0, role: "region", "aria-label": "Stages" }, h("table.stages-table", {},
+    h("dl.figures", {}, [["Clusters", plan.clusters], ["Stages", plan.stages.length], ["Approvals", plan.approvals], ["Pods that restart", effect.pods]].map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
+    warnings(plan),
+    section("What changes", told(effect), changes(effect)),
+    (effect.overrides.length > 0 || effect.overridesUnread) && section("What overrides make of it", effect.overridesUnread ? "You may not read all of them." : "", overrides(effect.overrides)),
+    section("Where", where(effect), h("div.scroll", { tabindex: 0, role: "region", "aria-label": "Stages" }, h("table.stages-table", {},
       h("thead", {}, h("tr", {}, ["Stage", "Clusters", "At once", "Gates"].map((name) => h("th", { scope: "col" }, name)))),
       h("tbody", {}, plan.stages.map((stage, at) => h("tr", { "data-key": stage.name },
-        h("th", { scope: "row" }, h("span.n", {}, at + 1), stage.name), h("td", {}, names(stage.cells)), h("td.num", {}, plan.atOnce[at]), h("td", {}, gates(stage) || h("span.quiet", {}, "none"))))))),
+        h("th", { scope: "row" }, h("span.n", {}, at + 1), stage.name), h("td", { "data-name": "Clusters" }, names(stage.cells.map((cell) => cell.cluster))), h("td.num", { "data-name": "At once" }, plan.atOnce[at]), h("td", { "data-name": "Gates" }, gates(stage) || h("span.quiet", {}, "none")))))))),
     h("div.verbs", {}, buttons([verb], (said) => {
       const made = /^(\S+) created/.exec(said);
       if (made) location.hash = link.run({ namespace: route.namespace, name: made[1].split("/").pop() });
@@ -78,27 +79,72 @@ function planned(plan, line, route) {
   ];
 }
 
-/** What would change on the clusters: objects, fields, and what would fail. */
-function changes(effect) {
-  const against = effect.from === undefined ? "no cluster has a version yet" : `against snapshot ${effect.from}`;
-  const signs = { added: "+", removed: "−", changed: "~" };
-  const all = effect.changes ?? [];
-  const told = effect.changes ? `${all.length ? count(all.length, "object") : "nothing"}, ${against}` : "unknown: there is no snapshot yet, or what it selects cannot be read";
-  return h("section.changes", { "aria-label": "What changes" }, h("h2", {}, "What changes"),
-    h("p.quiet", {}, told),
-    h("ul", {}, all.map((change) => {
-      const name = `${change.kind} ${change.namespace ? `${change.namespace}/` : ""}${change.name}`;
-      return h("li", { "data-key": name }, h("strong", {}, `${signs[change.what]} ${name}`), h("span.told-only", {}, change.what),
-        change.restarts && h("span.quiet", {}, change.pods === undefined ? " restarts its pods" : ` restarts ${count(change.pods, "pod")} a cluster`),
-        change.fields.length > 0 && h("ul", {}, change.fields.slice(0, 20).map((field) => h("li", { "data-key": field.path },
-          h("code", {}, field.path), ": ", h("del", {}, field.from ?? "unset"), " → ", h("ins", {}, field.to ?? "unset")))),
-        change.fields.length > 20 && h("p.quiet", {}, `and ${count(change.fields.length - 20, "more field")}`),
-        (change.immutable ?? []).map((path) => h("p.missing", {}, `${path} cannot be changed: applying it will fail on every cluster`)));
-    })));
+export function section(name, said, inside) {
+  return h("section.changes", { "aria-label": name, "data-key": name }, h("header", {}, h("h2", {}, name), said && h("p.quiet", {}, said)), inside);
 }
 
-function names(cells) {
-  if (!cells.length) return h("span.quiet", {}, "none, skipped");
-  const some = cells.slice(0, 12).map((cell) => cell.cluster).join(", ");
-  return cells.length > 12 ? `${some} and ${cells.length - 12} more` : some;
+/** What is in the way, or may be. */
+function warnings({ passed, frozen, policies, open, effect }) {
+  const kind = ({ kind, group }) => `kind ${kind} of ${group}`;
+  const notes = [
+    ...policies,
+    ...passed.map((note) => note.message),
+    ...frozen,
+    ...open.map((run) => `${run} has not ended; both would roll out this placement`),
+    ...effect.unstaged.map((group) => `No stage takes ${count(group.clusters.length, "cluster")}, ${names(group.clusters)}: ${group.because}`),
+    ...effect.missingKinds.filter((one) => one.unknown).map((one) => `Unknown whether ${count(one.unknown, "cluster serves", "clusters serve")} ${kind(one)}: nothing of it was applied there yet`),
+  ];
+  const fails = effect.missingKinds.filter((one) => one.lacking.length).map((one) => `Would fail on ${count(one.lacking.length, "cluster")}, ${names(one.lacking)}: no ${kind(one)}`);
+  return [fails.map((text) => h("p.missing.fails", {}, text)), notes.map((text) => h("p.missing", {}, text))];
+}
+
+function told(effect) {
+  if (!effect.changes) return "Unknown: there is no snapshot yet, or what it selects cannot be read.";
+  const against = effect.from === undefined ? "no cluster has a version yet" : `against snapshot ${effect.from}`;
+  return `${effect.changes.length ? count(effect.changes.length, "object") : "Nothing"}, ${against}`;
+}
+
+function where({ versions, regions = {} }) {
+  const now = Object.entries(versions).map(([version, n]) => (version === "none" ? `no version on ${n}` : `snapshot ${version} on ${n}`));
+  const at = Object.entries(regions).map(([region, n]) => `${region} ${n}`);
+  return [now.length && `Now ${now.join(", ")}`, at.length && `regions ${at.join(", ")}`].filter(Boolean).join(" · ");
+}
+
+const SIGNS = { added: "+", removed: "−", changed: "~" };
+const FIELDS = 20;
+
+/** What changes on the clusters: objects, fields, and what fails. */
+export function changes(effect) {
+  const all = effect.changes ?? [];
+  if (!all.length) return null;
+  return h("ul", {}, all.map((change) => {
+    const name = `${change.kind} ${change.namespace ? `${change.namespace}/` : ""}${change.name}`;
+    return h("li", { "data-key": name }, h("p.object-name", {}, h("b", {}, h("span.what", { class: `w-${change.what}`, "aria-hidden": "true" }, SIGNS[change.what]), name), h("span.told-only", {}, change.what),
+      change.restarts && h("span.quiet", {}, change.pods === undefined ? "restarts its pods" : `restarts ${count(change.pods, "pod")} a cluster`)),
+    fields(change.fields),
+    (change.immutable ?? []).map((path) => h("p.missing.fails", {}, `${path} cannot be changed: applying it will fail on every cluster`)));
+  }));
+}
+
+function overrides(all) {
+  if (!all.length) return null;
+  return h("ul", {}, all.map((one) => h("li", { "data-key": JSON.stringify([one.by, one.object, one.fields, one.dropped, one.fails]) },
+    h("p.object-name", {}, h("b", {}, one.by), one.object && h("span.quiet", {}, `on ${one.object}`)),
+    fields(one.fields ?? []),
+    one.dropped && h("p", {}, "is not delivered"),
+    one.fails && h("p.missing.fails", {}, `nothing reaches these clusters: ${one.fails}`),
+    one.clusters.length > 0 && h("p.quiet", {}, `on ${count(one.clusters.length, "cluster")}: ${names(one.clusters)}`))));
+}
+
+function fields(all) {
+  if (!all.length) return null;
+  return [h("ul.fields", {}, all.slice(0, FIELDS).map((field) => h("li", { "data-key": field.path },
+    h("code", {}, field.path), h("span.values", {}, h("del", {}, field.from ?? "unset"), h("span", { "aria-label": "becomes" }, "→"), h("ins", {}, field.to ?? "unset"))))),
+  all.length > FIELDS && h("p.quiet", {}, `and ${count(all.length - FIELDS, "more field")}`)];
+}
+
+function names(clusters) {
+  if (!clusters.length) return "none, skipped";
+  const some = clusters.slice(0, 12).join(", ");
+  return clusters.length > 12 ? `${some} and ${clusters.length - 12} more` : some;
 }

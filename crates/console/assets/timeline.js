@@ -2,6 +2,8 @@
 
 import { h, at, now, span } from "./dom.js";
 
+const LEGEND = [["done", "updated"], ["moving", "updating"], ["stuck", "stuck"], ["waiting", "wait"], ["asking", "asking"], ["diamond", "approval"], ["tick", "failure"]];
+
 /** The timeline of a run; nothing before it has begun. */
 export function timeline(head) {
   const { created, ended, expected, stages = [] } = head;
@@ -17,7 +19,7 @@ export function timeline(head) {
   const rows = stages.map((stage) => h("div.lane", { "data-key": stage.name },
     h("span.lane-name", {}, stage.name),
     h("div.track", {},
-      bar(stage.updated ? "done" : "moving", stage.start, stage.updated || present, `${stage.name}: clusters updated in ${span((stage.updated || present) - (stage.start || present))}`),
+      bar(stage.updated ? "done" : head.phase === "stuck" || head.phase === "failed" ? "stuck" : "moving", stage.start, stage.updated || present, `${stage.name}: clusters updated in ${span((stage.updated || present) - (stage.start || present))}`),
       stage.gates.map((gate) => gate.approval
         ? [bar("asking", gate.asked, gate.passed || present, `approval ${gate.side} ${stage.name}`),
           gate.asked && h("span.diamond", { class: gate.passed ? "passed" : "open", title: gate.passed ? `approved ${gate.side} ${stage.name}` : `waits for an approval ${gate.side} ${stage.name}`, style: { left: place(gate.passed || gate.asked) } })]
@@ -29,5 +31,5 @@ export function timeline(head) {
     h("h2", {}, "Timeline"),
     h("div.lanes", { role: "img", "aria-label": said.join(", ") || "nothing has begun" }, rows),
     h("div.axis", {}, h("span", {}, at(created)), h("span", {}, ended ? "ended " : expected ? "expected " : "now ", at(end))),
-    h("p.legend", { "aria-hidden": "true" }, h("i.key.done"), "updating", h("i.key.waiting"), "wait", h("i.key.asking"), "asking", h("i.key.diamond"), "approval", h("i.key.tick"), "failure"));
+    h("p.legend", { "aria-hidden": "true" }, LEGEND.map(([kind, word]) => h("span", {}, h("i.key", { class: kind }), word))));
 }

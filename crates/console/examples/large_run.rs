@@ -1,8 +1,9 @@
 //! A console over a made-up hub with one run of 5,000 clusters: what it sends and holds.
 //!
-//! `cargo run --release -p flagship-console --example large_run` prints figures;
-//! with `serve` it prints a link and changes cells until it is stopped, for a browser:
-//! `one` changes one cell every second, `all` changes every cell as fast as it can.
+//! `cargo run --release -p flagship-console --example large_run` prints figures of the server;
+//! with `serve` it prints a link and changes cells until it is stopped, for a browser and for
+//! `scripts/console-benchmark`: `one` finishes one cluster every 300 ms and prints when it was
+//! written, `all` changes every cell as fast as it can, `still` changes nothing.
 
 use std::convert::Infallible;
 use std::io::Write;
@@ -45,6 +46,10 @@ impl Commands for Nobody {
 
     fn plan(&self, _: &ObjectKey, _: Option<&str>) -> BoxFuture<'_, Result<Value, String>> {
         async { Err("nobody plans here".to_owned()) }.boxed()
+    }
+
+    fn changes(&self, _: &ObjectKey, _: &str, _: &str) -> BoxFuture<'_, Result<Value, String>> {
+        async { Err("nobody compares here".to_owned()) }.boxed()
     }
 
     fn look(&self, _: &str, _: &ResourceIdentifier) -> BoxFuture<'_, MemberView> {
@@ -244,22 +249,28 @@ async fn serve(client: Client, key: Key, env: &Env, changes: watch::Sender<Bytes
     write(format_args!("http://127.0.0.1:{port}/?key={}#/run/large", key.as_str()));
     let guard = Guard::loopback(key, port);
     let console = Arc::new(Console::new(guard, client, Arc::new(Nobody), env));
-    let all = kind == "all";
+    let (all, still, clock) = (kind == "all", kind == "still", env.clone());
     tokio::spawn(async move {
         for step in 1.. {
-            let pause = if all { Duration::from_millis(16) } else { Duration::from_secs(1) };
+            if still {
+                std::future::pending::<()>().await;
+            }
+            let pause = if all { Duration::from_millis(16) } else { Duration::from_millis(300) };
             tokio::time::sleep(pause).await;
-            let next = if all {
-                run(step + 1, 0, step as usize)
-            } else {
-                run(step + 1, 1400 + step as usize, 0)
-            };
-            changes.send_replace(Bytes::from(next.to_string()));
+            let done = 1400 + step as usize;
+            let next = if all { run(step + 1, 0, step as usize) } else { run(step + 1, done, 0) };
+            let next = Bytes::from(next.to_string());
+            if !all {
+                write(format_args!("wrote {done} {}", clock.now().as_microsecond()));
+            }
+            changes.send_replace(next);
         }
     });
     loop {
         let Ok((socket, _)) = listener.accept().await else { continue };
         let console = console.clone();
+        // As the real one does: a change is a small write.
+        drop(socket.set_nodelay(true));
         tokio::spawn(async move {
             let service = service_fn(|request| {
                 let console = console.clone();

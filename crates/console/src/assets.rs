@@ -40,6 +40,8 @@ assets! {
     "/fleet.js" => "fleet.js", SCRIPT;
     "/placements.js" => "placements.js", SCRIPT;
     "/plan.js" => "plan.js", SCRIPT;
+    "/sign-in.html" => "sign-in.html", HTML;
+    "/sign-in.js" => "sign-in.js", SCRIPT;
     "/style.css" => "style.css", STYLE;
     "/icon.svg" => "icon.svg", PICTURE;
 }

@@ -19,6 +19,14 @@ pub trait Commands: Send + Sync + 'static {
         strategy: Option<&str>,
     ) -> BoxFuture<'_, Result<Value, String>>;
 
+    /// What differs between two versions of a placement, by object and field.
+    fn changes(
+        &self,
+        placement: &ObjectKey,
+        from: &str,
+        to: &str,
+    ) -> BoxFuture<'_, Result<Value, String>>;
+
     /// What a member shows of an object.
     fn look(&self, cluster: &str, resource: &ResourceIdentifier) -> BoxFuture<'_, MemberView>;
 }

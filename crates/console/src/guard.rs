@@ -1,5 +1,5 @@
 //! Who is let in on a loopback port: whoever has the key, from our own page, and nobody's
-//! web site on their behalf.
+//! web site on their behalf. What holds of every console, `team`'s too, is [`from_our_page`].
 //!
 //! Any page in the browser may send requests to 127.0.0.1, and a foreign name may be made to
 //! resolve to it. So the key is asked of every request, `Host` must be ours, `Origin` must be
@@ -72,7 +72,7 @@ pub struct Refusal {
     pub says: &'static str,
 }
 
-const fn refusal(status: StatusCode, says: &'static str) -> Refusal {
+pub(crate) const fn refusal(status: StatusCode, says: &'static str) -> Refusal {
     Refusal { status, says }
 }
 
@@ -80,13 +80,13 @@ const FOREIGN_HOST: Refusal = refusal(
     StatusCode::FORBIDDEN,
     "This console answers only to 127.0.0.1 and localhost; open the link as it was printed.",
 );
-const FOREIGN_ORIGIN: Refusal =
+pub(crate) const FOREIGN_ORIGIN: Refusal =
     refusal(StatusCode::FORBIDDEN, "Only the console's own page may send requests here.");
 const NO_KEY: Refusal = refusal(
     StatusCode::UNAUTHORIZED,
     "Open the link that `flagship up` or `flagship console` printed: it carries the key.",
 );
-const NOT_OURS: Refusal =
+pub(crate) const NOT_OURS: Refusal =
     refusal(StatusCode::FORBIDDEN, "A verb needs the header that the console's own page sends.");
 
 impl Guard {
@@ -99,43 +99,20 @@ impl Guard {
     /// Lets the request in, or says why not. A request that carries the key in its address
     /// gets the cookie that replaces it.
     pub fn check(&self, request: &Parts) -> Result<Option<HeaderValue>, Refusal> {
-        let header = |name: &HeaderName| request.headers.get(name);
-        let host = header(&HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+        let host = host_of(request);
         if !self.hosts.iter().any(|ours| ours.eq_ignore_ascii_case(host)) {
             return Err(FOREIGN_HOST);
         }
-        if let Some(origin) = header(&ORIGIN) {
-            let origin = origin.to_str().unwrap_or_default();
-            let theirs = origin.strip_prefix("http://");
-            if theirs.is_none_or(|theirs| !theirs.eq_ignore_ascii_case(host)) {
-                return Err(FOREIGN_ORIGIN);
-            }
-        }
-        // A link in a mail or a chat may open the page; nobody else's page may read from it.
-        let site = header(&FETCH_SITE).and_then(|site| site.to_str().ok()).unwrap_or_default();
-        let is_page = request.method == Method::GET && request.uri.path() == "/";
-        if matches!(site, "cross-site" | "same-site") && !is_page {
-            return Err(FOREIGN_ORIGIN);
-        }
+        from_our_page(request, "http://")?;
         let given = request.uri.query().and_then(|query| field(query, "key"));
-        let cookie = self.cookie_of(request);
+        let cookie = cookie_of(request, &self.cookie);
         let known = |key: &String| self.key.is(key);
         let by_link = given.as_ref().is_some_and(known);
         if !by_link && !cookie.as_ref().is_some_and(known) {
             return Err(NO_KEY);
         }
-        if request.method != Method::GET && header(&VERB).is_none() {
-            return Err(NOT_OURS);
-        }
+        has_verb_header(request)?;
         Ok(by_link.then(|| self.set_cookie()).flatten())
-    }
-
-    fn cookie_of(&self, request: &Parts) -> Option<String> {
-        let sent = request.headers.get_all(COOKIE).iter().filter_map(|sent| sent.to_str().ok());
-        let mut pairs =
-            sent.flat_map(|sent| sent.split(';')).filter_map(|pair| pair.split_once('='));
-        let found = pairs.find(|(name, _)| name.trim() == self.cookie);
-        found.map(|(_, value)| value.trim().to_owned())
     }
 
     fn set_cookie(&self) -> Option<HeaderValue> {
@@ -143,6 +120,43 @@ impl Guard {
         let text = format!("{name}={key}; Path=/; HttpOnly; SameSite=Strict; Max-Age=2592000");
         HeaderValue::from_str(&text).ok()
     }
+}
+
+/// Whom the request thinks it talks to. HTTP/2 has it in the address.
+pub(crate) fn host_of(request: &Parts) -> &str {
+    let named = request.headers.get(HOST).and_then(|host| host.to_str().ok());
+    named.or_else(|| request.uri.authority().map(|host| host.as_str())).unwrap_or_default()
+}
+
+/// Refuses what another site's page sends, as far as a browser tells.
+pub(crate) fn from_our_page(request: &Parts, scheme: &str) -> Result<(), Refusal> {
+    if let Some(origin) = request.headers.get(ORIGIN) {
+        let theirs = origin.to_str().unwrap_or_default().strip_prefix(scheme);
+        if theirs.is_none_or(|theirs| !theirs.eq_ignore_ascii_case(host_of(request))) {
+            return Err(FOREIGN_ORIGIN);
+        }
+    }
+    // A link in a mail or a chat may open the page; nobody else's page may read from it.
+    let site = request.headers.get(FETCH_SITE).and_then(|site| site.to_str().ok());
+    let is_page = request.method == Method::GET && request.uri.path() == "/";
+    match site {
+        Some("cross-site" | "same-site") if !is_page => Err(FOREIGN_ORIGIN),
+        _ => Ok(()),
+    }
+}
+
+/// Whatever changes something needs the header that a form cannot send.
+pub(crate) fn has_verb_header(request: &Parts) -> Result<(), Refusal> {
+    let is_read = request.method == Method::GET;
+    (is_read || request.headers.contains_key(VERB)).then_some(()).ok_or(NOT_OURS)
+}
+
+/// The cookie of this name.
+pub(crate) fn cookie_of(request: &Parts, named: &str) -> Option<String> {
+    let sent = request.headers.get_all(COOKIE).iter().filter_map(|sent| sent.to_str().ok());
+    let mut pairs = sent.flat_map(|sent| sent.split(';')).filter_map(|pair| pair.split_once('='));
+    let found = pairs.find(|(name, _)| name.trim() == named);
+    found.map(|(_, value)| value.trim().to_owned())
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
 //! The console over HTTP: the page, its views as JSON and as event streams, and the verbs.
 //!
-//! Every request passes the [`Guard`] first, whatever it asks for. Answers carry a policy
+//! Every request passes the [`Guard`] first, whatever it asks for; [`Caller`] answers what was
+//! let in. Answers carry a policy
 //! under which the browser loads nothing from elsewhere and runs no script of a name or a
 //! message.
 
 use std::convert::Infallible;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use bytes::Bytes;
 use flagship_api::names::ObjectKey;
@@ -26,6 +28,7 @@ use crate::assets;
 use crate::commands::{Act, Commands};
 use crate::guard::Guard;
 use crate::live::whole_text;
+use crate::rights::Rights;
 use crate::session::Session;
 use crate::stream;
 use crate::view::{View, field, status};
@@ -34,7 +37,7 @@ use crate::view::{View, field, status};
 pub type Answer = UnsyncBoxBody<Bytes, Infallible>;
 
 /// A verb is a few names and a comment.
-const LARGEST: usize = 64 << 10;
+pub(crate) const LARGEST: usize = 64 << 10;
 
 const POLICY: &str =
     "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
@@ -43,21 +46,13 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// A console for one caller.
 pub struct Console {
     guard: Guard,
-    client: Client,
-    commands: Arc<dyn Commands>,
-    env: Env,
-    /// Begun by the first request that is let in: a console that nobody opens watches nothing.
-    session: OnceLock<Session>,
+    caller: Arc<Caller>,
 }
 
 impl Console {
     /// Shows the hub of this client to whoever the guard lets in.
     pub fn new(guard: Guard, client: Client, commands: Arc<dyn Commands>, env: &Env) -> Self {
-        Self { guard, client, commands, env: env.clone(), session: OnceLock::new() }
-    }
-
-    fn session(&self) -> &Session {
-        self.session.get_or_init(|| Session::start(&self.client, &self.env, self.commands.clone()))
+        Self { guard, caller: Arc::new(Caller::new(client, commands, env)) }
     }
 
     /// Answers a request.
@@ -70,7 +65,7 @@ impl Console {
         let mut answer = match self.guard.check(&head) {
             Err(refusal) => plain(refusal.status, refusal.says),
             Ok(cookie) => {
-                let mut answer = self.route(&head, body).await;
+                let mut answer = self.caller.route(&head, body).await;
                 if let Some(cookie) = cookie {
                     answer.headers_mut().insert(SET_COOKIE, cookie);
                 }
@@ -80,8 +75,55 @@ impl Console {
         guarded(answer.headers_mut());
         answer
     }
+}
 
-    async fn route<B>(&self, head: &Parts, body: B) -> Response<Answer>
+/// Somebody who was let in, and what they see of the hub.
+pub(crate) struct Caller {
+    client: Client,
+    commands: Arc<dyn Commands>,
+    env: Env,
+    /// Who it is, where there are several.
+    user: String,
+    /// Why verbs are refused, if they are.
+    read_only: Option<&'static str>,
+    /// How long a stream lasts, where callers are looked at again.
+    lasts: Option<Duration>,
+    /// Begun by the first request that is let in: a console that nobody opens watches nothing.
+    session: OnceLock<Session>,
+}
+
+impl Caller {
+    pub(crate) fn new(client: Client, commands: Arc<dyn Commands>, env: &Env) -> Self {
+        Self {
+            client,
+            commands,
+            env: env.clone(),
+            user: String::new(),
+            read_only: None,
+            lasts: None,
+            session: OnceLock::new(),
+        }
+    }
+
+    /// One of several, who is looked at again after so long.
+    pub(crate) fn known_as(
+        self,
+        user: &str,
+        lasts: Duration,
+        read_only: Option<&'static str>,
+    ) -> Self {
+        Self { user: user.to_owned(), lasts: Some(lasts), read_only, ..self }
+    }
+
+    fn session(&self) -> &Session {
+        self.session.get_or_init(|| {
+            let rights = Rights::read_only(self.read_only);
+            Session::start(&self.client, &self.env, self.commands.clone(), rights)
+        })
+    }
+
+    /// Answers a request that was let in.
+    pub(crate) async fn route<B>(self: &Arc<Self>, head: &Parts, body: B) -> Response<Answer>
     where
         B: Body,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -111,7 +153,25 @@ impl Console {
                 }
                 None => plain(StatusCode::BAD_REQUEST, "name a placement: ?placement=NAME"),
             },
-            (&Method::POST, "/api/act") => self.act(body).await,
+            (&Method::GET, "/api/changes") => match key(query, "placement") {
+                Some(placement) => {
+                    let version = |name: &str| field(query, name).unwrap_or_default();
+                    let (from, to) = (version("from"), version("to"));
+                    let commands = self.session().commands();
+                    match commands.changes(&placement, &from, &to).await {
+                        Ok(changes) => said(StatusCode::OK, &changes),
+                        Err(why) => said(StatusCode::CONFLICT, &json!({"error": why})),
+                    }
+                }
+                None => plain(StatusCode::BAD_REQUEST, "name a placement: ?placement=NAME"),
+            },
+            (&Method::GET, "/api/me") => {
+                said(StatusCode::OK, &json!({"user": self.user, "readOnly": self.read_only}))
+            }
+            (&Method::POST, "/api/act") => match self.read_only {
+                Some(why) => said(StatusCode::FORBIDDEN, &json!({"error": why})),
+                None => self.act(body).await,
+            },
             (&Method::GET, path) => match assets::find(path) {
                 Some(asset) => typed(asset.media_type, Bytes::from_static(asset.bytes)),
                 None => plain(StatusCode::NOT_FOUND, "There is nothing here; begin at /."),
@@ -120,7 +180,7 @@ impl Console {
         }
     }
 
-    fn events(&self, query: &str, headers: &HeaderMap) -> Response<Answer> {
+    fn events(self: &Arc<Self>, query: &str, headers: &HeaderMap) -> Response<Answer> {
         let Some(view) = View::read(query) else { return unknown_view() };
         let Some(live) = self.session().live(view) else {
             return plain(StatusCode::SERVICE_UNAVAILABLE, "Too many views are open; close some.");
@@ -128,9 +188,10 @@ impl Console {
         // A page that connects by itself says in the address where it was.
         let seen = headers.get(LAST_EVENT_ID).and_then(|id| id.to_str().ok().map(str::to_owned));
         let seen = seen.or_else(|| field(query, "after"));
-        let env = self.env.clone();
-        let now = Arc::new(move || env.now().as_millisecond());
-        let mut answer = Response::new(stream::body(live.reader(seen.as_deref()), now));
+        // Whoever reads a stream is not forgotten: it holds the caller.
+        let caller = self.clone();
+        let now = Arc::new(move || caller.now());
+        let mut answer = Response::new(stream::body(live.reader(seen.as_deref()), now, self.lasts));
         let kind = HeaderValue::from_static("text/event-stream");
         answer.headers_mut().insert(CONTENT_TYPE, kind);
         answer
@@ -155,7 +216,7 @@ impl Console {
                 return said(StatusCode::BAD_REQUEST, &json!({"error": why}));
             }
         };
-        tracing::info!(command = %act.command(), "asked for on the console");
+        tracing::info!(command = %act.command(), user = self.user, "asked for on the console");
         let done = self.session().commands().act(act).await;
         // What was done is to be seen at once, not at the next tick.
         self.session().inner().mirror.touch();
@@ -180,25 +241,25 @@ fn unknown_view() -> Response<Answer> {
     plain(StatusCode::NOT_FOUND, "There is no such view: home, run, fleet, placements or cluster.")
 }
 
-fn plain(status: StatusCode, says: &str) -> Response<Answer> {
+pub(crate) fn plain(status: StatusCode, says: &str) -> Response<Answer> {
     let mut answer = typed("text/plain; charset=utf-8", Bytes::from(format!("{says}\n")));
     *answer.status_mut() = status;
     answer
 }
 
-fn said(status: StatusCode, value: &Value) -> Response<Answer> {
+pub(crate) fn said(status: StatusCode, value: &Value) -> Response<Answer> {
     let mut answer = typed("application/json", Bytes::from(value.to_string()));
     *answer.status_mut() = status;
     answer
 }
 
-fn typed(media_type: &'static str, bytes: Bytes) -> Response<Answer> {
+pub(crate) fn typed(media_type: &'static str, bytes: Bytes) -> Response<Answer> {
     let mut answer = Response::new(Full::new(bytes).boxed_unsync());
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     answer
 }
 
-fn guarded(headers: &mut HeaderMap) {
+pub(crate) fn guarded(headers: &mut HeaderMap) {
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));

@@ -91,6 +91,8 @@ fn runs() -> [ResourceType; 2] {
 #[derive(Debug, Default)]
 pub struct Rights {
     known: Mutex<BTreeMap<Right, Known>>,
+    /// Why nobody may do anything here.
+    read_only: Option<&'static str>,
 }
 
 #[derive(Clone, Debug)]
@@ -101,9 +103,17 @@ struct Known {
 }
 
 impl Rights {
+    /// Those of somebody who may look and nothing else, for this reason.
+    pub fn read_only(why: Option<&'static str>) -> Self {
+        Self { read_only: why, ..Self::default() }
+    }
+
     /// What is missing for this; empty if nothing is. Whoever asks is answered from memory,
     /// and [`Rights::refresh`] asks the hub.
     pub fn missing(&self, right: &Right) -> String {
+        if let Some(why) = self.read_only {
+            return why.to_owned();
+        }
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let unknown = Known { asked: None, missing: None };
         let known = known.entry(right.clone()).or_insert(unknown);

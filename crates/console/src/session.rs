@@ -39,11 +39,11 @@ const MOST_VIEWS: usize = 128;
 
 impl Session {
     /// Begins to watch the hub with this client. Needs a runtime.
-    pub fn start(client: &Client, env: &Env, commands: Arc<dyn Commands>) -> Self {
+    pub fn start(client: &Client, env: &Env, commands: Arc<dyn Commands>, rights: Rights) -> Self {
         let inner = Arc::new(Inner {
             env: env.clone(),
             mirror: Mirror::start(client, env),
-            rights: Rights::default(),
+            rights,
             looks: MemberLookups::default(),
             commands,
             lives: Mutex::default(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use futures::stream;
+use futures::{StreamExt, stream};
 use http_body::Frame;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, StreamBody};
@@ -15,10 +15,12 @@ use crate::live::Reader;
 /// A comment now and then lets both sides notice that the other is gone.
 const ALIVE: Duration = Duration::from_secs(15);
 
-/// Sends what the reader lacks, for ever.
+/// Sends what the reader lacks, for ever or for so long; a page comes back by itself then, and
+/// goes on where it was.
 pub fn body(
     reader: Reader,
     now: Arc<dyn Fn() -> i64 + Send + Sync>,
+    lasts: Option<Duration>,
 ) -> UnsyncBoxBody<Bytes, Infallible> {
     let begun = (reader, now, true);
     let events = stream::unfold(begun, |(mut reader, now, first)| async move {
@@ -38,5 +40,8 @@ pub fn body(
         }
         Some((Ok(Frame::data(bytes)), (reader, now, false)))
     });
+    let Some(lasts) = lasts else { return StreamBody::new(events).boxed_unsync() };
+    let again = stream::once(async { Ok(Frame::data(Bytes::from_static(b"retry: 50\n\n"))) });
+    let events = events.take_until(tokio::time::sleep(lasts)).chain(again);
     StreamBody::new(events).boxed_unsync()
 }

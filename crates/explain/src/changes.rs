@@ -50,7 +50,7 @@ pub struct ObjectChange {
 }
 
 /// One field that differs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct FieldChange {
     /// `spec.template.spec.containers[web].image`.
     pub path: String,
@@ -84,10 +84,7 @@ pub fn between(old: &[Value], new: &[Value]) -> Vec<ObjectChange> {
             (None, _) => (What::Added, Vec::new()),
             (_, None) => (What::Removed, Vec::new()),
             (Some(was), Some(is)) if was == is => continue,
-            (Some(was), Some(is)) => {
-                let secret = kind == "Secret" && key.0.is_empty();
-                (What::Changed, fields(was, is, secret))
-            }
+            (Some(was), Some(is)) => (What::Changed, changed_fields(was, is)),
         };
         let restarts = what == What::Changed && runs_pods(kind) && has(&fields, "spec.template");
         changes.push(ObjectChange {
@@ -118,7 +115,9 @@ fn by_name(objects: &[Value]) -> BTreeMap<Key, &Value> {
     objects.iter().map(|object| (key(object), object)).collect()
 }
 
-fn fields(was: &Value, is: &Value, secret: bool) -> Vec<FieldChange> {
+/// Fields of one object that differ.
+pub fn changed_fields(was: &Value, is: &Value) -> Vec<FieldChange> {
+    let secret = was["kind"] == "Secret" && was["apiVersion"] == "v1";
     let mut found = Vec::new();
     compare(String::new(), Some(was), Some(is), secret, &mut found);
     found
@@ -212,7 +211,7 @@ fn is_within(path: &str, of: &str) -> bool {
 }
 
 /// A DaemonSet has as many pods as a cluster has nodes for it.
-fn replicas(kind: &str, object: &Value) -> Option<i64> {
+pub fn replicas(kind: &str, object: &Value) -> Option<i64> {
     match kind {
         "DaemonSet" => None,
         _ => Some(object["spec"]["replicas"].as_i64().unwrap_or(1)),

@@ -4,12 +4,13 @@
 //! The hash has four parts, so that who started a plan that no longer holds is told which
 //! part of it has changed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use flagship_api::hash;
+use flagship_api::names::ObjectKey;
 use flagship_api::staged_update::UpdateStrategySpec;
 use flagship_rules::model::{Binding, Cluster};
 use serde::Serialize;
@@ -17,6 +18,9 @@ use serde_json::{Value, json};
 
 use crate::board::Stage;
 use crate::changes::{ObjectChange, between};
+use crate::overridden::{OverrideEffect, Overriding, overriding};
+use crate::served_kinds::{KindMissing, missing_kinds};
+use crate::unstaged::{Unstaged, unstaged};
 
 /// Labels that say where a cluster is, the first one that it has counts.
 const REGION: [&str; 2] = ["topology.kubernetes.io/region", "region"];
@@ -32,6 +36,28 @@ pub struct Content {
     pub new: Option<Vec<Value>>,
     /// Overrides of both scopes, with what they say.
     pub overrides: BTreeMap<String, Value>,
+    /// Whether there may be others that cannot be read.
+    pub overrides_unread: bool,
+    /// Bindings of other placements, where a kind is brought that not every cluster serves.
+    pub others: Vec<Arc<Binding>>,
+}
+
+/// What a run is about, as far as its effect needs it.
+pub struct Planned<'a> {
+    /// The placement.
+    pub placement: &'a ObjectKey,
+    /// The stages, with their clusters.
+    pub stages: &'a [Stage],
+    /// How many of them bring something; the one after them takes it away.
+    pub bringing: usize,
+    /// The strategy.
+    pub strategy: Option<&'a UpdateStrategySpec>,
+    /// What policies say.
+    pub policies: &'a [String],
+    /// The placement's bindings.
+    pub bindings: &'a [Arc<Binding>],
+    /// The members.
+    pub clusters: &'a [Arc<Cluster>],
 }
 
 /// What a run would change.
@@ -48,8 +74,16 @@ pub struct Effect {
     /// Clusters by region, if any says where it is.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub regions: BTreeMap<String, usize>,
-    /// Pods that are replaced on all clusters together, before overrides.
+    /// Pods that are replaced on all clusters together, as many as overrides leave.
     pub pods: i64,
+    /// What overrides make of the objects, on which clusters.
+    pub overrides: Vec<OverrideEffect>,
+    /// Whether there may be overrides that could not be read.
+    pub overrides_unread: bool,
+    /// Kinds that clusters do not serve, or may not.
+    pub missing_kinds: Vec<KindMissing>,
+    /// Chosen clusters that no stage takes.
+    pub unstaged: Vec<Unstaged>,
     /// The hash of the plan.
     pub hash: PlanHash,
 }
@@ -80,14 +114,9 @@ pub fn usual(versions: &BTreeMap<String, usize>) -> Option<&str> {
 
 impl Effect {
     /// Of a run through these stages.
-    pub fn of(
-        content: &Content,
-        stages: &[Stage],
-        strategy: Option<&UpdateStrategySpec>,
-        policies: &[String],
-        bindings: &[Arc<Binding>],
-        clusters: &[Arc<Cluster>],
-    ) -> Self {
+    pub fn of(content: &Content, planned: &Planned<'_>) -> Self {
+        let Planned { placement, stages, bringing, strategy, policies, bindings, clusters } =
+            planned;
         let read = content.old.as_ref().zip(content.new.as_ref());
         let changes = read.map(|(old, new)| between(old, new));
         let names: Vec<(&str, Vec<&str>)> = stages
@@ -97,8 +126,21 @@ impl Effect {
                 (stage.name.as_str(), cells.collect())
             })
             .collect();
-        let count = names.iter().map(|(_, clusters)| clusters.len()).sum::<usize>();
-        let each: i64 = changes.iter().flatten().filter_map(|change| change.pods).sum();
+        let brought = names.iter().take(*bringing);
+        let taken: BTreeSet<&str> =
+            brought.flat_map(|(_, clusters)| clusters.iter().copied()).collect();
+        let restarting = changes.iter().flatten().filter(|change| change.restarts);
+        let each: i64 = restarting.clone().filter_map(|change| change.pods).sum();
+        let each = each.saturating_mul(i64::try_from(taken.len()).unwrap_or(i64::MAX));
+        let new = content.new.as_deref().unwrap_or_default();
+        let of_run: Vec<&Cluster> = clusters
+            .iter()
+            .filter(|cluster| taken.contains(cluster.name.as_str()))
+            .map(|cluster| &**cluster)
+            .collect();
+        let restarting = restarting.map(ObjectChange::named).collect();
+        let Overriding { effects, pods } =
+            overriding(placement, &content.overrides, new, &restarting, &of_run);
         let hash = PlanHash::of([
             json!(content.new),
             json!(names),
@@ -109,8 +151,21 @@ impl Effect {
             versions: versions(bindings),
             from: content.from.clone(),
             regions: regions(&names, clusters),
-            pods: each.saturating_mul(i64::try_from(count).unwrap_or(i64::MAX)),
+            pods: each.saturating_add(pods),
             changes,
+            overrides: effects,
+            overrides_unread: content.overrides_unread,
+            missing_kinds: missing_kinds(
+                new,
+                content.from.as_deref(),
+                content.old.as_deref(),
+                bindings,
+                &content.others,
+                &taken,
+            ),
+            unstaged: strategy
+                .map(|strategy| unstaged(strategy, bindings, clusters))
+                .unwrap_or_default(),
             hash,
         }
     }
@@ -222,7 +277,18 @@ mod tests {
 
     #[test]
     fn a_hash_says_which_part_of_the_plan_has_changed() {
-        let hash = |content: Content| Effect::of(&content, &[], None, &[], &[], &[]).hash;
+        let hash = |content: Content| {
+            let planned = Planned {
+                placement: &ObjectKey::cluster("demo"),
+                stages: &[],
+                bringing: 0,
+                strategy: None,
+                policies: &[],
+                bindings: &[],
+                clusters: &[],
+            };
+            Effect::of(&content, &planned).hash
+        };
         let before = hash(Content::default());
         let text = before.to_string();
         assert_eq!(text.parse::<PlanHash>().unwrap(), before);

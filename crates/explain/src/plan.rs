@@ -22,8 +22,10 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde::Serialize;
 
 use crate::board::{Board, Stage};
-use crate::effect::{Content, Effect};
-use crate::why::{ClusterFacts, Facts, Finding, RunFacts, Subject, explain};
+use crate::effect::{Content, Effect, Planned};
+use crate::order::some_of;
+use crate::unstaged::{Unstaged, unstaged};
+use crate::why::{Cause, ClusterFacts, Facts, Finding, RunFacts, Subject, explain};
 
 /// What a plan is made from.
 #[derive(Clone, Debug)]
@@ -112,7 +114,11 @@ pub struct Passed {
 pub struct Refused {
     facts: Facts,
     placement: String,
+    unstaged: Vec<Unstaged>,
 }
+
+/// Clusters that are named where many lack the same.
+const NAMED: usize = 10;
 
 /// The run that is imagined.
 const IMAGINED: &str = "plan";
@@ -142,12 +148,18 @@ pub fn foresee(asked: Asked) -> Foreseen {
         });
     };
     if has_ended(&status) {
+        let unstaged = seen.strategy.as_ref();
+        let unstaged = unstaged.map(|strategy| unstaged_of(strategy, &seen)).unwrap_or_default();
         let mut facts = Facts::new(Subject::Run(seen.run.beside(IMAGINED)), seen.now);
         facts.run = Some(RunFacts { spec: seen.run.spec, status, ..Default::default() });
-        return Foreseen::Refused(Box::new(Refused { facts, placement }));
+        return Foreseen::Refused(Box::new(Refused { facts, placement, unstaged }));
     }
     let stages = Stages::of(&seen, &status, passed, open, policies, &content);
     Foreseen::Stages(Box::new(stages))
+}
+
+fn unstaged_of(strategy: &UpdateStrategySpec, seen: &Observed) -> Vec<Unstaged> {
+    unstaged(strategy, &seen.bindings, &seen.clusters)
 }
 
 /// What to say of open runs that a newer one has passed: to let them go on takes clusters back.
@@ -199,11 +211,15 @@ impl Stages {
         }
         let effect = Effect::of(
             content,
-            &board.stages,
-            seen.strategy.as_ref(),
-            &policies,
-            &seen.bindings,
-            &seen.clusters,
+            &Planned {
+                placement: &seen.run.beside(&seen.run.spec.placement_name),
+                stages: &board.stages,
+                bringing: status.stages_status.len(),
+                strategy: seen.strategy.as_ref(),
+                policies: &policies,
+                bindings: &seen.bindings,
+                clusters: &seen.clusters,
+            },
         );
         Self {
             at_once,
@@ -227,6 +243,19 @@ impl Refused {
         let mut found = explain(&self.facts);
         // The run is imagined: it is nobody's evidence, and has no name.
         found.evidence.retain(|step| step.what != "run");
+        if found.cause == Cause::ClusterInNoStage {
+            // The hub's words name ten at most; a plan counts all of them.
+            found.evidence.retain(|step| step.what != "cluster");
+            for group in &self.unstaged {
+                let names: Vec<&str> = group.clusters.iter().map(String::as_str).collect();
+                let count = match names.len() {
+                    1 => "1 cluster".to_owned(),
+                    count => format!("{count} clusters"),
+                };
+                let says = format!("{}: {}", group.because, some_of(&names, NAMED));
+                found = found.saw("no stage", count, says);
+            }
+        }
         let (_, why) = found.headline.split_once(": ").unwrap_or(("", &found.headline));
         found.headline = format!("a run of {} would be refused: {why}", self.placement);
         found

@@ -270,9 +270,11 @@ fn chart(ends: &[f64]) -> Vec<(f64, usize)> {
 
 #[cfg(test)]
 mod tests {
+    use flagship_api::names::ObjectKey;
+
     use super::*;
     use crate::board::{Cell, GateState, Stage};
-    use crate::effect::{Content, Effect};
+    use crate::effect::{Content, Effect, Planned};
 
     fn stage(name: &str, clusters: usize, gates: Vec<Gate>) -> Stage {
         let cell = |number: usize| Cell {
@@ -298,7 +300,16 @@ mod tests {
         let at_once = slots.iter().map(usize::to_string).collect();
         let slots = slots.to_vec();
         let (passed, frozen, policies) = (Vec::new(), Vec::new(), Vec::new());
-        let effect = Effect::of(&Content::default(), &stages, None, &policies, &[], &[]);
+        let planned = Planned {
+            placement: &ObjectKey::cluster("web"),
+            stages: &stages,
+            bringing: stages.len(),
+            strategy: None,
+            policies: &policies,
+            bindings: &[],
+            clusters: &[],
+        };
+        let effect = Effect::of(&Content::default(), &planned);
         Stages {
             stages,
             at_once,

@@ -17,6 +17,7 @@ use flagship_runtime::lease::LeaseConfig;
 use flagship_runtime::metrics::Metrics;
 use flagship_runtime::queue::RateLimit;
 
+use super::console::TeamConsoleFlags;
 use super::endpoints::{self, Answers};
 use super::hub_choices::{HubChoices, signed};
 use super::spelling::{Complaints, Logging, duration};
@@ -150,6 +151,8 @@ pub struct Hub {
     update_run_stuck_threshold: Duration,
 
     #[command(flatten)]
+    console: TeamConsoleFlags,
+    #[command(flatten)]
     choices: HubChoices,
     #[command(flatten)]
     logging: Logging,
@@ -256,6 +259,7 @@ impl Hub {
             ("metrics-bind-address", &self.metrics_bind_address),
         ];
         let _serving = endpoints::serve_all(&addresses, &answers).await?;
+        let _console = self.console.serve(&client, &env).await?;
         hub.run(told_to_stop()).await;
         Ok(())
     }
@@ -409,6 +413,7 @@ impl Hub {
         complaints.unless(!both, || {
             "--webhook-certificate-secret and --use-cert-manager are mutually exclusive".into()
         });
+        self.console.check(&mut complaints);
         complaints.unless(self.leader_renew_deadline < self.leader_lease_duration, || {
             "--leader-renew-deadline must be below --leader-lease-duration".into()
         });

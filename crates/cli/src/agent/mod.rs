@@ -4,6 +4,7 @@
 //! charts and scripts start ours. What a flag means is said once, in `hub` and `member`.
 
 pub(crate) mod connections;
+mod console;
 mod endpoints;
 mod hub;
 mod hub_access;
@@ -11,6 +12,7 @@ mod hub_choices;
 mod member;
 mod refresh_token;
 mod spelling;
+mod tls;
 mod traces;
 mod webhooks;
 

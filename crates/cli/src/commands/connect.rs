@@ -38,6 +38,8 @@ pub struct Hub {
 enum Members {
     /// Contexts of a kubeconfig, or of kubectl's own.
     Contexts { path: Option<PathBuf>, names: Vec<String> },
+    /// There is none.
+    None,
     /// Clients that a story made.
     #[cfg(test)]
     Clients(std::collections::BTreeMap<String, Client>),
@@ -173,6 +175,11 @@ fn nearest(from: &Path) -> Option<PathBuf> {
 }
 
 impl Hub {
+    /// A hub without a way to its members.
+    pub fn alone(client: Client) -> Self {
+        Self { client, members: Members::None }
+    }
+
     /// A member, by the context that has its name.
     pub async fn member(&self, name: &str) -> Result<Client, String> {
         let unknown = || format!("the kubeconfig has no context {name}");
@@ -186,6 +193,9 @@ impl Hub {
                     .map(|client| client.named("flagship"))
                     .map_err(|error| error.to_string())
             }
+            Members::None => {
+                Err("the hub's own console does not reach members; `flagship console` does with your kubeconfig".to_owned())
+            }
             #[cfg(test)]
             Members::Clients(clients) => clients.get(name).cloned().ok_or_else(unknown),
         }
@@ -195,6 +205,7 @@ impl Hub {
     pub fn knows(&self, name: &str) -> bool {
         match &self.members {
             Members::Contexts { names, .. } => names.iter().any(|context| context == name),
+            Members::None => false,
             #[cfg(test)]
             Members::Clients(clients) => clients.contains_key(name),
         }

@@ -16,9 +16,11 @@ use flagship_api::snapshot::{
 };
 use flagship_api::staged_update::{UpdateRunSpec, UpdateStrategySpec};
 use flagship_explain::board::{Gate, Side};
-use flagship_explain::changes::What;
-use flagship_explain::effect::{Content, usual, versions};
+use flagship_explain::changes::{FieldChange, ObjectChange, What, between};
+use flagship_explain::effect::{Content, Effect, usual, versions};
+use flagship_explain::order::some_of;
 use flagship_explain::plan::{Asked, Foreseen, Stages, foresee};
+use flagship_explain::served_kinds::custom_kinds;
 use flagship_rules::model::{Binding, Cluster, PolicySnapshot, ResourceSnapshot};
 use flagship_rules::placement::selection::{Kind, manifest};
 use flagship_rules::placement::{Placement, identifier};
@@ -194,10 +196,7 @@ fn tell(planned: &Stages, look: Look, out: &mut dyn Write) -> anyhow::Result<()>
         };
         writeln!(out, "  {sign} {}{pods}", change.named())?;
         for field in change.fields.iter().take(FIELDS) {
-            let or_none =
-                |value: &Option<String>| value.clone().unwrap_or_else(|| "unset".to_owned());
-            let told = format!("{}: {} → {}", field.path, or_none(&field.from), or_none(&field.to));
-            writeln!(out, "{}", after("      ", &told, look.width))?;
+            writeln!(out, "{}", after("      ", &changed(field), look.width))?;
         }
         if change.fields.len() > FIELDS {
             writeln!(out, "      and {} more field(s)", change.fields.len() - FIELDS)?;
@@ -207,8 +206,27 @@ fn tell(planned: &Stages, look: Look, out: &mut dyn Write) -> anyhow::Result<()>
             writeln!(out, "{}", after("      fails:  ", &told, look.width))?;
         }
     }
+    tell_overrides(effect, look, out)?;
     if effect.pods > 0 {
-        writeln!(out, "pods that restart: {} on all clusters, before overrides", effect.pods)?;
+        writeln!(out, "pods that restart: {} on all clusters", effect.pods)?;
+    }
+    for kind in &effect.missing_kinds {
+        let named = format!("kind {} of {}", kind.kind, kind.group);
+        if !kind.lacking.is_empty() {
+            let told = format!("would fail on {}: no {named}", on(&kind.lacking));
+            writeln!(out, "{}", after("fails:  ", &told, look.width))?;
+        }
+        if kind.unknown > 0 {
+            let told = format!(
+                "whether {} cluster(s) serve {named}: nothing of it was applied there yet",
+                kind.unknown
+            );
+            writeln!(out, "{}", after("unknown:  ", &told, look.width))?;
+        }
+    }
+    for group in &effect.unstaged {
+        let told = format!("no stage takes {}: {}", on(&group.clusters), group.because);
+        writeln!(out, "{}", after("note:  ", &told, look.width))?;
     }
     for open in &planned.open {
         let told = format!("{open} has not ended; both would roll out this placement");
@@ -216,6 +234,54 @@ fn tell(planned: &Stages, look: Look, out: &mut dyn Write) -> anyhow::Result<()>
     }
     writeln!(out)?;
     Ok(())
+}
+
+/// What overrides make of it, those with the same effect together.
+fn tell_overrides(effect: &Effect, look: Look, out: &mut dyn Write) -> anyhow::Result<()> {
+    if effect.overrides_unread {
+        writeln!(out, "overrides:  unknown, you may not read all of them")?;
+    }
+    if effect.overrides.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "overrides:")?;
+    for one in &effect.overrides {
+        let object =
+            if one.object.is_empty() { String::new() } else { format!(" on {}", one.object) };
+        writeln!(out, "  {}{object}", one.by)?;
+        for field in one.fields.iter().take(FIELDS) {
+            writeln!(out, "{}", after("      ", &changed(field), look.width))?;
+        }
+        if one.fields.len() > FIELDS {
+            writeln!(out, "      and {} more field(s)", one.fields.len() - FIELDS)?;
+        }
+        if one.dropped {
+            writeln!(out, "      is not delivered")?;
+        }
+        if !one.fails.is_empty() {
+            let told = format!("nothing reaches these clusters: {}", one.fails);
+            writeln!(out, "{}", after("      fails:  ", &told, look.width))?;
+        }
+        if !one.clusters.is_empty() {
+            writeln!(out, "{}", after("      on:  ", &on(&one.clusters), look.width))?;
+        }
+    }
+    Ok(())
+}
+
+/// Clusters that are named; `-o json` has all.
+const NAMED: usize = 10;
+
+/// `2 cluster(s), a, b`.
+fn on(clusters: &[String]) -> String {
+    let names: Vec<&str> = clusters.iter().map(String::as_str).collect();
+    format!("{} cluster(s), {}", names.len(), some_of(&names, NAMED))
+}
+
+/// `spec.replicas: 3 → 5`.
+fn changed(field: &FieldChange) -> String {
+    let or_none = |value: &Option<String>| value.clone().unwrap_or_else(|| "unset".to_owned());
+    format!("{}: {} → {}", field.path, or_none(&field.from), or_none(&field.to))
 }
 
 fn gates(gates: &[Gate]) -> String {
@@ -293,7 +359,13 @@ pub async fn read(
         ..UpdateRunSpec::default()
     };
     let policy = freeze::seen(client, key, &imagined).await?;
-    let content = Content { from, old, new, overrides: overrides(client, namespace).await? };
+    let (overrides, overrides_unread) = overrides(client, namespace).await;
+    // Only a kind that some clusters may lack is worth asking all bindings about.
+    let others = match new.as_deref().map(custom_kinds) {
+        Some(kinds) if !kinds.is_empty() => all_bindings(client).await,
+        _ => Vec::new(),
+    };
+    let content = Content { from, old, new, overrides, overrides_unread, others };
     Ok(Asked {
         now,
         policy,
@@ -335,6 +407,24 @@ async fn snapshots(
     ));
     let namespace = key.namespace.as_deref();
     Ok(ScopedKind::ResourceSnapshot.of(client, namespace).list(&of_index).await?.items)
+}
+
+/// What differs between two versions of a placement.
+pub async fn changes_between(
+    hub: &Hub,
+    key: &ObjectKey,
+    from: &str,
+    to: &str,
+) -> anyhow::Result<Vec<ObjectChange>> {
+    let mut versions = Vec::new();
+    for index in [from, to] {
+        let found = snapshots(&hub.client, key, index).await?;
+        if found.is_empty() {
+            bail!("snapshot {index} of {key} is not there any more");
+        }
+        versions.push(manifests(&found));
+    }
+    Ok(between(&versions[0], &versions[1]))
 }
 
 fn manifests(snapshots: &[SnapshotObject]) -> Vec<Value> {
@@ -400,22 +490,38 @@ async fn latest_content(
     Ok(held.map(identifier).collect())
 }
 
-/// Overrides that could concern the placement, with what they say.
-async fn overrides(
-    client: &Client,
-    namespace: Option<&str>,
-) -> anyhow::Result<BTreeMap<String, Value>> {
-    let mut found = BTreeMap::new();
+/// Overrides that could concern the placement, with what they say, and whether there may be
+/// others: whoever may start runs need not be able to read overrides.
+async fn overrides(client: &Client, namespace: Option<&str>) -> (BTreeMap<String, Value>, bool) {
+    let (mut found, mut unread) = (BTreeMap::new(), false);
     let narrow = namespace.map_or_else(Selection::all, Selection::namespace);
     for (kind, selection) in
         [("ClusterResourceOverride", Selection::all()), ("ResourceOverride", narrow)]
     {
         let listed = client.of_type::<Stored<Value, Value>>(resource(kind)).list(&selection).await;
-        // Whoever may not read overrides does without them.
+        unread |= listed.is_err();
         for one in listed.map_or_else(|_| Vec::new(), |listed| listed.items) {
             let key = ObjectKey::new(one.metadata.namespace.as_deref(), one.name());
             found.insert(format!("{kind} {key}"), one.spec);
         }
     }
-    Ok(found)
+    (found, unread)
+}
+
+/// Bindings of all placements, as far as they can be read.
+async fn all_bindings(client: &Client) -> Vec<Arc<Binding>> {
+    let mut found = Vec::new();
+    for kind in ["ClusterResourceBinding", "ResourceBinding"] {
+        let bindings = client
+            .of_type::<Stored<ResourceBindingSpec, ResourceBindingStatus>>(resource(kind))
+            .list(&Selection::all())
+            .await;
+        let bindings = bindings.map_or_else(|_| Vec::new(), |listed| listed.items);
+        found.extend(
+            bindings
+                .into_iter()
+                .map(|one| Arc::new(Binding::read(one.metadata, one.spec, Some(one.status)))),
+        );
+    }
+    found
 }

@@ -28,6 +28,7 @@ mod versions;
 
 use flagship_api::names::ObjectKey;
 
+pub(crate) use apply::cause_of as apply_cause;
 pub use cause::Cause;
 pub use cluster::{last_heartbeat, silent_since};
 pub use facts::{

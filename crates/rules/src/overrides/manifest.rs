@@ -65,6 +65,13 @@ impl From<String> for Disobeyed {
     }
 }
 
+impl OverrideFailure {
+    /// What is wrong, without the names of snapshot and target.
+    pub fn cause(&self) -> &str {
+        &self.cause
+    }
+}
+
 impl fmt::Display for OverrideFailure {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kind, snapshot, target, cause, .. } = self;

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
-use http::{Method, Request, Response};
+use http::{HeaderMap, Method, Request, Response};
 use http_body_util::BodyExt;
 use kube::client::Body;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
@@ -153,6 +153,23 @@ impl Client {
     #[must_use]
     pub fn without_rate_limit(&self) -> Self {
         Self { rate_limit: None, ..self.clone() }
+    }
+
+    /// The same server for somebody else: every request carries these headers, those of
+    /// watches and of discovery included. What was learned of our own rights, and our own
+    /// limit, is not theirs.
+    #[must_use]
+    pub fn with_headers(&self, headers: HeaderMap) -> Self {
+        let inner = self.inner.clone();
+        let service = tower::service_fn(move |mut request: Request<Body>| {
+            for (name, value) in &headers {
+                request.headers_mut().append(name, value.clone());
+            }
+            let inner = inner.clone();
+            async move { inner.send(request).await }
+        });
+        let inner = kube::Client::new(service, "default");
+        Self { inner, rate_limit: None, unpatchable: Arc::default(), ..self.clone() }
     }
 
     async fn wait_for_rate_limit(&self) {

@@ -45,6 +45,9 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if and .Values.enableWebhook (not .Values.webhookServiceName) -}}
 {{- fail "ERROR: enableWebhook requires webhookServiceName" -}}
 {{- end -}}
+{{- if and .Values.console.enabled (not .Values.console.hosts) -}}
+{{- fail "ERROR: console.enabled requires console.hosts (the names under which people open it)" -}}
+{{- end -}}
 {{- with .Values.admissionPolicyManagerConfigName -}}
 {{- if not (hasKey $.Values.additionalConfigData .) -}}
 {{- fail (printf "ERROR: admissionPolicyManagerConfigName names %q, which additionalConfigData does not have" .) -}}

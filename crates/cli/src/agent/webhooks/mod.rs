@@ -34,8 +34,9 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 pub use registration::{Reach, Trust};
-use serving::Shown;
 use shared::{Kept, SharedCertificate};
+
+use super::tls::{Shown, Tls};
 
 /// How often the Secret of a shared certificate is looked at, in units of [`AGAIN`].
 const LOOKS: u32 = 12;
@@ -120,7 +121,7 @@ pub struct Webhooks {
     reach: Reach,
     listener: TcpListener,
     trust: Trust,
-    tls: serving::Tls,
+    tls: Tls,
     pending: Pending,
     /// A certificate that is renewed while it is shown.
     shared: Option<(SharedCertificate, Kept, Arc<Shown>)>,
@@ -171,18 +172,20 @@ impl Webhooks {
     ) -> anyhow::Result<Self> {
         let mut shared = None;
         let (tls, trust) = match certificate {
-            Certificate::Folder(folder) => (serving::Tls::kept_in(folder)?, Trust::Injected),
+            Certificate::Folder(folder) => {
+                (Tls::kept_in(folder, "--use-cert-manager")?, Trust::Injected)
+            }
             Certificate::Own => {
                 let authority = Authority::create(env.now())?;
                 let shown = authority.server(&reach.names(), env.now())?;
                 let bundle = authority.certificate_pem().to_owned();
-                (serving::Tls::of(&Shown::new(&shown)?)?, Trust::Bundle(bundle))
+                (Tls::of(&Shown::new(&shown)?)?, Trust::Bundle(bundle))
             }
             Certificate::Shared(secret) => {
                 let all = SharedCertificate::new(client, env, secret, reach.names());
                 let kept = all.obtain().await?;
                 let shown = Shown::new(&kept.shown)?;
-                let (tls, bundle) = (serving::Tls::of(&shown)?, kept.bundle.clone());
+                let (tls, bundle) = (Tls::of(&shown)?, kept.bundle.clone());
                 shared = Some((all, kept, shown));
                 (tls, Trust::Bundle(bundle))
             }

@@ -13,8 +13,9 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use flagship_console::{Guard, Key};
+use flagship_console::{Commands, Guard, Key};
 use flagship_files as files;
+use flagship_runtime::client::Client;
 use flagship_runtime::env::Env;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -93,6 +94,11 @@ pub(super) fn shown(hub: Hub, guard: Guard, env: &Env) -> flagship_console::Cons
     let client = hub.client.clone();
     let verbs = Arc::new(Verbs::new(hub, env));
     flagship_console::Console::new(guard, client, verbs, env)
+}
+
+/// The commands of one of several callers, on a hub whose members cannot be reached.
+pub fn commands_of(client: Client, env: &Env) -> Arc<dyn Commands> {
+    Arc::new(Verbs::new(Hub::alone(client), env))
 }
 
 /// Serves the console of a hub.

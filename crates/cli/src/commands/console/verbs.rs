@@ -87,6 +87,8 @@ impl Verbs {
                 "clusters": planned.clusters,
                 "approvals": planned.approvals,
                 "passed": planned.passed,
+                "frozen": planned.frozen,
+                "policies": planned.policies,
                 "open": planned.open,
                 "effect": planned.effect,
                 "act": act,
@@ -129,6 +131,21 @@ impl Commands for Verbs {
         async move {
             let planned = self.planned(&placement, strategy.as_deref()).await;
             planned.map_err(|error| format!("{error:#}"))
+        }
+        .boxed()
+    }
+
+    fn changes(
+        &self,
+        placement: &ObjectKey,
+        from: &str,
+        to: &str,
+    ) -> BoxFuture<'_, Result<Value, String>> {
+        let (placement, from, to) = (placement.clone(), from.to_owned(), to.to_owned());
+        async move {
+            let changes = plan::changes_between(&self.0.0, &placement, &from, &to).await;
+            let changes = changes.map_err(|error| format!("{error:#}"))?;
+            Ok(json!({"from": from, "to": to, "changes": changes}))
         }
         .boxed()
     }

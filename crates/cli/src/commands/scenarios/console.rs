@@ -22,6 +22,16 @@ impl Scenario {
     }
 }
 
+impl Scenario {
+    /// The plan of the placement, as the page gets it.
+    pub(super) async fn planned_on_page(&self) -> Value {
+        let namespace = self.scope.space();
+        let path = format!("/api/plan?placement=example-placement&namespace={namespace}");
+        let page = self.console();
+        page.json(&path).await
+    }
+}
+
 /// A page that is open.
 struct Page<'a> {
     console: Console,
@@ -80,7 +90,7 @@ async fn read(answer: Response<Answer>) -> Value {
 }
 
 /// Without what only the moment decides.
-fn timeless(mut value: Value) -> Value {
+pub(super) fn timeless(mut value: Value) -> Value {
     fn walk(value: &mut Value) {
         match value {
             Value::Object(fields) => {

@@ -17,6 +17,7 @@ mod fleet;
 mod freezing;
 mod gates;
 mod placements;
+mod planning;
 mod policies;
 mod rehearsing;
 mod steering;

@@ -305,7 +305,7 @@ async fn a_plan_says_what_changes_and_only_that_plan_is_started() {
             "changes:  1 object(s), against snapshot 0",
             "/nginx-deployment  restarts 3 pod(s) a cluster",
             "spec.template.spec.containers[nginx].image: nginx:1.27 → nginx:1.28",
-            "pods that restart: 9 on all clusters, before overrides",
+            "pods that restart: 9 on all clusters",
         ] {
             assert!(planned.contains(said), "{said} is not in\n{planned}");
         }
