@@ -51,10 +51,18 @@ impl Browser {
                 line.split("successfully on port ").nth(1)?.trim_end_matches('.').parse().ok()
             })
             .expect("chromedriver says where it listens");
-        let arguments =
-            ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--lang=en"];
+        // A name that resolves to this machine, as an attacker's may.
+        let rebound = "--host-resolver-rules=MAP evil.example 127.0.0.1";
+        let arguments = [
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--hide-scrollbars",
+            "--lang=en",
+            rebound,
+        ];
         let wanted = json!({"capabilities": {"alwaysMatch": {"browserName": "chrome",
-            "timeouts": {"script": 120_000},
+            "acceptInsecureCerts": true, "timeouts": {"script": 120_000},
             "goog:loggingPrefs": {"browser": "ALL"},
             "goog:chromeOptions": {"binary": which("chromium"), "args": arguments}}}});
         let mut browser = Self { driver, port, session: String::new() };

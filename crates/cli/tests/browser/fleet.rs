@@ -56,6 +56,24 @@ impl Fleet {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
+    /// The console that a hub serves for a team, with these flags more.
+    pub fn team(&self, port: u16, flags: &str) -> Console {
+        let mut command = Command::new(BINARY);
+        command
+            .args(["hub", "--kubeconfig", ".flagship/kubeconfig", "--context", "hub"])
+            .args(["--leader-elect", "--enable-webhook=false", "--health-probe-bind-address=0"])
+            .args(["--metrics-bind-address=0", "--console-hosts=localhost"])
+            .arg(format!("--console-bind-address=127.0.0.1:{port}"))
+            .args(flags.split_whitespace())
+            .stderr(Stdio::piped());
+        let mut process = command.current_dir(&self.folder).spawn().unwrap();
+        let said = BufReader::new(process.stderr.take().unwrap());
+        let mut said = said.lines().map_while(Result::ok);
+        assert!(said.any(|line| line.contains("the console is served")), "the hub serves it");
+        std::thread::spawn(move || said.for_each(drop));
+        Console { process, link: format!("https://localhost:{port}/") }
+    }
+
     /// A console for whoever this kubeconfig says.
     pub fn console(&self, kubeconfig: &str) -> Console {
         let mut command = Command::new(BINARY);

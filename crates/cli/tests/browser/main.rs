@@ -9,3 +9,5 @@
 mod driver;
 mod fleet;
 mod stories;
+mod strangers;
+mod team;

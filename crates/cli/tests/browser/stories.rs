@@ -9,14 +9,14 @@ use crate::driver::{Browser, missing};
 use crate::fleet::Fleet;
 
 /// Says why a story is not told here.
-fn skipped() -> bool {
+pub fn skipped() -> bool {
     let Some(why) = missing() else { return false };
     drop(writeln!(std::io::stderr(), "the console's story is skipped: {why}"));
     true
 }
 
 /// A picture of each size, light and dark, if somebody wants pictures.
-fn pictures(browser: &Browser, name: &str) {
+pub fn pictures(browser: &Browser, name: &str) {
     if std::env::var_os("FLAGSHIP_PICTURES").is_none() {
         return;
     }
@@ -38,7 +38,7 @@ fn pictures(browser: &Browser, name: &str) {
 }
 
 /// Holds what is seen against axe-core's rules, light and dark, where it is installed.
-fn accessible(browser: &Browser, name: &str) {
+pub fn accessible(browser: &Browser, name: &str) {
     let path =
         concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/axe/node_modules/axe-core/axe.min.js");
     let Ok(axe) = std::fs::read_to_string(path) else {
@@ -62,7 +62,7 @@ fn accessible(browser: &Browser, name: &str) {
 }
 
 /// Confirms the card that is open.
-fn confirm(browser: &Browser) {
+pub fn confirm(browser: &Browser) {
     browser.click("dialog[open] button.primary", "");
     browser.until("!document.querySelector('dialog[open]')");
 }
@@ -71,6 +71,27 @@ fn approve(browser: &Browser, stage: &str) {
     browser.click(".verb:not([aria-disabled])", &format!("Approve {stage}"));
     confirm(browser);
 }
+
+/// Nothing that came from elsewhere has become markup or run.
+pub fn unharmed(browser: &Browser) {
+    assert_eq!(
+        browser.run("return [document.querySelectorAll('main img').length, window.hacked ?? 0]"),
+        serde_json::json!([0, 0])
+    );
+}
+
+/// Five replicas instead of three for canaries.
+const OVERRIDE: &str = r#"kubectl --context hub apply -f - <<'END'
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ResourceOverride
+metadata: {name: canary-replicas, namespace: test-namespace}
+spec:
+  resourceSelectors: [{group: apps, version: v1, kind: Deployment, name: nginx-deployment}]
+  policy:
+    overrideRules:
+    - clusterSelector: {clusterSelectorTerms: [{labelSelector: {matchLabels: {environment: canary}}}]}
+      jsonPatchOverrides: [{op: replace, path: /spec/replicas, value: 5}]
+END"#;
 
 #[test]
 fn a_stuck_run_is_found_explained_stopped_and_rolled_back_by_clicks() {
@@ -92,10 +113,7 @@ fn a_stuck_run_is_found_explained_stopped_and_rolled_back_by_clicks() {
     browser.keys("<img src=x onerror=window.hacked=1>");
     confirm(&browser);
     browser.until("document.querySelector('.log')?.textContent.includes('<img src=x onerror=window.hacked=1>')");
-    assert_eq!(
-        browser.run("return [document.querySelectorAll('main img').length, window.hacked ?? 0]"),
-        serde_json::json!([0, 0])
-    );
+    unharmed(&browser);
     approve(&browser, "canary");
     // By the keyboard alone.
     browser.until("[...document.querySelectorAll('.verb')].some((verb) => verb.textContent === 'Approve production')");
@@ -105,10 +123,35 @@ fn a_stuck_run_is_found_explained_stopped_and_rolled_back_by_clicks() {
     browser.keys("\u{e007}");
     browser.until("document.querySelector('.figures .p-succeeded')");
 
-    // A broken version, planned and started on the page.
-    fleet.line("kubectl --context hub -n test-namespace set image deployment/nginx-deployment nginx=nginx:1.28:latest");
+    // A broken version, a setting that looks like markup and an override, planned and started
+    // on the page.
+    for line in [
+        "kubectl --context hub -n test-namespace set image deployment/nginx-deployment nginx=nginx:1.28:latest",
+        r#"kubectl --context hub -n test-namespace patch configmap app --type merge -p '{"data":{"version":"<img src=x onerror=window.hacked=2>"}}'"#,
+        OVERRIDE,
+    ] {
+        fleet.line(line);
+    }
     browser.click(".verb", "Plan a run");
+    // The page asks again while it is told of changes; a person sees the last answer.
     browser.until("document.querySelector('.stages-table')");
+    browser.click("#nav a", "Home");
+    browser.until("document.querySelector('.home')");
+    browser.run("location.hash = '#/plan/demo'");
+    let plan = browser.until(
+        "document.querySelector('.plan')?.textContent.includes('canary-replicas') && document.querySelector('.plan').textContent",
+    );
+    let plan = plan.as_str().unwrap();
+    for said in [
+        "Pods that restart11",
+        "nginx:1.27→nginx:1.28:latest",
+        "1→<img src=x onerror=window.hacked=2>",
+        "spec.replicas3→5",
+        "on 1 cluster: member1",
+    ] {
+        assert!(plan.contains(said), "{said} is not in {plan}");
+    }
+    unharmed(&browser);
     accessible(&browser, "plan");
     pictures(&browser, "plan");
     browser.click(".verb:not([aria-disabled])", "Start this run");
@@ -123,9 +166,17 @@ fn a_stuck_run_is_found_explained_stopped_and_rolled_back_by_clicks() {
     browser.click(".line", "✘Stuck");
     browser.until("document.querySelector('.why .code')?.textContent === 'IMAGE_NAME_INVALID'");
     browser.until("[...document.querySelectorAll('.chain .kind')].at(-1)?.textContent === 'pod'");
+    let differs = "[...document.querySelectorAll('.changes')].some((one) => one.textContent.includes('snapshot 0 → 1') && one.textContent.includes('nginx:1.28:latest'))";
+    browser.until(differs);
     accessible(&browser, "board");
     pictures(&browser, "board");
-    browser.click(".tile", "◐member2");
+    browser.run(
+        "location.hash = '#/run/' + encodeURIComponent('<img src=x onerror=window.hacked=3>')",
+    );
+    browser.until("document.querySelector('main h1')?.textContent.startsWith('<img')");
+    unharmed(&browser);
+    browser.run("location.hash = '#/run/demo-1'");
+    browser.click(".tile", "!member2");
     browser
         .until("document.querySelector('.drawer .pods')?.textContent.includes('InvalidImageName')");
     assert_eq!(browser.run("return location.hash"), "#/run/demo-1?cluster=member2");
@@ -157,9 +208,41 @@ fn a_stuck_run_is_found_explained_stopped_and_rolled_back_by_clicks() {
     browser.until("location.hash === '#/run/demo-2'");
     browser.until("document.querySelector('.crumbs')?.textContent.includes('snapshot 0')");
     approve(&browser, "staging");
+    unharmed(&browser);
     assert_eq!(browser.run("return window.never_reloaded"), true);
     let complaints = browser.logs();
     assert!(!complaints.contains("Content Security Policy"), "{complaints}");
+}
+
+#[test]
+fn two_people_approve_at_once_and_both_are_told() {
+    if skipped() {
+        return;
+    }
+    let fleet = Fleet::new("console-two");
+    let people = [Browser::start(), Browser::start()];
+    for person in &people {
+        person.open(&fleet.link);
+        person.click(".line", "◇Approval");
+        person.click(".verb:not([aria-disabled])", "Approve staging");
+        person.until("document.activeElement?.name === 'comment'");
+    }
+    for person in &people {
+        person.run("document.querySelector('dialog[open] button.primary').click()");
+    }
+    // The second one is told that nothing is left to do, or that it was done.
+    for person in &people {
+        person.until(
+            "!document.querySelector('dialog[open]') || document.querySelector('dialog[open] .error')?.textContent",
+        );
+    }
+    for person in &people {
+        person.until("document.querySelector('.strip .g-passed')?.textContent.includes('staging')");
+    }
+    let approved = fleet.line(
+        r#"kubectl --context hub get clusterapprovalrequest demo-run-after-staging -o jsonpath='{.status.conditions[?(@.type=="Approved")].status}'"#,
+    );
+    assert_eq!(approved, "True", "once, however many have clicked");
 }
 
 #[test]
