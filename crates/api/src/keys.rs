@@ -208,6 +208,12 @@ pub mod own {
         /// Update runs: the only clusters they are about, as a JSON list; read when the run is
         /// initialized.
         ONLY_CLUSTERS = "flagship.dev/only-clusters";
+        /// Update runs: UID of the run that they take back; read when the run is initialized, and
+        /// held against the record of that run.
+        ROLLBACK_OF = "flagship.dev/rollback-of";
+        /// Resource snapshots: that their content must not be rolled out, with its hash, the reason
+        /// and who says so, as JSON.
+        QUARANTINED = "flagship.dev/quarantined";
     }
 }
 

@@ -253,6 +253,9 @@ pub enum FinalCauses {
 pub enum Then {
     /// The run fails where it stands.
     Stop,
+    /// The run fails, and the clusters it has moved go back to what they had, in a run of its
+    /// own that is called like it with -rollback behind.
+    Rollback,
     /// The run goes on, and fails at its end with the list of clusters.
     Continue,
 }

@@ -100,6 +100,8 @@ fn the_keys_are_these() {
         ADOPTED_POLICIES      flagship.dev/adopted-policies
         SKIPPED_CLUSTERS      flagship.dev/skipped-clusters
         ONLY_CLUSTERS         flagship.dev/only-clusters
+        ROLLBACK_OF           flagship.dev/rollback-of
+        QUARANTINED           flagship.dev/quarantined
         # finalizer
         PLACEMENT         kubernetes-fleet.io/crp-cleanup
         SCHEDULER         kubernetes-fleet.io/scheduler-cleanup

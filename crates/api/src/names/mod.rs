@@ -36,7 +36,7 @@ pub use rollout::rollout_trace;
 pub use snapshot::{
     SnapshotName, master_snapshot, override_snapshot, policy_snapshot, sub_snapshot,
 };
-pub use update_run::{DELETION_STAGE, StageSide, approval_request};
+pub use update_run::{DELETION_STAGE, StageSide, approval_request, rollback_run, rolled_back_run};
 pub use work::{EnvelopeKind, EnvelopeRef, WorkBase};
 
 /// The namespace the system itself lives in, on the hub and on members.

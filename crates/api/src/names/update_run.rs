@@ -37,6 +37,20 @@ pub fn approval_request(run: &str, side: StageSide, stage: impl Into<StageName>)
     }
 }
 
+/// What the name of a run ends with that takes another one back.
+const ROLLBACK: &str = "-rollback";
+
+/// The run that takes a run back: `{run}-rollback`; nothing if that is too long for a name.
+pub fn rollback_run(run: &str) -> Option<String> {
+    let name = format!("{run}{ROLLBACK}");
+    (name.len() < 128).then_some(name)
+}
+
+/// The run that a run of this name takes back.
+pub fn rolled_back_run(name: &str) -> Option<&str> {
+    name.strip_suffix(ROLLBACK)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

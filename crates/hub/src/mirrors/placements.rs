@@ -155,10 +155,16 @@ impl ScopeMirrors {
         !bound.is_empty() || self.runs.name_override(snapshot)
     }
 
-    /// Versions of a placement that update runs still work with.
+    /// Versions of a placement that update runs still work with, or may go back to.
     pub fn indexes_in_runs(&self, placement: &ObjectKey) -> Vec<String> {
         let open = self.runs.of(placement).into_iter().filter(|run| !run.rival.ended);
-        open.map(|run| run.resource_index().to_owned()).collect()
+        let mut indexes = Vec::new();
+        for run in open {
+            indexes.push(run.resource_index().to_owned());
+            let before = run.value.adopted.iter().flat_map(|adopted| adopted.before.versions());
+            indexes.extend(before.cloned());
+        }
+        indexes
     }
 
     /// All policy snapshots of a placement that say they are the latest.

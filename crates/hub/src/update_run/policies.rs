@@ -3,20 +3,21 @@
 //! Labels, reports and policies are only asked for where something needs them, so a hub
 //! without policies and freezes asks for nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use flagship_api::condition::{ConditionStatus, Conditions};
 use flagship_api::condition_type::binding::{APPLIED, AVAILABLE};
 use flagship_api::freeze;
 use flagship_api::keys::{label, own};
-use flagship_api::names::{ObjectKey, member_namespace};
-use flagship_api::rollout_policy::RolloutPolicy;
+use flagship_api::names::{ObjectKey, member_namespace, rollback_run, rolled_back_run};
+use flagship_api::rollout_policy::{RolloutPolicy, Then};
 use flagship_api::work::Work;
 use flagship_rules::diagnosis::report::{self, Reported};
+use flagship_rules::policy::quarantine;
 use flagship_rules::policy::selects::Wanted;
-use flagship_rules::policy::{Freeze, Labels, Policy};
-use flagship_rules::update_run::{Observed, lifecycle};
+use flagship_rules::policy::{Adopted, Follower, Freeze, Labels, Policy};
+use flagship_rules::update_run::{self, Observed, lifecycle};
 use flagship_runtime::client::{ClientError, ResourceType, Selection};
 use flagship_runtime::effects::Kind;
 use flagship_runtime::error_action::Failure;
@@ -27,7 +28,7 @@ use kube_core::metadata::PartialObjectMeta;
 use super::observe::PassInputs;
 use crate::hub::Context;
 use crate::mirrors::{Mirrors, Run};
-use crate::scope::Scoped;
+use crate::scope::{Parts, Scoped};
 
 /// Adds what policies and freezes say, and what they want to know.
 pub(super) async fn complete<S: Scoped>(
@@ -62,6 +63,7 @@ pub(super) async fn complete<S: Scoped>(
         selections
             .extend(observed.policy.policies.iter().map(|policy| policy.spec.selects.clone()));
     }
+    undoing::<S>(cx, mirrors, run, seen.fresh, observed).await?;
     observed.policy.labels = labels::<S>(cx, run, Wanted::by(&selections)).await?;
     let policed = run.value.adopted.is_some() || !observed.policy.policies.is_empty();
     if policed && seen.fresh {
@@ -71,6 +73,62 @@ pub(super) async fn complete<S: Scoped>(
         observed.policy.reports = reports(cx, run, observed).await?;
     }
     Ok(())
+}
+
+/// What runs want to know that take others back, or may be taken back.
+async fn undoing<S: Scoped>(
+    cx: &Context,
+    mirrors: &Mirrors,
+    run: &Run,
+    fresh: bool,
+    observed: &mut Observed,
+) -> Result<(), Failure> {
+    let value = &run.value;
+    let runs = cx.client.of::<S::UpdateRun>();
+    let read = |object: &S::UpdateRun| {
+        let status = object.status().cloned().unwrap_or_default();
+        update_run::Run::read(object.meta(), object.spec(), &status)
+    };
+    if value.is_initialized() {
+        observed.policy.brought = brought(mirrors, run);
+        let may_roll_back = value.adopted.as_ref().is_some_and(Adopted::may_roll_back);
+        let name = rollback_run(&value.name).filter(|_| may_roll_back && fresh);
+        if let Some(name) = name {
+            let found = runs.find(&value.beside(&name)).await?.map(|found| read(&found));
+            let follower = |found: update_run::Run| {
+                Box::new(Follower { rollback_of: found.rollback_of, spec: found.spec })
+            };
+            observed.policy.follower = found.map(follower);
+        }
+        return Ok(());
+    }
+    let source = value.rollback_of.as_ref().and_then(|_| rolled_back_run(&value.name));
+    if let Some(source) = source {
+        let found = runs.find(&value.beside(source)).await?;
+        observed.policy.source = found.map(|found| Box::new(read(&found)));
+    }
+    let mut policies = observed.policy.policies.iter();
+    let rolls_back = policies.any(|policy| {
+        policy.spec.failure.as_ref().is_some_and(|rules| rules.then == Some(Then::Rollback))
+    });
+    let held: BTreeSet<&str> =
+        observed.bindings.iter().map(|b| b.spec.resource_snapshot_name.as_str()).collect();
+    if rolls_back && held.len() > 1 {
+        let all = Selection { namespace: value.namespace.clone(), ..Selection::all() };
+        let listed = runs.list(&all).await?.items;
+        let past = listed.iter().map(read);
+        let past = past.filter(|past| past.spec.placement_name == value.spec.placement_name);
+        observed.policy.proven = lifecycle::succeeded_with(past);
+    }
+    Ok(())
+}
+
+/// What a run brings, and whether that is quarantined.
+fn brought(mirrors: &Mirrors, run: &Run) -> Option<quarantine::Brought> {
+    let scope = mirrors.of(&run.precondition.key)?;
+    let snapshots = scope.resources_of(&run.placement);
+    let values = snapshots.iter().map(|snapshot| &*snapshot.value);
+    quarantine::brought(values, &run.value.status.resource_snapshot_index_used)
 }
 
 /// Everything of a kind of ours, and what of it cannot be read; nothing where it is not

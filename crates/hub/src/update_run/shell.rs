@@ -20,8 +20,9 @@ use flagship_api::reason::update_run::STUCK;
 use flagship_api::staged_update_status::UpdateRunStatus;
 use flagship_rules::event::Event;
 use flagship_rules::model::Binding;
+use flagship_rules::policy::quarantine::Quarantine;
 use flagship_rules::update_run::{
-    AcceptApproval, Action, CLUSTER_POLL, CreateApprovalRequest, DeleteBinding,
+    AcceptApproval, Action, CLUSTER_POLL, CreateApprovalRequest, CreateRollback, DeleteBinding,
     DeleteForeignRequest, Observed, Plan, SignalStart, TAKEN_OVER, UpdateBinding, laws, lifecycle,
     needs_fresh_reads, plan, refused, run_unreadable,
 };
@@ -329,6 +330,8 @@ impl<S: Scoped> Shell<S> {
                 write_snapshot::<S, _>(writer, resources, placement, selection, action).await?;
             }
             Action::CreateApprovalRequest(ask) => self.ask(pass, &ask).await?,
+            Action::Quarantine(note) => self.quarantine(pass, &note).await?,
+            Action::CreateRollback(create) => self.take_back(pass, &create).await?,
             Action::AcceptApproval(accept) => self.accept(pass, &accept).await?,
             Action::DeleteForeignRequest(dismiss) => self.dismiss(pass, &dismiss).await?,
             Action::Adopt(adopted) => {
@@ -360,6 +363,36 @@ impl<S: Scoped> Shell<S> {
             Made::New(_) => Ok(()),
             // Whoever made it: the next pass looks at it.
             Made::Existed => Err(Failure::reread(format!("{} exists already", ask.name))),
+        }
+    }
+
+    /// Notes on the snapshot that the run brings that its content must not be rolled out.
+    async fn quarantine(&self, pass: &Pass<'_>, note: &Quarantine) -> Result<(), Failure> {
+        let run = &pass.seen.observed.run;
+        let index = &run.status.resource_snapshot_index_used;
+        let known = self.scope.resources_of(&run.placement_key());
+        let master = known.into_iter().find(|snapshot| {
+            let value = &snapshot.value;
+            value.index.as_ref() == Some(index) && value.hash.as_ref() == Some(&note.hash)
+        });
+        let Some(master) = master else {
+            return Err(Failure::reread(format!("resource snapshot {index} is gone")));
+        };
+        tracing::warn!(run = %pass.seen.run.key, index, reason = note.reason, "quarantined");
+        let patch = json!({"metadata": {"annotations": {own::QUARANTINED: note.to_text()}}});
+        pass.writer.patch::<S::ResourceSnapshot>(&master.precondition, patch).await?;
+        Ok(())
+    }
+
+    /// Creates the run that takes this one back.
+    async fn take_back(&self, pass: &Pass<'_>, create: &CreateRollback) -> Result<(), Failure> {
+        let run = &pass.seen.observed.run;
+        tracing::info!(run = %pass.seen.run.key, rollback = create.name, "rolling back");
+        let rollback = S::UpdateRun::new(create.metadata(run), create.spec.clone());
+        match pass.writer.create(&rollback).await? {
+            Made::New(_) => Ok(()),
+            // Whoever made it: the next pass looks at it.
+            Made::Existed => Err(Failure::reread(format!("{} exists already", create.name))),
         }
     }
 
@@ -594,6 +627,9 @@ fn assert_lawful(seen: &Observed, plan: &Plan, works: &[Work]) {
     let mut now = seen.clone();
     for action in &plan.actions {
         assert_eq!(laws::write(&now, action), [], "{action:?}");
+        if let Action::Adopt(adopted) = action {
+            now.run.adopted = Some(adopted.clone());
+        }
         if let Action::Status(status) = action {
             let before = now.clone();
             now.run.status = (**status).clone();

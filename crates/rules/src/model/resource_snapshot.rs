@@ -1,6 +1,6 @@
 //! A resource snapshot of either scope, without the manifests.
 
-use flagship_api::keys::{annotation, label};
+use flagship_api::keys::{annotation, label, own};
 use flagship_api::placement_status::ResourceIdentifier;
 use flagship_api::snapshot::ResourceSnapshotSpec;
 use jiff::Timestamp;
@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{annotated, is_latest, labelled};
 use crate::overrides::contents::enveloped;
 use crate::placement::identifier;
+use crate::policy::quarantine::Quarantine;
 
 /// What selected resources were when they were frozen. Labels and annotations are kept as
 /// written, so that rules can say which of them cannot be read.
@@ -31,6 +32,9 @@ pub struct ResourceSnapshot {
     pub subindex: Option<String>,
     /// Annotation `next-resource-snapshot-candidate-detection-time`.
     pub detected: Option<String>,
+    /// That its content must not be rolled out.
+    #[serde(default)]
+    pub quarantine: Option<Quarantine>,
     /// What is inside, in order.
     pub resources: Vec<ResourceIdentifier>,
     /// What envelopes among them carry.
@@ -49,6 +53,9 @@ impl ResourceSnapshot {
             count: annotated(metadata, annotation::NUMBER_OF_RESOURCE_SNAPSHOTS),
             subindex: annotated(metadata, annotation::SUBINDEX_OF_RESOURCE_SNAPSHOT),
             detected: annotated(metadata, annotation::NEXT_SNAPSHOT_DETECTION_TIME),
+            quarantine: annotated(metadata, own::QUARANTINED).map(|text| {
+                Quarantine::read(&text, annotated(metadata, annotation::RESOURCE_HASH).as_deref())
+            }),
             resources: spec.selected_resources.iter().map(identifier).collect(),
             enveloped: spec.selected_resources.iter().flat_map(enveloped).collect(),
         }

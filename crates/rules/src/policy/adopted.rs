@@ -14,6 +14,7 @@ use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde::{Deserialize, Serialize};
 
+use super::before::Before;
 use super::selects::{self, Labels, names_stage};
 
 /// A policy by its name.
@@ -38,6 +39,21 @@ impl Policy {
 pub struct Adopted {
     /// In order of name.
     pub policies: Vec<Policy>,
+    /// What the run's clusters had, where a policy may want it to be undone.
+    #[serde(default, skip_serializing_if = "Before::is_empty")]
+    pub before: Before,
+    /// The run that this one takes back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undoes: Option<Undoes>,
+}
+
+/// A run that another one takes back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Undoes {
+    /// Its name.
+    pub run: String,
+    /// Its UID.
+    pub uid: String,
 }
 
 /// How long a cluster may be silent where nobody says.
@@ -86,7 +102,7 @@ impl Adopted {
             }
         }
         chosen.sort_by(|a, b| a.name.cmp(&b.name));
-        let adopted = Self { policies: chosen };
+        let adopted = Self { policies: chosen, ..Self::default() };
         for stage in stages {
             adopted.agree(stage, "failure.then", |policy| failure(policy)?.then)?;
             adopted.agree(stage, "clusters.order", |policy| clusters(policy)?.order)?;
@@ -96,7 +112,7 @@ impl Adopted {
 
     /// Whether nothing is said.
     pub fn is_empty(&self) -> bool {
-        self.policies.is_empty()
+        self.policies.is_empty() && self.undoes.is_none()
     }
 
     fn agree<T: PartialEq + std::fmt::Debug>(
@@ -125,7 +141,9 @@ impl Adopted {
 
     /// Whether clusters that come and go leave the run's plan as it is. Failing is stricter.
     pub fn keeps_members(&self) -> bool {
-        self.clusters().filter_map(|rules| rules.membership).min() == Some(Membership::Frozen)
+        self.undoes.is_some()
+            || self.clusters().filter_map(|rules| rules.membership).min()
+                == Some(Membership::Frozen)
     }
 
     /// Whether clusters that no stage names are left out. Failing is stricter.
@@ -183,9 +201,18 @@ impl Adopted {
         }
     }
 
-    /// What follows a spent budget.
+    /// What follows a spent budget. What takes another run back is not taken back itself.
     pub fn then(&self, stage: &str) -> Then {
+        if self.undoes.is_some() {
+            return Then::Stop;
+        }
         self.on(stage).find_map(|policy| failure(policy)?.then).unwrap_or(Then::Stop)
+    }
+
+    /// Whether the run may have to be undone, so that what its clusters had must be noted.
+    pub fn may_roll_back(&self) -> bool {
+        let mut said = self.policies.iter().filter_map(|policy| failure(policy)?.then);
+        self.undoes.is_none() && said.any(|then| then == Then::Rollback)
     }
 
     /// How many clusters of a stage may fail; nothing where only the whole run is counted.
@@ -216,7 +243,8 @@ impl Adopted {
         names.join(", ")
     }
 
-    /// One line for each policy: what it says, for people who are about to start a run.
+    /// One line for each policy: what it says, for people who are about to start a run; and
+    /// what a rollback would do, where there may be one.
     pub fn told(&self) -> Vec<String> {
         let told = self.policies.iter().map(|policy| {
             let mut parts: Vec<String> = Vec::new();
@@ -232,7 +260,13 @@ impl Adopted {
             }
             format!("policy {}: {}", policy.name, parts.join(", "))
         });
-        told.collect()
+        let back = (self.may_roll_back() && !self.before.is_empty()).then(|| {
+            match self.before.goes_back_to(&self.before.clusters()) {
+                Ok(version) => format!("if it fails, clusters go back to snapshot {version}"),
+                Err(why) => format!("if it fails, nothing can be rolled back: {why}"),
+            }
+        });
+        told.chain(back).collect()
     }
 }
 

@@ -6,17 +6,21 @@
 //! them answer as if this module were not there (law P7).
 
 pub mod adopted;
+pub mod before;
 pub mod freeze;
 pub mod order;
+pub mod quarantine;
 pub mod selects;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use flagship_api::staged_update::UpdateRunSpec;
 use serde::{Deserialize, Serialize};
 
 use crate::diagnosis::report::Reported;
-pub use adopted::{Adopted, Policy};
+use crate::update_run::Run;
+pub use adopted::{Adopted, Policy, Undoes};
 pub use freeze::Freeze;
 pub use selects::Labels;
 
@@ -28,6 +32,15 @@ pub struct Skip {
     /// Who says so, as the command line was told.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub by: String,
+}
+
+/// What a run reads of one that bears the name of its rollback.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Follower {
+    /// The UID of the run that it says it takes back.
+    pub rollback_of: Option<String>,
+    /// What it wants.
+    pub spec: UpdateRunSpec,
 }
 
 /// What a pass sees of policies and freezes.
@@ -44,4 +57,17 @@ pub struct Seen {
     /// where a policy wants to know.
     #[serde(default)]
     pub reports: BTreeMap<String, Vec<Reported>>,
+    /// What clusters of the placement have succeeded with, by version; only read to initialize
+    /// a run that may be rolled back.
+    #[serde(default)]
+    pub proven: before::ByVersion,
+    /// What the run brings; only read once it is initialized.
+    #[serde(default)]
+    pub brought: Option<quarantine::Brought>,
+    /// The run that this one says it takes back; only read until the run is initialized.
+    #[serde(default)]
+    pub source: Option<Box<Run>>,
+    /// The run that bears the name of this one's rollback, if there is one.
+    #[serde(default)]
+    pub follower: Option<Box<Follower>>,
 }

@@ -8,6 +8,7 @@
 use flagship_api::condition::{ConditionStatus, Conditions};
 use flagship_api::condition_type::updating_cluster::STARTED;
 use flagship_api::names::StageSide;
+use flagship_api::rollout_policy::Then;
 use flagship_api::staged_update::StageConfig;
 use flagship_api::staged_update_status::{ClusterUpdatingStatus, StageUpdatingStatus};
 use jiff::SignedDuration;
@@ -23,6 +24,7 @@ use super::plan_builder::PlanBuilder;
 use super::policed;
 use super::reconcile::{Action, Waiting};
 use super::status::{ConditionValue, ConditionWriter};
+use super::undoing;
 use crate::event::Event;
 use crate::model::Binding;
 
@@ -104,16 +106,32 @@ fn update(
     let was_open = stage.clusters.iter().any(|cluster| !is_settled(cluster));
     let stuck = watch(pass, stage, &target)?;
     let most = concurrency(config, stage.clusters.len())?;
-    let may_begin = policed::spent_with(pass, stage).is_none() && pass.may_begin(&name);
+    let held = policed::quarantined(pass.seen, &pass.status);
+    let is_spent = policed::spent_with(pass, stage).is_some();
+    let may_begin = !is_spent && held.is_none() && pass.may_begin(&name);
     if may_begin {
         start(pass, stage, &target, most)?;
     }
     if let Some(spent) = policed::spent_with(pass, stage)
         && !stage.clusters.iter().any(in_flight)
     {
-        return Err(Failure::abort(spent.text));
+        // What follows must not be undone by a cluster that comes up after all: first the
+        // record says who has failed.
+        if spent.then == Then::Rollback && !policed::is_spent_for_good(pass.seen) {
+            pass.writer.stage_started(stage);
+            pass.wake_in(SignedDuration::ZERO);
+            return Ok(ConditionValue::Progressing);
+        }
+        return Err(undoing::end(pass, stage, &spent));
     }
-    if stage.clusters.iter().any(|cluster| !is_settled(cluster)) {
+    let waits = stage.clusters.iter().any(|cluster| !is_settled(cluster));
+    if let Some(why) = held
+        && waits
+        && !stage.clusters.iter().any(in_flight)
+    {
+        return Err(Failure::abort_user(why));
+    }
+    if waits {
         if !may_begin && !stage.clusters.iter().any(in_flight) {
             return Ok(ConditionValue::Progressing);
         }
@@ -203,6 +221,12 @@ pub fn watch(
                     policed::settle(pass, entry, &verdict);
                     continue;
                 }
+                if moving == Delivery::Untouched
+                    && let Some(verdict) = policed::moved_on(pass.seen, binding)
+                {
+                    policed::settle(pass, entry, &verdict);
+                    continue;
+                }
                 if target.may_be_late(pass.seen, binding, moving) {
                     pass.announce(binding);
                 }
@@ -246,6 +270,13 @@ fn start(
             continue;
         }
         let delivery = delivery::look(pass.seen, target, binding, entry);
+        if delivery == Delivery::Untouched
+            && let Some(verdict) = policed::moved_on(pass.seen, binding)
+        {
+            policed::settle(pass, entry, &verdict);
+            continue;
+        }
+        pass.remember(binding);
         let now = match delivery {
             Delivery::Untouched => delivery::promise_time(pass.seen, &entry.cluster_name),
             _ => pass.writer.now,
@@ -276,6 +307,7 @@ fn keep_promise(
 ) {
     if delivery == Delivery::Untouched {
         tell_rival(pass, binding);
+        pass.remember(binding);
         let deliver = target.deliver(pass.seen, binding, entry);
         pass.then(Action::UpdateBinding(Box::new(deliver)));
     }

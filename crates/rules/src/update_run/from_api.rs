@@ -29,6 +29,11 @@ impl Run {
             adopted: noted(metadata, own::ADOPTED_POLICIES),
             skips: noted(metadata, own::SKIPPED_CLUSTERS).unwrap_or_default(),
             only: noted(metadata, own::ONLY_CLUSTERS),
+            rollback_of: metadata
+                .annotations
+                .as_ref()
+                .and_then(|all| all.get(own::ROLLBACK_OF))
+                .cloned(),
             spec: spec.clone(),
             status: status.clone(),
         }

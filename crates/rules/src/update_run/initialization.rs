@@ -13,9 +13,10 @@ use super::inputs::EVERY_CLUSTER;
 use super::messages::{Failure, VALID};
 use super::observed::Observed;
 use super::status::ConditionWriter;
-use super::{inputs, overrides, snapshot, stages};
+use super::{inputs, overrides, snapshot, stages, undoing};
 use crate::placement::resource_snapshots::ResourceAction;
 use crate::policy::Adopted;
+use crate::policy::before::Before;
 
 /// What initialization found.
 pub struct Initialized {
@@ -47,6 +48,9 @@ fn work_out(
     actions: &mut Vec<ResourceAction>,
     adopted: &mut Adopted,
 ) -> Result<(), Failure> {
+    if let Some(of) = &seen.run.rollback_of {
+        return undoing::work_out(seen, of, status, actions, adopted);
+    }
     let (placement, apply) = inputs::placement(seen)?;
     status.applied_strategy = Some(apply);
 
@@ -74,6 +78,9 @@ fn work_out(
     let names: Vec<&str> = copy.stages.iter().map(|stage| stage.name.as_str()).collect();
     *adopted = Adopted::of(&seen.policy.policies, &seen.policy.labels, &names)
         .map_err(Failure::valid_user)?;
+    if adopted.may_roll_back() {
+        adopted.before = Before::of(&sorted.selected, &seen.policy.proven);
+    }
     let mut computed = stages::compute(seen, copy, &sorted)?;
     computed.ordered(seen, adopted);
     let placed = computed.all_placed();

@@ -19,6 +19,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::Serialize;
 
 use super::max_concurrency::concurrency;
+use super::observed::Run;
+use crate::policy::before::ByVersion;
 
 /// What a condition of this kind says, whatever generation it is about: the record of a
 /// run is carried over to every new generation.
@@ -316,6 +318,18 @@ pub fn approval(conditions: &[Condition], generation: Generation) -> Approval {
         Some(ConditionStatus::True) => Approval::Stale,
         _ => Approval::Missing,
     }
+}
+
+/// Clusters by the versions that runs have brought to them.
+pub fn succeeded_with(runs: impl Iterator<Item = Run>) -> ByVersion {
+    let mut found = ByVersion::new();
+    for run in runs {
+        let clusters = run.status.stages_status.iter().flat_map(|stage| &stage.clusters);
+        let done = clusters.filter(|cluster| is_finished(cluster)).map(|c| c.cluster_name.clone());
+        found.entry(version(&run.status).to_owned()).or_default().extend(done);
+    }
+    found.remove("");
+    found
 }
 
 /// The version that a run has brought everywhere.

@@ -36,6 +36,7 @@ mod status;
 mod stop;
 pub mod superseded;
 pub mod triggers;
+mod undoing;
 mod validation;
 
 #[cfg(test)]
@@ -57,3 +58,4 @@ pub use observed::{Approval, ClusterOverride, NamespacedOverride, Observed, Opti
 pub use plan_builder::{INDEX_IGNORED, SUPERSEDED};
 pub use reconcile::{Action, CLUSTERS_CHANGED, DeleteBinding, Plan, STATE_LOST, Waiting, plan};
 pub use status::run_unreadable;
+pub use undoing::CreateRollback;

@@ -147,6 +147,9 @@ pub struct Run {
     /// The only clusters it is about; `None` for all of the placement.
     #[serde(default)]
     pub only: Option<BTreeSet<String>>,
+    /// The UID of the run that it says it takes back.
+    #[serde(default)]
+    pub rollback_of: Option<String>,
     /// The spec as stored.
     pub spec: UpdateRunSpec,
     /// The status as stored.

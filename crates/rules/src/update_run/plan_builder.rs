@@ -18,6 +18,8 @@ use super::status::{ConditionValue, ConditionWriter};
 use super::superseded::{superseded, taken};
 use crate::event::Event;
 use crate::model::Binding;
+use crate::policy::Adopted;
+use crate::policy::before::version;
 
 /// Event: somebody names a snapshot after the run has chosen one.
 pub const INDEX_IGNORED: &str = "ResourceSnapshotIndexIgnored";
@@ -37,6 +39,10 @@ pub struct PlanBuilder<'a> {
     first: Vec<Action>,
     last: Vec<Action>,
     announced: Announced,
+    /// What the run remembers from now on, if that is new.
+    adopted: Option<Adopted>,
+    /// Writes before the record with which the run ends badly.
+    at_the_end: Vec<Action>,
     plan: Plan,
 }
 
@@ -48,9 +54,10 @@ impl<'a> PlanBuilder<'a> {
         status: UpdateRunStatus,
         sorted: Sorted<'a>,
     ) -> Self {
-        let (first, last) = (Vec::new(), Vec::new());
+        let (first, last, at_the_end) = (Vec::new(), Vec::new(), Vec::new());
         let announced = seen.run.announced.clone();
-        Self { seen, sorted, writer, status, first, last, announced, plan: Plan::default() }
+        let (adopted, plan) = (None, Plan::default());
+        Self { seen, sorted, writer, status, first, last, announced, adopted, at_the_end, plan }
     }
 
     /// A write before the record.
@@ -67,6 +74,22 @@ impl<'a> PlanBuilder<'a> {
     /// promises it.
     pub fn announce(&mut self, binding: &Binding) {
         self.announced.add(binding);
+    }
+
+    /// Notes what a cluster has that is about to be moved, where that may have to be undone.
+    pub fn remember(&mut self, binding: &Binding) {
+        let known = self.adopted.as_ref().or(self.seen.run.adopted.as_ref());
+        let Some(known) = known.filter(|known| known.may_roll_back()) else { return };
+        if known.before.held(binding.cluster()) != Some(version(binding).as_str()) {
+            let mut adopted = known.clone();
+            adopted.before.note(binding);
+            self.adopted = Some(adopted);
+        }
+    }
+
+    /// A write before the record with which the run ends badly; nothing else is written then.
+    pub fn at_the_end(&mut self, action: Action) {
+        self.at_the_end.push(action);
     }
 
     /// Says why nothing more is done.
@@ -105,8 +128,9 @@ impl<'a> PlanBuilder<'a> {
     /// The run ends badly: nothing but its record is written.
     pub fn fail(&mut self, text: &str) {
         self.writer.failed(&mut self.status, text);
-        self.first.clear();
+        self.first = std::mem::take(&mut self.at_the_end);
         self.last.clear();
+        self.adopted = None;
         self.announced = self.seen.run.announced.clone();
         self.plan.waiting.clear();
         self.plan.wake = None;
@@ -163,6 +187,7 @@ impl<'a> PlanBuilder<'a> {
     pub fn into_plan(self) -> (UpdateRunStatus, Plan) {
         let mut plan = self.plan;
         plan.actions = self.first;
+        plan.actions.extend(self.adopted.map(Action::Adopt));
         if self.announced != self.seen.run.announced {
             plan.actions.push(Action::AnnounceWrites(self.announced));
         }

@@ -17,11 +17,10 @@ use jiff::{SignedDuration, Timestamp};
 use super::delivery::was_signalled;
 use super::lifecycle::{failed_under_policy, in_flight, is_skipped, outcome, started_at};
 use super::messages::abort;
-use super::observed::Observed;
+use super::observed::{Observed, Rival};
 use super::plan_builder::PlanBuilder;
 use super::stages::NAMED_AT_MOST;
 use super::status::ConditionValue;
-use super::superseded::taken;
 use crate::diagnosis::code;
 use crate::model::Binding;
 use crate::policy::adopted::{Adopted, FINAL_AFTER};
@@ -66,6 +65,18 @@ pub fn silent(seen: &Observed, stage: &str, cluster: &str) -> Option<Verdict> {
         Unreachable::Fail => Verdict::Fail(format!("{FAILED_UNDER}{who}: {told}")),
         _ => Verdict::Skip(format!("Skipped under policy {who}: {told}")),
     })
+}
+
+/// A cluster of a rollback that another run has moved since: what that one brought stays.
+pub fn moved_on(seen: &Observed, binding: &Binding) -> Option<Verdict> {
+    let undoes = seen.run.adopted.as_ref()?.undoes.as_ref()?;
+    let fence = binding.fence.as_ref();
+    let is_ours = |run: &str| run == undoes.uid || run == seen.run.uid;
+    if fence.is_some_and(|fence| is_ours(&fence.run)) {
+        return None;
+    }
+    let cluster = binding.cluster();
+    Some(Verdict::Skip(format!("Skipped: another update run has moved {cluster} since")))
 }
 
 /// What becomes of a cluster that has got what the run brings, and does not work yet.
@@ -236,17 +247,37 @@ pub fn ended(seen: &Observed, status: &UpdateRunStatus) -> ConditionValue {
     }
 }
 
-/// Why a run fails that a newer one has overtaken, if a policy says so.
+/// Why nothing of a run begins any more, if what it brings must not be rolled out.
+pub fn quarantined(seen: &Observed, status: &UpdateRunStatus) -> Option<String> {
+    let found = seen.policy.brought.as_ref()?.quarantine.as_ref()?;
+    Some(found.told(&seen.run.placement_key(), &status.resource_snapshot_index_used))
+}
+
+/// Whether the stored record says that the budget is spent, and nothing is under way.
+pub fn is_spent_for_good(seen: &Observed) -> bool {
+    let stages = seen.run.status.stages_status.iter();
+    let flying = stages.clone().flat_map(|stage| &stage.clusters).any(in_flight);
+    !flying && spent(seen.run.adopted.as_ref(), stages).is_some()
+}
+
+/// Why a run fails that a newer one has overtaken, if a policy says so. It does not matter
+/// whose promise is the later: two that were made at once would count for none.
 pub fn overtaken(seen: &Observed, status: &UpdateRunStatus) -> Option<String> {
     let who = seen.run.adopted.as_ref()?.fails_when_overtaken()?;
-    let taken = taken(status, seen.run.created, &seen.rivals);
-    let newer: Vec<_> = taken.iter().filter(|taken| taken.newer).collect();
-    let last = newer.iter().max_by_key(|taken| taken.at)?;
+    let version = &status.resource_snapshot_index_used;
+    let newer = seen
+        .rivals
+        .iter()
+        .filter(|rival| rival.created > seen.run.created && rival.version != *version);
+    let taken = |rival: &Rival| {
+        let clusters = status.stages_status.iter().flat_map(|stage| &stage.clusters);
+        clusters.filter(|cluster| rival.started.contains_key(&cluster.cluster_name)).count()
+    };
+    let newer = newer.map(|rival| (rival, taken(rival))).filter(|(_, clusters)| *clusters > 0);
+    let (last, clusters) = newer.max_by_key(|(rival, _)| (rival.created, &rival.name))?;
     Some(abort(&format!(
-        "the run was overtaken by update run `{}`, which has taken {} cluster(s) to snapshot {}, and takes nothing back (policy {who})",
-        last.by,
-        newer.len(),
-        last.version
+        "the run was overtaken by update run `{}`, which has taken {clusters} cluster(s) to snapshot {}, and takes nothing back (policy {who})",
+        last.name, last.version
     )))
 }
 

@@ -25,11 +25,13 @@ use super::metrics::{Measured, Series, series};
 use super::observed::Observed;
 use super::plan_builder::PlanBuilder;
 use super::status::{ConditionWriter, readable_again, refresh};
+use super::undoing::CreateRollback;
 use super::{execution, gates, initialization, messages, policed, stop, validation};
 use crate::event::Event;
 use crate::placement::PassError;
 use crate::placement::resource_snapshots::ResourceAction;
 use crate::policy::Adopted;
+use crate::policy::quarantine::Quarantine;
 
 /// Event: a run failed, and the placement has other clusters than when it began.
 pub const CLUSTERS_CHANGED: &str = "ClustersChanged";
@@ -69,6 +71,10 @@ pub enum Action {
     Resources(ResourceAction),
     /// Note with the run which policies it follows, over the version of it that was read.
     Adopt(Adopted),
+    /// Note on the snapshot that the run brings that its content must not be rolled out.
+    Quarantine(Quarantine),
+    /// Create the run that takes this one back.
+    CreateRollback(Box<CreateRollback>),
     /// Create an approval request.
     CreateApprovalRequest(CreateApprovalRequest),
     /// Answer an approval, for good.

@@ -11,8 +11,11 @@ use super::messages::{Failure, VALID};
 use super::observed::Observed;
 use crate::model::ResourceSnapshot;
 use crate::overrides::contents::enveloped;
-use crate::placement::resource_snapshots::{self, ResourceAction, Snapshots, content};
+use crate::placement::resource_snapshots::{
+    self, NewResourceSnapshot, Part, ResourceAction, Snapshots, content,
+};
 use crate::placement::{PassError, Placement};
+use crate::policy::quarantine;
 
 /// The snapshot to roll out.
 #[derive(Debug, Clone, Default)]
@@ -21,15 +24,25 @@ pub struct Chosen {
     pub index: String,
     /// Everything inside, wrapped resources included.
     pub resources: Vec<ResourceIdentifier>,
+    /// Hash of its content.
+    pub hash: String,
     /// What must be written first for it to exist.
     pub actions: Vec<ResourceAction>,
 }
 
 /// Finds or takes it.
 pub fn choose(seen: &Observed, placement: &Placement) -> Result<Chosen, Failure> {
-    match seen.run.spec.resource_snapshot_index.as_str() {
-        "" => take(seen, placement),
-        index => find(seen, index),
+    let chosen = match seen.run.spec.resource_snapshot_index.as_str() {
+        "" => take(seen, placement)?,
+        index => find(seen, index)?,
+    };
+    let snapshots = seen.resource_snapshots.iter().map(|snapshot| &**snapshot);
+    match quarantine::holding(snapshots, &chosen.hash) {
+        None => Ok(chosen),
+        Some(found) => {
+            let told = found.told(&seen.run.placement_key(), &chosen.index);
+            Err(Failure::valid_user(told))
+        }
     }
 }
 
@@ -65,7 +78,8 @@ fn find(seen: &Observed, index: &str) -> Result<Chosen, Failure> {
     }
     let mut resources = content(&seen.resource_snapshots, index);
     resources.extend(group.iter().flat_map(|snapshot| &snapshot.enveloped).cloned());
-    Ok(Chosen { index: index.to_owned(), resources, actions: Vec::new() })
+    let hash = master.hash.clone().unwrap_or_default();
+    Ok(Chosen { index: index.to_owned(), resources, hash, actions: Vec::new() })
 }
 
 /// Freezes what the placement selects now. A run never waits for more changes.
@@ -85,7 +99,18 @@ fn take(seen: &Observed, placement: &Placement) -> Result<Chosen, Failure> {
         now: seen.now,
     };
     let plan = resource_snapshots::plan(&snapshots, selection, None).map_err(Failure::Passing)?;
+    let created = plan.actions.iter().find_map(|action| match action {
+        ResourceAction::Create(NewResourceSnapshot { part: Part::Master { hash, .. }, .. }) => {
+            Some(hash.clone())
+        }
+        _ => None,
+    });
+    let known = || {
+        let mut all = seen.resource_snapshots.iter();
+        all.find(|snapshot| snapshot.name == plan.latest.master)?.hash.clone()
+    };
+    let hash = created.or_else(known).unwrap_or_default();
     let mut resources = plan.latest.resources;
     resources.extend(selection.resources.iter().flat_map(|held| enveloped(&held.manifest)));
-    Ok(Chosen { index: plan.latest.index, resources, actions: plan.actions })
+    Ok(Chosen { index: plan.latest.index, resources, hash, actions: plan.actions })
 }

@@ -173,7 +173,8 @@ fn rank(stage: &StageConfig, cluster: &Cluster) -> Result<i64, Failure> {
     })
 }
 
-fn started_from<'a>(
+/// A stage with these clusters, nothing done.
+pub fn started_from<'a>(
     seen: &Observed,
     stage: &StageConfig,
     clusters: impl Iterator<Item = &'a str>,

@@ -38,6 +38,8 @@ pub enum Event {
     Frozen(usize),
     /// Somebody lifts the freeze.
     Lifted(usize),
+    /// Somebody quarantines what the first run brings.
+    Quarantined(usize),
     /// Time passes.
     Tick,
 }
@@ -47,7 +49,12 @@ impl Event {
     pub fn is_fault(self) -> bool {
         matches!(
             self,
-            Self::Fails(_) | Self::Touched(_) | Self::Lost(_) | Self::Stopped(_) | Self::Frozen(_)
+            Self::Fails(_)
+                | Self::Touched(_)
+                | Self::Lost(_)
+                | Self::Stopped(_)
+                | Self::Frozen(_)
+                | Self::Quarantined(_)
         )
     }
 
@@ -60,6 +67,7 @@ impl Event {
             Self::Stopped(_) => &mut left.stop,
             Self::Deleted(_) => &mut left.delete,
             Self::Frozen(_) => &mut left.freeze,
+            Self::Quarantined(_) => &mut left.quarantine,
             // Time passes by itself if a run waits for it.
             Self::Tick if !timer => &mut left.late,
             _ => return Some(left),
@@ -101,7 +109,7 @@ pub fn possible(table: &StateTable, store: u32) -> Vec<Event> {
     for at in 0..table.runs {
         let Some(run) = table.run(store, at) else {
             // The first run may have been deleted; it does not come back.
-            events.extend((at > 0).then_some(Event::RivalComes));
+            events.extend((table.rival_slot() == Some(at)).then_some(Event::RivalComes));
             continue;
         };
         if run.deleting {
@@ -120,6 +128,11 @@ pub fn possible(table: &StateTable, store: u32) -> Vec<Event> {
             Some(_) => Event::Lifted(slot),
             None => Event::Frozen(slot),
         });
+    }
+    if let Some(slot) = table.quarantined_by_people()
+        && table.quarantine(store).is_none()
+    {
+        events.push(Event::Quarantined(slot));
     }
     events
 }
@@ -152,6 +165,9 @@ pub fn happen(table: &mut StateTable, store: u32, event: Event) -> (u32, Option<
         }),
         Event::Vanishes(slot) | Event::Lost(slot) | Event::Lifted(slot) => Some((slot, None)),
         Event::Frozen(slot) => Some((slot, Some(Object::Freeze(Box::new(table.made_freeze()))))),
+        Event::Quarantined(slot) => {
+            Some((slot, Some(Object::Quarantine(Box::new(table.made_quarantine())))))
+        }
         Event::Stopped(run) => ask(table, store, run, UpdateRunState::Stop),
         Event::Resumed(run) => ask(table, store, run, UpdateRunState::Run),
         Event::Deleted(run) => table.run(store, run).cloned().map(|mut found| {

@@ -5,7 +5,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use flagship_rules::update_run::{Action, Approval, Observed, Plan, Waiting, laws};
+use flagship_api::keys::finalizer;
+use flagship_api::staged_update_status::UpdateRunStatus;
+use flagship_rules::update_run::{Action, Approval, Observed, Plan, Run, Waiting, laws};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
 use super::judge::{Law, mask};
@@ -206,6 +208,22 @@ fn written(
             vec![(table.slot_of_request(&dismiss.request)?, ABSENT)]
         }
         Action::RemoveFinalizer => vec![(run, ABSENT)],
+        Action::Quarantine(note) => {
+            let slot = table.quarantine_slot()?;
+            vec![(slot, table.number(Object::Quarantine(Box::new(note.clone()))))]
+        }
+        Action::CreateRollback(create) => {
+            let slot = table.rollback_slot(run).filter(|slot| table.run(store, *slot).is_none())?;
+            let metadata = ObjectMeta {
+                uid: Some(format!("uid-{}", create.name)),
+                generation: Some(1),
+                creation_timestamp: Some(Time(now)),
+                finalizers: Some(vec![finalizer::UPDATE_RUN.to_owned()]),
+                ..create.metadata(&seen.run)
+            };
+            let new = Run::read(&metadata, &create.spec, &UpdateRunStatus::default());
+            vec![(slot, table.number(Object::Run(Box::new(new))))]
+        }
         // Worlds name their snapshots, and their runs have the finalizer.
         Action::AddFinalizer | Action::Resources(_) => return None,
     };

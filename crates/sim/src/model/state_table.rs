@@ -3,13 +3,14 @@
 //! Objects are told apart by all they say; versions are left out, since a write is
 //! refused exactly when the object has changed since it was read, and states keep track of
 //! that themselves. Places (slots) are fixed: runs, then bindings, then approval requests, then
-//! the freeze, if there may be one.
+//! the freeze and the quarantine, if there may be one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use flagship_rules::model::Binding;
-use flagship_rules::policy::Freeze;
+use flagship_rules::policy::quarantine::{Quarantine, brought};
+use flagship_rules::policy::{Follower, Freeze};
 use flagship_rules::update_run::{Approval, Observed, Rival, Run};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
@@ -31,6 +32,8 @@ pub enum Object {
     Request(Box<Approval>),
     /// A freeze.
     Freeze(Box<Freeze>),
+    /// A quarantine of the newer version.
+    Quarantine(Box<Quarantine>),
 }
 
 /// Everything that is stored, and the time.
@@ -52,6 +55,8 @@ pub struct StateTable {
     pub requests: Vec<String>,
     /// How many freezes there may be, none or one.
     freezes: usize,
+    /// How many quarantines there may be, none or one.
+    quarantines: usize,
     world: World,
     scenery: Observed,
     objects: Vec<Option<Object>>,
@@ -70,6 +75,7 @@ impl StateTable {
             bindings: bindings.len(),
             requests: world.requests(),
             freezes: usize::from(world.freezes),
+            quarantines: usize::from(world.quarantines || world.rollback),
             world: world.clone(),
             scenery: world.scenery(),
             objects: vec![None],
@@ -78,7 +84,8 @@ impl StateTable {
             by_store: BTreeMap::new(),
             changed: BTreeMap::new(),
         };
-        let places = table.runs + bindings.len() + table.requests.len() + table.freezes;
+        let places = table.runs + bindings.len() + table.requests.len();
+        let places = places + table.freezes + table.quarantines;
         let mut slots = vec![ABSENT; places];
         slots[0] = table.number(Object::Run(Box::new(world.run(0, moment(0)))));
         for (at, binding) in bindings.into_iter().enumerate() {
@@ -99,7 +106,7 @@ impl StateTable {
             Object::Run(run) => run.resource_version.clear(),
             Object::Binding(binding) => binding.resource_version.clear(),
             Object::Request(request) => request.resource_version.clear(),
-            Object::Freeze(_) => {}
+            Object::Freeze(_) | Object::Quarantine(_) => {}
         }
         let text = serde_json::to_string(&object).unwrap_or_default();
         let next = u32::try_from(self.objects.len()).unwrap_or(u32::MAX);
@@ -190,6 +197,29 @@ impl StateTable {
         (self.freezes > 0).then(|| self.request_slots().end)
     }
 
+    /// The place of the quarantine.
+    pub fn quarantine_slot(&self) -> Option<usize> {
+        (self.quarantines > 0).then(|| self.request_slots().end + self.freezes)
+    }
+
+    /// The quarantine of the newer version.
+    pub fn quarantine(&self, store: u32) -> Option<&Quarantine> {
+        match self.object(store, self.quarantine_slot()?)? {
+            Object::Quarantine(quarantine) => Some(quarantine),
+            _ => None,
+        }
+    }
+
+    /// The place of the quarantine, if somebody may make one.
+    pub fn quarantined_by_people(&self) -> Option<usize> {
+        self.quarantine_slot().filter(|_| self.world.quarantines)
+    }
+
+    /// The quarantine as somebody makes it.
+    pub fn made_quarantine(&self) -> Quarantine {
+        self.world.quarantine()
+    }
+
     /// The freeze in force.
     pub fn freeze(&self, store: u32) -> Option<&Freeze> {
         match self.object(store, self.freeze_slot()?)? {
@@ -210,6 +240,16 @@ impl StateTable {
             let slots = sets.iter().map(|(slot, _)| slot - self.runs);
             slots.fold(bits, |bits, at| bits | 1 << (other * self.bindings + at))
         })
+    }
+
+    /// The place of the second run that somebody may create.
+    pub fn rival_slot(&self) -> Option<usize> {
+        self.world.rival.then_some(1)
+    }
+
+    /// The place of the run that takes a run back.
+    pub fn rollback_slot(&self, run: usize) -> Option<usize> {
+        (run == 0 && self.world.rollback).then(|| self.runs - 1)
     }
 
     /// The place of a binding.
@@ -241,6 +281,25 @@ impl StateTable {
             let request = self.request(store, slot).cloned();
             seen.approvals
                 .extend(request.map(|found| Approval { resource_version: version(slot), ..found }));
+        }
+        if let Some(slot) = self.rollback_slot(0) {
+            let (first, back) = (self.run(store, 0), self.run(store, slot));
+            seen.policy.source = first.filter(|_| run == slot).cloned().map(Box::new);
+            seen.policy.follower = back.filter(|_| run == 0).map(|found| {
+                let (rollback_of, spec) = (found.rollback_of.clone(), found.spec.clone());
+                Box::new(Follower { rollback_of, spec })
+            });
+        }
+        if let Some(quarantine) = self.quarantine(store) {
+            for snapshot in seen.resource_snapshots.iter_mut().map(Arc::make_mut) {
+                let held = snapshot.hash.as_ref() == Some(&quarantine.hash);
+                snapshot.quarantine = held.then(|| quarantine.clone());
+            }
+        }
+        if seen.run.is_initialized() {
+            let snapshots = seen.resource_snapshots.iter().map(|snapshot| &**snapshot);
+            let index = &seen.run.status.resource_snapshot_index_used;
+            seen.policy.brought = brought(snapshots, index);
         }
         seen.policy.freezes.extend(self.freeze(store).cloned().map(Arc::new));
         let others = (0..self.runs).filter(|other| *other != run);

@@ -39,6 +39,7 @@ impl Model {
                 Event::RivalComes => format!("somebody creates {}", run_name(1)),
                 Event::Frozen(_) => "somebody freezes everything".to_owned(),
                 Event::Lifted(_) => "somebody lifts the freeze".to_owned(),
+                Event::Quarantined(_) => "somebody quarantines what run0 brings".to_owned(),
                 Event::Tick => "time passes".to_owned(),
             },
         }
@@ -51,6 +52,9 @@ fn name(table: &StateTable, store: u32, slot: usize) -> String {
     }
     if table.freeze_slot() == Some(slot) {
         return "the freeze".to_owned();
+    }
+    if table.quarantine_slot() == Some(slot) {
+        return "the quarantine".to_owned();
     }
     let binding = table.binding(store, slot).map(|binding| format!("binding {}", binding.name));
     let request = || table.requests.get(slot - table.request_slots().start).cloned();
@@ -70,6 +74,8 @@ fn written(action: &Action) -> String {
             format!("the status: {told} ({})", clusters.join(", "))
         }
         Action::Adopt(_) => "the policies it follows".to_owned(),
+        Action::Quarantine(_) => "the quarantine of what it brings".to_owned(),
+        Action::CreateRollback(create) => format!("the new run {}", create.name),
         Action::AnnounceWrites(_) => "what it will write again".to_owned(),
         Action::UpdateBinding(deliver) => format!("the spec of binding {}", deliver.binding),
         Action::SignalStart(signal) => format!("the start signal of binding {}", signal.binding),

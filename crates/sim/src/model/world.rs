@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use flagship_api::binding::{BindingState, ResourceBindingSpec};
 use flagship_api::condition::{Generation, draft};
+use flagship_api::condition_type::binding::{AVAILABLE, ROLLOUT_STARTED};
 use flagship_api::condition_type::policy_snapshot::SCHEDULED;
 use flagship_api::freeze::FreezeSpec;
 use flagship_api::keys::finalizer;
@@ -19,6 +20,7 @@ use flagship_api::staged_update::{
 };
 use flagship_rules::model::{Binding, Cluster, PolicySnapshot, ResourceSnapshot};
 use flagship_rules::placement::Placement;
+use flagship_rules::policy::quarantine::Quarantine;
 use flagship_rules::policy::{self, Freeze, Policy};
 use flagship_rules::update_run::{Observed, Run};
 use jiff::{SignedDuration, Timestamp};
@@ -49,8 +51,12 @@ pub struct World {
     pub hubs: usize,
     /// Whether a second run, to another version, may come along.
     pub rival: bool,
+    /// Whether clusters have the older version already, and the first run may be rolled back.
+    pub rollback: bool,
     /// Whether somebody may freeze everything.
     pub freezes: bool,
+    /// Whether somebody may quarantine what the first run brings.
+    pub quarantines: bool,
     /// Policies that select every run.
     pub policies: Vec<Policy>,
     /// What may go wrong, and how often.
@@ -78,6 +84,8 @@ pub struct Faults {
     pub delete: u8,
     /// Somebody freezes everything.
     pub freeze: u8,
+    /// Somebody quarantines what the first run brings.
+    pub quarantine: u8,
 }
 
 impl Default for World {
@@ -92,7 +100,9 @@ impl Default for World {
             dropped: 0,
             hubs: 1,
             rival: false,
+            rollback: false,
             freezes: false,
+            quarantines: false,
             policies: Vec::new(),
             faults: Faults::default(),
         }
@@ -108,11 +118,14 @@ pub fn moment(tick: u8) -> Timestamp {
 impl World {
     /// How many runs there may be.
     pub fn runs(&self) -> usize {
-        1 + usize::from(self.rival)
+        1 + usize::from(self.rival) + usize::from(self.rollback)
     }
 
     /// The runs as they are created; a rival comes later, if at all.
     pub fn run(&self, at: usize, created: Timestamp) -> Run {
+        // A rival is newer, also where no tick has passed.
+        let later = SignedDuration::from_secs(i64::from(at > 0 && !self.policies.is_empty()));
+        let created = created.saturating_add(later).unwrap_or(created);
         let spec = UpdateRunSpec {
             placement_name: "web".to_owned(),
             resource_snapshot_index: (1 - at.min(1)).to_string(),
@@ -136,12 +149,45 @@ impl World {
         Freeze { name: "stop".to_owned(), by: None, spec }
     }
 
+    /// The quarantine that somebody may make.
+    pub fn quarantine(&self) -> Quarantine {
+        let (hash, reason) = ("hash-1".to_owned(), "it leaks".to_owned());
+        Quarantine { hash, reason, by: String::new() }
+    }
+
     /// The bindings: those of the stages in order, then the dropped ones.
     pub fn bindings(&self) -> Vec<Binding> {
         let chosen = (0..self.stages * self.clusters)
             .map(|at| (self.cluster(at / self.clusters, at % self.clusters), false));
         let dropped = (0..self.dropped).map(|at| (format!("x{at}"), true));
-        chosen.chain(dropped).map(|(cluster, dropped)| binding(&cluster, dropped)).collect()
+        let made = |(cluster, dropped): (String, bool)| self.binding(&cluster, dropped);
+        chosen.chain(dropped).map(made).collect()
+    }
+
+    fn binding(&self, cluster: &str, dropped: bool) -> Binding {
+        let state = if dropped { BindingState::Unscheduled } else { BindingState::Scheduled };
+        let mut binding = Binding {
+            name: format!("web-{cluster}"),
+            uid: format!("uid-{cluster}"),
+            generation: 1,
+            placement: "web".to_owned(),
+            spec: ResourceBindingSpec {
+                state,
+                scheduling_policy_snapshot_name: "web-0".to_owned(),
+                target_cluster: cluster.to_owned(),
+                ..ResourceBindingSpec::default()
+            },
+            ..Binding::default()
+        };
+        if self.rollback {
+            binding.spec.state = BindingState::Bound;
+            binding.spec.resource_snapshot_name = "web-0-snapshot".to_owned();
+            for kind in [ROLLOUT_STARTED, AVAILABLE] {
+                let said = draft(kind).is_true("Reported");
+                said.set(&mut binding.status.conditions, Generation(1), moment(0));
+            }
+        }
+        binding
     }
 
     fn cluster(&self, stage: usize, at: usize) -> String {
@@ -251,21 +297,4 @@ pub fn run_name(at: usize) -> String {
 
 fn stage_name(at: usize) -> String {
     format!("s{at}")
-}
-
-fn binding(cluster: &str, dropped: bool) -> Binding {
-    let state = if dropped { BindingState::Unscheduled } else { BindingState::Scheduled };
-    Binding {
-        name: format!("web-{cluster}"),
-        uid: format!("uid-{cluster}"),
-        generation: 1,
-        placement: "web".to_owned(),
-        spec: ResourceBindingSpec {
-            state,
-            scheduling_policy_snapshot_name: "web-0".to_owned(),
-            target_cluster: cluster.to_owned(),
-            ..ResourceBindingSpec::default()
-        },
-        ..Binding::default()
-    }
 }

@@ -302,7 +302,8 @@ fn prune(seen: &Snapshots<'_>, newest: SnapshotIndex) -> Vec<ResourceAction> {
     gone.map(|member| ResourceAction::Delete { name: member.snapshot.name.clone() }).collect()
 }
 
-/// Indexes that a binding delivers or an update run works with.
+/// Indexes that a binding delivers, an update run works with, or somebody has quarantined:
+/// that must not be forgotten.
 fn in_use(seen: &Snapshots<'_>) -> BTreeSet<SnapshotIndex> {
     let index_of = |snapshot: &ResourceSnapshot| snapshot.index.as_deref()?.parse().ok();
     let by_name: BTreeMap<&str, SnapshotIndex> = seen
@@ -313,5 +314,6 @@ fn in_use(seen: &Snapshots<'_>) -> BTreeSet<SnapshotIndex> {
     let live = seen.bindings.iter().filter(|b| !b.deleting && !b.is_unscheduled());
     let bound = live.filter_map(|b| by_name.get(b.spec.resource_snapshot_name.as_str()).copied());
     let in_runs = seen.indexes_in_runs.iter().filter_map(|index| index.parse().ok());
-    bound.chain(in_runs).collect()
+    let held = seen.existing.iter().filter(|found| found.quarantine.is_some());
+    bound.chain(in_runs).chain(held.filter_map(|found| index_of(found))).collect()
 }

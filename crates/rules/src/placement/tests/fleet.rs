@@ -266,6 +266,7 @@ impl World {
                     count,
                     subindex,
                     detected: None,
+                    quarantine: None,
                     resources: selected.iter().map(|s| s.id.clone()).collect(),
                     enveloped: vec![],
                 }));

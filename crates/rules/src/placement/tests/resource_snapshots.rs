@@ -100,6 +100,7 @@ impl World {
                         count,
                         subindex,
                         detected: None,
+                        quarantine: None,
                         resources: selection.resources[new.resources.clone()]
                             .iter()
                             .map(|s| s.id.clone())

@@ -162,7 +162,8 @@ fn is_true(seen: &Observed, waiting: &Waiting) -> bool {
             let stuck = |name: &String| is_moving(seen, stage, name).is_some_and(late);
             !clusters.is_empty()
                 && clusters.iter().all(stuck)
-                && reason_of(status) == Some(reason::STUCK)
+                // One that is frozen says that first.
+                && (reason_of(status) == Some(reason::STUCK) || says_frozen(status))
         }
         Waiting::Deleting { clusters } => {
             let going =

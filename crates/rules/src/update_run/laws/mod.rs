@@ -51,18 +51,22 @@ pub fn state(seen: &Observed) -> Told {
     told
 }
 
-/// The laws of a plan, held against what was read: S6 and P2.
+/// The laws of a plan, held against what was read: S6, P2 and P5.
 pub fn decided(read: &Observed, plan: &Plan) -> Told {
     let mut told = takeovers::takeovers_are_told(read, plan);
     told.extend(policy::nothing_held_is_planned(read, plan));
+    told.extend(policy::nothing_quarantined_is_planned(read, plan));
+    told.extend(policy::nothing_quarantined_is_initialized(read, plan));
     told
 }
 
-/// The laws of one write of this run: S2, S3, S4, S5, S7, S9, S11, P1, P2 and P8.
+/// The laws of one write of this run: S2, S3, S4, S5, S7, S9, S11, P1, P2, P4 and P8.
 pub fn write(before: &Observed, action: &Action) -> Told {
     let mut told = binding_writes::judge(before, action);
     told.extend(policy::nothing_frozen_begins(before, action));
     told.extend(policy::a_spent_budget_starts_nothing(before, action));
+    told.extend(policy::only_what_was_touched_is_undone(before, action));
+    told.extend(policy::what_they_had_comes_back(before, action));
     told.extend(policy::nothing_is_taken_back(before, action));
     told
 }

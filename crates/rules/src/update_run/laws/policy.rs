@@ -1,17 +1,24 @@
-//! P1: a spent budget starts nothing. P2: what a freeze holds does not begin. P8: a run that
-//! was overtaken takes nothing back, where a policy says so.
+//! P1: a spent budget starts nothing. P2: what a freeze holds does not begin. P4: a rollback
+//! touches what its run touched. P5: what is quarantined does not begin. P8: a run that was overtaken takes nothing back, where a
+//! policy says so.
 
+use std::collections::BTreeSet;
+
+use flagship_api::condition::ConditionStatus;
+use flagship_api::condition_type::update_run::INITIALIZED;
 use flagship_api::names::DELETION_STAGE;
 use flagship_api::rollout_policy::Then;
 use flagship_api::staged_update_status::{StageUpdatingStatus, UpdateRunStatus};
 
 use super::super::delivery::rival;
 use super::super::held::{held, says_frozen};
-use super::super::lifecycle::is_started;
+use super::super::lifecycle::{is_started, says};
 use super::super::observed::Observed;
 use super::super::policed::spent;
 use super::super::reconcile::{Action, Plan};
 use super::{Told, broken};
+use crate::policy::before::version;
+use crate::policy::quarantine::brought;
 
 /// P2, for a plan: whoever has seen the freeze begins nothing.
 pub fn nothing_held_is_planned(read: &Observed, plan: &Plan) -> Told {
@@ -67,6 +74,83 @@ pub fn nothing_is_taken_back(before: &Observed, action: &Action) -> Told {
         }
         _ => Vec::new(),
     }
+}
+
+/// P5: whoever has seen the quarantine of what a run brings begins nothing.
+pub fn nothing_quarantined_is_planned(read: &Observed, plan: &Plan) -> Told {
+    let held = read.policy.brought.as_ref().and_then(|brought| brought.quarantine.as_ref());
+    let Some(held) = held else { return Vec::new() };
+    let begun = |status: &UpdateRunStatus| {
+        let clusters = status.stages_status.iter().flat_map(|stage| &stage.clusters);
+        clusters.filter(|cluster| is_started(cluster)).count()
+    };
+    let mut statuses = plan.actions.iter().filter_map(|action| match action {
+        Action::Status(status) => Some(&**status),
+        _ => None,
+    });
+    if statuses.any(|status| begun(status) > begun(&read.run.status)) {
+        return vec![broken("P5", format!("a cluster begins although {} is held", held.index))];
+    }
+    Vec::new()
+}
+
+/// P5: no run is planned whose content is quarantined.
+pub fn nothing_quarantined_is_initialized(read: &Observed, plan: &Plan) -> Told {
+    let planned = plan.actions.iter().filter_map(|action| match action {
+        Action::Status(status) if !read.run.is_initialized() => Some(&**status),
+        _ => None,
+    });
+    let held = planned.filter(|status| {
+        let index = &status.resource_snapshot_index_used;
+        let all = read.resource_snapshots.iter().map(|snapshot| &**snapshot);
+        let found = brought(all, index).and_then(|brought| brought.quarantine);
+        says(&status.conditions, INITIALIZED) == Some(ConditionStatus::True) && found.is_some()
+    });
+    let told = |status: &UpdateRunStatus| {
+        broken("P5", format!("{} is planned and held", status.resource_snapshot_index_used))
+    };
+    held.map(told).collect()
+}
+
+/// P4: what a cluster has is noted before it is moved by a run that may be rolled back, and a
+/// rollback moves only clusters that its run has moved and nobody else since.
+pub fn only_what_was_touched_is_undone(before: &Observed, action: &Action) -> Told {
+    let Action::UpdateBinding(deliver) = action else { return Vec::new() };
+    let found = before.bindings.iter().find(|binding| binding.name == deliver.binding);
+    let (Some(adopted), Some(found)) = (&before.run.adopted, found) else { return Vec::new() };
+    let cluster = &deliver.cluster;
+    if adopted.may_roll_back() && adopted.before.held(cluster) != Some(version(found).as_str()) {
+        return vec![broken("P4", format!("nobody has noted what {cluster} has"))];
+    }
+    let Some(undoes) = &adopted.undoes else { return Vec::new() };
+    let touched = rival(before, &undoes.uid)
+        .is_none_or(|source| source.started.contains_key(cluster.as_str()));
+    let fence = found.fence.as_ref().map(|fence| fence.run.as_str());
+    if !touched || fence != Some(undoes.uid.as_str()) {
+        return vec![broken("P4", format!("{cluster} is taken back from somebody else"))];
+    }
+    Vec::new()
+}
+
+/// P4: a rollback is planned to the version that the clusters of its run had.
+pub fn what_they_had_comes_back(before: &Observed, action: &Action) -> Told {
+    let (Action::Status(after), Some(source)) = (action, &before.policy.source) else {
+        return Vec::new();
+    };
+    let Some(known) = &source.adopted else { return Vec::new() };
+    // A plan that was refused has no version.
+    if after.resource_snapshot_index_used.is_empty() {
+        return Vec::new();
+    }
+    let clusters = after.stages_status.iter().flat_map(|stage| &stage.clusters);
+    let names: BTreeSet<&str> = clusters.map(|c| c.cluster_name.as_str()).collect();
+    let held: BTreeSet<_> = names.iter().map(|name| known.before.held(name)).collect();
+    let version = Some(after.resource_snapshot_index_used.as_str());
+    // Clusters that had different ones go to one that all of them had succeeded with.
+    if before.run.rollback_of.is_some() && held.len() == 1 && !held.contains(&version) {
+        return vec![broken("P4", format!("{names:?} go to {version:?} and had {held:?}"))];
+    }
+    Vec::new()
 }
 
 fn begun_although_held(seen: &Observed, after: &UpdateRunStatus) -> Told {

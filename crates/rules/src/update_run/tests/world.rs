@@ -7,6 +7,7 @@ use std::sync::Arc;
 use flagship_api::binding::{BindingState, ResourceBindingSpec};
 use flagship_api::condition::{ConditionStatus, Conditions, Generation, draft};
 use flagship_api::condition_type::binding as kind;
+use flagship_api::names::{rollback_run, rolled_back_run};
 use flagship_api::placement_status::ResourceIdentifier;
 use flagship_api::raw_json::RawJson;
 use flagship_api::snapshot::SchedulingPolicySnapshotStatus;
@@ -20,6 +21,9 @@ use crate::model::{Binding, Cluster, PolicySnapshot, ResourceSnapshot};
 use crate::placement::Placement;
 use crate::placement::resource_snapshots::{Part, ResourceAction};
 use crate::placement::selection::{Selected, Selection};
+use crate::policy::Follower;
+use crate::policy::quarantine::brought;
+use crate::update_run::lifecycle::succeeded_with;
 use crate::update_run::{
     Action, Approval, ClusterOverride, Observed, Plan, Rival, Run, laws, plan,
 };
@@ -240,6 +244,21 @@ impl World {
             };
             Rival::read(&metadata, &other.status)
         });
+        let this = &self.runs[run];
+        let named =
+            |name: Option<String>| self.runs.iter().find(|r| Some(&r.name) == name.as_ref());
+        let mut policy = self.policy.clone();
+        let source = rolled_back_run(&this.name).filter(|_| this.rollback_of.is_some());
+        policy.source = named(source.map(str::to_owned)).map(|found| Box::new(found.clone()));
+        policy.follower = named(rollback_run(&this.name)).map(|found| {
+            let (rollback_of, spec) = (found.rollback_of.clone(), found.spec.clone());
+            Box::new(Follower { rollback_of, spec })
+        });
+        if this.is_initialized() {
+            let index = &this.status.resource_snapshot_index_used;
+            policy.brought = brought(&self.resource_snapshots, index);
+        }
+        policy.proven = succeeded_with(self.runs.iter().cloned());
         Observed {
             placement: self.placement.clone(),
             policy_snapshots: shared(&self.policy_snapshots),
@@ -253,7 +272,7 @@ impl World {
             rivals: rivals.collect(),
             unreadable: self.unreadable.clone(),
             clock_set_back: self.clock_set_back,
-            policy: self.policy.clone(),
+            policy,
             ..Observed::of(self.runs[run].clone(), self.now)
         }
     }
@@ -342,6 +361,26 @@ impl World {
                 self.runs[run].resource_version = version;
             }
             Action::Resources(action) => return self.snapshot(action),
+            Action::Quarantine(note) => {
+                let index = self.runs[run].status.resource_snapshot_index_used.clone();
+                let mut all = self.resource_snapshots.iter_mut();
+                let found = all.find(|snapshot| snapshot.index.as_ref() == Some(&index));
+                found.unwrap().quarantine = Some(note.clone());
+            }
+            Action::CreateRollback(create) => {
+                if self.runs.iter().any(|found| found.name == create.name) {
+                    return false;
+                }
+                let metadata = ObjectMeta {
+                    uid: Some(format!("uid-{}", create.name)),
+                    generation: Some(1),
+                    resource_version: Some(version),
+                    creation_timestamp: Some(Time(now)),
+                    ..create.metadata(&self.runs[run])
+                };
+                let made = Run::read(&metadata, &create.spec, &UpdateRunStatus::default());
+                self.runs.push(made);
+            }
             Action::CreateApprovalRequest(ask) => {
                 if self.approvals.iter().any(|request| request.name == ask.name) {
                     return false;

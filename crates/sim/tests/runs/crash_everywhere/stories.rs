@@ -312,3 +312,33 @@ async fn a_cluster_that_fails_within_the_budget_of_a_policy() {
     })
     .await;
 }
+
+/// A version that does not come up on the canary, and goes back by itself.
+async fn goes_back(story: &Story) {
+    goes(story, "first").await;
+    ends(story, "first").await;
+    let failure = json!({"progressDeadline": "1m", "then": "Rollback"});
+    let policy = json!({"metadata": {"name": "p"}, "spec": {"failure": failure}});
+    story.create("rolloutpolicies.flagship.dev", policy).await;
+    story.new_version("2").await;
+    story.pass(1).await;
+    goes(story, "r").await;
+    until(story, "m2 begins", || story.holds()[1].contains("web-1-snapshot")).await;
+    story.works("m2").await;
+    until(story, "m1 begins", || story.holds()[0].contains("web-1-snapshot")).await;
+    story.pass(70).await;
+    until(story, "r has failed", || says(story, "r", "Succeeded", "False")).await;
+    ends(story, "r-rollback").await;
+    let back = ["m1 Bound web-0-snapshot", "m2 Bound web-0-snapshot", "m3 Bound web-0-snapshot"];
+    assert_eq!(story.holds(), back);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_takes_itself_back() {
+    survives(plain(), goes_back).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_takes_itself_back_under_two_hubs() {
+    survives(Setting { two_hubs: true, ..plain() }, goes_back).await;
+}

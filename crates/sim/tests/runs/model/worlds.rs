@@ -29,7 +29,7 @@ pub fn holds(name: &str, world: World, at_least: usize) {
 }
 
 /// The same, where the widest worlds are asked for.
-fn holds_in_wide(name: &str, world: World, at_least: usize) {
+pub fn holds_in_wide(name: &str, world: World, at_least: usize) {
     if std::env::var("FLAGSHIP_WORLDS").is_ok_and(|worlds| worlds == "all") {
         holds(name, world, at_least);
     }

@@ -47,7 +47,10 @@ async fn policies_that_cannot_be_meant_are_refused_with_what_would_be_right() {
         ),
         (json!({"failure": {"retryAfter": "1m"}}), "set retries to 1 or more"),
         (json!({"failure": {"retries": 1}}), "set progressDeadline, or finalCauses to Fail"),
-        (json!({"failure": {"then": "Panic"}}), "supported values: \"Stop\", \"Continue\""),
+        (
+            json!({"failure": {"then": "Panic"}}),
+            "supported values: \"Stop\", \"Rollback\", \"Continue\"",
+        ),
         (
             json!({"selects": {"stages": ["prod*"]}, "clusters": {"membership": "Frozen"}}),
             "leave selects.stages out, or set them in a policy of their own",

@@ -3,3 +3,4 @@
 mod api;
 mod clusters;
 mod freeze;
+mod rollback;
