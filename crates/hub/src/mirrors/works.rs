@@ -23,10 +23,15 @@ impl WorkMirrors {
         Self { works: set.add(works), bindings }
     }
 
+    /// The Works of a binding, wherever they are.
+    pub fn all_of(&self, binding: &ObjectKey) -> Vec<Entry<Versioned<Work>>> {
+        self.works.by(self.bindings, &binding.to_string())
+    }
+
     /// The Works of a binding in the namespace of its member. What another member says in
     /// its own namespace does not count.
     pub fn of(&self, binding: &ObjectKey, namespace: &str) -> Vec<Entry<Versioned<Work>>> {
-        let mut works = self.works.by(self.bindings, &binding.to_string());
+        let mut works = self.all_of(binding);
         works.retain(|(key, _)| key.namespace.as_deref() == Some(namespace));
         works
     }

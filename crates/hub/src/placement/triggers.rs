@@ -11,8 +11,8 @@ use flagship_api::placement_status::PlacementStatus;
 use flagship_rules::model::Binding;
 use flagship_rules::placement::selection::Kind;
 use flagship_rules::placement::triggers::{
-    BindingChange, binding_appeared, binding_change, misses_mirror, placement_changed,
-    policy_appeared, waits_for_kind,
+    BindingChange, binding_appeared, binding_change, binding_gone, misses_mirror,
+    placement_changed, policy_appeared, waits_for_kind,
 };
 use flagship_runtime::queue::{BatchingWindow, Queue};
 use flagship_runtime::reflector::{Change, Store, Subscription};
@@ -81,18 +81,20 @@ fn binding(
     cost: &StatusCost,
     change: &Change<Binding>,
 ) {
-    let Some(new) = &change.new else { return };
-    let Some(old) = &change.old else {
-        if binding_appeared(new) {
-            queue.add_with(new.placement_key(), change.origin.priority());
-        }
-        return;
+    let (told, worth) = match (&change.old, &change.new) {
+        (Some(old), Some(new)) => (new, binding_change(old, new)),
+        (None, Some(new)) => (new, binding_appeared(new)),
+        (Some(old), None) => (old, binding_gone(old)),
+        (None, None) => return,
     };
-    match binding_change(old, new) {
+    let placement = told.placement_key();
+    match worth {
         BindingChange::Nothing => {}
-        BindingChange::Wording => queue.add_after(new.placement_key(), WORDING),
+        BindingChange::Wording => queue.add_after(placement, WORDING),
+        BindingChange::Status if change.old.is_none() => {
+            queue.add_with(placement, change.origin.priority());
+        }
         BindingChange::Status => {
-            let placement = new.placement_key();
             // The end of a rollout is told at once: somebody waits for it.
             if scope.count_moving_of(&placement) == 0 {
                 queue.add(placement);

@@ -18,7 +18,8 @@ use flagship_api::work::Work;
 use flagship_rules::apply::redacted;
 use flagship_rules::event::Event;
 use flagship_rules::work::{
-    ABANDON, Action, PassError, Plan, Retry, Stage, Stamp, Write, after_failure, owner, plan,
+    ABANDON, Action, PassError, Placement, Plan, Retry, Stage, Stamp, Write, after_failure,
+    ends_of, owner, plan,
 };
 use flagship_runtime::client::{
     ClientError, Listed, Precondition, Propagation, ResourceType, Selection,
@@ -107,7 +108,7 @@ impl Shell {
         self.seen.caught_up(&key).await;
         let Some(mut seen) = observe(&self.cx, &self.mirrors, &key) else {
             self.await_answer(&key, None);
-            return Outcome::Done;
+            return self.outlived::<S>(&key).await.map(|()| Outcome::Done).into();
         };
         seen.observed.answer_due = self.answer_due(&key);
         let binding = &seen.observed.binding;
@@ -148,6 +149,39 @@ impl Shell {
             (None, Some(span)) => Outcome::After(Duration::try_from(span).unwrap_or_default()),
             (None, None) => Outcome::Done,
         }
+    }
+
+    /// Ends Works whose binding is gone: a hub that did not know yet has written them after
+    /// the last look for them.
+    async fn outlived<S: Scoped>(&self, key: &ObjectKey) -> Result<(), Failure> {
+        let mut left = self.mirrors.works.all_of(key);
+        // One that names no placement is not ours.
+        left.retain(|(_, work)| work.value.placement.is_some());
+        // The mirror of bindings may be behind; then the binding wakes its own pass.
+        if left.is_empty() || self.cx.client.of::<S::Binding>().find(key).await?.is_some() {
+            return Ok(());
+        }
+        let writer = Writer::new(&self.cx.client, &self.cx.leadership, &self.seen, key);
+        for (_, work) in left {
+            let name = work.value.placement.as_deref().unwrap_or_default();
+            let placement = ObjectKey::new(key.namespace.as_deref(), name);
+            let placement = self.mirrors.of(key).and_then(|scope| scope.placements.get(&placement));
+            let says = placement.map(|kept| Placement::read(kept.deleting, &kept.value.spec));
+            for write in ends_of(std::slice::from_ref(&work.value), says.as_ref()) {
+                tracing::info!(binding = %key, work = write.name(), "it has outlived its binding");
+                match write {
+                    Write::Abandon { .. } => {
+                        let patched = writer.patch::<Work>(&work.precondition, abandoned()).await;
+                        ignore_not_found(patched)?;
+                    }
+                    _ => {
+                        let how = Propagation::Background;
+                        writer.delete::<Work>(&work.precondition, how).await?;
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     /// How long the member of a binding still has to answer.
@@ -278,7 +312,7 @@ impl Shell {
             }
             Write::Abandon { .. } => {
                 let (precondition, _) = known.ok_or_else(unknown)?;
-                (json!({"metadata": {"annotations": {own::ABANDONED: "true"}}}), precondition)
+                (abandoned(), precondition)
             }
         };
         let patched = pass.writer.patch::<Work>(precondition, patch).await;
@@ -385,6 +419,11 @@ fn stamped(stamp: &Stamp, to_abandon: bool) -> Value {
         }
     }
     json!({"metadata": {"labels": stamp.labels(), "annotations": notes}})
+}
+
+/// Tells the member to keep what it has.
+fn abandoned() -> Value {
+    json!({"metadata": {"annotations": {own::ABANDONED: "true"}}})
 }
 
 /// What becomes of the content when the placement is deleted.

@@ -56,7 +56,11 @@ pub(super) fn listen<S: Scoped>(
 }
 
 fn binding(queue: &PerPlacement, change: &Change<Binding>) {
-    let Some(new) = &change.new else { return };
+    let Some(new) = &change.new else {
+        // A Work may have been written for it since its last pass.
+        change.old.iter().for_each(|old| queue.add(PlacedKey::from(&**old)));
+        return;
+    };
     if change.old.as_ref().is_none_or(|old| binding_changed(old, new)) {
         queue.add_with(PlacedKey::from(&**new), change.origin.priority());
     }
@@ -69,12 +73,21 @@ fn work<S: Scoped>(queue: &PerPlacement, scope: &ScopeMirrors, change: &Change<V
         (Some(_), None) => true,
         (None, None) => false,
     };
-    let Some(work) = change.old.as_ref().or(change.new.as_ref()).filter(|_| worth) else { return };
+    let Some(work) = change.old.as_ref().or(change.new.as_ref()) else { return };
     let Some(owner) = work.value.owner().filter(|owner| owner.scope() == S::SCOPE) else { return };
+    let name = work.value.placement.as_deref().unwrap_or_default();
+    let placement = ObjectKey::new(owner.namespace.as_deref(), name);
+    let lives = change.new.as_ref().is_some_and(|new| !new.value.deleting);
+    // A Work of ours always names its placement.
+    if lives && !name.is_empty() && scope.bindings.get(&owner).is_none() {
+        // Written by a hub that did not know yet that the binding is gone.
+        return queue.add(PlacedKey { placement, object: owner });
+    }
+    if !worth {
+        return;
+    }
     if change.new.is_none() {
         // Its name is free now: the binding that follows on the same cluster wants it.
-        let name = work.value.placement.as_deref().unwrap_or_default();
-        let placement = ObjectKey::new(owner.namespace.as_deref(), name);
         let cluster = change.key.namespace.as_deref().and_then(cluster_of_namespace);
         let heirs = scope.bindings_of(&placement).into_iter().filter(|binding| {
             cluster == Some(&binding.spec.target_cluster) && binding.key() != owner

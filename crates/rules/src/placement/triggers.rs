@@ -19,7 +19,8 @@ use crate::model::{Binding, PolicySnapshot};
 pub enum BindingChange {
     /// Nothing the status shows.
     Nothing,
-    /// Only the wording of a condition; worth a pass, but not more than one a second.
+    /// Only the wording of a condition, or a binding that has nothing to tell yet; worth a
+    /// pass, but not more than one a second.
     Wording,
     /// Something the status must show at once.
     Status,
@@ -28,7 +29,7 @@ pub enum BindingChange {
 /// Compares two versions of one binding.
 pub fn binding_change(old: &Binding, new: &Binding) -> BindingChange {
     if new.deleting {
-        return BindingChange::Nothing;
+        return binding_gone(old);
     }
     let (was, is) = (&old.status, &new.status);
     let steps = Step::ROLLOUT.map(Step::per_cluster);
@@ -47,10 +48,20 @@ pub fn binding_change(old: &Binding, new: &Binding) -> BindingChange {
     if steps.iter().any(reworded) { BindingChange::Wording } else { BindingChange::Nothing }
 }
 
-/// Whether a binding that is seen for the first time already has something to tell: a list may
-/// show it after members have answered.
-pub fn binding_appeared(new: &Binding) -> bool {
-    !new.deleting && !new.status.conditions.is_empty()
+/// What a binding that is seen for the first time has to tell: a list may show it after members
+/// have answered. One that is silent still counts: after an eviction the scheduler may decide as
+/// before, and then nothing else says that there is a new one.
+pub fn binding_appeared(new: &Binding) -> BindingChange {
+    match (new.deleting, new.status.conditions.is_empty()) {
+        (true, _) => BindingChange::Nothing,
+        (false, true) => BindingChange::Wording,
+        (false, false) => BindingChange::Status,
+    }
+}
+
+/// What it means that a binding goes: the status counts none that is being deleted.
+pub fn binding_gone(old: &Binding) -> BindingChange {
+    if old.deleting { BindingChange::Nothing } else { BindingChange::Status }
 }
 
 /// Whether a policy that is seen for the first time has been decided on already.

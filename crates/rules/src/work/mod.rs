@@ -26,7 +26,7 @@ pub mod triggers;
 #[cfg(test)]
 mod tests;
 
-pub use deletion::FALLBACK;
+pub use deletion::{FALLBACK, ends_of};
 pub use from_api::{ABANDON, owner};
 pub use group::relevant;
 pub use lists::MOST_LISTED;

@@ -3,10 +3,11 @@
 //! Recording never fails and never waits: [`Recorder::note`] puts a note into a
 //! bounded line, and [`Recorder::run`] writes it out. Repeats raise the count of
 //! the event that is there; many different words about one thing become one
-//! combined event; an object that talks without end is muted. What is lost is
-//! counted.
+//! combined event; an object that talks without end is muted. What a busy server
+//! does not take is tried again for a while; what is lost is counted.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use flagship_api::names::ObjectKey;
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
@@ -15,7 +16,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use crate::client::{Client, ClientError, Objects};
-use crate::effects::drop_counted;
+use crate::effects::{Retry, drop_counted, is_transient, retry};
 use crate::env::Env;
 use crate::metrics::{Counter, Metrics};
 use correlator::{Correlation, EventCorrelator};
@@ -28,6 +29,10 @@ mod tests;
 pub const LONGEST_MESSAGE: usize = 1024;
 /// Notes that may wait to be written.
 const LINE: usize = 1000;
+/// How an event is tried again that a busy server did not take: for a quarter of an hour. Others
+/// wait behind it; a server that does not take one takes none.
+const AGAIN: Retry =
+    Retry { attempts: 12, base: Duration::from_millis(500), factor: 2, jitter: 0.1 };
 
 /// Whether an event tells of something good or of something to look at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -133,7 +138,8 @@ impl Writer {
             }
             Correlation::Increment { key, count, message } => {
                 let patch = json!({"count": count, "lastTimestamp": Time(now), "message": message});
-                match self.events.patch_anyway(&key, patch).await {
+                let patched = || self.events.patch_anyway(&key, patch.clone());
+                match retry(&self.env, AGAIN, is_worth_it, patched).await {
                     // It was swept away in the meantime; the next repeat makes a new one.
                     Err(ClientError::NotFound { .. }) => {
                         self.memory.forget(&key);
@@ -149,7 +155,12 @@ impl Writer {
                     event.metadata.namespace.as_deref(),
                     event.metadata.name.as_deref().unwrap_or_default(),
                 );
-                let created = self.events.create(&event).await;
+                let created = retry(&self.env, AGAIN, is_worth_it, || self.events.create(&event));
+                let created = match created.await {
+                    // An earlier try has come through, and its answer was lost.
+                    Err(ClientError::AlreadyExists { .. }) => Ok(event),
+                    other => other,
+                };
                 if created.is_ok() {
                     self.memory.written(&note, key, now);
                 }
@@ -187,6 +198,11 @@ impl Writer {
         self.latest = self.env.now().as_microsecond().max(self.latest + 1);
         format!("{:013x}{}", self.latest, self.env.entropy.hex(3))
     }
+}
+
+/// Whether another try may help. A refusal stands: in a namespace that goes nothing is created.
+fn is_worth_it(error: &ClientError) -> bool {
+    !matches!(error, ClientError::Forbidden { .. }) && is_transient(error.action())
 }
 
 /// At most [`LONGEST_MESSAGE`] bytes, cut between characters.

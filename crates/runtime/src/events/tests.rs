@@ -122,6 +122,32 @@ async fn a_server_that_refuses_costs_the_event_and_nothing_else() {
     assert_eq!(recorder.dropped(), 2);
 }
 
+// An event about an object that cannot be read is all that people get to know of it.
+#[tokio::test(start_paused = true)]
+async fn an_event_that_a_busy_server_refused_is_tried_again() {
+    let busy = || Answer::Json(503, status(503, "ServiceUnavailable"));
+    let event = json!({"metadata": {"name": "e", "namespace": "app"}, "involvedObject": {}});
+    let script = Script::new([
+        busy(),
+        Answer::Json(504, status(504, "Timeout")),
+        Answer::Json(409, status(409, "AlreadyExists")),
+        busy(),
+        Answer::Json(200, event),
+    ]);
+    let (recorder, _) = recorder(&script);
+    recorder.note(&web(), EventType::Warning, "Malformed", "cannot be read");
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    // The one that was there already is ours, so that a repeat raises its count.
+    recorder.note(&web(), EventType::Warning, "Malformed", "cannot be read");
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let log = script.log();
+    let verbs: Vec<_> = log.iter().map(|line| line.split(' ').next().unwrap()).collect();
+    assert_eq!(verbs, ["POST", "POST", "POST", "PATCH", "PATCH"]);
+    let names: Vec<_> = bodies(&script).iter().map(|b| b["metadata"]["name"].clone()).collect();
+    assert_eq!((&names[0], &names[0]), (&names[1], &names[2]), "one event, not three");
+    assert_eq!(recorder.dropped(), 0);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_full_line_drops_notes_without_waiting() {
     let script = Script::default();

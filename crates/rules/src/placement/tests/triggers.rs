@@ -15,8 +15,8 @@ use crate::model::Binding;
 use crate::placement::Placement;
 use crate::placement::selection::Kind;
 use crate::placement::triggers::{
-    BindingChange, Changed, binding_change, concerns, misses_mirror, placement_changed,
-    waits_for_kind,
+    BindingChange, Changed, binding_appeared, binding_change, binding_gone, concerns,
+    misses_mirror, placement_changed, waits_for_kind,
 };
 
 fn binding() -> Binding {
@@ -82,7 +82,7 @@ fn binding_changes_that_matter() {
                 b.deleting = true;
                 b.status.conditions.clear();
             },
-            Nothing,
+            Status,
         ),
     ];
     let old = binding();
@@ -91,6 +91,21 @@ fn binding_changes_that_matter() {
         edit(&mut new);
         assert_eq!(binding_change(&old, &new), want, "{what}");
     }
+}
+
+#[test]
+fn bindings_that_come_and_go_are_told_once() {
+    use BindingChange::{Nothing, Status, Wording};
+    let told = binding();
+    let mut silent = told.clone();
+    silent.status.conditions.clear();
+    let going = Binding { deleting: true, ..told.clone() };
+    assert_eq!(binding_appeared(&told), Status);
+    assert_eq!(binding_appeared(&silent), Wording);
+    assert_eq!(binding_appeared(&going), Nothing);
+    assert_eq!(binding_gone(&told), Status, "nobody saw that it was being deleted");
+    assert_eq!(binding_gone(&going), Nothing);
+    assert_eq!(binding_change(&going, &going), Nothing);
 }
 
 fn placement(

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::work::story::{CLUSTER_WIDE, Story, map};
+use flagship_api::keys::label;
 use flagship_sim::testing::{CRP, WORK};
 
 const SPACE: &str = "fleet-member-m1";
@@ -96,4 +97,36 @@ async fn a_placement_that_abandons_tells_its_members_first() {
     let work = story.get(WORK, SPACE, "web-work");
     assert_eq!(work["metadata"]["annotations"]["flagship.dev/abandoned"], "true");
     assert!(!work["metadata"]["deletionTimestamp"].is_null());
+}
+
+// Law L5: a hub that did not know yet that the binding goes may write a Work after the last look
+// at them. Nobody would ever ask for it again.
+#[tokio::test(start_paused = true)]
+async fn a_work_that_outlives_its_binding_goes_and_one_made_by_hand_stays() {
+    let story = Story::running(7).await;
+    let told = CLUSTER_WIDE;
+    story.snapshots(told, 0, &[vec![map("one", "1")]]).await;
+    story.delivers(told, "web-m1", "m1", 0).await;
+    let left =
+        |binding: &str| json!({label::PARENT_BINDING: binding, label::PARENT_PLACEMENT: "web"});
+    for (name, labels) in [("late", left("web-gone")), ("by-hand", json!({}))] {
+        let meta = json!({"name": name, "namespace": SPACE, "labels": labels});
+        let spec = json!({"workload": {"manifests": [map(name, "1")]}});
+        story.create(WORK, json!({"metadata": meta, "spec": spec})).await;
+    }
+    story.settle().await;
+    let is_there = |name: &str| story.find(WORK, SPACE, name).is_some();
+    assert!(!is_there("late"), "nobody answers for it");
+    assert!(is_there("by-hand") && is_there("web-work"));
+    // One that is written while the binding goes is found when the binding is gone.
+    hold(&story, "web-work").await;
+    story.delete(told.binding, told.space, "web-m1").await;
+    story.settle().await;
+    let meta = json!({"name": "later", "namespace": SPACE, "labels": left("web-m1")});
+    let spec = json!({"workload": {"manifests": [map("later", "1")]}});
+    release(&story, "web-work").await;
+    story.create(WORK, json!({"metadata": meta, "spec": spec})).await;
+    story.pass(60).await;
+    assert!(story.find(told.binding, told.space, "web-m1").is_none());
+    assert!(!is_there("later") && is_there("by-hand"));
 }
