@@ -2,13 +2,16 @@
 //!
 //! Both forms are built from the same walk: the legacy ones (`APIVersions`,
 //! `APIGroupList`, `APIGroup`, `APIResourceList`) and the aggregated
-//! `APIGroupDiscoveryList`.
+//! `APIGroupDiscoveryList`. Every controller asks for the latter again and again, so its text
+//! is kept.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use bytes::Bytes;
 use flagship_base::machinery::gvk::version_rank;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use super::Registry;
 use super::kind::Kind;
@@ -126,9 +129,50 @@ pub fn resources(registry: &Registry, group: &str, version: &str) -> Option<Valu
     )
 }
 
+/// A document as it is sent.
+pub struct Document {
+    /// Its bytes.
+    pub text: Bytes,
+    /// Their hash, in hexadecimal digits.
+    pub tag: String,
+}
+
+/// How many documents are kept: two for each set of kinds, and most clusters of a process serve
+/// the same.
+const MOST: usize = 8;
+
+struct Kept {
+    core: bool,
+    kinds: Vec<Arc<Kind>>,
+    document: Arc<Document>,
+}
+
+/// The documents asked for last.
+static KEPT: Mutex<VecDeque<Kept>> = Mutex::new(VecDeque::new());
+
 /// `/api` (`core`) or `/apis` in the aggregated form, `apidiscovery.k8s.io/v2`.
-pub fn aggregated(registry: &Registry, core: bool) -> Value {
+pub fn aggregated(registry: &Registry, core: bool) -> Arc<Document> {
     let kinds = registry.all();
+    let same = |kept: &Kept| {
+        let mut pairs = kept.kinds.iter().zip(&kinds);
+        kept.core == core
+            && kept.kinds.len() == kinds.len()
+            && pairs.all(|(kept, kind)| Arc::ptr_eq(kept, kind))
+    };
+    let lock = || KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(found) = lock().iter().find(|kept| same(kept)) {
+        return found.document.clone();
+    }
+    let text = Bytes::from(written(registry, &kinds, core).to_string());
+    let tag = Sha256::digest(&text).iter().map(|byte| format!("{byte:02X}")).collect();
+    let document = Arc::new(Document { text, tag });
+    let mut all = lock();
+    all.truncate(MOST - 1);
+    all.push_front(Kept { core, kinds, document: document.clone() });
+    document
+}
+
+fn written(registry: &Registry, kinds: &[Arc<Kind>], core: bool) -> Value {
     let items: Vec<Value> = served_groups(registry)
         .iter()
         .filter(|(name, _)| name.is_empty() == core)
@@ -136,7 +180,7 @@ pub fn aggregated(registry: &Registry, core: bool) -> Value {
             let versions: Vec<Value> = versions
                 .iter()
                 .map(|version| {
-                    let resources = aggregated_resources(&kinds, group, version);
+                    let resources = aggregated_resources(kinds, group, version);
                     json!({"version": version, "resources": resources, "freshness": "Current"})
                 })
                 .collect();

@@ -6,7 +6,6 @@ use http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde_json::json;
-use sha2::{Digest, Sha256};
 
 use super::body::Body;
 use super::cluster::ClusterHandle;
@@ -33,10 +32,9 @@ pub(super) fn document(handle: &ClusterHandle, parts: &Parts, target: &Target) -
         Target::CoreVersions | Target::Groups => {
             let core = *target == Target::CoreVersions;
             if negotiate::accept(&parts.headers, true)? == Form::Aggregated {
-                let body = registry::aggregated(registry, core).to_string();
-                let tag = Sha256::digest(body.as_bytes());
-                let tag: String = tag.iter().map(|byte| format!("{byte:02X}")).collect();
-                let mut response = tagged(&parts.headers, &tag, Body::whole(body));
+                let found = registry::aggregated(registry, core);
+                let body = Body::whole(found.text.clone());
+                let mut response = tagged(&parts.headers, &found.tag, body);
                 let headers = response.headers_mut();
                 headers.insert(CONTENT_TYPE, HeaderValue::from_static(AGGREGATED));
                 headers.insert(VARY, HeaderValue::from_static("Accept"));
