@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use flagship_fleet::{ClusterHost, Storage};
 use flagship_sim::campaign::story::{Shape, draw, large};
-use flagship_sim::campaign::{BUGS, Bug, Report, Story, Told, explained, shrink, tell};
+use flagship_sim::campaign::{BUGS, Bug, DiskReport, Report, Story, Told, explained, shrink, tell};
 use flagship_store::env::Env as ServerEnv;
 
 /// As in the binary that ships.
@@ -42,6 +42,7 @@ Tells stories of whole fleets under virtual time and holds them against the laws
   --replay FILE     tell a stored story in words
   --bug NAME        plant a bug, and look for it in at most --seeds seeds
   --bugs            the same for every known bug
+  --disk            the embedded store on a disk that fails, instead of fleets
   --members N       one large fleet, with --hours H of virtual time (168)
 ";
 
@@ -59,6 +60,7 @@ struct Asked {
     seed: Option<u64>,
     replay: Option<PathBuf>,
     bugs: Vec<Bug>,
+    disk: bool,
     members: Option<u64>,
     hours: Option<u64>,
 }
@@ -81,6 +83,8 @@ fn main() -> ExitCode {
         }
     } else if let Some(seed) = asked.seed {
         in_words(&draw(seed, asked.shape()))
+    } else if asked.disk {
+        on_a_failing_disk(asked.from, asked.seeds.unwrap_or(500))
     } else if let Some(members) = asked.members {
         one_large(members, asked.hours.unwrap_or(168), asked.from)
     } else if !asked.bugs.is_empty() {
@@ -105,6 +109,7 @@ impl Asked {
                 "--from" => asked.from = number(value()?)?,
                 "--workers" => asked.workers = usize::try_from(number(value()?)?).ok(),
                 "--small" => asked.small = true,
+                "--disk" => asked.disk = true,
                 "--report" => asked.report = Some(value()?.into()),
                 "--regressions" => asked.regressions = Some(value()?.into()),
                 "--seed" => asked.seed = Some(number(value()?)?),
@@ -289,6 +294,22 @@ fn find(asked: &Asked, bug: Bug) -> bool {
     }
     say(&format!("{bug:?}: not found in {} seeds", asked.seeds.unwrap_or(500)));
     false
+}
+
+fn on_a_failing_disk(from: u64, seeds: u64) -> bool {
+    let mut report = DiskReport::default();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    for seed in from..from + seeds {
+        let folder = std::env::temp_dir().join(format!("flagship-disk-{}", std::process::id()));
+        if let Err(error) = std::fs::create_dir(&folder) {
+            say(&format!("{}: {error}", folder.display()));
+            return false;
+        }
+        runtime.block_on(report.tell(seed, &folder));
+        drop(std::fs::remove_dir_all(&folder));
+    }
+    say(&report.text());
+    report.broken.is_empty()
 }
 
 fn one_large(members: u64, hours: u64, seed: u64) -> bool {

@@ -52,13 +52,8 @@ pub enum Change {
     Run(Option<Box<Run>>),
     /// A binding was written or is gone; how it was before, if it was there.
     Binding(Option<Arc<Binding>>),
-    /// A request for an approval was written or is gone.
-    Approval {
-        /// Whether it was there before.
-        was: bool,
-        /// Whether it is there now.
-        is: bool,
-    },
+    /// A request for an approval was written or is gone; how it was before, if it was there.
+    Approval(Option<Box<Approval>>),
     /// An eviction was written.
     Eviction(Option<Box<Eviction>>),
     /// A Work was written or is gone; its generation has changed, or it is new.
@@ -152,9 +147,7 @@ impl Books {
         if resource == names.approvals {
             let request = read::<ApprovalRequestSpec, ApprovalRequestStatus>(json)
                 .map(|raw| Approval::read(&raw.metadata, &raw.spec, raw.status.as_ref()));
-            let is = request.is_some();
-            let was = put(&mut self.approvals, key, request).is_some();
-            return Change::Approval { was, is };
+            return Change::Approval(put(&mut self.approvals, key, request).map(Box::new));
         }
         if resource == names.snapshots {
             let snapshot = read::<ResourceSnapshotSpec, ()>(json)

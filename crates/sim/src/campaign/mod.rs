@@ -12,6 +12,7 @@
 
 mod books;
 mod coverage;
+mod disk;
 mod end;
 mod judge;
 mod members;
@@ -22,8 +23,10 @@ mod shrink;
 pub mod story;
 mod tell;
 mod transitions;
+mod written;
 
 pub use coverage::Coverage;
+pub use disk::DiskReport;
 pub use judge::Violation;
 pub use planted::{BUGS, Bug};
 pub use report::{Report, explained};

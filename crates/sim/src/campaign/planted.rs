@@ -293,21 +293,14 @@ impl Buggy {
                 self.send(delete).await.map(drop)
             }
             Bug::RestlessRecord if text.contains("\"type\":\"Succeeded\"") => {
-                let (buggy, path, mut body) = (self.clone(), path.to_owned(), body.clone());
+                let (buggy, path) = (self.clone(), path.to_owned());
                 if !self.memory.is_new(uid.into()) {
                     return Ok(());
                 }
                 tokio::spawn(async move {
                     for pass in 0.. {
                         tokio::time::sleep(Duration::from_secs(60)).await;
-                        body["metadata"]["resourceVersion"] = Value::Null;
-                        body["status"]["conditions"][0]["message"] = json!(format!("pass {pass}"));
-                        let bytes = Bytes::from(body.to_string());
-                        let put = Request::put(path.as_str())
-                            .header(http::header::CONTENT_TYPE, "application/json")
-                            .body(bytes);
-                        let Ok(put) = put else { return };
-                        if buggy.send(put).await.is_err() {
+                        if buggy.write_again(&path, pass).await.is_err() {
                             return;
                         }
                     }
@@ -320,6 +313,16 @@ impl Buggy {
 }
 
 impl Buggy {
+    /// Writes a record as it is, in other words.
+    async fn write_again(&self, path: &str, pass: u64) -> Result<(), BoxError> {
+        let found = self.send(Request::get(plain(path)).body(Bytes::new())?).await?;
+        let found = found.into_body().collect().await?.to_bytes();
+        let mut object: Value = serde_json::from_slice(&found)?;
+        object["status"]["conditions"][0]["message"] = json!(format!("pass {pass}"));
+        let put = Request::put(path).header(http::header::CONTENT_TYPE, "application/json");
+        self.send(put.body(Bytes::from(object.to_string()))?).await.map(drop)
+    }
+
     /// Whether a record is the first that calls so many clusters started.
     fn is_promise(&self, body: &Value) -> bool {
         let started = body.to_string().matches("ClusterUpdatingStarted").count();

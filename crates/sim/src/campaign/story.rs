@@ -257,6 +257,8 @@ impl Shape {
     pub const CAMPAIGN: Self = Self { members: 6, steps: 24 };
     /// Of a test that tells many stories in a few seconds.
     pub const SMALL: Self = Self { members: 2, steps: 8 };
+    /// Of a test that only asks whether stories go the same way again.
+    pub const SHORT: Self = Self { members: 2, steps: 4 };
 }
 
 /// The story of a seed.

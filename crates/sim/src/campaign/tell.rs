@@ -60,6 +60,8 @@ pub struct Told {
     pub coverage: Coverage,
     /// What happened, if it was asked for.
     pub words: Vec<String>,
+    /// Every call, if words were asked for.
+    pub trace: Vec<String>,
 }
 
 /// The processes of a story's hubs.
@@ -81,7 +83,8 @@ pub async fn tell(story: &Story, host: &ClusterHost, in_words: bool) -> Told {
     let (works, delivered) = unbounded_channel();
     let judge = Judge::new(plan.clone(), plain.clock.clone(), scope, works, in_words);
     let judge = Arc::new(judge);
-    let trace = Arc::new(Trace::hashing());
+    let trace = if in_words { Trace::recording() } else { Trace::hashing() };
+    let trace = Arc::new(trace);
     let server_env = plain.with_trace(trace.clone()).with_faults(judge.clone());
     let spec = FleetSpec { callers: Callers::CLUSTERS, ..FleetSpec::named(Vec::new()) };
     let building = EmbeddedFleet::builder(spec).clock(env.clone(), server_env);
@@ -123,6 +126,7 @@ pub async fn tell(story: &Story, host: &ClusterHost, in_words: bool) -> Told {
         violation: inner.violation.take(),
         coverage: std::mem::take(&mut inner.coverage),
         words: inner.words.take().unwrap_or_default(),
+        trace: trace.lines(),
     }
 }
 

@@ -11,6 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use redb::{Builder, Database, ReadableDatabase, ReadableTable, WriteTransaction};
 
 use super::check::{self, Unusable, guarded};
+use super::failing_disk::FailingDisk;
 use super::mark::{self, Mark};
 use super::record;
 use super::seal::Keys;
@@ -40,6 +41,8 @@ impl From<redb::Error> for Refused {
 /// A file with a database in it.
 pub struct File {
     path: PathBuf,
+    /// What goes wrong on purpose, if anything does.
+    disk: Option<FailingDisk>,
     /// `None` from a write that failed, or from [`File::close`], until the next.
     open: Mutex<Option<Database>>,
     mark: Mark,
@@ -52,7 +55,7 @@ pub struct File {
 
 impl File {
     /// Opens the file after a look at all of it, or makes it.
-    pub fn open(path: &Path, keys: &Keys) -> Result<Self, Unusable> {
+    pub fn open(path: &Path, keys: &Keys, disk: Option<FailingDisk>) -> Result<Self, Unusable> {
         let is_new =
             std::fs::symlink_metadata(path).is_err_and(|why| why.kind() == ErrorKind::NotFound);
         if is_new {
@@ -65,9 +68,9 @@ impl File {
             tracing::info!(path = %path.display(), "the store is written anew");
             rewrite(path, keys)?;
         }
-        let database = guarded(|| Ok(open_database(path)?))?;
+        let database = guarded(|| Ok(open_database(path, disk.as_ref())?))?;
         let (path, open) = (path.to_owned(), Mutex::new(Some(database)));
-        Ok(Self { path, open, mark, cut_off: seen.cut_off, may_be_older })
+        Ok(Self { path, disk, open, mark, cut_off: seen.cut_off, may_be_older })
     }
 
     /// Closes the file, so that it need not be repaired when it is opened again.
@@ -81,7 +84,7 @@ impl File {
         &self,
         act: impl FnOnce(&Database) -> Result<T, redb::Error>,
     ) -> Result<T, redb::Error> {
-        act(opened(&mut self.lock(), &self.path)?)
+        act(self.opened(&mut self.lock())?)
     }
 
     /// Writes one batch. A failure closes the file, which also drops what was half done.
@@ -91,7 +94,7 @@ impl File {
     ) -> Result<(), Refused> {
         let mut open = self.lock();
         let written = catch_unwind(AssertUnwindSafe(|| {
-            let written = opened(&mut open, &self.path).and_then(|database| {
+            let written = self.opened(&mut open).and_then(|database| {
                 let writing = database.begin_write()?;
                 act(&writing)?;
                 let sequence = next(&writing)?;
@@ -149,6 +152,14 @@ impl File {
     /// The path.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    fn opened<'a>(&self, open: &'a mut Option<Database>) -> Result<&'a Database, redb::Error> {
+        let database = match open.take() {
+            Some(database) => database,
+            None => open_database(&self.path, self.disk.as_ref())?,
+        };
+        Ok(open.insert(database))
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Database>> {
@@ -239,19 +250,14 @@ pub fn builder() -> Builder {
     builder
 }
 
-fn open_database(path: &Path) -> Result<Database, redb::Error> {
+fn open_database(path: &Path, disk: Option<&FailingDisk>) -> Result<Database, redb::Error> {
     let file = flagship_files::open_existing(path)?;
     // redb would begin a new database in it.
     if file.metadata()?.len() == 0 {
         return Err(redb::Error::Corrupted("it is empty".to_owned()));
     }
-    Ok(builder().create_file(file)?)
-}
-
-fn opened<'a>(open: &'a mut Option<Database>, path: &Path) -> Result<&'a Database, redb::Error> {
-    let database = match open.take() {
-        Some(database) => database,
-        None => open_database(path)?,
-    };
-    Ok(open.insert(database))
+    Ok(match disk {
+        None => builder().create_file(file)?,
+        Some(disk) => builder().create_with_backend(disk.beneath(file))?,
+    })
 }

@@ -15,6 +15,7 @@
 
 mod backup;
 mod check;
+mod failing_disk;
 mod file;
 mod log;
 mod mark;
@@ -31,6 +32,7 @@ use std::sync::Arc;
 use redb::{ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition};
 
 pub use backup::{Backup, copy_closed};
+pub use failing_disk::{FailingDisk, Seen};
 pub use rescue::{Salvaged, restore, salvage};
 pub use seal::Keys;
 pub use space::release as release_reserve;
@@ -121,8 +123,17 @@ impl Durable {
 
     /// The same with keys: what the first of them did not seal is written anew.
     pub fn open_with(path: &Path, keys: Keys) -> Result<Self, DurableError> {
+        Self::open_file(path, keys, None)
+    }
+
+    /// The same on a disk that fails on purpose.
+    pub fn open_on(path: &Path, keys: Keys, disk: FailingDisk) -> Result<Self, DurableError> {
+        Self::open_file(path, keys, Some(disk))
+    }
+
+    fn open_file(path: &Path, keys: Keys, disk: Option<FailingDisk>) -> Result<Self, DurableError> {
         let failed = |unusable| DurableError::of(path, unusable);
-        let file = Arc::new(File::open(path, &keys).map_err(failed)?);
+        let file = Arc::new(File::open(path, &keys, disk).map_err(failed)?);
         let keys = Arc::new(keys);
         let writer = Writer::start(file.clone(), keys.clone()).map_err(|why| failed(why.into()))?;
         Ok(Self { writer, file, keys })
