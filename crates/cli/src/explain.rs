@@ -35,6 +35,7 @@ pages! {
     "TIMED_WAIT",
     "FROZEN",
     "BUDGET_SPENT",
+    "QUARANTINED",
     "OVERTAKEN",
     "POLICIES_DISAGREE",
     "PREEMPTED",

@@ -18,6 +18,7 @@ mod name;
 mod overview;
 mod plan;
 mod print;
+mod quarantine;
 #[cfg(test)]
 mod scenarios;
 mod scoped_kind;
@@ -39,6 +40,7 @@ pub use history::History;
 pub use members::Clusters;
 pub use plan::Plan;
 pub use print::colours;
+pub use quarantine::Quarantine;
 pub use scoped_kind::{ScopedKind, Stored};
 pub use simulate::Simulate;
 pub use start::{Rollback, Run};

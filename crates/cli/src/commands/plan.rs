@@ -41,7 +41,7 @@ use super::start::usual_strategy;
 use super::steer::{in_namespace, runs_of};
 use super::table;
 use super::wrap::after;
-use super::{freeze, gather};
+use super::{freeze, gather, quarantine};
 
 /// Show what a run of a placement would do, before there is one
 #[derive(Args)]
@@ -345,12 +345,17 @@ pub async fn read(
     let (version, new) = match version {
         None => {
             let selected = &placement.status.selected_resources;
-            (None, on_the_hub(client, key, selected).await.unwrap_or_default())
+            let new = on_the_hub(client, key, selected).await.unwrap_or_default();
+            (quarantined(hub, key, new.as_deref()).await, new)
         }
         Some(index) => {
             let found = snapshots(client, key, index).await?;
-            let read = found.iter().map(|one| ResourceSnapshot::read(&one.metadata, &one.spec));
-            (Some((index.to_owned(), read.map(Arc::new).collect())), Some(manifests(&found)))
+            let mut read = read_all(&found);
+            // The same content may be quarantined under another index.
+            let mut others = quarantine::held(hub, key).await;
+            others.retain(|other| other.index.as_deref() != Some(index));
+            read.extend(others.into_iter().map(Arc::new));
+            (Some((index.to_owned(), read)), Some(manifests(&found)))
         }
     };
     let imagined = UpdateRunSpec {
@@ -392,6 +397,32 @@ pub async fn read(
 }
 
 type SnapshotObject = Stored<ResourceSnapshotSpec, Value>;
+
+/// A version and its snapshots.
+type Version = (String, Vec<Arc<ResourceSnapshot>>);
+
+fn read_all(found: &[SnapshotObject]) -> Vec<Arc<ResourceSnapshot>> {
+    let read = found.iter().map(|one| ResourceSnapshot::read(&one.metadata, &one.spec));
+    read.map(Arc::new).collect()
+}
+
+/// The quarantined version that has the content which a run would bring: the run would be
+/// refused as if it had named it.
+async fn quarantined(hub: &Hub, key: &ObjectKey, new: Option<&[Value]>) -> Option<Version> {
+    let sorted = |all: &[Value]| {
+        let mut texts: Vec<String> = all.iter().map(Value::to_string).collect();
+        texts.sort();
+        texts
+    };
+    let new = sorted(new?);
+    for index in quarantine::held(hub, key).await.into_iter().filter_map(|held| held.index) {
+        let Ok(found) = snapshots(&hub.client, key, &index).await else { continue };
+        if sorted(&manifests(&found)) == new {
+            return Some((index, read_all(&found)));
+        }
+    }
+    None
+}
 
 /// The snapshots of one version.
 async fn snapshots(

@@ -92,7 +92,7 @@ fn is_being_written() -> bool {
 fn changes(command: &str) -> bool {
     let verbs = [
         "run", "approve", "stop", "resume", "rollback", "freeze", "unfreeze", "apply", "create",
-        "delete", "patch", "label", "set", "watch", "wait",
+        "delete", "patch", "label", "set", "watch", "wait", "--lift",
     ];
     command.split_whitespace().any(|word| verbs.contains(&word))
 }
@@ -128,6 +128,11 @@ fn freeze() {
 }
 
 #[test]
+fn policies() {
+    walk("policies");
+}
+
+#[test]
 fn every_guide_is_walked_and_listed() {
     let mut pages: Vec<String> = std::fs::read_dir(folder())
         .unwrap()
@@ -136,7 +141,7 @@ fn every_guide_is_walked_and_listed() {
         .filter(|name| !["README.md", "console.md"].contains(&name.as_str()))
         .collect();
     pages.sort();
-    let walked = ["approvals", "failed", "freeze", "namespaced", "progress", "stuck"];
+    let walked = ["approvals", "failed", "freeze", "namespaced", "policies", "progress", "stuck"];
     let walked = walked.map(|page| format!("{page}.md"));
     assert_eq!(pages, walked);
     let list = std::fs::read_to_string(folder().join("README.md")).unwrap();

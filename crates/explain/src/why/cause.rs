@@ -59,6 +59,8 @@ causes! {
     Frozen = "FROZEN", "somebody has stopped the line";
     /// More clusters have failed than a policy allows.
     BudgetSpent = "BUDGET_SPENT", "more clusters have failed than the policy allows";
+    /// What the run brings must not be rolled out.
+    Quarantined = "QUARANTINED", "what it brings is quarantined";
     /// A newer run has taken clusters, and a policy forbids to take them back.
     Overtaken = "OVERTAKEN", "a newer run has overtaken this one";
     /// Two policies cannot both be followed.

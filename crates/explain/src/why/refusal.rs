@@ -7,6 +7,7 @@ use flagship_api::condition::Conditions;
 use flagship_api::condition_type::Placement as Kind;
 use flagship_api::names::ObjectKey;
 use flagship_api::selector;
+use flagship_rules::policy::quarantine::lift;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use super::facts::{RunFacts, Subject};
@@ -18,6 +19,8 @@ use crate::order::{natural, some_of};
 
 /// What the sentence contains, and what that means.
 const KNOWN: &[(&str, Cause)] = &[
+    // Its reason may be the words of another cause.
+    ("to roll it out all the same, lift it:", Cause::Quarantined),
     ("the failure budget of", Cause::BudgetSpent),
     ("the run was overtaken by", Cause::Overtaken),
     ("rollout policies disagree", Cause::PoliciesDisagree),
@@ -300,6 +303,9 @@ fn advise(finding: Finding, key: &ObjectKey, run: &RunFacts) -> Finding {
         Cause::ClusterInTwoStages | Cause::ClusterInNoStage => finding
             .hint("look", "compare labels and stages", kubectl(None, "get memberclusters --show-labels"))
             .hint("fix", "correct the strategy", kubectl(namespace, &format!("edit {strategies} {strategy}"))),
+        Cause::Quarantined => finding
+            .hint("look", "see what is quarantined", flagship("quarantine", &placement))
+            .hint("fix", "let it be rolled out again, if the reason is gone", lift(&placement)),
         Cause::ClustersChanged => finding
             .hint("look", "see who is in the fleet", "flagship clusters"),
         _ => finding

@@ -4,7 +4,7 @@ use expect_test::expect;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::commands::{Retry, Skip};
+use crate::commands::{Quarantine, Retry, Skip};
 
 impl Scenario {
     async fn policy(&self, name: &str, spec: Value) {
@@ -87,4 +87,164 @@ async fn a_cluster_with_a_bad_image_spends_the_budget() {
         [exit 0]
     "#]]
     .assert_eq(&scenario.retry("example-run").await);
+}
+
+impl Scenario {
+    /// What `flagship quarantine` prints.
+    async fn quarantine(&self, words: &str) -> String {
+        let mut out = Vec::new();
+        let ended = self.typed::<Quarantine>(words).on(&self.reach(), &mut out).await;
+        told(out, ended)
+    }
+
+    /// A first version everywhere, and a bad image that the hub takes back by itself.
+    async fn rolled_back(scope: Scope) -> Self {
+        let scenario = Self::begin(scope).await;
+        scenario.place(json!({"type": "External"})).await;
+        scenario.strategy(json!({})).await;
+        scenario.run("first-run", "Run").await;
+        scenario.until("first-run", "UpdateRunSucceeded").await;
+        let failure = json!({"finalCauses": "Fail", "then": "Rollback"});
+        scenario.policy("production", json!({"failure": failure})).await;
+        scenario.deploy("nginx:1.28-typo").await;
+        scenario.pass(5).await;
+        scenario.run("example-run", "Run").await;
+        scenario.until("example-run", "UpdateRunFailed").await;
+        scenario.until("example-run-rollback", "UpdateRunSucceeded").await;
+        scenario
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bad_image_goes_back_by_itself_and_is_refused_until_it_is_lifted() {
+    let scenario = Scenario::rolled_back(CLUSTER).await;
+    expect![[r#"
+        example-run failed: more clusters have failed than the policy allows.
+
+          cause  BUDGET_SPENT  more clusters have failed than the policy allows
+          because  the failure budget of stage `staging` is spent, 1 cluster(s) have failed and 0 may: member2 (policy production); 1 cluster(s) go back to snapshot 0 in update run `example-run-rollback`, and snapshot 1 is quarantined
+
+          run  example-run  Succeeded=False  UpdateRunFailed
+
+          look  read the run:  kubectl --context hub describe csur example-run
+          then  start again with a new run:  flagship run example-placement
+          more  flagship explain BUDGET_SPENT
+        [exit 5]
+    "#]].assert_eq(&scenario.why("example-run").await);
+    expect![[r#"
+        example-run-rollback  example-placement (snapshot 0)  SUCCEEDED  stage 1 of 1  1/1 clusters  <clock>
+
+          staging  ✔ member2
+
+          next: nothing, it is done
+        [exit 0]
+    "#]].assert_eq(&scenario.status("example-run-rollback").await);
+    expect![[r#"
+        a run of example-placement would be refused: what it brings is quarantined.
+
+          cause  QUARANTINED  what it brings is quarantined
+          because  resource snapshot 1 is quarantined by update run example-run: the failure budget of stage `staging` is spent, 1 cluster(s) have failed and 0 may: member2 (policy production); to roll it out all the same, lift it: flagship quarantine example-placement --lift
+
+          look  see what is quarantined:  flagship quarantine example-placement
+          fix  let it be rolled out again, if the reason is gone:  flagship quarantine example-placement --lift
+          then  start again with a new run:  flagship run example-placement
+          more  flagship explain QUARANTINED
+        [exit 5]
+    "#]].assert_eq(&scenario.plan("example-placement").await);
+    expect![[r#"
+        a run of example-placement would be refused: what it brings is quarantined.
+
+          cause  QUARANTINED  what it brings is quarantined
+          because  resource snapshot 1 is quarantined by update run example-run: the failure budget of stage `staging` is spent, 1 cluster(s) have failed and 0 may: member2 (policy production); to roll it out all the same, lift it: flagship quarantine example-placement --lift
+
+          look  see what is quarantined:  flagship quarantine example-placement
+          fix  let it be rolled out again, if the reason is gone:  flagship quarantine example-placement --lift
+          then  start again with a new run:  flagship run example-placement
+          more  flagship explain QUARANTINED
+
+        Nothing was created; --anyway creates the run all the same.
+        [exit 5]
+    "#]].assert_eq(&scenario.start("example-placement").await);
+    expect![[r#"
+        PLACEMENT  SNAPSHOT  BY  REASON
+        example-placement  1  update run example-run  the failure budget of stage `staging` is spent, 1 cluster(s) have failed and 0 may: member2 (policy production)
+        [exit 0]
+    "#]].assert_eq(&scenario.quarantine("").await);
+    expect![[r#"
+        snapshot 1 of example-placement may be rolled out again
+        roll it out:  flagship run example-placement
+        [exit 0]
+    "#]]
+    .assert_eq(&scenario.quarantine("example-placement --lift").await);
+    expect![[r#"
+        error: nothing of example-placement is quarantined
+    "#]]
+    .assert_eq(&scenario.quarantine("example-placement --lift").await);
+    expect![[r#"
+        Nothing is quarantined.
+        [exit 0]
+    "#]]
+    .assert_eq(&scenario.quarantine("").await);
+    expect![[r#"
+        Rolling out example-placement with strategy example-strategy
+
+        STAGE  CLUSTERS  AT ONCE  GATES
+        staging  member2  1
+        canary  member1 member3  1
+
+        3 cluster(s), 0 approval(s).
+        note:  policy production: finalCauses Fail, then Rollback
+        note:  if it fails, clusters go back to snapshot 0
+
+        now:  snapshot 0 on 3
+        changes:  1 object(s), against snapshot 0
+          ~ Deployment test-namespace/nginx-deployment  restarts 3 pod(s) a cluster
+              spec.template.spec.containers[nginx].image: nginx:1.27 → nginx:1.28-typo
+        pods that restart: 9 on all clusters
+
+        start it:  flagship run example-placement --strategy example-strategy --plan 444a335e6f42801bfb81620445cc0492.90a53d4d7b9c4413
+        [exit 0]
+    "#]].assert_eq(&scenario.plan("example-placement").await);
+    expect![[r#"
+        snapshot 0 of example-placement is quarantined: no run to its content begins anything
+        lift it:  flagship quarantine example-placement --lift
+        [exit 0]
+    "#]]
+    .assert_eq(&scenario.quarantine("example-placement --snapshot 0 --reason old").await);
+    expect![[r#"
+        error: example-placement has no resource snapshot 7
+    "#]]
+    .assert_eq(&scenario.quarantine("example-placement --snapshot 7 --reason x").await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_in_a_namespace() {
+    let scenario = Scenario::rolled_back(NAMESPACED).await;
+    scenario.run("again", "Run").await;
+    scenario.pass(5).await;
+    expect![[r#"
+        my-app-namespace/again could not be initialized: what it brings is quarantined.
+
+          cause  QUARANTINED  what it brings is quarantined
+          because  resource snapshot 1 is quarantined by update run my-app-namespace/example-run: the failure budget of stage `staging` is spent, 1 cluster(s) have failed and 0 may: member2 (policy production); to roll it out all the same, lift it: flagship quarantine -n my-app-namespace example-placement --lift
+
+          run  my-app-namespace/again  Initialized=False  UpdateRunInitializedFailed
+
+          look  see what is quarantined:  flagship quarantine -n my-app-namespace example-placement
+          fix  let it be rolled out again, if the reason is gone:  flagship quarantine -n my-app-namespace example-placement --lift
+          then  start again with a new run:  flagship run -n my-app-namespace example-placement
+          more  flagship explain QUARANTINED
+        [exit 5]
+    "#]].assert_eq(&scenario.why("again").await);
+    expect![[r#"
+        PLACEMENT  SNAPSHOT  BY  REASON
+        my-app-namespace/example-placement  1  update run my-app-namespace/example-run  the failure budget of stage `staging` is spent, 1 cluster(s) have failed and 0 may: member2 (policy production)
+        [exit 0]
+    "#]].assert_eq(&scenario.quarantine("").await);
+    expect![[r#"
+        snapshot 1 of my-app-namespace/example-placement may be rolled out again
+        roll it out:  flagship run -n my-app-namespace example-placement
+        [exit 0]
+    "#]]
+    .assert_eq(&scenario.quarantine("example-placement --lift").await);
 }
