@@ -37,10 +37,12 @@ pub const SERVED: &[(&str, &str)] = &[
     ("coordination.k8s.io", "v1"),
     ("discovery.k8s.io", "v1"),
     ("events.k8s.io", "v1"),
+    ("flowcontrol.apiserver.k8s.io", "v1"),
     ("networking.k8s.io", "v1"),
     ("node.k8s.io", "v1"),
     ("policy", "v1"),
     ("rbac.authorization.k8s.io", "v1"),
+    ("resource.k8s.io", "v1"),
     ("scheduling.k8s.io", "v1"),
     ("storage.k8s.io", "v1"),
 ];

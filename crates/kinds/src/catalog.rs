@@ -59,6 +59,12 @@ pub enum Kind {
     ValidatingAdmissionPolicyBinding,
     CustomResourceDefinition,
     ApiService,
+    FlowSchema,
+    PriorityLevelConfiguration,
+    DeviceClass,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceSlice,
 }
 
 /// What the server has to know of a kind besides its schema.
@@ -213,7 +219,7 @@ mod tests {
             assert_eq!(row.id as usize, position, "{}", row.kind);
             assert_eq!(row.id.info().kind, row.kind);
         }
-        assert_eq!(Kind::ApiService as usize + 1, catalog().len());
+        assert_eq!(Kind::ResourceSlice as usize + 1, catalog().len());
     }
 
     #[test]

@@ -146,6 +146,8 @@ const fn row(
 const APPS: &str = "apps";
 const RBAC: &str = "rbac.authorization.k8s.io";
 const STORAGE: &str = "storage.k8s.io";
+const FLOW_CONTROL: &str = "flowcontrol.apiserver.k8s.io";
+const DEVICES: &str = "resource.k8s.io";
 const NETWORKING: &str = "networking.k8s.io";
 const ADMISSION: &str = "admissionregistration.k8s.io";
 
@@ -636,6 +638,79 @@ pub(super) static CATALOG: &[BuiltinKind] = &[
             "APIServiceList",
             "apiservices",
             "apiservice",
+        )
+    },
+    BuiltinKind {
+        namespaced: false,
+        subresources: STATUS_ONLY,
+        keeps_generation: true,
+        ..row(
+            Kind::FlowSchema,
+            FLOW_CONTROL,
+            "FlowSchema",
+            "FlowSchemaList",
+            "flowschemas",
+            "flowschema",
+        )
+    },
+    BuiltinKind {
+        namespaced: false,
+        subresources: STATUS_ONLY,
+        keeps_generation: true,
+        ..row(
+            Kind::PriorityLevelConfiguration,
+            FLOW_CONTROL,
+            "PriorityLevelConfiguration",
+            "PriorityLevelConfigurationList",
+            "prioritylevelconfigurations",
+            "prioritylevelconfiguration",
+        )
+    },
+    BuiltinKind {
+        namespaced: false,
+        keeps_generation: true,
+        ..row(
+            Kind::DeviceClass,
+            DEVICES,
+            "DeviceClass",
+            "DeviceClassList",
+            "deviceclasses",
+            "deviceclass",
+        )
+    },
+    BuiltinKind {
+        subresources: STATUS_ONLY,
+        ..row(
+            Kind::ResourceClaim,
+            DEVICES,
+            "ResourceClaim",
+            "ResourceClaimList",
+            "resourceclaims",
+            "resourceclaim",
+        )
+    },
+    row(
+        Kind::ResourceClaimTemplate,
+        DEVICES,
+        "ResourceClaimTemplate",
+        "ResourceClaimTemplateList",
+        "resourceclaimtemplates",
+        "resourceclaimtemplate",
+    ),
+    BuiltinKind {
+        namespaced: false,
+        keeps_generation: true,
+        selectable: &[
+            field("spec.driver", &["spec", "driver"]),
+            field("spec.nodeName", &["spec", "nodeName"]),
+        ],
+        ..row(
+            Kind::ResourceSlice,
+            DEVICES,
+            "ResourceSlice",
+            "ResourceSliceList",
+            "resourceslices",
+            "resourceslice",
         )
     },
 ];

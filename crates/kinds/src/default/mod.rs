@@ -7,6 +7,8 @@
 mod admission;
 mod batch;
 mod core;
+mod devices;
+mod flow_control;
 mod pod;
 mod policy;
 mod rbac;
@@ -64,6 +66,10 @@ pub fn default_object(kind: Kind, object: &mut Value) {
         Kind::CustomResourceDefinition => admission::definition(object),
         Kind::ApiService => admission::api_service(object),
         Kind::Event => core::event(object),
+        Kind::FlowSchema => flow_control::schema(object),
+        Kind::PriorityLevelConfiguration => flow_control::level(object),
+        Kind::ResourceClaim => devices::claim(object),
+        Kind::ResourceClaimTemplate => devices::claim_template(object),
         Kind::ConfigMap
         | Kind::ServiceAccount
         | Kind::ControllerRevision
@@ -75,6 +81,8 @@ pub fn default_object(kind: Kind, object: &mut Value) {
         | Kind::VolumeAttachment
         | Kind::RuntimeClass
         | Kind::CertificateSigningRequest
+        | Kind::DeviceClass
+        | Kind::ResourceSlice
         | Kind::Lease => {}
     }
 }

@@ -95,6 +95,91 @@ const ADMISSION_BINDING: Printer = Printer {
     },
 };
 
+const FLOW_SCHEMA: Printer = Printer {
+    columns: &[
+        NAME,
+        ("PriorityLevel", "string", 0),
+        ("MatchingPrecedence", "string", 0),
+        ("DistinguisherMethod", "string", 0),
+        AGE,
+        ("MissingPL", "string", 0),
+    ],
+    cells: |object| {
+        let missing = object.condition("Dangling").and_then(|said| said["status"].as_str());
+        vec![
+            object.name(),
+            object.text_or("/spec/priorityLevelConfiguration/name", "<none>"),
+            object.count("/spec/matchingPrecedence"),
+            object.text_or("/spec/distinguisherMethod/type", "<none>"),
+            object.age(),
+            json!(missing.unwrap_or("?")),
+        ]
+    },
+};
+
+const PRIORITY_LEVEL: Printer = Printer {
+    columns: &[
+        NAME,
+        ("Type", "string", 0),
+        ("NominalConcurrencyShares", "string", 0),
+        ("Queues", "string", 0),
+        ("HandSize", "string", 0),
+        ("QueueLengthLimit", "string", 0),
+        AGE,
+    ],
+    cells: |object| {
+        let number = |key: &str| match object.at(&format!("/spec/limited/{key}")) {
+            Value::Null => json!("<none>"),
+            number => number.clone(),
+        };
+        vec![
+            object.name(),
+            json!(object.text("/spec/type")),
+            number("nominalConcurrencyShares"),
+            number("limitResponse/queuing/queues"),
+            number("limitResponse/queuing/handSize"),
+            number("limitResponse/queuing/queueLengthLimit"),
+            object.age(),
+        ]
+    },
+};
+
+/// Kinds that show nothing but their name.
+const NAMED: Printer =
+    Printer { columns: &[NAME, AGE], cells: |object| vec![object.name(), object.age()] };
+
+const RESOURCE_CLAIM: Printer = Printer {
+    columns: &[NAME, ("State", "string", 0), AGE],
+    cells: |object| {
+        let mut states = Vec::new();
+        if object.is_deleting() {
+            states.push("deleted");
+        }
+        if object.at("/status/allocation").is_object() {
+            states.push("allocated");
+        } else if !object.is_deleting() {
+            states.push("pending");
+        }
+        if !object.list("/status/reservedFor").is_empty() {
+            states.push("reserved");
+        }
+        vec![object.name(), json!(states.join(",")), object.age()]
+    },
+};
+
+const RESOURCE_SLICE: Printer = Printer {
+    columns: &[NAME, ("Node", "string", 0), ("Driver", "string", 0), ("Pool", "string", 0), AGE],
+    cells: |object| {
+        vec![
+            object.name(),
+            object.text_or("/spec/nodeName", "<unset>"),
+            json!(object.text("/spec/driver")),
+            json!(object.text("/spec/pool/name")),
+            object.age(),
+        ]
+    },
+};
+
 pub(super) fn printer(kind: Kind) -> Option<&'static Printer> {
     Some(match kind {
         Kind::RoleBinding | Kind::ClusterRoleBinding => &BINDING,
@@ -102,6 +187,11 @@ pub(super) fn printer(kind: Kind) -> Option<&'static Printer> {
         Kind::MutatingWebhookConfiguration | Kind::ValidatingWebhookConfiguration => &WEBHOOKS,
         Kind::ValidatingAdmissionPolicy => &ADMISSION_POLICY,
         Kind::ValidatingAdmissionPolicyBinding => &ADMISSION_BINDING,
+        Kind::FlowSchema => &FLOW_SCHEMA,
+        Kind::PriorityLevelConfiguration => &PRIORITY_LEVEL,
+        Kind::DeviceClass | Kind::ResourceClaimTemplate => &NAMED,
+        Kind::ResourceClaim => &RESOURCE_CLAIM,
+        Kind::ResourceSlice => &RESOURCE_SLICE,
         _ => return None,
     })
 }
@@ -132,5 +222,20 @@ mod tests {
         assert_eq!(shown(&BUDGET, &budget), "p | 50% | N/A | 1 | <unknown>");
         let budget = json!({"metadata": {"name": "p"}, "spec": {"maxUnavailable": 1}});
         assert_eq!(shown(&BUDGET, &budget), "p | N/A | 1 | 0 | <unknown>");
+    }
+
+    #[test]
+    fn levels_and_claims_show_what_they_have() {
+        let level = json!({"metadata": {"name": "global"}, "spec": {"type": "Limited",
+            "limited": {"nominalConcurrencyShares": 20, "limitResponse": {"type": "Reject"}}}});
+        assert_eq!(
+            shown(&PRIORITY_LEVEL, &level),
+            "global | Limited | 20 | <none> | <none> | <none> | <unknown>"
+        );
+        let claim = json!({"metadata": {"name": "gpu"}, "status": {"allocation": {},
+            "reservedFor": [{"name": "pod"}]}});
+        assert_eq!(shown(&RESOURCE_CLAIM, &claim), "gpu | allocated,reserved | <unknown>");
+        let waiting = json!({"metadata": {"name": "gpu"}});
+        assert_eq!(shown(&RESOURCE_CLAIM, &waiting), "gpu | pending | <unknown>");
     }
 }

@@ -10,7 +10,9 @@ mod certificates;
 mod config;
 mod container;
 mod core;
+mod devices;
 mod event;
+mod flow_control;
 mod meta;
 mod network;
 mod pod;
@@ -136,7 +138,16 @@ fn content(kind: Kind, object: &Field<'_>, out: &mut Findings) {
         Kind::ValidatingAdmissionPolicy => admission::policy(object, out),
         Kind::ValidatingAdmissionPolicyBinding => admission::policy_binding(object, out),
         Kind::CustomResourceDefinition => admission::definition(object, out),
-        Kind::ServiceAccount | Kind::CsiDriver | Kind::CsiNode | Kind::ApiService => {}
+        Kind::FlowSchema => flow_control::schema(object, out),
+        Kind::PriorityLevelConfiguration => flow_control::level(object, out),
+        Kind::ResourceClaim => devices::claim(&object.get("spec"), out),
+        Kind::ResourceClaimTemplate => devices::claim(&object.get("spec").get("spec"), out),
+        Kind::ResourceSlice => devices::slice(object, out),
+        Kind::ServiceAccount
+        | Kind::CsiDriver
+        | Kind::CsiNode
+        | Kind::ApiService
+        | Kind::DeviceClass => {}
     }
 }
 
@@ -167,6 +178,10 @@ fn change(kind: Kind, new: &Field<'_>, old: &Field<'_>, out: &mut Findings) {
         Kind::RoleBinding | Kind::ClusterRoleBinding => rbac::binding_change(new, old, out),
         Kind::CertificateSigningRequest => certificates::request_change(new, old, out),
         Kind::CustomResourceDefinition => admission::definition_change(new, old, out),
+        Kind::ResourceClaim | Kind::ResourceClaimTemplate => {
+            rules::immutable(&new.get("spec"), &old.get("spec"), out);
+        }
+        Kind::ResourceSlice => devices::slice_change(new, old, out),
         _ => {}
     }
 }
