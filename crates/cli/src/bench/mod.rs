@@ -4,9 +4,11 @@
 //! KubeFleet's can be measured beside ours by the same program. What is made is named `bench-*`
 //! and removed at the end.
 //!
-//! `fake_members` plays the members, `scenarios` creates and waits.
+//! `fake_members` plays the members, `scenarios` creates and waits, `requests` reads what the
+//! API server counted meanwhile.
 
 mod fake_members;
+mod requests;
 mod scenarios;
 #[cfg(test)]
 mod stories;
@@ -21,6 +23,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::commands::Connect;
+use requests::Requests;
 use scenarios::Scenarios;
 
 /// Measure placements and update runs on any hub that speaks KubeFleet's API
@@ -106,6 +109,9 @@ pub struct Measured {
     /// Changes of bindings, Works, placements and runs that were seen meanwhile: successful
     /// writes by whoever it was.
     pub changes: u64,
+    /// What the API server was asked meanwhile, if it lets us read its metrics.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests: Option<Requests>,
 }
 
 impl Bench {
@@ -157,13 +163,22 @@ impl Bench {
 
 /// What was measured, as people read it.
 fn table(measured: &[Measured]) -> String {
-    let mut text =
-        "| scenario | objects | p50 | p90 | all | changes |\n|---|---|---|---|---|---|\n"
-            .to_owned();
+    let mut text = "\
+| scenario | objects | p50 | p90 | all | changes | writes | conflicts | reads | API server |
+|---|---|---|---|---|---|---|---|---|---|
+"
+    .to_owned();
     for one in measured {
-        let Measured { scenario, objects, p50_seconds, p90_seconds, seconds, changes } = one;
+        let Measured { scenario, objects, p50_seconds, p90_seconds, seconds, changes, requests } =
+            one;
+        let [writes, conflicts, reads] = match requests {
+            Some(told) => [told.writes, told.conflicts, told.reads].map(|count| count.to_string()),
+            None => [(); 3].map(|()| "unknown".to_owned()),
+        };
+        let cpu = requests.as_ref().and_then(|told| told.cpu_seconds);
+        let cpu = cpu.map_or("unknown".to_owned(), |seconds| format!("{seconds:.2} CPU s"));
         text.push_str(&format!(
-            "| {scenario:?} | {objects} | {p50_seconds:.2} s | {p90_seconds:.2} s | {seconds:.2} s | {changes} |\n"
+            "| {scenario:?} | {objects} | {p50_seconds:.2} s | {p90_seconds:.2} s | {seconds:.2} s | {changes} | {writes} | {conflicts} | {reads} | {cpu} |\n"
         ));
     }
     text
@@ -171,14 +186,20 @@ fn table(measured: &[Measured]) -> String {
 
 impl Measured {
     /// Of what single objects took.
-    fn of(scenario: Scenario, mut took: Vec<Duration>, changes: u64) -> Self {
+    fn of(
+        scenario: Scenario,
+        mut took: Vec<Duration>,
+        changes: u64,
+        requests: Option<Requests>,
+    ) -> Self {
         took.sort_unstable();
         let at = |part: usize| {
             let index = (took.len() * part).div_ceil(100).saturating_sub(1);
             took.get(index).copied().unwrap_or_default().as_secs_f64()
         };
         let (p50_seconds, p90_seconds, seconds) = (at(50), at(90), at(100));
-        Self { scenario, objects: took.len(), p50_seconds, p90_seconds, seconds, changes }
+        let objects = took.len();
+        Self { scenario, objects, p50_seconds, p90_seconds, seconds, changes, requests }
     }
 }
 
@@ -189,10 +210,14 @@ mod tests {
     #[test]
     fn a_table_has_the_slowest_of_nine_in_ten_and_of_all() {
         let took = (1..=10).map(Duration::from_secs).collect();
-        let measured = Measured::of(Scenario::S2, took, 42);
-        let expected = "| scenario | objects | p50 | p90 | all | changes |\n|---|---|---|---|---|---|\n\
-                        | S2 | 10 | 5.00 s | 9.00 s | 10.00 s | 42 |\n";
-        assert_eq!(table(&[measured]), expected);
-        assert_eq!(Measured::of(Scenario::S1, Vec::new(), 0).seconds, 0.0);
+        let requests =
+            Requests { writes: 7, conflicts: 1, cpu_seconds: Some(0.5), ..Requests::default() };
+        let measured = Measured::of(Scenario::S2, took, 42, Some(requests));
+        let table = table(&[measured]);
+        assert_eq!(
+            table.lines().last(),
+            Some("| S2 | 10 | 5.00 s | 9.00 s | 10.00 s | 42 | 7 | 1 | 0 | 0.50 CPU s |")
+        );
+        assert_eq!(Measured::of(Scenario::S1, Vec::new(), 0, None).seconds, 0.0);
     }
 }

@@ -26,6 +26,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::fake_members::{FakeMembers, STAGE};
+use super::requests::{Counters, Requests};
 use super::{Measured, Scenario, Size};
 
 /// What everything that is placed lives in, and what the strategy of runs is called.
@@ -52,6 +53,10 @@ pub struct Scenarios<'a> {
     /// used twice.
     ended: BTreeMap<(String, &'static str), (bool, Instant)>,
     _watching: JoinSet<()>,
+    /// What the API server had counted when what is measured began.
+    before: Option<Counters>,
+    /// What it was asked until what is measured had ended.
+    requests: Option<Requests>,
     /// Placements and runs made so far.
     made: usize,
     /// Placements of S2, which later scenarios stand beside.
@@ -107,6 +112,8 @@ impl<'a> Scenarios<'a> {
             ends,
             ended: BTreeMap::new(),
             _watching: watching,
+            before: None,
+            requests: None,
             made: 0,
             standing: Vec::new(),
         }
@@ -169,7 +176,19 @@ impl<'a> Scenarios<'a> {
             Scenario::S7 => self.runs(scenario, runs, true).await?,
         };
         let changes = self.changes.load(Ordering::Relaxed) - before;
-        Ok(Measured::of(scenario, took, changes))
+        Ok(Measured::of(scenario, took, changes, self.requests.take()))
+    }
+
+    /// What is measured begins here.
+    async fn begin(&mut self) {
+        self.before = Counters::read(&self.client).await;
+    }
+
+    /// What is measured has ended; removing it again does not count.
+    async fn end(&mut self) {
+        let now = Counters::read(&self.client).await;
+        let counted = now.as_ref().zip(self.before.as_ref());
+        self.requests = counted.map(|(now, before)| now.since(before));
     }
 
     /// Removes what was made.
@@ -200,8 +219,10 @@ impl<'a> Scenarios<'a> {
         keeps: bool,
     ) -> anyhow::Result<Vec<Duration>> {
         let names = self.names(count);
+        self.begin().await;
         let begun = self.place(&names, rolling()).await?;
         let took = self.wait(scenario, begun, AVAILABLE).await?;
+        self.end().await;
         if keeps {
             self.standing.extend(names);
         } else {
@@ -221,6 +242,7 @@ impl<'a> Scenarios<'a> {
         let names = self.names(count);
         let chosen = self.place(&names, json!({"type": "External"})).await?;
         self.wait(scenario, chosen, SCHEDULED).await?;
+        self.begin().await;
         let mut begun = BTreeMap::new();
         for name in &names {
             let spec = json!({"placementName": name, "stagedRolloutStrategyName": NAME,
@@ -233,6 +255,9 @@ impl<'a> Scenarios<'a> {
             took = self.placements(Scenario::S7, 1, false).await?;
         }
         let runs = self.wait(scenario, begun, SUCCEEDED).await?;
+        if !beside {
+            self.end().await;
+        }
         for name in &names {
             self.delete::<ClusterStagedUpdateRun>(name).await?;
         }
@@ -246,6 +271,7 @@ impl<'a> Scenarios<'a> {
             bail!("S4 restarts the hub: say how with --restart 'COMMAND'");
         };
         let before = self.changes.load(Ordering::Relaxed);
+        self.begin().await;
         let shell = command.to_owned();
         let restarting = tokio::task::spawn_blocking(move || {
             std::process::Command::new("sh").arg("-c").arg(shell).status()
@@ -264,7 +290,8 @@ impl<'a> Scenarios<'a> {
             }
             (self.told)(&format!("S4: {} changes", seen - before));
         }
-        Ok(Measured::of(Scenario::S4, vec![last - begun], seen - before))
+        self.end().await;
+        Ok(Measured::of(Scenario::S4, vec![last - begun], seen - before, self.requests.take()))
     }
 
     fn names(&mut self, count: usize) -> Vec<String> {
