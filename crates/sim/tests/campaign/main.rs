@@ -67,7 +67,7 @@ fn what_broke_a_law_once_breaks_none_any_more() {
 const PLANTED: [(&str, &str); 11] = [
     ("AnyGeneration", "S3"),
     ("DoubleEviction", "S7"),
-    ("DroppedEvent", "L7"),
+    ("DroppedEvent", "L1"),
     ("LeakedSecret", "S15"),
     ("LostWakeUp", "L1"),
     ("NoFence", "S11"),
