@@ -29,6 +29,8 @@ listed! {
     SCHEDULING_FAILED = "SchedulingFailed";
     /// Placements: a second binding stood for one cluster and is let go.
     SURPLUS_BINDING_UNSCHEDULED = "SurplusBindingUnscheduled";
+    /// Placements: somebody's binding has the name that a new one would get.
+    BINDING_NAME_TAKEN = "BindingNameTaken";
     /// Placements: a cluster keeps the placement although it would not be chosen today.
     SELECTED_CLUSTER_NOT_ELIGIBLE = "SelectedClusterNotEligible";
     /// Placements: a cluster reports a property that the policy asks for and nobody can read.

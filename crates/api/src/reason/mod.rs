@@ -218,6 +218,7 @@ mod tests {
             SELECTED_RESOURCE_NOT_FOUND         SelectedResourceNotFound
             SCHEDULING_FAILED                   SchedulingFailed
             SURPLUS_BINDING_UNSCHEDULED         SurplusBindingUnscheduled
+            BINDING_NAME_TAKEN                  BindingNameTaken
             SELECTED_CLUSTER_NOT_ELIGIBLE       SelectedClusterNotEligible
             MALFORMED_PROPERTY                  MalformedProperty
             PLACEMENT_BLOCKED                   PlacementBlocked

@@ -6,7 +6,7 @@
 //!
 //! What a pass decides is in `flagship_rules::scheduling`; why it runs, in `triggers`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem::discriminant;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -19,7 +19,7 @@ use flagship_api::reason::event as reason;
 use flagship_rules::model::Binding;
 use flagship_rules::scheduling::{self, Action, Decision, Remark, Report, State};
 use flagship_runtime::client::{ClientError, Precondition, Propagation, ResourceType};
-use flagship_runtime::effects::{PendingWrites, Stopped, Writer, carry_out_in_groups};
+use flagship_runtime::effects::{Made, PendingWrites, Stopped, Writer, carry_out_in_groups};
 use flagship_runtime::error_action::Failure;
 use flagship_runtime::events::{EventType, Recorder};
 use flagship_runtime::metrics::Gauge;
@@ -56,13 +56,22 @@ pub(super) struct Shell {
     unsure: Mutex<BTreeSet<ObjectKey>>,
 }
 
+/// Names that are tried for a new binding. Each depends on the UIDs of what stands under those
+/// before it, so nobody can take many of them in advance.
+const NAMES: usize = 8;
+
+/// The UIDs of bindings that are not the placement's and have the names its own would get, by
+/// cluster.
+type NamesTaken = BTreeMap<String, BTreeSet<String>>;
+
 /// The end of the name of a new binding: the same for every hub that has read the same, so that
 /// of two that both believe to lead only one creates it; another one as soon as the cluster has
-/// had a binding that is still there.
-fn suffix(seen: &PassInputs, decision: &Decision) -> String {
+/// had a binding that is still there, or somebody has taken the name.
+fn suffix(seen: &PassInputs, names_taken: &NamesTaken, decision: &Decision) -> String {
     let there =
         seen.observed.bindings.iter().filter(|one| one.spec.target_cluster == decision.cluster);
-    let uids: BTreeSet<&str> = there.map(|one| one.uid.as_str()).collect();
+    let mut uids: BTreeSet<&str> = there.map(|one| one.uid.as_str()).collect();
+    uids.extend(names_taken.get(&decision.cluster).into_iter().flatten().map(String::as_str));
     let policy = &seen.policy.precondition.uid;
     hash::of_text(&format!("{policy} {} {uids:?}", decision.cluster))
 }
@@ -101,9 +110,16 @@ enum PassResult {
 /// One write to a binding.
 #[derive(Debug)]
 enum Write<K> {
-    Create(Box<K>),
+    Create(Place, Box<K>),
     /// One that is gone needs no patch any more.
     Patch(Precondition, Value),
+}
+
+/// Where a new binding goes.
+#[derive(Clone, Debug)]
+struct Place {
+    cluster: String,
+    name: String,
 }
 
 impl Shell {
@@ -188,15 +204,32 @@ impl Shell {
             seen = look(false).await?;
             plan = scheduling::plan(&seen.observed);
         }
-        self.carry_out::<S>(key, &seen, plan.actions).await?;
-        let (done, decided): (Vec<_>, Vec<_>) =
-            plan.remarks.iter().partition(|remark| remark.goes_with_bindings());
-        // At once: a binding that is let go is no longer one too many in the next pass.
-        done.into_iter().for_each(|remark| self.remark(key, remark));
+        let mut names_taken = NamesTaken::new();
+        let mut names = 0;
+        let decided: Vec<Remark> = loop {
+            let existed = self.carry_out::<S>(key, &seen, &names_taken, plan.actions).await?;
+            let (done, decided): (Vec<_>, Vec<_>) =
+                plan.remarks.into_iter().partition(Remark::goes_with_bindings);
+            // At once: a binding that is let go is no longer one too many in the next pass.
+            done.iter().for_each(|remark| self.remark(key, remark));
+            if existed.is_empty() {
+                break decided;
+            }
+            // Another hub was first, or somebody else has the name: what is there now decides.
+            seen = look(false).await?;
+            self.note_names_taken::<S>(key, &seen, existed, &mut names_taken).await?;
+            plan = scheduling::plan(&seen.observed);
+            names += 1;
+            if names == NAMES {
+                return Err(PassError::Undecidable(format!(
+                    "{NAMES} names for a new binding are taken by bindings of others"
+                )));
+            }
+        };
         if let Some(report) = plan.report {
             self.report::<S>(key, &seen.policy, &report).await?;
         }
-        decided.into_iter().for_each(|remark| self.remark(key, remark));
+        decided.iter().for_each(|remark| self.remark(key, remark));
         match plan.failure {
             Some(scheduling::Failure(why)) => Err(PassError::Undecidable(why)),
             None if plan.again => Ok(PassResult::Again),
@@ -218,12 +251,15 @@ impl Shell {
         Ok(())
     }
 
+    /// Carries actions out, up to the first kind among which a binding was to be created under
+    /// a name that is taken: those are returned.
     async fn carry_out<S: Scoped>(
         &self,
         key: &ObjectKey,
         seen: &PassInputs,
+        names_taken: &NamesTaken,
         actions: Vec<Action>,
-    ) -> Result<(), PassError> {
+    ) -> Result<Vec<Place>, PassError> {
         let mut groups: Vec<Vec<Write<S::Binding>>> = Vec::new();
         let mut last = None;
         for action in actions {
@@ -231,19 +267,61 @@ impl Shell {
             if last.replace(sort) != Some(sort) {
                 groups.push(Vec::new());
             }
-            let write = self.write_for::<S>(key, seen, action)?;
+            let write = self.write_for::<S>(key, seen, names_taken, action)?;
             if let (Some(group), Some(write)) = (groups.last_mut(), write) {
                 group.push(write);
             }
         }
-        let writer = self.writer(key);
-        carry_out_in_groups(groups, AT_ONCE, async |write| match write {
-            Write::Create(binding) => writer.create(&*binding).await.map(drop),
-            Write::Patch(precondition, patch) => {
-                ignore_not_found(writer.patch::<S::Binding>(&precondition, patch).await).map(drop)
+        let (writer, existed) = (self.writer(key), Mutex::new(Vec::new()));
+        for group in groups {
+            carry_out_in_groups(vec![group], AT_ONCE, async |write| match write {
+                Write::Create(place, binding) => {
+                    let made = writer.create(&*binding).await?;
+                    if matches!(made, Made::Existed) {
+                        existed.lock().unwrap_or_else(PoisonError::into_inner).push(place);
+                    }
+                    Ok(())
+                }
+                Write::Patch(precondition, patch) => {
+                    let patched = writer.patch::<S::Binding>(&precondition, patch).await;
+                    ignore_not_found(patched).map(drop)
+                }
+            })
+            .await?;
+            if !existed.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
+                break;
             }
-        })
-        .await?;
+        }
+        Ok(existed.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Notes which of these names belong to bindings that are not the placement's. Such a
+    /// binding is left alone: neither is it adopted, nor does the cluster go without one.
+    async fn note_names_taken<S: Scoped>(
+        &self,
+        key: &ObjectKey,
+        seen: &PassInputs,
+        existed: Vec<Place>,
+        names_taken: &mut NamesTaken,
+    ) -> Result<(), PassError> {
+        let bindings = self.cx.client.of_type(ResourceType::of::<S::Binding>()).metadata_only();
+        for Place { cluster, name } in existed {
+            let is_ours = |one: &Binding| one.name == name && one.spec.target_cluster == cluster;
+            if seen.observed.bindings.iter().any(is_ours) {
+                continue;
+            }
+            let place = ObjectKey { namespace: key.namespace.clone(), name: name.clone() };
+            let found: Option<PartialObjectMeta<S::Binding>> = bindings.find(&place).await?;
+            let Some(uid) = found.and_then(|found| found.metadata.uid) else {
+                let why = format!("binding {name} was there and is gone, or not to be read yet");
+                return Err(PassError::Failed(Failure::reread(why)));
+            };
+            names_taken.entry(cluster.clone()).or_default().insert(uid);
+            let message = format!(
+                "binding {name} has the name of a new one for cluster {cluster} and is not of this placement and cluster; it is left alone, and the new one gets another name. Delete it if nobody needs it"
+            );
+            self.say(key, EventType::Warning, reason::BINDING_NAME_TAKEN, &message);
+        }
         Ok(())
     }
 
@@ -251,6 +329,7 @@ impl Shell {
         &self,
         key: &ObjectKey,
         seen: &PassInputs,
+        names_taken: &NamesTaken,
         action: Action,
     ) -> Result<Option<Write<S::Binding>>, PassError> {
         let patch = |binding: &str, patch: &dyn Fn(&Binding) -> Value| {
@@ -273,7 +352,8 @@ impl Shell {
                 patch(&binding, &|found| taken(found, state, policy, &decision))
             }
             Action::Create { decision } => {
-                let name = names::binding(&key.name, &decision.cluster, suffix(seen, &decision));
+                let suffix = suffix(seen, names_taken, &decision);
+                let name = names::binding(&key.name, &decision.cluster, suffix);
                 let name = name.map_err(|problems| {
                     PassError::Undecidable(format!(
                         "no binding can be named after cluster {}: {}",
@@ -281,7 +361,8 @@ impl Shell {
                         problems.join(", ")
                     ))
                 })?;
-                Some(Write::Create(Box::new(fresh(key, name, policy, &decision))))
+                let place = Place { cluster: decision.cluster.clone(), name: name.clone() };
+                Some(Write::Create(place, Box::new(fresh(key, name, policy, &decision))))
             }
         })
     }
