@@ -2,16 +2,19 @@
 //! out by one update run after another, with the state on disk, by the machine's clock.
 //!
 //! Every five seconds the resident memory of this process and the length of the store's file
-//! are written down. At the end there are `soak.csv`, a picture of it, `soak.svg`, and the
-//! slope of both over the last half. The last 20 runs are kept, older ones are deleted, as
-//! somebody who cleans up now and then would do; nothing else is.
+//! are written down. At the end there are `soak.csv`, a picture of it, `soak.svg`, the
+//! slope of both over the last half, and the kinds there are most of, so that whatever grows
+//! has a name. The last 20 runs are kept, older ones are deleted, as somebody who cleans up
+//! now and then would do; nothing else is.
 //! `cargo run --release -p flagship-sim --example soak -- 3 FOLDER`: for three minutes, files
-//! to a folder. `-- 60` for the real thing.
+//! to a folder. `-- 60` for the real thing. `soak.csv` is written as it goes, and `-- draw
+//! FOLDER` draws the picture of what is in it.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 #![allow(clippy::disallowed_methods, reason = "measures a fleet, decides nothing")]
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot be set up has failed")]
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -40,7 +43,10 @@ const BUDGET: usize = 128 << 20;
 const RUNS: &str = "clusterstagedupdateruns";
 
 fn main() {
-    let mut arguments = std::env::args().skip(1);
+    let mut arguments = std::env::args().skip(1).peekable();
+    if arguments.next_if_eq("draw").is_some() {
+        return draw(Path::new(&arguments.next().unwrap_or_else(|| ".".to_owned())));
+    }
     let minutes: u64 = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(3);
     let folder = PathBuf::from(arguments.next().unwrap_or_else(|| ".".to_owned()));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
@@ -53,6 +59,8 @@ struct Look {
     resident: f64,
     store: f64,
     objects: usize,
+    /// What they take in memory, computed.
+    objects_mib: f64,
     history: f64,
     events: usize,
     runs: usize,
@@ -82,6 +90,7 @@ async fn soak(time: Duration, folder: &Path) {
     let driver = tokio::spawn(drive(fleet.clone(), done.clone()));
     let begun = Instant::now();
     let mut looks = Vec::new();
+    let (at_first, mut at_half) = (census(&fleet), None);
     let mut minute = 0;
     while begun.elapsed() < time {
         tokio::time::sleep(EVERY).await;
@@ -90,11 +99,14 @@ async fn soak(time: Duration, folder: &Path) {
             minute += 1;
             fleet.handles().values().for_each(|handle| handle.expire_events());
         }
+        if begun.elapsed() > time / 2 {
+            at_half.get_or_insert_with(|| census(&fleet));
+        }
         looks.push(look(&fleet, &durable, begun, done.load(Ordering::Relaxed)));
+        std::fs::write(folder.join("soak.csv"), csv(&looks)).unwrap();
     }
     driver.abort();
-    std::fs::write(folder.join("soak.csv"), csv(&looks)).unwrap();
-    std::fs::write(folder.join("soak.svg"), svg(&looks)).unwrap();
+    draw(folder);
     let (first, last) = (&looks[0], &looks[looks.len() - 1]);
     let half = &looks[looks.len() / 2..];
     let row = |what: &str, of: Of| {
@@ -108,8 +120,34 @@ async fn soak(time: Duration, folder: &Path) {
     row("resident memory", |look| look.resident);
     row("store on disk", |look| look.store);
     row("history in memory", |look| look.history);
-    println!("\n{} objects at first, {} at last", first.objects, last.objects);
+    row("objects in memory, computed", |look| look.objects_mib);
+    println!("\n{} objects at first, {} at last\n", first.objects, last.objects);
+    kinds(&at_first, &at_half.unwrap_or_default(), &census(&fleet));
     std::fs::remove_dir_all(&data).unwrap();
+}
+
+/// Objects of all clusters by resource.
+fn census(fleet: &Fleet) -> BTreeMap<String, usize> {
+    let mut sum = BTreeMap::new();
+    for count in fleet.handles().values().flat_map(|handle| handle.store().census()) {
+        *sum.entry(count.resource.to_string()).or_default() += count.objects;
+    }
+    sum
+}
+
+/// Prints the ten kinds that there are most of at last.
+fn kinds(
+    first: &BTreeMap<String, usize>,
+    half: &BTreeMap<String, usize>,
+    last: &BTreeMap<String, usize>,
+) {
+    println!("| objects, all clusters | at first | at half time | at last |\n|---|---|---|---|");
+    let mut most: Vec<_> = last.iter().collect();
+    most.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    for (resource, count) in most.into_iter().take(10) {
+        let of = |counts: &BTreeMap<String, usize>| counts.get(resource).copied().unwrap_or(0);
+        println!("| {resource} | {} | {} | {count} |", of(first), of(half));
+    }
 }
 
 async fn set_up(fleet: &Fleet) {
@@ -181,7 +219,8 @@ async fn drive(fleet: Arc<Fleet>, done: Arc<AtomicUsize>) {
             "spec": {"placementName": "web", "stagedRolloutStrategyName": "plan", "state": "Run"},
         }))
         .await;
-        hub.becomes(RUNS, "", &name, "Succeeded", "True").await;
+        // On a machine that others use, too, a run may take minutes.
+        hub.eventually_within(1800, RUNS, "", &name, has_succeeded).await;
         done.store(number, Ordering::Relaxed);
         if number > KEPT {
             drop(hub.delete(RUNS, "", &format!("soak-{:05}", number - KEPT)).await);
@@ -190,11 +229,20 @@ async fn drive(fleet: Arc<Fleet>, done: Arc<AtomicUsize>) {
     }
 }
 
+fn has_succeeded(found: Option<&Value>) -> bool {
+    let conditions = found.and_then(|run| run["status"]["conditions"].as_array());
+    conditions
+        .into_iter()
+        .flatten()
+        .any(|condition| condition["type"] == "Succeeded" && condition["status"] == "True")
+}
+
 fn look(fleet: &Fleet, durable: &Durable, begun: Instant, runs: usize) -> Look {
     const MIB: f64 = 1_048_576.0;
     let sizes = fleet.handles().values().map(|handle| handle.store().footprint());
-    let (objects, history) =
-        sizes.fold((0, 0), |sum, size| (sum.0 + size.objects, sum.1 + size.event_json));
+    let (objects, bytes, history) = sizes.fold((0, 0, 0), |sum, size| {
+        (sum.0 + size.objects, sum.1 + size.json + size.overhead, sum.2 + size.event_json)
+    });
     let census = fleet.handle(HUB).store().census();
     let events = census.iter().find(|count| &*count.resource == "events");
     Look {
@@ -202,6 +250,7 @@ fn look(fleet: &Fleet, durable: &Durable, begun: Instant, runs: usize) -> Look {
         resident: resident() as f64 / 1024.0,
         store: durable.size() as f64 / MIB,
         objects,
+        objects_mib: bytes as f64 / MIB,
         history: history as f64 / MIB,
         events: events.map_or(0, |count| count.objects),
         runs,
@@ -228,17 +277,41 @@ fn slope(looks: &[Look], of: Of) -> f64 {
 
 fn csv(looks: &[Look]) -> String {
     let mut text =
-        "seconds,resident_mib,store_mib,objects,history_mib,hub_events,runs\n".to_owned();
-    for Look { seconds, resident, store, objects, history, events, runs } in looks {
-        let line =
-            format!("{seconds:.0},{resident:.1},{store:.2},{objects},{history:.2},{events},{runs}");
-        writeln!(text, "{line}").unwrap();
+        "seconds,resident_mib,store_mib,objects,objects_mib,history_mib,hub_events,runs\n"
+            .to_owned();
+    for look in looks {
+        let Look { seconds, resident, store, objects, objects_mib, history, events, runs } = look;
+        writeln!(text, "{seconds:.0},{resident:.1},{store:.2},{objects},{objects_mib:.2},{history:.2},{events},{runs}").unwrap();
     }
     text
 }
 
+/// Draws what is written down in a folder.
+fn draw(folder: &Path) {
+    let text = std::fs::read_to_string(folder.join("soak.csv")).unwrap();
+    let numbers = |line: &str| -> Vec<f64> {
+        line.split(',').map(|number| number.parse().unwrap_or_default()).collect()
+    };
+    let points: Vec<Point> = text
+        .lines()
+        .skip(1)
+        .map(numbers)
+        .filter_map(|line| {
+            Some(Point { seconds: *line.first()?, resident: *line.get(1)?, store: *line.get(2)? })
+        })
+        .collect();
+    std::fs::write(folder.join("soak.svg"), svg(&points)).unwrap();
+}
+
+/// What the picture shows of a look.
+struct Point {
+    seconds: f64,
+    resident: f64,
+    store: f64,
+}
+
 /// Both curves over time, from zero.
-fn svg(looks: &[Look]) -> String {
+fn svg(looks: &[Point]) -> String {
     const WIDTH: f64 = 720.0;
     const HEIGHT: f64 = 320.0;
     const EDGE: f64 = 48.0;
@@ -271,7 +344,7 @@ fn svg(looks: &[Look]) -> String {
         )
         .unwrap();
     }
-    let curves: [(&str, &str, Of); 2] = [
+    let curves: [(&str, &str, fn(&Point) -> f64); 2] = [
         ("resident memory", "#1f77b4", |look| look.resident),
         ("store on disk", "#d62728", |look| look.store),
     ];

@@ -124,6 +124,9 @@ pub struct Limits {
     pub pages: usize,
     /// How long such a snapshot is kept.
     pub page_life: Duration,
+    /// Objects of Kubernetes' kind Event that a server keeps. They are the one kind that a
+    /// cluster makes more of the longer it is used.
+    pub event_objects: usize,
 }
 
 /// The revision asked for is no longer known.
@@ -536,6 +539,7 @@ impl Default for Limits {
             queue: 1024,
             pages: 16,
             page_life: Duration::from_secs(300),
+            event_objects: 5_000,
         }
     }
 }
@@ -551,6 +555,7 @@ impl Limits {
             log_bytes: 256 << 10,
             queue: 256,
             pages: 2,
+            event_objects: 500,
             ..Self::default()
         }
     }

@@ -6,7 +6,7 @@
 
 use std::mem::size_of;
 
-use super::{Resource, Scope, Store, Stored};
+use super::{Limits, Resource, Scope, Store, Stored, table::Table};
 
 /// Sizes of one store. `history` counts only what the current objects do not share.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -37,6 +37,16 @@ pub struct Count {
 }
 
 impl Store {
+    /// What it was told to keep within.
+    pub fn limits(&self) -> &Limits {
+        &self.shared.limits
+    }
+
+    /// How many objects there are of one resource.
+    pub fn count(&self, resource: &str) -> usize {
+        self.shared.read().tables.get(resource).map_or(0, Table::len)
+    }
+
     /// How much there is of every resource that has objects or watches.
     pub fn census(&self) -> Vec<Count> {
         let state = self.shared.read();

@@ -1,4 +1,7 @@
-//! Events live an hour after they were last written, as an API server's `--event-ttl` says.
+//! Events live an hour after they were last written, as an API server's `--event-ttl` says,
+//! and make room for newer ones when there are too many of them ([`Limits::event_objects`]).
+//!
+//! [`Limits::event_objects`]: flagship_store::Limits::event_objects
 //!
 //! Old ones go when another is written, so that a quiet cluster stays quiet; a server that
 //! runs by the machine's clock also asks from time to time ([`ClusterHandle::expire_events`]).
@@ -25,6 +28,13 @@ const LIFE: SignedDuration = SignedDuration::from_hours(1);
 pub(super) struct Written(Option<VecDeque<(Timestamp, ObjectKey, u64)>>);
 
 impl Written {
+    fn note(&mut self, now: Timestamp, stored: &Stored) {
+        // Before the first look at what is there nothing is noted: that finds this one, too.
+        if let Some(written) = &mut self.0 {
+            written.push_back((now, stored.key.clone(), stored.revision));
+        }
+    }
+
     /// The Events whose time has come, with the revision that it has come for.
     fn due(&mut self, store: &Store, now: Timestamp) -> Vec<(ObjectKey, u64)> {
         let written = self.0.get_or_insert_with(|| found(store));
@@ -32,8 +42,26 @@ impl Written {
         while written.front().is_some_and(|(at, ..)| now.duration_since(*at) >= LIFE) {
             due.extend(written.pop_front().map(|(_, key, revision)| (key, revision)));
         }
+        let most = store.limits().event_objects;
+        let mut excess = store.count(EVENTS).saturating_sub(due.len() + most);
+        while excess > 0
+            && let Some((_, key, revision)) = written.pop_front()
+        {
+            if is_there(store, &key, revision) {
+                due.push((key, revision));
+                excess -= 1;
+            }
+        }
+        // Events that are counted up instead of repeated are written often.
+        if written.len() > 2 * most.max(1) {
+            written.retain(|(_, key, revision)| is_there(store, key, *revision));
+        }
         due
     }
+}
+
+fn is_there(store: &Store, key: &ObjectKey, revision: u64) -> bool {
+    store.get(EVENTS, key).is_some_and(|event| event.revision == revision)
 }
 
 /// What is there already, by what it says of itself.
@@ -64,10 +92,8 @@ pub(super) fn after_commit(cluster: &Cluster, kind: &Kind, stored: &Stored, remo
     }
     let now = cluster.env.clock.now();
     let mut written = cluster.events.lock().unwrap_or_else(PoisonError::into_inner);
+    written.note(now, stored);
     let due = written.due(&cluster.store, now);
-    if let Some(written) = &mut written.0 {
-        written.push_back((now, stored.key.clone(), stored.revision));
-    }
     drop(written);
     remove(cluster, due);
 }
@@ -103,7 +129,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::rest::Server;
+    use crate::rest::{DeleteOptions, Server};
 
     fn event(name: &str) -> Value {
         json!({"metadata": {"name": name}, "involvedObject": {"namespace": "default"}, "reason": "Said"})
@@ -136,6 +162,35 @@ mod tests {
         tokio::time::sleep(Duration::from_secs(60)).await;
         cluster.expire_events();
         assert_eq!(names(&cluster), Vec::<String>::new());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_oldest_events_make_room_for_new_ones() {
+        let env = Env::simulated(1);
+        let limits = Limits { event_objects: 3, ..Limits::default() };
+        let store = Store::new(env.clone(), limits);
+        let cluster = Server::new(env).add_cluster_with("hub", store);
+        let local = cluster.local("somebody");
+        for name in ["a", "b", "c"] {
+            local.create(EVENTS, "default", event(name)).await.unwrap();
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        // One that is counted up is as young as its last count, however often that was.
+        for count in 2..20 {
+            let mut again = local.get(EVENTS, "default", "a").await.unwrap();
+            again["count"] = json!(count);
+            local.update(EVENTS, again).await.unwrap();
+        }
+        local.create(EVENTS, "default", event("d")).await.unwrap();
+        assert_eq!(names(&cluster), ["a", "c", "d"]);
+        local.create(EVENTS, "default", event("e")).await.unwrap();
+        assert_eq!(names(&cluster), ["a", "d", "e"]);
+        let noted = cluster.cluster.events.lock().unwrap().0.as_ref().map(VecDeque::len);
+        assert!(noted <= Some(6), "{noted:?}");
+        // It was removed by somebody else, and makes no room twice.
+        local.delete(EVENTS, "default", "d", DeleteOptions::default()).await.unwrap();
+        local.create(EVENTS, "default", event("f")).await.unwrap();
+        assert_eq!(names(&cluster), ["a", "e", "f"]);
     }
 
     #[tokio::test(start_paused = true)]
