@@ -17,8 +17,9 @@ use super::unread::Held;
 use flagship_apiserver::rest::{Body, UnderWay, slow_watch};
 
 /// After so many bytes a body lets other tasks of its thread run: a long list that is read fast
-/// would otherwise keep them waiting until its end.
-const PIECE: usize = 128 * 1024;
+/// would otherwise keep them waiting until its end. No frame is longer, for a connection
+/// encrypts and writes a frame in one go.
+const PIECE: usize = 64 * 1024;
 
 /// A body of `rest`; a watch ends cleanly, between two events, when the server ends.
 pub(super) struct Outgoing {
@@ -29,6 +30,8 @@ pub(super) struct Outgoing {
     closing: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
     /// Bytes since others could run.
     since_others: usize,
+    /// What is left of a frame that is longer than a piece.
+    left: Bytes,
     /// What a watch holds for its client.
     held: Option<Held>,
     /// Whether a watch was ended early.
@@ -108,6 +111,7 @@ impl Outgoing {
             pieces: turns.map(|(turns, user)| Pieces { turns, user, making: None }),
             closing,
             since_others: 0,
+            left: Bytes::new(),
             held,
             ended: false,
             _under_way: under_way,
@@ -123,11 +127,18 @@ impl Outgoing {
             self.ended = true;
             bytes = slow_watch();
         }
-        self.since_others += bytes.len();
         if let Some(record) = &mut self.record {
             record.more(&bytes);
         }
-        bytes
+        self.left = bytes;
+        self.cut()
+    }
+
+    /// The next piece of the frame that is under way.
+    fn cut(&mut self) -> Bytes {
+        let piece = self.left.split_to(self.left.len().min(PIECE));
+        self.since_others += piece.len();
+        piece
     }
 }
 
@@ -140,6 +151,14 @@ impl http_body::Body for Outgoing {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let this = self.get_mut();
+        if this.since_others >= PIECE {
+            this.since_others = 0;
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        if !this.left.is_empty() {
+            return Poll::Ready(Some(Ok(Frame::data(this.cut()))));
+        }
         if let Some(held) = &mut this.held {
             held.sent();
         }
@@ -150,11 +169,6 @@ impl http_body::Body for Outgoing {
             && closing.as_mut().poll(context).is_ready()
         {
             return Poll::Ready(None);
-        }
-        if this.since_others >= PIECE {
-            this.since_others = 0;
-            context.waker().wake_by_ref();
-            return Poll::Pending;
         }
         let frame = match (&mut this.pieces, &mut this.body) {
             (Some(pieces), body) => pieces
@@ -169,10 +183,51 @@ impl http_body::Body for Outgoing {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.ended || self.body.as_ref().is_some_and(Body::is_end_stream)
+        self.left.is_empty() && (self.ended || self.body.as_ref().is_some_and(Body::is_end_stream))
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.as_ref().map_or_else(SizeHint::default, Body::size_hint)
+        let mut hint = self.body.as_ref().map_or_else(SizeHint::default, Body::size_hint);
+        let left = self.left.len() as u64;
+        // The upper bound first, which must not be below the lower one.
+        if let Some(upper) = hint.upper() {
+            hint.set_upper(upper + left);
+        }
+        hint.set_lower(hint.lower() + left);
+        hint
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_long_answer_goes_out_in_pieces_between_which_others_run() {
+        let text = "x".repeat(3 * PIECE + 7);
+        let body = flagship_apiserver::rest::text(text.clone()).into_body();
+        let closing = CancellationToken::new();
+        let mut outgoing = Outgoing::new(body, &closing, ResponseGuards::default());
+        let (mut read, mut waits) = (Vec::new(), 0);
+        loop {
+            let mut outgoing = Pin::new(&mut outgoing);
+            let hint = http_body::Body::size_hint(&*outgoing).exact();
+            assert_eq!(hint, Some((text.len() - read.len()) as u64));
+            let frame = poll_fn(|context| {
+                let polled = http_body::Body::poll_frame(outgoing.as_mut(), context);
+                waits += usize::from(polled.is_pending());
+                polled
+            });
+            let Some(Ok(frame)) = frame.await else { break };
+            let piece = frame.into_data().unwrap();
+            assert!(piece.len() <= PIECE, "{}", piece.len());
+            read.extend_from_slice(&piece);
+            let ended = http_body::Body::is_end_stream(&*outgoing);
+            assert_eq!(ended, read.len() == text.len());
+        }
+        assert!(read == text.as_bytes());
+        assert_eq!(waits, 3);
     }
 }
