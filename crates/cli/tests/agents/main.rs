@@ -9,6 +9,7 @@
 mod joining;
 mod observe;
 mod process;
+mod tenant;
 mod traces;
 
 use std::path::{Path, PathBuf};

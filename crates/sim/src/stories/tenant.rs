@@ -101,6 +101,7 @@ pub(super) async fn stays_at_home(clusters: &Clusters) {
         member.apply_object(&space).await;
     }
     assert!(PATCHES.len() > 40);
+    other_operations(clusters).await;
     for (at, (patches, _)) in PATCHES.iter().enumerate() {
         let name = format!("patched-{at}");
         let patches: Value = serde_json::from_str(&patches.replace("ADMIN", &admin().to_string()))
@@ -213,6 +214,27 @@ async fn forge(clusters: &Clusters, placement: &str, target: &str, patches: &Val
             assert_eq!(refused.code, 403, "{refused}");
             let snapshot = by_hand("ResourceOverrideSnapshot", &snapshot, placement, spec);
             clusters.hub.apply_object(&snapshot).await;
+        }
+    }
+}
+
+/// Operations that overrides do not have: the API server stores neither an override with one nor
+/// its snapshot.
+async fn other_operations(clusters: &Clusters) {
+    for operation in ["move", "copy", "test", "Replace"] {
+        let patch = json!({"op": operation, "path": "/kind", "value": "Secret"});
+        let rule = json!({"clusterSelector": {"clusterSelectorTerms": []},
+            "jsonPatchOverrides": [patch]});
+        let selector = json!([{"group": "", "version": "v1", "kind": "ConfigMap", "name": "any"}]);
+        let spec = json!({"resourceSelectors": selector, "policy": {"overrideRules": [rule]}});
+        let object = json!({"apiVersion": FLEET, "kind": "ResourceOverride",
+            "metadata": {"name": "operation", "namespace": HOME}, "spec": spec});
+        let snapshot = by_hand("ResourceOverrideSnapshot", "operation-0", "operation", spec);
+        for object in [object, snapshot] {
+            match clusters.hub.try_apply(&object).await {
+                Err(refused) => assert_eq!(refused.code, 422, "{operation}: {refused}"),
+                Ok(made) => panic!("{operation} was stored: {made:#}"),
+            }
         }
     }
 }

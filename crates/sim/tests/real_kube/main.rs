@@ -38,7 +38,7 @@ const ENVIRONMENTS: [&str; 3] = ["canary", "staging", "canary"];
 
 #[tokio::test]
 async fn the_stories_of_delivery_hold_on_real_api_servers() {
-    let servers = start(&MEMBERS);
+    let servers = start("stories", &MEMBERS);
     let hub = Cluster::new("hub", connect(&servers, "hub", "kubectl").await);
     install(&hub, |_| true).await;
     hub.apply("{apiVersion: v1, kind: Namespace, metadata: {name: fleet-system}}").await;

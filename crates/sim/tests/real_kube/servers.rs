@@ -26,9 +26,9 @@ impl Drop for Servers {
     }
 }
 
-/// Starts a hub and members of these names, and waits until they answer.
-pub fn start(members: &[&str]) -> Servers {
-    let folder = std::env::temp_dir().join(format!("flagship-real-{}", std::process::id()));
+/// Starts a hub and members of these names for a test, and waits until they answer.
+pub fn start(test: &str, members: &[&str]) -> Servers {
+    let folder = std::env::temp_dir().join(format!("flagship-real-{test}-{}", std::process::id()));
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/real-fleet");
     let mut script = Command::new(script)
         .arg(&folder)
