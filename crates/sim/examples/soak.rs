@@ -310,6 +310,9 @@ struct Point {
     store: f64,
 }
 
+/// A curve of the picture.
+type Shown = fn(&Point) -> f64;
+
 /// Both curves over time, from zero.
 fn svg(looks: &[Point]) -> String {
     const WIDTH: f64 = 720.0;
@@ -344,7 +347,7 @@ fn svg(looks: &[Point]) -> String {
         )
         .unwrap();
     }
-    let curves: [(&str, &str, fn(&Point) -> f64); 2] = [
+    let curves: [(&str, &str, Shown); 2] = [
         ("resident memory", "#1f77b4", |look| look.resident),
         ("store on disk", "#d62728", |look| look.store),
     ];
