@@ -169,7 +169,8 @@ pub mod own {
 
     listed! {
         /// Approval requests: UID of the run they were made for; one for an earlier run of the same
-        /// name does not count. Bindings: UID of the run that wrote them last.
+        /// name does not count. Bindings: UID of the run that wrote them last. Rollout records, as
+        /// a label: UID of the run they are about.
         UPDATE_RUN_UID = "flagship.dev/update-run-uid";
         /// Bindings: generation of that run, the fence: a hub that has seen an older one may not write.
         UPDATE_RUN_GENERATION = "flagship.dev/update-run-generation";
@@ -214,6 +215,11 @@ pub mod own {
         /// Resource snapshots: that their content must not be rolled out, with its hash, the reason
         /// and who says so, as JSON.
         QUARANTINED = "flagship.dev/quarantined";
+        /// Rollout records, as a label: UID of the run whose record they follow.
+        FOLLOWS_UID = "flagship.dev/follows-uid";
+        /// Rollout records: the record that they follow was removed by retention, when, and with
+        /// which last hash, as JSON.
+        RECORD_CHECKPOINT = "flagship.dev/record-checkpoint";
     }
 }
 

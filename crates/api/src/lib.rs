@@ -42,6 +42,7 @@ pub mod quantity;
 pub mod raw_json;
 pub mod reason;
 pub mod rollout_policy;
+pub mod rollout_record;
 pub mod selector;
 pub mod snapshot;
 pub mod staged_update;

@@ -138,7 +138,13 @@ mod tests {
         let read: Vec<Value> =
             serde_saphyr::from_multiple(std::str::from_utf8(&out).unwrap()).unwrap();
         let names: Vec<&Value> = read.iter().map(|crd| &crd["metadata"]["name"]).collect();
-        assert_eq!(names, ["freezes.flagship.dev", "rolloutpolicies.flagship.dev"]);
+        let expected = [
+            "clusterrolloutrecords.flagship.dev",
+            "freezes.flagship.dev",
+            "rolloutpolicies.flagship.dev",
+            "rolloutrecords.flagship.dev",
+        ];
+        assert_eq!(names, expected);
         assert!(crd::all().iter().all(|crd| crd["spec"]["group"] != "flagship.dev"));
         assert!(printed(Some("rpol")).unwrap().contains("name: rolloutpolicies.flagship.dev"));
         assert!(refusal("rolloutpolicy2").contains("did you mean RolloutPolicy?"));

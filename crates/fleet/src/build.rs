@@ -65,13 +65,14 @@ impl FleetBuilder {
     /// The clusters of the fleet, with our definitions and with what a cluster does by
     /// itself. No controller of ours runs, and no member is registered.
     pub async fn build(self) -> Result<EmbeddedFleet, FleetError> {
-        let Self { spec, env, server_env, storage, host, edge } = self;
+        let Self { mut spec, env, server_env, storage, host, edge } = self;
         let (host, prefix) =
             host.unwrap_or_else(|| (ClusterHost::new(server_env.clone(), storage), String::new()));
         let ClusterLimits { hub: of_hub, member: of_member } = spec.limits.clone();
         let hub = host.hub(&format!("{prefix}{HUB}"), server_env.clone(), of_hub).await?;
         if spec.hub_admission {
             HubAdmission::install(&hub, &spec.hub);
+            spec.hub.update_runs.senders_are_stamped = true;
         }
         if let Some(policies) = &spec.policies {
             // One that refuses everything must not keep out whoever could change it.

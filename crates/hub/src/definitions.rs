@@ -17,7 +17,9 @@ use flagship_api::overrides::{
     ResourceOverrideSnapshot,
 };
 use flagship_api::placement_status::ClusterResourcePlacementStatus;
+use flagship_api::rollout_record::{ClusterRolloutRecord, RolloutRecord};
 use flagship_api::work::Work;
+use flagship_rules::record::Keep;
 use flagship_runtime::client::{Client, ResourceType};
 use flagship_runtime::dynamic::{Discovered, discover};
 
@@ -68,7 +70,7 @@ pub(crate) async fn look_for(client: &Client, options: &Options) -> Result<(), U
         }
         let served = discover(client).await;
         if needed.iter().all(|need| served.types.contains_key(&need.kind)) {
-            say_what_is_left_out(&served);
+            say_what_is_left_out(&served, options);
             return Ok(());
         }
         found = hold_against(&needed, &served);
@@ -85,10 +87,18 @@ pub(crate) async fn look_for(client: &Client, options: &Options) -> Result<(), U
 }
 
 /// A hub works without our own group, as KubeFleet's does.
-fn say_what_is_left_out(served: &Discovered) {
+fn say_what_is_left_out(served: &Discovered, options: &Options) {
+    let records = [ResourceType::of::<ClusterRolloutRecord>(), ResourceType::of::<RolloutRecord>()];
+    let kept = options.update_runs.records != Keep::Off;
+    let freezes = served.types.contains_key(&ResourceType::of::<Freeze>());
+    if kept && freezes && !records.iter().all(|record| served.types.contains_key(record)) {
+        tracing::info!(
+            "rollout records are not installed, none are kept; `flagship crds --policies | kubectl apply --server-side -f -` installs them"
+        );
+    }
     if !served.types.contains_key(&ResourceType::of::<Freeze>()) {
         tracing::info!(
-            "rollout policies and freezes are not installed, runs go without; `flagship crds --policies | kubectl apply --server-side -f -` installs them"
+            "rollout policies, freezes and rollout records are not installed, runs go without; `flagship crds --policies | kubectl apply --server-side -f -` installs them"
         );
     }
 }

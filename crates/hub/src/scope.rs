@@ -19,6 +19,7 @@ use flagship_api::overrides::{
 };
 use flagship_api::placement::{ClusterResourcePlacement, PlacementSpec, ResourcePlacement};
 use flagship_api::placement_status::PlacementStatus;
+use flagship_api::rollout_record::{ClusterRolloutRecord, RolloutRecord};
 use flagship_api::snapshot::{
     ClusterResourceSnapshot, ClusterSchedulingPolicySnapshot, ResourceSnapshot,
     ResourceSnapshotSpec, ResourceSnapshotStatus, SchedulingPolicySnapshot,
@@ -34,6 +35,7 @@ use flagship_runtime::effects::Kind;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::mirrors::{OverrideMirrors, OverrideStores};
+use crate::update_run::Recorded;
 
 /// The kinds of one scope.
 pub(crate) trait Scoped: Debug + Send + Sync + 'static {
@@ -46,6 +48,7 @@ pub(crate) trait Scoped: Debug + Send + Sync + 'static {
     type UpdateRun: Parts<Spec = UpdateRunSpec, Status = UpdateRunStatus>;
     type UpdateStrategy: Kind + Into<UpdateStrategySpec> + Send;
     type ApprovalRequest: Parts<Spec = ApprovalRequestSpec, Status = ApprovalRequestStatus>;
+    type Record: Recorded;
 
     /// What the condition is called on placements of this scope.
     fn condition(of: condition_type::Placement) -> &'static str {
@@ -70,6 +73,7 @@ impl Scoped for ClusterWide {
     type UpdateRun = ClusterStagedUpdateRun;
     type UpdateStrategy = ClusterStagedUpdateStrategy;
     type ApprovalRequest = ClusterApprovalRequest;
+    type Record = ClusterRolloutRecord;
 }
 
 impl Scoped for InNamespace {
@@ -81,6 +85,7 @@ impl Scoped for InNamespace {
     type UpdateRun = StagedUpdateRun;
     type UpdateStrategy = StagedUpdateStrategy;
     type ApprovalRequest = ApprovalRequest;
+    type Record = RolloutRecord;
 }
 
 /// A binding of either scope, as rules read it.

@@ -19,6 +19,7 @@ pub mod overrides;
 pub mod placement;
 pub mod policy;
 pub mod properties;
+pub mod record;
 pub mod rollout;
 pub mod scheduling;
 pub mod update_run;

@@ -2,7 +2,7 @@
 //!
 //! Whoever prints folders of its own replaces those before.
 
-/// Ages, clocks, moments, uids, revisions, ports and drawn names by what they are; columns
+/// Ages, clocks, moments, uids, whole hashes, revisions, ports and drawn names by what they are; columns
 /// by two spaces.
 pub fn normal(text: &str) -> String {
     let mut out = String::new();
@@ -106,6 +106,9 @@ fn named_bare(word: &str) -> String {
     let parts: Vec<&str> = word.split('-').collect();
     if parts.len() == 5 && word.len() == 36 && parts.iter().all(|part| hex(part)) {
         return "<uid>".to_owned();
+    }
+    if word.len() == 64 && hex(word) {
+        return "<hash>".to_owned();
     }
     if let Some((host, port)) = word.split_once("127.0.0.1:") {
         let rest = port.find(|c: char| !c.is_ascii_digit()).map_or("", |at| &port[at..]);

@@ -23,8 +23,12 @@ macro_rules! table {
 const ALL: &[&KindInfo] = crate::every_kind!(table);
 
 /// Our own kinds, which a hub works without.
-const POLICIES: &[&KindInfo] =
-    &[crate::freeze::Freeze::INFO, crate::rollout_policy::RolloutPolicy::INFO];
+const POLICIES: &[&KindInfo] = &[
+    crate::rollout_record::ClusterRolloutRecord::INFO,
+    crate::freeze::Freeze::INFO,
+    crate::rollout_policy::RolloutPolicy::INFO,
+    crate::rollout_record::RolloutRecord::INFO,
+];
 
 /// Where objects of a kind live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use clap::ArgAction::Set;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use flagship_hub::Options;
 use flagship_hub::policies::Config;
 use flagship_rules::admission::guard_rails;
+use flagship_rules::record::Keep;
 use jiff::SignedDuration;
 
 use super::spelling::{Complaints, duration};
@@ -49,6 +50,22 @@ pub struct HubChoices {
     /// How old a heartbeat may be before a ClusterProfile says that it is lost
     #[arg(long, default_value = "60s", value_parser = duration)]
     cluster_unhealthy_threshold: Duration,
+
+    /// Of which runs a RolloutRecord is kept; of those under a policy if left out
+    #[arg(long, value_enum, ignore_case = true, value_name = "RUNS")]
+    rollout_records: Option<RolloutRecords>,
+}
+
+/// Of which runs a record is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "PascalCase")]
+pub enum RolloutRecords {
+    /// Of none
+    Off,
+    /// Of runs that follow a RolloutPolicy
+    Policies,
+    /// Of all
+    All,
 }
 
 impl HubChoices {
@@ -73,6 +90,13 @@ impl HubChoices {
         options.selection.workloads_run_here = self.enable_workload;
         options.pod_disruption_budgets = self.enable_pdbs;
         options.membership.force_delete_wait = signed(self.force_delete_wait_time);
+        if let Some(records) = self.rollout_records {
+            options.update_runs.records = match records {
+                RolloutRecords::Off => Keep::Off,
+                RolloutRecords::Policies => Keep::Policies,
+                RolloutRecords::All => Keep::All,
+            };
+        }
         options.controllers.inventory = self.enable_cluster_inventory_apis;
         options.unhealthy_after = signed(self.cluster_unhealthy_threshold);
         options.guard_rails = self.enable_guard_rail.then(|| guard_rails::Options {
@@ -134,6 +158,18 @@ mod tests {
     fn without_flags_nothing_is_chosen_differently() {
         assert_eq!(chosen(""), Options::default());
         assert_eq!(read("").policies().unwrap(), None);
+    }
+
+    #[test]
+    fn records_are_kept_of_the_runs_that_are_named() {
+        for (line, kept) in [
+            ("", Keep::Policies),
+            ("--rollout-records=off", Keep::Off),
+            ("--rollout-records=Policies", Keep::Policies),
+            ("--rollout-records=All", Keep::All),
+        ] {
+            assert_eq!(chosen(line).update_runs.records, kept, "{line}");
+        }
     }
 
     // checklist fleet 12.40

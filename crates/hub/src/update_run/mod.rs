@@ -2,7 +2,8 @@
 //!
 //! One queue of runs per scope, fair between placements; passes of one run never overlap.
 //! `triggers` says which change makes which run worth a pass, `observe` and `fresh_reads` read
-//! what a pass may look at, `policies` what freezes say of it, `shell` carries the plan out, `metrics` shows where each run
+//! what a pass may look at, `policies` what freezes say of it, `records`
+//! keeps what happened, `shell` carries the plan out, `metrics` shows where each run
 //! stands. A pass does not know why it was woken.
 
 mod fresh_reads;
@@ -10,6 +11,7 @@ mod measure;
 mod metrics;
 mod observe;
 mod policies;
+mod records;
 mod shell;
 mod triggers;
 
@@ -26,6 +28,7 @@ use crate::per_placement;
 use crate::placement::Selectable;
 use crate::scope::{ClusterWide, InNamespace, Scoped};
 pub use measure::FilledMirrors;
+pub(crate) use records::Recorded;
 use shell::Shell;
 
 /// Starts listening to the mirrors, which are filled already.

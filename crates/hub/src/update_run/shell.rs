@@ -42,6 +42,7 @@ use super::fresh_reads::observe_fresh;
 use super::metrics::StatusSeries;
 use super::observe::{Departed, PassInputs, observe};
 use super::policies;
+use super::records::Records;
 use super::triggers::ROW;
 use crate::hub::Context;
 use crate::malformed_events::cause;
@@ -77,6 +78,8 @@ pub(super) struct Shell<S: Scoped> {
     told: Mutex<BTreeMap<PlacedKey, BTreeSet<Told>>>,
     /// UIDs of runs whose record is dated later than the clock, and when that was noticed.
     set_back: Mutex<BTreeMap<String, Timestamp>>,
+    /// What happened in runs.
+    records: Records,
     /// UIDs of runs, and the last resource snapshot index that they asked for.
     asked: Mutex<BTreeMap<ObjectKey, (String, String)>>,
     of: PhantomData<fn() -> S>,
@@ -129,6 +132,7 @@ impl<S: Scoped> Shell<S> {
             cost: StatusCost::new(ROW),
             told: Mutex::default(),
             set_back: Mutex::default(),
+            records: Records::default(),
             asked: Mutex::default(),
             of: PhantomData,
         }
@@ -226,12 +230,14 @@ impl<S: Scoped> Shell<S> {
             (seen, plan)
         };
         if run.rival.ended || run.value.deleting || !run.value.has_finalizer {
+            self.records.forget(&run.precondition.uid);
             return Ok(planned(PassInputs::alone(&self.cx, run)));
         }
         if run.value.is_initialized() {
             let members = &self.mirrors.members;
             let mut seen = observe(&self.cx, members, &self.scope, &self.departed, run);
             policies::complete::<S>(&self.cx, &self.mirrors, run, &mut seen).await?;
+            self.records.complete::<S>(&self.cx, run, &mut seen).await?;
             let (seen, plan) = planned(seen);
             if !needs_fresh_reads(&seen.observed, &plan) {
                 return Ok((seen, plan));
@@ -241,6 +247,7 @@ impl<S: Scoped> Shell<S> {
             observe_fresh::<S>(&self.cx, &self.scope, &self.selectable, &self.departed, run)
                 .await?;
         policies::complete::<S>(&self.cx, &self.mirrors, run, &mut seen).await?;
+        self.records.complete::<S>(&self.cx, run, &mut seen).await?;
         Ok(planned(seen))
     }
 
@@ -334,6 +341,10 @@ impl<S: Scoped> Shell<S> {
             Action::CreateRollback(create) => self.take_back(pass, &create).await?,
             Action::AcceptApproval(accept) => self.accept(pass, &accept).await?,
             Action::DeleteForeignRequest(dismiss) => self.dismiss(pass, &dismiss).await?,
+            Action::Record(recording) => {
+                let (run, writer) = (&pass.seen.observed.run, &pass.writer);
+                self.records.write::<S>(&self.cx, &self.scope, writer, run, *recording).await?;
+            }
             Action::Adopt(adopted) => {
                 let text = (!adopted.is_empty()).then(|| serde_json::to_string(&adopted));
                 let text =
@@ -627,8 +638,10 @@ fn assert_lawful(seen: &Observed, plan: &Plan, works: &[Work]) {
     let mut now = seen.clone();
     for action in &plan.actions {
         assert_eq!(laws::write(&now, action), [], "{action:?}");
-        if let Action::Adopt(adopted) = action {
-            now.run.adopted = Some(adopted.clone());
+        match action {
+            Action::Record(recording) => now.take_down(recording),
+            Action::Adopt(adopted) => now.run.adopted = Some(adopted.clone()),
+            _ => {}
         }
         if let Action::Status(status) = action {
             let before = now.clone();

@@ -30,6 +30,7 @@ mod overrides;
 mod plan_builder;
 mod policed;
 mod reconcile;
+pub mod recorded;
 mod snapshot;
 mod stages;
 mod status;

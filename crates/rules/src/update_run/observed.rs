@@ -10,6 +10,7 @@ use std::sync::Arc;
 use flagship_api::condition::ConditionStatus;
 use flagship_api::condition_type::update_run::INITIALIZED;
 use flagship_api::names::ObjectKey;
+use flagship_api::rollout_record::{RecordEntry, RolloutRecordSpec};
 use flagship_api::staged_update::{UpdateRunSpec, UpdateRunState, UpdateStrategySpec};
 use flagship_api::staged_update_status::UpdateRunStatus;
 use jiff::{SignedDuration, Timestamp};
@@ -23,6 +24,7 @@ pub use crate::overrides::{ClusterOverride, NamespacedOverride};
 use crate::placement::selection::Selection;
 use crate::placement::{PassError, Placement};
 use crate::policy::{self, Adopted, Skip};
+use crate::record::{Keep, Recording, chain};
 
 /// Everything one pass over a run may look at.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -66,6 +68,9 @@ pub struct Observed {
     /// Policies and freezes.
     #[serde(default)]
     pub policy: policy::Seen,
+    /// The entries of the run's record; `None` where none is kept.
+    #[serde(default)]
+    pub record: Option<Arc<Vec<RecordEntry>>>,
     /// Choices of the operator.
     pub options: Options,
 }
@@ -91,8 +96,20 @@ impl Observed {
             unreadable: None,
             clock_set_back: None,
             policy: policy::Seen::default(),
+            record: None,
             options: Options::default(),
         }
+    }
+}
+
+impl Observed {
+    /// As it is once entries are added to the record.
+    pub fn take_down(&mut self, recording: &Recording) {
+        let mut entries = self.record.as_deref().cloned().unwrap_or_default();
+        let drafts = recording.drafts.iter().map(|draft| (draft.clone(), None)).collect();
+        let head = RolloutRecordSpec::default();
+        entries.extend(chain::sealed(&head, entries.last(), drafts, self.now));
+        self.record = Some(Arc::new(entries));
     }
 }
 
@@ -103,6 +120,12 @@ pub struct Options {
     pub stuck_after: SignedDuration,
     /// How long after its creation a run waits for the scheduler before it gives up.
     pub scheduling_grace: SignedDuration,
+    /// Of which runs records are kept.
+    #[serde(default)]
+    pub records: Keep,
+    /// Whether admission notes on freezes who sent them.
+    #[serde(default)]
+    pub senders_are_stamped: bool,
 }
 
 impl Default for Options {
@@ -110,6 +133,8 @@ impl Default for Options {
         Self {
             stuck_after: SignedDuration::from_mins(5),
             scheduling_grace: SignedDuration::from_secs(5),
+            records: Keep::default(),
+            senders_are_stamped: false,
         }
     }
 }

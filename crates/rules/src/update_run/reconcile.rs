@@ -26,12 +26,13 @@ use super::observed::Observed;
 use super::plan_builder::PlanBuilder;
 use super::status::{ConditionWriter, readable_again, refresh};
 use super::undoing::CreateRollback;
-use super::{execution, gates, initialization, messages, policed, stop, validation};
+use super::{execution, gates, initialization, messages, policed, recorded, stop, validation};
 use crate::event::Event;
 use crate::placement::PassError;
 use crate::placement::resource_snapshots::ResourceAction;
 use crate::policy::Adopted;
 use crate::policy::quarantine::Quarantine;
+use crate::record::Recording;
 
 /// Event: a run failed, and the placement has other clusters than when it began.
 pub const CLUSTERS_CHANGED: &str = "ClustersChanged";
@@ -69,6 +70,8 @@ pub enum Action {
     AddFinalizer,
     /// Something about resource snapshots.
     Resources(ResourceAction),
+    /// Add entries to the run's record, over the version of it that was read.
+    Record(Box<Recording>),
     /// Note with the run which policies it follows, over the version of it that was read.
     Adopt(Adopted),
     /// Note on the snapshot that the run brings that its content must not be rolled out.
@@ -343,6 +346,7 @@ fn go_on(seen: &Observed, mut status: UpdateRunStatus) -> Plan {
 pub(super) fn conclude(seen: &Observed, status: UpdateRunStatus, mut plan: Plan) -> Plan {
     plan.series = series(&seen.run, &status.conditions);
     plan.events.extend(events(&seen.run, &status, &plan.waiting));
+    let recording = recorded::recording(seen, &status, &plan);
     if status != seen.run.status {
         // Whatever the plan does to requests and snapshots comes before the record of it,
         // whatever it does to bindings after.
@@ -354,6 +358,12 @@ pub(super) fn conclude(seen: &Observed, status: UpdateRunStatus, mut plan: Plan)
         });
         let at = at.unwrap_or(plan.actions.len());
         plan.actions.insert(at, Action::Status(Box::new(status)));
+    }
+    if let Some(recording) = recording {
+        // Before everything that it tells; a snapshot alone tells nothing yet.
+        let at = plan.actions.iter().position(|action| !matches!(action, Action::Resources(_)));
+        let at = at.unwrap_or(plan.actions.len());
+        plan.actions.insert(at, Action::Record(Box::new(recording)));
     }
     plan
 }

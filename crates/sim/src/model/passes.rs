@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use flagship_api::keys::finalizer;
+use flagship_api::rollout_record::RecordedRun;
 use flagship_api::staged_update_status::UpdateRunStatus;
+use flagship_rules::record::chain;
 use flagship_rules::update_run::{Action, Approval, Observed, Plan, Run, Waiting, laws};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
@@ -148,6 +150,17 @@ fn written(
             let mut new = table.run(store, run)?.clone();
             new.announced = announced.clone();
             vec![(run, table.number(Object::Run(Box::new(new))))]
+        }
+        Action::Record(recording) => {
+            let slot = table.record_slot(run)?;
+            let name = RecordedRun { name: seen.run.name.clone(), uid: seen.run.uid.clone() };
+            let head = recording.head.clone().unwrap_or_default();
+            let known = table.record(store, run).cloned();
+            let mut new = known.unwrap_or_else(|| chain::begun(name, None, head));
+            let drafts = recording.drafts.iter().map(|draft| (draft.clone(), None)).collect();
+            let more = chain::sealed(&new, new.entries.last(), drafts, now);
+            new.entries.extend(more);
+            vec![(slot, table.number(Object::Record(Box::new(new))))]
         }
         Action::Adopt(adopted) => {
             let mut new = table.run(store, run)?.clone();

@@ -3,14 +3,17 @@
 //! Objects are told apart by all they say; versions are left out, since a write is
 //! refused exactly when the object has changed since it was read, and states keep track of
 //! that themselves. Places (slots) are fixed: runs, then bindings, then approval requests, then
-//! the freeze and the quarantine, if there may be one.
+//! the freeze and the quarantine, if there may be one, then the records of runs, if they are
+//! kept.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use flagship_api::rollout_record::RolloutRecordSpec;
 use flagship_rules::model::Binding;
 use flagship_rules::policy::quarantine::{Quarantine, brought};
 use flagship_rules::policy::{Follower, Freeze};
+use flagship_rules::record::Keep;
 use flagship_rules::update_run::{Approval, Observed, Rival, Run};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
@@ -34,6 +37,8 @@ pub enum Object {
     Freeze(Box<Freeze>),
     /// A quarantine of the newer version.
     Quarantine(Box<Quarantine>),
+    /// The record of a run.
+    Record(Box<RolloutRecordSpec>),
 }
 
 /// Everything that is stored, and the time.
@@ -85,7 +90,8 @@ impl StateTable {
             changed: BTreeMap::new(),
         };
         let places = table.runs + bindings.len() + table.requests.len();
-        let places = places + table.freezes + table.quarantines;
+        let records = if world.records { table.runs } else { 0 };
+        let places = places + table.freezes + table.quarantines + records;
         let mut slots = vec![ABSENT; places];
         slots[0] = table.number(Object::Run(Box::new(world.run(0, moment(0)))));
         for (at, binding) in bindings.into_iter().enumerate() {
@@ -106,7 +112,7 @@ impl StateTable {
             Object::Run(run) => run.resource_version.clear(),
             Object::Binding(binding) => binding.resource_version.clear(),
             Object::Request(request) => request.resource_version.clear(),
-            Object::Freeze(_) | Object::Quarantine(_) => {}
+            Object::Freeze(_) | Object::Quarantine(_) | Object::Record(_) => {}
         }
         let text = serde_json::to_string(&object).unwrap_or_default();
         let next = u32::try_from(self.objects.len()).unwrap_or(u32::MAX);
@@ -228,6 +234,19 @@ impl StateTable {
         }
     }
 
+    /// The place of a run's record.
+    pub fn record_slot(&self, run: usize) -> Option<usize> {
+        self.world.records.then(|| self.request_slots().end + self.freezes + self.quarantines + run)
+    }
+
+    /// The record of a run.
+    pub fn record(&self, store: u32, run: usize) -> Option<&RolloutRecordSpec> {
+        match self.object(store, self.record_slot(run)?)? {
+            Object::Record(record) => Some(record),
+            _ => None,
+        }
+    }
+
     /// The freeze as it is made.
     pub fn made_freeze(&self) -> Freeze {
         self.world.freeze()
@@ -302,6 +321,11 @@ impl StateTable {
             seen.policy.brought = brought(snapshots, index);
         }
         seen.policy.freezes.extend(self.freeze(store).cloned().map(Arc::new));
+        if self.world.records {
+            let entries = self.record(store, run).map(|record| record.entries.clone());
+            seen.record = Some(Arc::new(entries.unwrap_or_default()));
+            seen.options.records = Keep::All;
+        }
         let others = (0..self.runs).filter(|other| *other != run);
         seen.rivals = others.filter_map(|other| Some(rival(self.run(store, other)?))).collect();
         Some(seen)

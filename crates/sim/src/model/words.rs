@@ -56,6 +56,9 @@ fn name(table: &StateTable, store: u32, slot: usize) -> String {
     if table.quarantine_slot() == Some(slot) {
         return "the quarantine".to_owned();
     }
+    if let Some(run) = (0..table.runs).find(|run| table.record_slot(*run) == Some(slot)) {
+        return format!("the record of {}", run_name(run));
+    }
     let binding = table.binding(store, slot).map(|binding| format!("binding {}", binding.name));
     let request = || table.requests.get(slot - table.request_slots().start).cloned();
     binding.or_else(request).unwrap_or_default()
@@ -72,6 +75,10 @@ fn written(action: &Action) -> String {
             });
             let clusters: Vec<_> = clusters.collect();
             format!("the status: {told} ({})", clusters.join(", "))
+        }
+        Action::Record(recording) => {
+            let told = recording.drafts.iter().map(|draft| format!("{:?}", draft.what));
+            format!("entries: {}", told.collect::<Vec<_>>().join(", "))
         }
         Action::Adopt(_) => "the policies it follows".to_owned(),
         Action::Quarantine(_) => "the quarantine of what it brings".to_owned(),

@@ -57,6 +57,8 @@ pub struct World {
     pub freezes: bool,
     /// Whether somebody may quarantine what the first run brings.
     pub quarantines: bool,
+    /// Whether records of all runs are kept.
+    pub records: bool,
     /// Policies that select every run.
     pub policies: Vec<Policy>,
     /// What may go wrong, and how often.
@@ -103,6 +105,7 @@ impl Default for World {
             rollback: false,
             freezes: false,
             quarantines: false,
+            records: false,
             policies: Vec::new(),
             faults: Faults::default(),
         }

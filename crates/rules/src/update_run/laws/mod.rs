@@ -6,13 +6,15 @@
 //! plan was made.
 //!
 //! Who may touch what is in `touch`, what a record may say in `record`, what the clusters
-//! notice in `world`, rivals in `rivals`, rest and waits in `rest`, freezes in `policy`.
+//! notice in `world`, rivals in `rivals`, rest and waits in `rest`, freezes in `policy`,
+//! what the rollout record must have in `recorded`.
 
 mod binding_writes;
 mod cluster_state;
 mod idle;
 mod policy;
 mod record;
+mod recorded;
 mod takeovers;
 
 use flagship_api::condition::Conditions;
@@ -42,12 +44,13 @@ fn broken(law: &'static str, what: impl Into<String>) -> Broken {
     Broken { law, what: what.into() }
 }
 
-/// The laws of one stored state: S1, S4 and S6.
+/// The laws of one stored state: S1, S4, S6 and P6.
 pub fn state(seen: &Observed) -> Told {
     let mut told = cluster_state::concurrency_holds(seen);
     told.extend(few_are_down(seen));
     told.extend(stop_is_true(seen));
     told.extend(takeovers::losses_are_told(seen));
+    told.extend(recorded::told_once_and_in_a_chain(seen));
     told
 }
 
@@ -60,7 +63,7 @@ pub fn decided(read: &Observed, plan: &Plan) -> Told {
     told
 }
 
-/// The laws of one write of this run: S2, S3, S4, S5, S7, S9, S11, P1, P2, P4 and P8.
+/// The laws of one write of this run: S2, S3, S4, S5, S7, S9, S11, P1, P2, P4, P6 and P8.
 pub fn write(before: &Observed, action: &Action) -> Told {
     let mut told = binding_writes::judge(before, action);
     told.extend(policy::nothing_frozen_begins(before, action));
@@ -68,6 +71,7 @@ pub fn write(before: &Observed, action: &Action) -> Told {
     told.extend(policy::only_what_was_touched_is_undone(before, action));
     told.extend(policy::what_they_had_comes_back(before, action));
     told.extend(policy::nothing_is_taken_back(before, action));
+    told.extend(recorded::effects_are_told_before(before, action));
     told
 }
 

@@ -3,6 +3,7 @@
 //! crashes. The stories are in `crash_stories`.
 
 use super::world::{Second, World, both_scopes};
+use crate::record::chain;
 
 /// How a story ended: what each run says, what each cluster and request holds.
 fn end(world: &World) -> String {
@@ -19,7 +20,22 @@ fn end(world: &World) -> String {
     for snapshot in &world.resource_snapshots {
         text += &format!("{} {}\n", snapshot.name, snapshot.latest);
     }
-    text
+    text + &recorded(world)
+}
+
+/// What is recorded, in whatever order; P6: and that the chain verifies.
+fn recorded(world: &World) -> String {
+    let mut told = Vec::new();
+    for (run, record) in &world.records {
+        assert_eq!(chain::verify(&[record]), [], "run {run}");
+        let entries = record.entries.iter().map(|entry| {
+            let about = [&entry.stage, &entry.cluster, &entry.gate].map(|part| part.as_deref());
+            format!("{run} {:?} {}\n", entry.what, about.map(Option::unwrap_or_default).join(" "))
+        });
+        told.extend(entries);
+    }
+    told.sort_unstable();
+    told.concat()
 }
 
 /// Tells a story in both scopes once in peace, then once for every write it made with a

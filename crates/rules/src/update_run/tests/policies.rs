@@ -1,6 +1,7 @@
 //! Stories with freezes and policies, cut at every write.
 
 use flagship_api::condition::ConditionStatus;
+use flagship_api::rollout_record::{RecordEntry, What};
 use flagship_api::staged_update::UpdateRunState::Run;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -9,6 +10,8 @@ use super::crashes::survives_policed;
 use super::world::{World, both_scopes};
 use crate::policy::quarantine::Quarantine;
 use crate::policy::{Freeze, Policy};
+use crate::record::Keep;
+use crate::update_run::recorded::without_effect;
 
 fn freeze(world: &mut World) {
     let object = json!({"metadata": {"name": "stop"}, "spec": {"reason": "incident"}});
@@ -26,7 +29,7 @@ fn policy(spec: Value) -> impl Fn(&mut World) {
 #[test]
 fn a_freeze_in_the_middle_that_is_lifted() {
     survives_policed(
-        |_| {},
+        |world| world.keep = Keep::All,
         |world| {
             let run = world.create("r", "1", Run);
             world.settle(run);
@@ -351,6 +354,41 @@ fn what_was_rolled_back_is_refused_until_somebody_lifts_it() {
     });
 }
 
+fn whats(world: &World, run: usize) -> Vec<What> {
+    world.entries(run).iter().map(|entry| entry.what).collect()
+}
+
+#[test]
+fn a_record_that_is_begun_late_tells_what_was_before() {
+    both_scopes(|mut world| {
+        let run = world.create("r", "1", Run);
+        world.settle(run);
+        assert_eq!(whats(&world, run), [], "nobody has a policy");
+        world.available();
+        world.settle(run);
+        world.keep = Keep::All;
+        world.settle(run);
+        let told = [
+            What::Planned,
+            What::Started,
+            // The first stage and its cluster are over.
+            What::StageBegan,
+            What::ClusterBegan,
+            What::ClusterDone,
+            What::StageDone,
+            What::StageBegan,
+            What::ClusterBegan,
+        ];
+        assert_eq!(whats(&world, run), told);
+        world.run_to_the_end(run);
+        assert_eq!(whats(&world, run).last(), Some(&What::Ended));
+        assert_eq!(
+            without_effect(world.entries(run), &world.runs[run].status),
+            Vec::<&RecordEntry>::new()
+        );
+    });
+}
+
 #[test]
 fn a_run_under_way_begins_nothing_more_when_its_content_is_quarantined() {
     both_scopes(|mut world| {
@@ -380,5 +418,29 @@ fn a_rollback_to_what_is_quarantined_is_refused() {
         world.settle(back);
         let said = world.said(back, "Initialized");
         assert!(said.contains("resource snapshot 0 is quarantined: it leaks"), "{said}");
+    });
+}
+
+#[test]
+fn an_entry_without_effect_is_shown_as_one_and_told_once() {
+    both_scopes(|mut world| {
+        world.keep = Keep::All;
+        let run = world.create("r", "1", Run);
+        // The finalizer, the plan and its entry, then the first entries of the run itself.
+        world.crash_after = Some(4);
+        for _ in 0..4 {
+            if world.crash_after.is_some() {
+                world.step(run);
+            }
+        }
+        let open = |world: &World| -> Vec<What> {
+            let open = without_effect(world.entries(run), &world.runs[run].status);
+            open.iter().map(|entry| entry.what).collect()
+        };
+        assert_eq!(open(&world), [What::Started, What::StageBegan, What::ClusterBegan]);
+        world.run_to_the_end(run);
+        assert_eq!(open(&world), []);
+        let begun = whats(&world, run).iter().filter(|what| **what == What::Started).count();
+        assert_eq!(begun, 1);
     });
 }

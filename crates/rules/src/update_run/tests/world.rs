@@ -10,6 +10,7 @@ use flagship_api::condition_type::binding as kind;
 use flagship_api::names::{rollback_run, rolled_back_run};
 use flagship_api::placement_status::ResourceIdentifier;
 use flagship_api::raw_json::RawJson;
+use flagship_api::rollout_record::{RecordEntry, RecordedRun, RolloutRecordSpec};
 use flagship_api::snapshot::SchedulingPolicySnapshotStatus;
 use flagship_api::staged_update::{UpdateRunState, UpdateStrategySpec};
 use flagship_api::staged_update_status::UpdateRunStatus;
@@ -23,9 +24,10 @@ use crate::placement::resource_snapshots::{Part, ResourceAction};
 use crate::placement::selection::{Selected, Selection};
 use crate::policy::Follower;
 use crate::policy::quarantine::brought;
+use crate::record::{Keep, chain};
 use crate::update_run::lifecycle::succeeded_with;
 use crate::update_run::{
-    Action, Approval, ClusterOverride, Observed, Plan, Rival, Run, laws, plan,
+    Action, Approval, ClusterOverride, Observed, Options, Plan, Rival, Run, laws, plan,
 };
 
 /// As mirrors hand things out.
@@ -66,6 +68,10 @@ pub struct World {
     pub crash_after: Option<usize>,
     /// Policies and freezes.
     pub policy: crate::policy::Seen,
+    /// Records of runs, by their place.
+    pub records: BTreeMap<usize, RolloutRecordSpec>,
+    /// Of which runs records are kept.
+    pub keep: Keep,
     /// A second hub that also leads.
     pub second: Option<Second>,
 }
@@ -145,6 +151,8 @@ impl World {
             crashed: false,
             crash_after: None,
             policy: crate::policy::Seen::default(),
+            records: BTreeMap::new(),
+            keep: Keep::default(),
             second: None,
         };
         let scheduled = draft("Scheduled").is_true("SchedulingPolicyFulfilled");
@@ -273,8 +281,15 @@ impl World {
             unreadable: self.unreadable.clone(),
             clock_set_back: self.clock_set_back,
             policy,
+            record: Some(Arc::new(self.entries(run).to_vec())),
+            options: Options { records: self.keep, ..Options::default() },
             ..Observed::of(self.runs[run].clone(), self.now)
         }
+    }
+
+    /// The entries of a run's record.
+    pub fn entries(&self, run: usize) -> &[RecordEntry] {
+        self.records.get(&run).map_or(&[], |record| &record.entries)
     }
 
     /// One pass, carried out until the end or a crash.
@@ -309,6 +324,10 @@ impl World {
         let mut version = read.run.resource_version.clone();
         for action in &plan.actions {
             let before = self.seen(run);
+            // The record is written over the version that was read.
+            if matches!(action, Action::Record(_)) && before.record != read.record {
+                return;
+            }
             let is_on_run =
                 matches!(action, Action::Status(_) | Action::AnnounceWrites(_) | Action::Adopt(_));
             if is_on_run && version != before.run.resource_version {
@@ -351,6 +370,16 @@ impl World {
             Action::Status(status) => {
                 self.runs[run].status = (**status).clone();
                 self.runs[run].resource_version = version;
+            }
+            Action::Record(recording) => {
+                let identity =
+                    RecordedRun { name: "r".to_owned(), uid: self.runs[run].uid.clone() };
+                let head = recording.head.clone().unwrap_or_default();
+                let record =
+                    self.records.entry(run).or_insert_with(|| chain::begun(identity, None, head));
+                let drafts = recording.drafts.iter().map(|draft| (draft.clone(), None)).collect();
+                let more = chain::sealed(record, record.entries.last(), drafts, now);
+                record.entries.extend(more);
             }
             Action::Adopt(adopted) => {
                 self.runs[run].adopted = Some(adopted.clone());

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use flagship_hub::{Hub, Options};
+use flagship_rules::record::Keep;
 use flagship_runtime::client::Client;
 use flagship_store::env::Point;
 use flagship_store::env::plan::{Effect, Rule, Verbs, When};
@@ -11,6 +12,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
+use crate::policy::records;
 use crate::update_run::story::{CLUSTER, NAMESPACED, Scope, Story};
 use flagship_sim::testing::text;
 
@@ -19,8 +21,9 @@ const MORTAL: &str = "hub";
 
 /// What belongs to an update run, by which its writes are told from those of the other
 /// controllers.
-fn kinds(scope: Scope) -> [String; 4] {
-    [scope.runs(), scope.bindings.to_owned(), scope.approvals(), scope.snapshots()]
+fn kinds(scope: Scope) -> [String; 5] {
+    let records = records::records(scope).to_owned();
+    [scope.runs(), scope.bindings.to_owned(), scope.approvals(), scope.snapshots(), records]
 }
 
 /// A write to die after: which of the kinds, and the how manieth of its writes.
@@ -82,6 +85,8 @@ pub struct Setting {
     pub stages: Value,
     /// Whether a second hub leads too, and never dies.
     pub two_hubs: bool,
+    /// Of which runs records are kept.
+    pub records: Keep,
 }
 
 /// One telling: how it ended, and how many writes of each kind there were.
@@ -91,7 +96,9 @@ async fn tell(
     death: Option<Death>,
     story: &impl AsyncFn(&Story),
 ) -> (String, Vec<u64>) {
-    let told = Story::prepared(scope, Options::default()).await;
+    let mut options = Options::default();
+    options.update_runs.records = setting.records;
+    let told = Story::prepared(scope, options).await;
     told.place("web", setting.policy.clone()).await;
     told.strategy(setting.stages.clone()).await;
     // The first to be started is the first to look.
@@ -124,7 +131,21 @@ fn end(story: &Story) -> String {
         text_of +=
             &format!("\n{}:{}", text(&request["metadata"]["name"]), said.collect::<String>());
     }
-    text_of + "\n" + &story.resource_snapshots().join("\n")
+    text_of + "\n" + &story.resource_snapshots().join("\n") + &recorded(story)
+}
+
+/// What is recorded, in whatever order; and P6, that no death breaks a record.
+fn recorded(story: &Story) -> String {
+    records::hold(story);
+    let mut lines = Vec::new();
+    for object in story.list(records::records(story.scope), "") {
+        for entry in object["spec"]["entries"].as_array().into_iter().flatten() {
+            let about = ["what", "stage", "cluster", "gate"].map(|field| text(&entry[field]));
+            lines.push(format!("\n{} {}", text(&object["spec"]["run"]["name"]), about.join(" ")));
+        }
+    }
+    lines.sort_unstable();
+    lines.concat()
 }
 
 /// How many deaths a story is told with, unless `FLAGSHIP_CUTS=all` asks for each.

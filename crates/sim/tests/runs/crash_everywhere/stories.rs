@@ -1,5 +1,6 @@
 //! The stories that are cut at every write.
 
+use flagship_rules::record::Keep;
 use serde_json::{Value, json};
 
 use crate::crash_everywhere::deaths::{Setting, stages, survives};
@@ -10,6 +11,7 @@ fn plain() -> Setting {
         policy: json!({"placementType": "PickAll"}),
         stages: stages(json!({}), json!({})),
         two_hubs: false,
+        records: Keep::Policies,
     }
 }
 
@@ -245,7 +247,7 @@ async fn a_cluster_that_is_stuck_and_recovers() {
 async fn two_hubs_that_both_lead() {
     let approval = json!([{"type": "Approval"}]);
     let stages = stages(json!({"afterStageTasks": approval}), json!({}));
-    survives(Setting { stages, two_hubs: true, ..plain() }, async |story| {
+    survives(Setting { stages, two_hubs: true, records: Keep::All, ..plain() }, async |story| {
         goes(story, "r").await;
         starts_on(story, 1).await;
         story.set_state("r", "Stop").await;
@@ -279,7 +281,7 @@ async fn a_run_that_is_deleted_at_a_gate() {
 #[tokio::test(start_paused = true)]
 async fn a_freeze_in_the_middle_that_is_lifted() {
     const FREEZES: &str = "freezes.flagship.dev";
-    survives(plain(), async |story| {
+    survives(Setting { records: Keep::All, ..plain() }, async |story| {
         goes(story, "r").await;
         starts_on(story, 1).await;
         let freeze = json!({"metadata": {"name": "stop"}, "spec": {"reason": "incident"}});

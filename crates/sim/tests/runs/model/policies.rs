@@ -1,4 +1,4 @@
-//! Worlds with freezes and policies, and planners that do not heed them.
+//! Worlds with freezes, policies and records, and planners that do not heed them.
 
 use std::sync::Arc;
 
@@ -221,6 +221,40 @@ fn a_planner_that_does_not_heed_a_freeze_is_found() {
         hub 0 writes the status: UpdateRunInitializedSuccessfully ()
         somebody freezes everything
         hub 0 reads run0
+    "#]]
+    .assert_eq(&way);
+}
+
+#[test]
+fn records_and_crashes_between_entry_and_effect() {
+    let faults = Faults { crash: 1, stop: 1, stale: 1, ..Faults::default() };
+    let world = World { records: true, stages: 1, dropped: 1, faults, ..World::default() };
+    holds("1x2, one dropped, records: crash, stop, stale", world, 1_000);
+}
+
+#[test]
+fn a_record_and_two_hubs_that_both_lead() {
+    let faults = Faults { freeze: 1, crash: 1, ..Faults::default() };
+    let world =
+        World { records: true, freezes: true, stages: 1, hubs: 2, faults, ..World::default() };
+    holds("1x2, records, two hubs: freeze, crash", world, 1_000);
+}
+
+/// Our plans, with entries written after what they tell.
+fn told_afterwards(seen: &Observed) -> Plan {
+    let mut plan = plan(seen);
+    plan.actions.sort_by_key(|action| matches!(action, Action::Record(_)));
+    plan
+}
+
+#[test]
+fn entries_after_their_effect_are_found() {
+    let world = World { records: true, stages: 1, ..World::default() };
+    let found = explore(world, told_afterwards, &["P6"]);
+    let (_, way) = found.broken.unwrap_or_default();
+    expect![[r#"
+        hub 0 reads run0
+        hub 0 writes the status: UpdateRunInitializedSuccessfully ()
     "#]]
     .assert_eq(&way);
 }

@@ -1,6 +1,7 @@
-//! Rollout policies and freezes on a hub with all its controllers, in both scopes.
+//! Rollout policies, freezes and records on a hub with all its controllers, in both scopes.
 
 mod api;
 mod clusters;
 mod freeze;
+pub mod records;
 mod rollback;
