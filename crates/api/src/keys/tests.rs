@@ -102,6 +102,8 @@ fn the_keys_are_these() {
         ONLY_CLUSTERS         flagship.dev/only-clusters
         ROLLBACK_OF           flagship.dev/rollback-of
         QUARANTINED           flagship.dev/quarantined
+        FOLLOWS_UID           flagship.dev/follows-uid
+        RECORD_CHECKPOINT     flagship.dev/record-checkpoint
         # finalizer
         PLACEMENT         kubernetes-fleet.io/crp-cleanup
         SCHEDULER         kubernetes-fleet.io/scheduler-cleanup
