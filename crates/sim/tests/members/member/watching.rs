@@ -76,49 +76,50 @@ async fn an_object_whose_namespace_comes_later_is_applied_when_it_comes() {
     assert!(scene.member().find("configmaps", "app", "c").await.is_some());
 }
 
+/// How often the agent has looked at the namespace that is applied.
+fn looks(scene: &Scene) -> usize {
+    let lines = scene.fleet.trace.lines();
+    lines.iter().filter(|line| line.contains("get") && line.contains("namespaces//app")).count()
+}
+
+/// Waits for a look by the clock, so that the next one does not fall into what follows.
+async fn just_after_a_look(scene: &Scene) -> usize {
+    let before = looks(scene);
+    for _ in 0..15 * 60 {
+        if looks(scene) > before {
+            return looks(scene);
+        }
+        scene.fleet.pass(1).await;
+    }
+    panic!("nobody looked for a quarter of an hour");
+}
+
 // checklist 10.3
 #[tokio::test(start_paused = true)]
 async fn what_is_said_about_a_work_is_no_reason_to_look_at_it() {
     let scene = Scene::with(FleetConfig::of(1).traced()).await;
     scene.given("w", &[namespace("app")]).await;
     scene.fleet.pass(6 * 60).await;
-    let looks = || {
-        scene
-            .fleet
-            .trace
-            .lines()
-            .iter()
-            .filter(|line| line.contains("get") && line.contains("namespaces//app"))
-            .count()
-    };
-    // Just after a periodic look, so that the next one does not fall into what follows.
-    let periodic = looks();
-    for _ in 0..15 * 60 {
-        if looks() > periodic {
-            break;
-        }
-        scene.fleet.pass(1).await;
-    }
-    let before = looks();
-    assert!(before > periodic, "there are periodic looks");
+    let before = just_after_a_look(&scene).await;
     let meta = json!({"metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}}});
     scene.hub().patch("works", SPACE, "w", meta).await;
     scene.hub().patch_status("works", SPACE, "w", json!({"conditions": []})).await;
     scene.fleet.pass(5).await;
-    assert_eq!(looks(), before);
+    assert_eq!(looks(&scene), before);
     scene.work("w", &[namespace("app"), config_map("c", json!({}))]).await;
     scene.fleet.pass(1).await;
-    assert!(looks() > before);
+    assert!(looks(&scene) > before);
 }
 
 // Without watches the clock decides
 #[tokio::test(start_paused = true)]
 async fn without_watches_looks_come_by_the_clock() {
-    let mut config = FleetConfig::of(1);
+    let mut config = FleetConfig::of(1).traced();
     config.member.watch_applied = false;
     let scene = Scene::with(config).await;
     scene.given("w", &[namespace("app"), config_map("c", json!({"a": "1"}))]).await;
     scene.fleet.pass(6 * 60).await;
+    just_after_a_look(&scene).await;
     scene.member().patch("configmaps", "app", "c", json!({"data": {"a": "edited"}})).await;
     scene.fleet.pass(5).await;
     let data = scene.member().get("configmaps", "app", "c").await["data"].clone();
