@@ -31,6 +31,11 @@ impl StatusCost {
         written
     }
 
+    /// What a pass over so many clusters costs us, whatever the server takes.
+    pub fn pass(&self, rows: u32) -> Duration {
+        self.least.saturating_mul(rows)
+    }
+
     /// How long to wait between two writes of a status with so many clusters.
     pub fn window(&self, rows: u32) -> Duration {
         let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);

@@ -77,7 +77,7 @@ fn policy(queue: &Queue<ObjectKey>, change: &Change<Policy>) {
 fn binding(
     queue: &Queue<ObjectKey>,
     scope: &ScopeMirrors,
-    window: &BatchingWindow,
+    window: &BatchingWindow<ObjectKey>,
     cost: &StatusCost,
     change: &Change<Binding>,
 ) {
@@ -100,7 +100,7 @@ fn binding(
                 queue.add(placement);
             } else {
                 let rows = scope.count_bindings_of(&placement);
-                window.add(queue, placement, cost.window(rows));
+                window.add(queue, placement, cost.pass(rows), cost.window(rows));
             }
         }
     }

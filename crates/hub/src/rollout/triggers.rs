@@ -94,7 +94,7 @@ fn resources_changed(queue: &Queue<ObjectKey>, change: &Change<ResourceSnapshot>
 fn one_binding(
     queue: &Queue<ObjectKey>,
     scope: &ScopeMirrors,
-    window: &BatchingWindow,
+    window: &BatchingWindow<ObjectKey>,
     change: &Change<Binding>,
 ) {
     let worth = match (&change.old, &change.new) {
@@ -112,7 +112,7 @@ fn one_binding(
         Origin::Listed => queue.add_with(placement, change.origin.priority()),
         Origin::Watched => {
             let cost = LISTED * scope.count_bindings_of(&placement);
-            window.add(queue, placement, cost);
+            window.add(queue, placement, cost, Duration::ZERO);
         }
     }
 }

@@ -55,7 +55,7 @@ pub(super) fn listen(
 struct Waker {
     scope: ScopeMirrors,
     queue: PerPlacement,
-    window: BatchingWindow,
+    window: BatchingWindow<PlacedKey>,
     cost: StatusCost,
 }
 
@@ -108,8 +108,9 @@ impl Waker {
         };
         let placement = binding.placement_key();
         for run in self.open_runs(&placement).filter(|run| should_wake(run)) {
-            let cost = self.cost.window(self.scope.count_bindings_of(&placement));
-            self.window.add(&self.queue, PlacedKey::from(&*run), cost);
+            let rows = self.scope.count_bindings_of(&placement);
+            let (cost, apart) = (self.cost.pass(rows), self.cost.window(rows));
+            self.window.add(&self.queue, PlacedKey::from(&*run), cost, apart);
         }
     }
 

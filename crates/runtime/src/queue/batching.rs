@@ -9,7 +9,12 @@
 //! by the pass that waits. One window serves all keys of a queue: together such passes get a
 //! fixed share of the time. While few bindings change, each span is over before the next
 //! change comes, and nothing waits.
+//!
+//! Two passes over the same key may have to stay further apart, since each writes a large
+//! status. That keeps nobody but this key waiting: reserved for all, it would make a hundred
+//! keys wait for each other's statuses.
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -17,23 +22,50 @@ use tokio::time::Instant;
 
 use super::{Queue, later};
 
+/// Keys whose time has come are forgotten when there are as many.
+const REMEMBERED: usize = 64;
+
 /// Spaces the passes of one queue out by what they cost.
-#[derive(Debug, Default)]
-pub struct BatchingWindow {
-    /// End of the spans that are reserved, if any are.
-    reserved_until: Mutex<Option<Instant>>,
+#[derive(Debug)]
+pub struct BatchingWindow<K> {
+    state: Mutex<State<K>>,
 }
 
-impl BatchingWindow {
-    /// Makes the key ready when the reserved spans are over, unless it is ready by then
-    /// anyhow, and reserves `cost` for its pass.
-    pub fn add<K: Ord + Clone, G: Ord + Clone>(&self, queue: &Queue<K, G>, key: K, cost: Duration) {
+#[derive(Debug)]
+struct State<K> {
+    /// End of the spans that are reserved, if any are.
+    reserved_until: Option<Instant>,
+    /// When the next pass over a key may start.
+    next: BTreeMap<K, Instant>,
+}
+
+impl<K> Default for BatchingWindow<K> {
+    fn default() -> Self {
+        Self { state: Mutex::new(State { reserved_until: None, next: BTreeMap::new() }) }
+    }
+}
+
+impl<K: Ord + Clone> BatchingWindow<K> {
+    /// Makes the key ready when the reserved spans are over and its last pass is `apart` ago,
+    /// unless it is ready by then anyhow, and reserves `cost` for its pass.
+    pub fn add<G: Ord + Clone>(
+        &self,
+        queue: &Queue<K, G>,
+        key: K,
+        cost: Duration,
+        apart: Duration,
+    ) {
         let now = Instant::now();
-        let mut until = self.reserved_until.lock().unwrap_or_else(PoisonError::into_inner);
-        let start = until.map_or(now, |until| until.max(now));
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = state.reserved_until.map_or(now, |until| until.max(now));
+        let start = state.next.get(&key).map_or(free, |next| free.max(*next));
         // A key that gets no pass by this addition must not keep other keys waiting.
         if queue.hastens(&key, start) {
-            *until = Some(later(start, cost));
+            state.reserved_until = Some(later(free, cost));
+            if state.next.len() >= REMEMBERED {
+                state.next.retain(|_, next| *next > now);
+            }
+            state.next.insert(key.clone(), later(start, apart));
         }
         queue.add_after(key, start.duration_since(now));
     }

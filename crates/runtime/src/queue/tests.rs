@@ -62,7 +62,7 @@ async fn a_timer_fires_at_its_time_and_the_earlier_of_two_wins() {
 async fn turns_come_one_after_the_other_whatever_their_key() {
     let (queue, window, begun) = (queue(), BatchingWindow::default(), Instant::now());
     for key in ["a", "b", "a", "c", "b", "a"] {
-        window.add(&queue, key, millis(20));
+        window.add(&queue, key, millis(20), Duration::ZERO);
     }
     for (key, at) in [("a", 0), ("b", 20), ("c", 40)] {
         let claim = queue.next().await.unwrap();
@@ -71,7 +71,7 @@ async fn turns_come_one_after_the_other_whatever_their_key() {
     }
     assert_eq!(queue.depth(), Depth::default());
     tokio::time::advance(millis(100)).await;
-    window.add(&queue, "a", millis(20));
+    window.add(&queue, "a", millis(20), Duration::ZERO);
     assert!(claimed(&queue).is_some(), "time that passed is not made up for");
 }
 
@@ -79,12 +79,35 @@ async fn turns_come_one_after_the_other_whatever_their_key() {
 async fn news_about_a_key_that_is_worked_on_or_waits_long_gets_a_turn() {
     let (queue, window, begun) = (queue(), BatchingWindow::default(), Instant::now());
     queue.add_after("slow", millis(900));
-    window.add(&queue, "a", millis(20));
+    window.add(&queue, "a", millis(20), Duration::ZERO);
     let claim = claimed(&queue).unwrap();
-    window.add(&queue, "a", millis(20));
-    window.add(&queue, "slow", millis(20));
+    window.add(&queue, "a", millis(20), Duration::ZERO);
+    window.add(&queue, "slow", millis(20), Duration::ZERO);
     claim.finish(Next::Forget);
     for (key, at) in [("a", 20), ("slow", 40)] {
+        let claim = queue.next().await.unwrap();
+        assert_eq!((*claim.key(), begun.elapsed()), (key, millis(at)));
+        claim.finish(Next::Forget);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_whose_passes_stay_apart_keeps_no_other_key_waiting() {
+    let (queue, window, begun) = (queue(), BatchingWindow::default(), Instant::now());
+    let apart = millis(500);
+    for key in ["a", "b"] {
+        window.add(&queue, key, millis(20), apart);
+    }
+    for (key, at) in [("a", 0), ("b", 20)] {
+        let claim = queue.next().await.unwrap();
+        assert_eq!((*claim.key(), begun.elapsed()), (key, millis(at)));
+        claim.finish(Next::Forget);
+    }
+    for key in ["a", "c", "b", "a"] {
+        window.add(&queue, key, millis(20), apart);
+    }
+    // One that is new comes next; the others when their own last pass is long enough ago.
+    for (key, at) in [("c", 60), ("a", 500), ("b", 520)] {
         let claim = queue.next().await.unwrap();
         assert_eq!((*claim.key(), begun.elapsed()), (key, millis(at)));
         claim.finish(Next::Forget);
@@ -97,9 +120,9 @@ async fn a_key_in_quarantine_takes_no_turns() {
     queue.add("bad");
     claimed(&queue).unwrap().finish(Next::Quarantine);
     for _ in 0..10 {
-        window.add(&queue, "bad", millis(20));
+        window.add(&queue, "bad", millis(20), Duration::ZERO);
     }
-    window.add(&queue, "good", millis(20));
+    window.add(&queue, "good", millis(20), Duration::ZERO);
     assert_eq!(claimed(&queue).map(|claim| *claim.key()), Some("good"));
 }
 
