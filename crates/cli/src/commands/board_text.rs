@@ -25,6 +25,16 @@ pub struct Look {
 
 /// The whole board.
 pub fn render(board: &Board, finding: &Finding, look: Look) -> String {
+    drawn(board, "next", &next(board, finding), look)
+}
+
+/// A board as it was, with what was told of the run last.
+pub fn as_it_was(board: &Board, told: &str, look: Look) -> String {
+    drawn(board, "told", told, look)
+}
+
+/// A board over one line of words.
+fn drawn(board: &Board, label: &str, words: &str, look: Look) -> String {
     let Look { colours, width } = look;
     let mut text = flow(&headline_parts(board, colours), "   ", "  ", width);
     text.push_str("\n\n");
@@ -62,9 +72,9 @@ pub fn render(board: &Board, finding: &Finding, look: Look) -> String {
     if !rows.is_empty() {
         text.push('\n');
     }
-    let words: Vec<String> = next(board, finding).split(' ').map(str::to_owned).collect();
+    let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
     let room = width.map(|width| width.saturating_sub(8));
-    text.push_str(&format!("  next: {}\n", flow(&words, " ", "        ", room)));
+    text.push_str(&format!("  {label}: {}\n", flow(&words, " ", "        ", room)));
     match width {
         Some(width) => text.lines().map(|line| format!("{}\n", cut(line, width))).collect(),
         None => text,

@@ -19,6 +19,7 @@ mod overview;
 mod plan;
 mod print;
 mod quarantine;
+mod records;
 #[cfg(test)]
 mod scenarios;
 mod scoped_kind;
@@ -41,6 +42,7 @@ pub use members::Clusters;
 pub use plan::Plan;
 pub use print::colours;
 pub use quarantine::Quarantine;
+pub use records::{Audit, Replay, Report};
 pub use scoped_kind::{ScopedKind, Stored};
 pub use simulate::Simulate;
 pub use start::{Rollback, Run};

@@ -22,6 +22,8 @@ pub enum ScopedKind {
     PolicySnapshot,
     /// Versions of what is placed.
     ResourceSnapshot,
+    /// What happened in runs.
+    Record,
 }
 
 impl ScopedKind {
@@ -41,6 +43,8 @@ impl ScopedKind {
             (Self::PolicySnapshot, true) => "SchedulingPolicySnapshot",
             (Self::ResourceSnapshot, false) => "ClusterResourceSnapshot",
             (Self::ResourceSnapshot, true) => "ResourceSnapshot",
+            (Self::Record, false) => "ClusterRolloutRecord",
+            (Self::Record, true) => "RolloutRecord",
         }
     }
 
@@ -55,12 +59,14 @@ impl ScopedKind {
     }
 }
 
-/// A kind of ours as a resource, in its v1beta1.
+/// A kind of ours as a resource, in its v1beta1, or the version that there is.
 pub fn resource(kind: &str) -> ResourceType {
     let info = kinds::find(kind).expect("asked only for kinds of the table");
+    let version = info.versions.first().map(|version| version.name);
+    let version = version.filter(|_| info.group == flagship_api::keys::group::POLICY);
     ResourceType {
         group: info.group.to_owned(),
-        version: "v1beta1".to_owned(),
+        version: version.unwrap_or("v1beta1").to_owned(),
         plural: info.plural.to_owned(),
         kind: info.kind.to_owned(),
     }
@@ -108,8 +114,8 @@ mod tests {
     #[test]
     fn every_twin_is_in_the_table_in_both_scopes() {
         use ScopedKind::{Approval, Binding, Placement, Run, Strategy};
-        use ScopedKind::{PolicySnapshot, ResourceSnapshot};
-        let bound = [Placement, Binding, PolicySnapshot, ResourceSnapshot];
+        use ScopedKind::{PolicySnapshot, Record, ResourceSnapshot};
+        let bound = [Placement, Binding, PolicySnapshot, ResourceSnapshot, Record];
         for scoped in [Run, Strategy, Approval].into_iter().chain(bound) {
             for namespaced in [false, true] {
                 let kind = scoped.kind(namespaced);

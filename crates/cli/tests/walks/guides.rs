@@ -133,6 +133,11 @@ fn policies() {
 }
 
 #[test]
+fn records() {
+    walk("records");
+}
+
+#[test]
 fn every_guide_is_walked_and_listed() {
     let mut pages: Vec<String> = std::fs::read_dir(folder())
         .unwrap()
@@ -141,7 +146,8 @@ fn every_guide_is_walked_and_listed() {
         .filter(|name| !["README.md", "console.md"].contains(&name.as_str()))
         .collect();
     pages.sort();
-    let walked = ["approvals", "failed", "freeze", "namespaced", "policies", "progress", "stuck"];
+    let walked =
+        ["approvals", "failed", "freeze", "namespaced", "policies", "progress", "records", "stuck"];
     let walked = walked.map(|page| format!("{page}.md"));
     assert_eq!(pages, walked);
     let list = std::fs::read_to_string(folder().join("README.md")).unwrap();

@@ -19,6 +19,7 @@ mod gates;
 mod placements;
 mod planning;
 mod policies;
+mod records;
 mod rehearsing;
 mod steering;
 mod views;

@@ -7,7 +7,7 @@ use super::*;
 use crate::commands::{Quarantine, Retry, Skip};
 
 impl Scenario {
-    async fn policy(&self, name: &str, spec: Value) {
+    pub(super) async fn policy(&self, name: &str, spec: Value) {
         let object = json!({"apiVersion": "flagship.dev/v1alpha1", "kind": "RolloutPolicy",
             "metadata": {"name": name}, "spec": spec});
         self.hub().apply_object(&object).await;
