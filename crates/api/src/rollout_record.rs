@@ -114,7 +114,8 @@ pub struct RecordedPlan {
     #[schemars(length(max = 10000), inner(length(max = 63)))]
     pub removes: Vec<String>,
 
-    /// SHA-256 of stages, clusters, strategy and policies, in hex: equal for equal plans.
+    /// The hash that flagship plan prints for this plan; empty where the record was begun
+    /// after the run was initialized.
     #[schemars(length(max = 64))]
     pub hash: String,
 }

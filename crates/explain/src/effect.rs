@@ -1,24 +1,20 @@
 //! What a run would change on the clusters: objects and fields, how many clusters in which
 //! regions, pods that restart; and a hash of the plan, by which exactly that plan is started.
-//!
-//! The hash has four parts, so that who started a plan that no longer holds is told which
-//! part of it has changed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 
-use flagship_api::hash;
 use flagship_api::names::ObjectKey;
 use flagship_api::staged_update::UpdateStrategySpec;
 use flagship_rules::model::{Binding, Cluster};
+use flagship_rules::update_run::plan_hash::Hashed;
+pub use flagship_rules::update_run::plan_hash::PlanHash;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::board::Stage;
 use crate::changes::{ObjectChange, between};
-use crate::overridden::{OverrideEffect, Overriding, overriding};
+use crate::overridden::{OverrideEffect, Overriding, hashed, overriding};
 use crate::served_kinds::{KindMissing, missing_kinds};
 use crate::unstaged::{Unstaged, unstaged};
 
@@ -34,6 +30,8 @@ pub struct Content {
     pub old: Option<Vec<Value>>,
     /// The objects that a run would bring; nothing if they cannot be read.
     pub new: Option<Vec<Value>>,
+    /// The hash that a snapshot of them has; nothing if they cannot be read.
+    pub hash: Option<String>,
     /// Overrides of both scopes, with what they say.
     pub overrides: BTreeMap<String, Value>,
     /// Whether there may be others that cannot be read.
@@ -141,12 +139,13 @@ impl Effect {
         let restarting = restarting.map(ObjectChange::named).collect();
         let Overriding { effects, pods } =
             overriding(placement, &content.overrides, new, &restarting, &of_run);
-        let hash = PlanHash::of([
-            json!(content.new),
-            json!(names),
-            json!((strategy, policies)),
-            json!(content.overrides),
-        ]);
+        let hash = PlanHash::of(&Hashed {
+            content: content.hash.as_deref(),
+            stages: names.clone(),
+            strategy: *strategy,
+            policies,
+            overrides: hashed(&content.overrides, placement.namespace.as_deref()),
+        });
         Self {
             versions: versions(bindings),
             from: content.from.clone(),
@@ -185,72 +184,6 @@ fn regions(stages: &[(&str, Vec<&str>)], clusters: &[Arc<Cluster>]) -> BTreeMap<
     if said { regions } else { BTreeMap::new() }
 }
 
-/// What a plan was made from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlanHash {
-    /// Of everything, long enough that a tenant finds no other content with the same.
-    whole: String,
-    /// A few digits of each part, which only say what changed.
-    parts: [String; PARTS.len()],
-}
-
-/// What the parts of a hash stand for, in their order.
-const PARTS: [&str; 4] =
-    ["the content", "the clusters or their stages", "the strategy or a policy", "overrides"];
-const WHOLE_DIGITS: usize = 32;
-const PART_DIGITS: usize = 4;
-
-impl PlanHash {
-    fn of(parts: [Value; PARTS.len()]) -> Self {
-        let digits = |value: &Value, count| hash::of_text(&value.to_string())[..count].to_owned();
-        let whole = digits(&Value::from(parts.to_vec()), WHOLE_DIGITS);
-        Self { whole, parts: parts.map(|part| digits(&part, PART_DIGITS)) }
-    }
-
-    /// What has changed since a plan with that hash was shown.
-    pub fn changed_since(&self, shown: &Self) -> Vec<&'static str> {
-        if self.whole == shown.whole {
-            return Vec::new();
-        }
-        let parts = self.parts.iter().zip(&shown.parts).zip(PARTS);
-        let changed: Vec<_> =
-            parts.filter(|((now, then), _)| now != then).map(|(_, what)| what).collect();
-        if changed.is_empty() { vec!["the plan"] } else { changed }
-    }
-}
-
-impl fmt::Display for PlanHash {
-    fn fmt(&self, into: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(into, "{}.{}", self.whole, self.parts.concat())
-    }
-}
-
-impl Serialize for PlanHash {
-    fn serialize<S: serde::Serializer>(&self, into: S) -> Result<S::Ok, S::Error> {
-        into.collect_str(self)
-    }
-}
-
-impl FromStr for PlanHash {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let fits = |part: &str, digits| {
-            part.len() == digits
-                && part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
-        };
-        match text.split_once('.') {
-            Some((whole, parts))
-                if fits(whole, WHOLE_DIGITS) && fits(parts, PARTS.len() * PART_DIGITS) =>
-            {
-                let part = |index| parts[index * PART_DIGITS..][..PART_DIGITS].to_owned();
-                Ok(Self { whole: whole.to_owned(), parts: [0, 1, 2, 3].map(part) })
-            }
-            _ => Err("`flagship plan` prints the hash: 32 digits, a dot, 16 digits".to_owned()),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
 
@@ -273,36 +206,5 @@ mod tests {
         assert_eq!(usual(&counts(&[("9", 2), ("10", 2), ("none", 7)])), Some("10"));
         assert_eq!(usual(&counts(&[("1", 3), ("2", 1)])), Some("1"));
         assert_eq!(usual(&counts(&[("none", 7)])), None);
-    }
-
-    #[test]
-    fn a_hash_says_which_part_of_the_plan_has_changed() {
-        let hash = |content: Content| {
-            let planned = Planned {
-                placement: &ObjectKey::cluster("demo"),
-                stages: &[],
-                bringing: 0,
-                strategy: None,
-                policies: &[],
-                bindings: &[],
-                clusters: &[],
-            };
-            Effect::of(&content, &planned).hash
-        };
-        let before = hash(Content::default());
-        let text = before.to_string();
-        assert_eq!(text.parse::<PlanHash>().unwrap(), before);
-        let edited =
-            hash(Content { new: Some(vec![json!({"kind": "ConfigMap"})]), ..Content::default() });
-        assert_eq!(edited.changed_since(&before), ["the content"]);
-        let overrides = BTreeMap::from([("fast".to_owned(), json!({"policy": {}}))]);
-        let other = hash(Content { overrides, ..Content::default() });
-        assert_eq!(other.changed_since(&edited), ["the content", "overrides"]);
-        assert_eq!(before.changed_since(&before), Vec::<&str>::new());
-        for bad in
-            ["", "abc", "0123456789abcdef", "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx.0000000000000000"]
-        {
-            assert!(bad.parse::<PlanHash>().is_err(), "{bad}");
-        }
     }
 }

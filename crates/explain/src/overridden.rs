@@ -13,6 +13,7 @@ use flagship_rules::overrides::belonging::concerning;
 use flagship_rules::overrides::manifest::{Overridden, apply};
 use flagship_rules::overrides::{ClusterOverride, NamespacedOverride, Target};
 use flagship_rules::placement::identifier;
+use flagship_rules::update_run::plan_hash;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -62,6 +63,15 @@ const INDEX: &str = "-0";
 
 fn without_index(snapshot: &str) -> &str {
     snapshot.strip_suffix(INDEX).unwrap_or(snapshot)
+}
+
+/// The same overrides as the hash of a plan names them; those that cannot be read are none.
+pub fn hashed(
+    overrides: &BTreeMap<String, Value>,
+    namespace: Option<&str>,
+) -> BTreeMap<String, String> {
+    let Read { wide, narrow } = Read::of(overrides, &mut Vec::new());
+    plan_hash::overrides(&wide, &narrow, namespace)
 }
 
 /// What these overrides, by kind and name, make of the objects on the clusters of a run.

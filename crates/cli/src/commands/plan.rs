@@ -7,6 +7,8 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use clap::Args;
 use flagship_api::binding::{ResourceBindingSpec, ResourceBindingStatus};
+use flagship_api::go_json::Sorted;
+use flagship_api::hash::of_resources;
 use flagship_api::keys::label;
 use flagship_api::names::ObjectKey;
 use flagship_api::placement::PlacementSpec;
@@ -342,11 +344,13 @@ pub async fn read(
         Some(index) => snapshots(client, key, index).await.map(|found| manifests(&found)).ok(),
         None => Some(Vec::new()),
     };
-    let (version, new) = match version {
+    let (version, new, hash) = match version {
         None => {
             let selected = &placement.status.selected_resources;
             let new = on_the_hub(client, key, selected).await.unwrap_or_default();
-            (quarantined(hub, key, new.as_deref()).await, new)
+            let sorted = new.as_ref().map(|new| new.iter().map(Sorted));
+            let hash = sorted.and_then(|sorted| of_resources(sorted).ok());
+            (quarantined(hub, key, new.as_deref()).await, new, hash)
         }
         Some(index) => {
             let found = snapshots(client, key, index).await?;
@@ -354,8 +358,9 @@ pub async fn read(
             // The same content may be quarantined under another index.
             let mut others = quarantine::held(hub, key).await;
             others.retain(|other| other.index.as_deref() != Some(index));
+            let hash = read.iter().find_map(|one| one.hash.clone());
             read.extend(others.into_iter().map(Arc::new));
-            (Some((index.to_owned(), read)), Some(manifests(&found)))
+            (Some((index.to_owned(), read)), Some(manifests(&found)), hash)
         }
     };
     let imagined = UpdateRunSpec {
@@ -370,7 +375,7 @@ pub async fn read(
         Some(kinds) if !kinds.is_empty() => all_bindings(client).await,
         _ => Vec::new(),
     };
-    let content = Content { from, old, new, overrides, overrides_unread, others };
+    let content = Content { from, old, new, hash, overrides, overrides_unread, others };
     Ok(Asked {
         now,
         policy,

@@ -42,7 +42,9 @@ fn write(out: &mut String, report: &Report) -> std::fmt::Result {
     }
     writeln!(out, "\n| | |\n|---|---|")?;
     writeln!(out, "| from | {:.0} |\n| until | {:.0} |", report.began, report.until)?;
-    writeln!(out, "| plan | {} |", plain(&report.plan_hash))?;
+    if !report.plan_hash.is_empty() {
+        writeln!(out, "| plan | {} |", plain(&report.plan_hash))?;
+    }
     if !report.policies.is_empty() {
         writeln!(out, "| policies | {} |", plain(&report.policies.join(", ")))?;
     }

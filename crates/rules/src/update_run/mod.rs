@@ -28,6 +28,7 @@ mod metrics;
 mod observed;
 mod overrides;
 mod plan_builder;
+pub mod plan_hash;
 mod policed;
 mod reconcile;
 pub mod recorded;

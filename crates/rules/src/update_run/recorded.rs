@@ -9,7 +9,6 @@ use std::collections::BTreeSet;
 
 use flagship_api::condition::{ConditionStatus, Conditions};
 use flagship_api::condition_type::{stage_task, update_run, updating_cluster};
-use flagship_api::hash;
 use flagship_api::names::DELETION_STAGE;
 use flagship_api::reason::update_run as reason;
 use flagship_api::rollout_record::{
@@ -26,6 +25,7 @@ use super::lifecycle::{
     says,
 };
 use super::observed::Observed;
+use super::plan_hash;
 use super::policed::spent;
 use super::reconcile::{Action, Plan};
 use crate::policy::Adopted;
@@ -321,17 +321,8 @@ fn head(seen: &Observed, status: &UpdateRunStatus, adopted: Option<&Adopted>) ->
         })
         .collect();
     let removes = status.deletion_stage_status.as_ref().map(clusters).unwrap_or_default();
-    let mut names: Vec<(&str, Vec<&str>)> = stages
-        .iter()
-        .map(|stage| (stage.name.as_str(), stage.clusters.iter().map(String::as_str).collect()))
-        .collect();
-    if !removes.is_empty() {
-        names.push(("remove", removes.iter().map(String::as_str).collect()));
-    }
-    let strategy = seen.strategy.as_ref().or(status.staged_update_strategy_snapshot.as_ref());
-    let policies = adopted.map(Adopted::told).unwrap_or_default();
-    let text = serde_json::to_string(&(&names, strategy, &policies)).unwrap_or_default();
-    let hash = hash::of_text(&text);
+    let told = adopted.map(Adopted::told).unwrap_or_default();
+    let hash = plan_hash::planned(seen, status, &stages, &removes, &told);
     let policies = adopted.iter().flat_map(|adopted| &adopted.policies);
     let policies = policies.map(|policy| RecordedPolicy {
         name: policy.name.clone(),
@@ -341,9 +332,9 @@ fn head(seen: &Observed, status: &UpdateRunStatus, adopted: Option<&Adopted>) ->
         placement: seen.run.spec.placement_name.clone(),
         strategy: seen.run.spec.staged_rollout_strategy_name.clone(),
         snapshot: status.resource_snapshot_index_used.clone(),
+        hash: hash.map(|hash| hash.to_string()).unwrap_or_default(),
         stages,
         removes,
-        hash,
     };
     Head { plan, policies: policies.collect() }
 }

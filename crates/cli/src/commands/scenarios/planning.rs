@@ -10,7 +10,7 @@ use super::{API, CLUSTER, NAMESPACED, Scenario, Scope};
 impl Scenario {
     /// A fleet that has everything rolled out, and then a new image, a new setting and an
     /// override on the canaries.
-    async fn changed(scope: Scope) -> Self {
+    pub(super) async fn changed(scope: Scope) -> Self {
         let scenario = Self::begin(scope).await;
         scenario.set("1").await;
         let home = scope.home();
@@ -84,7 +84,7 @@ async fn a_plan_after_an_image_a_setting_and_an_override_changed() {
               on:  2 cluster(s), member1, member3
         pods that restart: 13 on all clusters
 
-        start it:  flagship run example-placement --strategy example-strategy --plan 7589e060ffca00defec6a5f590a45063.5d8f3d4deda40435
+        start it:  flagship run example-placement --strategy example-strategy --plan fadde861375e7fd3c5d77ba71ceb6800.7e6c3d4deda4c3d1
         [exit 0]
     "#]].assert_eq(&scenario.plan("example-placement").await);
     let scenario = Scenario::changed(NAMESPACED).await;
@@ -109,7 +109,7 @@ async fn a_plan_after_an_image_a_setting_and_an_override_changed() {
               on:  2 cluster(s), member1, member3
         pods that restart: 13 on all clusters
 
-        start it:  flagship run -n my-app-namespace example-placement --strategy example-strategy --plan ab30d3450a501a644699b5616ce06de7.3b293d4deda45819
+        start it:  flagship run -n my-app-namespace example-placement --strategy example-strategy --plan 2aef28ae15bffe816e70a616be01b364.6c893d4deda4478b
         [exit 0]
     "#]].assert_eq(&scenario.plan("example-placement").await);
 }

@@ -202,7 +202,7 @@ async fn a_bad_image_goes_back_by_itself_and_is_refused_until_it_is_lifted() {
               spec.template.spec.containers[nginx].image: nginx:1.27 → nginx:1.28-typo
         pods that restart: 9 on all clusters
 
-        start it:  flagship run example-placement --strategy example-strategy --plan 444a335e6f42801bfb81620445cc0492.90a53d4d7b9c4413
+        start it:  flagship run example-placement --strategy example-strategy --plan ee7e7f79c03d2bb1053ff817a28134be.60983d4d7b9c4413
         [exit 0]
     "#]].assert_eq(&scenario.plan("example-placement").await);
     expect![[r#"

@@ -93,7 +93,7 @@ async fn a_report_tells_the_story_of_a_run() {
         |---|---|
         | from | <moment> |
         | until | <moment> |
-        | plan | <hash> |
+        | plan | 63410b8ae015e1cbef6a61e2ac506e98.03103d4dd8074413 |
         | policies | production |
         | record | example-run: verified, 15 entries |
         | last hash | <hash> |
@@ -221,4 +221,23 @@ async fn a_run_without_a_record_is_told_how_to_get_one() {
     let told = scenario.report("example-run").await;
     assert!(told.contains("--rollout-records=All"), "{told}");
     assert_eq!(scenario.verify("").await, "no record is kept of any run\n[exit 0]\n");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_record_has_the_hash_that_plan_printed() {
+    for scope in [CLUSTER, NAMESPACED] {
+        // With changed content, an override and a policy.
+        let scenario = Scenario::changed(scope).await;
+        scenario.policy("production", json!({"failure": {"progressDeadline": "10m"}})).await;
+        let planned = scenario.plan("example-placement").await;
+        let hash = planned.split("--plan ").nth(1).and_then(|rest| rest.split_whitespace().next());
+        let hash = hash.unwrap_or_else(|| panic!("no hash in {planned}"));
+        scenario.run("second", "Run").await;
+        scenario.until("second", "UpdateRunWaiting").await;
+        let kind = scope.kind("RolloutRecord");
+        let record = scenario.hub().get(&kind, scope.space(), "second").await;
+        assert_eq!(record["spec"]["plan"]["hash"], hash, "{planned}");
+        let told = scenario.report("second").await;
+        assert!(told.contains(&format!("| plan | {hash} |")), "{told}");
+    }
 }

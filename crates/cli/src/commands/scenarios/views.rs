@@ -280,7 +280,7 @@ async fn a_plan_says_that_the_delete_stage_takes_all_clusters_at_once() {
         now:  snapshot 0 on 3
         changes:  none, against snapshot 0
 
-        start it:  flagship run example-placement --strategy example-strategy --plan a94f20bb0eb67397eb1ae1090bbd6307.6e2214b1dcd84413
+        start it:  flagship run example-placement --strategy example-strategy --plan 081e8aa2e6b85502ad8a2511803bd389.031014b1dcd84413
         [exit 0]
     "#]]
     .assert_eq(&scenario.plan("example-placement").await);
