@@ -8,8 +8,10 @@
 //! memory of this process as its peak.
 //! With `works` behind `--` the hub also makes a Work for each cluster, and the members
 //! report on these; without, on the bindings.
+//! With `policy` each count is measured without and with a RolloutPolicy, in turns on new
+//! fleets, and what the policy and the record cost is printed, with the size of a record.
 //! `cargo run --release -p flagship-sim --example one_run`, with other counts behind `--`;
-//! `-- 1000` takes some minutes and 3 GiB.
+//! `-- 1000` takes some minutes and 3 GiB, `-- policy 1` about a minute.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its table")]
 #![allow(clippy::disallowed_methods, reason = "measures the hub, decides nothing")]
@@ -47,12 +49,67 @@ fn main() {
         println!("|---|---|---|---|---|---|---|---|");
         let asked: Vec<usize> = std::env::args().skip(1).filter_map(|n| n.parse().ok()).collect();
         let counts = if asked.is_empty() { vec![1, 10, 100] } else { asked };
+        if std::env::args().any(|arg| arg == "policy") {
+            let counts = if counts.len() == 3 { vec![1] } else { counts };
+            for runs in counts {
+                with_and_without(runs).await;
+            }
+            return;
+        }
         for runs in counts {
             let fleet = fleet().await;
             let measured = many(&fleet, runs).await;
             measured.print(runs);
         }
     });
+}
+
+/// How often each side is measured where two are compared.
+const ROUNDS: usize = 5;
+
+/// Measures runs without and with a policy, in turns, so that both meet the same machine.
+async fn with_and_without(runs: usize) {
+    let (mut plain, mut policed) = (Vec::new(), Vec::new());
+    let mut record = 0;
+    for _ in 0..ROUNDS {
+        let without = fleet().await;
+        plain.push(many(&without, runs).await);
+        drop(without);
+        let with = fleet().await;
+        let hub = &with.clusters.hub;
+        hub.apply_object(&json!({
+            "apiVersion": "flagship.dev/v1alpha1",
+            "kind": "RolloutPolicy",
+            "metadata": {"name": "production"},
+            "spec": {"clusters": {"membership": "Frozen"},
+                "failure": {"progressDeadline": "10m", "budget": {"run": "2%"}, "then": "Stop"}},
+        }))
+        .await;
+        policed.push(many(&with, runs).await);
+        let kept = hub.get("clusterrolloutrecords", "", "web000").await;
+        let entries = kept["spec"]["entries"].as_array().map_or(0, Vec::len);
+        assert!(entries >= 200, "a record of 100 clusters has {entries} entries");
+        record = kept.to_string().len();
+    }
+    let median = |of: &[Measured], what: fn(&Measured) -> Duration| {
+        let mut all: Vec<Duration> = of.iter().map(what).collect();
+        all.sort_unstable();
+        all[all.len() / 2]
+    };
+    for measured in plain.iter().chain(&policed) {
+        measured.print(runs);
+    }
+    println!(
+        "\n{ROUNDS} rounds without a policy, then {ROUNDS} with one, measured in turns; medians:"
+    );
+    for (name, what) in
+        [("wall", (|m| m.wall) as fn(&Measured) -> Duration), ("CPU", |measured| measured.cpu)]
+    {
+        let (without, with) = (median(&plain, what), median(&policed, what));
+        let ratio = with.as_secs_f64() / without.as_secs_f64();
+        println!("{name}: {without:.2?} without, {with:.2?} with a policy, ratio {ratio:.3}");
+    }
+    println!("record of one run over 100 clusters: {record} bytes of JSON");
 }
 
 fn makes_works() -> bool {
