@@ -17,8 +17,10 @@ use flagship_api::placement::ClusterResourcePlacement;
 use flagship_apiserver::registry::Registry;
 use flagship_apiserver::rest::{Admission, ClusterHandle, Mutation, Review};
 use flagship_base::machinery::status::ApiError;
+use flagship_base::machinery::user::group;
 use flagship_hub::admission::{Answer, Options, Request, ReviewContext, exported, service_exports};
 use flagship_rules::admission::guard_rails::{self, GuardRail, Sender, guard_rails};
+use flagship_rules::admission::records::{Writer, record};
 use flagship_rules::admission::{self, Need, Neighbour, Operation};
 use flagship_rules::placement::Placement;
 use flagship_rules::placement::selection::Kind;
@@ -71,6 +73,9 @@ impl Admission for HubAdmission {
         if let Some(guarding) = &self.guarding {
             guarding.judge(review)?;
         }
+        if group_version(review.api_version).0 == FREEZING {
+            return judge_record(review);
+        }
         let Some(kind) = concerned(review) else { return Ok(()) };
         let Some(request) = request(review, &kind, review.object) else { return Ok(()) };
         let context = look(review.store, review.registry, &request, self.options);
@@ -87,6 +92,24 @@ impl Admission for HubAdmission {
 }
 
 const FREEZING: &str = flagship_api::keys::group::POLICY;
+
+/// Keeps records of runs from everybody who comes from the network.
+fn judge_record(review: &Review<'_>) -> Result<(), ApiError> {
+    let (group, version) = group_version(review.api_version);
+    let kind = Kind::new(group, version, review.kind);
+    let Some(request) = request(review, &kind, review.object) else { return Ok(()) };
+    let is_in = |group: &str| review.caller.groups.iter().any(|one| &**one == group);
+    // Whoever comes from the network is in one of the two, impersonated or not.
+    let writer = match is_in(group::AUTHENTICATED) || is_in(group::UNAUTHENTICATED) {
+        false => Writer::Hub,
+        true if is_in(group::MASTERS) => Writer::Administrator,
+        true => Writer::Other,
+    };
+    match record(&request, writer) {
+        None => Ok(()),
+        Some(answer) => Err(refused(&answer, answer.message().to_owned())),
+    }
+}
 
 fn refused(answer: &Answer, says: String) -> ApiError {
     let reason = if answer.code() == 403 { "Forbidden" } else { "" };

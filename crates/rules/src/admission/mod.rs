@@ -5,13 +5,14 @@
 //! is none of its business. Messages are API.
 //!
 //! What is wrong with a placement is `placement::validation`'s knowledge. Who may do what
-//! is decided in `guard_rails`.
+//! is decided in `guard_rails`, and for records of runs in `records`.
 
 mod evictions;
 pub mod guard_rails;
 mod members;
 mod overrides;
 pub mod policies;
+pub mod records;
 mod registration;
 mod workloads;
 

@@ -167,3 +167,33 @@ async fn policies_are_installed_kept_and_taken_away() {
     policies::install(&client, &world.env, &config).await.unwrap();
     assert_eq!((world.list(POLICIES, "").len(), world.list(BINDINGS, "").len()), (2, 1));
 }
+
+#[tokio::test(start_paused = true)]
+async fn records_are_written_by_the_hub_alone() {
+    let world = TestHub::running(94).await;
+    HubAdmission::install(&world.hub, &Options::default());
+    let (hub, kind) = (world.hub.local("flagship-hub"), "clusterrolloutrecords.flagship.dev");
+    let record = || {
+        json!({"apiVersion": "flagship.dev/v1alpha1", "kind": "ClusterRolloutRecord",
+            "metadata": {"name": "r"},
+            "spec": {"run": {"name": "r", "uid": "u"}, "part": 1,
+                "plan": {"placement": "p", "strategy": "s", "snapshot": "0", "stages": [],
+                    "hash": ""}, "entries": []}})
+    };
+    let root = world.hub.local_as("root", &["system:masters", "system:authenticated"]);
+    let ana = world.hub.local_as("ana", PEOPLE);
+    let edit = json!({"spec": {"plan": {"snapshot": "9"}}});
+    for who in [&root, &ana] {
+        let refused = told(who.create(kind, "", record()).await);
+        assert!(refused.contains("the hub alone writes them"), "{refused}");
+    }
+    hub.create(kind, "", record()).await.expect("it is the hub's");
+    for who in [&root, &ana] {
+        let refused = told(patch(who, (kind, "", "r", ""), edit.clone()).await);
+        assert!(refused.contains("a record stays as the hub wrote it"), "{refused}");
+    }
+    let refused = told(ana.delete(kind, "", "r", DeleteOptions::default()).await);
+    assert!(refused.contains("an administrator (group system:masters) may delete it"), "{refused}");
+    patch(&hub, (kind, "", "r", ""), edit).await.expect("it is the hub's");
+    root.delete(kind, "", "r", DeleteOptions::default()).await.expect("administrators may");
+}
