@@ -220,6 +220,11 @@ pub mod own {
         /// Rollout records: the record that they follow was removed by retention, when, and with
         /// which last hash, as JSON.
         RECORD_CHECKPOINT = "flagship.dev/record-checkpoint";
+        /// Secrets of the hub's namespace, as a label: "true" if the hub may send what they hold
+        /// to where channels and checks point.
+        OUTGOING = "flagship.dev/outgoing";
+        /// Notification channels: any text that is new asks for one message by way of a test.
+        TEST_NOTIFICATION = "flagship.dev/test-notification";
     }
 }
 

@@ -30,6 +30,7 @@ pub mod keys;
 pub mod kinds;
 mod listed;
 pub mod names;
+pub mod notification_channel;
 mod null;
 pub mod overrides;
 pub mod placement;

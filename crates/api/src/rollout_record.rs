@@ -235,6 +235,8 @@ pub enum What {
     Frozen,
     /// No freeze holds it any more.
     Unfrozen,
+    /// A cluster takes longer than it should.
+    Stuck,
     /// More clusters have failed than may.
     BudgetSpent,
     /// Somebody stopped the run.

@@ -141,6 +141,7 @@ mod tests {
         let expected = [
             "clusterrolloutrecords.flagship.dev",
             "freezes.flagship.dev",
+            "notificationchannels.flagship.dev",
             "rolloutpolicies.flagship.dev",
             "rolloutrecords.flagship.dev",
         ];

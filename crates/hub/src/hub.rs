@@ -23,8 +23,8 @@ use crate::mirrors::Mirrors;
 use crate::options::Options;
 use crate::placement::Selectable;
 use crate::{
-    back_report, eviction, inventory, membership, overrides, placement, rollout, scheduling,
-    update_run, work,
+    back_report, eviction, inventory, membership, notification, overrides, placement, rollout,
+    scheduling, update_run, work,
 };
 
 /// The controllers of one hub.
@@ -47,6 +47,8 @@ pub(crate) struct Context {
     pub leadership: Leadership,
     /// What others are told when they ask whether this hub is ready.
     pub readiness: ReadinessState,
+    /// Which records have grown, for the channels that tell of it.
+    pub notices: notification::Notices,
 }
 
 impl Hub {
@@ -90,6 +92,7 @@ impl Hub {
             options: self.options.clone(),
             leadership,
             readiness: self.readiness.clone(),
+            notices: notification::Notices::new(&self.metrics),
         };
         // Dropped with the tenure, and everything in it.
         let mut tasks = JoinSet::new();
@@ -116,6 +119,7 @@ impl Hub {
         let placements = placements.map(|it| placement::controllers(&cx, &mirrors, it, &malformed));
         let update_runs = selectable.filter(|_| wanted.update_runs);
         let update_runs = update_runs.map(|it| update_run::controllers(&cx, &mirrors, it));
+        let notifications = wanted.update_runs.then(|| notification::controllers(&cx, &mirrors));
         let overrides = wanted.overrides.then(|| overrides::controllers(&cx, &mirrors));
         let rollouts = wanted.rollout.then(|| rollout::controllers(&cx, &mirrors));
         let scheduler = wanted.scheduling.then(|| scheduling::controllers(&cx, &mirrors));
@@ -136,6 +140,7 @@ impl Hub {
             works,
             back_reports,
             inventory,
+            notifications,
         ]
         .into_iter()
         .flatten()

@@ -9,6 +9,8 @@ use flagship_runtime::lease::LeaseConfig;
 use flagship_runtime::queue::RateLimit;
 use jiff::SignedDuration;
 
+use crate::egress::Egress;
+
 /// Which controllers run. A simulator may want to play one of them itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Controllers {
@@ -79,6 +81,10 @@ pub struct Options {
     /// Who counts as an administrator where guard rails judge writes: `--enable-guard-rail`.
     /// `None` for a hub without them.
     pub guard_rails: Option<admission::guard_rails::Options>,
+    /// Where channels and checks may call: `--allow-egress`.
+    pub egress: Egress,
+    /// Where people find the console, for links in messages: `--console-url`.
+    pub console_url: Option<String>,
     /// The lease to hold while working; `None` for a hub that is alone.
     pub lease: Option<LeaseConfig>,
     /// How long passes under way may take to end when the hub is stopped.
@@ -117,6 +123,8 @@ impl Default for Options {
             membership: membership::Options::default(),
             unhealthy_after: SignedDuration::from_secs(60),
             guard_rails: None,
+            egress: Egress::default(),
+            console_url: None,
             lease: None,
             stop_grace: Duration::from_secs(30),
         }

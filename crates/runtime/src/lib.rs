@@ -15,6 +15,7 @@ pub mod events;
 #[cfg(test)]
 mod fake;
 pub mod lease;
+pub mod network;
 pub mod queue;
 pub mod readiness;
 pub mod reflector;

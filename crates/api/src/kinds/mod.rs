@@ -26,6 +26,7 @@ const ALL: &[&KindInfo] = crate::every_kind!(table);
 const POLICIES: &[&KindInfo] = &[
     crate::rollout_record::ClusterRolloutRecord::INFO,
     crate::freeze::Freeze::INFO,
+    crate::notification_channel::NotificationChannel::INFO,
     crate::rollout_policy::RolloutPolicy::INFO,
     crate::rollout_record::RolloutRecord::INFO,
 ];

@@ -2,6 +2,7 @@
 //! there, who may write to it, and what it publishes.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
@@ -10,7 +11,9 @@ use clap::{Args, ValueEnum};
 use flagship_hub::Options;
 use flagship_hub::policies::Config;
 use flagship_rules::admission::guard_rails;
+use flagship_rules::egress::{Allowed, target};
 use flagship_rules::record::Keep;
+use flagship_runtime::network::Tcp;
 use jiff::SignedDuration;
 
 use super::spelling::{Complaints, duration};
@@ -54,6 +57,18 @@ pub struct HubChoices {
     /// Of which runs a RolloutRecord is kept; of those under a policy if left out
     #[arg(long, value_enum, ignore_case = true, value_name = "RUNS")]
     rollout_records: Option<RolloutRecords>,
+    /// Where notification channels may call, between commas: hosts, *.hosts, addresses or
+    /// networks, each with or without :port; nowhere if left out
+    #[arg(long, default_value = "", value_name = "PLACES", value_parser = str::parse::<Allowed>)]
+    allow_egress: Allowed,
+    /// Where people find the console, for links in notifications
+    #[arg(long, value_name = "URL", value_parser = console_url)]
+    console_url: Option<String>,
+}
+
+/// Only what a browser can open becomes a link.
+fn console_url(text: &str) -> Result<String, String> {
+    target(text).map(|_| text.to_owned())
 }
 
 /// Of which runs a record is kept.
@@ -97,6 +112,9 @@ impl HubChoices {
                 RolloutRecords::All => Keep::All,
             };
         }
+        options.egress.allowed = self.allow_egress.clone();
+        options.egress.network = Some(Arc::new(Tcp::default()));
+        options.console_url = self.console_url.clone();
         options.controllers.inventory = self.enable_cluster_inventory_apis;
         options.unhealthy_after = signed(self.cluster_unhealthy_threshold);
         options.guard_rails = self.enable_guard_rail.then(|| guard_rails::Options {

@@ -128,6 +128,11 @@ fn freeze() {
 }
 
 #[test]
+fn notifications() {
+    walk("notifications");
+}
+
+#[test]
 fn policies() {
     walk("policies");
 }
@@ -146,8 +151,17 @@ fn every_guide_is_walked_and_listed() {
         .filter(|name| !["README.md", "console.md"].contains(&name.as_str()))
         .collect();
     pages.sort();
-    let walked =
-        ["approvals", "failed", "freeze", "namespaced", "policies", "progress", "records", "stuck"];
+    let walked = [
+        "approvals",
+        "failed",
+        "freeze",
+        "namespaced",
+        "notifications",
+        "policies",
+        "progress",
+        "records",
+        "stuck",
+    ];
     let walked = walked.map(|page| format!("{page}.md"));
     assert_eq!(pages, walked);
     let list = std::fs::read_to_string(folder().join("README.md")).unwrap();

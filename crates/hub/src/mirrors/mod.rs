@@ -39,6 +39,7 @@ pub(crate) use evictions::Eviction;
 pub(crate) use members::{Cluster, MemberMirrors};
 pub(crate) use overrides::{Override, OverrideMirrors, OverrideSnapshot, OverrideStores};
 pub(crate) use placements::{Placement, Policy, ResourceSnapshot, ScopeMirrors};
+pub(crate) use policies::Channel;
 pub(crate) use runs::Run;
 pub(crate) use works::WorkMirrors;
 
@@ -60,6 +61,8 @@ pub(crate) struct Mirrors {
     pub copies: Store<Versioned<PlacementStatus>>,
     /// What stands still.
     pub freezes: Store<Freeze>,
+    /// Where transitions of runs are told.
+    pub channels: Store<Channel>,
     /// Profiles of members; `None` if the hub publishes none.
     pub profiles: Option<Store<Versioned<inventory::Profile>>>,
 }
@@ -105,6 +108,7 @@ impl Mirrors {
         });
         let copies = set.add(copies);
         let freezes = policies::mirror(&mut set);
+        let channels = policies::channels(&mut set);
         let profiles = options.controllers.inventory.then(|| {
             let profiles = set.mirror(|object: ClusterProfile| {
                 let ours = object.metadata.namespace.as_deref() == Some(SYSTEM_NAMESPACE);
@@ -121,6 +125,7 @@ impl Mirrors {
             evictions,
             copies,
             freezes,
+            channels,
             profiles,
         };
         (mirrors, set.filling)

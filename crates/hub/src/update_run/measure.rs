@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 use super::observe::{Departed, observe};
 use crate::hub::Context;
 use crate::mirrors::Mirrors;
+use crate::notification::Notices;
 use crate::options::Options;
 
 /// The filled mirrors of a hub that does nothing.
@@ -26,10 +27,12 @@ pub struct FilledMirrors {
 impl FilledMirrors {
     /// Lists everything that a hub mirrors.
     pub async fn new(client: Client, env: Env) -> Self {
+        let metrics = Metrics::default();
         let cx = Context {
             client,
             env,
-            metrics: Metrics::default(),
+            notices: Notices::new(&metrics),
+            metrics,
             options: Options::default(),
             leadership: Leadership::uncontested(),
             readiness: ReadinessState::default(),

@@ -28,6 +28,7 @@ use crate::per_placement;
 use crate::placement::Selectable;
 use crate::scope::{ClusterWide, InNamespace, Scoped};
 pub use measure::FilledMirrors;
+pub(crate) use policies::labels_by_name;
 pub(crate) use records::Recorded;
 use shell::Shell;
 

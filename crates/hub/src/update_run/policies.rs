@@ -192,14 +192,24 @@ async fn reports(
 }
 
 async fn labels<S: Scoped>(cx: &Context, run: &Run, wanted: Wanted) -> Result<Labels, Failure> {
+    labels_by_name::<S>(cx, wanted, &run.value.strategy_key(), &run.placement).await
+}
+
+/// The labels by which a run is selected that follows this strategy and rolls this placement out.
+pub(crate) async fn labels_by_name<S: Scoped>(
+    cx: &Context,
+    wanted: Wanted,
+    strategy: &ObjectKey,
+    placement: &ObjectKey,
+) -> Result<Labels, Failure> {
     let mut labels = Labels::default();
     if wanted.strategy {
-        labels.strategy = labels_of::<S::UpdateStrategy>(cx, &run.value.strategy_key()).await?;
+        labels.strategy = labels_of::<S::UpdateStrategy>(cx, strategy).await?;
     }
     if wanted.placement {
-        labels.placement = labels_of::<S::Placement>(cx, &run.placement).await?;
+        labels.placement = labels_of::<S::Placement>(cx, placement).await?;
     }
-    if let (true, Some(space)) = (wanted.namespace, &run.value.namespace) {
+    if let (true, Some(space)) = (wanted.namespace, &placement.namespace) {
         let space = labels_of::<Namespace>(cx, &ObjectKey::cluster(space)).await?;
         labels.namespace = Some(space);
     }

@@ -237,7 +237,7 @@ impl<S: Scoped> Shell<S> {
             let members = &self.mirrors.members;
             let mut seen = observe(&self.cx, members, &self.scope, &self.departed, run);
             policies::complete::<S>(&self.cx, &self.mirrors, run, &mut seen).await?;
-            self.records.complete::<S>(&self.cx, run, &mut seen).await?;
+            self.records.complete::<S>(&self.cx, &self.mirrors, run, &mut seen).await?;
             let (seen, plan) = planned(seen);
             if !needs_fresh_reads(&seen.observed, &plan) {
                 return Ok((seen, plan));
@@ -247,7 +247,7 @@ impl<S: Scoped> Shell<S> {
             observe_fresh::<S>(&self.cx, &self.scope, &self.selectable, &self.departed, run)
                 .await?;
         policies::complete::<S>(&self.cx, &self.mirrors, run, &mut seen).await?;
-        self.records.complete::<S>(&self.cx, run, &mut seen).await?;
+        self.records.complete::<S>(&self.cx, &self.mirrors, run, &mut seen).await?;
         Ok(planned(seen))
     }
 
@@ -344,6 +344,8 @@ impl<S: Scoped> Shell<S> {
             Action::Record(recording) => {
                 let (run, writer) = (&pass.seen.observed.run, &pass.writer);
                 self.records.write::<S>(&self.cx, &self.scope, writer, run, *recording).await?;
+                let grown = (run.namespace.clone(), run.uid.clone());
+                self.cx.notices.grown(&self.mirrors, &grown);
             }
             Action::Adopt(adopted) => {
                 let text = (!adopted.is_empty()).then(|| serde_json::to_string(&adopted));

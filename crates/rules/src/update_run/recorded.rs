@@ -75,14 +75,21 @@ pub fn without_effect<'a>(
     let facts = facts(status);
     let facts: BTreeSet<Subject<'_>> = facts.iter().map(Draft::subject).collect();
     let lasting = entries.iter().filter(|entry| {
-        let stays = [What::Frozen, What::Unfrozen, What::Stopped, What::Resumed, What::BudgetSpent];
+        let stays = [
+            What::Frozen,
+            What::Unfrozen,
+            What::Stopped,
+            What::Resumed,
+            What::Stuck,
+            What::BudgetSpent,
+        ];
         !stays.contains(&entry.what)
     });
     lasting.filter(|entry| !facts.contains(&subject(entry))).collect()
 }
 
 /// What comes first where several things are told at once: a pass finishes before it begins.
-const ORDER: [What; 17] = [
+const ORDER: [What; 18] = [
     What::Planned,
     What::Started,
     What::Resumed,
@@ -90,6 +97,7 @@ const ORDER: [What; 17] = [
     What::ClusterDone,
     What::ClusterFailed,
     What::ClusterSkipped,
+    What::Stuck,
     What::BudgetSpent,
     What::Approved,
     What::WaitOver,
@@ -279,6 +287,13 @@ fn turns(
         }
         _ => {}
     }
+    let progressing = status.conditions.of_type(update_run::PROGRESSING);
+    if let Some(stuck) = progressing.filter(|told| told.reason == reason::STUCK)
+        && last_of(entries, &MOVES).is_none_or(|last| last.what != What::Stuck)
+        && !told.iter().any(|draft| MOVES.contains(&draft.what))
+    {
+        turns.push(Draft::of(What::Stuck).text(&stuck.message));
+    }
     let frozen = last_of(entries, &[What::Frozen, What::Unfrozen]);
     let frozen = frozen.filter(|entry| entry.what == What::Frozen);
     if says_frozen(status) {
@@ -292,6 +307,16 @@ fn turns(
     }
     turns
 }
+
+/// What tells that a run has got on since it was stuck, and that it was.
+const MOVES: [What; 6] = [
+    What::Stuck,
+    What::ClusterBegan,
+    What::ClusterDone,
+    What::ClusterFailed,
+    What::ClusterSkipped,
+    What::Resumed,
+];
 
 fn frozen_by(seen: &Observed, told: &str) -> Asked {
     let freeze = seen.policy.freezes.iter().find(|freeze| Freeze::told(freeze) == told);

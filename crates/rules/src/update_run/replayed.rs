@@ -136,7 +136,7 @@ fn on_run(writer: ConditionWriter, entry: &RecordEntry, status: &mut UpdateRunSt
         What::ClusterDone | What::ClusterFailed | What::ClusterSkipped => {
             finish_stopping(writer, entry, status);
         }
-        What::BudgetSpent => {}
+        What::BudgetSpent | What::Stuck => {}
         _ => writer.progress(status, &ConditionValue::Progressing),
     }
 }

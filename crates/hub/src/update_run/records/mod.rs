@@ -13,6 +13,7 @@ use flagship_api::keys::own;
 use flagship_api::rollout_record::{
     ClusterRolloutRecord, RecordEntry, RolloutRecord, RolloutRecordSpec,
 };
+use flagship_rules::record::Keep;
 use flagship_runtime::client::{ClientError, Precondition, Selection};
 use flagship_runtime::effects::Kind;
 use flagship_runtime::error_action::Failure;
@@ -20,7 +21,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::observe::PassInputs;
 use crate::hub::Context;
-use crate::mirrors::Run;
+use crate::mirrors::{Mirrors, Run};
 use crate::scope::Scoped;
 
 /// A record of either scope.
@@ -68,6 +69,7 @@ impl Records {
     pub async fn complete<S: Scoped>(
         &self,
         cx: &Context,
+        mirrors: &Mirrors,
         run: &Run,
         seen: &mut PassInputs,
     ) -> Result<(), Failure> {
@@ -76,7 +78,12 @@ impl Records {
             true => run.value.adopted.as_ref().is_some_and(|adopted| !adopted.is_empty()),
             false => !observed.policy.policies.is_empty(),
         };
-        if observed.unreadable.is_some() || !cx.options.update_runs.records.keeps(policed) {
+        let keep = &mut observed.options.records;
+        if *keep == Keep::Policies && !mirrors.channels.is_empty() {
+            // Channels tell what records say.
+            *keep = Keep::All;
+        }
+        if observed.unreadable.is_some() || !keep.keeps(policed) {
             return Ok(());
         }
         match self.of::<S>(cx, &run.precondition).await {

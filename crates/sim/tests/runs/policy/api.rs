@@ -68,6 +68,40 @@ async fn policies_that_cannot_be_meant_are_refused_with_what_would_be_right() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn channels_that_cannot_be_meant_are_refused_with_what_would_be_right() {
+    let hub = TestHub::new(1).await;
+    let whole = json!({"type": "Slack", "secretRef": {"name": "slack", "key": "url"},
+        "signingSecretRef": {"name": "slack", "key": "key"}, "events": ["GateWaiting", "Failed"],
+        "selects": {"stages": ["prod*"]}, "template": "{{event}} {x} {{run}}: {{next}}"});
+    let stored = made(&hub.user, "nch", "whole", whole.clone()).await.unwrap();
+    assert_eq!(stored["spec"], whole);
+    let table = [
+        (json!({}), "spec.type: Required value"),
+        (json!({"type": "Slack"}), "say where to send to, once"),
+        (
+            json!({"type": "Slack", "url": "https://x", "secretRef": {"name": "a", "key": "b"}}),
+            "say where to send to, once",
+        ),
+        (json!({"type": "Mail", "url": "https://x"}), "supported values: \"CloudEvents\""),
+        (json!({"type": "Slack", "url": "ftp://x"}), "must be an http or https URL"),
+        (json!({"type": "Slack", "url": "https://me:word@x/"}), "without user and fragment"),
+        (
+            json!({"type": "CloudEvents", "url": "https://x", "template": "{{run}}"}),
+            "the form of a CloudEvent is fixed",
+        ),
+        (
+            json!({"type": "Slack", "url": "https://x", "template": "{{secret}}"}),
+            "has a field that nobody fills",
+        ),
+        (json!({"type": "Slack", "url": "https://x", "events": ["All"]}), "supported values"),
+    ];
+    for (spec, why) in table {
+        let told = made(&hub.user, "nch", "bad", spec.clone()).await.unwrap_err();
+        assert!(told.contains(why), "{spec}\n{told}\nis not\n{why}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn freezes_say_why() {
     let hub = TestHub::new(1).await;
     let whole = json!({"reason": "incident 4711", "until": "2026-01-01T12:00:00Z",

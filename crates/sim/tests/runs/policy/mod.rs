@@ -3,5 +3,6 @@
 mod api;
 mod clusters;
 mod freeze;
+mod notifications;
 pub mod records;
 mod rollback;
