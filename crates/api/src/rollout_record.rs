@@ -114,8 +114,7 @@ pub struct RecordedPlan {
     #[schemars(length(max = 10000), inner(length(max = 63)))]
     pub removes: Vec<String>,
 
-    /// The hash that flagship plan prints for this plan; empty where the record was begun
-    /// after the run was initialized.
+    /// The hash that flagship plan prints; empty where the record was begun after initialization.
     #[schemars(length(max = 64))]
     pub hash: String,
 }
