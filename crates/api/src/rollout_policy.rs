@@ -13,6 +13,9 @@ use crate::crd::shape;
 use crate::kinds::{Column, Version, kind};
 use crate::null::or_default;
 
+mod windows;
+pub use windows::Window;
+
 /// How the runs it selects must go.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -38,6 +41,11 @@ pub struct RolloutPolicySpec {
     /// When a cluster has failed, and what follows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureRules>,
+
+    /// When clusters may begin; left out, always.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub windows: Vec<Window>,
 }
 
 /// Which runs are meant; everything that is set must match.

@@ -34,6 +34,7 @@ pages! {
     "APPROVAL_STALE",
     "TIMED_WAIT",
     "FROZEN",
+    "WINDOW_CLOSED",
     "BUDGET_SPENT",
     "QUARANTINED",
     "OVERTAKEN",

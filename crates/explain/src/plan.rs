@@ -15,7 +15,7 @@ use flagship_rules::policy;
 use flagship_rules::policy::freeze::{Freeze, holding};
 use flagship_rules::update_run::lifecycle::{at_once as at_once_of, configured, has_ended};
 use flagship_rules::update_run::superseded::{Superseded, superseded, taken};
-use flagship_rules::update_run::{Action, Observed, Options, Rival, Run, plan};
+use flagship_rules::update_run::{Action, Observed, Options, Rival, Run, closed, plan};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -130,13 +130,13 @@ pub fn foresee(asked: Asked) -> Foreseen {
     let open = asked.runs.iter().filter(|run| !has_ended(&run.status));
     let open = open.map(|run| run.beside(&run.name).to_string()).collect();
     let content = asked.content.clone();
-    let seen = observed(asked);
+    let mut seen = observed(asked);
     let planned = plan(&seen);
-    let policies = planned.actions.iter().find_map(|action| match action {
-        Action::Adopt(adopted) => Some(adopted.told()),
+    seen.run.adopted = planned.actions.iter().find_map(|action| match action {
+        Action::Adopt(adopted) => Some(adopted.clone()),
         _ => None,
     });
-    let policies = policies.unwrap_or_default();
+    let policies = seen.run.adopted.as_ref().map(policy::Adopted::told).unwrap_or_default();
     let status = planned.actions.into_iter().rev().find_map(|action| match action {
         Action::Status(status) => Some(*status),
         _ => None,
@@ -208,6 +208,8 @@ impl Stages {
         for stage in &status.stages_status {
             let freeze = holding(&seen.policy, &seen.run.beside(""), &stage.stage_name, seen.now);
             frozen.extend(freeze.map(Freeze::told).filter(|told| !frozen.contains(told)));
+            let closed = closed(seen, stage, &stage.stage_name);
+            frozen.extend(closed.map(|closed| closed.of_stage(&stage.stage_name)));
         }
         let effect = Effect::of(
             content,

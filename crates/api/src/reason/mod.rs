@@ -147,6 +147,7 @@ mod tests {
             STOPPING              UpdateRunStopping
             STOPPED               UpdateRunStopped
             FROZEN                UpdateRunFrozen
+            WINDOW_CLOSED         UpdateRunWindowClosed
             SUCCEEDED             UpdateRunSucceeded
             FAILED                UpdateRunFailed
             # update_run::stage

@@ -21,6 +21,8 @@ listed! {
     STOPPED = "UpdateRunStopped";
     /// Progressing False: a freeze holds what has not begun. Our own.
     FROZEN = "UpdateRunFrozen";
+    /// Progressing False: no window of a policy is open for what has not begun. Our own.
+    WINDOW_CLOSED = "UpdateRunWindowClosed";
     /// Progressing False and Succeeded True; final.
     SUCCEEDED = "UpdateRunSucceeded";
     /// Progressing False and Succeeded False; final.

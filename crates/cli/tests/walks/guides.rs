@@ -133,6 +133,11 @@ fn notifications() {
 }
 
 #[test]
+fn windows() {
+    walk("windows");
+}
+
+#[test]
 fn policies() {
     walk("policies");
 }

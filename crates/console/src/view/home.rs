@@ -124,7 +124,7 @@ fn sort(phase: Phase, finding: &Finding) -> &'static str {
         (Phase::Stuck, _) => "stuck",
         (_, Cause::Superseded) => "superseded",
         (_, Cause::ApprovalMissing | Cause::ApprovalStale) => "approval",
-        (Phase::Stopped | Phase::Frozen, _) => "stopped",
+        (Phase::Stopped | Phase::Frozen | Phase::Closed, _) => "stopped",
         (Phase::Initialized, _) => "notStarted",
         // A cluster that cannot get better by itself needs somebody, stuck or not.
         _ if finding.state == State::Stuck => "stuck",

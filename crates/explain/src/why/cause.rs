@@ -57,6 +57,8 @@ causes! {
     TimedWait = "TIMED_WAIT", "a wait that the strategy asks for is not over";
     /// A freeze holds the run.
     Frozen = "FROZEN", "somebody has stopped the line";
+    /// No window of a policy is open.
+    WindowClosed = "WINDOW_CLOSED", "no window is open in which it may go on";
     /// More clusters have failed than a policy allows.
     BudgetSpent = "BUDGET_SPENT", "more clusters have failed than the policy allows";
     /// What the run brings must not be rolled out.

@@ -50,6 +50,9 @@ fn look(facts: &Facts, key: &ObjectKey, run: &RunFacts) -> Finding {
     if let Some(found) = frozen(facts, key, run) {
         return found;
     }
+    if let Some(found) = closed(facts, key, run) {
+        return found;
+    }
     if let Some(found) = passed(facts, key, run) {
         return found;
     }
@@ -217,6 +220,21 @@ fn frozen(facts: &Facts, key: &ObjectKey, run: &RunFacts) -> Option<Finding> {
         .hint("fix", "lift it, if the reason is gone", "flagship unfreeze")
         .hint("look", "see every freeze", kubectl(None, "get freezes"));
     Some(finding.led_by(gate.map(|gate| gate.evidence).unwrap_or_default()))
+}
+
+/// A run that waits for a window, in the words of the run itself.
+fn closed(facts: &Facts, key: &ObjectKey, run: &RunFacts) -> Option<Finding> {
+    let told = run.status.conditions.of_type(update_run::PROGRESSING);
+    let told = told.filter(|_| phase(&run.spec, &run.status) == Phase::Closed)?;
+    let since = spoken(facts.now.duration_since(told.last_transition_time.0));
+    let policy = told.message.rsplit_once("(policy ").map(|(_, name)| name.trim_end_matches(')'));
+    let policy = policy.and_then(|names| names.split(", ").next()).unwrap_or_default();
+    let headline = format!("{key} is {}.", told.message);
+    let because = format!("nothing of it is under way, and nothing may begin, for {since}");
+    let finding = Finding::new(State::Waiting, Cause::WindowClosed, headline)
+        .because(because)
+        .hint("look", "see the windows", kubectl(None, &format!("get rpol {policy} -o yaml")));
+    Some(finding)
 }
 
 fn stopped(key: &ObjectKey, run: &RunFacts) -> Finding {

@@ -29,6 +29,7 @@ use serde_json::Value;
 use crate::placement::Placement;
 use crate::placement::selection::Kind;
 use crate::placement::validation::{self, Verdict};
+use crate::policy::{Policy, windows};
 
 pub use overrides::Neighbour;
 pub use registration::{Webhook, judge_of, webhooks};
@@ -198,6 +199,7 @@ pub fn review(request: &Request<'_>, context: &dyn Context, options: Options) ->
         (PLACING, "ClusterResourcePlacementDisruptionBudget", _) => {
             evictions::budget(request, context)
         }
+        (OWN, "RolloutPolicy", _) => rollout_policy(request),
         (JOINING, "MemberCluster", _) => members::member(request, context, options),
         (_, _, Operation::Create) => return workloads::workload(request, options),
         _ => return None,
@@ -226,6 +228,7 @@ pub fn complete(request: &Request<'_>) -> Option<Value> {
 
 const PLACING: &str = flagship_api::keys::group::PLACEMENT;
 const JOINING: &str = flagship_api::keys::group::CLUSTER;
+const OWN: &str = flagship_api::keys::group::POLICY;
 
 impl Request<'_> {
     fn group(&self) -> &str {
@@ -240,6 +243,15 @@ impl Request<'_> {
 /// Reads an object, or says where it cannot be read.
 fn read<K: DeserializeOwned>(object: &Value) -> Result<K, Answer> {
     decode_value(object).map_err(|error| Answer::Malformed(error.to_string()))
+}
+
+/// What a schema cannot tell of a policy: zones that do not exist, windows that never open.
+fn rollout_policy(request: &Request<'_>) -> Result<Answer, Answer> {
+    let policy = Policy::read(&read(request.object)?);
+    Ok(match windows::mistakes(&policy) {
+        None => Answer::Allowed("the windows of the policy can be followed".to_owned()),
+        Some(why) => Answer::Denied(why),
+    })
 }
 
 fn admit<K: DeserializeOwned>(

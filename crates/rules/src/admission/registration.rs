@@ -4,7 +4,7 @@
 //! the rows of [`webhooks`]; whoever asks them in the process borrows the names.
 
 use super::Operation::{self, Create, Delete, Update};
-use super::{JOINING, Options, PLACING, Request};
+use super::{JOINING, OWN, Options, PLACING, Request};
 
 /// One check, as a webhook configuration lists it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,6 +118,11 @@ const ALL: &[Webhook] = &[
             "ClusterResourcePlacementDisruptionBudget",
             &[Create, Update],
         )
+    },
+    Webhook {
+        name: "flagship.rolloutpolicy.validating",
+        path: "/validate-flagship.dev-v1alpha1-rolloutpolicy",
+        ..judges(OWN, "v1alpha1", "rolloutpolicies", "RolloutPolicy", &[Create, Update])
     },
 ];
 

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::before::Before;
 use super::selects::{self, Labels, names_stage};
+use super::windows;
 
 /// A policy by its name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -106,6 +107,7 @@ impl Adopted {
         for stage in stages {
             adopted.agree(stage, "failure.then", |policy| failure(policy)?.then)?;
             adopted.agree(stage, "clusters.order", |policy| clusters(policy)?.order)?;
+            adopted.open_together(stage)?;
         }
         Ok(adopted)
     }
@@ -129,6 +131,24 @@ impl Adopted {
                 "rollout policies disagree on {what} of stage `{stage}`: `{first}` says {value:?}, `{second}` says {other:?}; change one of them, or what it selects"
             )),
         }
+    }
+
+    /// Windows that have no moment in common would hold the stage for ever.
+    fn open_together(&self, stage: &str) -> Result<(), String> {
+        let with: Vec<&Policy> = self.with_windows(stage).collect();
+        if windows::ever_open(&with) {
+            return Ok(());
+        }
+        let names: Vec<String> = with.iter().map(|policy| format!("`{}`", policy.name)).collect();
+        Err(format!(
+            "the windows of rollout policies {} have no moment in common for stage `{stage}`; change one of them, or what it selects",
+            names.join(" and ")
+        ))
+    }
+
+    /// The policies of a stage that say when its clusters may begin.
+    pub fn with_windows<'a>(&'a self, stage: &'a str) -> impl Iterator<Item = &'a Policy> {
+        self.on(stage).filter(|policy| !policy.spec.windows.is_empty())
     }
 
     fn on<'a>(&'a self, stage: &'a str) -> impl Iterator<Item = &'a Policy> {
@@ -258,6 +278,7 @@ impl Adopted {
                     parts.push(format!("{key} {}", value.to_string().replace('"', "")));
                 }
             }
+            parts.extend(windows::told(&policy.spec.windows));
             format!("policy {}: {}", policy.name, parts.join(", "))
         });
         let back = (self.may_roll_back() && !self.before.is_empty()).then(|| {

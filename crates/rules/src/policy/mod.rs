@@ -11,6 +11,7 @@ pub mod freeze;
 pub mod order;
 pub mod quarantine;
 pub mod selects;
+pub mod windows;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -8,12 +8,14 @@ use flagship_api::names::DELETION_STAGE;
 use flagship_api::staged_update_status::StageUpdatingStatus;
 
 use super::execution::CLUSTER_POLL;
+use super::held::calendar;
 use super::lifecycle::{in_flight, is_finished, is_started};
 use super::messages::{self, Failure};
 use super::plan_builder::PlanBuilder;
 use super::reconcile::{Action, DeleteBinding, Waiting};
 use super::status::ConditionValue;
 use crate::model::Binding;
+use crate::policy::windows::Calendar;
 
 /// Carries the deletion stage out (state Run).
 pub fn execute(
@@ -27,6 +29,10 @@ pub fn execute(
         pass.writer.stage_begins(stage);
         pass.writer.stage_succeeded(stage);
         return Ok(ConditionValue::Succeeded);
+    }
+    let closed = may.then(|| pass.when_open(stage, DELETION_STAGE)).flatten();
+    if let Some(closed) = closed {
+        return Ok(closed);
     }
     if may || stage.clusters.iter().any(in_flight) {
         pass.writer.stage_started(stage);
@@ -67,6 +73,7 @@ fn sweep(
     when: &str,
 ) -> Result<(), Failure> {
     let dropped: Vec<&Binding> = pass.sorted.dropped.clone();
+    let mut calendar = calendar(pass.seen, DELETION_STAGE);
     for binding in &dropped {
         let cluster = binding.cluster();
         let listed = stage.clusters.iter_mut().find(|entry| entry.cluster_name == cluster);
@@ -76,7 +83,9 @@ fn sweep(
         if is_finished(entry) {
             return Err(messages::still_bound(cluster));
         }
-        if may {
+        let clusters = &pass.seen.clusters;
+        let is_open = |open: &mut Calendar<'_>| open.is_open(cluster, clusters);
+        if may && calendar.as_mut().is_none_or(is_open) {
             pass.writer.cluster_started(entry);
         }
         if is_started(entry) && !binding.deleting {

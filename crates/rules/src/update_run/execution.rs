@@ -16,6 +16,7 @@ use jiff::SignedDuration;
 use super::deletion;
 use super::delivery::{self, Delivery, Target};
 use super::gates::{self, STAGE_POLL};
+use super::held;
 use super::lifecycle::{in_flight, is_settled, outcome};
 use super::max_concurrency::concurrency;
 use super::messages::{Failure, abort, cluster_failed, missing, taken, together};
@@ -130,6 +131,10 @@ fn update(
         && !stage.clusters.iter().any(in_flight)
     {
         return Err(Failure::abort_user(why));
+    }
+    let closed = may_begin.then(|| pass.when_open(stage, &name)).flatten().filter(|_| waits);
+    if let Some(closed) = closed {
+        return Ok(closed);
     }
     if waits {
         if !may_begin && !stage.clusters.iter().any(in_flight) {
@@ -248,6 +253,7 @@ fn start(
     most: usize,
 ) -> Result<(), Failure> {
     let name = stage.stage_name.clone();
+    let mut calendar = held::calendar(pass.seen, &name);
     let mut busy = stage.clusters.iter().filter(|cluster| in_flight(cluster)).count();
     for at in 0..stage.clusters.len() {
         if busy >= most || policed::spent_with(pass, stage).is_some() {
@@ -255,6 +261,10 @@ fn start(
         }
         let Some(entry) = stage.clusters.get_mut(at) else { break };
         if is_settled(entry) || in_flight(entry) {
+            continue;
+        }
+        let clusters = &pass.seen.clusters;
+        if calendar.as_mut().is_some_and(|open| !open.is_open(&entry.cluster_name, clusters)) {
             continue;
         }
         let Some(binding) = pass.sorted.of(&entry.cluster_name) else {

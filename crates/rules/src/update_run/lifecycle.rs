@@ -172,6 +172,8 @@ pub enum Phase {
     Stopped,
     /// A freeze holds it.
     Frozen,
+    /// No window is open.
+    Closed,
     /// Ended well.
     Succeeded,
     /// Ended badly.
@@ -200,6 +202,7 @@ pub fn phase(spec: &UpdateRunSpec, status: &UpdateRunStatus) -> Phase {
         reason::update_run::STOPPING => Phase::Stopping,
         reason::update_run::STOPPED => Phase::Stopped,
         reason::update_run::FROZEN => Phase::Frozen,
+        reason::update_run::WINDOW_CLOSED => Phase::Closed,
         _ => Phase::Running,
     }
 }

@@ -165,7 +165,8 @@ impl<'a> PlanBuilder<'a> {
     pub fn notice_superseded(&mut self) {
         let run = &self.seen.run;
         let phase = phase(&run.spec, &self.status);
-        let rests = [Phase::Waiting, Phase::Stopped, Phase::Frozen, Phase::Initialized];
+        let rests =
+            [Phase::Waiting, Phase::Stopped, Phase::Frozen, Phase::Closed, Phase::Initialized];
         if !rests.contains(&phase) {
             return;
         }

@@ -166,6 +166,13 @@ pub enum Waiting {
     },
     /// Somebody must set the state to Run again.
     Resume,
+    /// A window must open.
+    Closed {
+        /// The stage.
+        stage: String,
+        /// When it does, if anybody knows.
+        opens: Option<Timestamp>,
+    },
     /// A freeze must be lifted or end.
     Frozen {
         /// The stage.

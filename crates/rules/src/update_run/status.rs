@@ -83,6 +83,8 @@ pub enum ConditionValue {
     Stopped,
     /// A freeze holds it, in these words.
     Frozen(String),
+    /// No window is open, in these words.
+    Closed(String),
     /// Everything is done.
     Succeeded,
     /// Everything is done, but for what this says.
@@ -151,6 +153,9 @@ impl ConditionWriter {
             }
             ConditionValue::Frozen(told) => {
                 progressing.is_false(reason::FROZEN).because(told.as_str())
+            }
+            ConditionValue::Closed(told) => {
+                progressing.is_false(reason::WINDOW_CLOSED).because(told.as_str())
             }
             ConditionValue::Succeeded | ConditionValue::SucceededWithout(_) => {
                 progressing.is_false(reason::SUCCEEDED).because("All stages are completed")

@@ -111,7 +111,8 @@ impl Passes {
             }
             writes.writes.push(write);
         }
-        let timer = |waiting: &Waiting| matches!(waiting, Waiting::Timer { .. });
+        let timer =
+            |waiting: &Waiting| matches!(waiting, Waiting::Timer { .. } | Waiting::Closed { .. });
         Pass {
             waits_for_time: plan.actions.is_empty() && plan.waiting.iter().any(timer),
             writes: self.number(writes),

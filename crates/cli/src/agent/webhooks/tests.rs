@@ -64,7 +64,7 @@ async fn an_api_server_that_asks_over_https_is_answered() {
     let mutating = names(&user, MUTATING, "fleet-mutating-webhook-configuration").await;
     assert_eq!(mutating, ["fleet.clusterresourceplacementv1beta1.mutating"]);
     let validating = names(&user, VALIDATING, "fleet-validating-webhook-configuration").await;
-    assert_eq!(validating.len(), 9);
+    assert_eq!(validating.len(), 10);
     let owner = user.get(VALIDATING, "", "fleet-validating-webhook-configuration").await.unwrap();
     assert_eq!(owner["metadata"]["ownerReferences"][0]["name"], "fleet-system");
 

@@ -248,3 +248,55 @@ async fn the_same_in_a_namespace() {
     "#]]
     .assert_eq(&scenario.quarantine("example-placement --lift").await);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_waits_for_a_window_says_until_when() {
+    let scenario = Scenario::begin(CLUSTER).await;
+    let windows = json!([{"allow": "2099-01-05/2099-01-09", "timeZone": "Europe/Berlin"}]);
+    scenario.policy("production", json!({"windows": windows})).await;
+    scenario.deploy("nginx:1.28").await;
+    scenario.place(json!({"type": "External"})).await;
+    scenario.strategy(json!({})).await;
+    expect![[r#"
+        Rolling out example-placement with strategy example-strategy
+
+        STAGE  CLUSTERS  AT ONCE  GATES
+        staging  member2  1
+        canary  member1 member3  1
+
+        3 cluster(s), 0 approval(s).
+        note:  policy production: allow 2099-01-05/2099-01-09 Europe/Berlin
+        note:  stage staging is closed until Mon 2099-01-05 <clock> Europe/Berlin (policy production)
+        note:  stage canary is closed until Mon 2099-01-05 <clock> Europe/Berlin (policy production)
+
+        now:  no version on 3
+        changes:  unknown: there is no snapshot yet, or what it selects cannot be read
+
+        start it:  flagship run example-placement --strategy example-strategy
+        [exit 0]
+    "#]].assert_eq(&scenario.plan("example-placement").await);
+    scenario.run("example-run", "Run").await;
+    scenario.until("example-run", "UpdateRunWindowClosed").await;
+    expect![[r#"
+        example-run is closed until Mon 2099-01-05 <clock> Europe/Berlin (policy production).
+
+          cause  WINDOW_CLOSED  no window is open in which it may go on
+          because  nothing of it is under way, and nothing may begin, for <age>
+
+          run  example-run  Progressing=False  UpdateRunWindowClosed
+
+          look  see the windows:  kubectl --context hub get rpol production -o yaml
+          more  flagship explain WINDOW_CLOSED
+        [exit 4]
+    "#]]
+    .assert_eq(&scenario.why("example-run").await);
+    expect![[r#"
+        example-run  example-placement (snapshot 0)  CLOSED  stage 1 of 2  0/3 clusters  <clock>
+
+          staging  · member2
+          canary  · member1  · member3
+
+          next: example-run is closed until Mon 2099-01-05 <clock> Europe/Berlin (policy production).
+        [exit 4]
+    "#]].assert_eq(&scenario.status("example-run").await);
+}

@@ -284,7 +284,7 @@ fn workloads_do_not_come_to_life_on_a_hub() {
 fn every_registered_check_answers_what_it_is_registered_for() {
     let context = ReviewContext::default();
     let all: Vec<_> = webhooks(Options::default()).collect();
-    assert_eq!(all.len(), 11);
+    assert_eq!(all.len(), 12);
     for webhook in all {
         let kind = Kind::new(webhook.group, webhook.version, webhook.kind);
         for operation in webhook.operations {
@@ -301,7 +301,7 @@ fn every_registered_check_answers_what_it_is_registered_for() {
     // Where an operator allows workloads and budgets nobody asks about them.
     let lenient =
         Options { workloads_run_here: true, pod_disruption_budgets: true, ..Options::default() };
-    assert_eq!(webhooks(lenient).count(), 8);
+    assert_eq!(webhooks(lenient).count(), 9);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use flagship_api::binding::BindingState;
 use flagship_api::condition::{Conditions, Generation};
 use flagship_api::condition_type::binding::ROLLOUT_STARTED;
 use flagship_api::condition_type::updating_cluster::STARTED;
+use flagship_api::names::DELETION_STAGE;
 use flagship_api::reason::update_run as reason;
 use flagship_api::staged_update::UpdateRunState;
 use flagship_api::staged_update_status::{ClusterUpdatingStatus, StageUpdatingStatus};
@@ -17,7 +18,7 @@ use jiff::Timestamp;
 use super::super::delivery::Target;
 use super::super::execution::CLUSTER_POLL;
 use super::super::gates::STAGE_POLL;
-use super::super::held::{held, says_frozen};
+use super::super::held::{WINDOW_POLL, closed, held, says_closed, says_frozen};
 use super::super::lifecycle::{has_ended, in_flight, is_settled, is_started, wait_over};
 use super::super::observed::Observed;
 use super::super::reconcile::{Plan, Waiting, plan};
@@ -105,6 +106,10 @@ fn wakes_in_time(seen: &Observed, plan: &Plan, waiting: &Waiting) -> bool {
         Waiting::Scheduling { .. } => seen.options.scheduling_grace,
         Waiting::Approval { .. } => STAGE_POLL,
         Waiting::Timer { until, .. } => until.duration_since(seen.now),
+        Waiting::Closed { opens, .. } => {
+            let until = opens.map_or(WINDOW_POLL, |opens| opens.duration_since(seen.now));
+            until.min(WINDOW_POLL)
+        }
         Waiting::Frozen { stage, .. } => {
             let until = held(seen, stage).and_then(Freeze::until);
             until.map_or(STAGE_POLL, |until| STAGE_POLL.min(until.duration_since(seen.now)))
@@ -130,6 +135,14 @@ fn is_true(seen: &Observed, waiting: &Waiting) -> bool {
         Waiting::Start => seen.run.state() == UpdateRunState::Initialize,
         Waiting::Frozen { stage, freeze } => {
             held(seen, stage).is_some_and(|found| found.name == *freeze) && says_frozen(status)
+        }
+        Waiting::Closed { stage, opens } => {
+            let deletes = seen.run.status.deletion_stage_status.as_ref();
+            let deletes = deletes.filter(|_| stage == DELETION_STAGE);
+            let found = stage_of(seen, stage).or(deletes);
+            let found = found.and_then(|found| closed(seen, found, stage));
+            found.is_some_and(|found| found.open == 0 && found.opens == *opens)
+                && (says_closed(status) || says_frozen(status))
         }
         Waiting::Resume => {
             seen.run.state() == UpdateRunState::Stop && reason_of(status) == Some(reason::STOPPED)

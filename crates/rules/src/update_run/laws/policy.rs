@@ -1,6 +1,6 @@
-//! P1: a spent budget starts nothing. P2: what a freeze holds does not begin. P4: a rollback
-//! touches what its run touched. P5: what is quarantined does not begin. P8: a run that was overtaken takes nothing back, where a
-//! policy says so.
+//! P1: a spent budget starts nothing. P2: what a freeze or a closed window holds does not
+//! begin. P4: a rollback touches what its run touched. P5: what is quarantined does not begin.
+//! P8: a run that was overtaken takes nothing back, where a policy says so.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use flagship_api::rollout_policy::Then;
 use flagship_api::staged_update_status::{StageUpdatingStatus, UpdateRunStatus};
 
 use super::super::delivery::rival;
-use super::super::held::{held, says_frozen};
+use super::super::held::{calendar, held, says_closed, says_frozen};
 use super::super::lifecycle::{is_started, says};
 use super::super::observed::Observed;
 use super::super::policed::spent;
@@ -20,7 +20,7 @@ use super::{Told, broken};
 use crate::policy::before::version;
 use crate::policy::quarantine::brought;
 
-/// P2, for a plan: whoever has seen the freeze begins nothing.
+/// P2, for a plan: whoever has seen the freeze, or reads the clock, begins nothing.
 pub fn nothing_held_is_planned(read: &Observed, plan: &Plan) -> Told {
     let statuses = plan.actions.iter().filter_map(|action| match action {
         Action::Status(status) => Some(&**status),
@@ -29,11 +29,13 @@ pub fn nothing_held_is_planned(read: &Observed, plan: &Plan) -> Told {
     statuses.flat_map(|status| begun_although_held(read, status)).collect()
 }
 
-/// P2, for a write: once the run says that it is frozen nothing of it begins before the freeze
-/// is lifted, whatever the writer has seen.
+/// P2, for a write: once the run says that it is frozen, or that no window is open, nothing of
+/// it begins before the freeze is lifted or the window opens, whatever the writer has seen.
 pub fn nothing_frozen_begins(before: &Observed, action: &Action) -> Told {
     match action {
-        Action::Status(status) if says_frozen(&before.run.status) => {
+        Action::Status(status)
+            if says_frozen(&before.run.status) || says_closed(&before.run.status) =>
+        {
             begun_although_held(before, status)
         }
         _ => Vec::new(),
@@ -159,7 +161,11 @@ fn begun_although_held(seen: &Observed, after: &UpdateRunStatus) -> Told {
     for (at, stage) in stages(after).enumerate() {
         let deletes = at >= after.stages_status.len();
         let name = if deletes { DELETION_STAGE } else { &stage.stage_name };
-        let Some(freeze) = held(seen, name) else { continue };
+        let freeze = held(seen, name);
+        let mut open = calendar(seen, name);
+        if freeze.is_none() && open.is_none() {
+            continue;
+        }
         for cluster in stage.clusters.iter().filter(|cluster| is_started(cluster)) {
             let known = old.get(at).is_some_and(|old| {
                 let mut same = old.clusters.iter();
@@ -168,9 +174,15 @@ fn begun_although_held(seen: &Observed, after: &UpdateRunStatus) -> Told {
             // A binding that is gone is recorded as deleted, whoever deleted it.
             let gone =
                 deletes && !seen.bindings.iter().any(|b| b.cluster() == cluster.cluster_name);
-            if !known && !gone {
-                let what = format!("{} begins under freeze {}", cluster.cluster_name, freeze.name);
-                told.push(broken("P2", what));
+            if known || gone {
+                continue;
+            }
+            let name = &cluster.cluster_name;
+            if let Some(freeze) = freeze {
+                told.push(broken("P2", format!("{name} begins under freeze {}", freeze.name)));
+            }
+            if open.as_mut().is_some_and(|open| !open.is_open(name, &seen.clusters)) {
+                told.push(broken("P2", format!("{name} begins while its window is closed")));
             }
         }
     }

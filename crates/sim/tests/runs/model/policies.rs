@@ -203,6 +203,51 @@ fn a_planner_that_does_not_note_what_clusters_had_is_found() {
     assert!(laws_broken(world, forgetful, "P4").contains(&"P4"));
 }
 
+/// In Berlin it is one o'clock when a model begins, and closed for a tick.
+fn windows() -> Vec<Policy> {
+    let window = json!({"deny": "1970-01-01T01:00/1970-01-01T01:10", "timeZone": "Europe/Berlin"});
+    policies(json!({"windows": [window]}))
+}
+
+#[test]
+fn a_window_that_opens_later() {
+    let faults = Faults { crash: 1, stale: 1, stop: 1, ..Faults::default() };
+    let world = World { dropped: 1, policies: windows(), faults, ..World::default() };
+    holds("2x2, one dropped, a window: crash, stale, stop", world, 300);
+}
+
+#[test]
+fn a_window_that_closes_and_two_hubs_that_both_lead() {
+    let window = json!({"deny": "1970-01-01T00:10/1970-01-01T00:20"});
+    let policies = policies(json!({"windows": [window]}));
+    let faults = Faults { late: 1, stop: 1, ..Faults::default() };
+    let world = World { stages: 1, hubs: 2, policies, faults, ..World::default() };
+    holds("1x2, two hubs, a window: late, stop", world, 500);
+}
+
+/// Reads every window as if its zone were UTC.
+fn elsewhere(seen: &Observed) -> Plan {
+    let mut seen = seen.clone();
+    for policy in seen.run.adopted.iter_mut().flat_map(|adopted| &mut adopted.policies) {
+        policy.spec.windows.iter_mut().for_each(|window| window.time_zone = None);
+    }
+    plan(&seen)
+}
+
+#[test]
+fn a_window_that_is_read_in_the_wrong_zone_is_found() {
+    let world = World { policies: windows(), ..World::default() };
+    let found = explore(world, elsewhere, &["P2"]);
+    let (_, way) = found.broken.unwrap_or_default();
+    expect![[r#"
+        hub 0 reads run0
+        hub 0 writes the policies it follows
+        hub 0 writes the status: UpdateRunInitializedSuccessfully ()
+        hub 0 reads run0
+    "#]]
+    .assert_eq(&way);
+}
+
 /// Decides as if nobody had frozen anything.
 fn deaf(seen: &Observed) -> Plan {
     let mut seen = seen.clone();

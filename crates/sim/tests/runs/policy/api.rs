@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use flagship_sim::testing::TestHub;
 
-async fn made(user: &Local, resource: &str, name: &str, spec: Value) -> Result<Value, String> {
+pub async fn made(user: &Local, resource: &str, name: &str, spec: Value) -> Result<Value, String> {
     let info = flagship_api::kinds::find(resource).expect("a kind of the table");
     let object = json!({"apiVersion": "flagship.dev/v1alpha1", "kind": info.kind,
         "metadata": {"name": name}, "spec": spec});

@@ -6,3 +6,4 @@ mod freeze;
 mod notifications;
 pub mod records;
 mod rollback;
+mod windows;
