@@ -22,6 +22,9 @@ use super::has_joined;
 /// How soon members that have not joined are looked at again: at least, and for each of them.
 const POLL: Duration = Duration::from_millis(10);
 const POLL_EACH: Duration = Duration::from_micros(100);
+/// Between two looks at least this many times what the last one took, so that looking at many
+/// members takes little from what lets them join.
+const POLL_SHARE: u32 = 4;
 /// Members that are registered side by side.
 const AT_ONCE: usize = 16;
 /// The same once it is known that somebody has to do something about it.
@@ -61,6 +64,7 @@ impl Joining {
         let mut last_joined = Instant::now();
         let mut left = self.members.len();
         loop {
+            let begun = Instant::now();
             // Who is left when patience ends is in the list.
             if tokio::time::timeout_at(last_joined + patience, self.look()).await.is_err()
                 || self.members.iter().all(|member| member.is_held)
@@ -72,7 +76,7 @@ impl Joining {
                 last_joined = Instant::now();
             }
             let each = POLL_EACH * u32::try_from(left).unwrap_or(u32::MAX);
-            tokio::time::sleep(POLL.max(each)).await;
+            tokio::time::sleep(POLL.max(each).max(begun.elapsed() * POLL_SHARE)).await;
         }
     }
 

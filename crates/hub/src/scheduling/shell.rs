@@ -403,6 +403,16 @@ impl Shell {
         let writer = self.writer(key);
         let bindings = self.cx.client.of_type(ResourceType::of::<S::Binding>()).metadata_only();
         let listed = bindings.list(&selection(key)).await?;
+        // Asked after the list: while the placement that goes is there, no other one can have
+        // its name, so all bindings of the list are its own. A mirror may be behind.
+        let placements = self.cx.client.of_type(ResourceType::of::<S::Placement>()).metadata_only();
+        let current: Option<PartialObjectMeta<S::Placement>> = placements.find(key).await?;
+        let is_same = |object: &PartialObjectMeta<S::Placement>| {
+            object.metadata.uid.as_deref() == Some(&placement.precondition.uid)
+        };
+        if !current.is_some_and(|object| is_same(&object)) {
+            return Ok(());
+        }
         let writer_of_one = &writer;
         carry_out_in_groups(vec![listed.items], AT_ONCE, async |binding| {
             remove::<S>(writer_of_one, binding).await

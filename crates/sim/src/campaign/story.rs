@@ -273,7 +273,9 @@ pub fn draw(seed: u64, shape: Shape) -> Story {
     let skewed = draw.percent(25);
     if skewed {
         for hub in &mut hubs {
-            *hub = i64::try_from(draw.below(1200)).unwrap_or(0) - 600;
+            // Further ahead than five minutes a hub takes living members for lost, again and
+            // again, which no rule could tell from members that are.
+            *hub = i64::try_from(draw.below(480)).unwrap_or(0) - 240;
         }
     }
     let stages = stages(&draw);
