@@ -24,7 +24,7 @@ use flagship_rules::policy::quarantine::Quarantine;
 use flagship_rules::update_run::{
     AcceptApproval, Action, CLUSTER_POLL, CreateApprovalRequest, CreateRollback, DeleteBinding,
     DeleteForeignRequest, Observed, Plan, SignalStart, TAKEN_OVER, UpdateBinding, laws, lifecycle,
-    needs_fresh_reads, plan, refused, run_unreadable,
+    needs_current_run, needs_fresh_reads, plan, refused, run_unreadable,
 };
 use flagship_rules::work::Work;
 use flagship_runtime::client::{Client, ClientError, Precondition, Propagation, ResourceType};
@@ -36,6 +36,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use kube_core::Resource;
+use kube_core::metadata::PartialObjectMeta;
 use serde_json::json;
 
 use super::fresh_reads::observe_fresh;
@@ -169,6 +170,9 @@ impl<S: Scoped> Shell<S> {
         let trace = (!version.is_empty()).then_some(trace.as_str());
         About { trace, run: Some(&run.value.name), cluster: None }.note();
         let (seen, plan) = self.decide(&run).await?;
+        if needs_current_run(&seen.observed, &plan) && !self.is_current(&run).await? {
+            return Err(Failure::back_off("the run has changed and is not mirrored yet"));
+        }
         // What could not be read is missing here, and laws would take it for absent.
         if cfg!(debug_assertions) && seen.observed.unreadable.is_none() {
             assert_lawful(&seen.observed, &plan, &self.works_of(&seen));
@@ -206,6 +210,15 @@ impl<S: Scoped> Shell<S> {
             }
             Some(wake) => Ok(Outcome::After(wake)),
         }
+    }
+
+    /// Whether the mirror shows the run as the server has it.
+    async fn is_current(&self, run: &Run) -> Result<bool, Failure> {
+        let runs = self.cx.client.of_type(ResourceType::of::<S::UpdateRun>()).metadata_only();
+        let found: Option<PartialObjectMeta<S::UpdateRun>> =
+            runs.find(&run.precondition.key).await?;
+        let found = found.as_ref().and_then(Precondition::of);
+        Ok(found.is_some_and(|found| found == run.precondition))
     }
 
     /// The Works behind the bindings of a run, where they are as old as these: a binding

@@ -2,10 +2,11 @@
 //!
 //! Caches lag, and not all by the same time: a run may be seen before the placement it
 //! names, and a binding that another run has taken before the record of that run. Going
-//! on from stale reads costs a conflict at worst. Giving up, taking a cluster from somebody,
+//! on from stale reads of anything but the run itself costs a conflict at worst. Giving up, taking a cluster from somebody,
 //! or going on after a freeze that was not lifted, cannot be undone.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use flagship_api::condition::ConditionStatus;
 use flagship_api::condition_type::update_run::{INITIALIZED, SUCCEEDED};
@@ -13,9 +14,10 @@ use flagship_api::staged_update_status::UpdateRunStatus;
 
 use super::delivery::{UpdateBinding, rival};
 use super::held::says_frozen;
-use super::lifecycle::{failed_under_policy, has_ended, is_finished, is_skipped, says};
+use super::lifecycle::{failed_under_policy, has_ended, is_finished, is_skipped, is_started, says};
 use super::observed::Observed;
 use super::reconcile::{Action, Plan};
+use crate::model::Binding;
 
 /// Whether the plan does something that must not be decided on a cache.
 pub fn needs_fresh_reads(seen: &Observed, plan: &Plan) -> bool {
@@ -31,6 +33,23 @@ pub fn needs_fresh_reads(seen: &Observed, plan: &Plan) -> bool {
         }
         Action::UpdateBinding(deliver) => takes_from_somebody(seen, deliver),
         _ => false,
+    })
+}
+
+/// Whether the plan gives a cluster again what the run's record says it was given, on a
+/// binding that does not bear the run. No status is written before that, which would tell an
+/// outdated record by a conflict: the run may have ended, and the binding be a later one.
+pub fn needs_current_run(seen: &Observed, plan: &Plan) -> bool {
+    plan.actions.iter().any(|action| {
+        let Action::UpdateBinding(deliver) = action else { return false };
+        let ours = |binding: &&Arc<Binding>| {
+            let run = binding.fence.as_ref().map(|fence| &fence.run);
+            binding.name == deliver.binding && run == Some(&seen.run.uid)
+        };
+        let stages = seen.run.status.stages_status.iter();
+        let mut clusters = stages.flat_map(|stage| &stage.clusters);
+        clusters.any(|cluster| cluster.cluster_name == deliver.cluster && is_started(cluster))
+            && !seen.bindings.iter().any(|binding| ours(&binding))
     })
 }
 

@@ -50,7 +50,7 @@ pub use age::Age;
 pub use announced::Announced;
 pub use delivery::{SignalStart, Target, UpdateBinding};
 pub use execution::{CLUSTER_POLL, TAKEN_OVER};
-pub use fresh_reads::needs_fresh_reads;
+pub use fresh_reads::{needs_current_run, needs_fresh_reads};
 pub use gates::{
     AcceptApproval, CreateApprovalRequest, DISMISSED_POLL, DeleteForeignRequest, FOREIGN_REQUEST,
     STAGE_POLL, WITHDRAWN_TOO_LATE, WRONG_GENERATION,

@@ -5,7 +5,7 @@ use flagship_api::staged_update::UpdateRunState::Run;
 use flagship_api::staged_update::UpdateRunState::Stop;
 
 use super::world::{World, both_scopes, said};
-use crate::update_run::{needs_fresh_reads, plan};
+use crate::update_run::{needs_current_run, needs_fresh_reads, plan};
 
 /// Run `a` updates m2 when run `b` with another version comes along.
 fn met(mut world: World) -> (World, usize, usize) {
@@ -266,5 +266,22 @@ fn a_cluster_is_not_called_finished_by_what_another_run_wrote_without_a_fresh_lo
         (0..2).for_each(|_| drop(world.step(b)));
         let seen = world.seen(b);
         assert!(needs_fresh_reads(&seen, &plan(&seen)));
+    });
+}
+
+#[test]
+fn a_binding_that_came_after_a_cluster_was_started_is_given_nothing_by_an_old_look_at_the_run() {
+    both_scopes(|mut world| {
+        let a = world.create("a", "1", Run);
+        world.settle(a);
+        let seen = world.seen(a);
+        assert!(!needs_current_run(&seen, &plan(&seen)), "it waits for what it gave");
+        // As after the placement was replaced by another of its name.
+        for binding in &mut world.bindings {
+            (binding.fence, binding.uid) = (None, format!("{}-later", binding.uid));
+            binding.spec.resource_snapshot_name.clear();
+        }
+        let seen = world.seen(a);
+        assert!(needs_current_run(&seen, &plan(&seen)), "it gives the same again");
     });
 }
