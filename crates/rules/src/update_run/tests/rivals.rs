@@ -1,6 +1,7 @@
 //! Two runs on one placement: the later promise wins, and the other one says so.
 
 use expect_test::expect;
+use flagship_api::binding::{BindingState, ResourceBindingStatus};
 use flagship_api::staged_update::UpdateRunState::Run;
 use flagship_api::staged_update::UpdateRunState::Stop;
 
@@ -280,6 +281,8 @@ fn a_binding_that_came_after_a_cluster_was_started_is_given_nothing_by_an_old_lo
         for binding in &mut world.bindings {
             (binding.fence, binding.uid) = (None, format!("{}-later", binding.uid));
             binding.spec.resource_snapshot_name.clear();
+            binding.spec.state = BindingState::Scheduled;
+            binding.status = ResourceBindingStatus::default();
         }
         let seen = world.seen(a);
         assert!(needs_current_run(&seen, &plan(&seen)), "it gives the same again");
