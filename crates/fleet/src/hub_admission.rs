@@ -74,7 +74,7 @@ impl Admission for HubAdmission {
             guarding.judge(review)?;
         }
         if group_version(review.api_version).0 == FREEZING {
-            return judge_record(review);
+            judge_record(review)?;
         }
         let Some(kind) = concerned(review) else { return Ok(()) };
         let Some(request) = request(review, &kind, review.object) else { return Ok(()) };

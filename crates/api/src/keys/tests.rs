@@ -104,6 +104,8 @@ fn the_keys_are_these() {
         QUARANTINED           flagship.dev/quarantined
         FOLLOWS_UID           flagship.dev/follows-uid
         RECORD_CHECKPOINT     flagship.dev/record-checkpoint
+        OUTGOING              flagship.dev/outgoing
+        TEST_NOTIFICATION     flagship.dev/test-notification
         # finalizer
         PLACEMENT         kubernetes-fleet.io/crp-cleanup
         SCHEDULER         kubernetes-fleet.io/scheduler-cleanup

@@ -166,6 +166,7 @@ fn every_guide_is_walked_and_listed() {
         "progress",
         "records",
         "stuck",
+        "windows",
     ];
     let walked = walked.map(|page| format!("{page}.md"));
     assert_eq!(pages, walked);
