@@ -103,7 +103,7 @@ fn a_rival_run_to_another_version() {
 fn a_rival_run_while_the_first_is_stopped() {
     let faults = Faults { stop: 1, ..Faults::default() };
     let world = World { stages: 1, rival: true, faults, ..World::default() };
-    holds("1x2, rival: stop", world, 40_000);
+    holds_in_wide("1x2, rival: stop", world, 40_000);
 }
 
 #[test]
