@@ -47,8 +47,9 @@ pub fn record(request: &Request<'_>, writer: Writer) -> Option<Answer> {
 }
 
 /// Whether an update leaves everything that a record tells as it is; finalizers are no part.
+/// Owners are: garbage collection would delete a record whose owner somebody made up.
 fn same(old: &Value, new: &Value) -> bool {
-    ["/spec", "/metadata/labels", "/metadata/annotations"]
+    ["/spec", "/metadata/labels", "/metadata/annotations", "/metadata/ownerReferences"]
         .into_iter()
         .all(|part| old.pointer(part) == new.pointer(part))
 }
@@ -69,6 +70,8 @@ mod tests {
             "spec": {"entries": [{"n": 1}]}});
         let kept = json!({"metadata": {"name": "r", "finalizers": ["x"]},
             "spec": {"entries": [{"n": 1}]}});
+        let disowned = json!({"metadata": {"name": "r", "ownerReferences": [{"uid": "nobody"}]},
+            "spec": {"entries": [{"n": 1}]}});
         let table = [
             (Writer::Hub, Create, &edited, None),
             (Writer::Hub, Update, &edited, None),
@@ -80,6 +83,7 @@ mod tests {
             (Writer::Administrator, Delete, &old, None),
             (Writer::Other, Create, &edited, Some("cannot be created")),
             (Writer::Other, Update, &edited, Some("cannot be changed")),
+            (Writer::Other, Update, &disowned, Some("cannot be changed")),
             (Writer::Other, Delete, &old, Some("cannot be deleted")),
         ];
         for (kind, namespace) in [("ClusterRolloutRecord", ""), ("RolloutRecord", "app")] {
