@@ -234,6 +234,10 @@ pub enum What {
     Frozen,
     /// No freeze holds it any more.
     Unfrozen,
+    /// No window is open: nothing of the run is under way, and nothing may begin.
+    WindowClosed,
+    /// No window holds it any more.
+    WindowOpened,
     /// A cluster takes longer than it should.
     Stuck,
     /// More clusters have failed than may.

@@ -113,6 +113,8 @@ pub fn sentence(entry: &RecordEntry) -> String {
         What::WaitOver => format!("the wait of stage {stage} is over"),
         What::Frozen => "frozen".to_owned(),
         What::Unfrozen => "no longer frozen".to_owned(),
+        What::WindowClosed => "no window is open".to_owned(),
+        What::WindowOpened => "no window holds it any more".to_owned(),
         What::Stuck => "stuck".to_owned(),
         What::BudgetSpent => "the failure budget is spent".to_owned(),
         What::Stopped => "stopped".to_owned(),

@@ -41,7 +41,7 @@ pub struct Report {
     pub people: Vec<Person>,
     /// Clusters that failed or were skipped.
     pub failures: Vec<Failure>,
-    /// When nothing could begin: stops and freezes.
+    /// When nothing could begin: stops, freezes and closed windows.
     pub held: Vec<Span>,
     /// Every entry, as a sentence.
     pub entries: Vec<Line>,
@@ -285,12 +285,14 @@ fn failures(record: &Record) -> Vec<Failure> {
     failed.map(story).collect()
 }
 
-/// Stops and freezes, each with its end.
+/// Stops, freezes and closed windows, each with its end.
 fn held(record: &Record, until: Timestamp) -> Vec<Span> {
     let mut spans = Vec::new();
-    for (begins, ends, what) in
-        [(What::Stopped, What::Resumed, "stopped"), (What::Frozen, What::Unfrozen, "frozen")]
-    {
+    for (begins, ends, what) in [
+        (What::Stopped, What::Resumed, "stopped"),
+        (What::Frozen, What::Unfrozen, "frozen"),
+        (What::WindowClosed, What::WindowOpened, "closed"),
+    ] {
         let mut open: Option<&RecordEntry> = None;
         for entry in record.entries() {
             match entry.what {

@@ -130,8 +130,8 @@ impl Draft {
         Self { who, ..self }
     }
 
-    /// What it is about. Nothing of the same subject happens twice in a run, but for stops and
-    /// freezes.
+    /// What it is about. Nothing of the same subject happens twice in a run, but for what
+    /// holds it: stops, freezes, closed windows, stuck clusters.
     pub fn subject(&self) -> Subject<'_> {
         (self.what, part(&self.stage), part(&self.cluster), part(&self.gate))
     }

@@ -19,7 +19,7 @@ use flagship_api::staged_update_status::{
     ClusterUpdatingStatus, StageTaskStatus, StageUpdatingStatus, UpdateRunStatus,
 };
 
-use super::held::says_frozen;
+use super::held::{says_closed, says_frozen};
 use super::lifecycle::{
     Ending, configured, ending, has_ended, is_finished, is_passed, is_skipped, is_started, outcome,
     says,
@@ -78,6 +78,8 @@ pub fn without_effect<'a>(
         let stays = [
             What::Frozen,
             What::Unfrozen,
+            What::WindowClosed,
+            What::WindowOpened,
             What::Stopped,
             What::Resumed,
             What::Stuck,
@@ -89,11 +91,12 @@ pub fn without_effect<'a>(
 }
 
 /// What comes first where several things are told at once: a pass finishes before it begins.
-const ORDER: [What; 18] = [
+const ORDER: [What; 20] = [
     What::Planned,
     What::Started,
     What::Resumed,
     What::Unfrozen,
+    What::WindowOpened,
     What::ClusterDone,
     What::ClusterFailed,
     What::ClusterSkipped,
@@ -105,6 +108,7 @@ const ORDER: [What; 18] = [
     What::GateWaits,
     What::StageBegan,
     What::ClusterBegan,
+    What::WindowClosed,
     What::Frozen,
     What::Stopped,
     What::Ended,
@@ -264,7 +268,7 @@ fn why(cluster: &ClusterUpdatingStatus) -> (String, String) {
     (words.find(is_code).unwrap_or(&told.reason).to_owned(), told.message.clone())
 }
 
-/// What may happen again and again: stops and freezes, told when they turn.
+/// What may happen again and again: stops, freezes and closed windows, told when they turn.
 fn turns(
     seen: &Observed,
     entries: &[RecordEntry],
@@ -305,7 +309,38 @@ fn turns(
         // Whoever deletes a freeze leaves nothing behind that names them.
         turns.push(Draft::of(What::Unfrozen).by(Asked::Known(crate::record::who::unknown())));
     }
+    let closed = last_of(entries, &[What::WindowClosed, What::WindowOpened]);
+    let closed = closed.is_some_and(|entry| entry.what == What::WindowClosed);
+    // Told once for each closing, however often what opens first changes meanwhile. A freeze
+    // or a stop says nothing of windows.
+    if says_closed(status) && !closed {
+        let text = message(status, update_run::PROGRESSING);
+        turns.push(Draft::of(What::WindowClosed).text(text));
+    } else if closed && goes_on(seen, status) {
+        turns.push(Draft::of(What::WindowOpened));
+    }
     turns
+}
+
+/// Whether neither a stop nor a freeze nor a window holds the run.
+fn goes_on(seen: &Observed, status: &UpdateRunStatus) -> bool {
+    seen.run.state() == UpdateRunState::Run && !says_frozen(status) && !says_closed(status)
+}
+
+/// Whether a stored status tells of a stop, a freeze or a closed window that these entries do
+/// not. Entries are written first, so whoever remembers these has not read what another hub
+/// added since.
+pub fn are_behind(entries: &[RecordEntry], status: &UpdateRunStatus) -> bool {
+    let Some(told) = status.conditions.of_type(update_run::PROGRESSING) else { return false };
+    let (what, turns): (What, &[What]) = match told.reason.as_str() {
+        reason::STOPPING | reason::STOPPED => {
+            (What::Stopped, &[What::Started, What::Stopped, What::Resumed])
+        }
+        reason::FROZEN => (What::Frozen, &[What::Frozen, What::Unfrozen]),
+        reason::WINDOW_CLOSED => (What::WindowClosed, &[What::WindowClosed, What::WindowOpened]),
+        _ => return false,
+    };
+    last_of(entries, turns).is_none_or(|last| last.what != what)
 }
 
 /// What tells that a run has got on since it was stuck, and that it was.

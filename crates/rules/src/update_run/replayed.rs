@@ -1,7 +1,8 @@
 //! A run as it was at some moment, from its record: the status it had then, as far as a board
 //! shows it.
 
-use flagship_api::condition::Generation;
+use flagship_api::condition::{Conditions, Generation};
+use flagship_api::condition_type::update_run::PROGRESSING;
 use flagship_api::names::{DELETION_STAGE, StageSide, approval_request};
 use flagship_api::reason::update_run as reason;
 use flagship_api::rollout_record::{RecordEntry, RecordedPlan, RecordedStage, What};
@@ -11,6 +12,7 @@ use flagship_api::staged_update::{
 use flagship_api::staged_update_status::{
     ClusterUpdatingStatus, StageTaskStatus, StageUpdatingStatus, UpdateRunStatus,
 };
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::recorded::gate_name;
 use super::status::{ConditionValue, ConditionWriter};
@@ -38,7 +40,8 @@ pub fn replayed(
             What::Stopped => spec.state = Some(UpdateRunState::Stop),
             _ => {}
         }
-        on_run(writer, entry, &mut status);
+        let stopping = spec.state == Some(UpdateRunState::Stop);
+        on_run(writer, entry, stopping, &mut status);
         on_stage(writer, entry, &mut status);
     }
     (spec, status)
@@ -108,7 +111,12 @@ fn kinds(gates: &[String], side: &str) -> Vec<(StageTaskType, Option<String>)> {
     read.collect()
 }
 
-fn on_run(writer: ConditionWriter, entry: &RecordEntry, status: &mut UpdateRunStatus) {
+fn on_run(
+    writer: ConditionWriter,
+    entry: &RecordEntry,
+    stopping: bool,
+    status: &mut UpdateRunStatus,
+) {
     let text = entry.text.as_deref().unwrap_or_default();
     match entry.what {
         What::Planned => writer.initialized(status),
@@ -133,29 +141,42 @@ fn on_run(writer: ConditionWriter, entry: &RecordEntry, status: &mut UpdateRunSt
             Some(reason::INITIALIZATION_FAILED) => writer.not_initialized(status, text),
             _ => writer.failed(status, text),
         },
-        What::ClusterDone | What::ClusterFailed | What::ClusterSkipped => {
+        What::WindowClosed => writer.progress(status, &ConditionValue::Closed(text.to_owned())),
+        What::Stuck => writer.stuck(status, text),
+        What::ClusterDone | What::ClusterFailed | What::ClusterSkipped if stopping => {
             finish_stopping(writer, entry, status);
         }
-        What::BudgetSpent | What::Stuck => {}
+        What::ClusterDone | What::ClusterFailed | What::ClusterSkipped => {
+            get_on(writer, status);
+        }
+        What::BudgetSpent => {}
         _ => writer.progress(status, &ConditionValue::Progressing),
+    }
+}
+
+/// A run that was stuck is not any more when one of its clusters gets on, well or badly.
+fn get_on(writer: ConditionWriter, status: &mut UpdateRunStatus) {
+    if told(status).is_some_and(|told| told.reason == reason::STUCK) {
+        writer.progress(status, &ConditionValue::Progressing);
     }
 }
 
 /// A run that was stopped while clusters were under way has stopped with the last of them.
 fn finish_stopping(writer: ConditionWriter, entry: &RecordEntry, status: &mut UpdateRunStatus) {
-    use flagship_api::condition::Conditions;
-    use flagship_api::condition_type::update_run::PROGRESSING;
-    let stopping = status.conditions.of_type(PROGRESSING);
-    if stopping.is_none_or(|told| told.reason != reason::STOPPING) {
+    let finishes = [reason::STOPPING, reason::STUCK];
+    if told(status).is_none_or(|told| !finishes.contains(&told.reason.as_str())) {
         return;
     }
     let stages = status.stages_status.iter().chain(&status.deletion_stage_status);
     let mut flying =
         stages.flat_map(|stage| &stage.clusters).filter(|c| super::lifecycle::in_flight(c));
-    let only = flying.all(|c| Some(&c.cluster_name) == entry.cluster.as_ref());
-    if only {
-        writer.progress(status, &ConditionValue::Stopped);
-    }
+    let last = flying.all(|c| Some(&c.cluster_name) == entry.cluster.as_ref());
+    let value = if last { ConditionValue::Stopped } else { ConditionValue::Stopping };
+    writer.progress(status, &value);
+}
+
+fn told(status: &UpdateRunStatus) -> Option<&Condition> {
+    status.conditions.of_type(PROGRESSING)
 }
 
 fn on_stage(writer: ConditionWriter, entry: &RecordEntry, status: &mut UpdateRunStatus) {

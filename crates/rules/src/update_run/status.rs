@@ -141,7 +141,7 @@ impl ConditionWriter {
                     "The updateRun is waiting for {side}-stage tasks in stage {stage} to complete"
                 ))
             }
-            ConditionValue::Stuck(clusters, stage) => progressing.is_false(reason::STUCK).because(format!(
+            ConditionValue::Stuck(clusters, stage) => return self.stuck(status, &format!(
                 "The updateRun is stuck waiting for {} cluster(s) in stage {stage} to finish updating, please check placement status for potential errors",
                 stuck_names(clusters)
             )),
@@ -170,6 +170,12 @@ impl ConditionWriter {
         };
         let draft = draft_succeeded(true, reason::SUCCEEDED).because(said);
         self.write(draft, &mut status.conditions);
+    }
+
+    /// Clusters take too long, in these words.
+    pub fn stuck(self, status: &mut UpdateRunStatus, text: &str) {
+        let draft = draft(update_run::PROGRESSING).is_false(reason::STUCK);
+        self.write(draft.because(text), &mut status.conditions);
     }
 
     /// The run ended badly.

@@ -31,7 +31,7 @@ impl Scenario {
     }
 
     /// What `flagship replay` prints.
-    async fn replay(&self, words: &str) -> String {
+    pub(super) async fn replay(&self, words: &str) -> String {
         let mut out = Vec::new();
         let ended = self.typed::<Replay>(words).answer(&self.reach(), &mut out).await;
         told(out, ended)
@@ -161,6 +161,7 @@ async fn a_run_is_replayed_with_the_board_of_status() {
           staging  ✔ member2  ◐ after: approval
           canary  · member1  · member3
 
+          budget: stage staging: none may fail (policy production)
           told: entry 6 of 15, <moment>: stage staging waits, after-Approval.
         [exit 0]
     "#]]
@@ -239,5 +240,25 @@ async fn a_record_has_the_hash_that_plan_printed() {
         assert_eq!(record["spec"]["plan"]["hash"], hash, "{planned}");
         let told = scenario.report("second").await;
         assert!(told.contains(&format!("| plan | {hash} |")), "{told}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_was_stuck_is_replayed_as_stuck() {
+    for scope in [CLUSTER, NAMESPACED] {
+        let scenario = Scenario::begin(scope).await;
+        scenario.policy("production", json!({"failure": {"progressDeadline": "10m"}})).await;
+        scenario.deploy("nginx:1.28-typo").await;
+        scenario.gets_stuck(json!({"type": "External"})).await;
+        let (then, now) =
+            (scenario.replay("example-run --at 5m").await, scenario.status("example-run").await);
+        assert!(now.lines().next().is_some_and(|line| line.contains("  STUCK  ")), "{now}");
+        assert!(then.lines().next().is_some_and(|line| line.contains("  STUCK  ")), "{then}");
+        assert!(then.contains(": stuck: The updateRun is stuck waiting for member2"), "{then}");
+        // It is over when a cluster gets on, well or badly.
+        scenario.until("example-run", "UpdateRunFailed").await;
+        let all = scenario.replay("example-run").await;
+        assert!(all.lines().any(|line| line.contains("  STUCK  ")), "{all}");
+        assert!(all.lines().any(|line| line.contains("  FAILED  ")), "{all}");
     }
 }

@@ -14,6 +14,7 @@ use flagship_api::rollout_record::{
     ClusterRolloutRecord, RecordEntry, RolloutRecord, RolloutRecordSpec,
 };
 use flagship_rules::record::Keep;
+use flagship_rules::update_run::recorded::are_behind;
 use flagship_runtime::client::{ClientError, Precondition, Selection};
 use flagship_runtime::effects::Kind;
 use flagship_runtime::error_action::Failure;
@@ -85,6 +86,11 @@ impl Records {
         }
         if observed.unreadable.is_some() || !keep.keeps(policed) {
             return Ok(());
+        }
+        let known = self.kept().get(&run.value.uid).cloned();
+        if known.is_some_and(|known| are_behind(&known.entries, &run.value.status)) {
+            // Another hub that leads, too, has written entries since this one read them.
+            self.forget(&run.value.uid);
         }
         match self.of::<S>(cx, &run.precondition).await {
             Ok(kept) => observed.record = kept.map(|kept| kept.entries.clone()),

@@ -11,7 +11,15 @@ use super::{Told, broken};
 use crate::record::{Draft, chain, subject};
 
 /// What may happen again and again in a run.
-const REPEATS: [What; 4] = [What::Stopped, What::Resumed, What::Frozen, What::Unfrozen];
+const REPEATS: [What; 7] = [
+    What::Stopped,
+    What::Resumed,
+    What::Frozen,
+    What::Unfrozen,
+    What::WindowClosed,
+    What::WindowOpened,
+    What::Stuck,
+];
 
 /// P6, for a write: a status tells nothing that the record does not, and no binding is touched
 /// whose cluster has not begun there.

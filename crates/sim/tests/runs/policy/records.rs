@@ -1,6 +1,7 @@
 //! Records of runs: what is written down, when, and what is left of it.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use flagship_api::rollout_record::{RecordEntry, RolloutRecordSpec, What};
 use flagship_hub::Options;
@@ -10,6 +11,8 @@ use serde_json::{Value, json};
 use super::clusters::policy;
 use crate::update_run::story::{CLUSTER, SCOPES, Story, fixed, stage};
 use flagship_sim::testing::{Scope, text, without_profiles};
+use flagship_store::env::plan::{Effect, Rule};
+use flagship_store::env::{FaultOutcome, Point};
 
 /// The resource of records in a scope.
 pub fn records(scope: Scope) -> &'static str {
@@ -35,7 +38,7 @@ fn entries(story: &Story, run: &str) -> Vec<RecordEntry> {
 }
 
 /// What a record tells, in short.
-fn told(story: &Story, run: &str) -> String {
+pub fn told(story: &Story, run: &str) -> String {
     let line = |entry: &RecordEntry| {
         let who = entry
             .who
@@ -334,4 +337,50 @@ async fn the_record_of_a_hundred_clusters_fits_one_object() {
     assert_eq!((parts.len(), count), (1, 205));
     assert!((50_000..75_000).contains(&size), "{size} bytes");
     hold(&story);
+}
+
+/// A hub that leads, too, and hears late of a stop that another one has told, tells of the resume
+/// when it sees it, and not only with the next cluster.
+#[tokio::test(start_paused = true)]
+async fn a_resume_is_told_at_once_by_a_hub_that_did_not_hear_of_the_stop() {
+    for scope in SCOPES {
+        let mut story = Story::begin_with(scope, keeping(Keep::All)).await;
+        story.two_stages().await;
+        story.run("r", json!({"state": "Run"})).await;
+        story.start_as("other").await;
+        let late = Effect::Do(FaultOutcome::Delay(Duration::from_secs(30)));
+        let rule = Rule::at(Point::WatchEvent, late);
+        story.disturb(vec![Rule { who: "other".to_owned(), resource: scope.runs(), ..rule }]);
+        story.set_state("r", "Stop").await;
+        assert!(told(&story, "r").ends_with("5 Stopped  by user ManagedFields\n"));
+        story.kill("hub").await;
+        story.set_state("r", "Run").await;
+        story.pass(45).await;
+        hold(&story);
+        let told = told(&story, "r");
+        assert!(
+            told.ends_with("5 Stopped  by user ManagedFields\n6 Resumed  by user ManagedFields\n"),
+            "{told}"
+        );
+    }
+}
+
+/// Two hubs that lead from the first entry to the last tell everything once, and in order.
+#[tokio::test(start_paused = true)]
+async fn two_hubs_that_both_lead_tell_stops_and_resumes_once() {
+    for scope in SCOPES {
+        let mut story = Story::begin_with(scope, keeping(Keep::All)).await;
+        story.start_as("other").await;
+        story.two_stages().await;
+        story.run("r", json!({"state": "Run"})).await;
+        for _ in 0..3 {
+            story.set_state("r", "Stop").await;
+            story.set_state("r", "Run").await;
+        }
+        story.all_work().await;
+        story.settle().await;
+        hold(&story);
+        let turns = |what: What| entries(&story, "r").iter().filter(|e| e.what == what).count();
+        assert_eq!([What::Stopped, What::Resumed, What::Ended].map(turns), [3, 3, 1]);
+    }
 }

@@ -4,6 +4,7 @@ use flagship_fleet::HubAdmission;
 use serde_json::{Value, json};
 
 use super::clusters::policy;
+use super::records::told;
 use crate::update_run::story::{CLUSTER, SCOPES, Story};
 use flagship_sim::testing::TestHub;
 
@@ -120,6 +121,33 @@ async fn what_was_begun_finishes_after_the_window_has_closed() {
         story.patch("rolloutpolicies.flagship.dev", "", "short", open).await;
         story.pass(900).await;
         assert_eq!(story.holds()[0], "m1 Scheduled", "the run keeps the policy it began with");
+    }
+}
+
+/// The record tells when no window was open, and when one was again: once each, however often
+/// the hub looks, and not again after a stop in between.
+#[tokio::test(start_paused = true)]
+async fn a_record_tells_each_closing_and_each_opening_once() {
+    for scope in SCOPES {
+        let story = Story::begin(scope).await;
+        let windows = json!([{"allow": "02:00-05:00"}]);
+        policy(&story, "night", json!({"windows": windows})).await;
+        story.two_stages().await;
+        story.run("r", json!({"state": "Run"})).await;
+        let closed = "False UpdateRunWindowClosed: closed until Thu 02:00 UTC (policy night)";
+        assert_eq!(story.said("r", "Progressing"), closed);
+        story.set_state("r", "Stop").await;
+        story.set_state("r", "Run").await;
+        story.pass(3600).await;
+        let begins = "1 Planned  by user ManagedFields\n2 Started  by user ManagedFields\n3 WindowClosed \n4 Stopped  by user ManagedFields\n5 Resumed  by user ManagedFields\n";
+        assert_eq!(told(&story, "r"), begins);
+        // A story begins at midnight of a Thursday.
+        let opens: jiff::Timestamp = "2026-01-01T02:00:10Z".parse().expect("a moment");
+        let left = opens.duration_since(story.env.now()).as_secs();
+        story.pass(u64::try_from(left).expect("it is to come")).await;
+        let opened =
+            format!("{begins}6 WindowOpened \n7 StageBegan canary\n8 ClusterBegan canary m2\n");
+        assert_eq!(told(&story, "r"), opened);
     }
 }
 
