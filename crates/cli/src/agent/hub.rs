@@ -12,6 +12,7 @@ use flagship_hub::Options;
 use flagship_rules::membership::Rights;
 use flagship_rules::placement::Batching;
 use flagship_rules::placement::selection::{SelectionOptions, SkippedNamespaces, TypeRules};
+use flagship_runtime::client::Client;
 use flagship_runtime::env::Env;
 use flagship_runtime::lease::LeaseConfig;
 use flagship_runtime::metrics::Metrics;
@@ -23,6 +24,7 @@ use super::hub_choices::{HubChoices, signed};
 use super::spelling::{Complaints, Logging, duration};
 use super::webhooks::{CERTIFICATE_FOLDER, Certificate, Judging, Pending, Reach, Webhooks};
 use super::{block_on, cluster, read_words, told_to_stop};
+use crate::whoami::whoami;
 
 /// Run the hub's controllers on a Kubernetes API server
 #[derive(Args, Clone, Debug)]
@@ -213,6 +215,18 @@ impl Hub {
         block_on(self.work())
     }
 
+    /// As whom the API server knows this hub, which alone may write records of runs.
+    async fn own_name(client: &Client) -> Option<String> {
+        let name = whoami(client).await;
+        if name.is_none() {
+            tracing::warn!(
+                "the API server does not say as whom it knows this hub (SelfSubjectReview): \
+                 rights alone keep people from writing records of runs"
+            );
+        }
+        name
+    }
+
     async fn work(self) -> anyhow::Result<()> {
         let env = Env::system();
         let metrics = Metrics::default();
@@ -224,6 +238,10 @@ impl Hub {
         let judging = Judging {
             options: options.admission(),
             guard_rails: options.guard_rails.clone().map(Arc::new),
+            hub_user: match reach {
+                Some(_) => Self::own_name(&client).await,
+                None => None,
+            },
         };
         let policies = self.choices.policies()?;
         let hub = flagship_hub::Hub::new(client.clone(), env.clone(), metrics.clone(), options);

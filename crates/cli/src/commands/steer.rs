@@ -17,11 +17,9 @@ use flagship_rules::update_run::approving::{approved, is_open};
 use flagship_rules::update_run::lifecycle::{self, Ending};
 use flagship_rules::update_run::superseded::{superseded, taken};
 use flagship_rules::update_run::{Age, Rival};
-use flagship_runtime::client::{Client, ClientError, ResourceType, Selection};
+use flagship_runtime::client::{Client, ClientError, Selection};
 use flagship_runtime::env::Env;
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::core::{DynamicObject, TypeMeta};
 use serde_json::{Value, json};
 
 use super::connect::{Connect, Hub};
@@ -131,23 +129,7 @@ impl Approve {
 
 /// Whose approval it is, as the hub knows the caller; nothing where it does not say.
 pub(super) async fn whoami(hub: &Hub) -> Option<String> {
-    let reviews = hub.client.of_type::<DynamicObject>(ResourceType {
-        group: "authentication.k8s.io".to_owned(),
-        version: "v1".to_owned(),
-        plural: "selfsubjectreviews".to_owned(),
-        kind: "SelfSubjectReview".to_owned(),
-    });
-    let question = DynamicObject {
-        types: Some(TypeMeta {
-            api_version: "authentication.k8s.io/v1".to_owned(),
-            kind: "SelfSubjectReview".to_owned(),
-        }),
-        metadata: ObjectMeta::default(),
-        data: json!({}),
-    };
-    let answer = reviews.create(&question).await.ok()?;
-    let name = answer.data["status"]["userInfo"]["username"].as_str()?;
-    (!name.is_empty()).then(|| name.to_owned())
+    crate::whoami::whoami(&hub.client).await
 }
 
 /// The request to approve, once the run asks for it.

@@ -4,6 +4,7 @@
 //! Administrators may delete one, since a store must be cleaned in the end and
 //! `flagship audit verify` tells such a gap from retention; nobody may change what is written.
 
+use flagship_base::machinery::user::group;
 use serde_json::Value;
 
 use super::{Answer, Operation, Request};
@@ -11,19 +12,58 @@ use super::{Answer, Operation, Request};
 /// Who asks for a write, as far as records are concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Writer {
-    /// The hub, or what cleans up beside it: garbage collection, namespaces that go.
+    /// The hub; on an embedded one also what cleans up beside it.
     Hub,
-    /// Somebody in the group of administrators.
+    /// Somebody in the group of administrators, or what cleans up in a cluster: garbage
+    /// collection, namespaces that go.
     Administrator,
     /// Anybody else.
     Other,
 }
 
+/// Users of an API server that delete what has lost its namespace or owner.
+const CLEANERS: [&str; 3] = [
+    "system:serviceaccount:kube-system:namespace-controller",
+    "system:serviceaccount:kube-system:generic-garbage-collector",
+    "system:kube-controller-manager",
+];
+
+impl Writer {
+    /// Who a user of an API server is that knows the hub by this name.
+    pub fn of(user: &str, groups: &[&str], hub: &str) -> Self {
+        if user == hub {
+            Self::Hub
+        } else if groups.contains(&group::MASTERS) || CLEANERS.contains(&user) {
+            Self::Administrator
+        } else {
+            Self::Other
+        }
+    }
+}
+
+/// What an API server must ask about, as conditions of a webhook in CEL: everything but what
+/// the hub writes and what cleaners delete. So records are written, and namespaces go, also
+/// while no webhook answers.
+pub fn asked_about(hub: &str) -> [(&'static str, String); 2] {
+    let quoted = |text: &str| Value::String(text.to_owned()).to_string();
+    let cleaners = CLEANERS.map(quoted).join(", ");
+    let user = "request.userInfo.username";
+    [
+        ("not-the-hub", format!("{user} != {}", quoted(hub))),
+        (
+            "not-cleaning-up",
+            format!("!(request.operation == \"DELETE\" && {user} in [{cleaners}])"),
+        ),
+    ]
+}
+
+/// The kinds of records.
+pub const KINDS: [&str; 2] = ["ClusterRolloutRecord", "RolloutRecord"];
+
 /// Judges a write to a record. `None` for everything else, and for what harms no record.
 pub fn record(request: &Request<'_>, writer: Writer) -> Option<Answer> {
-    let kinds = ["ClusterRolloutRecord", "RolloutRecord"];
     let ours = request.kind.group == flagship_api::keys::group::POLICY
-        && kinds.contains(&request.kind.kind.as_str());
+        && KINDS.contains(&request.kind.kind.as_str());
     if !ours || writer == Writer::Hub {
         return None;
     }
@@ -119,5 +159,22 @@ mod tests {
             old: None,
         };
         assert_eq!(record(&request, Writer::Other), None);
+    }
+    #[test]
+    fn a_writer_is_known_by_its_name_and_groups() {
+        let hub = "system:serviceaccount:fleet-system:hub-agent";
+        let people = ["system:authenticated"];
+        for (user, groups, writer) in [
+            (hub, &people[..], Writer::Hub),
+            ("ana", &people, Writer::Other),
+            ("ana", &["system:masters"], Writer::Administrator),
+            ("system:serviceaccount:fleet-system:other", &people, Writer::Other),
+            (CLEANERS[0], &people, Writer::Administrator),
+            (CLEANERS[1], &people, Writer::Administrator),
+        ] {
+            assert_eq!(Writer::of(user, groups, hub), writer, "{user}");
+        }
+        // A name with quotes stays one string.
+        assert_eq!(asked_about("a\"b")[0].1, r#"request.userInfo.username != "a\"b""#);
     }
 }

@@ -124,7 +124,19 @@ const ALL: &[Webhook] = &[
         path: "/validate-flagship.dev-v1alpha1-rolloutpolicy",
         ..judges(OWN, "v1alpha1", "rolloutpolicies", "RolloutPolicy", &[Create, Update])
     },
+    Webhook {
+        name: "flagship.clusterrolloutrecord.validating",
+        path: "/validate-flagship.dev-v1alpha1-clusterrolloutrecord",
+        ..judges(OWN, "v1alpha1", "clusterrolloutrecords", "ClusterRolloutRecord", EVERY_WRITE)
+    },
+    Webhook {
+        name: "flagship.rolloutrecord.validating",
+        path: "/validate-flagship.dev-v1alpha1-rolloutrecord",
+        ..judges(OWN, "v1alpha1", "rolloutrecords", "RolloutRecord", EVERY_WRITE)
+    },
 ];
+
+const EVERY_WRITE: &[Operation] = &[Create, Update, Delete];
 
 const fn judges(
     group: &'static str,
@@ -160,6 +172,11 @@ impl Webhook {
     /// again by whoever reads it.
     pub fn fails_open(&self) -> bool {
         self.mutates
+    }
+
+    /// Whether it judges who may write records, which depends on who the hub is.
+    pub fn is_about_records(&self) -> bool {
+        self.group == OWN && super::records::KINDS.contains(&self.kind)
     }
 
     /// What a client is told that was refused.

@@ -27,7 +27,7 @@ use flagship_api::names::ObjectKey;
 use flagship_edge::Authority;
 use flagship_hub::admission::{Admission, Options};
 use flagship_hub::{Hub, Readiness};
-use flagship_rules::admission::guard_rails;
+use flagship_rules::admission::{Webhook, guard_rails, webhooks};
 use flagship_runtime::client::Client;
 use flagship_runtime::env::Env;
 use tokio::net::TcpListener;
@@ -100,7 +100,19 @@ pub struct Judging {
     pub options: Options,
     /// Who may write, if guard rails are wanted.
     pub guard_rails: Option<Arc<guard_rails::Options>>,
+    /// As whom the API server knows the hub, which alone writes records; without it nobody is
+    /// asked about them.
+    pub hub_user: Option<String>,
 }
+
+impl Judging {
+    /// The checks that are registered and answered.
+    fn webhooks(&self) -> impl Iterator<Item = &'static Webhook> {
+        let knows_hub = self.hub_user.is_some();
+        webhooks(self.options).filter(move |webhook| knows_hub || !webhook.is_about_records())
+    }
+}
+
 /// Where a Secret with cert-manager's certificate is mounted.
 pub const CERTIFICATE_FOLDER: &str = "/tmp/k8s-webhook-server/serving-certs";
 

@@ -6,7 +6,7 @@ use flagship_api::keys::label;
 use flagship_api::names::{ObjectKey, SYSTEM_NAMESPACE};
 use flagship_hub::policies::put;
 use flagship_rules::admission::guard_rails::{self, GuardRail, guard_rails};
-use flagship_rules::admission::{Operation, Webhook, webhooks};
+use flagship_rules::admission::{Operation, Webhook, records};
 use flagship_runtime::client::{Client, Precondition, Propagation};
 use flagship_runtime::effects::Kind;
 use k8s_openapi::api::admissionregistration::v1::{
@@ -215,8 +215,17 @@ pub(super) fn entries(
     trust: &Trust,
     mutates: bool,
 ) -> Vec<Value> {
-    let rows = webhooks(judging.options).filter(|webhook| webhook.mutates == mutates);
-    rows.map(|row| entry(row, reach, trust)).collect()
+    let rows = judging.webhooks().filter(|webhook| webhook.mutates == mutates);
+    let entries = rows.map(|row| {
+        let mut entry = entry(row, reach, trust);
+        if let Some(hub) = judging.hub_user.as_ref().filter(|_| row.is_about_records()) {
+            let conditions = records::asked_about(hub)
+                .map(|(name, expression)| json!({"name": name, "expression": expression}));
+            entry["matchConditions"] = json!(conditions);
+        }
+        entry
+    });
+    entries.collect()
 }
 
 /// A guard rail as a webhook. Unanswered it lets pass: a hub that is down must not lock the

@@ -4,6 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flagship_hub::admission::{Admission, Answer, Request};
 use flagship_rules::admission::guard_rails::{self, Sender};
+use flagship_rules::admission::records::{Writer, record};
 use flagship_rules::admission::{Operation, Webhook};
 use flagship_rules::placement::selection::Kind;
 use serde_json::{Value, json};
@@ -89,6 +90,14 @@ impl Asked {
         let groups: Vec<&str> = self.groups.iter().map(String::as_str).collect();
         let sender = Sender { name: &self.user, groups: &groups, sent_kind: &self.sent_kind };
         self.response(&by.guard(&self.request(), &sender, options).await, None)
+    }
+
+    /// Asks who may write records, where the API server knows the hub by this name.
+    pub fn about_record(&self, hub: &str) -> Value {
+        let groups: Vec<&str> = self.groups.iter().map(String::as_str).collect();
+        let writer = Writer::of(&self.user, &groups, hub);
+        let answer = record(&self.request(), writer);
+        self.response(&answer.unwrap_or_else(|| Answer::Allowed(String::new())), None)
     }
 
     fn request(&self) -> Request<'_> {

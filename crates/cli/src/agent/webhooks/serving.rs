@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use flagship_hub::admission::Admission;
-use flagship_rules::admission::{Webhook, guard_rails, webhooks};
+use flagship_rules::admission::{Webhook, guard_rails};
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
@@ -31,6 +31,8 @@ async fn connection(socket: TcpStream, tls: Tls, admission: Admission, judging: 
 /// Who answers at a path.
 enum Asks<'a> {
     Webhook(&'static Webhook),
+    /// The name that the API server knows the hub by.
+    Records(&'a str),
     GuardRails(&'a guard_rails::Options),
 }
 
@@ -41,8 +43,12 @@ async fn answer(
 ) -> Response<Full<Bytes>> {
     let path = request.uri().path().to_owned();
     let rails = judging.guard_rails.as_deref().filter(|_| path == guard_rails::PATH);
-    let webhook = webhooks(judging.options).find(|webhook| webhook.path == path);
+    let webhook = judging.webhooks().find(|webhook| webhook.path == path);
+    let hub_user = judging.hub_user.as_deref();
     let asks = match (webhook, rails) {
+        (Some(webhook), _) if webhook.is_about_records() => {
+            Asks::Records(hub_user.unwrap_or_default())
+        }
         (Some(webhook), _) => Asks::Webhook(webhook),
         (None, Some(rails)) => Asks::GuardRails(rails),
         (None, None) => return plain(StatusCode::NOT_FOUND, "no webhook is served here"),
@@ -58,6 +64,7 @@ async fn answer(
         Ok(asked) => {
             let said = match asks {
                 Asks::Webhook(webhook) => asked.answered(admission, webhook).await,
+                Asks::Records(hub) => asked.about_record(hub),
                 Asks::GuardRails(options) => asked.guarded(admission, options).await,
             };
             let said = said.to_string();

@@ -32,7 +32,7 @@ fn placement(name: &str, spec: Value) -> Value {
 
 fn lenient() -> Judging {
     let options = Options { pod_disruption_budgets: true, ..Options::default() };
-    Judging { options, guard_rails: None }
+    Judging { options, ..Judging::default() }
 }
 
 async fn names(user: &Local, resource: &str, name: &str) -> Vec<String> {
@@ -149,6 +149,77 @@ async fn guard_rails_judge_by_the_sender_over_https() {
     // Without guard rails the API server is no longer told to ask.
     register(&client, &lenient(), &reach, &trust).await.unwrap();
     assert!(user.get(VALIDATING, "", RAILS).await.is_err());
+}
+
+/// What an embedded hub refuses in the process, a real API server refuses by asking.
+#[tokio::test]
+async fn records_are_kept_from_everybody_but_the_hub_over_https() {
+    let fleet = Fleet::new(FleetConfig::of(0).without_admission().real_time()).await;
+    let handle = fleet.handle(HUB);
+    let (client, env) = (Client::in_process(handle.called_by("hub")), Env::system());
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let reach = Reach::Here(listener.local_addr().unwrap());
+    let judging = Judging { hub_user: Some("hub-agent".to_owned()), ..lenient() };
+    let made =
+        Webhooks::on(listener, &client, &env, judging.clone(), reach.clone(), Certificate::Own);
+    let webhooks = made.await.unwrap();
+    let trust = webhooks.trust.clone();
+    let hub = flagship_hub::Hub::new(client.clone(), env, Metrics::default(), Default::default());
+    let serving = webhooks.serve(hub);
+    register(&client, &judging, &reach, &trust).await.unwrap();
+    let people = ["system:authenticated"];
+    let (hub, person) = (handle.local_as("hub-agent", &people), handle.local_as("ana", &people));
+    let (admin, cleaner) = (
+        handle.local("admin"),
+        handle.local_as("system:serviceaccount:kube-system:namespace-controller", &people),
+    );
+    for (kind, plural, space) in [
+        ("ClusterRolloutRecord", "clusterrolloutrecords", ""),
+        ("RolloutRecord", "rolloutrecords", "default"),
+    ] {
+        let resource = format!("{plural}.flagship.dev");
+        let plan = json!({"placement": "web", "strategy": "s", "snapshot": "0", "stages": [],
+            "hash": ""});
+        let object = |name: &str| {
+            json!({"apiVersion": "flagship.dev/v1alpha1", "kind": kind,
+            "metadata": {"name": name, "namespace": space},
+            "spec": {"run": {"name": name, "uid": "u"}, "part": 1, "entries": [], "plan": plan}})
+        };
+        let webhook = format!("flagship.{}.validating", kind.to_lowercase());
+        let refused = |told: &str, why: &str| {
+            let begins = format!("admission webhook \"{webhook}\" denied the request: {kind} ");
+            assert!(told.starts_with(&begins) && told.contains(why), "{told}");
+        };
+        let told = person.create(&resource, space, object("r")).await.unwrap_err();
+        assert_eq!((told.code, told.reason), (403, "Forbidden"));
+        refused(&told.message, "r cannot be created: records tell what the hub did");
+        let made = hub.create(&resource, space, object("r")).await.unwrap();
+        let mut changed = made.clone();
+        changed["spec"]["plan"]["snapshot"] = json!("7");
+        for who in [&person, &admin, &cleaner] {
+            let told = who.update(&resource, changed.clone()).await.unwrap_err();
+            refused(&told.message, "r cannot be changed: a record stays as the hub wrote it");
+        }
+        let told = person.delete(&resource, space, "r", Default::default()).await.unwrap_err();
+        refused(&told.message, "r cannot be deleted: it is the account of what a run did");
+        hub.update(&resource, changed).await.unwrap();
+        admin.delete(&resource, space, "r", Default::default()).await.unwrap();
+        hub.create(&resource, space, object("s")).await.unwrap();
+        cleaner.delete(&resource, space, "s", Default::default()).await.unwrap();
+    }
+    // The hub and what cleans up are not asked about at all: records are written, and namespaces
+    // go, while no webhook answers.
+    drop(serving);
+    let late = json!({"apiVersion": "flagship.dev/v1alpha1", "kind": "RolloutRecord",
+        "metadata": {"name": "late", "namespace": "default"},
+        "spec": {"run": {"name": "late", "uid": "u"}, "part": 1, "entries": [],
+            "plan": {"placement": "web", "strategy": "s", "snapshot": "0", "stages": [], "hash": ""}}});
+    hub.create("rolloutrecords.flagship.dev", "default", late).await.unwrap();
+    let gone = |who: Local| async move {
+        who.delete("rolloutrecords.flagship.dev", "default", "late", Default::default()).await
+    };
+    assert!(gone(person).await.is_err(), "nobody else writes while nobody answers");
+    gone(cleaner).await.unwrap();
 }
 
 #[test]
