@@ -56,7 +56,7 @@ impl HubAdmission {
 impl Admission for HubAdmission {
     fn mutate(&self, review: &mut Mutation<'_>) -> Result<(), ApiError> {
         let (group, _) = group_version(review.api_version);
-        if group == FREEZING && review.kind == "Freeze" && review.operation != "delete" {
+        if group == POLICY_GROUP && review.kind == "Freeze" && review.operation != "delete" {
             let (old, sender) = (review.old, review.caller.name.to_string());
             flagship_rules::policy::freeze::stamp(review.object, old, &sender);
         }
@@ -73,7 +73,7 @@ impl Admission for HubAdmission {
         if let Some(guarding) = &self.guarding {
             guarding.judge(review)?;
         }
-        if group_version(review.api_version).0 == FREEZING {
+        if group_version(review.api_version).0 == POLICY_GROUP {
             judge_record(review)?;
         }
         let Some(kind) = concerned(review) else { return Ok(()) };
@@ -91,7 +91,8 @@ impl Admission for HubAdmission {
     }
 }
 
-const FREEZING: &str = flagship_api::keys::group::POLICY;
+/// The API group of rollout policies, freezes and records.
+const POLICY_GROUP: &str = flagship_api::keys::group::POLICY;
 
 /// Keeps records of runs from everybody who comes from the network.
 fn judge_record(review: &Review<'_>) -> Result<(), ApiError> {
