@@ -51,6 +51,7 @@ export function draw(root, model, changed, route, go, again = true) {
       figure(head.ended ? "Took" : "Elapsed", ago(head.created, { end: head.ended })),
       head.ended ? figure("Ended", at(head.ended)) : figure("Expected end", head.expected ? at(head.expected) : unknown_end(head))),
     strip(head),
+    policy(head),
     why(head.finding, { quiet }),
     h("div.stages", { class: head.stages.length > 4 ? "many" : "", style: { "--columns": columns(head.stages) } }, head.stages.map((stage, index) => column(stage, index, head))),
     legend(),
@@ -125,6 +126,20 @@ function strip(head) {
   }));
 }
 
+/** What policies and freezes say of the run: budgets, the first deadline, who is skipped. */
+function policy(head) {
+  const { budgets = [], policies = [], deadline, skipped = [], frozen } = head;
+  if (!budgets.length && !deadline && !skipped.length && !frozen) return null;
+  const by = policies.length ? `policy ${policies.join(", ")}` : "";
+  const line = (name, kind, ...says) => h("div", { class: kind, "data-key": name }, h("dt", {}, name), h("dd", {}, says));
+  return h("dl.policy", { "aria-label": "Policies", "data-key": "policy" },
+    frozen && line("Frozen", "is-held", frozen),
+    budgets.length > 0 && line("Budget", budgets.some((one) => one.failed.length > one.allowed) ? "is-spent" : "",
+      budgets.map((one, index) => h("span", {}, index ? " · " : "", one.says)), h("span.quiet", {}, ` (${by})`)),
+    deadline && line("Deadline", "", h("b", {}, deadline.cluster), " must be available by ", at(deadline.at), ", ", ago(deadline.at, { until: true }), " left", deadline.more > 0 && `; ${deadline.more} more under way`),
+    skipped.length > 0 && line("Skipped", "", skipped.map((one, index) => h("span", {}, index ? "; " : "", h("b", {}, one.cluster), one.says.replace(/^Skipped/, ""))), head.skippedMore > 0 && `; and ${head.skippedMore} more`));
+}
+
 function column(stage, index, head) {
   const share = stage.cells ? Math.round((stage.doneCells / stage.cells) * 100) : 0;
   const state = stage.done ? "over" : stage.begun ? "under way" : "ahead";
@@ -144,7 +159,7 @@ function columns(stages) {
 }
 
 function legend() {
-  return h("p.legend", { "aria-label": "Signs" }, [["done", "✔", "done"], ["updating", "◐", "updating"], ["stuck", "!", "stuck"], ["failed", "✘", "failed"], ["queued", "·", "not begun"], ["taken", "⇢", "follows another run"]].map(([kind, glyph, word]) =>
+  return h("p.legend", { "aria-label": "Signs" }, [["done", "✔", "done"], ["updating", "◐", "updating"], ["stuck", "!", "stuck"], ["failed", "✘", "failed"], ["skipped", "⊘", "skipped"], ["queued", "·", "not begun"], ["taken", "⇢", "follows another run"]].map(([kind, glyph, word]) =>
     h("span", {}, h("i.chip", { class: `c-${kind}`, "aria-hidden": "true" }, glyph), word)), h("span", {}, h("i.chip.silent.c-queued", { "aria-hidden": "true" }), "silent"));
 }
 

@@ -7,6 +7,7 @@ import { h, show, ago, span, now } from "./dom.js";
 export const MARKS = [
   ["queued", "·", "not begun"], ["updating", "◐", "being updated"], ["done", "✔", "done"],
   ["failed", "✘", "failed"], ["taken", "⇢", "follows another run"], ["stuck", "!", "stuck"],
+  ["skipped", "⊘", "skipped"],
 ];
 const FEW = 60;
 
@@ -206,6 +207,7 @@ function small(pen, kind, size) {
   else if (kind === "done") { pen.moveTo(2, mid); pen.lineTo(mid - 0.5, size - 2.6); pen.lineTo(size - 2, 2.6); pen.stroke(); }
   else if (kind === "failed") { pen.moveTo(2.4, 2.4); pen.lineTo(size - 2.4, size - 2.4); pen.moveTo(size - 2.4, 2.4); pen.lineTo(2.4, size - 2.4); pen.stroke(); }
   else if (kind === "stuck") { pen.fillRect(mid - 0.9, 2, 1.8, size - 5.6); pen.fillRect(mid - 0.9, size - 2.8, 1.8, 1.8); }
+  else if (kind === "skipped") { pen.arc(mid, mid, mid - 1.8, 0, Math.PI * 2); pen.moveTo(2.6, size - 2.6); pen.lineTo(size - 2.6, 2.6); pen.stroke(); }
   else { pen.moveTo(2, mid); pen.lineTo(size - 2, mid); pen.lineTo(mid + 1, 2.4); pen.stroke(); }
 }
 

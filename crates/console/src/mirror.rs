@@ -27,6 +27,7 @@ use flagship_explain::why::{
 };
 use flagship_rules::diagnosis::report::{self, Reported};
 use flagship_rules::heartbeat::last_heard;
+use flagship_rules::policy::Adopted;
 use flagship_rules::update_run::lifecycle::{has_ended, proven};
 use flagship_rules::update_run::{Age, Rival};
 use flagship_runtime::client::{Client, Objects, ResourceType, Selection};
@@ -366,6 +367,7 @@ impl Run {
         let facts = RunFacts {
             generation: Generation::of(&metadata),
             created: created(&metadata),
+            adopted: Adopted::noted_on(&metadata),
             spec,
             status,
         };

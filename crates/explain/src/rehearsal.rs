@@ -285,6 +285,8 @@ mod tests {
             cause: None,
             started: None,
             ended: None,
+            deadline: None,
+            says: None,
         };
         let cells = (0..clusters).map(cell).collect();
         Stage { name: name.to_owned(), cells, gates, done: false, begun: false }

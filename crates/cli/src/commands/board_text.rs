@@ -5,6 +5,7 @@
 
 use flagship_explain::board::{Board, Cell, Gate, GateState, Mark, Phase, Side};
 use flagship_explain::why::Finding;
+use jiff::SignedDuration;
 
 use super::wrap::{flow, shown_width};
 
@@ -72,13 +73,53 @@ fn drawn(board: &Board, label: &str, words: &str, look: Look) -> String {
     if !rows.is_empty() {
         text.push('\n');
     }
-    let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
-    let room = width.map(|width| width.saturating_sub(8));
-    text.push_str(&format!("  {label}: {}\n", flow(&words, " ", "        ", room)));
+    let mut notes = notes(board);
+    notes.push((label, words.to_owned()));
+    for (label, words) in notes {
+        let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+        let indent = " ".repeat(label.len() + 4);
+        let room = width.map(|width| width.saturating_sub(indent.len()));
+        text.push_str(&format!("  {label}: {}\n", flow(&words, " ", &indent, room)));
+    }
     match width {
         Some(width) => text.lines().map(|line| format!("{}\n", cut(line, width))).collect(),
         None => text,
     }
+}
+
+/// What policies and freezes say of the run, each under its label.
+fn notes(board: &Board) -> Vec<(&'static str, String)> {
+    let mut notes = Vec::new();
+    if !board.budgets.is_empty() {
+        let budgets: Vec<&str> = board.budgets.iter().map(|budget| budget.says.as_str()).collect();
+        let policies = board.policies.join(", ");
+        notes.push(("budget", format!("{} (policy {policies})", budgets.join("; "))));
+    }
+    if let Some((cell, deadline, more)) = board.first_deadline() {
+        let span = SignedDuration::from_secs(board.seconds);
+        let now = board.created.and_then(|created| created.checked_add(span).ok());
+        let left = now.map(|now| deadline.duration_since(now).as_secs().max(0));
+        let left = left.map_or_else(String::new, |left| format!(", {} left", clock(left)));
+        let more = if more == 0 { String::new() } else { format!("; {more} more are under way") };
+        let words = format!("{} must be available by {deadline:.0}{left}{more}", cell.cluster);
+        notes.push(("deadline", words));
+    }
+    let skipped: Vec<String> = board
+        .skipped()
+        .map(|(cluster, says)| format!("{cluster}{}", says.strip_prefix("Skipped").unwrap_or(says)))
+        .collect();
+    if !skipped.is_empty() {
+        let mut words = skipped[..skipped.len().min(SPELLED_OUT)].join("; ");
+        if skipped.len() > SPELLED_OUT {
+            words.push_str(&format!("; and {} more", skipped.len() - SPELLED_OUT));
+        }
+        notes.push(("skipped", words));
+    }
+    let frozen = board.frozen.as_deref();
+    notes.extend(
+        frozen.map(|says| ("frozen", says.strip_prefix("Frozen ").unwrap_or(says).to_owned())),
+    );
+    notes
 }
 
 /// The part of a line that fits, with a sign that there is more.
@@ -293,7 +334,8 @@ mod tests {
 
     fn cell(cluster: &str, mark: Mark, seconds: Option<i64>) -> Cell {
         let (taken_by, cause, started, ended) = (None, None, None, None);
-        Cell { cluster: cluster.to_owned(), mark, seconds, taken_by, cause, started, ended }
+        let (cluster, deadline, says) = (cluster.to_owned(), None, None);
+        Cell { cluster, mark, seconds, taken_by, cause, started, ended, deadline, says }
     }
 
     fn approval(side: Side, state: GateState) -> Gate {
@@ -337,6 +379,9 @@ mod tests {
                     false,
                 ),
             ],
+            policies: Vec::new(),
+            budgets: Vec::new(),
+            frozen: None,
         }
     }
 

@@ -24,6 +24,7 @@ use flagship_explain::why::{
 };
 use flagship_rules::diagnosis::report::{self, Reported};
 use flagship_rules::heartbeat::last_heard;
+use flagship_rules::policy::Adopted;
 use flagship_rules::update_run::lifecycle::{has_ended, proven};
 use flagship_rules::update_run::{Age, Rival};
 use flagship_runtime::client::{Client, ClientError, Listed, Selection};
@@ -129,6 +130,7 @@ fn run_facts(run: RunObject) -> RunFacts {
     RunFacts {
         generation: Generation::of(&run.metadata),
         created: created(&run.metadata),
+        adopted: Adopted::noted_on(&run.metadata),
         spec: run.spec,
         status: run.status,
     }

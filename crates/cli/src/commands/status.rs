@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use flagship_api::names::ObjectKey;
 use flagship_explain::board::Board;
-use flagship_explain::why::{Cause, Facts, Finding, State, Subject, causes, explain};
+use flagship_explain::why::{Cause, Facts, Finding, State, Subject, explain};
 use flagship_runtime::client::Selection;
 use flagship_runtime::client::watch::WatchFrom;
 use flagship_runtime::env::Env;
@@ -220,12 +220,7 @@ impl Glance {
     }
 
     fn of(facts: &Facts, key: &ObjectKey) -> Self {
-        let board = facts
-            .run
-            .as_ref()
-            .map(|run| Board::of(&key.to_string(), run.created, &run.spec, &run.status, facts.now))
-            .map(|board| board.showing(&facts.taken()).marking(&causes(facts)));
-        Self { board, finding: explain(facts) }
+        Self { board: Board::of_facts(facts, key), finding: explain(facts) }
     }
 
     fn as_text(&self, look: Look) -> String {

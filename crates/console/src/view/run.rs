@@ -9,7 +9,7 @@ use flagship_api::staged_update_status::{
     ClusterUpdatingStatus, StageUpdatingStatus, UpdateRunStatus,
 };
 use flagship_explain::board::{Board, Gate, GateState, Mark, Phase, Side, Stage};
-use flagship_explain::why::{Facts, causes, explain, silent_since};
+use flagship_explain::why::{explain, silent_since};
 use flagship_rules::update_run::lifecycle::{
     self, clusters_done_at, ended_at, started_at, wait_ends,
 };
@@ -80,7 +80,8 @@ pub fn model(seen: &ViewInputs<'_>, key: &ObjectKey) -> Model {
     model.set("namespace", &key.namespace);
     let finding = explain(&facts);
     model.set("finding", &finding);
-    let (Some(run), Some(board)) = (seen.mirror.runs.get(key), board(&facts, key)) else {
+    let board = Board::of_facts(&facts, key);
+    let (Some(run), Some(board)) = (seen.mirror.runs.get(key), board) else {
         model.set("missing", &true);
         return model;
     };
@@ -105,6 +106,13 @@ pub fn model(seen: &ViewInputs<'_>, key: &ObjectKey) -> Model {
         .map(|(stage, told)| column(seen.mirror, key, &run, stage, told))
         .collect();
     model.set("stages", &columns);
+    model.set("policies", &board.policies);
+    model.set("budgets", &board.budgets);
+    model.set("frozen", &board.frozen);
+    model.set("deadline", &deadline(&board));
+    let skipped = board.skipped().map(|(cluster, says)| json!({"cluster": cluster, "says": says}));
+    model.set("skipped", &skipped.take(SKIPPED_SHOWN).collect::<Vec<_>>());
+    model.set("skippedMore", &board.skipped().count().saturating_sub(SKIPPED_SHOWN));
     model.set("log", &log(seen.mirror, key, &run, &board));
     let placement = ObjectKey::new(key.namespace.as_deref(), &board.placement);
     let past = seen.mirror.runs_of(&placement);
@@ -127,6 +135,15 @@ pub fn model(seen: &ViewInputs<'_>, key: &ObjectKey) -> Model {
     model
 }
 
+/// Skipped clusters that are shown with the reason; the rest is counted.
+const SKIPPED_SHOWN: usize = 12;
+
+/// The deadline that comes first.
+fn deadline(board: &Board) -> Option<Value> {
+    let (cell, at, more) = board.first_deadline()?;
+    Some(json!({"cluster": cell.cluster, "at": millis(at), "more": more}))
+}
+
 /// `[mark]`, `[mark, since]`, `[mark, since, silent]`, `[mark, since, silent, more]`: there may
 /// be thousands, and most have nothing more to say. `more` is the run that took the cluster,
 /// or the cause that holds it.
@@ -135,9 +152,10 @@ fn shown(mark: Mark, since: i64, silent: bool, more: Option<&str>) -> Value {
         Mark::Queued => 0,
         Mark::Updating => 1,
         Mark::Done => 2,
-        Mark::Failed | Mark::Skipped | Mark::Left => 3,
+        Mark::Failed | Mark::Left => 3,
         Mark::Taken => 4,
         Mark::Stuck => 5,
+        Mark::Skipped => 6,
     };
     match (since, silent, more) {
         (_, _, Some(more)) => json!([mark, since, i32::from(silent), more]),
@@ -162,13 +180,7 @@ fn since(cluster: &ClusterUpdatingStatus, mark: Mark) -> Option<Timestamp> {
 /// What `flagship status -o json` prints.
 pub fn status(session: &Inner, key: &ObjectKey) -> Value {
     let facts = session.mirror.about_run(key, session.now());
-    json!({"board": board(&facts, key), "finding": explain(&facts)})
-}
-
-fn board(facts: &Facts, key: &ObjectKey) -> Option<Board> {
-    let run = facts.run.as_ref()?;
-    let board = Board::of(&key.to_string(), run.created, &run.spec, &run.status, facts.now);
-    Some(board.showing(&facts.taken()).marking(&causes(facts)))
+    json!({"board": Board::of_facts(&facts, key), "finding": explain(&facts)})
 }
 
 fn column(

@@ -1,7 +1,8 @@
 //! A run at a glance: its stages, where each cluster stands, and its gates.
 //!
 //! Terminal, page and `-o json` show this one value, so that they can never disagree.
-//! It only reads the run's own status; *why* something does not move is
+//! What the run's own status says comes first; clusters that other runs have, causes that hold
+//! some, and what policies say are added to it. *Why* something does not move is
 //! [`crate::why`]'s business.
 
 mod gates;
@@ -12,6 +13,7 @@ use std::collections::BTreeMap;
 
 use flagship_api::condition::{ConditionStatus, Conditions};
 use flagship_api::condition_type::{update_run, updating_cluster};
+use flagship_api::names::ObjectKey;
 use flagship_api::staged_update::{UpdateRunSpec, UpdateRunState};
 use flagship_api::staged_update_status::{
     ClusterUpdatingStatus, StageUpdatingStatus, UpdateRunStatus,
@@ -19,10 +21,12 @@ use flagship_api::staged_update_status::{
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
+use flagship_rules::policy::Adopted;
 use flagship_rules::update_run::lifecycle::{self, outcome, says, started_at};
 use flagship_rules::update_run::superseded::Taken;
+use flagship_rules::update_run::{Budget, available_by, budgets, start_signal, why_skipped};
 
-use crate::why::Cause;
+use crate::why::{Cause, Facts, causes};
 
 pub use flagship_rules::update_run::lifecycle::Phase;
 pub use gates::{Gate, GateState, Side};
@@ -80,6 +84,12 @@ pub struct Cell {
     /// When it was done, well or badly.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<Timestamp>,
+    /// By when it must be available while it is being updated, if a policy says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Timestamp>,
+    /// Why the run goes on without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub says: Option<String>,
 }
 
 /// One stage.
@@ -124,6 +134,16 @@ pub struct Board {
     pub seconds: i64,
     /// The stages, the deletion stage last if it has anything to do.
     pub stages: Vec<Stage>,
+    /// The rollout policies it follows, by name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub policies: Vec<String>,
+    /// How many clusters may fail and which have: in the stage under way, in those with
+    /// failures, and in the whole run; of a run that has ended only those with failures.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub budgets: Vec<Budget>,
+    /// Who has frozen it, until when and why, while it is frozen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frozen: Option<String>,
 }
 
 impl Board {
@@ -160,7 +180,77 @@ impl Board {
             ended,
             seconds: seconds(now.duration_since(from)),
             stages,
+            policies: Vec::new(),
+            budgets: Vec::new(),
+            frozen: frozen(status).filter(|_| phase == Phase::Frozen),
         }
+    }
+
+    /// The board of the run asked about, with everything that was read for it.
+    pub fn of_facts(facts: &Facts, key: &ObjectKey) -> Option<Self> {
+        let run = facts.run.as_ref()?;
+        let board = Self::of(&key.to_string(), run.created, &run.spec, &run.status, facts.now);
+        let signalled = |cluster: &str| {
+            let mut bound = facts.bindings.iter().filter(|found| {
+                found.spec.target_cluster == cluster && found.placement == run.spec.placement_name
+            });
+            let signal = start_signal(&bound.next()?.status.conditions)?;
+            Some(signal.last_transition_time.0)
+        };
+        let board = board.showing(&facts.taken()).marking(&causes(facts));
+        Some(match &run.adopted {
+            Some(adopted) => board.following(adopted, &run.status, signalled),
+            None => board,
+        })
+    }
+
+    /// The same board with what the policies of the run say of it. `signalled` is when a
+    /// cluster's binding was told to begin.
+    #[must_use]
+    pub fn following(
+        mut self,
+        adopted: &Adopted,
+        status: &UpdateRunStatus,
+        signalled: impl Fn(&str) -> Option<Timestamp>,
+    ) -> Self {
+        self.policies = adopted.policies.iter().map(|policy| policy.name.clone()).collect();
+        for (stage, told) in self.stages.iter_mut().zip(&status.stages_status) {
+            for (cell, entry) in stage.cells.iter_mut().zip(&told.clusters) {
+                if cell.mark.is_under_way() {
+                    let signalled = signalled(&cell.cluster);
+                    cell.deadline = available_by(adopted, &stage.name, entry, signalled);
+                }
+            }
+        }
+        if adopted.limits_failures() {
+            let under_way = self.stages.iter().find(|stage| !stage.done);
+            let under_way = under_way.map(|stage| stage.name.as_str());
+            let over = self.ended.is_some();
+            let worth_a_look = |budget: &Budget| {
+                let stage = budget.stage.as_deref();
+                let matters = !over && (stage.is_none() || stage == under_way);
+                matters || !budget.failed.is_empty()
+            };
+            self.budgets = budgets(adopted, status.stages_status.iter());
+            self.budgets.retain(worth_a_look);
+        }
+        self
+    }
+
+    /// The cluster under way that has failed first if none of them gets on, with its deadline,
+    /// and how many more have one.
+    pub fn first_deadline(&self) -> Option<(&Cell, Timestamp, usize)> {
+        let cells = self.stages.iter().flat_map(|stage| &stage.cells);
+        let with = cells.filter_map(|cell| Some((cell, cell.deadline?)));
+        let (cell, deadline) = with.clone().min_by_key(|(_, deadline)| *deadline)?;
+        Some((cell, deadline, with.count() - 1))
+    }
+
+    /// Clusters that the run goes on without, and why.
+    pub fn skipped(&self) -> impl Iterator<Item = (&str, &str)> {
+        let cells = self.stages.iter().flat_map(|stage| &stage.cells);
+        let skipped = cells.filter(|cell| cell.mark == Mark::Skipped);
+        skipped.map(|cell| (cell.cluster.as_str(), cell.says.as_deref().unwrap_or_default()))
     }
 
     /// The same board, where clusters that follow another run by now say so.
@@ -239,9 +329,17 @@ impl Cell {
             cause: None,
             started,
             ended: ended.map(|ended| ended.last_transition_time.0),
+            deadline: None,
+            says: why_skipped(cluster).map(str::to_owned),
             seconds: since.map(|since| seconds(now.duration_since(since))),
         }
     }
+}
+
+/// What a run says of the freeze that holds it.
+fn frozen(status: &UpdateRunStatus) -> Option<String> {
+    let told = status.conditions.of_type(update_run::PROGRESSING)?;
+    Some(told.message.clone())
 }
 
 fn seconds(span: SignedDuration) -> i64 {

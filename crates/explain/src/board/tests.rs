@@ -187,3 +187,47 @@ fn clusters_that_do_not_get_on_carry_their_cause() {
         board.stages[0].cells.iter().map(|cell| (cell.mark, cell.cause.as_deref())).collect();
     assert_eq!(cells, [(Mark::Updating, None), (Mark::Stuck, Some("IMAGE_NOT_FOUND"))]);
 }
+
+#[test]
+fn policies_add_budgets_and_deadlines_and_a_skipped_cluster_says_why() {
+    let started = condition("Started", "True", "ClusterUpdatingStarted", "09:00");
+    let with = |message: &str, reason: &str| {
+        let mut told = condition("Succeeded", "False", reason, "09:30");
+        told["message"] = json!(message);
+        told
+    };
+    let failed = with("Failed under policy p: not available within 1m0s", "ClusterUpdatingFailed");
+    let skipped = with("Skipped by bob: later", "ClusterSkipped");
+    let mut frozen = condition("Progressing", "False", "UpdateRunFrozen", "09:40");
+    frozen["message"] = json!("Frozen by alice until it is lifted, freeze f: incident");
+    let status = json!({
+        "conditions": [initialized(), frozen],
+        "stagesStatus": [
+            {"stageName": "a", "clusters": [{"clusterName": "a1", "conditions": [started, failed]}],
+                "conditions": [condition("Succeeded", "True", "StageUpdatingSucceeded", "09:30")]},
+            {"stageName": "b", "clusters": [
+                {"clusterName": "b1", "conditions": [started]},
+                {"clusterName": "b2", "conditions": [skipped]}]},
+            {"stageName": "c", "clusters": [{"clusterName": "c1"}]},
+        ],
+    });
+    let policy = json!({"name": "p", "spec": {"failure": {"progressDeadline": "5m",
+        "budget": {"run": 2, "stage": 1}}}});
+    let adopted: Adopted = serde_json::from_value(json!({"policies": [policy]})).unwrap();
+    let late = "2026-02-11T22:09:20Z".parse().unwrap();
+    let read = serde_json::from_value(status.clone()).unwrap();
+    let board = board("Run", status).following(&adopted, &read, |_| Some(late));
+    let says: Vec<&str> = board.budgets.iter().map(|budget| budget.says.as_str()).collect();
+    let budgets = [
+        "stage a: 1 of 1 spent by a1",
+        "stage b: 1 may fail, none has",
+        "the run: 1 of 2 spent by a1",
+    ];
+    assert_eq!(says, budgets);
+    let (cell, deadline, more) = board.first_deadline().unwrap();
+    assert_eq!((cell.cluster.as_str(), more), ("b1", 0));
+    assert_eq!(deadline.to_string(), "2026-02-11T22:14:20Z", "from when it was told to begin");
+    assert_eq!(board.skipped().collect::<Vec<_>>(), [("b2", "Skipped by bob: later")]);
+    let frozen = "Frozen by alice until it is lifted, freeze f: incident";
+    assert_eq!(board.frozen.as_deref(), Some(frozen));
+}

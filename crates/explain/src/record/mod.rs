@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use flagship_api::rollout_record::{
     Known, RecordEntry, RecordedPlan, RolloutRecordSpec, What, Who,
 };
+use flagship_rules::policy::{Adopted, Policy};
 use flagship_rules::record::retention::Checkpoint;
 use flagship_rules::update_run::replayed;
 use jiff::Timestamp;
@@ -82,7 +83,22 @@ impl Record {
         let past: Vec<&RecordEntry> = self.entries().filter(|entry| entry.time.0 <= at).collect();
         let first = past.first()?.time.0;
         let (spec, status) = replayed(self.run(), plan, &past);
-        Some(Board::of(self.run(), Some(first), &spec, &status, at))
+        let board = Board::of(self.run(), Some(first), &spec, &status, at);
+        Some(match self.adopted() {
+            Some(adopted) => board.following(&adopted, &status, |_| None),
+            None => board,
+        })
+    }
+
+    /// The policies its run followed; nothing if there were none.
+    fn adopted(&self) -> Option<Adopted> {
+        let noted = &self.parts.first()?.policies;
+        let read = noted.iter().filter_map(|noted| {
+            let spec = serde_json::from_value(noted.spec.clone()).ok()?;
+            Some(Policy { name: noted.name.clone(), spec })
+        });
+        let policies: Vec<Policy> = read.collect();
+        (!policies.is_empty()).then(|| Adopted { policies, ..Adopted::default() })
     }
 
     /// What the last entry before a moment tells, and how many there are until then and in all.
@@ -236,6 +252,40 @@ mod tests {
         assert_eq!(told.people[0].did, ["planned", "approved stage all"]);
         assert_eq!((told.held[0].what.as_str(), told.held[0].open), ("frozen", true));
         assert_eq!(told.failures[0].cause, "X_Y");
+    }
+
+    #[test]
+    fn a_run_is_replayed_as_stuck_until_a_cluster_gets_on_and_as_closed_until_a_window_opens() {
+        use crate::board::Phase;
+        let of = |what| (Draft::of(what).stage("all").cluster("c1"), None);
+        let drafts = vec![
+            (Draft::of(What::Planned), None),
+            (Draft::of(What::Started), None),
+            (Draft::of(What::WindowClosed).text("closed until Mon 09:00 UTC (policy p)"), None),
+            (Draft::of(What::WindowOpened), None),
+            of(What::ClusterBegan),
+            (Draft::of(What::Stuck).text("stuck waiting for c1"), None),
+            of(What::ClusterDone),
+            (Draft::of(What::Stuck).text("stuck waiting for c1"), None),
+            (Draft::of(What::Stopped), None),
+        ];
+        let record = record(drafts);
+        let phases: Vec<Phase> = (1..=9)
+            .filter_map(|minute| record.board_at(Timestamp::from_second(minute * 60).ok()?))
+            .map(|board| board.phase)
+            .collect();
+        let expected = [
+            Phase::Initialized,
+            Phase::Running,
+            Phase::Closed,
+            Phase::Running,
+            Phase::Running,
+            Phase::Stuck,
+            Phase::Running,
+            Phase::Stuck,
+            Phase::Stopped,
+        ];
+        assert_eq!(phases, expected);
     }
 
     #[test]

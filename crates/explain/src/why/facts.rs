@@ -13,6 +13,7 @@ use flagship_api::placement_status::PlacementStatus;
 use flagship_api::staged_update::UpdateRunSpec;
 use flagship_api::staged_update_status::UpdateRunStatus;
 use flagship_rules::diagnosis::report::Reported;
+use flagship_rules::policy::Adopted;
 use flagship_rules::update_run::Rival;
 use flagship_rules::update_run::superseded::{Taken, taken};
 use jiff::Timestamp;
@@ -124,6 +125,8 @@ pub struct RunFacts {
     pub spec: UpdateRunSpec,
     /// How far it has come.
     pub status: UpdateRunStatus,
+    /// The rollout policies it follows.
+    pub adopted: Option<Adopted>,
 }
 
 /// A placement.

@@ -4,6 +4,7 @@
 //! changes no run under way. Of several the stricter value counts; where neither side is
 //! stricter (`then`, `order`) the run is refused and both are named.
 
+use flagship_api::keys::own;
 use flagship_api::rollout_policy as api;
 use flagship_api::rollout_policy::{
     ClusterRules, FailureRules, FinalCauses, Membership, Order, Overtaken, RolloutPolicySpec, Then,
@@ -11,6 +12,7 @@ use flagship_api::rollout_policy::{
 };
 use flagship_base::duration::GoDuration;
 use jiff::SignedDuration;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde::{Deserialize, Serialize};
 
@@ -87,6 +89,12 @@ impl Limits<'_> {
 }
 
 impl Adopted {
+    /// What a run has noted of the policies it follows; nothing if it follows none.
+    pub fn noted_on(run: &ObjectMeta) -> Option<Self> {
+        let note = run.annotations.as_ref()?.get(own::ADOPTED_POLICIES)?;
+        serde_json::from_str(note).ok()
+    }
+
     /// The policies that select a run with these stages; an error says why it is refused.
     pub fn of<'a>(
         policies: impl IntoIterator<Item = &'a Policy>,
@@ -255,6 +263,14 @@ impl Adopted {
             budget.run.as_ref().map(|most| counted(most, clusters))
         });
         said.min()
+    }
+
+    /// Whether a policy says when clusters have failed, so that a budget means something.
+    pub fn limits_failures(&self) -> bool {
+        self.policies.iter().any(|policy| {
+            let fails = |rules: &ClusterRules| rules.unreachable == Some(Unreachable::Fail);
+            failure(policy).is_some() || clusters(policy).is_some_and(fails)
+        })
     }
 
     /// Names of the policies that limit failures.

@@ -199,7 +199,12 @@ pub fn look(
 
 /// The start signal that a binding has heard, for whatever generation.
 pub fn was_signalled(binding: &Binding) -> Option<&Condition> {
-    let told = binding.status.conditions.of_type(kind::ROLLOUT_STARTED);
+    start_signal(&binding.status.conditions)
+}
+
+/// The start signal among the conditions of a binding.
+pub fn start_signal(conditions: &[Condition]) -> Option<&Condition> {
+    let told = conditions.of_type(kind::ROLLOUT_STARTED);
     told.filter(|told| ConditionStatus::of(told) == ConditionStatus::True)
 }
 

@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use super::announced::Announced;
 use super::lifecycle::{has_ended, in_flight, started_at};
 use super::observed::{Approval, Rival, Run};
+use crate::policy::Adopted;
 
 impl Run {
     /// What the rules read of a run of either scope.
@@ -26,7 +27,7 @@ impl Run {
             has_finalizer: metadata.finalizers.iter().flatten().any(|f| f == finalizer::UPDATE_RUN),
             announced: Announced::by(metadata),
             asked_index: None,
-            adopted: noted(metadata, own::ADOPTED_POLICIES),
+            adopted: Adopted::noted_on(metadata),
             skips: noted(metadata, own::SKIPPED_CLUSTERS).unwrap_or_default(),
             only: noted(metadata, own::ONLY_CLUSTERS),
             rollback_of: metadata

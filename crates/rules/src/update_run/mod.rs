@@ -10,6 +10,7 @@
 mod age;
 mod announced;
 pub mod approving;
+mod budget;
 mod deletion;
 mod delivery;
 mod events;
@@ -48,7 +49,8 @@ mod tests;
 pub use crate::overrides::contents::enveloped;
 pub use age::Age;
 pub use announced::Announced;
-pub use delivery::{SignalStart, Target, UpdateBinding};
+pub use budget::{Budget, budgets};
+pub use delivery::{SignalStart, Target, UpdateBinding, start_signal};
 pub use execution::{CLUSTER_POLL, TAKEN_OVER};
 pub use fresh_reads::{needs_current_run, needs_fresh_reads};
 pub use gates::{
@@ -60,6 +62,7 @@ pub use initialization::refused;
 pub use metrics::{Measured, Series};
 pub use observed::{Approval, ClusterOverride, NamespacedOverride, Observed, Options, Rival, Run};
 pub use plan_builder::{INDEX_IGNORED, SUPERSEDED};
+pub use policed::{available_by, why_skipped};
 pub use reconcile::{Action, CLUSTERS_CHANGED, DeleteBinding, Plan, STATE_LOST, Waiting, plan};
 pub use replayed::replayed;
 pub use status::run_unreadable;

@@ -7,6 +7,7 @@
 
 use flagship_api::condition::{ConditionStatus, Conditions};
 use flagship_api::condition_type::binding::{APPLIED, AVAILABLE};
+use flagship_api::condition_type::updating_cluster;
 use flagship_api::rollout_policy::{Then, Unreachable};
 use flagship_api::staged_update_status::{
     ClusterUpdatingStatus, StageUpdatingStatus, UpdateRunStatus,
@@ -14,12 +15,12 @@ use flagship_api::staged_update_status::{
 use flagship_base::duration::GoDuration;
 use jiff::{SignedDuration, Timestamp};
 
+use super::budget::{Budget, budgets, failed, named};
 use super::delivery::was_signalled;
 use super::lifecycle::{failed_under_policy, in_flight, is_skipped, outcome, started_at};
 use super::messages::abort;
 use super::observed::{Observed, Rival};
 use super::plan_builder::PlanBuilder;
-use super::stages::NAMED_AT_MOST;
 use super::status::ConditionValue;
 use crate::diagnosis::code;
 use crate::model::Binding;
@@ -101,9 +102,8 @@ fn late(
 ) -> Option<Verdict> {
     let (seen, cluster) = (pass.seen, entry.cluster_name.as_str());
     let limits = seen.run.adopted.as_ref()?.limits(stage);
-    // Its time begins when it is delivered, however long the hub was away before.
     let signalled = was_signalled(binding).map(|told| told.last_transition_time.0);
-    let started = started_at(entry)?.max(signalled.unwrap_or(Timestamp::MIN));
+    let started = begun(entry, signalled)?;
     let cause = cause_of(seen, cluster, binding);
     let mut over = |since: Timestamp, each: SignedDuration| {
         let left = limits.stretched(each) - seen.now.duration_since(since);
@@ -127,6 +127,33 @@ fn late(
     let within = GoDuration::from_secs(deadline.as_secs());
     let why = cause.map_or_else(String::new, |(code, says)| format!("; {code}, {says}"));
     Some(Verdict::Fail(format!("{FAILED_UNDER}{who}: not available within {within}{why}")))
+}
+
+/// When the time of a cluster begins: when it is delivered, however long the hub was away before.
+fn begun(entry: &ClusterUpdatingStatus, signalled: Option<Timestamp>) -> Option<Timestamp> {
+    Some(started_at(entry)?.max(signalled.unwrap_or(Timestamp::MIN)))
+}
+
+/// By when a cluster under way must be available, if a policy says so. `signalled` is when its
+/// binding was told to begin.
+pub fn available_by(
+    adopted: &Adopted,
+    stage: &str,
+    entry: &ClusterUpdatingStatus,
+    signalled: Option<Timestamp>,
+) -> Option<Timestamp> {
+    if !in_flight(entry) {
+        return None;
+    }
+    let limits = adopted.limits(stage);
+    let (each, _) = limits.deadline?;
+    begun(entry, signalled)?.checked_add(limits.stretched(each)).ok()
+}
+
+/// Why a cluster was left out: `Skipped by bob: is broken`.
+pub fn why_skipped(entry: &ClusterUpdatingStatus) -> Option<&str> {
+    let told = entry.conditions.of_type(updating_cluster::SUCCEEDED)?;
+    is_skipped(entry).then_some(told.message.as_str())
 }
 
 /// Causes that time does not heal.
@@ -176,42 +203,19 @@ pub fn spent<'a>(
     stages: impl Iterator<Item = &'a StageUpdatingStatus> + Clone,
 ) -> Option<Spent> {
     let adopted = adopted?;
-    let failed = |stage: &StageUpdatingStatus| -> Vec<String> {
-        let failed = stage.clusters.iter().filter(|cluster| failed_under_policy(cluster));
-        failed.map(|cluster| cluster.cluster_name.clone()).collect()
-    };
-    let all: Vec<String> = stages.clone().flat_map(failed).collect();
     let last = stages.clone().filter(|stage| !failed(stage).is_empty()).last()?;
-    let clusters = stages.clone().map(|stage| stage.clusters.len()).sum();
-    let run_most = adopted.run_budget(clusters);
-    let told = |whose: String, failed: &[String], most: usize, stage: &str| Spent {
-        then: adopted.then(stage),
-        text: format!(
-            "the failure budget of {whose} is spent, {} cluster(s) have failed and {most} may: {} (policy {})",
-            failed.len(),
-            named(failed),
-            adopted.names()
-        ),
-    };
-    for stage in stages {
-        let (name, failed) = (&stage.stage_name, failed(stage));
-        let most = adopted.stage_budget(name, stage.clusters.len());
-        // Where nobody says how many may fail, none may.
-        let most = most.or_else(|| run_most.is_none().then_some(0));
-        if let Some(most) = most.filter(|most| failed.len() > *most) {
-            return Some(told(format!("stage `{name}`"), &failed, most, name));
-        }
-    }
-    let most = run_most.filter(|most| all.len() > *most)?;
-    Some(told("the run".to_owned(), &all, most, &last.stage_name))
-}
-
-fn named(clusters: &[String]) -> String {
-    let first = clusters.iter().take(NAMED_AT_MOST).cloned().collect::<Vec<_>>().join(", ");
-    match clusters.len().saturating_sub(NAMED_AT_MOST) {
-        0 => first,
-        more => format!("{first} and {more} more"),
-    }
+    let over = budgets(adopted, stages).into_iter().find(Budget::is_spent)?;
+    let whose =
+        over.stage.as_ref().map_or("the run".to_owned(), |stage| format!("stage `{stage}`"));
+    let text = format!(
+        "the failure budget of {whose} is spent, {} cluster(s) have failed and {} may: {} (policy {})",
+        over.failed.len(),
+        over.allowed,
+        named(&over.failed),
+        adopted.names()
+    );
+    let stage = over.stage.as_ref().unwrap_or(&last.stage_name);
+    Some(Spent { then: adopted.then(stage), text })
 }
 
 /// The same for a pass that works on one stage.

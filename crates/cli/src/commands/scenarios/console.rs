@@ -13,7 +13,7 @@ use super::{CLUSTER, NAMESPACED, Scenario};
 const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8";
 
 impl Scenario {
-    fn console(&self) -> Page<'_> {
+    pub(super) fn console(&self) -> Page<'_> {
         let members = self.fleet.clusters.members.keys();
         let members = members.map(|name| (name.clone(), self.member(name).client().clone()));
         let hub = Hub::of(self.hub().client().clone(), members.collect());
@@ -33,7 +33,7 @@ impl Scenario {
 }
 
 /// A page that is open.
-struct Page<'a> {
+pub(super) struct Page<'a> {
     console: Console,
     scenario: &'a Scenario,
 }
@@ -58,14 +58,14 @@ impl Page<'_> {
         self.console.answer(request.body(body).unwrap()).await
     }
 
-    async fn json(&self, path: &str) -> Value {
+    pub(super) async fn json(&self, path: &str) -> Value {
         let answer = self.ask("GET", path, &[], "").await;
         assert_eq!(answer.status(), StatusCode::OK, "{path}");
         read(answer).await
     }
 
     /// A view once it says what is expected of it.
-    async fn until(&self, view: &str, says: impl Fn(&Value) -> bool) -> Value {
+    pub(super) async fn until(&self, view: &str, says: impl Fn(&Value) -> bool) -> Value {
         let mut seen = Value::Null;
         for _ in 0..600 {
             seen = self.json(&format!("/api/view?view={view}")).await;

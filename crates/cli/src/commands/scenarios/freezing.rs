@@ -8,7 +8,7 @@ use crate::commands::Freeze;
 
 impl Scenario {
     /// What `flagship freeze` prints.
-    async fn freeze(&self, words: &[&str]) -> String {
+    pub(super) async fn freeze(&self, words: &[&str]) -> String {
         let mut out = Vec::new();
         let line = ["flagship"].iter().chain(words);
         let command = Line::<Freeze>::try_parse_from(line).unwrap().command;

@@ -11,6 +11,7 @@
 //! telling of them is in `docs/guides`.
 
 mod applying;
+mod budgets;
 mod console;
 mod failures;
 mod fleet;

@@ -14,7 +14,7 @@ impl Scenario {
     }
 
     /// What `flagship skip` prints; the last word is the reason.
-    async fn skip(&self, words: &str) -> String {
+    pub(super) async fn skip(&self, words: &str) -> String {
         let mut out = Vec::new();
         let ended = self.typed::<Skip>(words).on(&self.reach(), &mut out).await;
         told(out, ended)
@@ -73,6 +73,7 @@ async fn a_cluster_with_a_bad_image_spends_the_budget() {
           staging  ✘ member2
           canary  · member1  · member3
 
+          budget: stage staging: spent, 1 failed and 0 may: member2 (policy production)
           next: example-run failed: more clusters have failed than the policy allows.
         [exit 5]
     "#]]

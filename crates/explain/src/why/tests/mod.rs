@@ -47,6 +47,7 @@ fn run(state: &str, status: Value) -> Facts {
             created: Some(ago(600).parse().unwrap()),
             spec: serde_json::from_value(spec).unwrap(),
             status: serde_json::from_value(status).unwrap(),
+            adopted: None,
         }),
         ..facts(Subject::Run(key))
     }
