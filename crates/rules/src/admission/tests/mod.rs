@@ -295,7 +295,7 @@ fn every_registered_check_answers_what_it_is_registered_for() {
             }
             assert_eq!(judge_of(&request), Some(webhook), "{}", webhook.name);
             let answer = match webhook.is_about_records() {
-                true => records::record(&request, records::Writer::Other),
+                true => super::records::record(&request, super::records::Writer::Other),
                 false => review(&request, &context, Options::default()),
             };
             assert!(answer.is_some(), "{} says nothing on {operation:?}", webhook.name);

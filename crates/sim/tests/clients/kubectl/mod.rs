@@ -3,7 +3,8 @@
 //! Each file in `stories/` is a session: `$` begins a command, `>` a line of its input, the
 //! rest is what it printed. Every story has a server of its own, with the cluster `hub` and
 //! the controllers of a real one beside it. `UPDATE_EXPECT=1` writes down what came instead.
-//! Those in `guides/` are sessions with a whole fleet, and `guides` says what is there.
+//! Those in `guides/` and `policies/` are sessions with a whole fleet; the modules of these names
+//! say what is there.
 //!
 //! The binary is `$KUBECTL`, or the one that `scripts/kubectl` built, or the one on the PATH.
 //! Without any the stories are skipped, and say so.
@@ -13,6 +14,7 @@
 mod binary;
 mod coverage;
 mod guides;
+mod policies;
 mod session;
 mod shell;
 mod stories;
