@@ -133,7 +133,7 @@ function policy(head) {
   const by = policies.length ? `policy ${policies.join(", ")}` : "";
   const line = (name, kind, ...says) => h("div", { class: kind, "data-key": name }, h("dt", {}, name), h("dd", {}, says));
   return h("dl.policy", { "aria-label": "Policies", "data-key": "policy" },
-    frozen && line("Frozen", "is-held", frozen),
+    frozen && line("Frozen", "is-held", frozen.replace(/^Frozen /, "")),
     budgets.length > 0 && line("Budget", budgets.some((one) => one.failed.length > one.allowed) ? "is-spent" : "",
       budgets.map((one, index) => h("span", {}, index ? " · " : "", one.says)), h("span.quiet", {}, ` (${by})`)),
     deadline && line("Deadline", "", h("b", {}, deadline.cluster), " must be available by ", at(deadline.at), ", ", ago(deadline.at, { until: true }), " left", deadline.more > 0 && `; ${deadline.more} more under way`),

@@ -46,7 +46,7 @@ fn the_board_shows_the_budget_the_deadline_who_is_skipped_and_who_has_frozen_the
     );
     let told = told.as_str().unwrap();
     for said in [
-        "FrozenFrozen by flagship-admin until it is lifted, freeze incident-4711: incident 4711",
+        "Frozenby flagship-admin until it is lifted, freeze incident-4711: incident 4711",
         "the run: 1 of 1 spent by member2 (policy impatient, production)",
         "Deadlinemember1 must be available by ",
         "Skippedmember3 by flagship-admin: <img src=x onerror=window.hacked=1>",

@@ -11,7 +11,7 @@ use flagship_api::staged_update_status::{
 use flagship_explain::board::{Board, Gate, GateState, Mark, Phase, Side, Stage};
 use flagship_explain::why::{explain, silent_since};
 use flagship_rules::update_run::lifecycle::{
-    self, clusters_done_at, ended_at, started_at, wait_ends,
+    self, Ending, clusters_done_at, ended_at, started_at, wait_ends,
 };
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
@@ -195,10 +195,12 @@ fn column(
         (ConditionStatus::of(found) == ConditionStatus::False)
             .then(|| millis(found.last_transition_time.0))
     });
-    let over = stage
-        .cells
-        .iter()
-        .all(|cell| matches!(cell.mark, Mark::Done | Mark::Skipped | Mark::Taken));
+    // A run goes on without clusters that failed within a budget.
+    let failed = matches!(lifecycle::ending(&run.facts.status), Some(Ending::Failed(_)));
+    let over = stage.cells.iter().all(|cell| match cell.mark {
+        Mark::Done | Mark::Skipped | Mark::Taken => true,
+        mark => mark == Mark::Failed && !failed,
+    });
     let tasks = told.before_stage_task_status.iter().chain(&told.after_stage_task_status);
     let gates = stage.gates.iter().zip(tasks).map(|(gate, task)| {
         let at = |kind: &str| {

@@ -113,6 +113,8 @@ async fn a_run_in_the_middle_shows_its_budget_its_deadline_who_is_skipped_and_th
         assert_eq!(head["frozen"], board["frozen"]);
         assert_eq!(head["deadline"]["cluster"], "member1");
         assert_eq!(head["skipped"][0]["cluster"], "member3");
+        let updated = &head["stages"][0]["updated"];
+        assert!(updated.is_i64(), "a stage is over without clusters that failed: {updated}");
         assert_eq!(seen["rows"][2][0], 6, "drawn as skipped: {seen:#}");
     }
 }
