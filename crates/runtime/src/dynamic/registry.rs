@@ -46,11 +46,17 @@ struct Handler<V> {
 
 /// Keeps a handler registered for all types until it is dropped.
 #[must_use = "dropping it ends the subscription"]
-pub struct DynamicSubscription(Arc<AtomicBool>);
+pub struct DynamicSubscription {
+    wanted: Arc<AtomicBool>,
+    /// Lets the registry forget handlers that nobody wants.
+    sweep: Box<dyn Fn() + Send + Sync>,
+}
 
 impl Drop for DynamicSubscription {
     fn drop(&mut self) {
-        self.0.store(false, Ordering::Release);
+        self.wanted.store(false, Ordering::Release);
+        // Now, for the reason that a `Subscription` has.
+        (self.sweep)();
     }
 }
 
@@ -201,12 +207,20 @@ impl<V: Send + Sync + 'static> Registry<V> {
             handler.attach(&served, &store);
         }
         handlers.push(handler);
-        DynamicSubscription(wanted)
+        let shared = Arc::downgrade(&self.0);
+        let sweep = move || {
+            let Some(shared) = shared.upgrade() else { return };
+            let Ok(mut handlers) = shared.handlers.try_lock() else { return };
+            let gone = unwanted(&mut handlers);
+            drop(handlers);
+            drop(gone);
+        };
+        DynamicSubscription { wanted, sweep: Box::new(sweep) }
     }
 
     pub(super) fn insert(&self, served: &ServedType, store: Store<V>) {
         let mut handlers = self.handlers();
-        handlers.retain(|handler| handler.wanted.load(Ordering::Acquire));
+        drop(unwanted(&mut handlers));
         for handler in handlers.iter_mut() {
             handler.attach(served, &store);
         }
@@ -223,6 +237,11 @@ impl<V: Send + Sync + 'static> Registry<V> {
             handler.subscriptions.remove(resource);
         }
     }
+}
+
+/// Takes the handlers out that nobody wants any more.
+fn unwanted<V>(handlers: &mut Vec<Handler<V>>) -> Vec<Handler<V>> {
+    handlers.extract_if(.., |handler| !handler.wanted.load(Ordering::Acquire)).collect()
 }
 
 impl<V: Send + Sync + 'static> Handler<V> {

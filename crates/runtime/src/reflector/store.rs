@@ -134,12 +134,18 @@ struct Registered<V> {
 
 /// Keeps a handler registered until it is dropped.
 #[must_use = "dropping it ends the subscription"]
-pub struct Subscription(Arc<AtomicBool>);
+pub struct Subscription {
+    wanted: Arc<AtomicBool>,
+    /// Lets the store forget handlers that nobody wants.
+    sweep: Box<dyn Fn() + Send + Sync>,
+}
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        // No lock, so that a handler may drop its own; the list is swept later.
-        self.0.store(false, Ordering::Release);
+        self.wanted.store(false, Ordering::Release);
+        // Now, not with the next change: a handler may hold the very store it listens to, and
+        // in a store that nobody fills any more the two would keep each other for good.
+        (self.sweep)();
     }
 }
 
@@ -268,7 +274,10 @@ impl<V> Store<V> {
     /// Calls `handle` for every object there is and for every change from now on,
     /// until the subscription is dropped. It runs on the reflector's task: it may
     /// read the store and fill queues, but not subscribe, and must not dwell.
-    pub fn subscribe(&self, mut handle: impl FnMut(&Change<V>) + Send + 'static) -> Subscription {
+    pub fn subscribe(&self, mut handle: impl FnMut(&Change<V>) + Send + 'static) -> Subscription
+    where
+        V: Send + Sync + 'static,
+    {
         // Changes are dispatched under this lock, so none is missed or told twice.
         let mut handlers = self.handlers();
         let wanted = Arc::new(AtomicBool::new(true));
@@ -286,7 +295,17 @@ impl<V> Store<V> {
             }
         }
         handlers.push(Registered { handle: Box::new(handle), wanted: wanted.clone() });
-        Subscription(wanted)
+        let shared = Arc::downgrade(&self.0);
+        let sweep = move || {
+            // A handler may drop its own, while changes are dispatched; then that sweeps.
+            let Some(shared) = shared.upgrade() else { return };
+            let Ok(mut handlers) = shared.handlers.try_lock() else { return };
+            let gone = unwanted(&mut handlers);
+            // What handlers hold goes when the list can be locked again.
+            drop(handlers);
+            drop(gone);
+        };
+        Subscription { wanted, sweep: Box::new(sweep) }
     }
 
     /// The same as a stream. It holds what the reader has not taken yet.
@@ -440,14 +459,21 @@ fn entry<V>((key, held): (&Arc<ObjectKey>, &Held<V>)) -> Entry<V> {
     (key.clone(), held.value.clone())
 }
 
+/// Takes the handlers out that nobody wants any more.
+fn unwanted<V>(handlers: &mut Vec<Registered<V>>) -> Vec<Registered<V>> {
+    handlers.extract_if(.., |registered| !registered.wanted.load(Ordering::Acquire)).collect()
+}
+
 fn dispatch<V>(handlers: &mut Vec<Registered<V>>, change: &Change<V>) {
-    handlers.retain(|registered| registered.wanted.load(Ordering::Acquire));
-    for registered in handlers {
+    drop(unwanted(handlers));
+    for registered in handlers.iter_mut() {
         // A handler that panics must not take the cache of everybody else with it.
         if catch_unwind(AssertUnwindSafe(|| (registered.handle)(change))).is_err() {
             tracing::error!(key = %change.key, "a handler of changes panicked");
         }
     }
+    // Some may have been dropped meanwhile.
+    drop(unwanted(handlers));
 }
 
 impl<V> State<V> {

@@ -375,3 +375,16 @@ async fn a_late_subscriber_is_told_what_there_is_and_a_dropped_one_nothing() {
     assert_eq!(stream.recv().await.unwrap().key.to_string(), "app/a");
     assert_eq!(stream.recv().await.unwrap().key.to_string(), "app/b");
 }
+
+// A controller's handlers hold the mirrors they look into. Nothing changes in mirrors that
+// nobody fills any more, so nothing else would ever let the two go.
+#[test]
+fn a_handler_that_holds_its_own_store_goes_with_its_subscription() {
+    let held = Arc::new(());
+    let store: Store<()> = Store::new();
+    let (own, witness) = (store.clone(), held.clone());
+    let subscription = store.subscribe(move |_| drop((own.len(), witness.clone())));
+    drop(store);
+    drop(subscription);
+    assert_eq!(Arc::strong_count(&held), 1);
+}
