@@ -52,9 +52,9 @@ impl Shell {
 
     /// One pass.
     pub async fn pass(&self, key: ObjectKey) -> Outcome {
-        self.seen.caught_up(&key).await;
+        let caught_up = self.seen.caught_up(&key).await;
         let Some(eviction) = self.mirrors.evictions.get(&key) else { return Outcome::Done };
-        match self.look_and_write(&key, &eviction).await {
+        let ended = match self.look_and_write(&key, &eviction).await {
             Ok(Plan { valid: Some(valid), .. }) => {
                 self.outcomes.concluded(&key.name, valid, self.cx.env.now());
                 Outcome::Done
@@ -64,7 +64,8 @@ impl Shell {
                 self.outcomes.failed(&key.name, self.cx.env.now());
                 Outcome::Error(failure)
             }
-        }
+        };
+        ended.having_caught_up(caught_up)
     }
 
     async fn look_and_write(&self, key: &ObjectKey, eviction: &Eviction) -> Result<Plan, Failure> {

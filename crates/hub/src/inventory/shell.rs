@@ -46,7 +46,7 @@ impl Shell {
 
     /// One pass.
     pub async fn pass(&self, key: &ObjectKey) -> Result<Outcome, Failure> {
-        self.seen.caught_up(key).await;
+        let caught_up = self.seen.caught_up(key).await;
         let profiles = self.mirrors.profiles.as_ref();
         let seen = PassInputs {
             cluster: self.mirrors.members.clusters.get(key),
@@ -65,10 +65,11 @@ impl Shell {
         for action in plan.actions {
             act(&writer, &key.name, &seen, &mut precondition, action).await?;
         }
-        Ok(match plan.wake.and_then(|span| Duration::try_from(span).ok()) {
+        let next = match plan.wake.and_then(|span| Duration::try_from(span).ok()) {
             Some(span) => Outcome::After(span),
             None => Outcome::Done,
-        })
+        };
+        Ok(next.having_caught_up(caught_up))
     }
 }
 

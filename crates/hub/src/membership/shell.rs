@@ -68,7 +68,7 @@ impl Shell {
 
     /// One pass.
     pub async fn pass(&self, key: &ObjectKey) -> Result<Outcome, Failure> {
-        self.seen.caught_up(key).await;
+        let caught_up = self.seen.caught_up(key).await;
         let Some(cluster) = self.mirrors.members.clusters.get(key) else {
             return Ok(Outcome::Done);
         };
@@ -94,10 +94,11 @@ impl Shell {
         if let Some(why) = plan.failure {
             return Err(Failure::back_off(why));
         }
-        Ok(match plan.wake.and_then(|span| Duration::try_from(span).ok()) {
+        let next = match plan.wake.and_then(|span| Duration::try_from(span).ok()) {
             Some(span) => Outcome::After(span),
             None => Outcome::Done,
-        })
+        };
+        Ok(next.having_caught_up(caught_up))
     }
 
     /// What counts a status by which the member joins or leaves.

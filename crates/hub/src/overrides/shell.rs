@@ -44,9 +44,9 @@ impl<S: Overriding> Shell<S> {
 
     /// One pass.
     pub async fn pass(&self, key: ObjectKey) -> Outcome {
-        self.seen.caught_up(&key).await;
+        let caught_up = self.seen.caught_up(&key).await;
         match self.look_and_write(&key).await {
-            Ok(()) => Outcome::Done,
+            Ok(()) => Outcome::Done.having_caught_up(caught_up),
             Err(failure) => Outcome::Error(failure),
         }
     }

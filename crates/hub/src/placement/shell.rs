@@ -108,7 +108,11 @@ impl Shell {
 
     /// One pass over a placement of the scope.
     pub async fn pass<S: Scoped>(&self, key: ObjectKey) -> Outcome {
-        self.seen.caught_up(&key).await;
+        let caught_up = self.seen.caught_up(&key).await;
+        self.look_and_write::<S>(key).await.having_caught_up(caught_up)
+    }
+
+    async fn look_and_write<S: Scoped>(&self, key: ObjectKey) -> Outcome {
         let placements = self.mirrors.of(&key).map(|mirrors| &mirrors.placements);
         if let Some(problem) = placements.and_then(|placements| placements.malformed(&key)) {
             let draft = unreadable(S::SCOPE, &problem.field, cause(&problem));

@@ -105,7 +105,11 @@ impl Shell {
 
     /// One pass over a binding of the scope.
     pub async fn pass<S: Scoped>(&self, key: ObjectKey) -> Outcome {
-        self.seen.caught_up(&key).await;
+        let caught_up = self.seen.caught_up(&key).await;
+        self.look_and_write::<S>(key).await.having_caught_up(caught_up)
+    }
+
+    async fn look_and_write<S: Scoped>(&self, key: ObjectKey) -> Outcome {
         let Some(mut seen) = observe(&self.cx, &self.mirrors, &key) else {
             self.await_answer(&key, None);
             return self.outlived::<S>(&key).await.map(|()| Outcome::Done).into();

@@ -3,8 +3,11 @@
 //! A cache lags behind the server. A pass that reads a cache from before its own
 //! last write would decide the same thing again. So each pass key remembers its
 //! writes, and the next pass over the key waits until the caches show them, or
-//! until the memory expires: writes have preconditions, so acting on a stale cache
-//! costs a conflict, never damage, and waiting forever would cost liveness.
+//! until it has waited long enough: writes have preconditions, so acting on a stale cache
+//! costs a conflict, never damage, and waiting forever would cost liveness. A pass that went
+//! on like that may have seen nothing to do because the cache showed what was before its own
+//! write, and no later event says otherwise: it looks again until the caches show everything
+//! ([`Outcome::having_caught_up`](crate::queue::Outcome::having_caught_up)).
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -43,6 +46,8 @@ type Written = (ResourceType, ObjectKey);
 struct Expected {
     what: What,
     at: Instant,
+    /// Whether it was waited for in vain.
+    overdue: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,7 +138,8 @@ impl<O: Ord + Clone + Debug> PendingWrites<O> {
         }
     }
 
-    /// The first write of the pass key that its cache does not show yet, if any.
+    /// The first write of the pass key that its cache does not show yet and that is still
+    /// waited for, if any.
     pub fn waiting(&self, pass: &O) -> Option<Waiting> {
         let caches = self.caches().clone();
         let mut writes = self.writes();
@@ -144,39 +150,41 @@ impl<O: Ord + Clone + Debug> PendingWrites<O> {
                 What::Reached(revision) => cache.revision() >= *revision,
                 What::Gone { uid } => !cache.holds(key, uid),
             });
-            let expired = now >= expected.at + self.0.expiry;
-            if expired && !shown {
+            if !shown && !expected.overdue && now >= expected.at + self.0.expiry {
+                expected.overdue = true;
                 tracing::warn!(?pass, %resource, %key, "a cache did not show our write in time");
             }
-            !shown && !expired
+            !shown
         });
-        let first = expected.first_key_value();
-        let waiting = first.map(|((resource, key), expected)| Waiting {
+        let mut awaited = expected.iter().filter(|(_, expected)| !expected.overdue);
+        let waiting = awaited.next().map(|((resource, key), expected)| Waiting {
             resource: resource.clone(),
             key: key.clone(),
             until: expected.at + self.0.expiry,
         });
-        if waiting.is_none() {
+        if expected.is_empty() {
             writes.remove(pass);
         }
         waiting
     }
 
-    /// Waits until the caches show all writes of the pass key, or their memory expires. Whether
+    /// Whether a write of the pass key was waited for in vain and is not shown yet.
+    fn is_behind(&self, pass: &O) -> bool {
+        self.writes().contains_key(pass)
+    }
+
+    /// Waits until the caches show all writes of the pass key, or it took too long. Whether
     /// they show them: a pass that must not act on less than its own writes asks the server.
     pub async fn caught_up(&self, pass: &O) -> bool {
-        let mut shown = true;
         loop {
             // Listening begins before looking, so that no step falls in between.
             let mut steps: Vec<_> = self.caches().values().map(|cache| cache.progress()).collect();
             steps.iter_mut().for_each(|step| step.mark_unchanged());
-            let Some(waiting) = self.waiting(pass) else { return shown };
+            let Some(waiting) = self.waiting(pass) else { return !self.is_behind(pass) };
             // `waiting` names a cache, so there is at least one to listen to.
             let any_step = select_all(steps.iter_mut().map(|step| Box::pin(step.changed())));
             // A step or the expiry: either way the next round looks again.
-            if tokio::time::timeout_at(waiting.until, any_step).await.is_err() {
-                shown = false;
-            }
+            drop(tokio::time::timeout_at(waiting.until, any_step).await);
         }
     }
 
@@ -191,7 +199,7 @@ impl<O: Ord + Clone + Debug> PendingWrites<O> {
         if !self.caches().contains_key(resource) {
             return;
         }
-        let expected = Expected { what, at: Instant::now() };
+        let expected = Expected { what, at: Instant::now(), overdue: false };
         let mut writes = self.writes();
         writes.entry(pass.clone()).or_default().insert((resource.clone(), key), expected);
     }

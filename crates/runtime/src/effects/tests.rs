@@ -12,6 +12,7 @@ use crate::client::{
 };
 use crate::fake::{Answer, End, Script, event, list, map, status};
 use crate::lease::Leadership;
+use crate::queue::Outcome;
 use crate::reflector::{Reflector, ReflectorConfig, Store};
 
 fn conflict(object: &str) -> ClientError {
@@ -175,6 +176,26 @@ async fn a_write_that_never_shows_is_forgotten_in_time() {
     writes.shown_by(maps.clone(), &store);
     writes.wrote(&pass, &maps, &seen("a", 99));
     assert_eq!(waited(&writes, &pass).await, 6);
+    assert_eq!(waited(&writes, &pass).await, 0, "once");
+}
+
+// A status went there and back while the cache was behind: the pass after the way back found
+// nothing to do, and what the cache showed later woke nobody (seed 1487).
+#[tokio::test(start_paused = true)]
+async fn a_pass_that_has_not_seen_its_own_write_looks_again_until_it_has() {
+    let pass = ObjectKey::cluster("web");
+    let maps = ResourceType::of::<ConfigMap>();
+    let store = cache(event("MODIFIED", map("a", 9, "y")).1);
+    store.synced().await;
+    let writes = PendingWrites::with_expiry(Duration::from_secs(1));
+    writes.shown_by(maps.clone(), &store);
+    writes.wrote(&pass, &maps, &seen("a", 9));
+    assert!(!writes.caught_up(&pass).await, "the cache shows it after four seconds");
+    assert!(!writes.caught_up(&pass).await, "and is still behind");
+    assert!(matches!(Outcome::Done.having_caught_up(false), Outcome::After(_)));
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert!(writes.caught_up(&pass).await);
+    assert!(matches!(Outcome::Done.having_caught_up(true), Outcome::Done));
 }
 
 #[tokio::test(start_paused = true)]

@@ -39,7 +39,23 @@ impl<E: Into<Failure>> From<Result<Outcome, E>> for Outcome {
     }
 }
 
+/// A pass that went on without seeing its own last writes looks again after this.
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
+
 impl Outcome {
+    /// The same for a pass whose caches showed its own last writes, or did not
+    /// ([`PendingWrites`]): one that did not see them may have found nothing to do because of
+    /// that, so it looks again.
+    ///
+    /// [`PendingWrites`]: crate::effects::PendingWrites
+    pub fn having_caught_up(self, caught_up: bool) -> Self {
+        match self {
+            Self::Done if !caught_up => Self::After(LOOK_AGAIN),
+            Self::After(span) if !caught_up => Self::After(span.min(LOOK_AGAIN)),
+            outcome => outcome,
+        }
+    }
+
     /// What the queue does with the key.
     fn next(&self) -> Next {
         const SOON: Next = Next::BackOff { at_least: Duration::ZERO };

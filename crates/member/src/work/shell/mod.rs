@@ -88,7 +88,7 @@ impl Shell {
 
     /// One pass.
     pub async fn pass(&self, key: &ObjectKey) -> Result<Outcome, Failure> {
-        self.seen.caught_up(key).await;
+        let caught_up = self.seen.caught_up(key).await;
         let work = match observe(&self.cx, &self.mirrors, key).await? {
             WorkState::Gone => {
                 self.forget(key);
@@ -112,7 +112,7 @@ impl Shell {
         if processed.is_err() {
             self.watches.abandon(key);
         }
-        processed
+        processed.map(|outcome| outcome.having_caught_up(caught_up))
     }
 
     async fn process(
