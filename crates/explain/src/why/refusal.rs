@@ -39,6 +39,7 @@ const KNOWN: &[(&str, Cause)] = &[
     ("no resourceSnapshots with index", Cause::SnapshotMissing),
     ("invalid resource snapshot index", Cause::SnapshotMissing),
     ("no master resourceSnapshot found", Cause::SnapshotMissing),
+    ("that the updateRun rolls out is gone", Cause::SnapshotMissing),
     ("not up-to-date with the desired status", Cause::Preempted),
     ("has changed", Cause::ClustersChanged),
     ("has been changed", Cause::ClustersChanged),

@@ -81,10 +81,19 @@ async fn everything<S: Scoped>(
     observed.approvals = approvals(scope, run);
     observed.rivals = rivals::<S>(cx, scope, departed, run, &observed.bindings).await?;
     under_way(scope, run, &mut observed.rivals);
-    if !run.value.is_initialized() {
+    if run.value.is_initialized() {
+        seen.observed.snapshot_gone = snapshot_gone::<S>(cx, run).await?;
+    } else {
         what_to_fix::<S>(cx, scope, selectable, run, &mut seen).await?;
     }
     Ok(seen)
+}
+
+async fn snapshot_gone<S: Scoped>(cx: &Context, run: &Run) -> Result<bool, NotRead> {
+    let Some(key) = run.value.snapshot_key() else { return Ok(false) };
+    let snapshots = cx.client.of_type(ResourceType::of::<S::ResourceSnapshot>()).metadata_only();
+    let found: Option<PartialObjectMeta<S::ResourceSnapshot>> = snapshots.find(&key).await?;
+    Ok(found.is_none())
 }
 
 /// What is only read until the run is initialized.

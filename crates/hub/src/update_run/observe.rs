@@ -85,6 +85,8 @@ pub(super) fn observe(
         .filter_map(|name| Some(members.clusters.get(&ObjectKey::cluster(name))?.value.clone()));
     observed.clusters = known.collect();
     observed.approvals = approvals(scope, run);
+    let snapshot = run.value.snapshot_key();
+    observed.snapshot_gone = snapshot.is_some_and(|key| scope.resources.get(&key).is_none());
     let rivals = writers(&observed.bindings, run).into_iter();
     let rivals = rivals.filter_map(|uid| match scope.runs.with_uid(uid) {
         Some(known) => Some(known.rival.clone()),

@@ -143,14 +143,15 @@ impl<S: Scoped> Shell<S> {
     pub async fn pass(&self, key: PlacedKey) -> Result<Outcome, Failure> {
         let (run, begun) = (key.object.clone(), self.cx.env.now());
         tracing::debug!(%run, "a pass begins");
+        let caught_up = self.seen.caught_up(&key).await;
         let ended = self.look_and_act(key).await;
+        let ended = ended.map(|outcome| outcome.having_caught_up(caught_up));
         let took = self.cx.env.now().duration_since(begun);
         tracing::debug!(%run, ?took, "a pass has ended");
         ended
     }
 
     async fn look_and_act(&self, key: PlacedKey) -> Result<Outcome, Failure> {
-        self.seen.caught_up(&key).await;
         if let Some(problem) = self.scope.runs.runs.malformed(&key.object) {
             let draft = |told: &[Condition]| run_unreadable(told, &problem.field, cause(&problem));
             let (telling, run) = (Telling { draft, anew: &[] }, &key.object);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use flagship_api::condition::ConditionStatus;
 use flagship_api::condition_type::update_run::INITIALIZED;
-use flagship_api::names::ObjectKey;
+use flagship_api::names::{ObjectKey, SnapshotIndex, master_snapshot};
 use flagship_api::rollout_record::{RecordEntry, RolloutRecordSpec};
 use flagship_api::staged_update::{UpdateRunSpec, UpdateRunState, UpdateStrategySpec};
 use flagship_api::staged_update_status::UpdateRunStatus;
@@ -62,6 +62,9 @@ pub struct Observed {
     /// field and why. What else was observed is worth nothing then.
     #[serde(default)]
     pub unreadable: Option<String>,
+    /// Whether the resource snapshot that the run was initialized with is not there any more.
+    #[serde(default)]
+    pub snapshot_gone: bool,
     /// When this hub first found the run's record dated later than its clock.
     #[serde(default)]
     pub clock_set_back: Option<Timestamp>,
@@ -94,6 +97,7 @@ impl Observed {
             approvals: Vec::new(),
             rivals: Vec::new(),
             unreadable: None,
+            snapshot_gone: false,
             clock_set_back: None,
             policy: policy::Seen::default(),
             record: None,
@@ -205,6 +209,12 @@ impl Run {
     /// Key of the placement it rolls out.
     pub fn placement_key(&self) -> ObjectKey {
         self.beside(&self.spec.placement_name)
+    }
+
+    /// Key of the master resource snapshot it was initialized with, if it says which.
+    pub fn snapshot_key(&self) -> Option<ObjectKey> {
+        let index: SnapshotIndex = self.status.resource_snapshot_index_used.parse().ok()?;
+        Some(self.beside(&master_snapshot(&self.spec.placement_name, index)))
     }
 
     /// Key of the strategy it follows.

@@ -40,6 +40,7 @@ pub fn check<'a>(seen: &'a Observed, status: &UpdateRunStatus) -> Result<Checked
             json(status.applied_strategy.as_ref()),
         )));
     }
+    still_there(seen, status)?;
     if seen.run.keeps_its_clusters() {
         return kept(seen, status);
     }
@@ -83,6 +84,20 @@ pub fn check<'a>(seen: &'a Observed, status: &UpdateRunStatus) -> Result<Checked
     let turn = compared(&strategy.stages, &computed.stages, &status.stages_status)?;
     let current = deletion_turn(status, &sorted, turn)?;
     Ok(Checked { current, sorted })
+}
+
+/// What the run still has to bring must be there. It goes with its placement, and a later one
+/// of that name knows nothing of it; bindings that name it would wait for good. (KubeFleet goes
+/// on and leaves them so.)
+fn still_there(seen: &Observed, status: &UpdateRunStatus) -> Result<(), Failure> {
+    let mut clusters = status.stages_status.iter().flat_map(|stage| &stage.clusters);
+    if !seen.snapshot_gone || clusters.all(is_settled) {
+        return Ok(());
+    }
+    Err(Failure::abort_user(format!(
+        "the resource snapshot with index `{}` that the updateRun rolls out is gone: it, or its placement, was deleted meanwhile; create another updateRun",
+        status.resource_snapshot_index_used
+    )))
 }
 
 /// The same for a run that keeps its clusters: whoever joins waits for the next run, whoever

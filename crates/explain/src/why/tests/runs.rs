@@ -59,6 +59,10 @@ fn every_final_message_has_a_cause() {
             Cause::SnapshotMissing,
         ),
         (
+            "the resource snapshot with index `1` that the updateRun rolls out is gone: it, or its placement, was deleted meanwhile; create another updateRun",
+            Cause::SnapshotMissing,
+        ),
+        (
             "the before stage tasks are invalid, updateStrategy: `/s`, stage: x, err: e",
             Cause::StrategyInvalid,
         ),

@@ -58,6 +58,16 @@ fn placement_gone_strategy_type_changed_apply_strategy_changed() {
 }
 
 #[test]
+fn what_a_run_still_has_to_bring_is_gone() {
+    fails(
+        |w| w.resource_snapshots.clear(),
+        &format!(
+            "{ABORT}{USER}the resource snapshot with index `1` that the updateRun rolls out is gone: it, or its placement, was deleted meanwhile; create another updateRun"
+        ),
+    );
+}
+
+#[test]
 fn policy_index_changed_and_clusters_changed() {
     fails(
         |w| w.policy_snapshots[0].index = Some("1".into()),

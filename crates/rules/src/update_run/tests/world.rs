@@ -280,11 +280,17 @@ impl World {
             rivals: rivals.collect(),
             unreadable: self.unreadable.clone(),
             clock_set_back: self.clock_set_back,
+            snapshot_gone: self.snapshot_gone(run),
             policy,
             record: Some(Arc::new(self.entries(run).to_vec())),
             options: Options { records: self.keep, ..Options::default() },
             ..Observed::of(self.runs[run].clone(), self.now)
         }
+    }
+
+    fn snapshot_gone(&self, run: usize) -> bool {
+        let key = self.runs[run].snapshot_key();
+        key.is_some_and(|key| !self.resource_snapshots.iter().any(|s| s.name == key.name))
     }
 
     /// The entries of a run's record.
