@@ -7,6 +7,7 @@
 //! flagship sim --replay FILE            tell a stored story in words
 //! flagship sim --bugs                   plant every known bug and say after how many seeds it is found
 //! flagship sim --members 1000 --hours 168
+//! flagship sim --traces 200 --write crates/sim/tests/campaign/traces.txt
 //! ```
 //!
 //! An example and not a binary: virtual time is a feature of tokio for tests, and what ships is
@@ -22,7 +23,10 @@ use std::time::{Duration, Instant};
 
 use flagship_fleet::{ClusterHost, Storage};
 use flagship_sim::campaign::story::{Shape, draw, large};
-use flagship_sim::campaign::{BUGS, Bug, DiskReport, Report, Story, Told, explained, shrink, tell};
+use flagship_sim::campaign::traces::lines;
+use flagship_sim::campaign::{
+    BUGS, Bug, DiskReport, Report, Story, Told, Violation, explained, shrink, tell,
+};
 use flagship_store::env::Env as ServerEnv;
 
 /// As in the binary that ships.
@@ -43,6 +47,8 @@ Tells stories of whole fleets under virtual time and holds them against the laws
   --bug NAME        plant a bug, and look for it in at most --seeds seeds
   --bugs            the same for every known bug
   --disk            the embedded store on a disk that fails, instead of fleets
+  --traces N        tell N short seeds and print a line about the calls of each
+  --write FILE      where these lines go instead; with --seed, where its story goes
   --members N       one large fleet, with --hours H of virtual time (168)
 ";
 
@@ -61,6 +67,8 @@ struct Asked {
     replay: Option<PathBuf>,
     bugs: Vec<Bug>,
     disk: bool,
+    traces: Option<u64>,
+    write: Option<PathBuf>,
     members: Option<u64>,
     hours: Option<u64>,
 }
@@ -82,9 +90,12 @@ fn main() -> ExitCode {
             }
         }
     } else if let Some(seed) = asked.seed {
-        in_words(&draw(seed, asked.shape()))
+        let story = draw(seed, asked.shape());
+        asked.write.as_deref().is_none_or(|path| keep(&story, path)) && in_words(&story)
     } else if asked.disk {
         on_a_failing_disk(asked.from, asked.seeds.unwrap_or(500))
+    } else if let Some(count) = asked.traces {
+        traced(count, asked.write.as_deref())
     } else if let Some(members) = asked.members {
         one_large(members, asked.hours.unwrap_or(168), asked.from)
     } else if !asked.bugs.is_empty() {
@@ -114,6 +125,8 @@ impl Asked {
                 "--regressions" => asked.regressions = Some(value()?.into()),
                 "--seed" => asked.seed = Some(number(value()?)?),
                 "--replay" => asked.replay = Some(value()?.into()),
+                "--traces" => asked.traces = Some(number(value()?)?),
+                "--write" => asked.write = Some(value()?.into()),
                 "--members" => asked.members = Some(number(value()?)?),
                 "--hours" => asked.hours = Some(number(value()?)?),
                 "--bugs" => asked.bugs.extend(BUGS),
@@ -160,12 +173,21 @@ fn told(story: &Story, host: &ClusterHost, words: bool) -> Result<Told, String> 
     })
 }
 
-/// The law a story breaks, if it does.
+/// The law a story breaks, if it does, and how, without names and numbers: what a shrunk story
+/// must do as well.
 fn law(story: &Story, host: &ClusterHost) -> Option<String> {
     match told(story, host, false) {
-        Ok(told) => told.violation.map(|broken| broken.law),
+        Ok(told) => told.violation.map(|broken| how(&broken)),
         Err(_) => Some("panic".to_owned()),
     }
+}
+
+fn how(broken: &Violation) -> String {
+    let words = broken.what.lines().next().unwrap_or_default().split(' ');
+    let words = words.filter(|word| !word.contains(|letter: char| letter.is_ascii_digit()));
+    // Runs have names of one letter.
+    let words: Vec<&str> = words.filter(|word| word.len() > 1).collect();
+    format!("{}: {}", broken.law, words.join(" "))
 }
 
 fn in_words(story: &Story) -> bool {
@@ -188,6 +210,15 @@ fn in_words(story: &Story) -> bool {
 fn stored(path: &Path) -> Result<Story, String> {
     let text = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
     serde_json::from_slice(&text).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Writes a story to a file, from which it can be told again.
+fn keep(story: &Story, path: &Path) -> bool {
+    let written = std::fs::write(path, serde_json::to_string_pretty(story).unwrap_or_default());
+    if let Err(error) = &written {
+        say(&format!("{}: {error}", path.display()));
+    }
+    written.is_ok()
 }
 
 /// Many seeds, side by side.
@@ -251,13 +282,11 @@ fn one(asked: &Asked, seed: u64, host: &ClusterHost, report: &Mutex<Report>) {
     let Some(broken) = &first.violation else { return };
     say(&format!("\nseed {seed} breaks {}: {}", broken.law, broken.what));
     if let Some(folder) = &asked.regressions {
-        let small =
-            shrink(&story, TELLINGS, |story| law(story, host).as_ref() == Some(&broken.law));
+        let found = how(broken);
+        let small = shrink(&story, TELLINGS, |story| law(story, host).as_ref() == Some(&found));
         let path = folder.join(format!("{}-{seed}.json", broken.law));
-        let text = serde_json::to_string_pretty(&small).unwrap_or_default();
-        match std::fs::write(&path, text) {
-            Ok(()) => say(&format!("  shrunk: flagship sim --replay {}", path.display())),
-            Err(error) => say(&format!("  {}: {error}", path.display())),
+        if keep(&small, &path) {
+            say(&format!("  shrunk: flagship sim --replay {}", path.display()));
         }
     }
 }
@@ -284,11 +313,7 @@ fn find(asked: &Asked, bug: Bug) -> bool {
             small.steps.len()
         ));
         if let Some(folder) = &asked.regressions {
-            let path = folder.join(format!("{bug:?}.json"));
-            let text = serde_json::to_string_pretty(&small).unwrap_or_default();
-            if let Err(error) = std::fs::write(&path, text) {
-                say(&format!("{}: {error}", path.display()));
-            }
+            keep(&small, &folder.join(format!("{bug:?}.json")));
         }
         return true;
     }
@@ -310,6 +335,24 @@ fn on_a_failing_disk(from: u64, seeds: u64) -> bool {
     }
     say(&report.text());
     report.broken.is_empty()
+}
+
+/// Lines by which `tests/campaign/wall.rs` knows a nondeterministic branch, or a change.
+fn traced(count: u64, path: Option<&Path>) -> bool {
+    let lines = lines(count, || {
+        let host = host();
+        move |story: &Story| told(story, &host, true).unwrap_or_else(|panic| panic!("{panic}"))
+    });
+    let text = lines.join("\n") + "\n";
+    let Some(path) = path else {
+        say(text.trim_end());
+        return true;
+    };
+    let written = std::fs::write(path, text);
+    if let Err(error) = &written {
+        say(&format!("{}: {error}", path.display()));
+    }
+    written.is_ok()
 }
 
 fn one_large(members: u64, hours: u64, seed: u64) -> bool {

@@ -21,7 +21,7 @@ use flagship_rules::model::{Binding, Cluster, PolicySnapshot, ResourceSnapshot};
 use flagship_rules::placement::Placement;
 use flagship_rules::update_run::{Approval, Observed, Rival, Run};
 use flagship_rules::work::Work;
-use flagship_store::{ObjectKey, Store};
+use flagship_store::ObjectKey;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
@@ -129,10 +129,8 @@ impl Books {
             || [CLUSTERS, WORK, EVICTIONS].contains(&resource)
     }
 
-    /// Takes over what is stored at a place.
-    pub fn note(&mut self, store: &Store, resource: &str, key: &ObjectKey) -> Change {
-        let stored = store.get(resource, key);
-        let json = stored.as_ref().map(|stored| stored.json.as_ref());
+    /// Takes over what is stored at a place now, if anything.
+    pub fn note(&mut self, resource: &str, key: &ObjectKey, json: Option<&[u8]>) -> Change {
         let names = &self.names;
         if resource == names.runs {
             let run = read::<UpdateRunSpec, UpdateRunStatus>(json)

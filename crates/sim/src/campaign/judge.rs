@@ -7,7 +7,7 @@
 //! in none of the states that the hub may have read.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use flagship_apiserver::rest::ClusterHandle;
 use flagship_rules::model::Binding;
@@ -54,7 +54,7 @@ pub struct Judge {
     pub plan: Arc<Plan>,
     clock: Arc<dyn Clock>,
     began: Timestamp,
-    hub: OnceLock<ClusterHandle>,
+    hub: Mutex<Option<ClusterHandle>>,
     works: UnboundedSender<ObjectKey>,
     inner: Mutex<Inner>,
 }
@@ -95,6 +95,15 @@ pub struct Inner {
     pub(super) done: BTreeMap<(String, String), Timestamp>,
 }
 
+/// Ends the judging when it is dropped.
+pub struct Judging(Arc<Judge>);
+
+impl Drop for Judging {
+    fn drop(&mut self) {
+        *self.0.hub.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
 impl Judge {
     /// Sees calls from now on.
     pub fn new(
@@ -105,32 +114,15 @@ impl Judge {
         in_words: bool,
     ) -> Self {
         let began = clock.now();
-        let inner = Inner {
-            began,
-            books: Books::new(scope),
-            coverage: Coverage::default(),
-            violation: None,
-            words: in_words.then(Vec::new),
-            writes: 0,
-            asked: 0,
-            last_hub_write: None,
-            last_change: None,
-            skew: SignedDuration::ZERO,
-            offsets: BTreeMap::new(),
-            evicted: BTreeMap::new(),
-            recent: BTreeMap::new(),
-            states: BTreeMap::new(),
-            all_works: Arc::default(),
-            delivered: Vec::new(),
-            last: BTreeMap::new(),
-            done: BTreeMap::new(),
-        };
-        Self { plan, clock, began, hub: OnceLock::new(), works, inner: Mutex::new(inner) }
+        let inner = Inner::new(began, scope, in_words);
+        Self { plan, clock, began, hub: Mutex::default(), works, inner: Mutex::new(inner) }
     }
 
-    /// The cluster whose writes are judged.
-    pub fn judge(&self, hub: ClusterHandle) {
-        drop(self.hub.set(hub));
+    /// Judges the writes of this cluster for as long as the answer lives. The cluster asks the
+    /// judge about every call and so holds it: without an end neither would ever go.
+    pub fn judge(self: &Arc<Self>, hub: ClusterHandle) -> Judging {
+        *self.hub.lock().unwrap_or_else(PoisonError::into_inner) = Some(hub);
+        Judging(self.clone())
     }
 
     /// What is known so far.
@@ -167,7 +159,8 @@ impl Judge {
     }
 
     fn accepted(&self, call: &Call<'_>) {
-        let Some(hub) = self.hub.get() else { return };
+        let hub = self.hub.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(hub) = hub else { return };
         if call.cluster != hub.name() {
             return;
         }
@@ -195,7 +188,8 @@ impl Judge {
             if by_hub && !about_members.contains(&plural) {
                 inner.last_change = Some((before.clone(), after.clone()));
             }
-            let broken = inner.judge(call, &key, store, now);
+            let json = after.as_ref().map(|after| after.json.as_ref());
+            let broken = inner.judge(call, &key, json, now);
             for work in std::mem::take(&mut inner.delivered) {
                 // Nobody listens after the end.
                 drop(self.works.send(work));
@@ -259,6 +253,29 @@ fn places(books: &Books, call: &Call<'_>, store: &flagship_store::Store) -> Vec<
 }
 
 impl Inner {
+    pub(super) fn new(began: Timestamp, scope: Scope, in_words: bool) -> Self {
+        Self {
+            began,
+            books: Books::new(scope),
+            coverage: Coverage::default(),
+            violation: None,
+            words: in_words.then(Vec::new),
+            writes: 0,
+            asked: 0,
+            last_hub_write: None,
+            last_change: None,
+            skew: SignedDuration::ZERO,
+            offsets: BTreeMap::new(),
+            evicted: BTreeMap::new(),
+            recent: BTreeMap::new(),
+            states: BTreeMap::new(),
+            all_works: Arc::default(),
+            delivered: Vec::new(),
+            last: BTreeMap::new(),
+            done: BTreeMap::new(),
+        }
+    }
+
     pub fn injected(&mut self, kind: &str, now: Timestamp) {
         *self.coverage.injected.entry(kind.to_owned()).or_default() += 1;
         self.recent.insert(kind.to_owned(), now);
@@ -287,17 +304,17 @@ impl Inner {
         }
     }
 
-    /// Notes one write and asks the laws about it.
-    fn judge(
+    /// Notes one write, and what is stored there after it, and asks the laws about it.
+    pub(super) fn judge(
         &mut self,
         call: &Call<'_>,
         key: &ObjectKey,
-        store: &flagship_store::Store,
+        json: Option<&[u8]>,
         now: Timestamp,
     ) -> Vec<Broken> {
         let offset = self.offsets.get(call.who).copied().unwrap_or_default();
         let theirs = now.checked_add(offset).unwrap_or(now);
-        let change = self.books.note(store, call.resource, key);
+        let change = self.books.note(call.resource, key, json);
         let mut broken = Vec::new();
         match change {
             Change::Run(old) => {

@@ -14,6 +14,7 @@ mod books;
 mod coverage;
 mod disk;
 mod end;
+pub mod history;
 mod judge;
 mod members;
 mod people;
@@ -22,6 +23,7 @@ mod report;
 mod shrink;
 pub mod story;
 mod tell;
+pub mod traces;
 mod transitions;
 mod written;
 

@@ -90,7 +90,7 @@ pub async fn tell(story: &Story, host: &ClusterHost, in_words: bool) -> Told {
     let building = EmbeddedFleet::builder(spec).clock(env.clone(), server_env);
     let built = building.host(host.clone(), String::new()).build().await;
     let fleet = built.unwrap_or_else(|error| panic!("{error}"));
-    judge.judge(fleet.handle(HUB).clone());
+    let _judging = judge.judge(fleet.handle(HUB).clone());
     let (hub, beat) = (fleet.handle(HUB).clone(), story.heartbeat);
     let people = People::new(hub.clone(), env.clone(), scope, beat);
     let members = Members::new(hub, env.clone(), judge.clone(), delivered, beat);
