@@ -199,8 +199,14 @@ pub mod own {
         /// Evictions: UID of the binding that is about to be deleted, so that it is deleted once.
         EVICTED_BINDING = "flagship.dev/evicted-binding";
         /// Freezes: who made them. An embedded hub writes what it knows of the sender over it;
-        /// elsewhere it is what the command line was told by the server.
+        /// elsewhere it is what the command line was told by the server. Update runs, where a
+        /// policy wants to know: who created them, as admission knows it.
         CREATED_BY = "flagship.dev/created-by";
+        /// Update runs: who set them to run last. Written like `created-by` where a policy wants to
+        /// know, over whatever stands there.
+        STARTED_BY = "flagship.dev/started-by";
+        /// Approval requests under a rollout policy: the hash of the plan that is to be approved.
+        PLAN_HASH = "flagship.dev/plan-hash";
         /// Update runs: the rollout policies they follow, as they were when the run was
         /// initialized, as JSON. The hub writes it then, over whatever stands there.
         ADOPTED_POLICIES = "flagship.dev/adopted-policies";

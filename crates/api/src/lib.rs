@@ -7,6 +7,7 @@
 
 pub mod apply_strategy;
 pub mod approval;
+pub mod approval_decision;
 pub mod binding;
 pub mod cluster;
 pub mod cluster_profile;

@@ -13,7 +13,9 @@ use crate::crd::shape;
 use crate::kinds::{Column, Version, kind};
 use crate::null::or_default;
 
+mod approvals;
 mod windows;
+pub use approvals::{ApprovalRules, BreakGlass, Expired, ReasonRule};
 pub use windows::Window;
 
 /// How the runs it selects must go.
@@ -41,6 +43,10 @@ pub struct RolloutPolicySpec {
     /// When a cluster has failed, and what follows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureRules>,
+
+    /// Who may approve stages, and how many of them; left out, whoever may write requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approvals: Option<ApprovalRules>,
 
     /// When clusters may begin; left out, always.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]

@@ -230,6 +230,10 @@ pub enum What {
     Approved,
     /// A timed wait is over.
     WaitOver,
+    /// Somebody who may approve said no.
+    Rejected,
+    /// Somebody let a stage pass by the rules for emergencies.
+    GlassBroken,
     /// A freeze holds the run.
     Frozen,
     /// No freeze holds it any more.

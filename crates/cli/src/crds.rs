@@ -139,6 +139,8 @@ mod tests {
             serde_saphyr::from_multiple(std::str::from_utf8(&out).unwrap()).unwrap();
         let names: Vec<&Value> = read.iter().map(|crd| &crd["metadata"]["name"]).collect();
         let expected = [
+            "approvals.flagship.dev",
+            "clusterapprovals.flagship.dev",
             "clusterrolloutrecords.flagship.dev",
             "freezes.flagship.dev",
             "notificationchannels.flagship.dev",

@@ -1,12 +1,18 @@
 //! As whom an API server knows this process.
 
+use flagship_api::approval_decision::Person;
 use flagship_runtime::client::{Client, ResourceType};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{DynamicObject, TypeMeta};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// The user that requests of this client come from; nothing where the server does not say.
 pub async fn whoami(client: &Client) -> Option<String> {
+    person(client).await.map(|person| person.user)
+}
+
+/// The same with groups.
+pub async fn person(client: &Client) -> Option<Person> {
     let reviews = client.of_type::<DynamicObject>(ResourceType {
         group: "authentication.k8s.io".to_owned(),
         version: "v1".to_owned(),
@@ -22,6 +28,9 @@ pub async fn whoami(client: &Client) -> Option<String> {
         data: json!({}),
     };
     let answer = reviews.create(&question).await.ok()?;
-    let name = answer.data["status"]["userInfo"]["username"].as_str()?;
-    (!name.is_empty()).then(|| name.to_owned())
+    let info = &answer.data["status"]["userInfo"];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let groups = info["groups"].as_array().into_iter().flatten().map(text).collect();
+    let person = Person { user: text(&info["username"]), uid: text(&info["uid"]), groups };
+    (!person.user.is_empty()).then_some(person)
 }

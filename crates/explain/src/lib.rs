@@ -10,6 +10,7 @@ pub mod changes;
 pub mod clusters;
 pub mod doctor;
 pub mod effect;
+pub mod inbox;
 pub mod joining;
 pub mod migrating;
 pub mod order;

@@ -73,6 +73,7 @@ impl FleetBuilder {
         if spec.hub_admission {
             HubAdmission::install(&hub, &spec.hub);
             spec.hub.update_runs.senders_are_stamped = true;
+            spec.hub.update_runs.approvers_are_verified = true;
         }
         if let Some(policies) = &spec.policies {
             // One that refuses everything must not keep out whoever could change it.

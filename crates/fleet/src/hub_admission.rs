@@ -6,6 +6,8 @@
 //! sends, whatever is sent. What an answer depends on is read from the cluster's own store, so that
 //! nothing is asked over the wire and nothing can be unreachable.
 
+mod approvals;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -60,6 +62,7 @@ impl Admission for HubAdmission {
             let (old, sender) = (review.old, review.caller.name.to_string());
             flagship_rules::policy::freeze::stamp(review.object, old, &sender);
         }
+        approvals::complete(review);
         let Some(kind) = concerned(review) else { return Ok(()) };
         let request = request(&*review, &kind, &*review.object);
         let completed = request.as_ref().and_then(admission::complete);
@@ -76,6 +79,7 @@ impl Admission for HubAdmission {
         if group_version(review.api_version).0 == POLICY_GROUP {
             judge_record(review)?;
         }
+        approvals::judge(review)?;
         let Some(kind) = concerned(review) else { return Ok(()) };
         let Some(request) = request(review, &kind, review.object) else { return Ok(()) };
         let context = look(review.store, review.registry, &request, self.options);
@@ -99,16 +103,19 @@ fn judge_record(review: &Review<'_>) -> Result<(), ApiError> {
     let (group, version) = group_version(review.api_version);
     let kind = Kind::new(group, version, review.kind);
     let Some(request) = request(review, &kind, review.object) else { return Ok(()) };
+    match record(&request, writer(review)) {
+        None => Ok(()),
+        Some(answer) => Err(refused(&answer, answer.message().to_owned())),
+    }
+}
+
+/// Who writes: whoever comes from the network is in one of two groups, impersonated or not.
+fn writer<O>(review: &Review<'_, O>) -> Writer {
     let is_in = |group: &str| review.caller.groups.iter().any(|one| &**one == group);
-    // Whoever comes from the network is in one of the two, impersonated or not.
-    let writer = match is_in(group::AUTHENTICATED) || is_in(group::UNAUTHENTICATED) {
+    match is_in(group::AUTHENTICATED) || is_in(group::UNAUTHENTICATED) {
         false => Writer::Hub,
         true if is_in(group::MASTERS) => Writer::Administrator,
         true => Writer::Other,
-    };
-    match record(&request, writer) {
-        None => Ok(()),
-        Some(answer) => Err(refused(&answer, answer.message().to_owned())),
     }
 }
 

@@ -9,14 +9,22 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use flagship_api::approval_decision::Person;
 use flagship_api::cluster::MemberCluster;
+use flagship_api::keys::own;
 use flagship_api::kinds::Scope;
 use flagship_api::names::{ObjectKey, member_namespace};
 use flagship_api::placement::ClusterResourcePlacement;
+use flagship_api::rollout_policy::RolloutPolicy;
+use flagship_api::staged_update::{ClusterStagedUpdateRun, StagedUpdateRun};
+use flagship_api::staged_update_status::UpdateRunStatus;
+use flagship_rules::admission::approvals::{self, Subject};
 use flagship_rules::admission::guard_rails::{self, Sender};
+use flagship_rules::admission::records::Writer;
 use flagship_rules::admission::{self, Context, Need, Neighbour};
 use flagship_rules::placement::Placement;
 use flagship_rules::placement::selection::Kind;
+use flagship_rules::update_run::Run;
 use flagship_runtime::client::{Client, ClientError, ResourceType, Selection};
 use flagship_runtime::dynamic::discover;
 use flagship_runtime::effects::Kind as Kinded;
@@ -96,6 +104,78 @@ impl Admission {
         };
         let identity = member.as_ref().map(|member| member.spec.identity.name.as_str());
         guard_rails::judge(request, sender, identity, options)
+    }
+
+    /// The object with what admission writes about its sender; nothing if there is nothing. Where
+    /// nobody knows the hub by its name, its own annotations may be those of others.
+    pub async fn sign(
+        &self,
+        request: &Request<'_>,
+        person: &Person,
+        knows_hub: bool,
+    ) -> Option<Value> {
+        match approvals::subject(request)? {
+            Subject::Word => approvals::sign(request, person),
+            Subject::Run => {
+                let listed = self.client.of::<RolloutPolicy>().list(&Selection::all()).await;
+                // Whoever is not noted counts as unknown where somebody asks.
+                let policies = listed.map_or_else(|_| Vec::new(), |listed| listed.items);
+                let wanted = approvals::want_authors(&policies);
+                let mut kept = approvals::note_authors(request, person, wanted);
+                let adopted = &request.object["metadata"]["annotations"][own::ADOPTED_POLICIES];
+                if !knows_hub && !adopted.is_null() {
+                    kept["metadata"]["annotations"][own::ADOPTED_POLICIES] = adopted.clone();
+                }
+                Some(kept)
+            }
+            Subject::Request if request.subresource == "status" => {
+                let run = self.asking_run(request).await.ok()??;
+                approvals::stamp_status(request, &run, person)
+            }
+            Subject::Request | Subject::RunStatus => None,
+        }
+    }
+
+    /// Judges by who sends it a write that concerns approvals; `None` if it does not.
+    pub async fn vouch(
+        &self,
+        request: &Request<'_>,
+        person: &Person,
+        hub: Option<&str>,
+    ) -> Option<Answer> {
+        let subject = approvals::subject(request)?;
+        let run = match subject {
+            Subject::Request => match self.asking_run(request).await {
+                Ok(run) => run,
+                Err(error) => return Some(Answer::Failed(format!("please retry: {error}"))),
+            },
+            _ => None,
+        };
+        let groups: Vec<&str> = person.groups.iter().map(String::as_str).collect();
+        let writer = match hub {
+            None if subject == Subject::Request && approvals::looks_like_the_hub(request) => {
+                Writer::Hub
+            }
+            hub => Writer::of(&person.user, &groups, hub.unwrap_or("system:nobody")),
+        };
+        let refused = approvals::judge(request, subject, run.as_ref(), person, writer);
+        Some(refused.unwrap_or_else(|| Answer::Allowed(String::new())))
+    }
+
+    /// The run that asks for an approval.
+    async fn asking_run(&self, request: &Request<'_>) -> Result<Option<Run>, ClientError> {
+        let Some(name) = approvals::run_of(request) else { return Ok(None) };
+        let read = |metadata: &_, spec: &_, status: Option<UpdateRunStatus>| {
+            Run::read(metadata, spec, &status.unwrap_or_default())
+        };
+        if request.namespace.is_empty() {
+            let key = ObjectKey::cluster(name);
+            let found = self.client.of::<ClusterStagedUpdateRun>().find(&key).await?;
+            return Ok(found.map(|run| read(&run.metadata, &run.spec, run.status)));
+        }
+        let key = ObjectKey::namespaced(request.namespace, name);
+        let found = self.client.of::<StagedUpdateRun>().find(&key).await?;
+        Ok(found.map(|run| read(&run.metadata, &run.spec, run.status)))
     }
 
     /// The object with everything filled in that its sender left out, if anything was.

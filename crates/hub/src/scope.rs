@@ -6,6 +6,7 @@ use std::fmt::Debug;
 use flagship_api::approval::{
     ApprovalRequest, ApprovalRequestSpec, ApprovalRequestStatus, ClusterApprovalRequest,
 };
+use flagship_api::approval_decision::{Approval, ClusterApproval};
 use flagship_api::binding::{
     ClusterResourceBinding, ResourceBinding, ResourceBindingSpec, ResourceBindingStatus,
 };
@@ -34,7 +35,7 @@ use flagship_rules::model::Binding;
 use flagship_runtime::effects::Kind;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::mirrors::{OverrideMirrors, OverrideStores};
+use crate::mirrors::{OverrideMirrors, OverrideStores, Said};
 use crate::update_run::Recorded;
 
 /// The kinds of one scope.
@@ -49,6 +50,7 @@ pub(crate) trait Scoped: Debug + Send + Sync + 'static {
     type UpdateStrategy: Kind + Into<UpdateStrategySpec> + Send;
     type ApprovalRequest: Parts<Spec = ApprovalRequestSpec, Status = ApprovalRequestStatus>;
     type Record: Recorded;
+    type Word: Said;
 
     /// What the condition is called on placements of this scope.
     fn condition(of: condition_type::Placement) -> &'static str {
@@ -74,6 +76,7 @@ impl Scoped for ClusterWide {
     type UpdateStrategy = ClusterStagedUpdateStrategy;
     type ApprovalRequest = ClusterApprovalRequest;
     type Record = ClusterRolloutRecord;
+    type Word = ClusterApproval;
 }
 
 impl Scoped for InNamespace {
@@ -86,6 +89,7 @@ impl Scoped for InNamespace {
     type UpdateStrategy = StagedUpdateStrategy;
     type ApprovalRequest = ApprovalRequest;
     type Record = RolloutRecord;
+    type Word = Approval;
 }
 
 /// A binding of either scope, as rules read it.

@@ -97,6 +97,8 @@ fn the_keys_are_these() {
         AGENT                 flagship.dev/agent
         EVICTED_BINDING       flagship.dev/evicted-binding
         CREATED_BY            flagship.dev/created-by
+        STARTED_BY            flagship.dev/started-by
+        PLAN_HASH             flagship.dev/plan-hash
         ADOPTED_POLICIES      flagship.dev/adopted-policies
         SKIPPED_CLUSTERS      flagship.dev/skipped-clusters
         ONLY_CLUSTERS         flagship.dev/only-clusters

@@ -24,6 +24,8 @@ const ALL: &[&KindInfo] = crate::every_kind!(table);
 
 /// Our own kinds, which a hub works without.
 const POLICIES: &[&KindInfo] = &[
+    crate::approval_decision::Approval::INFO,
+    crate::approval_decision::ClusterApproval::INFO,
     crate::rollout_record::ClusterRolloutRecord::INFO,
     crate::freeze::Freeze::INFO,
     crate::notification_channel::NotificationChannel::INFO,

@@ -169,6 +169,8 @@ mod tests {
             REQUEST_APPROVED  StageTaskApprovalRequestApproved
             # update_run::approval
             ACCEPTED            ApprovalRequestApprovalAccepted
+            COUNTED             RolloutPolicyApprovalsCounted
+            STAMPED             RolloutPolicyApprovalStamped
             APPROVED_CLUSTER    ClusterApprovalRequestApproved
             APPROVED_NAMESPACED ApprovalRequestApproved
             # membership

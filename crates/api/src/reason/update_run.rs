@@ -88,6 +88,10 @@ pub mod approval {
     listed! {
         /// ApprovalAccepted True: from here on it cannot be taken back.
         ACCEPTED = "ApprovalRequestApprovalAccepted";
+        /// Approved True: the hub has counted the approvals that a policy asks for. Our own.
+        COUNTED = "RolloutPolicyApprovalsCounted";
+        /// Approved True: admission has written who approved, where one is enough. Our own.
+        STAMPED = "RolloutPolicyApprovalStamped";
         /// Approved True as the command line writes it on a ClusterApprovalRequest.
         APPROVED_CLUSTER = "ClusterApprovalRequestApproved";
         /// Approved True as the command line writes it on an ApprovalRequest.

@@ -346,6 +346,7 @@ impl Hub {
         }
         options.controllers.update_runs = self.enable_staged_update_run_apis;
         options.update_runs.stuck_after = signed(self.update_run_stuck_threshold);
+        options.update_runs.approvers_are_verified = self.enable_webhook;
         Ok(options)
     }
 
@@ -457,7 +458,10 @@ mod tests {
     fn without_flags_the_hub_is_as_its_options_say() {
         let hub = read("").unwrap();
         hub.check().unwrap();
-        assert_eq!(hub.options(&Env::simulated(1)).unwrap(), Options::default());
+        let mut expected = Options::default();
+        // Its webhooks write who approves.
+        expected.update_runs.approvers_are_verified = true;
+        assert_eq!(hub.options(&Env::simulated(1)).unwrap(), expected);
     }
 
     #[test]

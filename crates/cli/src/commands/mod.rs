@@ -4,6 +4,7 @@
 //! wants. Nothing here computes a rule or what a person is told.
 
 mod again;
+mod approvals;
 mod board_text;
 mod connect;
 pub mod console;
@@ -34,6 +35,7 @@ mod why;
 mod wrap;
 
 pub use again::{Retry, Skip};
+pub use approvals::{Inbox, Reject};
 pub use connect::{Connect, NoHub};
 pub use console::Console;
 pub use doctor::Doctor;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::Args;
 use flagship_api::approval::{ApprovalRequestSpec, ApprovalRequestStatus};
+use flagship_api::approval_decision::{Decision, Person};
 use flagship_api::keys::label;
 use flagship_api::names::ObjectKey;
 use flagship_api::staged_update::{UpdateRunSpec, UpdateRunState};
@@ -22,6 +23,7 @@ use flagship_runtime::env::Env;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::approvals::{Said, say};
 use super::connect::{Connect, Hub};
 use super::name::{self, Named};
 use super::scoped_kind::{ScopedKind, Stored};
@@ -39,8 +41,14 @@ pub struct Approve {
     #[arg(short, long)]
     namespace: Option<String>,
     /// Why, for those who read the request later; who approves is added
-    #[arg(long)]
+    #[arg(long, visible_alias = "reason")]
     comment: Option<String>,
+    /// The plan that you approve, if you want to be sure that it is still the one you saw
+    #[arg(long)]
+    plan: Option<String>,
+    /// Let the stage pass in an emergency, as the policy's break-glass group; needs a reason
+    #[arg(long)]
+    break_glass: bool,
     /// How long to wait for a run that does not ask for this approval yet
     #[arg(long, default_value = "60s", value_parser = crate::agent::duration)]
     timeout: Duration,
@@ -114,6 +122,19 @@ impl Approve {
             // Asked last: while the approval was waited for, another run may have come by.
             may_go_on(hub, &run, env.now()).await?;
         }
+        let said = Said {
+            decision: Decision::Approve,
+            why: self.comment.clone().unwrap_or_default(),
+            break_glass: self.break_glass,
+            plan: self.plan,
+        };
+        if say(hub, env, &run, &request, said, out).await? {
+            writeln!(out, "follow it:  {}", command("watch", &run))?;
+            return Ok(0);
+        }
+        if self.break_glass {
+            bail!("no rollout policy holds {}, so there is no glass to break", request.name());
+        }
         let comment = match (self.comment, whoami(hub).await) {
             (Some(comment), Some(who)) => format!("{comment} (by {who})"),
             (Some(comment), None) => comment,
@@ -129,11 +150,20 @@ impl Approve {
 
 /// Whose approval it is, as the hub knows the caller; nothing where it does not say.
 pub(super) async fn whoami(hub: &Hub) -> Option<String> {
-    crate::whoami::whoami(&hub.client).await
+    me(hub).await.map(|person| person.user)
+}
+
+/// The caller as the hub knows them; nothing where it does not say.
+pub(super) async fn me(hub: &Hub) -> Option<Person> {
+    crate::whoami::person(&hub.client).await
 }
 
 /// The request to approve, once the run asks for it.
-async fn asked(hub: &Hub, run: &ObjectKey, stage: Option<&str>) -> anyhow::Result<Request> {
+pub(super) async fn asked(
+    hub: &Hub,
+    run: &ObjectKey,
+    stage: Option<&str>,
+) -> anyhow::Result<Request> {
     loop {
         if let Some(request) = asked_now(hub, run, stage).await? {
             return Ok(request);
@@ -179,7 +209,7 @@ async fn ahead(hub: &Hub, run: &ObjectKey, stage: Option<&str>) -> anyhow::Resul
     Ok(())
 }
 
-type Request = Stored<ApprovalRequestSpec, ApprovalRequestStatus>;
+pub(super) type Request = Stored<ApprovalRequestSpec, ApprovalRequestStatus>;
 
 async fn approve(
     hub: &Hub,

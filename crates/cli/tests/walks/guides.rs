@@ -91,8 +91,8 @@ fn is_being_written() -> bool {
 /// Whether a command does something that must not be done twice.
 fn changes(command: &str) -> bool {
     let verbs = [
-        "run", "approve", "stop", "resume", "rollback", "freeze", "unfreeze", "apply", "create",
-        "delete", "patch", "label", "set", "watch", "wait", "--lift",
+        "run", "approve", "reject", "stop", "resume", "rollback", "freeze", "unfreeze", "apply",
+        "create", "delete", "patch", "label", "set", "watch", "wait", "--lift",
     ];
     command.split_whitespace().any(|word| verbs.contains(&word))
 }
@@ -130,6 +130,11 @@ fn freeze() {
 #[test]
 fn notifications() {
     walk("notifications");
+}
+
+#[test]
+fn who_approves() {
+    walk("who-approves");
 }
 
 #[test]

@@ -127,6 +127,8 @@ pub fn sentence(entry: &RecordEntry) -> String {
         What::GateWaits => format!("stage {stage} waits, {gate}"),
         What::Approved => format!("stage {stage} is approved, {gate}"),
         What::WaitOver => format!("the wait of stage {stage} is over"),
+        What::Rejected => format!("stage {stage} is rejected, {gate}"),
+        What::GlassBroken => format!("stage {stage} is let pass in an emergency"),
         What::Frozen => "frozen".to_owned(),
         What::Unfrozen => "no longer frozen".to_owned(),
         What::WindowClosed => "no window is open".to_owned(),

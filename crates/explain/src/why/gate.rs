@@ -10,6 +10,7 @@ use super::Cause;
 use super::facts::{Facts, RunFacts};
 use super::finding::{Finding, State};
 use super::hints::kubectl;
+use flagship_rules::update_run::ASKED;
 use flagship_rules::update_run::lifecycle::{self, Approval, ClosedGate};
 
 /// What the stage waits for. A person comes first: time passes by itself.
@@ -52,9 +53,19 @@ fn ask(
         StageSide::Before => "before",
         StageSide::After => "after",
     };
-    let headline = format!("{key} waits for an approval {when} stage {}{since}.", stage.stage_name);
+    // Where a policy asks for approvals the hub says how they stand.
+    let told = asked.filter(|asked| asked.message != ASKED).map(|asked| asked.message.as_str());
+    let headline = match told {
+        None => format!("{key} waits for an approval {when} stage {}{since}.", stage.stage_name),
+        Some(told) => {
+            let short = told.split_once(';').map_or(told, |(short, _)| short);
+            format!("{key} waits for approvals {when} stage {}{since}: {short}.", stage.stage_name)
+        }
+    };
     let cause = if stale { Cause::ApprovalStale } else { Cause::ApprovalMissing };
-    let what = if stale {
+    let what = if let Some(told) = told {
+        told.to_owned()
+    } else if stale {
         format!(
             "{name} says Approved=True, but not for the request's generation, so it does not count"
         )

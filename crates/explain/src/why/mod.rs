@@ -36,7 +36,7 @@ pub use facts::{
     RunFacts, Subject,
 };
 pub use finding::{Evidence, Finding, Hint, SeenCondition, State, Stuck};
-pub use gate::spoken;
+pub use gate::{approve, spoken};
 pub use refusal::detail;
 pub use stuck::{causes, worth_a_look};
 pub use versions::index_of;

@@ -40,7 +40,7 @@ pub(crate) use members::{Cluster, MemberMirrors};
 pub(crate) use overrides::{Override, OverrideMirrors, OverrideSnapshot, OverrideStores};
 pub(crate) use placements::{Placement, Policy, ResourceSnapshot, ScopeMirrors};
 pub(crate) use policies::Channel;
-pub(crate) use runs::Run;
+pub(crate) use runs::{Run, Said};
 pub(crate) use works::WorkMirrors;
 
 /// Everything that is mirrored.

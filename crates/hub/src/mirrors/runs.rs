@@ -5,11 +5,14 @@
 
 use std::sync::Arc;
 
+use flagship_api::approval_decision::{Approval, ClusterApproval};
 use flagship_api::names::ObjectKey;
 use flagship_api::staged_update::UpdateRunSpec;
 use flagship_api::staged_update_status::UpdateRunStatus;
+use flagship_rules::policy::approvals::Word;
 use flagship_rules::update_run;
 use flagship_runtime::client::Precondition;
+use flagship_runtime::effects::Kind;
 use flagship_runtime::reflector::{IndexId, Store};
 use kube_core::Resource;
 
@@ -23,9 +26,29 @@ use crate::scope::{Parts, Scoped};
 pub(crate) struct RunMirrors {
     pub runs: Store<Run>,
     pub approvals: Store<update_run::Approval>,
+    /// What people said to them.
+    pub words: Store<Word>,
     by_placement: IndexId,
     by_uid: IndexId,
     by_run: IndexId,
+    by_request: IndexId,
+}
+
+/// What somebody said to a request, of either scope.
+pub(crate) trait Said: Kind + Send + Sync + 'static {
+    fn word(&self) -> Word;
+}
+
+impl Said for ClusterApproval {
+    fn word(&self) -> Word {
+        Word::read(&self.metadata, &self.spec)
+    }
+}
+
+impl Said for Approval {
+    fn word(&self) -> Word {
+        Word::read(&self.metadata, &self.spec)
+    }
 }
 
 /// What is kept of an update run.
@@ -56,8 +79,13 @@ impl RunMirrors {
             runs.dedup();
             runs
         });
+        let words = set.mirror(|object: S::Word| Some(object.word()));
+        let by_request = words.index(|key, word: &Word| {
+            vec![ObjectKey::new(key.namespace.as_deref(), &word.spec.request).to_string()]
+        });
         let (runs, approvals) = (set.add(runs.optional()), set.add(approvals.optional()));
-        Self { runs, approvals, by_placement, by_uid, by_run }
+        let words = set.add(words.optional());
+        Self { runs, approvals, words, by_placement, by_uid, by_run, by_request }
     }
 
     /// All runs of a placement.
@@ -82,6 +110,11 @@ impl RunMirrors {
     /// The run of that UID.
     pub fn with_uid(&self, uid: &str) -> Option<Arc<Run>> {
         values(self.runs.by(self.by_uid, uid)).pop()
+    }
+
+    /// What people said to a request.
+    pub fn words_to(&self, request: &ObjectKey) -> Vec<Arc<Word>> {
+        values(self.words.by(self.by_request, &request.to_string()))
     }
 
     /// Requests that name a run in their label or their spec.

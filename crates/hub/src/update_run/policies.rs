@@ -65,6 +65,13 @@ pub(super) async fn complete<S: Scoped>(
     }
     undoing::<S>(cx, mirrors, run, seen.fresh, observed).await?;
     observed.policy.labels = labels::<S>(cx, run, Wanted::by(&selections)).await?;
+    if run.value.adopted.as_ref().is_some_and(Adopted::asks_for_approvals)
+        && let Some(scope) = mirrors.of(&run.precondition.key)
+    {
+        let requests = observed.approvals.iter().map(|request| run.value.beside(&request.name));
+        let words = requests.flat_map(|request| scope.runs.words_to(&request));
+        observed.policy.words = words.collect();
+    }
     let policed = run.value.adopted.is_some() || !observed.policy.policies.is_empty();
     if policed && seen.fresh {
         with_what_members_say(mirrors, observed);

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use flagship_api::names::ObjectKey;
 use flagship_rules::model::Binding;
+use flagship_rules::policy::approvals::Word;
 use flagship_rules::update_run::Approval;
 use flagship_rules::update_run::triggers::{
     BindingView, binding_changed, request_appeared, request_changed, request_deleted,
@@ -40,9 +41,11 @@ pub(super) fn listen(
     };
     let (runs, approvals, bindings) = (waker(), waker(), waker());
     let (placements, policies, clusters, freezes) = (waker(), waker(), waker(), waker());
+    let words = waker();
     vec![
         scope.runs.runs.subscribe(move |change| runs.run(change)),
         scope.runs.approvals.subscribe(move |change| approvals.approval(change)),
+        scope.runs.words.subscribe(move |change| words.word(change)),
         scope.bindings.subscribe(move |change| bindings.binding(change)),
         scope.placements.subscribe(move |change| placements.placement(change)),
         scope.policies.subscribe(move |change| policies.policy(change)),
@@ -95,6 +98,21 @@ impl Waker {
         let key = ObjectKey::new(change.key.namespace.as_deref(), run);
         if let Some(run) = self.scope.runs.runs.get(&key) {
             self.queue.add(PlacedKey::from(&*run));
+        }
+    }
+
+    /// What somebody says wakes the run that asked. Where the request is not seen yet, nobody
+    /// knows which run that is.
+    fn word(&self, change: &Change<Word>) {
+        let Some(word) = change.new.as_ref().or(change.old.as_ref()) else { return };
+        let beside = |name: &str| ObjectKey::new(change.key.namespace.as_deref(), name);
+        match self.scope.runs.approvals.get(&beside(&word.spec.request)) {
+            Some(request) => {
+                if let Some(run) = self.scope.runs.runs.get(&beside(&request.run)) {
+                    self.queue.add(PlacedKey::from(&*run));
+                }
+            }
+            None => self.wake_all(),
         }
     }
 

@@ -7,6 +7,7 @@
 //! What is wrong with a placement is `placement::validation`'s knowledge. Who may do what
 //! is decided in `guard_rails`, and for records of runs in `records`.
 
+pub mod approvals;
 mod evictions;
 pub mod guard_rails;
 mod members;

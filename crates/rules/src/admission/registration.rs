@@ -134,6 +134,74 @@ const ALL: &[Webhook] = &[
         path: "/validate-flagship.dev-v1alpha1-rolloutrecord",
         ..judges(OWN, "v1alpha1", "rolloutrecords", "RolloutRecord", EVERY_WRITE)
     },
+    Webhook {
+        name: "flagship.clusterapproval.mutating",
+        path: "/mutate-flagship.dev-v1alpha1-clusterapproval",
+        ..signs(OWN, "v1alpha1", "clusterapprovals", "ClusterApproval", &[Create])
+    },
+    Webhook {
+        name: "flagship.approval.mutating",
+        path: "/mutate-flagship.dev-v1alpha1-approval",
+        ..signs(OWN, "v1alpha1", "approvals", "Approval", &[Create])
+    },
+    Webhook {
+        name: "flagship.clusterstagedupdaterun.mutating",
+        path: "/mutate-placement.kubernetes-fleet.io-v1beta1-clusterstagedupdaterun",
+        ..signs(
+            PLACING,
+            FLEET,
+            "clusterstagedupdateruns",
+            "ClusterStagedUpdateRun",
+            &[Create, Update],
+        )
+    },
+    Webhook {
+        name: "flagship.stagedupdaterun.mutating",
+        path: "/mutate-placement.kubernetes-fleet.io-v1beta1-stagedupdaterun",
+        ..signs(PLACING, FLEET, "stagedupdateruns", "StagedUpdateRun", &[Create, Update])
+    },
+    Webhook {
+        name: "flagship.clusterapprovalrequest.mutating",
+        path: "/mutate-placement.kubernetes-fleet.io-v1beta1-clusterapprovalrequest",
+        ..signs(
+            PLACING,
+            FLEET,
+            "clusterapprovalrequests/status",
+            "ClusterApprovalRequest",
+            &[Update],
+        )
+    },
+    Webhook {
+        name: "flagship.approvalrequest.mutating",
+        path: "/mutate-placement.kubernetes-fleet.io-v1beta1-approvalrequest",
+        ..signs(PLACING, FLEET, "approvalrequests/status", "ApprovalRequest", &[Update])
+    },
+    Webhook {
+        name: "flagship.clusterapproval.validating",
+        path: "/validate-flagship.dev-v1alpha1-clusterapproval",
+        ..judges(OWN, "v1alpha1", "clusterapprovals", "ClusterApproval", &[Create, Update, Delete])
+    },
+    Webhook {
+        name: "flagship.approval.validating",
+        path: "/validate-flagship.dev-v1alpha1-approval",
+        ..judges(OWN, "v1alpha1", "approvals", "Approval", &[Create, Update, Delete])
+    },
+    Webhook {
+        name: "flagship.clusterapprovalrequest.validating",
+        path: "/validate-placement.kubernetes-fleet.io-v1beta1-clusterapprovalrequest",
+        ..judges(
+            PLACING,
+            FLEET,
+            "clusterapprovalrequests/status",
+            "ClusterApprovalRequest",
+            &[Update],
+        )
+    },
+    Webhook {
+        name: "flagship.approvalrequest.validating",
+        path: "/validate-placement.kubernetes-fleet.io-v1beta1-approvalrequest",
+        ..judges(PLACING, FLEET, "approvalrequests/status", "ApprovalRequest", &[Update])
+    },
 ];
 
 const EVERY_WRITE: &[Operation] = &[Create, Update, Delete];
@@ -146,6 +214,17 @@ const fn judges(
     operations: &'static [Operation],
 ) -> Webhook {
     Webhook { name: "", path: "", mutates: false, group, version, plural, kind, operations }
+}
+
+/// Writes down who sends something.
+const fn signs(
+    group: &'static str,
+    version: &'static str,
+    plural: &'static str,
+    kind: &'static str,
+    operations: &'static [Operation],
+) -> Webhook {
+    Webhook { mutates: true, ..judges(group, version, plural, kind, operations) }
 }
 
 /// The checks that a hub of these options has, in the order to list them.
@@ -177,6 +256,11 @@ impl Webhook {
     /// Whether it judges who may write records, which depends on who the hub is.
     pub fn is_about_records(&self) -> bool {
         self.group == OWN && super::records::KINDS.contains(&self.kind)
+    }
+
+    /// Whether it is about approvals: the hub writes requests and runs itself, and is not asked.
+    pub fn is_about_approvals(&self) -> bool {
+        super::approvals::KINDS.contains(&self.kind)
     }
 
     /// What a client is told that was refused.

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::before::Before;
 use super::selects::{self, Labels, names_stage};
-use super::windows;
+use super::{approvals, windows};
 
 /// A policy by its name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -48,6 +48,9 @@ pub struct Adopted {
     /// The run that this one takes back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undoes: Option<Undoes>,
+    /// The hash of the plan, where a policy asks for approvals of it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub plan: String,
 }
 
 /// A run that another one takes back.
@@ -116,6 +119,7 @@ impl Adopted {
             adopted.agree(stage, "failure.then", |policy| failure(policy)?.then)?;
             adopted.agree(stage, "clusters.order", |policy| clusters(policy)?.order)?;
             adopted.open_together(stage)?;
+            adopted.agree_on_approvals(stage)?;
         }
         Ok(adopted)
     }
@@ -125,7 +129,7 @@ impl Adopted {
         self.policies.is_empty() && self.undoes.is_none()
     }
 
-    fn agree<T: PartialEq + std::fmt::Debug>(
+    pub(super) fn agree<T: PartialEq + std::fmt::Debug>(
         &self,
         stage: &str,
         what: &str,
@@ -159,7 +163,7 @@ impl Adopted {
         self.on(stage).filter(|policy| !policy.spec.windows.is_empty())
     }
 
-    fn on<'a>(&'a self, stage: &'a str) -> impl Iterator<Item = &'a Policy> {
+    pub(super) fn on<'a>(&'a self, stage: &'a str) -> impl Iterator<Item = &'a Policy> {
         self.policies.iter().filter(move |policy| names_stage(&policy.spec.selects, stage))
     }
 
@@ -294,6 +298,7 @@ impl Adopted {
                     parts.push(format!("{key} {}", value.to_string().replace('"', "")));
                 }
             }
+            parts.extend(policy.spec.approvals.as_ref().map(approvals::told));
             parts.extend(windows::told(&policy.spec.windows));
             format!("policy {}: {}", policy.name, parts.join(", "))
         });
@@ -315,7 +320,7 @@ fn failure(policy: &Policy) -> Option<&FailureRules> {
     policy.spec.failure.as_ref()
 }
 
-fn read(text: Option<&String>) -> Option<SignedDuration> {
+pub(super) fn read(text: Option<&String>) -> Option<SignedDuration> {
     Some(text?.parse::<GoDuration>().ok()?.as_signed_duration())
 }
 

@@ -6,6 +6,7 @@
 //! them answer as if this module were not there (law P7).
 
 pub mod adopted;
+pub mod approvals;
 pub mod before;
 pub mod freeze;
 pub mod order;
@@ -49,6 +50,9 @@ pub struct Follower {
 pub struct Seen {
     /// Every freeze there is.
     pub freezes: Vec<Arc<Freeze>>,
+    /// What people said to the run's approval requests.
+    #[serde(default)]
+    pub words: Vec<Arc<approvals::Word>>,
     /// Every policy there is; only read until the run is initialized.
     #[serde(default)]
     pub policies: Vec<Policy>,

@@ -12,6 +12,7 @@ use super::announced::Announced;
 use super::lifecycle::{has_ended, in_flight, started_at};
 use super::observed::{Approval, Rival, Run};
 use crate::policy::Adopted;
+use crate::policy::approvals::Authors;
 
 impl Run {
     /// What the rules read of a run of either scope.
@@ -28,13 +29,13 @@ impl Run {
             announced: Announced::by(metadata),
             asked_index: None,
             adopted: Adopted::noted_on(metadata),
+            authors: Authors {
+                created: annotated(metadata, own::CREATED_BY),
+                started: noted(metadata, own::STARTED_BY).unwrap_or_default(),
+            },
             skips: noted(metadata, own::SKIPPED_CLUSTERS).unwrap_or_default(),
             only: noted(metadata, own::ONLY_CLUSTERS),
-            rollback_of: metadata
-                .annotations
-                .as_ref()
-                .and_then(|all| all.get(own::ROLLBACK_OF))
-                .cloned(),
+            rollback_of: annotated(metadata, own::ROLLBACK_OF),
             spec: spec.clone(),
             status: status.clone(),
         }
@@ -82,6 +83,7 @@ impl Approval {
             created: created(metadata),
             labelled: labels.and_then(|l| l.get(label::TARGET_UPDATE_RUN)).cloned(),
             run_uid: annotations.and_then(|a| a.get(own::UPDATE_RUN_UID)).cloned(),
+            plan: annotations.and_then(|a| a.get(own::PLAN_HASH)).cloned(),
             run: spec.parent_stage_rollout.clone(),
             stage: spec.target_stage.clone(),
             conditions: status.map(|status| status.conditions.clone()).unwrap_or_default(),
@@ -92,6 +94,10 @@ impl Approval {
 /// What an annotation says; nothing if it is absent or cannot be read.
 fn noted<T: DeserializeOwned>(metadata: &ObjectMeta, key: &str) -> Option<T> {
     serde_json::from_str(metadata.annotations.as_ref()?.get(key)?).ok()
+}
+
+fn annotated(metadata: &ObjectMeta, key: &str) -> Option<String> {
+    metadata.annotations.as_ref()?.get(key).cloned()
 }
 
 fn created(metadata: &ObjectMeta) -> Timestamp {

@@ -12,7 +12,7 @@ use flagship_api::condition_type::approval_request::{APPROVAL_ACCEPTED, APPROVED
 use flagship_api::condition_type::stage_task;
 use flagship_api::keys::{label, own};
 use flagship_api::names::StageSide;
-use flagship_api::reason::update_run::approval::ACCEPTED;
+use flagship_api::reason::update_run::approval::{ACCEPTED, COUNTED};
 use flagship_api::staged_update::{StageConfig, StageTaskType};
 use flagship_api::staged_update_status::{StageTaskStatus, StageUpdatingStatus};
 use flagship_base::duration::GoDuration;
@@ -20,6 +20,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use serde::{Deserialize, Serialize};
 
+use super::counted;
 use super::lifecycle::{clusters_done_at, is_passed, wait_over};
 use super::messages::Failure;
 use super::metrics::Measured;
@@ -65,11 +66,13 @@ impl CreateApprovalRequest {
         ];
         let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
         let made_for = (own::UPDATE_RUN_UID.to_owned(), run.uid.clone());
+        let policed = run.adopted.as_ref().filter(|one| one.approvals(&self.stage).is_some());
+        let plan = policed.map(|adopted| (own::PLAN_HASH.to_owned(), adopted.plan.clone()));
         ObjectMeta {
             name: Some(self.name.clone()),
             namespace: run.namespace.clone(),
             labels: Some(BTreeMap::from(labels)),
-            annotations: Some(BTreeMap::from([made_for])),
+            annotations: Some([made_for].into_iter().chain(plan).collect()),
             ..ObjectMeta::default()
         }
     }
@@ -94,11 +97,18 @@ pub struct AcceptApproval {
     pub resource_version: String,
     /// Its generation.
     pub generation: i64,
+    /// Who approved, where the hub has counted them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub said: Option<String>,
 }
 
 impl AcceptApproval {
     /// Sets the condition.
     pub fn answer(&self, conditions: &mut Vec<Condition>, now: Timestamp) {
+        if let Some(said) = &self.said {
+            let counted = draft(APPROVED).is_true(COUNTED).because(said.as_str());
+            counted.set_afresh(conditions, Generation(self.generation), now);
+        }
         let draft = draft(APPROVAL_ACCEPTED).is_true(ACCEPTED);
         let draft = draft.because("The approval request has been approved and cannot be reverted");
         draft.set(conditions, Generation(self.generation), now);
@@ -197,8 +207,11 @@ fn approved(
     let Some(request) = pass.seen.approvals.iter().find(|request| request.name == name) else {
         let (stage, task_type) = (stage.to_owned(), side.label().to_owned());
         pass.wait(Waiting::approval(&stage, &name, side, None));
+        match counted::nobody_yet(pass.seen, &stage) {
+            Some(told) => pass.writer.request_counted(task, &told),
+            None => pass.writer.request_created(task),
+        }
         pass.first(Action::CreateApprovalRequest(CreateApprovalRequest { name, stage, task_type }));
-        pass.writer.request_created(task);
         return Ok(false);
     };
     is_about(&pass.seen.run, stage, request)?;
@@ -214,7 +227,18 @@ fn approved(
         pass.wait(Waiting::approval(stage, &name, side, Some(why)));
         return Ok(false);
     }
+    if let Some(tally) = counted::tally(pass.seen, stage, request) {
+        return counted::settle(pass, &tally, request, side, task);
+    }
     pass.writer.request_created(task);
+    if request.plan.is_some() {
+        // It was made under a policy that the run no longer says it follows.
+        let why = format!(
+            "approval request {name} was made under a rollout policy, which somebody has taken from the annotations of the update run; create the run again"
+        );
+        pass.wait(Waiting::approval(stage, &name, side, Some(why)));
+        return Ok(false);
+    }
     let at = Generation(request.generation);
     let accepted = request.conditions.is_true_at(APPROVAL_ACCEPTED, at);
     if !accepted && !request.conditions.is_true_at(APPROVED, at) {
@@ -235,6 +259,7 @@ fn approved(
             uid: request.uid.clone(),
             resource_version: request.resource_version.clone(),
             generation: request.generation,
+            said: None,
         }));
     }
     pass.writer.request_approved(task);

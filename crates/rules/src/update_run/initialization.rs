@@ -73,11 +73,12 @@ fn work_out(
         let key = seen.run.strategy_key().slashed();
         Failure::valid_user(format!("referenced updateStrategy not found: `{key}`"))
     })?;
-    let copy = &*status.staged_update_strategy_snapshot.insert(stages::copied(strategy));
+    let copy = status.staged_update_strategy_snapshot.insert(stages::copied(strategy));
     stages::distinct_names(seen, copy)?;
     let names: Vec<&str> = copy.stages.iter().map(|stage| stage.name.as_str()).collect();
     *adopted = Adopted::of(&seen.policy.policies, &seen.policy.labels, &names)
         .map_err(Failure::valid_user)?;
+    stages::with_gates(copy, adopted);
     if adopted.may_roll_back() {
         adopted.before = Before::of(&sorted.selected, &seen.policy.proven);
     }

@@ -23,6 +23,7 @@ use crate::model::{Binding, Cluster, Fence, PolicySnapshot, ResourceSnapshot};
 pub use crate::overrides::{ClusterOverride, NamespacedOverride};
 use crate::placement::selection::Selection;
 use crate::placement::{PassError, Placement};
+use crate::policy::approvals::Authors;
 use crate::policy::{self, Adopted, Skip};
 use crate::record::{Keep, Recording, chain};
 
@@ -130,6 +131,9 @@ pub struct Options {
     /// Whether admission notes on freezes who sent them.
     #[serde(default)]
     pub senders_are_stamped: bool,
+    /// Whether admission writes on approvals and runs who sent them, and lets nobody choose.
+    #[serde(default)]
+    pub approvers_are_verified: bool,
 }
 
 impl Default for Options {
@@ -139,6 +143,7 @@ impl Default for Options {
             scheduling_grace: SignedDuration::from_secs(5),
             records: Keep::default(),
             senders_are_stamped: false,
+            approvers_are_verified: false,
         }
     }
 }
@@ -170,6 +175,9 @@ pub struct Run {
     /// The policies it follows, as they were when it was initialized.
     #[serde(default)]
     pub adopted: Option<Adopted>,
+    /// Who created and started it, where admission noted that.
+    #[serde(default, skip_serializing_if = "Authors::is_empty")]
+    pub authors: Authors,
     /// Clusters that somebody wants to be left out.
     #[serde(default)]
     pub skips: BTreeMap<String, Skip>,
@@ -245,6 +253,9 @@ pub struct Approval {
     pub labelled: Option<String>,
     /// Annotation with the UID of the run it was made for.
     pub run_uid: Option<String>,
+    /// Annotation with the hash of the plan, where a policy asks for approvals of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
     /// `spec.parentStageRollout`.
     pub run: String,
     /// `spec.targetStage`.

@@ -26,7 +26,9 @@ use super::observed::Observed;
 use super::plan_builder::PlanBuilder;
 use super::status::{ConditionWriter, readable_again, refresh};
 use super::undoing::CreateRollback;
-use super::{execution, gates, initialization, messages, policed, recorded, stop, validation};
+use super::{
+    counted, execution, gates, initialization, messages, policed, recorded, stop, validation,
+};
 use crate::event::Event;
 use crate::placement::PassError;
 use crate::placement::resource_snapshots::ResourceAction;
@@ -284,6 +286,9 @@ fn initialize(seen: &Observed) -> Plan {
         }
     };
     plan.actions.extend(found.actions.into_iter().map(Action::Resources));
+    if text.is_none() && found.adopted.asks_for_approvals() {
+        found.adopted.plan = recorded::hash(seen, &found.status, &found.adopted);
+    }
     // Whatever stands there was not written by a hub that initialized the run.
     if text.is_none() && seen.run.adopted.clone().unwrap_or_default() != found.adopted {
         plan.actions.push(Action::Adopt(found.adopted));
@@ -327,6 +332,7 @@ fn go_on(seen: &Observed, mut status: UpdateRunStatus) -> Plan {
         writer(seen).failed(&mut status, &text);
         return conclude(seen, status, Plan::default());
     }
+    counted::distrust(seen, &mut status);
     let mut pass = PlanBuilder::new(seen, writer(seen), status, checked.sorted);
     pass.notice_late_index();
     pass.notice_superseded();

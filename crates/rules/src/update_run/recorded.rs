@@ -19,6 +19,7 @@ use flagship_api::staged_update_status::{
     ClusterUpdatingStatus, StageTaskStatus, StageUpdatingStatus, UpdateRunStatus,
 };
 
+use super::counted;
 use super::held::{says_closed, says_frozen};
 use super::lifecycle::{
     Ending, configured, ending, has_ended, is_finished, is_passed, is_skipped, is_started, outcome,
@@ -29,6 +30,7 @@ use super::plan_hash;
 use super::policed::spent;
 use super::reconcile::{Action, Plan};
 use crate::policy::Adopted;
+use crate::policy::approvals::Tally;
 use crate::policy::freeze::Freeze;
 use crate::record::{Asked, Draft, Head, Recording, Subject, last_of, subject};
 
@@ -84,6 +86,8 @@ pub fn without_effect<'a>(
             What::Resumed,
             What::Stuck,
             What::BudgetSpent,
+            What::Rejected,
+            What::GlassBroken,
         ];
         !stays.contains(&entry.what)
     });
@@ -91,7 +95,7 @@ pub fn without_effect<'a>(
 }
 
 /// What comes first where several things are told at once: a pass finishes before it begins.
-const ORDER: [What; 20] = [
+const ORDER: [What; 22] = [
     What::Planned,
     What::Started,
     What::Resumed,
@@ -106,6 +110,8 @@ const ORDER: [What; 20] = [
     What::WaitOver,
     What::StageDone,
     What::GateWaits,
+    What::Rejected,
+    What::GlassBroken,
     What::StageBegan,
     What::ClusterBegan,
     What::WindowClosed,
@@ -151,6 +157,15 @@ fn implied(seen: &Observed, status: &UpdateRunStatus, adopted: Option<&Adopted>)
             What::Approved => {
                 let Asked::Approval(request) = &draft.who else { continue };
                 let found = seen.approvals.iter().find(|found| found.name == *request);
+                let tally = found.and_then(|found| counted::tally(seen, &found.stage, found));
+                if let Some(tally) = tally {
+                    let who = counted_by(&tally);
+                    *draft = draft.clone().by(who).text(&tally.approved());
+                    if !tally.glass.is_empty() {
+                        *draft = draft.clone().cause(counted::BREAK_GLASS);
+                    }
+                    continue;
+                }
                 let said = found.and_then(|found| {
                     found
                         .conditions
@@ -298,6 +313,7 @@ fn turns(
     {
         turns.push(Draft::of(What::Stuck).text(&stuck.message));
     }
+    turns.extend(said(seen, entries, status));
     let frozen = last_of(entries, &[What::Frozen, What::Unfrozen]);
     let frozen = frozen.filter(|entry| entry.what == What::Frozen);
     if says_frozen(status) {
@@ -343,6 +359,60 @@ pub fn are_behind(entries: &[RecordEntry], status: &UpdateRunStatus) -> bool {
     last_of(entries, turns).is_none_or(|last| last.what != what)
 }
 
+/// What people said to the gates under a policy beyond yes: no, and that it cannot wait.
+fn said(seen: &Observed, entries: &[RecordEntry], status: &UpdateRunStatus) -> Vec<Draft> {
+    let mut told = Vec::new();
+    for stage in &status.stages_status {
+        let name = &stage.stage_name;
+        let known = |what: What, text: &str| {
+            let last = entries
+                .iter()
+                .rev()
+                .find(|entry| entry.what == what && entry.stage.as_deref() == Some(name));
+            last.and_then(|entry| entry.text.as_deref()) == Some(text)
+        };
+        let before = stage.before_stage_task_status.iter().map(|task| ("before", task));
+        let after = stage.after_stage_task_status.iter().map(|task| ("after", task));
+        for (side, task) in before.chain(after).filter(|(_, task)| !is_passed(task)) {
+            let request = &task.approval_request_name;
+            let found = seen.approvals.iter().find(|found| found.name == *request);
+            let tally = found.and_then(|found| counted::tally(seen, name, found));
+            let Some(tally) = tally else { continue };
+            if let Some(rejected) = tally.rejected.as_ref().filter(|_| !tally.passes())
+                && !known(What::Rejected, &tally.told())
+            {
+                let who = Who { name: rejected.user.clone(), known: Known::Admission };
+                let gate = gate_name(side, task.r#type);
+                let draft = Draft::of(What::Rejected).stage(name).gate(gate);
+                told.push(draft.by(Asked::Known(who)).text(&tally.told()));
+            }
+        }
+        let glass = counted::glass(seen, name);
+        let names: Vec<&str> = glass.iter().map(|given| given.user.as_str()).collect();
+        let text: Vec<String> = glass.iter().map(ToString::to_string).collect();
+        let text = text.join(", ");
+        if !glass.is_empty() && !known(What::GlassBroken, &text) {
+            let who = Who { name: shortened(&names.join(", ")), known: Known::Admission };
+            told.push(Draft::of(What::GlassBroken).stage(name).by(Asked::Known(who)).text(&text));
+        }
+    }
+    told
+}
+
+/// Those whose words opened a gate.
+fn counted_by(tally: &Tally) -> Asked {
+    let name = shortened(&tally.names().join(", "));
+    Asked::Known(Who { name, known: Known::Admission })
+}
+
+/// As much of a list of names as an entry holds.
+fn shortened(names: &str) -> String {
+    match names.char_indices().nth(250) {
+        None => names.to_owned(),
+        Some((at, _)) => format!("{} ...", &names[..at]),
+    }
+}
+
 /// What tells that a run has got on since it was stuck, and that it was.
 const MOVES: [What; 6] = [
     What::Stuck,
@@ -364,6 +434,11 @@ fn frozen_by(seen: &Observed, told: &str) -> Asked {
             Who { name, known }
         }
     })
+}
+
+/// The hash of the plan that a pass makes.
+pub fn hash(seen: &Observed, status: &UpdateRunStatus, adopted: &Adopted) -> String {
+    head(seen, status, Some(adopted)).plan.hash
 }
 
 /// How a record begins.

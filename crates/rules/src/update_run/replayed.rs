@@ -149,7 +149,7 @@ fn on_run(
         What::ClusterDone | What::ClusterFailed | What::ClusterSkipped => {
             get_on(writer, status);
         }
-        What::BudgetSpent => {}
+        What::BudgetSpent | What::Rejected | What::GlassBroken => {}
         _ => writer.progress(status, &ConditionValue::Progressing),
     }
 }

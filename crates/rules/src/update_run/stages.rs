@@ -55,6 +55,17 @@ pub fn copied(strategy: &UpdateStrategySpec) -> UpdateStrategySpec {
     copy
 }
 
+/// Gives every stage a gate whose approvals a policy asks for: a strategy that leaves it out is
+/// no way around the policy.
+pub fn with_gates(strategy: &mut UpdateStrategySpec, adopted: &Adopted) {
+    for stage in &mut strategy.stages {
+        if stage.before_stage_tasks.is_empty() && adopted.approvals(&stage.name).is_some() {
+            let gate = StageTask { r#type: StageTaskType::Approval, wait_time: None };
+            stage.before_stage_tasks.push(gate);
+        }
+    }
+}
+
 /// Two stages of one name would share their approval requests.
 pub fn distinct_names(seen: &Observed, strategy: &UpdateStrategySpec) -> Result<(), Failure> {
     let mut names = BTreeSet::new();

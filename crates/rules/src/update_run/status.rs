@@ -19,6 +19,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use super::lifecycle::says;
 use super::messages::stuck_names;
 
+/// What a task says that somebody was asked for, where nobody counts.
+pub const ASKED: &str = "ApprovalRequest object is created";
+
 /// Makes the whole record speak about this generation, and drops waits of approvals.
 pub fn refresh(status: &mut UpdateRunStatus, generation: Generation) {
     carry_over(&mut status.conditions, generation);
@@ -302,7 +305,14 @@ impl ConditionWriter {
     pub fn request_created(self, task: &mut StageTaskStatus) {
         let draft =
             draft(stage_task::APPROVAL_REQUEST_CREATED).is_true(reason::task::REQUEST_CREATED);
-        self.write(draft.because("ApprovalRequest object is created"), &mut task.conditions);
+        self.write(draft.because(ASKED), &mut task.conditions);
+    }
+
+    /// People were asked, and this is how many have answered.
+    pub fn request_counted(self, task: &mut StageTaskStatus, told: &str) {
+        let draft =
+            draft(stage_task::APPROVAL_REQUEST_CREATED).is_true(reason::task::REQUEST_CREATED);
+        self.write(draft.because(told), &mut task.conditions);
     }
 
     /// A person said yes.

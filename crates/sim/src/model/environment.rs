@@ -24,6 +24,8 @@ pub enum Event {
     Vanishes(usize),
     /// Somebody approves.
     Approved(usize),
+    /// Somebody says what a policy asks for, or says it again.
+    Said(usize),
     /// Somebody deletes an open request.
     Lost(usize),
     /// Somebody stops a run.
@@ -106,6 +108,15 @@ pub fn possible(table: &StateTable, store: u32) -> Vec<Event> {
         }
         events.push(Event::Lost(slot));
     }
+    let asks = table.request_slots().start;
+    let open = table.request(store, asks).is_some_and(|request| {
+        !request.conditions.is_true_at(APPROVAL_ACCEPTED, Generation(request.generation))
+    });
+    for slot in table.word_slots().filter(|_| open) {
+        if table.said(store, slot).as_ref() != table.word(store, slot) {
+            events.push(Event::Said(slot));
+        }
+    }
     for at in 0..table.runs {
         let Some(run) = table.run(store, at) else {
             // The first run may have been deleted; it does not come back.
@@ -163,6 +174,9 @@ pub fn happen(table: &mut StateTable, store: u32, event: Event) -> (u32, Option<
             draft(APPROVED).is_true("lgtm").set(&mut request.conditions, at, now);
             (slot, Some(Object::Request(Box::new(request))))
         }),
+        Event::Said(slot) => {
+            table.said(store, slot).map(|word| (slot, Some(Object::Word(Box::new(word)))))
+        }
         Event::Vanishes(slot) | Event::Lost(slot) | Event::Lifted(slot) => Some((slot, None)),
         Event::Frozen(slot) => Some((slot, Some(Object::Freeze(Box::new(table.made_freeze()))))),
         Event::Quarantined(slot) => {

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use flagship_api::rollout_record::RolloutRecordSpec;
 use flagship_rules::model::Binding;
+use flagship_rules::policy::approvals::Word;
 use flagship_rules::policy::quarantine::{Quarantine, brought};
 use flagship_rules::policy::{Follower, Freeze};
 use flagship_rules::record::Keep;
@@ -39,6 +40,8 @@ pub enum Object {
     Quarantine(Box<Quarantine>),
     /// The record of a run.
     Record(Box<RolloutRecordSpec>),
+    /// What somebody said to a request.
+    Word(Box<Word>),
 }
 
 /// Everything that is stored, and the time.
@@ -91,7 +94,7 @@ impl StateTable {
         };
         let places = table.runs + bindings.len() + table.requests.len();
         let records = if world.records { table.runs } else { 0 };
-        let places = places + table.freezes + table.quarantines + records;
+        let places = places + table.freezes + table.quarantines + records + world.people.len();
         let mut slots = vec![ABSENT; places];
         slots[0] = table.number(Object::Run(Box::new(world.run(0, moment(0)))));
         for (at, binding) in bindings.into_iter().enumerate() {
@@ -112,7 +115,7 @@ impl StateTable {
             Object::Run(run) => run.resource_version.clear(),
             Object::Binding(binding) => binding.resource_version.clear(),
             Object::Request(request) => request.resource_version.clear(),
-            Object::Freeze(_) | Object::Quarantine(_) | Object::Record(_) => {}
+            Object::Freeze(_) | Object::Quarantine(_) | Object::Record(_) | Object::Word(_) => {}
         }
         let text = serde_json::to_string(&object).unwrap_or_default();
         let next = u32::try_from(self.objects.len()).unwrap_or(u32::MAX);
@@ -247,6 +250,35 @@ impl StateTable {
         }
     }
 
+    /// Places of what people say.
+    pub fn word_slots(&self) -> std::ops::Range<usize> {
+        let records = if self.world.records { self.runs } else { 0 };
+        let first = self.request_slots().end + self.freezes + self.quarantines + records;
+        first..first + self.world.people.len()
+    }
+
+    /// What somebody said.
+    pub fn word(&self, store: u32, slot: usize) -> Option<&Word> {
+        match self.object(store, slot)? {
+            Object::Word(word) => Some(word),
+            _ => None,
+        }
+    }
+
+    /// Who speaks in a place.
+    pub fn speaker(&self, slot: usize) -> &'static str {
+        self.world.people[slot - self.word_slots().start]
+    }
+
+    /// What is said now in a place, to the first request; nothing if nobody asks.
+    pub fn said(&self, store: u32, slot: usize) -> Option<Word> {
+        let request = self.request(store, self.request_slots().start)?;
+        let plan = self.run(store, 0)?.adopted.as_ref().map(|adopted| adopted.plan.as_str());
+        let now = moment(self.store(store).tick);
+        let at = slot - self.word_slots().start;
+        Some(self.world.word(at, request, plan.unwrap_or_default(), now))
+    }
+
     /// The freeze as it is made.
     pub fn made_freeze(&self) -> Freeze {
         self.world.freeze()
@@ -320,6 +352,8 @@ impl StateTable {
             let index = &seen.run.status.resource_snapshot_index_used;
             seen.policy.brought = brought(snapshots, index);
         }
+        let words = self.word_slots().filter_map(|slot| self.word(store, slot).cloned());
+        seen.policy.words = words.map(Arc::new).collect();
         seen.policy.freezes.extend(self.freeze(store).cloned().map(Arc::new));
         if self.world.records {
             let entries = self.record(store, run).map(|record| record.entries.clone());

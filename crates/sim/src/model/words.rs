@@ -32,6 +32,7 @@ impl Model {
                 Event::Touched(slot) => format!("the scheduler rewrites {}", name(slot)),
                 Event::Vanishes(slot) => format!("{} is gone", name(slot)),
                 Event::Approved(slot) => format!("somebody approves {}", name(slot)),
+                Event::Said(slot) => format!("{} says yes", inner.table.speaker(slot)),
                 Event::Lost(slot) => format!("somebody deletes {}", name(slot)),
                 Event::Stopped(run) => format!("somebody stops {}", run_name(run)),
                 Event::Resumed(run) => format!("somebody resumes {}", run_name(run)),
@@ -58,6 +59,9 @@ fn name(table: &StateTable, store: u32, slot: usize) -> String {
     }
     if let Some(run) = (0..table.runs).find(|run| table.record_slot(*run) == Some(slot)) {
         return format!("the record of {}", run_name(run));
+    }
+    if table.word_slots().contains(&slot) {
+        return format!("what {} said", table.speaker(slot));
     }
     let binding = table.binding(store, slot).map(|binding| format!("binding {}", binding.name));
     let request = || table.requests.get(slot - table.request_slots().start).cloned();

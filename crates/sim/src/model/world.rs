@@ -6,12 +6,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use flagship_api::approval_decision::{ApprovalSpec, Decision, Person};
 use flagship_api::binding::{BindingState, ResourceBindingSpec};
 use flagship_api::condition::{Generation, draft};
 use flagship_api::condition_type::binding::{AVAILABLE, ROLLOUT_STARTED};
 use flagship_api::condition_type::policy_snapshot::SCHEDULED;
 use flagship_api::freeze::FreezeSpec;
-use flagship_api::keys::finalizer;
+use flagship_api::keys::{finalizer, own};
 use flagship_api::names::{StageSide, approval_request};
 use flagship_api::placement::{PlacementSpec, RolloutStrategy, RolloutStrategyType};
 use flagship_api::snapshot::SchedulingPolicySnapshotStatus;
@@ -20,9 +21,10 @@ use flagship_api::staged_update::{
 };
 use flagship_rules::model::{Binding, Cluster, PolicySnapshot, ResourceSnapshot};
 use flagship_rules::placement::Placement;
+use flagship_rules::policy::approvals::Word;
 use flagship_rules::policy::quarantine::Quarantine;
 use flagship_rules::policy::{self, Freeze, Policy};
-use flagship_rules::update_run::{Observed, Run};
+use flagship_rules::update_run::{Approval, Observed, Options, Run};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, Time};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -59,6 +61,9 @@ pub struct World {
     pub quarantines: bool,
     /// Whether records of all runs are kept.
     pub records: bool,
+    /// People who may approve the first request, each again and again; who is named twice has
+    /// two objects. The first run is by `author`.
+    pub people: Vec<&'static str>,
     /// Policies that select every run.
     pub policies: Vec<Policy>,
     /// What may go wrong, and how often.
@@ -106,6 +111,7 @@ impl Default for World {
             freezes: false,
             quarantines: false,
             records: false,
+            people: Vec::new(),
             policies: Vec::new(),
             faults: Faults::default(),
         }
@@ -135,7 +141,10 @@ impl World {
             staged_rollout_strategy_name: "plan".to_owned(),
             state: Some(UpdateRunState::Run),
         };
+        let by = (own::CREATED_BY.to_owned(), "author".to_owned());
+        let known = (!self.people.is_empty()).then(|| BTreeMap::from([by]));
         let metadata = ObjectMeta {
+            annotations: known,
             name: Some(run_name(at)),
             uid: Some(format!("uid-{at}")),
             generation: Some(1),
@@ -150,6 +159,21 @@ impl World {
     pub fn freeze(&self) -> Freeze {
         let spec = FreezeSpec { reason: "incident".to_owned(), ..FreezeSpec::default() };
         Freeze { name: "stop".to_owned(), by: None, spec }
+    }
+
+    /// What somebody says to a request that was made for a plan.
+    pub fn word(&self, at: usize, request: &Approval, plan: &str, now: Timestamp) -> Word {
+        let user = self.people[at].to_owned();
+        let spec = ApprovalSpec {
+            request: request.name.clone(),
+            request_uid: request.uid.clone(),
+            plan_hash: plan.to_owned(),
+            decision: Decision::Approve,
+            reason: String::new(),
+            break_glass: false,
+            by: Some(Person { user, ..Person::default() }),
+        };
+        Word { name: format!("word{at}"), at: now, deleting: false, spec }
     }
 
     /// The quarantine that somebody may make.
@@ -252,14 +276,17 @@ impl World {
             let name = self.cluster(stage, at % self.clusters);
             Arc::new(Cluster { name, labels: labels.into(), ..Cluster::default() })
         });
+        let known = Observed::of(self.run(0, moment(0)), moment(0));
+        let options = Options { approvers_are_verified: !self.people.is_empty(), ..known.options };
         Observed {
+            options,
             placement: Some(Placement::read(&metadata, &spec, &Default::default())),
             policy_snapshots: vec![Arc::new(policy)],
             clusters: clusters.collect(),
             strategy: Some(self.strategy()),
             resource_snapshots: snapshots.map(Arc::new).collect(),
             policy: policy::Seen { policies: self.policies.clone(), ..policy::Seen::default() },
-            ..Observed::of(self.run(0, moment(0)), moment(0))
+            ..known
         }
     }
 

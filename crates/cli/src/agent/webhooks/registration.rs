@@ -218,7 +218,7 @@ pub(super) fn entries(
     let rows = judging.webhooks().filter(|webhook| webhook.mutates == mutates);
     let entries = rows.map(|row| {
         let mut entry = entry(row, reach, trust);
-        if let Some(hub) = judging.hub_user.as_ref().filter(|_| row.is_about_records()) {
+        if let Some(hub) = judging.hub_user.as_ref().filter(|_| is_kept_from_hub(row)) {
             let conditions = records::asked_about(hub)
                 .map(|(name, expression)| json!({"name": name, "expression": expression}));
             entry["matchConditions"] = json!(conditions);
@@ -226,6 +226,11 @@ pub(super) fn entries(
         entry
     });
     entries.collect()
+}
+
+/// Whether the hub's own writes are not asked about.
+fn is_kept_from_hub(row: &Webhook) -> bool {
+    row.is_about_records() || row.is_about_approvals()
 }
 
 /// A guard rail as a webhook. Unanswered it lets pass: a hub that is down must not lock the

@@ -2,7 +2,9 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use flagship_api::approval_decision::Person;
 use flagship_hub::admission::{Admission, Answer, Request};
+use flagship_rules::admission::approvals;
 use flagship_rules::admission::guard_rails::{self, Sender};
 use flagship_rules::admission::records::{Writer, record};
 use flagship_rules::admission::{Operation, Webhook};
@@ -19,6 +21,7 @@ pub struct Asked {
     /// The kind as the client sent it, before the API server converted it.
     sent_kind: Kind,
     user: String,
+    user_uid: String,
     groups: Vec<String>,
     subresource: String,
     namespace: String,
@@ -66,6 +69,7 @@ impl Asked {
             kind,
             sent_kind,
             user: text(&user["username"]),
+            user_uid: text(&user["uid"]),
             groups,
             subresource: text(&request["subResource"]),
             namespace: text(&request["namespace"]),
@@ -76,8 +80,21 @@ impl Asked {
     }
 
     /// Asks the checks, and writes down what they say.
-    pub async fn answered(&self, by: &Admission, webhook: &Webhook) -> Value {
+    pub async fn answered(&self, by: &Admission, webhook: &Webhook, hub: Option<&str>) -> Value {
         let request = self.request();
+        if approvals::subject(&request).is_some() {
+            let person = Person {
+                user: self.user.clone(),
+                uid: self.user_uid.clone(),
+                groups: self.groups.clone(),
+            };
+            if webhook.mutates {
+                let signed = by.sign(&request, &person, hub.is_some()).await;
+                return self.response(&Answer::Allowed(String::new()), signed);
+            }
+            let answer = by.vouch(&request, &person, hub).await;
+            return self.response(&answer.unwrap_or(Answer::Allowed(String::new())), None);
+        }
         if webhook.mutates {
             return self.response(&Answer::Allowed(String::new()), by.complete(&request));
         }
@@ -112,6 +129,20 @@ impl Asked {
         }
     }
 
+    /// The parts of the object that were filled in, as a JSON patch.
+    fn changed(&self, completed: &Value) -> Value {
+        let parts = ["/spec", "/status", "/metadata/annotations", "/metadata/ownerReferences"];
+        let changes = parts.into_iter().filter_map(|path| {
+            let (old, new) = (self.object.pointer(path), completed.pointer(path));
+            match (old, new) {
+                (old, new) if old == new => None,
+                (_, Some(new)) => Some(json!({"op": "add", "path": path, "value": new})),
+                (_, None) => Some(json!({"op": "remove", "path": path})),
+            }
+        });
+        Value::from(changes.collect::<Vec<_>>())
+    }
+
     fn response(&self, answer: &Answer, completed: Option<Value>) -> Value {
         let mut response = json!({
             "uid": self.uid,
@@ -122,7 +153,7 @@ impl Asked {
             response["status"]["reason"] = json!("Forbidden");
         }
         if let Some(completed) = completed {
-            let patch = json!([{"op": "replace", "path": "/spec", "value": completed["spec"]}]);
+            let patch = self.changed(&completed);
             response["patchType"] = json!("JSONPatch");
             response["patch"] = json!(STANDARD.encode(patch.to_string()));
         }

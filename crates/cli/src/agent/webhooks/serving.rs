@@ -63,7 +63,7 @@ async fn answer(
     match Asked::read(&body) {
         Ok(asked) => {
             let said = match asks {
-                Asks::Webhook(webhook) => asked.answered(admission, webhook).await,
+                Asks::Webhook(webhook) => asked.answered(admission, webhook, hub_user).await,
                 Asks::Records(hub) => asked.about_record(hub),
                 Asks::GuardRails(options) => asked.guarded(admission, options).await,
             };

@@ -62,9 +62,10 @@ async fn an_api_server_that_asks_over_https_is_answered() {
     }
     let user = handle.local("user");
     let mutating = names(&user, MUTATING, "fleet-mutating-webhook-configuration").await;
-    assert_eq!(mutating, ["fleet.clusterresourceplacementv1beta1.mutating"]);
+    assert_eq!(mutating[0], "fleet.clusterresourceplacementv1beta1.mutating");
+    assert_eq!(mutating.len(), 7);
     let validating = names(&user, VALIDATING, "fleet-validating-webhook-configuration").await;
-    assert_eq!(validating.len(), 10);
+    assert_eq!(validating.len(), 14);
     let owner = user.get(VALIDATING, "", "fleet-validating-webhook-configuration").await.unwrap();
     assert_eq!(owner["metadata"]["ownerReferences"][0]["name"], "fleet-system");
 

@@ -11,6 +11,7 @@
 //! telling of them is in `docs/guides`.
 
 mod applying;
+mod approving;
 mod budgets;
 mod console;
 mod failures;
@@ -28,6 +29,7 @@ mod workloads;
 
 use clap::{Args, Parser};
 use flagship_apiserver::rest::ClusterHandle;
+use flagship_runtime::client::Client;
 use flagship_sim::fleet::{Cluster, Fleet, FleetConfig, HUB};
 use flagship_sim::normal::normal;
 use flagship_store::{Change, Encoded, Expect, Head, ObjectKey, Write};
@@ -35,7 +37,10 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::connect::Hub;
-use super::{Approve, History, Plan, Resume, Rollback, Run, Simulate, Status, Stop, Watch, Why};
+use super::{
+    Approve, History, Inbox, Plan, Reject, Resume, Rollback, Run, Simulate, Status, Stop, Watch,
+    Why,
+};
 
 const API: &str = "placement.kubernetes-fleet.io/v1beta1";
 
@@ -108,6 +113,8 @@ impl Scenario {
         config.workloads.missing_images = vec!["nginx:1.28-typo".to_owned()];
         // Five minutes by default; scenarios are as true after half a minute.
         config.hub.update_runs.stuck_after = SignedDuration::from_secs(30);
+        // Whoever calls in the process is who they say.
+        config.hub.update_runs.approvers_are_verified = true;
         change(&mut config);
         let scenario = Self { fleet: Fleet::joined(config).await, scope };
         let namespace =
@@ -367,6 +374,38 @@ impl Scenario {
         let ended = command.on(&self.reach(), &self.fleet.env, &mut out, &mut notes).await;
         notes.extend(out);
         told(notes, ended)
+    }
+
+    /// The hub for somebody of this name.
+    fn reached_by(&self, who: &str) -> Hub {
+        let client = Client::in_process(self.handle(HUB).called_by(who));
+        Hub::of(client.named(who), Default::default())
+    }
+
+    /// What `flagship approve` prints for somebody.
+    async fn approve_as(&self, who: &str, words: &str) -> String {
+        let (mut out, mut notes) = (Vec::new(), Vec::new());
+        let command = self.typed::<Approve>(words);
+        let hub = self.reached_by(who);
+        let ended = command.on(&hub, &self.fleet.env, &mut out, &mut notes).await;
+        told(out, ended)
+    }
+
+    /// What `flagship reject` prints for somebody.
+    async fn reject_as(&self, who: &str, words: &str) -> String {
+        let mut out = Vec::new();
+        let command = self.typed::<Reject>(words);
+        let ended = command.on(&self.reached_by(who), &self.fleet.env, &mut out).await;
+        told(out, ended)
+    }
+
+    /// What `flagship inbox` prints for somebody.
+    async fn inbox_of(&self, who: &str, words: &str) -> String {
+        let mut out = Vec::new();
+        let arguments = std::iter::once("flagship").chain(words.split_whitespace());
+        let command = Line::<Inbox>::try_parse_from(arguments).unwrap().command;
+        let ended = command.on(&self.reached_by(who), &self.fleet.env, &mut out).await;
+        told(out, ended)
     }
 
     /// What `flagship resume` prints.

@@ -9,6 +9,7 @@
 //! notice in `world`, rivals in `rivals`, rest and waits in `rest`, freezes in `policy`,
 //! what the rollout record must have in `recorded`.
 
+mod approvals;
 mod binding_writes;
 mod cluster_state;
 mod idle;
@@ -54,10 +55,11 @@ pub fn state(seen: &Observed) -> Told {
     told
 }
 
-/// The laws of a plan, held against what was read: S6, P2 and P5.
+/// The laws of a plan, held against what was read: S6, P2, P3 and P5.
 pub fn decided(read: &Observed, plan: &Plan) -> Told {
     let mut told = takeovers::takeovers_are_told(read, plan);
     told.extend(policy::nothing_held_is_planned(read, plan));
+    told.extend(approvals::enough_have_approved(read, plan));
     told.extend(policy::nothing_quarantined_is_planned(read, plan));
     told.extend(policy::nothing_quarantined_is_initialized(read, plan));
     told

@@ -17,6 +17,7 @@ fn request(run: &str, said: &[(&'static str, ConditionStatus, i64)]) -> Approval
         generation: 1,
         created: start(),
         labelled: Some(run.into()),
+        plan: None,
         run_uid: None,
         run: run.into(),
         stage: "all".into(),

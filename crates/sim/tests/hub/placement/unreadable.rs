@@ -13,7 +13,7 @@ use flagship_sim::testing::{CLUSTERS, CRB, CRP, CSPS, IMC, RB, RP, SPS, WORK};
 const NAMESPACED_RUNS: &str = "stagedupdateruns.placement.kubernetes-fleet.io";
 
 /// Everything that the hub mirrors, where an object of it may stand.
-const KINDS: [(&str, &str, &str); 26] = [
+const KINDS: [(&str, &str, &str); 28] = [
     (CLUSTERS, "MemberCluster", ""),
     (IMC, "InternalMemberCluster", "fleet-member-member1"),
     (CRP, "ClusterResourcePlacement", ""),
@@ -47,6 +47,8 @@ const KINDS: [(&str, &str, &str); 26] = [
     ("approvalrequests.placement.kubernetes-fleet.io", "ApprovalRequest", "app"),
     (COPIES, "ClusterResourcePlacementStatus", "app"),
     ("freezes.flagship.dev", "Freeze", ""),
+    ("clusterapprovals.flagship.dev", "ClusterApproval", ""),
+    ("approvals.flagship.dev", "Approval", "app"),
     ("notificationchannels.flagship.dev", "NotificationChannel", ""),
 ];
 

@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used)] // a walk that cannot be made has failed
 #![allow(clippy::print_stdout, reason = "a walk says how far it went")]
 
+mod approvals;
 mod checker;
 mod faults;
 mod policies;
