@@ -108,8 +108,8 @@ pub fn possible(table: &StateTable, store: u32) -> Vec<Event> {
         }
         events.push(Event::Lost(slot));
     }
-    let asks = table.request_slots().start;
-    let open = table.request(store, asks).is_some_and(|request| {
+    let asked = table.request_slots().next().and_then(|slot| table.request(store, slot));
+    let open = asked.is_some_and(|request| {
         !request.conditions.is_true_at(APPROVAL_ACCEPTED, Generation(request.generation))
     });
     for slot in table.word_slots().filter(|_| open) {

@@ -272,7 +272,7 @@ impl StateTable {
 
     /// What is said now in a place, to the first request; nothing if nobody asks.
     pub fn said(&self, store: u32, slot: usize) -> Option<Word> {
-        let request = self.request(store, self.request_slots().start)?;
+        let request = self.request(store, self.request_slots().next()?)?;
         let plan = self.run(store, 0)?.adopted.as_ref().map(|adopted| adopted.plan.as_str());
         let now = moment(self.store(store).tick);
         let at = slot - self.word_slots().start;
