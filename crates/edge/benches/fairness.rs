@@ -5,8 +5,9 @@
 //! that is. `-- --test` only sees whether it runs; a name runs the attacks that contain it.
 //!
 //! The server is one process with two threads and its state on the disk of `target/`. The
-//! attackers are another one, of lowest priority: they would be on other machines, and what they
-//! take from the processors themselves is not the server's doing.
+//! attackers are another one, which Linux runs only when nobody else wants to (`chrt --idle`):
+//! they would be on other machines, and what they take from the processors themselves is not the
+//! server's doing.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
@@ -175,9 +176,9 @@ fn begin(name: &str, served: &Served, folder: &Path) -> Child {
             .stdin(Stdio::null())
             .spawn()
     };
-    let mut nice = Command::new("nice");
-    nice.args(["-n", "19"]).arg(&program);
-    start(nice).or_else(|_| start(Command::new(&program))).expect("this program starts twice")
+    let mut idle = Command::new("chrt");
+    idle.args(["--idle", "0"]).arg(&program);
+    start(idle).or_else(|_| start(Command::new(&program))).expect("this program starts twice")
 }
 
 /// In a process that was started to attack: attacks until it is ended.

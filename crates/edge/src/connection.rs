@@ -11,7 +11,7 @@ use futures::poll;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::{HttpService, service_fn};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use rustls::server::Acceptor;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
@@ -21,6 +21,7 @@ use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use super::Shared;
+use super::busy_users::RequestExecutor;
 use super::connection_limit::{ConnectionSlot, Step};
 use super::outgoing::Outgoing;
 use super::request::{self, Listener};
@@ -58,12 +59,14 @@ pub(super) async fn accept(shared: Arc<Shared>, socket: TcpListener, listener: A
             };
             let slot = Arc::new(shared.connections.slot(peer.ip()));
             let (task, listener) = (shared.clone(), listener.clone());
-            shared.tasks.spawn(async move {
+            let of_slot = slot.clone();
+            let serving = shared.tasks.track_future(async move {
                 // Boxed here and below, for a future keeps memory for all it ever waits for: a
                 // silent connection would cost as much as a busy one, many times over.
                 let serving = Box::pin(welcome(&task, stream, listener, slot.clone()));
                 task.aborting.run_until_cancelled(until_evicted(&slot, serving)).await;
             });
+            shared.busy_users.spawn(&of_slot, serving);
         }
     };
     closing.run_until_cancelled(accepting).await;
@@ -128,6 +131,7 @@ async fn serve(
     let user: Option<Arc<User>> = certificate.and_then(|der| certificate_user(der)).map(Arc::new);
     if let Some(user) = &user {
         slot.authenticated(&user.name);
+        shared.busy_users.belongs_to(&slot, &user.name);
     }
     slot.reached(Step::Secured);
     let http2 = session.alpn_protocol() == Some(b"h2");
@@ -181,14 +185,17 @@ async fn serve_http2<S>(
     shared: &Shared,
     io: Io,
     service: S,
-    slot: &ConnectionSlot,
+    slot: &Arc<ConnectionSlot>,
 ) -> hyper::Result<()>
 where
     S: HttpService<Incoming, ResBody = Outgoing, Error = Disconnected>,
     S::Future: Send + 'static,
 {
     let limits = &shared.limits;
-    let mut builder = http2::Builder::new(TokioExecutor::new());
+    let mut builder = http2::Builder::new(RequestExecutor {
+        users: shared.busy_users.clone(),
+        slot: slot.clone(),
+    });
     builder
         .timer(TokioTimer::new())
         .max_concurrent_streams(limits.streams)

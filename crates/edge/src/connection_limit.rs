@@ -24,6 +24,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::Limits;
+use super::busy_users::Meter;
 use super::eviction::{EvictionQueue, Origin};
 
 /// How far an unauthenticated connection has come.
@@ -72,6 +73,8 @@ pub(super) struct ConnectionSlot {
     told: Arc<Notify>,
     /// Cancelled when the first request has come.
     pub(super) spoken: CancellationToken,
+    /// Whose time it takes.
+    pub(super) meter: Meter,
 }
 
 enum SlotState {
@@ -108,6 +111,7 @@ impl ConnectionLimit {
             state: Mutex::new(state),
             told,
             spoken: CancellationToken::new(),
+            meter: Meter::default(),
         }
     }
 

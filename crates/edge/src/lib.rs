@@ -11,6 +11,7 @@
 mod audit;
 mod authority;
 mod bodies;
+mod busy_users;
 mod connection;
 mod connection_limit;
 mod eviction;
@@ -44,6 +45,7 @@ pub use kubeconfig::Kubeconfig;
 pub use limits::Limits;
 
 use bodies::Bodies;
+use busy_users::BusyUsers;
 use connection_limit::ConnectionLimit;
 use flagship_apiserver::auth::{Access, group};
 use flagship_apiserver::rest::{Server, Signer};
@@ -101,6 +103,7 @@ struct Shared {
     tls: Arc<ServerConfig>,
     connections: Arc<ConnectionLimit>,
     bodies: Arc<Bodies>,
+    busy_users: Arc<BusyUsers>,
     /// Whose small request is next.
     light: Arc<Turns>,
     /// Whose small read is.
@@ -182,6 +185,7 @@ impl Edge {
             tls,
             connections: ConnectionLimit::new(&limits),
             bodies: Bodies::new(limits.bodies, limits.bodies_each),
+            busy_users: BusyUsers::new(),
             light: Turns::new(limits.requests, limits.requests_each, limits.waiting_each),
             reads: Turns::new(limits.requests, limits.reads_each, limits.waiting_each),
             heavy: Turns::new(limits.heavy, limits.heavy, limits.waiting_each),

@@ -16,7 +16,7 @@ use http_body::Body;
 use http_body_util::Full;
 use hyper::body::Incoming;
 use tokio::runtime::Handle;
-use tokio::task::{spawn_blocking, yield_now};
+use tokio::task::yield_now;
 use tokio::time::timeout;
 use tower::Service;
 
@@ -187,6 +187,7 @@ async fn admitted(
     let user = user?;
     if !user.is_in(group::UNAUTHENTICATED) {
         slot.authenticated(&user.name);
+        shared.busy_users.belongs_to(slot, &user.name);
     }
     let decision = shared.access.may(&user, &ask, way.cluster.as_ref());
     if let Some(record) = &mut along.record {
@@ -237,7 +238,7 @@ async fn admitted(
         cluster.call(request).await
     } else {
         let turn = shared.heavy.take(&name).await?;
-        off_the_async_threads(cluster, request, turn).await?
+        off_the_async_threads(shared, cluster, request, turn).await?
     };
     let response = answered.map_err(|Disconnected| Refused::Severed)?;
     if response.extensions().get::<rest::Unserved>().is_some() {
@@ -282,12 +283,13 @@ fn is_small_and_vital(ask: &RequestAttributes) -> bool {
 
 /// Answers on a thread where nobody else waits.
 async fn off_the_async_threads(
+    shared: &Shared,
     mut cluster: ClusterHandle,
     request: Request<Full<Bytes>>,
     turn: Turn,
 ) -> Result<Result<Response<rest::Body>, Disconnected>, ApiError> {
     let runtime = Handle::current();
-    let working = spawn_blocking(move || {
+    let working = shared.busy_users.lower().spawn_blocking(move || {
         let _turn = turn;
         runtime.block_on(cluster.call(request))
     });

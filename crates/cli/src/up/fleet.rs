@@ -70,8 +70,11 @@ pub struct Fleet {
     tasks: Vec<JoinHandle<()>>,
 }
 
-/// How often members say that they are alive.
+/// How often members say that they are alive: a member that falls silent is noticed soon.
 const HEARTBEAT_SECONDS: u32 = 15;
+/// With more members than this, heartbeats come once a minute, KubeFleet's default: they are
+/// most of what a large fleet writes while nothing happens.
+const FREQUENT_HEARTBEATS: usize = 100;
 /// How long no member may join before something is wrong with those that are left.
 const JOINING: Duration = Duration::from_secs(60);
 
@@ -80,7 +83,9 @@ impl Shape {
         let mut spec = FleetSpec::named(self.members.clone());
         spec.labels =
             self.members.iter().map(|name| (name.clone(), self.labels.all_of(name))).collect();
-        spec.heartbeat_seconds = HEARTBEAT_SECONDS;
+        if self.members.len() <= FREQUENT_HEARTBEATS {
+            spec.heartbeat_seconds = HEARTBEAT_SECONDS;
+        }
         spec.hub.update_runs.stuck_after =
             self.stuck_after.try_into().context("--stuck-after is too long")?;
         spec.hub.batching = self.batching;
