@@ -26,6 +26,12 @@ pub const RB: &str = "resourcebindings.placement.kubernetes-fleet.io";
 pub const IMC: &str = "internalmemberclusters.cluster.kubernetes-fleet.io";
 pub const WORK: &str = "works.placement.kubernetes-fleet.io";
 
+/// Whether everything is tried, which takes too long for each change: `scripts/nightly` asks
+/// for it by `FLAGSHIP_CUTS=all`.
+pub fn tries_everything() -> bool {
+    std::env::var("FLAGSHIP_CUTS").is_ok_and(|cuts| cuts == "all")
+}
+
 /// Options of a hub whose policy snapshots a story writes itself.
 pub fn without_placement() -> Options {
     let mut options = without_delivery();

@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 
 use crate::policy::records;
 use crate::update_run::story::{CLUSTER, NAMESPACED, Scope, Story};
-use flagship_sim::testing::text;
+use flagship_sim::testing::{text, tries_everything};
 
 /// The hub that dies.
 const MORTAL: &str = "hub";
@@ -154,7 +154,7 @@ const A_FEW: usize = 2;
 /// Tells a story with a death after its writes. Scopes take turns: the rules are the same,
 /// and each kind of write is met in both.
 pub async fn survives(setting: Setting, story: impl AsyncFn(&Story)) {
-    let all = std::env::var("FLAGSHIP_CUTS").is_ok_and(|cuts| cuts == "all");
+    let all = tries_everything();
     let namespaced = setting.stages.to_string().len() % 2 == 1;
     let few = if namespaced { [NAMESPACED] } else { [CLUSTER] };
     let scopes: &[Scope] = if all { &[CLUSTER, NAMESPACED] } else { &few };
