@@ -71,6 +71,7 @@ function planned(plan, line, route) {
       h("thead", {}, h("tr", {}, ["Stage", "Clusters", "At once", "Gates"].map((name) => h("th", { scope: "col" }, name)))),
       h("tbody", {}, plan.stages.map((stage, at) => h("tr", { "data-key": stage.name },
         h("th", { scope: "row" }, h("span.n", {}, at + 1), stage.name), h("td", { "data-name": "Clusters" }, names(stage.cells.map((cell) => cell.cluster))), h("td.num", { "data-name": "At once" }, plan.atOnce[at]), h("td", { "data-name": "Gates" }, gates(stage) || h("span.quiet", {}, "none")))))))),
+    plan.calendar.length > 0 && section("When clusters may begin", "In the week to come, in this browser's time.", calendar(plan.calendar)),
     h("div.verbs", {}, buttons([verb], (said) => {
       const made = /^(\S+) created/.exec(said);
       if (made) location.hash = link.run({ namespace: route.namespace, name: made[1].split("/").pop() });
@@ -96,6 +97,28 @@ function warnings({ passed, frozen, policies, open, effect }) {
   ];
   const fails = effect.missingKinds.filter((one) => one.lacking.length).map((one) => `Would fail on ${count(one.lacking.length, "cluster")}, ${names(one.lacking)}: no ${kind(one)}`);
   return [fails.map((text) => h("p.missing.fails", {}, text)), notes.map((text) => h("p.missing", {}, text))];
+}
+
+const HOUR = 3600e3, DAY = 24 * HOUR;
+
+/** The week to come, one line for clusters that share their windows. */
+function calendar(all) {
+  const from = new Date().setHours(0, 0, 0, 0), days = Array.from({ length: 8 }, (_, at) => new Date(from).setDate(new Date(from).getDate() + at));
+  const part = (at) => `${(Math.min(Math.max((at - from) / (8 * DAY), 0), 1) * 100).toFixed(2)}%`;
+  const day = (at) => new Date(at).toLocaleDateString([], { weekday: "short", day: "numeric" });
+  const moment = (at) => new Date(at).toLocaleString([], { weekday: "short", hour: "2-digit", minute: "2-digit" });
+  return h("div.calendar", {},
+    h("div.days", { "aria-hidden": "true" }, days.map((at) => h("span", { style: { left: part(at) } }, day(at)))),
+    h("ul", {}, all.map((line) => {
+      const spans = line.openings.map((span) => [Date.parse(span.from), Date.parse(span.until)]);
+      const said = spans.length ? spans.map(([begin, end]) => `${moment(begin)} to ${moment(end)}`).join(", ") : "never in the week to come";
+      return h("li", { "data-key": `${line.stage} ${line.clusters.join(" ")}` },
+        h("p", {}, h("b", {}, line.stage), h("span.quiet", {}, names(line.clusters))),
+        h("div.week", { role: "img", "aria-label": `Open ${said}`, title: said },
+          days.map((at) => h("i", { style: { left: part(at) } })),
+          spans.map(([begin, end]) => h("span", { style: { left: part(begin), width: `calc(${part(end)} - ${part(begin)})` } }))),
+        h("p.quiet", {}, spans.length ? `Next: ${moment(spans[0][0])} to ${moment(spans[0][1])}` : "Closed for the whole week"));
+    })));
 }
 
 function told(effect) {

@@ -15,7 +15,9 @@ use flagship_rules::policy;
 use flagship_rules::policy::freeze::{Freeze, holding};
 use flagship_rules::update_run::lifecycle::{at_once as at_once_of, configured, has_ended};
 use flagship_rules::update_run::superseded::{Superseded, superseded, taken};
-use flagship_rules::update_run::{Action, Observed, Options, Rival, Run, closed, plan};
+use flagship_rules::update_run::{
+    Action, Observed, Options, Rival, Run, StageOpenings, closed, plan, week_ahead,
+};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -84,6 +86,8 @@ pub struct Stages {
     pub passed: Vec<Passed>,
     /// What would hold the run before stages, in the words the run would use.
     pub frozen: Vec<String>,
+    /// When clusters may begin in the week to come, where windows say so.
+    pub calendar: Vec<StageOpenings>,
     /// What each policy says that the run would follow.
     pub policies: Vec<String>,
     /// Runs of the placement that have not ended.
@@ -204,8 +208,9 @@ impl Stages {
             at_once_of(status, &stage.name, all).unwrap_or(all)
         });
         let (at_once, slots) = (at_once.collect(), slots.collect());
-        let mut frozen: Vec<String> = Vec::new();
+        let (mut frozen, mut calendar) = (Vec::<String>::new(), Vec::new());
         for stage in &status.stages_status {
+            calendar.extend(week_ahead(seen, stage));
             let freeze = holding(&seen.policy, &seen.run.beside(""), &stage.stage_name, seen.now);
             frozen.extend(freeze.map(Freeze::told).filter(|told| !frozen.contains(told)));
             let closed = closed(seen, stage, &stage.stage_name);
@@ -231,6 +236,7 @@ impl Stages {
             stages: board.stages,
             passed,
             frozen,
+            calendar,
             policies,
             open,
             effect,

@@ -90,6 +90,7 @@ impl Plan {
                             "stages": stages.stages, "atOnce": stages.at_once,
                             "clusters": stages.clusters, "approvals": stages.approvals,
                             "passed": stages.passed, "frozen": stages.frozen,
+                            "calendar": stages.calendar,
                             "policies": stages.policies, "openRuns": stages.open,
                             "effect": stages.effect});
                         shape.write(&value, out)?;

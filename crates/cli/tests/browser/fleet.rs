@@ -24,10 +24,15 @@ pub struct Console {
 impl Fleet {
     /// A fleet with the demo in a new folder of this name.
     pub fn new(name: &str) -> Self {
+        Self::with(name, &["--demo"])
+    }
+
+    /// A fleet with these flags in a new folder of this name.
+    pub fn with(name: &str, flags: &[&str]) -> Self {
         let folder = std::env::temp_dir().join(format!("flagship-{name}-{}", std::process::id()));
         drop(std::fs::remove_dir_all(&folder));
         std::fs::create_dir_all(&folder).unwrap();
-        let (process, link) = start(&folder, &["--demo", "--stuck-after", "2s"]);
+        let (process, link) = start(&folder, &[flags, &["--stuck-after", "2s"]].concat());
         Self { process, folder, link }
     }
 

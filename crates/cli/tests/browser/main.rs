@@ -8,6 +8,7 @@
 
 mod driver;
 mod fleet;
+mod many;
 mod policies;
 mod stories;
 mod strangers;

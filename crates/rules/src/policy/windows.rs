@@ -11,9 +11,10 @@ use flagship_api::rollout_policy::Window;
 use jiff::civil::{Date, DateTime, Weekday};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, ToSpan};
+use serde::Serialize;
 
 use super::adopted::{Adopted, Policy};
-use crate::model::{Cluster, PackedMap};
+use crate::model::Cluster;
 
 /// Whether a cluster may begin.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +53,15 @@ enum Hours {
     Between { from: DateTime, to: DateTime },
 }
 
+/// A time in which clusters may begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Span {
+    /// From when.
+    pub from: Timestamp,
+    /// Until when.
+    pub until: Timestamp,
+}
+
 /// The windows of a policy in the zones of one cluster.
 struct Rules<'a> {
     policy: &'a str,
@@ -76,15 +86,38 @@ impl<'a> Calendar<'a> {
 
     /// Whether a cluster may begin.
     pub fn opening(&mut self, name: &str, cluster: Option<&Cluster>) -> &Opening {
-        let nothing = PackedMap::default();
-        let labels = cluster.map_or(&nothing, |cluster| &cluster.labels);
+        let zones = self.zones(cluster).into_iter().map(|zone| zone.map(str::to_owned)).collect();
+        let (policies, now) = (&self.policies, self.now);
+        self.known.entry(zones).or_insert_with(|| {
+            opening(policies, &|key| cluster.and_then(|it| it.labels.get(key)), name, now)
+        })
+    }
+
+    /// The zones of a cluster, as far as windows ask for them: clusters with the same ones may
+    /// begin at the same times.
+    pub fn zones<'c>(&self, cluster: Option<&'c Cluster>) -> Vec<Option<&'c str>> {
         let windows = self.policies.iter().flat_map(|policy| &policy.spec.windows);
         let keys = windows.filter_map(|window| window.time_zone_label.as_deref());
-        let values: Vec<_> = keys.map(|key| labels.get(key).map(str::to_owned)).collect();
-        let (policies, now) = (&self.policies, self.now);
-        self.known
-            .entry(values)
-            .or_insert_with(|| opening(policies, &|key| labels.get(key), name, now))
+        keys.map(|key| cluster.and_then(|cluster| cluster.labels.get(key))).collect()
+    }
+
+    /// From when until when a cluster may begin in the days to come.
+    pub fn openings(&self, name: &str, cluster: Option<&Cluster>, days: i64) -> Vec<Span> {
+        let label = |key: &str| cluster.and_then(|cluster| cluster.labels.get(key));
+        let end = later(self.now, days);
+        let (mut at, mut spans) = (self.now, Vec::new());
+        while at < end {
+            match opening(&self.policies, &label, name, at) {
+                Opening::Open { until } => {
+                    let until = until.map_or(end, |until| until.min(end));
+                    spans.push(Span { from: at, until });
+                    at = until;
+                }
+                Opening::Closed { opens: Some(opens), .. } => at = opens,
+                Opening::Closed { opens: None, .. } => break,
+            }
+        }
+        spans
     }
 
     /// Whether a cluster of a fleet may begin.
@@ -92,6 +125,10 @@ impl<'a> Calendar<'a> {
         let cluster = fleet.iter().find(|cluster| cluster.name == name).map(AsRef::as_ref);
         matches!(self.opening(name, cluster), Opening::Open { .. })
     }
+}
+
+fn later(at: Timestamp, days: i64) -> Timestamp {
+    at.checked_add(SignedDuration::from_hours(24 * days)).unwrap_or(Timestamp::MAX)
 }
 
 /// Whether windows are open at a moment for a cluster with these labels.

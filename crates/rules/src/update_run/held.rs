@@ -9,11 +9,14 @@
 //! A window is asked for each cluster before it is chosen, so that one whose window is closed
 //! takes no slot from others. What a run says of it is that nothing of it may begin.
 
+use std::collections::BTreeMap;
+
 use flagship_api::condition::Conditions;
 use flagship_api::condition_type::update_run::PROGRESSING;
 use flagship_api::reason::update_run::{FROZEN, WINDOW_CLOSED};
 use flagship_api::staged_update_status::{StageUpdatingStatus, UpdateRunStatus};
 use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
 
 use super::counted::glass;
 use super::gates::STAGE_POLL;
@@ -22,8 +25,9 @@ use super::observed::Observed;
 use super::plan_builder::PlanBuilder;
 use super::reconcile::Waiting;
 use super::status::ConditionValue;
+use crate::model::Cluster;
 use crate::policy::freeze::{Freeze, holding};
-use crate::policy::windows::{Calendar, Opening};
+use crate::policy::windows::{Calendar, Opening, Span};
 
 /// A closed window is looked at this often: timers do not notice when the clock is set, nor
 /// when a cluster gets another zone.
@@ -49,6 +53,40 @@ pub fn says_closed(status: &UpdateRunStatus) -> bool {
 /// When clusters of a stage may begin; `None` where they always may.
 pub fn calendar<'a>(seen: &'a Observed, stage: &'a str) -> Option<Calendar<'a>> {
     Calendar::of(seen.run.adopted.as_ref(), stage, seen.now)
+}
+
+/// When clusters of a stage may begin in the week to come.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StageOpenings {
+    /// The stage.
+    pub stage: String,
+    /// The clusters, which share their windows.
+    pub clusters: Vec<String>,
+    /// From when until when.
+    pub openings: Vec<Span>,
+}
+
+/// How many days are looked ahead.
+const WEEK: i64 = 7;
+
+/// When clusters of a stage may begin in the week to come, those with the same hours together;
+/// nothing where they always may.
+pub fn week_ahead(seen: &Observed, stage: &StageUpdatingStatus) -> Vec<StageOpenings> {
+    let Some(calendar) = calendar(seen, &stage.stage_name) else { return Vec::new() };
+    let fleet: BTreeMap<&str, &Cluster> =
+        seen.clusters.iter().map(|cluster| (&*cluster.name, &**cluster)).collect();
+    let mut found: BTreeMap<Vec<Option<&str>>, StageOpenings> = BTreeMap::new();
+    for entry in &stage.clusters {
+        let name = &entry.cluster_name;
+        let cluster = fleet.get(&**name).copied();
+        let same = found.entry(calendar.zones(cluster)).or_insert_with(|| StageOpenings {
+            stage: stage.stage_name.clone(),
+            clusters: Vec::new(),
+            openings: calendar.openings(name, cluster, WEEK),
+        });
+        same.clusters.push(name.clone());
+    }
+    found.into_values().collect()
 }
 
 /// What holds the clusters of a stage that have not begun.

@@ -58,7 +58,7 @@ pub use gates::{
     AcceptApproval, CreateApprovalRequest, DISMISSED_POLL, DeleteForeignRequest, FOREIGN_REQUEST,
     STAGE_POLL, WITHDRAWN_TOO_LATE, WRONG_GENERATION,
 };
-pub use held::{Closed, closed};
+pub use held::{Closed, StageOpenings, closed, week_ahead};
 pub use initialization::refused;
 pub use metrics::{Measured, Series};
 pub use observed::{Approval, ClusterOverride, NamespacedOverride, Observed, Options, Rival, Run};

@@ -88,6 +88,7 @@ impl Verbs {
                 "approvals": planned.approvals,
                 "passed": planned.passed,
                 "frozen": planned.frozen,
+                "calendar": planned.calendar,
                 "policies": planned.policies,
                 "open": planned.open,
                 "effect": planned.effect,

@@ -271,6 +271,31 @@ fn clusters_have_zones_of_their_own() {
 }
 
 #[test]
+fn the_week_to_come_has_its_openings_night_of_daylight_saving_included() {
+    // The night of 2026-10-25 is an hour longer in Berlin, and its window, too.
+    let policy = policy(
+        "night",
+        json!([{"allow": "01:00-04:00", "timeZone": "Europe/Berlin"},
+               {"deny": "2026-10-26/2026-10-28"}]),
+    );
+    let adopted = Adopted::of([&policy], &Labels::default(), &["prod"]).unwrap();
+    let calendar = Calendar::of(Some(&adopted), "prod", at("2026-10-24T00:00:00Z")).unwrap();
+    let shown = |days| -> Vec<String> {
+        let spans = calendar.openings("fra", None, days);
+        spans.iter().map(|span| format!("{} {}", span.from, span.until)).collect()
+    };
+    assert_eq!(
+        shown(5),
+        [
+            "2026-10-24T00:00:00Z 2026-10-24T02:00:00Z",
+            "2026-10-24T23:00:00Z 2026-10-25T03:00:00Z",
+            "2026-10-28T00:00:00Z 2026-10-28T03:00:00Z",
+        ]
+    );
+    assert_eq!(shown(0), [] as [String; 0]);
+}
+
+#[test]
 fn of_several_policies_all_must_be_open() {
     let day = policy("day", json!([{"allow": "Mon-Fri 09:00-17:00"}]));
     let late = policy("late", json!([{"allow": "16:00-20:00"}, {"deny": "Fri"}]));
