@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use cluster::TestCluster;
 use flagship_store::env::plan::{Effect, Rule, Verbs, When};
-use flagship_store::env::{Env, FaultOutcome, Plan, Point};
+use flagship_store::env::{Env, FaultOutcome, FaultPlan, Point};
 use flagship_workloads::WorkloadConfig;
 use serde_json::{Value, json};
 
@@ -46,7 +46,7 @@ async fn racing_writes_do_not_overrun_a_quota() {
         window: None,
         effect: Effect::Do(FaultOutcome::Delay(Duration::from_millis(5))),
     };
-    let plan = Plan::new(1, env.clock.clone(), vec![slow]);
+    let plan = FaultPlan::new(1, env.clock.clone(), vec![slow]);
     let test = TestCluster::in_env(env.with_faults(Arc::new(plan)), quiet());
     let quota =
         json!({"metadata": {"name": "q", "namespace": "default"}, "spec": {"hard": {"pods": "2"}}});

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use cluster::{TestCluster, deployment};
 use flagship_store::env::plan::{Effect, Rule, Verbs, When, Window};
-use flagship_store::env::{Env, FaultOutcome, Plan, Point};
+use flagship_store::env::{Env, FaultOutcome, FaultPlan, Point};
 use flagship_workloads::{ACTOR, WorkloadConfig};
 use serde_json::json;
 
@@ -33,7 +33,7 @@ async fn lost_answers_and_refusals_heal_without_a_pod_too_many() {
             rule(Point::PostCommit, 0.1, answer(500)),
             rule(Point::PostCommit, 0.1, FaultOutcome::Sever),
         ];
-        let faults = Arc::new(Plan::new(seed, env.clock.clone(), rules));
+        let faults = Arc::new(FaultPlan::new(seed, env.clock.clone(), rules));
         let test = TestCluster::in_env(env.with_faults(faults.clone()), WorkloadConfig::default());
         test.create("deployments.apps", deployment("web", 3, "nginx:1")).await;
         test.create(
@@ -83,7 +83,7 @@ async fn a_policy_that_denies_everything_is_asked_less_and_less_often() {
             window: Some(Window { from: Duration::ZERO, until: hour }),
             ..rule(Point::PreCommit, 1.0, denied)
         };
-        let faults = Arc::new(Plan::new(1, env.clock.clone(), vec![rule]));
+        let faults = Arc::new(FaultPlan::new(1, env.clock.clone(), vec![rule]));
         let test = TestCluster::in_env(env.with_faults(faults.clone()), WorkloadConfig::default());
         test.create("deployments.apps", deployment("web", 1, "nginx:1")).await;
         test.pass(hour.as_secs()).await;
@@ -164,7 +164,7 @@ async fn dying_at_any_single_write_changes_nothing_in_the_end() {
             let env = Env::simulated(1);
             let rule =
                 Rule { who: ACTOR.into(), when: When::Nth(nth), ..Rule::at(point, Effect::Crash) };
-            let faults = Arc::new(Plan::new(1, env.clock.clone(), vec![rule]));
+            let faults = Arc::new(FaultPlan::new(1, env.clock.clone(), vec![rule]));
             let config = WorkloadConfig { nodes: 2, ..WorkloadConfig::default() };
             let mut test = TestCluster::in_env(env.with_faults(faults.clone()), config);
             test.create("deployments.apps", deployment("web", 1, "nginx:1")).await;

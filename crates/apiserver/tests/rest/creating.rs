@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flagship_store::env::plan::{Effect, Rule, Verbs, When};
-use flagship_store::env::{Env, FaultOutcome, Plan, Point};
+use flagship_store::env::{Env, FaultOutcome, FaultPlan, Point};
 use serde_json::{Value, json};
 
 use crate::harness::{GADGETS, MAPS, TestServer, gadget, gadget_definition, names, revision};
@@ -271,7 +271,7 @@ async fn services_never_share_an_address_even_when_they_race() {
         window: None,
         effect: Effect::Do(FaultOutcome::Delay(Duration::from_millis(5))),
     };
-    let plan = Plan::new(1, env.clock.clone(), vec![slow]);
+    let plan = FaultPlan::new(1, env.clock.clone(), vec![slow]);
     let api = TestServer::in_env(env.with_faults(Arc::new(plan)));
     let local = api.cluster.local("x");
     let service = |name: String| {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use flagship_apiserver::rest::Server;
 use flagship_store::env::plan::{Effect, Rule, Verbs, When};
-use flagship_store::env::{Env, FaultOutcome, Plan, Point};
+use flagship_store::env::{Env, FaultOutcome, FaultPlan, Point};
 use flagship_store::{Change, Encoded, Expect, Head, Limits, ObjectKey, Pairs, Store, Write};
 use serde_json::{Value, json};
 
@@ -291,7 +291,7 @@ fn slow_gadgets() -> Env {
         window: None,
         effect: Effect::Do(FaultOutcome::Delay(Duration::from_secs(1))),
     };
-    let plan = Plan::new(1, env.clock.clone(), vec![slow]);
+    let plan = FaultPlan::new(1, env.clock.clone(), vec![slow]);
     env.with_faults(Arc::new(plan))
 }
 

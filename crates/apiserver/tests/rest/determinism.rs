@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flagship_store::env::plan::{Effect, Rule, Verbs, When};
-use flagship_store::env::{Env, FaultOutcome, Plan, Point};
+use flagship_store::env::{Env, FaultOutcome, FaultPlan, Point};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -29,7 +29,7 @@ async fn run(seed: u64) -> (u64, Vec<String>) {
         rule(Point::WatchEvent, 0.2, Effect::Do(FaultOutcome::Drop)),
         rule(Point::WatchEvent, 0.3, Effect::DelayUpTo(Duration::from_millis(20))),
     ];
-    let plan = Plan::new(seed, env.clock.clone(), rules);
+    let plan = FaultPlan::new(seed, env.clock.clone(), rules);
     let trace = env.trace.clone();
     let api = TestServer::in_env(env.with_faults(Arc::new(plan)));
     let mut watchers = Vec::new();

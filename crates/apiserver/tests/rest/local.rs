@@ -5,7 +5,7 @@ use std::sync::Arc;
 use flagship_apiserver::rest::{DeleteOptions, PatchKind, WriteOptions};
 use flagship_store::WatchEvent;
 use flagship_store::env::plan::{Effect, Rule, Verbs, When};
-use flagship_store::env::{Env, FaultOutcome, Plan, Point};
+use flagship_store::env::{Env, FaultOutcome, FaultPlan, Point};
 use futures::StreamExt;
 use serde_json::{Value, json};
 
@@ -66,7 +66,7 @@ fn rule(point: Point, effect: FaultOutcome) -> Rule {
 
 async fn one_create(point: Point, verdict: FaultOutcome) -> (Result<Value, (u16, String)>, bool) {
     let env = Env::simulated(3);
-    let plan = Plan::new(1, env.clock.clone(), vec![rule(point, verdict)]);
+    let plan = FaultPlan::new(1, env.clock.clone(), vec![rule(point, verdict)]);
     let api = TestServer::in_env(env.with_faults(Arc::new(plan)));
     let local = api.cluster.local("agent");
     let body = json!({"metadata": {"name": "a"}});
@@ -94,7 +94,7 @@ async fn a_fault_reaches_http_clients_as_an_answer_or_a_cut_connection() {
         rule(Point::Request, busy),
         Rule { when: When::Nth(2), ..rule(Point::Request, FaultOutcome::Sever) },
     ];
-    let plan = Plan::new(1, env.clock.clone(), rules);
+    let plan = FaultPlan::new(1, env.clock.clone(), rules);
     let mut api = TestServer::in_env(env.with_faults(Arc::new(plan)));
     api.cluster = api.cluster.called_by("agent");
     let reply = api.post(MAPS, json!({"metadata": {"name": "a"}})).await;
@@ -115,7 +115,7 @@ async fn reads_can_be_stale() {
         when: When::Always,
         ..rule(Point::Read, FaultOutcome::Stale(1))
     };
-    let plan = Plan::new(1, env.clock.clone(), vec![stale]);
+    let plan = FaultPlan::new(1, env.clock.clone(), vec![stale]);
     let api = TestServer::in_env(env.with_faults(Arc::new(plan)));
     api.config("a", json!({})).await;
     let local = api.cluster.local("agent");

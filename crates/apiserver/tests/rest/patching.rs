@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use flagship_apiserver::rest::{DeleteOptions, PatchKind, WriteOptions};
 use flagship_store::env::plan::{Effect, Rule, Verbs, When};
-use flagship_store::env::{Env, FaultOutcome, Plan, Point};
+use flagship_store::env::{Env, FaultOutcome, FaultPlan, Point};
 use serde_json::{Value, json};
 
 use crate::harness::{GADGETS, MAPS, TestServer, gadget, gadget_definition};
@@ -248,7 +248,7 @@ fn slow_server() -> TestServer {
         window: None,
         effect: Effect::Do(FaultOutcome::Delay(Duration::from_millis(5))),
     };
-    let plan = Plan::new(1, env.clock.clone(), vec![slow]);
+    let plan = FaultPlan::new(1, env.clock.clone(), vec![slow]);
     TestServer::in_env(env.with_faults(Arc::new(plan)))
 }
 

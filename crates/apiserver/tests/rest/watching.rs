@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flagship_store::env::plan::{Effect, Rule, Verbs, When};
-use flagship_store::env::{Env, FaultOutcome, Plan, Point};
+use flagship_store::env::{Env, FaultOutcome, FaultPlan, Point};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -171,7 +171,7 @@ async fn initial_events_are_never_older_than_asked_for() {
         window: None,
         effect: Effect::Do(FaultOutcome::Stale(100)),
     };
-    let plan = Plan::new(1, env.clock.clone(), vec![stale]);
+    let plan = FaultPlan::new(1, env.clock.clone(), vec![stale]);
     let api = TestServer::in_env(env.with_faults(Arc::new(plan)));
     api.config("a", json!({})).await;
     let b = api.config("b", json!({})).await;

@@ -14,7 +14,7 @@ use flagship_rules::model::Binding;
 use flagship_rules::update_run::laws::Broken;
 use flagship_rules::work::Work;
 use flagship_runtime::env::Clock;
-use flagship_store::env::{Call, FaultOutcome, Faults, Plan, Point};
+use flagship_store::env::{Call, FaultOutcome, FaultPlan, Faults, Point};
 use flagship_store::{ObjectKey, Scope as Within, Stored};
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::mpsc::UnboundedSender;
@@ -51,7 +51,7 @@ pub struct Violation {
 /// Sees every call.
 pub struct Judge {
     /// What goes wrong.
-    pub plan: Arc<Plan>,
+    pub plan: Arc<FaultPlan>,
     clock: Arc<dyn Clock>,
     began: Timestamp,
     hub: Mutex<Option<ClusterHandle>>,
@@ -107,7 +107,7 @@ impl Drop for Judging {
 impl Judge {
     /// Sees calls from now on.
     pub fn new(
-        plan: Arc<Plan>,
+        plan: Arc<FaultPlan>,
         clock: Arc<dyn Clock>,
         scope: Scope,
         works: UnboundedSender<ObjectKey>,

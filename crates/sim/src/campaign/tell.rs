@@ -13,7 +13,7 @@ use flagship_rules::placement::selection::TypeRules;
 use flagship_rules::update_run::lifecycle::has_ended;
 use flagship_runtime::env::{Env, SkewedClock};
 use flagship_runtime::metrics::Metrics;
-use flagship_store::env::{Env as ServerEnv, Plan, Trace};
+use flagship_store::env::{Env as ServerEnv, FaultPlan, Trace};
 use futures::future::select;
 use jiff::SignedDuration;
 use tokio::sync::Notify;
@@ -39,7 +39,7 @@ const AFTER_THE_LAST: u64 = 60;
 const REST: SignedDuration = SignedDuration::from_secs(660);
 
 /// Seconds after which a fleet that does not rest never will.
-const PATIENCE: u64 = 3 * 3600;
+const TIMEOUT_SECS: u64 = 3 * 3600;
 
 /// How a story went.
 #[derive(Clone, Debug)]
@@ -79,7 +79,7 @@ pub async fn tell(story: &Story, host: &ClusterHost, in_words: bool) -> Told {
     let began = Instant::now();
     let scope = if story.namespaced { NAMESPACED } else { CLUSTER };
     let (env, plain) = (Env::simulated(story.seed), ServerEnv::simulated(story.seed));
-    let plan = Arc::new(Plan::new(story.seed, plain.clock.clone(), Vec::new()));
+    let plan = Arc::new(FaultPlan::new(story.seed, plain.clock.clone(), Vec::new()));
     let (works, delivered) = unbounded_channel();
     let judge = Judge::new(plan.clone(), plain.clock.clone(), scope, works, in_words);
     let judge = Arc::new(judge);
@@ -205,7 +205,7 @@ async fn heal(judge: &Arc<Judge>, people: &People, members: &Members) -> Result<
         if rests && start.elapsed() > REST.unsigned_abs() {
             return Ok(());
         }
-        if start.elapsed() > Duration::from_secs(PATIENCE) {
+        if start.elapsed() > Duration::from_secs(TIMEOUT_SECS) {
             return Err(format!("hubs still write, last: {what}"));
         }
     }

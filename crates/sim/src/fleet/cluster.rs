@@ -16,7 +16,7 @@ use flagship_runtime::dynamic::{Discovered, ServedType, discover};
 use serde_json::{Value, json};
 
 /// How long something is waited for, in seconds.
-const PATIENCE: u64 = 300;
+const TIMEOUT_SECS: u64 = 300;
 
 /// How soon it is looked at again: at first, and after a while.
 const FIRST_LOOK: Duration = Duration::from_millis(50);
@@ -160,7 +160,7 @@ impl Cluster {
         name: &str,
         is_so: impl Fn(Option<&Value>) -> bool,
     ) -> Option<Value> {
-        self.eventually_within(PATIENCE, resource, namespace, name, is_so).await
+        self.eventually_within(TIMEOUT_SECS, resource, namespace, name, is_so).await
     }
 
     /// The same with a patience of so many seconds.

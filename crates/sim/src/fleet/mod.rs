@@ -26,7 +26,7 @@ use flagship_apiserver::rest::ClusterHandle;
 use flagship_fleet::{ClusterHost, EmbeddedFleet};
 use flagship_runtime::client::Client;
 use flagship_runtime::env::Env;
-use flagship_store::env::plan::{Plan, Rule};
+use flagship_store::env::plan::{FaultPlan, Rule};
 use flagship_store::env::{Env as ServerEnv, Trace};
 
 pub use cluster::{Cluster, Condition};
@@ -40,7 +40,7 @@ pub struct Fleet {
     pub clusters: Clusters,
     /// What goes wrong on purpose, on every cluster. Clusters are called as
     /// [`EmbeddedFleet::cluster_name`] says, callers `hub` and like their member.
-    pub faults: Arc<Plan>,
+    pub faults: Arc<FaultPlan>,
     /// What went on, on every cluster, if the configuration asks for it.
     pub trace: Arc<Trace>,
     embedded: EmbeddedFleet,
@@ -63,7 +63,7 @@ impl DerefMut for Fleet {
 pub(crate) struct Simulation {
     pub env: Env,
     pub server_env: ServerEnv,
-    pub faults: Arc<Plan>,
+    pub faults: Arc<FaultPlan>,
     pub trace: Arc<Trace>,
 }
 
@@ -80,7 +80,7 @@ impl Simulation {
 
     fn with(env: Env, plain: ServerEnv, seed: u64, traced: bool) -> Self {
         let trace = Arc::new(if traced { Trace::recording() } else { Trace::off() });
-        let faults = Arc::new(Plan::new(seed, plain.clock.clone(), Vec::new()));
+        let faults = Arc::new(FaultPlan::new(seed, plain.clock.clone(), Vec::new()));
         let server_env = plain.with_trace(trace.clone()).with_faults(faults.clone());
         Self { env, server_env, faults, trace }
     }

@@ -27,7 +27,7 @@ pub const LAWS: [&str; 23] = [
 ];
 
 /// Passes after which a run that still writes will never come to rest.
-const PATIENCE: usize = 60;
+const MOST_PASSES: usize = 60;
 
 /// A set of laws.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -138,7 +138,7 @@ impl Judge {
             if let Some(known) = self.rests.get(&store) {
                 break *known;
             }
-            if way.len() > PATIENCE {
+            if way.len() > MOST_PASSES {
                 break Law::of("S16");
             }
             way.push(store);

@@ -13,7 +13,7 @@ use flagship_hub::{Hub, Options, Readiness};
 use flagship_runtime::env::Env;
 use flagship_runtime::metrics::Metrics;
 use flagship_store::env::Trace;
-use flagship_store::env::plan::{Plan, Rule};
+use flagship_store::env::plan::{FaultPlan, Rule};
 use flagship_store::{Change, Encoded, Expect, Head, ObjectKey, Scope, Store, Write};
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ pub struct TestHub {
     /// Options of the controllers that are started without others.
     pub options: Options,
     /// What goes wrong on purpose.
-    pub faults: Arc<Plan>,
+    pub faults: Arc<FaultPlan>,
     trace: Arc<Trace>,
     running: BTreeMap<String, Hub>,
     fleet: EmbeddedFleet,

@@ -22,7 +22,7 @@ use flagship_runtime::metrics::Metrics;
 use flagship_runtime::queue::{Outcome, Queue, QueueConfig, Workers};
 use flagship_runtime::reflector::{Reflector, Store};
 use flagship_sim::testing::sometimes;
-use flagship_store::env::plan::{Effect, Plan, Rule, Verbs, When};
+use flagship_store::env::plan::{Effect, FaultPlan, Rule, Verbs, When};
 use flagship_store::env::{self as server_env, FaultOutcome as Fault, Point};
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Namespace};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -33,7 +33,7 @@ use tokio::time::{Instant, sleep};
 /// One cluster whose faults can be changed, and an environment for its clients.
 struct TestCluster {
     hub: ClusterHandle,
-    plan: Arc<Plan>,
+    plan: Arc<FaultPlan>,
     env: Env,
     _server: Server,
 }
@@ -41,7 +41,7 @@ struct TestCluster {
 impl TestCluster {
     fn new(seed: u64) -> Self {
         let plain = server_env::Env::simulated(seed);
-        let plan = Arc::new(Plan::new(seed, plain.clock.clone(), Vec::new()));
+        let plan = Arc::new(FaultPlan::new(seed, plain.clock.clone(), Vec::new()));
         let server = Server::new(plain.with_faults(plan.clone()));
         let hub = server.add_cluster("hub");
         Self { hub, plan, env: Env::simulated(seed), _server: server }

@@ -1,6 +1,7 @@
 //! Named points at which a call may be disturbed, and what a disturbance may be.
 //!
-//! The server asks [`Faults::at`] at each point a call passes; [`Plan`](super::plan::Plan)
+//! The server asks [`Faults::at`] at each point a call passes;
+//! [`FaultPlan`](super::plan::FaultPlan)
 //! answers from seeded rules, [`NoFaults`] always says [`FaultOutcome::Proceed`].
 //!
 //! How the REST layer asks, in the order of a call:
@@ -196,7 +197,7 @@ mod tests {
     use futures::FutureExt;
 
     use super::*;
-    use crate::env::Plan;
+    use crate::env::FaultPlan;
     use crate::env::plan::{Effect, Rule};
 
     const CALL: Call<'static> = Call {
@@ -211,7 +212,7 @@ mod tests {
     fn env(verdict: FaultOutcome) -> Env {
         let env = Env::simulated(1);
         let rules = vec![Rule::at(Point::Request, Effect::Do(verdict))];
-        let plan = Plan::new(1, env.clock.clone(), rules);
+        let plan = FaultPlan::new(1, env.clock.clone(), rules);
         env.with_faults(Arc::new(plan))
     }
 

@@ -12,7 +12,7 @@ use jiff::SignedDuration;
 
 pub use faults::{Call, FaultOutcome, Faults, Interference, NoFaults, Point};
 pub use flagship_base::env::{Clock, Entropy, SkewedClock, TokioClock, WallClock};
-pub use plan::Plan;
+pub use plan::FaultPlan;
 pub use trace::Trace;
 
 /// What a server gets from outside itself.

@@ -109,8 +109,8 @@ pub struct Crash {
 
 type CrashHook = Arc<dyn Fn(&Crash) + Send + Sync>;
 
-/// Rules at work.
-pub struct Plan {
+/// Rules at work: which calls go wrong.
+pub struct FaultPlan {
     clock: Arc<dyn Clock>,
     began: Timestamp,
     seed: u64,
@@ -130,7 +130,7 @@ struct Active {
     fired: u64,
 }
 
-impl Plan {
+impl FaultPlan {
     /// Begins now.
     pub fn new(seed: u64, clock: Arc<dyn Clock>, rules: Vec<Rule>) -> Self {
         let plan = Self { began: clock.now(), clock, seed, state: Mutex::default() };
@@ -177,7 +177,7 @@ impl Plan {
     }
 }
 
-impl Faults for Plan {
+impl Faults for FaultPlan {
     fn at(&self, point: Point, call: &Call<'_>) -> FaultOutcome {
         let passed = self.clock.now().duration_since(self.began);
         let passed = Duration::try_from(passed).unwrap_or_default();
@@ -310,8 +310,8 @@ mod tests {
         name: "x",
     };
 
-    fn plan(rules: Vec<Rule>) -> Plan {
-        Plan::new(1, Env::simulated(1).clock, rules)
+    fn plan(rules: Vec<Rule>) -> FaultPlan {
+        FaultPlan::new(1, Env::simulated(1).clock, rules)
     }
 
     fn starve(point: Point) -> Rule {
@@ -319,7 +319,7 @@ mod tests {
     }
 
     /// Which of ten calls were hit.
-    fn hits(plan: &Plan, call: &Call<'_>) -> String {
+    fn hits(plan: &FaultPlan, call: &Call<'_>) -> String {
         let one =
             |_| if plan.at(Point::Request, call) == FaultOutcome::Proceed { '.' } else { 'x' };
         (0..10).map(one).collect()

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::env::plan::{Effect, Rule, Verbs, When, Window};
-use crate::env::{Call, FaultOutcome, Interference, Plan, Point, Trace};
+use crate::env::{Call, FaultOutcome, FaultPlan, Interference, Point, Trace};
 
 fn call<'a>(who: &'a str, verb: &'a str) -> Call<'a> {
     Call { cluster: "hub", who, verb, resource: "pods", namespace: "a", name: "x" }
@@ -14,9 +14,9 @@ fn rule(point: Point, when: When, effect: Effect) -> Rule {
     Rule { when, ..Rule::at(point, effect) }
 }
 
-fn disturbed(rules: Vec<Rule>) -> (Arc<Store>, Arc<Plan>) {
+fn disturbed(rules: Vec<Rule>) -> (Arc<Store>, Arc<FaultPlan>) {
     let env = Env::simulated(1);
-    let plan = Arc::new(Plan::new(7, env.clock.clone(), rules));
+    let plan = Arc::new(FaultPlan::new(7, env.clock.clone(), rules));
     (Store::new(env.with_faults(plan.clone()), Limits::default()), plan)
 }
 
@@ -196,7 +196,7 @@ async fn world(seed: u64) -> (u64, Vec<String>) {
         chance(Point::WatchEvent, 0.1, Effect::Do(FaultOutcome::Drop)),
         chance(Point::WatchStart, 0.5, Effect::Do(FaultOutcome::Replay(3))),
     ];
-    let plan = Arc::new(Plan::new(seed, env.clock.clone(), rules));
+    let plan = Arc::new(FaultPlan::new(seed, env.clock.clone(), rules));
     let store = Store::new(env.with_faults(plan), Limits::default());
     let writer = |name: &'static str| {
         let store = store.clone();
