@@ -14,8 +14,10 @@ use crate::kinds::{Column, Version, kind};
 use crate::null::or_default;
 
 mod approvals;
+mod checks;
 mod windows;
 pub use approvals::{ApprovalRules, BreakGlass, Expired, ReasonRule};
+pub use checks::{After, Check, NotWorseThan, Pass, PrometheusQuery, Worse};
 pub use windows::Window;
 
 /// How the runs it selects must go.
@@ -52,6 +54,14 @@ pub struct RolloutPolicySpec {
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub windows: Vec<Window>,
+
+    /// How a version proves itself on clusters and stages; left out, by being available.
+    #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8), extend("x-kubernetes-validations" = rules(&[(
+        "self.all(check, self.exists_one(other, other.name == check.name))",
+        "each check of a policy has a name of its own: rename one of them",
+    )])))]
+    pub checks: Vec<Check>,
 }
 
 /// Which runs are meant; everything that is set must match.

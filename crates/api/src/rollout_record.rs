@@ -179,9 +179,10 @@ pub struct RecordEntry {
     #[schemars(length(max = 63))]
     pub cluster: Option<String>,
 
-    /// The gate it is about, such as before-Approval or after-TimedWait.
+    /// The gate it is about, such as before-Approval or after-TimedWait, or the check, such as
+    /// production/errors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 63))]
+    #[schemars(length(max = 317))]
     pub gate: Option<String>,
 
     /// Why, as a code: the cause of flagship why where there is one.
@@ -194,6 +195,10 @@ pub struct RecordEntry {
     #[schemars(length(max = 2048))]
     pub text: Option<String>,
 
+    /// What a check has measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured: Option<Measured>,
+
     /// Hash of the entry before it; of the record's head for the first one.
     #[schemars(length(max = 64))]
     pub previous_hash: String,
@@ -201,6 +206,30 @@ pub struct RecordEntry {
     /// SHA-256 of everything above, in hex.
     #[schemars(length(max = 64))]
     pub hash: String,
+}
+
+/// What a check has measured, in decimal: numbers would not look the same on every server.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Measured {
+    /// Of the updated clusters: the worst answer, or the median where they are compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    pub value: Option<String>,
+
+    /// The median of the clusters that are not updated yet, where they are compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    pub rest: Option<String>,
+
+    /// What the value must be below of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    pub below: Option<String>,
+
+    /// What the value must be above of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    pub above: Option<String>,
 }
 
 /// What happened.
@@ -234,6 +263,12 @@ pub enum What {
     Rejected,
     /// Somebody let a stage pass by the rules for emergencies.
     GlassBroken,
+    /// A check was asked.
+    CheckMeasured,
+    /// A check has passed.
+    CheckPassed,
+    /// A check has failed.
+    CheckFailed,
     /// A freeze holds the run.
     Frozen,
     /// No freeze holds it any more.

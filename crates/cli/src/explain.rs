@@ -35,6 +35,8 @@ pages! {
     "TIMED_WAIT",
     "FROZEN",
     "WINDOW_CLOSED",
+    "CHECKING",
+    "CHECK_FAILED",
     "BUDGET_SPENT",
     "QUARANTINED",
     "OVERTAKEN",

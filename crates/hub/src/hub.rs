@@ -23,8 +23,8 @@ use crate::mirrors::Mirrors;
 use crate::options::Options;
 use crate::placement::Selectable;
 use crate::{
-    back_report, eviction, inventory, membership, notification, overrides, placement, rollout,
-    scheduling, update_run, work,
+    back_report, checks, eviction, inventory, membership, notification, overrides, placement,
+    rollout, scheduling, update_run, work,
 };
 
 /// The controllers of one hub.
@@ -49,6 +49,8 @@ pub(crate) struct Context {
     pub readiness: ReadinessState,
     /// Which records have grown, for the channels that tell of it.
     pub notices: notification::Notices,
+    /// The checks that runs want asked.
+    pub checks: checks::Checks,
 }
 
 impl Hub {
@@ -93,6 +95,7 @@ impl Hub {
             leadership,
             readiness: self.readiness.clone(),
             notices: notification::Notices::new(&self.metrics),
+            checks: checks::Checks::new(&self.metrics),
         };
         // Dropped with the tenure, and everything in it.
         let mut tasks = JoinSet::new();
@@ -120,6 +123,7 @@ impl Hub {
         let update_runs = selectable.filter(|_| wanted.update_runs);
         let update_runs = update_runs.map(|it| update_run::controllers(&cx, &mirrors, it));
         let notifications = wanted.update_runs.then(|| notification::controllers(&cx, &mirrors));
+        let checks = wanted.update_runs.then(|| checks::controllers(&cx));
         let overrides = wanted.overrides.then(|| overrides::controllers(&cx, &mirrors));
         let rollouts = wanted.rollout.then(|| rollout::controllers(&cx, &mirrors));
         let scheduler = wanted.scheduling.then(|| scheduling::controllers(&cx, &mirrors));
@@ -141,6 +145,7 @@ impl Hub {
             back_reports,
             inventory,
             notifications,
+            checks,
         ]
         .into_iter()
         .flatten()

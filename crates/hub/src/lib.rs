@@ -8,6 +8,7 @@
 pub mod admission;
 mod back_report;
 mod changes;
+mod checks;
 mod counted_bindings;
 mod definitions;
 mod egress;

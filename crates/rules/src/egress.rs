@@ -170,6 +170,9 @@ impl Allowed {
 
     /// Whether the name is worth resolving: it is listed, or addresses are that it may have.
     pub fn may_resolve(&self, target: &Target) -> Result<(), String> {
+        if target.host.parse().is_ok_and(|address| is_metadata(unwrapped(address))) {
+            return Err(never_called(&target.host));
+        }
         let mut all = self.0.iter().filter(|pattern| pattern.is_for(target.port));
         let listed =
             all.any(|pattern| pattern.names(&target.host) || matches!(pattern.host, Host::Net(..)));
@@ -194,9 +197,7 @@ impl Allowed {
             Err(_) => format!("{host}, which is {inner},"),
         };
         if is_metadata(inner) {
-            return Err(format!(
-                "{at} is a metadata service of a cloud, which is never called; change the URL"
-            ));
+            return Err(never_called(&at));
         }
         let patterns = || self.0.iter().filter(|pattern| pattern.is_for(port));
         let in_net = |least: u8| {
@@ -264,6 +265,10 @@ const METADATA: [IpAddr; 4] = [
     IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
 ];
+
+fn never_called(at: &str) -> String {
+    format!("{at} is a metadata service of a cloud, which is never called; change the URL")
+}
 
 fn is_metadata(address: IpAddr) -> bool {
     METADATA.contains(&address)
@@ -383,6 +388,9 @@ mod tests {
             ("*", "http://[fd00:ec2::254]/", &["fd00:ec2::254"], "metadata service"),
             ("0.0.0.0/0", "http://169.254.169.254/", &["169.254.169.254"], "metadata service"),
             ("169.254.169.254", "http://169.254.169.254/", &["169.254.169.254"], "never called"),
+            // Nobody is told to list what is refused always.
+            ("", "http://169.254.169.254/", &["169.254.169.254"], "never called; change the URL"),
+            ("hooks.example.com", "http://[fd00:ec2::254]/", &["fd00:ec2::254"], "never called"),
             ("169.254.0.0/16", "http://169.254.170.2/", &["169.254.170.2"], "metadata service"),
             ("*", "http://100.100.100.200/", &["100.100.100.200"], "metadata service"),
             // Other spellings of the same.

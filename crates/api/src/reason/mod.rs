@@ -148,12 +148,14 @@ mod tests {
             STOPPED               UpdateRunStopped
             FROZEN                UpdateRunFrozen
             WINDOW_CLOSED         UpdateRunWindowClosed
+            CHECKING              UpdateRunChecking
             SUCCEEDED             UpdateRunSucceeded
             FAILED                UpdateRunFailed
             # update_run::stage
             STARTED             StageUpdatingStarted
             WAITING             StageUpdatingWaiting
             STOPPING            StageUpdatingStopping
+            CHECKS_FAILED       StageUpdatingChecksFailed
             STOPPED             StageUpdatingStopped
             SUCCEEDED           StageUpdatingSucceeded
             FAILED              StageUpdatingFailed

@@ -23,6 +23,8 @@ listed! {
     FROZEN = "UpdateRunFrozen";
     /// Progressing False: no window of a policy is open for what has not begun. Our own.
     WINDOW_CLOSED = "UpdateRunWindowClosed";
+    /// Progressing True: clusters are updated, and checks of a policy are asked. Our own.
+    CHECKING = "UpdateRunChecking";
     /// Progressing False and Succeeded True; final.
     SUCCEEDED = "UpdateRunSucceeded";
     /// Progressing False and Succeeded False; final.
@@ -40,6 +42,8 @@ pub mod stage {
         WAITING = "StageUpdatingWaiting";
         /// Progressing Unknown: started clusters are still finishing.
         STOPPING = "StageUpdatingStopping";
+        /// Progressing False: a check of a policy has failed. Our own.
+        CHECKS_FAILED = "StageUpdatingChecksFailed";
         /// Progressing False: waiting to be resumed.
         STOPPED = "StageUpdatingStopped";
         /// Progressing False and Succeeded True.

@@ -157,7 +157,10 @@ fn headline_parts(board: &Board, colours: bool) -> Vec<String> {
     let word = match (colours, board.phase) {
         (true, Phase::Succeeded) => format!("\u{1b}[32m{word}\u{1b}[0m"),
         (true, Phase::Failed | Phase::Stuck) => format!("\u{1b}[31m{word}\u{1b}[0m"),
-        (true, Phase::Waiting | Phase::Stopped | Phase::Frozen | Phase::Closed) => {
+        (
+            true,
+            Phase::Waiting | Phase::Stopped | Phase::Frozen | Phase::Closed | Phase::Checking,
+        ) => {
             format!("\u{1b}[33m{word}\u{1b}[0m")
         }
         _ => word.to_owned(),
@@ -188,6 +191,7 @@ pub fn word(phase: Phase) -> &'static str {
         Phase::Stopped => "STOPPED",
         Phase::Frozen => "FROZEN",
         Phase::Closed => "CLOSED",
+        Phase::Checking => "CHECKING",
         Phase::Succeeded => "SUCCEEDED",
         Phase::Failed => "FAILED",
     }

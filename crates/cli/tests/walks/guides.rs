@@ -138,6 +138,11 @@ fn who_approves() {
 }
 
 #[test]
+fn checks() {
+    walk("checks");
+}
+
+#[test]
 fn windows() {
     walk("windows");
 }
@@ -163,6 +168,7 @@ fn every_guide_is_walked_and_listed() {
     pages.sort();
     let walked = [
         "approvals",
+        "checks",
         "failed",
         "freeze",
         "namespaced",

@@ -128,7 +128,11 @@ fn sort(phase: Phase, finding: &Finding) -> &'static str {
         (Phase::Initialized, _) => "notStarted",
         // A cluster that cannot get better by itself needs somebody, stuck or not.
         _ if finding.state == State::Stuck => "stuck",
-        _ if !matches!(finding.cause, Cause::InProgress | Cause::TimedWait | Cause::Stopping) => {
+        _ if !matches!(
+            finding.cause,
+            Cause::InProgress | Cause::TimedWait | Cause::Checking | Cause::Stopping
+        ) =>
+        {
             "trouble"
         }
         _ => "moving",

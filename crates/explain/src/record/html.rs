@@ -4,6 +4,7 @@ use std::fmt::{self, Write};
 
 use jiff::Timestamp;
 
+use super::checks;
 use super::markdown::{lasted, of_span};
 use super::report::{Report, Span};
 
@@ -27,6 +28,7 @@ code { font: 13px/1.4 ui-monospace, monospace; overflow-wrap: anywhere; }
 .chart { overflow-x: auto; border: 1px solid var(--line); border-radius: 6px; background: var(--row); }
 svg { display: block; min-width: 44rem; width: 100%; height: auto; font: 12px system-ui, sans-serif; } svg text { fill: var(--text); } svg .faint { fill: var(--faint); } svg line { stroke: var(--line); }
 svg .bar-done { fill: var(--done); } svg .bar-failed { fill: var(--failed); } svg .bar-skipped, svg .bar-held { fill: var(--held); } svg .bar-updating { fill: var(--open); } svg .bar-stage { fill: var(--faint); } svg .bar-gate { fill: none; stroke: var(--held); stroke-width: 1.5; stroke-dasharray: 3 2; } svg .shade { fill: var(--held); opacity: .13; }
+.checks { display: grid; grid-template-columns: repeat(auto-fill, minmax(20rem, 1fr)); gap: 1rem; } .checks svg { min-width: 0; } svg .value { fill: none; stroke: var(--open); stroke-width: 2; } svg .dot { fill: var(--open); } svg .rest { fill: none; stroke: var(--held); stroke-width: 2; stroke-dasharray: 4 3; } svg .limit { stroke: var(--failed); stroke-dasharray: 2 3; }
 @media print { body { margin: 0; max-width: none; } .chart { border: 0; } }
 ";
 
@@ -61,6 +63,7 @@ fn page(out: &mut String, report: &Report) -> fmt::Result {
     writeln!(out, "<h2>Timeline</h2>\n<div class=\"chart\">")?;
     gantt(out, report)?;
     writeln!(out, "</div>")?;
+    checks::draw(out, &report.checks)?;
     failures(out, report)?;
     stages(out, report)?;
     people(out, report)?;
@@ -268,7 +271,7 @@ fn record(out: &mut String, report: &Report) -> fmt::Result {
 }
 
 /// Text that is nothing but text in HTML, in an element or an attribute.
-struct Text<'a>(&'a str);
+pub(super) struct Text<'a>(pub(super) &'a str);
 
 impl fmt::Display for Text<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {

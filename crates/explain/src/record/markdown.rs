@@ -69,6 +69,13 @@ fn write(out: &mut String, report: &Report) -> std::fmt::Result {
             }
         }
     }
+    if !report.checks.is_empty() {
+        writeln!(out, "\n## Checks\n\n| check | result | |\n|---|---|---|")?;
+        for check in &report.checks {
+            let (title, says) = (plain(&check.title()), plain(&check.says));
+            writeln!(out, "| {title} | {} | {says} |", check.result)?;
+        }
+    }
     if !report.failures.is_empty() {
         writeln!(out, "\n## Not updated\n\n| cluster | stage | cause | |\n|---|---|---|---|")?;
         for failed in &report.failures {

@@ -4,6 +4,7 @@
 //! Everything here is a function of what was read; commands print it.
 
 pub mod audit;
+pub mod checks;
 mod html;
 mod markdown;
 pub mod report;
@@ -129,6 +130,14 @@ pub fn sentence(entry: &RecordEntry) -> String {
         What::WaitOver => format!("the wait of stage {stage} is over"),
         What::Rejected => format!("stage {stage} is rejected, {gate}"),
         What::GlassBroken => format!("stage {stage} is let pass in an emergency"),
+        What::CheckMeasured => {
+            let measured = entry.measured.clone().unwrap_or_default();
+            let value = measured.value.map_or("no answer".to_owned(), |value| value);
+            let rest = measured.rest.map_or(String::new(), |rest| format!(", others {rest}"));
+            format!("check {gate} of {} measures {value}{rest}", checked(stage, cluster))
+        }
+        What::CheckPassed => format!("check {gate} of {} has passed", checked(stage, cluster)),
+        What::CheckFailed => format!("check {gate} of {} has failed", checked(stage, cluster)),
         What::Frozen => "frozen".to_owned(),
         What::Unfrozen => "no longer frozen".to_owned(),
         What::WindowClosed => "no window is open".to_owned(),
@@ -149,6 +158,10 @@ pub fn sentence(entry: &RecordEntry) -> String {
         text.push_str(&format!(": {}", why.join(", ")));
     }
     text.trim_end_matches('.').to_owned()
+}
+
+fn checked(stage: &str, cluster: &str) -> String {
+    if cluster.is_empty() { format!("stage {stage}") } else { cluster.to_owned() }
 }
 
 /// `kubectl-create (managedFields)`: somebody, and how that is known.

@@ -6,6 +6,7 @@ use flagship_api::rollout_record::{Known, RecordEntry, What};
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::checks::{CheckStory, checks};
 use super::{Record, by, sentence};
 use crate::record::audit::Verdict;
 
@@ -41,6 +42,9 @@ pub struct Report {
     pub people: Vec<Person>,
     /// Clusters that failed or were skipped.
     pub failures: Vec<Failure>,
+    /// Checks of policies, with what they have measured.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<CheckStory>,
     /// When nothing could begin: stops, freezes and closed windows.
     pub held: Vec<Span>,
     /// Every entry, as a sentence.
@@ -195,6 +199,7 @@ pub fn report(record: &Record, verdict: Verdict, now: Timestamp) -> Option<Repor
             .collect(),
         people: people(record),
         failures: failures(record),
+        checks: checks(record),
         held: held(record, until),
         entries: record
             .entries()
@@ -232,7 +237,8 @@ fn cluster(record: &Record, stage: &str, name: &str, until: Timestamp) -> Cluste
         entry.cluster.as_deref() == Some(name) && entry.stage.as_deref() == Some(stage)
     });
     let began = of.clone().find(|entry| entry.what == What::ClusterBegan);
-    let over = of.find(|entry| entry.what != What::ClusterBegan);
+    let ends = [What::ClusterDone, What::ClusterFailed, What::ClusterSkipped];
+    let over = of.find(|entry| ends.contains(&entry.what));
     let result = match (began, over.map(|over| over.what)) {
         (_, Some(What::ClusterDone)) => "done",
         (_, Some(What::ClusterSkipped)) => "skipped",

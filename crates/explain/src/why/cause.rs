@@ -59,6 +59,10 @@ causes! {
     Frozen = "FROZEN", "somebody has stopped the line";
     /// No window of a policy is open.
     WindowClosed = "WINDOW_CLOSED", "no window is open in which it may go on";
+    /// Checks of a policy are asked.
+    Checking = "CHECKING", "a check that a policy asks for is not done";
+    /// A check of a policy has failed.
+    CheckFailed = "CHECK_FAILED", "a check that a policy asks for has failed";
     /// More clusters have failed than a policy allows.
     BudgetSpent = "BUDGET_SPENT", "more clusters have failed than the policy allows";
     /// What the run brings must not be rolled out.

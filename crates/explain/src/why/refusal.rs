@@ -22,6 +22,7 @@ const KNOWN: &[(&str, Cause)] = &[
     // Its reason may be the words of another cause.
     ("to roll it out all the same, lift it:", Cause::Quarantined),
     ("the failure budget of", Cause::BudgetSpent),
+    ("has not proved itself", Cause::CheckFailed),
     ("the run was overtaken by", Cause::Overtaken),
     ("rollout policies disagree", Cause::PoliciesDisagree),
     ("parent placement not found", Cause::PlacementMissing),

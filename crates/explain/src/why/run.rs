@@ -53,6 +53,9 @@ fn look(facts: &Facts, key: &ObjectKey, run: &RunFacts) -> Finding {
     if let Some(found) = closed(facts, key, run) {
         return found;
     }
+    if let Some(found) = checking(facts, key, run) {
+        return found;
+    }
     if let Some(found) = passed(facts, key, run) {
         return found;
     }
@@ -234,6 +237,20 @@ fn closed(facts: &Facts, key: &ObjectKey, run: &RunFacts) -> Option<Finding> {
     let finding = Finding::new(State::Waiting, Cause::WindowClosed, headline)
         .because(because)
         .hint("look", "see the windows", kubectl(None, &format!("get rpol {policy} -o yaml")));
+    Some(finding)
+}
+
+/// A run that waits for checks, in the words of the run itself.
+fn checking(facts: &Facts, key: &ObjectKey, run: &RunFacts) -> Option<Finding> {
+    let told = run.status.conditions.of_type(update_run::PROGRESSING);
+    let told = told.filter(|_| phase(&run.spec, &run.status) == Phase::Checking)?;
+    let since = spoken(facts.now.duration_since(told.last_transition_time.0));
+    let (which, stands) = told.message.split_once(" are not done: ")?;
+    let headline = format!("{key} waits for {which}.");
+    let finding = Finding::new(State::Waiting, Cause::Checking, headline)
+        .what(stands)
+        .because(format!("what was begun is updated and is being checked; moving for {since}"))
+        .hint("look", "see what was measured", flagship("report", key));
     Some(finding)
 }
 

@@ -32,6 +32,7 @@ impl FilledMirrors {
             client,
             env,
             notices: Notices::new(&metrics),
+            checks: crate::checks::Checks::new(&metrics),
             metrics,
             options: Options::default(),
             leadership: Leadership::uncontested(),

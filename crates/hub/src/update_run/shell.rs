@@ -186,7 +186,7 @@ impl<S: Scoped> Shell<S> {
         let writer = |client| Writer::new(client, &self.cx.leadership, &self.seen, &key);
         let (own, finalizer_writer) = (writer(&self.cx.client), writer(&self.finalizer_client));
         let mut pass = Pass { seen, writer: own, finalizer_writer, recorded: false };
-        let Plan { actions, mut events, on_requests, measured, wake, trouble, .. } = plan;
+        let Plan { actions, mut events, on_requests, measured, wake, trouble, asks, .. } = plan;
         let carried_out = self.carry_out(&mut pass, actions).await;
         if carried_out.is_err() {
             if !pass.recorded {
@@ -199,6 +199,8 @@ impl<S: Scoped> Shell<S> {
         self.tell(&key, &pass.seen.observed, &events, &on_requests);
         measured.iter().for_each(|measured| self.series.measure(&key.object, measured));
         carried_out?;
+        let uid = &pass.seen.observed.run.uid;
+        self.cx.checks.want(uid, asks, self.cx.env.now(), (&self.queue, &key));
         if let Some(trouble) = trouble {
             return Err(Failure::back_off(trouble.to_string()));
         }
@@ -240,6 +242,7 @@ impl<S: Scoped> Shell<S> {
         let planned = |mut seen: PassInputs| {
             seen.observed.run.asked_index.clone_from(&asked_index);
             seen.observed.clock_set_back = set_back;
+            seen.observed.policy.checks = self.cx.checks.standings(&run.precondition.uid);
             let plan = plan(&seen.observed);
             (seen, plan)
         };

@@ -30,7 +30,7 @@ use serde_json::Value;
 use crate::placement::Placement;
 use crate::placement::selection::Kind;
 use crate::placement::validation::{self, Verdict};
-use crate::policy::{Policy, windows};
+use crate::policy::{Policy, checks, windows};
 
 pub use overrides::Neighbour;
 pub use registration::{Webhook, judge_of, webhooks};
@@ -246,10 +246,11 @@ fn read<K: DeserializeOwned>(object: &Value) -> Result<K, Answer> {
     decode_value(object).map_err(|error| Answer::Malformed(error.to_string()))
 }
 
-/// What a schema cannot tell of a policy: zones that do not exist, windows that never open.
+/// What a schema cannot tell of a policy: zones that do not exist, windows that never open,
+/// checks that are asked too seldom.
 fn rollout_policy(request: &Request<'_>) -> Result<Answer, Answer> {
     let policy = Policy::read(&read(request.object)?);
-    Ok(match windows::mistakes(&policy) {
+    Ok(match windows::mistakes(&policy).or_else(|| checks::mistakes(&policy)) {
         None => Answer::Allowed("the windows of the policy can be followed".to_owned()),
         Some(why) => Answer::Denied(why),
     })

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::before::Before;
 use super::selects::{self, Labels, names_stage};
-use super::{approvals, windows};
+use super::{approvals, checks, windows};
 
 /// A policy by its name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -300,6 +300,7 @@ impl Adopted {
             }
             parts.extend(policy.spec.approvals.as_ref().map(approvals::told));
             parts.extend(windows::told(&policy.spec.windows));
+            parts.extend(checks::told(&policy.spec.checks));
             format!("policy {}: {}", policy.name, parts.join(", "))
         });
         let back = (self.may_roll_back() && !self.before.is_empty()).then(|| {

@@ -8,6 +8,7 @@
 pub mod adopted;
 pub mod approvals;
 pub mod before;
+pub mod checks;
 pub mod freeze;
 pub mod order;
 pub mod quarantine;
@@ -75,4 +76,7 @@ pub struct Seen {
     /// The run that bears the name of this one's rollback, if there is one.
     #[serde(default)]
     pub follower: Option<Box<Follower>>,
+    /// Where the checks stand that the run asks.
+    #[serde(default)]
+    pub checks: Vec<checks::Standing>,
 }

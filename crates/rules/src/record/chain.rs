@@ -96,6 +96,7 @@ pub fn sealed(
             gate: draft.gate,
             cause: draft.cause,
             text: draft.text,
+            measured: draft.measured,
             previous_hash: previous.clone(),
             hash: String::new(),
         };

@@ -9,7 +9,9 @@ pub mod chain;
 pub mod retention;
 pub mod who;
 
-use flagship_api::rollout_record::{RecordEntry, RecordedPlan, RecordedPolicy, What, Who};
+use flagship_api::rollout_record::{
+    Measured, RecordEntry, RecordedPlan, RecordedPolicy, What, Who,
+};
 use serde::{Deserialize, Serialize};
 
 /// Of which runs records are kept.
@@ -70,6 +72,9 @@ pub struct Draft {
     pub cause: Option<String>,
     /// The same in words.
     pub text: Option<String>,
+    /// What a check has measured.
+    #[serde(default)]
+    pub measured: Option<Measured>,
 }
 
 /// Who did something, or where that is written.
@@ -91,7 +96,7 @@ impl Draft {
     /// About the whole run.
     pub fn of(what: What) -> Self {
         let (stage, cluster, gate, cause, text) = (None, None, None, None, None);
-        Self { what, who: Asked::Hub, stage, cluster, gate, cause, text }
+        Self { what, who: Asked::Hub, stage, cluster, gate, cause, text, measured: None }
     }
 
     /// About a stage.
@@ -122,6 +127,12 @@ impl Draft {
     #[must_use]
     pub fn text(self, text: &str) -> Self {
         Self { text: (!text.is_empty()).then(|| shortened(text)), ..self }
+    }
+
+    /// With what a check has measured.
+    #[must_use]
+    pub fn measured(self, measured: Option<Measured>) -> Self {
+        Self { measured, ..self }
     }
 
     /// By somebody.

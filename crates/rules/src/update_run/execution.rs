@@ -13,6 +13,7 @@ use flagship_api::staged_update::StageConfig;
 use flagship_api::staged_update_status::{ClusterUpdatingStatus, StageUpdatingStatus};
 use jiff::SignedDuration;
 
+use super::checked;
 use super::deletion;
 use super::delivery::{self, Delivery, Target};
 use super::gates::{self, STAGE_POLL};
@@ -147,9 +148,16 @@ fn update(
         pass.writer.stage_begins(stage);
         metrics::stage_done(pass, stage);
     }
+    if let Some(checking) = checked::of_stage(pass, stage) {
+        return Ok(checking);
+    }
+    // Where a policy lets the run go on all the same.
+    let failed = checked::failure(stage).map(str::to_owned);
     pass.writer.stage_waits(stage, StageSide::After);
+    checked::goes_on(stage, failed.as_deref());
     if gates::after(pass, stage, config)? {
         pass.writer.stage_succeeded(stage);
+        checked::goes_on(stage, failed.as_deref());
         pass.wake_in(SignedDuration::ZERO);
         return Ok(ConditionValue::Progressing);
     }
@@ -172,24 +180,35 @@ fn moving(
     stuck: Vec<String>,
 ) -> ConditionValue {
     pass.wake_in(CLUSTER_POLL);
-    wait_for(pass, stage, &stuck);
+    let checking = wait_for(pass, stage, &stuck);
     if stuck.is_empty() {
-        ConditionValue::Progressing
+        checking.unwrap_or(ConditionValue::Progressing)
     } else {
         ConditionValue::Stuck(stuck, stage.stage_name.clone())
     }
 }
 
-/// Says which clusters a stage waits for.
-pub fn wait_for(pass: &mut PlanBuilder<'_>, stage: &StageUpdatingStatus, stuck: &[String]) {
+/// Says which clusters a stage waits for; what the run says if all of them are only under check.
+pub fn wait_for(
+    pass: &mut PlanBuilder<'_>,
+    stage: &StageUpdatingStatus,
+    stuck: &[String],
+) -> Option<ConditionValue> {
     let flying = stage.clusters.iter().filter(|cluster| in_flight(cluster));
-    let clusters: Vec<String> = flying.map(|cluster| cluster.cluster_name.clone()).collect();
+    let mut clusters: Vec<String> = flying.map(|cluster| cluster.cluster_name.clone()).collect();
     let name = stage.stage_name.clone();
+    let asks = pass.asks();
+    clusters.retain(|cluster| !asks.iter().any(|ask| ask.cluster.as_ref() == Some(cluster)));
+    let checking = (!asks.is_empty()).then(|| checked::wait(pass, &name));
+    if clusters.is_empty() && checking.is_some() {
+        return checking;
+    }
     if stuck.is_empty() {
         pass.wait(Waiting::Updating { stage: name, clusters });
     } else {
         pass.wait(Waiting::Stuck { stage: name, clusters: stuck.to_vec() });
     }
+    None
 }
 
 /// Looks at every cluster that was started and finishes what was promised; returns the
@@ -202,6 +221,10 @@ pub fn watch(
 ) -> Result<Vec<String>, Failure> {
     let name = stage.stage_name.clone();
     let (mut stuck, mut failures) = (Vec::new(), Vec::new());
+    let rest = match checked::checks_clusters(pass.seen, &name) {
+        true => checked::not_begun(&pass.status, stage),
+        false => Vec::new(),
+    };
     for entry in stage.clusters.iter_mut().filter(|entry| in_flight(entry)) {
         let cluster = entry.cluster_name.clone();
         let Some(binding) = pass.sorted.of(&cluster) else {
@@ -217,7 +240,10 @@ pub fn watch(
                 pass.writer.cluster_failed(entry, &why);
                 failures.push(abort(&why));
             }
-            Delivery::Done => pass.writer.cluster_succeeded(entry),
+            Delivery::Done => match checked::of_cluster(pass, &name, &cluster, &rest) {
+                None => pass.writer.cluster_succeeded(entry),
+                Some(verdict) => policed::settle(pass, entry, &verdict),
+            },
             moving => {
                 // What was promised is done before it is judged: another hub may be about to.
                 if moving == Delivery::Running
@@ -254,6 +280,7 @@ fn start(
 ) -> Result<(), Failure> {
     let name = stage.stage_name.clone();
     let mut calendar = held::calendar(pass.seen, &name);
+    let checks_clusters = checked::checks_clusters(pass.seen, &name);
     let mut busy = stage.clusters.iter().filter(|cluster| in_flight(cluster)).count();
     for at in 0..stage.clusters.len() {
         if busy >= most || policed::spent_with(pass, stage).is_some() {
@@ -293,6 +320,11 @@ fn start(
         };
         ConditionWriter { now, ..pass.writer }.cluster_started(entry);
         if delivery == Delivery::Done {
+            if checks_clusters {
+                busy += 1;
+                pass.wake_in(SignedDuration::ZERO);
+                continue;
+            }
             pass.writer.cluster_succeeded(entry);
             continue;
         }

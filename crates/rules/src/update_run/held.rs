@@ -182,6 +182,7 @@ impl PlanBuilder<'_> {
                 | ConditionValue::Waiting(..)
                 | ConditionValue::Stuck(..)
                 | ConditionValue::Closed(..)
+                | ConditionValue::Checking(..)
         );
         let Some(freeze) = held(self.seen, stage).filter(|_| says_more) else { return value };
         self.wait(Waiting::Frozen { stage: stage.to_owned(), freeze: freeze.name.clone() });

@@ -86,6 +86,7 @@ fn work_out(
     computed.ordered(seen, adopted);
     let placed = computed.all_placed();
     status.stages_status = computed.stages;
+    adopted.could_pass(&status.stages_status).map_err(Failure::valid_user)?;
     if !adopted.skips_unmatched() {
         placed?;
     }

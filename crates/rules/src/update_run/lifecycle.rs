@@ -174,6 +174,8 @@ pub enum Phase {
     Frozen,
     /// No window is open.
     Closed,
+    /// Checks are asked.
+    Checking,
     /// Ended well.
     Succeeded,
     /// Ended badly.
@@ -203,6 +205,7 @@ pub fn phase(spec: &UpdateRunSpec, status: &UpdateRunStatus) -> Phase {
         reason::update_run::STOPPED => Phase::Stopped,
         reason::update_run::FROZEN => Phase::Frozen,
         reason::update_run::WINDOW_CLOSED => Phase::Closed,
+        reason::update_run::CHECKING => Phase::Checking,
         _ => Phase::Running,
     }
 }

@@ -11,6 +11,7 @@ mod age;
 mod announced;
 pub mod approving;
 mod budget;
+pub mod checked;
 pub mod counted;
 mod deletion;
 mod delivery;

@@ -20,6 +20,7 @@ use crate::event::Event;
 use crate::model::Binding;
 use crate::policy::Adopted;
 use crate::policy::before::version;
+use crate::policy::checks::Ask;
 
 /// Event: somebody names a snapshot after the run has chosen one.
 pub const INDEX_IGNORED: &str = "ResourceSnapshotIndexIgnored";
@@ -97,6 +98,16 @@ impl<'a> PlanBuilder<'a> {
         self.plan.waiting.push(why);
     }
 
+    /// Asks a check from now on.
+    pub fn ask(&mut self, ask: Ask) {
+        self.plan.asks.push(ask);
+    }
+
+    /// The checks that are asked from now on.
+    pub fn asks(&self) -> &[Ask] {
+        &self.plan.asks
+    }
+
     /// Looks again within this time.
     pub fn wake_in(&mut self, time: SignedDuration) {
         let time = time.max(SignedDuration::ZERO);
@@ -133,6 +144,7 @@ impl<'a> PlanBuilder<'a> {
         self.adopted = None;
         self.announced = self.seen.run.announced.clone();
         self.plan.waiting.clear();
+        self.plan.asks.clear();
         self.plan.wake = None;
     }
 

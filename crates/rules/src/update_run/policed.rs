@@ -16,6 +16,7 @@ use flagship_base::duration::GoDuration;
 use jiff::{SignedDuration, Timestamp};
 
 use super::budget::{Budget, budgets, failed, named};
+use super::checked;
 use super::delivery::was_signalled;
 use super::lifecycle::{failed_under_policy, in_flight, is_skipped, outcome, started_at};
 use super::messages::abort;
@@ -33,6 +34,8 @@ pub enum Verdict {
     Skip(String),
     /// It has failed, in these words.
     Fail(String),
+    /// Nothing yet: it is under check.
+    Wait,
 }
 
 /// Begins the message of every cluster that a policy calls failed.
@@ -197,8 +200,18 @@ pub struct Spent {
     pub text: String,
 }
 
-/// Whether the budget of the run, or of one of these stages, is spent.
+/// Whether the budget of the run, or of one of these stages, is spent, or a stage has failed
+/// its checks.
 pub fn spent<'a>(
+    adopted: Option<&Adopted>,
+    stages: impl Iterator<Item = &'a StageUpdatingStatus> + Clone,
+) -> Option<Spent> {
+    let found = budget_spent(adopted, stages.clone());
+    found.or_else(|| checked::failed(adopted?, stages))
+}
+
+/// Whether the budget of the run, or of one of these stages, is spent.
+pub fn budget_spent<'a>(
     adopted: Option<&Adopted>,
     stages: impl Iterator<Item = &'a StageUpdatingStatus> + Clone,
 ) -> Option<Spent> {
@@ -300,6 +313,7 @@ pub fn leave_out(pass: &mut PlanBuilder<'_>, stage: &mut StageUpdatingStatus) {
 /// it began does not.
 pub fn settle(pass: &mut PlanBuilder<'_>, entry: &mut ClusterUpdatingStatus, verdict: &Verdict) {
     match verdict {
+        Verdict::Wait => {}
         Verdict::Skip(text) => pass.writer.cluster_skipped(entry, text),
         Verdict::Fail(text) => {
             if !in_flight(entry) {

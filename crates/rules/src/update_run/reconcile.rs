@@ -33,6 +33,7 @@ use crate::event::Event;
 use crate::placement::PassError;
 use crate::placement::resource_snapshots::ResourceAction;
 use crate::policy::Adopted;
+use crate::policy::checks::Ask;
 use crate::policy::quarantine::Quarantine;
 use crate::record::Recording;
 
@@ -63,6 +64,9 @@ pub struct Plan {
     pub series: Option<Series>,
     /// What the histograms are told once the writes are done.
     pub measured: Vec<Measured>,
+    /// Checks to ask from now on, and no others.
+    #[serde(default)]
+    pub asks: Vec<Ask>,
 }
 
 /// One write.
@@ -174,6 +178,13 @@ pub enum Waiting {
         stage: String,
         /// When it does, if anybody knows.
         opens: Option<Timestamp>,
+    },
+    /// Checks must pass.
+    Checking {
+        /// The stage.
+        stage: String,
+        /// Where each stands, in words.
+        checks: Vec<String>,
     },
     /// A freeze must be lifted or end.
     Frozen {

@@ -19,7 +19,6 @@ use flagship_api::staged_update_status::{
     ClusterUpdatingStatus, StageTaskStatus, StageUpdatingStatus, UpdateRunStatus,
 };
 
-use super::counted;
 use super::held::{says_closed, says_frozen};
 use super::lifecycle::{
     Ending, configured, ending, has_ended, is_finished, is_passed, is_skipped, is_started, outcome,
@@ -27,8 +26,9 @@ use super::lifecycle::{
 };
 use super::observed::Observed;
 use super::plan_hash;
-use super::policed::spent;
+use super::policed::budget_spent;
 use super::reconcile::{Action, Plan};
+use super::{checked, counted};
 use crate::policy::Adopted;
 use crate::policy::approvals::Tally;
 use crate::policy::freeze::Freeze;
@@ -62,6 +62,7 @@ pub fn owed(
     let known: BTreeSet<Subject<'_>> = entries.iter().map(subject).collect();
     told.retain(|draft| !known.contains(&draft.subject()));
     told.extend(turns(seen, entries, status, &told));
+    told.extend(checked::owed(seen, entries));
     let subjects = told.clone();
     let subjects: BTreeSet<Subject<'_>> = subjects.iter().map(Draft::subject).collect();
     told.sort_by_key(|draft| rank(draft, &subjects));
@@ -88,6 +89,9 @@ pub fn without_effect<'a>(
             What::BudgetSpent,
             What::Rejected,
             What::GlassBroken,
+            What::CheckMeasured,
+            What::CheckPassed,
+            What::CheckFailed,
         ];
         !stays.contains(&entry.what)
     });
@@ -95,12 +99,15 @@ pub fn without_effect<'a>(
 }
 
 /// What comes first where several things are told at once: a pass finishes before it begins.
-const ORDER: [What; 22] = [
+const ORDER: [What; 25] = [
     What::Planned,
     What::Started,
     What::Resumed,
     What::Unfrozen,
     What::WindowOpened,
+    What::CheckMeasured,
+    What::CheckPassed,
+    What::CheckFailed,
     What::ClusterDone,
     What::ClusterFailed,
     What::ClusterSkipped,
@@ -176,7 +183,7 @@ fn implied(seen: &Observed, status: &UpdateRunStatus, adopted: Option<&Adopted>)
             _ => {}
         }
     }
-    let over = spent(adopted, status.stages_status.iter());
+    let over = budget_spent(adopted, status.stages_status.iter());
     told.extend(over.map(|spent| Draft::of(What::BudgetSpent).text(&spent.text)));
     told
 }

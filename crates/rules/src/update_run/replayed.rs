@@ -149,7 +149,12 @@ fn on_run(
         What::ClusterDone | What::ClusterFailed | What::ClusterSkipped => {
             get_on(writer, status);
         }
-        What::BudgetSpent | What::Rejected | What::GlassBroken => {}
+        What::BudgetSpent
+        | What::Rejected
+        | What::GlassBroken
+        | What::CheckMeasured
+        | What::CheckPassed
+        | What::CheckFailed => {}
         _ => writer.progress(status, &ConditionValue::Progressing),
     }
 }

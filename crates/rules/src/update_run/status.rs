@@ -88,6 +88,8 @@ pub enum ConditionValue {
     Frozen(String),
     /// No window is open, in these words.
     Closed(String),
+    /// Checks are not done, in these words.
+    Checking(String),
     /// Everything is done.
     Succeeded,
     /// Everything is done, but for what this says.
@@ -160,6 +162,9 @@ impl ConditionWriter {
             ConditionValue::Closed(told) => {
                 progressing.is_false(reason::WINDOW_CLOSED).because(told.as_str())
             }
+            ConditionValue::Checking(told) => {
+                progressing.is_true(reason::CHECKING).because(told.as_str())
+            }
             ConditionValue::Succeeded | ConditionValue::SucceededWithout(_) => {
                 progressing.is_false(reason::SUCCEEDED).because("All stages are completed")
             }
@@ -212,6 +217,12 @@ impl ConditionWriter {
             }
         });
         self.write(draft, &mut stage.conditions);
+    }
+
+    /// A stage has failed its checks, and ends or goes on with the next pass.
+    pub fn stage_checks_failed(self, stage: &mut StageUpdatingStatus, text: &str) {
+        let draft = draft(update_run::PROGRESSING).is_false(reason::stage::CHECKS_FAILED);
+        self.write(draft.because(text), &mut stage.conditions);
     }
 
     /// A stage is done.

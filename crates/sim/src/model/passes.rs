@@ -111,8 +111,12 @@ impl Passes {
             }
             writes.writes.push(write);
         }
-        let timer =
-            |waiting: &Waiting| matches!(waiting, Waiting::Timer { .. } | Waiting::Closed { .. });
+        let timer = |waiting: &Waiting| {
+            matches!(
+                waiting,
+                Waiting::Timer { .. } | Waiting::Closed { .. } | Waiting::Checking { .. }
+            )
+        };
         Pass {
             waits_for_time: plan.actions.is_empty() && plan.waiting.iter().any(timer),
             writes: self.number(writes),

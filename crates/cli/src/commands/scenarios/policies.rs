@@ -301,3 +301,73 @@ async fn a_run_that_waits_for_a_window_says_until_when() {
         [exit 4]
     "#]].assert_eq(&scenario.status("example-run").await);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_version_that_must_prove_itself_waits_and_silence_is_not_success() {
+    let scenario = Scenario::begin(CLUSTER).await;
+    let prometheus = json!({"url": "http://prometheus.monitoring:9090",
+        "query": "errors{cluster=\"{{cluster}}\"}"});
+    let check = json!({"name": "errors", "after": "Stage", "prometheus": prometheus,
+        "pass": {"below": 0.01}, "for": "5m", "interval": "5m"});
+    let spec = json!({"selects": {"stages": ["staging"]}, "checks": [check]});
+    scenario.policy("production", spec).await;
+    scenario.deploy("nginx:1.28").await;
+    scenario.place(json!({"type": "External"})).await;
+    scenario.strategy(json!({})).await;
+    expect![[r#"
+        Rolling out example-placement with strategy example-strategy
+
+        STAGE  CLUSTERS  AT ONCE  GATES
+        staging  member2  1
+        canary  member1 member3  1
+
+        3 cluster(s), 0 approval(s).
+        note:  policy production: stages staging, check errors after each stage below 0.01 for <age>
+
+        now:  no version on 3
+        changes:  unknown: there is no snapshot yet, or what it selects cannot be read
+
+        start it:  flagship run example-placement --strategy example-strategy
+        [exit 0]
+    "#]]
+    .assert_eq(&scenario.plan("example-placement").await);
+    scenario.run("example-run", "Run").await;
+    scenario.until("example-run", "UpdateRunChecking").await;
+    scenario.pass(5).await;
+    expect![[r#"
+        example-run waits for checks of stage staging.
+
+          cause  CHECKING  errors (policy production): no answer about member2: the hub may not call prometheus.monitoring:9090; add prometheus.monitoring:9090 to its flag --allow-egress, or change the URL (1 of 3 in a row)
+          because  what was begun is updated and is being checked; moving for <age>
+
+          run  example-run  Progressing=True  UpdateRunChecking
+
+          look  see what was measured:  flagship report example-run
+          more  flagship explain CHECKING
+        [exit 4]
+    "#]].assert_eq(&scenario.why("example-run").await);
+    expect![[r#"
+        example-run  example-placement (snapshot 0)  CHECKING  stage 1 of 2  1/3 clusters  <clock>
+
+          staging  ✔ member2
+          canary  · member1  · member3
+
+          next: example-run waits for checks of stage staging.
+        [exit 4]
+    "#]]
+    .assert_eq(&scenario.status("example-run").await);
+    scenario.until("example-run", "UpdateRunFailed").await;
+    expect![[r#"
+        example-run failed: a check that a policy asks for has failed.
+
+          cause  CHECK_FAILED  a check that a policy asks for has failed
+          because  stage `staging` has not proved itself: Checks failed under policy production: CHECK_FAILED, check errors: no answer about member2: the hub may not call prometheus.monitoring:9090; add prometheus.monitoring:9090 to its flag --allow-egress, or change the URL; 3 times in a row it was no good answer
+
+          run  example-run  Succeeded=False  UpdateRunFailed
+
+          look  read the run:  kubectl --context hub describe csur example-run
+          then  start again with a new run:  flagship run example-placement
+          more  flagship explain CHECK_FAILED
+        [exit 5]
+    "#]].assert_eq(&scenario.why("example-run").await);
+}

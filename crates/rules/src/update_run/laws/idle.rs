@@ -94,6 +94,7 @@ fn may_delay_a_stop(waiting: &Waiting) -> bool {
             | Waiting::Updating { .. }
             | Waiting::Stuck { .. }
             | Waiting::Deleting { .. }
+            | Waiting::Checking { .. }
             | Waiting::Scheduling { .. }
             | Waiting::Readable { .. }
     )
@@ -104,7 +105,7 @@ fn wakes_in_time(seen: &Observed, plan: &Plan, waiting: &Waiting) -> bool {
     let within = match waiting {
         Waiting::Start | Waiting::Resume => return true,
         Waiting::Scheduling { .. } => seen.options.scheduling_grace,
-        Waiting::Approval { .. } => STAGE_POLL,
+        Waiting::Approval { .. } | Waiting::Checking { .. } => STAGE_POLL,
         Waiting::Timer { until, .. } => until.duration_since(seen.now),
         Waiting::Closed { opens, .. } => {
             let until = opens.map_or(WINDOW_POLL, |opens| opens.duration_since(seen.now));
@@ -144,6 +145,7 @@ fn is_true(seen: &Observed, waiting: &Waiting) -> bool {
             found.is_some_and(|found| found.open == 0 && found.opens == *opens)
                 && (says_closed(status) || says_frozen(status))
         }
+        Waiting::Checking { checks, .. } => !plan(seen).asks.is_empty() && !checks.is_empty(),
         Waiting::Resume => {
             seen.run.state() == UpdateRunState::Stop && reason_of(status) == Some(reason::STOPPED)
         }

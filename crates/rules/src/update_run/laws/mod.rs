@@ -77,7 +77,7 @@ pub fn write(before: &Observed, action: &Action) -> Told {
     told
 }
 
-/// The laws of two successive states of one run: S3, S5, S6, S8, S9 and S12. What a run
+/// The laws of two successive states of one run: S3, S5, S6, S8, S9, S12 and P9. What a run
 /// claims about other objects must have been so when they were `read`: nobody can look at
 /// one object and write another in the same moment, and what becomes of a cluster right
 /// after it was seen to work is what becomes of a finished one.
@@ -93,6 +93,7 @@ pub fn step(read: &Observed, before: &Observed, after: &Observed) -> Told {
         if let Some(config) = strategy.stages.get(at) {
             told.extend(record::waits_are_whole(after.now, config, past, stage));
         }
+        told.extend(policy::nothing_ends_unchecked(read, past, stage));
         for (at, cluster) in stage.clusters.iter().enumerate() {
             let was = past.clusters.get(at);
             told.extend(cluster_state::really_there(read, new, was, cluster));

@@ -1,18 +1,20 @@
 //! P1: a spent budget starts nothing. P2: what a freeze or a closed window holds does not
 //! begin. P4: a rollback touches what its run touched. P5: what is quarantined does not begin.
-//! P8: a run that was overtaken takes nothing back, where a policy says so.
+//! P8: a run that was overtaken takes nothing back, where a policy says so. P9: nothing is done
+//! before its checks.
 
 use std::collections::BTreeSet;
 
 use flagship_api::condition::ConditionStatus;
-use flagship_api::condition_type::update_run::INITIALIZED;
+use flagship_api::condition_type::update_run::{INITIALIZED, SUCCEEDED};
 use flagship_api::names::DELETION_STAGE;
 use flagship_api::rollout_policy::Then;
 use flagship_api::staged_update_status::{StageUpdatingStatus, UpdateRunStatus};
 
+use super::super::checked::{failure, have_passed};
 use super::super::delivery::rival;
 use super::super::held::{calendar, held, says_closed, says_frozen};
-use super::super::lifecycle::{is_started, says};
+use super::super::lifecycle::{is_finished, is_started, says};
 use super::super::observed::Observed;
 use super::super::policed::spent;
 use super::super::reconcile::{Action, Plan};
@@ -57,6 +59,35 @@ pub fn a_spent_budget_starts_nothing(before: &Observed, action: &Action) -> Told
         return vec![broken("P1", format!("a cluster begins although {}", over.text))];
     }
     Vec::new()
+}
+
+/// P9: neither a stage nor a cluster is done before its checks have passed; a stage goes on
+/// without them only if it says so and a policy lets it.
+pub fn nothing_ends_unchecked(
+    read: &Observed,
+    old: &StageUpdatingStatus,
+    new: &StageUpdatingStatus,
+) -> Told {
+    let mut told = Vec::new();
+    let name = &new.stage_name;
+    let is_done = |stage: &StageUpdatingStatus| {
+        says(&stage.conditions, SUCCEEDED) == Some(ConditionStatus::True)
+    };
+    if is_done(new) && !is_done(old) {
+        let may = read.run.adopted.as_ref().is_some_and(|all| all.then(name) == Then::Continue);
+        let goes_on = failure(new).is_some() && may;
+        if !goes_on && !have_passed(read, old, None) {
+            told.push(broken("P9", format!("stage {name} is done before its checks")));
+        }
+    }
+    for (at, cluster) in new.clusters.iter().enumerate().filter(|(_, c)| is_finished(c)) {
+        let known = old.clusters.get(at).is_some_and(is_finished);
+        let cluster = &cluster.cluster_name;
+        if !known && !have_passed(read, old, Some(cluster)) {
+            told.push(broken("P9", format!("{cluster} is done before its checks")));
+        }
+    }
+    told
 }
 
 /// P8: under `overtaken: Fail` no binding goes from the version of a newer run to ours.

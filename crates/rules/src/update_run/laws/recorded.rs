@@ -11,7 +11,7 @@ use super::{Told, broken};
 use crate::record::{Draft, chain, subject};
 
 /// What may happen again and again in a run.
-const REPEATS: [What; 7] = [
+const REPEATS: [What; 8] = [
     What::Stopped,
     What::Resumed,
     What::Frozen,
@@ -19,6 +19,7 @@ const REPEATS: [What; 7] = [
     What::WindowClosed,
     What::WindowOpened,
     What::Stuck,
+    What::CheckMeasured,
 ];
 
 /// P6, for a write: a status tells nothing that the record does not, and no binding is touched

@@ -7,10 +7,14 @@ use flagship_api::placement_status::NamespacedName;
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use serde_json::json;
+
 use super::checklist::{started, writer};
 use super::world::{World, start};
-use crate::update_run::laws;
+use crate::policy::checks::{self, Standing};
+use crate::policy::{Adopted, Policy};
 use crate::update_run::stages::untouched;
+use crate::update_run::{Observed, laws};
 use crate::work::Work;
 
 #[test]
@@ -42,6 +46,50 @@ fn a_law_that_is_broken_is_told() {
     seen.run.status.resource_snapshot_index_used = "0".into();
     assert_eq!(names(laws::step(&whole, &whole, &seen)), ["S9"]);
     assert_eq!(names(laws::rest(&whole)), Vec::<&str>::new());
+}
+
+#[test]
+fn a_stage_that_ends_before_its_checks_is_found() {
+    let check = |name: &str, after: &str| {
+        json!({"name": name, "after": after, "pass": {"below": 1.0},
+            "prometheus": {"url": "http://p", "query": "up"}})
+    };
+    let spec = json!({"checks": [check("one", "Cluster"), check("all", "Stage")]});
+    let policy = Policy { name: "p".to_owned(), spec: serde_json::from_value(spec).unwrap() };
+    let mut world = World::new(None);
+    let run = started(&mut world);
+    let mut read = world.seen(run);
+    read.run.adopted = Some(Adopted { policies: vec![policy], ..Adopted::default() });
+    let stage = read.run.status.stages_status[0].stage_name.clone();
+    let cluster = read.run.status.stages_status[0].clusters[0].cluster_name.clone();
+    let found = |read: &Observed, after: &Observed| -> Vec<String> {
+        let told = laws::step(read, read, after).into_iter();
+        told.filter(|broken| broken.law == "P9").map(|broken| broken.what).collect()
+    };
+    let mut done = read.clone();
+    writer().cluster_succeeded(&mut done.run.status.stages_status[0].clusters[0]);
+    let mut ended = read.clone();
+    writer().stage_succeeded(&mut ended.run.status.stages_status[0]);
+    assert_eq!(found(&read, &done), [format!("{cluster} is done before its checks")]);
+    assert_eq!(found(&read, &ended), [format!("stage {stage} is done before its checks")]);
+    let standing = |name: &str, cluster: &str, verdict| Standing {
+        key: (format!("p/{name}"), stage.clone(), cluster.to_owned()),
+        verdict,
+        told: String::new(),
+        last: None,
+    };
+    read.policy.checks = vec![
+        standing("one", &cluster, Some(checks::Verdict::Passed)),
+        standing("all", "", Some(checks::Verdict::Passed)),
+    ];
+    assert_eq!(found(&read, &done), [""; 0]);
+    assert_eq!(found(&read, &ended), [""; 0]);
+    // One that has failed has not passed, and one of another name says nothing.
+    read.policy.checks = vec![
+        standing("two", &cluster, Some(checks::Verdict::Passed)),
+        standing("all", "", Some(checks::Verdict::Failed)),
+    ];
+    assert_eq!((found(&read, &done).len(), found(&read, &ended).len()), (1, 1));
 }
 
 // S12: what the Works of a cluster say when it is declared done

@@ -1,5 +1,6 @@
 mod announced;
 mod checklist;
+mod checks;
 mod crash_stories;
 mod crashes;
 mod deletion;

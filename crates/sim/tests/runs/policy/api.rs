@@ -22,7 +22,23 @@ async fn policies_that_cannot_be_meant_are_refused_with_what_would_be_right() {
         "failure": {"progressDeadline": "10m", "finalCauses": "Fail",
             "budget": {"run": "2%", "stage": 1}, "then": "Stop", "retries": 1,
             "retryAfter": "1m"},
+        "checks": [{"name": "errors", "after": "Stage", "for": "5m", "interval": "10s",
+            "prometheus": {"secretRef": {"name": "p", "key": "url"},
+                "credentials": {"name": "p", "key": "token"},
+                "query": "rate(e{c=\"{{cluster}}\",s=\"{{stage}}\",r=\"{{run}}\"}[5m])"},
+            "pass": {"below": 0.01, "above": -1.0, "notWorseThan": "Rest", "by": "10%",
+                "worse": "Lower"}}],
     });
+    let checks = |more: Value| {
+        let mut check = json!({"name": "errors", "after": "Stage", "pass": {"below": 1.5},
+            "prometheus": {"url": "http://p:9090", "query": "up{c=\"{{cluster}}\"}"}});
+        for (key, value) in more.as_object().expect("an object") {
+            check[key] = value.clone();
+        }
+        json!({"checks": [check]})
+    };
+    let asks = |url: &str, query: &str| checks(json!({"prometheus": {"url": url, "query": query}}));
+    made(&hub.user, "rpol", "check", checks(json!({}))).await.unwrap();
     let stored = made(&hub.user, "rpol", "whole", whole.clone()).await.unwrap();
     assert_eq!(stored["spec"], whole);
     made(&hub.user, "rpol", "empty", json!({})).await.unwrap();
@@ -60,6 +76,30 @@ async fn policies_that_cannot_be_meant_are_refused_with_what_would_be_right() {
             "leave selects.stages out, or set failure.budget.stage",
         ),
         (json!({"selects": {"stages": ["Prod!"]}}), "such as prod*"),
+        (checks(json!({"name": "Errors"})), "such as error-rate"),
+        (checks(json!({"after": "Run"})), "supported values: \"Cluster\", \"Stage\""),
+        (checks(json!({"pass": {}})), "set below, above or notWorseThan"),
+        (checks(json!({"pass": {"below": 1, "above": 1}})), "set above to less than below"),
+        (checks(json!({"pass": {"below": 1, "by": "10%"}})), "set notWorseThan to Rest"),
+        (checks(json!({"pass": {"notWorseThan": "Rest", "by": "some"}})), "such as 10%"),
+        (checks(json!({"interval": "10ms"})), "must be a time between 1s and 1h"),
+        (checks(json!({"for": "soon"})), "such as 90s, 10m or 1h30m"),
+        (asks("ftp://p", "up"), "must be an http or https URL"),
+        (asks("http://p/?x=y", "up"), "without user, query and fragment"),
+        (asks("http://p", "up{c=\"{{namespace}}\"}"), "has a field that nobody fills"),
+        (
+            checks(json!({"pass": {"notWorseThan": "Rest"}, "prometheus": {"url": "http://p",
+                "query": "sum(up)"}})),
+            "name {{cluster}} in the query",
+        ),
+        (
+            checks(json!({"prometheus": {"query": "up"}})),
+            "say which Prometheus to ask, once: set url",
+        ),
+        (
+            json!({"checks": [whole["checks"][0], whole["checks"][0]]}),
+            "each check of a policy has a name of its own",
+        ),
     ];
     for (spec, why) in table {
         let told = made(&hub.user, "rpol", "bad", spec.clone()).await.unwrap_err();

@@ -2,9 +2,11 @@
 
 mod api;
 mod approvals;
+mod checks;
 mod clusters;
 mod freeze;
 mod notifications;
+mod real_prometheus;
 pub mod records;
 mod rollback;
 mod windows;

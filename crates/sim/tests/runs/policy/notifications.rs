@@ -358,7 +358,7 @@ async fn hostile_channels_are_refused_and_say_what_to_change() {
     let table = [
         (
             json!({"url": "http://169.254.169.254/latest"}),
-            "add 169.254.169.254:80 to its flag --allow-egress",
+            "169.254.169.254 is a metadata service of a cloud, which is never called; change the URL",
         ),
         (
             json!({"url": "https://rebound.example/x"}),
