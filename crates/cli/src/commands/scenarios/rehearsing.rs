@@ -1,11 +1,13 @@
 //! `flagship simulate` on a fleet that can then really roll out.
 
 use expect_test::expect;
+use flagship_apiserver::rest::{PatchKind, WriteOptions};
+use flagship_sim::testing::{CLUSTERS, IMC};
 use flagship_store::Scope as Within;
 use jiff::SignedDuration;
 use serde_json::json;
 
-use super::{CLUSTER, HUB, Scenario};
+use super::{CLUSTER, HUB, Scenario, stage};
 
 /// Everything stored on the hub but what members say of themselves.
 fn stored(scenario: &Scenario) -> Vec<(String, u64)> {
@@ -97,4 +99,88 @@ async fn the_predicted_median_is_what_an_executed_run_takes() {
     assert!(took > 100.0, "{took}");
     let off = (predicted - took).abs() / took;
     assert!(off < 0.2, "predicted {predicted} s, took {took} s");
+}
+
+/// Registers members that only say that they are there, until there are so many.
+async fn grown_to(scenario: &Scenario, members: u64) {
+    let hub = scenario.handle(HUB).local("people");
+    let name = |number: u64| format!("member{number}");
+    for number in 4..=members {
+        let environment = match number {
+            ..11 => "staging",
+            11..61 => "canary",
+            _ => "production",
+        };
+        let identity = json!({"kind": "User", "name": format!("agent-{number}"),
+            "apiGroup": "rbac.authorization.k8s.io"});
+        let meta = json!({"name": name(number), "labels": {"environment": environment}});
+        let object = json!({"apiVersion": "cluster.kubernetes-fleet.io/v1beta1",
+            "kind": "MemberCluster", "metadata": meta,
+            "spec": {"identity": identity, "heartbeatPeriodSeconds": 600}});
+        hub.create(CLUSTERS, "", object).await.expect("a member that is allowed");
+    }
+    scenario.pass(5).await;
+    let now = scenario.fleet.env.now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let says = |kind: &str| {
+        json!({"type": kind, "status": "True", "reason": "Agent", "message": "",
+            "lastTransitionTime": now})
+    };
+    let agent = json!({"type": "MemberAgent", "lastReceivedHeartbeat": now,
+        "conditions": [says("Joined"), says("Healthy")]});
+    for number in 4..=members {
+        let (name, options) = (name(number), WriteOptions::default());
+        let (space, patch) =
+            (format!("fleet-member-{name}"), json!({"status": {"agentStatus": [agent]}}));
+        let patched = hub.patch(IMC, &space, &name, "status", PatchKind::Merge, patch, &options);
+        patched.await.expect("the hub has made it");
+    }
+    scenario.pass(5).await;
+}
+
+// Three waves over 300 clusters: which one takes longest, and who is asked when.
+#[tokio::test(start_paused = true)]
+async fn a_rehearsal_on_three_hundred_clusters() {
+    let scenario = Scenario::begin(CLUSTER).await;
+    grown_to(&scenario, 300).await;
+    scenario.place(json!({"type": "External"})).await;
+    let wait = json!([{"type": "TimedWait", "waitTime": "10m"}]);
+    let asks = json!([{"type": "Approval"}]);
+    scenario
+        .stages(json!([
+            stage("staging", json!({"maxConcurrency": "100%", "afterStageTasks": wait})),
+            stage("canary", json!({"maxConcurrency": 10, "beforeStageTasks": asks})),
+            stage("production", json!({"maxConcurrency": "10%", "beforeStageTasks": asks})),
+        ]))
+        .await;
+    scenario.pass(5).await;
+    let words = "example-placement --ready p50=40s,p99=3m --fail 0.1% --seed 7";
+    expect![[r#"
+        Rehearsed example-placement with strategy example-strategy: 300 cluster(s) in 3 stage(s), 500 runs, seed 7
+        ready times p50=<clock> p99=<clock>, as given; 0.1% fail, 0% stay silent
+
+        Ends after <clock>; one in ten before <clock>, one in ten after <clock>, one in a hundred after <clock>
+
+            <clock>  ###  5
+            <clock>  ########  19
+            <clock>  #####################################  88
+            <clock>  ######################################## 96
+            <clock>  #########################  60
+            <clock>  #######################  53
+            <clock>  ########  17
+            <clock>  ########  18
+            <clock>  ###  7
+            <clock>  ##  3
+
+        STAGE  CLUSTERS  AT ONCE  TAKES  OF THE WHOLE  STOPS HERE
+        staging  8  8  <clock>  43%, the longest  1.2%
+        canary  52  10  <clock>  20%  5.2%
+        production  240  24  <clock>  37%  20.4%
+
+        26.8% of the runs stop at a cluster that does not become ready, and wait for somebody.
+        somebody approves before canary:  <clock> after the start, one in ten after <clock>
+        somebody approves before production:  <clock> after the start, one in ten after <clock>
+        nothing was written; start it:  flagship run example-placement
+        [exit 0]
+    "#]]
+    .assert_eq(&scenario.simulate(words).await);
 }

@@ -7,11 +7,14 @@
 //! flagship sim --replay FILE            tell a stored story in words
 //! flagship sim --bugs                   plant every known bug and say after how many seeds it is found
 //! flagship sim --members 1000 --hours 168
+//! flagship sim --real KUBECONFIG         see scripts/real-faults
 //! flagship sim --traces 200 --write crates/sim/tests/campaign/traces.txt
 //! ```
 //!
 //! An example and not a binary: virtual time is a feature of tokio for tests, and what ships is
 //! built without it (decision 19).
+
+mod real;
 
 use std::io::Write;
 use std::panic::AssertUnwindSafe;
@@ -46,6 +49,7 @@ Tells stories of whole fleets under virtual time and holds them against the laws
   --replay FILE     tell a stored story in words
   --bug NAME        plant a bug, and look for it in at most --seeds seeds
   --bugs            the same for every known bug
+  --real KUBECONFIG a real API server behind a proxy that does harm; --seeds says how many runs
   --disk            the embedded store on a disk that fails, instead of fleets
   --traces N        tell N short seeds and print a line about the calls of each
   --write FILE      where these lines go instead; with --seed, where its story goes
@@ -67,6 +71,7 @@ struct Asked {
     replay: Option<PathBuf>,
     bugs: Vec<Bug>,
     disk: bool,
+    real: Option<PathBuf>,
     traces: Option<u64>,
     write: Option<PathBuf>,
     members: Option<u64>,
@@ -92,6 +97,8 @@ fn main() -> ExitCode {
     } else if let Some(seed) = asked.seed {
         let story = draw(seed, asked.shape());
         asked.write.as_deref().is_none_or(|path| keep(&story, path)) && in_words(&story)
+    } else if let Some(kubeconfig) = &asked.real {
+        on_a_real_server(kubeconfig, asked.from, asked.seeds.unwrap_or(6))
     } else if asked.disk {
         on_a_failing_disk(asked.from, asked.seeds.unwrap_or(500))
     } else if let Some(count) = asked.traces {
@@ -121,6 +128,7 @@ impl Asked {
                 "--workers" => asked.workers = usize::try_from(number(value()?)?).ok(),
                 "--small" => asked.small = true,
                 "--disk" => asked.disk = true,
+                "--real" => asked.real = Some(value()?.into()),
                 "--report" => asked.report = Some(value()?.into()),
                 "--regressions" => asked.regressions = Some(value()?.into()),
                 "--seed" => asked.seed = Some(number(value()?)?),
@@ -319,6 +327,21 @@ fn find(asked: &Asked, bug: Bug) -> bool {
     }
     say(&format!("{bug:?}: not found in {} seeds", asked.seeds.unwrap_or(500)));
     false
+}
+
+/// Through a proxy that does harm, in real time.
+fn on_a_real_server(kubeconfig: &Path, seed: u64, rounds: u64) -> bool {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    match runtime.expect("a runtime").block_on(real::told(kubeconfig, seed, rounds)) {
+        Ok((text, good)) => {
+            say(&text);
+            good
+        }
+        Err(wrong) => {
+            say(&wrong);
+            false
+        }
+    }
 }
 
 fn on_a_failing_disk(from: u64, seeds: u64) -> bool {
