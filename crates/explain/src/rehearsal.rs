@@ -319,6 +319,7 @@ mod tests {
             clusters,
             approvals: 0,
             passed,
+            calendar: Vec::new(),
             frozen,
             policies,
             open: Vec::new(),

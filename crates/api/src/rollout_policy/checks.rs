@@ -79,8 +79,7 @@ pub struct PrometheusQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<SecretRef>,
 
-    /// The Secret with the token that is sent as bearer, or with a whole Authorization header
-    /// that begins with Basic or Bearer.
+    /// The Secret with a bearer token, or with a whole Authorization header (Basic or Bearer).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credentials: Option<SecretRef>,
 

@@ -177,6 +177,7 @@ fn every_guide_is_walked_and_listed() {
         "progress",
         "records",
         "stuck",
+        "who-approves",
         "windows",
     ];
     let walked = walked.map(|page| format!("{page}.md"));

@@ -54,7 +54,7 @@ fn ask(
         StageSide::After => "after",
     };
     // Where a policy asks for approvals the hub says how they stand.
-    let told = asked.filter(|asked| asked.message != ASKED).map(|asked| asked.message.as_str());
+    let told = asked.map(|asked| asked.message.as_str()).filter(|told| !["", ASKED].contains(told));
     let headline = match told {
         None => format!("{key} waits for an approval {when} stage {}{since}.", stage.stage_name),
         Some(told) => {

@@ -285,11 +285,11 @@ fn the_week_to_come_has_its_openings_night_of_daylight_saving_included() {
         spans.iter().map(|span| format!("{} {}", span.from, span.until)).collect()
     };
     assert_eq!(
-        shown(5),
+        shown(6),
         [
             "2026-10-24T00:00:00Z 2026-10-24T02:00:00Z",
             "2026-10-24T23:00:00Z 2026-10-25T03:00:00Z",
-            "2026-10-28T00:00:00Z 2026-10-28T03:00:00Z",
+            "2026-10-29T00:00:00Z 2026-10-29T03:00:00Z",
         ]
     );
     assert_eq!(shown(0), [] as [String; 0]);
