@@ -193,9 +193,15 @@ async fn about(
     let namespace = run.namespace.as_deref();
     let runs = ScopedKind::Run.of::<UpdateRunSpec, UpdateRunStatus>(client, namespace);
     let Some(found) = runs.find(run).await? else { return Ok(None) };
+    let run = update_run::Run::read(&found.metadata, &found.spec, &found.status);
+    let policies = run.adopted.iter().flat_map(|adopted| &adopted.policies);
+    // Who approves as KubeFleet has it needs no right to read our own kinds.
+    if !policies.into_iter().any(|policy| policy.spec.approvals.is_some()) {
+        return Ok(None);
+    }
     let words = words(client, namespace).await?;
     Ok(Some(Asked {
-        run: update_run::Run::read(&found.metadata, &found.spec, &found.status),
+        run,
         request: update_run::Approval::read(
             &request.metadata,
             &request.spec,
