@@ -72,27 +72,31 @@ pub struct Subject {
 
 impl Subject {
     /// It is so.
-    pub fn is_true(self, reason: impl Into<Cow<'static, str>>) -> Draft {
+    pub fn is_true(self, reason: impl Into<Cow<'static, str>>) -> ConditionDraft {
         self.is(ConditionStatus::True, reason)
     }
 
     /// It is not so.
-    pub fn is_false(self, reason: impl Into<Cow<'static, str>>) -> Draft {
+    pub fn is_false(self, reason: impl Into<Cow<'static, str>>) -> ConditionDraft {
         self.is(ConditionStatus::False, reason)
     }
 
     /// Nobody can tell yet.
-    pub fn is_unknown(self, reason: impl Into<Cow<'static, str>>) -> Draft {
+    pub fn is_unknown(self, reason: impl Into<Cow<'static, str>>) -> ConditionDraft {
         self.is(ConditionStatus::Unknown, reason)
     }
 
     /// Any of the three, for callers that computed it.
-    pub fn is(self, truth: ConditionStatus, reason: impl Into<Cow<'static, str>>) -> Draft {
-        Draft { kind: self.kind, truth, reason: reason.into(), message: String::new() }
+    pub fn is(
+        self,
+        truth: ConditionStatus,
+        reason: impl Into<Cow<'static, str>>,
+    ) -> ConditionDraft {
+        ConditionDraft { kind: self.kind, truth, reason: reason.into(), message: String::new() }
     }
 
     /// What another condition says, word for word, whatever its type.
-    pub fn is_as(self, other: &Condition) -> Draft {
+    pub fn is_as(self, other: &Condition) -> ConditionDraft {
         self.is(ConditionStatus::of(other), other.reason.clone()).because(&other.message)
     }
 }
@@ -105,14 +109,14 @@ const CUT: &str = "...";
 
 /// A condition that only lacks its place and time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Draft {
+pub struct ConditionDraft {
     kind: Cow<'static, str>,
     truth: ConditionStatus,
     reason: Cow<'static, str>,
     message: String,
 }
 
-impl Draft {
+impl ConditionDraft {
     /// Says it to a person. A message the API would refuse for its length is cut
     /// and ends in `...`: better told in part than not at all.
     pub fn because(mut self, message: impl Into<String>) -> Self {
@@ -135,7 +139,7 @@ impl Draft {
         self.set_with(into, observed, now, since);
     }
 
-    /// As [`Draft::set`], but a new generation is a new fact: the transition time
+    /// As [`ConditionDraft::set`], but a new generation is a new fact: the transition time
     /// moves with it even if the status stays.
     pub fn set_per_generation(
         self,
@@ -150,7 +154,7 @@ impl Draft {
         self.set_with(into, observed, now, since);
     }
 
-    /// As [`Draft::set`], but as if the condition had never been there: the
+    /// As [`ConditionDraft::set`], but as if the condition had never been there: the
     /// transition time is now, and it goes to the end of the list.
     pub fn set_afresh(self, into: &mut Vec<Condition>, observed: Generation, now: Timestamp) {
         if into.of_type(&self.kind).is_some_and(|old| Generation::seen_by(old) > observed) {

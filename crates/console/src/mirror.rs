@@ -29,7 +29,7 @@ use flagship_rules::diagnosis::report::{self, Reported};
 use flagship_rules::heartbeat::last_heard;
 use flagship_rules::policy::Adopted;
 use flagship_rules::update_run::lifecycle::{has_ended, proven};
-use flagship_rules::update_run::{Age, Rival};
+use flagship_rules::update_run::{Age, OtherRun};
 use flagship_runtime::client::{Client, Objects, ResourceType, Selection};
 use flagship_runtime::env::Env;
 use flagship_runtime::reflector::{Change, Reflector, Store, Subscription};
@@ -51,7 +51,7 @@ pub struct Run {
     /// What is asked for, and how far it has come.
     pub facts: RunFacts,
     /// As other runs see it.
-    pub rival: Rival,
+    pub rival: OtherRun,
 }
 
 /// An approval request.
@@ -363,7 +363,7 @@ impl Run {
         spec: flagship_api::staged_update::UpdateRunSpec,
         status: flagship_api::staged_update_status::UpdateRunStatus,
     ) -> Self {
-        let rival = Rival::read(&metadata, &status);
+        let rival = OtherRun::read(&metadata, &status);
         let facts = RunFacts {
             generation: Generation::of(&metadata),
             created: created(&metadata),

@@ -1,6 +1,6 @@
 //! Users who keep the server busy, whose connections are worked on by threads of lower priority.
 //!
-//! Turns ([`super::turns`]) bound what one user has under way, but encrypting a long list, or
+//! The fair queue ([`super::fair_queue`]) bounds what one user has under way, but encrypting a long list, or
 //! answering hundreds of connections, fills the threads all the same, and whatever else is
 //! ready on them waits. So the time that the connections and requests of a user take is
 //! counted. Who took much of a processor lately moves, with all connections, to threads that

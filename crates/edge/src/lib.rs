@@ -15,6 +15,7 @@ mod busy_users;
 mod connection;
 mod connection_limit;
 mod eviction;
+mod fair_queue;
 mod gzip;
 mod kept;
 mod kubeconfig;
@@ -25,7 +26,6 @@ mod requested;
 mod root_paths;
 mod socket;
 mod tls;
-mod turns;
 mod unread;
 
 use std::collections::BTreeMap;
@@ -47,10 +47,10 @@ pub use limits::Limits;
 use bodies::Bodies;
 use busy_users::BusyUsers;
 use connection_limit::ConnectionLimit;
+use fair_queue::FairQueue;
 use flagship_apiserver::auth::{Access, group};
 use flagship_apiserver::rest::{Server, Signer};
 use request::Listener;
-use turns::Turns;
 use unread::Unread;
 
 /// Connections that may wait to be accepted, as far as the machine allows: a client that finds
@@ -105,11 +105,11 @@ struct Shared {
     bodies: Arc<Bodies>,
     busy_users: Arc<BusyUsers>,
     /// Whose small request is next.
-    light: Arc<Turns>,
+    light: Arc<FairQueue>,
     /// Whose small read is.
-    reads: Arc<Turns>,
+    reads: Arc<FairQueue>,
     /// Whose large one is.
-    heavy: Arc<Turns>,
+    heavy: Arc<FairQueue>,
     unread: Arc<Unread>,
     audit: Option<Arc<Audit>>,
     backup: Option<Backup>,
@@ -186,9 +186,9 @@ impl Edge {
             connections: ConnectionLimit::new(&limits),
             bodies: Bodies::new(limits.bodies, limits.bodies_each),
             busy_users: BusyUsers::new(),
-            light: Turns::new(limits.requests, limits.requests_each, limits.waiting_each),
-            reads: Turns::new(limits.requests, limits.reads_each, limits.waiting_each),
-            heavy: Turns::new(limits.heavy, limits.heavy, limits.waiting_each),
+            light: FairQueue::new(limits.requests, limits.requests_each, limits.waiting_each),
+            reads: FairQueue::new(limits.requests, limits.reads_each, limits.waiting_each),
+            heavy: FairQueue::new(limits.heavy, limits.heavy, limits.waiting_each),
             unread: Unread::new(limits.unread_each),
             audit: audit.map(Arc::new),
             backup,

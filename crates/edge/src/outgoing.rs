@@ -12,7 +12,7 @@ use tokio::task::spawn_blocking;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::audit::Record;
-use super::turns::Turns;
+use super::fair_queue::FairQueue;
 use super::unread::Held;
 use flagship_apiserver::rest::{Body, UnderWay, slow_watch};
 
@@ -45,7 +45,7 @@ pub(super) struct Outgoing {
 /// A list whose pieces are made off the async threads, each in a turn of its user: tables and
 /// the like, for which every object is read.
 struct Pieces {
-    turns: Arc<Turns>,
+    queue: Arc<FairQueue>,
     user: Arc<str>,
     making: Option<Making>,
 }
@@ -62,7 +62,7 @@ impl Pieces {
         let making = match (&mut self.making, body.take()) {
             (Some(making), _) => making,
             (None, Some(body)) => {
-                let made = make_piece(self.turns.clone(), self.user.clone(), body);
+                let made = make_piece(self.queue.clone(), self.user.clone(), body);
                 self.making.insert(Box::pin(made))
             }
             (None, None) => return Poll::Ready(None),
@@ -76,13 +76,13 @@ impl Pieces {
 }
 
 async fn make_piece(
-    turns: Arc<Turns>,
+    queue: Arc<FairQueue>,
     user: Arc<str>,
     mut body: Body,
 ) -> Option<(Body, Option<Bytes>)> {
-    let turn = turns.take_another(&user).await;
+    let slot = queue.take_another(&user).await;
     let making = spawn_blocking(move || {
-        let _turn = turn;
+        let _slot = slot;
         let piece = body.next_piece();
         (body, piece)
     });
@@ -94,7 +94,7 @@ async fn make_piece(
 #[derive(Default)]
 pub(super) struct ResponseGuards {
     /// Whose turns the pieces of a costly list take, and whose list it is.
-    pub(super) turns: Option<(Arc<Turns>, Arc<str>)>,
+    pub(super) queue: Option<(Arc<FairQueue>, Arc<str>)>,
     pub(super) under_way: Option<UnderWay>,
     pub(super) held: Option<Held>,
     pub(super) record: Option<Box<Record>>,
@@ -104,11 +104,11 @@ impl Outgoing {
     /// The body of an answer that has begun.
     pub(super) fn new(body: Body, closing: &CancellationToken, along: ResponseGuards) -> Self {
         let closing = body.is_watch().then(|| Box::pin(closing.clone().cancelled_owned()));
-        let ResponseGuards { turns, under_way, held, record } = along;
+        let ResponseGuards { queue, under_way, held, record } = along;
         let held = held.filter(|_| body.is_watch());
         Self {
             body: Some(body),
-            pieces: turns.map(|(turns, user)| Pieces { turns, user, making: None }),
+            pieces: queue.map(|(queue, user)| Pieces { queue, user, making: None }),
             closing,
             since_others: 0,
             left: Bytes::new(),

@@ -24,10 +24,10 @@ use super::Shared;
 use super::audit::Asked;
 use super::bodies::{BodyQuota, Counted};
 use super::connection_limit::ConnectionSlot;
+use super::fair_queue::RequestSlot;
 use super::gzip::inflate;
 use super::outgoing::{Outgoing, ResponseGuards};
 use super::root_paths;
-use super::turns::Turn;
 use flagship_apiserver::auth::{Decision, Presented, RequestAttributes, User, group};
 use flagship_apiserver::rest::{self, ClusterHandle, Disconnected};
 
@@ -228,17 +228,17 @@ async fn admitted(
     let answered = if is_small_and_vital(&ask) {
         cluster.call(request).await
     } else if weight < HEAVY && is_read(&ask) {
-        let _turn = shared.reads.take(&name).await?;
+        let _slot = shared.reads.take(&name).await?;
         // With the turn in hand, so that of hundreds of reads of one user few are ready to run
         // at a time: a request of somebody else then finds few of them before it.
         yield_now().await;
         cluster.call(request).await
     } else if weight < HEAVY {
-        let _turn = shared.light.take(&name).await?;
+        let _slot = shared.light.take(&name).await?;
         cluster.call(request).await
     } else {
-        let turn = shared.heavy.take(&name).await?;
-        off_the_async_threads(shared, cluster, request, turn).await?
+        let slot = shared.heavy.take(&name).await?;
+        off_the_async_threads(shared, cluster, request, slot).await?
     };
     let response = answered.map_err(|Disconnected| Refused::Severed)?;
     if response.extensions().get::<rest::Unserved>().is_some() {
@@ -250,7 +250,7 @@ async fn admitted(
     if response.body().is_watch() {
         along.held = Some(shared.unread.watch(&name));
     }
-    along.turns = response.body().is_costly().then(|| (shared.heavy.clone(), name));
+    along.queue = response.body().is_costly().then(|| (shared.heavy.clone(), name));
     Ok(response)
 }
 
@@ -286,11 +286,11 @@ async fn off_the_async_threads(
     shared: &Shared,
     mut cluster: ClusterHandle,
     request: Request<Full<Bytes>>,
-    turn: Turn,
+    slot: RequestSlot,
 ) -> Result<Result<Response<rest::Body>, Disconnected>, ApiError> {
     let runtime = Handle::current();
     let working = shared.busy_users.lower().spawn_blocking(move || {
-        let _turn = turn;
+        let _slot = slot;
         runtime.block_on(cluster.call(request))
     });
     working.await.map_err(|why| {

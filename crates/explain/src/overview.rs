@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use flagship_api::binding::BindingState;
 use flagship_api::names::ObjectKey;
-use flagship_rules::update_run::Rival;
+use flagship_rules::update_run::OtherRun;
 use flagship_rules::update_run::lifecycle::{Phase, has_ended};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -31,7 +31,7 @@ pub struct Asked {
     /// Placements of both scopes.
     pub placements: BTreeMap<ObjectKey, PlacementFacts>,
     /// Runs of both scopes, oldest first, each as its rivals see it.
-    pub runs: Vec<(ObjectKey, RunFacts, Rival)>,
+    pub runs: Vec<(ObjectKey, RunFacts, OtherRun)>,
     /// Bindings of both scopes.
     pub bindings: Vec<BindingFacts>,
     /// Approval requests of both scopes.

@@ -16,7 +16,7 @@ use flagship_rules::policy::freeze::{Freeze, holding};
 use flagship_rules::update_run::lifecycle::{at_once as at_once_of, configured, has_ended};
 use flagship_rules::update_run::superseded::{Superseded, superseded, taken};
 use flagship_rules::update_run::{
-    Action, Observed, Options, Rival, Run, StageOpenings, closed, plan, week_ahead,
+    Action, Observed, Options, OtherRun, Run, StageOpenings, closed, plan, week_ahead,
 };
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -170,8 +170,8 @@ fn unstaged_of(strategy: &UpdateStrategySpec, seen: &Observed) -> Vec<Unstaged> 
 fn passed(runs: &[Run]) -> Vec<Passed> {
     let open = runs.iter().filter(|run| !has_ended(&run.status));
     let told = open.filter_map(|run| {
-        let others: Vec<Rival> =
-            runs.iter().filter(|other| other.uid != run.uid).map(Rival::of).collect();
+        let others: Vec<OtherRun> =
+            runs.iter().filter(|other| other.uid != run.uid).map(OtherRun::of).collect();
         let found = superseded(&run.status, &taken(&run.status, run.created, &others))?;
         let run = run.beside(&run.name).to_string();
         let message = format!("{run} is still open, and {} at {}", found.told(), found.at);

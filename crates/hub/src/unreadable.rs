@@ -5,7 +5,7 @@
 
 use std::fmt::Debug;
 
-use flagship_api::condition::{Draft, Generation};
+use flagship_api::condition::{ConditionDraft, Generation};
 use flagship_api::names::ObjectKey;
 use flagship_runtime::client::{ClientError, Malformed, Precondition, ResourceType};
 use flagship_runtime::effects::{Kind, Writer};
@@ -31,7 +31,7 @@ pub(crate) async fn refuse<K: Kind, O: Ord + Clone + Debug>(
     writer: &Writer<'_, O>,
     key: &ObjectKey,
     problem: &Malformed,
-    telling: Telling<impl FnOnce(&[Condition]) -> Option<Draft>>,
+    telling: Telling<impl FnOnce(&[Condition]) -> Option<ConditionDraft>>,
 ) -> Result<(), Failure> {
     match say::<K, O>(cx, writer, key, problem, telling).await {
         Ok(()) | Err(ClientError::NotFound { .. }) => Ok(()),
@@ -52,7 +52,7 @@ async fn say<K: Kind, O: Ord + Clone + Debug>(
     writer: &Writer<'_, O>,
     key: &ObjectKey,
     problem: &Malformed,
-    telling: Telling<impl FnOnce(&[Condition]) -> Option<Draft>>,
+    telling: Telling<impl FnOnce(&[Condition]) -> Option<ConditionDraft>>,
 ) -> Result<(), ClientError> {
     let resource = ResourceType::of::<K>();
     let object = cx.client.of_type::<DynamicObject>(resource).get(key).await?;

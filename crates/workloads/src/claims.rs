@@ -157,32 +157,32 @@ fn make(claim: &Value, plan: &mut Plan) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::World;
+    use crate::fixture::Fixture;
 
     #[test]
     fn a_claim_is_given_a_volume_and_bound() {
-        let mut world = World::new();
-        world.put("persistentvolumeclaims", json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
+        let mut fixture = Fixture::new();
+        fixture.put("persistentvolumeclaims", json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
             "metadata": {"name": "data", "namespace": "default"},
             "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "5Gi"}}}}));
         for _ in 0..6 {
-            let claim = world.get("persistentvolumeclaims", "data").clone();
-            let volume = world.list("persistentvolumes").pop();
+            let claim = fixture.get("persistentvolumeclaims", "data").clone();
+            let volume = fixture.list("persistentvolumes").pop();
             let plan = plan(&Observed {
                 claim,
                 volume,
                 provision: true,
                 lacks_class: None,
-                now: world.now,
+                now: fixture.now,
             });
-            world.apply(plan);
+            fixture.apply(plan);
         }
-        let claim = world.get("persistentvolumeclaims", "data").clone();
+        let claim = fixture.get("persistentvolumeclaims", "data").clone();
         assert_eq!(
             claim["status"],
             json!({"phase": "Bound", "accessModes": ["ReadWriteOnce"], "capacity": {"storage": "5Gi"}})
         );
-        let volume = world.list("persistentvolumes").pop().unwrap();
+        let volume = fixture.list("persistentvolumes").pop().unwrap();
         assert_eq!(claim["spec"]["volumeName"], volume["metadata"]["name"]);
         let kept = plan_volume(&volume, Some(&claim));
         assert!(matches!(kept.actions[..], [Action::ReplaceStatus { .. }]), "{kept:?}");

@@ -24,7 +24,7 @@ pub enum Style {
 
 /// What a condition says.
 #[derive(Debug, Clone)]
-pub struct Draft<'a> {
+pub struct ConditionDraft<'a> {
     /// Such as `Available`.
     pub kind: &'a str,
     /// `True`, `False` or `Unknown`.
@@ -46,7 +46,7 @@ pub fn is_true(conditions: &[Value], kind: &str) -> bool {
 }
 
 /// Adds or replaces a condition in place. Same status, reason and message change nothing.
-pub fn put(conditions: &mut Vec<Value>, style: Style, now: Timestamp, draft: &Draft<'_>) {
+pub fn put(conditions: &mut Vec<Value>, style: Style, now: Timestamp, draft: &ConditionDraft<'_>) {
     let old = find(conditions, draft.kind);
     if let Some(old) = old
         && old.text("/status") == draft.status

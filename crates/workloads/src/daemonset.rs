@@ -227,42 +227,42 @@ fn make(owner: &Value, node: &str, hash: &str) -> Action {
 mod tests {
     use super::*;
     use crate::config::WorkloadConfig;
-    use crate::world::World;
+    use crate::fixture::Fixture;
 
     struct Story {
-        world: World,
+        fixture: Fixture,
         nodes: Vec<Node>,
     }
 
     impl Story {
         fn of(nodes: u32) -> Self {
-            let mut world = World::new();
+            let mut fixture = Fixture::new();
             let config = WorkloadConfig::default();
-            world.put("daemonsets.apps", json!({"apiVersion": "apps/v1", "kind": "DaemonSet",
+            fixture.put("daemonsets.apps", json!({"apiVersion": "apps/v1", "kind": "DaemonSet",
                 "metadata": {"name": "agent", "namespace": "default"},
                 "spec": {"selector": {"matchLabels": {"app": "agent"}},
                     "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1}},
                     "template": {"metadata": {"labels": {"app": "agent"}},
                         "spec": {"containers": [{"name": "a", "image": "agent:1"}]}}}}));
-            let now = world.now;
+            let now = fixture.now;
             let nodes =
                 (1..=nodes).map(|n| Node::of(&crate::node::make(n, &config, now))).collect();
-            Self { world, nodes }
+            Self { fixture, nodes }
         }
 
         fn turn(&mut self) -> bool {
-            let world = &self.world;
+            let fixture = &self.fixture;
             let seen = Observed {
-                set: world.get("daemonsets.apps", "agent").clone(),
-                pods: world.pods(),
+                set: fixture.get("daemonsets.apps", "agent").clone(),
+                pods: fixture.pods(),
                 strays: vec![],
                 nodes: self.nodes.clone(),
-                revisions: world.list("controllerrevisions.apps"),
+                revisions: fixture.list("controllerrevisions.apps"),
                 refusal: None,
-                now: world.now,
+                now: fixture.now,
             };
             let plan = super::plan(&seen);
-            self.world.apply(plan)
+            self.fixture.apply(plan)
         }
 
         fn settle(&mut self) {
@@ -276,7 +276,7 @@ mod tests {
 
         fn places(&self) -> Vec<String> {
             let mut all: Vec<String> =
-                self.world.pods().iter().map(|p| place(p).to_owned()).collect();
+                self.fixture.pods().iter().map(|p| place(p).to_owned()).collect();
             all.sort();
             all
         }
@@ -289,7 +289,7 @@ mod tests {
         story.nodes[2].unschedulable = true;
         story.settle();
         assert_eq!(story.places(), ["node-1", "node-3"], "cordons do not keep daemons away");
-        let status = &story.world.get("daemonsets.apps", "agent")["status"];
+        let status = &story.fixture.get("daemonsets.apps", "agent")["status"];
         assert_eq!(status["desiredNumberScheduled"], 2);
         assert_eq!(status["numberUnavailable"], 2);
     }
@@ -307,19 +307,19 @@ mod tests {
     fn an_update_goes_one_node_at_a_time() {
         let mut story = Story::of(3);
         story.settle();
-        story.world.ready(|_| true);
+        story.fixture.ready(|_| true);
         story.settle();
-        story.world.edit("daemonsets.apps", "agent", |s| {
+        story.fixture.edit("daemonsets.apps", "agent", |s| {
             s["spec"]["template"]["spec"]["containers"][0]["image"] = json!("agent:2");
         });
         for round in 1..=3 {
             story.settle();
-            let ready = story.world.pods().iter().filter(|p| p.is_ready()).count();
+            let ready = story.fixture.pods().iter().filter(|p| p.is_ready()).count();
             assert_eq!(ready, 2, "round {round}");
-            story.world.ready(|p| p["status"].is_null());
+            story.fixture.ready(|p| p["status"].is_null());
         }
         story.settle();
-        let status = &story.world.get("daemonsets.apps", "agent")["status"];
+        let status = &story.fixture.get("daemonsets.apps", "agent")["status"];
         assert_eq!(status["updatedNumberScheduled"], 3);
         assert_eq!(status["numberAvailable"], 3);
     }

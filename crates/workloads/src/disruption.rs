@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::condition::{self, Draft, Style};
+use crate::condition::{self, ConditionDraft, Style};
 use crate::deployment::{Round, resolve};
 use crate::facts::Pod;
 use crate::object::{Fields, set};
@@ -59,14 +59,14 @@ pub fn plan(seen: &Observed) -> Plan {
     let allowed = if expected > 0 { (healthy - desired).max(0) } else { 0 };
     let mut conditions = budget.list("/status/conditions").to_vec();
     let draft = if allowed > 0 {
-        Draft {
+        ConditionDraft {
             kind: "DisruptionAllowed",
             status: "True",
             reason: "SufficientPods",
             message: String::new(),
         }
     } else {
-        Draft {
+        ConditionDraft {
             kind: "DisruptionAllowed",
             status: "False",
             reason: "InsufficientPods",

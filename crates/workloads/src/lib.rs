@@ -22,6 +22,8 @@ pub mod deployment;
 pub mod disruption;
 pub mod events;
 pub mod facts;
+#[cfg(test)]
+mod fixture;
 pub mod gc;
 pub mod hash;
 #[cfg(test)]
@@ -48,8 +50,6 @@ pub mod service;
 mod shell;
 pub mod statefulset;
 pub mod work_counters;
-#[cfg(test)]
-mod world;
 
 pub use config::WorkloadConfig;
 pub use shell::{ACTOR, Running, Workloads};

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::condition::{self, Draft, Style};
+use crate::condition::{self, ConditionDraft, Style};
 use crate::object::{Fields, set};
 use crate::plan::{Action, Plan, Target};
 
@@ -116,7 +116,7 @@ fn drain(seen: &Observed) -> Plan {
 }
 
 /// The five conditions, in the order a real namespace shows them.
-fn words(content: &[Item]) -> Vec<Draft<'static>> {
+fn words(content: &[Item]) -> Vec<ConditionDraft<'static>> {
     let mut resources: BTreeMap<String, usize> = BTreeMap::new();
     let mut finalizers: BTreeMap<&str, usize> = BTreeMap::new();
     for item in content {
@@ -131,7 +131,8 @@ fn words(content: &[Item]) -> Vec<Draft<'static>> {
         resources.iter().map(|(r, n)| format!("{r} has {n} resource instances")).collect();
     let held: Vec<String> =
         finalizers.iter().map(|(f, n)| format!("{f} in {n} resource instances")).collect();
-    let say = |kind, status, reason, message: String| Draft { kind, status, reason, message };
+    let say =
+        |kind, status, reason, message: String| ConditionDraft { kind, status, reason, message };
     vec![
         say(
             "NamespaceDeletionDiscoveryFailure",

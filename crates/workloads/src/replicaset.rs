@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::claim;
-use crate::condition::{self, Draft, Style};
+use crate::condition::{self, ConditionDraft, Style};
 use crate::facts::Pod;
 use crate::object::Fields;
 use crate::plan::{Action, Note, Plan};
@@ -93,8 +93,12 @@ fn report(seen: &Observed, active: &[&Pod], surplus: i64, plan: &mut Plan) {
         Some(why) if surplus != 0 => {
             let reason = if surplus < 0 { "FailedCreate" } else { "FailedDelete" };
             plan.waiting.push(why.clone());
-            let draft =
-                Draft { kind: "ReplicaFailure", status: "True", reason, message: why.clone() };
+            let draft = ConditionDraft {
+                kind: "ReplicaFailure",
+                status: "True",
+                reason,
+                message: why.clone(),
+            };
             if condition::find(&conditions, "ReplicaFailure").is_none() {
                 condition::put(&mut conditions, Style::Plain, now, &draft);
             }

@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::condition::{self, Draft, Style};
+use crate::condition::{self, ConditionDraft, Style};
 use crate::facts::Pod;
 use crate::node::Node;
 use crate::object::Fields;
@@ -124,7 +124,8 @@ fn refuse(seen: &Observed, reason: &str, message: String, say: bool) -> Plan {
     let pod = &seen.pod;
     let mut plan = Plan::wait(message.clone());
     let mut conditions = pod.list("/status/conditions").to_vec();
-    let draft = Draft { kind: "PodScheduled", status: "False", reason, message: message.clone() };
+    let draft =
+        ConditionDraft { kind: "PodScheduled", status: "False", reason, message: message.clone() };
     condition::put(&mut conditions, Style::Probed, seen.now, &draft);
     let mut status = crate::object::status_of(pod);
     crate::object::set(&mut status, &["phase"], Value::String("Pending".into()));

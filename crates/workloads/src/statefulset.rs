@@ -315,7 +315,7 @@ fn ordinal(set: &Value, pod: &str) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::World;
+    use crate::fixture::Fixture;
 
     fn db(replicas: i64) -> Value {
         json!({"apiVersion": "apps/v1", "kind": "StatefulSet",
@@ -328,130 +328,130 @@ mod tests {
                     "spec": {"containers": [{"name": "db", "image": "db:1"}]}}}})
     }
 
-    fn turn(world: &mut World) -> bool {
-        let set = world.get("statefulsets.apps", "db").clone();
+    fn turn(fixture: &mut Fixture) -> bool {
+        let set = fixture.get("statefulsets.apps", "db").clone();
         let seen = Observed {
-            pods: world.pods(),
+            pods: fixture.pods(),
             strays: vec![],
             taken: BTreeSet::new(),
-            revisions: world.list("controllerrevisions.apps"),
-            claims: world
+            revisions: fixture.list("controllerrevisions.apps"),
+            claims: fixture
                 .list("persistentvolumeclaims")
                 .iter()
                 .map(|c| c.name().to_owned())
                 .collect(),
             refusal: None,
-            now: world.now,
+            now: fixture.now,
             set,
         };
-        world.apply(super::plan(&seen))
+        fixture.apply(super::plan(&seen))
     }
 
-    fn settle(world: &mut World) {
+    fn settle(fixture: &mut Fixture) {
         for _ in 0..50 {
-            if !turn(world) {
+            if !turn(fixture) {
                 return;
             }
         }
-        panic!("does not settle: {:?}", world.said);
+        panic!("does not settle: {:?}", fixture.said);
     }
 
-    fn names(world: &World) -> Vec<String> {
-        world.pods().into_iter().map(|p| p.name).collect()
+    fn names(fixture: &Fixture) -> Vec<String> {
+        fixture.pods().into_iter().map(|p| p.name).collect()
     }
 
-    fn grow(world: &mut World) {
+    fn grow(fixture: &mut Fixture) {
         for _ in 0..8 {
-            settle(world);
-            world.ready(|p| p["status"].is_null());
+            settle(fixture);
+            fixture.ready(|p| p["status"].is_null());
         }
-        settle(world);
+        settle(fixture);
     }
 
     #[test]
     fn pods_come_one_after_the_other_with_their_claims() {
-        let mut world = World::new();
-        world.put("statefulsets.apps", db(3));
-        settle(&mut world);
-        assert_eq!(names(&world), ["db-0"]);
-        settle(&mut world);
-        assert_eq!(names(&world), ["db-0"], "the second waits for the first");
-        grow(&mut world);
-        assert_eq!(names(&world), ["db-0", "db-1", "db-2"]);
+        let mut fixture = Fixture::new();
+        fixture.put("statefulsets.apps", db(3));
+        settle(&mut fixture);
+        assert_eq!(names(&fixture), ["db-0"]);
+        settle(&mut fixture);
+        assert_eq!(names(&fixture), ["db-0"], "the second waits for the first");
+        grow(&mut fixture);
+        assert_eq!(names(&fixture), ["db-0", "db-1", "db-2"]);
         let claims: Vec<String> =
-            world.list("persistentvolumeclaims").iter().map(|c| c.name().to_owned()).collect();
+            fixture.list("persistentvolumeclaims").iter().map(|c| c.name().to_owned()).collect();
         assert_eq!(claims, ["data-db-0", "data-db-1", "data-db-2"]);
-        let status = &world.get("statefulsets.apps", "db")["status"];
+        let status = &fixture.get("statefulsets.apps", "db")["status"];
         assert_eq!(
             (status["readyReplicas"].as_i64(), status["updatedReplicas"].as_i64()),
             (Some(3), Some(3))
         );
         assert_eq!(status["currentRevision"], status["updateRevision"]);
-        assert_eq!(world.said[0], "create Claim data-db-0 Pod db-0 in StatefulSet db success");
-        assert_eq!(world.said[1], "create Pod db-0 in StatefulSet db successful");
+        assert_eq!(fixture.said[0], "create Claim data-db-0 Pod db-0 in StatefulSet db success");
+        assert_eq!(fixture.said[1], "create Pod db-0 in StatefulSet db successful");
     }
 
     #[test]
     fn parallel_pods_come_at_once() {
-        let mut world = World::new();
+        let mut fixture = Fixture::new();
         let mut set = db(3);
         set["spec"]["podManagementPolicy"] = json!("Parallel");
-        world.put("statefulsets.apps", set);
-        settle(&mut world);
-        assert_eq!(names(&world).len(), 3);
+        fixture.put("statefulsets.apps", set);
+        settle(&mut fixture);
+        assert_eq!(names(&fixture).len(), 3);
     }
 
     #[test]
     fn scaling_down_takes_the_highest_and_keeps_claims() {
-        let mut world = World::new();
-        world.put("statefulsets.apps", db(3));
-        grow(&mut world);
-        world.edit("statefulsets.apps", "db", |s| s["spec"]["replicas"] = json!(1));
-        settle(&mut world);
-        assert_eq!(names(&world), ["db-0"]);
-        assert_eq!(world.list("persistentvolumeclaims").len(), 3);
+        let mut fixture = Fixture::new();
+        fixture.put("statefulsets.apps", db(3));
+        grow(&mut fixture);
+        fixture.edit("statefulsets.apps", "db", |s| s["spec"]["replicas"] = json!(1));
+        settle(&mut fixture);
+        assert_eq!(names(&fixture), ["db-0"]);
+        assert_eq!(fixture.list("persistentvolumeclaims").len(), 3);
     }
 
     #[test]
     fn updates_go_from_the_top_down_to_the_partition() {
-        let mut world = World::new();
-        world.put("statefulsets.apps", db(3));
-        grow(&mut world);
-        world.edit("statefulsets.apps", "db", |s| {
+        let mut fixture = Fixture::new();
+        fixture.put("statefulsets.apps", db(3));
+        grow(&mut fixture);
+        fixture.edit("statefulsets.apps", "db", |s| {
             s["spec"]["updateStrategy"]["rollingUpdate"]["partition"] = json!(1);
             s["spec"]["template"]["spec"]["containers"][0]["image"] = json!("db:2");
         });
-        turn(&mut world);
-        assert_eq!(names(&world), ["db-0", "db-1"], "the highest goes first");
-        grow(&mut world);
-        let images: Vec<String> = world
+        turn(&mut fixture);
+        assert_eq!(names(&fixture), ["db-0", "db-1"], "the highest goes first");
+        grow(&mut fixture);
+        let images: Vec<String> = fixture
             .list("pods")
             .iter()
             .map(|p| p.text("/spec/containers/0/image").to_owned())
             .collect();
         assert_eq!(images, ["db:1", "db:2", "db:2"]);
         // A pod below the partition that dies comes back as it was.
-        world.objects.remove(&("pods".into(), "default".into(), "db-0".into()));
-        grow(&mut world);
-        assert_eq!(world.get("pods", "db-0").text("/spec/containers/0/image"), "db:1");
-        let status = &world.get("statefulsets.apps", "db")["status"];
+        fixture.objects.remove(&("pods".into(), "default".into(), "db-0".into()));
+        grow(&mut fixture);
+        assert_eq!(fixture.get("pods", "db-0").text("/spec/containers/0/image"), "db:1");
+        let status = &fixture.get("statefulsets.apps", "db")["status"];
         assert_ne!(status["currentRevision"], status["updateRevision"]);
-        world.edit("statefulsets.apps", "db", |s| {
+        fixture.edit("statefulsets.apps", "db", |s| {
             s["spec"]["updateStrategy"]["rollingUpdate"]["partition"] = json!(0);
         });
-        grow(&mut world);
-        let status = &world.get("statefulsets.apps", "db")["status"];
+        grow(&mut fixture);
+        let status = &fixture.get("statefulsets.apps", "db")["status"];
         assert_eq!(status["currentRevision"], status["updateRevision"]);
         assert_eq!(status["currentReplicas"], 3);
     }
 
     #[test]
     fn a_failed_pod_is_replaced() {
-        let mut world = World::new();
-        world.put("statefulsets.apps", db(1));
-        grow(&mut world);
-        world.edit("pods", "db-0", |p| p["status"] = json!({"phase": "Failed"}));
-        settle(&mut world);
-        assert!(world.get("pods", "db-0")["status"].is_null());
+        let mut fixture = Fixture::new();
+        fixture.put("statefulsets.apps", db(1));
+        grow(&mut fixture);
+        fixture.edit("pods", "db-0", |p| p["status"] = json!({"phase": "Failed"}));
+        settle(&mut fixture);
+        assert!(fixture.get("pods", "db-0")["status"].is_null());
     }
 }

@@ -12,7 +12,7 @@ use flagship_store::{Expect, Store, Stored};
 use serde_json::Value;
 
 use super::cluster::{Caller, Cluster, Ctx, Place};
-use super::draft::Draft;
+use super::draft::PreparedObject;
 use super::options::{DeleteOptions, WriteOptions};
 use super::subresource::Sub;
 use super::{meta, rules};
@@ -169,7 +169,11 @@ impl Hooks<'_> {
     }
 
     /// The hooks of a write that is about to be committed.
-    pub(super) fn at_commit<'a>(ctx: &Ctx<'a>, expect: Expect, draft: &Draft) -> Hooks<'a> {
+    pub(super) fn at_commit<'a>(
+        ctx: &Ctx<'a>,
+        expect: Expect,
+        draft: &PreparedObject,
+    ) -> Hooks<'a> {
         let operation = if expect == Expect::Absent { "create" } else { "update" };
         let Ctx { cluster, caller, place, .. } = *ctx;
         Hooks { cluster, caller, place, operation, sub: draft.sub, dry_run: false, options: None }

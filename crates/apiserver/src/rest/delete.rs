@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::admission::{Hooks, Options};
 use super::cluster::Ctx;
 use super::cluster::Place;
-use super::draft::{self, Draft};
+use super::draft::{self, PreparedObject};
 use super::failure::{Failure, not_stored};
 use super::meta::{self, FOREGROUND, ORPHAN};
 use super::options::{DeleteOptions, ListOptions, Propagation};
@@ -66,7 +66,7 @@ pub(crate) async fn delete(ctx: &Ctx<'_>, options: &DeleteOptions) -> Result<Del
             let object = Written { value, json, revision, created: false, warnings };
             return Ok(Deleted { object, gone: removes });
         }
-        let draft = Draft::of_deletion(value, warnings, removes);
+        let draft = PreparedObject::of_deletion(value, warnings, removes);
         match write::commit(ctx, draft, place.key(), Expect::At(revision)).await? {
             Ok(mut object) => {
                 if removes && kind.row().is_some_and(|row| row.graceful_deletion) {

@@ -24,7 +24,7 @@ use super::{certificates, crd, managers, meta, roles, rules};
 use crate::registry::{Kind, Origin, Served};
 
 /// An object ready to be committed, in its storage version.
-pub(super) struct Draft {
+pub(super) struct PreparedObject {
     pub(super) value: Value,
     pub(super) warnings: Vec<String>,
     /// The write removes the object: it was terminating and nothing holds it any more.
@@ -35,7 +35,7 @@ pub(super) struct Draft {
     pub(super) defines: Option<Arc<Kind>>,
 }
 
-impl Draft {
+impl PreparedObject {
     /// An object to be deleted or marked.
     pub(super) fn of_deletion(value: Value, warnings: Vec<String>, removes: bool) -> Self {
         Self { value, warnings, removes, sub: Sub::Main, defines: None }
@@ -61,7 +61,7 @@ pub(super) async fn draft_create(
     body: Decoded,
     options: &WriteOptions,
     owner: Owner,
-) -> Result<Draft, ApiError> {
+) -> Result<PreparedObject, ApiError> {
     let served = &place.served;
     let kind = &*served.kind;
     if crd::is_terminating(cluster, kind) {
@@ -116,14 +116,14 @@ pub(super) async fn draft_create(
     }
 
     let value = rules::convert(kind, kind.storage, object);
-    Ok(Draft { value, warnings, removes: false, sub: Sub::Main, defines })
+    Ok(PreparedObject { value, warnings, removes: false, sub: Sub::Main, defines })
 }
 
 /// What a change amounts to.
 pub(super) enum Drafted {
     /// Nothing would change.
     Same(Vec<String>),
-    Changed(Draft),
+    Changed(PreparedObject),
 }
 
 /// Drafts the change of an object.
@@ -201,7 +201,7 @@ pub(super) async fn draft_update(
         return Ok(Drafted::Same(warnings));
     }
     let removes = is_released(kind, &value);
-    Ok(Drafted::Changed(Draft { value, warnings, removes, sub, defines }))
+    Ok(Drafted::Changed(PreparedObject { value, warnings, removes, sub, defines }))
 }
 
 /// What a client is told whose change leads to something that cannot be read: a patch is

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use super::admission::Hooks;
 use super::cluster::{Caller, Cluster, Ctx, Place};
 use super::decode::Decoded;
-use super::draft::{Draft, Drafted, Owner, draft_create, draft_update};
+use super::draft::{Drafted, Owner, PreparedObject, draft_create, draft_update};
 use super::dynamic_admission::checked;
 use super::failure::{Failure, commit_error, not_stored};
 use super::options::WriteOptions;
@@ -91,7 +91,7 @@ pub(crate) async fn create(
 /// Commits a new object.
 async fn commit_new(
     ctx: &Ctx<'_>,
-    draft: Draft,
+    draft: PreparedObject,
     options: &WriteOptions,
 ) -> Result<Result<Written, CommitFailure>, Failure> {
     let key = key_of(&draft.value);
@@ -291,7 +291,7 @@ pub(super) fn expel(cluster: &Cluster, resource: &str, there: &Stored) {
 /// Commits a draft past both fault points. The inner error is for the caller to judge.
 pub(super) async fn commit(
     ctx: &Ctx<'_>,
-    draft: Draft,
+    draft: PreparedObject,
     key: ObjectKey,
     expect: Expect,
 ) -> Result<Result<Written, CommitFailure>, Failure> {
@@ -336,7 +336,7 @@ pub(super) async fn commit(
 fn commit_now(
     ctx: &Ctx<'_>,
     mut write: Write<'_>,
-    draft: &Draft,
+    draft: &PreparedObject,
 ) -> Result<(Arc<Stored>, Option<Value>), CommitFailure> {
     let (cluster, kind) = (ctx.cluster, &*ctx.place.served.kind);
     cluster.check_open().map_err(CommitFailure::Refused)?;
@@ -401,8 +401,8 @@ fn unchanged(current: &Arc<Stored>, warnings: Vec<String>) -> Result<Written, Ap
     })
 }
 
-fn dry(draft: Draft, revision: u64, created: bool) -> Written {
-    let Draft { mut value, warnings, .. } = draft;
+fn dry(draft: PreparedObject, revision: u64, created: bool) -> Written {
+    let PreparedObject { mut value, warnings, .. } = draft;
     if created {
         meta::of_mut(&mut value).remove("resourceVersion");
     }

@@ -26,7 +26,7 @@ use flagship_rules::diagnosis::report::{self, Reported};
 use flagship_rules::heartbeat::last_heard;
 use flagship_rules::policy::Adopted;
 use flagship_rules::update_run::lifecycle::{has_ended, proven};
-use flagship_rules::update_run::{Age, Rival};
+use flagship_rules::update_run::{Age, OtherRun};
 use flagship_runtime::client::{Client, ClientError, Listed, Selection};
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -203,7 +203,7 @@ impl OfPlacement {
         facts.rivals = open.map(|run| run.name().to_owned()).collect();
         let mine = run.or(facts.last_run.as_ref().map(|(name, _)| name.as_str()));
         let others = self.runs.iter().filter(|run| Some(run.name()) != mine);
-        facts.others = others.map(|run| Rival::read(&run.metadata, &run.status)).collect();
+        facts.others = others.map(|run| OtherRun::read(&run.metadata, &run.status)).collect();
         let proven = self.runs.iter().filter_map(|run| proven(&run.status));
         facts.proven = proven.map(str::to_owned).collect();
     }
@@ -330,7 +330,7 @@ pub async fn everything(hub: &Hub, now: Timestamp) -> Result<Asked, ClientError>
             .into_iter()
             .map(|run| {
                 let key = ObjectKey::new(run.metadata.namespace.as_deref(), run.name());
-                let rival = Rival::read(&run.metadata, &run.status);
+                let rival = OtherRun::read(&run.metadata, &run.status);
                 (key, run_facts(run), rival)
             })
             .collect(),

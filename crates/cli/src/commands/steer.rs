@@ -17,7 +17,7 @@ use flagship_explain::why::{detail, spoken};
 use flagship_rules::update_run::approving::{approved, is_open};
 use flagship_rules::update_run::lifecycle::{self, Ending};
 use flagship_rules::update_run::superseded::{superseded, taken};
-use flagship_rules::update_run::{Age, Rival};
+use flagship_rules::update_run::{Age, OtherRun};
 use flagship_runtime::client::{Client, ClientError, Selection};
 use flagship_runtime::env::Env;
 use jiff::Timestamp;
@@ -253,8 +253,8 @@ async fn may_go_on(hub: &Hub, key: &ObjectKey, now: Timestamp) -> anyhow::Result
     let placement = ObjectKey::new(key.namespace.as_deref(), &run.spec.placement_name);
     let others = runs_of(&hub.client, &placement).await?;
     let others = others.iter().filter(|other| other.metadata.uid != run.metadata.uid);
-    let others: Vec<Rival> =
-        others.map(|other| Rival::read(&other.metadata, &other.status)).collect();
+    let others: Vec<OtherRun> =
+        others.map(|other| OtherRun::read(&other.metadata, &other.status)).collect();
     let created = run.metadata.creation_timestamp.as_ref().map_or(now, |time| time.0);
     match superseded(&run.status, &taken(&run.status, created, &others)) {
         None => Ok(()),

@@ -10,7 +10,7 @@ use flagship_rules::eviction::is_settled;
 use flagship_rules::model::Cluster;
 use flagship_rules::update_run::laws;
 use flagship_rules::update_run::lifecycle::has_ended;
-use flagship_rules::update_run::{Observed, Rival, Run};
+use flagship_rules::update_run::{Observed, OtherRun, Run};
 
 const AREA: &str = "runs";
 
@@ -75,7 +75,7 @@ fn observed(seen: &HubContents, run: &Run) -> Observed {
             .keys()
             .map(|name| Arc::new(Cluster { name: name.clone(), ..Cluster::default() }))
             .collect(),
-        rivals: others.map(Rival::of).collect(),
+        rivals: others.map(OtherRun::of).collect(),
         ..Observed::of(run.clone(), seen.now)
     }
 }

@@ -182,7 +182,7 @@ pub fn by(who: &Who) -> String {
 mod tests {
     use flagship_api::rollout_record::{RecordedRun, RecordedStage};
     use flagship_rules::record::chain::{begun, sealed};
-    use flagship_rules::record::{Draft, Head};
+    use flagship_rules::record::{EntryDraft, Head};
 
     use super::report::report;
     use super::*;
@@ -190,7 +190,7 @@ mod tests {
     /// Somebody who names things so that a page or a table would break.
     const HOSTILE: &str = "<script>alert('x')</script>\n| *a* | \"b\" & `c`";
 
-    fn record(drafts: Vec<(Draft, Option<Who>)>) -> Record {
+    fn record(drafts: Vec<(EntryDraft, Option<Who>)>) -> Record {
         let run = RecordedRun { name: HOSTILE.to_owned(), uid: "u".to_owned() };
         let stages = vec![RecordedStage {
             name: "all".to_owned(),
@@ -210,10 +210,10 @@ mod tests {
 
     fn whole() -> Record {
         let who = Who { name: HOSTILE.to_owned(), known: Known::Said };
-        let of = |what| Draft::of(what).stage("all");
+        let of = |what| EntryDraft::of(what).stage("all");
         record(vec![
-            (Draft::of(What::Planned), Some(who.clone())),
-            (Draft::of(What::Started), None),
+            (EntryDraft::of(What::Planned), Some(who.clone())),
+            (EntryDraft::of(What::Started), None),
             (of(What::StageBegan), None),
             (of(What::ClusterBegan).cluster("c1"), None),
             (of(What::ClusterBegan).cluster(HOSTILE), None),
@@ -221,7 +221,7 @@ mod tests {
             (of(What::ClusterFailed).cluster(HOSTILE).cause("X_Y").text(HOSTILE), None),
             (of(What::GateWaits).gate("after-Approval".to_owned()), None),
             (of(What::Approved).gate("after-Approval".to_owned()).text(HOSTILE), Some(who)),
-            (Draft::of(What::Frozen).text(HOSTILE), None),
+            (EntryDraft::of(What::Frozen).text(HOSTILE), None),
         ])
     }
 
@@ -272,17 +272,20 @@ mod tests {
     #[test]
     fn a_run_is_replayed_as_stuck_until_a_cluster_gets_on_and_as_closed_until_a_window_opens() {
         use crate::board::Phase;
-        let of = |what| (Draft::of(what).stage("all").cluster("c1"), None);
+        let of = |what| (EntryDraft::of(what).stage("all").cluster("c1"), None);
         let drafts = vec![
-            (Draft::of(What::Planned), None),
-            (Draft::of(What::Started), None),
-            (Draft::of(What::WindowClosed).text("closed until Mon 09:00 UTC (policy p)"), None),
-            (Draft::of(What::WindowOpened), None),
+            (EntryDraft::of(What::Planned), None),
+            (EntryDraft::of(What::Started), None),
+            (
+                EntryDraft::of(What::WindowClosed).text("closed until Mon 09:00 UTC (policy p)"),
+                None,
+            ),
+            (EntryDraft::of(What::WindowOpened), None),
             of(What::ClusterBegan),
-            (Draft::of(What::Stuck).text("stuck waiting for c1"), None),
+            (EntryDraft::of(What::Stuck).text("stuck waiting for c1"), None),
             of(What::ClusterDone),
-            (Draft::of(What::Stuck).text("stuck waiting for c1"), None),
-            (Draft::of(What::Stopped), None),
+            (EntryDraft::of(What::Stuck).text("stuck waiting for c1"), None),
+            (EntryDraft::of(What::Stopped), None),
         ];
         let record = record(drafts);
         let phases: Vec<Phase> = (1..=9)
@@ -313,7 +316,7 @@ mod tests {
         let hash = first.last_hash().to_owned();
         head.follows =
             Some(Follows { run: "r".to_owned(), uid: "u".to_owned(), hash: hash.clone() });
-        let drafts = entries.iter().map(|entry| (Draft::of(entry.what), None)).collect();
+        let drafts = entries.iter().map(|entry| (EntryDraft::of(entry.what), None)).collect();
         head.entries = sealed(&head, None, drafts, Timestamp::UNIX_EPOCH);
         second.parts.push(head);
         let judged = |all: &[Record], second: &Record| {

@@ -14,7 +14,7 @@ use flagship_api::staged_update::UpdateRunSpec;
 use flagship_api::staged_update_status::UpdateRunStatus;
 use flagship_rules::diagnosis::report::Reported;
 use flagship_rules::policy::Adopted;
-use flagship_rules::update_run::Rival;
+use flagship_rules::update_run::OtherRun;
 use flagship_rules::update_run::superseded::{Taken, taken};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -55,7 +55,7 @@ pub struct Facts {
     /// the last of them is `run`.
     pub rivals: Vec<String>,
     /// The placement's other runs, as one run sees another.
-    pub others: Vec<Rival>,
+    pub others: Vec<OtherRun>,
     /// Versions of the placement that some run has brought everywhere.
     pub proven: Vec<String>,
     /// The placement's newest run, if it has ended and none is open.

@@ -61,7 +61,7 @@ pub(crate) struct Run {
     /// As the rules see it; without stages once it is settled.
     pub value: update_run::Run,
     /// As other runs see it.
-    pub rival: update_run::Rival,
+    pub rival: update_run::OtherRun,
 }
 
 impl RunMirrors {
@@ -132,7 +132,7 @@ impl Run {
         let (meta, spec) = (object.meta(), object.spec());
         let nothing = UpdateRunStatus::default();
         let status = object.status().unwrap_or(&nothing);
-        let rival = update_run::Rival::read(meta, status);
+        let rival = update_run::OtherRun::read(meta, status);
         let mut value = update_run::Run::read(meta, spec, status);
         let current = |generation: Option<i64>| generation == Some(value.generation);
         let told = status.conditions.iter().all(|c| current(c.observed_generation));

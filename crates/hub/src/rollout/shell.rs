@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flagship_api::binding::{BindingState, ResourceBindingSpec};
-use flagship_api::condition::{Draft, Generation};
+use flagship_api::condition::{ConditionDraft, Generation};
 use flagship_api::names::ObjectKey;
 use flagship_rules::model::Binding;
 use flagship_rules::rollout::{Action, Observed, Plan, messages, plan};
@@ -164,7 +164,7 @@ impl<S: Scoped> Shell<S> {
         precondition: &Precondition,
         generation: Generation,
         binding: &Binding,
-        said: Draft,
+        said: ConditionDraft,
     ) -> Result<(), ClientError> {
         let mut conditions = binding.status.conditions.clone();
         said.set(&mut conditions, generation, self.cx.env.now());

@@ -13,7 +13,7 @@ use flagship_api::placement_status::NamespacedName;
 use flagship_base::names::label_value;
 use flagship_rules::model::{Binding, Cluster, PolicySnapshot};
 use flagship_rules::placement::Placement;
-use flagship_rules::update_run::{ClusterOverride, NamespacedOverride, Rival};
+use flagship_rules::update_run::{ClusterOverride, NamespacedOverride, OtherRun};
 use flagship_runtime::client::{ClientError, Listed, ResourceType, Selection};
 use flagship_runtime::effects::Kind;
 use flagship_runtime::error_action::Failure;
@@ -160,7 +160,7 @@ async fn rivals<S: Scoped>(
     departed: &Departed,
     run: &Run,
     bindings: &[Arc<Binding>],
-) -> Result<Vec<Rival>, NotRead> {
+) -> Result<Vec<OtherRun>, NotRead> {
     let mut found = Vec::new();
     let mut everybody: Option<BTreeMap<String, ObjectKey>> = None;
     for uid in writers(bindings, run) {
@@ -184,11 +184,11 @@ async fn rivals<S: Scoped>(
         match object.filter(|object| object.meta().uid.as_deref() == Some(uid)) {
             Some(rival) => {
                 let status = rival.status().cloned().unwrap_or_default();
-                found.push(Rival::read(rival.meta(), &status));
+                found.push(OtherRun::read(rival.meta(), &status));
             }
             None => {
                 departed.add(uid);
-                found.push(Rival::departed(uid));
+                found.push(OtherRun::departed(uid));
             }
         }
     }

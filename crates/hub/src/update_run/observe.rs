@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use flagship_api::names::ObjectKey;
 use flagship_rules::model::Binding;
-use flagship_rules::update_run::{Approval, Observed, Rival};
+use flagship_rules::update_run::{Approval, Observed, OtherRun};
 use flagship_runtime::client::Precondition;
 
 use crate::hub::Context;
@@ -90,9 +90,9 @@ pub(super) fn observe(
     let rivals = writers(&observed.bindings, run).into_iter();
     let rivals = rivals.filter_map(|uid| match scope.runs.with_uid(uid) {
         Some(known) => Some(known.rival.clone()),
-        None => departed.contains(uid).then(|| Rival::departed(uid)),
+        None => departed.contains(uid).then(|| OtherRun::departed(uid)),
     });
-    let rivals: Vec<Rival> = rivals.collect();
+    let rivals: Vec<OtherRun> = rivals.collect();
     observed.rivals = rivals;
     under_way(scope, run, &mut observed.rivals);
     seen
@@ -100,9 +100,9 @@ pub(super) fn observe(
 
 /// Adds the runs of the same placement that have not ended. Bindings do not name the ones
 /// that have promised something and not done it yet.
-pub(super) fn under_way(scope: &ScopeMirrors, run: &Run, rivals: &mut Vec<Rival>) {
+pub(super) fn under_way(scope: &ScopeMirrors, run: &Run, rivals: &mut Vec<OtherRun>) {
     for other in scope.runs.of(&run.placement) {
-        let known = |known: &Rival| known.uid == other.precondition.uid;
+        let known = |known: &OtherRun| known.uid == other.precondition.uid;
         let is_new = other.precondition.uid != run.precondition.uid && !rivals.iter().any(known);
         if is_new && !other.rival.ended {
             rivals.push(other.rival.clone());

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use flagship_api::condition::Draft;
+use flagship_api::condition::ConditionDraft;
 use flagship_rules::properties::{Collected, provider};
 use futures::future::BoxFuture;
 
@@ -36,7 +36,7 @@ pub(crate) struct Answer {
     pub collected: Option<Collected>,
     /// Whether the provider runs: then an answer that is missing is not replaced.
     pub runs: bool,
-    pub conditions: Vec<Draft>,
+    pub conditions: Vec<ConditionDraft>,
 }
 
 impl Guarded {
@@ -45,7 +45,8 @@ impl Guarded {
     }
 
     pub async fn ask(&self) -> Answer {
-        let silent = |said: Draft| Answer { collected: None, runs: false, conditions: vec![said] };
+        let silent =
+            |said: ConditionDraft| Answer { collected: None, runs: false, conditions: vec![said] };
         if !self.started.load(Ordering::Acquire) {
             match tokio::time::timeout(DEADLINE, self.provider.start()).await {
                 Ok(Ok(())) => self.started.store(true, Ordering::Release),

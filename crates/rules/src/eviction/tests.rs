@@ -16,7 +16,7 @@ fn now() -> Timestamp {
 }
 
 /// An eviction of `web` from `c1`. Bindings are told as `cluster State flags...`.
-fn world(policy: Value, bindings: &[&str], budget: Value) -> Observed {
+fn fixture(policy: Value, bindings: &[&str], budget: Value) -> Observed {
     let mut spec = json!({"resourceSelectors": []});
     if !policy.is_null() {
         spec["policy"] = policy;
@@ -119,24 +119,24 @@ const HEALTHY: &str = "c1 Bound Available=True";
 // checklist fleet 12.32
 #[test]
 fn five_things_make_an_eviction_invalid_for_good() {
-    let mut missing = world(Value::Null, &[HEALTHY], Value::Null);
+    let mut missing = fixture(Value::Null, &[HEALTHY], Value::Null);
     missing.placement = None;
-    let mut deleting = world(Value::Null, &[HEALTHY], Value::Null);
+    let mut deleting = fixture(Value::Null, &[HEALTHY], Value::Null);
     deleting.placement.as_mut().unwrap().deleting = true;
     let fixed = json!({"placementType": "PickFixed", "clusterNames": ["c1"]});
     let cases = [
         (missing, "Failed to find ClusterResourcePlacement targeted by eviction"),
         (deleting, "Found deleting ClusterResourcePlacement targeted by eviction"),
         (
-            world(fixed, &[HEALTHY], Value::Null),
+            fixture(fixed, &[HEALTHY], Value::Null),
             "Found ClusterResourcePlacement with PickFixed placement type targeted by eviction",
         ),
         (
-            world(Value::Null, &[HEALTHY, "c1 Bound deleting"], Value::Null),
+            fixture(Value::Null, &[HEALTHY, "c1 Bound deleting"], Value::Null),
             "Found more than one scheduler decision for placement in cluster targeted by eviction",
         ),
         (
-            world(Value::Null, &["c2 Bound Available=True"], Value::Null),
+            fixture(Value::Null, &["c2 Bound Available=True"], Value::Null),
             "Failed to find scheduler decision for placement in cluster targeted by eviction",
         ),
     ];
@@ -147,7 +147,7 @@ fn five_things_make_an_eviction_invalid_for_good() {
         let Some(Action::Conclude(conditions)) = decided.actions.last() else { panic!() };
         seen.eviction.conditions = conditions.clone();
         // What was wrong may be right by now: the word stands.
-        seen.placement = world(Value::Null, &[], Value::Null).placement;
+        seen.placement = fixture(Value::Null, &[], Value::Null).placement;
         seen.bindings = vec![bound(HEALTHY)];
         assert_eq!(plan(&seen), Plan::default());
     }
@@ -193,7 +193,7 @@ fn what_the_binding_stands_for_comes_before_any_budget() {
         ("c1 Bound Available=True@2", &empty),
         (HEALTHY, &full),
     ] {
-        let seen = world(pick_n(1), &[binding], none.clone());
+        let seen = fixture(pick_n(1), &[binding], none.clone());
         assert_eq!(verdict(&seen), *expected, "{binding}");
         assert_eq!(plan(&seen).valid, Some(true), "{binding}");
     }
@@ -205,7 +205,7 @@ fn without_a_budget_everything_may_go() {
     let expected =
         goes("Eviction is allowed, no ClusterResourcePlacementDisruptionBudget specified");
     for policy in [Value::Null, json!({"placementType": "PickAll"}), pick_n(1)] {
-        assert_eq!(verdict(&world(policy, &[HEALTHY], Value::Null)), expected);
+        assert_eq!(verdict(&fixture(policy, &[HEALTHY], Value::Null)), expected);
     }
 }
 
@@ -224,10 +224,10 @@ fn on_all_clusters_only_a_plain_number_that_stays_can_be_kept_to() {
             json!({"maxUnavailable": "50%"}),
             json!({"minAvailable": "50%"}),
         ] {
-            assert_eq!(verdict(&world(policy.clone(), &two, budget)), misconfigured);
+            assert_eq!(verdict(&fixture(policy.clone(), &two, budget)), misconfigured);
         }
         for (least, may) in [(0, true), (1, true), (2, false), (3, false)] {
-            let seen = world(policy.clone(), &two, json!({"minAvailable": least}));
+            let seen = fixture(policy.clone(), &two, json!({"minAvailable": least}));
             assert_eq!(verdict(&seen), counted(may, 2, 2), "minAvailable {least}");
         }
     }
@@ -281,7 +281,7 @@ fn shares_of_the_wanted_clusters_are_rounded_up() {
         bindings.extend((0..*fine).map(|n| format!("f{n} Bound Available=True")));
         bindings.extend((0..*others).map(|n| format!("o{n} Bound")));
         let told: Vec<&str> = bindings.iter().map(String::as_str).collect();
-        let seen = world(pick_n(*wanted), &told, budget.clone());
+        let seen = fixture(pick_n(*wanted), &told, budget.clone());
         let expected = counted(*may, fine + 1, fine + others + 1);
         assert_eq!(
             verdict(&seen),
@@ -294,14 +294,14 @@ fn shares_of_the_wanted_clusters_are_rounded_up() {
 #[test]
 fn a_binding_that_goes_counts_and_does_not_work() {
     let two = [HEALTHY, "c2 Bound Available=True@2 deleting"];
-    let seen = world(pick_n(2), &two, json!({"maxUnavailable": 1}));
+    let seen = fixture(pick_n(2), &two, json!({"maxUnavailable": 1}));
     assert_eq!(verdict(&seen), counted(false, 1, 2));
 }
 
 // checklist fleet 12.37
 #[test]
 fn an_eviction_is_never_carried_out_twice() {
-    let mut seen = world(Value::Null, &[HEALTHY], Value::Null);
+    let mut seen = fixture(Value::Null, &[HEALTHY], Value::Null);
     let decided = plan(&seen);
     // The hub dies after the intent: the deletion is made good, and not announced again.
     seen.eviction.intended = Some("uid-web-c1".into());

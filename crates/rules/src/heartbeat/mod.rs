@@ -11,7 +11,9 @@
 mod tests;
 
 use flagship_api::cluster::{AgentStatus, AgentType, MemberClusterStatus};
-use flagship_api::condition::{ConditionStatus, Conditions, Draft, Generation, draft, wire_time};
+use flagship_api::condition::{
+    ConditionDraft, ConditionStatus, Conditions, Generation, draft, wire_time,
+};
 use flagship_api::condition_type::member_cluster as kind;
 use flagship_api::reason::membership::agent as reason;
 use jiff::Timestamp;
@@ -39,7 +41,7 @@ pub struct MemberHealth {
     /// said before stands.
     pub collected: Option<Collected>,
     /// How the property provider does, if there is one.
-    pub provider: Vec<Draft>,
+    pub provider: Vec<ConditionDraft>,
 }
 
 /// What to tell the hub.
@@ -130,7 +132,7 @@ impl<'a> Words<'a> {
     }
 
     /// Conditions of the property provider stand beside the agents.
-    fn provider(&mut self, said: &[Draft]) {
+    fn provider(&mut self, said: &[ConditionDraft]) {
         let Internal { generation, now, .. } = *self.internal;
         for condition in said {
             condition.clone().set(&mut self.status.conditions, generation, now);
@@ -138,7 +140,7 @@ impl<'a> Words<'a> {
     }
 
     /// A provider that starts or fails to is told once; one that does not answer, each time.
-    fn provider_events(&mut self, said: &[Draft]) {
+    fn provider_events(&mut self, said: &[ConditionDraft]) {
         let Internal { generation, now, status } = *self.internal;
         for condition in said {
             let is = condition.clone().into_condition(generation, now);
@@ -160,7 +162,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    fn joining(mut self, said: Draft, event: Event) -> Report {
+    fn joining(mut self, said: ConditionDraft, event: Event) -> Report {
         let Internal { generation, now, .. } = *self.internal;
         let was = self.agent.conditions.of_type(kind::JOINED).cloned();
         said.set(&mut self.agent.conditions, generation, now);

@@ -134,7 +134,7 @@ fn properties_survive_a_failed_collection_and_other_agents_are_left_alone() {
 fn a_provider_is_told_of_beside_the_agents() {
     use crate::properties::provider;
     let nothing = MemberClusterStatus::default();
-    let with = |provider: Vec<Draft>| MemberHealth { provider, ..well() };
+    let with = |provider: Vec<ConditionDraft>| MemberHealth { provider, ..well() };
     let said = |report: &Report| -> Vec<String> {
         let line = |c: &k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition| {
             format!("{}={} {}: {}", c.type_, c.status, c.reason, c.message)

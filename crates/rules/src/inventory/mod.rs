@@ -13,7 +13,7 @@ use flagship_api::cluster_profile::{
     AccessProvider, ClusterEndpoint, ClusterManager, ClusterProfile, ClusterProfileSpec,
     ClusterProfileStatus,
 };
-use flagship_api::condition::{ConditionStatus, Conditions, Draft, Generation, draft};
+use flagship_api::condition::{ConditionDraft, ConditionStatus, Conditions, Generation, draft};
 use flagship_api::condition_type::{cluster_profile, member_cluster};
 use flagship_api::keys::{label, property};
 use flagship_api::reason::inventory as reason;
@@ -189,7 +189,7 @@ const NEXT_HEARTBEAT: SignedDuration = SignedDuration::from_secs(60);
 
 /// Whether the member's API server answers, and when a heartbeat that is good now would be
 /// too old.
-fn health(seen: &Observed, member: &Member) -> (Draft, Option<SignedDuration>) {
+fn health(seen: &Observed, member: &Member) -> (ConditionDraft, Option<SignedDuration>) {
     let subject = || draft(cluster_profile::CONTROL_PLANE_HEALTHY);
     let agents = &member.status.agent_status;
     let Some(agent) = agents.iter().find(|agent| agent.r#type == AgentType::MemberAgent) else {

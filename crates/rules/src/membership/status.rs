@@ -5,7 +5,7 @@
 
 use flagship_api::cluster::{AgentType, MemberClusterStatus};
 use flagship_api::condition::{
-    ConditionStatus, Conditions, Draft, Generation, draft, relabel, wire_time,
+    ConditionDraft, ConditionStatus, Conditions, Generation, draft, relabel, wire_time,
 };
 use flagship_api::condition_type::member_cluster as kind;
 use flagship_api::reason::membership as reason;
@@ -89,7 +89,7 @@ fn joined(
     name: &str,
     status: &MemberClusterStatus,
     expected: &[AgentType],
-) -> (ConditionStatus, Draft) {
+) -> (ConditionStatus, ConditionDraft) {
     let unknown = |message: String| {
         let draft = draft(kind::JOINED).is_unknown(reason::JOIN_STATE_UNKNOWN).because(message);
         (ConditionStatus::Unknown, draft)

@@ -15,7 +15,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 use flagship_api::cluster::{PropertyValue, ResourceUsage};
-use flagship_api::condition::{Draft, draft, wire_time};
+use flagship_api::condition::{ConditionDraft, draft, wire_time};
 use flagship_api::condition_type::member_cluster as kind;
 use flagship_api::keys::property;
 use flagship_api::quantity;
@@ -78,7 +78,7 @@ pub struct Collected {
     /// Namespaces with their AppliedWorks.
     pub namespaces: BTreeMap<String, String>,
     /// How the collection went, where that is not obvious.
-    pub conditions: Vec<Draft>,
+    pub conditions: Vec<ConditionDraft>,
 }
 
 impl Amounts {

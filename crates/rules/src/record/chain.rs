@@ -15,7 +15,7 @@ use flagship_api::rollout_record::{
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{Draft, Head};
+use super::{EntryDraft, Head};
 
 /// One object holds no more than this: etcd refuses objects of 1.5 MB, and every entry writes
 /// the object anew.
@@ -77,14 +77,14 @@ pub fn hash_of(entry: &RecordEntry) -> String {
 pub fn sealed(
     first: &RolloutRecordSpec,
     last: Option<&RecordEntry>,
-    drafts: Vec<(Draft, Option<Who>)>,
+    drafts: Vec<(EntryDraft, Option<Who>)>,
     now: Timestamp,
 ) -> Vec<RecordEntry> {
     let mut n = last.map_or(0, |last| last.n);
     let mut previous = last.map_or_else(|| head_hash(first), |last| last.hash.clone());
     // A clock that was set back does not turn the order of entries round.
     let time = last.map_or(now, |last| last.time.0.max(now));
-    let seal = |(draft, who): (Draft, Option<Who>)| {
+    let seal = |(draft, who): (EntryDraft, Option<Who>)| {
         n += 1;
         let mut entry = RecordEntry {
             n,
@@ -186,7 +186,7 @@ mod tests {
         let run = RecordedRun { name: "r".to_owned(), uid: "u".to_owned() };
         let mut record = begun(run, None, Head::default());
         for n in 0..entries {
-            let draft = Draft::of(What::ClusterBegan).cluster(&format!("c{n}"));
+            let draft = EntryDraft::of(What::ClusterBegan).cluster(&format!("c{n}"));
             let who = Who { name: "kubectl".to_owned(), known: Known::ManagedFields };
             let more =
                 sealed(&record, record.entries.last(), vec![(draft, Some(who))], at(n as i64));
@@ -255,8 +255,12 @@ mod tests {
         let first = record(1);
         let late = sealed(&first, first.entries.last(), Vec::new(), at(0));
         assert_eq!(late, []);
-        let before =
-            sealed(&first, first.entries.last(), vec![(Draft::of(What::Started), None)], at(-50));
+        let before = sealed(
+            &first,
+            first.entries.last(),
+            vec![(EntryDraft::of(What::Started), None)],
+            at(-50),
+        );
         assert_eq!((before[0].n, before[0].time.0), (2, at(0)));
     }
 }

@@ -43,7 +43,7 @@ pub struct Recording {
     /// How the record begins, if there is none yet.
     pub head: Option<Head>,
     /// Entries, in order.
-    pub drafts: Vec<Draft>,
+    pub drafts: Vec<EntryDraft>,
 }
 
 /// How a record begins.
@@ -57,7 +57,7 @@ pub struct Head {
 
 /// An entry without number, time and hash.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Draft {
+pub struct EntryDraft {
     /// What happened.
     pub what: What,
     /// Who did it, or where to look for that.
@@ -92,7 +92,7 @@ pub enum Asked {
     Approval(String),
 }
 
-impl Draft {
+impl EntryDraft {
     /// About the whole run.
     pub fn of(what: What) -> Self {
         let (stage, cluster, gate, cause, text) = (None, None, None, None, None);

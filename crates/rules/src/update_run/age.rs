@@ -11,7 +11,7 @@ use flagship_api::staged_update_status::UpdateRunStatus;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::observed::Rival;
+use super::observed::OtherRun;
 
 /// Sorts runs, the first one first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,7 +30,7 @@ pub struct Age {
 impl Age {
     /// Of a run of either scope.
     pub fn of(metadata: &ObjectMeta, status: &UpdateRunStatus) -> Self {
-        let promises = Rival::read(metadata, status).started;
+        let promises = OtherRun::read(metadata, status).started;
         let initialized = status.conditions.of_type(INITIALIZED);
         let name = metadata.name.clone().unwrap_or_default();
         let stem = name.trim_end_matches(|letter: char| letter.is_ascii_digit());

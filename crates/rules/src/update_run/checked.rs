@@ -24,7 +24,7 @@ use super::reconcile::Waiting;
 use super::status::ConditionValue;
 use crate::policy::Adopted;
 use crate::policy::checks::{self, Ask, CHECK_FAILED, Key, Standing, id, others};
-use crate::record::Draft;
+use crate::record::EntryDraft;
 
 /// Begins what a stage says whose checks have failed.
 pub const CHECKS_FAILED: &str = "Checks failed under policy ";
@@ -251,7 +251,7 @@ const MOST_KEPT: usize = 20;
 
 /// What the record does not say of the checks of a run: verdicts, and what was measured of
 /// stages from time to time.
-pub fn owed(seen: &Observed, entries: &[RecordEntry]) -> Vec<Draft> {
+pub fn owed(seen: &Observed, entries: &[RecordEntry]) -> Vec<EntryDraft> {
     let Some(adopted) = &seen.run.adopted else { return Vec::new() };
     let mut told = Vec::new();
     for standing in &seen.policy.checks {
@@ -264,7 +264,8 @@ pub fn owed(seen: &Observed, entries: &[RecordEntry]) -> Vec<Draft> {
         let own = || entries.iter().filter(|entry| is_about(entry, &standing.key));
         let measured = standing.last.as_ref().map(|(_, measured)| measured.clone());
         let draft = |what| {
-            let draft = Draft::of(what).stage(stage).gate(name.clone()).measured(measured.clone());
+            let draft =
+                EntryDraft::of(what).stage(stage).gate(name.clone()).measured(measured.clone());
             if cluster.is_empty() { draft } else { draft.cluster(cluster) }
         };
         let is_over = own().any(|e| matches!(e.what, What::CheckPassed | What::CheckFailed));

@@ -20,7 +20,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::{Deserialize, Serialize};
 
 use super::messages::{self, Failure};
-use super::observed::{Observed, Rival};
+use super::observed::{Observed, OtherRun};
 use crate::model::{Binding, Fence};
 
 /// What two times differ by at least, once they are stored.
@@ -244,7 +244,7 @@ fn is_taken_unfenced(seen: &Observed, binding: &Binding, started: Timestamp) -> 
 }
 
 /// Another run of the same placement.
-pub fn rival<'a>(seen: &'a Observed, uid: &str) -> Option<&'a Rival> {
+pub fn rival<'a>(seen: &'a Observed, uid: &str) -> Option<&'a OtherRun> {
     seen.rivals.iter().find(|rival| rival.uid == uid)
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A cluster moves Waiting -> Started -> Succeeded and never back. "Started" is a promise
 //! written before the binding is touched, so that after a crash the record is always
-//! ahead of the world and never behind it. Finished clusters free their slots in the same
+//! ahead of the bindings and never behind them. Finished clusters free their slots in the same
 //! pass, and one status write carries both.
 
 use flagship_api::condition::{ConditionStatus, Conditions};

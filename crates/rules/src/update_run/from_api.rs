@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 
 use super::announced::Announced;
 use super::lifecycle::{has_ended, in_flight, started_at};
-use super::observed::{Approval, Rival, Run};
+use super::observed::{Approval, OtherRun, Run};
 use crate::policy::Adopted;
 use crate::policy::approvals::Authors;
 
@@ -42,7 +42,7 @@ impl Run {
     }
 }
 
-impl Rival {
+impl OtherRun {
     /// What a run reads of another run.
     pub fn read(metadata: &ObjectMeta, status: &UpdateRunStatus) -> Self {
         let name = metadata.name.clone().unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Fixes the plan of a run: clusters, stages, snapshot, overrides. Happens once.
 //!
 //! Whatever was found before a check failed stays visible in the status. Nothing is
-//! written while the world is merely not ready.
+//! written while its inputs are merely not ready.
 
 use flagship_api::condition::{ConditionStatus, Conditions, Generation};
 use flagship_api::condition_type::update_run::INITIALIZED;

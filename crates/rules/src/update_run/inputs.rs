@@ -1,4 +1,4 @@
-//! What the world must look like for a run to go on: placement, policy, bindings.
+//! What must be stored for a run to go on: placement, policy, bindings.
 //!
 //! Checked when a run is initialized and again on every later pass, in this order and
 //! with these words. What was found so far is recorded as it is found, so that a failed

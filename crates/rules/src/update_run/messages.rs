@@ -44,12 +44,12 @@ impl Failure {
         Self::valid(ErrorClass::Unexpected.message(detail.as_ref()))
     }
 
-    /// The run no longer fits the world.
+    /// The run no longer fits its placement and bindings.
     pub fn abort(detail: impl AsRef<str>) -> Self {
         Self::Final(abort(detail.as_ref()))
     }
 
-    /// The run no longer fits the world because of something a user did.
+    /// The run no longer fits its placement and bindings because of something a user did.
     pub fn abort_user(detail: impl AsRef<str>) -> Self {
         Self::abort(ErrorClass::User.message(detail.as_ref()))
     }

@@ -62,7 +62,9 @@ pub use gates::{
 pub use held::{Closed, StageOpenings, closed, week_ahead};
 pub use initialization::refused;
 pub use metrics::{Measured, Series};
-pub use observed::{Approval, ClusterOverride, NamespacedOverride, Observed, Options, Rival, Run};
+pub use observed::{
+    Approval, ClusterOverride, NamespacedOverride, Observed, Options, OtherRun, Run,
+};
 pub use plan_builder::{INDEX_IGNORED, SUPERSEDED};
 pub use policed::{available_by, why_skipped};
 pub use reconcile::{Action, CLUSTERS_CHANGED, DeleteBinding, Plan, STATE_LOST, Waiting, plan};

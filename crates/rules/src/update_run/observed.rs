@@ -58,7 +58,7 @@ pub struct Observed {
     pub approvals: Vec<Approval>,
     /// Other runs of the same placement: those that a binding names as its last writer,
     /// finished ones included, and those under way. More do no harm.
-    pub rivals: Vec<Rival>,
+    pub rivals: Vec<OtherRun>,
     /// Something the run depends on that is stored and cannot be read: which object, which
     /// field and why. What else was observed is worth nothing then.
     #[serde(default)]
@@ -266,7 +266,7 @@ pub struct Approval {
 
 /// What a run reads of another run of the same placement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rival {
+pub struct OtherRun {
     /// `metadata.name`.
     pub name: String,
     /// `metadata.uid`.
@@ -283,7 +283,7 @@ pub struct Rival {
     pub busy: BTreeSet<String>,
 }
 
-impl Rival {
+impl OtherRun {
     /// A run that is certainly gone, and so cannot insist on anything.
     pub fn departed(uid: &str) -> Self {
         Self {

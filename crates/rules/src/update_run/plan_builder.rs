@@ -12,7 +12,7 @@ use super::announced::Announced;
 use super::inputs::Sorted;
 use super::lifecycle::{Phase, phase};
 use super::metrics::Measured;
-use super::observed::{Observed, Rival};
+use super::observed::{Observed, OtherRun};
 use super::reconcile::{Action, Plan, Waiting};
 use super::status::{ConditionValue, ConditionWriter};
 use super::superseded::{superseded, taken};
@@ -182,7 +182,7 @@ impl<'a> PlanBuilder<'a> {
         if !rests.contains(&phase) {
             return;
         }
-        let resting: Vec<Rival> =
+        let resting: Vec<OtherRun> =
             self.seen.rivals.iter().filter(|rival| rival.busy.is_empty()).cloned().collect();
         let taken = taken(&self.status, run.created, &resting);
         if let Some(found) = superseded(&self.status, &taken) {

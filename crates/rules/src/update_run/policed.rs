@@ -20,7 +20,7 @@ use super::checked;
 use super::delivery::was_signalled;
 use super::lifecycle::{failed_under_policy, in_flight, is_skipped, outcome, started_at};
 use super::messages::abort;
-use super::observed::{Observed, Rival};
+use super::observed::{Observed, OtherRun};
 use super::plan_builder::PlanBuilder;
 use super::status::ConditionValue;
 use crate::diagnosis::code;
@@ -286,7 +286,7 @@ pub fn overtaken(seen: &Observed, status: &UpdateRunStatus) -> Option<String> {
         .rivals
         .iter()
         .filter(|rival| rival.created > seen.run.created && rival.version != *version);
-    let taken = |rival: &Rival| {
+    let taken = |rival: &OtherRun| {
         let clusters = status.stages_status.iter().flat_map(|stage| &stage.clusters);
         clusters.filter(|cluster| rival.started.contains_key(&cluster.cluster_name)).count()
     };

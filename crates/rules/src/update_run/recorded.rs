@@ -32,7 +32,7 @@ use super::{checked, counted};
 use crate::policy::Adopted;
 use crate::policy::approvals::Tally;
 use crate::policy::freeze::Freeze;
-use crate::record::{Asked, Draft, Head, Recording, Subject, last_of, subject};
+use crate::record::{Asked, EntryDraft, Head, Recording, Subject, last_of, subject};
 
 /// What is to be recorded before a plan that writes this status; nothing if all is told, or no
 /// record is kept.
@@ -57,14 +57,14 @@ pub fn owed(
     entries: &[RecordEntry],
     status: &UpdateRunStatus,
     adopted: Option<&Adopted>,
-) -> Vec<Draft> {
+) -> Vec<EntryDraft> {
     let mut told = implied(seen, status, adopted);
     let known: BTreeSet<Subject<'_>> = entries.iter().map(subject).collect();
     told.retain(|draft| !known.contains(&draft.subject()));
     told.extend(turns(seen, entries, status, &told));
     told.extend(checked::owed(seen, entries));
     let subjects = told.clone();
-    let subjects: BTreeSet<Subject<'_>> = subjects.iter().map(Draft::subject).collect();
+    let subjects: BTreeSet<Subject<'_>> = subjects.iter().map(EntryDraft::subject).collect();
     told.sort_by_key(|draft| rank(draft, &subjects));
     told
 }
@@ -76,7 +76,7 @@ pub fn without_effect<'a>(
     status: &UpdateRunStatus,
 ) -> Vec<&'a RecordEntry> {
     let facts = facts(status);
-    let facts: BTreeSet<Subject<'_>> = facts.iter().map(Draft::subject).collect();
+    let facts: BTreeSet<Subject<'_>> = facts.iter().map(EntryDraft::subject).collect();
     let lasting = entries.iter().filter(|entry| {
         let stays = [
             What::Frozen,
@@ -129,7 +129,7 @@ const ORDER: [What; 25] = [
 
 /// The place of a draft among those that are told at once. What is begun and over in one go,
 /// as a stage without clusters is, begins before it ends.
-fn rank(draft: &Draft, told: &BTreeSet<Subject<'_>>) -> usize {
+fn rank(draft: &EntryDraft, told: &BTreeSet<Subject<'_>>) -> usize {
     let (_, stage, cluster, gate) = draft.subject();
     let is_over =
         |ends: &[What]| ends.iter().any(|end| told.contains(&(*end, stage, cluster, gate)));
@@ -148,7 +148,11 @@ fn rank(draft: &Draft, told: &BTreeSet<Subject<'_>>) -> usize {
 }
 
 /// What happens once, with who is behind it.
-fn implied(seen: &Observed, status: &UpdateRunStatus, adopted: Option<&Adopted>) -> Vec<Draft> {
+fn implied(
+    seen: &Observed,
+    status: &UpdateRunStatus,
+    adopted: Option<&Adopted>,
+) -> Vec<EntryDraft> {
     let mut told = facts(status);
     for draft in &mut told {
         match draft.what {
@@ -184,18 +188,18 @@ fn implied(seen: &Observed, status: &UpdateRunStatus, adopted: Option<&Adopted>)
         }
     }
     let over = budget_spent(adopted, status.stages_status.iter());
-    told.extend(over.map(|spent| Draft::of(What::BudgetSpent).text(&spent.text)));
+    told.extend(over.map(|spent| EntryDraft::of(What::BudgetSpent).text(&spent.text)));
     told
 }
 
 /// What happens once in a run, as a status tells it.
-fn facts(status: &UpdateRunStatus) -> Vec<Draft> {
+fn facts(status: &UpdateRunStatus) -> Vec<EntryDraft> {
     let mut told = Vec::new();
     if says(&status.conditions, update_run::INITIALIZED) == Some(ConditionStatus::True) {
-        told.push(Draft::of(What::Planned));
+        told.push(EntryDraft::of(What::Planned));
     }
     if status.conditions.of_type(update_run::PROGRESSING).is_some() {
-        told.push(Draft::of(What::Started));
+        told.push(EntryDraft::of(What::Started));
     }
     for stage in &status.stages_status {
         of_stage(stage, &stage.stage_name, &mut told);
@@ -209,7 +213,7 @@ fn facts(status: &UpdateRunStatus) -> Vec<Draft> {
         Some(Ending::Failed(text)) => (reason::FAILED, text),
         Some(Ending::NotInitialized(text)) => (reason::INITIALIZATION_FAILED, text),
     };
-    told.push(Draft::of(What::Ended).cause(cause).text(text));
+    told.push(EntryDraft::of(What::Ended).cause(cause).text(text));
     told
 }
 
@@ -217,8 +221,8 @@ fn message<'a>(status: &'a UpdateRunStatus, kind: &str) -> &'a str {
     status.conditions.of_type(kind).map_or("", |told| &told.message)
 }
 
-fn of_stage(stage: &StageUpdatingStatus, name: &str, told: &mut Vec<Draft>) {
-    let of = |what| Draft::of(what).stage(name);
+fn of_stage(stage: &StageUpdatingStatus, name: &str, told: &mut Vec<EntryDraft>) {
+    let of = |what| EntryDraft::of(what).stage(name);
     let before = stage.before_stage_task_status.iter().map(|task| ("before", task));
     let after = stage.after_stage_task_status.iter().map(|task| ("after", task));
     for (side, task) in before.chain(after) {
@@ -295,8 +299,8 @@ fn turns(
     seen: &Observed,
     entries: &[RecordEntry],
     status: &UpdateRunStatus,
-    told: &[Draft],
-) -> Vec<Draft> {
+    told: &[EntryDraft],
+) -> Vec<EntryDraft> {
     let started = told.iter().any(|draft| draft.what == What::Started)
         || entries.iter().any(|entry| entry.what == What::Started);
     if !started || has_ended(status) {
@@ -306,10 +310,10 @@ fn turns(
     let was = last_of(entries, &[What::Started, What::Stopped, What::Resumed]).map(|e| e.what);
     match seen.run.state() {
         UpdateRunState::Stop if was != Some(What::Stopped) => {
-            turns.push(Draft::of(What::Stopped).by(Asked::State));
+            turns.push(EntryDraft::of(What::Stopped).by(Asked::State));
         }
         UpdateRunState::Run if was == Some(What::Stopped) => {
-            turns.push(Draft::of(What::Resumed).by(Asked::State));
+            turns.push(EntryDraft::of(What::Resumed).by(Asked::State));
         }
         _ => {}
     }
@@ -318,7 +322,7 @@ fn turns(
         && last_of(entries, &MOVES).is_none_or(|last| last.what != What::Stuck)
         && !told.iter().any(|draft| MOVES.contains(&draft.what))
     {
-        turns.push(Draft::of(What::Stuck).text(&stuck.message));
+        turns.push(EntryDraft::of(What::Stuck).text(&stuck.message));
     }
     turns.extend(said(seen, entries, status));
     let frozen = last_of(entries, &[What::Frozen, What::Unfrozen]);
@@ -326,11 +330,11 @@ fn turns(
     if says_frozen(status) {
         let text = message(status, update_run::PROGRESSING);
         if frozen.and_then(|entry| entry.text.as_deref()) != Some(text) {
-            turns.push(Draft::of(What::Frozen).text(text).by(frozen_by(seen, text)));
+            turns.push(EntryDraft::of(What::Frozen).text(text).by(frozen_by(seen, text)));
         }
     } else if frozen.is_some() && seen.run.state() == UpdateRunState::Run {
         // Whoever deletes a freeze leaves nothing behind that names them.
-        turns.push(Draft::of(What::Unfrozen).by(Asked::Known(crate::record::who::unknown())));
+        turns.push(EntryDraft::of(What::Unfrozen).by(Asked::Known(crate::record::who::unknown())));
     }
     let closed = last_of(entries, &[What::WindowClosed, What::WindowOpened]);
     let closed = closed.is_some_and(|entry| entry.what == What::WindowClosed);
@@ -338,9 +342,9 @@ fn turns(
     // or a stop says nothing of windows.
     if says_closed(status) && !closed {
         let text = message(status, update_run::PROGRESSING);
-        turns.push(Draft::of(What::WindowClosed).text(text));
+        turns.push(EntryDraft::of(What::WindowClosed).text(text));
     } else if closed && goes_on(seen, status) {
-        turns.push(Draft::of(What::WindowOpened));
+        turns.push(EntryDraft::of(What::WindowOpened));
     }
     turns
 }
@@ -367,7 +371,7 @@ pub fn are_behind(entries: &[RecordEntry], status: &UpdateRunStatus) -> bool {
 }
 
 /// What people said to the gates under a policy beyond yes: no, and that it cannot wait.
-fn said(seen: &Observed, entries: &[RecordEntry], status: &UpdateRunStatus) -> Vec<Draft> {
+fn said(seen: &Observed, entries: &[RecordEntry], status: &UpdateRunStatus) -> Vec<EntryDraft> {
     let mut told = Vec::new();
     for stage in &status.stages_status {
         let name = &stage.stage_name;
@@ -390,7 +394,7 @@ fn said(seen: &Observed, entries: &[RecordEntry], status: &UpdateRunStatus) -> V
             {
                 let who = Who { name: rejected.user.clone(), known: Known::Admission };
                 let gate = gate_name(side, task.r#type);
-                let draft = Draft::of(What::Rejected).stage(name).gate(gate);
+                let draft = EntryDraft::of(What::Rejected).stage(name).gate(gate);
                 told.push(draft.by(Asked::Known(who)).text(&tally.told()));
             }
         }
@@ -400,7 +404,9 @@ fn said(seen: &Observed, entries: &[RecordEntry], status: &UpdateRunStatus) -> V
         let text = text.join(", ");
         if !glass.is_empty() && !known(What::GlassBroken, &text) {
             let who = Who { name: shortened(&names.join(", ")), known: Known::Admission };
-            told.push(Draft::of(What::GlassBroken).stage(name).by(Asked::Known(who)).text(&text));
+            told.push(
+                EntryDraft::of(What::GlassBroken).stage(name).by(Asked::Known(who)).text(&text),
+            );
         }
     }
     told

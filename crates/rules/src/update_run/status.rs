@@ -4,7 +4,7 @@
 //! before Succeeded, Progressing before Succeeded. When each is said is decided elsewhere.
 
 use flagship_api::condition::{
-    ConditionStatus, Conditions, Draft, Generation, carry_over, draft, wire_time,
+    ConditionDraft, ConditionStatus, Conditions, Generation, carry_over, draft, wire_time,
 };
 use flagship_api::condition_type::{stage_task, update_run, updating_cluster};
 use flagship_api::names::StageSide;
@@ -46,7 +46,7 @@ pub fn refresh(status: &mut UpdateRunStatus, generation: Generation) {
 
 /// What a run says that cannot be read itself, beside the conditions that it has: as long as it
 /// is so, nothing of it is acted upon. One that has ended needs no word.
-pub fn run_unreadable(told: &[Condition], field: &str, why: &str) -> Option<Draft> {
+pub fn run_unreadable(told: &[Condition], field: &str, why: &str) -> Option<ConditionDraft> {
     let initialized = says(told, update_run::INITIALIZED);
     let ended =
         says(told, update_run::SUCCEEDED).is_some() || initialized == Some(ConditionStatus::False);
@@ -108,7 +108,7 @@ pub struct ConditionWriter {
 }
 
 impl ConditionWriter {
-    fn write(self, draft: Draft, into: &mut Vec<Condition>) {
+    fn write(self, draft: ConditionDraft, into: &mut Vec<Condition>) {
         draft.set(into, self.generation, self.now);
     }
 
@@ -340,7 +340,7 @@ impl ConditionWriter {
     }
 }
 
-fn draft_succeeded(well: bool, reason: &'static str) -> Draft {
+fn draft_succeeded(well: bool, reason: &'static str) -> ConditionDraft {
     let truth = if well { ConditionStatus::True } else { ConditionStatus::False };
     draft(update_run::SUCCEEDED).is(truth, reason)
 }

@@ -10,7 +10,7 @@ use flagship_api::staged_update_status::UpdateRunStatus;
 use jiff::Timestamp;
 
 use super::lifecycle::started_at;
-use super::observed::Rival;
+use super::observed::OtherRun;
 
 /// A cluster of a run that follows another run now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub struct Taken {
 
 /// Clusters of a run that others have taken to another version since the run updated them,
 /// or, where it has not come to them yet, that a newer run has.
-pub fn taken(status: &UpdateRunStatus, created: Timestamp, others: &[Rival]) -> Vec<Taken> {
+pub fn taken(status: &UpdateRunStatus, created: Timestamp, others: &[OtherRun]) -> Vec<Taken> {
     let clusters = status.stages_status.iter().flat_map(|stage| &stage.clusters);
     let last = clusters.filter_map(|cluster| {
         let name = &cluster.cluster_name;
@@ -127,7 +127,7 @@ mod tests {
     }
 
     fn told(run: &Run, others: &[Run]) -> Vec<String> {
-        let others: Vec<Rival> = others.iter().map(Rival::of).collect();
+        let others: Vec<OtherRun> = others.iter().map(OtherRun::of).collect();
         let taken = taken(&run.status, run.created, &others);
         taken
             .iter()

@@ -1,7 +1,7 @@
 //! Whether a run may go on as planned, and which stage is its turn.
 //!
 //! Checked on every pass and in every state. What was recorded is never changed here; a
-//! world that no longer fits it ends the run.
+//! placement that no longer fits it ends the run.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +29,7 @@ pub struct Checked<'a> {
     pub sorted: Sorted<'a>,
 }
 
-/// Holds the record against the world.
+/// Holds the record against placement, policy and bindings.
 pub fn check<'a>(seen: &'a Observed, status: &UpdateRunStatus) -> Result<Checked<'a>, Failure> {
     let (_, apply) = inputs::placement(seen)?;
     if status.applied_strategy.as_ref() != Some(&apply) {

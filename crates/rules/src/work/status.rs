@@ -6,7 +6,7 @@
 //! left alone.
 
 use flagship_api::binding::ResourceBindingStatus;
-use flagship_api::condition::{ConditionStatus, Conditions, Draft, Generation, draft};
+use flagship_api::condition::{ConditionDraft, ConditionStatus, Conditions, Generation, draft};
 use flagship_api::condition_type::{Placement as Step, binding, work};
 use flagship_api::reason::binding as reason;
 use flagship_api::reason::work::UNTRACKABLE;
@@ -60,7 +60,7 @@ fn is_ours(kind: &str) -> bool {
 
 /// Conditions in the order they are told.
 #[derive(Default)]
-struct Told(Vec<(&'static str, Draft)>);
+struct Told(Vec<(&'static str, ConditionDraft)>);
 
 impl Told {
     fn say(&mut self, kind: &'static str, truth: ConditionStatus, reason: &'static str, why: &str) {

@@ -19,7 +19,7 @@ use flagship_api::work::Work as WorkObject;
 use flagship_rules::eviction::Eviction;
 use flagship_rules::model::{Binding, Cluster, PolicySnapshot, ResourceSnapshot};
 use flagship_rules::placement::Placement;
-use flagship_rules::update_run::{Approval, Observed, Rival, Run};
+use flagship_rules::update_run::{Approval, Observed, OtherRun, Run};
 use flagship_rules::work::Work;
 use flagship_store::ObjectKey;
 use jiff::Timestamp;
@@ -210,12 +210,12 @@ impl Books {
         let bindings = self.bindings.values().filter(|b| b.placement_key() == placement);
         let bindings: Vec<Arc<Binding>> = bindings.cloned().collect();
         let others = self.runs.values().filter(|other| other.uid != run.uid);
-        let mut rivals: Vec<Rival> =
-            others.filter(|other| other.placement_key() == placement).map(Rival::of).collect();
+        let mut rivals: Vec<OtherRun> =
+            others.filter(|other| other.placement_key() == placement).map(OtherRun::of).collect();
         for fence in bindings.iter().filter_map(|binding| binding.fence.as_ref()) {
-            let known = |rival: &Rival| rival.uid == fence.run;
+            let known = |rival: &OtherRun| rival.uid == fence.run;
             if fence.run != run.uid && !rivals.iter().any(known) {
-                rivals.push(Rival::departed(&fence.run));
+                rivals.push(OtherRun::departed(&fence.run));
             }
         }
         let ours = |request: &&Approval| {

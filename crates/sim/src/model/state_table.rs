@@ -15,7 +15,7 @@ use flagship_rules::policy::approvals::Word;
 use flagship_rules::policy::quarantine::{Quarantine, brought};
 use flagship_rules::policy::{Follower, Freeze};
 use flagship_rules::record::Keep;
-use flagship_rules::update_run::{Approval, Observed, Rival, Run};
+use flagship_rules::update_run::{Approval, Observed, OtherRun, Run};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use serde::Serialize;
@@ -366,12 +366,12 @@ impl StateTable {
     }
 }
 
-fn rival(run: &Run) -> Rival {
+fn rival(run: &Run) -> OtherRun {
     let metadata = ObjectMeta {
         name: Some(run.name.clone()),
         uid: Some(run.uid.clone()),
         creation_timestamp: Some(Time(run.created)),
         ..ObjectMeta::default()
     };
-    Rival::read(&metadata, &run.status)
+    OtherRun::read(&metadata, &run.status)
 }

@@ -16,10 +16,10 @@ const PEOPLE: &[&str] = &["system:authenticated"];
 async fn guarded(seed: u64) -> (TestHub, Local) {
     let rails = guard_rails::Options { administrators: vec!["root".into()], ..Default::default() };
     let options = Options { guard_rails: Some(rails), ..Options::default() };
-    let world = TestHub::running(seed).await;
-    HubAdmission::install(&world.hub, &options);
-    let person = world.hub.local_as("ana", PEOPLE);
-    (world, person)
+    let test_hub = TestHub::running(seed).await;
+    HubAdmission::install(&test_hub.hub, &options);
+    let person = test_hub.hub.local_as("ana", PEOPLE);
+    (test_hub, person)
 }
 
 fn told<T: std::fmt::Debug>(refused: Result<T, ApiError>) -> String {
@@ -46,7 +46,7 @@ fn config_map() -> Value {
 // checklist fleet 12.40, 12.44, 12.45
 #[tokio::test(start_paused = true)]
 async fn what_the_fleet_lives_on_is_kept_from_people() {
-    let (world, person) = guarded(91).await;
+    let (test_hub, person) = guarded(91).await;
     let system = "fleet.fleetsystemnamespacedresources.guardrail.validating";
     assert_eq!(
         told(person.create("configmaps", "fleet-system", config_map()).await),
@@ -54,11 +54,11 @@ async fn what_the_fleet_lives_on_is_kept_from_people() {
     );
     person.create("configmaps", "app", config_map()).await.expect("it is no matter of the fleet");
     for groups in [&["system:masters"][..], &["system:serviceaccounts"], &["system:nodes"]] {
-        let trusted = world.hub.local_as("somebody", groups);
+        let trusted = test_hub.hub.local_as("somebody", groups);
         let object = json!({"metadata": {"generateName": "c-"}});
         trusted.create("configmaps", "fleet-system", object).await.expect("they are trusted");
     }
-    let root = world.hub.local_as("root", PEOPLE);
+    let root = test_hub.hub.local_as("root", PEOPLE);
     root.create("configmaps", "fleet-system", config_map()).await.expect("it is on the list");
     assert_eq!(
         told(person.delete("configmaps", "fleet-system", "c", DeleteOptions::default()).await),
@@ -73,7 +73,7 @@ async fn what_the_fleet_lives_on_is_kept_from_people() {
         )
     );
     let definitions = "customresourcedefinitions.apiextensions.k8s.io";
-    let account = world.hub.local_as("system:serviceaccount:a:b", &["system:serviceaccounts"]);
+    let account = test_hub.hub.local_as("system:serviceaccount:a:b", &["system:serviceaccounts"]);
     let name = "works.placement.kubernetes-fleet.io";
     let refused = told(account.delete(definitions, "", name, DeleteOptions::default()).await);
     assert!(refused.contains("fleet.customresourcedefinition.guardrail.validating"), "{refused}");
@@ -82,12 +82,12 @@ async fn what_the_fleet_lives_on_is_kept_from_people() {
 // checklist fleet 12.41, 12.42, 12.58
 #[tokio::test(start_paused = true)]
 async fn members_are_changed_by_those_who_may() {
-    let (world, person) = guarded(92).await;
+    let (test_hub, person) = guarded(92).await;
     let member = json!({"apiVersion": "cluster.kubernetes-fleet.io/v1beta1",
         "kind": "MemberCluster", "metadata": {"name": "m1"},
         "spec": {"identity": {"kind": "User", "name": "m1-agent"}}});
     person.create(CLUSTERS, "", member).await.expect("anybody may bring a member");
-    world.settle().await;
+    test_hub.settle().await;
     let rail = "fleet.membercluster.guardrail.validating";
     let status = json!({"status": {"conditions": [{"type": "Joined", "status": "True",
         "reason": "Mine", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}});
@@ -113,10 +113,10 @@ async fn members_are_changed_by_those_who_may() {
 // checklist fleet 12.43
 #[tokio::test(start_paused = true)]
 async fn a_members_namespace_is_its_agents() {
-    let (world, person) = guarded(93).await;
+    let (test_hub, person) = guarded(93).await;
     let spec = json!({"identity": {"kind": "User", "name": "m1-agent"}});
-    world.create(CLUSTERS, json!({"metadata": {"name": "m1"}, "spec": spec})).await;
-    world.settle().await;
+    test_hub.create(CLUSTERS, json!({"metadata": {"name": "m1"}, "spec": spec})).await;
+    test_hub.settle().await;
     let work = |name: &str| {
         json!({"apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "Work",
             "metadata": {"name": name}, "spec": {}})
@@ -129,31 +129,31 @@ async fn a_members_namespace_is_its_agents() {
             "CREATE resource placement.kubernetes-fleet.io/v1beta1, Kind=Work/: fleet-member-m1/w"
         )
     );
-    let agent = world.hub.local_as("m1-agent", PEOPLE);
+    let agent = test_hub.hub.local_as("m1-agent", PEOPLE);
     agent.create(WORK, space, work("w")).await.expect("it is the agent's own");
-    let other = world.hub.local_as("m2-agent", PEOPLE);
+    let other = test_hub.hub.local_as("m2-agent", PEOPLE);
     told(patch(&other, (WORK, space, "w", ""), json!({"metadata": {"labels": {"a": "b"}}})).await);
 }
 
 // checklist fleet 12.51
 #[tokio::test(start_paused = true)]
 async fn policies_are_installed_kept_and_taken_away() {
-    let world = TestHub::new(94).await;
-    let client = Client::in_process(world.hub.called_by("hub"));
+    let test_hub = TestHub::new(94).await;
+    let client = Client::in_process(test_hub.hub.called_by("hub"));
     // Twice, as a hub that starts again does.
     for _ in 0..2 {
-        policies::install(&client, &world.env, &policies::Config::default()).await.unwrap();
+        policies::install(&client, &test_hub.env, &policies::Config::default()).await.unwrap();
     }
-    assert_eq!((world.list(POLICIES, "").len(), world.list(BINDINGS, "").len()), (2, 2));
+    assert_eq!((test_hub.list(POLICIES, "").len(), test_hub.list(BINDINGS, "").len()), (2, 2));
     let pod = json!({"metadata": {"name": "p"},
         "spec": {"containers": [{"name": "c", "image": "i"}]}});
-    let refused = told(world.user.create("pods", "app", pod.clone()).await);
+    let refused = told(test_hub.user.create("pods", "app", pod.clone()).await);
     assert!(
         refused.ends_with("creating pods and replicas is disallowed in the fleet hub cluster"),
         "{refused}"
     );
-    world.user.create("pods", "fleet-system", pod).await.expect("the namespace is reserved");
-    let person = world.hub.local_as("ana", PEOPLE);
+    test_hub.user.create("pods", "fleet-system", pod).await.expect("the namespace is reserved");
+    let person = test_hub.hub.local_as("ana", PEOPLE);
     let account = json!({"metadata": {"name": "mine"}});
     let refused = told(person.create("serviceaccounts", "fleet-system", account.clone()).await);
     assert!(refused.contains("writing service accounts in reserved namespaces"), "{refused}");
@@ -162,17 +162,17 @@ async fn policies_are_installed_kept_and_taken_away() {
     let other = json!({"metadata": {"name": "others"}, "spec": {"matchConstraints": {
         "resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["nodes"],
             "operations": ["CREATE"]}]}, "validations": [{"expression": "true"}]}});
-    world.user.create(POLICIES, "", other).await.unwrap();
+    test_hub.user.create(POLICIES, "", other).await.unwrap();
     let config = policies::Config { accounts: None, ..Default::default() };
-    policies::install(&client, &world.env, &config).await.unwrap();
-    assert_eq!((world.list(POLICIES, "").len(), world.list(BINDINGS, "").len()), (2, 1));
+    policies::install(&client, &test_hub.env, &config).await.unwrap();
+    assert_eq!((test_hub.list(POLICIES, "").len(), test_hub.list(BINDINGS, "").len()), (2, 1));
 }
 
 #[tokio::test(start_paused = true)]
 async fn records_are_written_by_the_hub_alone() {
-    let world = TestHub::running(94).await;
-    HubAdmission::install(&world.hub, &Options::default());
-    let (hub, kind) = (world.hub.local("flagship-hub"), "clusterrolloutrecords.flagship.dev");
+    let test_hub = TestHub::running(94).await;
+    HubAdmission::install(&test_hub.hub, &Options::default());
+    let (hub, kind) = (test_hub.hub.local("flagship-hub"), "clusterrolloutrecords.flagship.dev");
     let record = || {
         json!({"apiVersion": "flagship.dev/v1alpha1", "kind": "ClusterRolloutRecord",
             "metadata": {"name": "r"},
@@ -180,8 +180,8 @@ async fn records_are_written_by_the_hub_alone() {
                 "plan": {"placement": "p", "strategy": "s", "snapshot": "0", "stages": [],
                     "hash": ""}, "entries": []}})
     };
-    let root = world.hub.local_as("root", &["system:masters", "system:authenticated"]);
-    let ana = world.hub.local_as("ana", PEOPLE);
+    let root = test_hub.hub.local_as("root", &["system:masters", "system:authenticated"]);
+    let ana = test_hub.hub.local_as("ana", PEOPLE);
     let edit = json!({"spec": {"plan": {"snapshot": "9"}}});
     for who in [&root, &ana] {
         let refused = told(who.create(kind, "", record()).await);

@@ -187,50 +187,50 @@ fn make(cron: &Value, at: Timestamp) -> Action {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::World;
+    use crate::fixture::Fixture;
 
     struct Story {
-        world: World,
+        fixture: Fixture,
     }
 
     impl Story {
         fn of(policy: &str) -> Self {
-            let mut world = World::new();
-            world.put(
+            let mut fixture = Fixture::new();
+            fixture.put(
                 "cronjobs.batch",
                 json!({"apiVersion": "batch/v1", "kind": "CronJob",
                 "metadata": {"name": "tick", "namespace": "default"},
                 "spec": {"schedule": "*/5 * * * *", "concurrencyPolicy": policy,
                     "successfulJobsHistoryLimit": 2, "jobTemplate": {"spec": {}}}}),
             );
-            Self { world }
+            Self { fixture }
         }
 
         fn settle(&mut self) -> Option<Timestamp> {
             for _ in 0..20 {
                 let seen = Observed {
-                    cron: self.world.get("cronjobs.batch", "tick").clone(),
-                    jobs: self.world.list("jobs.batch"),
+                    cron: self.fixture.get("cronjobs.batch", "tick").clone(),
+                    jobs: self.fixture.list("jobs.batch"),
                     refusal: None,
-                    now: self.world.now,
+                    now: self.fixture.now,
                 };
                 let plan = super::plan(&seen);
                 let wake = plan.wake;
-                if !self.world.apply(plan) {
+                if !self.fixture.apply(plan) {
                     return wake;
                 }
             }
-            panic!("does not settle: {:?}", self.world.said);
+            panic!("does not settle: {:?}", self.fixture.said);
         }
 
         fn jobs(&self) -> Vec<String> {
-            self.world.list("jobs.batch").iter().map(|j| j.name().to_owned()).collect()
+            self.fixture.list("jobs.batch").iter().map(|j| j.name().to_owned()).collect()
         }
 
         fn end_all(&mut self) {
-            let at = stamp(self.world.now);
+            let at = stamp(self.fixture.now);
             for job in self.jobs() {
-                self.world.edit("jobs.batch", &job, |j| {
+                self.fixture.edit("jobs.batch", &job, |j| {
                     j["status"] = json!({"completionTime": at, "conditions": [
                         {"type": "Complete", "status": "True", "lastTransitionTime": at}]});
                 });
@@ -243,27 +243,27 @@ mod tests {
         let mut story = Story::of("Allow");
         let first = story.settle();
         assert!(story.jobs().is_empty(), "nothing is due at the moment of creation");
-        assert_eq!(first.map(|w| w.as_second() - story.world.now.as_second()), Some(300));
+        assert_eq!(first.map(|w| w.as_second() - story.fixture.now.as_second()), Some(300));
         for round in 1..=4 {
-            story.world.pass(300);
+            story.fixture.pass(300);
             story.settle();
             assert_eq!(story.jobs().len(), round.min(3), "two kept and one running");
             story.end_all();
             story.settle();
         }
         assert_eq!(story.jobs().len(), 2);
-        let cron = story.world.get("cronjobs.batch", "tick");
+        let cron = story.fixture.get("cronjobs.batch", "tick");
         assert!(cron["status"].get("active").is_none());
         assert_eq!(cron["status"]["lastScheduleTime"], "2026-01-01T00:20:00Z");
         assert_eq!(cron["status"]["lastSuccessfulTime"], "2026-01-01T00:20:00Z");
         assert!(
-            story.world.said.contains(&"Created job tick-29453765".to_owned()),
+            story.fixture.said.contains(&"Created job tick-29453765".to_owned()),
             "{:?}",
-            story.world.said
+            story.fixture.said
         );
         assert!(
             story
-                .world
+                .fixture
                 .said
                 .contains(&"Saw completed job: tick-29453765, condition: Complete".to_owned())
         );
@@ -274,10 +274,10 @@ mod tests {
         for (policy, count) in [("Allow", 2), ("Forbid", 1), ("Replace", 1)] {
             let mut story = Story::of(policy);
             story.settle();
-            story.world.pass(300);
+            story.fixture.pass(300);
             story.settle();
             let first = story.jobs();
-            story.world.pass(300);
+            story.fixture.pass(300);
             story.settle();
             assert_eq!(story.jobs().len(), count, "{policy}");
             assert_eq!(story.jobs()[0] == first[0], policy != "Replace", "{policy}");
@@ -288,13 +288,13 @@ mod tests {
     fn after_a_long_pause_only_the_last_time_is_made_up_for() {
         let mut story = Story::of("Allow");
         story.settle();
-        story.world.pass(100_000);
+        story.fixture.pass(100_000);
         story.settle();
         assert_eq!(story.jobs().len(), 1);
-        story.world.edit("cronjobs.batch", "tick", |c| {
+        story.fixture.edit("cronjobs.batch", "tick", |c| {
             c["spec"]["suspend"] = json!(true);
         });
-        story.world.pass(1_000);
+        story.fixture.pass(1_000);
         assert_eq!(story.settle(), None);
         assert_eq!(story.jobs().len(), 1);
     }

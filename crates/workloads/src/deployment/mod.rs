@@ -23,7 +23,7 @@ pub use facts::{Failure, HASH, SetFacts};
 pub use status::reason;
 
 use crate::claim;
-use crate::condition::{self, Draft};
+use crate::condition::{self, ConditionDraft};
 use crate::facts::Pod;
 use crate::object::{Fields, set};
 use crate::plan::{Action, Note, Plan};
@@ -125,7 +125,7 @@ impl Pass<'_> {
     }
 
     /// Pausing and resuming restart the progress clock, and are said.
-    fn pause_changed(&self) -> Option<Draft<'static>> {
+    fn pause_changed(&self) -> Option<ConditionDraft<'static>> {
         status::deadline(self.deployment)?;
         let conditions = self.deployment.list("/status/conditions");
         let current = condition::find(conditions, "Progressing");
@@ -138,7 +138,12 @@ impl Pass<'_> {
             (false, true) => (reason::RESUMED, "Deployment is resumed"),
             _ => return None,
         };
-        Some(Draft { kind: "Progressing", status: "Unknown", reason, message: message.into() })
+        Some(ConditionDraft {
+            kind: "Progressing",
+            status: "Unknown",
+            reason,
+            message: message.into(),
+        })
     }
 
     /// The sizes of active sets were computed for another number of replicas.
@@ -261,13 +266,22 @@ impl Pass<'_> {
         let progressing = status::deadline(self.deployment).is_some();
         if let Some(why) = &self.seen.refusal {
             let message = why.clone();
-            let draft =
-                Draft { kind: "Progressing", status: "False", reason: reason::REFUSED, message };
+            let draft = ConditionDraft {
+                kind: "Progressing",
+                status: "False",
+                reason: reason::REFUSED,
+                message,
+            };
             self.plan.waiting.push(why.clone());
             return self.finish(progressing.then_some(&draft));
         }
         let message = format!("Created new replica set {:?}", new.name());
-        let draft = Draft { kind: "Progressing", status: "True", reason: reason::CREATED, message };
+        let draft = ConditionDraft {
+            kind: "Progressing",
+            status: "True",
+            reason: reason::CREATED,
+            message,
+        };
         let scaled = (size > 0).then(|| {
             let message = format!("Scaled up replica set {} from 0 to {size}", new.name());
             Note::normal(self.deployment, SOURCE, "ScalingReplicaSet", message)
@@ -290,7 +304,7 @@ impl Pass<'_> {
             self.forget();
         }
         let is_first_word = condition::find(status.list("/conditions"), "Progressing").is_none();
-        let found = self.new.as_ref().filter(|_| is_first_word).map(|set| Draft {
+        let found = self.new.as_ref().filter(|_| is_first_word).map(|set| ConditionDraft {
             kind: "Progressing",
             status: "True",
             reason: reason::FOUND,
@@ -309,7 +323,7 @@ impl Pass<'_> {
     }
 
     /// Writes changed sets, then the deployment's status.
-    fn finish(mut self, draft: Option<&Draft<'_>>) -> Plan {
+    fn finish(mut self, draft: Option<&ConditionDraft<'_>>) -> Plan {
         let sets = self.new.iter().chain(&self.old);
         let mut writes: Vec<Action> = sets.filter_map(Set::write).collect();
         // Sizes before the sentences about them.
@@ -319,7 +333,7 @@ impl Pass<'_> {
         self.plan
     }
 
-    fn report(&mut self, draft: Option<&Draft<'_>>) {
+    fn report(&mut self, draft: Option<&ConditionDraft<'_>>) {
         let (deployment, now) = (self.deployment, self.seen.now);
         let mut conditions = deployment.list("/status/conditions").to_vec();
         if let Some(draft) = draft {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::budget::Budget;
 use super::facts::Failure;
 use super::sets::Set;
-use crate::condition::{self, Draft, Style};
+use crate::condition::{self, ConditionDraft, Style};
 use crate::object::Fields;
 
 /// Reasons of a Deployment's conditions.
@@ -37,7 +37,7 @@ pub mod reason {
 }
 
 /// Replaces a condition. The same status and reason change nothing, whatever the message.
-pub(super) fn put(conditions: &mut Vec<Value>, now: Timestamp, draft: &Draft<'_>) {
+pub(super) fn put(conditions: &mut Vec<Value>, now: Timestamp, draft: &ConditionDraft<'_>) {
     let old = condition::find(conditions, draft.kind).cloned();
     if let Some(old) = &old
         && old.text("/status") == draft.status
@@ -49,7 +49,7 @@ pub(super) fn put(conditions: &mut Vec<Value>, now: Timestamp, draft: &Draft<'_>
 }
 
 /// Replaces a condition even if only its update time moves; it goes to the end.
-fn replace(conditions: &mut Vec<Value>, now: Timestamp, draft: &Draft<'_>) {
+fn replace(conditions: &mut Vec<Value>, now: Timestamp, draft: &ConditionDraft<'_>) {
     let old = condition::find(conditions, draft.kind).cloned();
     condition::remove(conditions, draft.kind);
     let mut fresh = Vec::new();
@@ -75,14 +75,14 @@ pub(super) fn counted(
     let available = sum(Set::available);
     let serves = available >= budget.floor();
     let draft = if serves {
-        Draft {
+        ConditionDraft {
             kind: "Available",
             status: "True",
             reason: reason::AVAILABLE,
             message: "Deployment has minimum availability.".into(),
         }
     } else {
-        Draft {
+        ConditionDraft {
             kind: "Available",
             status: "False",
             reason: reason::UNAVAILABLE,
@@ -143,7 +143,7 @@ pub(super) fn judge(
     );
     let complete = is_complete(deployment, status, desired);
     if let Some(deadline) = deadline.filter(|_| !was_complete) {
-        let say = |status, reason, tail: &str| Draft {
+        let say = |status, reason, tail: &str| ConditionDraft {
             kind: "Progressing",
             status,
             reason,
@@ -163,7 +163,7 @@ pub(super) fn judge(
         Some(failed) => put(
             &mut conditions,
             now,
-            &Draft {
+            &ConditionDraft {
                 kind: "ReplicaFailure",
                 status: &failed.status,
                 reason: &failed.reason,

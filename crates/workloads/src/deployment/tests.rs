@@ -5,19 +5,19 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::world::{World, web};
+use crate::fixture::{Fixture, web};
 
-fn deployed(replicas: i64) -> World {
-    let mut world = World::new();
-    world.put("deployments.apps", web(replicas, "nginx:1"));
-    world.settle("web");
-    world.ready(|_| true);
-    world.settle("web");
-    world
+fn deployed(replicas: i64) -> Fixture {
+    let mut fixture = Fixture::new();
+    fixture.put("deployments.apps", web(replicas, "nginx:1"));
+    fixture.settle("web");
+    fixture.ready(|_| true);
+    fixture.settle("web");
+    fixture
 }
 
-fn conditions(world: &World) -> Vec<String> {
-    let deployment = world.get("deployments.apps", "web");
+fn conditions(fixture: &Fixture) -> Vec<String> {
+    let deployment = fixture.get("deployments.apps", "web");
     let say = |c: &Value| {
         format!(
             "{}={} {}: {}",
@@ -30,16 +30,16 @@ fn conditions(world: &World) -> Vec<String> {
     deployment.list("/status/conditions").iter().map(say).collect()
 }
 
-fn set_image(world: &mut World, image: &str) {
-    world.edit("deployments.apps", "web", |d| {
+fn set_image(fixture: &mut Fixture, image: &str) {
+    fixture.edit("deployments.apps", "web", |d| {
         d["spec"]["template"]["spec"]["containers"][0]["image"] = json!(image);
     });
 }
 
 /// Hashes differ from those of a real cluster and mean nothing to a reader.
-fn neat(world: &World, lines: &[String]) -> String {
+fn neat(fixture: &Fixture, lines: &[String]) -> String {
     let mut text = lines.join("\n");
-    let mut sets = world.list("replicasets.apps");
+    let mut sets = fixture.list("replicasets.apps");
     sets.sort_by_key(|s| {
         s.text("/metadata/annotations/deployment.kubernetes.io~1revision").to_owned()
     });
@@ -52,80 +52,80 @@ fn neat(world: &World, lines: &[String]) -> String {
 
 #[test]
 fn a_first_rollout_says_what_it_does() {
-    let world = deployed(3);
-    let said: Vec<String> = world.said.iter().filter(|s| !s.contains("pod")).cloned().collect();
-    expect!["Scaled up replica set web-r1 from 0 to 3"].assert_eq(&neat(&world, &said));
+    let fixture = deployed(3);
+    let said: Vec<String> = fixture.said.iter().filter(|s| !s.contains("pod")).cloned().collect();
+    expect!["Scaled up replica set web-r1 from 0 to 3"].assert_eq(&neat(&fixture, &said));
     expect![[r#"
         Available=True MinimumReplicasAvailable: Deployment has minimum availability.
         Progressing=True NewReplicaSetAvailable: ReplicaSet "web-r1" has successfully progressed."#]]
-    .assert_eq(&neat(&world, &conditions(&world)));
-    let status = &world.get("deployments.apps", "web")["status"];
+    .assert_eq(&neat(&fixture, &conditions(&fixture)));
+    let status = &fixture.get("deployments.apps", "web")["status"];
     for field in ["replicas", "updatedReplicas", "readyReplicas", "availableReplicas"] {
         assert_eq!(status[field], 3, "{field}");
     }
     assert_eq!(status["observedGeneration"], 1);
     assert!(status.get("unavailableReplicas").is_none());
-    let deployment = world.get("deployments.apps", "web");
+    let deployment = fixture.get("deployments.apps", "web");
     assert_eq!(deployment.annotation("deployment.kubernetes.io/revision"), Some("1"));
 }
 
 #[test]
 fn before_any_pod_is_ready_it_is_unavailable_and_progressing() {
-    let mut world = World::new();
-    world.put("deployments.apps", web(3, "nginx:1"));
-    world.settle("web");
+    let mut fixture = Fixture::new();
+    fixture.put("deployments.apps", web(3, "nginx:1"));
+    fixture.settle("web");
     expect![[r#"
         Available=False MinimumReplicasUnavailable: Deployment does not have minimum availability.
         Progressing=True ReplicaSetUpdated: ReplicaSet "web-r1" is progressing."#]]
-    .assert_eq(&neat(&world, &conditions(&world)));
-    assert_eq!(world.get("deployments.apps", "web")["status"]["unavailableReplicas"], 3);
+    .assert_eq(&neat(&fixture, &conditions(&fixture)));
+    assert_eq!(fixture.get("deployments.apps", "web")["status"]["unavailableReplicas"], 3);
 }
 
 #[test]
 fn a_bad_image_stops_at_the_unavailability_budget_and_then_times_out() {
-    let mut world = deployed(10);
-    set_image(&mut world, "nginx:bad");
-    world.settle("web");
+    let mut fixture = deployed(10);
+    set_image(&mut fixture, "nginx:bad");
+    fixture.settle("web");
     // 3 more, 2 fewer: 8 good pods stay and 5 bad ones wait.
-    let good = world.pods().iter().filter(|p| p.is_ready()).count();
-    assert_eq!((good, world.pods().len()), (8, 13));
-    world.pass(601);
-    world.settle("web");
+    let good = fixture.pods().iter().filter(|p| p.is_ready()).count();
+    assert_eq!((good, fixture.pods().len()), (8, 13));
+    fixture.pass(601);
+    fixture.settle("web");
     expect![[r#"
         Available=True MinimumReplicasAvailable: Deployment has minimum availability.
         Progressing=False ProgressDeadlineExceeded: ReplicaSet "web-r2" has timed out progressing."#]]
-    .assert_eq(&neat(&world, &conditions(&world)));
+    .assert_eq(&neat(&fixture, &conditions(&fixture)));
 }
 
 #[test]
 fn the_plan_wakes_for_the_deadline_and_not_after_it() {
-    let mut world = deployed(1);
-    let plan = super::plan(&world.see_deployment("web"));
+    let mut fixture = deployed(1);
+    let plan = super::plan(&fixture.see_deployment("web"));
     assert_eq!(plan, Plan::idle(), "complete");
-    set_image(&mut world, "nginx:bad");
-    world.settle("web");
-    let plan = super::plan(&world.see_deployment("web"));
-    assert_eq!(plan.wake.map(|w| w.as_second() - world.now.as_second()), Some(601));
-    world.pass(601);
-    world.settle("web");
-    assert_eq!(super::plan(&world.see_deployment("web")), Plan::idle());
+    set_image(&mut fixture, "nginx:bad");
+    fixture.settle("web");
+    let plan = super::plan(&fixture.see_deployment("web"));
+    assert_eq!(plan.wake.map(|w| w.as_second() - fixture.now.as_second()), Some(601));
+    fixture.pass(601);
+    fixture.settle("web");
+    assert_eq!(super::plan(&fixture.see_deployment("web")), Plan::idle());
 }
 
 #[test]
 fn going_back_finds_the_old_set_and_gives_it_a_new_revision() {
-    let mut world = deployed(2);
-    set_image(&mut world, "nginx:2");
+    let mut fixture = deployed(2);
+    set_image(&mut fixture, "nginx:2");
     for _ in 0..10 {
-        world.settle("web");
-        world.ready(|p| p["status"].is_null());
+        fixture.settle("web");
+        fixture.ready(|p| p["status"].is_null());
     }
-    set_image(&mut world, "nginx:1");
+    set_image(&mut fixture, "nginx:1");
     for _ in 0..10 {
-        world.settle("web");
-        world.ready(|p| p["status"].is_null());
+        fixture.settle("web");
+        fixture.ready(|p| p["status"].is_null());
     }
-    world.settle("web");
-    let sets = world.list("replicasets.apps");
+    fixture.settle("web");
+    let sets = fixture.list("replicasets.apps");
     assert_eq!(sets.len(), 2);
     let first = sets
         .iter()
@@ -138,16 +138,16 @@ fn going_back_finds_the_old_set_and_gives_it_a_new_revision() {
 
 #[test]
 fn history_is_kept_up_to_its_limit() {
-    let mut world = deployed(1);
+    let mut fixture = deployed(1);
     for round in 2..8 {
-        set_image(&mut world, &format!("nginx:{round}"));
+        set_image(&mut fixture, &format!("nginx:{round}"));
         for _ in 0..6 {
-            world.settle("web");
-            world.ready(|p| p["status"].is_null());
+            fixture.settle("web");
+            fixture.ready(|p| p["status"].is_null());
         }
-        world.settle("web");
+        fixture.settle("web");
     }
-    let mut revisions: Vec<i64> = world
+    let mut revisions: Vec<i64> = fixture
         .list("replicasets.apps")
         .iter()
         .filter_map(|s| s.annotation("deployment.kubernetes.io/revision")?.parse().ok())
@@ -158,54 +158,54 @@ fn history_is_kept_up_to_its_limit() {
 
 #[test]
 fn recreate_waits_until_old_pods_are_gone() {
-    let mut world = World::new();
+    let mut fixture = Fixture::new();
     let mut object = web(2, "nginx:1");
     object["spec"]["strategy"] = json!({"type": "Recreate"});
-    world.put("deployments.apps", object);
-    world.settle("web");
-    world.ready(|_| true);
-    world.settle("web");
-    set_image(&mut world, "nginx:2");
-    let plan = super::plan(&world.see_deployment("web"));
-    world.apply(plan);
+    fixture.put("deployments.apps", object);
+    fixture.settle("web");
+    fixture.ready(|_| true);
+    fixture.settle("web");
+    set_image(&mut fixture, "nginx:2");
+    let plan = super::plan(&fixture.see_deployment("web"));
+    fixture.apply(plan);
     // The old set is empty by its spec, its pods are not gone yet.
-    let plan = super::plan(&world.see_deployment("web"));
+    let plan = super::plan(&fixture.see_deployment("web"));
     assert!(plan.waiting[0].starts_with("old pod"), "{plan:?}");
-    assert_eq!(world.list("replicasets.apps").len(), 1);
-    world.settle("web");
-    assert_eq!(world.list("replicasets.apps").len(), 2);
-    assert_eq!(world.pods().len(), 2);
+    assert_eq!(fixture.list("replicasets.apps").len(), 1);
+    fixture.settle("web");
+    assert_eq!(fixture.list("replicasets.apps").len(), 2);
+    assert_eq!(fixture.pods().len(), 2);
 }
 
 #[test]
 fn a_paused_deployment_scales_but_does_not_roll() {
-    let mut world = deployed(2);
-    world.edit("deployments.apps", "web", |d| d["spec"]["paused"] = json!(true));
-    set_image(&mut world, "nginx:2");
-    world.edit("deployments.apps", "web", |d| d["spec"]["replicas"] = json!(4));
-    world.settle("web");
-    assert_eq!(world.list("replicasets.apps").len(), 1);
-    assert_eq!(world.pods().len(), 4);
+    let mut fixture = deployed(2);
+    fixture.edit("deployments.apps", "web", |d| d["spec"]["paused"] = json!(true));
+    set_image(&mut fixture, "nginx:2");
+    fixture.edit("deployments.apps", "web", |d| d["spec"]["replicas"] = json!(4));
+    fixture.settle("web");
+    assert_eq!(fixture.list("replicasets.apps").len(), 1);
+    assert_eq!(fixture.pods().len(), 4);
     assert!(
-        conditions(&world)
+        conditions(&fixture)
             .contains(&"Progressing=Unknown DeploymentPaused: Deployment is paused".to_owned()),
         "{:?}",
-        conditions(&world)
+        conditions(&fixture)
     );
-    world.edit("deployments.apps", "web", |d| d["spec"]["paused"] = json!(false));
-    world.settle("web");
-    assert_eq!(world.list("replicasets.apps").len(), 2);
+    fixture.edit("deployments.apps", "web", |d| d["spec"]["paused"] = json!(false));
+    fixture.settle("web");
+    assert_eq!(fixture.list("replicasets.apps").len(), 2);
 }
 
 #[test]
 fn scaling_during_a_rollout_shares_the_new_pods_out() {
-    let mut world = deployed(10);
-    set_image(&mut world, "nginx:2");
-    world.settle("web");
-    world.edit("deployments.apps", "web", |d| d["spec"]["replicas"] = json!(15));
-    world.settle("web");
+    let mut fixture = deployed(10);
+    set_image(&mut fixture, "nginx:2");
+    fixture.settle("web");
+    fixture.edit("deployments.apps", "web", |d| d["spec"]["replicas"] = json!(15));
+    fixture.settle("web");
     let mut sizes: Vec<i64> =
-        world.list("replicasets.apps").iter().filter_map(|s| s.int("/spec/replicas")).collect();
+        fixture.list("replicasets.apps").iter().filter_map(|s| s.int("/spec/replicas")).collect();
     sizes.sort_unstable();
     assert_eq!(sizes.iter().sum::<i64>(), 19, "15 and a surge of 4: {sizes:?}");
     assert_eq!(sizes, [7, 12]);
@@ -213,10 +213,10 @@ fn scaling_during_a_rollout_shares_the_new_pods_out() {
 
 #[test]
 fn a_taken_name_is_hashed_again() {
-    let mut world = World::new();
-    let deployment = world.put("deployments.apps", web(1, "nginx:1"));
+    let mut fixture = Fixture::new();
+    let deployment = fixture.put("deployments.apps", web(1, "nginx:1"));
     let name = sets::make(&deployment, 1, 0, Budget::recreate(1)).name().to_owned();
-    let mut seen = world.see_deployment("web");
+    let mut seen = fixture.see_deployment("web");
     seen.taken.insert(name.clone());
     let [Action::ReplaceStatus { object, .. }] = &super::plan(&seen).actions[..] else {
         panic!("only the collision is counted");
@@ -230,16 +230,16 @@ fn a_taken_name_is_hashed_again() {
 
 #[test]
 fn a_free_matching_set_is_adopted_before_anything_else() {
-    let mut world = World::new();
-    let deployment = world.put("deployments.apps", web(1, "nginx:1"));
+    let mut fixture = Fixture::new();
+    let deployment = fixture.put("deployments.apps", web(1, "nginx:1"));
     let mut free = sets::make(&deployment, 1, 0, Budget::recreate(1));
     free["metadata"]["ownerReferences"] = json!([]);
-    world.put("replicasets.apps", free);
-    let plan = super::plan(&world.see_deployment("web"));
+    fixture.put("replicasets.apps", free);
+    let plan = super::plan(&fixture.see_deployment("web"));
     let [Action::Replace { object, .. }] = &plan.actions[..] else { panic!("{plan:?}") };
     assert_eq!(object.controller_uid(), Some(deployment.uid()));
-    world.settle("web");
-    assert_eq!(world.list("replicasets.apps").len(), 1);
+    fixture.settle("web");
+    assert_eq!(fixture.list("replicasets.apps").len(), 1);
 }
 
 proptest! {
@@ -254,44 +254,44 @@ proptest! {
         unavailable in prop_oneof![(1_i64..4).prop_map(|n| json!(n)), Just(json!("34%")), Just(json!(0))],
         moves in prop::collection::vec((0_u8..5, any::<prop::sample::Index>()), 1..30),
     ) {
-        let mut world = World::new();
+        let mut fixture = Fixture::new();
         let mut object = web(replicas, "nginx:0");
         object["spec"]["strategy"]["rollingUpdate"] = json!({"maxSurge": surge, "maxUnavailable": unavailable});
-        world.put("deployments.apps", object);
-        world.settle("web");
-        world.ready(|_| true);
-        world.settle("web");
-        let budget = budget_of(world.get("deployments.apps", "web"));
+        fixture.put("deployments.apps", object);
+        fixture.settle("web");
+        fixture.ready(|_| true);
+        fixture.settle("web");
+        let budget = budget_of(fixture.get("deployments.apps", "web"));
         for (step, (kind, at)) in moves.into_iter().enumerate() {
-            let available = |w: &World| w.pods().iter().filter(|p| p.is_ready()).count() as i64;
-            let before = available(&world);
+            let available = |w: &Fixture| w.pods().iter().filter(|p| p.is_ready()).count() as i64;
+            let before = available(&fixture);
             let mut broken = 0;
             match kind {
-                0 => set_image(&mut world, &format!("nginx:{step}")),
+                0 => set_image(&mut fixture, &format!("nginx:{step}")),
                 1 | 2 => {
-                    let pods = world.list("pods");
+                    let pods = fixture.list("pods");
                     if !pods.is_empty() {
                         let name = at.get(&pods).name().to_owned();
-                        world.ready(|p| p.name() == name);
+                        fixture.ready(|p| p.name() == name);
                     }
                 }
                 3 => {
-                    let pods = world.list("pods");
+                    let pods = fixture.list("pods");
                     if !pods.is_empty() {
                         let pod = at.get(&pods).clone();
                         broken = i64::from(Pod::of(&pod).is_ready());
-                        world.edit("pods", pod.name(), |p| p["status"] = json!({"phase": "Running"}));
+                        fixture.edit("pods", pod.name(), |p| p["status"] = json!({"phase": "Running"}));
                     }
                 }
-                _ => { world.turn_sets(); }
+                _ => { fixture.turn_sets(); }
             }
             // One pass of the deployment over possibly stale sets, then everything.
-            let plan = super::plan(&world.see_deployment("web"));
-            world.apply(plan);
-            world.settle("web");
-            let total: i64 = world.list("replicasets.apps").iter().filter_map(|s| s.int("/spec/replicas")).sum();
+            let plan = super::plan(&fixture.see_deployment("web"));
+            fixture.apply(plan);
+            fixture.settle("web");
+            let total: i64 = fixture.list("replicasets.apps").iter().filter_map(|s| s.int("/spec/replicas")).sum();
             prop_assert!(total <= budget.ceiling(), "{total} pods of {budget:?}");
-            let after = available(&world);
+            let after = available(&fixture);
             // What broke by itself is not the rollout's doing.
             prop_assert!(after >= budget.floor().min(before - broken), "{after} of {budget:?}, had {before}");
         }

@@ -17,7 +17,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::condition::{self, Draft, Style};
+use crate::condition::{self, ConditionDraft, Style};
 use crate::facts::{Phase, Pod};
 use crate::object::{Fields, set, stamp, status_of};
 use crate::plan::{Action, Amendment, Note, Plan, Propagation, Target};
@@ -204,7 +204,7 @@ impl<'a> Work<'a> {
         }
         let moving = self.seen.pods.iter().any(|p| !p.phase.is_final());
         let put = |conditions: &mut Vec<Value>, kind, status, reason, message: &str| {
-            let draft = Draft { kind, status, reason, message: message.to_owned() };
+            let draft = ConditionDraft { kind, status, reason, message: message.to_owned() };
             condition::put(conditions, Style::ProbedNow, now, &draft);
         };
         match verdict {

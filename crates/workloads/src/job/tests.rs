@@ -4,7 +4,7 @@ use expect_test::expect;
 use proptest::prelude::*;
 
 use super::*;
-use crate::world::World;
+use crate::fixture::Fixture;
 
 fn job(spec: Value) -> Value {
     let mut spec = spec;
@@ -15,35 +15,35 @@ fn job(spec: Value) -> Value {
 }
 
 struct Story {
-    world: World,
+    fixture: Fixture,
     wake: Option<Timestamp>,
 }
 
 impl Story {
     fn of(spec: Value) -> Self {
-        let mut world = World::new();
-        world.put("jobs.batch", job(spec));
-        let mut story = Self { world, wake: None };
+        let mut fixture = Fixture::new();
+        fixture.put("jobs.batch", job(spec));
+        let mut story = Self { fixture, wake: None };
         story.settle();
         story
     }
 
     fn job(&self) -> &Value {
-        self.world.get("jobs.batch", "sum")
+        self.fixture.get("jobs.batch", "sum")
     }
 
     fn settle(&mut self) {
         for _ in 0..50 {
-            let Some(job) = self.world.list("jobs.batch").pop() else { return };
+            let Some(job) = self.fixture.list("jobs.batch").pop() else { return };
             let seen =
-                Observed { job, pods: self.world.pods(), refusal: None, now: self.world.now };
+                Observed { job, pods: self.fixture.pods(), refusal: None, now: self.fixture.now };
             let plan = super::plan(&seen);
             self.wake = plan.wake;
             // Deleting a held pod only marks it; its kubelet then ends it.
             let (deletes, rest): (Vec<Action>, Vec<Action>) = plan.actions.into_iter().partition(
                 |a| matches!(a, Action::Delete { target, .. } if target.resource == "pods"),
             );
-            let acted = self.world.apply(Plan { actions: rest, ..Plan::default() });
+            let acted = self.fixture.apply(Plan { actions: rest, ..Plan::default() });
             for action in &deletes {
                 if let Action::Delete { target, .. } = action {
                     self.end(&target.name, "Failed");
@@ -57,8 +57,8 @@ impl Story {
     }
 
     fn end(&mut self, name: &str, phase: &str) {
-        let at = stamp(self.world.now);
-        self.world.edit("pods", name, |p| {
+        let at = stamp(self.fixture.now);
+        self.fixture.edit("pods", name, |p| {
             p["status"] = json!({"phase": phase, "containerStatuses":
                 [{"name": "c", "state": {"terminated": {"finishedAt": at}}}]});
         });
@@ -66,14 +66,14 @@ impl Story {
 
     /// Ends every running pod, then lets the job react.
     fn end_all(&mut self, phase: &str) {
-        for pod in self.world.pods().iter().filter(|p| p.is_active()) {
+        for pod in self.fixture.pods().iter().filter(|p| p.is_active()) {
             self.end(&pod.name, phase);
         }
         self.settle();
     }
 
     fn active(&self) -> usize {
-        self.world.pods().iter().filter(|p| p.is_active()).count()
+        self.fixture.pods().iter().filter(|p| p.is_active()).count()
     }
 
     fn conditions(&self) -> String {
@@ -107,7 +107,7 @@ fn a_job_runs_to_completion_and_says_both_words() {
     assert!(status.get("active").is_none());
     assert_eq!(status["uncountedTerminatedPods"], json!({}));
     assert!(status["completionTime"].is_string());
-    assert!(story.world.pods().iter().all(|p| p.finalizers.is_empty()), "all let go");
+    assert!(story.fixture.pods().iter().all(|p| p.finalizers.is_empty()), "all let go");
 }
 
 #[test]
@@ -117,8 +117,8 @@ fn too_many_failures_end_the_job_after_growing_pauses() {
     for _ in 0..3 {
         story.end_all("Failed");
         if let Some(wake) = story.wake {
-            pauses.push(wake.as_second() - story.world.now.as_second());
-            story.world.now = wake;
+            pauses.push(wake.as_second() - story.fixture.now.as_second());
+            story.fixture.now = wake;
             story.settle();
         }
     }
@@ -128,15 +128,15 @@ fn too_many_failures_end_the_job_after_growing_pauses() {
         Failed=True BackoffLimitExceeded: Job has reached the specified backoff limit"#]]
     .assert_eq(&story.conditions());
     assert_eq!(story.job()["status"]["failed"], 3);
-    assert!(story.world.said.contains(&"Job has reached the specified backoff limit".to_owned()));
+    assert!(story.fixture.said.contains(&"Job has reached the specified backoff limit".to_owned()));
 }
 
 #[test]
 fn a_deadline_ends_the_job_and_its_pods() {
     let mut story =
         Story::of(json!({"parallelism": 2, "completions": 2, "activeDeadlineSeconds": 30}));
-    assert_eq!(story.wake.map(|w| w.as_second() - story.world.now.as_second()), Some(30));
-    story.world.pass(30);
+    assert_eq!(story.wake.map(|w| w.as_second() - story.fixture.now.as_second()), Some(30));
+    story.fixture.pass(30);
     story.settle();
     assert_eq!(story.active(), 0);
     expect![[r#"
@@ -151,7 +151,7 @@ fn a_suspended_job_has_no_pods_until_it_is_resumed() {
     assert_eq!(story.active(), 0);
     assert_eq!(story.conditions(), "Suspended=True JobSuspended: Job suspended");
     assert!(story.job()["status"].get("startTime").is_none());
-    story.world.edit("jobs.batch", "sum", |j| j["spec"]["suspend"] = json!(false));
+    story.fixture.edit("jobs.batch", "sum", |j| j["spec"]["suspend"] = json!(false));
     story.settle();
     assert_eq!(story.active(), 1);
     assert_eq!(story.conditions(), "Suspended=False JobResumed: Job resumed");
@@ -163,17 +163,17 @@ fn indexed_pods_know_their_index_and_failed_ones_are_repeated() {
     let mut story = Story::of(
         json!({"parallelism": 3, "completions": 3, "completionMode": "Indexed", "backoffLimit": 6}),
     );
-    let pods = story.world.pods();
+    let pods = story.fixture.pods();
     assert_eq!(pods.iter().filter_map(|p| p.index).collect::<Vec<_>>(), [0, 1, 2]);
     assert!(pods[1].name.starts_with("sum-1-"));
     let middle = pods[1].name.clone();
     story.end(&middle, "Failed");
     story.end_all("Succeeded");
     assert_eq!(story.job()["status"]["completedIndexes"], "0,2");
-    story.world.pass(10);
+    story.fixture.pass(10);
     story.settle();
     let again: Vec<i64> =
-        story.world.pods().iter().filter(|p| p.is_active()).filter_map(|p| p.index).collect();
+        story.fixture.pods().iter().filter(|p| p.is_active()).filter_map(|p| p.index).collect();
     assert_eq!(again, [1]);
     story.end_all("Succeeded");
     assert_eq!(story.job()["status"]["completedIndexes"], "0-2");
@@ -185,18 +185,18 @@ fn a_finished_job_goes_when_its_time_is_up() {
     let mut story =
         Story::of(json!({"parallelism": 1, "completions": 1, "ttlSecondsAfterFinished": 100}));
     story.end_all("Succeeded");
-    assert_eq!(story.wake.map(|w| w.as_second() - story.world.now.as_second()), Some(100));
-    story.world.pass(100);
+    assert_eq!(story.wake.map(|w| w.as_second() - story.fixture.now.as_second()), Some(100));
+    story.fixture.pass(100);
     story.settle();
-    assert!(story.world.list("jobs.batch").is_empty());
+    assert!(story.fixture.list("jobs.batch").is_empty());
 }
 
 #[test]
 fn a_deleted_pod_that_was_counted_is_not_run_again() {
     let mut story = Story::of(json!({"parallelism": 1, "completions": 2}));
     story.end_all("Succeeded");
-    let ended = story.world.pods().into_iter().find(|p| p.phase.is_final()).unwrap();
-    story.world.objects.remove(&("pods".into(), "default".into(), ended.name));
+    let ended = story.fixture.pods().into_iter().find(|p| p.phase.is_final()).unwrap();
+    story.fixture.objects.remove(&("pods".into(), "default".into(), ended.name));
     story.settle();
     assert_eq!(story.job()["status"]["succeeded"], 1);
     story.end_all("Succeeded");
@@ -222,13 +222,13 @@ proptest! {
         }
         let mut story = Story::of(spec);
         for (good, wait, at) in moves {
-            let active: Vec<Pod> = story.world.pods().into_iter().filter(Pod::is_active).collect();
+            let active: Vec<Pod> = story.fixture.pods().into_iter().filter(Pod::is_active).collect();
             prop_assert!(active.len() as i64 <= parallelism, "{} active", active.len());
             if !active.is_empty() {
                 let name = at.get(&active).name.clone();
                 story.end(&name, if good { "Succeeded" } else { "Failed" });
             }
-            story.world.pass(wait);
+            story.fixture.pass(wait);
             story.settle();
             if let Some(completions) = completions {
                 let succeeded = story.job().int("/status/succeeded").unwrap_or(0);

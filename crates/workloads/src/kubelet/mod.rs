@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::behaviour::Script;
-use crate::condition::{self, Draft, Style};
+use crate::condition::{self, ConditionDraft, Style};
 use crate::config::WorkloadConfig;
 use crate::object::{Fields, set, stamp};
 use crate::plan::{Action, Note, Plan, Propagation, Target};
@@ -115,7 +115,7 @@ fn end_held(seen: &Observed) -> Plan {
     let mut conditions = status.list("/conditions").to_vec();
     for kind in ["Ready", "ContainersReady"] {
         let (reason, message) = ("PodFailed", String::new());
-        let draft = Draft { kind, status: "False", reason, message };
+        let draft = ConditionDraft { kind, status: "False", reason, message };
         condition::put(&mut conditions, Style::Probed, seen.now, &draft);
     }
     set(&mut status, &["conditions"], json!(conditions));
@@ -308,7 +308,12 @@ impl Look<'_> {
             let unready = list.iter().filter(|s| !s.is_true("/ready"));
             unready.map(|s| s.text("/name").to_owned()).collect::<Vec<_>>().join(" ")
         };
-        let say = |kind, status, reason, message: String| Draft { kind, status, reason, message };
+        let say = |kind, status, reason, message: String| ConditionDraft {
+            kind,
+            status,
+            reason,
+            message,
+        };
         let (unready, uninitialized) = (names(main), names(init));
         let ended = match phase {
             "Succeeded" => Some("PodCompleted"),

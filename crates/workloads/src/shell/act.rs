@@ -16,7 +16,7 @@ use crate::work_counters::WorkCounters;
 /// What to do about a plan that could not be carried out to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ActionError {
-    /// The world has moved: look again.
+    /// The fixture has moved: look again.
     LookAgain,
     /// The server cannot answer now: try later.
     TryLater,

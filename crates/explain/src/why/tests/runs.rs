@@ -125,11 +125,11 @@ fn a_preempted_run_names_the_one_that_took_over() {
             condition("Started", "True", "ClusterUpdatingStarted", "", 120)]}],
     }]))
     .unwrap();
-    let rival = |name: &str, since: i64| flagship_rules::update_run::Rival {
+    let rival = |name: &str, since: i64| flagship_rules::update_run::OtherRun {
         name: name.to_owned(),
         version: "1".to_owned(),
         started: [("member2".to_owned(), ago(since).parse().unwrap())].into(),
-        ..flagship_rules::update_run::Rival::departed(name)
+        ..flagship_rules::update_run::OtherRun::departed(name)
     };
     facts.others = vec![rival("too-early", 300), rival("example-run-1", 90), rival("later", 10)];
     facts.bindings = vec![binding("member2", signal("later"))];

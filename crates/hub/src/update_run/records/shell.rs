@@ -9,7 +9,7 @@ use flagship_api::rollout_record::{Follows, RecordEntry, RecordedRun, RolloutRec
 use flagship_base::names::label_value;
 use flagship_rules::record::chain::{begun, has_room, next_part, sealed};
 use flagship_rules::record::retention::{self, Checkpoint};
-use flagship_rules::record::{Asked, Draft, Head, Recording, who};
+use flagship_rules::record::{Asked, EntryDraft, Head, Recording, who};
 use flagship_rules::update_run;
 use flagship_runtime::client::{ClientError, Precondition, Propagation, ResourceType, Selection};
 use flagship_runtime::effects::{Kind, Made, Writer};
@@ -178,8 +178,8 @@ async fn create<S: Scoped>(
 async fn with_names<S: Scoped>(
     cx: &Context,
     run: &update_run::Run,
-    drafts: Vec<Draft>,
-) -> Result<Vec<(Draft, Option<Who>)>, Failure> {
+    drafts: Vec<EntryDraft>,
+) -> Result<Vec<(EntryDraft, Option<Who>)>, Failure> {
     let mut named = Vec::with_capacity(drafts.len());
     for draft in drafts {
         let who = match &draft.who {

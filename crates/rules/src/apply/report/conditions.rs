@@ -1,6 +1,6 @@
 //! What is said of a single manifest.
 
-use flagship_api::condition::{self, Conditions, Draft, Generation, draft};
+use flagship_api::condition::{self, ConditionDraft, Conditions, Generation, draft};
 use flagship_api::condition_type::work as kind;
 use flagship_api::reason::work::manifest as reason;
 use jiff::Timestamp;
@@ -50,7 +50,7 @@ pub(super) fn say_so(conditions: &[Condition], outcome: &Outcome, terms: &ApplyO
     })
 }
 
-fn applied(outcome: &Outcome) -> Draft {
+fn applied(outcome: &Outcome) -> ConditionDraft {
     let error = outcome.error.as_deref().unwrap_or("<nil>");
     let subject = draft(kind::APPLIED);
     match outcome.verdict {
@@ -82,7 +82,7 @@ fn applied(outcome: &Outcome) -> Draft {
     }
 }
 
-fn available(availability: &Availability) -> Option<Draft> {
+fn available(availability: &Availability) -> Option<ConditionDraft> {
     let subject = draft(kind::AVAILABLE);
     Some(match availability {
         Availability::Skipped => return None,
@@ -102,7 +102,7 @@ fn available(availability: &Availability) -> Option<Draft> {
     })
 }
 
-fn diff_reported(outcome: &Outcome) -> Draft {
+fn diff_reported(outcome: &Outcome) -> ConditionDraft {
     let error = outcome.error.as_deref().unwrap_or("<nil>");
     let subject = draft(kind::DIFF_REPORTED);
     match outcome.verdict {

@@ -4,15 +4,15 @@ use expect_test::expect;
 use flagship_api::apply_strategy::{ReportBackStrategy, ReportBackStrategyType};
 use serde_json::{Value, json};
 
-use super::world::{World, config_map, custom, deployment, start};
+use super::fixture::{Fixture, config_map, custom, deployment, start};
 use crate::apply::{Outcome, Verdict, complete, report};
 use crate::availability::Availability;
 use std::collections::BTreeMap;
 
 /// Makes the Deployment on the member run what it was told.
-fn runs(world: &mut World) {
-    let generation = world.live("Deployment web")["metadata"]["generation"].clone();
-    world.edit(
+fn runs(fixture: &mut Fixture) {
+    let generation = fixture.live("Deployment web")["metadata"]["generation"].clone();
+    fixture.edit(
         "Deployment web",
         &json!({"status": {"observedGeneration": generation, "availableReplicas": 2, "updatedReplicas": 2}}),
     );
@@ -21,8 +21,8 @@ fn runs(world: &mut World) {
 // checklist 9.1
 #[test]
 fn a_work_becomes_available_when_its_manifests_do() {
-    let mut world = World::new(json!({}), &[deployment("a:1"), config_map("c", json!({}))]);
-    world.pass();
+    let mut fixture = Fixture::new(json!({}), &[deployment("a:1"), config_map("c", json!({}))]);
+    fixture.pass();
     expect![[r#"
         Applied=True AllManifestsApplied: All the specified manifests have been applied
         Available=False SomeManifestsAreNotAvailable: Some manifests are not available (1 of 2 manifests are available)
@@ -32,9 +32,9 @@ fn a_work_becomes_available_when_its_manifests_do() {
         #1 ConfigMap c
           Applied=True Applied @0: Manifest has been applied successfully
           Available=True Available @0: Manifest is available
-    "#]].assert_eq(&world.told());
-    runs(&mut world);
-    world.pass();
+    "#]].assert_eq(&fixture.told());
+    runs(&mut fixture);
+    fixture.pass();
     expect![[r#"
         Applied=True AllManifestsApplied: All the specified manifests have been applied
         Available=True AllManifestsAvailable: All of the applied manifests are available
@@ -45,10 +45,10 @@ fn a_work_becomes_available_when_its_manifests_do() {
           Applied=True Applied @0: Manifest has been applied successfully
           Available=True Available @0: Manifest is available
     "#]]
-    .assert_eq(&world.told());
+    .assert_eq(&fixture.told());
     // A kind nobody can judge counts, and the reason says so.
-    world.manifests(&[deployment("a:1"), custom(json!({}))]);
-    world.pass();
+    fixture.manifests(&[deployment("a:1"), custom(json!({}))]);
+    fixture.pass();
     expect![[r#"
         Applied=True AllManifestsApplied: All the specified manifests have been applied
         Available=True WorkNotTrackable: Some of the applied manifests cannot be tracked for availability
@@ -58,34 +58,34 @@ fn a_work_becomes_available_when_its_manifests_do() {
         #1 Widget w
           Applied=True Applied @1: Manifest has been applied successfully
           Available=True NotTrackable @1: Manifest's availability is not trackable; Fleet assumes that the applied manifest is available
-    "#]].assert_eq(&world.told());
+    "#]].assert_eq(&fixture.told());
 }
 
 // checklist 9.1
 #[test]
 fn an_empty_work_is_done() {
-    let mut world = World::new(json!({}), &[]);
-    world.pass();
+    let mut fixture = Fixture::new(json!({}), &[]);
+    fixture.pass();
     expect![[r#"
         Applied=True AllManifestsApplied: All the specified manifests have been applied
         Available=True AllManifestsAvailable: All of the applied manifests are available
     "#]]
-    .assert_eq(&world.told());
-    world.strategy(json!({"type": "ReportDiff"}));
-    world.pass();
+    .assert_eq(&fixture.told());
+    fixture.strategy(json!({"type": "ReportDiff"}));
+    fixture.pass();
     expect![[r#"
         DiffReported=True AllManifestsDiffReported: All the specified manifests have reported diff
     "#]]
-    .assert_eq(&world.told());
+    .assert_eq(&fixture.told());
 }
 
 // checklist 9.1
 #[test]
 fn available_is_not_said_of_what_is_not_applied() {
-    let mut world = World::new(json!({}), &[config_map("c", json!({}))]);
-    world.pass();
-    world.manifests(&[config_map("c", json!({})), json!("broken")]);
-    world.pass();
+    let mut fixture = Fixture::new(json!({}), &[config_map("c", json!({}))]);
+    fixture.pass();
+    fixture.manifests(&[config_map("c", json!({})), json!("broken")]);
+    fixture.pass();
     expect![[r#"
         Applied=False SomeManifestsAreNotApplied: Failed to apply all manifests (1 of 2 manifests are applied)
         #0 ConfigMap c
@@ -93,13 +93,13 @@ fn available_is_not_said_of_what_is_not_applied() {
           Available=True Available @0: Manifest is available
         #1
           Applied=False DecodingErred @0: Failed to apply the manifest (error: failed to decode manifest: failed to unmarshal JSON: not an object)
-    "#]].assert_eq(&world.told());
+    "#]].assert_eq(&fixture.told());
 }
 
 /// A manifest whose pass ended like this.
 fn outcome(verdict: Verdict, availability: Availability) -> Outcome {
-    let mut world = World::new(json!({}), &[config_map("c", json!({}))]);
-    let mut outcome = world.pass().remove(0);
+    let mut fixture = Fixture::new(json!({}), &[config_map("c", json!({}))]);
+    let mut outcome = fixture.pass().remove(0);
     outcome.verdict = verdict;
     outcome.availability = availability;
     outcome.error = Some("why".to_owned());
@@ -107,11 +107,12 @@ fn outcome(verdict: Verdict, availability: Availability) -> Outcome {
 }
 
 fn told(strategy: Value, outcome: Outcome) -> String {
-    let mut world = World::new(strategy, &[config_map("c", json!({}))]);
-    let terms = world.terms();
-    let report = report(&world.work, &world.applied, &terms, &[outcome], world.options, world.now);
-    world.work.status = Some(report.status);
-    world.told().lines().filter_map(|line| line.strip_prefix("  ")).collect::<Vec<_>>().join("\n")
+    let mut fixture = Fixture::new(strategy, &[config_map("c", json!({}))]);
+    let terms = fixture.terms();
+    let report =
+        report(&fixture.work, &fixture.applied, &terms, &[outcome], fixture.options, fixture.now);
+    fixture.work.status = Some(report.status);
+    fixture.told().lines().filter_map(|line| line.strip_prefix("  ")).collect::<Vec<_>>().join("\n")
         + "\n"
 }
 
@@ -215,36 +216,36 @@ fn every_availability_has_its_words() {
 // checklist 9.1
 #[test]
 fn nothing_is_written_while_nothing_changes() {
-    let mut world = World::new(
+    let mut fixture = Fixture::new(
         json!({}),
         &[deployment("a:1"), json!("broken"), json!({"kind": 7}), custom(json!({}))],
     );
-    world.kinds.remove("Widget");
-    world.pass();
+    fixture.kinds.remove("Widget");
+    fixture.pass();
     for _ in 0..3 {
-        world.later(60);
-        world.pass();
+        fixture.later(60);
+        fixture.pass();
     }
-    assert_eq!(world.reports, 1);
+    assert_eq!(fixture.reports, 1);
     // A drift is looked at anew each time.
     let full = json!({"comparisonOption": "FullComparison"});
-    let mut world = World::new(full, &[config_map("c", json!({}))]);
-    world.pass();
-    world.edit("ConfigMap c", &json!({"data": {"theirs": "x"}}));
+    let mut fixture = Fixture::new(full, &[config_map("c", json!({}))]);
+    fixture.pass();
+    fixture.edit("ConfigMap c", &json!({"data": {"theirs": "x"}}));
     for _ in 0..3 {
-        world.later(60);
-        world.pass();
+        fixture.later(60);
+        fixture.pass();
     }
-    assert_eq!(world.reports, 4);
+    assert_eq!(fixture.reports, 4);
 }
 
 // checklist 9.1
 #[test]
 fn the_member_remembers_only_what_is_applied_and_which_object_it_became() {
-    let mut world = World::new(json!({}), &[json!("broken"), config_map("c", json!({}))]);
-    world.pass();
+    let mut fixture = Fixture::new(json!({}), &[json!("broken"), config_map("c", json!({}))]);
+    fixture.pass();
     assert_eq!(
-        serde_json::to_value(&world.applied).unwrap(),
+        serde_json::to_value(&fixture.applied).unwrap(),
         json!({"appliedResources": [{"ordinal": 1, "version": "v1", "kind": "ConfigMap", "resource": "configmaps",
             "namespace": "app", "name": "c", "uid": "ConfigMap c-uid"}]})
     );
@@ -253,92 +254,93 @@ fn the_member_remembers_only_what_is_applied_and_which_object_it_became() {
 #[test]
 fn of_duplicates_the_first_keeps_its_time() {
     let twice = [config_map("c", json!({})), config_map("c", json!({}))];
-    let mut world = World::new(json!({}), &twice);
-    world.pass();
-    world.later(60);
-    world.pass();
-    let status = world.work.status.clone().unwrap();
+    let mut fixture = Fixture::new(json!({}), &twice);
+    fixture.pass();
+    fixture.later(60);
+    fixture.pass();
+    let status = fixture.work.status.clone().unwrap();
     for entry in &status.manifest_conditions {
         assert_eq!(entry.conditions[0].last_transition_time.0, start());
     }
-    assert_eq!(world.reasons(), ["Applied", "Duplicated"]);
-    assert_eq!(world.reports, 1);
+    assert_eq!(fixture.reasons(), ["Applied", "Duplicated"]);
+    assert_eq!(fixture.reports, 1);
 }
 
 #[test]
 fn an_object_that_was_made_anew_counts_from_one_again() {
-    let mut world = World::new(json!({}), &[deployment("a:1")]);
-    world.pass();
-    world.manifests(&[deployment("a:2")]);
-    world.pass();
-    assert!(world.told().contains("Applied=True Applied @2"));
-    world.member.clear();
-    world.pass();
-    assert!(world.told().contains("Applied=True Applied @1"), "{}", world.told());
+    let mut fixture = Fixture::new(json!({}), &[deployment("a:1")]);
+    fixture.pass();
+    fixture.manifests(&[deployment("a:2")]);
+    fixture.pass();
+    assert!(fixture.told().contains("Applied=True Applied @2"));
+    fixture.member.clear();
+    fixture.pass();
+    assert!(fixture.told().contains("Applied=True Applied @1"), "{}", fixture.told());
 }
 
-fn mirror(world: &mut World, on: bool) {
+fn mirror(fixture: &mut Fixture, on: bool) {
     let r#type = if on { ReportBackStrategyType::Mirror } else { ReportBackStrategyType::Disabled };
-    world.work.spec.report_back_strategy = Some(ReportBackStrategy { r#type, destination: None });
+    fixture.work.spec.report_back_strategy = Some(ReportBackStrategy { r#type, destination: None });
 }
 
-fn mirrored(world: &World) -> Value {
-    let status = serde_json::to_value(&world.work.status).unwrap();
+fn mirrored(fixture: &Fixture) -> Value {
+    let status = serde_json::to_value(&fixture.work.status).unwrap();
     status["manifestConditions"][0]["backReportedStatus"].clone()
 }
 
 // checklist 9.2
 #[test]
 fn status_comes_back_as_long_as_it_is_asked_for() {
-    let mut world = World::new(json!({}), &[deployment("a:1")]);
-    mirror(&mut world, true);
-    world.pass();
-    assert_eq!(mirrored(&world), Value::Null, "no status, nothing to say");
-    runs(&mut world);
-    world.pass();
-    let first = mirrored(&world);
+    let mut fixture = Fixture::new(json!({}), &[deployment("a:1")]);
+    mirror(&mut fixture, true);
+    fixture.pass();
+    assert_eq!(mirrored(&fixture), Value::Null, "no status, nothing to say");
+    runs(&mut fixture);
+    fixture.pass();
+    let first = mirrored(&fixture);
     assert_eq!(
         first,
         json!({"observationTime": "2026-01-01T12:00:00Z", "observedStatus": {"apiVersion": "apps/v1", "kind": "Deployment",
             "status": {"observedGeneration": 1, "availableReplicas": 2, "updatedReplicas": 2}}})
     );
-    world.later(60);
-    world.edit("Deployment web", &json!({"status": {"availableReplicas": 1}}));
-    world.pass();
-    let second = mirrored(&world);
+    fixture.later(60);
+    fixture.edit("Deployment web", &json!({"status": {"availableReplicas": 1}}));
+    fixture.pass();
+    let second = mirrored(&fixture);
     assert_eq!(second["observedStatus"]["status"]["availableReplicas"], json!(1));
     assert_eq!(second["observationTime"], json!("2026-01-01T12:01:00Z"));
     // Ours: what nobody keeps up to date is not left standing.
-    mirror(&mut world, false);
-    world.pass();
-    assert_eq!(mirrored(&world), Value::Null);
-    mirror(&mut world, true);
-    world.pass();
-    world.edit(
+    mirror(&mut fixture, false);
+    fixture.pass();
+    assert_eq!(mirrored(&fixture), Value::Null);
+    mirror(&mut fixture, true);
+    fixture.pass();
+    fixture.edit(
         "Deployment web",
         &json!({"metadata": {"deletionTimestamp": "2026-01-01T12:00:00Z"}}),
     );
-    world.pass();
-    assert_eq!(mirrored(&world), Value::Null, "it is no longer applied");
+    fixture.pass();
+    assert_eq!(mirrored(&fixture), Value::Null, "it is no longer applied");
 }
 
 // checklist 9.2
 #[test]
 fn an_outcome_without_an_object_is_tolerated() {
-    let mut world = World::new(json!({}), &[config_map("c", json!({}))]);
-    mirror(&mut world, true);
+    let mut fixture = Fixture::new(json!({}), &[config_map("c", json!({}))]);
+    mirror(&mut fixture, true);
     let mut outcome = outcome(Verdict::Applied, Availability::Available);
     outcome.live = None;
-    let terms = world.terms();
-    let report = report(&world.work, &world.applied, &terms, &[outcome], world.options, world.now);
+    let terms = fixture.terms();
+    let report =
+        report(&fixture.work, &fixture.applied, &terms, &[outcome], fixture.options, fixture.now);
     assert_eq!(report.status.manifest_conditions[0].back_reported_status, None);
     assert_eq!(report.status.manifest_conditions[0].conditions[0].observed_generation, Some(0));
 }
 
 #[test]
 fn a_manifest_the_pass_never_got_to_says_so() {
-    let world = World::new(json!({}), &[json!("broken"), config_map("c", json!({}))]);
-    let outcomes = complete(&world.read(), BTreeMap::new());
+    let fixture = Fixture::new(json!({}), &[json!("broken"), config_map("c", json!({}))]);
+    let outcomes = complete(&fixture.read(), BTreeMap::new());
     let verdicts: Vec<_> = outcomes.iter().map(|one| one.verdict).collect();
     assert_eq!(verdicts, [Verdict::DecodingErred, Verdict::ApplyFailed]);
     assert_eq!(

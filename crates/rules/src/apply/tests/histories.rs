@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::world::{Verb, World, config_map, custom, foreign_owner};
+use super::fixture::{Fixture, Verb, config_map, custom, foreign_owner};
 use crate::apply::RefusalKind;
 
 /// Something that happens to a Work or to its objects.
@@ -55,7 +55,7 @@ fn manifests(which: u8, version: u8) -> Vec<Value> {
     (0..3).filter(asked).map(|at| all[at].clone()).collect()
 }
 
-fn happen(world: &mut World, event: &Event) {
+fn happen(fixture: &mut Fixture, event: &Event) {
     let strategies = [
         json!({}),
         json!({"type": "ServerSideApply"}),
@@ -64,24 +64,24 @@ fn happen(world: &mut World, event: &Event) {
     ];
     let verbs = [Verb::Find, Verb::Create, Verb::Patch, Verb::Apply, Verb::DryRun];
     match event {
-        Event::Ask { which, version } => world.manifests(&manifests(*which, *version)),
-        Event::Switch(to) => world.strategy(strategies[*to].clone()),
-        Event::Refuse(at) => world.refuse(verbs[*at], RefusalKind::Other, "no"),
-        Event::Forget(true) => drop(world.kinds.remove("Widget")),
-        Event::Forget(false) => drop(world.kinds.insert("Widget", "widgets")),
+        Event::Ask { which, version } => fixture.manifests(&manifests(*which, *version)),
+        Event::Switch(to) => fixture.strategy(strategies[*to].clone()),
+        Event::Refuse(at) => fixture.refuse(verbs[*at], RefusalKind::Other, "no"),
+        Event::Forget(true) => drop(fixture.kinds.remove("Widget")),
+        Event::Forget(false) => drop(fixture.kinds.insert("Widget", "widgets")),
         Event::Edit(value) => {
             for name in ["ConfigMap a", "Widget w"] {
-                if world.member.contains_key(name) {
-                    world.edit(name, &json!({"data": {"edited": value.to_string()}}));
+                if fixture.member.contains_key(name) {
+                    fixture.edit(name, &json!({"data": {"edited": value.to_string()}}));
                 }
             }
         }
         Event::Pass { writes } => {
-            world.later(1);
+            fixture.later(1);
             // A comparison keeps no record before it starts, so it is not cut short here.
-            world.fuel = if world.terms().only_compares() { usize::MAX } else { *writes };
-            world.try_pass();
-            world.fuel = usize::MAX;
+            fixture.fuel = if fixture.terms().only_compares() { usize::MAX } else { *writes };
+            fixture.try_pass();
+            fixture.fuel = usize::MAX;
         }
     }
 }
@@ -91,44 +91,44 @@ proptest! {
 
     #[test]
     fn nothing_of_ours_stays_and_nothing_of_others_goes(history in history()) {
-        let mut world = World::new(json!({}), &[]);
+        let mut fixture = Fixture::new(json!({}), &[]);
         let mut theirs = config_map("theirs", json!({"v": "mine"}));
         theirs["metadata"]["ownerReferences"] = json!([foreign_owner("them")]);
-        world.exists(theirs);
-        let before = world.live("ConfigMap theirs").clone();
+        fixture.exists(theirs);
+        let before = fixture.live("ConfigMap theirs").clone();
         for event in &history {
-            happen(&mut world, event);
+            happen(&mut fixture, event);
         }
-        world.refusals.clear();
-        world.kinds.insert("Widget", "widgets");
-        world.strategy(json!({}));
-        world.manifests(&[]);
-        world.pass();
-        prop_assert_eq!(world.member.keys().collect::<Vec<_>>(), ["ConfigMap theirs"]);
-        prop_assert_eq!(world.live("ConfigMap theirs"), &before);
-        prop_assert_eq!(&world.applied.applied_resources, &vec![]);
+        fixture.refusals.clear();
+        fixture.kinds.insert("Widget", "widgets");
+        fixture.strategy(json!({}));
+        fixture.manifests(&[]);
+        fixture.pass();
+        prop_assert_eq!(fixture.member.keys().collect::<Vec<_>>(), ["ConfigMap theirs"]);
+        prop_assert_eq!(fixture.live("ConfigMap theirs"), &before);
+        prop_assert_eq!(&fixture.applied.applied_resources, &vec![]);
     }
 
     #[test]
     fn every_history_ends_where_its_last_wish_does(history in history()) {
-        let mut world = World::new(json!({}), &[]);
+        let mut fixture = Fixture::new(json!({}), &[]);
         for event in &history {
-            happen(&mut world, event);
+            happen(&mut fixture, event);
         }
-        world.refusals.clear();
-        world.kinds.insert("Widget", "widgets");
-        world.strategy(json!({}));
-        world.manifests(&manifests(5, 9));
-        world.pass();
-        world.pass();
-        prop_assert_eq!(world.reasons(), ["Applied", "Applied"]);
+        fixture.refusals.clear();
+        fixture.kinds.insert("Widget", "widgets");
+        fixture.strategy(json!({}));
+        fixture.manifests(&manifests(5, 9));
+        fixture.pass();
+        fixture.pass();
+        prop_assert_eq!(fixture.reasons(), ["Applied", "Applied"]);
         for name in ["ConfigMap a", "Widget w"] {
-            prop_assert_eq!(&world.live(name)["data"]["v"], &json!("9"));
+            prop_assert_eq!(&fixture.live(name)["data"]["v"], &json!("9"));
         }
-        let (said, reports) = (world.work.status.clone(), world.reports);
-        world.later(3600);
-        world.pass();
-        prop_assert_eq!(world.work.status.clone(), said);
-        prop_assert_eq!(world.reports, reports, "a Work at rest is not written");
+        let (said, reports) = (fixture.work.status.clone(), fixture.reports);
+        fixture.later(3600);
+        fixture.pass();
+        prop_assert_eq!(fixture.work.status.clone(), said);
+        prop_assert_eq!(fixture.reports, reports, "a Work at rest is not written");
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::world::{World, config_map, custom, deployment};
+use super::fixture::{Fixture, config_map, custom, deployment};
 
 /// A Deployment whose pods are like this.
 fn pods(spec: Value) -> Value {
@@ -13,14 +13,14 @@ fn pods(spec: Value) -> Value {
 
 /// Applies one manifest, lets somebody edit the object, applies the other, and shows the pods.
 fn merged(first: Value, edit: Value, second: Value) -> Value {
-    let mut world = World::new(json!({}), &[pods(first)]);
-    world.pass();
+    let mut fixture = Fixture::new(json!({}), &[pods(first)]);
+    fixture.pass();
     let edited = json!({"spec": {"template": {"spec": edit}}});
-    world.edit("Deployment web", &edited);
-    world.manifests(&[pods(second)]);
-    world.pass();
-    assert_eq!(world.reasons(), ["Applied"]);
-    world.live("Deployment web")["spec"]["template"]["spec"].clone()
+    fixture.edit("Deployment web", &edited);
+    fixture.manifests(&[pods(second)]);
+    fixture.pass();
+    assert_eq!(fixture.reasons(), ["Applied"]);
+    fixture.live("Deployment web")["spec"]["template"]["spec"].clone()
 }
 
 // checklist 4.6
@@ -92,34 +92,37 @@ fn a_finalizer_that_somebody_set_stays() {
         object["metadata"]["finalizers"] = finalizers;
         object
     };
-    let mut world = World::new(json!({}), &[with(json!(["ours/a", "ours/b"]))]);
-    world.pass();
-    world.edit(
+    let mut fixture = Fixture::new(json!({}), &[with(json!(["ours/a", "ours/b"]))]);
+    fixture.pass();
+    fixture.edit(
         "ConfigMap c",
         &json!({"metadata": {"finalizers": ["ours/a", "ours/b", "theirs/c"]}}),
     );
-    world.manifests(&[with(json!(["ours/a"]))]);
-    world.pass();
-    assert_eq!(world.live("ConfigMap c")["metadata"]["finalizers"], json!(["ours/a", "theirs/c"]));
+    fixture.manifests(&[with(json!(["ours/a"]))]);
+    fixture.pass();
+    assert_eq!(
+        fixture.live("ConfigMap c")["metadata"]["finalizers"],
+        json!(["ours/a", "theirs/c"])
+    );
 }
 
 #[test]
 fn the_example_of_the_specification_comes_out() {
-    let mut world = World::new(json!({}), &[custom(json!({"a": 1, "b": 2}))]);
-    world.pass();
-    world.edit("Widget w", &json!({"spec": {"a": 9, "b": 2, "c": 3}}));
-    world.manifests(&[custom(json!({"a": 1}))]);
-    world.pass();
-    assert_eq!(world.live("Widget w")["spec"], json!({"a": 1, "c": 3}));
+    let mut fixture = Fixture::new(json!({}), &[custom(json!({"a": 1, "b": 2}))]);
+    fixture.pass();
+    fixture.edit("Widget w", &json!({"spec": {"a": 9, "b": 2, "c": 3}}));
+    fixture.manifests(&[custom(json!({"a": 1}))]);
+    fixture.pass();
+    assert_eq!(fixture.live("Widget w")["spec"], json!({"a": 1, "c": 3}));
 }
 
 #[test]
 fn a_memory_of_another_object_is_refused() {
-    let mut world = World::new(json!({}), &[custom(json!({"a": 1}))]);
-    world.pass();
+    let mut fixture = Fixture::new(json!({}), &[custom(json!({"a": 1}))]);
+    fixture.pass();
     // Somebody renamed the kind under us, as only a broken server could.
-    world.member.get_mut("Widget w").unwrap()["metadata"]["name"] = json!("other");
-    let outcome = world.pass().remove(0);
+    fixture.member.get_mut("Widget w").unwrap()["metadata"]["name"] = json!("other");
+    let outcome = fixture.pass().remove(0);
     assert_eq!(
         outcome.error.as_deref(),
         Some(

@@ -1,12 +1,13 @@
 //! The checklist of the member specification (section 16), as tables and stories.
 //!
-//! `world` is a member cluster and a shell in memory. Groups of the checklist are counted from
+//! `fixture` is a member cluster and a shell in memory. Groups of the checklist are counted from
 //! 1 (lifecycle) to 11 (metrics): `checklist 4.2` is the second line on applying.
 
 mod applying;
 mod conditions;
 mod details;
 mod drift;
+mod fixture;
 mod histories;
 mod merging;
 mod preprocessing;
@@ -17,4 +18,3 @@ mod secrets;
 mod sizes;
 mod taking_over;
 mod waves;
-mod world;

@@ -6,7 +6,7 @@ use flagship_api::kinds::Scope;
 use flagship_api::work::{ManifestCondition, WorkResourceIdentifier};
 use serde_json::{Value, json};
 
-use super::world::{World, applied_work, config_map, custom, foreign_owner};
+use super::fixture::{Fixture, applied_work, config_map, custom, foreign_owner};
 use crate::apply::{
     GroupVersionKind, Mapping, Removal, Unmapped, intent, map, read, release, removal,
     removal_failed, types,
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 // checklist 2.1
 #[test]
 fn each_bad_manifest_is_reported_and_the_rest_is_applied() {
-    let mut world = World::new(
+    let mut fixture = Fixture::new(
         json!({}),
         &[
             json!("no object"),
@@ -29,8 +29,8 @@ fn each_bad_manifest_is_reported_and_the_rest_is_applied() {
             json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "app"}}),
         ],
     );
-    world.pass();
-    assert_eq!(world.done(), ["Create ConfigMap good"]);
+    fixture.pass();
+    assert_eq!(fixture.done(), ["Create ConfigMap good"]);
     expect![[r#"
         Applied=False SomeManifestsAreNotApplied: Failed to apply all manifests (1 of 8 manifests are applied)
         #0
@@ -50,13 +50,13 @@ fn each_bad_manifest_is_reported_and_the_rest_is_applied() {
           Applied=False Duplicated @0: Failed to apply the manifest (error: a duplicate manifest has been found)
         #7 ConfigMap
           Applied=False FailedToFindObjInMemberCluster @0: Failed to apply the manifest (error: failed to find the corresponding object for the manifest object in the member cluster: error returned by the API server: name is required)
-    "#]].assert_eq(&world.told());
+    "#]].assert_eq(&fixture.told());
 }
 
 // checklist 2.2
 #[test]
 fn an_identifier_says_as_much_as_is_known() {
-    let world = World::new(
+    let fixture = Fixture::new(
         json!({}),
         &[
             json!(7),
@@ -65,7 +65,7 @@ fn an_identifier_says_as_much_as_is_known() {
         ],
     );
     let identifiers: Vec<Value> =
-        world.read().iter().map(|one| serde_json::to_value(&one.identifier).unwrap()).collect();
+        fixture.read().iter().map(|one| serde_json::to_value(&one.identifier).unwrap()).collect();
     assert_eq!(
         identifiers,
         [
@@ -79,7 +79,7 @@ fn an_identifier_says_as_much_as_is_known() {
 #[test]
 fn a_kind_that_nobody_could_look_up_says_why() {
     let mut manifests =
-        read(&World::new(json!({}), &[custom(json!({}))]).work.spec.workload.manifests);
+        read(&Fixture::new(json!({}), &[custom(json!({}))]).work.spec.workload.manifests);
     let kind = types(&manifests).into_iter().next().unwrap();
     assert_eq!(kind.to_string(), "example.com/v1, Kind=Widget");
     let mut answer = |answer: Result<Mapping, Unmapped>| {
@@ -116,40 +116,40 @@ fn a_kind_that_nobody_could_look_up_says_why() {
 fn two_versions_of_an_object_are_no_duplicates() {
     let mut other = custom(json!({}));
     other["apiVersion"] = json!("example.com/v2");
-    let mut world = World::new(json!({}), &[custom(json!({})), other]);
-    world.pass();
-    assert_eq!(world.reasons()[0], "Applied");
-    assert!(world.read().iter().all(|one| one.untried.is_none()));
+    let mut fixture = Fixture::new(json!({}), &[custom(json!({})), other]);
+    fixture.pass();
+    assert_eq!(fixture.reasons()[0], "Applied");
+    assert!(fixture.read().iter().all(|one| one.untried.is_none()));
 }
 
 // checklist 2.3
 #[test]
 fn a_removed_manifest_is_deleted_even_if_another_fails() {
-    let mut world =
-        World::new(json!({}), &[config_map("a", json!({})), config_map("b", json!({}))]);
-    world.pass();
-    world.done();
-    world.manifests(&[config_map("b", json!({})), json!("broken")]);
-    world.pass();
-    assert_eq!(world.done(), ["delete ConfigMap a", "Patch ConfigMap b"]);
-    assert_eq!(world.reasons(), ["Applied", "DecodingErred"]);
-    assert_eq!(world.applied.applied_resources.len(), 1);
+    let mut fixture =
+        Fixture::new(json!({}), &[config_map("a", json!({})), config_map("b", json!({}))]);
+    fixture.pass();
+    fixture.done();
+    fixture.manifests(&[config_map("b", json!({})), json!("broken")]);
+    fixture.pass();
+    assert_eq!(fixture.done(), ["delete ConfigMap a", "Patch ConfigMap b"]);
+    assert_eq!(fixture.reasons(), ["Applied", "DecodingErred"]);
+    assert_eq!(fixture.applied.applied_resources.len(), 1);
 }
 
 // checklist 2.3
 #[test]
 fn another_order_of_manifests_changes_nothing_on_the_member() {
     let (a, b) = (config_map("a", json!({})), config_map("b", json!({})));
-    let mut world = World::new(json!({}), &[a.clone(), b.clone()]);
-    world.pass();
-    let before = world.member.clone();
-    world.done();
-    world.manifests(&[b, a]);
-    world.later(60);
-    world.pass();
-    assert_eq!(world.done(), ["Patch ConfigMap b", "Patch ConfigMap a"]);
-    assert_eq!(world.member, before);
-    let status = world.work.status.unwrap();
+    let mut fixture = Fixture::new(json!({}), &[a.clone(), b.clone()]);
+    fixture.pass();
+    let before = fixture.member.clone();
+    fixture.done();
+    fixture.manifests(&[b, a]);
+    fixture.later(60);
+    fixture.pass();
+    assert_eq!(fixture.done(), ["Patch ConfigMap b", "Patch ConfigMap a"]);
+    assert_eq!(fixture.member, before);
+    let status = fixture.work.status.unwrap();
     let names: Vec<_> = status
         .manifest_conditions
         .iter()
@@ -158,13 +158,13 @@ fn another_order_of_manifests_changes_nothing_on_the_member() {
     assert_eq!(names, [(0, "b"), (1, "a")]);
     let times =
         status.manifest_conditions.iter().map(|one| &one.conditions[0].last_transition_time.0);
-    assert!(times.eq([&super::world::start(); 2]), "both were applied all along");
+    assert!(times.eq([&super::fixture::start(); 2]), "both were applied all along");
 }
 
 // checklist 2.4
 #[test]
 fn a_left_over_goes_only_as_far_as_it_is_ours() {
-    let owner = World::new(json!({}), &[]).terms().owner;
+    let owner = Fixture::new(json!({}), &[]).terms().owner;
     let ours = serde_json::to_value(&owner).unwrap();
     let object = |owners: &[&Value]| json!({"metadata": {"uid": "u", "ownerReferences": owners}});
     assert_eq!(removal(None, &owner), Removal::Nothing);
@@ -189,7 +189,7 @@ fn a_left_over_goes_only_as_far_as_it_is_ours() {
 // checklist 1.4
 #[test]
 fn a_stuck_deletion_stops_waiting_for_objects_that_others_own_too() {
-    let owner = World::new(json!({}), &[]).terms().owner;
+    let owner = Fixture::new(json!({}), &[]).terms().owner;
     let ours = serde_json::to_value(&owner).unwrap();
     let object = |owners: &[&Value]| json!({"metadata": {"ownerReferences": owners}});
     assert_eq!(release(&object(&[&ours]), &owner), None);
@@ -204,19 +204,19 @@ fn a_stuck_deletion_stops_waiting_for_objects_that_others_own_too() {
 // checklist 2.4
 #[test]
 fn a_manifest_that_merely_fails_to_map_is_no_left_over() {
-    let mut world = World::new(json!({}), &[custom(json!({"a": 1}))]);
-    world.pass();
-    world.done();
-    world.kinds.remove("Widget");
-    world.manifests(&[custom(json!({"a": 2}))]);
-    world.pass();
-    assert_eq!(world.done(), Vec::<String>::new());
-    assert_eq!(world.reasons(), ["DecodingErred"]);
+    let mut fixture = Fixture::new(json!({}), &[custom(json!({"a": 1}))]);
+    fixture.pass();
+    fixture.done();
+    fixture.kinds.remove("Widget");
+    fixture.manifests(&[custom(json!({"a": 2}))]);
+    fixture.pass();
+    assert_eq!(fixture.done(), Vec::<String>::new());
+    assert_eq!(fixture.reasons(), ["DecodingErred"]);
     // Nor is it one later, when nobody asks for it any more: then it goes.
-    world.kinds.insert("Widget", "widgets");
-    world.manifests(&[]);
-    world.pass();
-    assert_eq!(world.done(), ["delete Widget w"]);
+    fixture.kinds.insert("Widget", "widgets");
+    fixture.manifests(&[]);
+    fixture.pass();
+    assert_eq!(fixture.done(), ["delete Widget w"]);
 }
 
 // checklist 2.4
@@ -227,25 +227,26 @@ fn another_version_of_an_object_is_no_left_over() {
         object["apiVersion"] = json!(format!("example.com/{version}"));
         object
     };
-    let mut world = World::new(json!({}), &[of("v1")]);
-    world.pass();
-    let uid = world.live("Widget w")["metadata"]["uid"].clone();
-    world.done();
+    let mut fixture = Fixture::new(json!({}), &[of("v1")]);
+    fixture.pass();
+    let uid = fixture.live("Widget w")["metadata"]["uid"].clone();
+    fixture.done();
     // The member serves what it has in the version it is asked for.
-    world.member.get_mut("Widget w").unwrap()["apiVersion"] = json!("example.com/v2");
-    world.manifests(&[of("v2")]);
-    world.pass();
-    assert_eq!(world.done(), ["Patch Widget w"]);
-    assert_eq!(world.live("Widget w")["metadata"]["uid"], uid);
-    assert_eq!(world.reasons(), ["Applied"]);
+    fixture.member.get_mut("Widget w").unwrap()["apiVersion"] = json!("example.com/v2");
+    fixture.manifests(&[of("v2")]);
+    fixture.pass();
+    assert_eq!(fixture.done(), ["Patch Widget w"]);
+    assert_eq!(fixture.live("Widget w")["metadata"]["uid"], uid);
+    assert_eq!(fixture.reasons(), ["Applied"]);
 }
 
 // checklist 2.5
 #[test]
 fn the_intent_is_on_record_before_anything_is_applied() {
-    let mut world = World::new(json!({}), &[config_map("a", json!({}))]);
-    let terms = world.terms();
-    let recorded = intent(&world.work, &world.applied, &terms, &world.read(), world.now).unwrap();
+    let mut fixture = Fixture::new(json!({}), &[config_map("a", json!({}))]);
+    let terms = fixture.terms();
+    let recorded =
+        intent(&fixture.work, &fixture.applied, &terms, &fixture.read(), fixture.now).unwrap();
     assert_eq!(recorded.left_overs, []);
     let [entry] = &recorded.manifest_conditions[..] else { panic!("{recorded:?}") };
     let applied = entry.conditions.of_type("Applied").unwrap();
@@ -253,11 +254,12 @@ fn the_intent_is_on_record_before_anything_is_applied() {
         (applied.status.as_str(), applied.reason.as_str(), applied.message.as_str()),
         ("False", "PreparingToProcess", "The manifest is being prepared for processing.")
     );
-    assert_eq!(applied.observed_generation, world.work.metadata.generation);
+    assert_eq!(applied.observed_generation, fixture.work.metadata.generation);
     // A crash here, and then a manifest is taken away: what may have been applied must go.
-    world.work.status.get_or_insert_default().manifest_conditions = recorded.manifest_conditions;
-    world.manifests(&[config_map("b", json!({}))]);
-    let next = intent(&world.work, &world.applied, &terms, &world.read(), world.now).unwrap();
+    fixture.work.status.get_or_insert_default().manifest_conditions = recorded.manifest_conditions;
+    fixture.manifests(&[config_map("b", json!({}))]);
+    let next =
+        intent(&fixture.work, &fixture.applied, &terms, &fixture.read(), fixture.now).unwrap();
     assert_eq!(next.left_overs.len(), 1);
     assert_eq!(next.left_overs[0].name, "a");
 }
@@ -265,20 +267,22 @@ fn the_intent_is_on_record_before_anything_is_applied() {
 // checklist 2.5
 #[test]
 fn the_record_keeps_what_was_said_and_is_made_once_a_generation() {
-    let mut world = World::new(json!({}), &[config_map("a", json!({}))]);
-    world.pass();
-    let terms = world.terms();
-    let again = intent(&world.work, &world.applied, &terms, &world.read(), world.now);
+    let mut fixture = Fixture::new(json!({}), &[config_map("a", json!({}))]);
+    fixture.pass();
+    let terms = fixture.terms();
+    let again = intent(&fixture.work, &fixture.applied, &terms, &fixture.read(), fixture.now);
     assert_eq!(again, None, "Applied speaks of this generation already");
-    world.manifests(&[config_map("a", json!({"k": "v"}))]);
-    let next = intent(&world.work, &world.applied, &terms, &world.read(), world.now).unwrap();
+    fixture.manifests(&[config_map("a", json!({"k": "v"}))]);
+    let next =
+        intent(&fixture.work, &fixture.applied, &terms, &fixture.read(), fixture.now).unwrap();
     assert_eq!(
         next.manifest_conditions,
-        world.work.status.as_ref().unwrap().manifest_conditions,
+        fixture.work.status.as_ref().unwrap().manifest_conditions,
         "reused as it was"
     );
-    world.strategy(json!({"type": "ReportDiff"}));
-    let compared = intent(&world.work, &world.applied, &world.terms(), &world.read(), world.now);
+    fixture.strategy(json!({"type": "ReportDiff"}));
+    let compared =
+        intent(&fixture.work, &fixture.applied, &fixture.terms(), &fixture.read(), fixture.now);
     assert_eq!(compared, None, "a comparison has no intent");
 }
 
@@ -299,10 +303,10 @@ fn entry(name: &str, conditions: Value) -> ManifestCondition {
 #[test]
 fn whatever_was_said_of_it_last_an_object_of_ours_goes() {
     let applied = |status: &str, reason: &str| json!([{"type": "Applied", "status": status, "reason": reason, "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
-    let mut world = World::new(json!({}), &[]);
+    let mut fixture = Fixture::new(json!({}), &[]);
     let mut unread = entry("unread", applied("False", "DecodingErred"));
     unread.identifier.resource = String::new();
-    world.work.status.get_or_insert_default().manifest_conditions = vec![
+    fixture.work.status.get_or_insert_default().manifest_conditions = vec![
         entry("applied", applied("True", "Applied")),
         entry("intended", applied("False", "PreparingToProcess")),
         entry("refused", applied("False", "ManifestApplyFailed")),
@@ -310,22 +314,23 @@ fn whatever_was_said_of_it_last_an_object_of_ours_goes() {
         entry("compared", json!([])),
         unread,
     ];
-    let intent = intent(&world.work, &world.applied, &world.terms(), &[], world.now).unwrap();
+    let intent =
+        intent(&fixture.work, &fixture.applied, &fixture.terms(), &[], fixture.now).unwrap();
     let names: Vec<_> = intent.left_overs.iter().map(|one| one.name.as_str()).collect();
     assert_eq!(names, ["applied", "intended", "refused", "compared"]);
-    let mut world = World::new(
+    let mut fixture = Fixture::new(
         json!({"whenToTakeOver": "Never"}),
         &[config_map("theirs", json!({})), config_map("ours", json!({}))],
     );
-    world.exists(config_map("theirs", json!({})));
-    world.pass();
-    world.refuse(super::world::Verb::Patch, crate::apply::RefusalKind::Other, "no");
-    world.pass();
-    assert_eq!(world.reasons(), ["NotTakenOver", "ManifestApplyFailed"]);
-    world.done();
-    world.manifests(&[]);
-    world.pass();
-    assert_eq!(world.done(), ["leave ConfigMap theirs", "delete ConfigMap ours"]);
+    fixture.exists(config_map("theirs", json!({})));
+    fixture.pass();
+    fixture.refuse(super::fixture::Verb::Patch, crate::apply::RefusalKind::Other, "no");
+    fixture.pass();
+    assert_eq!(fixture.reasons(), ["NotTakenOver", "ManifestApplyFailed"]);
+    fixture.done();
+    fixture.manifests(&[]);
+    fixture.pass();
+    assert_eq!(fixture.done(), ["leave ConfigMap theirs", "delete ConfigMap ours"]);
 }
 
 #[test]
@@ -348,20 +353,20 @@ fn a_custom_resource_is_applied_in_the_pass_that_brings_its_definition() {
         "spec": {"group": "example.com", "names": {"kind": "Gadget", "plural": "gadgets"}}});
     let gadget =
         json!({"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {"name": "g"}});
-    let mut world = World::new(json!({}), &[gadget.clone(), definition.clone()]);
-    world.pass();
+    let mut fixture = Fixture::new(json!({}), &[gadget.clone(), definition.clone()]);
+    fixture.pass();
     // The member did not learn of it in time.
-    assert_eq!(world.reasons(), ["DecodingErred", "Applied"]);
-    let mut world = World::new(json!({}), &[gadget, definition]);
+    assert_eq!(fixture.reasons(), ["DecodingErred", "Applied"]);
+    let mut fixture = Fixture::new(json!({}), &[gadget, definition]);
     let outcomes = {
-        let manifests = world.read();
-        let terms = world.terms();
-        let outcome = world.process(&manifests[1], &terms);
+        let manifests = fixture.read();
+        let terms = fixture.terms();
+        let outcome = fixture.process(&manifests[1], &terms);
         assert_eq!(crate::apply::reconsider(&manifests, std::slice::from_ref(&outcome)), [0]);
         outcome
     };
     assert!(outcomes.verdict.is_applied());
-    world.kinds.insert("Gadget", "gadgets");
-    world.pass();
-    assert_eq!(world.reasons(), ["Applied", "Applied"]);
+    fixture.kinds.insert("Gadget", "gadgets");
+    fixture.pass();
+    assert_eq!(fixture.reasons(), ["Applied", "Applied"]);
 }

@@ -3,7 +3,7 @@
 use expect_test::expect;
 use serde_json::{Value, json};
 
-use super::world::{World, config_map};
+use super::fixture::{Fixture, config_map};
 use crate::apply::{Step, begin};
 
 fn object(api_version: &str, kind: &str, namespace: &str, name: &str) -> Value {
@@ -22,22 +22,22 @@ fn binding(kind: &str, namespace: &str, account: (&str, &str)) -> Value {
     binding
 }
 
-fn world(strategy: Value, manifests: &[Value]) -> World {
-    let mut world = World::new(strategy, manifests);
-    world.kinds.extend([
+fn fixture(strategy: Value, manifests: &[Value]) -> Fixture {
+    let mut fixture = Fixture::new(strategy, manifests);
+    fixture.kinds.extend([
         ("AppliedWork", "appliedworks"),
         ("Lease", "leases"),
         ("ClusterRole", "clusterroles"),
         ("ClusterRoleBinding", "clusterrolebindings"),
     ]);
-    world
+    fixture
 }
 
 // laws 2.7: a manifest that targets the agent's own namespace, role or definitions
 #[test]
 fn what_the_agent_lives_by_is_refused_and_the_rest_is_applied() {
     let placement = "placement.kubernetes-fleet.io/v1beta1";
-    let mut world = world(
+    let mut fixture = fixture(
         json!({}),
         &[
             object(placement, "AppliedWork", "", "work"),
@@ -62,9 +62,9 @@ fn what_the_agent_lives_by_is_refused_and_the_rest_is_applied() {
             binding("RoleBinding", "app", ("app", "runner")),
         ],
     );
-    world.pass();
+    fixture.pass();
     assert_eq!(
-        world.done(),
+        fixture.done(),
         ["Create Namespace fleet-system-2", "Create ConfigMap good", "Create RoleBinding b"]
     );
     expect![[r#"
@@ -92,32 +92,32 @@ fn what_the_agent_lives_by_is_refused_and_the_rest_is_applied() {
         #9 RoleBinding b
           Applied=True Applied @0: Manifest has been applied successfully
           Available=True Available @0: Manifest is available
-    "#]].assert_eq(&world.told());
+    "#]].assert_eq(&fixture.told());
 }
 
 #[test]
 fn in_a_comparison_they_block_the_report() {
     let strategy = json!({"type": "ReportDiff"});
-    let mut world = world(strategy, &[object("v1", "Namespace", "", "fleet-system")]);
-    world.exists(object("v1", "Namespace", "", "fleet-system"));
-    let before = world.member.clone();
-    world.pass();
-    assert_eq!(world.member, before, "no owner was added");
+    let mut fixture = fixture(strategy, &[object("v1", "Namespace", "", "fleet-system")]);
+    fixture.exists(object("v1", "Namespace", "", "fleet-system"));
+    let before = fixture.member.clone();
+    fixture.pass();
+    assert_eq!(fixture.member, before, "no owner was added");
     expect![[r#"
         DiffReported=False SomeManifestsHaveNotReportedDiff: Failed to report diff on all manifests (0 of 1 manifests have reported diff)
         #0 Namespace fleet-system
           DiffReported=False FailedToReportDiff @0: An error blocks the diff reporting process (ManifestApplyFailed, error: failed to apply the manifest: Namespace fleet-system belongs to the member agent, and no placement may touch it)
-    "#]].assert_eq(&world.told());
+    "#]].assert_eq(&fixture.told());
 }
 
 #[test]
 fn an_agent_that_lives_elsewhere_is_at_home_there() {
-    let world = world(
+    let fixture = fixture(
         json!({}),
         &[object("v1", "Namespace", "", "fleet-system"), object("v1", "Namespace", "", "agents")],
     );
-    let terms = world.terms().at_home_in("agents");
-    let manifests = world.read();
+    let terms = fixture.terms().at_home_in("agents");
+    let manifests = fixture.read();
     assert!(matches!(begin(&manifests[0], &terms), Step::Find(_)));
     assert!(matches!(begin(&manifests[1], &terms), Step::Done(_)));
 }
@@ -130,13 +130,13 @@ fn objects_that_say_they_are_the_agents_are_not_taken_over() {
     let ours = binding("ClusterRoleBinding", "", ("app", "runner"));
     let theirs = binding("ClusterRoleBinding", "", ("fleet-system", "member-agent-sa"));
     for (manifest, live) in [(role(), marked), (ours, theirs)] {
-        let mut world = world(json!({}), &[manifest]);
-        world.exists(live);
-        let before = world.member.clone();
-        world.pass();
-        assert_eq!(world.member, before);
-        assert_eq!(world.reasons(), ["FailedToTakeOver"]);
-        let told = world.told();
+        let mut fixture = fixture(json!({}), &[manifest]);
+        fixture.exists(live);
+        let before = fixture.member.clone();
+        fixture.pass();
+        assert_eq!(fixture.member, before);
+        assert_eq!(fixture.reasons(), ["FailedToTakeOver"]);
+        let told = fixture.told();
         assert!(
             told.contains(
                 "(error: failed to take over a pre-existing object: the object belongs to the \

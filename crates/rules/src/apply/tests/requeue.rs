@@ -4,7 +4,7 @@ use flagship_api::work::{Work, WorkStatus};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use super::world::{World, config_map, start};
+use super::fixture::{Fixture, config_map, start};
 use crate::apply::{Ageing, Look, Outcome, RequeueBackOff, Timing, Trigger, priority};
 
 fn look(settled: bool) -> Look {
@@ -145,7 +145,7 @@ fn settings_that_make_no_sense_are_replaced() {
 
 fn outcomes(names: &[&str]) -> Vec<Outcome> {
     let manifests: Vec<Value> = names.iter().map(|name| config_map(name, json!({}))).collect();
-    World::new(json!({}), &manifests).pass()
+    Fixture::new(json!({}), &manifests).pass()
 }
 
 // checklist 10.2
@@ -170,7 +170,7 @@ fn results_count_in_order_and_errors_do_not() {
 
 /// A Work of this age in minutes whose status says these things of its generation.
 fn work(strategy: Value, minutes: i64, holds: &[&str]) -> Work {
-    let mut work = World::new(strategy, &[]).work;
+    let mut work = Fixture::new(strategy, &[]).work;
     let created = start() - SignedDuration::from_mins(minutes) - SignedDuration::from_secs(59);
     work.metadata.creation_timestamp = Some(flagship_api::condition::wire_time(created));
     let generation = work.metadata.generation;

@@ -4,7 +4,7 @@ use flagship_patch::arbitrary::object;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::world::{Verb, World};
+use super::fixture::{Fixture, Verb};
 use crate::apply::RefusalKind;
 
 /// As text and in base64, on the hub and on the member.
@@ -19,24 +19,24 @@ fn secret(base64: &str) -> Value {
 }
 
 /// Everything anybody could read about the Work, logs included.
-fn everything(world: &mut World) -> String {
-    let outcomes = world.pass();
-    let manifests = world.read();
-    let status = serde_json::to_string(&world.work.status).unwrap();
-    format!("{outcomes:?} {manifests:?} {status} {:?} {}", world.applied, world.told())
+fn everything(fixture: &mut Fixture) -> String {
+    let outcomes = fixture.pass();
+    let manifests = fixture.read();
+    let status = serde_json::to_string(&fixture.work.status).unwrap();
+    format!("{outcomes:?} {manifests:?} {status} {:?} {}", fixture.applied, fixture.told())
 }
 
 // checklist 6.6
 #[test]
 fn differences_of_a_secret_are_told_without_values() {
     let strategy = json!({"type": "ReportDiff", "whenToTakeOver": "Never", "comparisonOption": "FullComparison"});
-    let mut world = World::new(strategy.clone(), &[secret("aHViLWNhbmFyeQ==")]);
+    let mut fixture = Fixture::new(strategy.clone(), &[secret("aHViLWNhbmFyeQ==")]);
     let mut live = secret("bWVtYmVyLWNhbmFyeQ==");
     live["stringData"] = json!({"token": "changed"});
     live["immutable"] = json!(true);
-    world.exists(live);
-    world.pass();
-    let status = world.work.status.clone().unwrap();
+    fixture.exists(live);
+    fixture.pass();
+    let status = fixture.work.status.clone().unwrap();
     let details = &status.manifest_conditions[0].diff_details.as_ref().unwrap().observed_diffs;
     let hidden = "(redacted for security reasons)";
     let told: Vec<_> = details
@@ -52,13 +52,13 @@ fn differences_of_a_secret_are_told_without_values() {
         ]
     );
     // Only where there is a value.
-    let mut world = World::new(
+    let mut fixture = Fixture::new(
         strategy,
         &[json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}})],
     );
-    world.exists(secret("bWVtYmVyLWNhbmFyeQ=="));
-    world.pass();
-    let status = world.work.status.clone().unwrap();
+    fixture.exists(secret("bWVtYmVyLWNhbmFyeQ=="));
+    fixture.pass();
+    let status = fixture.work.status.clone().unwrap();
     let details = &status.manifest_conditions[0].diff_details.as_ref().unwrap().observed_diffs;
     assert_eq!(
         (
@@ -76,13 +76,13 @@ fn other_kinds_are_told_in_full() {
     let strategy = json!({"type": "ReportDiff", "whenToTakeOver": "Never"});
     for (api_version, kind) in [("v1", "ConfigMap"), ("example.com/v1", "Secret")] {
         let of = |text: &str| json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "s"}, "data": {"k": text}});
-        let mut world = World::new(strategy.clone(), &[of("here")]);
-        world.exists(of("there"));
-        world.pass();
+        let mut fixture = Fixture::new(strategy.clone(), &[of("here")]);
+        fixture.exists(of("there"));
+        fixture.pass();
         assert!(
-            world.told().contains("diff /data/k member=\"there\" hub=\"here\""),
+            fixture.told().contains("diff /data/k member=\"there\" hub=\"here\""),
             "{}",
-            world.told()
+            fixture.told()
         );
     }
 }
@@ -104,11 +104,11 @@ fn the_canary_is_silent_whatever_happens() {
     for strategy in strategies {
         for verb in verbs.map(Some).into_iter().chain([None]) {
             for existing in [true, false] {
-                let mut world = World::new(strategy.clone(), &[secret("aHViLWNhbmFyeQ==")]);
+                let mut fixture = Fixture::new(strategy.clone(), &[secret("aHViLWNhbmFyeQ==")]);
                 if existing {
                     let mut live = secret("bWVtYmVyLWNhbmFyeQ==");
                     live["metadata"]["annotations"] = json!({"backup.example.com/copy": "{\"password\":\"bWVtYmVyLWNhbmFyeQ==\"}"});
-                    world.exists(live);
+                    fixture.exists(live);
                 }
                 for kind in [RefusalKind::Other, RefusalKind::Invalid, RefusalKind::Conflict] {
                     if let Some(verb) = verb {
@@ -116,18 +116,18 @@ fn the_canary_is_silent_whatever_happens() {
                         let told =
                             if existing && verb != Verb::Find { &CANARIES[..] } else { &HUB };
                         let words = format!("admission webhook denied: {}, \"1\"", told.join(" "));
-                        world.refuse(verb, kind, &words);
+                        fixture.refuse(verb, kind, &words);
                     }
                 }
                 for _ in 0..4 {
-                    let text = everything(&mut world);
+                    let text = everything(&mut fixture);
                     for canary in CANARIES {
                         assert!(!text.contains(canary), "{canary} in {text}");
                     }
                     assert!(!text.contains("\\\"1\\\""), "a short value in quotes: {text}");
                     if existing {
                         let theirs = json!({"data": {"password": "bWVtYmVyLWNhbmFyeQ=="}});
-                        world.edit("Secret s", &theirs);
+                        fixture.edit("Secret s", &theirs);
                     }
                 }
             }
@@ -137,11 +137,11 @@ fn the_canary_is_silent_whatever_happens() {
 
 #[test]
 fn a_broken_memory_of_a_secret_is_not_quoted() {
-    let mut world = World::new(json!({}), &[secret("aHViLWNhbmFyeQ==")]);
-    world.pass();
+    let mut fixture = Fixture::new(json!({}), &[secret("aHViLWNhbmFyeQ==")]);
+    fixture.pass();
     let broken = "{\"data\":{\"password\":\"hub-canary";
-    world.edit("Secret s", &json!({"metadata": {"annotations": {"kubernetes-fleet.io/last-applied-configuration": broken}}}));
-    let text = everything(&mut world);
+    fixture.edit("Secret s", &json!({"metadata": {"annotations": {"kubernetes-fleet.io/last-applied-configuration": broken}}}));
+    let text = everything(&mut fixture);
     assert!(text.contains("ManifestApplyFailed"));
     assert!(!text.contains("canary"), "{text}");
 }
@@ -168,10 +168,10 @@ proptest! {
             object["metadata"]["name"] = json!("x");
             object
         };
-        let mut world = World::new(strategies[strategy].clone(), &[named(manifest, &metadata)]);
-        world.exists(named(live, &json!({})));
+        let mut fixture = Fixture::new(strategies[strategy].clone(), &[named(manifest, &metadata)]);
+        fixture.exists(named(live, &json!({})));
         for _ in 0..3 {
-            world.pass();
+            fixture.pass();
         }
     }
 }

@@ -3,24 +3,24 @@
 use flagship_api::condition::Conditions;
 use serde_json::{Value, json};
 
-use super::world::{World, config_map};
+use super::fixture::{Fixture, config_map};
 
 /// A Work whose ConfigMaps all differ in so many fields with values of this size.
-fn differing(maps: usize, fields: usize, size: usize) -> World {
+fn differing(maps: usize, fields: usize, size: usize) -> Fixture {
     let data = |letter: &str| -> Value {
         (0..fields).map(|n| (format!("k{n}"), Value::from(letter.repeat(size)))).collect()
     };
     let manifest = |n: usize| config_map(&format!("c{n}"), json!({}));
     let strategy = json!({"type": "ReportDiff", "whenToTakeOver": "Never", "comparisonOption": "FullComparison"});
-    let mut world = World::new(strategy, &(0..maps).map(manifest).collect::<Vec<_>>());
+    let mut fixture = Fixture::new(strategy, &(0..maps).map(manifest).collect::<Vec<_>>());
     for n in 0..maps {
-        world.exists(config_map(&format!("c{n}"), data("x")));
+        fixture.exists(config_map(&format!("c{n}"), data("x")));
     }
-    world
+    fixture
 }
 
-fn details(world: &World) -> Vec<Vec<(String, usize, String)>> {
-    let status = world.work.status.as_ref().unwrap();
+fn details(fixture: &Fixture) -> Vec<Vec<(String, usize, String)>> {
+    let status = fixture.work.status.as_ref().unwrap();
     let of = |entry: &flagship_api::work::ManifestCondition| {
         let found = entry.diff_details.as_ref().unwrap();
         found
@@ -35,8 +35,8 @@ fn details(world: &World) -> Vec<Vec<(String, usize, String)>> {
     status.manifest_conditions.iter().map(of).collect()
 }
 
-fn trimmed(world: &World) -> Option<String> {
-    let status = world.work.status.as_ref().unwrap();
+fn trimmed(fixture: &Fixture) -> Option<String> {
+    let status = fixture.work.status.as_ref().unwrap();
     status
         .conditions
         .of_type("StatusTrimmed")
@@ -59,25 +59,25 @@ fn a_long_value_is_cut_only_where_there_is_no_room() {
 // checklist 9.3
 #[test]
 fn details_that_do_not_fit_are_counted_instead() {
-    let mut world = differing(5, 100, 4000);
-    world.manifests(&[
+    let mut fixture = differing(5, 100, 4000);
+    fixture.manifests(&[
         config_map("c0", json!({})),
         config_map("c1", json!({})),
         config_map("c2", json!({})),
         config_map("c3", json!({"k": "v"})),
     ]);
-    world.exists(config_map("c3", json!({"k": "w"})));
-    world.pass();
-    assert_eq!(trimmed(&world), None, "{:?}", details(&world).len());
-    world.manifests(&[
+    fixture.exists(config_map("c3", json!({"k": "w"})));
+    fixture.pass();
+    assert_eq!(trimmed(&fixture), None, "{:?}", details(&fixture).len());
+    fixture.manifests(&[
         config_map("c0", json!({})),
         config_map("c1", json!({})),
         config_map("c2", json!({})),
         config_map("c4", json!({})),
         config_map("c3", json!({"k": "v"})),
     ]);
-    world.pass();
-    let first: Vec<_> = details(&world)
+    fixture.pass();
+    let first: Vec<_> = details(&fixture)
         .into_iter()
         .map(|all| (all.len(), all[0].0.clone(), all[0].2.clone()))
         .collect();
@@ -92,15 +92,15 @@ fn details_that_do_not_fit_are_counted_instead() {
             (1, "/data/k".to_owned(), "(omitted)".to_owned())
         ]
     );
-    let said = trimmed(&world).unwrap();
+    let said = trimmed(&fixture).unwrap();
     let start = "True Oversized: The status data (drift/diff details and back-reported status) has been trimmed due to size constraints (";
     assert!(said.starts_with(start) && said.ends_with(" bytes over limit 1415578)"), "{said}");
     // It goes with its cause.
     for n in [0, 1, 2, 4] {
-        world.exists(config_map(&format!("c{n}"), json!({})));
+        fixture.exists(config_map(&format!("c{n}"), json!({})));
     }
-    world.pass();
-    assert_eq!(trimmed(&world), None);
+    fixture.pass();
+    assert_eq!(trimmed(&fixture), None);
 }
 
 // checklist 9.3
@@ -110,19 +110,19 @@ fn mirrored_status_goes_too() {
     let mut object = config_map("c", json!({}));
     object["kind"] = json!("Widget");
     object["apiVersion"] = json!("example.com/v1");
-    let mut world = World::new(json!({}), &[object]);
-    world.work.spec.report_back_strategy =
+    let mut fixture = Fixture::new(json!({}), &[object]);
+    fixture.work.spec.report_back_strategy =
         Some(ReportBackStrategy { r#type: ReportBackStrategyType::Mirror, destination: None });
-    world.pass();
-    world.edit("Widget c", &json!({"status": {"text": "x".repeat(1_500_000)}}));
-    world.pass();
-    let status = world.work.status.clone().unwrap();
+    fixture.pass();
+    fixture.edit("Widget c", &json!({"status": {"text": "x".repeat(1_500_000)}}));
+    fixture.pass();
+    let status = fixture.work.status.clone().unwrap();
     assert_eq!(status.manifest_conditions[0].back_reported_status, None);
     let since = status.conditions.of_type("StatusTrimmed").unwrap().last_transition_time.clone();
-    let reports = world.reports;
-    world.later(60);
-    world.pass();
-    let status = world.work.status.clone().unwrap();
+    let reports = fixture.reports;
+    fixture.later(60);
+    fixture.pass();
+    let status = fixture.work.status.clone().unwrap();
     assert_eq!(status.conditions.of_type("StatusTrimmed").unwrap().last_transition_time, since);
-    assert_eq!(world.reports, reports, "the same is not said twice");
+    assert_eq!(fixture.reports, reports, "the same is not said twice");
 }

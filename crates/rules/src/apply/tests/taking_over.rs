@@ -3,14 +3,14 @@
 use expect_test::expect;
 use serde_json::{Value, json};
 
-use super::world::{Verb, World, applied_work, config_map, foreign_owner};
+use super::fixture::{Fixture, Verb, applied_work, config_map, foreign_owner};
 use crate::apply::RefusalKind;
 
 /// A member that has the object already, as somebody made it.
-fn world(strategy: Value, live: Value) -> World {
-    let mut world = World::new(strategy, &[config_map("c", json!({"k": "v"}))]);
-    world.exists(live);
-    world
+fn fixture(strategy: Value, live: Value) -> Fixture {
+    let mut fixture = Fixture::new(strategy, &[config_map("c", json!({"k": "v"}))]);
+    fixture.exists(live);
+    fixture
 }
 
 fn owned(owners: &[Value], data: Value) -> Value {
@@ -22,24 +22,24 @@ fn owned(owners: &[Value], data: Value) -> Value {
 // checklist 5.1
 #[test]
 fn always_takes_over_and_overwrites() {
-    let mut world = world(json!({}), config_map("c", json!({"k": "theirs", "extra": "x"})));
-    world.pass();
-    assert_eq!(world.done(), ["TakeOver ConfigMap c", "Patch ConfigMap c"]);
-    let live = world.live("ConfigMap c");
+    let mut fixture = fixture(json!({}), config_map("c", json!({"k": "theirs", "extra": "x"})));
+    fixture.pass();
+    assert_eq!(fixture.done(), ["TakeOver ConfigMap c", "Patch ConfigMap c"]);
+    let live = fixture.live("ConfigMap c");
     assert_eq!(live["data"], json!({"k": "v", "extra": "x"}));
-    assert_eq!(live["metadata"]["ownerReferences"], json!([world.terms().owner]));
+    assert_eq!(live["metadata"]["ownerReferences"], json!([fixture.terms().owner]));
 }
 
 // checklist 5.1
 #[test]
 fn if_no_diff_takes_over_what_is_as_the_manifest_says() {
     let partial = json!({"whenToTakeOver": "IfNoDiff"});
-    let mut same = world(partial.clone(), config_map("c", json!({"k": "v", "extra": "x"})));
+    let mut same = fixture(partial.clone(), config_map("c", json!({"k": "v", "extra": "x"})));
     same.pass();
     assert_eq!(same.done(), ["TakeOver ConfigMap c", "Patch ConfigMap c"]);
     assert_eq!(same.live("ConfigMap c")["data"], json!({"k": "v", "extra": "x"}), "extras stay");
 
-    let mut different = world(partial, config_map("c", json!({"k": "theirs", "extra": "x"})));
+    let mut different = fixture(partial, config_map("c", json!({"k": "theirs", "extra": "x"})));
     let before = different.member.clone();
     different.pass();
     assert_eq!(different.done(), Vec::<String>::new());
@@ -52,7 +52,7 @@ fn if_no_diff_takes_over_what_is_as_the_manifest_says() {
     "#]].assert_eq(&different.told());
 
     let full = json!({"whenToTakeOver": "IfNoDiff", "comparisonOption": "FullComparison"});
-    let mut extras = world(full, config_map("c", json!({"k": "v", "extra": "x"})));
+    let mut extras = fixture(full, config_map("c", json!({"k": "v", "extra": "x"})));
     extras.pass();
     assert_eq!(extras.done(), Vec::<String>::new());
     expect![[r#"
@@ -66,10 +66,11 @@ fn if_no_diff_takes_over_what_is_as_the_manifest_says() {
 // checklist 5.1
 #[test]
 fn never_leaves_alone_what_is_there_and_creates_what_is_not() {
-    let mut world = world(json!({"whenToTakeOver": "Never"}), config_map("c", json!({"k": "v"})));
-    world.manifests(&[config_map("c", json!({"k": "v"})), config_map("new", json!({}))]);
-    world.pass();
-    assert_eq!(world.done(), ["Create ConfigMap new"]);
+    let mut fixture =
+        fixture(json!({"whenToTakeOver": "Never"}), config_map("c", json!({"k": "v"})));
+    fixture.manifests(&[config_map("c", json!({"k": "v"})), config_map("new", json!({}))]);
+    fixture.pass();
+    assert_eq!(fixture.done(), ["Create ConfigMap new"]);
     expect![[r#"
         Applied=False SomeManifestsAreNotApplied: Failed to apply all manifests (1 of 2 manifests are applied)
         #0 ConfigMap c
@@ -77,13 +78,13 @@ fn never_leaves_alone_what_is_there_and_creates_what_is_not() {
         #1 ConfigMap new
           Applied=True Applied @0: Manifest has been applied successfully
           Available=True Available @0: Manifest is available
-    "#]].assert_eq(&world.told());
+    "#]].assert_eq(&fixture.told());
 }
 
 // checklist 5.2
 #[test]
 fn what_others_own_is_taken_only_where_that_is_allowed() {
-    let mut alone = world(json!({}), owned(&[foreign_owner("x")], json!({})));
+    let mut alone = fixture(json!({}), owned(&[foreign_owner("x")], json!({})));
     let outcome = alone.pass().remove(0);
     assert_eq!(
         outcome.error.as_deref(),
@@ -96,7 +97,7 @@ fn what_others_own_is_taken_only_where_that_is_allowed() {
     assert_eq!(alone.done(), Vec::<String>::new());
 
     let mut shared =
-        world(json!({"allowCoOwnership": true}), owned(&[foreign_owner("x")], json!({})));
+        fixture(json!({"allowCoOwnership": true}), owned(&[foreign_owner("x")], json!({})));
     shared.pass();
     assert_eq!(shared.reasons(), ["Applied"]);
     let owners = &shared.live("ConfigMap c")["metadata"]["ownerReferences"];
@@ -115,38 +116,38 @@ fn what_another_placement_owns_is_never_taken() {
         ),
     ] {
         let strategy = json!({"allowCoOwnership": allowed});
-        let mut world = world(strategy, owned(&[applied_work("other")], json!({})));
-        world.works.insert("other".to_owned());
-        let outcome = world.pass().remove(0);
+        let mut fixture = fixture(strategy, owned(&[applied_work("other")], json!({})));
+        fixture.works.insert("other".to_owned());
+        let outcome = fixture.pass().remove(0);
         let error = format!("failed to take over a pre-existing object: {why}");
         assert_eq!(outcome.error, Some(error));
-        assert_eq!(world.done(), Vec::<String>::new());
+        assert_eq!(fixture.done(), Vec::<String>::new());
     }
 }
 
 // checklist 5.2
 #[test]
 fn a_reference_that_was_left_behind_counts_for_nothing() {
-    let mut world = world(json!({}), owned(&[applied_work("gone")], json!({})));
-    world.pass();
-    assert_eq!(world.reasons(), ["Applied"]);
+    let mut fixture = fixture(json!({}), owned(&[applied_work("gone")], json!({})));
+    fixture.pass();
+    assert_eq!(fixture.reasons(), ["Applied"]);
     assert_eq!(
-        world.live("ConfigMap c")["metadata"]["ownerReferences"],
-        json!([world.terms().owner])
+        fixture.live("ConfigMap c")["metadata"]["ownerReferences"],
+        json!([fixture.terms().owner])
     );
     // Neither our group nor the kind's name alone make it one of ours.
     for field in ["apiVersion", "kind"] {
         let mut lookalike = applied_work("gone");
         lookalike[field] = json!("example.com/v1");
-        let mut world = super::taking_over::world(json!({}), owned(&[lookalike], json!({})));
-        world.pass();
-        assert_eq!(world.reasons(), ["FailedToTakeOver"], "{field}");
+        let mut fixture = super::taking_over::fixture(json!({}), owned(&[lookalike], json!({})));
+        fixture.pass();
+        assert_eq!(fixture.reasons(), ["FailedToTakeOver"], "{field}");
     }
 }
 
 #[test]
 fn failures_on_the_way_say_where() {
-    let mut lookup = world(json!({}), owned(&[applied_work("gone")], json!({})));
+    let mut lookup = fixture(json!({}), owned(&[applied_work("gone")], json!({})));
     lookup.refuse(Verb::FindWorks, RefusalKind::Other, "timeout");
     assert_eq!(
         lookup.pass()[0].error.as_deref(),
@@ -155,7 +156,7 @@ fn failures_on_the_way_say_where() {
               Work object: error returned by the API server: timeout"
         )
     );
-    let mut update = world(json!({}), config_map("c", json!({})));
+    let mut update = fixture(json!({}), config_map("c", json!({})));
     update.refuse(Verb::TakeOver, RefusalKind::Conflict, "modified");
     assert_eq!(
         update.pass()[0].error.as_deref(),
@@ -163,7 +164,7 @@ fn failures_on_the_way_say_where() {
             "failed to take over a pre-existing object: failed to take over the object: error returned by the API server: modified"
         )
     );
-    let mut dry_run = world(json!({"whenToTakeOver": "IfNoDiff"}), config_map("c", json!({})));
+    let mut dry_run = fixture(json!({"whenToTakeOver": "IfNoDiff"}), config_map("c", json!({})));
     dry_run.refuse(Verb::DryRun, RefusalKind::Other, "forbidden");
     assert_eq!(
         dry_run.pass()[0].error.as_deref(),
@@ -173,7 +174,7 @@ fn failures_on_the_way_say_where() {
               error is returned by the API server: forbidden"
         )
     );
-    let mut invalid = world(json!({"whenToTakeOver": "IfNoDiff"}), config_map("c", json!({})));
+    let mut invalid = fixture(json!({"whenToTakeOver": "IfNoDiff"}), config_map("c", json!({})));
     invalid.refuse(Verb::DryRun, RefusalKind::Invalid, "immutable");
     assert_eq!(
         invalid.pass()[0].error.as_deref(),
@@ -188,16 +189,16 @@ fn failures_on_the_way_say_where() {
 // checklist 5.3
 #[test]
 fn a_switch_to_if_no_diff_takes_over_only_what_is_equal() {
-    let mut world = World::new(
+    let mut fixture = Fixture::new(
         json!({"whenToTakeOver": "Never"}),
         &[config_map("same", json!({"k": "v"})), config_map("other", json!({"k": "v"}))],
     );
-    world.exists(config_map("same", json!({"k": "v"})));
-    world.exists(config_map("other", json!({"k": "w"})));
-    world.pass();
-    assert_eq!(world.reasons(), ["NotTakenOver", "NotTakenOver"]);
-    world.strategy(json!({"whenToTakeOver": "IfNoDiff"}));
-    world.pass();
-    assert_eq!(world.reasons(), ["Applied", "FailedToTakeOver"]);
-    assert_eq!(world.live("ConfigMap other")["data"], json!({"k": "w"}));
+    fixture.exists(config_map("same", json!({"k": "v"})));
+    fixture.exists(config_map("other", json!({"k": "w"})));
+    fixture.pass();
+    assert_eq!(fixture.reasons(), ["NotTakenOver", "NotTakenOver"]);
+    fixture.strategy(json!({"whenToTakeOver": "IfNoDiff"}));
+    fixture.pass();
+    assert_eq!(fixture.reasons(), ["Applied", "FailedToTakeOver"]);
+    assert_eq!(fixture.live("ConfigMap other")["data"], json!({"k": "w"}));
 }

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::world::World;
+use super::fixture::Fixture;
 use crate::apply::{ApplyOptions, Manifest, Untried, Verdict, waves};
 
 fn of(group: &str, resource: &str) -> Manifest {
-    let mut manifest = World::new(
+    let mut manifest = Fixture::new(
         json!({}),
         &[json!({"apiVersion": "v1", "kind": "X", "metadata": {"name": "x"}})],
     )
@@ -19,7 +19,7 @@ fn of(group: &str, resource: &str) -> Manifest {
 }
 
 fn terms(strategy: &Value) -> ApplyOptions {
-    World::new(strategy.clone(), &[]).terms()
+    Fixture::new(strategy.clone(), &[]).terms()
 }
 
 // checklist 3.1

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Namespace as ApiNamespace;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use serde_json::json;
 
-use super::world::{World, events, now};
+use super::fixture::{Fixture, events, now};
 use crate::membership::{
     Action, Internal, Member, NAMESPACE_POLL, Namespace, Options, REVIEWED_RIGHTS, Rights,
     RoleBinding, rules,
@@ -14,8 +14,8 @@ use crate::membership::{
 
 #[test]
 fn a_new_member_gets_everything_in_order() {
-    let mut world = World::new();
-    let plan = world.step();
+    let mut fixture = Fixture::new();
+    let plan = fixture.step();
     let words: Vec<String> = plan
         .actions
         .iter()
@@ -48,10 +48,10 @@ fn a_new_member_gets_everything_in_order() {
     assert_eq!(told, [3, 4, 5, 6, 7]);
     // The agents are not heard in the pass that creates their counterpart.
     assert_eq!(
-        world.told(),
+        fixture.told(),
         "ReadyToJoin@1 True MemberClusterReadyToJoin: Member cluster is ready to join the fleet\n"
     );
-    let internal = world.seen.internal.clone().unwrap();
+    let internal = fixture.seen.internal.clone().unwrap();
     assert_eq!(
         (internal.spec.state, internal.spec.heartbeat_period_seconds),
         (ClusterState::Join, Some(30))
@@ -60,8 +60,8 @@ fn a_new_member_gets_everything_in_order() {
 
 #[test]
 fn a_member_in_order_is_left_alone() {
-    let mut world = World::joined();
-    let plan = world.step();
+    let mut fixture = Fixture::joined();
+    let plan = fixture.step();
     assert_eq!((plan.actions.as_slice(), plan.events.as_slice()), (&[][..], &[][..]));
 }
 
@@ -107,11 +107,11 @@ fn a_member_gets_what_was_reviewed_and_no_more() {
 
 #[test]
 fn the_rights_of_a_member_are_these() {
-    let mut world = World::new();
-    world.step();
-    let member = &world.seen.member;
-    let role = member.role(world.seen.role.clone().unwrap());
-    let bound = member.role_binding(world.seen.role_binding.clone().unwrap());
+    let mut fixture = Fixture::new();
+    fixture.step();
+    let member = &fixture.seen.member;
+    let role = member.role(fixture.seen.role.clone().unwrap());
+    let bound = member.role_binding(fixture.seen.role_binding.clone().unwrap());
     let text = serde_json::to_string_pretty(&json!({
         "role": role.metadata.name, "rules": role.rules, "binding": bound.metadata.name,
         "namespace": bound.metadata.namespace, "subjects": bound.subjects, "roleRef": bound.role_ref,
@@ -222,7 +222,7 @@ fn the_rights_of_a_member_are_these() {
 
 #[test]
 fn what_somebody_changed_is_put_right() {
-    type Spoil = fn(&mut World);
+    type Spoil = fn(&mut Fixture);
     let rows: [(&str, Spoil, &[&str]); 8] = [
         ("finalizer", |w| w.seen.member.has_finalizer = false, &[]),
         ("label", |w| w.seen.member.label = Some("other".into()), &[]),
@@ -254,19 +254,19 @@ fn what_somebody_changed_is_put_right() {
         ),
     ];
     for (what, spoil, want) in rows {
-        let mut world = World::joined();
-        spoil(&mut world);
-        let plan = world.step();
+        let mut fixture = Fixture::joined();
+        spoil(&mut fixture);
+        let plan = fixture.step();
         assert_eq!(
             (plan.actions.len(), events(&plan).as_slice()),
             (1, want.map_owned().as_slice()),
             "{what}"
         );
-        assert_eq!(world.step().actions, [], "{what}");
+        assert_eq!(fixture.step().actions, [], "{what}");
     }
-    let mut world = World::joined();
-    world.seen.role_binding.as_mut().unwrap().role.name = "admin".into();
-    assert!(matches!(world.step().actions.as_slice(), [Action::ReplaceRoleBinding(_)]));
+    let mut fixture = Fixture::joined();
+    fixture.seen.role_binding.as_mut().unwrap().role.name = "admin".into();
+    assert!(matches!(fixture.step().actions.as_slice(), [Action::ReplaceRoleBinding(_)]));
 }
 
 trait MapOwned {
@@ -281,23 +281,23 @@ impl MapOwned for &[&str] {
 
 #[test]
 fn the_service_account_of_an_identity_keeps_its_empty_group() {
-    let mut world = World::new();
-    world.seen.member.spec.identity = serde_json::from_value(
+    let mut fixture = Fixture::new();
+    fixture.seen.member.spec.identity = serde_json::from_value(
         json!({"kind": "ServiceAccount", "apiGroup": "", "name": "agent", "namespace": "fleet-system"}),
     )
     .unwrap();
-    world.step();
-    assert_eq!(world.seen.role_binding.as_ref().unwrap().subjects[0].api_group, None);
-    world.step();
-    assert_eq!(world.step().actions, []);
+    fixture.step();
+    assert_eq!(fixture.seen.role_binding.as_ref().unwrap().subjects[0].api_group, None);
+    fixture.step();
+    assert_eq!(fixture.step().actions, []);
 }
 
 #[test]
 fn a_namespace_that_is_going_is_waited_for() {
-    let mut world = World::joined();
-    world.seen.namespace.as_mut().unwrap().deleting_since = Some(now());
-    world.seen.role = None;
-    let plan = world.step();
+    let mut fixture = Fixture::joined();
+    fixture.seen.namespace.as_mut().unwrap().deleting_since = Some(now());
+    fixture.seen.role = None;
+    let plan = fixture.step();
     assert_eq!((plan.actions.as_slice(), plan.wake), (&[][..], Some(NAMESPACE_POLL)));
 }
 

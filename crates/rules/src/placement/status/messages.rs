@@ -3,7 +3,7 @@
 //! Reasons and messages are API: dashboards match on them. Per cluster only the Unknown
 //! sentences are ours; True and False are copied from the binding.
 
-use flagship_api::condition::{ConditionStatus, Draft, draft};
+use flagship_api::condition::{ConditionDraft, ConditionStatus, draft};
 use flagship_api::condition_type::Placement as Step;
 use flagship_api::names::Scope;
 use flagship_api::reason::placement as reason;
@@ -12,7 +12,7 @@ use flagship_api::reason::placement as reason;
 pub const BLOCKED: &str = "The rollout is being blocked by the rollout strategy";
 
 /// The condition of a whole placement: `n` clusters are like this.
-pub fn of_placement(step: Step, scope: Scope, truth: ConditionStatus, n: usize) -> Draft {
+pub fn of_placement(step: Step, scope: Scope, truth: ConditionStatus, n: usize) -> ConditionDraft {
     let (reason, message) = match (step, truth) {
         (Step::RolloutStarted, ConditionStatus::Unknown) => (
             reason::ROLLOUT_STARTED_UNKNOWN,
@@ -110,14 +110,14 @@ pub fn of_placement(step: Step, scope: Scope, truth: ConditionStatus, n: usize) 
 }
 
 /// Overridden, when there was nothing to override anywhere.
-pub fn nothing_overridden(scope: Scope) -> Draft {
+pub fn nothing_overridden(scope: Scope) -> ConditionDraft {
     draft(Step::Overridden.on(scope))
         .is_true(reason::NO_OVERRIDE_SPECIFIED)
         .because("No override rules are configured for the selected resources")
 }
 
 /// The condition of one cluster about which its binding says nothing yet.
-pub fn unknown_in_cluster(step: Step) -> Draft {
+pub fn unknown_in_cluster(step: Step) -> ConditionDraft {
     let (reason, message) = match step {
         Step::RolloutStarted => (
             reason::ROLLOUT_STARTED_UNKNOWN,
@@ -150,25 +150,25 @@ pub fn unknown_in_cluster(step: Step) -> Draft {
 }
 
 /// Scheduled, before the scheduler has spoken about this generation.
-pub fn schedule_pending(scope: Scope) -> Draft {
+pub fn schedule_pending(scope: Scope) -> ConditionDraft {
     draft(Step::Scheduled.on(scope))
         .is_unknown(reason::SCHEDULE_PENDING)
         .because("Scheduling has not completed")
 }
 
 /// Scheduled, when the user must change the selectors.
-pub fn invalid_selectors(scope: Scope, message: String) -> Draft {
+pub fn invalid_selectors(scope: Scope, message: String) -> ConditionDraft {
     draft(Step::Scheduled.on(scope)).is_false(reason::INVALID_RESOURCE_SELECTORS).because(message)
 }
 
 /// Scheduled, if the placement as a whole cannot be worked with.
-pub fn invalid_placement(scope: Scope, why: &str) -> Draft {
+pub fn invalid_placement(scope: Scope, why: &str) -> ConditionDraft {
     let message = format!("The placement is invalid: {why}");
     draft(Step::Scheduled.on(scope)).is_false(reason::INVALID_PLACEMENT).because(message)
 }
 
 /// Scheduled, if the placement cannot even be read: which field, and what is wrong there.
-pub fn unreadable(scope: Scope, field: &str, why: &str) -> Draft {
+pub fn unreadable(scope: Scope, field: &str, why: &str) -> ConditionDraft {
     let why = match field {
         "" => format!("it cannot be read: {why}"),
         field => format!("field {field} cannot be read: {why}"),
@@ -177,7 +177,7 @@ pub fn unreadable(scope: Scope, field: &str, why: &str) -> Draft {
 }
 
 /// RolloutStarted, while update runs decide and there is nothing to roll up yet.
-pub fn left_to_runs(scope: Scope, why: &str) -> Draft {
+pub fn left_to_runs(scope: Scope, why: &str) -> ConditionDraft {
     draft(Step::RolloutStarted.on(scope))
         .is_unknown(reason::ROLLOUT_CONTROLLED_EXTERNALLY)
         .because(format!("Rollout is controlled by an external controller and {why}"))

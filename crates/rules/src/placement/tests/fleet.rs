@@ -1,4 +1,4 @@
-//! A small world for placement stories: a placement, what it selects, what the scheduler
+//! A small fixture for placement stories: a placement, what it selects, what the scheduler
 //! and the rollout say, and a controller that carries its own plans out.
 
 use std::sync::Arc;
@@ -19,13 +19,13 @@ use crate::placement::resource_snapshots::{Part, ResourceAction};
 use crate::placement::selection::{Selected, Selection};
 use crate::placement::{Action, Batching, Observed, Placement, Plan, plan};
 
-pub struct World {
+pub struct Fixture {
     pub seen: Observed,
     /// Whether writing the mirror fails, and why.
     pub mirror_error: Option<String>,
 }
 
-impl World {
+impl Fixture {
     /// A ClusterResourcePlacement `web` with this spec.
     pub fn crp(spec: Value) -> Self {
         Self::new(None, spec)

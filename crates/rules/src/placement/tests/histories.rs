@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::fleet::{AVAILABLE, World};
+use super::fleet::{AVAILABLE, Fixture};
 use crate::placement::resource_snapshots::{LIMIT, split};
 
 /// Something that happens to a placement.
@@ -33,8 +33,8 @@ fn turn() -> impl Strategy<Value = Turn> {
     ]
 }
 
-fn latest_index(world: &World) -> Option<u32> {
-    let latest = world.seen.resource_snapshots.iter().find(|s| s.latest)?;
+fn latest_index(fixture: &Fixture) -> Option<u32> {
+    let latest = fixture.seen.resource_snapshots.iter().find(|s| s.latest)?;
     latest.index.as_ref()?.parse().ok()
 }
 
@@ -44,45 +44,45 @@ proptest! {
     #[test]
     fn a_placement_settles_and_never_loses_what_is_in_use(turns in prop::collection::vec(turn(), 1..30)) {
         let clusters = ["c1", "c2", "c3"];
-        let mut world = World::crp(json!({"policy": {"placementType": "PickAll"}, "revisionHistoryLimit": 2}));
-        world.step();
-        world.schedule(&clusters, &[]);
+        let mut fixture = Fixture::crp(json!({"policy": {"placementType": "PickAll"}, "revisionHistoryLimit": 2}));
+        fixture.step();
+        fixture.schedule(&clusters, &[]);
         for turn in turns {
             match turn {
                 Turn::Select(n) => {
                     let names: Vec<String> = (0..n).map(|i| format!("n{i}")).collect();
-                    world.select(&names.iter().map(String::as_str).collect::<Vec<_>>());
+                    fixture.select(&names.iter().map(String::as_str).collect::<Vec<_>>());
                 }
                 Turn::Deliver(cluster) => {
-                    if let Some(index) = latest_index(&world) {
-                        world.deliver(clusters[usize::from(cluster)], index, AVAILABLE);
+                    if let Some(index) = latest_index(&fixture) {
+                        fixture.deliver(clusters[usize::from(cluster)], index, AVAILABLE);
                     }
                 }
                 Turn::Limit(n) => {
-                    world.edit(|spec| spec["revisionHistoryLimit"] = n.into());
-                    world.step();
-                    world.schedule(&clusters, &[]);
+                    fixture.edit(|spec| spec["revisionHistoryLimit"] = n.into());
+                    fixture.step();
+                    fixture.schedule(&clusters, &[]);
                 }
-                Turn::Crash(after) => world.crash(after),
+                Turn::Crash(after) => fixture.crash(after),
                 Turn::Pass => {}
             }
-            world.step();
-            world.later(1);
-            // Settled: the same world gives rise to nothing new.
-            prop_assert_eq!(world.plan().actions, vec![]);
-            let masters = || world.seen.resource_snapshots.iter();
+            fixture.step();
+            fixture.later(1);
+            // Settled: the same objects give rise to nothing new.
+            prop_assert_eq!(fixture.plan().actions, vec![]);
+            let masters = || fixture.seen.resource_snapshots.iter();
             prop_assert_eq!(masters().filter(|s| s.latest).count(), 1);
             // What a cluster holds is still there, and no more than that and the limit.
             let in_use: BTreeSet<&str> =
-                world.seen.bindings.iter().map(|b| b.spec.resource_snapshot_name.as_str()).collect();
+                fixture.seen.bindings.iter().map(|b| b.spec.resource_snapshot_name.as_str()).collect();
             for name in &in_use {
                 prop_assert!(masters().any(|s| s.name == *name), "{} is gone", name);
             }
-            let limit = world.seen.placement.spec.revision_history_limit.unwrap();
+            let limit = fixture.seen.placement.spec.revision_history_limit.unwrap();
             let kept_for_limit = masters().filter(|s| !in_use.contains(s.name.as_str())).count();
             prop_assert!(kept_for_limit <= usize::try_from(limit).unwrap());
-            let latest = latest_index(&world).map(|index| index.to_string());
-            prop_assert_eq!(Some(&world.status().observed_resource_index), latest.as_ref());
+            let latest = latest_index(&fixture).map(|index| index.to_string());
+            prop_assert_eq!(Some(&fixture.status().observed_resource_index), latest.as_ref());
         }
     }
 

@@ -9,20 +9,20 @@ use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::json;
 
-use super::fleet::{AVAILABLE, World, namespace_id, selection};
+use super::fleet::{AVAILABLE, Fixture, namespace_id, selection};
 use crate::model::{PolicySnapshot, ResourceSnapshot};
 use crate::placement::policy_snapshots::PolicyAction;
 use crate::placement::resource_snapshots::ResourceAction;
 use crate::placement::selection::{Remark, Selection};
 use crate::placement::{Action, FRESH_KIND_RETRY, PassError, Placement, Plan, RESYNC};
 
-fn done() -> World {
-    let mut world = World::crp(json!({"policy": {"placementType": "PickAll"}}));
-    world.step();
-    world.schedule(&["c1"], &[]);
-    world.deliver("c1", 0, AVAILABLE);
-    world.step();
-    world
+fn done() -> Fixture {
+    let mut fixture = Fixture::crp(json!({"policy": {"placementType": "PickAll"}}));
+    fixture.step();
+    fixture.schedule(&["c1"], &[]);
+    fixture.deliver("c1", 0, AVAILABLE);
+    fixture.step();
+    fixture
 }
 
 fn words(plan: &Plan) -> Vec<&'static str> {
@@ -44,48 +44,48 @@ fn words(plan: &Plan) -> Vec<&'static str> {
 
 #[test]
 fn a_new_placement_is_guarded_frozen_and_reported_in_this_order() {
-    let mut world = World::crp(json!({}));
-    world.seen.placement.has_finalizer = false;
-    let plan = world.step();
+    let mut fixture = Fixture::crp(json!({}));
+    fixture.seen.placement.has_finalizer = false;
+    let plan = fixture.step();
     assert_eq!(words(&plan), ["add finalizer", "new policy", "new resources", "status"]);
     assert_eq!((plan.wake, plan.trouble), (Some(RESYNC), None));
-    assert_eq!(world.step().actions, [], "nothing changed, nothing is written");
+    assert_eq!(fixture.step().actions, [], "nothing changed, nothing is written");
 }
 
 // checklist 20.8
 #[test]
 fn a_user_mistake_on_a_new_placement_leaves_one_condition_and_no_snapshot() {
-    let mut world = World::crp(json!({}));
-    world.seen.placement.has_finalizer = false;
-    world.seen.selection = Err(PassError::User("found duplicate resource x".into()));
-    let plan = world.step();
+    let mut fixture = Fixture::crp(json!({}));
+    fixture.seen.placement.has_finalizer = false;
+    fixture.seen.selection = Err(PassError::User("found duplicate resource x".into()));
+    let plan = fixture.step();
     assert_eq!(words(&plan), ["add finalizer", "status"]);
     assert_eq!(plan.wake, Some(RESYNC));
     let status = PlacementStatus {
-        conditions: world.status().conditions.clone(),
+        conditions: fixture.status().conditions.clone(),
         ..PlacementStatus::default()
     };
-    assert_eq!((world.status().conditions.len(), world.status()), (1, &status));
-    assert_eq!(world.step().actions, []);
-    world.seen.placement.deleting = true;
-    world.step();
-    assert!(!world.seen.placement.has_finalizer, "its finalizer can be removed");
+    assert_eq!((fixture.status().conditions.len(), fixture.status()), (1, &status));
+    assert_eq!(fixture.step().actions, []);
+    fixture.seen.placement.deleting = true;
+    fixture.step();
+    assert!(!fixture.seen.placement.has_finalizer, "its finalizer can be removed");
 }
 
 #[test]
 fn a_user_mistake_later_leaves_everything_else_untouched() {
-    let mut world = done();
-    let before = world.status().clone();
-    world.seen.selection = Err(PassError::User("bad".into()));
-    world.step();
+    let mut fixture = done();
+    let before = fixture.status().clone();
+    fixture.seen.selection = Err(PassError::User("bad".into()));
+    fixture.step();
     assert!(
-        world
+        fixture
             .told()
             .starts_with("ClusterResourcePlacementScheduled@1 False InvalidResourceSelectors")
     );
-    assert_eq!(world.status().conditions[1..], before.conditions[1..]);
-    assert_eq!(world.status().placement_statuses, before.placement_statuses);
-    assert_eq!(world.seen.resource_snapshots.len(), 1);
+    assert_eq!(fixture.status().conditions[1..], before.conditions[1..]);
+    assert_eq!(fixture.status().placement_statuses, before.placement_statuses);
+    assert_eq!(fixture.seen.resource_snapshots.len(), 1);
 }
 
 // checklist 20.10
@@ -96,80 +96,80 @@ fn other_trouble_writes_no_status() {
         PassError::Server("no answer".into()),
         PassError::Unexpected("odd".into()),
     ] {
-        let mut world = World::crp(json!({}));
-        world.seen.selection = Err(trouble.clone());
-        let plan = world.step();
+        let mut fixture = Fixture::crp(json!({}));
+        fixture.seen.selection = Err(trouble.clone());
+        let plan = fixture.step();
         assert_eq!((plan.actions.as_slice(), plan.trouble), (&[][..], Some(trouble)));
     }
-    let mut world = World::crp(json!({}));
-    world.seen.selection = Err(PassError::Fresh("new kind".into()));
-    let plan = world.step();
+    let mut fixture = Fixture::crp(json!({}));
+    fixture.seen.selection = Err(PassError::Fresh("new kind".into()));
+    let plan = fixture.step();
     assert_eq!((plan.actions.as_slice(), plan.trouble), (&[][..], None));
     assert_eq!(plan.wake, Some(FRESH_KIND_RETRY));
 }
 
 #[test]
 fn what_was_decided_before_trouble_stands() {
-    let mut world = done();
-    Arc::make_mut(&mut world.seen.resource_snapshots[0]).count = None;
-    world.edit(|spec| spec["revisionHistoryLimit"] = json!(2));
-    let plan = world.plan();
+    let mut fixture = done();
+    Arc::make_mut(&mut fixture.seen.resource_snapshots[0]).count = None;
+    fixture.edit(|spec| spec["revisionHistoryLimit"] = json!(2));
+    let plan = fixture.plan();
     assert_eq!(words(&plan), ["policy"]);
     assert!(matches!(plan.trouble, Some(PassError::Snapshot { .. })));
 }
 
 #[test]
 fn the_policy_snapshot_always_comes_before_the_resource_snapshot() {
-    let mut world = done();
-    world.edit(|spec| spec["policy"]["tolerations"] = json!([{"operator": "Exists"}]));
-    world.select(&["app", "more"]);
+    let mut fixture = done();
+    fixture.edit(|spec| spec["policy"]["tolerations"] = json!([{"operator": "Exists"}]));
+    fixture.select(&["app", "more"]);
     assert_eq!(
-        words(&world.step()),
+        words(&fixture.step()),
         ["policy", "new policy", "resources", "new resources", "status"]
     );
 }
 
 #[test]
 fn with_a_limit_of_one_the_old_snapshot_goes_before_the_status_is_complete() {
-    let mut world =
-        World::crp(json!({"policy": {"placementType": "PickAll"}, "revisionHistoryLimit": 1}));
-    world.step();
-    world.schedule(&["c1", "c2"], &[]);
-    world.deliver("c1", 0, AVAILABLE);
-    world.deliver("c2", 0, AVAILABLE);
-    world.step();
-    world.select(&["app", "more"]);
-    world.step();
-    assert_eq!(world.seen.resource_snapshots.len(), 2, "clusters still need the old one");
-    world.deliver("c1", 1, AVAILABLE);
-    world.step();
-    assert_eq!(world.seen.resource_snapshots.len(), 2);
-    world.deliver("c2", 1, AVAILABLE);
-    let plan = world.step();
+    let mut fixture =
+        Fixture::crp(json!({"policy": {"placementType": "PickAll"}, "revisionHistoryLimit": 1}));
+    fixture.step();
+    fixture.schedule(&["c1", "c2"], &[]);
+    fixture.deliver("c1", 0, AVAILABLE);
+    fixture.deliver("c2", 0, AVAILABLE);
+    fixture.step();
+    fixture.select(&["app", "more"]);
+    fixture.step();
+    assert_eq!(fixture.seen.resource_snapshots.len(), 2, "clusters still need the old one");
+    fixture.deliver("c1", 1, AVAILABLE);
+    fixture.step();
+    assert_eq!(fixture.seen.resource_snapshots.len(), 2);
+    fixture.deliver("c2", 1, AVAILABLE);
+    let plan = fixture.step();
     assert_eq!(words(&plan), ["prune", "status"]);
-    assert_eq!(world.seen.resource_snapshots.len(), 1);
-    assert_eq!(world.in_short(), format!("Scheduled=True {AVAILABLE}"));
+    assert_eq!(fixture.seen.resource_snapshots.len(), 1);
+    assert_eq!(fixture.in_short(), format!("Scheduled=True {AVAILABLE}"));
 }
 
 #[test]
 fn waking_again_depends_on_what_is_open() {
-    let mut world = done();
-    assert_eq!(world.plan().wake, None, "complete");
-    world.seen.batching = crate::placement::Batching::default();
-    world.select(&["app", "more"]);
-    assert_eq!(world.plan().wake, Some(SignedDuration::from_secs(30)), "complete, but batching");
-    world.deliver("c1", 0, "");
-    assert_eq!(world.plan().wake, Some(SignedDuration::from_secs(30)), "open and batching");
-    world.select(&["app"]);
-    assert_eq!(world.plan().wake, Some(RESYNC), "open");
+    let mut fixture = done();
+    assert_eq!(fixture.plan().wake, None, "complete");
+    fixture.seen.batching = crate::placement::Batching::default();
+    fixture.select(&["app", "more"]);
+    assert_eq!(fixture.plan().wake, Some(SignedDuration::from_secs(30)), "complete, but batching");
+    fixture.deliver("c1", 0, "");
+    assert_eq!(fixture.plan().wake, Some(SignedDuration::from_secs(30)), "open and batching");
+    fixture.select(&["app"]);
+    assert_eq!(fixture.plan().wake, Some(RESYNC), "open");
 }
 
 // checklist 20.38
 #[test]
 fn deletion_removes_snapshots_then_our_finalizer_and_says_so() {
-    let mut world = done();
-    world.seen.placement.deleting = true;
-    let plan = world.step();
+    let mut fixture = done();
+    fixture.seen.placement.deleting = true;
+    let plan = fixture.step();
     assert_eq!(words(&plan), ["delete policies", "delete resources", "remove finalizer"]);
     assert_eq!(plan.events.len(), 1);
     assert_eq!(plan.events[0].reason, "PlacementCleanupFinalizerRemoved");
@@ -178,37 +178,37 @@ fn deletion_removes_snapshots_then_our_finalizer_and_says_so() {
         "Deleted the snapshots and removed the placement cleanup finalizer"
     );
     // Somebody else's finalizer may keep the object; ours is not put back.
-    assert_eq!(world.step(), Plan::default());
+    assert_eq!(fixture.step(), Plan::default());
 }
 
 // checklist 20.39
 #[test]
 fn a_deleted_namespace_empties_the_placement_and_a_new_one_resumes_it() {
-    let mut world = done();
-    world.select(&[]);
-    world.step();
-    world.deliver("c1", 1, AVAILABLE);
-    world.step();
-    assert_eq!(world.status().observed_resource_index, "1");
-    assert!(world.status().selected_resources.is_empty());
-    assert_eq!(world.in_short(), format!("Scheduled=True {AVAILABLE}"));
-    world.select(&["app"]);
-    world.step();
-    assert_eq!(world.status().observed_resource_index, "2");
-    assert_eq!(world.status().selected_resources, [namespace_id("app")]);
+    let mut fixture = done();
+    fixture.select(&[]);
+    fixture.step();
+    fixture.deliver("c1", 1, AVAILABLE);
+    fixture.step();
+    assert_eq!(fixture.status().observed_resource_index, "1");
+    assert!(fixture.status().selected_resources.is_empty());
+    assert_eq!(fixture.in_short(), format!("Scheduled=True {AVAILABLE}"));
+    fixture.select(&["app"]);
+    fixture.step();
+    assert_eq!(fixture.status().observed_resource_index, "2");
+    assert_eq!(fixture.status().selected_resources, [namespace_id("app")]);
 }
 
 #[test]
 fn selectors_that_find_nothing_are_told_once_per_generation() {
-    let mut world = World::crp(json!({}));
+    let mut fixture = Fixture::crp(json!({}));
     let mut found = selection(&["app"]);
     found.remarks = vec![
         Remark::Disabled { selector: "{pods}".into() },
         Remark::Missing { selector: "{x}".into() },
     ];
-    world.seen.selection = Ok(found);
+    fixture.seen.selection = Ok(found);
     let told: Vec<_> =
-        world.step().events.into_iter().map(|e| (e.warning, e.reason, e.message)).collect();
+        fixture.step().events.into_iter().map(|e| (e.warning, e.reason, e.message)).collect();
     assert_eq!(
         told,
         [
@@ -225,7 +225,7 @@ fn selectors_that_find_nothing_are_told_once_per_generation() {
             ),
         ]
     );
-    assert_eq!(world.step().events, []);
+    assert_eq!(fixture.step().events, []);
 }
 
 #[test]
@@ -234,43 +234,43 @@ fn a_named_resource_that_goes_is_told_when_it_goes() {
         let missing = plan.events.iter().filter(|e| e.reason == "SelectedResourceNotFound");
         missing.map(|event| event.message.clone()).collect()
     };
-    let mut world = World::crp(json!({}));
-    world.select(&["app"]);
-    assert_eq!(told(&world.step()), [""; 0]);
-    let printed = Printed(&world.seen.placement.spec.resource_selectors[0]).to_string();
+    let mut fixture = Fixture::crp(json!({}));
+    fixture.select(&["app"]);
+    assert_eq!(told(&fixture.step()), [""; 0]);
+    let printed = Printed(&fixture.seen.placement.spec.resource_selectors[0]).to_string();
     let gone = || Selection {
         remarks: vec![Remark::Missing { selector: printed.clone() }],
         ..Selection::default()
     };
-    world.seen.selection = Ok(gone());
+    fixture.seen.selection = Ok(gone());
     let said = format!("There is no such resource, so nothing is selected by {printed}");
-    assert_eq!(told(&world.step()), [said.as_str()]);
-    assert_eq!(told(&world.step()), [""; 0]);
+    assert_eq!(told(&fixture.step()), [said.as_str()]);
+    assert_eq!(told(&fixture.step()), [""; 0]);
     // It comes back and goes again.
-    world.select(&["app"]);
-    assert_eq!(told(&world.step()), [""; 0]);
-    world.seen.selection = Ok(gone());
-    assert_eq!(told(&world.step()), [said.as_str()]);
+    fixture.select(&["app"]);
+    assert_eq!(told(&fixture.step()), [""; 0]);
+    fixture.seen.selection = Ok(gone());
+    assert_eq!(told(&fixture.step()), [said.as_str()]);
     // A selector that could not be followed has missed nothing: when its kind appears, what
     // it names is looked for the first time.
-    let mut world = World::crp(json!({}));
-    world.seen.selection = Err(PassError::User("no such kind".into()));
-    world.step();
-    world.seen.selection = Ok(gone());
-    assert_eq!(told(&world.step()), [said.as_str()]);
-    assert_eq!(told(&world.step()), [""; 0]);
+    let mut fixture = Fixture::crp(json!({}));
+    fixture.seen.selection = Err(PassError::User("no such kind".into()));
+    fixture.step();
+    fixture.seen.selection = Ok(gone());
+    assert_eq!(told(&fixture.step()), [said.as_str()]);
+    assert_eq!(told(&fixture.step()), [""; 0]);
 }
 
 // checklist 20.24
 #[test]
 fn the_two_scopes_make_objects_of_their_own() {
-    for (mut world, kind, namespace) in [
-        (World::crp(json!({})), "ClusterResourcePlacement", None),
-        (World::rp(json!({})), "ResourcePlacement", Some("app")),
+    for (mut fixture, kind, namespace) in [
+        (Fixture::crp(json!({})), "ClusterResourcePlacement", None),
+        (Fixture::rp(json!({})), "ResourcePlacement", Some("app")),
     ] {
-        let plan = world.step();
-        let placement = &world.seen.placement;
-        let chosen = world.seen.selection.clone().unwrap();
+        let plan = fixture.step();
+        let placement = &fixture.seen.placement;
+        let chosen = fixture.seen.selection.clone().unwrap();
         let metadata: Vec<ObjectMeta> = plan
             .actions
             .iter()
@@ -315,7 +315,7 @@ fn a_placement_is_read_with_its_finalizer() {
         finalizers: Some(vec!["other".into()]),
         ..ObjectMeta::default()
     };
-    let spec = World::crp(json!({})).seen.placement.spec;
+    let spec = Fixture::crp(json!({})).seen.placement.spec;
     let read =
         |metadata: &ObjectMeta| Placement::read(metadata, &spec, &PlacementStatus::default());
     assert!(!read(&metadata).has_finalizer);
@@ -326,12 +326,12 @@ fn a_placement_is_read_with_its_finalizer() {
 
 #[test]
 fn what_was_observed_can_be_kept_in_a_file_and_read_again() {
-    let mut world = done();
-    let text = serde_json::to_string(&world.seen).unwrap();
-    assert_eq!(serde_json::from_str::<crate::placement::Observed>(&text).unwrap(), world.seen);
-    let plan = serde_json::to_string(&world.plan()).unwrap();
-    assert_eq!(serde_json::from_str::<Plan>(&plan).unwrap(), world.plan());
-    world.seen.selection = Err(PassError::User("bad".into()));
-    let text = serde_json::to_string(&world.seen).unwrap();
-    assert_eq!(serde_json::from_str::<crate::placement::Observed>(&text).unwrap(), world.seen);
+    let mut fixture = done();
+    let text = serde_json::to_string(&fixture.seen).unwrap();
+    assert_eq!(serde_json::from_str::<crate::placement::Observed>(&text).unwrap(), fixture.seen);
+    let plan = serde_json::to_string(&fixture.plan()).unwrap();
+    assert_eq!(serde_json::from_str::<Plan>(&plan).unwrap(), fixture.plan());
+    fixture.seen.selection = Err(PassError::User("bad".into()));
+    let text = serde_json::to_string(&fixture.seen).unwrap();
+    assert_eq!(serde_json::from_str::<crate::placement::Observed>(&text).unwrap(), fixture.seen);
 }

@@ -15,13 +15,13 @@ fn policy(text: Value) -> Option<PlacementPolicy> {
     serde_json::from_value(text).unwrap()
 }
 
-struct World {
+struct Fixture {
     placement: Placement,
     snapshots: Vec<Arc<PolicySnapshot>>,
     limit: usize,
 }
 
-impl World {
+impl Fixture {
     fn new(text: Value) -> Self {
         let spec = PlacementSpec { policy: policy(text), ..PlacementSpec::default() };
         let placement = Placement::of_spec("web", spec);
@@ -79,9 +79,9 @@ fn retire(name: &str) -> PolicyAction {
 // checklist 20.25
 #[test]
 fn a_new_placement_gets_index_0() {
-    let mut world = World::new(json!({"placementType": "PickN", "numberOfClusters": 3}));
+    let mut fixture = Fixture::new(json!({"placementType": "PickN", "numberOfClusters": 3}));
     assert_eq!(
-        world.step(),
+        fixture.step(),
         [PolicyAction::Create(NewPolicySnapshot {
             name: "web-0".into(),
             index: "0".into(),
@@ -90,20 +90,20 @@ fn a_new_placement_gets_index_0() {
             number_of_clusters: Some(3),
         })]
     );
-    assert_eq!(world.step(), []);
+    assert_eq!(fixture.step(), []);
 }
 
 // checklist 20.25
 #[test]
 fn no_policy_is_a_policy_of_its_own() {
-    let mut world = World::new(Value::Null);
-    let actions = world.step();
+    let mut fixture = Fixture::new(Value::Null);
+    let actions = fixture.step();
     let [PolicyAction::Create(new)] = actions.as_slice() else { panic!() };
     assert_eq!(new.hash, "74234e98afe7498fb5daf1f36ac2d78acc339464f950703b8c019892f982b90b");
     assert_eq!(new.number_of_clusters, None);
-    world.edit(json!({"placementType": "PickAll"}));
+    fixture.edit(json!({"placementType": "PickAll"}));
     assert!(matches!(
-        world.step().as_slice(),
+        fixture.step().as_slice(),
         [PolicyAction::Retire { .. }, PolicyAction::Create(_)]
     ));
 }
@@ -111,99 +111,103 @@ fn no_policy_is_a_policy_of_its_own() {
 // checklist 20.25
 #[test]
 fn a_changed_policy_retires_the_old_snapshot_first() {
-    let mut world = World::new(json!({"placementType": "PickFixed", "clusterNames": ["a", "b"]}));
-    world.step();
-    world.edit(json!({"placementType": "PickFixed", "clusterNames": ["b", "a"]}));
-    let actions = world.step();
+    let mut fixture =
+        Fixture::new(json!({"placementType": "PickFixed", "clusterNames": ["a", "b"]}));
+    fixture.step();
+    fixture.edit(json!({"placementType": "PickFixed", "clusterNames": ["b", "a"]}));
+    let actions = fixture.step();
     assert_eq!(actions[0], retire("web-0"));
     assert!(matches!(&actions[1], PolicyAction::Create(new) if new.name == "web-1"));
     // Back again is a third one.
-    world.edit(json!({"placementType": "PickFixed", "clusterNames": ["a", "b"]}));
-    assert!(matches!(&world.step()[1], PolicyAction::Create(new) if new.name == "web-2"));
+    fixture.edit(json!({"placementType": "PickFixed", "clusterNames": ["a", "b"]}));
+    assert!(matches!(&fixture.step()[1], PolicyAction::Create(new) if new.name == "web-2"));
 }
 
 #[test]
 fn what_a_pass_did_not_come_to_prune_goes_in_the_next() {
-    let mut world = World::new(json!({"placementType": "PickFixed", "clusterNames": ["a"]}));
+    let mut fixture = Fixture::new(json!({"placementType": "PickFixed", "clusterNames": ["a"]}));
     for cluster in ["a", "b", "c"] {
-        world.edit(json!({"placementType": "PickFixed", "clusterNames": [cluster]}));
-        world.step();
+        fixture.edit(json!({"placementType": "PickFixed", "clusterNames": [cluster]}));
+        fixture.step();
     }
-    world.limit = 1;
+    fixture.limit = 1;
     let names = ["web-0", "web-1"];
-    assert_eq!(world.step(), names.map(|name| PolicyAction::Delete { name: name.into() }));
-    assert_eq!(world.step(), []);
+    assert_eq!(fixture.step(), names.map(|name| PolicyAction::Delete { name: name.into() }));
+    assert_eq!(fixture.step(), []);
 }
 
 // checklist 20.25
 #[test]
 fn without_an_active_label_the_highest_index_counts() {
-    let mut world = World::new(json!({"placementType": "PickAll"}));
-    world.step();
-    world.named("web-0").latest = false;
+    let mut fixture = Fixture::new(json!({"placementType": "PickAll"}));
+    fixture.step();
+    fixture.named("web-0").latest = false;
     // Unchanged: it only lost its label.
     assert_eq!(
-        world.step(),
+        fixture.step(),
         [PolicyAction::Refresh {
             name: "web-0".into(),
             placement_generation: 1,
             number_of_clusters: None
         }]
     );
-    world.named("web-0").latest = false;
-    world.edit(json!({"placementType": "PickAll", "tolerations": [{"operator": "Exists"}]}));
-    assert!(matches!(world.step().as_slice(), [PolicyAction::Create(new)] if new.name == "web-1"));
+    fixture.named("web-0").latest = false;
+    fixture.edit(json!({"placementType": "PickAll", "tolerations": [{"operator": "Exists"}]}));
+    assert!(
+        matches!(fixture.step().as_slice(), [PolicyAction::Create(new)] if new.name == "web-1")
+    );
 }
 
 // checklist 20.25
 #[test]
 fn another_number_of_clusters_is_the_same_snapshot() {
-    let mut world = World::new(json!({"placementType": "PickN", "numberOfClusters": 3}));
-    world.step();
-    world.edit(json!({"placementType": "PickN", "numberOfClusters": 5}));
+    let mut fixture = Fixture::new(json!({"placementType": "PickN", "numberOfClusters": 3}));
+    fixture.step();
+    fixture.edit(json!({"placementType": "PickN", "numberOfClusters": 5}));
     assert_eq!(
-        world.step(),
+        fixture.step(),
         [PolicyAction::Refresh {
             name: "web-0".into(),
             placement_generation: 2,
             number_of_clusters: Some(5)
         }]
     );
-    assert_eq!(world.step(), []);
+    assert_eq!(fixture.step(), []);
 }
 
 // checklist 20.26
 #[test]
 fn changed_selectors_only_change_the_generation() {
-    let mut world = World::new(json!({"placementType": "PickAll"}));
-    world.step();
-    world.placement.generation = 7;
+    let mut fixture = Fixture::new(json!({"placementType": "PickAll"}));
+    fixture.step();
+    fixture.placement.generation = 7;
     assert_eq!(
-        world.step(),
+        fixture.step(),
         [PolicyAction::Refresh {
             name: "web-0".into(),
             placement_generation: 7,
             number_of_clusters: None
         }]
     );
-    assert_eq!(world.step(), []);
+    assert_eq!(fixture.step(), []);
 }
 
 // checklist 20.26
 #[test]
 fn the_limit_prunes_the_oldest_after_the_new_one_exists() {
     for (limit, want) in [(1, vec!["web-3"]), (3, vec!["web-1", "web-2", "web-3"])] {
-        let mut world = World::new(json!({"placementType": "PickFixed", "clusterNames": ["c"]}));
-        world.limit = limit;
+        let mut fixture =
+            Fixture::new(json!({"placementType": "PickFixed", "clusterNames": ["c"]}));
+        fixture.limit = limit;
         for name in ["c", "d", "e", "f"] {
-            world.edit(json!({"placementType": "PickFixed", "clusterNames": [name]}));
-            let actions = world.step();
+            fixture.edit(json!({"placementType": "PickFixed", "clusterNames": [name]}));
+            let actions = fixture.step();
             let position = |wanted: fn(&PolicyAction) -> bool| actions.iter().position(wanted);
             let created = position(|a| matches!(a, PolicyAction::Create(_)));
             let deleted = position(|a| matches!(a, PolicyAction::Delete { .. }));
             assert!(deleted.is_none() || created < deleted);
         }
-        let names: Vec<_> = world.snapshots.iter().map(|s| s.name.as_str()).collect();
+        let names: Vec<_> = fixture.snapshots.iter().map(|s| s.name.as_str()).collect();
         assert_eq!(names, want);
     }
 }
@@ -211,13 +215,13 @@ fn the_limit_prunes_the_oldest_after_the_new_one_exists() {
 // checklist 20.27
 #[test]
 fn two_active_snapshots_heal_to_the_highest_index() {
-    let mut world = World::new(json!({"placementType": "PickFixed", "clusterNames": ["a"]}));
-    world.step();
-    world.edit(json!({"placementType": "PickFixed", "clusterNames": ["b"]}));
-    world.step();
-    world.named("web-0").latest = true;
-    assert_eq!(world.step(), [retire("web-0")]);
-    assert_eq!(world.step(), []);
+    let mut fixture = Fixture::new(json!({"placementType": "PickFixed", "clusterNames": ["a"]}));
+    fixture.step();
+    fixture.edit(json!({"placementType": "PickFixed", "clusterNames": ["b"]}));
+    fixture.step();
+    fixture.named("web-0").latest = true;
+    assert_eq!(fixture.step(), [retire("web-0")]);
+    assert_eq!(fixture.step(), []);
 }
 
 // checklist 20.27
@@ -240,10 +244,10 @@ fn snapshots_that_cannot_be_read_are_internal_errors() {
         (|s| s.number_of_clusters = Some("-3".into()), "number-of-clusters: must not be negative"),
     ];
     for (spoil, want) in rows {
-        let mut world = World::new(json!({"placementType": "PickN", "numberOfClusters": 3}));
-        world.step();
-        spoil(world.named("web-0"));
-        let trouble = world.trouble();
+        let mut fixture = Fixture::new(json!({"placementType": "PickN", "numberOfClusters": 3}));
+        fixture.step();
+        spoil(fixture.named("web-0"));
+        let trouble = fixture.trouble();
         assert_eq!(trouble.cause(), format!("policy snapshot web-0 has a bad {want}"));
         let of = Frozen::Policy;
         let cause = trouble.cause().to_owned();

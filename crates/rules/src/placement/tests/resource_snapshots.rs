@@ -42,7 +42,7 @@ fn small(name: &str) -> Selection {
 }
 
 /// The snapshots of one placement, and a controller that carries its plans out.
-struct World {
+struct Fixture {
     snapshots: Vec<Arc<ResourceSnapshot>>,
     bindings: Vec<Arc<Binding>>,
     runs: Vec<String>,
@@ -50,7 +50,7 @@ struct World {
     now: Timestamp,
 }
 
-impl World {
+impl Fixture {
     fn new() -> Self {
         Self { snapshots: vec![], bindings: vec![], runs: vec![], limit: 10, now: now() }
     }
@@ -161,11 +161,11 @@ fn delete(name: &str) -> ResourceAction {
 // checklist 20.16
 #[test]
 fn the_first_snapshot_has_index_0_and_unchanged_content_writes_nothing() {
-    let mut world = World::new();
-    let plan = world.step(&small("a"));
+    let mut fixture = Fixture::new();
+    let plan = fixture.step(&small("a"));
     assert_eq!(created(&plan), ["web-0-snapshot"]);
     assert_eq!((plan.latest.index.as_str(), plan.wait), ("0", None));
-    let again = world.step(&small("a"));
+    let again = fixture.step(&small("a"));
     assert_eq!(again.actions, []);
     assert_eq!(again.latest.master, "web-0-snapshot");
 }
@@ -173,26 +173,26 @@ fn the_first_snapshot_has_index_0_and_unchanged_content_writes_nothing() {
 // checklist 20.16
 #[test]
 fn changed_content_is_the_next_index_and_the_old_one_is_no_longer_latest() {
-    let mut world = World::new();
-    world.step(&small("a"));
-    let plan = world.step(&small("b"));
+    let mut fixture = Fixture::new();
+    fixture.step(&small("a"));
+    let plan = fixture.step(&small("b"));
     assert_eq!(plan.actions[0], mark("web-0-snapshot", false));
     assert_eq!(created(&plan), ["web-1-snapshot"]);
     assert_eq!(plan.latest.index, "1");
     // Going back is a new version like any other.
-    assert_eq!(world.step(&small("a")).latest.index, "2");
+    assert_eq!(fixture.step(&small("a")).latest.index, "2");
 }
 
 // checklist 20.17
 #[test]
 fn content_that_came_back_before_anything_was_created_is_labelled_again() {
-    let mut world = World::new();
-    world.step(&small("a"));
-    world.named("web-0-snapshot").latest = false;
-    let plan = world.plan(&small("a"));
+    let mut fixture = Fixture::new();
+    fixture.step(&small("a"));
+    fixture.named("web-0-snapshot").latest = false;
+    let plan = fixture.plan(&small("a"));
     assert_eq!(plan.actions, [mark("web-0-snapshot", true)]);
     // Other content does not wait once the label is gone.
-    let seen = world.seen();
+    let seen = fixture.seen();
     let plan = super::resource_snapshots::plan(&seen, &small("b"), Some(Batching::default()));
     assert_eq!(created(&plan.unwrap()), ["web-1-snapshot"]);
 }
@@ -221,7 +221,7 @@ fn sizes_are_cut_greedily_and_in_order() {
 fn large_content_is_a_master_and_others_under_one_index() {
     let large =
         selection(&[("ns", 100), ("s1", 280_000), ("s2", 280_000), ("s3", 280_000), ("cm", 100)]);
-    let plan = World::new().plan(&large);
+    let plan = Fixture::new().plan(&large);
     let ResourceAction::Create(master) = &plan.actions[0] else { panic!() };
     let ResourceAction::Create(second) = &plan.actions[1] else { panic!() };
     assert_eq!(plan.actions.len(), 2);
@@ -235,7 +235,7 @@ fn large_content_is_a_master_and_others_under_one_index() {
 // checklist 20.18
 #[test]
 fn an_empty_selection_is_one_empty_master() {
-    let plan = World::new().plan(&selection(&[]));
+    let plan = Fixture::new().plan(&selection(&[]));
     let [ResourceAction::Create(master)] = plan.actions.as_slice() else { panic!() };
     let hash = "83ff749c5d8eb5a0b62d714175bcbaef1409b371fc5a229a002db6fcc1f144e1".to_owned();
     assert_eq!(master.part, Part::Master { hash, count: 1, envelopes: 0 });
@@ -246,25 +246,25 @@ fn an_empty_selection_is_one_empty_master() {
 #[test]
 fn after_a_crash_only_the_tail_is_created() {
     let large = selection(&[("a", 700_000), ("b", 700_000), ("c", 700_000), ("d", 700_000)]);
-    let mut world = World::new();
-    let whole = world.plan(&large);
+    let mut fixture = Fixture::new();
+    let whole = fixture.plan(&large);
     assert_eq!(created(&whole), ["web-0-snapshot", "web-0-0", "web-0-1", "web-0-2"]);
-    world.carry_out(&whole.actions[..2], &large);
-    let rest = world.step(&large);
+    fixture.carry_out(&whole.actions[..2], &large);
+    let rest = fixture.step(&large);
     assert_eq!(created(&rest), ["web-0-1", "web-0-2"]);
-    assert_eq!(world.step(&large).actions, []);
+    assert_eq!(fixture.step(&large).actions, []);
 }
 
 // checklist 20.20
 #[test]
 fn the_limit_counts_groups_and_new_ones_come_first() {
     let large = |name: &str| selection(&[(name, 700_000), ("z", 700_000)]);
-    let mut world = World::new();
-    world.limit = 2;
+    let mut fixture = Fixture::new();
+    fixture.limit = 2;
     for name in ["a", "b"] {
-        world.step(&large(name));
+        fixture.step(&large(name));
     }
-    let plan = world.step(&large("c"));
+    let plan = fixture.step(&large("c"));
     assert_eq!(
         plan.actions.iter().filter(|a| matches!(a, ResourceAction::Delete { .. })).count(),
         2
@@ -273,26 +273,26 @@ fn the_limit_counts_groups_and_new_ones_come_first() {
         plan.actions[plan.actions.len() - 2..],
         [delete("web-0-0"), delete("web-0-snapshot")]
     );
-    assert_eq!(world.names(), ["web-1-0", "web-1-snapshot", "web-2-0", "web-2-snapshot"]);
+    assert_eq!(fixture.names(), ["web-1-0", "web-1-snapshot", "web-2-0", "web-2-snapshot"]);
 
-    let mut world = World::new();
-    world.limit = 1;
-    world.step(&small("a"));
-    let plan = world.step(&small("b"));
+    let mut fixture = Fixture::new();
+    fixture.limit = 1;
+    fixture.step(&small("a"));
+    let plan = fixture.step(&small("b"));
     assert_eq!(created(&plan), ["web-1-snapshot"]);
     assert_eq!(plan.actions.last(), Some(&delete("web-0-snapshot")));
-    assert_eq!(world.names(), ["web-1-snapshot"]);
+    assert_eq!(fixture.names(), ["web-1-snapshot"]);
 }
 
 // checklist 20.20
 #[test]
 fn a_group_with_missing_members_is_pruned_as_a_group() {
     let large = selection(&[("a", 700_000), ("z", 700_000)]);
-    let mut world = World::new();
-    world.limit = 1;
-    world.step(&large);
-    world.snapshots.retain(|s| s.hash.is_none());
-    world.snapshots.push(Arc::new(ResourceSnapshot {
+    let mut fixture = Fixture::new();
+    fixture.limit = 1;
+    fixture.step(&large);
+    fixture.snapshots.retain(|s| s.hash.is_none());
+    fixture.snapshots.push(Arc::new(ResourceSnapshot {
         name: "web-1-snapshot".into(),
         index: Some("1".into()),
         latest: true,
@@ -300,54 +300,54 @@ fn a_group_with_missing_members_is_pruned_as_a_group() {
         count: Some("1".into()),
         ..ResourceSnapshot::default()
     }));
-    let plan = world.step(&small("b"));
+    let plan = fixture.step(&small("b"));
     assert_eq!(created(&plan), ["web-2-snapshot"]);
-    assert_eq!(world.names(), ["web-2-snapshot"]);
+    assert_eq!(fixture.names(), ["web-2-snapshot"]);
 }
 
 #[test]
 fn an_index_in_use_outlives_the_limit_until_it_is_let_go() {
-    let mut world = World::new();
-    world.limit = 1;
-    world.step(&small("a"));
-    world.bind("c1", "web-0-snapshot");
-    world.step(&small("b"));
-    assert_eq!(world.names(), ["web-0-snapshot", "web-1-snapshot"]);
-    let bound = Arc::make_mut(&mut world.bindings[0]);
+    let mut fixture = Fixture::new();
+    fixture.limit = 1;
+    fixture.step(&small("a"));
+    fixture.bind("c1", "web-0-snapshot");
+    fixture.step(&small("b"));
+    assert_eq!(fixture.names(), ["web-0-snapshot", "web-1-snapshot"]);
+    let bound = Arc::make_mut(&mut fixture.bindings[0]);
     bound.spec.resource_snapshot_name = "web-1-snapshot".into();
-    world.runs = vec!["0".into()];
-    assert_eq!(world.step(&small("b")).actions, [], "a run still works with it");
-    world.runs.clear();
-    assert_eq!(world.step(&small("b")).actions, [delete("web-0-snapshot")]);
-    assert_eq!(prune_only(&world.seen()), []);
+    fixture.runs = vec!["0".into()];
+    assert_eq!(fixture.step(&small("b")).actions, [], "a run still works with it");
+    fixture.runs.clear();
+    assert_eq!(fixture.step(&small("b")).actions, [delete("web-0-snapshot")]);
+    assert_eq!(prune_only(&fixture.seen()), []);
 }
 
 #[test]
 fn bindings_that_are_going_do_not_hold_an_index() {
     for state in ["deleting", "unscheduled"] {
-        let mut world = World::new();
-        world.limit = 1;
-        world.step(&small("a"));
-        let binding = world.bind("c1", "web-0-snapshot");
+        let mut fixture = Fixture::new();
+        fixture.limit = 1;
+        fixture.step(&small("a"));
+        let binding = fixture.bind("c1", "web-0-snapshot");
         binding.deleting = state == "deleting";
         if state == "unscheduled" {
             binding.spec.state = BindingState::Unscheduled;
         }
-        world.step(&small("b"));
-        assert_eq!(world.names(), ["web-1-snapshot"], "{state}");
+        fixture.step(&small("b"));
+        assert_eq!(fixture.names(), ["web-1-snapshot"], "{state}");
     }
 }
 
 #[test]
 fn two_latest_snapshots_heal_to_the_highest_index() {
-    let mut world = World::new();
-    world.step(&small("a"));
-    world.step(&small("b"));
-    world.named("web-0-snapshot").latest = true;
-    let plan = world.step(&small("b"));
+    let mut fixture = Fixture::new();
+    fixture.step(&small("a"));
+    fixture.step(&small("b"));
+    fixture.named("web-0-snapshot").latest = true;
+    let plan = fixture.step(&small("b"));
     assert_eq!(plan.actions, [mark("web-0-snapshot", false)]);
     assert_eq!(plan.latest.index, "1");
-    assert_eq!(world.step(&small("b")).actions, []);
+    assert_eq!(fixture.step(&small("b")).actions, []);
 }
 
 // checklist 20.21
@@ -385,19 +385,19 @@ fn labels_and_annotations_that_cannot_be_read_are_internal_errors() {
         ),
     ];
     for (what, spoil, want) in rows {
-        let mut world = World::new();
-        world.step(&small("a"));
-        world.named("web-0-snapshot").count = Some("2".into());
-        world.snapshots.push(Arc::new(ResourceSnapshot {
+        let mut fixture = Fixture::new();
+        fixture.step(&small("a"));
+        fixture.named("web-0-snapshot").count = Some("2".into());
+        fixture.snapshots.push(Arc::new(ResourceSnapshot {
             name: "web-0-0".into(),
             index: Some("0".into()),
             subindex: Some("0".into()),
             ..ResourceSnapshot::default()
         }));
         let name = if what.ends_with("subindex") { "web-0-0" } else { "web-0-snapshot" };
-        spoil(world.named(name));
+        spoil(fixture.named(name));
         assert_eq!(
-            world.trouble(&small("a")),
+            fixture.trouble(&small("a")),
             PassError::Snapshot {
                 of: Frozen::Resources,
                 name: name.into(),
@@ -407,13 +407,13 @@ fn labels_and_annotations_that_cannot_be_read_are_internal_errors() {
         );
     }
     // Labelled latest, but nobody has the hash.
-    let mut world = World::new();
-    world.step(&small("a"));
-    world.named("web-0-snapshot").hash = None;
-    assert!(matches!(world.trouble(&small("a")), PassError::Snapshot { .. }));
-    world.named("web-0-snapshot").latest = false;
-    world.named("web-0-snapshot").subindex = Some("0".into());
-    assert!(matches!(world.trouble(&small("a")), PassError::Snapshot { .. }));
+    let mut fixture = Fixture::new();
+    fixture.step(&small("a"));
+    fixture.named("web-0-snapshot").hash = None;
+    assert!(matches!(fixture.trouble(&small("a")), PassError::Snapshot { .. }));
+    fixture.named("web-0-snapshot").latest = false;
+    fixture.named("web-0-snapshot").subindex = Some("0".into());
+    assert!(matches!(fixture.trouble(&small("a")), PassError::Snapshot { .. }));
 }
 
 // checklist 20.22
@@ -434,13 +434,13 @@ fn a_change_waits_for_the_interval_and_for_others() {
         ("stamp cannot be read", 100, Some("yesterday"), 30, 15, Some(15), true),
     ];
     for (what, age, stamp, interval, collection, wait, stamped) in rows {
-        let mut world = World::new();
-        world.step(&small("a"));
-        world.named("web-0-snapshot").created = ago(age);
-        world.named("web-0-snapshot").detected = stamp.map(str::to_owned);
+        let mut fixture = Fixture::new();
+        fixture.step(&small("a"));
+        fixture.named("web-0-snapshot").created = ago(age);
+        fixture.named("web-0-snapshot").detected = stamp.map(str::to_owned);
         let batching =
             Batching { minimum_interval: seconds(interval), collection: seconds(collection) };
-        let plan = plan(&world.seen(), &small("b"), Some(batching)).unwrap();
+        let plan = plan(&fixture.seen(), &small("b"), Some(batching)).unwrap();
         assert_eq!(plan.wait, wait.map(seconds), "{what}");
         assert_eq!(plan.latest.index, if wait.is_some() { "0" } else { "1" }, "{what}");
         let stamp = ResourceAction::Stamp {
@@ -456,9 +456,9 @@ fn a_change_waits_for_the_interval_and_for_others() {
 
 #[test]
 fn a_run_does_not_wait() {
-    let mut world = World::new();
-    world.step(&small("a"));
-    let plan = plan(&world.seen(), &small("b"), None).unwrap();
+    let mut fixture = Fixture::new();
+    fixture.step(&small("a"));
+    let plan = plan(&fixture.seen(), &small("b"), None).unwrap();
     assert_eq!(created(&plan), ["web-1-snapshot"]);
 }
 
@@ -466,10 +466,10 @@ fn a_run_does_not_wait() {
 #[test]
 fn while_a_change_waits_the_old_content_is_told_in_order() {
     let large = selection(&[("a", 700_000), ("b", 700_000), ("c", 700_000)]);
-    let mut world = World::new();
-    world.step(&large);
-    world.snapshots.reverse();
-    let plan = plan(&world.seen(), &small("x"), Some(Batching::default())).unwrap();
+    let mut fixture = Fixture::new();
+    fixture.step(&large);
+    fixture.snapshots.reverse();
+    let plan = plan(&fixture.seen(), &small("x"), Some(Batching::default())).unwrap();
     let names: Vec<&str> = plan.latest.resources.iter().map(|r| r.name.as_str()).collect();
     assert_eq!(names, ["a", "b", "c"]);
 }

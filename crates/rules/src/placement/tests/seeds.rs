@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::json;
 
-use super::fleet::World;
+use super::fleet::Fixture;
 
 /// As `kubectl describe` prints it, without its columns.
 fn described(status: &PlacementStatus) -> String {
@@ -61,12 +61,12 @@ fn at(time: &str) -> Timestamp {
     time.parse().unwrap()
 }
 
-fn waiting(mut world: World, clusters: &[&str], since: &str) -> PlacementStatus {
-    world.seen.now = at(since);
-    world.step();
-    world.schedule(clusters, &[]);
-    world.step();
-    world.status().clone()
+fn waiting(mut fixture: Fixture, clusters: &[&str], since: &str) -> PlacementStatus {
+    fixture.seen.now = at(since);
+    fixture.step();
+    fixture.schedule(clusters, &[]);
+    fixture.step();
+    fixture.status().clone()
 }
 
 fn external() -> serde_json::Value {
@@ -76,8 +76,8 @@ fn external() -> serde_json::Value {
 /// Seed 004, cluster-scoped.
 #[test]
 fn a_cluster_placement_without_a_run() {
-    let world = World::crp(external()).named("example-placement");
-    let status = waiting(world, &["member1", "member2"], "2026-01-08T00:19:58Z");
+    let fixture = Fixture::crp(external()).named("example-placement");
+    let status = waiting(fixture, &["member1", "member2"], "2026-01-08T00:19:58Z");
     assert_eq!(
         described(&status),
         plain(
@@ -134,12 +134,12 @@ Status:
 /// placement under the other scope's names; ours go by the scope.
 #[test]
 fn three_clusters_without_a_run() {
-    for (world, prefix) in [
-        (World::crp(external()), "ClusterResourcePlacement"),
-        (World::rp(external()), "ResourcePlacement"),
+    for (fixture, prefix) in [
+        (Fixture::crp(external()), "ClusterResourcePlacement"),
+        (Fixture::rp(external()), "ResourcePlacement"),
     ] {
         let clusters = ["member1", "member2", "member3"];
-        let status = waiting(world, &clusters, "2026-02-11T21:02:37Z");
+        let status = waiting(fixture, &clusters, "2026-02-11T21:02:37Z");
         let wanted = plain(&format!(
             r#"
 Status:
@@ -166,8 +166,8 @@ Status:
 /// Seed 004, namespaced.
 #[test]
 fn a_namespaced_placement_without_a_run() {
-    let world = World::rp(external()).named("web-app-placement");
-    let status = waiting(world, &["member1", "member2"], "2026-01-08T20:24:59Z");
+    let fixture = Fixture::rp(external()).named("web-app-placement");
+    let status = waiting(fixture, &["member1", "member2"], "2026-01-08T20:24:59Z");
     let wanted = plain(
         r#"
 Status:
@@ -208,9 +208,9 @@ Status:
 /// this: both clusters scheduled, neither started, and the placement waiting.
 #[test]
 fn the_older_document_in_todays_words() {
-    for world in [World::crp(external()), World::rp(external())] {
-        let prefix = if world.seen.placement.namespace.is_none() { "Cluster" } else { "" };
-        let status = waiting(world, &["member1", "member2"], "2025-03-12T23:01:32Z");
+    for fixture in [Fixture::crp(external()), Fixture::rp(external())] {
+        let prefix = if fixture.seen.placement.namespace.is_none() { "Cluster" } else { "" };
+        let status = waiting(fixture, &["member1", "member2"], "2025-03-12T23:01:32Z");
         assert_eq!(status.observed_resource_index, "");
         let types: Vec<_> = status.conditions.iter().map(|c| c.type_.clone()).collect();
         assert_eq!(
@@ -229,7 +229,7 @@ fn the_older_document_in_todays_words() {
 }
 
 struct Stuck {
-    world: World,
+    fixture: Fixture,
     namespace: &'static str,
     deployment: &'static str,
     work: &'static str,
@@ -242,25 +242,25 @@ struct Stuck {
 
 /// The entry of member2, stuck with an image that cannot be pulled.
 fn stuck(case: Stuck) -> String {
-    let mut world = case.world;
-    world.seen.now = at(case.scheduled);
-    world.step();
-    world.snapshot_by_run();
-    world.select(&["app", "more"]);
-    world.snapshot_by_run();
-    world.schedule(&["member1", "member2"], &[]);
-    world.step();
-    world.seen.now = at(case.started);
-    world.deliver("member2", 1, "");
+    let mut fixture = case.fixture;
+    fixture.seen.now = at(case.scheduled);
+    fixture.step();
+    fixture.snapshot_by_run();
+    fixture.select(&["app", "more"]);
+    fixture.snapshot_by_run();
+    fixture.schedule(&["member1", "member2"], &[]);
+    fixture.step();
+    fixture.seen.now = at(case.started);
+    fixture.deliver("member2", 1, "");
     let run = case.run;
-    let tell = |world: &mut World, kind: &'static str, good: bool, reason, message: String| {
-        let now = world.seen.now;
+    let tell = |fixture: &mut Fixture, kind: &'static str, good: bool, reason, message: String| {
+        let now = fixture.seen.now;
         let draft = if good { draft(kind).is_true(reason) } else { draft(kind).is_false(reason) };
         let condition = draft.because(message).into_condition(Generation(1), now);
-        world.bind("member2").status.conditions.push(condition);
+        fixture.bind("member2").status.conditions.push(condition);
     };
     tell(
-        &mut world,
+        &mut fixture,
         "RolloutStarted",
         true,
         "RolloutStarted",
@@ -268,8 +268,8 @@ fn stuck(case: Stuck) -> String {
             "Detected the new changes on the resources and started the rollout process, resourceSnapshotIndex: 1, updateRun: {run}"
         ),
     );
-    world.step();
-    world.seen.now = at(case.looked);
+    fixture.step();
+    fixture.seen.now = at(case.looked);
     for (kind, good, reason, message) in [
         (
             "Overridden",
@@ -296,10 +296,10 @@ fn stuck(case: Stuck) -> String {
             format!("Work object {} is not yet available", case.work),
         ),
     ] {
-        tell(&mut world, kind, good, reason, message);
+        tell(&mut fixture, kind, good, reason, message);
     }
-    let now = world.seen.now;
-    world.bind("member2").status.failed_placements = vec![FailedResourcePlacement {
+    let now = fixture.seen.now;
+    fixture.bind("member2").status.failed_placements = vec![FailedResourcePlacement {
         resource: ResourceIdentifier {
             group: "apps".into(),
             version: "v1".into(),
@@ -313,16 +313,16 @@ fn stuck(case: Stuck) -> String {
             .because("Manifest is not yet available; Fleet will check again later")
             .into_condition(Generation(case.manifest_generation), now),
     }];
-    world.step();
+    fixture.step();
     let mut out = String::new();
-    describe_entry(&mut out, &world.status().placement_statuses[1]);
+    describe_entry(&mut out, &fixture.status().placement_statuses[1]);
     out
 }
 
 #[test]
 fn a_cluster_that_is_stuck() {
     let told = stuck(Stuck {
-        world: World::crp(external()).named("example-placement"),
+        fixture: Fixture::crp(external()).named("example-placement"),
         namespace: "test-namespace",
         deployment: "nginx-deployment",
         work: "example-placement-work",
@@ -395,7 +395,7 @@ fn a_cluster_that_is_stuck() {
 #[test]
 fn a_cluster_of_a_namespaced_placement_that_is_stuck() {
     let told = stuck(Stuck {
-        world: World::rp(external()).named("web-app-placement"),
+        fixture: Fixture::rp(external()).named("web-app-placement"),
         namespace: "my-app-namespace",
         deployment: "web-app",
         work: "my-app-namespace.web-app-placement-work",

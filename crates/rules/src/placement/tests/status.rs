@@ -11,37 +11,37 @@ use flagship_api::placement_status::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::json;
 
-use super::fleet::{AVAILABLE, World, namespace_id, said};
+use super::fleet::{AVAILABLE, Fixture, namespace_id, said};
 use super::hub::now;
 use crate::model::PolicySnapshot;
 use crate::placement::status::{MOST_BYTES, fit};
 use crate::placement::{Action, PassError};
 
 /// The policy snapshot, to be changed.
-fn policy(world: &mut World) -> &mut PolicySnapshot {
-    Arc::make_mut(&mut world.seen.policy_snapshots[0])
+fn policy(fixture: &mut Fixture) -> &mut PolicySnapshot {
+    Arc::make_mut(&mut fixture.seen.policy_snapshots[0])
 }
 
 /// A placement on these clusters, snapshots taken, nothing delivered.
-fn over(clusters: &[&str]) -> World {
-    let mut world = World::crp(json!({"policy": {"placementType": "PickAll"}}));
-    world.step();
-    world.schedule(clusters, &[]);
-    world
+fn over(clusters: &[&str]) -> Fixture {
+    let mut fixture = Fixture::crp(json!({"policy": {"placementType": "PickAll"}}));
+    fixture.step();
+    fixture.schedule(clusters, &[]);
+    fixture
 }
 
-fn reporting_diff(clusters: &[&str]) -> World {
-    let mut world = World::crp(json!({"policy": {"placementType": "PickAll"},
+fn reporting_diff(clusters: &[&str]) -> Fixture {
+    let mut fixture = Fixture::crp(json!({"policy": {"placementType": "PickAll"},
         "strategy": {"applyStrategy": {"type": "ReportDiff"}}}));
-    world.step();
-    world.schedule(clusters, &[]);
-    world
+    fixture.step();
+    fixture.schedule(clusters, &[]);
+    fixture
 }
 
 // checklist 20.28
 #[test]
 fn until_the_scheduler_speaks_nothing_is_known() {
-    type Spoil = fn(&mut World);
+    type Spoil = fn(&mut Fixture);
     let rows: [(&str, Spoil); 4] = [
         ("missing", |w| policy(w).status.conditions.clear()),
         ("unknown", |w| policy(w).status.conditions[0].status = "Unknown".into()),
@@ -51,57 +51,57 @@ fn until_the_scheduler_speaks_nothing_is_known() {
         }),
     ];
     for (what, spoil) in rows {
-        let mut world = over(&["c1"]);
-        spoil(&mut world);
-        world.step();
+        let mut fixture = over(&["c1"]);
+        spoil(&mut fixture);
+        fixture.step();
         assert_eq!(
-            world.told(),
+            fixture.told(),
             "ClusterResourcePlacementScheduled@1 Unknown SchedulePending: Scheduling has not completed\n",
             "{what}"
         );
-        assert!(world.status().placement_statuses.is_empty(), "{what}");
-        assert_eq!(world.status().observed_resource_index, "0", "{what}");
-        assert_eq!(world.status().selected_resources, [namespace_id("app")], "{what}");
+        assert!(fixture.status().placement_statuses.is_empty(), "{what}");
+        assert_eq!(fixture.status().observed_resource_index, "0", "{what}");
+        assert_eq!(fixture.status().selected_resources, [namespace_id("app")], "{what}");
     }
 }
 
 // checklist 20.29
 #[test]
 fn a_scheduled_cluster_without_a_binding_is_undecided() {
-    let mut world = over(&["c1"]);
-    world.step();
+    let mut fixture = over(&["c1"]);
+    fixture.step();
     expect![[r#"
         ClusterResourcePlacementScheduled@1 True SchedulingPolicyFulfilled: found all cluster needed as specified by the scheduling policy, found 1 cluster(s)
         ClusterResourcePlacementRolloutStarted@1 Unknown RolloutStartedUnknown: There are still 1 cluster(s) in the process of deciding whether to roll out the latest resources or not
     "#]]
-    .assert_eq(&world.told());
+    .assert_eq(&fixture.told());
     expect![[r#"
         index ""
         Scheduled@1 True Scheduled: Successfully scheduled resources for placement in "c1" (affinity score: 0, topology spread score: 0): picked by scheduling policy
         RolloutStarted@1 Unknown RolloutStartedUnknown: In the process of deciding whether to roll out some version of the resources or not
     "#]]
-    .assert_eq(&world.told_of("c1"));
+    .assert_eq(&fixture.told_of("c1"));
 }
 
 // checklist 20.30
 #[test]
 fn no_cluster_at_all_leaves_scheduled_alone() {
-    let mut world = over(&["c1"]);
-    world.deliver("c1", 0, AVAILABLE);
-    world.step();
-    assert!(world.in_short().ends_with("Available=True"));
-    world.schedule(&[], &[]);
-    world.step();
-    assert_eq!(world.in_short(), "Scheduled=True");
-    assert_eq!(world.status().observed_resource_index, "0");
-    assert!(world.clusters().is_empty());
+    let mut fixture = over(&["c1"]);
+    fixture.deliver("c1", 0, AVAILABLE);
+    fixture.step();
+    assert!(fixture.in_short().ends_with("Available=True"));
+    fixture.schedule(&[], &[]);
+    fixture.step();
+    assert_eq!(fixture.in_short(), "Scheduled=True");
+    assert_eq!(fixture.status().observed_resource_index, "0");
+    assert!(fixture.clusters().is_empty());
 
-    let mut world =
-        World::crp(json!({"policy": {"placementType": "PickN", "numberOfClusters": 0}}));
-    world.step();
-    world.schedule(&[], &[]);
-    world.step();
-    assert_eq!(world.in_short(), "Scheduled=True");
+    let mut fixture =
+        Fixture::crp(json!({"policy": {"placementType": "PickN", "numberOfClusters": 0}}));
+    fixture.step();
+    fixture.schedule(&[], &[]);
+    fixture.step();
+    assert_eq!(fixture.in_short(), "Scheduled=True");
 }
 
 // checklist 20.30
@@ -118,11 +118,11 @@ fn clusters_that_are_wanted_and_lacking_have_no_name() {
         (json!({"placementType": "PickAll"}), 4, vec![]),
     ];
     for (policy, turned_down, want) in rows {
-        let mut world = World::crp(json!({"policy": policy}));
-        world.step();
-        world.schedule(&["c1", "c2"], &others[..turned_down]);
-        world.step();
-        let entries = &world.status().placement_statuses;
+        let mut fixture = Fixture::crp(json!({"policy": policy}));
+        fixture.step();
+        fixture.schedule(&["c1", "c2"], &others[..turned_down]);
+        fixture.step();
+        let entries = &fixture.status().placement_statuses;
         let nameless: Vec<&str> = entries
             .iter()
             .skip(2)
@@ -133,31 +133,31 @@ fn clusters_that_are_wanted_and_lacking_have_no_name() {
             })
             .collect();
         assert_eq!(nameless, want);
-        assert_eq!(world.step().actions, [], "said once");
+        assert_eq!(fixture.step().actions, [], "said once");
     }
 }
 
 #[test]
 fn a_short_pick_n_still_reports_its_clusters() {
-    let mut world =
-        World::crp(json!({"policy": {"placementType": "PickN", "numberOfClusters": 2}}));
-    world.step();
-    world.schedule(&["c1"], &[("c2", "no")]);
-    world.deliver("c1", 0, AVAILABLE);
-    world.step();
+    let mut fixture =
+        Fixture::crp(json!({"policy": {"placementType": "PickN", "numberOfClusters": 2}}));
+    fixture.step();
+    fixture.schedule(&["c1"], &[("c2", "no")]);
+    fixture.deliver("c1", 0, AVAILABLE);
+    fixture.step();
     assert_eq!(
-        world.in_short(),
+        fixture.in_short(),
         "Scheduled=False RolloutStarted=True Overridden=True WorkSynchronized=True Applied=True Available=True"
     );
 }
 
 #[test]
 fn more_clusters_than_wanted_is_an_internal_error() {
-    let mut world =
-        World::crp(json!({"policy": {"placementType": "PickN", "numberOfClusters": 1}}));
-    world.step();
-    world.schedule(&["c1", "c2"], &[]);
-    assert!(matches!(world.plan().trouble, Some(PassError::Unexpected(_))));
+    let mut fixture =
+        Fixture::crp(json!({"policy": {"placementType": "PickN", "numberOfClusters": 1}}));
+    fixture.step();
+    fixture.schedule(&["c1", "c2"], &[]);
+    assert!(matches!(fixture.plan().trouble, Some(PassError::Unexpected(_))));
 }
 
 // checklist 20.31
@@ -196,26 +196,26 @@ fn each_step_of_one_cluster_is_told_in_order() {
         (AVAILABLE, AVAILABLE),
     ];
     for (binding, want) in rows {
-        let mut world = over(&["c1"]);
-        world.deliver("c1", 0, binding);
-        world.step();
-        assert_eq!(world.in_short(), format!("Scheduled=True {want}"), "{binding}");
-        let entry = &world.status().placement_statuses[0];
+        let mut fixture = over(&["c1"]);
+        fixture.deliver("c1", 0, binding);
+        fixture.step();
+        assert_eq!(fixture.in_short(), format!("Scheduled=True {want}"), "{binding}");
+        let entry = &fixture.status().placement_statuses[0];
         let short: Vec<_> =
             entry.conditions.iter().map(|c| format!("{}={}", c.type_, c.status)).collect();
         assert_eq!(short.join(" "), format!("Scheduled=True {want}"), "{binding}");
-        assert_eq!(world.step().actions, [], "said once");
+        assert_eq!(fixture.step().actions, [], "said once");
     }
 }
 
 // checklist 20.31
 #[test]
 fn the_words_of_a_placement_that_is_done() {
-    let mut world = over(&["c1", "c2", "c3"]);
+    let mut fixture = over(&["c1", "c2", "c3"]);
     for cluster in ["c1", "c2", "c3"] {
-        world.deliver(cluster, 0, AVAILABLE);
+        fixture.deliver(cluster, 0, AVAILABLE);
     }
-    let plan = world.step();
+    let plan = fixture.step();
     expect![[r#"
         ClusterResourcePlacementScheduled@1 True SchedulingPolicyFulfilled: found all cluster needed as specified by the scheduling policy, found 3 cluster(s)
         ClusterResourcePlacementRolloutStarted@1 True RolloutStarted: All 3 cluster(s) start rolling out the latest resource
@@ -224,7 +224,7 @@ fn the_words_of_a_placement_that_is_done() {
         ClusterResourcePlacementApplied@1 True ApplySucceeded: The selected resources are successfully applied to 3 cluster(s)
         ClusterResourcePlacementAvailable@1 True ResourceAvailable: The selected resources in 3 cluster(s) are available now
     "#]]
-    .assert_eq(&world.told());
+    .assert_eq(&fixture.told());
     expect![[r#"
         index "0"
         Scheduled@1 True Scheduled: Successfully scheduled resources for placement in "c2" (affinity score: 0, topology spread score: 0): picked by scheduling policy
@@ -234,7 +234,7 @@ fn the_words_of_a_placement_that_is_done() {
         Applied@1 True AllWorkHaveBeenApplied: All corresponding work objects are applied
         Available@1 True AllWorkAreAvailable: All corresponding work objects are available
     "#]]
-    .assert_eq(&world.told_of("c2"));
+    .assert_eq(&fixture.told_of("c2"));
     assert_eq!(plan.wake, None, "a finished rollout waits for events only");
     let reasons: Vec<&str> = plan.events.iter().map(|e| e.reason.as_str()).collect();
     assert_eq!(
@@ -248,7 +248,7 @@ fn the_words_of_a_placement_that_is_done() {
             "PlacementRolloutCompleted"
         ]
     );
-    assert_eq!(world.step().events, [], "told once");
+    assert_eq!(fixture.step().events, [], "told once");
 }
 
 // checklist 20.31
@@ -259,15 +259,15 @@ fn the_words_of_a_placement_on_its_way() {
     let mut text = String::new();
     for (at, step) in done.iter().enumerate() {
         for truth in ["Unknown", "False"] {
-            let mut world = over(&["c1", "c2"]);
+            let mut fixture = over(&["c1", "c2"]);
             let before: Vec<_> = done[..at].iter().map(|kind| format!("{kind}=True")).collect();
             let stuck = format!("{} {step}={truth}", before.join(" "));
-            world.deliver("c1", 0, &stuck);
-            world.deliver("c2", 0, &stuck);
-            world.step();
-            text.push_str(world.told().lines().last().unwrap());
+            fixture.deliver("c1", 0, &stuck);
+            fixture.deliver("c2", 0, &stuck);
+            fixture.step();
+            text.push_str(fixture.told().lines().last().unwrap());
             text.push('\n');
-            text.push_str(world.told_of("c1").lines().last().unwrap());
+            text.push_str(fixture.told_of("c1").lines().last().unwrap());
             text.push('\n');
         }
     }
@@ -315,13 +315,13 @@ fn unknown_wins_over_false() {
         ),
     ];
     for (bindings, want, words) in rows {
-        let mut world = over(&["c1", "c2", "c3"]);
+        let mut fixture = over(&["c1", "c2", "c3"]);
         for (cluster, conditions) in ["c1", "c2", "c3"].into_iter().zip(bindings) {
-            world.deliver(cluster, 0, conditions);
+            fixture.deliver(cluster, 0, conditions);
         }
-        world.step();
-        assert_eq!(world.in_short(), format!("Scheduled=True {want}"));
-        let last = world.status().conditions.last().unwrap();
+        fixture.step();
+        assert_eq!(fixture.in_short(), format!("Scheduled=True {want}"));
+        let last = fixture.status().conditions.last().unwrap();
         assert!(last.message.starts_with(words), "{}", last.message);
     }
 }
@@ -344,48 +344,48 @@ fn a_binding_on_an_old_snapshot_is_blocked_or_undecided() {
             "In the process of deciding whether to roll out some version of the resources or not",
         ),
     ] {
-        let mut world = over(&["c1"]);
-        world.deliver("c1", 0, AVAILABLE);
-        world.step();
-        world.select(&["app", "more"]);
-        world.deliver(
+        let mut fixture = over(&["c1"]);
+        fixture.deliver("c1", 0, AVAILABLE);
+        fixture.step();
+        fixture.select(&["app", "more"]);
+        fixture.deliver(
             "c1",
             0,
             &AVAILABLE.replace("RolloutStarted=True", &format!("RolloutStarted={rollout}")),
         );
         if stale {
-            world.bind("c1").generation = 2;
+            fixture.bind("c1").generation = 2;
         }
-        world.step();
-        let entry = &world.status().placement_statuses[0];
+        fixture.step();
+        let entry = &fixture.status().placement_statuses[0];
         let last = entry.conditions.last().unwrap();
         assert_eq!((last.type_.as_str(), last.status.as_str()), ("RolloutStarted", want));
         assert_eq!(last.message, message);
         assert_eq!(entry.observed_resource_index, "1");
-        assert_eq!(world.in_short(), format!("Scheduled=True RolloutStarted={want}"));
+        assert_eq!(fixture.in_short(), format!("Scheduled=True RolloutStarted={want}"));
     }
 }
 
 // checklist 20.32
 #[test]
 fn stale_conditions_of_a_binding_count_as_unknown() {
-    let mut world = over(&["c1"]);
-    world.deliver("c1", 0, AVAILABLE);
-    let binding = world.bind("c1");
+    let mut fixture = over(&["c1"]);
+    fixture.deliver("c1", 0, AVAILABLE);
+    let binding = fixture.bind("c1");
     binding.generation = 3;
     for condition in binding.status.conditions.iter_mut().take(3) {
         condition.observed_generation = Some(3);
     }
-    world.step();
+    fixture.step();
     assert_eq!(
-        world.in_short(),
+        fixture.in_short(),
         "Scheduled=True RolloutStarted=True Overridden=True WorkSynchronized=True Applied=Unknown"
     );
 }
 
 #[test]
 fn only_bindings_of_this_policy_that_stay_are_read() {
-    type Spoil = fn(&mut World);
+    type Spoil = fn(&mut Fixture);
     let rows: [(&str, Spoil); 3] = [
         ("deleting", |w| w.bind("c1").deleting = true),
         ("another policy snapshot", |w| {
@@ -394,89 +394,89 @@ fn only_bindings_of_this_policy_that_stay_are_read() {
         ("no cluster", |w| w.bind("c1").spec.target_cluster.clear()),
     ];
     for (what, spoil) in rows {
-        let mut world = over(&["c1"]);
-        world.deliver("c1", 0, AVAILABLE);
-        spoil(&mut world);
-        world.step();
-        assert_eq!(world.in_short(), "Scheduled=True RolloutStarted=Unknown", "{what}");
+        let mut fixture = over(&["c1"]);
+        fixture.deliver("c1", 0, AVAILABLE);
+        spoil(&mut fixture);
+        fixture.step();
+        assert_eq!(fixture.in_short(), "Scheduled=True RolloutStarted=Unknown", "{what}");
     }
     // Of two bindings the last by name counts, and the state of a binding does not.
-    let mut world = over(&["c1"]);
-    world.deliver("c1", 0, "");
-    let mut last = (*world.seen.bindings[0]).clone();
+    let mut fixture = over(&["c1"]);
+    fixture.deliver("c1", 0, "");
+    let mut last = (*fixture.seen.bindings[0]).clone();
     last.name = "web-z".into();
     last.spec.state = BindingState::Unscheduled;
     last.status.conditions.push(said("RolloutStarted", "False", 1, now()));
-    world.seen.bindings.insert(0, Arc::new(last));
-    world.step();
-    assert_eq!(world.in_short(), "Scheduled=True RolloutStarted=False");
+    fixture.seen.bindings.insert(0, Arc::new(last));
+    fixture.step();
+    assert_eq!(fixture.in_short(), "Scheduled=True RolloutStarted=False");
 }
 
 // checklist 20.33
 #[test]
 fn a_new_generation_starts_over_but_keeps_the_old_words_while_scheduling() {
-    let mut world = over(&["c1"]);
-    world.deliver("c1", 0, AVAILABLE);
-    world.step();
-    world.later(60);
-    world.edit(|spec| spec["policy"]["tolerations"] = json!([{"operator": "Exists"}]));
-    world.step();
-    let told = world.told();
+    let mut fixture = over(&["c1"]);
+    fixture.deliver("c1", 0, AVAILABLE);
+    fixture.step();
+    fixture.later(60);
+    fixture.edit(|spec| spec["policy"]["tolerations"] = json!([{"operator": "Exists"}]));
+    fixture.step();
+    let told = fixture.told();
     assert!(
         told.starts_with("ClusterResourcePlacementScheduled@2 Unknown SchedulePending"),
         "{told}"
     );
     assert_eq!(told.matches("@1 True").count(), 5, "old words keep the old generation");
-    assert!(world.clusters().is_empty());
-    world.schedule(&["c1"], &[]);
-    world.bind("c1").spec.scheduling_policy_snapshot_name = "web-1".into();
-    world.step();
-    assert_eq!(world.told().matches("@2 True").count(), 6);
+    assert!(fixture.clusters().is_empty());
+    fixture.schedule(&["c1"], &[]);
+    fixture.bind("c1").spec.scheduling_policy_snapshot_name = "web-1".into();
+    fixture.step();
+    assert_eq!(fixture.told().matches("@2 True").count(), 6);
 }
 
 #[test]
 fn transition_times_move_with_the_status_only() {
-    let mut world = over(&["c1"]);
-    world.deliver("c1", 0, AVAILABLE);
-    world.step();
-    world.later(60);
-    world.edit(|spec| spec["revisionHistoryLimit"] = json!(3));
-    world.step();
-    world.schedule(&["c1"], &[]);
-    world.deliver("c1", 0, &AVAILABLE.replace("Available=True", "Available=False"));
-    world.step();
+    let mut fixture = over(&["c1"]);
+    fixture.deliver("c1", 0, AVAILABLE);
+    fixture.step();
+    fixture.later(60);
+    fixture.edit(|spec| spec["revisionHistoryLimit"] = json!(3));
+    fixture.step();
+    fixture.schedule(&["c1"], &[]);
+    fixture.deliver("c1", 0, &AVAILABLE.replace("Available=True", "Available=False"));
+    fixture.step();
     let since = |conditions: &[k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition]| {
         conditions.iter().map(|c| c.last_transition_time.0 > now()).collect::<Vec<_>>()
     };
     // Scheduled was Unknown in between; nobody had an entry in between.
     assert_eq!(
-        since(&world.status().conditions),
+        since(&fixture.status().conditions),
         [true, false, false, false, false, true],
         "{}",
-        world.told()
+        fixture.told()
     );
 }
 
 // checklist 20.33
 #[test]
 fn changing_to_report_diff_removes_the_other_family_and_back() {
-    let mut world = over(&["c1"]);
-    world.deliver("c1", 0, AVAILABLE);
-    world.step();
+    let mut fixture = over(&["c1"]);
+    fixture.deliver("c1", 0, AVAILABLE);
+    fixture.step();
     let compared = "RolloutStarted=True Overridden=True WorkSynchronized=True DiffReported=True";
     for (kind, conditions) in [("ReportDiff", compared), ("ServerSideApply", AVAILABLE)] {
-        world.edit(|spec| spec["strategy"]["applyStrategy"]["type"] = kind.into());
-        world.step();
-        world.schedule(&["c1"], &[]);
-        world.deliver("c1", 0, conditions);
-        let plan = world.step();
-        let mut short: Vec<String> = world.in_short().split(' ').map(str::to_owned).collect();
+        fixture.edit(|spec| spec["strategy"]["applyStrategy"]["type"] = kind.into());
+        fixture.step();
+        fixture.schedule(&["c1"], &[]);
+        fixture.deliver("c1", 0, conditions);
+        let plan = fixture.step();
+        let mut short: Vec<String> = fixture.in_short().split(' ').map(str::to_owned).collect();
         let mut want: Vec<String> =
             format!("Scheduled=True {conditions}").split(' ').map(str::to_owned).collect();
         short.sort();
         want.sort();
         assert_eq!(short, want);
-        assert_eq!(world.status().placement_statuses[0].conditions.len(), short.len());
+        assert_eq!(fixture.status().placement_statuses[0].conditions.len(), short.len());
         assert!(plan.events.iter().any(|e| e.reason == "PlacementRolloutCompleted"));
     }
 }
@@ -484,17 +484,17 @@ fn changing_to_report_diff_removes_the_other_family_and_back() {
 // checklist 20.34
 #[test]
 fn overrides_are_listed_and_change_the_reason() {
-    let mut world = over(&["c1", "c2"]);
-    world.deliver("c1", 0, AVAILABLE);
-    world.deliver("c2", 0, AVAILABLE);
+    let mut fixture = over(&["c1", "c2"]);
+    fixture.deliver("c1", 0, AVAILABLE);
+    fixture.deliver("c2", 0, AVAILABLE);
     let ro = NamespacedName { name: "ro-0".into(), namespace: "app".into() };
-    world.bind("c1").spec.resource_override_snapshots = vec![ro.clone()];
-    world.bind("c1").spec.cluster_resource_override_snapshots = vec!["cro-0".into()];
-    world.step();
-    let entry = &world.status().placement_statuses[0];
+    fixture.bind("c1").spec.resource_override_snapshots = vec![ro.clone()];
+    fixture.bind("c1").spec.cluster_resource_override_snapshots = vec!["cro-0".into()];
+    fixture.step();
+    let entry = &fixture.status().placement_statuses[0];
     assert_eq!(entry.applicable_resource_overrides, [ro]);
     assert_eq!(entry.applicable_cluster_resource_overrides, ["cro-0"]);
-    assert!(world.told().contains(
+    assert!(fixture.told().contains(
         "Overridden@1 True OverriddenSucceeded: The selected resources are successfully overridden in 2 cluster(s)"
     ));
 }
@@ -542,14 +542,14 @@ fn details_are_copied_where_they_explain_something() {
         (format!("{applied} DiffReported=False"), true, 0, 0, 0),
     ];
     for (conditions, diff, failures, drifts, diffs) in rows {
-        let mut world = if diff { reporting_diff(&["c1"]) } else { over(&["c1"]) };
-        world.deliver("c1", 0, &conditions);
-        let status = &mut world.bind("c1").status;
+        let mut fixture = if diff { reporting_diff(&["c1"]) } else { over(&["c1"]) };
+        fixture.deliver("c1", 0, &conditions);
+        let status = &mut fixture.bind("c1").status;
         status.failed_placements = vec![failed()];
         status.drifted_placements = vec![drifted()];
         status.diffed_placements = vec![diffed()];
-        world.step();
-        let entry = &world.status().placement_statuses[0];
+        fixture.step();
+        let entry = &fixture.status().placement_statuses[0];
         let counts = (
             entry.failed_placements.len(),
             entry.drifted_placements.len(),
@@ -582,12 +582,12 @@ fn reporting_differences_complete_pending_failed_and_not_synced() {
         ),
     ];
     for (conditions, want) in rows {
-        let mut world = reporting_diff(&["c1", "c2"]);
-        world.deliver("c1", 0, &format!("{synced} DiffReported=True"));
-        world.deliver("c2", 0, &conditions);
-        let plan = world.step();
+        let mut fixture = reporting_diff(&["c1", "c2"]);
+        fixture.deliver("c1", 0, &format!("{synced} DiffReported=True"));
+        fixture.deliver("c2", 0, &conditions);
+        let plan = fixture.step();
         assert_eq!(
-            world.told().lines().last(),
+            fixture.told().lines().last(),
             Some(format!("ClusterResourcePlacement{want}").as_str())
         );
         let complete = want.contains("True");
@@ -600,76 +600,76 @@ fn reporting_differences_complete_pending_failed_and_not_synced() {
 // checklist 20.37
 #[test]
 fn a_resource_placement_says_the_same_under_its_own_prefix() {
-    let mut world = World::rp(json!({"policy": {"placementType": "PickAll"}}));
-    world.step();
+    let mut fixture = Fixture::rp(json!({"policy": {"placementType": "PickAll"}}));
+    fixture.step();
     assert_eq!(
-        world.told(),
+        fixture.told(),
         "ResourcePlacementScheduled@1 Unknown SchedulePending: Scheduling has not completed\n"
     );
-    world.schedule(&["c1"], &[]);
-    world.deliver("c1", 0, AVAILABLE);
-    world.step();
-    assert_eq!(world.in_short(), format!("Scheduled=True {AVAILABLE}"));
-    assert!(world.told().lines().all(|line| line.starts_with("ResourcePlacement")));
+    fixture.schedule(&["c1"], &[]);
+    fixture.deliver("c1", 0, AVAILABLE);
+    fixture.step();
+    assert_eq!(fixture.in_short(), format!("Scheduled=True {AVAILABLE}"));
+    assert!(fixture.told().lines().all(|line| line.starts_with("ResourcePlacement")));
 }
 
 // checklist 20.37
 #[test]
 fn the_metric_names_the_first_thing_that_is_not_true() {
-    let series = |world: &World| {
-        let series = world.plan().series.unwrap();
+    let series = |fixture: &Fixture| {
+        let series = fixture.plan().series.unwrap();
         format!("{} {} {}", series.condition, series.status, series.reason)
     };
-    let mut world = over(&["c1"]);
+    let mut fixture = over(&["c1"]);
     assert_eq!(
-        series(&world),
+        series(&fixture),
         "ClusterResourcePlacementRolloutStarted Unknown RolloutStartedUnknown"
     );
-    world.deliver("c1", 0, AVAILABLE);
-    assert_eq!(series(&world), "Completed True Completed");
-    world.step();
-    world.edit(|spec| spec["revisionHistoryLimit"] = json!(3));
-    assert_eq!(series(&world), "ClusterResourcePlacementScheduled Unknown SchedulePending");
-    world.seen.selection = Err(PassError::Expected("wait".into()));
-    assert_eq!(series(&world), "ClusterResourcePlacementScheduled nil nil");
-    world.seen.placement.deleting = true;
-    assert_eq!(world.plan().series, None);
+    fixture.deliver("c1", 0, AVAILABLE);
+    assert_eq!(series(&fixture), "Completed True Completed");
+    fixture.step();
+    fixture.edit(|spec| spec["revisionHistoryLimit"] = json!(3));
+    assert_eq!(series(&fixture), "ClusterResourcePlacementScheduled Unknown SchedulePending");
+    fixture.seen.selection = Err(PassError::Expected("wait".into()));
+    assert_eq!(series(&fixture), "ClusterResourcePlacementScheduled nil nil");
+    fixture.seen.placement.deleting = true;
+    assert_eq!(fixture.plan().series, None);
 }
 
 // checklist 20.23
 #[test]
 fn during_batching_the_old_index_and_resources_stay() {
-    let mut world = over(&["c1"]);
-    world.deliver("c1", 0, AVAILABLE);
-    world.step();
-    world.seen.batching = crate::placement::Batching::default();
-    world.later(100);
-    world.select(&["app", "more"]);
-    let plan = world.step();
+    let mut fixture = over(&["c1"]);
+    fixture.deliver("c1", 0, AVAILABLE);
+    fixture.step();
+    fixture.seen.batching = crate::placement::Batching::default();
+    fixture.later(100);
+    fixture.select(&["app", "more"]);
+    let plan = fixture.step();
     assert_eq!(plan.wake, Some(jiff::SignedDuration::from_secs(15)));
     assert!(!plan.actions.iter().any(|a| matches!(a, Action::Status(_))), "nothing to say");
-    assert_eq!(world.status().observed_resource_index, "0");
-    world.later(15);
-    world.step();
-    assert_eq!(world.status().observed_resource_index, "1");
-    assert_eq!(world.status().selected_resources.len(), 2);
-    assert_eq!(world.in_short(), "Scheduled=True RolloutStarted=Unknown");
+    assert_eq!(fixture.status().observed_resource_index, "0");
+    fixture.later(15);
+    fixture.step();
+    assert_eq!(fixture.status().observed_resource_index, "1");
+    assert_eq!(fixture.status().selected_resources.len(), 2);
+    assert_eq!(fixture.in_short(), "Scheduled=True RolloutStarted=Unknown");
 }
 
 #[test]
 fn a_status_that_grew_too_large_loses_details_first_and_conditions_never() {
     let size = |status: &PlacementStatus| serde_json::to_string(status).unwrap().len();
-    let mut world = over(&["c1", "c2", "c3"]);
+    let mut fixture = over(&["c1", "c2", "c3"]);
     for cluster in ["c1", "c2", "c3"] {
-        world.deliver(cluster, 0, &AVAILABLE.replace("Available=True", "Available=False"));
-        let status = &mut world.bind(cluster).status;
+        fixture.deliver(cluster, 0, &AVAILABLE.replace("Available=True", "Available=False"));
+        let status = &mut fixture.bind(cluster).status;
         let mut drift = drifted();
         drift.observed_drifts[0].value_in_hub = "x".repeat(2_000);
         status.drifted_placements = vec![drift; if cluster == "c2" { 20 } else { 5 }];
         status.failed_placements = vec![failed(); 3];
     }
-    world.step();
-    let whole = world.status().clone();
+    fixture.step();
+    let whole = fixture.status().clone();
     assert!(size(&whole) < MOST_BYTES);
 
     let mut one = whole.clone();

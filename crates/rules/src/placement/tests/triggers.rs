@@ -9,7 +9,7 @@ use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 
-use super::fleet::{AVAILABLE, World, namespace_id, said};
+use super::fleet::{AVAILABLE, Fixture, namespace_id, said};
 use super::hub::now;
 use crate::model::Binding;
 use crate::placement::Placement;
@@ -20,9 +20,9 @@ use crate::placement::triggers::{
 };
 
 fn binding() -> Binding {
-    let mut world = World::crp(json!({}));
-    world.step();
-    world.deliver("c1", 0, AVAILABLE);
+    let mut fixture = Fixture::crp(json!({}));
+    fixture.step();
+    fixture.deliver("c1", 0, AVAILABLE);
     let failed = |name: &str| FailedResourcePlacement {
         resource: namespace_id(name),
         condition: said("Applied", "False", 1, now()),
@@ -34,7 +34,7 @@ fn binding() -> Binding {
         first_drifted_observed_time: Time(now()),
         observed_drifts: vec![],
     };
-    let binding = world.bind("c1");
+    let binding = fixture.bind("c1");
     binding.status.failed_placements = vec![failed("a"), failed("b")];
     binding.status.drifted_placements = vec![drifted("a"), drifted("b")];
     binding.clone()
@@ -115,8 +115,8 @@ fn placement(
 ) -> Placement {
     let spec = json!({"resourceSelectors": selectors});
     let mut placement = match namespace {
-        None => World::crp(spec).seen.placement,
-        Some(_) => World::rp(spec).seen.placement,
+        None => Fixture::crp(spec).seen.placement,
+        Some(_) => Fixture::rp(spec).seen.placement,
     };
     placement.status.selected_resources = listed.to_vec();
     placement
@@ -287,11 +287,11 @@ fn placements_a_changed_object_concerns() {
 #[test]
 fn small_predicates() {
     assert!(placement_changed(1, 2) && !placement_changed(2, 2));
-    let mut world = World::crp(json!({"statusReportingScope": "NamespaceAccessible"}));
-    assert!(misses_mirror(&world.seen.placement));
-    world.seen.placement.deleting = true;
-    assert!(!misses_mirror(&world.seen.placement));
-    assert!(!misses_mirror(&World::crp(json!({})).seen.placement));
-    assert!(waits_for_kind(&world.seen.placement, &Kind::new("", "v1", "Namespace")));
-    assert!(!waits_for_kind(&world.seen.placement, &Kind::new("", "v2", "Namespace")));
+    let mut fixture = Fixture::crp(json!({"statusReportingScope": "NamespaceAccessible"}));
+    assert!(misses_mirror(&fixture.seen.placement));
+    fixture.seen.placement.deleting = true;
+    assert!(!misses_mirror(&fixture.seen.placement));
+    assert!(!misses_mirror(&Fixture::crp(json!({})).seen.placement));
+    assert!(waits_for_kind(&fixture.seen.placement, &Kind::new("", "v1", "Namespace")));
+    assert!(!waits_for_kind(&fixture.seen.placement, &Kind::new("", "v2", "Namespace")));
 }

@@ -3,7 +3,7 @@
 use flagship_api::kinds::Scope;
 use serde_json::{Value, json};
 
-use super::fleet::World;
+use super::fleet::Fixture;
 use crate::placement::Placement;
 use crate::placement::selection::Kind;
 use crate::placement::validation::{Verdict, admit, check};
@@ -22,7 +22,7 @@ fn kinds(kind: &Kind) -> Result<Option<Scope>, String> {
 }
 
 fn crp(spec: Value) -> Placement {
-    World::crp(spec).seen.placement
+    Fixture::crp(spec).seen.placement
 }
 
 fn wrong(spec: Value) -> String {
@@ -106,10 +106,10 @@ fn each_scope_selects_its_own() {
                 "the resource is not found in schema (please retry) or it is not a cluster scoped resource: /v1, Kind={kind}"
             )
         );
-        let rp = World::rp(select(kind)).seen.placement;
+        let rp = Fixture::rp(select(kind)).seen.placement;
         assert_eq!(check(&rp, Some(&kinds)), Ok(()));
     }
-    let rp = World::rp(select("Namespace")).seen.placement;
+    let rp = Fixture::rp(select("Namespace")).seen.placement;
     assert_eq!(
         check(&rp, Some(&kinds)),
         Err("the resource is not found in schema (please retry) or it is a cluster scoped resource: /v1, Kind=Namespace".into())
@@ -408,7 +408,7 @@ fn creation_and_update() {
         admit(None, &good, Some(&kinds)),
         allowed("any user is allowed to modify v1beta1 CRP")
     );
-    let rp = World::rp(
+    let rp = Fixture::rp(
         json!({"resourceSelectors": [{"group": "", "version": "v1", "kind": "ConfigMap"}]}),
     );
     assert_eq!(

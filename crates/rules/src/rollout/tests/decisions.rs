@@ -6,7 +6,7 @@ use flagship_api::defaults::effective_apply_strategy;
 use flagship_api::int_or_string::AmountError;
 use serde_json::{Value, json};
 
-use super::world::{binding, decided, pick_n, snapshot, snapshot_at, world, writes};
+use super::fixture::{binding, decided, fixture, pick_n, snapshot, snapshot_at, writes};
 use crate::rollout::{Action, plan};
 
 fn rolling(unavailable: Value, surge: Value) -> Value {
@@ -17,7 +17,7 @@ fn rolling(unavailable: Value, surge: Value) -> Value {
 // checklist 12 rollout decisions: new snapshot with U=1 updates exactly one ready binding.
 #[test]
 fn one_ready_binding_at_a_time_and_the_rest_is_told_to_wait() {
-    let seen = world(
+    let seen = fixture(
         rolling(json!(1), json!(0)),
         &["c3 Bound 0 ready", "c1 Bound 0 ready", "c2 Bound 0 ready"],
     );
@@ -26,7 +26,7 @@ fn one_ready_binding_at_a_time_and_the_rest_is_told_to_wait() {
 
 #[test]
 fn what_was_told_already_is_not_told_again() {
-    let seen = world(
+    let seen = fixture(
         rolling(json!(1), json!(0)),
         &["c1 Bound 1", "c2 Bound 0 ready held", "c3 Bound 0 ready"],
     );
@@ -38,7 +38,7 @@ fn what_was_told_already_is_not_told_again() {
 fn a_missing_strategy_is_a_quarter_at_a_time() {
     let all: Vec<String> = (1..=8).map(|n| format!("c{n} Bound 0 ready")).collect();
     let all: Vec<&str> = all.iter().map(String::as_str).collect();
-    let said = |spec: Value| writes(&world(spec, &all));
+    let said = |spec: Value| writes(&fixture(spec, &all));
     let delivered = ["deliver web-1-snapshot to c1", "deliver web-1-snapshot to c2"];
     assert_eq!(said(json!({}))[6..], delivered);
     assert_eq!(said(json!({})), said(rolling(json!("25%"), json!("25%"))));
@@ -49,7 +49,7 @@ fn a_missing_strategy_is_a_quarter_at_a_time() {
 // budget shared; excess ready bindings allow extra removals.
 #[test]
 fn what_is_no_longer_wanted_goes_first_and_both_share_the_budget() {
-    let seen = world(
+    let seen = fixture(
         pick_n(2, json!(1), json!(0)),
         &[
             "c1 Bound 0 ready",
@@ -70,7 +70,7 @@ fn what_is_no_longer_wanted_goes_first_and_both_share_the_budget() {
             "pause 0s"
         ]
     );
-    let seen = world(
+    let seen = fixture(
         pick_n(2, json!(1), json!(0)),
         &["c1 Bound 0 ready", "c2 Bound 0", "c3 Unscheduled 0 ready", "c4 Unscheduled 0"],
     );
@@ -81,7 +81,10 @@ fn what_is_no_longer_wanted_goes_first_and_both_share_the_budget() {
 #[test]
 fn what_is_being_deleted_is_no_longer_in_service() {
     let three = |last: &str| {
-        writes(&world(rolling(json!(1), json!(0)), &["c1 Bound 0 ready", "c2 Bound 0 ready", last]))
+        writes(&fixture(
+            rolling(json!(1), json!(0)),
+            &["c1 Bound 0 ready", "c2 Bound 0 ready", last],
+        ))
     };
     assert_eq!(three("c3 Bound 1 ready"), ["hold c2", "deliver web-1-snapshot to c1"]);
     assert_eq!(three("c3 Bound 1 ready deleting"), ["hold c1", "hold c2"]);
@@ -92,7 +95,7 @@ fn what_is_being_deleted_is_no_longer_in_service() {
 #[test]
 fn only_what_is_said_about_the_present_generation_counts() {
     let two =
-        |first: &str| writes(&world(rolling(json!(1), json!(0)), &[first, "c2 Bound 0 ready"]));
+        |first: &str| writes(&fixture(rolling(json!(1), json!(0)), &[first, "c2 Bound 0 ready"]));
     let goes_on = ["deliver web-1-snapshot to c2"];
     assert_eq!(two("c1 Bound 1 ready"), goes_on);
     assert_eq!(two("c1 Bound 1 diff"), goes_on);
@@ -106,7 +109,7 @@ fn reporting_differences_never_uses_the_surge() {
     // Two Unscheduled ones would fill a surge of one; that they only report leaves it free.
     let begins = |flag: &str| {
         let old = [format!("c1 Unscheduled 0 {flag}"), format!("c2 Unscheduled 0 {flag}")];
-        let seen = world(pick_n(1, json!(0), json!(1)), &[&old[0], &old[1], "c3 Scheduled -"]);
+        let seen = fixture(pick_n(1, json!(0), json!(1)), &[&old[0], &old[1], "c3 Scheduled -"]);
         writes(&seen).contains(&"deliver web-1-snapshot to c3".to_owned())
     };
     assert!(begins("diff"));
@@ -127,11 +130,11 @@ fn what_is_under_way_holds_its_place_but_may_be_updated() {
         ("ready", true, false),
     ] {
         let told = format!("c1 Bound 0 {flag}");
-        let in_place = world(rolling(json!(0), json!(0)), &[&told]);
+        let in_place = fixture(rolling(json!(0), json!(0)), &[&told]);
         assert_eq!(writes(&in_place) == ["deliver web-1-snapshot to c1"], free, "{flag}");
 
         let told = format!("c1 Unscheduled 0 {flag}");
-        let beside = world(pick_n(1, json!(0), json!(0)), &[&told, "c2 Scheduled -"]);
+        let beside = fixture(pick_n(1, json!(0), json!(0)), &[&told, "c2 Scheduled -"]);
         let begun = writes(&beside).contains(&"deliver web-1-snapshot to c2".to_owned());
         assert_eq!(begun, !surges, "{flag}");
     }
@@ -140,20 +143,20 @@ fn what_is_under_way_holds_its_place_but_may_be_updated() {
 // ours (11.2 #18): ignore deleting Scheduled bindings.
 #[test]
 fn a_scheduled_binding_that_is_being_deleted_is_left_alone() {
-    let seen = world(json!({}), &["c1 Scheduled - deleting", "c2 Scheduled -"]);
+    let seen = fixture(json!({}), &["c1 Scheduled - deleting", "c2 Scheduled -"]);
     assert_eq!(writes(&seen), ["deliver web-1-snapshot to c2"]);
-    assert_eq!(decided(&world(json!({}), &["c1 Scheduled - deleting"])), [""; 0]);
+    assert_eq!(decided(&fixture(json!({}), &["c1 Scheduled - deleting"])), [""; 0]);
 }
 
 #[test]
 fn a_state_nobody_knows_is_left_alone() {
-    assert_eq!(decided(&world(json!({}), &["c1 Elsewhere 0 ready"])), [""; 0]);
+    assert_eq!(decided(&fixture(json!({}), &["c1 Elsewhere 0 ready"])), [""; 0]);
 }
 
 // checklist 12 rollout decisions: nothing to roll repairs missing RolloutStarted only.
 #[test]
 fn when_all_is_rolled_out_only_missing_words_are_added() {
-    let seen = world(
+    let seen = fixture(
         json!({}),
         &[
             "c1 Bound 1 ready",
@@ -168,7 +171,7 @@ fn when_all_is_rolled_out_only_missing_words_are_added() {
 
 #[test]
 fn holding_back_comes_before_confirming_and_that_before_moving() {
-    let seen = world(
+    let seen = fixture(
         rolling(json!(1), json!(0)),
         &["c1 Bound 0 ready", "c2 Bound 0 ready", "c3 Bound 1 ready unsaid"],
     );
@@ -181,7 +184,7 @@ fn holding_back_comes_before_confirming_and_that_before_moving() {
 // Unscheduled but not deleting bindings, then requeues.
 #[test]
 fn a_new_apply_strategy_reaches_every_binding_that_stays_before_anything_else() {
-    let mut seen = world(
+    let mut seen = fixture(
         json!({"strategy": {"applyStrategy": {"type": "ServerSideApply"}}}),
         &["c1 Scheduled -", "c2 Bound 0 ready", "c3 Unscheduled 0", "c4 Bound 0 deleting"],
     );
@@ -232,7 +235,7 @@ fn a_new_apply_strategy_reaches_every_binding_that_stays_before_anything_else() 
 // checklist 12 rollout decisions: RollingUpdate → External stops all writes; back again resumes.
 #[test]
 fn external_placements_and_those_being_deleted_are_left_alone() {
-    let mut seen = world(
+    let mut seen = fixture(
         json!({"strategy": {"type": "External"}}),
         &["c1 Scheduled - no-strategy", "c2 Unscheduled 0 ready"],
     );
@@ -245,7 +248,7 @@ fn external_placements_and_those_being_deleted_are_left_alone() {
 
 #[test]
 fn nothing_is_bound_before_something_is_selected() {
-    let mut seen = world(json!({}), &["c1 Scheduled -"]);
+    let mut seen = fixture(json!({}), &["c1 Scheduled -"]);
     seen.resource_snapshots = vec![Arc::new(snapshot(0, false))];
     assert_eq!(decided(&seen), ["nothing selected yet"]);
     snapshot_at(&mut seen, 0).latest = true;
@@ -269,15 +272,15 @@ fn the_target_is_what_the_policy_asks_for() {
         "strategy": {"rollingUpdate": {"maxUnavailable": 3, "maxSurge": 0}},
     });
     // Two of four may go on where three may be missing: 2 - (4 - 3) = 1.
-    let seen = world(fixed, &["c1 Bound 0 ready", "c2 Bound 0 ready"]);
+    let seen = fixture(fixed, &["c1 Bound 0 ready", "c2 Bound 0 ready"]);
     assert_eq!(writes(&seen), ["hold c2", "deliver web-1-snapshot to c1"]);
-    let seen = world(json!({"policy": {"placementType": "PickN"}}), &["c1 Scheduled -"]);
+    let seen = fixture(json!({"policy": {"placementType": "PickN"}}), &["c1 Scheduled -"]);
     assert_eq!(writes(&seen), ["hold c1"]);
 }
 
 #[test]
 fn a_limit_that_makes_no_sense_stops_the_pass() {
-    let seen = world(rolling(json!("half"), json!(1)), &["c1 Scheduled -"]);
+    let seen = fixture(rolling(json!("half"), json!(1)), &["c1 Scheduled -"]);
     assert_eq!(
         decided(&seen),
         [format!(
@@ -289,7 +292,7 @@ fn a_limit_that_makes_no_sense_stops_the_pass() {
 
 #[test]
 fn in_both_scopes_the_same_is_decided() {
-    let mut seen = world(json!({}), &["c1 Scheduled -", "c2 Bound 0 ready", "c3 Unscheduled 0"]);
+    let mut seen = fixture(json!({}), &["c1 Scheduled -", "c2 Bound 0 ready", "c3 Unscheduled 0"]);
     let wide = decided(&seen);
     seen.placement.namespace = Some("app".into());
     assert_eq!(decided(&seen), wide);
@@ -297,7 +300,7 @@ fn in_both_scopes_the_same_is_decided() {
 
 #[test]
 fn what_was_seen_can_be_written_down_and_read_again() {
-    let seen = world(json!({}), &["c1 Scheduled -", "c2 Bound 0 since=3"]);
+    let seen = fixture(json!({}), &["c1 Scheduled -", "c2 Bound 0 since=3"]);
     let text = serde_json::to_string(&seen).unwrap();
     assert_eq!(serde_json::from_str::<crate::rollout::Observed>(&text).unwrap(), seen);
 }

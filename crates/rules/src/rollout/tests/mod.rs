@@ -1,6 +1,6 @@
 mod decisions;
 mod examples;
+mod fixture;
 mod overriding;
 mod surplus_bindings;
 mod triggers;
-mod world;

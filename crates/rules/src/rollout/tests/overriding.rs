@@ -5,7 +5,7 @@ use std::sync::Arc;
 use flagship_api::placement_status::ResourceIdentifier;
 use serde_json::{Value, json};
 
-use super::world::{decided, snapshot_at, world, writes};
+use super::fixture::{decided, fixture, snapshot_at, writes};
 use crate::model::{Cluster, ResourceSnapshot};
 use crate::overrides::tests::{delete_rule, narrow, wide};
 use crate::rollout::Observed;
@@ -23,7 +23,7 @@ fn resource(kind: &str, namespace: &str, name: &str) -> ResourceIdentifier {
 /// Clusters `c1` and `c2`, of which `c1` is in production, and a namespace with a ConfigMap.
 fn overridden(bindings: &[&str]) -> Observed {
     let spec = json!({"strategy": {"rollingUpdate": {"maxUnavailable": 2, "maxSurge": 0}}});
-    let mut seen = world(spec, bindings);
+    let mut seen = fixture(spec, bindings);
     let latest = snapshot_at(&mut seen, 1);
     latest.resources = vec![resource("Namespace", "", "app"), resource("ConfigMap", "app", "cm")];
     for (name, env) in [("c1", "prod"), ("c2", "canary")] {

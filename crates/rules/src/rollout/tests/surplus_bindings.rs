@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::world::{decided, world};
+use super::fixture::{decided, fixture};
 
 const UNEXPECTED: &str = "unexpected behavior which cannot be handled by the controller: ";
 
@@ -15,7 +15,7 @@ fn a_new_binding_waits_for_the_old_one_and_nobody_else_does() {
         "c1 Unscheduled - as=new",
         "c1 Unscheduled - as=new was=Scheduled",
     ] {
-        let seen = world(json!({}), &["c1 Bound 0 as=old deleting", new, "c2 Scheduled -"]);
+        let seen = fixture(json!({}), &["c1 Bound 0 as=old deleting", new, "c2 Scheduled -"]);
         assert_eq!(
             decided(&seen),
             ["deliver web-1-snapshot to c2", "c1 waits for a deletion", "pause 60s"],
@@ -50,7 +50,7 @@ fn what_should_not_be_possible_stops_the_pass() {
              and a deleting binding point to it",
         ),
     ] {
-        let mut seen = world(json!({}), &bindings);
+        let mut seen = fixture(json!({}), &bindings);
         seen.placement.namespace = namespace.map(str::to_owned);
         assert_eq!(decided(&seen), [format!("{UNEXPECTED}{problem}")]);
     }
@@ -58,7 +58,7 @@ fn what_should_not_be_possible_stops_the_pass() {
 
 #[test]
 fn two_that_are_both_being_deleted_disturb_nobody() {
-    let seen = world(
+    let seen = fixture(
         json!({}),
         &["c1 Bound 0 as=a deleting", "c1 Bound 0 as=b deleting", "c2 Scheduled -"],
     );

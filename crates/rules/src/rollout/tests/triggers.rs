@@ -3,7 +3,7 @@
 use flagship_api::overrides::{PlacementRef, PlacementScope};
 use serde_json::{Value, json};
 
-use super::world;
+use super::fixture;
 use crate::model::ResourceSnapshot;
 use crate::rollout::triggers::{
     binding_changed, is_latest_master, placement_changed, placement_of,
@@ -15,7 +15,7 @@ use crate::rollout::triggers::{
 #[test]
 fn a_binding_wakes_its_placement_when_it_may_let_others_move() {
     let changed =
-        |old: &str, new: &str| binding_changed(&world::binding(old), &world::binding(new));
+        |old: &str, new: &str| binding_changed(&fixture::binding(old), &fixture::binding(new));
     for (old, new, wakes) in [
         ("c1 Bound 1", "c1 Bound 1", false),
         ("c1 Bound 1", "c1 Bound 1 ready", true),
@@ -34,16 +34,16 @@ fn a_binding_wakes_its_placement_when_it_may_let_others_move() {
     ] {
         assert_eq!(changed(old, new), wakes, "{old} -> {new}");
     }
-    let mut newer = world::binding("c1 Bound 1 ready");
+    let mut newer = fixture::binding("c1 Bound 1 ready");
     newer.generation += 1;
-    assert!(binding_changed(&world::binding("c1 Bound 1 ready"), &newer));
+    assert!(binding_changed(&fixture::binding("c1 Bound 1 ready"), &newer));
 }
 
 // checklist 12 rollout triggers: placement update enqueues on strategy type and apply
 // strategy change only (plus our additions, 11.2 #3), not when deleting.
 #[test]
 fn a_placement_wakes_its_rollout_when_it_is_to_go_differently() {
-    let placement = |spec: Value| world::world(spec, &[]).placement;
+    let placement = |spec: Value| fixture::fixture(spec, &[]).placement;
     let plain = || placement(json!({}));
     for (new, wakes) in [
         (json!({}), false),
@@ -66,9 +66,9 @@ fn a_placement_wakes_its_rollout_when_it_is_to_go_differently() {
 // non-latest ones do not.
 #[test]
 fn only_the_first_object_of_the_latest_resources_wakes() {
-    assert!(is_latest_master(&world::snapshot(1, true)));
-    assert!(!is_latest_master(&world::snapshot(0, false)));
-    let sub = ResourceSnapshot { hash: None, ..world::snapshot(1, true) };
+    assert!(is_latest_master(&fixture::snapshot(1, true)));
+    assert!(!is_latest_master(&fixture::snapshot(0, false)));
+    let sub = ResourceSnapshot { hash: None, ..fixture::snapshot(1, true) };
     assert!(!is_latest_master(&sub));
 }
 

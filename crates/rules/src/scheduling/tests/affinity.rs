@@ -2,19 +2,19 @@
 
 use serde_json::json;
 
-use super::fleet::{World, cluster, map, policy, with_property};
+use super::fleet::{Fixture, cluster, map, policy, with_property};
 use crate::model::Cluster;
 use crate::scheduling::Remark;
 
 fn admitted(expression: serde_json::Value, cluster: Cluster) -> Result<bool, String> {
-    let mut world =
-        World::new(policy(json!({"placementType": "PickAll", "affinity": {"clusterAffinity": {
+    let mut fixture =
+        Fixture::new(policy(json!({"placementType": "PickAll", "affinity": {"clusterAffinity": {
         "requiredDuringSchedulingIgnoredDuringExecution": {"clusterSelectorTerms": [
             {"propertySelector": {"matchExpressions": [expression]}}]}}}})))
         .over([cluster]);
-    match world.settle().failure {
+    match fixture.settle().failure {
         Some(failure) => Err(failure.0),
-        None => Ok(!world.placed().is_empty()),
+        None => Ok(!fixture.placed().is_empty()),
     }
 }
 
@@ -74,13 +74,13 @@ fn scores(values: &[&str], order: &str, weight: i32) -> Vec<i32> {
         "" => cluster(name, ""),
         value => with_property(cluster(name, ""), "p", value),
     });
-    let mut world =
-        World::new(policy(json!({"placementType": "PickN", "affinity": {"clusterAffinity": {
+    let mut fixture =
+        Fixture::new(policy(json!({"placementType": "PickN", "affinity": {"clusterAffinity": {
         "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": weight, "preference": {
             "propertySorter": {"name": "p", "sortOrder": order}}}]}}})))
         .wanting(1)
         .over(fleet);
-    let report = world.settle().report.unwrap();
+    let report = fixture.settle().report.unwrap();
     names
         .iter()
         .map(|name| {
@@ -113,16 +113,16 @@ fn a_malformed_value_that_sorts_is_told_once() {
     let by_size = json!({"propertySorter": {"name": "p", "sortOrder": "Descending"}});
     let twice =
         json!([{"weight": 20, "preference": by_size}, {"weight": 5, "preference": by_size}]);
-    let mut world =
-        World::new(policy(json!({"placementType": "PickN", "affinity": {"clusterAffinity": {
+    let mut fixture =
+        Fixture::new(policy(json!({"placementType": "PickN", "affinity": {"clusterAffinity": {
         "preferredDuringSchedulingIgnoredDuringExecution": twice}}})))
         .wanting(1)
         .over([
             with_property(cluster("a", ""), "p", "lots"),
             with_property(cluster("b", ""), "p", "2"),
         ]);
-    let plan = world.settle();
-    assert_eq!(world.placed(), ["b"]);
+    let plan = fixture.settle();
+    assert_eq!(fixture.placed(), ["b"]);
     let [Remark::BadProperty { cluster, why }] = plan.remarks.as_slice() else {
         panic!("{:?}", plan.remarks)
     };
@@ -133,8 +133,8 @@ fn a_malformed_value_that_sorts_is_told_once() {
 // checklist 18.19
 #[test]
 fn a_label_selector_decides_before_the_sorter() {
-    let mut world =
-        World::new(policy(json!({"placementType": "PickN", "affinity": {"clusterAffinity": {
+    let mut fixture =
+        Fixture::new(policy(json!({"placementType": "PickN", "affinity": {"clusterAffinity": {
         "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 20, "preference": {
             "labelSelector": {"matchLabels": {"env": "prod"}},
             "propertySorter": {"name": "p", "sortOrder": "Descending"}}}]}}})))
@@ -144,8 +144,8 @@ fn a_label_selector_decides_before_the_sorter() {
             with_property(cluster("b", "env=prod"), "p", "2"),
             with_property(cluster("c", "env=test"), "p", "3"),
         ]);
-    let report = world.settle().report.unwrap();
-    assert_eq!(world.placed(), ["b"]);
+    let report = fixture.settle().report.unwrap();
+    assert_eq!(fixture.placed(), ["b"]);
     assert_eq!(
         report.decisions[0].score.unwrap().affinity,
         10,

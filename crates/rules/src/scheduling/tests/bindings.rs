@@ -1,6 +1,6 @@
 //! What happens to each kind of binding.
 
-use super::fleet::{World, cluster, pick_n};
+use super::fleet::{Fixture, cluster, pick_n};
 use crate::scheduling::classify::Classes;
 use crate::scheduling::{Action, Decision, Remark, Score, State};
 
@@ -11,17 +11,18 @@ fn names<'a>(bindings: &[&'a crate::model::Binding]) -> Vec<&'a str> {
 // checklist 18.1
 #[test]
 fn classification_of_bindings() {
-    let mut world = World::new(None).over(["a", "b", "c", "d", "e", "h"].map(|n| cluster(n, "")));
-    world.cluster("h").leaving = true;
-    world.bind("a", State::Bound, "web-0").deleting = true;
-    world.bind("b", State::Unscheduled, "web-0");
-    world.bind("gone", State::Bound, "web-0");
-    world.bind("h", State::Scheduled, "old-0");
-    world.bind("c", State::Scheduled, "old-0");
-    world.bind("d", State::Scheduled, "web-0");
-    world.bind("e", State::Bound, "web-0");
-    world.bind("f", State::Foreign, "web-0");
-    let classes = Classes::of(&world.seen);
+    let mut fixture =
+        Fixture::new(None).over(["a", "b", "c", "d", "e", "h"].map(|n| cluster(n, "")));
+    fixture.cluster("h").leaving = true;
+    fixture.bind("a", State::Bound, "web-0").deleting = true;
+    fixture.bind("b", State::Unscheduled, "web-0");
+    fixture.bind("gone", State::Bound, "web-0");
+    fixture.bind("h", State::Scheduled, "old-0");
+    fixture.bind("c", State::Scheduled, "old-0");
+    fixture.bind("d", State::Scheduled, "web-0");
+    fixture.bind("e", State::Bound, "web-0");
+    fixture.bind("f", State::Foreign, "web-0");
+    let classes = Classes::of(&fixture.seen);
     assert_eq!(names(&classes.deleting), ["a"]);
     assert_eq!(names(&classes.unscheduled), ["b"]);
     assert_eq!(names(&classes.dangling), ["gone", "h"]);
@@ -33,18 +34,18 @@ fn classification_of_bindings() {
 // checklist 18.2
 #[test]
 fn deleting_bindings_lose_the_finalizer_and_dangling_ones_are_let_go() {
-    let mut world = World::new(None).over([cluster("a", "")]);
-    let deleting = world.bind("a", State::Bound, "web-0");
+    let mut fixture = Fixture::new(None).over([cluster("a", "")]);
+    let deleting = fixture.bind("a", State::Bound, "web-0");
     deleting.deleting = true;
     let deleting = deleting.name.clone();
-    let dangling = world.bind("gone", State::Bound, "web-0").name.clone();
-    let plan = world.plan();
+    let dangling = fixture.bind("gone", State::Bound, "web-0").name.clone();
+    let plan = fixture.plan();
     assert_eq!(plan.actions[0], Action::RemoveFinalizer { binding: deleting });
     assert_eq!(plan.actions[1], Action::Release { binding: dangling, previous: State::Bound });
     assert!(matches!(&plan.actions[2], Action::Create { decision } if decision.cluster == "a"));
-    world.step();
+    fixture.step();
     assert!(
-        !world.plan().actions.iter().any(|a| matches!(a, Action::RemoveFinalizer { .. })),
+        !fixture.plan().actions.iter().any(|a| matches!(a, Action::RemoveFinalizer { .. })),
         "only once"
     );
 }
@@ -52,10 +53,10 @@ fn deleting_bindings_lose_the_finalizer_and_dangling_ones_are_let_go() {
 // checklist 18.4
 #[test]
 fn housekeeping_stands_even_if_the_pass_fails() {
-    let mut world = pick_n(1).over([]);
-    world.snapshot().number_of_clusters = None;
-    world.bind("gone", State::Scheduled, "web-0");
-    let plan = world.plan();
+    let mut fixture = pick_n(1).over([]);
+    fixture.snapshot().number_of_clusters = None;
+    fixture.bind("gone", State::Scheduled, "web-0");
+    let plan = fixture.plan();
     assert!(plan.failure.is_some());
     assert_eq!(plan.actions.len(), 1);
 }
@@ -64,21 +65,21 @@ fn housekeeping_stands_even_if_the_pass_fails() {
 #[test]
 fn an_unscheduled_binding_comes_back_in_the_state_it_had() {
     for previous in [State::Scheduled, State::Bound] {
-        let mut world = World::new(None).over([cluster("a", "")]);
-        world.bind("a", State::Unscheduled, "old-0").previous = Some(format!("{previous:?}"));
-        world.settle();
-        assert_eq!(world.seen.bindings.len(), 1);
-        assert_eq!(world.seen.bindings[0].state(), previous);
-        assert_eq!(world.seen.bindings[0].spec.scheduling_policy_snapshot_name, "web-0");
+        let mut fixture = Fixture::new(None).over([cluster("a", "")]);
+        fixture.bind("a", State::Unscheduled, "old-0").previous = Some(format!("{previous:?}"));
+        fixture.settle();
+        assert_eq!(fixture.seen.bindings.len(), 1);
+        assert_eq!(fixture.seen.bindings[0].state(), previous);
+        assert_eq!(fixture.seen.bindings[0].spec.scheduling_policy_snapshot_name, "web-0");
     }
 }
 
 // checklist 18.6
 #[test]
 fn a_missing_previous_state_is_a_failure_that_names_the_binding() {
-    let mut world = World::new(None).over([cluster("a", "")]);
-    let name = world.bind("a", State::Unscheduled, "old-0").name.clone();
-    let why = world.plan().failure.unwrap().0;
+    let mut fixture = Fixture::new(None).over([cluster("a", "")]);
+    let name = fixture.bind("a", State::Unscheduled, "old-0").name.clone();
+    let why = fixture.plan().failure.unwrap().0;
     assert!(
         why.starts_with("failed to find the previous state of an unscheduled binding: "),
         "{why}"
@@ -89,15 +90,15 @@ fn a_missing_previous_state_is_a_failure_that_names_the_binding() {
 // checklist 18.6
 #[test]
 fn creations_come_before_patches_and_patches_before_releases() {
-    let mut world = pick_n(2).over(["a", "b", "c"].map(|n| cluster(n, "")));
-    world.bind("a", State::Bound, "old-0");
-    world.bind("c", State::Bound, "old-0");
-    world.cluster("a").taints.push(crate::model::Taint {
+    let mut fixture = pick_n(2).over(["a", "b", "c"].map(|n| cluster(n, "")));
+    fixture.bind("a", State::Bound, "old-0");
+    fixture.bind("c", State::Bound, "old-0");
+    fixture.cluster("a").taints.push(crate::model::Taint {
         key: "k".into(),
         value: String::new(),
         effect: "NoSchedule".into(),
     });
-    let kinds: Vec<&str> = world
+    let kinds: Vec<&str> = fixture
         .plan()
         .actions
         .iter()
@@ -113,10 +114,10 @@ fn creations_come_before_patches_and_patches_before_releases() {
 
 #[test]
 fn of_two_bindings_for_one_cluster_the_oldest_bound_one_stays() {
-    let mut world = World::new(None).over([cluster("a", "")]);
-    let first = world.bind("a", State::Scheduled, "web-0").name.clone();
-    world.bind("a", State::Bound, "web-0");
-    let plan = world.plan();
+    let mut fixture = Fixture::new(None).over([cluster("a", "")]);
+    let first = fixture.bind("a", State::Scheduled, "web-0").name.clone();
+    fixture.bind("a", State::Bound, "web-0");
+    let plan = fixture.plan();
     assert_eq!(
         plan.actions,
         [Action::Release { binding: first.clone(), previous: State::Scheduled }]
@@ -124,8 +125,8 @@ fn of_two_bindings_for_one_cluster_the_oldest_bound_one_stays() {
     assert_eq!(plan.remarks, [Remark::Surplus { cluster: "a".into(), binding: first }]);
 }
 
-fn scored(world: &mut World, cluster: &str, state: State, score: Option<(i32, i32)>) {
-    let binding = world.bind(cluster, state, "web-0");
+fn scored(fixture: &mut Fixture, cluster: &str, state: State, score: Option<(i32, i32)>) {
+    let binding = fixture.bind(cluster, state, "web-0");
     let score = score.map(|(spread, affinity)| Score { spread, affinity });
     binding.spec.cluster_decision = Decision::picked(cluster, score).on_the_wire();
 }
@@ -134,12 +135,12 @@ fn scored(world: &mut World, cluster: &str, state: State, score: Option<(i32, i3
 type Row<'a> = (&'a str, State, Option<(i32, i32)>);
 
 fn trimmed(wanted: u32, bindings: &[Row<'_>]) -> Vec<String> {
-    let mut world = pick_n(wanted).over(bindings.iter().map(|(name, ..)| cluster(name, "")));
+    let mut fixture = pick_n(wanted).over(bindings.iter().map(|(name, ..)| cluster(name, "")));
     for (name, state, score) in bindings {
-        scored(&mut world, name, *state, *score);
+        scored(&mut fixture, name, *state, *score);
     }
-    world.settle();
-    world.unscheduled().into_iter().map(|(name, _)| name.to_owned()).collect()
+    fixture.settle();
+    fixture.unscheduled().into_iter().map(|(name, _)| name.to_owned()).collect()
 }
 
 // checklist 18.9, 18.10
@@ -162,10 +163,10 @@ fn downscale_takes_scheduled_before_bound_and_the_weakest_first() {
 
 #[test]
 fn obsolete_bindings_are_let_go_when_enough_are_present() {
-    let mut world = pick_n(1).over(["a", "b"].map(|n| cluster(n, "")));
-    world.bind("a", State::Bound, "web-0");
-    world.bind("b", State::Bound, "old-0");
-    let plan = world.settle();
-    assert_eq!(world.unscheduled(), [("b", State::Bound)]);
+    let mut fixture = pick_n(1).over(["a", "b"].map(|n| cluster(n, "")));
+    fixture.bind("a", State::Bound, "web-0");
+    fixture.bind("b", State::Bound, "old-0");
+    let plan = fixture.settle();
+    assert_eq!(fixture.unscheduled(), [("b", State::Bound)]);
     assert_eq!(plan.report.unwrap().verdict.found, 1);
 }

@@ -1,6 +1,6 @@
 //! What is recorded, and when it is written.
 
-use super::fleet::{World, cluster, pick_n, silent};
+use super::fleet::{Fixture, cluster, pick_n, silent};
 use crate::scheduling::decision::{MOST_DECISIONS, list};
 use crate::scheduling::{Decision, Failure, Score};
 
@@ -48,31 +48,31 @@ fn a_cluster_that_is_listed_already_uses_up_its_place() {
 // checklist 18.7
 #[test]
 fn equal_decisions_in_another_order_are_not_written() {
-    let mut world = pick_n(2).over(["a", "b", "c"].map(|n| cluster(n, "")));
-    world.settle();
-    world.snapshot().status.target_clusters.reverse();
+    let mut fixture = pick_n(2).over(["a", "b", "c"].map(|n| cluster(n, "")));
+    fixture.settle();
+    fixture.snapshot().status.target_clusters.reverse();
     // Enough is present: why others were not picked is not asked again, nor taken back.
-    assert_eq!(world.settle().report, None);
-    assert_eq!(world.seen.snapshot.status.target_clusters.len(), 3);
+    assert_eq!(fixture.settle().report, None);
+    assert_eq!(fixture.seen.snapshot.status.target_clusters.len(), 3);
 }
 
 // checklist 18.8
 #[test]
 fn the_status_is_written_again_when_only_the_generation_changed() {
-    let mut world = World::new(None).over([cluster("a", "")]);
-    world.settle();
-    assert_eq!(world.plan().report, None);
-    world.snapshot().placement_generation = Some("2".into());
-    assert_eq!(world.plan().report.unwrap().placement_generation, 2);
+    let mut fixture = Fixture::new(None).over([cluster("a", "")]);
+    fixture.settle();
+    assert_eq!(fixture.plan().report, None);
+    fixture.snapshot().placement_generation = Some("2".into());
+    assert_eq!(fixture.plan().report.unwrap().placement_generation, 2);
 }
 
 // checklist 18.7
 #[test]
 fn selected_and_filtered_clusters_are_listed_once() {
-    let mut world = World::new(None).over([cluster("a", ""), silent("b", "")]);
-    world.settle();
-    world.cluster("a").agent = None;
-    let plan = world.plan();
+    let mut fixture = Fixture::new(None).over([cluster("a", ""), silent("b", "")]);
+    fixture.settle();
+    fixture.cluster("a").agent = None;
+    let plan = fixture.plan();
     assert_eq!(plan.report, None, "a keeps its decision and is not also listed as filtered");
 }
 
@@ -81,10 +81,10 @@ fn selected_and_filtered_clusters_are_listed_once() {
 fn requeue_only_when_limited_and_the_limit_was_reached() {
     let spread = serde_json::json!({"placementType": "PickN",
         "topologySpreadConstraints": [{"topologyKey": "region"}]});
-    let mut world =
-        World::new(super::fleet::policy(spread)).wanting(2).over([cluster("a", "region=east")]);
-    assert!(world.step().again, "one of two was picked, so look again");
-    let second = world.step();
+    let mut fixture =
+        Fixture::new(super::fleet::policy(spread)).wanting(2).over([cluster("a", "region=east")]);
+    assert!(fixture.step().again, "one of two was picked, so look again");
+    let second = fixture.step();
     assert!(!second.again, "nothing was picked: wait for a trigger");
     assert_eq!(second.report.unwrap().verdict.found, 1);
 }
@@ -98,9 +98,9 @@ fn a_policy_that_does_not_say_which_generation_it_answers_is_not_carried_out() {
             "annotation kubernetes-fleet.io/CRP-generation of policy snapshot web-0 is not a generation: \"x\"",
         ),
     ] {
-        let mut world = World::new(None).over([cluster("a", "")]);
-        world.snapshot().placement_generation = text.map(str::to_owned);
-        let plan = world.plan();
+        let mut fixture = Fixture::new(None).over([cluster("a", "")]);
+        fixture.snapshot().placement_generation = text.map(str::to_owned);
+        let plan = fixture.plan();
         assert_eq!(plan.failure, Some(Failure(why.to_owned())));
         assert_eq!((plan.actions.len(), plan.report), (0, None));
     }

@@ -1,6 +1,6 @@
 //! Eligibility and namespaces, row by row.
 
-use super::fleet::{World, ago, cluster, map, now, pick_n};
+use super::fleet::{Fixture, ago, cluster, map, now, pick_n};
 use crate::model::{Agent, Cluster, Health};
 use crate::scheduling::ineligible;
 
@@ -50,9 +50,9 @@ fn each_way_to_be_ineligible() {
     }
 }
 
-fn in_team(mut world: World) -> World {
-    world.seen.namespace = Some("team".into());
-    world
+fn in_team(mut fixture: Fixture) -> Fixture {
+    fixture.seen.namespace = Some("team".into());
+    fixture
 }
 
 // checklist 18.28
@@ -73,12 +73,12 @@ fn a_namespaced_placement_needs_its_namespace_on_the_cluster() {
         (reporting(Some(&[("team", "")])), None),
     ];
     for (cluster, want) in rows {
-        let mut unaffected = World::new(None).over([cluster.clone()]);
+        let mut unaffected = Fixture::new(None).over([cluster.clone()]);
         unaffected.settle();
         assert_eq!(unaffected.placed(), ["a"], "a cluster-scoped placement does not care");
 
-        let mut world = in_team(World::new(None)).over([cluster]);
-        let report = world.settle().report.unwrap();
+        let mut fixture = in_team(Fixture::new(None)).over([cluster]);
+        let report = fixture.settle().report.unwrap();
         assert_eq!(
             report.decisions.first().filter(|d| !d.selected).map(|d| d.reason.as_str()),
             want
@@ -120,8 +120,8 @@ fn namespaces_that_are_collected_in_part_count_as_far_as_they_go() {
         ),
     ];
     for (namespaces, want) in rows {
-        let mut world = in_team(World::new(None)).over([degraded(namespaces)]);
-        let report = world.settle().report.unwrap();
+        let mut fixture = in_team(Fixture::new(None)).over([degraded(namespaces)]);
+        let report = fixture.settle().report.unwrap();
         let refused = report.decisions.first().filter(|d| !d.selected);
         assert_eq!(refused.map(|d| d.reason.as_str()), want);
     }
@@ -135,14 +135,14 @@ fn pick_n_counts_only_clusters_with_the_namespace() {
         namespaces: Some(map(&[(namespace, "")])),
         ..cluster(name, "")
     };
-    let mut world =
+    let mut fixture =
         in_team(pick_n(2)).over([has("a", "team"), has("b", "other"), has("c", "team")]);
-    let exact = world.settle().report.unwrap();
+    let exact = fixture.settle().report.unwrap();
     assert!(exact.verdict.fulfilled);
-    assert_eq!(world.placed(), ["a", "c"]);
-    world.snapshot().number_of_clusters = Some("3".into());
-    let short = world.settle().report.unwrap();
+    assert_eq!(fixture.placed(), ["a", "c"]);
+    fixture.snapshot().number_of_clusters = Some("3".into());
+    let short = fixture.settle().report.unwrap();
     assert_eq!((short.verdict.fulfilled, short.verdict.found), (false, 2));
-    world.cluster("b").namespaces = Some(map(&[("team", "")]));
-    assert!(world.settle().report.unwrap().verdict.fulfilled, "a namespace added later counts");
+    fixture.cluster("b").namespaces = Some(map(&[("team", "")]));
+    assert!(fixture.settle().report.unwrap().verdict.fulfilled, "a namespace added later counts");
 }

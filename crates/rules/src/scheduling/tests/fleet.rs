@@ -1,4 +1,4 @@
-//! A small world for scheduling stories: a fleet, a policy, and a scheduler that carries
+//! A small fixture for scheduling stories: a fleet, a policy, and a scheduler that carries
 //! its own plans out.
 
 use std::sync::Arc;
@@ -51,17 +51,17 @@ pub fn policy(text: serde_json::Value) -> Option<PlacementPolicy> {
     Some(serde_json::from_value(text).unwrap())
 }
 
-pub fn pick_n(n: u32) -> World {
-    World::new(policy(json!({"placementType": "PickN"}))).wanting(n)
+pub fn pick_n(n: u32) -> Fixture {
+    Fixture::new(policy(json!({"placementType": "PickN"}))).wanting(n)
 }
 
-/// The world of one placement.
-pub struct World {
+/// The fixture of one placement.
+pub struct Fixture {
     pub seen: Observed,
     created: usize,
 }
 
-impl World {
+impl Fixture {
     pub fn new(policy: Option<PlacementPolicy>) -> Self {
         let snapshot = PolicySnapshot {
             name: "web-0".into(),

@@ -3,7 +3,7 @@
 use expect_test::expect;
 use serde_json::json;
 
-use super::fleet::{World, ago, cluster, map, policy, silent, told, with_property};
+use super::fleet::{Fixture, ago, cluster, map, policy, silent, told, with_property};
 use crate::model::Health;
 use crate::scheduling::{Remark, State};
 
@@ -20,15 +20,15 @@ fn required(terms: serde_json::Value) -> Option<flagship_api::policy::PlacementP
 #[test]
 fn no_policy_picks_every_healthy_cluster() {
     let fleet = [cluster("member1", ""), cluster("member2", ""), cluster("member3", "")];
-    let mut world = World::new(None).over(fleet);
-    let plan = world.settle();
+    let mut fixture = Fixture::new(None).over(fleet);
+    let plan = fixture.settle();
     expect![[r#"
         SchedulingPolicyFulfilled: found all cluster needed as specified by the scheduling policy, found 3 cluster(s)
         + member1: Successfully scheduled resources for placement in "member1" (affinity score: 0, topology spread score: 0): picked by scheduling policy
         + member2: Successfully scheduled resources for placement in "member2" (affinity score: 0, topology spread score: 0): picked by scheduling policy
         + member3: Successfully scheduled resources for placement in "member3" (affinity score: 0, topology spread score: 0): picked by scheduling policy
     "#]].assert_eq(&told(&plan));
-    let quiet = world.plan();
+    let quiet = fixture.plan();
     assert_eq!(
         (quiet.actions.len(), quiet.report),
         (0, None),
@@ -39,44 +39,45 @@ fn no_policy_picks_every_healthy_cluster() {
 // checklist 18.13
 #[test]
 fn an_explicit_pick_all_does_the_same() {
-    let mut world =
-        World::new(policy(json!({"placementType": "PickAll"}))).over([cluster("a", "")]);
-    world.settle();
-    assert_eq!(world.placed(), ["a"]);
+    let mut fixture =
+        Fixture::new(policy(json!({"placementType": "PickAll"}))).over([cluster("a", "")]);
+    fixture.settle();
+    assert_eq!(fixture.placed(), ["a"]);
 }
 
 // checklist 18.13
 #[test]
 fn a_new_healthy_cluster_joins() {
-    let mut world = World::new(None).over([cluster("a", "")]);
-    world.settle();
-    world.seen.clusters.push(cluster("b", "").into());
-    let plan = world.settle();
-    assert_eq!(world.placed(), ["a", "b"]);
+    let mut fixture = Fixture::new(None).over([cluster("a", "")]);
+    fixture.settle();
+    fixture.seen.clusters.push(cluster("b", "").into());
+    let plan = fixture.settle();
+    assert_eq!(fixture.placed(), ["a", "b"]);
     assert_eq!(plan.report.unwrap().verdict.found, 2);
 }
 
 // checklist 18.13
 #[test]
 fn a_cluster_that_turns_unhealthy_is_kept() {
-    let mut world = World::new(None).over([cluster("a", "")]);
-    world.settle();
-    let agent = world.cluster("a").agent.as_mut().unwrap();
+    let mut fixture = Fixture::new(None).over([cluster("a", "")]);
+    fixture.settle();
+    let agent = fixture.cluster("a").agent.as_mut().unwrap();
     agent.health = Some(Health { healthy: false, since: ago(3600) });
-    let plan = world.settle();
-    assert_eq!(world.placed(), ["a"]);
+    let plan = fixture.settle();
+    assert_eq!(fixture.placed(), ["a"]);
     assert!(plan.actions.is_empty());
 }
 
 // checklist 18.4, 18.13
 #[test]
 fn no_match_is_fulfilled_with_zero() {
-    let mut world = World::new(prod()).over([cluster("a", "env=test"), silent("b", "env=prod")]);
+    let mut fixture =
+        Fixture::new(prod()).over([cluster("a", "env=test"), silent("b", "env=prod")]);
     expect![[r#"
         SchedulingPolicyFulfilled: found all cluster needed as specified by the scheduling policy, found 0 cluster(s)
         - a: ClusterUnschedulable, cluster does not match with any of the required cluster affinity terms
         - b: ClusterUnschedulable, cluster is not connected to the fleet: member agent not online yet
-    "#]].assert_eq(&told(&world.settle()));
+    "#]].assert_eq(&told(&fixture.settle()));
 }
 
 // checklist 18.14
@@ -96,9 +97,9 @@ fn one_term_needs_all_of_its_selectors_and_any_term_suffices() {
         ]
     };
     for (terms, want) in [(both, vec!["a"]), (either, vec!["a", "b", "c"])] {
-        let mut world = World::new(required(terms)).over(fleet());
-        world.settle();
-        assert_eq!(world.placed(), want);
+        let mut fixture = Fixture::new(required(terms)).over(fleet());
+        fixture.settle();
+        assert_eq!(fixture.placed(), want);
     }
 }
 
@@ -106,15 +107,16 @@ fn one_term_needs_all_of_its_selectors_and_any_term_suffices() {
 #[test]
 fn an_update_re_evaluates_and_unschedules_in_both_scopes() {
     for namespace in [None, Some("team".to_owned())] {
-        let mut world = World::new(None).over([cluster("a", "env=prod"), cluster("b", "env=test")]);
-        world.seen.namespace = namespace;
-        world.settle();
-        world.bind_all();
-        world.repolicy(prod());
-        world.settle();
-        assert_eq!(world.placed(), ["a"]);
-        assert_eq!(world.unscheduled(), [("b", State::Bound)]);
-        assert_eq!(world.seen.bindings[0].state(), State::Bound, "what stays keeps its state");
+        let mut fixture =
+            Fixture::new(None).over([cluster("a", "env=prod"), cluster("b", "env=test")]);
+        fixture.seen.namespace = namespace;
+        fixture.settle();
+        fixture.bind_all();
+        fixture.repolicy(prod());
+        fixture.settle();
+        assert_eq!(fixture.placed(), ["a"]);
+        assert_eq!(fixture.unscheduled(), [("b", State::Bound)]);
+        assert_eq!(fixture.seen.bindings[0].state(), State::Bound, "what stays keeps its state");
     }
 }
 
@@ -131,24 +133,24 @@ fn property_selectors_filter_and_follow_refreshed_values() {
     let nodes = |name: &str, n: &str| {
         with_property(cluster(name, "env=prod"), "kubernetes-fleet.io/node-count", n)
     };
-    let mut world = World::new(at_least_three(json!([]))).over([
+    let mut fixture = Fixture::new(at_least_three(json!([]))).over([
         nodes("a", "3"),
         nodes("b", "2"),
         cluster("c", ""),
     ]);
-    world.settle();
-    assert_eq!(world.placed(), ["a"]);
+    fixture.settle();
+    assert_eq!(fixture.placed(), ["a"]);
 
-    world.cluster("b").properties = map(&[("kubernetes-fleet.io/node-count", "4")]);
-    world.settle();
-    assert_eq!(world.placed(), ["a", "b"], "a refreshed property picks a new cluster");
+    fixture.cluster("b").properties = map(&[("kubernetes-fleet.io/node-count", "4")]);
+    fixture.settle();
+    assert_eq!(fixture.placed(), ["a", "b"], "a refreshed property picks a new cluster");
 
     let cpu = json!([{"name": "resources.kubernetes-fleet.io/available-cpu", "operator": "Gt", "values": ["1500m"]}]);
-    world.cluster("a").available = map(&[("cpu", "2")]);
-    world.cluster("b").available = map(&[("cpu", "1.5")]);
-    world.repolicy(at_least_three(cpu));
-    world.settle();
-    assert_eq!(world.placed(), ["a"], "every expression of a term must hold");
+    fixture.cluster("a").available = map(&[("cpu", "2")]);
+    fixture.cluster("b").available = map(&[("cpu", "1.5")]);
+    fixture.repolicy(at_least_three(cpu));
+    fixture.settle();
+    assert_eq!(fixture.placed(), ["a"], "every expression of a term must hold");
 }
 
 // checklist 18.24
@@ -160,9 +162,9 @@ fn a_malformed_property_concerns_its_cluster_alone() {
         with_property(cluster("a", ""), "rating", "excellent"),
         with_property(cluster("b", ""), "rating", "5"),
     ];
-    let mut world = World::new(policy).over(fleet);
-    let plan = world.settle();
-    assert_eq!(world.placed(), ["b"]);
+    let mut fixture = Fixture::new(policy).over(fleet);
+    let plan = fixture.settle();
+    assert_eq!(fixture.placed(), ["b"]);
     let refused = &plan.report.unwrap().decisions[1].reason;
     // A person is told, whether the reason is among those that are listed or not.
     let why = refused.trim_start_matches("ClusterUnschedulable, ").to_owned();

@@ -4,7 +4,7 @@ use expect_test::expect;
 use flagship_api::policy::PlacementPolicy;
 use serde_json::{Value, json};
 
-use super::fleet::{World, cluster, policy, silent, told};
+use super::fleet::{Fixture, cluster, policy, silent, told};
 use crate::scheduling::State;
 
 fn spread(constraints: Value, preferred: Value) -> Option<PlacementPolicy> {
@@ -23,14 +23,14 @@ fn lenient(key: &str) -> Value {
 // checklist 18.5
 #[test]
 fn a_strict_spread_fills_one_cluster_a_pass() {
-    let mut world = World::new(spread(json!([strict("region")]), json!([]))).wanting(3).over([
+    let mut fixture = Fixture::new(spread(json!([strict("region")]), json!([]))).wanting(3).over([
         cluster("a1", "region=east"),
         cluster("a2", "region=east"),
         cluster("b1", "region=west"),
     ]);
     let mut order = Vec::new();
     loop {
-        let plan = world.step();
+        let plan = fixture.step();
         let made = plan.actions.iter().map(|a| format!("{a:?}"));
         order.extend(made.map(|a| a.split('"').nth(1).unwrap().to_owned()));
         if !plan.again {
@@ -45,7 +45,7 @@ fn a_strict_spread_fills_one_cluster_a_pass() {
 // checklist 18.18
 #[test]
 fn a_violation_keeps_the_policy_unfulfilled() {
-    let mut world = World::new(spread(json!([strict("region")]), json!([]))).wanting(3).over([
+    let mut fixture = Fixture::new(spread(json!([strict("region")]), json!([]))).wanting(3).over([
         cluster("a1", "region=east"),
         cluster("a2", "region=east"),
         cluster("a3", "region=east"),
@@ -57,27 +57,27 @@ fn a_violation_keeps_the_policy_unfulfilled() {
         - a1: ClusterUnschedulable, violated doNotSchedule topology spread constraint "region" (max skew 1)
         - a2: ClusterUnschedulable, violated doNotSchedule topology spread constraint "region" (max skew 1)
         - b1: ClusterUnschedulable, cluster is not connected to the fleet: member agent not online yet
-    "#]].assert_eq(&told(&world.settle()));
+    "#]].assert_eq(&told(&fixture.settle()));
 }
 
 #[test]
 fn counting_feasible_clusters_only_frees_what_an_unreachable_domain_pins() {
-    let mut world = World::new(spread(json!([strict("region")]), json!([]))).wanting(3).over([
+    let mut fixture = Fixture::new(spread(json!([strict("region")]), json!([]))).wanting(3).over([
         cluster("a1", "region=east"),
         cluster("a2", "region=east"),
         cluster("a3", "region=east"),
         silent("b1", "region=west"),
     ]);
-    world.seen.options.spread_over_feasible_clusters = true;
-    world.settle();
-    assert_eq!(world.placed(), ["a1", "a2", "a3"]);
+    fixture.seen.options.spread_over_feasible_clusters = true;
+    fixture.settle();
+    assert_eq!(fixture.placed(), ["a1", "a2", "a3"]);
 }
 
 // checklist 18.18
 #[test]
 fn preference_order_with_spread_keeps_what_was_chosen() {
-    let mut world =
-        World::new(policy(json!({"placementType": "PickN", "affinity": {"clusterAffinity": {
+    let mut fixture =
+        Fixture::new(policy(json!({"placementType": "PickN", "affinity": {"clusterAffinity": {
         "requiredDuringSchedulingIgnoredDuringExecution": {"clusterSelectorTerms": [
             {"labelSelector": {"matchLabels": {"region": "east"}}}]}}}})))
         .wanting(2)
@@ -86,31 +86,32 @@ fn preference_order_with_spread_keeps_what_was_chosen() {
             cluster("cluster-2", "region=east env=canary"),
             cluster("cluster-3", "region=west env=prod"),
         ]);
-    world.settle();
-    world.bind_all();
-    assert_eq!(world.placed(), ["cluster-1", "cluster-2"]);
+    fixture.settle();
+    fixture.bind_all();
+    assert_eq!(fixture.placed(), ["cluster-1", "cluster-2"]);
     let prod =
         json!([{"weight": 20, "preference": {"labelSelector": {"matchLabels": {"env": "prod"}}}}]);
-    world.repolicy(spread(json!([lenient("region")]), prod));
+    fixture.repolicy(spread(json!([lenient("region")]), prod));
 
-    let first = world.step();
+    let first = fixture.step();
     assert!(first.again);
-    assert_eq!(world.unscheduled(), [], "nothing is let go before the last pass");
-    world.settle();
-    assert_eq!(world.placed(), ["cluster-1", "cluster-3"]);
-    assert_eq!(world.unscheduled(), [("cluster-2", State::Bound)]);
+    assert_eq!(fixture.unscheduled(), [], "nothing is let go before the last pass");
+    fixture.settle();
+    assert_eq!(fixture.placed(), ["cluster-1", "cluster-3"]);
+    assert_eq!(fixture.unscheduled(), [("cluster-2", State::Bound)]);
 }
 
 #[test]
 fn a_lenient_violation_costs_a_thousand_and_is_still_picked_when_needed() {
-    let mut world = World::new(spread(json!([lenient("region")]), json!([]))).wanting(3).over([
-        cluster("a1", "region=east"),
-        cluster("a2", "region=east"),
-        cluster("a3", "region=east"),
-        silent("b1", "region=west"),
-    ]);
-    let report = world.settle().report.unwrap();
-    assert_eq!(world.placed(), ["a1", "a2", "a3"]);
+    let mut fixture =
+        Fixture::new(spread(json!([lenient("region")]), json!([]))).wanting(3).over([
+            cluster("a1", "region=east"),
+            cluster("a2", "region=east"),
+            cluster("a3", "region=east"),
+            silent("b1", "region=west"),
+        ]);
+    let report = fixture.settle().report.unwrap();
+    assert_eq!(fixture.placed(), ["a1", "a2", "a3"]);
     let last = report.decisions.iter().find(|d| d.cluster == "a1").unwrap();
     assert_eq!(last.score.unwrap().spread, -1000);
 }
@@ -119,37 +120,37 @@ fn a_lenient_violation_costs_a_thousand_and_is_still_picked_when_needed() {
 #[test]
 fn two_keys_and_mixed_strictness_are_summed() {
     let both = json!([strict("region"), lenient("zone")]);
-    let mut world = World::new(spread(both, json!([]))).wanting(2).over([
+    let mut fixture = Fixture::new(spread(both, json!([]))).wanting(2).over([
         cluster("a", "region=east zone=1"),
         cluster("b", "region=east zone=2"),
         cluster("c", "region=west zone=2"),
         cluster("d", "region=west zone=1"),
     ]);
-    world.settle();
+    fixture.settle();
     // d is first by name; then region asks for east and zone for 2.
-    assert_eq!(world.placed(), ["b", "d"]);
+    assert_eq!(fixture.placed(), ["b", "d"]);
     let two_strict = json!([strict("region"), strict("zone")]);
-    let mut world = World::new(spread(two_strict, json!([]))).wanting(2).over([
+    let mut fixture = Fixture::new(spread(two_strict, json!([]))).wanting(2).over([
         cluster("a", "region=east zone=1"),
         cluster("c", "region=west zone=1"),
         cluster("d", "region=west zone=2"),
     ]);
-    world.settle();
-    assert_eq!(world.placed(), ["a", "d"]);
+    fixture.settle();
+    assert_eq!(fixture.placed(), ["a", "d"]);
 }
 
 // checklist 18.18
 #[test]
 fn balance_is_restored_when_a_cluster_joins() {
-    let mut world = World::new(spread(json!([strict("region")]), json!([]))).wanting(2).over([
+    let mut fixture = Fixture::new(spread(json!([strict("region")]), json!([]))).wanting(2).over([
         cluster("a1", "region=east"),
         cluster("a2", "region=east"),
         silent("b1", "region=west"),
     ]);
-    world.settle();
-    assert_eq!(world.placed(), ["a2"]);
-    *world.cluster("b1") = cluster("b1", "region=west");
-    let plan = world.settle();
-    assert_eq!(world.placed(), ["a2", "b1"]);
+    fixture.settle();
+    assert_eq!(fixture.placed(), ["a2"]);
+    *fixture.cluster("b1") = cluster("b1", "region=west");
+    let plan = fixture.settle();
+    assert_eq!(fixture.placed(), ["a2", "b1"]);
     assert!(plan.report.unwrap().verdict.fulfilled);
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::fleet::{World, cluster, policy};
+use super::fleet::{Fixture, cluster, policy};
 use crate::model::{Cluster, Taint};
 
 fn tainted(name: &str, taints: &[(&str, &str)]) -> Cluster {
@@ -14,8 +14,8 @@ fn tainted(name: &str, taints: &[(&str, &str)]) -> Cluster {
     Cluster { taints: taints.collect(), ..cluster(name, "") }
 }
 
-fn tolerating(tolerations: Value) -> World {
-    World::new(policy(json!({"placementType": "PickAll", "tolerations": tolerations})))
+fn tolerating(tolerations: Value) -> Fixture {
+    Fixture::new(policy(json!({"placementType": "PickAll", "tolerations": tolerations})))
 }
 
 /// Keys and values of taints.
@@ -54,17 +54,17 @@ fn each_way_to_tolerate_or_not() {
         ),
     ];
     for (what, taints, tolerations, fits) in rows {
-        let mut world = tolerating(tolerations.clone()).over([tainted("a", taints)]);
-        world.settle();
-        assert_eq!(!world.placed().is_empty(), *fits, "{what}");
+        let mut fixture = tolerating(tolerations.clone()).over([tainted("a", taints)]);
+        fixture.settle();
+        assert_eq!(!fixture.placed().is_empty(), *fits, "{what}");
     }
 }
 
 // checklist 18.26
 #[test]
 fn the_first_untolerated_taint_is_named() {
-    let mut world = tolerating(json!([])).over([tainted("a", &[("k", ""), ("z", "1")])]);
-    let report = world.settle().report.unwrap();
+    let mut fixture = tolerating(json!([])).over([tainted("a", &[("k", ""), ("z", "1")])]);
+    let report = fixture.settle().report.unwrap();
     assert_eq!(
         report.decisions[0].reason,
         "ClusterUnschedulable, taint &{Key:k Value: Effect:NoSchedule} cannot be tolerated"
@@ -74,25 +74,25 @@ fn the_first_untolerated_taint_is_named() {
 // checklist 18.27
 #[test]
 fn a_removed_taint_lets_the_cluster_in_and_an_added_one_keeps_it() {
-    let mut world = tolerating(json!([])).over([tainted("a", &[("k", "v")]), cluster("b", "")]);
-    world.settle();
-    assert_eq!(world.placed(), ["b"]);
-    world.cluster("a").taints.clear();
-    world.settle();
-    assert_eq!(world.placed(), ["a", "b"]);
-    world.cluster("b").taints = tainted("x", &[("k", "v")]).taints;
-    world.settle();
-    assert_eq!(world.placed(), ["a", "b"]);
+    let mut fixture = tolerating(json!([])).over([tainted("a", &[("k", "v")]), cluster("b", "")]);
+    fixture.settle();
+    assert_eq!(fixture.placed(), ["b"]);
+    fixture.cluster("a").taints.clear();
+    fixture.settle();
+    assert_eq!(fixture.placed(), ["a", "b"]);
+    fixture.cluster("b").taints = tainted("x", &[("k", "v")]).taints;
+    fixture.settle();
+    assert_eq!(fixture.placed(), ["a", "b"]);
 }
 
 // checklist 18.27
 #[test]
 fn added_tolerations_let_the_cluster_in() {
-    let mut world = tolerating(json!([])).over([tainted("a", &[("k", "v")])]);
-    world.settle();
-    world.repolicy(policy(json!({"tolerations": [{"operator": "Exists"}]})));
-    world.settle();
-    assert_eq!(world.placed(), ["a"]);
+    let mut fixture = tolerating(json!([])).over([tainted("a", &[("k", "v")])]);
+    fixture.settle();
+    fixture.repolicy(policy(json!({"tolerations": [{"operator": "Exists"}]})));
+    fixture.settle();
+    assert_eq!(fixture.placed(), ["a"]);
 }
 
 // checklist 18.27
@@ -104,13 +104,13 @@ fn an_upscale_under_spread_passes_over_a_tainted_cluster() {
     let mut labels = bad.labels.to_map();
     labels.insert("region".into(), "west".into());
     bad.labels = labels.into();
-    let mut world = World::new(policy(spread)).wanting(1).over([
+    let mut fixture = Fixture::new(policy(spread)).wanting(1).over([
         cluster("a1", "region=east"),
         cluster("b1", "region=west"),
         bad,
     ]);
-    world.settle();
-    world.snapshot().number_of_clusters = Some("2".into());
-    world.settle();
-    assert_eq!(world.placed(), ["a1", "b1"]);
+    fixture.settle();
+    fixture.snapshot().number_of_clusters = Some("2".into());
+    fixture.settle();
+    assert_eq!(fixture.placed(), ["a1", "b1"]);
 }

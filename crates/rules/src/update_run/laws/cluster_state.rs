@@ -92,7 +92,7 @@ pub fn few_are_down(seen: &Observed) -> Told {
     crowded.collect()
 }
 
-/// S4: neither the record nor the world knows of anything that is still moving.
+/// S4: neither the record nor a binding knows of anything that is still moving.
 pub fn stop_is_true(seen: &Observed) -> Told {
     let status = &seen.run.status;
     if reason_of(status) != Some(reason::STOPPED) {

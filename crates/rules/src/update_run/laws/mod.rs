@@ -2,12 +2,13 @@
 //!
 //! Predicates over one stored state, over one write, or over two successive states with
 //! the write between them, seen from one run. Used by tests after every single write, by
-//! the model checker and the simulator. They know the record and the world, never how a
-//! plan was made.
+//! the model checker and the simulator. They know the record and the stored objects, never how
+//! a plan was made.
 //!
-//! Who may touch what is in `touch`, what a record may say in `record`, what the clusters
-//! notice in `world`, rivals in `rivals`, rest and waits in `rest`, freezes in `policy`,
-//! what the rollout record must have in `recorded`.
+//! Which bindings a run may write is in `binding_writes`, what its record may say in `record`,
+//! concurrency and stopping in `cluster_state`, other runs of the placement in `takeovers`, waits
+//! and runs that rest in `idle`, policies in `policy` and `approvals`, what the rollout record
+//! must hold in `recorded`.
 
 mod approvals;
 mod binding_writes;
@@ -103,7 +104,7 @@ pub fn step(read: &Observed, before: &Observed, after: &Observed) -> Told {
     told
 }
 
-/// S16: with nothing new in the world there is nothing to write, and no hurry.
+/// S16: with nothing new stored there is nothing to write, and no hurry.
 pub fn quiet(plan: &Plan) -> bool {
     plan.actions.is_empty() && plan.wake.is_none_or(|wake| wake > SignedDuration::ZERO)
 }

@@ -8,7 +8,7 @@ use super::super::observed::Observed;
 use super::super::reconcile::Action;
 use super::super::recorded::owed;
 use super::{Told, broken};
-use crate::record::{Draft, chain, subject};
+use crate::record::{EntryDraft, chain, subject};
 
 /// What may happen again and again in a run.
 const REPEATS: [What; 8] = [
@@ -36,7 +36,7 @@ pub fn effects_are_told_before(before: &Observed, action: &Action) -> Told {
             // Of two hubs that both lead one may not know yet that the other told of a stop; it is
             // told when it turns again, or with the next entry.
             missing.retain(|draft| !REPEATS.contains(&draft.what));
-            let what = |draft: &Draft| {
+            let what = |draft: &EntryDraft| {
                 let about =
                     draft.cluster.as_deref().or(draft.stage.as_deref()).unwrap_or("the run");
                 broken("P6", format!("{:?} of {about} is not in the record", draft.what))

@@ -8,7 +8,7 @@ use flagship_api::staged_update::UpdateRunState::{Initialize, Run, Stop};
 use flagship_api::staged_update_status::{StageTaskStatus, StageUpdatingStatus};
 use serde_json::{Value, json};
 
-use super::world::{World, both_scopes, said, start, strategy};
+use super::fixture::{Fixture, both_scopes, said, start, strategy};
 use crate::update_run::max_concurrency::concurrency;
 use crate::update_run::messages::Failure;
 use crate::update_run::stages::{after_tasks, before_tasks};
@@ -32,11 +32,11 @@ fn series(plan: &Plan) -> String {
 }
 
 /// A run over every cluster at once, up to this moment.
-pub fn started(world: &mut World) -> usize {
+pub fn started(fixture: &mut Fixture) -> usize {
     let stage = json!({"name": "all", "labelSelector": {}, "maxConcurrency": 3});
-    world.strategy = Some(strategy(json!([stage])));
-    let run = world.create("r", "1", Run);
-    world.settle(run);
+    fixture.strategy = Some(strategy(json!([stage])));
+    let run = fixture.create("r", "1", Run);
+    fixture.settle(run);
     run
 }
 
@@ -82,16 +82,16 @@ fn what_tasks_a_stage_may_have() {
 // checklist 13.3: all Unscheduled with latest policy -> 0 vs 10 mismatch
 #[test]
 fn nothing_selected_of_what_the_policy_wants() {
-    both_scopes(|mut world| {
+    both_scopes(|mut fixture| {
         let policy = json!({"placementType": "PickN", "numberOfClusters": 10});
-        world.policy_snapshots[0].policy = Some(serde_json::from_value(policy).unwrap());
-        world.policy_snapshots[0].number_of_clusters = Some("10".into());
+        fixture.policy_snapshots[0].policy = Some(serde_json::from_value(policy).unwrap());
+        fixture.policy_snapshots[0].number_of_clusters = Some("10".into());
         for cluster in ["m1", "m2", "m3"] {
-            world.edit(cluster, |spec| spec.state = BindingState::Unscheduled);
+            fixture.edit(cluster, |spec| spec.state = BindingState::Unscheduled);
         }
-        let run = world.create("r", "1", Initialize);
-        world.settle(run);
-        assert!(world.said(run, "Initialized").ends_with(
+        let run = fixture.create("r", "1", Initialize);
+        fixture.settle(run);
+        assert!(fixture.said(run, "Initialized").ends_with(
             "the number of selected bindings 0 is not equal to the observed cluster count 10"
         ));
     });
@@ -135,14 +135,14 @@ fn one_stage_with_one_kind_of_task() {
         (json!({"afterStageTasks": wait}), vec![]),
         (json!({"afterStageTasks": approval}), vec!["r-after-all"]),
     ] {
-        both_scopes(|mut world| {
+        both_scopes(|mut fixture| {
             let mut stage = json!({"name": "all", "labelSelector": {}});
             stage.as_object_mut().unwrap().extend(tasks.as_object().unwrap().clone());
-            world.strategy = Some(strategy(json!([stage])));
-            let run = world.create("r", "1", Run);
-            world.run_to_the_end(run);
-            assert!(world.said(run, "Succeeded").starts_with("True"), "{tasks}");
-            let asked: Vec<_> = world.approvals.iter().map(|a| a.name.as_str()).collect();
+            fixture.strategy = Some(strategy(json!([stage])));
+            let run = fixture.create("r", "1", Run);
+            fixture.run_to_the_end(run);
+            assert!(fixture.said(run, "Succeeded").starts_with("True"), "{tasks}");
+            let asked: Vec<_> = fixture.approvals.iter().map(|a| a.name.as_str()).collect();
             assert_eq!(asked, requests, "{tasks}");
         });
     }
@@ -151,52 +151,52 @@ fn one_stage_with_one_kind_of_task() {
 // checklist 13.5: two stages, every task, 5+5 clusters one by one, 3 deletions, success
 #[test]
 fn ten_clusters_one_by_one_then_three_deletions() {
-    both_scopes(|mut world| {
+    both_scopes(|mut fixture| {
         for at in 4..=10 {
             let env = if at <= 7 { "canary" } else { "prod" };
-            world.join(&format!("m{at}"), &[("env", env), ("order", &at.to_string())]);
+            fixture.join(&format!("m{at}"), &[("env", env), ("order", &at.to_string())]);
         }
         for cluster in ["x1", "x2", "x3"] {
-            world.bind(cluster);
-            world.edit(cluster, |spec| spec.state = BindingState::Unscheduled);
+            fixture.bind(cluster);
+            fixture.edit(cluster, |spec| spec.state = BindingState::Unscheduled);
         }
         let tasks = |env: &str| {
             json!({"name": env, "labelSelector": {"matchLabels": {"env": env}},
                 "beforeStageTasks": [{"type": "Approval"}],
                 "afterStageTasks": [{"type": "Approval"}, {"type": "TimedWait", "waitTime": "4s"}]})
         };
-        world.strategy = Some(strategy(json!([tasks("canary"), tasks("prod")])));
-        let run = world.create("r", "1", Run);
-        world.run_to_the_end(run);
-        assert!(world.said(run, "Succeeded").starts_with("True"), "{}", world.told(run));
-        let stages = &world.status(run).stages_status;
+        fixture.strategy = Some(strategy(json!([tasks("canary"), tasks("prod")])));
+        let run = fixture.create("r", "1", Run);
+        fixture.run_to_the_end(run);
+        assert!(fixture.said(run, "Succeeded").starts_with("True"), "{}", fixture.told(run));
+        let stages = &fixture.status(run).stages_status;
         assert_eq!([stages[0].clusters.len(), stages[1].clusters.len()], [5, 5]);
-        assert_eq!((world.approvals.len(), world.bindings.len()), (4, 10));
+        assert_eq!((fixture.approvals.len(), fixture.bindings.len()), (4, 10));
     });
 }
 
 // checklist 13.5: apply failure -> stuck (condition + metric), then forced back -> user_error
 #[test]
 fn a_failing_cluster_is_stuck_and_one_that_is_taken_back_ends_the_run() {
-    both_scopes(|mut world| {
-        let run = started(&mut world);
-        world.report("Applied", ConditionStatus::False);
-        world.later(301);
-        assert_eq!(series(&world.settle(run)), "UpdateRunStuck internal_error");
-        world.edit("m2", |spec| spec.state = BindingState::Scheduled);
-        assert_eq!(series(&world.settle(run)), "UpdateRunFailed user_error");
+    both_scopes(|mut fixture| {
+        let run = started(&mut fixture);
+        fixture.report("Applied", ConditionStatus::False);
+        fixture.later(301);
+        assert_eq!(series(&fixture.settle(run)), "UpdateRunStuck internal_error");
+        fixture.edit("m2", |spec| spec.state = BindingState::Scheduled);
+        assert_eq!(series(&fixture.settle(run)), "UpdateRunFailed user_error");
     });
 }
 
 // checklist 13.5: DiffReported=False -> stuck
 #[test]
 fn a_diff_that_cannot_be_reported_is_stuck() {
-    both_scopes(|mut world| {
-        let run = started(&mut world);
-        world.report("DiffReported", ConditionStatus::False);
-        world.later(301);
-        world.settle(run);
-        assert!(world.said(run, "Progressing").starts_with(
+    both_scopes(|mut fixture| {
+        let run = started(&mut fixture);
+        fixture.report("DiffReported", ConditionStatus::False);
+        fixture.later(301);
+        fixture.settle(run);
+        assert!(fixture.said(run, "Progressing").starts_with(
             "False UpdateRunStuck: The updateRun is stuck waiting for m1, m2, m3 cluster(s) in stage all"
         ));
     });
@@ -205,17 +205,17 @@ fn a_diff_that_cannot_be_reported_is_stuck() {
 // checklist 13.5 and 13.6: previously failed cluster, in Run and while stopping
 #[test]
 fn a_cluster_that_failed_before_ends_the_run_and_does_not_keep_it_from_stopping() {
-    both_scopes(|mut world| {
-        let run = started(&mut world);
-        writer().cluster_failed(&mut world.runs[run].status.stages_status[0].clusters[1], "lost");
-        let mut stopped = world.clone();
-        let told = plan(&world.seen(run));
-        world.write(run, &told.actions[0]);
+    both_scopes(|mut fixture| {
+        let run = started(&mut fixture);
+        writer().cluster_failed(&mut fixture.runs[run].status.stages_status[0].clusters[1], "lost");
+        let mut stopped = fixture.clone();
+        let told = plan(&fixture.seen(run));
+        fixture.write(run, &told.actions[0]);
         assert_eq!(
-            world.said(run, "Succeeded"),
+            fixture.said(run, "Succeeded"),
             "False UpdateRunFailed: cannot continue the updateRun: the cluster `m2` in the stage all has failed"
         );
-        assert!(world.told(run).contains("all: Progressing=False/StageUpdatingFailed"));
+        assert!(fixture.told(run).contains("all: Progressing=False/StageUpdatingFailed"));
         stopped.available();
         stopped.set_state(run, Stop);
         let told = plan(&stopped.seen(run));
@@ -227,18 +227,18 @@ fn a_cluster_that_failed_before_ends_the_run_and_does_not_keep_it_from_stopping(
 // checklist 13.5: before-task of type TimedWait
 #[test]
 fn a_wait_before_a_stage_is_not_carried_out() {
-    both_scopes(|mut world| {
-        let run = started(&mut world);
+    both_scopes(|mut fixture| {
+        let run = started(&mut fixture);
         let task = StageTaskStatus {
             r#type: StageTaskType::TimedWait,
             approval_request_name: String::new(),
             conditions: vec![],
         };
-        world.runs[run].status.stages_status[0].before_stage_task_status = vec![task];
-        let told = plan(&world.seen(run));
-        world.write(run, &told.actions[0]);
+        fixture.runs[run].status.stages_status[0].before_stage_task_status = vec![task];
+        let told = plan(&fixture.seen(run));
+        fixture.write(run, &told.actions[0]);
         assert_eq!(
-            world.said(run, "Succeeded"),
+            fixture.said(run, "Succeeded"),
             format!(
                 "False UpdateRunFailed: {ABORT}{UNEXP}found unsupported task type in before stage tasks: TimedWait"
             )
@@ -249,71 +249,71 @@ fn a_wait_before_a_stage_is_not_carried_out() {
 // checklist 13.5: acceptance write failure, binding write failure, rollout-started write failure
 #[test]
 fn a_refused_write_ends_the_pass_and_the_next_one_goes_on() {
-    both_scopes(|mut world| {
+    both_scopes(|mut fixture| {
         let stage =
             json!({"name": "all", "labelSelector": {}, "beforeStageTasks": [{"type": "Approval"}]});
-        world.strategy = Some(strategy(json!([stage])));
-        let run = world.create("r", "1", Run);
-        world.settle(run);
-        world.approve();
-        let read = world.seen(run);
+        fixture.strategy = Some(strategy(json!([stage])));
+        let run = fixture.create("r", "1", Run);
+        fixture.settle(run);
+        fixture.approve();
+        let read = fixture.seen(run);
         let old = plan(&read);
         assert!(matches!(old.actions[..], [Action::AcceptApproval(_), Action::Status(_), ..]));
         // Somebody touches the request: its answer is refused, and nothing is recorded.
-        world.approve();
-        world.carry_out_late(run, &old, &read);
-        assert!(!world.told(run).contains("ApprovalRequestApproved"));
-        let read = world.seen(run);
+        fixture.approve();
+        fixture.carry_out_late(run, &old, &read);
+        assert!(!fixture.told(run).contains("ApprovalRequestApproved"));
+        let read = fixture.seen(run);
         let old = plan(&read);
         // Somebody touches the binding: the record is written, the binding is not.
-        world.edit("m1", |spec| spec.cluster_decision.reason = "again".into());
-        world.carry_out_late(run, &old, &read);
-        assert!(world.told(run).contains("m1: Started=True/ClusterUpdatingStarted\n"));
-        assert_eq!(world.snapshots(), ["", "", ""]);
+        fixture.edit("m1", |spec| spec.cluster_decision.reason = "again".into());
+        fixture.carry_out_late(run, &old, &read);
+        assert!(fixture.told(run).contains("m1: Started=True/ClusterUpdatingStarted\n"));
+        assert_eq!(fixture.snapshots(), ["", "", ""]);
         // The binding is written, its start signal is refused.
-        let read = world.seen(run);
+        let read = fixture.seen(run);
         let old = plan(&read);
         assert!(matches!(old.actions[..], [Action::UpdateBinding(_), Action::SignalStart(_)]));
-        assert!(world.write(run, &old.actions[0]));
-        world.edit("m1", |spec| spec.cluster_decision.reason = "and again".into());
-        assert!(!world.write(run, &old.actions[1]));
-        let next = plan(&world.seen(run));
+        assert!(fixture.write(run, &old.actions[0]));
+        fixture.edit("m1", |spec| spec.cluster_decision.reason = "and again".into());
+        assert!(!fixture.write(run, &old.actions[1]));
+        let next = plan(&fixture.seen(run));
         assert!(matches!(next.actions[..], [Action::SignalStart(_)]));
-        world.run_to_the_end(run);
-        assert!(world.said(run, "Succeeded").starts_with("True"));
+        fixture.run_to_the_end(run);
+        assert!(fixture.said(run, "Succeeded").starts_with("True"));
     });
 }
 
 // checklist 13.5: metrics, failureType classification for each reason
 #[test]
 fn what_the_gauge_calls_a_failure() {
-    both_scopes(|mut world| {
-        let run = started(&mut world);
-        assert_eq!(series(&world.settle(run)), "UpdateRunProgressing none");
-        let mut gone = world.clone();
+    both_scopes(|mut fixture| {
+        let run = started(&mut fixture);
+        assert_eq!(series(&fixture.settle(run)), "UpdateRunProgressing none");
+        let mut gone = fixture.clone();
         gone.placement = None;
         assert_eq!(series(&gone.settle(run)), "UpdateRunFailed user_error");
-        let mut torn = world.clone();
+        let mut torn = fixture.clone();
         torn.runs[run].status.deletion_stage_status = None;
         assert_eq!(series(&plan(&torn.seen(run))), "UpdateRunFailed internal_error");
-        world.set_state(run, Stop);
-        assert_eq!(series(&world.settle(run)), "UpdateRunStopping none");
-        world.available();
-        assert_eq!(series(&world.settle(run)), "UpdateRunStopped none");
+        fixture.set_state(run, Stop);
+        assert_eq!(series(&fixture.settle(run)), "UpdateRunStopping none");
+        fixture.available();
+        assert_eq!(series(&fixture.settle(run)), "UpdateRunStopped none");
     });
 }
 
 /// A run whose only stage is in this state, and whose deletion stage lists x1 and x2 in
 /// theirs: `.` not started, `d` deleting, `g` gone.
-fn deleting(world: &mut World, done: bool, clusters: &str) -> usize {
+fn deleting(fixture: &mut Fixture, done: bool, clusters: &str) -> usize {
     for cluster in ["x1", "x2"] {
-        world.bind(cluster);
-        world.edit(cluster, |spec| spec.state = BindingState::Unscheduled);
+        fixture.bind(cluster);
+        fixture.edit(cluster, |spec| spec.state = BindingState::Unscheduled);
     }
-    let run = started(world);
+    let run = started(fixture);
     if done {
-        world.available();
-        let stage = &mut world.runs[run].status.stages_status[0];
+        fixture.available();
+        let stage = &mut fixture.runs[run].status.stages_status[0];
         for cluster in &mut stage.clusters {
             writer().cluster_succeeded(cluster);
         }
@@ -322,25 +322,25 @@ fn deleting(world: &mut World, done: bool, clusters: &str) -> usize {
     for (at, what) in clusters.chars().enumerate() {
         let name = format!("web-x{}", at + 1);
         match what {
-            'd' => world.binding_named(&name).deleting = true,
-            'g' => world.bindings.retain(|binding| binding.name != name),
+            'd' => fixture.binding_named(&name).deleting = true,
+            'g' => fixture.bindings.retain(|binding| binding.name != name),
             _ => continue,
         }
-        let stage = world.runs[run].status.deletion_stage_status.as_mut().unwrap();
+        let stage = fixture.runs[run].status.deletion_stage_status.as_mut().unwrap();
         writer().cluster_started(&mut stage.clusters[at]);
     }
     run
 }
 
-fn going(world: &mut World, run: usize) -> &mut StageUpdatingStatus {
-    world.runs[run].status.deletion_stage_status.as_mut().unwrap()
+fn going(fixture: &mut Fixture, run: usize) -> &mut StageUpdatingStatus {
+    fixture.runs[run].status.deletion_stage_status.as_mut().unwrap()
 }
 
-fn ended(world: &mut World, run: usize) -> String {
-    let told = plan(&world.seen(run));
+fn ended(fixture: &mut Fixture, run: usize) -> String {
+    let told = plan(&fixture.seen(run));
     assert!(matches!(told.actions[..], [Action::Status(_)]));
-    world.write(run, &told.actions[0]);
-    world.said(run, "Succeeded")
+    fixture.write(run, &told.actions[0]);
+    fixture.said(run, "Succeeded")
 }
 
 // checklist 13.4: deletion stage, new cluster; active while stages are updating; failed;
@@ -348,37 +348,37 @@ fn ended(world: &mut World, run: usize) -> String {
 #[test]
 fn when_the_deletion_stage_has_its_turn() {
     let failed = |text: &str| format!("False UpdateRunFailed: {ABORT}{text}");
-    both_scopes(|mut world| {
-        let run = deleting(&mut world, false, "..");
-        world.bind("new");
-        world.edit("new", |spec| spec.state = BindingState::Unscheduled);
+    both_scopes(|mut fixture| {
+        let run = deleting(&mut fixture, false, "..");
+        fixture.bind("new");
+        fixture.edit("new", |spec| spec.state = BindingState::Unscheduled);
         let text = format!("{UNEXP}the cluster `new` to be deleted is not in the delete stage");
-        assert_eq!(ended(&mut world, run), failed(&text));
+        assert_eq!(ended(&mut fixture, run), failed(&text));
     });
-    both_scopes(|mut world| {
-        let run = deleting(&mut world, false, "..");
-        writer().stage_started(going(&mut world, run));
+    both_scopes(|mut fixture| {
+        let run = deleting(&mut fixture, false, "..");
+        writer().stage_started(going(&mut fixture, run));
         let text = format!(
             "{UNEXP}the delete stage is active, but there are still stages updating, updatingStageIndex: 0, lastFinishedStageIndex: -1"
         );
-        assert_eq!(ended(&mut world, run), failed(&text));
+        assert_eq!(ended(&mut fixture, run), failed(&text));
     });
-    both_scopes(|mut world| {
-        let run = deleting(&mut world, true, "..");
-        writer().stage_failed(going(&mut world, run), "broken");
+    both_scopes(|mut fixture| {
+        let run = deleting(&mut fixture, true, "..");
+        writer().stage_failed(going(&mut fixture, run), "broken");
         let text = "the delete stage has failed, err: broken";
-        assert_eq!(ended(&mut world, run), failed(text));
+        assert_eq!(ended(&mut fixture, run), failed(text));
     });
-    both_scopes(|mut world| {
-        let run = deleting(&mut world, true, "gg");
-        writer().stage_succeeded(going(&mut world, run));
+    both_scopes(|mut fixture| {
+        let run = deleting(&mut fixture, true, "gg");
+        writer().stage_succeeded(going(&mut fixture, run));
         // A lost final write is made good.
-        assert!(ended(&mut world, run).starts_with("True UpdateRunSucceeded"));
+        assert!(ended(&mut fixture, run).starts_with("True UpdateRunSucceeded"));
     });
     for (clusters, withdrawn) in [("..", 2), ("d.", 1), ("g.", 1), ("dd", 0), ("gd", 0)] {
-        both_scopes(|mut world| {
-            let run = deleting(&mut world, true, clusters);
-            let told = plan(&world.seen(run));
+        both_scopes(|mut fixture| {
+            let run = deleting(&mut fixture, true, clusters);
+            let told = plan(&fixture.seen(run));
             let found =
                 told.actions.iter().filter(|a| matches!(a, Action::DeleteBinding(_))).count();
             assert_eq!(found, withdrawn, "{clusters}");
@@ -396,26 +396,26 @@ fn how_a_deletion_stage_is_stopped() {
         ("gg", "False UpdateRunStopped"),
         ("g.", "False UpdateRunStopped"),
     ] {
-        both_scopes(|mut world| {
-            let run = deleting(&mut world, true, clusters);
-            world.set_state(run, Stop);
-            world.settle(run);
-            assert!(world.said(run, "Progressing").starts_with(said_then), "{clusters}");
+        both_scopes(|mut fixture| {
+            let run = deleting(&mut fixture, true, clusters);
+            fixture.set_state(run, Stop);
+            fixture.settle(run);
+            assert!(fixture.said(run, "Progressing").starts_with(said_then), "{clusters}");
             // Never done while stopped, whatever is left.
-            assert_eq!(said(&going(&mut world, run).conditions, "Succeeded"), "");
+            assert_eq!(said(&going(&mut fixture, run).conditions, "Succeeded"), "");
         });
     }
-    both_scopes(|mut world| {
-        let run = deleting(&mut world, true, "d.");
-        writer().cluster_succeeded(&mut going(&mut world, run).clusters[0]);
-        world.set_state(run, Stop);
+    both_scopes(|mut fixture| {
+        let run = deleting(&mut fixture, true, "d.");
+        writer().cluster_succeeded(&mut going(&mut fixture, run).clusters[0]);
+        fixture.set_state(run, Stop);
         assert_eq!(
-            ended(&mut world, run),
+            ended(&mut fixture, run),
             format!(
                 "False UpdateRunFailed: {ABORT}{UNEXP}the deleted cluster `x1` in the deleting stage still has a binding"
             )
         );
-        let told = said(&going(&mut world, run).conditions, "Progressing");
+        let told = said(&going(&mut fixture, run).conditions, "Progressing");
         assert!(told.starts_with("False StageUpdatingFailed"));
     });
 }
@@ -423,18 +423,20 @@ fn how_a_deletion_stage_is_stopped() {
 // checklist 13.6: run created in Stop with an empty first stage; deletion stage reached in Stop
 #[test]
 fn a_run_created_in_stop_with_nothing_to_update() {
-    both_scopes(|mut world| {
-        world.strategy = Some(strategy(json!([
+    both_scopes(|mut fixture| {
+        fixture.strategy = Some(strategy(json!([
             {"name": "none"}, {"name": "all", "labelSelector": {}},
         ])));
-        let run = world.create("r", "1", Stop);
-        world.settle(run);
-        assert!(world.said(run, "Progressing").starts_with("False UpdateRunStopped"));
-        let stage = &world.status(run).stages_status[0];
+        let run = fixture.create("r", "1", Stop);
+        fixture.settle(run);
+        assert!(fixture.said(run, "Progressing").starts_with("False UpdateRunStopped"));
+        let stage = &fixture.status(run).stages_status[0];
         assert!(said(&stage.conditions, "Progressing").starts_with("False StageUpdatingStopped"));
         assert_eq!(stage.start_time, None);
-        world.set_state(run, Run);
-        world.run_to_the_end(run);
-        assert!(world.told(run).contains("none: Progressing=False/StageUpdatingSkippedNoClusters"));
+        fixture.set_state(run, Run);
+        fixture.run_to_the_end(run);
+        assert!(
+            fixture.told(run).contains("none: Progressing=False/StageUpdatingSkippedNoClusters")
+        );
     });
 }

@@ -2,31 +2,31 @@
 //! read at any moment and writes at any later one, ends where a single one ends that never
 //! crashes. The stories are in `crash_stories`.
 
-use super::world::{Second, World, both_scopes};
+use super::fixture::{Fixture, Second, both_scopes};
 use crate::record::chain;
 
 /// How a story ended: what each run says, what each cluster and request holds.
-fn end(world: &World) -> String {
-    let mut text: String = (0..world.runs.len()).map(|run| world.told(run)).collect();
-    for binding in &world.bindings {
+fn end(fixture: &Fixture) -> String {
+    let mut text: String = (0..fixture.runs.len()).map(|run| fixture.told(run)).collect();
+    for binding in &fixture.bindings {
         let spec = &binding.spec;
         let overrides = spec.cluster_resource_override_snapshots.join(" ");
         text += &format!("{}: {} {overrides}\n", binding.name, spec.resource_snapshot_name);
     }
-    for request in &world.approvals {
+    for request in &fixture.approvals {
         let said = request.conditions.iter().map(|c| format!(" {}={}", c.type_, c.status));
         text += &format!("{}:{}\n", request.name, said.collect::<String>());
     }
-    for snapshot in &world.resource_snapshots {
+    for snapshot in &fixture.resource_snapshots {
         text += &format!("{} {}\n", snapshot.name, snapshot.latest);
     }
-    text + &recorded(world)
+    text + &recorded(fixture)
 }
 
 /// What is recorded, in whatever order; P6: and that the chain verifies.
-fn recorded(world: &World) -> String {
+fn recorded(fixture: &Fixture) -> String {
     let mut told = Vec::new();
-    for (run, record) in &world.records {
+    for (run, record) in &fixture.records {
         assert_eq!(chain::verify(&[record]), [], "run {run}");
         let entries = record.entries.iter().map(|entry| {
             let about = [&entry.stage, &entry.cluster, &entry.gate].map(|part| part.as_deref());
@@ -40,33 +40,33 @@ fn recorded(world: &World) -> String {
 
 /// Tells a story in both scopes once in peace, then once for every write it made with a
 /// crash right after it, then with a second hub.
-pub fn survives(prepare: impl Fn(&mut World), story: impl Fn(&mut World)) {
-    survives_policed(prepare, |world| {
-        story(world);
-        if world.crash_after.is_none() && world.second.is_none() && !world.crashed {
-            same_writes_as_ever(world);
+pub fn survives(prepare: impl Fn(&mut Fixture), story: impl Fn(&mut Fixture)) {
+    survives_policed(prepare, |fixture| {
+        story(fixture);
+        if fixture.crash_after.is_none() && fixture.second.is_none() && !fixture.crashed {
+            same_writes_as_ever(fixture);
         }
     });
 }
 
 /// The same for a story in which somebody has a policy.
-pub fn survives_policed(prepare: impl Fn(&mut World), story: impl Fn(&mut World)) {
-    both_scopes(|mut world| {
-        prepare(&mut world);
-        let mut calm = world.clone();
+pub fn survives_policed(prepare: impl Fn(&mut Fixture), story: impl Fn(&mut Fixture)) {
+    both_scopes(|mut fixture| {
+        prepare(&mut fixture);
+        let mut calm = fixture.clone();
         story(&mut calm);
         assert!(calm.writes > 5, "the story is too short");
         for cut in 1..=calm.writes {
-            let mut crashed = world.clone();
+            let mut crashed = fixture.clone();
             crashed.crash_after = Some(cut);
             crashed.crashed = true;
             story(&mut crashed);
             assert_eq!(end(&crashed), end(&calm), "crash after write {cut}");
         }
         // What hubs do to each other has nothing to do with the scope.
-        for reads_at in 0..=if world.namespace.is_none() { calm.writes } else { 0 } {
+        for reads_at in 0..=if fixture.namespace.is_none() { calm.writes } else { 0 } {
             for later in [0, 2] {
-                let mut raced = world.clone();
+                let mut raced = fixture.clone();
                 let writes_at = reads_at + later;
                 raced.crashed = true;
                 raced.second = Some(Second { reads_at, writes_at, plan: None });
@@ -79,7 +79,7 @@ pub fn survives_policed(prepare: impl Fn(&mut World), story: impl Fn(&mut World)
 
 /// P7: nobody has a policy here, so the writes are those from before there were any, byte for
 /// byte. The list was made then; a change to it changes what KubeFleet's users get.
-fn same_writes_as_ever(calm: &World) {
+fn same_writes_as_ever(calm: &Fixture) {
     let name = std::thread::current().name().unwrap_or_default().to_owned();
     let story = name.rsplit("::").next().unwrap_or_default();
     // What is written has nothing to do with the scope.
@@ -115,14 +115,14 @@ fn fnv(hash: u64, byte: u8) -> u64 {
 
 #[test]
 fn a_hub_that_read_an_older_generation_does_not_write() {
-    both_scopes(|mut world| {
-        let run = world.create("r", "1", flagship_api::staged_update::UpdateRunState::Run);
-        world.settle(run);
-        let old = world.seen(run);
-        let fence = world.binding("m2").fence.clone().unwrap();
-        world.binding("m2").fence.as_mut().unwrap().generation = fence.generation + 1;
+    both_scopes(|mut fixture| {
+        let run = fixture.create("r", "1", flagship_api::staged_update::UpdateRunState::Run);
+        fixture.settle(run);
+        let old = fixture.seen(run);
+        let fence = fixture.binding("m2").fence.clone().unwrap();
+        fixture.binding("m2").fence.as_mut().unwrap().generation = fence.generation + 1;
         let late = crate::update_run::plan(&crate::update_run::Observed {
-            bindings: world.seen(run).bindings,
+            bindings: fixture.seen(run).bindings,
             ..old
         });
         assert_eq!(late.actions, []);

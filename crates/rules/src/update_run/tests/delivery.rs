@@ -5,17 +5,17 @@ use flagship_api::condition::{ConditionStatus, Generation, draft};
 use flagship_api::placement_status::NamespacedName;
 use flagship_api::staged_update::UpdateRunState::Run;
 
-use super::world::World;
+use super::fixture::Fixture;
 use crate::model::Binding;
 use crate::update_run::delivery::{Delivery, Target, look};
 
 /// A run that has delivered to m2, and what it makes of the binding after a change.
 fn after(change: impl Fn(&mut Binding)) -> Delivery {
-    let mut world = World::new(None);
-    let run = world.create("r", "1", Run);
-    world.settle(run);
-    change(world.binding("m2"));
-    let seen = world.seen(run);
+    let mut fixture = Fixture::new(None);
+    let run = fixture.create("r", "1", Run);
+    fixture.settle(run);
+    change(fixture.binding("m2"));
+    let seen = fixture.seen(run);
     let target = Target::of(&seen, &seen.run.status).unwrap();
     let binding = seen.bindings.iter().find(|binding| binding.cluster() == "m2").unwrap();
     look(&seen, &target, binding, &seen.run.status.stages_status[0].clusters[0])

@@ -5,14 +5,14 @@ use flagship_api::staged_update::UpdateRunState::Run;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::json;
 
-use super::world::both_scopes;
+use super::fixture::both_scopes;
 use crate::model::Binding;
 use crate::update_run::CreateApprovalRequest;
 
 #[test]
 fn an_approval_request_has_these_labels_and_belongs_to_one_run() {
-    both_scopes(|mut world| {
-        let run = world.create("r", "1", Run);
+    both_scopes(|mut fixture| {
+        let run = fixture.create("r", "1", Run);
         let ask = CreateApprovalRequest {
             name: "r-before-all".into(),
             stage: "all".into(),
@@ -26,14 +26,14 @@ fn an_approval_request_has_these_labels_and_belongs_to_one_run() {
                 "kubernetes-fleet.io/taskType": "beforeStage",
                 "kubernetes-fleet.io/isLatestUpdateRunApproval": "true",
             },
-            "annotations": {"flagship.dev/update-run-uid": world.runs[run].uid},
+            "annotations": {"flagship.dev/update-run-uid": fixture.runs[run].uid},
         });
-        if let Some(namespace) = &world.namespace {
+        if let Some(namespace) = &fixture.namespace {
             want["namespace"] = namespace.as_str().into();
         }
-        assert_eq!(serde_json::to_value(ask.metadata(&world.runs[run])).unwrap(), want);
+        assert_eq!(serde_json::to_value(ask.metadata(&fixture.runs[run])).unwrap(), want);
         assert_eq!(
-            serde_json::to_value(ask.spec(&world.runs[run])).unwrap(),
+            serde_json::to_value(ask.spec(&fixture.runs[run])).unwrap(),
             json!({"parentStageRollout": "r", "targetStage": "all"})
         );
     });
@@ -41,15 +41,15 @@ fn an_approval_request_has_these_labels_and_belongs_to_one_run() {
 
 #[test]
 fn a_fence_left_on_a_binding_is_read_back() {
-    both_scopes(|mut world| {
-        let run = world.create("r", "1", Run);
-        world.settle(run);
-        let fence = world.runs[run].fence();
-        assert_eq!(world.binding("m2").fence, Some(fence.clone()));
+    both_scopes(|mut fixture| {
+        let run = fixture.create("r", "1", Run);
+        fixture.settle(run);
+        let fence = fixture.runs[run].fence();
+        assert_eq!(fixture.binding("m2").fence, Some(fence.clone()));
         let mut metadata = ObjectMeta::default();
         fence.to_api().leave_on(&mut metadata);
         let status = ResourceBindingStatus::default();
-        let spec = world.binding("m2").spec.clone();
+        let spec = fixture.binding("m2").spec.clone();
         assert_eq!(Binding::read(metadata, spec, Some(status)).fence, Some(fence));
     });
 }

@@ -5,7 +5,7 @@ use flagship_api::staged_update::UpdateRunState::{Run, Stop};
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::world::{World, strategy};
+use super::fixture::{Fixture, strategy};
 use crate::update_run::lifecycle::has_ended;
 use crate::update_run::{Observed, Plan, plan};
 
@@ -16,7 +16,7 @@ enum Happens {
     CrashIn(usize),
     /// A second hub makes a plan now ...
     Plans(usize),
-    /// ... and carries it out later, whatever has become of the world.
+    /// ... and carries it out later, whatever has become of the fixture.
     CarriesOut,
     Later(i64),
     Available,
@@ -48,60 +48,60 @@ fn happens() -> impl Strategy<Value = Happens> {
     ]
 }
 
-fn world(namespaced: bool, rival: bool) -> World {
-    let mut world = World::new(namespaced.then_some("app"));
-    world.strategy = Some(strategy(json!([
+fn fixture(namespaced: bool, rival: bool) -> Fixture {
+    let mut fixture = Fixture::new(namespaced.then_some("app"));
+    fixture.strategy = Some(strategy(json!([
         {"name": "canary", "labelSelector": {"matchLabels": {"env": "canary"}},
          "afterStageTasks": [{"type": "Approval"}, {"type": "TimedWait", "waitTime": "30s"}]},
         {"name": "prod", "labelSelector": {"matchLabels": {"env": "prod"}}, "maxConcurrency": 2,
          "beforeStageTasks": [{"type": "Approval"}]},
     ])));
-    world.bind("x");
-    world.edit("x", |spec| spec.state = flagship_api::binding::BindingState::Unscheduled);
-    world.create("a", "0", Run);
+    fixture.bind("x");
+    fixture.edit("x", |spec| spec.state = flagship_api::binding::BindingState::Unscheduled);
+    fixture.create("a", "0", Run);
     if rival {
-        world.create("b", "1", Run);
+        fixture.create("b", "1", Run);
     }
-    world
+    fixture
 }
 
-fn happen(world: &mut World, late: &mut Option<(usize, Plan, Observed)>, what: Happens) {
-    let real = |run: usize| run % world.runs.len();
+fn happen(fixture: &mut Fixture, late: &mut Option<(usize, Plan, Observed)>, what: Happens) {
+    let real = |run: usize| run % fixture.runs.len();
     match what {
         Happens::Pass(run) => {
             let run = real(run);
-            world.step(run);
+            fixture.step(run);
         }
-        Happens::CrashIn(writes) => world.crash_after = Some(writes),
+        Happens::CrashIn(writes) => fixture.crash_after = Some(writes),
         Happens::Plans(run) => {
             let run = real(run);
-            let read = world.seen(run);
+            let read = fixture.seen(run);
             *late = Some((run, plan(&read), read));
         }
         Happens::CarriesOut => {
             if let Some((run, plan, read)) = late.take() {
-                world.carry_out_late(run, &plan, &read);
+                fixture.carry_out_late(run, &plan, &read);
             }
         }
-        Happens::Later(seconds) => world.later(seconds),
-        Happens::Available => world.available(),
-        Happens::Failing => world.report("Available", ConditionStatus::False),
-        Happens::Approve(generation) => world.approve_at(generation),
+        Happens::Later(seconds) => fixture.later(seconds),
+        Happens::Available => fixture.available(),
+        Happens::Failing => fixture.report("Available", ConditionStatus::False),
+        Happens::Approve(generation) => fixture.approve_at(generation),
         Happens::LosesRequest => {
-            world.approvals.pop();
+            fixture.approvals.pop();
         }
-        Happens::Vanish => world.vanish(),
+        Happens::Vanish => fixture.vanish(),
         Happens::Stop(run) => {
             let run = real(run);
-            world.set_state(run, Stop);
+            fixture.set_state(run, Stop);
         }
         Happens::Resume(run) => {
             let run = real(run);
-            world.set_state(run, Run);
+            fixture.set_state(run, Run);
         }
         Happens::SchedulerTouches(at) => {
             let cluster = ["m1", "m2", "m3"][at];
-            world.edit(cluster, |spec| spec.cluster_decision.reason.push('x'));
+            fixture.edit(cluster, |spec| spec.cluster_decision.reason.push('x'));
         }
     }
 }
@@ -109,36 +109,36 @@ fn happen(world: &mut World, late: &mut Option<(usize, Plan, Observed)>, what: H
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
-    /// The world itself holds every accepted write against the laws.
+    /// The fixture itself holds every accepted write against the laws.
     #[test]
     fn no_history_breaks_a_law_and_every_run_still_ends(
         namespaced: bool,
         rival: bool,
         history in prop::collection::vec(happens(), 0..80),
     ) {
-        let mut world = world(namespaced, rival);
+        let mut fixture = fixture(namespaced, rival);
         let mut late = None;
         for what in history {
-            happen(&mut world, &mut late, what);
+            happen(&mut fixture, &mut late, what);
         }
-        world.crash_after = None;
-        for run in 0..world.runs.len() {
-            world.set_state(run, Run);
+        fixture.crash_after = None;
+        for run in 0..fixture.runs.len() {
+            fixture.set_state(run, Run);
         }
         for _ in 0..60 {
-            for run in 0..world.runs.len() {
-                world.settle(run);
+            for run in 0..fixture.runs.len() {
+                fixture.settle(run);
             }
-            world.later(20);
-            world.approve();
-            world.available();
-            world.vanish();
+            fixture.later(20);
+            fixture.approve();
+            fixture.available();
+            fixture.vanish();
         }
-        for run in 0..world.runs.len() {
-            prop_assert!(has_ended(world.status(run)), "{}", world.told(run));
+        for run in 0..fixture.runs.len() {
+            prop_assert!(has_ended(fixture.status(run)), "{}", fixture.told(run));
         }
         if !rival {
-            prop_assert!(world.said(0, "Succeeded").starts_with("True"), "{}", world.told(0));
+            prop_assert!(fixture.said(0, "Succeeded").starts_with("True"), "{}", fixture.told(0));
         }
     }
 }

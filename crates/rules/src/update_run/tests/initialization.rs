@@ -8,7 +8,7 @@ use flagship_api::staged_update::UpdateRunState::Initialize;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use super::world::{World, both_scopes, selected, strategy};
+use super::fixture::{Fixture, both_scopes, selected, strategy};
 use crate::model::ResourceSnapshot;
 use crate::placement::PassError;
 use crate::update_run::{ClusterOverride, NamespacedOverride, Observed, Waiting, plan};
@@ -18,22 +18,22 @@ const USER: &str = "failed to process the request due to a client error: ";
 const UNEXP: &str = "unexpected behavior which cannot be handled by the controller: ";
 
 /// What the run says after it was initialized, with the grace over.
-fn initialized(world: &mut World, index: &str) -> String {
-    let run = world.create("r", index, Initialize);
-    world.later(5);
-    world.settle(run);
-    world.said(run, "Initialized")
+fn initialized(fixture: &mut Fixture, index: &str) -> String {
+    let run = fixture.create("r", index, Initialize);
+    fixture.later(5);
+    fixture.settle(run);
+    fixture.said(run, "Initialized")
 }
 
-fn fails(change: impl Fn(&mut World), wrap: &str, detail: &str) {
-    both_scopes(|mut world| {
-        change(&mut world);
-        let detail = detail.replace("{ns}", world.namespace.as_deref().unwrap_or_default());
+fn fails(change: impl Fn(&mut Fixture), wrap: &str, detail: &str) {
+    both_scopes(|mut fixture| {
+        change(&mut fixture);
+        let detail = detail.replace("{ns}", fixture.namespace.as_deref().unwrap_or_default());
         assert_eq!(
-            initialized(&mut world, "1"),
+            initialized(&mut fixture, "1"),
             format!("False UpdateRunInitializedFailed: {VALID}{wrap}{detail}")
         );
-        assert_eq!(world.snapshots(), vec![""; world.bindings.len()]);
+        assert_eq!(fixture.snapshots(), vec![""; fixture.bindings.len()]);
     });
 }
 
@@ -88,14 +88,14 @@ fn policy_snapshot_none_two_without_index_bad_count_not_scheduled() {
             "invalid annotation kubernetes-fleet.io/number-of-clusters: -1 is not a valid count: must not be negative",
         ),
     ] {
-        both_scopes(|mut world| {
-            world.policy_snapshots[0].policy = policy(json!({"placementType": "PickN"}));
-            world.policy_snapshots[0].number_of_clusters = count.map(Into::into);
+        both_scopes(|mut fixture| {
+            fixture.policy_snapshots[0].policy = policy(json!({"placementType": "PickN"}));
+            fixture.policy_snapshots[0].number_of_clusters = count.map(Into::into);
             assert_eq!(
-                initialized(&mut world, "1"),
+                initialized(&mut fixture, "1"),
                 format!(
                     "False UpdateRunInitializedFailed: cannot continue the updateRun: failed to validate the updateRun, {UNEXP}{cause}: the policy snapshot `{}` doesn't have valid cluster count annotation",
-                    world.key("web-0")
+                    fixture.key("web-0")
                 )
             );
         });
@@ -104,16 +104,16 @@ fn policy_snapshot_none_two_without_index_bad_count_not_scheduled() {
 
 #[test]
 fn a_run_created_right_after_its_placement_waits_for_the_scheduler_first() {
-    both_scopes(|mut world| {
-        let known = std::mem::take(&mut world.policy_snapshots);
-        let run = world.create("r", "1", Initialize);
-        let plan = world.settle(run);
+    both_scopes(|mut fixture| {
+        let known = std::mem::take(&mut fixture.policy_snapshots);
+        let run = fixture.create("r", "1", Initialize);
+        let plan = fixture.settle(run);
         assert!(matches!(plan.waiting[..], [Waiting::Scheduling { .. }]));
         assert_eq!(plan.wake.unwrap().as_secs(), 5);
-        world.later(3);
-        world.policy_snapshots = known;
-        world.settle(run);
-        assert!(world.said(run, "Initialized").starts_with("True"));
+        fixture.later(3);
+        fixture.policy_snapshots = known;
+        fixture.settle(run);
+        assert!(fixture.said(run, "Initialized").starts_with("True"));
     });
 }
 
@@ -124,14 +124,14 @@ fn policy_details_are_recorded_for_pick_n_pick_fixed_and_pick_all() {
         (json!({"placementType": "PickFixed", "clusterNames": ["m1", "m2", "m3"]}), None),
         (json!({"placementType": "PickAll"}), None),
     ] {
-        both_scopes(|mut world| {
-            world.policy_snapshots[0].policy = policy(kind.clone());
-            world.policy_snapshots[0].number_of_clusters = count.map(Into::into);
+        both_scopes(|mut fixture| {
+            fixture.policy_snapshots[0].policy = policy(kind.clone());
+            fixture.policy_snapshots[0].number_of_clusters = count.map(Into::into);
             assert_eq!(
-                initialized(&mut world, "1"),
+                initialized(&mut fixture, "1"),
                 "True UpdateRunInitializedSuccessfully: The UpdateRun initialized successfully"
             );
-            let status = world.status(0);
+            let status = fixture.status(0);
             assert_eq!(status.policy_observed_cluster_count, 3);
             assert_eq!(status.policy_snapshot_index_used, "0");
             assert_eq!(
@@ -163,30 +163,30 @@ fn bindings_none_and_count_mismatch() {
 
 #[test]
 fn a_live_binding_of_an_old_policy_is_waited_out_without_a_condition() {
-    both_scopes(|mut world| {
-        let run = world.create("r", "1", Initialize);
-        world.edit("m1", |spec| spec.scheduling_policy_snapshot_name = "web-9".into());
-        let plan = world.settle(run);
+    both_scopes(|mut fixture| {
+        let run = fixture.create("r", "1", Initialize);
+        fixture.edit("m1", |spec| spec.scheduling_policy_snapshot_name = "web-9".into());
+        let plan = fixture.settle(run);
         assert_eq!(
             plan.trouble.unwrap().cause(),
             format!(
                 "binding `{}` with old policy snapshot `{}` has state Scheduled, we might observe a transient state, need retry",
-                world.key("web-m1"),
-                world.key("web-9")
+                fixture.key("web-m1"),
+                fixture.key("web-9")
             )
         );
-        assert!(world.status(run).conditions.is_empty());
+        assert!(fixture.status(run).conditions.is_empty());
     });
 }
 
 #[test]
 fn only_to_be_deleted_bindings_pass_under_pick_all() {
-    both_scopes(|mut world| {
+    both_scopes(|mut fixture| {
         for cluster in ["m1", "m2", "m3"] {
-            world.edit(cluster, |spec| spec.state = BindingState::Unscheduled);
+            fixture.edit(cluster, |spec| spec.state = BindingState::Unscheduled);
         }
-        assert!(initialized(&mut world, "1").starts_with("True"));
-        let gone = world.status(0).deletion_stage_status.as_ref().unwrap();
+        assert!(initialized(&mut fixture, "1").starts_with("True"));
+        let gone = fixture.status(0).deletion_stage_status.as_ref().unwrap();
         let names: Vec<_> = gone.clusters.iter().map(|c| c.cluster_name.as_str()).collect();
         assert_eq!(
             (gone.stage_name.as_str(), names),
@@ -267,16 +267,16 @@ fn clusters_in_no_stage_are_listed_up_to_ten() {
 
 #[test]
 fn a_status_right_after_initialization_has_stages_tasks_and_waits_in_one_spelling() {
-    both_scopes(|mut world| {
-        world.strategy = Some(strategy(json!([
+    both_scopes(|mut fixture| {
+        fixture.strategy = Some(strategy(json!([
             {"name": "canary", "labelSelector": {"matchLabels": {"env": "canary"}},
              "afterStageTasks": [{"type": "TimedWait", "waitTime": "90m"}]},
             {"name": "prod", "labelSelector": {"matchLabels": {"env": "prod"}},
              "sortingLabelKey": "order", "beforeStageTasks": [{"type": "Approval"}],
              "afterStageTasks": [{"type": "TimedWait", "waitTime": "0.5s"}, {"type": "Approval"}]},
         ])));
-        initialized(&mut world, "1");
-        let status = world.status(0);
+        initialized(&mut fixture, "1");
+        let status = fixture.status(0);
         assert_eq!(
             serde_json::to_value(&status.stages_status).unwrap(),
             json!([
@@ -308,15 +308,15 @@ fn snapshot_index_not_a_number_negative_missing_or_without_a_master() {
         ("7", USER, "no resourceSnapshots with index `7` found for placement `{ns}/web`"),
         ("1", UNEXP, "no master resourceSnapshot found for placement {ns}/web"),
     ] {
-        both_scopes(|mut world| {
-            world.resource_snapshots[1].hash = None;
-            let detail = detail.replace("{ns}", world.namespace.as_deref().unwrap_or_default());
+        both_scopes(|mut fixture| {
+            fixture.resource_snapshots[1].hash = None;
+            let detail = detail.replace("{ns}", fixture.namespace.as_deref().unwrap_or_default());
             assert_eq!(
-                initialized(&mut world, index),
+                initialized(&mut fixture, index),
                 format!("False UpdateRunInitializedFailed: {VALID}{wrap}{detail}")
             );
-            assert!(world.status(0).deletion_stage_status.is_some());
-            assert_eq!(world.status(0).resource_snapshot_index_used, "");
+            assert!(fixture.status(0).deletion_stage_status.is_some());
+            assert_eq!(fixture.status(0).resource_snapshot_index_used, "");
         });
     }
 }
@@ -325,21 +325,21 @@ fn snapshot_index_not_a_number_negative_missing_or_without_a_master() {
 // may not be done, so it is waited for as long as for the scheduler.
 #[test]
 fn a_group_that_is_not_whole_is_waited_for_and_then_refused() {
-    both_scopes(|mut world| {
-        world.resource_snapshots[1].count = Some("3".into());
-        let run = world.create("r", "1", Initialize);
-        world.step(run);
-        let told = plan(&world.seen(run));
+    both_scopes(|mut fixture| {
+        fixture.resource_snapshots[1].count = Some("3".into());
+        let run = fixture.create("r", "1", Initialize);
+        fixture.step(run);
+        let told = plan(&fixture.seen(run));
         let why = format!(
             "{VALID}expected behavior which can be recovered by itself: not all resource snapshot in the same index group are created, index `1` of placement `{}/web` has 1 of 3",
-            world.namespace.as_deref().unwrap_or_default()
+            fixture.namespace.as_deref().unwrap_or_default()
         );
         assert_eq!(told.waiting, [Waiting::Scheduling { why: why.clone() }]);
         assert_eq!((told.actions.len(), told.wake), (0, Some(SignedDuration::from_secs(5))));
         // The rest arrives in time.
-        let mut whole = world.clone();
+        let mut whole = fixture.clone();
         for part in ["web-1-0", "web-1-1"] {
-            let of_master = &world.resource_snapshots[1];
+            let of_master = &fixture.resource_snapshots[1];
             let mut part = ResourceSnapshot { name: part.into(), ..of_master.clone() };
             (part.hash, part.count) = (None, None);
             whole.resource_snapshots.push(part);
@@ -347,47 +347,47 @@ fn a_group_that_is_not_whole_is_waited_for_and_then_refused() {
         whole.settle(run);
         assert_eq!(whole.status(run).resource_snapshot_index_used, "1");
         // Or it does not: nothing is touched.
-        world.later(6);
-        world.settle(run);
-        let status = world.status(run);
+        fixture.later(6);
+        fixture.settle(run);
+        let status = fixture.status(run);
         let said = &status.conditions[0];
         assert_eq!((said.status.as_str(), &said.message), ("False", &why));
         assert_eq!(status.resource_snapshot_index_used, "");
-        assert!(world.bindings.iter().all(|binding| binding.fence.is_none()));
+        assert!(fixture.bindings.iter().all(|binding| binding.fence.is_none()));
     });
 }
 
 #[test]
 fn an_omitted_index_takes_a_snapshot_at_once_and_reuses_an_equal_one() {
-    both_scopes(|mut world| {
-        initialized(&mut world, "");
-        assert_eq!(world.status(0).resource_snapshot_index_used, "2");
-        assert!(!world.resource_snapshots[1].latest && world.resource_snapshots[2].latest);
-        world.create("again", "", Initialize);
-        world.settle(1);
-        assert_eq!(world.status(1).resource_snapshot_index_used, "2");
-        assert_eq!(world.resource_snapshots.len(), 3);
-        world.selection = selected("b");
-        world.create("next", "", Initialize);
-        world.settle(2);
-        assert_eq!(world.status(2).resource_snapshot_index_used, "3");
-        world.resource_snapshots.clear();
-        world.create("first", "", Initialize);
-        world.settle(3);
-        assert_eq!(world.status(3).resource_snapshot_index_used, "0");
+    both_scopes(|mut fixture| {
+        initialized(&mut fixture, "");
+        assert_eq!(fixture.status(0).resource_snapshot_index_used, "2");
+        assert!(!fixture.resource_snapshots[1].latest && fixture.resource_snapshots[2].latest);
+        fixture.create("again", "", Initialize);
+        fixture.settle(1);
+        assert_eq!(fixture.status(1).resource_snapshot_index_used, "2");
+        assert_eq!(fixture.resource_snapshots.len(), 3);
+        fixture.selection = selected("b");
+        fixture.create("next", "", Initialize);
+        fixture.settle(2);
+        assert_eq!(fixture.status(2).resource_snapshot_index_used, "3");
+        fixture.resource_snapshots.clear();
+        fixture.create("first", "", Initialize);
+        fixture.settle(3);
+        assert_eq!(fixture.status(3).resource_snapshot_index_used, "0");
     });
 }
 
 #[test]
 fn a_bad_selector_is_the_users_mistake_and_a_silent_server_is_not() {
-    both_scopes(|mut world| {
-        let run = world.create("r", "", Initialize);
-        world.step(run);
+    both_scopes(|mut fixture| {
+        let run = fixture.create("r", "", Initialize);
+        fixture.step(run);
         let bad = Some(Err(PassError::User("bad selector".into())));
-        let told = plan(&Observed { selection: bad, ..world.seen(run) });
+        let told = plan(&Observed { selection: bad, ..fixture.seen(run) });
         assert_eq!(told.events[0].message, format!("{VALID}{USER}bad selector"));
         let silent = Some(Err(PassError::Server("timeout".into())));
-        let told = plan(&Observed { selection: silent, ..world.seen(run) });
+        let told = plan(&Observed { selection: silent, ..fixture.seen(run) });
         assert_eq!(
             (told.actions.len(), told.trouble),
             (0, Some(PassError::Server("timeout".into())))
@@ -397,9 +397,9 @@ fn a_bad_selector_is_the_users_mistake_and_a_silent_server_is_not() {
 
 #[test]
 fn overrides_are_recorded_per_cluster_and_only_for_this_placement() {
-    both_scopes(|mut world| {
-        let scope = if world.namespace.is_some() { "Namespaced" } else { "Cluster" };
-        let other = if world.namespace.is_some() { "Cluster" } else { "Namespaced" };
+    both_scopes(|mut fixture| {
+        let scope = if fixture.namespace.is_some() { "Namespaced" } else { "Cluster" };
+        let other = if fixture.namespace.is_some() { "Cluster" } else { "Namespaced" };
         let rules = |env: &str| {
             json!({"overrideRules": [{"clusterSelector": {"clusterSelectorTerms":
                 [{"labelSelector": {"matchLabels": {"env": env}}}]}}]})
@@ -417,8 +417,8 @@ fn overrides_are_recorded_per_cluster_and_only_for_this_placement() {
             let key = NamespacedName { namespace: "app".into(), name: name.into() };
             NamespacedOverride { key, spec }
         };
-        let run = world.create("r", "", Initialize);
-        world.step(run);
+        let run = fixture.create("r", "", Initialize);
+        fixture.step(run);
         let told = plan(&Observed {
             cluster_overrides: vec![
                 wide("z-0", "prod"),
@@ -426,11 +426,11 @@ fn overrides_are_recorded_per_cluster_and_only_for_this_placement() {
                 wide("d-0", "canary"),
             ],
             overrides: vec![narrow("ro-0", scope), narrow("no-0", other)],
-            ..world.seen(run)
+            ..fixture.seen(run)
         });
-        world.carry_out(run, &told);
+        fixture.carry_out(run, &told);
         let recorded = |stage: usize| {
-            let cluster = &world.status(run).stages_status[stage].clusters[0];
+            let cluster = &fixture.status(run).stages_status[stage].clusters[0];
             let narrow = cluster.resource_override_snapshots.iter().map(|o| o.name.clone());
             let wide = cluster.cluster_resource_override_snapshots.iter().cloned();
             wide.chain(narrow).collect::<Vec<_>>()
@@ -442,19 +442,20 @@ fn overrides_are_recorded_per_cluster_and_only_for_this_placement() {
 
 #[test]
 fn what_cannot_be_read_is_waited_for_and_not_taken_for_absent() {
-    both_scopes(|mut world| {
-        let run = world.create("r", "1", Initialize);
-        world.later(5);
-        world.unreadable = Some("Strategy s: spec.stages[0].maxConcurrency: too large".to_owned());
-        world.settle(run);
+    both_scopes(|mut fixture| {
+        let run = fixture.create("r", "1", Initialize);
+        fixture.later(5);
+        fixture.unreadable =
+            Some("Strategy s: spec.stages[0].maxConcurrency: too large".to_owned());
+        fixture.settle(run);
         assert_eq!(
-            world.said(run, "Initialized"),
+            fixture.said(run, "Initialized"),
             "Unknown UpdateRunInputUnreadable: cannot be read: Strategy s: \
              spec.stages[0].maxConcurrency: too large; correct it, and the update run goes on by \
              itself"
         );
-        world.unreadable = None;
-        world.settle(run);
-        assert!(world.said(run, "Initialized").starts_with("True"));
+        fixture.unreadable = None;
+        fixture.settle(run);
+        assert!(fixture.said(run, "Initialized").starts_with("True"));
     });
 }

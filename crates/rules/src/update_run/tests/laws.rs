@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::json;
 
 use super::checklist::{started, writer};
-use super::world::{World, start};
+use super::fixture::{Fixture, start};
 use crate::policy::checks::{self, Standing};
 use crate::policy::{Adopted, Policy};
 use crate::update_run::stages::untouched;
@@ -20,9 +20,9 @@ use crate::work::Work;
 #[test]
 fn a_law_that_is_broken_is_told() {
     let names = |told: Vec<laws::Broken>| told.into_iter().map(|b| b.law).collect::<Vec<_>>();
-    let mut world = World::new(None);
-    let run = started(&mut world);
-    let whole = world.seen(run);
+    let mut fixture = Fixture::new(None);
+    let run = started(&mut fixture);
+    let whole = fixture.seen(run);
     let mut seen = whole.clone();
     seen.run.status.stages_status[0].clusters[0].conditions.clear();
     assert_eq!(names(laws::state(&seen)), ["S1"]);
@@ -56,9 +56,9 @@ fn a_stage_that_ends_before_its_checks_is_found() {
     };
     let spec = json!({"checks": [check("one", "Cluster"), check("all", "Stage")]});
     let policy = Policy { name: "p".to_owned(), spec: serde_json::from_value(spec).unwrap() };
-    let mut world = World::new(None);
-    let run = started(&mut world);
-    let mut read = world.seen(run);
+    let mut fixture = Fixture::new(None);
+    let run = started(&mut fixture);
+    let mut read = fixture.seen(run);
     read.run.adopted = Some(Adopted { policies: vec![policy], ..Adopted::default() });
     let stage = read.run.status.stages_status[0].stage_name.clone();
     let cluster = read.run.status.stages_status[0].clusters[0].cluster_name.clone();
@@ -95,12 +95,12 @@ fn a_stage_that_ends_before_its_checks_is_found() {
 // S12: what the Works of a cluster say when it is declared done
 #[test]
 fn works_of_two_versions_are_not_one_delivery() {
-    let mut world = World::new(None);
-    let run = started(&mut world);
-    let before = world.seen(run);
-    world.available();
-    world.settle(run);
-    let after = world.seen(run);
+    let mut fixture = Fixture::new(None);
+    let run = started(&mut fixture);
+    let before = fixture.seen(run);
+    fixture.available();
+    fixture.settle(run);
+    let after = fixture.seen(run);
     let work = |name: &str, index: &str, available: bool| {
         let mut work = Work {
             name: name.into(),

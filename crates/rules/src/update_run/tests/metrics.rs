@@ -3,7 +3,7 @@
 use flagship_api::staged_update::UpdateRunState::{Initialize, Run};
 use serde_json::json;
 
-use super::world::{World, both_scopes, strategy};
+use super::fixture::{Fixture, both_scopes, strategy};
 use crate::update_run::{Measured, Plan};
 
 fn told(plan: &Plan) -> String {
@@ -15,35 +15,35 @@ fn told(plan: &Plan) -> String {
 
 #[test]
 fn status_gauge_from_waiting_to_succeeded() {
-    both_scopes(|mut world| {
-        world.strategy = Some(strategy(json!([
+    both_scopes(|mut fixture| {
+        fixture.strategy = Some(strategy(json!([
             {"name": "all", "labelSelector": {}, "maxConcurrency": 3,
              "beforeStageTasks": [{"type": "Approval"}]},
         ])));
-        let run = world.create("r", "1", Run);
-        assert_eq!(told(&world.settle(run)), "Run Progressing False UpdateRunWaiting none");
-        world.later(20);
-        world.approve();
-        let plan = world.step(run);
+        let run = fixture.create("r", "1", Run);
+        assert_eq!(told(&fixture.settle(run)), "Run Progressing False UpdateRunWaiting none");
+        fixture.later(20);
+        fixture.approve();
+        let plan = fixture.step(run);
         assert_eq!(told(&plan), "Run Progressing True UpdateRunProgressing none");
         let task_type = "beforeStage".to_owned();
         assert_eq!(plan.measured, [Measured::Approval { task_type, seconds: 20.0 }]);
-        world.later(7);
-        world.available();
-        let plan = world.step(run);
+        fixture.later(7);
+        fixture.available();
+        let plan = fixture.step(run);
         assert_eq!(plan.measured, [Measured::Stage { seconds: 7.0 }]);
-        assert_eq!(told(&world.settle(run)), "Run Succeeded True UpdateRunSucceeded none");
+        assert_eq!(told(&fixture.settle(run)), "Run Succeeded True UpdateRunSucceeded none");
     });
 }
 
 #[test]
 fn failure_type_classification_for_each_reason() {
-    let failed = |change: fn(&mut World), index: &str| {
-        let mut world = World::new(None);
-        let run = world.create("r", index, Initialize);
-        world.later(5);
-        change(&mut world);
-        told(&world.settle(run))
+    let failed = |change: fn(&mut Fixture), index: &str| {
+        let mut fixture = Fixture::new(None);
+        let run = fixture.create("r", index, Initialize);
+        fixture.later(5);
+        change(&mut fixture);
+        told(&fixture.settle(run))
     };
     let (user, ours) = ("user_error", "internal_error");
     let head = "Initialize Initialized False UpdateRunInitializedFailed";

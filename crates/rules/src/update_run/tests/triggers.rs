@@ -2,7 +2,7 @@
 
 use flagship_api::condition::{ConditionStatus, Generation, draft};
 
-use super::world::start;
+use super::fixture::start;
 use crate::update_run::Approval;
 use crate::update_run::triggers::{request_changed, request_deleted};
 

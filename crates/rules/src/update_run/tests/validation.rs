@@ -1,4 +1,4 @@
-//! A running run held against a world that changes.
+//! A running run held against a fixture that changes.
 
 use flagship_api::condition::Generation;
 use flagship_api::staged_update::UpdateRunState::{self, Initialize, Run};
@@ -6,7 +6,7 @@ use flagship_api::staged_update_status::StageUpdatingStatus;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::json;
 
-use super::world::{World, both_scopes, start, strategy};
+use super::fixture::{Fixture, both_scopes, start, strategy};
 use crate::update_run::INDEX_IGNORED;
 use crate::update_run::messages::Failure;
 use crate::update_run::status::ConditionWriter;
@@ -17,19 +17,19 @@ const VALID: &str = "cannot continue the updateRun: failed to validate the updat
 const USER: &str = "failed to process the request due to a client error: ";
 const UNEXP: &str = "unexpected behavior which cannot be handled by the controller: ";
 
-fn fails(change: impl Fn(&mut World), text: &str) {
-    both_scopes(|mut world| {
-        let run = world.create("r", "1", Run);
-        world.settle(run);
-        change(&mut world);
-        world.settle(run);
-        assert_eq!(world.said(run, "Succeeded"), format!("False UpdateRunFailed: {text}"));
+fn fails(change: impl Fn(&mut Fixture), text: &str) {
+    both_scopes(|mut fixture| {
+        let run = fixture.create("r", "1", Run);
+        fixture.settle(run);
+        change(&mut fixture);
+        fixture.settle(run);
+        assert_eq!(fixture.said(run, "Succeeded"), format!("False UpdateRunFailed: {text}"));
         assert_eq!(
-            world.said(run, "Progressing"),
+            fixture.said(run, "Progressing"),
             "False UpdateRunFailed: The stages are aborted due to a non-recoverable error"
         );
         // Only the run says so; the stage keeps what it said.
-        assert!(world.told(run).contains("canary: Progressing=True/StageUpdatingStarted\n"));
+        assert!(fixture.told(run).contains("canary: Progressing=True/StageUpdatingStarted\n"));
     });
 }
 
@@ -104,16 +104,16 @@ fn policy_index_changed_and_clusters_changed() {
 
 #[test]
 fn pick_n_count_changed_fails_and_a_pick_all_difference_is_tolerated() {
-    both_scopes(|mut world| {
+    both_scopes(|mut fixture| {
         let policy = json!({"placementType": "PickN"});
-        world.policy_snapshots[0].policy = serde_json::from_value(policy).unwrap();
-        world.policy_snapshots[0].number_of_clusters = Some("3".into());
-        let run = world.create("r", "1", Run);
-        world.settle(run);
-        world.policy_snapshots[0].number_of_clusters = Some("2".into());
-        world.settle(run);
+        fixture.policy_snapshots[0].policy = serde_json::from_value(policy).unwrap();
+        fixture.policy_snapshots[0].number_of_clusters = Some("3".into());
+        let run = fixture.create("r", "1", Run);
+        fixture.settle(run);
+        fixture.policy_snapshots[0].number_of_clusters = Some("2".into());
+        fixture.settle(run);
         assert_eq!(
-            world.said(run, "Succeeded"),
+            fixture.said(run, "Succeeded"),
             format!(
                 "False UpdateRunFailed: {ABORT}the cluster count initialized in the updateRun is outdated, latest: 2, recorded: 3"
             )
@@ -149,14 +149,14 @@ fn the_first_stage_that_does_not_fit_is_named_whatever_is_wrong_with_it() {
         },
         "cluster `m2` in the finished stage `canary` has not succeeded",
     );
-    both_scopes(|mut world| {
-        let run = world.create("r", "1", Initialize);
-        world.settle(run);
-        let status = &mut world.runs[run].status;
+    both_scopes(|mut fixture| {
+        let run = fixture.create("r", "1", Initialize);
+        fixture.settle(run);
+        let status = &mut fixture.runs[run].status;
         let strategy = status.staged_update_strategy_snapshot.as_mut().unwrap();
         strategy.stages[0].max_concurrency = Some(IntOrString::String("many".into()));
         status.stages_status[1].clusters.pop();
-        let plan = crate::update_run::plan(&world.seen(run));
+        let plan = crate::update_run::plan(&fixture.seen(run));
         let told = &plan.events.last().unwrap().message;
         assert_eq!(
             *told,
@@ -170,14 +170,14 @@ fn the_first_stage_that_does_not_fit_is_named_whatever_is_wrong_with_it() {
 // Spec 2.2.9. No schema of ours lets it in, but another hub's may.
 #[test]
 fn a_state_that_nobody_knows_fails_the_run_by_its_name() {
-    both_scopes(|mut world| {
-        let run = world.create("r", "1", Run);
-        world.settle(run);
-        world.runs[run].spec.state = Some(UpdateRunState::Other("Pause".into()));
-        world.runs[run].generation += 1;
-        world.settle(run);
+    both_scopes(|mut fixture| {
+        let run = fixture.create("r", "1", Run);
+        fixture.settle(run);
+        fixture.runs[run].spec.state = Some(UpdateRunState::Other("Pause".into()));
+        fixture.runs[run].generation += 1;
+        fixture.settle(run);
         assert_eq!(
-            world.said(run, "Succeeded"),
+            fixture.said(run, "Succeeded"),
             "False UpdateRunFailed: unexpected behavior which cannot be handled by the controller: found unsupported updateRun state: Pause"
         );
     });
@@ -186,12 +186,12 @@ fn a_state_that_nobody_knows_fails_the_run_by_its_name() {
 // Spec 1.2.
 #[test]
 fn an_index_that_is_removed_or_set_too_late_is_told() {
-    both_scopes(|mut world| {
-        let run = world.create("r", "1", Run);
-        world.settle(run);
-        world.runs[run].asked_index = Some("1".into());
-        world.runs[run].spec.resource_snapshot_index.clear();
-        let plan = world.step(run);
+    both_scopes(|mut fixture| {
+        let run = fixture.create("r", "1", Run);
+        fixture.settle(run);
+        fixture.runs[run].asked_index = Some("1".into());
+        fixture.runs[run].spec.resource_snapshot_index.clear();
+        let plan = fixture.step(run);
         let told = plan.events.iter().find(|event| event.reason == INDEX_IGNORED);
         assert_eq!(
             told.map(|event| event.message.as_str()),
@@ -199,8 +199,8 @@ fn an_index_that_is_removed_or_set_too_late_is_told() {
                 "resourceSnapshotIndex 1 was removed after the update run had chosen it; that has no effect, 1 is rolled out"
             )
         );
-        world.runs[run].spec.resource_snapshot_index = "0".into();
-        let plan = world.step(run);
+        fixture.runs[run].spec.resource_snapshot_index = "0".into();
+        let plan = fixture.step(run);
         let told = plan.events.iter().find(|event| event.reason == INDEX_IGNORED);
         assert_eq!(
             told.map(|event| event.message.as_str()),
@@ -214,9 +214,9 @@ fn an_index_that_is_removed_or_set_too_late_is_told() {
 // Spec 1.2: without an index the run takes a snapshot, and nobody has removed anything.
 #[test]
 fn an_index_that_was_never_given_is_not_told() {
-    both_scopes(|mut world| {
-        let run = world.create("r", "", Run);
-        let plan = world.settle(run);
+    both_scopes(|mut fixture| {
+        let run = fixture.create("r", "", Run);
+        let plan = fixture.settle(run);
         assert!(plan.events.iter().all(|event| event.reason != INDEX_IGNORED));
     });
 }
@@ -225,11 +225,11 @@ fn fails_with(
     change: impl Fn(&mut flagship_api::staged_update_status::UpdateRunStatus),
     detail: &str,
 ) {
-    both_scopes(|mut world| {
-        let run = world.create("r", "1", Initialize);
-        world.settle(run);
-        change(&mut world.runs[run].status);
-        let plan = crate::update_run::plan(&world.seen(run));
+    both_scopes(|mut fixture| {
+        let run = fixture.create("r", "1", Initialize);
+        fixture.settle(run);
+        change(&mut fixture.runs[run].status);
+        let plan = crate::update_run::plan(&fixture.seen(run));
         let told = plan.events.last().unwrap();
         assert_eq!(told.message, format!("{ABORT}{UNEXP}{detail}"));
     });
@@ -237,12 +237,12 @@ fn fails_with(
 
 #[test]
 fn clusters_that_joined_or_left_are_named_in_an_event() {
-    both_scopes(|mut world| {
-        let run = world.create("r", "1", Run);
-        world.settle(run);
-        world.join("m9", &[("env", "canary")]);
-        world.bindings.retain(|binding| binding.cluster() != "m3");
-        let plan = world.step(run);
+    both_scopes(|mut fixture| {
+        let run = fixture.create("r", "1", Run);
+        fixture.settle(run);
+        fixture.join("m9", &[("env", "canary")]);
+        fixture.bindings.retain(|binding| binding.cluster() != "m3");
+        let plan = fixture.step(run);
         assert_eq!(
             plan.events[0].message,
             "clusters of the placement changed, joined: m9; left: m3"
@@ -252,27 +252,27 @@ fn clusters_that_joined_or_left_are_named_in_an_event() {
 
 #[test]
 fn a_strategy_edited_or_deleted_during_the_run_has_no_effect() {
-    both_scopes(|mut world| {
-        let run = world.create("r", "1", Run);
-        world.settle(run);
-        world.strategy = None;
-        world.run_to_the_end(run);
-        assert!(world.said(run, "Succeeded").starts_with("True"));
+    both_scopes(|mut fixture| {
+        let run = fixture.create("r", "1", Run);
+        fixture.settle(run);
+        fixture.strategy = None;
+        fixture.run_to_the_end(run);
+        assert!(fixture.said(run, "Succeeded").starts_with("True"));
     });
 }
 
 #[test]
 fn a_strategy_without_stages_runs_the_deletion_stage_only() {
-    both_scopes(|mut world| {
-        world.strategy = Some(strategy(json!([])));
+    both_scopes(|mut fixture| {
+        fixture.strategy = Some(strategy(json!([])));
         for cluster in ["m1", "m2", "m3"] {
-            world.edit(cluster, |spec| {
+            fixture.edit(cluster, |spec| {
                 spec.state = flagship_api::binding::BindingState::Unscheduled;
             });
         }
-        let run = world.create("r", "1", Run);
-        world.run_to_the_end(run);
-        assert!(world.said(run, "Succeeded").starts_with("True"));
+        let run = fixture.create("r", "1", Run);
+        fixture.run_to_the_end(run);
+        assert!(fixture.said(run, "Succeeded").starts_with("True"));
     });
 }
 

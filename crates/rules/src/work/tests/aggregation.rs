@@ -3,13 +3,13 @@
 use flagship_api::condition::ConditionStatus::{self, False, True, Unknown};
 use serde_json::json;
 
-use super::world::{World, map};
+use super::fixture::{Fixture, map};
 
 const APPLIED: &str =
     "Applied True AllWorkHaveBeenApplied: All corresponding work objects are applied";
 
-fn two_works() -> World {
-    World::cluster_wide().delivered(&[&[map("one", "1")], &[map("two", "2")]])
+fn two_works() -> Fixture {
+    Fixture::cluster_wide().delivered(&[&[map("one", "1")], &[map("two", "2")]])
 }
 
 /// What the first and the second Work say: truth, reason, and about which generation.
@@ -41,14 +41,14 @@ fn applied_is_the_word_of_all_works() {
         (Some(yes), Some(yes), APPLIED.to_owned()),
     ];
     for (master, sub, expected) in table {
-        let mut world = two_works();
+        let mut fixture = two_works();
         for (work, says) in [("web-work", master), ("web-0", sub)] {
             if let Some((truth, reason, generation)) = says {
-                world.says_of(work, "Applied", truth, reason, generation);
+                fixture.says_of(work, "Applied", truth, reason, generation);
             }
         }
-        world.pass();
-        assert_eq!(world.conditions()[2], expected);
+        fixture.pass();
+        assert_eq!(fixture.conditions()[2], expected);
     }
 }
 
@@ -92,15 +92,15 @@ fn available_is_told_once_all_is_applied() {
         ),
     ];
     for (master, sub, expected) in table {
-        let mut world = two_works();
+        let mut fixture = two_works();
         for (work, says) in [("web-work", master), ("web-0", sub)] {
-            world.says(work, "Applied", True, "AllManifestsApplied");
+            fixture.says(work, "Applied", True, "AllManifestsApplied");
             if let Some((truth, reason, generation)) = says {
-                world.says_of(work, "Available", truth, reason, generation);
+                fixture.says_of(work, "Available", truth, reason, generation);
             }
         }
-        world.pass();
-        assert_eq!(world.conditions()[2..], [APPLIED.to_owned(), expected]);
+        fixture.pass();
+        assert_eq!(fixture.conditions()[2..], [APPLIED.to_owned(), expected]);
     }
 }
 
@@ -132,71 +132,71 @@ fn diff_reported_takes_the_place_of_both() {
         ),
     ];
     for (master, sub, expected) in table {
-        let mut world = World::cluster_wide();
+        let mut fixture = Fixture::cluster_wide();
         let strategy = serde_json::from_value(json!({"type": "ReportDiff"})).unwrap();
-        world.binding().spec.apply_strategy = Some(strategy);
-        let mut world = world.delivered(&[&[map("one", "1")], &[map("two", "2")]]);
+        fixture.binding().spec.apply_strategy = Some(strategy);
+        let mut fixture = fixture.delivered(&[&[map("one", "1")], &[map("two", "2")]]);
         for (work, says) in [("web-work", master), ("web-0", sub)] {
             // What it said before it only compared.
-            world.says(work, "Applied", True, "AllManifestsApplied");
+            fixture.says(work, "Applied", True, "AllManifestsApplied");
             if let Some((truth, reason, generation)) = says {
-                world.says_of(work, "DiffReported", truth, reason, generation);
+                fixture.says_of(work, "DiffReported", truth, reason, generation);
             }
         }
-        world.pass();
-        assert_eq!(world.conditions()[2..], [expected]);
+        fixture.pass();
+        assert_eq!(fixture.conditions()[2..], [expected]);
     }
 }
 
 #[test]
 fn nothing_is_written_while_nothing_changes() {
-    let mut world = two_works();
-    world.all_fine();
-    world.pass();
-    let (told, writes) = (world.told, world.writes.len());
+    let mut fixture = two_works();
+    fixture.all_fine();
+    fixture.pass();
+    let (told, writes) = (fixture.told, fixture.writes.len());
     for _ in 0..3 {
-        world.wait(3600);
-        let plan = world.pass();
+        fixture.wait(3600);
+        let plan = fixture.pass();
         assert!(plan.actions.is_empty() && plan.wake.is_none());
     }
-    assert_eq!((world.told, world.writes.len()), (told, writes));
+    assert_eq!((fixture.told, fixture.writes.len()), (told, writes));
 }
 
 #[test]
 fn a_condition_keeps_its_time_while_it_says_the_same_about_the_same_generation() {
-    let mut world = two_works();
-    world.all_fine();
-    world.pass();
-    let since = |world: &World, kind: &str| {
-        let conditions = &world.seen.binding.status.conditions;
+    let mut fixture = two_works();
+    fixture.all_fine();
+    fixture.pass();
+    let since = |fixture: &Fixture, kind: &str| {
+        let conditions = &fixture.seen.binding.status.conditions;
         let found = conditions.iter().find(|condition| condition.type_ == kind);
         found.map(|condition| condition.last_transition_time.clone())
     };
-    let first = since(&world, "Available");
-    world.wait(60);
+    let first = since(&fixture, "Available");
+    fixture.wait(60);
     // Something else is found out, and Available stays as it was.
-    world.says("web-work", "Available", True, "WorkNotTrackable");
-    world.pass();
-    assert!(world.last().starts_with("Available True NotAllWorkAreAvailabilityTrackable"));
-    assert_eq!(since(&world, "Available"), first);
+    fixture.says("web-work", "Available", True, "WorkNotTrackable");
+    fixture.pass();
+    assert!(fixture.last().starts_with("Available True NotAllWorkAreAvailabilityTrackable"));
+    assert_eq!(since(&fixture, "Available"), first);
     // A new generation is a new fact, even if all Works carry what it names.
-    world.wait(60);
-    world.changed();
-    world.pass();
-    assert!(since(&world, "Available") > first);
-    assert!(since(&world, "Overridden") > first);
+    fixture.wait(60);
+    fixture.changed();
+    fixture.pass();
+    assert!(since(&fixture, "Available") > first);
+    assert!(since(&fixture, "Overridden") > first);
 }
 
 #[test]
 fn conditions_of_others_stand_first_and_stay_as_they_are() {
-    let mut world = two_works();
+    let mut fixture = two_works();
     // An update run takes its word back and says it anew, at the end.
-    let started = world.binding().status.conditions.remove(0);
-    world.binding().status.conditions.push(started.clone());
-    world.all_fine();
-    world.pass();
+    let started = fixture.binding().status.conditions.remove(0);
+    fixture.binding().status.conditions.push(started.clone());
+    fixture.all_fine();
+    fixture.pass();
     let kinds: Vec<&str> =
-        world.seen.binding.status.conditions.iter().map(|c| c.type_.as_str()).collect();
+        fixture.seen.binding.status.conditions.iter().map(|c| c.type_.as_str()).collect();
     assert_eq!(kinds, ["RolloutStarted", "Overridden", "WorkSynchronized", "Applied", "Available"]);
-    assert_eq!(world.seen.binding.status.conditions[0], started);
+    assert_eq!(fixture.seen.binding.status.conditions[0], started);
 }

@@ -5,7 +5,7 @@ use flagship_api::placement::PlacementSpec;
 use flagship_api::placement_status::ResourceIdentifier;
 use serde_json::{Value, json};
 
-use super::world::{World, map};
+use super::fixture::{Fixture, map};
 use crate::work::back_report::{Gate, copies, gate};
 
 fn spec(policy: Value, strategy: Value) -> PlacementSpec {
@@ -93,14 +93,14 @@ fn wrapper(status: Value) -> Value {
 // checklist 12.53
 #[test]
 fn statuses_of_applied_and_selected_resources_come_back() {
-    let mut world = World::cluster_wide().delivered(&[&[map("one", "1")]]);
-    world.says("web-work", "Applied", True, "AllManifestsApplied");
-    world.manifest("web-work", reporting("one", wrapper(json!({"ready": 1}))));
-    world.manifest("web-work", reporting("left-out", wrapper(json!({"ready": 2}))));
-    world.manifest("web-work", reporting("silent", wrapper(json!(null))));
-    world.manifest("web-work", reporting("broken", json!([1])));
+    let mut fixture = Fixture::cluster_wide().delivered(&[&[map("one", "1")]]);
+    fixture.says("web-work", "Applied", True, "AllManifestsApplied");
+    fixture.manifest("web-work", reporting("one", wrapper(json!({"ready": 1}))));
+    fixture.manifest("web-work", reporting("left-out", wrapper(json!({"ready": 2}))));
+    fixture.manifest("web-work", reporting("silent", wrapper(json!(null))));
+    fixture.manifest("web-work", reporting("broken", json!([1])));
     let all = ["one", "silent", "broken"].map(selected);
-    let found = copies(&world.objects["web-work"], &all);
+    let found = copies(&fixture.objects["web-work"], &all);
     let told: Vec<_> = found.iter().map(|copy| (copy.to.name.as_str(), &copy.status)).collect();
     assert_eq!(told[0], ("one", &Ok(json!({"ready": 1}))));
     assert_eq!(told[1].0, "broken");
@@ -111,24 +111,24 @@ fn statuses_of_applied_and_selected_resources_come_back() {
     // A wrapped resource of the same name is another resource.
     let mut wrapped = selected("one");
     wrapped.envelope = Some(Default::default());
-    assert!(copies(&world.objects["web-work"], &[wrapped]).is_empty());
+    assert!(copies(&fixture.objects["web-work"], &[wrapped]).is_empty());
 
     // Not applied, or not yet what is wanted now.
-    world.says("web-work", "Applied", False, "SomeManifestsAreNotApplied");
-    assert!(copies(&world.objects["web-work"], &all).is_empty());
-    world.says_of("web-work", "Applied", True, "AllManifestsApplied", 0);
-    assert!(copies(&world.objects["web-work"], &all).is_empty());
+    fixture.says("web-work", "Applied", False, "SomeManifestsAreNotApplied");
+    assert!(copies(&fixture.objects["web-work"], &all).is_empty());
+    fixture.says_of("web-work", "Applied", True, "AllManifestsApplied", 0);
+    assert!(copies(&fixture.objects["web-work"], &all).is_empty());
 }
 
 // checklist 12.53
 #[test]
 fn nothing_comes_back_from_an_envelope() {
-    let mut world = World::cluster_wide().delivered(&[&[map("one", "1")]]);
-    world.says("web-work", "Applied", True, "AllManifestsApplied");
-    world.manifest("web-work", reporting("one", wrapper(json!({"ready": 1}))));
-    world.tamper("web-work", |meta| {
+    let mut fixture = Fixture::cluster_wide().delivered(&[&[map("one", "1")]]);
+    fixture.says("web-work", "Applied", True, "AllManifestsApplied");
+    fixture.manifest("web-work", reporting("one", wrapper(json!({"ready": 1}))));
+    fixture.tamper("web-work", |meta| {
         let labels = meta.labels.get_or_insert_default();
         labels.insert("kubernetes-fleet.io/envelope-work".into(), "ResourceEnvelope".into());
     });
-    assert!(copies(&world.objects["web-work"], &[selected("one")]).is_empty());
+    assert!(copies(&fixture.objects["web-work"], &[selected("one")]).is_empty());
 }

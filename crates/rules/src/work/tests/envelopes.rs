@@ -3,7 +3,7 @@
 use flagship_api::keys::label;
 use serde_json::{Value, json};
 
-use super::world::{World, map, raw};
+use super::fixture::{Fixture, map, raw};
 use crate::work::Retry;
 
 const ROLES: &str = "web-work-envelope-7846b7c3bf17ded3";
@@ -44,9 +44,10 @@ fn told(cause: &str) -> String {
 fn every_envelope_is_a_work_under_a_name_that_stays() {
     let wrapped = cluster_envelope(json!({"r.yaml": role("reader")}));
     let maps = envelope(json!({"m.yaml": in_default("one")}));
-    let mut world = World::cluster_wide().delivered(&[&[wrapped, maps.clone(), map("plain", "1")]]);
+    let mut fixture =
+        Fixture::cluster_wide().delivered(&[&[wrapped, maps.clone(), map("plain", "1")]]);
     assert_eq!(
-        world.works(),
+        fixture.works(),
         [
             "web-work (0, 1): plain",
             &format!("{ROLES} (0, 1): reader"),
@@ -54,7 +55,7 @@ fn every_envelope_is_a_work_under_a_name_that_stays() {
         ]
     );
     let labels = |name: &str| {
-        let labels = world.objects[name].metadata.labels.clone().unwrap();
+        let labels = fixture.objects[name].metadata.labels.clone().unwrap();
         [label::ENVELOPE_TYPE, label::ENVELOPE_NAME, label::ENVELOPE_NAMESPACE]
             .map(|key| labels.get(key).cloned().unwrap_or_default())
     };
@@ -63,17 +64,17 @@ fn every_envelope_is_a_work_under_a_name_that_stays() {
     assert_eq!(labels("web-work"), ["", "", ""]);
 
     // New content, and the other envelope is gone.
-    world.snapshot(1, &[&[envelope(json!({"m.yaml": in_default("two")})), map("plain", "1")]]);
-    world.bind(1);
-    world.pass();
-    assert_eq!(world.works(), ["web-work (1, 1): plain", &format!("{MAPS} (1, 2): two")]);
+    fixture.snapshot(1, &[&[envelope(json!({"m.yaml": in_default("two")})), map("plain", "1")]]);
+    fixture.bind(1);
+    fixture.pass();
+    assert_eq!(fixture.works(), ["web-work (1, 1): plain", &format!("{MAPS} (1, 2): two")]);
 
     // It moves to another snapshot of the group and keeps its Work, old name and all.
-    world.snapshot(2, &[&[map("plain", "1")], &[maps]]);
-    world.bind(2);
-    world.pass();
+    fixture.snapshot(2, &[&[map("plain", "1")], &[maps]]);
+    fixture.bind(2);
+    fixture.pass();
     assert_eq!(
-        world.works(),
+        fixture.works(),
         ["web-0 (2, 1): ", "web-work (2, 1): plain", &format!("{MAPS} (2, 3): one")]
     );
 }
@@ -81,16 +82,16 @@ fn every_envelope_is_a_work_under_a_name_that_stays() {
 // checklist 12.45
 #[test]
 fn a_work_of_an_older_hub_keeps_its_random_name() {
-    let mut world = World::cluster_wide();
+    let mut fixture = Fixture::cluster_wide();
     let group = [envelope(json!({"m.yaml": in_default("one")}))];
-    world = world.delivered(&[&group]);
-    let mut old = world.objects.remove(MAPS).unwrap();
+    fixture = fixture.delivered(&[&group]);
+    let mut old = fixture.objects.remove(MAPS).unwrap();
     old.metadata.name = Some("web-work-4f2".into());
-    world.objects.insert("web-work-4f2".into(), old);
-    world.snapshot(1, &[&[envelope(json!({"m.yaml": in_default("two")}))]]);
-    world.bind(1);
-    world.pass();
-    assert_eq!(world.works(), ["web-work (1, 1): ", "web-work-4f2 (1, 2): two"]);
+    fixture.objects.insert("web-work-4f2".into(), old);
+    fixture.snapshot(1, &[&[envelope(json!({"m.yaml": in_default("two")}))]]);
+    fixture.bind(1);
+    fixture.pass();
+    assert_eq!(fixture.works(), ["web-work (1, 1): ", "web-work-4f2 (1, 2): two"]);
 }
 
 // checklist 12.45
@@ -130,34 +131,34 @@ fn what_does_not_belong_into_an_envelope_is_refused_by_name() {
         ),
     ];
     for (bad, retry, cause) in table {
-        let mut world = World::cluster_wide().delivered(&[&[map("one", "1")]]);
-        world.snapshot(1, &[&[map("one", "2")], &[bad]]);
-        world.bind(1);
-        assert_eq!(world.pass().trouble.unwrap().retry, retry);
+        let mut fixture = Fixture::cluster_wide().delivered(&[&[map("one", "1")]]);
+        fixture.snapshot(1, &[&[map("one", "2")], &[bad]]);
+        fixture.bind(1);
+        assert_eq!(fixture.pass().trouble.unwrap().retry, retry);
         // Nothing is half done: the first snapshot was fine and is not written either.
-        assert_eq!(world.works(), ["web-work (0, 1): one"]);
+        assert_eq!(fixture.works(), ["web-work (0, 1): one"]);
         let no_overrides = "Overridden True NoOverrideSpecified: No override rules are configured \
                             for the selected resources";
-        assert_eq!(world.conditions(), [no_overrides.to_owned(), told(cause)]);
+        assert_eq!(fixture.conditions(), [no_overrides.to_owned(), told(cause)]);
     }
 }
 
 // checklist 12.45
 #[test]
 fn two_works_for_one_envelope_are_for_a_person_to_sort_out() {
-    let mut world = World::cluster_wide();
-    world = world.delivered(&[&[envelope(json!({"m.yaml": in_default("one")}))]]);
-    let mut twin = world.objects[MAPS].clone();
+    let mut fixture = Fixture::cluster_wide();
+    fixture = fixture.delivered(&[&[envelope(json!({"m.yaml": in_default("one")}))]]);
+    let mut twin = fixture.objects[MAPS].clone();
     twin.metadata.name = Some("web-work-twin".into());
-    world.objects.insert("web-work-twin".into(), twin);
-    world.writes.clear();
-    assert_eq!(world.pass().trouble.unwrap().retry, Retry::BackOff);
+    fixture.objects.insert("web-work-twin".into(), twin);
+    fixture.writes.clear();
+    assert_eq!(fixture.pass().trouble.unwrap().retry, Retry::BackOff);
     assert_eq!(
-        world.last(),
+        fixture.last(),
         told("2 work objects found for the same envelope default/web, only one expected")
     );
-    assert_eq!(world.writes, Vec::<String>::new());
-    let event = &world.events[0];
+    assert_eq!(fixture.writes, Vec::<String>::new());
+    let event = &fixture.events[0];
     assert!(event.warning);
     assert_eq!(event.reason, "DuplicateEnvelopeWorks");
     assert_eq!(
@@ -168,20 +169,20 @@ fn two_works_for_one_envelope_are_for_a_person_to_sort_out() {
         )
     );
     // One of them is on its way out: that is enough.
-    world.objects.get_mut("web-work-twin").unwrap().metadata.deletion_timestamp =
+    fixture.objects.get_mut("web-work-twin").unwrap().metadata.deletion_timestamp =
         serde_json::from_value(json!("2026-01-12T22:44:08Z")).unwrap();
-    assert!(world.pass().trouble.is_none());
+    assert!(fixture.pass().trouble.is_none());
 }
 
 // checklist 12.46
 #[test]
 fn the_content_of_an_envelope_has_one_order() {
     let data = json!({"a": in_default("one"), "b": in_default("two"), "c": in_default("three")});
-    let world = World::cluster_wide().delivered(&[&[envelope(data)]]);
-    let listed = &world.objects[MAPS].spec.workload.manifests;
+    let fixture = Fixture::cluster_wide().delivered(&[&[envelope(data)]]);
+    let listed = &fixture.objects[MAPS].spec.workload.manifests;
     assert!(listed.is_sorted_by(|a, b| a.text() >= b.text()));
     let data = json!({"x": in_default("three"), "y": in_default("one"), "z": in_default("two")});
-    let other = World::cluster_wide().delivered(&[&[envelope(data)]]);
+    let other = Fixture::cluster_wide().delivered(&[&[envelope(data)]]);
     assert_eq!(&other.objects[MAPS].spec.workload.manifests, listed);
     assert_eq!(listed[0], raw(&in_default("two")));
 }
@@ -191,14 +192,14 @@ fn the_content_of_an_envelope_has_one_order() {
 fn a_config_map_that_was_an_envelope_once_is_a_config_map() {
     let mut old = map("web", "1");
     old["metadata"]["annotations"] = json!({"kubernetes-fleet.io/envelope-configmap": "true"});
-    let world = World::cluster_wide().delivered(&[&[old]]);
-    assert_eq!(world.works(), ["web-work (0, 1): web"]);
+    let fixture = Fixture::cluster_wide().delivered(&[&[old]]);
+    assert_eq!(fixture.works(), ["web-work (0, 1): web"]);
 }
 
 #[test]
 fn a_kind_of_the_same_name_in_another_group_is_no_envelope() {
     let mut other = envelope(json!({}));
     other["apiVersion"] = json!("example.com/v1");
-    let world = World::cluster_wide().delivered(&[&[other]]);
-    assert_eq!(world.works(), ["web-work (0, 1): web"]);
+    let fixture = Fixture::cluster_wide().delivered(&[&[other]]);
+    assert_eq!(fixture.works(), ["web-work (0, 1): web"]);
 }

@@ -3,7 +3,7 @@
 use flagship_api::condition::ConditionStatus::{self, False, True};
 use serde_json::{Value, json};
 
-use super::world::{World, map};
+use super::fixture::{Fixture, map};
 use crate::work::MOST_LISTED;
 
 const TIME: &str = "2026-01-12T22:44:08Z";
@@ -33,8 +33,8 @@ fn trouble(name: &str) -> Value {
 }
 
 /// Lengths of the three lists: failed, diffed, drifted.
-fn lengths(world: &World) -> [usize; 3] {
-    let status = &world.seen.binding.status;
+fn lengths(fixture: &Fixture) -> [usize; 3] {
+    let status = &fixture.seen.binding.status;
     [
         status.failed_placements.len(),
         status.diffed_placements.len(),
@@ -60,41 +60,41 @@ fn the_lists_follow_the_conditions() {
         (&[("DiffReported", True, "")], [0, 0, 0]),
     ];
     for (said, expected) in says {
-        let mut world = World::cluster_wide().delivered(&[&[map("one", "1")]]);
+        let mut fixture = Fixture::cluster_wide().delivered(&[&[map("one", "1")]]);
         for (kind, truth, reason) in said {
-            world.says("web-work", kind, *truth, reason);
+            fixture.says("web-work", kind, *truth, reason);
         }
-        world.manifest("web-work", trouble("one"));
-        world.pass();
-        assert_eq!(lengths(&world), expected, "{said:?}");
+        fixture.manifest("web-work", trouble("one"));
+        fixture.pass();
+        assert_eq!(lengths(&fixture), expected, "{said:?}");
     }
     for (truth, expected) in [(True, [0, 1, 0]), (False, [0, 0, 0])] {
-        let mut world = World::cluster_wide();
+        let mut fixture = Fixture::cluster_wide();
         let strategy = serde_json::from_value(json!({"type": "ReportDiff"})).unwrap();
-        world.binding().spec.apply_strategy = Some(strategy);
-        let mut world = world.delivered(&[&[map("one", "1")]]);
-        world.says("web-work", "DiffReported", truth, "");
-        world.manifest("web-work", trouble("one"));
-        world.pass();
-        assert_eq!(lengths(&world), expected);
+        fixture.binding().spec.apply_strategy = Some(strategy);
+        let mut fixture = fixture.delivered(&[&[map("one", "1")]]);
+        fixture.says("web-work", "DiffReported", truth, "");
+        fixture.manifest("web-work", trouble("one"));
+        fixture.pass();
+        assert_eq!(lengths(&fixture), expected);
     }
 }
 
 // checklist 12.50
 #[test]
 fn a_failure_is_the_condition_that_failed_first() {
-    let mut world = World::cluster_wide().delivered(&[&[map("one", "1")]]);
-    world.says("web-work", "Applied", False, "");
-    world.manifest("web-work", trouble("both"));
+    let mut fixture = Fixture::cluster_wide().delivered(&[&[map("one", "1")]]);
+    fixture.says("web-work", "Applied", False, "");
+    fixture.manifest("web-work", trouble("both"));
     let late = json!([
         condition("Applied", "True", "Applied"),
         condition("Available", "False", "ManifestNotAvailableYet")
     ]);
-    world.manifest("web-work", json!({"identifier": identifier("late"), "conditions": late}));
+    fixture.manifest("web-work", json!({"identifier": identifier("late"), "conditions": late}));
     let fine = json!([condition("Applied", "True", "Applied")]);
-    world.manifest("web-work", json!({"identifier": identifier("fine"), "conditions": fine}));
-    world.pass();
-    let told = serde_json::to_value(&world.seen.binding.status.failed_placements).unwrap();
+    fixture.manifest("web-work", json!({"identifier": identifier("fine"), "conditions": fine}));
+    fixture.pass();
+    let told = serde_json::to_value(&fixture.seen.binding.status.failed_placements).unwrap();
     assert_eq!(
         told,
         json!([
@@ -111,17 +111,17 @@ fn a_failure_is_the_condition_that_failed_first() {
 // checklist 12.50
 #[test]
 fn only_works_that_fail_themselves_list_failures() {
-    let mut world = World::cluster_wide().delivered(&[&[map("one", "1")], &[map("two", "2")]]);
+    let mut fixture = Fixture::cluster_wide().delivered(&[&[map("one", "1")], &[map("two", "2")]]);
     for work in ["web-work", "web-0"] {
-        world.says(work, "Applied", True, "");
-        world.manifest(work, trouble(work));
+        fixture.says(work, "Applied", True, "");
+        fixture.manifest(work, trouble(work));
     }
-    world.says("web-work", "Available", True, "");
-    world.says("web-0", "Available", False, "");
-    world.pass();
-    let failed = &world.seen.binding.status.failed_placements;
+    fixture.says("web-work", "Available", True, "");
+    fixture.says("web-0", "Available", False, "");
+    fixture.pass();
+    let failed = &fixture.seen.binding.status.failed_placements;
     assert_eq!(failed.iter().map(|one| &one.resource.name).collect::<Vec<_>>(), ["web-0"]);
-    assert_eq!(lengths(&world), [1, 0, 2]);
+    assert_eq!(lengths(&fixture), [1, 0, 2]);
 }
 
 // checklist 12.50
@@ -130,39 +130,39 @@ fn what_came_in_an_envelope_says_so() {
     let envelope = json!({"apiVersion": "placement.kubernetes-fleet.io/v1beta1",
         "kind": "ResourceEnvelope", "metadata": {"name": "env", "namespace": "app"},
         "data": {"a": map("one", "1")}});
-    let mut world = World::cluster_wide().delivered(&[&[envelope]]);
-    let name = world.objects.keys().find(|name| name.contains("envelope")).unwrap().clone();
-    world.says("web-work", "Applied", True, "");
-    world.says(&name, "Applied", False, "");
-    world.manifest(&name, trouble("one"));
-    world.pass();
+    let mut fixture = Fixture::cluster_wide().delivered(&[&[envelope]]);
+    let name = fixture.objects.keys().find(|name| name.contains("envelope")).unwrap().clone();
+    fixture.says("web-work", "Applied", True, "");
+    fixture.says(&name, "Applied", False, "");
+    fixture.manifest(&name, trouble("one"));
+    fixture.pass();
     let expected = json!({"name": "env", "namespace": "app", "type": "ResourceEnvelope"});
-    let status = serde_json::to_value(&world.seen.binding.status).unwrap();
+    let status = serde_json::to_value(&fixture.seen.binding.status).unwrap();
     for list in ["failedPlacements", "driftedPlacements", "diffedPlacements"] {
         assert_eq!(status[list][0]["envelope"], expected, "{list}");
     }
     // A Work of an older hub tells what it always told.
-    world.tamper(&name, |meta| {
+    fixture.tamper(&name, |meta| {
         let labels = meta.labels.get_or_insert_default();
         labels.insert("kubernetes-fleet.io/envelope-work".into(), "ConfigMap".into());
     });
-    world.seen.snapshots.clear();
-    world.pass();
-    let status = serde_json::to_value(&world.seen.binding.status).unwrap();
+    fixture.seen.snapshots.clear();
+    fixture.pass();
+    let status = serde_json::to_value(&fixture.seen.binding.status).unwrap();
     assert_eq!(status["failedPlacements"][0]["envelope"]["type"], "ConfigMap");
 }
 
 // checklist 12.50
 #[test]
 fn each_list_is_sorted_and_ends_at_a_hundred() {
-    let mut world = World::cluster_wide().delivered(&[&[map("one", "1")]]);
-    world.says("web-work", "Applied", False, "");
+    let mut fixture = Fixture::cluster_wide().delivered(&[&[map("one", "1")]]);
+    fixture.says("web-work", "Applied", False, "");
     for number in (0..120).rev() {
-        world.manifest("web-work", trouble(&format!("d-{number:03}")));
+        fixture.manifest("web-work", trouble(&format!("d-{number:03}")));
     }
-    world.pass();
-    assert_eq!(lengths(&world), [MOST_LISTED; 3]);
-    let status = &world.seen.binding.status;
+    fixture.pass();
+    assert_eq!(lengths(&fixture), [MOST_LISTED; 3]);
+    let status = &fixture.seen.binding.status;
     let first_and_last = |names: Vec<&String>| {
         assert!(names.is_sorted());
         (names[0].clone(), names[MOST_LISTED - 1].clone())
@@ -179,19 +179,19 @@ fn each_list_is_sorted_and_ends_at_a_hundred() {
 // checklist 12.50
 #[test]
 fn another_time_in_a_list_is_written_although_no_condition_changed() {
-    let mut world = World::cluster_wide().delivered(&[&[map("one", "1")]]);
-    world.all_fine();
-    world.manifest("web-work", trouble("one"));
-    world.pass();
-    let told = world.told;
-    world.pass();
-    assert_eq!(world.told, told);
-    let status = world.objects.get_mut("web-work").unwrap().status.as_mut().unwrap();
+    let mut fixture = Fixture::cluster_wide().delivered(&[&[map("one", "1")]]);
+    fixture.all_fine();
+    fixture.manifest("web-work", trouble("one"));
+    fixture.pass();
+    let told = fixture.told;
+    fixture.pass();
+    assert_eq!(fixture.told, told);
+    let status = fixture.objects.get_mut("web-work").unwrap().status.as_mut().unwrap();
     let details = status.manifest_conditions[0].drift_details.as_mut().unwrap();
     details.observation_time = serde_json::from_value(json!("2026-01-12T22:45:08Z")).unwrap();
-    world.pass();
-    assert_eq!(world.told, told + 1);
-    let drifted = &world.seen.binding.status.drifted_placements[0];
+    fixture.pass();
+    assert_eq!(fixture.told, told + 1);
+    let drifted = &fixture.seen.binding.status.drifted_placements[0];
     let drifted = serde_json::to_value(drifted).unwrap();
     assert_eq!(
         drifted,

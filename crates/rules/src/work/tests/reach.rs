@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::world::{World, map, raw};
+use super::fixture::{Fixture, map, raw};
 use crate::work::Retry;
 
 const FLEET: &str = "placement.kubernetes-fleet.io/v1beta1";
@@ -106,54 +106,54 @@ fn a_placement_in_a_namespace_places_nothing_else() {
         ),
     ];
     for (bad, cause) in table {
-        let mut world = World::in_namespace().delivered(&[&[map("one", "1")]]);
-        world.snapshot(1, &[&[map("one", "2")], &[bad]]);
-        world.bind(1);
-        assert_eq!(world.pass().trouble.unwrap().retry, Retry::Never, "{cause}");
-        assert_eq!(world.works(), ["app.web-work (0, 1): one"], "{cause}");
-        assert_eq!(world.last(), told(&cause));
+        let mut fixture = Fixture::in_namespace().delivered(&[&[map("one", "1")]]);
+        fixture.snapshot(1, &[&[map("one", "2")], &[bad]]);
+        fixture.bind(1);
+        assert_eq!(fixture.pass().trouble.unwrap().retry, Retry::Never, "{cause}");
+        assert_eq!(fixture.works(), ["app.web-work (0, 1): one"], "{cause}");
+        assert_eq!(fixture.last(), told(&cause));
     }
 }
 
 #[test]
 fn what_stands_in_the_namespace_is_placed() {
     let wrapped = envelope("ResourceEnvelope", Some("app"), map("two", "2"));
-    let world = World::in_namespace().delivered(&[&[map("one", "1"), wrapped]]);
-    assert!(world.last().starts_with("Applied False ApplyInProgress"), "{}", world.last());
-    assert_eq!(world.works().len(), 2);
+    let fixture = Fixture::in_namespace().delivered(&[&[map("one", "1"), wrapped]]);
+    assert!(fixture.last().starts_with("Applied False ApplyInProgress"), "{}", fixture.last());
+    assert_eq!(fixture.works().len(), 2);
 }
 
 #[test]
 fn a_placement_of_the_whole_cluster_is_not_held_to_a_namespace() {
     let group = [bare(), map_in("kube-system"), envelope("ClusterResourceEnvelope", None, bare())];
-    let world = World::cluster_wide().delivered(&[&group]);
-    assert_eq!(world.works().len(), 2);
+    let fixture = Fixture::cluster_wide().delivered(&[&group]);
+    assert_eq!(fixture.works().len(), 2);
 }
 
 // A hub of an older release wrote these; no label of theirs tells.
 #[test]
 fn a_work_that_reaches_out_of_its_namespace_is_rendered_anew_or_removed() {
     for escaped in [bare(), map_in("kube-system")] {
-        let mut world = World::in_namespace().delivered(&[&[map("one", "1")]]);
-        let carry = |world: &mut World| {
-            let work = world.objects.get_mut("app.web-work").unwrap();
+        let mut fixture = Fixture::in_namespace().delivered(&[&[map("one", "1")]]);
+        let carry = |fixture: &mut Fixture| {
+            let work = fixture.objects.get_mut("app.web-work").unwrap();
             work.spec.workload.manifests = vec![raw(&map("one", "1")), raw(&escaped)];
-            world.writes.clear();
+            fixture.writes.clear();
         };
-        carry(&mut world);
-        world.pass();
-        assert_eq!(world.writes, ["update app.web-work"]);
-        assert_eq!(world.works(), ["app.web-work (0, 2): one"]);
-        world.pass();
-        assert_eq!(world.writes.len(), 1);
+        carry(&mut fixture);
+        fixture.pass();
+        assert_eq!(fixture.writes, ["update app.web-work"]);
+        assert_eq!(fixture.works(), ["app.web-work (0, 2): one"]);
+        fixture.pass();
+        assert_eq!(fixture.writes.len(), 1);
         // What it was made of is refused today.
-        world.snapshot(1, &[&[map("one", "2"), escaped.clone()]]);
-        world.bind(1);
-        carry(&mut world);
-        assert!(world.pass().trouble.is_some());
-        assert_eq!(world.writes, ["delete app.web-work"]);
-        assert!(world.works().is_empty());
-        world.pass();
-        assert_eq!(world.writes.len(), 1);
+        fixture.snapshot(1, &[&[map("one", "2"), escaped.clone()]]);
+        fixture.bind(1);
+        carry(&mut fixture);
+        assert!(fixture.pass().trouble.is_some());
+        assert_eq!(fixture.writes, ["delete app.web-work"]);
+        assert!(fixture.works().is_empty());
+        fixture.pass();
+        assert_eq!(fixture.writes.len(), 1);
     }
 }

@@ -6,7 +6,7 @@ use flagship_api::keys::{annotation, label};
 use jiff::SignedDuration;
 use serde_json::json;
 
-use super::world::{World, map};
+use super::fixture::{Fixture, map};
 use crate::work::{ANSWER_WINDOW, Action, PARTIAL_GROUP_RETRY, Retry, Waiting};
 
 const GONE: &str = "Overridden False OverriddenFailed: Failed to apply the override rules on the \
@@ -15,81 +15,84 @@ const GONE: &str = "Overridden False OverriddenFailed: Failed to apply the overr
 // checklist 12.38
 #[test]
 fn a_binding_that_is_only_scheduled_or_has_no_cluster_is_left_alone() {
-    let mut world = World::cluster_wide();
-    world.binding().finalizers.clear();
-    world.snapshot(0, &[&[map("one", "1")]]);
-    assert_eq!(world.pass().waiting, Some(Waiting::ToBeBound));
-    world.bind(0);
-    let cluster = world.seen.cluster.take();
-    assert_eq!(world.pass().waiting, Some(Waiting::ForCluster));
-    world.binding().spec.state = BindingState::Other("Odd".into());
-    assert_eq!(world.pass().waiting, Some(Waiting::ToBeBound));
-    assert!(world.objects.is_empty() && !world.has_finalizer() && world.told == 0);
-    world.seen.cluster = cluster;
-    world.binding().spec.state = BindingState::Bound;
-    world.pass();
-    assert!(world.has_finalizer());
-    assert_eq!(world.works(), ["web-work (0, 1): one"]);
+    let mut fixture = Fixture::cluster_wide();
+    fixture.binding().finalizers.clear();
+    fixture.snapshot(0, &[&[map("one", "1")]]);
+    assert_eq!(fixture.pass().waiting, Some(Waiting::ToBeBound));
+    fixture.bind(0);
+    let cluster = fixture.seen.cluster.take();
+    assert_eq!(fixture.pass().waiting, Some(Waiting::ForCluster));
+    fixture.binding().spec.state = BindingState::Other("Odd".into());
+    assert_eq!(fixture.pass().waiting, Some(Waiting::ToBeBound));
+    assert!(fixture.objects.is_empty() && !fixture.has_finalizer() && fixture.told == 0);
+    fixture.seen.cluster = cluster;
+    fixture.binding().spec.state = BindingState::Bound;
+    fixture.pass();
+    assert!(fixture.has_finalizer());
+    assert_eq!(fixture.works(), ["web-work (0, 1): one"]);
 }
 
 // checklist 12.39
 #[test]
 fn a_bound_binding_waits_for_the_word_about_its_own_generation() {
-    let mut world = World::cluster_wide().delivered(&[&[map("one", "1")]]);
-    world.snapshot(1, &[&[map("one", "2")]]);
-    world.binding().spec.resource_snapshot_name = "web-1-snapshot".into();
-    world.binding().generation += 1;
-    let before = world.seen.binding.status.clone();
-    assert_eq!(world.pass().waiting, Some(Waiting::ForRollout));
-    assert_eq!(world.works(), ["web-work (0, 1): one"]);
-    assert_eq!(world.seen.binding.status, before);
+    let mut fixture = Fixture::cluster_wide().delivered(&[&[map("one", "1")]]);
+    fixture.snapshot(1, &[&[map("one", "2")]]);
+    fixture.binding().spec.resource_snapshot_name = "web-1-snapshot".into();
+    fixture.binding().generation += 1;
+    let before = fixture.seen.binding.status.clone();
+    assert_eq!(fixture.pass().waiting, Some(Waiting::ForRollout));
+    assert_eq!(fixture.works(), ["web-work (0, 1): one"]);
+    assert_eq!(fixture.seen.binding.status, before);
     // Held back is a word, too.
-    let generation = world.seen.binding.generation;
-    let started = world.binding().status.conditions.first_mut().unwrap();
+    let generation = fixture.seen.binding.generation;
+    let started = fixture.binding().status.conditions.first_mut().unwrap();
     started.status = "False".into();
     started.observed_generation = Some(generation);
     let started = started.clone();
-    world.pass();
-    assert_eq!(world.works(), ["web-work (1, 2): one"]);
-    assert_eq!(world.seen.binding.status.conditions.first(), Some(&started));
+    fixture.pass();
+    assert_eq!(fixture.works(), ["web-work (1, 2): one"]);
+    assert_eq!(fixture.seen.binding.status.conditions.first(), Some(&started));
 }
 
 // checklist 12.39
 #[test]
 fn an_unscheduled_binding_is_kept_in_step_without_a_start_signal() {
-    let mut world = World::cluster_wide().delivered(&[&[map("one", "1")]]);
-    world.snapshot(1, &[&[map("one", "2")]]);
-    world.binding().spec.resource_snapshot_name = "web-1-snapshot".into();
-    world.binding().spec.state = BindingState::Unscheduled;
-    world.binding().generation += 1;
-    world.pass();
-    assert_eq!(world.works(), ["web-work (1, 2): one"]);
+    let mut fixture = Fixture::cluster_wide().delivered(&[&[map("one", "1")]]);
+    fixture.snapshot(1, &[&[map("one", "2")]]);
+    fixture.binding().spec.resource_snapshot_name = "web-1-snapshot".into();
+    fixture.binding().spec.state = BindingState::Unscheduled;
+    fixture.binding().generation += 1;
+    fixture.pass();
+    assert_eq!(fixture.works(), ["web-work (1, 2): one"]);
 }
 
 // checklist 12.41
 #[test]
 fn works_come_and_go_with_the_snapshots_of_the_group() {
-    for (mut world, base) in [(World::cluster_wide(), "web"), (World::in_namespace(), "app.web")] {
-        world = world.delivered(&[&[map("one", "1")], &[map("two", "2")], &[map("three", "3")]]);
+    for (mut fixture, base) in
+        [(Fixture::cluster_wide(), "web"), (Fixture::in_namespace(), "app.web")]
+    {
+        fixture =
+            fixture.delivered(&[&[map("one", "1")], &[map("two", "2")], &[map("three", "3")]]);
         let name = |sub: &str, rest: &str| format!("{base}-{sub} {rest}");
         assert_eq!(
-            world.works(),
+            fixture.works(),
             [name("0", "(0, 1): two"), name("1", "(0, 1): three"), name("work", "(0, 1): one")]
         );
-        world.snapshot(1, &[&[map("one", "9")], &[map("two", "2")]]);
-        world.bind(1);
-        world.pass();
+        fixture.snapshot(1, &[&[map("one", "9")], &[map("two", "2")]]);
+        fixture.bind(1);
+        fixture.pass();
         assert_eq!(
-            world.works(),
+            fixture.works(),
             // What is in the second is the same, so its generation is.
             [name("0", "(1, 1): two"), name("work", "(1, 2): one")]
         );
-        assert_eq!(world.last(), "Applied False ApplyInProgress: Resources are being applied");
-        world.snapshot(2, &[&[map("one", "9")], &[map("two", "2")], &[map("four", "4")]]);
-        world.bind(2);
-        world.pass();
+        assert_eq!(fixture.last(), "Applied False ApplyInProgress: Resources are being applied");
+        fixture.snapshot(2, &[&[map("one", "9")], &[map("two", "2")], &[map("four", "4")]]);
+        fixture.bind(2);
+        fixture.pass();
         assert_eq!(
-            world.works(),
+            fixture.works(),
             [name("0", "(2, 1): two"), name("1", "(2, 1): four"), name("work", "(2, 2): one")]
         );
     }
@@ -98,28 +101,28 @@ fn works_come_and_go_with_the_snapshots_of_the_group() {
 // checklist 12.41
 #[test]
 fn half_a_group_is_told_and_tried_again_in_a_second() {
-    let mut world = World::in_namespace();
-    world.snapshot(0, &[&[map("one", "1")], &[map("two", "2")]]);
-    let second = world.seen.snapshots.pop().unwrap();
-    world.bind(0);
-    let plan = world.pass();
+    let mut fixture = Fixture::in_namespace();
+    fixture.snapshot(0, &[&[map("one", "1")], &[map("two", "2")]]);
+    let second = fixture.seen.snapshots.pop().unwrap();
+    fixture.bind(0);
+    let plan = fixture.pass();
     assert_eq!(plan.trouble.unwrap().retry, Retry::After(PARTIAL_GROUP_RETRY));
     assert_eq!(
-        world.conditions(),
+        fixture.conditions(),
         ["Overridden False OverriddenFailed: Failed to apply the override rules on the \
           resources: not all resource snapshot in the same index group are created: resource \
           snapshots are still being created for the masterResourceSnapshot web-0-snapshot, total \
           snapshot in the index group = 2, num Of existing snapshot in the group= 1, placement = \
           app/web"]
     );
-    assert!(world.objects.is_empty());
-    world.seen.snapshots.push(second);
-    world.pass();
-    assert_eq!(world.works(), ["app.web-0 (0, 1): two", "app.web-work (0, 1): one"]);
+    assert!(fixture.objects.is_empty());
+    fixture.seen.snapshots.push(second);
+    fixture.pass();
+    assert_eq!(fixture.works(), ["app.web-0 (0, 1): two", "app.web-work (0, 1): one"]);
 }
 
 /// How something is spoiled, and what is said of it.
-type Spoilt = (fn(&mut World), &'static str);
+type Spoilt = (fn(&mut Fixture), &'static str);
 
 // checklist 12.40
 #[test]
@@ -154,28 +157,28 @@ fn labels_and_annotations_that_cannot_be_read_say_which() {
         ),
     ];
     for (spoil, cause) in table {
-        let mut world = World::cluster_wide();
-        world.snapshot(0, &[&[map("one", "1")], &[map("two", "2")]]);
-        spoil(&mut world);
-        world.bind(0);
-        assert_eq!(world.pass().trouble.unwrap().retry, Retry::BackOff);
+        let mut fixture = Fixture::cluster_wide();
+        fixture.snapshot(0, &[&[map("one", "1")], &[map("two", "2")]]);
+        spoil(&mut fixture);
+        fixture.bind(0);
+        assert_eq!(fixture.pass().trouble.unwrap().retry, Retry::BackOff);
         let told = "Overridden False OverriddenFailed: Failed to apply the override rules on the \
                     resources:";
-        assert_eq!(world.conditions(), [format!("{told} {cause}")]);
+        assert_eq!(fixture.conditions(), [format!("{told} {cause}")]);
     }
 }
 
 // checklist 12.42
 #[test]
 fn a_snapshot_with_nothing_in_it_still_has_a_work() {
-    let mut world = World::cluster_wide().delivered(&[&[]]);
-    assert_eq!(world.works(), ["web-work (0, 1): "]);
-    let spec = serde_json::to_value(&world.objects["web-work"].spec).unwrap();
+    let mut fixture = Fixture::cluster_wide().delivered(&[&[]]);
+    assert_eq!(fixture.works(), ["web-work (0, 1): "]);
+    let spec = serde_json::to_value(&fixture.objects["web-work"].spec).unwrap();
     assert_eq!(spec, json!({"workload": {}}));
-    world.all_fine();
-    world.pass();
+    fixture.all_fine();
+    fixture.pass();
     assert_eq!(
-        world.conditions()[2..],
+        fixture.conditions()[2..],
         [
             "Applied True AllWorkHaveBeenApplied: All corresponding work objects are applied",
             "Available True AllWorkAreAvailable: All corresponding work objects are available",
@@ -186,15 +189,15 @@ fn a_snapshot_with_nothing_in_it_still_has_a_work() {
 // checklist 12.44
 #[test]
 fn a_work_is_rewritten_only_if_it_does_not_say_what_it_carries() {
-    let mut world = World::cluster_wide().delivered(&[&[map("one", "1")]]);
-    world.writes.clear();
-    world.pass();
+    let mut fixture = Fixture::cluster_wide().delivered(&[&[map("one", "1")]]);
+    fixture.writes.clear();
+    fixture.pass();
     // The name of the snapshot is for people, and for when the snapshot is gone.
-    world.tamper("web-work", |meta| {
+    fixture.tamper("web-work", |meta| {
         meta.annotations.get_or_insert_default().remove(annotation::PARENT_RESOURCE_SNAPSHOT_NAME);
     });
-    world.pass();
-    assert_eq!(world.writes, Vec::<String>::new());
+    fixture.pass();
+    assert_eq!(fixture.writes, Vec::<String>::new());
     let table: [(&str, Option<&str>); 6] = [
         (label::PARENT_RESOURCE_SNAPSHOT_INDEX, None),
         (label::PARENT_RESOURCE_SNAPSHOT_INDEX, Some("x")),
@@ -204,8 +207,8 @@ fn a_work_is_rewritten_only_if_it_does_not_say_what_it_carries() {
         (annotation::PARENT_CLUSTER_RESOURCE_OVERRIDE_HASH, Some("other")),
     ];
     for (key, value) in table {
-        world.writes.clear();
-        world.tamper("web-work", |meta| {
+        fixture.writes.clear();
+        fixture.tamper("web-work", |meta| {
             let is_label = key == label::PARENT_RESOURCE_SNAPSHOT_INDEX;
             let map = if is_label { &mut meta.labels } else { &mut meta.annotations };
             let map = map.get_or_insert_default();
@@ -215,11 +218,11 @@ fn a_work_is_rewritten_only_if_it_does_not_say_what_it_carries() {
             };
             map.insert("mine".to_owned(), "stays".to_owned());
         });
-        world.pass();
-        assert_eq!(world.writes, ["update web-work"], "{key} {value:?}");
+        fixture.pass();
+        assert_eq!(fixture.writes, ["update web-work"], "{key} {value:?}");
         // Only metadata changed, and nothing of others was lost.
-        assert_eq!(world.works(), ["web-work (0, 1): one"]);
-        let meta = &world.objects["web-work"].metadata;
+        assert_eq!(fixture.works(), ["web-work (0, 1): one"]);
+        let meta = &fixture.objects["web-work"].metadata;
         let kept = [&meta.labels, &meta.annotations];
         assert!(kept.into_iter().flatten().any(|map| map.contains_key("mine")));
     }
@@ -228,229 +231,229 @@ fn a_work_is_rewritten_only_if_it_does_not_say_what_it_carries() {
 // checklist 12.47
 #[test]
 fn strategies_reach_works_even_if_the_snapshot_is_gone() {
-    let mut world = World::cluster_wide().delivered(&[&[map("one", "1")]]);
-    world.all_fine();
-    world.pass();
-    world.lose("web-0-snapshot");
+    let mut fixture = Fixture::cluster_wide().delivered(&[&[map("one", "1")]]);
+    fixture.all_fine();
+    fixture.pass();
+    fixture.lose("web-0-snapshot");
     let strategy = json!({"type": "ReportDiff", "comparisonOption": "FullComparison"});
-    world.binding().spec.apply_strategy = Some(serde_json::from_value(strategy).unwrap());
-    world.changed();
-    world.writes.clear();
-    world.pass();
-    assert_eq!(world.writes, ["steer web-work"]);
+    fixture.binding().spec.apply_strategy = Some(serde_json::from_value(strategy).unwrap());
+    fixture.changed();
+    fixture.writes.clear();
+    fixture.pass();
+    assert_eq!(fixture.writes, ["steer web-work"]);
     assert_eq!(
-        world.conditions()[2..],
+        fixture.conditions()[2..],
         ["DiffReported False DiffReportInProgress: Diff reporting on resources is in progress"]
     );
     // Also when nothing else can be done.
-    world.binding().spec.resource_snapshot_name = "web-5-snapshot".into();
-    world.binding().spec.apply_strategy = None;
-    world.changed();
-    world.writes.clear();
-    assert_eq!(world.pass().trouble.unwrap().retry, Retry::Never);
-    assert_eq!(world.writes, ["steer web-work"]);
-    assert_eq!(world.objects["web-work"].spec.apply_strategy, None);
-    assert_eq!(world.conditions(), [GONE]);
+    fixture.binding().spec.resource_snapshot_name = "web-5-snapshot".into();
+    fixture.binding().spec.apply_strategy = None;
+    fixture.changed();
+    fixture.writes.clear();
+    assert_eq!(fixture.pass().trouble.unwrap().retry, Retry::Never);
+    assert_eq!(fixture.writes, ["steer web-work"]);
+    assert_eq!(fixture.objects["web-work"].spec.apply_strategy, None);
+    assert_eq!(fixture.conditions(), [GONE]);
 }
 
 // checklist 12.47
 #[test]
 fn comparing_only_and_back_swaps_the_conditions_and_clears_the_lists() {
-    let mut world = World::cluster_wide().delivered(&[&[map("one", "1")]]);
-    world.says("web-work", "Applied", ConditionStatus::False, "SomeManifestsAreNotApplied");
+    let mut fixture = Fixture::cluster_wide().delivered(&[&[map("one", "1")]]);
+    fixture.says("web-work", "Applied", ConditionStatus::False, "SomeManifestsAreNotApplied");
     let identifier = json!({"ordinal": 0, "version": "v1", "kind": "ConfigMap", "name": "one",
         "namespace": "app"});
     let failed = json!([{"type": "Applied", "status": "False", "reason": "ManifestApplyFailed",
         "message": "", "lastTransitionTime": "2026-01-12T22:44:08Z"}]);
-    world.manifest("web-work", json!({"identifier": identifier, "conditions": failed}));
-    world.pass();
-    assert_eq!(world.seen.binding.status.failed_placements.len(), 1);
+    fixture.manifest("web-work", json!({"identifier": identifier, "conditions": failed}));
+    fixture.pass();
+    assert_eq!(fixture.seen.binding.status.failed_placements.len(), 1);
     let diff = Some(serde_json::from_value(json!({"type": "ReportDiff"})).unwrap());
-    world.binding().spec.apply_strategy = diff;
-    world.changed();
-    world.pass();
-    assert!(world.seen.binding.status.failed_placements.is_empty());
-    world.says("web-work", "DiffReported", ConditionStatus::True, "AllManifestsDiffReported");
-    world.pass();
-    let kinds = |world: &World| -> Vec<String> {
-        world.conditions().iter().map(|line| line.split(' ').next().unwrap().into()).collect()
+    fixture.binding().spec.apply_strategy = diff;
+    fixture.changed();
+    fixture.pass();
+    assert!(fixture.seen.binding.status.failed_placements.is_empty());
+    fixture.says("web-work", "DiffReported", ConditionStatus::True, "AllManifestsDiffReported");
+    fixture.pass();
+    let kinds = |fixture: &Fixture| -> Vec<String> {
+        fixture.conditions().iter().map(|line| line.split(' ').next().unwrap().into()).collect()
     };
-    assert_eq!(kinds(&world), ["Overridden", "WorkSynchronized", "DiffReported"]);
-    world.binding().spec.apply_strategy = None;
-    world.changed();
-    world.pass();
-    assert_eq!(kinds(&world), ["Overridden", "WorkSynchronized", "Applied"]);
-    world.objects.get_mut("web-work").unwrap().status = None;
-    world.all_fine();
-    world.pass();
-    assert_eq!(kinds(&world), ["Overridden", "WorkSynchronized", "Applied", "Available"]);
+    assert_eq!(kinds(&fixture), ["Overridden", "WorkSynchronized", "DiffReported"]);
+    fixture.binding().spec.apply_strategy = None;
+    fixture.changed();
+    fixture.pass();
+    assert_eq!(kinds(&fixture), ["Overridden", "WorkSynchronized", "Applied"]);
+    fixture.objects.get_mut("web-work").unwrap().status = None;
+    fixture.all_fine();
+    fixture.pass();
+    assert_eq!(kinds(&fixture), ["Overridden", "WorkSynchronized", "Applied", "Available"]);
 }
 
 // checklist 12.48
 #[test]
 fn works_that_carry_a_lost_snapshot_keep_reporting() {
     for with_annotation in [true, false] {
-        let mut world = World::cluster_wide().delivered(&[&[map("one", "1")], &[]]);
-        world.lose("web-0-snapshot");
+        let mut fixture = Fixture::cluster_wide().delivered(&[&[map("one", "1")], &[]]);
+        fixture.lose("web-0-snapshot");
         if !with_annotation {
             for work in ["web-work", "web-0"] {
                 let lost = annotation::PARENT_RESOURCE_SNAPSHOT_NAME;
-                world.tamper(work, |meta| {
+                fixture.tamper(work, |meta| {
                     meta.annotations.get_or_insert_default().remove(lost);
                 });
             }
         }
-        world.all_fine();
-        let plan = world.pass();
+        fixture.all_fine();
+        let plan = fixture.pass();
         assert!(plan.trouble.is_none());
-        assert!(world.last().starts_with("Available True AllWorkAreAvailable"));
+        assert!(fixture.last().starts_with("Available True AllWorkAreAvailable"));
     }
 }
 
 // checklist 12.48
 #[test]
 fn a_lost_snapshot_that_no_work_carries_is_the_end() {
-    let mut world = World::cluster_wide();
-    world.bind(0);
-    assert_eq!(world.pass().trouble.unwrap().retry, Retry::Never);
-    assert_eq!(world.conditions(), [GONE]);
+    let mut fixture = Fixture::cluster_wide();
+    fixture.bind(0);
+    assert_eq!(fixture.pass().trouble.unwrap().retry, Retry::Never);
+    assert_eq!(fixture.conditions(), [GONE]);
 
-    let mut world = World::cluster_wide().delivered(&[&[map("one", "1")]]);
-    world.bind(3);
-    world.pass();
-    assert_eq!(world.conditions(), [GONE]);
-    assert_eq!(world.works(), ["web-work (0, 1): one"]);
+    let mut fixture = Fixture::cluster_wide().delivered(&[&[map("one", "1")]]);
+    fixture.bind(3);
+    fixture.pass();
+    assert_eq!(fixture.conditions(), [GONE]);
+    assert_eq!(fixture.works(), ["web-work (0, 1): one"]);
     // Nothing named at all is no different, and nobody is asked for it.
-    world.binding().spec.resource_snapshot_name = String::new();
-    world.changed();
-    world.pass();
-    assert_eq!(world.conditions(), [GONE]);
+    fixture.binding().spec.resource_snapshot_name = String::new();
+    fixture.changed();
+    fixture.pass();
+    assert_eq!(fixture.conditions(), [GONE]);
 }
 
 #[test]
 fn a_snapshot_that_only_the_mirror_lacks_is_waited_for_in_silence() {
-    let mut world = World::cluster_wide();
-    world.snapshot(0, &[&[map("one", "1")]]);
-    let late = world.seen.snapshots.pop().unwrap();
-    world.bind(0);
-    let plan = world.pass();
+    let mut fixture = Fixture::cluster_wide();
+    fixture.snapshot(0, &[&[map("one", "1")]]);
+    let late = fixture.seen.snapshots.pop().unwrap();
+    fixture.bind(0);
+    let plan = fixture.pass();
     assert_eq!((plan.waiting, plan.wake), (Some(Waiting::ForSnapshot), Some(PARTIAL_GROUP_RETRY)));
-    assert_eq!(world.conditions(), Vec::<String>::new());
-    world.seen.snapshots.push(late);
-    world.pass();
-    assert_eq!(world.works(), ["web-work (0, 1): one"]);
+    assert_eq!(fixture.conditions(), Vec::<String>::new());
+    fixture.seen.snapshots.push(late);
+    fixture.pass();
+    assert_eq!(fixture.works(), ["web-work (0, 1): one"]);
 }
 
 #[test]
 fn a_work_that_somebody_deletes_is_made_again_once_it_is_gone() {
-    let mut world = World::cluster_wide().delivered(&[&[map("one", "1")]]);
-    world.hold();
-    world.tamper("web-work", |meta| {
+    let mut fixture = Fixture::cluster_wide().delivered(&[&[map("one", "1")]]);
+    fixture.hold();
+    fixture.tamper("web-work", |meta| {
         meta.deletion_timestamp = serde_json::from_value(json!("2026-01-12T22:44:08Z")).unwrap();
     });
-    assert_eq!(world.pass().trouble.unwrap().retry, Retry::BackOff);
+    assert_eq!(fixture.pass().trouble.unwrap().retry, Retry::BackOff);
     assert_eq!(
-        world.last(),
+        fixture.last(),
         "WorkSynchronized False SyncWorkFailed: Failed to synchronize the work to the latest: \
          work web-work is being deleted"
     );
-    world.objects.clear();
-    world.pass();
-    assert_eq!(world.works(), ["web-work (0, 1): one"]);
+    fixture.objects.clear();
+    fixture.pass();
+    assert_eq!(fixture.works(), ["web-work (0, 1): one"]);
 }
 
 #[test]
 fn a_dropped_work_that_lingers_does_not_keep_the_others_from_reporting() {
-    let mut world = World::cluster_wide().delivered(&[&[map("one", "1")], &[map("two", "2")]]);
-    world.hold();
-    world.snapshot(1, &[&[map("one", "1")]]);
-    world.bind(1);
-    world.pass();
-    assert_eq!(world.last(), "Applied False ApplyInProgress: Resources are being applied");
-    world.all_fine();
-    world.says("web-0", "Applied", ConditionStatus::False, "SomeManifestsAreNotApplied");
-    let plan = world.pass();
+    let mut fixture = Fixture::cluster_wide().delivered(&[&[map("one", "1")], &[map("two", "2")]]);
+    fixture.hold();
+    fixture.snapshot(1, &[&[map("one", "1")]]);
+    fixture.bind(1);
+    fixture.pass();
+    assert_eq!(fixture.last(), "Applied False ApplyInProgress: Resources are being applied");
+    fixture.all_fine();
+    fixture.says("web-0", "Applied", ConditionStatus::False, "SomeManifestsAreNotApplied");
+    let plan = fixture.pass();
     assert_eq!(plan.wake, Some(crate::work::DROPPED_RETRY));
-    assert!(world.last().starts_with("Available True AllWorkAreAvailable"));
+    assert!(fixture.last().starts_with("Available True AllWorkAreAvailable"));
 }
 
 #[test]
 fn statuses_come_back_as_the_placement_says() {
-    let mut world = World::cluster_wide();
+    let mut fixture = Fixture::cluster_wide();
     let mirror = json!({"type": "Mirror", "destination": "OriginalResource"});
     let mirror = Some(serde_json::from_value(mirror).unwrap());
-    world.seen.placement.as_mut().unwrap().report_back.clone_from(&mirror);
-    let mut world = world.delivered(&[&[map("one", "1")]]);
-    assert_eq!(world.objects["web-work"].spec.report_back_strategy, mirror);
-    assert_eq!(world.works(), ["web-work (0, 1): one"]);
+    fixture.seen.placement.as_mut().unwrap().report_back.clone_from(&mirror);
+    let mut fixture = fixture.delivered(&[&[map("one", "1")]]);
+    assert_eq!(fixture.objects["web-work"].spec.report_back_strategy, mirror);
+    assert_eq!(fixture.works(), ["web-work (0, 1): one"]);
     // A placement nobody knows any more changes nothing.
-    world.seen.placement = None;
-    world.writes.clear();
-    world.pass();
-    assert_eq!(world.writes, Vec::<String>::new());
-    world.seen.placement = Some(crate::work::Placement::default());
-    world.pass();
-    assert_eq!(world.writes, ["steer web-work"]);
-    assert_eq!(world.objects["web-work"].spec.report_back_strategy, None);
+    fixture.seen.placement = None;
+    fixture.writes.clear();
+    fixture.pass();
+    assert_eq!(fixture.writes, Vec::<String>::new());
+    fixture.seen.placement = Some(crate::work::Placement::default());
+    fixture.pass();
+    assert_eq!(fixture.writes, ["steer web-work"]);
+    assert_eq!(fixture.objects["web-work"].spec.report_back_strategy, None);
 }
 
 #[test]
 fn a_member_that_answers_at_once_is_told_of_by_one_status() {
-    let mut world = World::cluster_wide();
-    world.snapshot(0, &[&[map("one", "1")]]);
-    world.bind(0);
-    let first = world.quick_pass();
+    let mut fixture = Fixture::cluster_wide();
+    fixture.snapshot(0, &[&[map("one", "1")]]);
+    fixture.bind(0);
+    let first = fixture.quick_pass();
     assert_eq!((first.answer_due, first.wake), (Some(ANSWER_WINDOW), Some(ANSWER_WINDOW)));
-    assert_eq!(world.told, 0, "the Work is written, and nothing said");
-    world.seen.answer_due = Some(SignedDuration::from_millis(500));
-    let waiting = world.quick_pass();
-    assert_eq!(waiting.wake, world.seen.answer_due, "it looks again when the time is over");
-    world.all_fine();
-    world.quick_pass();
-    assert_eq!(world.told, 1);
-    let conditions = &world.seen.binding.status.conditions;
-    assert!(conditions.is_true_at("Available", world.seen.binding.generation()));
+    assert_eq!(fixture.told, 0, "the Work is written, and nothing said");
+    fixture.seen.answer_due = Some(SignedDuration::from_millis(500));
+    let waiting = fixture.quick_pass();
+    assert_eq!(waiting.wake, fixture.seen.answer_due, "it looks again when the time is over");
+    fixture.all_fine();
+    fixture.quick_pass();
+    assert_eq!(fixture.told, 1);
+    let conditions = &fixture.seen.binding.status.conditions;
+    assert!(conditions.is_true_at("Available", fixture.seen.binding.generation()));
 }
 
 #[test]
 fn a_member_that_takes_its_time_is_said_to_be_at_it() {
-    let mut world = World::cluster_wide();
-    world.snapshot(0, &[&[map("one", "1")]]);
-    world.bind(0);
-    world.quick_pass();
-    world.seen.answer_due = Some(SignedDuration::ZERO);
-    world.quick_pass();
-    let said = world.seen.binding.status.conditions.of_type("Applied").unwrap();
+    let mut fixture = Fixture::cluster_wide();
+    fixture.snapshot(0, &[&[map("one", "1")]]);
+    fixture.bind(0);
+    fixture.quick_pass();
+    fixture.seen.answer_due = Some(SignedDuration::ZERO);
+    fixture.quick_pass();
+    let said = fixture.seen.binding.status.conditions.of_type("Applied").unwrap();
     assert_eq!(said.reason, "ApplyInProgress");
 }
 
 #[test]
 fn success_of_other_content_does_not_stand_while_a_member_is_waited_for() {
-    let mut world = World::cluster_wide().delivered(&[&[map("one", "1")]]);
-    world.all_fine();
-    world.pass();
+    let mut fixture = Fixture::cluster_wide().delivered(&[&[map("one", "1")]]);
+    fixture.all_fine();
+    fixture.pass();
     // Somebody tampers with the Work, whose binding keeps its generation.
-    world.tamper("web-work", |meta| {
+    fixture.tamper("web-work", |meta| {
         meta.labels.get_or_insert_default().remove(label::PARENT_RESOURCE_SNAPSHOT_INDEX);
         meta.annotations.get_or_insert_default().clear();
     });
-    let plan = world.quick_pass();
+    let plan = fixture.quick_pass();
     assert_eq!(plan.answer_due, None);
-    let claims = |world: &World| {
-        let binding = &world.seen.binding;
+    let claims = |fixture: &Fixture| {
+        let binding = &fixture.seen.binding;
         binding.status.conditions.is_true_at("Available", binding.generation())
     };
-    assert!(!claims(&world), "{:?}", plan.actions);
+    assert!(!claims(&fixture), "{:?}", plan.actions);
 }
 
 #[test]
 fn a_start_signal_reaches_the_status_although_there_is_no_cluster() {
-    let mut world = World::cluster_wide();
-    world.snapshot(0, &[&[map("one", "1")]]);
-    world.bind(0);
-    world.binding().signal_unwritten = true;
-    world.seen.cluster = None;
-    let plan = world.quick_pass();
-    let told = Box::new(world.seen.binding.status.clone());
+    let mut fixture = Fixture::cluster_wide();
+    fixture.snapshot(0, &[&[map("one", "1")]]);
+    fixture.bind(0);
+    fixture.binding().signal_unwritten = true;
+    fixture.seen.cluster = None;
+    let plan = fixture.quick_pass();
+    let told = Box::new(fixture.seen.binding.status.clone());
     assert_eq!(plan.actions, [Action::Status(told)]);
 }

@@ -4,7 +4,7 @@ use flagship_api::condition::{Generation, draft};
 use flagship_api::keys::label;
 use flagship_api::names::ObjectKey;
 
-use super::world::{World, map, now};
+use super::fixture::{Fixture, map, now};
 use crate::model::Binding;
 use crate::work::triggers::{binding_changed, placement_changed, work_appeared, work_changed};
 use crate::work::{Placement, Work};
@@ -35,39 +35,40 @@ fn a_binding_is_looked_at_for_its_spec_and_its_start_signal() {
 
 #[test]
 fn a_work_is_looked_at_for_what_its_member_says_and_what_it_carries() {
-    let mut world = World::cluster_wide().delivered(&[&[map("one", "1")]]);
-    let before = Work::read(&world.objects["web-work"]);
-    let changed = |world: &World| work_changed(&before, &Work::read(&world.objects["web-work"]));
-    assert!(!changed(&world));
-    world.tamper("web-work", |meta| meta.generation = Some(2));
-    world.tamper("web-work", |meta| {
+    let mut fixture = Fixture::cluster_wide().delivered(&[&[map("one", "1")]]);
+    let before = Work::read(&fixture.objects["web-work"]);
+    let changed =
+        |fixture: &Fixture| work_changed(&before, &Work::read(&fixture.objects["web-work"]));
+    assert!(!changed(&fixture));
+    fixture.tamper("web-work", |meta| meta.generation = Some(2));
+    fixture.tamper("web-work", |meta| {
         meta.labels.get_or_insert_default().insert("mine".into(), "x".into());
     });
-    assert!(!changed(&world), "our own writes come back as this");
-    world.tamper("web-work", |meta| {
+    assert!(!changed(&fixture), "our own writes come back as this");
+    fixture.tamper("web-work", |meta| {
         meta.labels.get_or_insert_default().remove(label::PARENT_RESOURCE_SNAPSHOT_INDEX);
     });
-    assert!(changed(&world));
-    let mut world = World::cluster_wide().delivered(&[&[map("one", "1")]]);
-    world.all_fine();
-    assert!(changed(&world));
+    assert!(changed(&fixture));
+    let mut fixture = Fixture::cluster_wide().delivered(&[&[map("one", "1")]]);
+    fixture.all_fine();
+    assert!(changed(&fixture));
 }
 
 #[test]
 fn a_work_that_is_seen_with_its_answer_is_looked_at() {
-    let mut world = World::cluster_wide().delivered(&[&[map("one", "1")]]);
-    let seen = |world: &World| work_appeared(&Work::read(&world.objects["web-work"]));
-    assert!(!seen(&world), "nobody has answered it: our own write comes back");
-    world.all_fine();
-    assert!(seen(&world));
+    let mut fixture = Fixture::cluster_wide().delivered(&[&[map("one", "1")]]);
+    let seen = |fixture: &Fixture| work_appeared(&Work::read(&fixture.objects["web-work"]));
+    assert!(!seen(&fixture), "nobody has answered it: our own write comes back");
+    fixture.all_fine();
+    assert!(seen(&fixture));
 }
 
 // checklist 12.52
 #[test]
 fn a_work_belongs_to_the_binding_of_its_own_scope() {
-    let wide = World::cluster_wide().delivered(&[&[]]);
-    let narrow = World::in_namespace().delivered(&[&[]]);
-    let owner = |world: &World, name: &str| Work::read(&world.objects[name]).owner();
+    let wide = Fixture::cluster_wide().delivered(&[&[]]);
+    let narrow = Fixture::in_namespace().delivered(&[&[]]);
+    let owner = |fixture: &Fixture, name: &str| Work::read(&fixture.objects[name]).owner();
     assert_eq!(owner(&wide, "web-work"), Some(ObjectKey::cluster("web-m1")));
     assert_eq!(owner(&narrow, "app.web-work"), Some(ObjectKey::namespaced("app", "web-m1")));
 }

@@ -32,7 +32,7 @@ pub enum Verb {
     Apply,
 }
 
-pub struct World {
+pub struct Fixture {
     pub now: Timestamp,
     pub work: Work,
     pub applied: AppliedWorkStatus,
@@ -85,9 +85,9 @@ pub fn applied_work(name: &str) -> Value {
         "uid": format!("{name}-uid"), "blockOwnerDeletion": true})
 }
 
-impl World {
+impl Fixture {
     pub fn new(strategy: Value, manifests: &[Value]) -> Self {
-        let mut world = Self {
+        let mut fixture = Self {
             now: start(),
             work: Work {
                 metadata: ObjectMeta {
@@ -123,9 +123,9 @@ impl World {
             fuel: usize::MAX,
             revision: 0,
         };
-        world.strategy(strategy);
-        world.manifests(manifests);
-        world
+        fixture.strategy(strategy);
+        fixture.manifests(manifests);
+        fixture
     }
 
     pub fn strategy(&mut self, strategy: Value) {

@@ -15,14 +15,14 @@ use crate::{claim, deployment, replicaset};
 
 /// The stored objects by resource, namespace and name.
 #[derive(Debug, Clone)]
-pub(crate) struct World {
+pub(crate) struct Fixture {
     pub objects: BTreeMap<(String, String, String), Value>,
     pub now: Timestamp,
     pub said: Vec<String>,
     next: u64,
 }
 
-impl World {
+impl Fixture {
     pub fn new() -> Self {
         let now = Timestamp::from_second(1_767_225_600).unwrap();
         Self { objects: BTreeMap::new(), now, said: Vec::new(), next: 0 }

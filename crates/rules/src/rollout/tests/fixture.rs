@@ -23,7 +23,7 @@ pub fn now() -> Timestamp {
 }
 
 /// A cluster-scoped placement `web` whose latest resources are `web-1-snapshot`.
-pub fn world(spec: Value, bindings: &[&str]) -> Observed {
+pub fn fixture(spec: Value, bindings: &[&str]) -> Observed {
     let mut whole = json!({"resourceSelectors": []});
     whole.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
     let spec: PlacementSpec = serde_json::from_value(whole).unwrap();

@@ -1,4 +1,4 @@
-//! Turns of users: how many requests of one user are worked on at a time, and whose is next.
+//! A fair queue of users: how many requests of one user are worked on at a time, and whose is next.
 //!
 //! One user with many requests must not slow down everybody. A request that finds no free turn
 //! waits behind the others of its own user, and users take turns one after the other: who sends
@@ -12,7 +12,7 @@ use flagship_base::machinery::status::ApiError;
 use tokio::sync::oneshot;
 
 /// The turns of one sort of requests.
-pub(super) struct Turns {
+pub(super) struct FairQueue {
     /// For all users together.
     most: usize,
     /// For one user.
@@ -38,26 +38,26 @@ struct Own {
 }
 
 /// A request's turn, until it is dropped.
-pub(super) struct Turn {
-    turns: Arc<Turns>,
+pub(super) struct RequestSlot {
+    queue: Arc<FairQueue>,
     user: Arc<str>,
 }
 
 /// A request that waits for its turn.
 struct Waiter {
-    turns: Arc<Turns>,
+    queue: Arc<FairQueue>,
     user: Arc<str>,
     told: oneshot::Receiver<()>,
 }
 
-impl Turns {
+impl FairQueue {
     pub(super) fn new(most: usize, most_each: usize, waiting_each: usize) -> Arc<Self> {
         let (most, most_each) = (most.max(1), most_each.max(1));
         Arc::new(Self { most, most_each, waiting_each, state: Mutex::default() })
     }
 
     /// Waits for a turn of this user; 429 when too many of its requests wait already.
-    pub(super) async fn take(self: &Arc<Self>, user: &Arc<str>) -> Result<Turn, ApiError> {
+    pub(super) async fn take(self: &Arc<Self>, user: &Arc<str>) -> Result<RequestSlot, ApiError> {
         self.queue(user, self.waiting_each).await.ok_or_else(|| {
             let says = "too many requests of this user wait, please try again later";
             ApiError::new(429, "TooManyRequests", says).retry_after(1)
@@ -65,11 +65,11 @@ impl Turns {
     }
 
     /// The same for a request that was let in before, however many wait.
-    pub(super) async fn take_another(self: &Arc<Self>, user: &Arc<str>) -> Option<Turn> {
+    pub(super) async fn take_another(self: &Arc<Self>, user: &Arc<str>) -> Option<RequestSlot> {
         self.queue(user, usize::MAX).await
     }
 
-    async fn queue(self: &Arc<Self>, user: &Arc<str>, waiting_each: usize) -> Option<Turn> {
+    async fn queue(self: &Arc<Self>, user: &Arc<str>, waiting_each: usize) -> Option<RequestSlot> {
         let waiter = {
             let mut state = self.lock();
             let State { taken, users, order } = &mut *state;
@@ -86,14 +86,14 @@ impl Turns {
                 }
                 let (tell, told) = oneshot::channel();
                 own.waiting.push_back(tell);
-                Some(Waiter { turns: self.clone(), user: user.clone(), told })
+                Some(Waiter { queue: self.clone(), user: user.clone(), told })
             }
         };
         if let Some(mut waiter) = waiter {
             // Whoever tells is kept as long as the turns are.
             (&mut waiter.told).await.ok();
         }
-        Some(Turn { turns: self.clone(), user: user.clone() })
+        Some(RequestSlot { queue: self.clone(), user: user.clone() })
     }
 
     fn release(&self, user: &Arc<str>) {
@@ -139,9 +139,9 @@ impl State {
     }
 }
 
-impl Drop for Turn {
+impl Drop for RequestSlot {
     fn drop(&mut self) {
-        self.turns.release(&self.user);
+        self.queue.release(&self.user);
     }
 }
 
@@ -150,7 +150,7 @@ impl Drop for Waiter {
         self.told.close();
         // It went away in the moment when its turn came.
         if self.told.try_recv().is_ok() {
-            self.turns.release(&self.user);
+            self.queue.release(&self.user);
         }
     }
 }
@@ -162,27 +162,27 @@ mod tests {
     use super::*;
 
     fn take<'a>(
-        turns: &'a Arc<Turns>,
+        queue: &'a Arc<FairQueue>,
         user: &str,
-    ) -> impl Future<Output = Result<Turn, ApiError>> + use<'a> {
+    ) -> impl Future<Output = Result<RequestSlot, ApiError>> + use<'a> {
         let user: Arc<str> = user.into();
-        async move { turns.take(&user).await }
+        async move { queue.take(&user).await }
     }
 
     #[test]
     fn users_take_turns_however_much_one_of_them_sends() {
-        let turns = Turns::new(1, 1, 100);
-        let first = take(&turns, "eve").now_or_never().unwrap().unwrap();
+        let queue = FairQueue::new(1, 1, 100);
+        let first = take(&queue, "eve").now_or_never().unwrap().unwrap();
         let mut waiting: Vec<_> = ["eve", "eve", "eve", "ann", "bob"]
-            .map(|user| (user, Box::pin(take(&turns, user))))
+            .map(|user| (user, Box::pin(take(&queue, user))))
             .into();
         for (_, wait) in &mut waiting {
             assert!(wait.as_mut().now_or_never().is_none());
         }
         let mut served = Vec::new();
-        let mut turn = Some(first);
+        let mut slot = Some(first);
         while !waiting.is_empty() {
-            drop(turn.take());
+            drop(slot.take());
             let mut ready = None;
             for (at, (user, wait)) in waiting.iter_mut().enumerate() {
                 if let Some(got) = wait.as_mut().now_or_never() {
@@ -192,25 +192,25 @@ mod tests {
                 }
             }
             let (at, got) = ready.expect("somebody is next");
-            turn = Some(got);
+            slot = Some(got);
             drop(waiting.remove(at));
         }
         assert_eq!(served, ["eve", "ann", "bob", "eve", "eve"]);
-        drop(turn);
-        let state = turns.lock();
+        drop(slot);
+        let state = queue.lock();
         assert!(state.taken == 0 && state.users.is_empty() && state.order.is_empty());
     }
 
     #[test]
     fn one_user_cannot_take_all_turns_nor_wait_without_end() {
-        let turns = Turns::new(3, 2, 1);
-        let held: Vec<Turn> =
-            (0..2).map(|_| take(&turns, "eve").now_or_never().unwrap().unwrap()).collect();
-        let mut third = Box::pin(take(&turns, "eve"));
-        assert!(third.as_mut().now_or_never().is_none(), "it waits although there is a turn");
-        let refused = take(&turns, "eve").now_or_never().unwrap().err().unwrap();
+        let queue = FairQueue::new(3, 2, 1);
+        let held: Vec<RequestSlot> =
+            (0..2).map(|_| take(&queue, "eve").now_or_never().unwrap().unwrap()).collect();
+        let mut third = Box::pin(take(&queue, "eve"));
+        assert!(third.as_mut().now_or_never().is_none(), "it waits although there is a slot");
+        let refused = take(&queue, "eve").now_or_never().unwrap().err().unwrap();
         assert_eq!((refused.code, refused.reason), (429, "TooManyRequests"));
-        let other = take(&turns, "ann").now_or_never().unwrap().unwrap();
+        let other = take(&queue, "ann").now_or_never().unwrap().unwrap();
         drop(held);
         assert!(third.as_mut().now_or_never().unwrap().is_ok());
         drop(other);
@@ -218,11 +218,11 @@ mod tests {
 
     #[test]
     fn who_goes_away_leaves_its_turn_to_others() {
-        let turns = Turns::new(1, 1, 10);
-        let first = take(&turns, "eve").now_or_never().unwrap().unwrap();
-        let mut gone = Box::pin(take(&turns, "eve"));
-        let mut told = Box::pin(take(&turns, "ann"));
-        let mut last = Box::pin(take(&turns, "bob"));
+        let queue = FairQueue::new(1, 1, 10);
+        let first = take(&queue, "eve").now_or_never().unwrap().unwrap();
+        let mut gone = Box::pin(take(&queue, "eve"));
+        let mut told = Box::pin(take(&queue, "ann"));
+        let mut last = Box::pin(take(&queue, "bob"));
         for wait in [&mut gone, &mut told, &mut last] {
             assert!(wait.as_mut().now_or_never().is_none());
         }
@@ -230,8 +230,8 @@ mod tests {
         drop(first);
         // Ann was told, and goes away before she has heard it.
         drop(told);
-        drop(last.as_mut().now_or_never().expect("it is bob's turn").unwrap());
-        let state = turns.lock();
+        drop(last.as_mut().now_or_never().expect("it is bob's slot").unwrap());
+        let state = queue.lock();
         assert!(state.taken == 0 && state.users.is_empty() && state.order.is_empty());
     }
 }

@@ -27,7 +27,7 @@ use crate::policy::quarantine::brought;
 use crate::record::{Keep, chain};
 use crate::update_run::lifecycle::succeeded_with;
 use crate::update_run::{
-    Action, Approval, ClusterOverride, Observed, Options, Plan, Rival, Run, laws, plan,
+    Action, Approval, ClusterOverride, Observed, Options, OtherRun, Plan, Run, laws, plan,
 };
 
 /// As mirrors hand things out.
@@ -40,7 +40,7 @@ pub fn start() -> Timestamp {
 }
 
 #[derive(Clone)]
-pub struct World {
+pub struct Fixture {
     pub now: Timestamp,
     pub namespace: Option<String>,
     pub runs: Vec<Run>,
@@ -88,9 +88,9 @@ pub struct Second {
 }
 
 /// Both scopes a run-level story is told in.
-pub fn both_scopes(story: impl Fn(World)) {
+pub fn both_scopes(story: impl Fn(Fixture)) {
     for namespace in [None, Some("app")] {
-        story(World::new(namespace));
+        story(Fixture::new(namespace));
     }
 }
 
@@ -112,7 +112,7 @@ pub fn selected(name: &str) -> Selection {
     Selection { resources: vec![Selected { id, manifest }], ..Selection::default() }
 }
 
-impl World {
+impl Fixture {
     /// Three clusters: m2 is canary, m1 and m3 are prod (m3 first, by its order). Stages
     /// have no tasks.
     pub fn new(namespace: Option<&str>) -> Self {
@@ -126,7 +126,7 @@ impl World {
         let spec = json!({"resourceSelectors": [], "strategy": {"type": "External"}});
         let spec = serde_json::from_value(spec).unwrap();
         let placement = Placement::read(&metadata, &spec, &Default::default());
-        let mut world = Self {
+        let mut fixture = Self {
             now: start(),
             namespace: namespace.map(Into::into),
             runs: vec![],
@@ -156,7 +156,7 @@ impl World {
             second: None,
         };
         let scheduled = draft("Scheduled").is_true("SchedulingPolicyFulfilled");
-        world.policy_snapshots.push(PolicySnapshot {
+        fixture.policy_snapshots.push(PolicySnapshot {
             name: "web-0".into(),
             generation: 1,
             index: Some("0".into()),
@@ -166,11 +166,11 @@ impl World {
             },
             ..PolicySnapshot::default()
         });
-        world.join("m1", &[("env", "prod"), ("order", "2")]);
-        world.join("m2", &[("env", "canary"), ("order", "1")]);
-        world.join("m3", &[("env", "prod"), ("order", "1")]);
+        fixture.join("m1", &[("env", "prod"), ("order", "2")]);
+        fixture.join("m2", &[("env", "canary"), ("order", "1")]);
+        fixture.join("m3", &[("env", "prod"), ("order", "1")]);
         for index in 0..2 {
-            world.resource_snapshots.push(ResourceSnapshot {
+            fixture.resource_snapshots.push(ResourceSnapshot {
                 name: format!("web-{index}-snapshot"),
                 index: Some(index.to_string()),
                 latest: index == 1,
@@ -179,7 +179,7 @@ impl World {
                 ..ResourceSnapshot::default()
             });
         }
-        world
+        fixture
     }
 
     /// A cluster with its binding.
@@ -250,7 +250,7 @@ impl World {
                 creation_timestamp: Some(Time(other.created)),
                 ..ObjectMeta::default()
             };
-            Rival::read(&metadata, &other.status)
+            OtherRun::read(&metadata, &other.status)
         });
         let this = &self.runs[run];
         let named =

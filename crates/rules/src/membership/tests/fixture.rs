@@ -12,11 +12,11 @@ pub fn now() -> Timestamp {
     "2026-01-01T12:00:00Z".parse().unwrap()
 }
 
-pub struct World {
+pub struct Fixture {
     pub seen: Observed,
 }
 
-impl World {
+impl Fixture {
     pub fn new() -> Self {
         let spec =
             json!({"identity": {"kind": "User", "name": "agent"}, "heartbeatPeriodSeconds": 30});
@@ -43,11 +43,11 @@ impl World {
 
     /// A member that has joined.
     pub fn joined() -> Self {
-        let mut world = Self::new();
-        world.step();
-        world.say(AgentType::MemberAgent, "True");
-        world.step();
-        world
+        let mut fixture = Self::new();
+        fixture.step();
+        fixture.say(AgentType::MemberAgent, "True");
+        fixture.step();
+        fixture
     }
 
     pub fn step(&mut self) -> Plan {

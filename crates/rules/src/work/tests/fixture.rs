@@ -1,4 +1,4 @@
-//! A small world for stories of one binding: what it names, the Works it has, a member
+//! A small fixture for stories of one binding: what it names, the Works it has, a member
 //! that says things, and a generator that carries its own plans out.
 
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ use crate::work::{
     Write, plan, relevant,
 };
 
-pub struct World {
+pub struct Fixture {
     pub seen: Observed,
     /// What can be read when asked for.
     pub held: Content,
@@ -49,7 +49,7 @@ pub fn raw(value: &Value) -> RawJson {
     RawJson::of(value).unwrap()
 }
 
-impl World {
+impl Fixture {
     /// A binding of ClusterResourcePlacement `web` on cluster `m1`.
     pub fn cluster_wide() -> Self {
         Self::new(None)
