@@ -136,4 +136,24 @@ mod tests {
             assert_eq!(Script::of(&pod, &config).ends.is_some(), ends, "{policy}");
         }
     }
+
+    #[test]
+    fn every_annotation_and_image_that_fails_is_on_the_page_for_people() {
+        let page = include_str!("../../../docs/simulated-pods.md");
+        let (code, _) = include_str!("behaviour.rs").split_once("#[cfg(test)]").unwrap();
+        let reads =
+            ["flag(\"", "span(\"", "text(\""].iter().flat_map(|call| code.split(*call).skip(1));
+        let names = reads.filter_map(|rest| Some(rest.split_once('"')?.0));
+        let names: Vec<&str> = names.filter(|name| !name.starts_with('/')).collect();
+        assert_eq!(names.len(), 7, "{names:?}");
+        for name in names {
+            assert!(page.contains(&format!("| `{PREFIX}{name}` |")), "{name} is not on the page");
+        }
+        for image in WorkloadConfig::default().missing_images {
+            let tag = image.trim_start_matches("*:");
+            assert!(page.contains(&format!("tag the image `{tag}`")), "{tag} is not on the page");
+        }
+        let readme = include_str!("../../../README.md");
+        assert!(readme.contains("simulated") && readme.contains("(docs/simulated-pods.md)"));
+    }
 }

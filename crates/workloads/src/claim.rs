@@ -52,7 +52,8 @@ pub fn decide(owner: &Value, wanted: &Value, object: &Value) -> Claim {
 
 /// The writes that settle whose objects these are.
 pub fn settle(owner: &Value, resource: &str, strays: &[Value]) -> Vec<Action> {
-    let decide = |stray: &Value| match decide(owner, owner.at("/spec/selector"), stray) {
+    let wanted = selector::of(owner);
+    let decide = |stray: &Value| match decide(owner, &wanted, stray) {
         Claim::Rewrite(object) => Some(Action::Replace { resource: resource.into(), object }),
         Claim::Keep | Claim::Leave => None,
     };

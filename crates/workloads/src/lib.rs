@@ -1,6 +1,6 @@
 //! What a cluster does by itself, for embedded clusters: namespaces, garbage
-//! collection, Deployment -> ReplicaSet -> Pod, StatefulSet, DaemonSet, Job, CronJob,
-//! nodes, scheduling, kubelets, Service, claims, budgets and quota.
+//! collection, Deployment -> ReplicaSet -> Pod, ReplicationController, StatefulSet, DaemonSet,
+//! Job, CronJob, nodes, scheduling, kubelets, Service, claims, budgets and quota.
 //!
 //! Each controller is a pure `plan` over what it sees; the shell behind [`Workloads`]
 //! reads from the embedded server and carries the plan out. How pods behave is
@@ -8,8 +8,7 @@
 //! hooks that a real server has built in: [`quota::QuotaAdmission`], [`limits::LimitRangeAdmission`] and
 //! [`priority::PriorityAdmission`].
 //!
-//! Not simulated: ReplicationControllers, autoscaling, affinity between pods,
-//! preemption, eviction from failing nodes.
+//! Not simulated: autoscaling, affinity between pods, preemption, eviction from failing nodes.
 
 pub mod behaviour;
 pub mod claim;

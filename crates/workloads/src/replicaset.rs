@@ -1,4 +1,5 @@
-//! ReplicaSet -> Pods: keeps the number of active pods at `spec.replicas`.
+//! ReplicaSet or ReplicationController -> Pods: keeps the number of active pods at
+//! `spec.replicas`.
 //!
 //! Pods that are least worth keeping go first: unscheduled, not started, not ready,
 //! cheap, crowded, young. What the server refuses is told in the condition
@@ -16,12 +17,26 @@ use crate::plan::{Action, Note, Plan};
 use crate::pods::{BURST, from_template, remove, sort_for_deletion};
 use crate::selector;
 
-const SOURCE: &str = "replicaset-controller";
+/// Who speaks in events of this set.
+fn source(set: &Value) -> &'static str {
+    match set.text("/kind") {
+        "ReplicationController" => "replication-controller",
+        _ => "replicaset-controller",
+    }
+}
+
+/// Where this set is stored.
+fn resource(set: &Value) -> &'static str {
+    match set.text("/kind") {
+        "ReplicationController" => "replicationcontrollers",
+        _ => "replicasets.apps",
+    }
+}
 
 /// What one ReplicaSet looks like.
 #[derive(Debug, Clone, Serialize)]
 pub struct Observed {
-    /// The ReplicaSet.
+    /// The ReplicaSet, or a ReplicationController.
     pub set: Value,
     /// Pods that it controls.
     pub pods: Vec<Pod>,
@@ -41,7 +56,8 @@ pub fn plan(seen: &Observed) -> Plan {
         plan.waiting.push("pods change hands first".into());
         return plan;
     }
-    let wanted = |p: &&Pod| p.is_active() && selector::picks(set.at("/spec/selector"), &p.labels);
+    let selector = selector::of(set);
+    let wanted = |p: &&Pod| p.is_active() && selector::picks(&selector, &p.labels);
     let mut active: Vec<&Pod> = seen.pods.iter().filter(wanted).collect();
     let desired = set.int("/spec/replicas").unwrap_or(1).max(0);
     let surplus = active.len() as i64 - desired;
@@ -52,7 +68,7 @@ pub fn plan(seen: &Observed) -> Plan {
         if surplus > 0 {
             sort_for_deletion(&mut active);
             for pod in active.iter().take(usize::try_from(surplus.min(BURST)).unwrap_or(0)) {
-                plan.act(remove(SOURCE, set, pod));
+                plan.act(remove(source(set), set, pod));
             }
         }
     }
@@ -64,8 +80,8 @@ fn make(set: &Value) -> Action {
     Action::Create {
         resource: "pods",
         object: from_template(set, set.at("/spec/template")),
-        then: Some(Note::normal(set, SOURCE, "SuccessfulCreate", "Created pod: {name}")),
-        refused: Some(Note::warning(set, SOURCE, "FailedCreate", "Error creating: ")),
+        then: Some(Note::normal(set, source(set), "SuccessfulCreate", "Created pod: {name}")),
+        refused: Some(Note::warning(set, source(set), "FailedCreate", "Error creating: ")),
     }
 }
 
@@ -111,7 +127,7 @@ fn report(seen: &Observed, active: &[&Pod], surplus: i64, plan: &mut Plan) {
     if let Some(next) = active.iter().filter_map(|p| p.available_at(delay, now)).min() {
         plan.wake_at(next);
     }
-    plan.status("replicasets.apps", set, status);
+    plan.status(resource(set), set, status);
 }
 
 #[cfg(test)]

@@ -1,9 +1,23 @@
 //! Label selectors as objects carry them: `matchLabels` and `matchExpressions`.
 
+use std::borrow::Cow;
+
 use flagship_base::selector;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::object::{Fields, Labels};
+
+/// The LabelSelector of a workload; a ReplicationController has plain labels in its place.
+pub fn of(owner: &Value) -> Cow<'_, Value> {
+    let wanted = owner.at("/spec/selector");
+    let plain = wanted.as_object().filter(|_| owner.text("/kind") == "ReplicationController");
+    match plain {
+        // Without labels it picks nothing, where an empty LabelSelector picks everything.
+        Some(labels) if labels.is_empty() => Cow::Owned(Value::Null),
+        Some(labels) => Cow::Owned(json!({"matchLabels": labels})),
+        None => Cow::Borrowed(wanted),
+    }
+}
 
 /// Whether a LabelSelector picks these labels. `null` picks nothing, `{}` everything.
 pub fn picks(selector: &Value, labels: &Labels) -> bool {
@@ -28,7 +42,21 @@ pub fn holds(rule: &Value, labels: &Labels) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+
+    #[test]
+    fn a_replication_controller_selects_by_plain_labels() {
+        let labels = Labels::from([("app".into(), "web".into())]);
+        for (kind, selector, expected) in [
+            ("ReplicationController", json!({"app": "web"}), true),
+            ("ReplicationController", json!({"app": "db"}), false),
+            ("ReplicationController", json!({}), false),
+            ("ReplicationController", json!(null), false),
+            ("ReplicaSet", json!({"matchLabels": {"app": "web"}}), true),
+        ] {
+            let owner = json!({"kind": kind, "spec": {"selector": selector}});
+            assert_eq!(picks(&of(&owner), &labels), expected, "{owner}");
+        }
+    }
 
     #[test]
     fn a_selector_is_the_conjunction_of_its_parts() {

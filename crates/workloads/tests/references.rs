@@ -4,6 +4,7 @@
 mod cluster;
 
 use cluster::{TestCluster, deployment};
+use flagship_apiserver::rest::Propagation;
 use flagship_workloads::WorkloadConfig;
 use serde_json::{Value, json};
 
@@ -109,8 +110,12 @@ async fn a_quota_that_counts_deployments_is_kept_up_to_date() {
         "spec": {"hard": {"count/deployments.apps": "5"}}});
     test.create("resourcequotas", quota).await;
     test.pass(2).await;
-    test.create("deployments.apps", deployment("web", 1, "nginx:1")).await;
+    let used = || test.get("resourcequotas", "default", "q")["status"]["used"].clone();
+    // Without a pod, whose changes every quota follows.
+    test.create("deployments.apps", deployment("web", 0, "nginx:1")).await;
     test.pass(5).await;
-    let used = test.get("resourcequotas", "default", "q")["status"]["used"].clone();
-    assert_eq!(used, json!({"count/deployments.apps": "1"}));
+    assert_eq!(used(), json!({"count/deployments.apps": "1"}));
+    test.delete("deployments.apps", "default", "web", Propagation::Background).await;
+    test.pass(5).await;
+    assert_eq!(used(), json!({"count/deployments.apps": "0"}));
 }

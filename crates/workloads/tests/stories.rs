@@ -173,6 +173,43 @@ async fn background_deletion_clears_up_and_orphaning_does_not() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_replication_controller_keeps_its_pods_and_leaves_them_behind() {
+    let test = TestCluster::new(1, WorkloadConfig::default());
+    let labels = json!({"app": "web"});
+    let template = json!({"metadata": {"labels": labels},
+        "spec": {"containers": [{"name": "web", "image": "nginx:1"}]}});
+    let controller = json!({"apiVersion": "v1", "kind": "ReplicationController",
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"replicas": 2, "selector": labels, "template": template}});
+    test.create("replicationcontrollers", controller).await;
+    test.pass(10).await;
+    let status = test.get("replicationcontrollers", "default", "web")["status"].clone();
+    let counts = ["replicas", "readyReplicas", "observedGeneration"].map(|field| &status[field]);
+    assert_eq!(counts, [&json!(2), &json!(2), &json!(1)], "{status}");
+    let pods = test.names("pods", "default");
+    assert!(pods.len() == 2 && pods.iter().all(|name| name.starts_with("web-")), "{pods:?}");
+    // One that is deleted is made anew, one that loses its label is let go and replaced.
+    test.delete("pods", "default", &pods[0], Propagation::Background).await;
+    test.edit("pods", &pods[1], |pod| pod["metadata"]["labels"] = json!({"app": "mine"})).await;
+    test.pass(30).await;
+    let owned = |pod: &Value| pod["metadata"]["ownerReferences"][0]["kind"].clone();
+    let owned: Vec<Value> = test.list("pods", "default").iter().map(owned).collect();
+    let count = |kind: Value| owned.iter().filter(|owner| **owner == kind).count();
+    assert_eq!((count(json!("ReplicationController")), count(json!(null))), (2, 1));
+    test.edit("replicationcontrollers", "web", |one| one["spec"]["replicas"] = json!(1)).await;
+    test.pass(30).await;
+    assert_eq!(test.names("pods", "default").len(), 2);
+    test.user.delete("replicationcontrollers", "default", "web", Default::default()).await.unwrap();
+    test.pass(30).await;
+    assert!(test.names("replicationcontrollers", "default").is_empty());
+    assert_eq!(
+        test.names("pods", "default").len(),
+        2,
+        "they are orphans, as Kubernetes leaves them"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_namespace_drains_with_everything_in_it() {
     let test = TestCluster::new(1, WorkloadConfig::default());
     test.create(

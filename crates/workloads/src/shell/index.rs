@@ -91,7 +91,10 @@ impl Index {
                 self.adopters.insert(Key::new(Controller::DaemonSet, &place.0, &place.1));
                 self.daemons.insert(place);
             }
-            "deployments.apps" | "replicasets.apps" | "statefulsets.apps" => {
+            "deployments.apps"
+            | "replicasets.apps"
+            | "replicationcontrollers"
+            | "statefulsets.apps" => {
                 if &**resource == "replicasets.apps" {
                     self.put_set(&place, object);
                 }

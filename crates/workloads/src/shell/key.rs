@@ -19,6 +19,7 @@ pub(super) enum Controller {
     Garbage,
     Deployment,
     ReplicaSet,
+    Replication,
     StatefulSet,
     DaemonSet,
     Job,
@@ -49,6 +50,7 @@ impl Controller {
         Some(match kind {
             "Deployment" => Self::Deployment,
             "ReplicaSet" => Self::ReplicaSet,
+            "ReplicationController" => Self::Replication,
             "StatefulSet" => Self::StatefulSet,
             "DaemonSet" => Self::DaemonSet,
             "Job" => Self::Job,
@@ -63,6 +65,7 @@ impl Controller {
             "namespaces" => Self::Namespace,
             "deployments.apps" => Self::Deployment,
             "replicasets.apps" => Self::ReplicaSet,
+            "replicationcontrollers" => Self::Replication,
             "statefulsets.apps" => Self::StatefulSet,
             "daemonsets.apps" => Self::DaemonSet,
             "jobs.batch" => Self::Job,

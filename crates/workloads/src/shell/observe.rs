@@ -47,7 +47,8 @@ impl View<'_> {
             Controller::Garbage => return self.garbage(name),
             Controller::Namespace => self.namespace(name),
             Controller::Deployment => self.deployment(space, name),
-            Controller::ReplicaSet => self.replica_set(space, name),
+            Controller::ReplicaSet => self.replica_set("replicasets.apps", space, name),
+            Controller::Replication => self.replica_set("replicationcontrollers", space, name),
             Controller::StatefulSet => self.stateful_set(space, name),
             Controller::DaemonSet => self.daemon_set(space, name),
             Controller::CronJob => self.cron_job(space, name),
@@ -101,7 +102,7 @@ impl View<'_> {
 
     /// Whole pods whose belonging to `owner` is in question.
     fn strays(&self, owner: &Value) -> Vec<Value> {
-        let wanted = owner.at("/spec/selector");
+        let wanted = &selector::of(owner);
         let space = owner.namespace();
         let index = self.index;
         let free = index.free_pods.iter().filter(|place| &*place.0 == space);
@@ -177,8 +178,8 @@ impl View<'_> {
         Some(deployment::plan(&seen))
     }
 
-    fn replica_set(&self, space: &str, name: &str) -> Option<Plan> {
-        let set = self.get("replicasets.apps", space, name)?;
+    fn replica_set(&self, resource: &str, space: &str, name: &str) -> Option<Plan> {
+        let set = self.get(resource, space, name)?;
         let pods = self.index.pods_of(set.uid());
         let strays = self.strays(&set);
         let (refusal, now) = (self.refusal.clone(), self.now);
