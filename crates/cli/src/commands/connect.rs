@@ -31,13 +31,15 @@ pub struct Connect {
 pub struct Hub {
     /// The hub.
     pub client: Client,
+    /// The context that was chosen; the current one if none was.
+    context: Option<String>,
     members: Members,
 }
 
 /// The way to the members.
 enum Members {
-    /// Contexts of a kubeconfig, or of kubectl's own.
-    Contexts { path: Option<PathBuf>, names: Vec<String> },
+    /// Contexts of the kubeconfig.
+    Contexts(Box<Kubeconfig>),
     /// There is none.
     None,
     /// Clients that a story made.
@@ -76,8 +78,37 @@ impl Connect {
         Self { kubeconfig: Some(kubeconfig.to_owned()), context: Some(context.to_owned()) }
     }
 
-    /// Connects to the hub.
+    /// Connects to the hub, and makes sure that it is one.
     pub async fn hub(&self) -> anyhow::Result<Hub> {
+        let hub = self.unasked().await?;
+        let refused = hub.asked_for_members().await.err();
+        match refused.and_then(|refused| hub.is_none(&refused)) {
+            Some(none) => Err(none),
+            // Whatever else it says, it is there.
+            None => Ok(hub),
+        }
+    }
+
+    /// Lets a command that only reads begin at once: whether this is a hub at all is asked only
+    /// if it failed.
+    pub async fn read<T>(
+        &self,
+        work: impl AsyncFnOnce(&Hub) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let hub = self.unasked().await?;
+        let error = match work(&hub).await {
+            Ok(done) => return Ok(done),
+            Err(error) => error,
+        };
+        let none = match error.downcast_ref() {
+            // Asking again would take as long again.
+            Some(away @ ClientError::Unreachable { .. }) => hub.is_none(away),
+            _ => hub.asked_for_members().await.err().and_then(|refused| hub.is_none(&refused)),
+        };
+        Err(none.unwrap_or(error))
+    }
+
+    async fn unasked(&self) -> anyhow::Result<Hub> {
         let path = self.path()?;
         let file = match &path {
             Some(path) => Kubeconfig::read_from(path).map_err(|error| {
@@ -91,19 +122,18 @@ impl Connect {
                 ))
             })?,
         };
-        let contexts: Vec<String> = file.contexts.iter().map(|named| named.name.clone()).collect();
-        let hub = contexts.iter().any(|name| name == HUB).then(|| HUB.to_owned());
-        if let Some(unknown) = self.context.as_ref().filter(|name| !contexts.contains(name)) {
-            let known = some_of(&in_order(&contexts), NAMED);
+        let has = |name: &str| file.contexts.iter().any(|named| named.name == name);
+        if let Some(unknown) = self.context.as_ref().filter(|name| !has(name)) {
+            let known = some_of(&in_order(&file, ""), NAMED);
             return Err(no_hub(format!("there is no context {unknown}; there are: {known}")));
         }
+        let hub = has(HUB).then(|| HUB.to_owned());
         let context = self.context.clone().or(hub).or(file.current_context.clone());
-        let client = Client::from_kubeconfig(path.as_deref(), context.as_deref())
+        let client = Client::of_context(file.clone(), context.as_deref())
             .await
             .map_err(|error| no_hub(format!("cannot connect to the hub: {}", innermost(error))))?
             .named("flagship");
-        answers(&client, context.as_deref(), &contexts).await?;
-        Ok(Hub { client, members: Members::Contexts { path, names: contexts } })
+        Ok(Hub { client, context, members: Members::Contexts(Box::new(file)) })
     }
 
     fn path(&self) -> anyhow::Result<Option<PathBuf>> {
@@ -126,47 +156,21 @@ impl Connect {
 /// Contexts that an error names.
 const NAMED: usize = 10;
 
-/// The order people count in.
-fn in_order(contexts: &[String]) -> Vec<&str> {
-    let mut names: Vec<&str> = contexts.iter().map(String::as_str).collect();
+/// The contexts but one, in the order people count in.
+fn in_order<'a>(file: &'a Kubeconfig, but: &str) -> Vec<&'a str> {
+    let names = file.contexts.iter().map(|named| named.name.as_str());
+    let mut names: Vec<&str> = names.filter(|name| *name != but).collect();
     names.sort_by(|a, b| natural(a, b));
     names
-}
-
-/// Whether a hub is there, asked once so that every command says it in the same words.
-async fn answers(
-    client: &Client,
-    context: Option<&str>,
-    contexts: &[String],
-) -> anyhow::Result<()> {
-    // Any name does: what counts is whether the server knows the kind.
-    let anything = ObjectKey::cluster("hub");
-    let members = client.of_type::<Value>(resource("MemberCluster"));
-    match members.find(&anything).await {
-        Err(error @ ClientError::Unreachable { .. }) => Err(no_hub(format!(
-            "the hub does not answer; if it is an embedded fleet, start it with `flagship up` ({})",
-            innermost(error)
-        ))),
-        Err(ClientError::NotServed { .. }) => {
-            let context = context.unwrap_or("the current context");
-            let others: Vec<String> =
-                contexts.iter().filter(|name| *name != context).cloned().collect();
-            let others = match others.as_slice() {
-                [] => String::new(),
-                some => format!("; other contexts: {}", some_of(&in_order(some), NAMED)),
-            };
-            Err(no_hub(format!(
-                "{context} is no hub: it does not serve MemberClusters. Name the hub with --context{others}"
-            )))
-        }
-        // Whatever else it says, it is there.
-        _ => Ok(()),
-    }
 }
 
 /// The last words of an error: the ones in front repeat them.
 fn innermost(error: impl Into<anyhow::Error>) -> String {
     error.into().root_cause().to_string()
+}
+
+fn root_cause(error: &dyn std::error::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), root_cause)
 }
 
 /// `.flagship/kubeconfig` in this folder or the nearest above.
@@ -177,18 +181,50 @@ fn nearest(from: &Path) -> Option<PathBuf> {
 impl Hub {
     /// A hub without a way to its members.
     pub fn alone(client: Client) -> Self {
-        Self { client, members: Members::None }
+        Self { client, context: None, members: Members::None }
+    }
+
+    /// Asks for something that only hubs serve; any name does.
+    async fn asked_for_members(&self) -> Result<(), ClientError> {
+        let members = self.client.of_type::<Value>(resource("MemberCluster"));
+        members.find(&ObjectKey::cluster("hub")).await.map(drop)
+    }
+
+    /// That there is no hub, in the same words for every command, if an answer means that.
+    fn is_none(&self, refused: &ClientError) -> Option<anyhow::Error> {
+        let why = match refused {
+            ClientError::Unreachable { .. } => format!(
+                "the hub does not answer; if it is an embedded fleet, start it with `flagship up` ({})",
+                root_cause(refused)
+            ),
+            ClientError::NotServed { .. } => {
+                let context = self.context.as_deref().unwrap_or("the current context");
+                let others = match &self.members {
+                    Members::Contexts(file) => in_order(file, context),
+                    _ => Vec::new(),
+                };
+                let others = match others.as_slice() {
+                    [] => String::new(),
+                    some => format!("; other contexts: {}", some_of(some, NAMED)),
+                };
+                format!(
+                    "{context} is no hub: it does not serve MemberClusters. Name the hub with --context{others}"
+                )
+            }
+            _ => return None,
+        };
+        Some(no_hub(why))
     }
 
     /// A member, by the context that has its name.
     pub async fn member(&self, name: &str) -> Result<Client, String> {
         let unknown = || format!("the kubeconfig has no context {name}");
         match &self.members {
-            Members::Contexts { path, names } => {
-                if !names.iter().any(|context| context == name) {
+            Members::Contexts(file) => {
+                if !self.knows(name) {
                     return Err(unknown());
                 }
-                Client::from_kubeconfig(path.as_deref(), Some(name))
+                Client::of_context((**file).clone(), Some(name))
                     .await
                     .map(|client| client.named("flagship"))
                     .map_err(|error| error.to_string())
@@ -204,7 +240,7 @@ impl Hub {
     /// Whether there is a way to a member.
     pub fn knows(&self, name: &str) -> bool {
         match &self.members {
-            Members::Contexts { names, .. } => names.iter().any(|context| context == name),
+            Members::Contexts(file) => file.contexts.iter().any(|named| named.name == name),
             Members::None => false,
             #[cfg(test)]
             Members::Clients(clients) => clients.contains_key(name),
@@ -214,7 +250,7 @@ impl Hub {
     /// A hub and members that are clients already.
     #[cfg(test)]
     pub fn of(client: Client, members: std::collections::BTreeMap<String, Client>) -> Self {
-        Self { client, members: Members::Clients(members) }
+        Self { client, context: None, members: Members::Clients(members) }
     }
 }
 
@@ -240,6 +276,36 @@ mod tests {
             "there is no context nowhere; there are: hub, member2, member10"
         );
         assert!(error.is::<NoHub>());
+        std::fs::remove_file(&file).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_context_that_is_no_hub_is_told_apart_from_one_that_does_not_answer() {
+        use flagship_edge::{Authority, Config, Edge};
+        let env = flagship_store::env::Env::system();
+        let server = flagship_apiserver::rest::Server::new(env.clone());
+        for name in ["hub", "member1", "member2"] {
+            server.add_cluster(name);
+        }
+        let authority = Authority::create(env.clock.now()).unwrap();
+        let edge = Edge::start(&server, &env, Config::local(0, authority)).await.unwrap();
+        let file = std::env::temp_dir().join(format!("flagship-no-hub-{}", std::process::id()));
+        edge.kubeconfig().unwrap().write(&file).unwrap();
+        let told = async || {
+            let error = Connect::at(&file, "member1").hub().await.err().unwrap();
+            assert!(error.is::<NoHub>(), "{error:?}");
+            error.to_string()
+        };
+        assert_eq!(
+            told().await,
+            "member1 is no hub: it does not serve MemberClusters. Name the hub with --context; other contexts: hub, member2"
+        );
+        edge.shutdown().await;
+        let silent = told().await;
+        assert!(
+            silent.starts_with("the hub does not answer; if it is an embedded fleet"),
+            "{silent}"
+        );
         std::fs::remove_file(&file).unwrap();
     }
 

@@ -20,7 +20,7 @@ use flagship_api::staged_update_status::UpdateRunStatus;
 use flagship_explain::overview::Asked;
 use flagship_explain::why::{
     ApprovalFacts, BindingFacts, ClusterFacts, Facts, MemberView, PlacementFacts, PlacementGlance,
-    RunFacts, Subject, worth_a_look,
+    RunFacts, Subject, wants_reports, worth_a_look,
 };
 use flagship_rules::diagnosis::report::{self, Reported};
 use flagship_rules::heartbeat::last_heard;
@@ -38,7 +38,7 @@ use serde_json::Value;
 use super::connect::Hub;
 use super::member_view;
 use super::scoped_kind::{ScopedKind, Stored, resource};
-use super::steer::{RunObject, runs_of};
+use super::steer::{RunObject, runs_beside};
 
 type Placement = Stored<PlacementSpec, PlacementStatus>;
 type Binding = Stored<ResourceBindingSpec, ResourceBindingStatus>;
@@ -60,6 +60,7 @@ pub async fn facts(hub: &Hub, subject: Subject, now: Timestamp) -> Result<Facts,
     about?;
     facts.hub_renewed = renewed;
     facts.clusters = clusters?;
+    add_reports(client, renewed, &mut facts.clusters, now).await;
     Ok(facts)
 }
 
@@ -82,14 +83,15 @@ pub async fn deepened(hub: &Hub, mut facts: Facts) -> Facts {
 const LOOKING: Duration = Duration::from_secs(2);
 
 async fn about_run(client: &Client, key: &ObjectKey, facts: &mut Facts) -> Result<(), ClientError> {
-    let run = readable(run(client, key).await, &mut facts.subject_unreadable)?;
-    facts.run = run.flatten();
-    let Some(run) = &facts.run else {
+    let runs = ScopedKind::Run.of(client, key.namespace.as_deref());
+    let run = readable(runs.find(key).await, &mut facts.subject_unreadable)?;
+    let Some(run): Option<RunObject> = run.flatten() else {
         return Ok(());
     };
+    facts.run = Some(run_facts(run.clone()));
     let placement = ObjectKey::new(key.namespace.as_deref(), &run.spec.placement_name);
     let (approvals, about) =
-        futures::join!(approvals(client, key), of_placement(client, &placement));
+        futures::join!(approvals(client, key), of_placement(client, &placement, Some(run)));
     let (found, unreadable) = approvals?;
     facts.approvals = found;
     facts.unreadable.extend(unreadable);
@@ -103,7 +105,7 @@ async fn about_placement(
     key: &ObjectKey,
     facts: &mut Facts,
 ) -> Result<(), ClientError> {
-    let mut about = of_placement(client, key).await?;
+    let mut about = of_placement(client, key, None).await?;
     facts.subject_unreadable = about.itself_unreadable.take();
     let newest = about.runs.iter().rfind(|run| !has_ended(&run.status)).map(RunObject::name);
     let newest = newest.map(|name| ObjectKey::new(key.namespace.as_deref(), name));
@@ -118,12 +120,6 @@ async fn about_placement(
     }
     about.put_into(facts, newest.as_ref().map(|newest| newest.name.as_str()));
     Ok(())
-}
-
-async fn run(client: &Client, key: &ObjectKey) -> Result<Option<RunFacts>, ClientError> {
-    let found: Option<RunObject> =
-        ScopedKind::Run.of(client, key.namespace.as_deref()).find(key).await?;
-    Ok(found.map(run_facts))
 }
 
 fn run_facts(run: RunObject) -> RunFacts {
@@ -163,14 +159,19 @@ fn readable<T>(
     }
 }
 
-async fn of_placement(client: &Client, key: &ObjectKey) -> Result<OfPlacement, ClientError> {
+/// `known` is a run of it that was read already.
+async fn of_placement(
+    client: &Client,
+    key: &ObjectKey,
+    known: Option<RunObject>,
+) -> Result<OfPlacement, ClientError> {
     let namespace = key.namespace.as_deref();
     let placements = ScopedKind::Placement.of(client, namespace);
     let (found, bindings, policies, runs) = futures::join!(
         placements.find(key),
         bindings(client, namespace, Some(&key.name)),
         unreadable_policies(client, key),
-        runs_of(client, key)
+        runs_beside(client, key, known)
     );
     let mut itself_unreadable = None;
     let found: Option<Placement> = readable(found, &mut itself_unreadable)?.flatten();
@@ -297,9 +298,12 @@ pub async fn everything(hub: &Hub, now: Timestamp) -> Result<Asked, ClientError>
     let (wide_runs, runs) = (runs(None), runs(Some("")));
     let requests = |scope| ScopedKind::Approval.of(client, scope);
     let (wide_requests, requests) = (requests(None), requests(Some("")));
-    let (renewed, clusters, wide, namespaced) = futures::join!(
-        hub_renewed(client),
+    // The long lists first, so that others are read while they are made.
+    let (clusters, wide_bindings, bindings, renewed, wide, namespaced) = futures::join!(
         clusters(client),
+        bindings(client, None, None),
+        bindings(client, Some(""), None),
+        hub_renewed(client),
         wide.list(&all),
         namespaced.list(&all)
     );
@@ -309,8 +313,8 @@ pub async fn everything(hub: &Hub, now: Timestamp) -> Result<Asked, ClientError>
         wide_requests.list(&all),
         requests.list(&all)
     );
-    let (wide_bindings, bindings) =
-        futures::join!(bindings(client, None, None), bindings(client, Some(""), None));
+    let mut clusters = clusters?;
+    add_reports(client, renewed, &mut clusters, now).await;
     let mut runs: Vec<RunObject> = wide_runs?.items.into_iter().chain(runs?.items).collect();
     runs.sort_by_cached_key(|run| Age::of(&run.metadata, &run.status));
     let placements = wide?.items.into_iter().chain(namespaced?.items).map(|placement| {
@@ -324,7 +328,7 @@ pub async fn everything(hub: &Hub, now: Timestamp) -> Result<Asked, ClientError>
     Ok(Asked {
         now,
         hub_renewed: renewed,
-        clusters: clusters?,
+        clusters,
         placements: placements.collect(),
         runs: runs
             .into_iter()
@@ -420,16 +424,14 @@ async fn approvals(
 pub async fn clusters(client: &Client) -> Result<BTreeMap<String, ClusterFacts>, ClientError> {
     let members =
         client.of_type::<Stored<MemberClusterSpec, MemberClusterStatus>>(resource("MemberCluster"));
-    let all = Selection::all();
-    let (listed, reported) = futures::join!(members.list(&all), reports(client));
-    let listed = listed?;
+    let listed = members.list(&Selection::all()).await?;
     let found = listed.items.into_iter().map(|member| {
         let name = member.name().to_owned();
         let facts = ClusterFacts {
             generation: Generation::of(&member.metadata),
             leaving: member.metadata.deletion_timestamp.is_some(),
             labels: member.metadata.labels.unwrap_or_default(),
-            reported: reported.get(&name).copied(),
+            reported: None,
             spec: member.spec,
             status: member.status,
         };
@@ -438,14 +440,25 @@ pub async fn clusters(client: &Client) -> Result<BTreeMap<String, ClusterFacts>,
     Ok(found.collect())
 }
 
-/// When each agent last reported in its own place on the hub; whoever may not read those
-/// does without.
-async fn reports(client: &Client) -> BTreeMap<String, Timestamp> {
+/// Adds when each agent last reported in its own place on the hub, where that could tell more;
+/// whoever may not read those does without.
+async fn add_reports(
+    client: &Client,
+    hub_renewed: Option<Timestamp>,
+    clusters: &mut BTreeMap<String, ClusterFacts>,
+    now: Timestamp,
+) {
     type Report = Stored<Value, MemberClusterStatus>;
+    if !wants_reports(hub_renewed, clusters, now) {
+        return;
+    }
     let reports = client.of_type::<Report>(resource("InternalMemberCluster"));
     let listed = reports.list(&Selection::all()).await.map_or_else(|_| Vec::new(), |all| all.items);
-    let heard = |report: &Report| Some((report.name().to_owned(), last_heard(&report.status)?));
-    listed.iter().filter_map(heard).collect()
+    for report in listed {
+        if let Some(member) = clusters.get_mut(report.name()) {
+            member.reported = last_heard(&report.status);
+        }
+    }
 }
 
 /// When the hub last renewed its lease; nothing if it holds none or may not be asked.

@@ -64,8 +64,8 @@ struct Given {
 impl History {
     /// Prints one line a run.
     pub async fn run(self, out: &mut dyn Write) -> anyhow::Result<u8> {
-        let hub = self.connect.hub().await?;
-        self.answer(&hub, Env::system().now(), out).await
+        let connect = self.connect.clone();
+        connect.read(async |hub| self.answer(hub, Env::system().now(), out).await).await
     }
 
     pub(super) async fn answer(

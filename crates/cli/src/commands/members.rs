@@ -6,10 +6,11 @@ use clap::Args;
 use flagship_explain::clusters::{Row, rows as rows_of};
 use flagship_explain::why::{State, Subject};
 use flagship_runtime::env::Env;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::board_text::Look;
-use super::connect::Connect;
+use super::connect::{Connect, Hub};
 use super::print::Output;
 use super::{gather, table};
 
@@ -25,9 +26,17 @@ pub struct Clusters {
 impl Clusters {
     /// Prints one line a member.
     pub async fn run(self, out: &mut dyn Write) -> anyhow::Result<u8> {
-        let hub = self.connect.hub().await?;
-        let now = Env::system().now();
-        let facts = gather::facts(&hub, Subject::Cluster(String::new()), now).await?;
+        let connect = self.connect.clone();
+        connect.read(async |hub| self.answer(hub, Env::system().now(), out).await).await
+    }
+
+    pub(super) async fn answer(
+        self,
+        hub: &Hub,
+        now: Timestamp,
+        out: &mut dyn Write,
+    ) -> anyhow::Result<u8> {
+        let facts = gather::facts(hub, Subject::Cluster(String::new()), now).await?;
         let mut rows = Vec::new();
         let mut values = Vec::new();
         for Row { name, joined, heard, last_heartbeat, labels, label_map, finding } in

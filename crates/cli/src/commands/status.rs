@@ -65,8 +65,8 @@ pub enum Until {
 impl Status {
     /// Prints the board once.
     pub async fn run(self, out: &mut dyn Write) -> anyhow::Result<u8> {
-        let hub = self.connect.hub().await?;
-        self.answer(&hub, Env::system().now(), out).await
+        let connect = self.connect.clone();
+        connect.read(async |hub| self.answer(hub, Env::system().now(), out).await).await
     }
 
     pub(super) async fn answer(
@@ -131,8 +131,9 @@ const TICK: Duration = Duration::from_secs(1);
 impl Watch {
     /// Draws the board anew whenever something changes; lines when nobody looks.
     pub async fn run(self, out: &mut dyn Write) -> anyhow::Result<u8> {
-        let hub = self.connect.hub().await?;
-        self.on(&hub, &Env::system(), std::io::stdout().is_terminal(), out).await
+        let connect = self.connect.clone();
+        let terminal = std::io::stdout().is_terminal();
+        connect.read(async |hub| self.on(hub, &Env::system(), terminal, out).await).await
     }
 
     pub(super) async fn on(

@@ -334,9 +334,25 @@ pub async fn runs_of(
     client: &Client,
     placement: &ObjectKey,
 ) -> Result<Vec<RunObject>, ClientError> {
+    runs_beside(client, placement, None).await
+}
+
+/// The same, where one of them was read already: a run of many clusters is not read twice.
+pub async fn runs_beside(
+    client: &Client,
+    placement: &ObjectKey,
+    known: Option<RunObject>,
+) -> Result<Vec<RunObject>, ClientError> {
     let runs = ScopedKind::Run.of(client, placement.namespace.as_deref());
-    let mut found: Vec<RunObject> = runs.list(&in_namespace(placement)).await?.items;
+    let selection = match &known {
+        Some(known) => {
+            in_namespace(placement).with_fields(format!("metadata.name!={}", known.name()))
+        }
+        None => in_namespace(placement),
+    };
+    let mut found: Vec<RunObject> = runs.list(&selection).await?.items;
     found.retain(|run| run.spec.placement_name == placement.name);
+    found.extend(known);
     found.sort_by_cached_key(|run| Age::of(&run.metadata, &run.status));
     Ok(found)
 }

@@ -1,8 +1,10 @@
 //! Does anybody on the hub act on what is written?
 
+use std::collections::BTreeMap;
+
 use jiff::{SignedDuration, Timestamp};
 
-use super::facts::Facts;
+use super::facts::{ClusterFacts, Facts};
 use super::finding::{Finding, State};
 use super::gate::spoken;
 use super::hints::kubectl;
@@ -10,6 +12,20 @@ use super::{Cause, cluster};
 
 /// A minute is several lifetimes of the lease, and more than a report takes to be noticed.
 const PATIENCE: SignedDuration = SignedDuration::from_mins(1);
+
+/// Whether reports of agents, as they stand in the agents' own places, could tell more: not where
+/// the hub has a lease, nor where it has just taken down what some member said.
+pub fn wants_reports(
+    hub_renewed: Option<Timestamp>,
+    clusters: &BTreeMap<String, ClusterFacts>,
+    now: Timestamp,
+) -> bool {
+    let just_noticed = |member: &ClusterFacts| {
+        let noticed = cluster::last_heartbeat(member);
+        noticed.is_some_and(|noticed| now.duration_since(noticed) <= PATIENCE)
+    };
+    hub_renewed.is_none() && !clusters.values().any(just_noticed)
+}
 
 /// The hub's controllers are silent, as far as the fleet as a whole shows it.
 pub fn of_hub(facts: &Facts, what: &str) -> Option<Finding> {

@@ -37,6 +37,7 @@ pub use facts::{
 };
 pub use finding::{Evidence, Finding, Hint, SeenCondition, State, Stuck};
 pub use gate::{approve, spoken};
+pub use hub_silent::wants_reports;
 pub use refusal::detail;
 pub use stuck::{causes, worth_a_look};
 pub use versions::index_of;

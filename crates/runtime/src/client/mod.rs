@@ -2,7 +2,7 @@
 //!
 //! `kube::Client` carries the requests; this module says what they mean. It never
 //! retries: an error goes to the caller with the action it calls for, and the queue decides.
-//! (The retry layer that `kube` adds to real clients is switched off: it draws
+//! (The retry layer that `kube` adds to real clients is left out: it draws
 //! its pauses from a hasher, and it would repeat writes behind our back.)
 //!
 //! [`Objects`] has the verbs, [`ClientError`] the sorting of answers, [`watch`] the
@@ -22,6 +22,7 @@ use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use thiserror::Error;
 
 mod by_update;
+mod connection;
 mod error;
 mod malformed;
 mod manifests;
@@ -103,16 +104,18 @@ impl Client {
         path: Option<&Path>,
         context: Option<&str>,
     ) -> Result<Self, ConnectError> {
+        let file = match path {
+            Some(path) => Kubeconfig::read_from(path)?,
+            None => Kubeconfig::read()?,
+        };
+        Self::of_context(file, context).await
+    }
+
+    /// A client for a context of a kubeconfig that was read already.
+    pub async fn of_context(file: Kubeconfig, context: Option<&str>) -> Result<Self, ConnectError> {
         let options =
             KubeConfigOptions { context: context.map(str::to_owned), ..Default::default() };
-        let config = match path {
-            Some(path) => {
-                let file = Kubeconfig::read_from(path)?;
-                Config::from_custom_kubeconfig(file, &options).await?
-            }
-            None => Config::from_kubeconfig(&options).await?,
-        };
-        Self::from_config(config)
+        Self::from_config(Config::from_custom_kubeconfig(file, &options).await?)
     }
 
     /// A client for the cluster that this process runs in.
@@ -122,11 +125,10 @@ impl Client {
 
     /// A client for a configuration made elsewhere.
     pub fn from_config(mut config: Config) -> Result<Self, ConnectError> {
-        config.default_retry = false;
         // A watch may be silent for minutes; its own timeout ends it, not the socket's.
         config.read_timeout = None;
-        let inner =
-            kube::Client::try_from(config).map_err(|error| ConnectError::Setup(Box::new(error)))?;
+        config.default_retry = false;
+        let inner = connection::to(config).map_err(|error| ConnectError::Setup(Box::new(error)))?;
         Ok(Self::over(inner))
     }
 
