@@ -41,7 +41,14 @@ fn plain_item(item: &Value) -> Value {
                 fields.remove("schema");
             }
         }
-        let schema = plain(&operation["responses"]["200"]["content"]["application/json"]["schema"]);
+        let mut schema =
+            plain(&operation["responses"]["200"]["content"]["application/json"]["schema"]);
+        // Lists have schemas of their own here.
+        if operation["x-kubernetes-action"] == "list"
+            && let Some(item) = schema["$ref"].as_str()
+        {
+            schema["$ref"] = json!(format!("{item}List"));
+        }
         operation["responses"] = json!({"200": {"description": "OK", "schema": schema}});
         operation["produces"] = json!(["application/json", "application/yaml"]);
         (method.clone(), operation)

@@ -139,7 +139,10 @@ async fn older_tools_find_all_kinds_in_one_document() {
     }
     let list = &document["paths"]["/apis/example.com/v1/namespaces/{namespace}/gadgets"]["get"];
     assert_eq!(list["x-kubernetes-action"], "list");
-    assert_eq!(list["responses"]["200"]["schema"]["$ref"], "#/definitions/com.example.v1.Gadget");
+    assert_eq!(
+        list["responses"]["200"]["schema"]["$ref"],
+        "#/definitions/com.example.v1.GadgetList"
+    );
     assert!(!document.to_string().contains("#/components/"));
 }
 

@@ -331,3 +331,47 @@ async fn every_cluster_begins_with_its_namespaces_and_its_own_service() {
         json!({"component": "apiserver", "provider": "kubernetes"})
     );
 }
+
+#[tokio::test]
+async fn flow_control_and_device_claims_are_kept() {
+    let api = TestServer::new();
+    let (flow, devices) = ("/apis/flowcontrol.apiserver.k8s.io/v1", "/apis/resource.k8s.io/v1");
+    let schema = json!({"metadata": {"name": "mine"},
+        "spec": {"priorityLevelConfiguration": {"name": "low"}}});
+    let made = api.post(&format!("{flow}/flowschemas"), schema).await.ok(201);
+    assert_eq!(made["spec"]["matchingPrecedence"], 1000);
+    let level = json!({"metadata": {"name": "low"},
+        "spec": {"type": "Limited", "limited": {"limitResponse": {"type": "Reject"}}}});
+    let made = api.post(&format!("{flow}/prioritylevelconfigurations"), level).await.ok(201);
+    assert_eq!(made["spec"]["limited"]["nominalConcurrencyShares"], 30);
+    let class = json!({"metadata": {"name": "gpu"}, "spec": {}});
+    api.post(&format!("{devices}/deviceclasses"), class).await.ok(201);
+    let requests = json!([{"name": "one", "exactly": {"deviceClassName": "gpu"}}]);
+    let claim = json!({"metadata": {"name": "c"}, "spec": {"devices": {"requests": requests}}});
+    let claims = format!("{devices}/namespaces/default/resourceclaims");
+    api.post(&claims, claim).await.ok(201);
+    let kept = api.get(&format!("{claims}/c")).await.ok(200);
+    assert_eq!(kept["spec"]["devices"]["requests"][0]["exactly"]["count"], 1);
+}
+
+#[tokio::test]
+async fn the_status_of_a_policy_is_filled_in_by_the_server() {
+    let api = TestServer::new();
+    let path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
+    let rules = json!([{"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE"],
+        "resources": ["deployments"]}]);
+    let policy = |expression: &str| {
+        json!({"metadata": {"name": "small"}, "spec": {"matchConstraints": {"resourceRules": rules},
+            "validations": [{"expression": expression}]}})
+    };
+    api.post(path, policy("object.spec.replica <= 5")).await.ok(201);
+    let made = api.get(&format!("{path}/small")).await.ok(200);
+    assert_eq!(made["status"]["observedGeneration"], 1);
+    let warnings = &made["status"]["typeChecking"]["expressionWarnings"];
+    let says = warnings[0]["warning"].as_str().unwrap_or_default();
+    assert!(says.contains("undefined field 'replica'"), "{made:#}");
+    let mended = json!({"spec": policy("object.spec.replicas <= 5")["spec"]});
+    api.patch("merge", &format!("{path}/small"), mended).await.ok(200);
+    let made = api.get(&format!("{path}/small")).await.ok(200);
+    assert_eq!(made["status"], json!({"observedGeneration": 2}));
+}

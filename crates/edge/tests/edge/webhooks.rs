@@ -28,6 +28,8 @@ const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 struct Hook {
     address: SocketAddr,
     authority: Authority,
+    /// The certificate that it shows.
+    shown: String,
     asked: Arc<Mutex<Vec<Value>>>,
 }
 
@@ -36,8 +38,8 @@ impl Hook {
         let now = api.env.clock.now();
         let authority = Authority::create(now).unwrap();
         let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
-        let Credentials { certificate, key } = authority.server(&names, now).unwrap();
-        let certificate = CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap();
+        let Credentials { certificate: shown, key } = authority.server(&names, now).unwrap();
+        let certificate = CertificateDer::from_pem_slice(shown.as_bytes()).unwrap();
         let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = rustls::ServerConfig::builder_with_provider(provider)
@@ -62,7 +64,7 @@ impl Hook {
                 });
             }
         });
-        Self { address, authority, asked }
+        Self { address, authority, shown, asked }
     }
 
     fn at(&self, path: &str) -> Value {
@@ -123,6 +125,7 @@ async fn answer(
         }
         "/untyped" => response["patch"] = json!(patch(json!([]))),
         "/fail" => code = 500,
+        "/moved" | "/away" | "/round" => code = 307,
         "/hang" => std::future::pending().await,
         _ => {}
     }
@@ -135,7 +138,14 @@ async fn answer(
         }
         _ => review.to_string(),
     };
-    Ok(Response::builder().status(code).body(Full::new(body.into())).unwrap())
+    let mut response = Response::builder().status(code);
+    response = match path.as_str() {
+        "/moved" => response.header("Location", "/deny"),
+        "/round" => response.header("Location", "/round"),
+        "/away" => response.header("Location", "https://example.com/deny"),
+        _ => response,
+    };
+    Ok(response.body(Full::new(body.into())).unwrap())
 }
 
 fn webhook(client: Value, more: Value) -> Value {
@@ -255,6 +265,38 @@ async fn what_cannot_be_reached_fails_or_is_ignored_as_its_policy_says() {
         configure(&api, false, vec![webhook(client, json!({"failurePolicy": "Ignore"}))]).await;
         assert_eq!(create(&api, "").await.code, 201);
     }
+}
+
+#[tokio::test]
+async fn redirects_within_a_server_are_followed_and_paths_are_cleaned() {
+    let api = TestServer::new().await;
+    let hook = Hook::start(&api).await;
+    let denied = r#"admission webhook "probe.example.com" denied the request: no way"#;
+    for path in ["/deny", "//deny/", "/moved"] {
+        configure(&api, false, vec![webhook(hook.at(path), json!({}))]).await;
+        assert_eq!(create(&api, "").await.refusal(), (403, denied.to_owned()), "{path}");
+    }
+    for (path, why) in [
+        ("/away", "the webhook sends its caller on to another server: https://example.com/deny"),
+        ("/round", "stopped after 10 redirects"),
+    ] {
+        configure(&api, false, vec![webhook(hook.at(path), json!({"timeoutSeconds": 10}))]).await;
+        let (code, says) = create(&api, "").await.refusal();
+        assert_eq!(code, 500);
+        assert!(says.ends_with(why), "{says}");
+    }
+}
+
+#[tokio::test]
+async fn a_ca_bundle_may_be_the_certificate_that_the_webhook_shows() {
+    let api = TestServer::new().await;
+    let hook = Hook::start(&api).await;
+    let mut client = hook.at("/warn");
+    client["caBundle"] = json!(STANDARD.encode(&hook.shown));
+    configure(&api, false, vec![webhook(client, json!({}))]).await;
+    let reply = create(&api, "").await;
+    assert_eq!(reply.code, 201, "{reply:?}");
+    assert_eq!(hook.asked().len(), 1);
 }
 
 #[tokio::test]

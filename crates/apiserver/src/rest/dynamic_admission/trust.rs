@@ -119,26 +119,33 @@ mod tests {
 
     use super::*;
 
-    fn verdict(names: &[&str], asked: &str, at: u64) -> bool {
-        let ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-        verdict_as(ca, names, asked, at)
-    }
-
-    fn verdict_as(is_ca: rcgen::IsCa, names: &[&str], asked: &str, at: u64) -> bool {
+    fn params(names: &[&str]) -> rcgen::CertificateParams {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let mut params = rcgen::CertificateParams::new(names).unwrap();
-        params.is_ca = is_ca;
         params.not_before = rcgen::date_time_ymd(2020, 1, 1);
         params.not_after = rcgen::date_time_ymd(2030, 1, 1);
-        let own = params.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap();
-        let certificate = own.der().clone();
+        params
+    }
+
+    fn key() -> rcgen::KeyPair {
+        rcgen::KeyPair::generate().unwrap()
+    }
+
+    /// Whether a certificate that is shown is good where the bundle holds nothing but itself.
+    fn is_good(certificate: &CertificateDer<'static>, asked: &str, at: u64) -> bool {
         let mut roots = RootCertStore::empty();
         roots.add(certificate.clone()).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let trust = Trust::new(roots, vec![certificate.clone()], provider).unwrap();
         let now = UnixTime::since_unix_epoch(Duration::from_secs(at));
         let name = ServerName::try_from(asked.to_owned()).unwrap();
-        trust.verify_server_cert(&certificate, &[], &name, &[], now).is_ok()
+        trust.verify_server_cert(certificate, &[], &name, &[], now).is_ok()
+    }
+
+    fn verdict(names: &[&str], asked: &str, at: u64) -> bool {
+        let mut own = params(names);
+        own.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        is_good(own.self_signed(&key()).unwrap().der(), asked, at)
     }
 
     #[test]
@@ -156,11 +163,12 @@ mod tests {
 
     #[test]
     fn a_bundle_may_be_the_serving_certificate_itself() {
-        let plain = |asked: &str| {
-            let leaf = rcgen::IsCa::ExplicitNoCa;
-            verdict_as(leaf, &["hook.example"], asked, 1_790_000_000)
-        };
-        assert!(plain("hook.example"));
-        assert!(!plain("other.example"));
+        let mut authority = params(&[]);
+        authority.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let authority = rcgen::Issuer::new(authority, key());
+        // Whoever signed it is not in the bundle.
+        let shown = params(&["hook.example"]).signed_by(&key(), &authority).unwrap();
+        assert!(is_good(shown.der(), "hook.example", 1_790_000_000));
+        assert!(!is_good(shown.der(), "other.example", 1_790_000_000));
     }
 }
