@@ -266,6 +266,32 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_cluster_does_something_by_itself_only_with_controllers() {
+        for (line, expected) in [("--controllers", true), ("", false)] {
+            let running = read(line).start().await.unwrap();
+            let scratch = Scratch::new("controllers");
+            let file = scratch.0.join("kubeconfig");
+            running.kubeconfig.write(&file).unwrap();
+            let client = Client::from_kubeconfig(Some(&file), Some("default")).await.unwrap();
+            let space = json!({"metadata": {"name": "team"}});
+            let space: Namespace = serde_json::from_value(space).unwrap();
+            client.of::<Namespace>().create(&space).await.unwrap();
+            // What controllers put into a new namespace.
+            let map = ObjectKey::namespaced("team", "kube-root-ca.crt");
+            let looks = if expected { 10_000 } else { 100 };
+            let mut found = false;
+            for _ in 0..looks {
+                found |= client.of::<ConfigMap>().find(&map).await.unwrap().is_some();
+                if found {
+                    break;
+                }
+            }
+            assert_eq!(found, expected, "{line:?}");
+            running.edge.shutdown().await;
+        }
+    }
+
+    #[tokio::test]
     async fn envtests_certificates_and_flags_are_used() {
         let scratch = Scratch::new("envtest");
         let now = Env::system().now();

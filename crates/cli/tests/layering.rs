@@ -3,8 +3,11 @@
 //! The arrows are those of `docs/ARCHITECTURE.md`. Reading the manifests, not the
 //! code, is enough: without the dependency there is nothing to import.
 //!
-//! What manifests cannot say is in `invariants`, numbers of laws are in `laws`.
+//! What manifests cannot say is in `invariants`, numbers of laws are in `laws`, tests that
+//! checklists name are in `checklists`.
 
+#[path = "layering/checklists.rs"]
+mod checklists;
 #[path = "layering/invariants.rs"]
 mod invariants;
 #[path = "layering/laws.rs"]

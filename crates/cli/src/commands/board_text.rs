@@ -431,6 +431,24 @@ mod tests {
     }
 
     #[test]
+    fn many_stuck_clusters_are_counted_by_cause() {
+        let stuck = |n: usize| {
+            let cause = if n < 2 { "HEARTBEAT_STALE" } else { "IMAGE_NOT_FOUND" };
+            let mut cell = cell(&format!("m{n}"), Mark::Stuck, Some(60));
+            cell.cause = Some(cause.to_owned());
+            cell
+        };
+        let mut many: Vec<Cell> = (0..150).map(stuck).collect();
+        many.extend((150..300).map(|n| cell(&format!("m{n}"), Mark::Done, None)));
+        assert_eq!(
+            cells(&many, false),
+            "▰▰▰▰▰▰▰▰▰▰▱▱▱▱▱▱▱▱▱▱ 150/300  ! m0 01:00 HEARTBEAT_STALE  ! m1 01:00 HEARTBEAT_STALE  \
+             ! m2 01:00 IMAGE_NOT_FOUND  ! m3 01:00 IMAGE_NOT_FOUND  ! m4 01:00 IMAGE_NOT_FOUND  \
+             ! m5 01:00 IMAGE_NOT_FOUND  and 144 more  150 stuck: 148 IMAGE_NOT_FOUND, 2 HEARTBEAT_STALE"
+        );
+    }
+
+    #[test]
     fn a_bar_is_full_only_when_all_is_done_and_empty_only_when_nothing_is() {
         let of = |done: usize| -> Vec<Cell> {
             let mark = |n| if n < done { Mark::Done } else { Mark::Queued };

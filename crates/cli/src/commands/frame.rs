@@ -8,7 +8,6 @@ use std::io::IsTerminal;
 use terminal_size::{Height, Width, terminal_size};
 
 use super::board_text::Look;
-use super::print;
 
 /// Columns and rows of a terminal.
 pub type Size = (usize, usize);
@@ -22,13 +21,20 @@ pub fn size() -> Option<Size> {
     (columns > 0 && rows > 0).then_some((columns.into(), rows.into()))
 }
 
+#[cfg(test)]
+thread_local! {
+    /// How wide the terminal is that a test plays; as wide as need be if nothing is set.
+    pub static WIDTH: std::cell::Cell<Option<usize>> = const { std::cell::Cell::new(None) };
+}
+
 impl Look {
     /// How standard output looks. Tests hold words, whatever terminal they are run in.
     pub fn here() -> Self {
-        if cfg!(test) {
-            return Self::default();
-        }
-        Self { colours: print::colours(), width: size().map(|(columns, _)| columns) }
+        #[cfg(test)]
+        let (colours, width) = (false, WIDTH.get());
+        #[cfg(not(test))]
+        let (colours, width) = (super::print::colours(), size().map(|(columns, _)| columns));
+        Self { colours, width }
     }
 }
 

@@ -119,7 +119,8 @@ fn show(
     look: Look,
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
-    writeln!(out, "Rolling out {key} with strategy {strategy}")?;
+    let title = format!("Rolling out {key} with strategy {strategy}");
+    writeln!(out, "{}", after("", &title, look.width))?;
     writeln!(out)?;
     let rows: Vec<[String; 4]> = planned
         .stages
@@ -178,14 +179,12 @@ fn tell(planned: &Stages, look: Look, out: &mut dyn Write) -> anyhow::Result<()>
         Some(version) => format!("against snapshot {version}"),
         None => "no cluster has a version yet".to_owned(),
     };
-    match effect.changes.as_ref().map(Vec::len) {
-        None => writeln!(
-            out,
-            "changes:  unknown: there is no snapshot yet, or what it selects cannot be read"
-        )?,
-        Some(0) => writeln!(out, "changes:  none, {against}")?,
-        Some(count) => writeln!(out, "changes:  {count} object(s), {against}")?,
-    }
+    let changes = match effect.changes.as_ref().map(Vec::len) {
+        None => "unknown: there is no snapshot yet, or what it selects cannot be read".to_owned(),
+        Some(0) => format!("none, {against}"),
+        Some(count) => format!("{count} object(s), {against}"),
+    };
+    writeln!(out, "{}", after("changes:  ", &changes, look.width))?;
     for change in effect.changes.iter().flatten() {
         let sign = match change.what {
             What::Added => "+",
@@ -197,7 +196,8 @@ fn tell(planned: &Stages, look: Look, out: &mut dyn Write) -> anyhow::Result<()>
             (true, None) => "  restarts its pods".to_owned(),
             (false, _) => String::new(),
         };
-        writeln!(out, "  {sign} {}{pods}", change.named())?;
+        let told = format!("{}{pods}", change.named());
+        writeln!(out, "{}", after(&format!("  {sign} "), &told, look.width))?;
         for field in change.fields.iter().take(FIELDS) {
             writeln!(out, "{}", after("      ", &changed(field), look.width))?;
         }
@@ -242,7 +242,8 @@ fn tell(planned: &Stages, look: Look, out: &mut dyn Write) -> anyhow::Result<()>
 /// What overrides make of it, those with the same effect together.
 fn tell_overrides(effect: &Effect, look: Look, out: &mut dyn Write) -> anyhow::Result<()> {
     if effect.overrides_unread {
-        writeln!(out, "overrides:  unknown, you may not read all of them")?;
+        let told = "unknown, you may not read all of them";
+        writeln!(out, "{}", after("overrides:  ", told, look.width))?;
     }
     if effect.overrides.is_empty() {
         return Ok(());
@@ -251,7 +252,7 @@ fn tell_overrides(effect: &Effect, look: Look, out: &mut dyn Write) -> anyhow::R
     for one in &effect.overrides {
         let object =
             if one.object.is_empty() { String::new() } else { format!(" on {}", one.object) };
-        writeln!(out, "  {}{object}", one.by)?;
+        writeln!(out, "{}", after("  ", &format!("{}{object}", one.by), look.width))?;
         for field in one.fields.iter().take(FIELDS) {
             writeln!(out, "{}", after("      ", &changed(field), look.width))?;
         }

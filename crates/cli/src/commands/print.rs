@@ -88,7 +88,8 @@ fn steps(found: &Finding, look: Look, out: &mut dyn Write) -> anyhow::Result<()>
         if fits {
             writeln!(out, "{}", format!("{lead}{}", step.says).trim_end())?;
         } else {
-            writeln!(out, "{}", format!("  {:<LEAD$} {}", step.what, step.name).trim_end())?;
+            let lead = format!("  {:<LEAD$} ", step.what);
+            writeln!(out, "{}", after(&lead, &step.name, look.width).trim_end())?;
             writeln!(out, "{}", after(&" ".repeat(LEAD + 5), &step.says, look.width))?;
         }
     }

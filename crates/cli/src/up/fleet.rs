@@ -79,7 +79,7 @@ const FREQUENT_HEARTBEATS: usize = 100;
 const JOINING: Duration = Duration::from_secs(60);
 
 impl Shape {
-    fn spec(&self) -> anyhow::Result<FleetSpec> {
+    pub(super) fn spec(&self) -> anyhow::Result<FleetSpec> {
         let mut spec = FleetSpec::named(self.members.clone());
         spec.labels =
             self.members.iter().map(|name| (name.clone(), self.labels.all_of(name))).collect();

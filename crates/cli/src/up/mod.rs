@@ -318,3 +318,81 @@ impl Down {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use flagship_api::names::ObjectKey;
+    use flagship_runtime::client::Client;
+    use jiff::SignedDuration;
+    use k8s_openapi::api::core::v1::Namespace;
+
+    use super::*;
+
+    fn read(line: &str) -> Up {
+        agent::read(line).unwrap()
+    }
+
+    fn refused(line: &str) -> String {
+        read(line).shape().map(|_| ()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_hubs_flags_and_those_of_members_reach_the_fleet() {
+        let line = "--member=east --member=west --nodes=3 --nodes=west=5 --labels=west=tier=gold \
+            --force-delete-wait-time=2m --enable-workload --enable-pdbs=false \
+            --resource-snapshot-creation-minimum-interval=30s \
+            --resource-changes-collection-duration=15s";
+        let spec = read(line).shape().unwrap().spec().unwrap();
+        assert_eq!(spec.members, ["east", "west"]);
+        assert_eq!((spec.workloads.nodes, spec.nodes.get("west")), (3, Some(&5)));
+        assert_eq!(spec.labels["west"]["tier"], "gold");
+        assert_eq!(spec.labels["west"]["environment"], "production");
+        assert!(spec.hub.selection.workloads_run_here);
+        assert!(!spec.hub.pod_disruption_budgets);
+        assert_eq!(spec.hub.membership.force_delete_wait, SignedDuration::from_mins(2));
+        let batching = Batching {
+            minimum_interval: SignedDuration::from_secs(30),
+            collection: SignedDuration::from_secs(15),
+        };
+        assert_eq!(spec.hub.batching, batching);
+    }
+
+    #[test]
+    fn flags_that_cannot_be_meant_are_refused_before_anything_starts() {
+        assert_eq!(
+            refused("--members=2 --labels=member3=a=b"),
+            "--labels names member3; the members are member1 to member2"
+        );
+        assert_eq!(
+            refused("--nodes=member7=5"),
+            "--nodes names member7, which is no member of this fleet"
+        );
+        let refusal = refused("--force-delete-wait-time=1s");
+        assert!(refusal.contains("force-delete-wait-time"), "{refusal}");
+        let refusal = refused("--resource-changes-collection-duration=2m");
+        assert!(refusal.contains("resource-changes-collection-duration"), "{refusal}");
+    }
+
+    #[tokio::test]
+    async fn each_cluster_may_have_a_port_of_its_own() {
+        let scratch = std::env::temp_dir().join(format!("flagship-ports-{}", std::process::id()));
+        drop(std::fs::remove_dir_all(&scratch));
+        let shape = read("--members=1 --port=0 --port-per-cluster --ephemeral").shape().unwrap();
+        let folder = Folder::take(&scratch).unwrap();
+        let fleet = Fleet::start(&shape, &folder).await.unwrap();
+        let kubeconfig = scratch.join("kubeconfig");
+        fleet.write_kubeconfig(&kubeconfig, false).unwrap();
+        for cluster in ["hub", "member1"] {
+            let url = fleet.url(cluster);
+            // `kubectl get --raw /api` asks the server itself: a path in front would be lost.
+            assert!(!url.trim_start_matches("https://").contains('/'), "{url}");
+            let client = Client::from_kubeconfig(Some(&kubeconfig), Some(cluster)).await.unwrap();
+            let spaces = client.of::<Namespace>();
+            assert!(spaces.find(&ObjectKey::cluster("default")).await.unwrap().is_some());
+        }
+        assert_ne!(fleet.url("hub"), fleet.url("member1"));
+        fleet.stop().await;
+        drop(folder);
+        std::fs::remove_dir_all(&scratch).unwrap();
+    }
+}

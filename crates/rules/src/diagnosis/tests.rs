@@ -36,6 +36,21 @@ fn a_crash_loop_is_one_whether_it_waits_runs_or_has_just_ended() {
     assert_eq!(found(&[pod("web-1", json!({"name": "web"}), first)]).0, code::CRASH_LOOP);
 }
 
+// What an application printed may be anything, and the Work is read by many.
+#[test]
+fn what_a_container_printed_is_not_reported() {
+    let ended = json!({"terminated": {"exitCode": 2, "message": "password=hunter2"}});
+    for (state, last) in
+        [(json!({"waiting": {"reason": "CrashLoopBackOff"}}), &ended), (ended.clone(), &json!({}))]
+    {
+        let container = json!({"name": "web", "ready": false, "restartCount": 1,
+            "state": state, "lastState": last});
+        let told = diagnose(&[pod("web-1", json!({"name": "web"}), container)], &[]).unwrap();
+        assert!(!told.words.contains("hunter2") && !told.says.contains("hunter2"), "{told:?}");
+    }
+    assert_eq!(plural_of("Secret"), None, "Secrets are never looked into");
+}
+
 #[test]
 fn a_probe_is_blamed_only_if_there_is_one() {
     let running =

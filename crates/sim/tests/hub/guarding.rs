@@ -6,6 +6,7 @@ use flagship_fleet::HubAdmission;
 use flagship_hub::{Options, policies};
 use flagship_rules::admission::guard_rails;
 use flagship_runtime::client::Client;
+use flagship_sim::fleet::{Fleet, FleetConfig, HUB};
 use flagship_sim::testing::{CLUSTERS, TestHub, WORK};
 use serde_json::{Value, json};
 
@@ -166,6 +167,19 @@ async fn policies_are_installed_kept_and_taken_away() {
     let config = policies::Config { accounts: None, ..Default::default() };
     policies::install(&client, &test_hub.env, &config).await.unwrap();
     assert_eq!((test_hub.list(POLICIES, "").len(), test_hub.list(BINDINGS, "").len()), (2, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_embedded_fleet_has_the_guard_rails_and_policies_it_is_told_to_have() {
+    let mut config = FleetConfig::of(0);
+    config.hub_admission = true;
+    config.policies = Some(policies::Config::default());
+    config.hub.guard_rails = Some(guard_rails::Options::default());
+    let fleet = Fleet::new(config).await;
+    assert_eq!(fleet.clusters.hub.list(POLICIES, "").await.len(), 2);
+    let person = fleet.handle(HUB).local_as("ana", PEOPLE);
+    let refused = told(person.create("configmaps", "fleet-system", config_map()).await);
+    assert!(refused.contains("guardrail.validating"), "{refused}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -98,6 +98,25 @@ async fn an_api_server_that_asks_over_https_is_answered() {
     user.delete(members, "", "m", Default::default()).await.unwrap();
 }
 
+#[tokio::test]
+async fn two_hubs_fit_one_host() {
+    let fleet = Fleet::new(FleetConfig::of(0).without_admission().real_time()).await;
+    let (client, env) = (Client::in_process(fleet.handle(HUB).called_by("hub")), Env::system());
+    let taken = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let listen = async |host: &str| {
+        let (reach, port) = (Reach::Here(taken), taken.port());
+        Webhooks::listen(&client, &env, lenient(), reach, (host, port), Certificate::Own).await
+    };
+    let first = listen("127.0.0.1").await.unwrap();
+    let _second = listen("127.0.0.2").await.unwrap();
+    let refused = listen("127.0.0.1").await.err().unwrap().to_string();
+    assert!(
+        refused.contains("--webhook-port and --webhook-bind-address choose another place"),
+        "{refused}"
+    );
+    drop(first);
+}
+
 // checklist fleet 12.40, 12.58
 #[tokio::test]
 async fn guard_rails_judge_by_the_sender_over_https() {

@@ -397,6 +397,10 @@ fn a_hub_nobody_can_find_is_one_thing_to_fix() {
         1 thing to fix.
     "#]].assert_eq(&as_text(&report, Look::default()));
     assert_eq!(as_text(&report, Look { colours: true, width: None }).matches('\u{1b}').count(), 4);
+    for width in [80, 60, 40] {
+        let told = as_text(&report, Look { colours: false, width: Some(width) });
+        assert!(told.lines().all(|line| line.chars().count() <= width), "{width}\n{told}");
+    }
     let lost = unanswered("connection refused\u{1b}[2J");
     assert!(!as_text(&lost, Look::default()).contains('\u{1b}'));
 }

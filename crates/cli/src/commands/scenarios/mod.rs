@@ -38,8 +38,8 @@ use serde_json::{Value, json};
 
 use super::connect::Hub;
 use super::{
-    Approve, History, Inbox, Plan, Reject, Resume, Rollback, Run, Simulate, Status, Stop, Watch,
-    Why,
+    Approve, Clusters, History, Inbox, Plan, Reject, Resume, Rollback, Run, Simulate, Status, Stop,
+    Watch, Why,
 };
 
 const API: &str = "placement.kubernetes-fleet.io/v1beta1";
@@ -330,6 +330,15 @@ impl Scenario {
     async fn plan(&self, words: &str) -> String {
         let mut out = Vec::new();
         let command = self.typed::<Plan>(words);
+        let ended = command.answer(&self.reach(), self.fleet.env.now(), &mut out).await;
+        told(out, ended)
+    }
+
+    /// What `flagship clusters` prints.
+    async fn clusters(&self, words: &str) -> String {
+        let mut out = Vec::new();
+        let arguments = std::iter::once("flagship").chain(words.split_whitespace());
+        let command = Line::<Clusters>::try_parse_from(arguments).unwrap().command;
         let ended = command.answer(&self.reach(), self.fleet.env.now(), &mut out).await;
         told(out, ended)
     }

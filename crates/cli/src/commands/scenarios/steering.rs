@@ -50,6 +50,11 @@ async fn an_old_waiting_run_does_not_downgrade_silently() {
     expect![[r#"
         error: later-run, a newer run, has taken 3 of its 3 cluster(s) to snapshot 1, <age> ago; if example-run goes on, it takes them back to snapshot 0. `flagship why example-run` says more, --force does it all the same
     "#]].assert_eq(&scenario.approve("example-run").await);
+    let planned = scenario.plan("example-placement --strategy straight").await;
+    assert!(
+        planned.contains("note:  example-run is still open, and later-run, a newer run, has taken 3 of its 3 cluster(s) to snapshot 1 at <moment>"),
+        "{planned}"
+    );
     // A waiting run looks once a minute at the latest.
     scenario.pass(61).await;
     let events = scenario.hub().events("ClusterStagedUpdateRun").await;

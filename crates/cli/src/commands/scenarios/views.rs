@@ -4,9 +4,11 @@
 use std::time::Duration;
 
 use expect_test::expect;
-use serde_json::json;
+use flagship_store::env::plan::{Effect, Rule};
+use flagship_store::env::{FaultOutcome, Point};
+use serde_json::{Value, json};
 
-use super::{CLUSTER, NAMESPACED, Scenario, container};
+use super::{CLUSTER, Hub, NAMESPACED, Scenario, container};
 
 /// The image that no registry has, as scenarios configure it.
 const MISSING: &str = "nginx:1.28-typo";
@@ -54,6 +56,76 @@ async fn the_cause_is_told_without_access_to_members() {
     let works = scenario.hub().list("Work", "fleet-member-member2").await;
     let notes = &works[0]["metadata"]["annotations"];
     assert_eq!(notes["flagship.dev/failure-causes"], json!(null), "{notes:#}");
+}
+
+/// Members that take every request and answer none are waited for together, and not for long.
+#[tokio::test(start_paused = true)]
+async fn members_that_do_not_answer_are_waited_for_two_seconds_side_by_side() {
+    let scenario = Scenario::begin(CLUSTER).await;
+    scenario.deploy_with(json!({}), container(MISSING)).await;
+    let all = json!({"name": "all", "maxConcurrency": 3, "labelSelector": {}});
+    scenario.place(json!({"type": "External"})).await;
+    scenario.stages(json!([all])).await;
+    scenario.run("example-run", "Run").await;
+    scenario.until("example-run", "UpdateRunStuck").await;
+    scenario.pass(10).await;
+    let late = |member: &str| {
+        let effect = Effect::Do(FaultOutcome::Delay(Duration::from_secs(3600)));
+        let cluster = scenario.fleet.cluster_name(member);
+        Rule { cluster, ..Rule::at(Point::Request, effect) }
+    };
+    scenario.fleet.disturb(["member1", "member2", "member3"].map(late).into());
+    let begun = scenario.fleet.env.now();
+    let told = scenario.why("example-run").await;
+    let took = scenario.fleet.env.now().duration_since(begun).as_millis();
+    assert!((2_000..3_000).contains(&took), "{took} ms");
+    // What agents reported is enough.
+    assert!(told.contains("3 stuck: 3 IMAGE_NOT_FOUND") && told.contains("[exit 3]"), "{told}");
+    // The board is drawn from the hub alone, although there is a way to the members.
+    let reached = scenario.fleet.clusters.members.keys();
+    let reached = reached.map(|name| (name.clone(), scenario.member(name).client().clone()));
+    let hub = Hub::of(scenario.hub().client().clone(), reached.collect());
+    let (begun, mut out) = (scenario.fleet.env.now(), Vec::new());
+    scenario.typed::<super::Status>("example-run").answer(&hub, begun, &mut out).await.unwrap();
+    let told = String::from_utf8(out).unwrap();
+    assert!(told.contains("! member2") && told.contains("IMAGE_NOT_FOUND"), "{told}");
+    assert_eq!(scenario.fleet.env.now(), begun);
+}
+
+/// What a first look costs the hub: every kind is read once, and reports of agents only where the
+/// hub has given no sign of life.
+#[tokio::test(start_paused = true)]
+async fn a_look_at_a_run_reads_every_kind_once() {
+    let scenario = Scenario::with(CLUSTER, |config| config.traced = true).await;
+    scenario.deploy_with(json!({}), container(MISSING)).await;
+    scenario.gets_stuck(json!({"type": "External"})).await;
+    let hub = scenario.reached_by("reader");
+    let told_before = scenario.fleet.trace.lines().len();
+    let mut out = Vec::new();
+    let command = scenario.typed::<super::Status>("example-run");
+    command.answer(&hub, scenario.fleet.env.now(), &mut out).await.unwrap();
+    let lines = scenario.fleet.trace.lines().split_off(told_before);
+    let asked = lines.iter().filter_map(|line| {
+        let words: Vec<&str> = line.split(' ').collect();
+        let resource = words[3].split('/').nth(1)?.split('.').next()?;
+        (words[1] == "reader").then(|| format!("{} {resource}", words[2]))
+    });
+    let mut asked: Vec<String> = asked.collect();
+    asked.sort();
+    expect![[r#"
+        [
+            "get clusterresourceplacements",
+            "get clusterstagedupdateruns",
+            "get leases",
+            "list clusterapprovalrequests",
+            "list clusterresourcebindings",
+            "list clusterschedulingpolicysnapshots",
+            "list clusterstagedupdateruns",
+            "list memberclusters",
+            "list works",
+        ]
+    "#]]
+    .assert_debug_eq(&asked);
 }
 
 #[tokio::test(start_paused = true)]
@@ -284,6 +356,92 @@ async fn a_plan_says_that_the_delete_stage_takes_all_clusters_at_once() {
         [exit 0]
     "#]]
     .assert_eq(&scenario.plan("example-placement").await);
+}
+
+/// The document that a command printed in front of its exit code.
+fn document(told: &str) -> Value {
+    serde_json::from_str(told.split("[exit").next().unwrap()).unwrap()
+}
+
+// Seen once: member1, member10, member2, and ages as words in JSON.
+#[tokio::test(start_paused = true)]
+async fn members_stand_in_natural_order_and_programs_get_moments_and_labels() {
+    let scenario = Scenario::with(CLUSTER, |config| {
+        config.members = ["member10", "member2", "member1"].map(str::to_owned).into();
+    })
+    .await;
+    let told = scenario.clusters("").await;
+    let first = |line: &str| line.split_whitespace().next().unwrap_or_default().to_owned();
+    let names: Vec<String> = told.lines().skip(1).map(first).collect();
+    assert_eq!(names[..3], ["member1", "member2", "member10"], "{told}");
+    let told = scenario.clusters("-o json").await;
+    let rows = document(&told);
+    assert_eq!(rows[2]["name"], "member10");
+    assert_eq!(rows[1]["labels"]["environment"], "staging");
+    assert_eq!(rows[1]["lastHeartbeat"], "<moment>");
+    assert_eq!([&rows[1]["state"], &rows[1]["cause"]], ["done", "NOTHING_PLACED"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn programs_get_moments_and_objects_of_runs_and_placements() {
+    let scenario =
+        Scenario::rolling(CLUSTER, json!({"afterStageTasks": [{"type": "Approval"}]})).await;
+    scenario.until("example-run", "UpdateRunWaiting").await;
+    let told = document(&scenario.status("-o json").await);
+    let run = &told["runs"][0];
+    assert_eq!([&run["created"], &told["at"]], ["<moment>", "<moment>"]);
+    assert_eq!([&run["phase"], &run["cause"]], ["waiting", "APPROVAL_MISSING"]);
+    let placement = json!({"name": "example-placement",
+        "versions": [{"snapshot": 0, "clusters": ["member2"]}], "empty": ["member1", "member3"]});
+    assert_eq!(told["placements"], json!([placement]));
+    let told = document(&scenario.status("example-run -o json").await);
+    let cell = &told["board"]["stages"][0]["cells"][0];
+    assert_eq!([&cell["started"], &cell["ended"]], ["<moment>", "<moment>"], "{cell}");
+    assert_eq!(told["finding"]["evidence"][0]["condition"]["at"], "<moment>");
+    scenario.approve("example-run").await;
+    scenario.until("example-run", "UpdateRunSucceeded").await;
+    let told = document(&scenario.history("example-placement -o json").await);
+    let past = &told[0];
+    assert_eq!([&past["created"], &past["ended"]], ["<moment>", "<moment>"], "{past}");
+    assert_eq!(
+        [&past["approvals"][0]["stage"], &past["approvals"][0]["at"]],
+        ["staging", "<moment>"]
+    );
+}
+
+// Commands are pasted, so they are never broken; neither is a word.
+#[tokio::test(start_paused = true)]
+async fn what_commands_print_fits_any_terminal() {
+    let scenario = Scenario::begin(CLUSTER).await;
+    scenario.deploy_with(json!({}), container(MISSING)).await;
+    scenario.gets_stuck(json!({"type": "External"})).await;
+    scenario.pass(10).await;
+    for width in [100, 60, 40] {
+        crate::commands::frame::WIDTH.set(Some(width));
+        for told in [
+            scenario.why("example-run").await,
+            scenario.why("example-placement").await,
+            scenario.plan("example-placement").await,
+            scenario.clusters("").await,
+            scenario.status("example-run").await,
+            scenario.status("").await,
+            scenario.history("example-placement").await,
+        ] {
+            for line in told.lines() {
+                // What is named instead of shown is as long as what it stands for.
+                let line = line.replace("<clock>", "00:31").replace("<age>", "31s");
+                let line = line.replace("<hash>", "e1a567da");
+                let line = line.trim();
+                let is_command = line.contains("kubectl ") || line.contains("flagship ");
+                // A name stands behind the word that says what it is.
+                let last = line.split(' ').next_back().map_or(0, |word| word.chars().count());
+                let is_word = last + "placement".len() + 3 > width;
+                let fits = line.chars().count() <= width;
+                assert!(fits || is_command || is_word, "{width}: {line}\n\n{told}");
+            }
+        }
+        crate::commands::frame::WIDTH.set(None);
+    }
 }
 
 /// What changes is told by object and field, and the run that was looked at is the one that
