@@ -1,9 +1,10 @@
 //! One pass over one run: read, plan, write.
 //!
 //! What was asked and answered is written first, then the run's own record, then the
-//! bindings that the record promises, side by side. The first failure ends the pass, and
-//! the next one starts from what is stored then. People are told when all is written, or
-//! as much of it as makes the rest come true.
+//! bindings that the record promises, side by side. Entries of the rollout record are stored
+//! before bindings, where nothing is lost side by side with the run's status. The first failure
+//! ends the pass, and the next one starts from what is stored then. People are told when all is
+//! written, or as much of it as makes the rest come true.
 //!
 //! What a pass decides is in `flagship_rules::update_run`; why it runs, in `triggers`.
 
@@ -21,10 +22,11 @@ use flagship_api::staged_update_status::UpdateRunStatus;
 use flagship_rules::event::Event;
 use flagship_rules::model::Binding;
 use flagship_rules::policy::quarantine::Quarantine;
+use flagship_rules::record::Recording;
 use flagship_rules::update_run::{
     AcceptApproval, Action, CLUSTER_POLL, CreateApprovalRequest, CreateRollback, DeleteBinding,
     DeleteForeignRequest, Observed, Plan, SignalStart, TAKEN_OVER, UpdateBinding, laws, lifecycle,
-    needs_current_run, needs_fresh_reads, plan, refused, run_unreadable,
+    needs_current_run, needs_fresh_reads, plan, refused, rounds, run_unreadable,
 };
 use flagship_rules::work::Work;
 use flagship_runtime::client::{Client, ClientError, Precondition, Propagation, ResourceType};
@@ -296,29 +298,97 @@ impl<S: Scoped> Shell<S> {
     }
 
     async fn carry_out(&self, pass: &mut Pass<'_>, actions: Vec<Action>) -> Result<(), Failure> {
-        let mut touches: Vec<Touch> = Vec::new();
-        for action in actions {
-            match (action, touches.last_mut()) {
-                (Action::UpdateBinding(deliver), _) => {
-                    touches.push(Touch::Update(Some(deliver), None));
+        for round in rounds(actions) {
+            let mut touches: Vec<Touch> = Vec::new();
+            let mut entries = None;
+            for action in round {
+                match (action, touches.last_mut()) {
+                    (Action::UpdateBinding(deliver), _) => {
+                        touches.push(Touch::Update(Some(deliver), None));
+                    }
+                    (
+                        Action::SignalStart(signal),
+                        Some(Touch::Update(Some(deliver), own @ None)),
+                    ) if deliver.binding == signal.binding => {
+                        *own = Some(signal);
+                    }
+                    (Action::SignalStart(signal), _) => {
+                        touches.push(Touch::Update(None, Some(signal)));
+                    }
+                    (Action::DeleteBinding(withdraw), _) => {
+                        touches.push(Touch::DeleteBinding(withdraw));
+                    }
+                    (Action::Record(recording), _) => entries = Some(*recording),
+                    (action, _) if action.is_on_run() => {
+                        let entries = entries.take();
+                        self.write_run(pass, action, entries).await?;
+                    }
+                    (action, _) => self.act(pass, action).await?,
                 }
-                (Action::SignalStart(signal), Some(Touch::Update(Some(deliver), own @ None)))
-                    if deliver.binding == signal.binding =>
-                {
-                    *own = Some(signal);
-                }
-                (Action::SignalStart(signal), _) => touches.push(Touch::Update(None, Some(signal))),
-                (Action::DeleteBinding(withdraw), _) => {
-                    touches.push(Touch::DeleteBinding(withdraw));
-                }
-                // The plan has these before anything is done to a binding.
-                (action, _) => self.act(pass, action).await?,
             }
-        }
-        let pass = &*pass;
-        carry_out_in_groups(vec![touches], AT_ONCE, async |touch| self.touch(pass, touch).await)
+            let pass = &*pass;
+            if let Some(entries) = entries {
+                self.add_entries(pass, entries).await?;
+            }
+            carry_out_in_groups(vec![touches], AT_ONCE, async |touch| {
+                self.touch(pass, touch).await
+            })
             .await?;
+        }
         Ok(())
+    }
+
+    /// Adds entries to the rollout record.
+    async fn add_entries(&self, pass: &Pass<'_>, entries: Recording) -> Result<(), Failure> {
+        let (run, writer) = (&pass.seen.observed.run, &pass.writer);
+        self.records.write::<S>(&self.cx, &self.scope, writer, run, entries).await?;
+        let grown = (run.namespace.clone(), run.uid.clone());
+        self.cx.notices.grown(&self.mirrors, &grown);
+        Ok(())
+    }
+
+    /// Writes to the run over the version that was read, with the entries that go beside it.
+    async fn write_run(
+        &self,
+        pass: &mut Pass<'_>,
+        action: Action,
+        entries: Option<Recording>,
+    ) -> Result<(), Failure> {
+        let is_status = matches!(action, Action::Status(_));
+        let reading = &*pass;
+        let written = async {
+            let annotate = async |key: &str, text: Option<String>| {
+                let patch = json!({"metadata": {"annotations": {key: text}}});
+                Ok(reading.writer.patch::<S::UpdateRun>(&reading.seen.run, patch).await?)
+            };
+            match action {
+                Action::Adopt(adopted) => {
+                    let text = (!adopted.is_empty()).then(|| serde_json::to_string(&adopted));
+                    let text = text.transpose();
+                    let text = text.map_err(|error| Failure::back_off(error.to_string()))?;
+                    annotate(own::ADOPTED_POLICIES, text).await
+                }
+                Action::AnnounceWrites(announced) => {
+                    let text = announced.to_text(&reading.seen.run.uid);
+                    annotate(own::ANNOUNCED_WRITES, Some(text)).await
+                }
+                Action::Status(status) => self.record(reading, *status).await,
+                _ => Err(Failure::reread("no write to the run")),
+            }
+        };
+        let beside = async {
+            match entries {
+                Some(entries) => self.add_entries(reading, entries).await,
+                None => Ok(()),
+            }
+        };
+        let (added, written) = futures::future::join(beside, written).await;
+        if let Ok(written) = &written {
+            pass.recorded |= is_status;
+            pass.seen.run = Precondition::of(written).unwrap_or_else(|| pass.seen.run.clone());
+        }
+        added?;
+        written.map(|_| ())
     }
 
     async fn act(&self, pass: &mut Pass<'_>, action: Action) -> Result<(), Failure> {
@@ -358,28 +428,14 @@ impl<S: Scoped> Shell<S> {
             Action::CreateRollback(create) => self.take_back(pass, &create).await?,
             Action::AcceptApproval(accept) => self.accept(pass, &accept).await?,
             Action::DeleteForeignRequest(dismiss) => self.dismiss(pass, &dismiss).await?,
-            Action::Record(recording) => {
-                let (run, writer) = (&pass.seen.observed.run, &pass.writer);
-                self.records.write::<S>(&self.cx, &self.scope, writer, run, *recording).await?;
-                let grown = (run.namespace.clone(), run.uid.clone());
-                self.cx.notices.grown(&self.mirrors, &grown);
-            }
-            Action::Adopt(adopted) => {
-                let text = (!adopted.is_empty()).then(|| serde_json::to_string(&adopted));
-                let text =
-                    text.transpose().map_err(|error| Failure::back_off(error.to_string()))?;
-                let patch = json!({"metadata": {"annotations": {own::ADOPTED_POLICIES: text}}});
-                let written = pass.writer.patch::<S::UpdateRun>(&pass.seen.run, patch).await?;
-                pass.seen.run = Precondition::of(&written).unwrap_or_else(|| pass.seen.run.clone());
-            }
-            Action::AnnounceWrites(announced) => {
-                let text = announced.to_text(&pass.seen.run.uid);
-                let patch = json!({"metadata": {"annotations": {own::ANNOUNCED_WRITES: text}}});
-                let written = pass.writer.patch::<S::UpdateRun>(&pass.seen.run, patch).await?;
-                pass.seen.run = Precondition::of(&written).unwrap_or_else(|| pass.seen.run.clone());
-            }
-            Action::Status(status) => self.record(pass, *status).await?,
-            Action::UpdateBinding(_) | Action::SignalStart(_) | Action::DeleteBinding(_) => {}
+            // `carry_out` does these, several of them side by side.
+            Action::Record(_)
+            | Action::Adopt(_)
+            | Action::AnnounceWrites(_)
+            | Action::Status(_)
+            | Action::UpdateBinding(_)
+            | Action::SignalStart(_)
+            | Action::DeleteBinding(_) => {}
         }
         Ok(())
     }
@@ -467,7 +523,11 @@ impl<S: Scoped> Shell<S> {
     }
 
     /// Writes the status over the version that was read.
-    async fn record(&self, pass: &mut Pass<'_>, status: UpdateRunStatus) -> Result<(), Failure> {
+    async fn record(
+        &self,
+        pass: &Pass<'_>,
+        status: UpdateRunStatus,
+    ) -> Result<PartialObjectMeta<S::UpdateRun>, Failure> {
         let Precondition { key, uid, resource_version } = &pass.seen.run;
         let metadata = ObjectMeta {
             name: Some(key.name.clone()),
@@ -492,9 +552,7 @@ impl<S: Scoped> Shell<S> {
             }
             other => other?,
         };
-        pass.seen.run = Precondition::of(&written).unwrap_or_else(|| pass.seen.run.clone());
-        pass.recorded = true;
-        Ok(())
+        Ok(written)
     }
 
     /// Does to a binding what the record promised.
@@ -653,6 +711,7 @@ fn binding_of<'a>(observed: &'a Observed, name: &str) -> Option<&'a Binding> {
 
 /// Holds a plan against the laws, as if nobody else wrote in between.
 fn assert_lawful(seen: &Observed, plan: &Plan, works: &[Work]) {
+    assert_eq!(laws::decided(seen, plan), [], "{plan:?}");
     let lawful_before = laws::state(seen).is_empty();
     let mut now = seen.clone();
     for action in &plan.actions {

@@ -46,6 +46,26 @@ pub struct Recording {
     pub drafts: Vec<EntryDraft>,
 }
 
+/// What a status keeps for good. A hub that finds an entry of these missing writes it then, and
+/// it says the same.
+const KEPT_BY_STATUS: [What; 7] = [
+    What::StageBegan,
+    What::StageDone,
+    What::ClusterBegan,
+    What::ClusterDone,
+    What::ClusterFailed,
+    What::GateWaits,
+    What::WaitOver,
+];
+
+impl Recording {
+    /// Whether the entries may be stored after the status that tells of them. Not how a record
+    /// begins, how it ends, what may turn again, and what is known of people only now.
+    pub fn follows_from_status(&self) -> bool {
+        self.head.is_none() && self.drafts.iter().all(|draft| KEPT_BY_STATUS.contains(&draft.what))
+    }
+}
+
 /// How a record begins.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Head {

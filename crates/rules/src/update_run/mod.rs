@@ -67,7 +67,10 @@ pub use observed::{
 };
 pub use plan_builder::{INDEX_IGNORED, SUPERSEDED};
 pub use policed::{available_by, why_skipped};
-pub use reconcile::{Action, CLUSTERS_CHANGED, DeleteBinding, Plan, STATE_LOST, Waiting, plan};
+pub use reconcile::{
+    Action, CLUSTERS_CHANGED, DeleteBinding, Plan, STATE_LOST, Waiting, entries_beside, plan,
+    rounds,
+};
 pub use replayed::replayed;
 pub use status::{ASKED, run_unreadable};
 pub use undoing::CreateRollback;

@@ -3,7 +3,8 @@
 //! Everything follows from what is stored, never from why we woke: restart, failover and
 //! an ordinary event are one path. The order of writes is the promise of `laws`: requests
 //! and their acceptance, then the run's own record, then bindings. What an earlier record
-//! promised is announced before it is done, see `announced`.
+//! promised is announced before it is done, see `announced`. Entries of the rollout record
+//! come before bindings, too, and where nothing is lost go side by side with the status.
 
 use flagship_api::condition::{ConditionStatus, Generation};
 use flagship_api::condition_type::update_run::{INITIALIZED, PROGRESSING};
@@ -105,6 +106,48 @@ pub enum Action {
     DeleteApprovalRequests,
     /// Take our finalizer off the run.
     RemoveFinalizer,
+}
+
+impl Action {
+    /// Whether it is done to a binding.
+    pub fn is_on_binding(&self) -> bool {
+        matches!(self, Self::UpdateBinding(_) | Self::SignalStart(_) | Self::DeleteBinding(_))
+    }
+
+    /// Whether it is written over the version of the run that was read.
+    pub fn is_on_run(&self) -> bool {
+        matches!(self, Self::Status(_) | Self::Adopt(_) | Self::AnnounceWrites(_))
+    }
+}
+
+/// The place of entries that may be stored side by side with the write that follows them, if
+/// there are such: a write to the run touches no cluster, and whatever dies between the two
+/// leaves what the next pass makes good.
+pub fn entries_beside(actions: &[Action]) -> Option<usize> {
+    actions.windows(2).position(|pair| match pair {
+        [Action::Record(recording), Action::Status(_)] => recording.follows_from_status(),
+        [Action::Record(_), next] => next.is_on_run(),
+        _ => false,
+    })
+}
+
+/// The writes of a plan in rounds: those of a round go side by side, and a round begins when
+/// everything of the one before is stored. What is done to bindings is one round, the last.
+pub fn rounds(actions: Vec<Action>) -> Vec<Vec<Action>> {
+    let beside = entries_beside(&actions);
+    let mut rounds: Vec<Vec<Action>> = Vec::new();
+    for (at, action) in actions.into_iter().enumerate() {
+        let joins = match rounds.last().and_then(|round| round.last()) {
+            Some(last) if action.is_on_binding() => last.is_on_binding(),
+            Some(_) => beside.is_some_and(|beside| at == beside + 1),
+            None => false,
+        };
+        match rounds.last_mut().filter(|_| joins) {
+            Some(round) => round.push(action),
+            None => rounds.push(vec![action]),
+        }
+    }
+    rounds
 }
 
 /// A binding to delete, if it is still this very version of it.
@@ -374,12 +417,7 @@ pub(super) fn conclude(seen: &Observed, status: UpdateRunStatus, mut plan: Plan)
     if status != seen.run.status {
         // Whatever the plan does to requests and snapshots comes before the record of it,
         // whatever it does to bindings after.
-        let at = plan.actions.iter().position(|action| {
-            matches!(
-                action,
-                Action::UpdateBinding(_) | Action::SignalStart(_) | Action::DeleteBinding(_)
-            )
-        });
+        let at = plan.actions.iter().position(Action::is_on_binding);
         let at = at.unwrap_or(plan.actions.len());
         plan.actions.insert(at, Action::Status(Box::new(status)));
     }

@@ -355,8 +355,8 @@ fn goes_on(seen: &Observed, status: &UpdateRunStatus) -> bool {
 }
 
 /// Whether a stored status tells of a stop, a freeze or a closed window that these entries do
-/// not. Entries are written first, so whoever remembers these has not read what another hub
-/// added since.
+/// not. Entries about these are written first, so whoever remembers these has not read what
+/// another hub added since.
 pub fn are_behind(entries: &[RecordEntry], status: &UpdateRunStatus) -> bool {
     let Some(told) = status.conditions.of_type(update_run::PROGRESSING) else { return false };
     let (what, turns): (What, &[What]) = match told.reason.as_str() {

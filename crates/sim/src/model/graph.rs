@@ -25,7 +25,7 @@ impl Act {
     /// What kind of step it is.
     pub fn kind(self) -> Kind {
         match self {
-            Self::Read { .. } | Self::Write { .. } => Kind::Fair,
+            Self::Read { .. } | Self::Write { .. } | Self::Overtake { .. } => Kind::Fair,
             Self::ReadOld { .. } | Self::Crash { .. } => Kind::Fault,
             Self::Event(Event::Resumed(_)) => Kind::Resumed,
             Self::Event(event) if event.is_fault() => Kind::Fault,

@@ -104,7 +104,7 @@ pub struct Judge {
     facts: Vec<Option<Facts>>,
     rests: BTreeMap<u32, Law>,
     ends: BTreeSet<String>,
-    writes: BTreeMap<(u32, u32, u32, u32, usize), Law>,
+    writes: BTreeMap<(u32, u32, u32, u32, u32, usize), Law>,
 }
 
 impl Judge {
@@ -167,7 +167,8 @@ impl Judge {
         let slots = &table.store(store).slots;
         let target = write.sets.first().map_or(0, |(slot, _)| slots[*slot]);
         let freeze = table.freeze_slot().map_or(0, |slot| slots[slot]);
-        let key = (slots[plan.run], target, freeze, writes, next);
+        let record = table.record_slot(plan.run).map_or(0, |slot| slots[slot]);
+        let key = (slots[plan.run], target, freeze, record, writes, next);
         if let Some(known) = self.writes.get(&key) {
             return *known;
         }

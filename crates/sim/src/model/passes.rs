@@ -9,7 +9,9 @@ use flagship_api::keys::finalizer;
 use flagship_api::rollout_record::RecordedRun;
 use flagship_api::staged_update_status::UpdateRunStatus;
 use flagship_rules::record::chain;
-use flagship_rules::update_run::{Action, Approval, Observed, Plan, Run, Waiting, laws};
+use flagship_rules::update_run::{
+    Action, Approval, Observed, Plan, Run, Waiting, entries_beside, laws,
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
 use super::judge::{Law, mask};
@@ -36,9 +38,17 @@ pub struct Writes {
     pub run: usize,
     /// In order.
     pub writes: Vec<Write>,
+    /// Where the next two writes go side by side: the place of the first, and the number of the
+    /// writes of a pass in which the second is stored first.
+    pub beside: Option<(usize, u32)>,
 }
 
 impl Writes {
+    /// The pass in which the write after this place is stored first, if the two go side by side.
+    pub fn overtaken(&self, next: usize) -> Option<u32> {
+        self.beside.filter(|(at, _)| *at == next).map(|(_, other)| other)
+    }
+
     /// The places that are still to be written, as bits.
     pub fn remaining(&self, next: usize) -> u32 {
         let slots = self.writes.iter().skip(next).flat_map(|write| &write.sets);
@@ -97,10 +107,14 @@ impl Passes {
 
     fn make(&mut self, table: &mut StateTable, store: u32, run: usize, seen: &Observed) -> Pass {
         let plan = (self.planner)(seen);
-        let mut writes = Writes { run, writes: Vec::new() };
+        let mut writes = Writes { run, ..Writes::default() };
+        let (beside, mut pair) = (entries_beside(&plan.actions), None);
         let (mut then, mut broken) = (store, mask(&laws::decided(seen, &plan)));
-        for action in &plan.actions {
+        for (at, action) in plan.actions.iter().enumerate() {
             let Some(write) = written(table, then, run, seen, action) else { continue };
+            if beside == Some(at) {
+                pair = Some(writes.writes.len());
+            }
             if let Action::Status(status) = action {
                 let mut after = seen.clone();
                 after.run.status = (**status).clone();
@@ -110,6 +124,11 @@ impl Passes {
                 then = table.set(then, *slot, *object);
             }
             writes.writes.push(write);
+        }
+        if let Some(at) = pair {
+            let mut other = Writes { beside: None, ..writes.clone() };
+            other.writes.swap(at, at + 1);
+            writes.beside = Some((at, self.number(other)));
         }
         let timer = |waiting: &Waiting| {
             matches!(

@@ -87,6 +87,13 @@ pub enum Act {
         /// The run.
         run: usize,
     },
+    /// A hub does the write after the next one, which goes side by side with it.
+    Overtake {
+        /// The hub.
+        hub: usize,
+        /// The run.
+        run: usize,
+    },
     /// A hub dies and starts again.
     Crash {
         /// The hub.
@@ -188,8 +195,15 @@ impl Model {
         for hub in 0..self.world.hubs {
             let mut busy = state.caches[hub].own != 0;
             for run in 0..self.world.runs() {
-                if state.workers[self.worker(hub, run)].writes != 0 {
-                    acts.push(Act::Write { hub, run });
+                let worker = state.workers[self.worker(hub, run)];
+                if worker.writes != 0 {
+                    let plan = self.inner().passes.writes(worker.writes);
+                    if !worker.is_refused(&plan, 0) {
+                        acts.push(Act::Write { hub, run });
+                    }
+                    if worker.overtakes(&plan) {
+                        acts.push(Act::Overtake { hub, run });
+                    }
                     busy = true;
                     continue;
                 }
@@ -239,6 +253,12 @@ impl Model {
                 }
             }
             Act::Write { hub, run } => self.write(&mut next, hub, run)?,
+            Act::Overtake { hub, run } => {
+                let worker = &mut next.workers[self.worker(hub, run)];
+                let plan = self.inner().passes.writes(worker.writes);
+                worker.writes = plan.overtaken(usize::from(worker.next))?;
+                self.write(&mut next, hub, run)?;
+            }
             Act::Crash { hub } => {
                 next.left.crash -= 1;
                 for run in 0..self.world.runs() {
@@ -340,16 +360,25 @@ impl Model {
 }
 
 impl Worker {
-    /// Takes note of changed places; gives up if the next write is sure to be refused.
+    /// Takes note of changed places; gives up if the next write is sure to be refused, and with
+    /// it the one beside.
     fn notice(&mut self, plan: &Writes, changed: u32) {
-        let at = usize::from(self.next);
-        self.lost = (self.lost | changed) & plan.remaining(at);
-        let refused = plan.writes.get(at).is_none_or(|write| {
-            write.versioned && write.sets.iter().any(|(slot, _)| self.lost & (1 << slot) != 0)
-        });
-        if refused {
+        self.lost = (self.lost | changed) & plan.remaining(usize::from(self.next));
+        if self.is_refused(plan, 0) && !self.overtakes(plan) {
             *self = Self::default();
         }
+    }
+
+    /// Whether a write so many places after the next is sure to be refused, or is none.
+    fn is_refused(&self, plan: &Writes, after: usize) -> bool {
+        plan.writes.get(usize::from(self.next) + after).is_none_or(|write| {
+            write.versioned && write.sets.iter().any(|(slot, _)| self.lost & (1 << slot) != 0)
+        })
+    }
+
+    /// Whether the write after the next one may be stored first.
+    fn overtakes(&self, plan: &Writes) -> bool {
+        plan.overtaken(usize::from(self.next)).is_some() && !self.is_refused(plan, 1)
     }
 }
 

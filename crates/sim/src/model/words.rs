@@ -18,10 +18,11 @@ impl Model {
                 let what = slot.map_or_else(|| "everything".to_owned(), name);
                 format!("hub {hub} reads {}, but {what} as it was before", run_name(run))
             }
-            Act::Write { hub, run } => {
+            Act::Write { hub, run } | Act::Overtake { hub, run } => {
                 let worker = state.workers[self.worker(hub, run)];
                 let plan = inner.passes.writes(worker.writes);
-                let write = plan.writes.get(usize::from(worker.next));
+                let after = usize::from(matches!(act, Act::Overtake { .. }));
+                let write = plan.writes.get(usize::from(worker.next) + after);
                 let what = write.map_or_else(String::new, |write| written(&write.action));
                 format!("hub {hub} writes {what}")
             }

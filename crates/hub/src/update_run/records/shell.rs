@@ -14,6 +14,7 @@ use flagship_rules::update_run;
 use flagship_runtime::client::{ClientError, Precondition, Propagation, ResourceType, Selection};
 use flagship_runtime::effects::{Kind, Made, Writer};
 use flagship_runtime::error_action::Failure;
+use futures::future::try_join;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube_core::Resource;
 use kube_core::metadata::PartialObjectMeta;
@@ -62,10 +63,17 @@ impl Records {
         let Some(kept) = self.of::<S>(cx, &read).await? else {
             return Err(Failure::reread("rollout records are no longer installed"));
         };
-        let drafts = with_names::<S>(cx, run, recording.drafts).await?;
+        let named = with_names::<S>(cx, run, recording.drafts);
+        let (drafts, mut known) = match &kept.last {
+            Some(_) => (named.await?, Vec::new()),
+            None => try_join(named, async { Ok(metadata_of::<S>(cx, run).await?) }).await?,
+        };
         let (last, head) = match &kept.last {
             Some((at, last)) => (Some((at.clone(), last.clone())), kept.head.clone()),
-            None => (None, self.head::<S>(cx, run, recording.head.unwrap_or_default()).await?),
+            None => {
+                let head = recording.head.unwrap_or_default();
+                (None, self.head::<S>(cx, run, &known, head).await?)
+            }
         };
         let more = sealed(&head, kept.entries.last(), drafts, cx.env.now());
         let begins = last.is_none();
@@ -76,15 +84,21 @@ impl Records {
                 let written = writer.patch::<S::Record>(&at, patch).await?;
                 (Precondition::of(&written).unwrap_or(at), part)
             }
-            Some((_, part)) => create::<S>(cx, writer, run, next_part(&part), &more).await?,
-            None => create::<S>(cx, writer, run, head.clone(), &more).await?,
+            full => {
+                let part = full.map_or_else(|| head.clone(), |(_, part)| next_part(&part));
+                let (made, part) = create::<S>(cx, writer, run, part, &more).await?;
+                let at = Precondition::of(&made);
+                let at = at.ok_or_else(|| Failure::reread("the record has no version"))?;
+                known.push(made);
+                (at, part)
+            }
         };
         let mut entries = (*kept.entries).clone();
         entries.extend(more);
         let kept =
             Kept { entries: Arc::new(entries), head: without_entries(&head), last: Some(last) };
         self.remember(&run.uid, Arc::new(kept));
-        if begins && let Err(error) = remove_old::<S>(cx, scope, writer, run).await {
+        if begins && let Err(error) = remove_old::<S>(cx, scope, writer, run, &known).await {
             // The run does not wait for it, and the next one tries again.
             tracing::warn!(run = run.name, "old rollout records were not removed: {error}");
         }
@@ -96,9 +110,9 @@ impl Records {
         &self,
         cx: &Context,
         run: &update_run::Run,
+        known: &[PartialObjectMeta<S::Record>],
         head: Head,
     ) -> Result<RolloutRecordSpec, Failure> {
-        let known = metadata_of::<S>(cx, run).await?;
         let of_placement = known.iter().map(Resource::meta).filter(|meta| {
             let labels = meta.labels.as_ref();
             labels.and_then(|labels| labels.get(label::PARENT_PLACEMENT))
@@ -131,7 +145,7 @@ async fn create<S: Scoped>(
     run: &update_run::Run,
     mut part: RolloutRecordSpec,
     entries: &[RecordEntry],
-) -> Result<(Precondition, RolloutRecordSpec), Failure> {
+) -> Result<(PartialObjectMeta<S::Record>, RolloutRecordSpec), Failure> {
     part.entries = entries.to_vec();
     let suffix = if part.part == 1 { String::new() } else { format!("-{}", part.part) };
     let short: String = run.uid.chars().take(8).collect();
@@ -161,9 +175,7 @@ async fn create<S: Scoped>(
         let key = run.beside(metadata.name.as_deref().unwrap_or_default());
         let object = S::Record::new(metadata, part.clone());
         if let Made::New(made) = writer.create(&object).await? {
-            let at = Precondition::of(&made);
-            let at = at.ok_or_else(|| Failure::reread("the record has no version"))?;
-            return Ok((at, part));
+            return Ok((made, part));
         }
         // Another hub that leads, too, may have begun the very part.
         let there = cx.client.of::<S::Record>().find(&key).await?;
@@ -219,14 +231,15 @@ async fn metadata_of<S: Scoped>(
     Ok(records.metadata_only().list(&beside).await?.items)
 }
 
-/// Removes what retention no longer keeps; whoever follows it is told so first.
+/// Removes what of the known records retention no longer keeps; whoever follows it is told so
+/// first.
 async fn remove_old<S: Scoped>(
     cx: &Context,
     scope: &ScopeMirrors,
     writer: &Writer<'_, PlacedKey>,
     run: &update_run::Run,
+    known: &[PartialObjectMeta<S::Record>],
 ) -> Result<(), ClientError> {
-    let known = metadata_of::<S>(cx, run).await?;
     let known: Vec<&ObjectMeta> = known.iter().map(Resource::meta).collect();
     let under_way = |uid: &str| {
         uid == run.uid || scope.runs.with_uid(uid).is_some_and(|known| !known.rival.ended)

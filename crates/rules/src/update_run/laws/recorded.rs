@@ -1,13 +1,15 @@
-//! P6: every effect of a run under a record was told there before it happened.
+//! P6: every effect on a binding of a run under a record was told there before it happened, and
+//! what a run says is told there in the same pass.
 
 use std::collections::BTreeSet;
 
 use flagship_api::rollout_record::{RecordEntry, What};
 
 use super::super::observed::Observed;
-use super::super::reconcile::Action;
+use super::super::reconcile::{Action, Plan};
 use super::super::recorded::owed;
 use super::{Told, broken};
+use crate::policy::Adopted;
 use crate::record::{EntryDraft, chain, subject};
 
 /// What may happen again and again in a run.
@@ -22,27 +24,42 @@ const REPEATS: [What; 8] = [
     What::CheckMeasured,
 ];
 
-/// P6, for a write: a status tells nothing that the record does not, and no binding is touched
-/// whose cluster has not begun there.
-pub fn effects_are_told_before(before: &Observed, action: &Action) -> Told {
-    let adopted = before.run.adopted.as_ref().filter(|adopted| !adopted.is_empty());
-    let Some(entries) = &before.record else { return Vec::new() };
-    if !before.options.records.keeps(adopted.is_some()) {
-        return Vec::new();
-    }
-    let binding = match action {
-        Action::Status(status) => {
-            let mut missing = owed(before, entries, status, adopted);
-            // Of two hubs that both lead one may not know yet that the other told of a stop; it is
-            // told when it turns again, or with the next entry.
-            missing.retain(|draft| !REPEATS.contains(&draft.what));
-            let what = |draft: &EntryDraft| {
-                let about =
-                    draft.cluster.as_deref().or(draft.stage.as_deref()).unwrap_or("the run");
-                broken("P6", format!("{:?} of {about} is not in the record", draft.what))
-            };
-            return missing.iter().map(what).collect();
+/// The entries of a run of which a record is kept, and the policies it follows.
+fn kept(seen: &Observed) -> Option<(&[RecordEntry], Option<&Adopted>)> {
+    let adopted = seen.run.adopted.as_ref().filter(|adopted| !adopted.is_empty());
+    let entries = seen.record.as_ref()?;
+    seen.options.records.keeps(adopted.is_some()).then_some((entries, adopted))
+}
+
+/// P6, for a plan: whatever its status tells and the record does not, the plan adds, and before
+/// the status what could not be added later.
+pub fn status_is_told(read: &Observed, plan: &Plan) -> Told {
+    let (mut then, mut written) = (read.clone(), None);
+    for action in &plan.actions {
+        match action {
+            Action::Adopt(adopted) => then.run.adopted = Some(adopted.clone()),
+            Action::Status(status) => written = Some(status),
+            Action::Record(recording) if written.is_none() || recording.follows_from_status() => {
+                then.take_down(recording);
+            }
+            _ => {}
         }
+    }
+    let (Some(status), Some((entries, adopted))) = (written, kept(&then)) else {
+        return Vec::new();
+    };
+    let missing = owed(read, entries, status, adopted);
+    let what = |draft: &EntryDraft| {
+        let about = draft.cluster.as_deref().or(draft.stage.as_deref()).unwrap_or("the run");
+        broken("P6", format!("{:?} of {about} is not in the record", draft.what))
+    };
+    missing.iter().map(what).collect()
+}
+
+/// P6, for a write: no binding is touched whose cluster has not begun in the record.
+pub fn effects_are_told_before(before: &Observed, action: &Action) -> Told {
+    let Some((entries, _)) = kept(before) else { return Vec::new() };
+    let binding = match action {
         Action::UpdateBinding(deliver) => &deliver.binding,
         Action::SignalStart(signal) => &signal.binding,
         Action::DeleteBinding(withdraw) => &withdraw.binding,

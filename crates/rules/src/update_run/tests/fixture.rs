@@ -27,7 +27,8 @@ use crate::policy::quarantine::brought;
 use crate::record::{Keep, chain};
 use crate::update_run::lifecycle::succeeded_with;
 use crate::update_run::{
-    Action, Approval, ClusterOverride, Observed, Options, OtherRun, Plan, Run, laws, plan,
+    Action, Approval, ClusterOverride, Observed, Options, OtherRun, Plan, Run, entries_beside,
+    laws, plan,
 };
 
 /// As mirrors hand things out.
@@ -66,6 +67,8 @@ pub struct Fixture {
     pub crashed: bool,
     /// The hub crashes after so many more writes.
     pub crash_after: Option<usize>,
+    /// Whether entries that go side by side with a write to the run are stored after it.
+    pub entries_second: bool,
     /// Policies and freezes.
     pub policy: crate::policy::Seen,
     /// Records of runs, by their place.
@@ -150,6 +153,7 @@ impl Fixture {
             log: Vec::new(),
             crashed: false,
             crash_after: None,
+            entries_second: false,
             policy: crate::policy::Seen::default(),
             records: BTreeMap::new(),
             keep: Keep::default(),
@@ -328,14 +332,17 @@ impl Fixture {
     pub fn carry_out_late(&mut self, run: usize, plan: &Plan, read: &Observed) {
         assert_eq!(laws::decided(read, plan), []);
         let mut version = read.run.resource_version.clone();
-        for action in &plan.actions {
+        let mut actions: Vec<&Action> = plan.actions.iter().collect();
+        if let Some(at) = entries_beside(&plan.actions).filter(|_| self.entries_second) {
+            actions.swap(at, at + 1);
+        }
+        for action in actions {
             let before = self.seen(run);
             // The record is written over the version that was read.
             if matches!(action, Action::Record(_)) && before.record != read.record {
                 return;
             }
-            let is_on_run =
-                matches!(action, Action::Status(_) | Action::AnnounceWrites(_) | Action::Adopt(_));
+            let is_on_run = action.is_on_run();
             if is_on_run && version != before.run.resource_version {
                 return;
             }

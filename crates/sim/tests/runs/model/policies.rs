@@ -285,10 +285,13 @@ fn a_record_and_two_hubs_that_both_lead() {
     holds("1x2, records, two hubs: freeze, crash", world, 1_000);
 }
 
-/// Our plans, with entries written after what they tell.
+/// Our plans, with entries that may come after the status written after bindings, too.
 fn told_afterwards(seen: &Observed) -> Plan {
     let mut plan = plan(seen);
-    plan.actions.sort_by_key(|action| matches!(action, Action::Record(_)));
+    plan.actions.sort_by_key(|action| match action {
+        Action::Record(recording) => recording.follows_from_status(),
+        _ => false,
+    });
     plan
 }
 
@@ -299,7 +302,17 @@ fn entries_after_their_effect_are_found() {
     let (_, way) = found.broken.unwrap_or_default();
     expect![[r#"
         hub 0 reads run0
+        hub 0 writes entries: Planned
         hub 0 writes the status: UpdateRunInitializedSuccessfully ()
+        hub 0 reads run0
+        hub 0 writes entries: Started, StageBegan, ClusterBegan
+        hub 0 writes the status: UpdateRunProgressing (c00 Started)
+        hub 0 writes the spec of binding web-c00
+        hub 0 writes the start signal of binding web-c00
+        binding web-c00 works
+        hub 0 reads run0
+        hub 0 writes the status: UpdateRunProgressing (c00 Started+Succeeded, c01 Started)
+        hub 0 writes the spec of binding web-c01
     "#]]
     .assert_eq(&way);
 }

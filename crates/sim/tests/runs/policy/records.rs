@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::clusters::policy;
 use crate::update_run::story::{CLUSTER, SCOPES, Story, fixed, stage};
 use flagship_sim::testing::{Scope, text, tries_everything, without_profiles};
-use flagship_store::env::plan::{Effect, Rule};
+use flagship_store::env::plan::{Effect, Rule, Verbs};
 use flagship_store::env::{FaultOutcome, Point};
 
 /// The resource of records in a scope.
@@ -384,4 +384,54 @@ async fn two_hubs_that_both_lead_tell_stops_and_resumes_once() {
         let turns = |what: What| entries(&story, "r").iter().filter(|e| e.what == what).count();
         assert_eq!([What::Stopped, What::Resumed, What::Ended].map(turns), [3, 3, 1]);
     }
+}
+
+/// Seconds until something is so.
+async fn seconds_until(story: &Story, is_so: impl Fn(&Story) -> bool) -> u64 {
+    for seconds in 0..60 {
+        if is_so(story) {
+            return seconds;
+        }
+        story.pass(1).await;
+    }
+    panic!("{}", story.told("r"));
+}
+
+/// Every write of the hub takes a second, so seconds are writes that wait for one another. Of the
+/// whole run a record adds the policies that it follows, how it begins, who started it, and how
+/// it ends; between two clusters it adds nothing.
+#[tokio::test(start_paused = true)]
+async fn from_one_cluster_to_the_next_a_run_with_a_record_waits_for_no_more_writes() {
+    for scope in SCOPES {
+        let mut told = Vec::new();
+        for policed in [false, true] {
+            let story = Story::begin(scope).await;
+            if policed {
+                policy(&story, "calm", json!({"failure": {"budget": {"run": 1}}})).await;
+            }
+            story.two_stages().await;
+            let slow = Effect::Do(FaultOutcome::Delay(Duration::from_secs(1)));
+            let rule = Rule { who: "hub".to_owned(), ..Rule::at(Point::Request, slow) };
+            story.disturb(vec![Rule { verbs: Verbs::Writes, ..rule }]);
+            story.run("r", json!({"state": "Run"})).await;
+            let moved = |at: usize| move |story: &Story| story.holds()[at].contains(" Bound");
+            let mut waits = vec![seconds_until(&story, moved(1)).await];
+            for (works, next) in [("m2", 0), ("m1", 2)] {
+                story.works(works).await;
+                waits.push(seconds_until(&story, moved(next)).await);
+            }
+            story.works("m3").await;
+            let ended = |story: &Story| story.said("r", "Succeeded").starts_with("True");
+            waits.push(seconds_until(&story, ended).await);
+            assert_eq!(told_something(&story), policed);
+            told.push(waits);
+        }
+        let [without, with] = &told[..] else { panic!("{told:?}") };
+        assert_eq!(with[1..3], without[1..3], "{told:?}");
+        assert!(with[0] <= without[0] + 3 && with[3] <= without[3] + 1, "{told:?}");
+    }
+}
+
+fn told_something(story: &Story) -> bool {
+    !parts(story, "r").is_empty()
 }
