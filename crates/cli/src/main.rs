@@ -24,9 +24,10 @@ use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
 use commands::wait_for;
-use printable::{Printable, printable};
+use printable::Printable;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use flagship_explain::printable::printable;
 use flagship_runtime::client::ClientError;
 use mimalloc::MiMalloc;
 

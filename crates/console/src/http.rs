@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use flagship_api::names::ObjectKey;
+use flagship_explain::printable::printable_json;
 use flagship_runtime::client::Client;
 use flagship_runtime::env::Env;
 use http::header::{
@@ -248,7 +249,7 @@ pub(crate) fn plain(status: StatusCode, says: &str) -> Response<Answer> {
 }
 
 pub(crate) fn said(status: StatusCode, value: &Value) -> Response<Answer> {
-    let mut answer = typed("application/json", Bytes::from(value.to_string()));
+    let mut answer = typed("application/json", Bytes::from(printable_json(value)));
     *answer.status_mut() = status;
     answer
 }

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
+use flagship_explain::printable::printable_json;
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -93,7 +94,7 @@ impl Live {
         let mut change = change;
         change.insert("at".to_owned(), json!(now));
         let revision = state.revision + 1;
-        let event = self.event("change", revision, &Value::Object(change).to_string());
+        let event = self.event("change", revision, &printable_json(&change));
         state.bytes += event.len();
         state.changes.push_back((revision, event));
         while state.changes.len() > MOST_CHANGES || state.bytes > MOST_BYTES {
@@ -240,8 +241,7 @@ fn value(text: &str) -> Value {
 pub fn whole_text(model: &Model, now: i64) -> String {
     let keys: Vec<&str> = model.rows.iter().map(|row| row.key.as_str()).collect();
     let rows: Vec<&str> = model.rows.iter().map(|row| &*row.value).collect();
-    let head = serde_json::to_string(&model.head).unwrap_or_default();
-    let keys = serde_json::to_string(&keys).unwrap_or_default();
+    let (head, keys) = (printable_json(&model.head), printable_json(&keys));
     format!(r#"{{"at":{now},"head":{head},"keys":{keys},"rows":[{}]}}"#, rows.join(","))
 }
 
@@ -292,6 +292,31 @@ mod tests {
             read(&mut reader).await,
             "event: change\nid: e.3\ndata: {\"at\":9,\"head\":{\"phase\":\"stuck\"}}\n\n"
         );
+    }
+
+    // `admin` would stand there, and a terminal that somebody pastes into would obey.
+    #[tokio::test(start_paused = true)]
+    async fn what_members_wrote_is_shown_as_they_wrote_it() {
+        let said = |more: &str| {
+            let mut model = Model::default();
+            model.set("because", &format!("\u{202e}nimda\u{202c}{more}"));
+            model.push("a".to_owned(), &[format!("\u{1b}[2J{more}")]);
+            model
+        };
+        let live = Arc::new(Live::new("e".into(), said("")));
+        let mut reader = live.reader(None);
+        let first = read(&mut reader).await;
+        live.publish(said(" again"), 8);
+        for text in [first, read(&mut reader).await] {
+            let data: Value = value(text.trim().rsplit("data: ").next().unwrap());
+            let row = data["rows"][0].to_string();
+            assert!(row.contains(r"\\u001b[2J"), "{text}");
+            let because = data["head"]["because"].as_str().unwrap();
+            assert!(because.starts_with(r"\u202enimda\u202c"), "{text}");
+        }
+        let refused = crate::http::said(http::StatusCode::OK, &json!({"error": "\u{202e}x"}));
+        let body = http_body_util::BodyExt::collect(refused.into_body()).await.unwrap();
+        assert_eq!(body.to_bytes(), r#"{"error":"\\u202ex"}"#);
     }
 
     #[tokio::test(start_paused = true)]

@@ -225,7 +225,7 @@ async fn admitted(
     request.extensions_mut().insert(shared.access.clone());
     let weight = request.body().len().max(cluster.reads_through(&ask, request.headers()));
     let request = request.map(Full::new);
-    let answered = if is_small_and_vital(&ask) {
+    let answered = if weight < HEAVY && is_vital(&ask) {
         cluster.call(request).await
     } else if weight < HEAVY && is_read(&ask) {
         let _slot = shared.reads.take(&name).await?;
@@ -268,9 +268,9 @@ fn is_read(ask: &RequestAttributes) -> bool {
     }
 }
 
-/// Probes, and the leases by which agents lead: what is late there is taken for dead. It waits
-/// for nobody's turn, and is small whoever sends it.
-fn is_small_and_vital(ask: &RequestAttributes) -> bool {
+/// Probes, and the leases by which agents lead: what is late there is taken for dead. While it
+/// is small it waits for nobody's turn, whoever sends it.
+fn is_vital(ask: &RequestAttributes) -> bool {
     match ask {
         RequestAttributes::Path { path, .. } => {
             ["/healthz", "/livez", "/readyz"].iter().any(|probe| path.starts_with(probe))

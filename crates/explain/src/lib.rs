@@ -17,6 +17,7 @@ pub mod order;
 pub mod overridden;
 pub mod overview;
 pub mod plan;
+pub mod printable;
 pub mod record;
 pub mod rehearsal;
 pub mod served_kinds;

@@ -56,13 +56,18 @@ pub fn read(path: &Path) -> io::Result<Option<String>> {
 
 /// Writes a whole file or none of it, also if the machine stops in between.
 pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    replace_flushed(path, content, &mut File::sync_all)
+}
+
+/// The same with another way to have a file or a folder flushed to the disk.
+fn replace_flushed(path: &Path, content: &[u8], flush: &mut Flush<'_>) -> io::Result<()> {
     let beside = beside(path);
     remove_if_there(&beside)?;
     let written = make_new(&beside).and_then(|mut file| {
         file.write_all(content)?;
-        file.sync_all()
+        flush(&file)
     });
-    if let Err(why) = written.and_then(|()| put_in_place(&beside, path)) {
+    if let Err(why) = written.and_then(|()| rename_flushed(&beside, path, flush)) {
         // Half a file is of no use, and on a full disk it is in the way.
         drop(fs::remove_file(&beside));
         return Err(why);
@@ -72,8 +77,20 @@ pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
 
 /// Gives a file that is complete and on the disk its name, in place of one that has it.
 pub fn put_in_place(from: &Path, to: &Path) -> io::Result<()> {
+    rename_flushed(from, to, &mut File::sync_all)
+}
+
+/// What flushes a file or a folder to the disk.
+type Flush<'a> = dyn FnMut(&File) -> io::Result<()> + 'a;
+
+fn rename_flushed(from: &Path, to: &Path, flush: &mut Flush<'_>) -> io::Result<()> {
     fs::rename(from, to)?;
-    sync_folder_of(to)
+    // A rename is on the disk only when its folder is.
+    let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty());
+    match cfg!(unix) {
+        true => flush(&File::open(folder.unwrap_or(Path::new(".")))?),
+        false => Ok(()),
+    }
 }
 
 /// Where a file is written before it gets its name: in the same folder.
@@ -91,17 +108,24 @@ pub fn remove_if_there(path: &Path) -> io::Result<()> {
 }
 
 /// Takes a file or folder from everybody but its owner. Whether anybody else had it, as far
-/// as it is there at all.
+/// as it is there at all. What another user put there is refused: a key that somebody else
+/// knows is no key.
 pub fn make_private(path: &Path) -> io::Result<bool> {
     #[cfg(unix)]
     {
-        use std::os::unix::fs::PermissionsExt;
+        use std::os::unix::fs::{MetadataExt, PermissionsExt};
         let file = match open_to_read(path) {
             Ok(file) => file,
             Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(false),
             Err(why) => return Err(why),
         };
-        let mode = file.metadata()?.permissions().mode();
+        let found = file.metadata()?;
+        let (owner, us) = (found.uid(), rustix::process::geteuid().as_raw());
+        if is_anothers(owner, us, found.is_file()) {
+            let why = format!("it belongs to another user of this machine (uid {owner})");
+            return Err(io::Error::other(why));
+        }
+        let mode = found.permissions().mode();
         let shared = mode & 0o077 != 0;
         if shared {
             file.set_permissions(fs::Permissions::from_mode(mode & 0o700))?;
@@ -110,15 +134,6 @@ pub fn make_private(path: &Path) -> io::Result<bool> {
     }
     #[cfg(not(unix))]
     path.try_exists().map(|_| false)
-}
-
-/// A rename is on the disk only when its folder is.
-fn sync_folder_of(path: &Path) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    match cfg!(unix) {
-        true => File::open(folder.unwrap_or(Path::new(".")))?.sync_all(),
-        false => Ok(()),
-    }
 }
 
 fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
@@ -131,6 +146,14 @@ fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
         true => io::Error::new(why.kind(), "it is a link, and links are not followed here"),
         false => why,
     })
+}
+
+/// Whether what belongs to this user was put there by somebody whom we need not trust. Root may
+/// be given the folder of a user, as containers are; a file in it is nobody's to give.
+#[cfg(unix)]
+fn is_anothers(owner: u32, us: u32, is_file: bool) -> bool {
+    const ROOT: u32 = 0;
+    ![us, ROOT].contains(&owner) && (is_file || us != ROOT)
 }
 
 fn is_link(path: &Path) -> bool {
@@ -209,6 +232,27 @@ mod tests {
     }
 
     #[test]
+    fn a_file_is_flushed_before_it_has_its_name_and_its_folder_after() {
+        let scratch = Scratch::new("flushed");
+        let path = scratch.at("key");
+        replace(&path, b"old").unwrap();
+        let mut flushed = Vec::new();
+        let mut note = |file: &File| {
+            let found = file.metadata()?;
+            let length = found.is_file().then_some(found.len());
+            flushed.push((length, fs::read_to_string(&path)?));
+            Ok(())
+        };
+        replace_flushed(&path, b"the new one", &mut note).unwrap();
+        assert_eq!(flushed, [(Some(11), "old".to_owned()), (None, "the new one".to_owned())]);
+        // What the disk did not take does not get the name, and leaves nothing behind.
+        let mut refuse = |_: &File| Err(io::ErrorKind::StorageFull.into());
+        assert!(replace_flushed(&path, b"lost", &mut refuse).is_err());
+        assert_eq!(fs::read(&path).unwrap(), b"the new one");
+        assert_eq!(fs::read_dir(&scratch.0).unwrap().count(), 1);
+    }
+
+    #[test]
     fn what_others_could_read_is_taken_from_them_once() {
         let scratch = Scratch::new("private");
         let file = scratch.at("file");
@@ -220,5 +264,27 @@ mod tests {
             assert!(!make_private(path).unwrap());
         }
         assert!(!make_private(&scratch.at("none")).unwrap());
+    }
+
+    #[test]
+    fn what_another_user_put_there_is_refused() {
+        for (owner, us, file, folder) in [
+            (1000, 1000, false, false),
+            (0, 1000, false, false),
+            (1001, 1000, true, true),
+            (1001, 0, true, false),
+            (0, 0, false, false),
+        ] {
+            let found = (is_anothers(owner, us, true), is_anothers(owner, us, false));
+            assert_eq!(found, (file, folder), "{owner} {us}");
+        }
+        let scratch = Scratch::new("anothers");
+        let planted = scratch.at("ca.key");
+        replace(&planted, b"known to somebody else").unwrap();
+        // Only root may give a file away.
+        if std::os::unix::fs::chown(&planted, Some(54321), None).is_ok() {
+            let why = make_private(&planted).unwrap_err().to_string();
+            assert_eq!(why, "it belongs to another user of this machine (uid 54321)");
+        }
     }
 }

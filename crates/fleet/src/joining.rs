@@ -154,7 +154,9 @@ mod tests {
     use std::path::Path;
 
     use flagship_apiserver::rest::Local;
+    use flagship_runtime::env::Env;
     use flagship_store::durable::Durable;
+    use flagship_store::env::Env as ServerEnv;
     use serde_json::json;
 
     use super::*;
@@ -163,6 +165,8 @@ mod tests {
     const PATIENCE: Duration = Duration::from_secs(60);
     const MEMBERS: &str = "memberclusters.cluster.kubernetes-fleet.io";
     const WEBHOOKS: &str = "validatingwebhookconfigurations.admissionregistration.k8s.io";
+    const POLICIES: &str = "validatingadmissionpolicies.admissionregistration.k8s.io";
+    const BINDINGS: &str = "validatingadmissionpolicybindings.admissionregistration.k8s.io";
 
     async fn started(file: &Path) -> (EmbeddedFleet, Joining) {
         let mut spec = FleetSpec::named(vec!["member1".to_owned(), "member2".to_owned()]);
@@ -174,6 +178,35 @@ mod tests {
         let mut joining = fleet.joining(fleet.unguarded_client(HUB, "flagship"));
         joining.until(PATIENCE).await;
         (fleet, joining)
+    }
+
+    /// Has a webhook and an admission policy refuse everything that anybody writes.
+    async fn close(user: &Local) {
+        let everything = json!([{"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"]}]);
+        // Nobody listens there, and that counts as a refusal.
+        let webhook = json!({"metadata": {"name": "closed"}, "webhooks": [{
+            "name": "closed.example.com", "rules": everything, "failurePolicy": "Fail",
+            "clientConfig": {"url": "https://127.0.0.1:1/"}, "sideEffects": "None",
+            "admissionReviewVersions": ["v1"], "timeoutSeconds": 1,
+        }]});
+        user.create(WEBHOOKS, "", webhook).await.unwrap();
+        let policy = json!({"metadata": {"name": "closed"}, "spec": {"failurePolicy": "Fail",
+            "matchConstraints": {"resourceRules": everything},
+            "validations": [{"expression": "false", "message": "nothing at all"}]}});
+        user.create(POLICIES, "", policy).await.unwrap();
+        let binding = json!({"metadata": {"name": "closed"},
+            "spec": {"policyName": "closed", "validationActions": ["Deny"]}});
+        user.create(BINDINGS, "", binding).await.unwrap();
+        assert!(user.create("configmaps", "default", probe()).await.is_err());
+    }
+
+    async fn open(user: &Local) {
+        user.delete(WEBHOOKS, "", "closed", Default::default()).await.unwrap();
+        user.delete(BINDINGS, "", "closed", Default::default()).await.unwrap();
+    }
+
+    fn probe() -> Value {
+        json!({"metadata": {"name": "probe"}})
     }
 
     async fn hold(user: &Local, finalizers: Value) {
@@ -227,7 +260,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn neither_a_webhook_that_refuses_everything_nor_a_held_member_keeps_a_fleet_down() {
+    async fn neither_refusals_of_everything_nor_a_held_member_keep_a_fleet_down() {
         let folder = std::env::temp_dir().join(format!("flagship-joining-{}", std::process::id()));
         drop(std::fs::remove_dir_all(&folder));
         std::fs::create_dir(&folder).unwrap();
@@ -237,16 +270,7 @@ mod tests {
         let user = fleet.handle(HUB).local("user");
         hold(&user, json!(["example.com/hold"])).await;
         user.delete(MEMBERS, "", "member1", Default::default()).await.unwrap();
-        // Nobody listens there, and that counts as a refusal.
-        let everything = json!([{"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"]}]);
-        let webhook = json!({"metadata": {"name": "closed"}, "webhooks": [{
-            "name": "closed.example.com", "rules": everything, "failurePolicy": "Fail",
-            "clientConfig": {"url": "https://127.0.0.1:1/"}, "sideEffects": "None",
-            "admissionReviewVersions": ["v1"], "timeoutSeconds": 1,
-        }]});
-        user.create(WEBHOOKS, "", webhook).await.unwrap();
-        let map = json!({"metadata": {"name": "probe"}});
-        assert!(user.create("configmaps", "default", map.clone()).await.is_err());
+        close(&user).await;
         fleet.shutdown().await;
 
         let (fleet, mut joining) = started(&file).await;
@@ -255,11 +279,62 @@ mod tests {
         assert!(why.starts_with("it is being deleted, held by example.com/hold"), "{why}");
         // The API is there to repair both, and the next look finds the member back.
         let user = fleet.handle(HUB).local("user");
-        assert!(user.create("configmaps", "default", map).await.is_err());
-        user.delete(WEBHOOKS, "", "closed", Default::default()).await.unwrap();
+        assert!(user.create("configmaps", "default", probe()).await.is_err());
+        open(&user).await;
         hold(&user, json!([])).await;
         joining.until(PATIENCE).await;
         assert!(joining.left().is_empty());
+        fleet.shutdown().await;
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    // The hub's controllers are refused as everybody is, so nobody joins until that is repaired;
+    // here they start then.
+    #[tokio::test(start_paused = true)]
+    async fn members_are_registered_although_everything_is_refused() {
+        let spec = FleetSpec::named(vec!["member1".to_owned()]);
+        let building = EmbeddedFleet::builder(spec);
+        let building = building.clock(Env::simulated(1), ServerEnv::simulated(1));
+        let mut fleet = building.build().await.unwrap();
+        let user = fleet.handle(HUB).local("user");
+        close(&user).await;
+        let mut joining = fleet.joining(fleet.unguarded_client(HUB, "flagship"));
+        joining.until(PATIENCE).await;
+        let told: Vec<_> = joining.left().iter().map(|left| (&*left.name, &*left.why)).collect();
+        assert_eq!(told, [("member1", "it has not joined yet")]);
+        assert!(user.get(MEMBERS, "", "member1").await.is_ok());
+        open(&user).await;
+        fleet.start_controllers();
+        tokio::time::timeout(PATIENCE, joining.go_on()).await.expect("it joins");
+        let member = user.get(MEMBERS, "", "member1").await.unwrap();
+        let conditions = member["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let joined = |one: &Value| one["type"] == "Joined" && one["status"] == "True";
+        assert!(conditions.iter().any(joined), "{member:#}");
+    }
+
+    #[tokio::test]
+    async fn a_definition_that_ours_does_not_fit_any_more_does_not_keep_a_fleet_down() {
+        const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
+        let folder = std::env::temp_dir().join(format!("flagship-misfit-{}", std::process::id()));
+        drop(std::fs::remove_dir_all(&folder));
+        std::fs::create_dir(&folder).unwrap();
+        let file = folder.join("data.redb");
+        let (fleet, _) = started(&file).await;
+        let user = fleet.handle(HUB).local("user");
+        let mut definition = user.get(DEFINITIONS, "", MEMBERS).await.unwrap();
+        // Stored objects may be of this version from now on, so that it cannot be left out.
+        let mut later = definition["spec"]["versions"][0].clone();
+        definition["spec"]["versions"][0]["storage"] = json!(false);
+        (later["name"], later["storage"]) = (json!("v9"), json!(true));
+        definition["spec"]["versions"].as_array_mut().unwrap().push(later);
+        user.update(DEFINITIONS, definition).await.unwrap();
+        fleet.shutdown().await;
+
+        let (fleet, _) = started(&file).await;
+        let user = fleet.handle(HUB).local("user");
+        let definition = user.get(DEFINITIONS, "", MEMBERS).await.unwrap();
+        assert_eq!(definition["status"]["storedVersions"], json!(["v1beta1", "v9"]));
+        assert!(user.create("configmaps", "default", probe()).await.is_ok());
         fleet.shutdown().await;
         std::fs::remove_dir_all(&folder).unwrap();
     }

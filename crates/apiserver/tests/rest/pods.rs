@@ -123,3 +123,21 @@ async fn applying_to_a_part_of_a_pod_owns_that_part() {
         assert_eq!(now["spec"]["containers"][0]["resources"]["requests"]["cpu"], "2");
     }
 }
+
+// A difference that people must know of. Once the labels are enforced, the page is wrong.
+#[tokio::test]
+async fn pod_security_labels_do_nothing_and_the_page_of_differences_says_so() {
+    let api = TestServer::new();
+    let labels = ["enforce", "audit", "warn"]
+        .map(|mode| (format!("pod-security.kubernetes.io/{mode}"), json!("restricted")));
+    let labels: Value = labels.into_iter().collect();
+    let space = json!({"metadata": {"name": "locked", "labels": labels}});
+    let space = api.post("/api/v1/namespaces", space).await.ok(201);
+    assert_eq!(space["metadata"]["labels"]["pod-security.kubernetes.io/enforce"], "restricted");
+    let container = json!({"name": "c", "image": "i", "securityContext": {"privileged": true}});
+    let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [container]}});
+    api.post("/api/v1/namespaces/locked/pods", pod).await.ok(201);
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/apiserver-differences.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("\nPod Security is not enforced: the labels"));
+}

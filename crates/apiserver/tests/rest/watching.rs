@@ -25,6 +25,21 @@ async fn without_a_revision_the_present_comes_first() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_watch_whose_time_is_over_before_it_begins_ends_at_once() {
+    let api = TestServer::new();
+    api.config("a", json!({})).await;
+    let begun = Instant::now();
+    let mut watch = api.watch(&format!("{MAPS}?watch=true&timeoutSeconds=-5")).await;
+    while watch.line().await != "END" {}
+    assert_eq!(begun.elapsed(), Duration::ZERO);
+    // No time is no limit, and a list has no time to keep.
+    let mut watch = api.watch(&format!("{MAPS}?watch=true&timeoutSeconds=0")).await;
+    assert_eq!(watch.line().await, "ADDED a");
+    assert!(watch.is_quiet().await);
+    api.get(&format!("{MAPS}?timeoutSeconds=-5")).await.ok(200);
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_old_paths_of_watches_are_served() {
     let api = TestServer::new();
     api.config("b", json!({})).await;

@@ -133,13 +133,16 @@ mod tests {
         use clap::Args;
         let hub = super::super::Hub::augment_args(clap::Command::new("hub"));
         let member = super::super::Member::augment_args(clap::Command::new("member"));
+        let mut found = 0;
         for argument in hub.get_arguments().chain(member.get_arguments()) {
             let name = argument.get_long().unwrap_or_default();
             if name.ends_with("metrics-bind-address") {
+                found += 1;
                 let default = argument.get_default_values()[0].to_string_lossy();
                 assert!(default.starts_with("127.0.0.1:"), "{name} {default}");
             }
         }
+        assert_eq!(found, 3, "of the hub, of a member, and of a member towards the hub");
     }
 
     #[test]

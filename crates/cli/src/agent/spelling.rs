@@ -264,7 +264,7 @@ mod tests {
         });
         let text = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
         assert!(text.contains("a member says"), "{text}");
-        assert_eq!(text, crate::printable::printable(&text, false), "{text:?}");
+        assert_eq!(text, flagship_explain::printable::printable(&text, false), "{text:?}");
     }
 
     #[test]

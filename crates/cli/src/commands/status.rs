@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use flagship_api::names::ObjectKey;
 use flagship_explain::board::Board;
+use flagship_explain::printable::printable;
 use flagship_explain::why::{Cause, Facts, Finding, State, Subject, explain};
 use flagship_runtime::client::Selection;
 use flagship_runtime::client::watch::WatchFrom;
@@ -21,7 +22,6 @@ use super::print::{self, Output};
 use super::scoped_kind::ScopedKind;
 use super::steer::{command, runs_of};
 use super::{board_text, frame, gather, overview, why};
-use crate::printable::printable;
 
 /// Show a run at a glance, or without a name the whole fleet: runs, what they wait for, and
 /// which version of each placement is where

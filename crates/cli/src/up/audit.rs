@@ -46,3 +46,33 @@ impl AuditLog {
         opened.map(Some).with_context(|| format!("cannot log to {}", named()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_flag_turns_it_on_and_nothing_is_logged_without_it() {
+        let folder = std::env::temp_dir().join(format!("flagship-audit-{}", std::process::id()));
+        drop(std::fs::remove_dir_all(&folder));
+        let opened = |line: &str| {
+            let line = line.replace("DIR", &folder.to_string_lossy());
+            let read = crate::agent::read::<AuditLog>(&line).map_err(|why| why.to_string())?;
+            read.open().map(|log| log.is_some()).map_err(|why| format!("{why:#}"))
+        };
+        assert_eq!(opened(""), Ok(false));
+        assert_eq!(opened("--audit-log-path=DIR/audit.log"), Ok(true));
+        assert!(folder.join("audit.log").exists());
+        std::fs::write(folder.join("policy"), "kind: Pod").unwrap();
+        for (line, says) in [
+            ("--audit-policy-file=DIR/policy", "--audit-log-path"),
+            ("--audit-log-path=DIR/b.log --audit-policy-file=DIR/none", "cannot read"),
+            ("--audit-log-path=DIR/b.log --audit-policy-file=DIR/policy", "cannot be used"),
+            ("--audit-log-path=DIR/b.log --audit-log-maxsize=0", "--audit-log-maxsize"),
+        ] {
+            let told = opened(line).unwrap_err();
+            assert!(told.contains(says), "{line}: {told}");
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -236,3 +236,19 @@ async fn scrub(kept: Durable) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clusters_remember_as_much_as_the_memory_budget_says() {
+        let limits = |line: &str| {
+            let up = crate::agent::read::<crate::up::Up>(line).unwrap();
+            up.shape().unwrap().spec().unwrap().limits
+        };
+        let within = ClusterLimits::within;
+        assert_eq!(limits("--members=20 --memory-budget=16Mi"), within(16 << 20, 20));
+        assert_eq!(limits("--members=20"), within(128 << 20, 20));
+    }
+}

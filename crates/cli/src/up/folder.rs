@@ -105,13 +105,19 @@ impl Folder {
         if size.as_ref().is_ok_and(|size| *size > 0) {
             return Ok(());
         }
-        let was_used = self.certificates().join("ca.crt").exists();
-        if was_used {
+        let keys = fs::read_dir(self.certificates()).is_ok_and(|mut found| found.next().is_some());
+        let was_used = match keys {
+            true => Some(format!("{} holds the keys of a fleet", self.certificates().display())),
+            false => {
+                let mark = self.path.join(MARK);
+                mark.exists().then(|| format!("{} says what was stored", mark.display()))
+            }
+        };
+        if let Some(sign) = was_used {
             bail!(
-                "{} is {}, but {} holds the keys of a fleet. Put a copy of the store in place with `flagship restore FILE`, or begin anew with `flagship reset`.",
+                "{} is {}, but {sign}. Put a copy of the store in place with `flagship restore FILE`, or begin anew with `flagship reset`.",
                 self.data().display(),
                 if size.is_ok() { "empty" } else { "missing" },
-                self.certificates().display()
             );
         }
         // Left by one that was stopped while it began: nothing was ever in it.
@@ -459,6 +465,16 @@ mod tests {
                 }
             }
         }
+        // Any one of what a fleet leaves is sign enough.
+        fs::remove_file(folder.data()).unwrap();
+        fs::rename(folder.certificates().join("ca.crt"), folder.certificates().join("ca.key"))
+            .unwrap();
+        let told = folder.refuse_lost_store().unwrap_err().to_string();
+        assert!(told.contains("holds the keys of a fleet"), "{told}");
+        fs::remove_dir_all(folder.certificates()).unwrap();
+        fs::write(path.join(MARK), "").unwrap();
+        let told = folder.refuse_lost_store().unwrap_err().to_string();
+        assert!(told.contains("data.redb.mark says what was stored"), "{told}");
         drop(folder);
         fs::remove_dir_all(&path).unwrap();
     }

@@ -9,13 +9,12 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use flagship_explain::printable::printable;
 use flagship_files::Rotating;
 use flagship_runtime::env::Env;
 use jiff::{SignedDuration, Timestamp};
 use tracing::{Level, Metadata};
 use tracing_subscriber::fmt::MakeWriter;
-
-use crate::printable::printable;
 
 /// The names of the log and of what is kept of it, in the data folder.
 pub const NAMES: [&str; 3] = ["flagship.log", "flagship.log.1", "flagship.log.2"];

@@ -16,6 +16,7 @@ mod memory;
 mod restore;
 mod rotate;
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -237,9 +238,7 @@ impl Up {
             let all = if fleet.left.is_empty() { ", all joined" } else { "" };
             writeln!(out, "  …         and {} more{all}", members - SHOWN)?;
         }
-        for (name, why) in &fleet.left {
-            writeln!(out, "  {name} has not joined: {why}. It is tried again in the background.")?;
-        }
+        say_who_is_left(&fleet.left, out)?;
         for name in &shape.members {
             let has = fleet.labels.get(name);
             if let Some(command) = has.and_then(|has| shape.labels.not_taken(name, has)) {
@@ -276,6 +275,13 @@ impl Up {
 
 /// Members that are listed one by one.
 const SHOWN: usize = 8;
+
+fn say_who_is_left(left: &BTreeMap<String, String>, out: &mut dyn Write) -> anyhow::Result<()> {
+    for (name, why) in left {
+        writeln!(out, "  {name} has not joined: {why}. It is tried again in the background.")?;
+    }
+    Ok(())
+}
 
 fn say_what_was_shared(shared: &[PathBuf], out: &mut dyn Write) -> anyhow::Result<()> {
     if !shared.is_empty() {
@@ -394,5 +400,23 @@ mod tests {
         fleet.stop().await;
         drop(folder);
         std::fs::remove_dir_all(&scratch).unwrap();
+    }
+
+    fn said(say: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>) -> String {
+        let mut out = Vec::new();
+        say(&mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn who_could_read_the_folder_and_who_has_not_joined_is_said() {
+        let shared = [PathBuf::from(".flagship"), PathBuf::from(".flagship/data.redb")];
+        let told = said(|out| say_what_was_shared(&shared, out));
+        assert!(told.contains("could read .flagship, .flagship/data.redb\n"), "{told}");
+        assert!(told.contains("`flagship rotate-keys`"), "{told}");
+        assert_eq!(said(|out| say_what_was_shared(&[], out)), "");
+        let left = [("member1".to_owned(), "it is being deleted, held by x/y".to_owned())].into();
+        let told = "  member1 has not joined: it is being deleted, held by x/y. It is tried again in the background.\n";
+        assert_eq!(said(|out| say_who_is_left(&left, out)), told);
     }
 }

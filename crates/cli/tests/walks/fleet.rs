@@ -20,11 +20,22 @@ pub struct Fleet {
 impl Fleet {
     /// A fleet in a new folder of this name, started with these flags.
     pub fn new(name: &str, flags: &[&str]) -> Self {
+        Self::prepared(name, flags, |_| {})
+    }
+
+    /// The same, with files in the folder beforehand.
+    pub fn prepared(name: &str, flags: &[&str], prepare: impl FnOnce(&Path)) -> Self {
         let folder = std::env::temp_dir().join(format!("flagship-{name}-{}", std::process::id()));
         drop(std::fs::remove_dir_all(&folder));
         std::fs::create_dir_all(&folder).unwrap();
+        prepare(&folder);
         let process = start(&folder, flags);
         Self { process, folder }
+    }
+
+    /// Where it was started.
+    pub fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// Ends it as a power cut would, and starts it again.

@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used)] // a walk that cannot be walked has failed
 
 mod backup;
+mod careful;
 mod five_minutes;
 mod fleet;
 mod full_disk;

@@ -13,6 +13,7 @@ mod run;
 mod verbs;
 
 use flagship_api::names::ObjectKey;
+use flagship_explain::printable::printable_json;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -99,14 +100,14 @@ impl View {
 }
 
 impl Model {
-    fn set(&mut self, field: &str, value: &impl Serialize) {
+    pub(crate) fn set(&mut self, field: &str, value: &impl Serialize) {
         // Our own values always have a JSON form.
         let value = serde_json::to_value(value).unwrap_or_default();
         self.head.insert(field.to_owned(), value);
     }
 
-    fn push(&mut self, key: String, value: &impl Serialize) {
-        let value = serde_json::to_string(value).unwrap_or_default().into_boxed_str();
+    pub(crate) fn push(&mut self, key: String, value: &impl Serialize) {
+        let value = printable_json(value).into_boxed_str();
         self.rows.push(Row { key, value });
     }
 }

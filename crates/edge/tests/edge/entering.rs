@@ -1,6 +1,8 @@
 //! Who is let in, and where to.
 
-use flagship_edge::Authority;
+use flagship_apiserver::rest::Server;
+use flagship_edge::{Authority, Config, Edge};
+use flagship_store::env::Env;
 use serde_json::json;
 
 use crate::client::{TOKEN, TestServer, get, post};
@@ -178,4 +180,21 @@ async fn the_kubeconfig_leads_to_every_cluster() {
     assert_eq!(names, ["hub", "member1"]);
     assert_eq!(value["current-context"], "member1");
     assert_eq!(value["clusters"][0]["cluster"]["server"], api.edge.url("hub"));
+}
+
+#[tokio::test]
+async fn every_start_writes_the_same_administrator_into_the_kubeconfig() {
+    let folder = std::env::temp_dir().join(format!("flagship-admin-{}", std::process::id()));
+    drop(std::fs::remove_dir_all(&folder));
+    let env = Env::system();
+    let mut shown = Vec::new();
+    for _ in 0..2 {
+        let authority = Authority::at(&folder, env.clock.now()).unwrap();
+        let config = Config::local(0, authority);
+        let edge = Edge::start(&Server::new(env.clone()), &env, config).await.unwrap();
+        shown.push(edge.kubeconfig().unwrap().to_value()["users"].clone());
+        edge.shutdown().await;
+    }
+    assert_eq!(shown[0], shown[1]);
+    std::fs::remove_dir_all(&folder).unwrap();
 }

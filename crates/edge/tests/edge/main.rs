@@ -11,6 +11,7 @@ mod certificates;
 mod client;
 mod ending;
 mod entering;
+mod fairness;
 mod limits;
 mod policies;
 mod rights;

@@ -156,6 +156,10 @@ fn envelopes() -> Vec<(Value, (&'static str, &'static str))> {
     space_at_home["metadata"]["namespace"] = HOME.into();
     let elsewhere = json!({"apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": "evil", "namespace": "kube-system"}});
+    let list = json!({"apiVersion": "v1", "kind": "List",
+        "metadata": {"name": "evil", "namespace": HOME}, "items": [admin()]});
+    let nested = json!({"apiVersion": FLEET, "kind": "ClusterResourceEnvelope",
+        "metadata": {"name": "evil", "namespace": HOME}, "data": {"o": admin()}});
     vec![
         (admin(), (sync, "a cluster scope object o (evil) has been wrapped")),
         (space, (sync, "a cluster scope object o (evil) has been wrapped")),
@@ -163,6 +167,9 @@ fn envelopes() -> Vec<(Value, (&'static str, &'static str))> {
         // Cluster-scoped kinds with a namespace: only a member knows better.
         (at_home, ("ResourcePlacementApplied", "ClusterRoleBinding")),
         (space_at_home, ("ResourcePlacementApplied", "Namespace")),
+        // What holds other objects is an object like others, of a kind that no member has.
+        (list, ("ResourcePlacementApplied", "no matches for kind \"List\"")),
+        (nested, ("ResourcePlacementApplied", "no matches for kind \"ClusterResourceEnvelope\"")),
     ]
 }
 

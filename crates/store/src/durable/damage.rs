@@ -175,6 +175,42 @@ async fn no_damaged_file_is_served() {
     println!("{} damages: {refused} refused, the others hit nothing that counts", 2 * damages());
 }
 
+// Each record in such a page is whole; only the page is not the one that belongs there.
+#[tokio::test]
+async fn no_page_of_before_is_served_and_no_letter_of_another() {
+    let scratch = Scratch::new("pages");
+    let (earlier, killed, stopped, truth) = written(&scratch).await;
+    let needle = b"\"name\":\"pod-";
+    let holds = |page: &[u8]| page.windows(needle.len()).any(|window| window == needle);
+    let mut refused = 0;
+    for (how, whole) in [("a clean stop", &stopped), ("a kill", &killed)] {
+        let pages = earlier.file.chunks_exact(4096).zip(whole.file.chunks_exact(4096));
+        let other = pages.enumerate().filter(|(_, (old, now))| old != now && holds(now));
+        for (number, (old, now)) in other {
+            let mut turned = now.to_vec();
+            let at = turned.windows(needle.len()).position(|window| window == needle).unwrap();
+            turned[at + needle.len()] ^= 1;
+            for page in [old, &turned] {
+                let mut image = Image { file: whole.file.clone(), mark: whole.mark.clone() };
+                image.file[number * 4096..][..4096].copy_from_slice(page);
+                image.put(&scratch);
+                match Durable::open(&scratch.0).and_then(|durable| content(&durable)) {
+                    Ok(read) => assert!(read == truth, "page {number} after {how} is served"),
+                    Err(_) => refused += 1,
+                }
+            }
+        }
+    }
+    assert!(refused > 4, "only {refused} pages were refused");
+}
+
+#[test]
+fn a_panic_over_a_file_is_a_damage_of_it() {
+    let told = check::guarded(|| -> Result<(), Unusable> { panic!("page 7 is no page") });
+    let Err(Unusable::Damaged(told)) = told else { panic!("{told:?}") };
+    assert_eq!(told, "its pages make no sense (page 7 is no page)");
+}
+
 #[tokio::test]
 async fn what_can_be_read_of_a_damaged_file_is_saved() {
     let (scratch, saved) = (Scratch::new("salvage"), Scratch::new("saved"));

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use clap::Args;
 use flagship_explain::doctor::{Check, Finding, Report, agreed, examine};
+use flagship_explain::printable::printable;
 use flagship_explain::why::State;
 use flagship_runtime::env::Env;
 use serde_json::{Value, json};
@@ -20,7 +21,6 @@ use super::board_text::Look;
 use super::connect::{Connect, Hub};
 use super::print::Output;
 use super::wrap::after;
-use crate::printable::printable;
 
 /// Check the installation and what is stored; exit code 0 healthy, 5 something to fix
 #[derive(Args)]
